@@ -1,0 +1,1 @@
+//! Media memory: one memfd arena, its buffers and leases.

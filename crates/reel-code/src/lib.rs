@@ -1,0 +1,1 @@
+//! Erasure codes and checksums over rows.

@@ -1,0 +1,2 @@
+//! The disk scheduler and the drivers under it.
+#![forbid(unsafe_code)]

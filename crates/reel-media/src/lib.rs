@@ -1,0 +1,10 @@
+//! Containers in, index, CMAF out, playlists and manifests; pure.
+#![forbid(unsafe_code)]
+
+mod error;
+mod model;
+mod source;
+
+pub use error::MediaError;
+pub use model::{Audio, Codec, Colour, Packet, Sample, Track, TrackKind, Video};
+pub use source::{Demux, Source};

@@ -1,0 +1,133 @@
+//! What every container is turned into: tracks, and samples in decoding order.
+
+/// What a track carries.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum TrackKind {
+    /// Pictures.
+    Video,
+    /// Sound.
+    Audio,
+    /// Text shown over the pictures; always WebVTT inside Reel.
+    Subtitle,
+}
+
+/// The codecs Reel stores and serves as they come.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Codec {
+    /// AAC (ISO 14496-3). `config`: AudioSpecificConfig. Samples: raw access units, no ADTS.
+    Aac,
+    /// AC-3 (ETSI TS 102 366). `config`: body of `dac3`. Samples: sync frames.
+    Ac3,
+    /// AV1. `config`: body of `av1C`. Samples: temporal units without temporal delimiters.
+    Av1,
+    /// Enhanced AC-3. `config`: body of `dec3`. Samples: sync frames of one 1536-sample block.
+    Eac3,
+    /// FLAC. `config`: body of `dfLa` (version and flags, then metadata blocks). Samples: frames.
+    Flac,
+    /// H.264. `config`: body of `avcC`. Samples: length-prefixed NAL units.
+    H264,
+    /// HEVC. `config`: body of `hvcC`. Samples: length-prefixed NAL units.
+    Hevc,
+    /// MPEG-1/2 layer III. `config`: empty. Samples: frames.
+    Mp3,
+    /// Opus. `config`: body of `dOps`. Samples: packets.
+    Opus,
+    /// VP9. `config`: body of `vpcC` (with its version and flags). Samples: (super)frames.
+    Vp9,
+    /// WebVTT. `config`: empty. Samples: the cue text as UTF-8; the sample's time is the cue's.
+    WebVtt,
+}
+
+/// One track of a file, as its container describes it.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Track {
+    /// What it carries.
+    pub kind: TrackKind,
+    /// How it is coded.
+    pub codec: Codec,
+    /// Decoder configuration; its shape depends on [`Codec`].
+    pub config: Vec<u8>,
+    /// Ticks per second of all times of this track.
+    pub timescale: u32,
+    /// ISO 639-2/T or BCP 47 language, `None` when the file says nothing (or `und`).
+    pub language: Option<String>,
+    /// The name the file gives the track.
+    pub name: Option<String>,
+    /// Marked as the one to choose first.
+    pub default: bool,
+    /// Subtitles meant to be shown even when subtitles are off.
+    pub forced: bool,
+    /// Present for [`TrackKind::Video`].
+    pub video: Option<Video>,
+    /// Present for [`TrackKind::Audio`].
+    pub audio: Option<Audio>,
+}
+
+/// Properties of a video track.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Video {
+    /// Coded size in pixels, as in the sample entry.
+    pub width: u32,
+    /// See `width`.
+    pub height: u32,
+    /// Pixel aspect ratio (horizontal, vertical); (1, 1) for square pixels.
+    pub pixel_aspect: (u32, u32),
+    /// Clockwise rotation to apply for display, degrees: 0, 90, 180 or 270.
+    pub rotation: u16,
+    /// Colour description (ISO 23091-2 code points), if the file states it.
+    pub colour: Option<Colour>,
+}
+
+/// ISO 23091-2 colour code points.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Colour {
+    /// ColourPrimaries.
+    pub primaries: u16,
+    /// TransferCharacteristics.
+    pub transfer: u16,
+    /// MatrixCoefficients.
+    pub matrix: u16,
+    /// VideoFullRangeFlag.
+    pub full_range: bool,
+}
+
+/// Properties of an audio track.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Audio {
+    /// Channels to be played.
+    pub channels: u16,
+    /// Samples per second.
+    pub sample_rate: u32,
+    /// Bits per sample where it means something (FLAC), else 16.
+    pub sample_bits: u16,
+    /// Ticks (of the track's timescale) of decoder warm-up at the start that must not be heard: the
+    /// first sample's `pts` is at most `-priming` when the file says so by an edit list, OpusHead or the like.
+    pub priming: u32,
+}
+
+/// The times and marks of one sample, in ticks of its track's timescale.
+///
+/// Zero is the start of the presentation: edit lists, start offsets and the like have been applied.
+/// `pts` may be negative (audio warm-up); a sample wholly before zero that later samples do not need is
+/// left out by the demuxer. Samples come in decoding order; `dts` never decreases within a track, and
+/// `dts` may exceed nothing but is allowed to be negative (B-frames).
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Sample {
+    /// Decoding time.
+    pub dts: i64,
+    /// Presentation time.
+    pub pts: i64,
+    /// Time until the next sample in decoding order (for subtitles: how long the cue shows).
+    pub duration: u32,
+    /// Decoding can start here.
+    pub sync: bool,
+}
+
+/// One sample as it leaves a demuxer; its bytes lie in the buffer given to the call.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Packet {
+    /// Index into [`crate::Demux::tracks`].
+    pub track: usize,
+    /// Times and marks.
+    pub sample: Sample,
+}

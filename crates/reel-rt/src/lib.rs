@@ -1,0 +1,1 @@
+//! Pinned threads, their mailboxes, timers and clock.

@@ -1,0 +1,2 @@
+//! Sessions, prefetch and shared buffers.
+#![forbid(unsafe_code)]

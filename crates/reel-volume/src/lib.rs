@@ -1,0 +1,2 @@
+//! Members, superblock, catalogue, allocation; striped, parity-protected reads and writes.
+#![forbid(unsafe_code)]
