@@ -1,4 +1,4 @@
-//! 3GPP timed text samples (3GPP TS 26.245, 5.17).
+//! 3GPP timed text samples (3GPP TS 26.245, 5.17), and QuickTime's, which begin the same way.
 
 use super::{Style, Styled};
 
@@ -55,8 +55,10 @@ fn styles(mut boxes: &[u8]) -> Vec<StyleRun> {
         };
         let Some(body) = whole.get(8..) else { break };
         boxes = rest;
-        if kind == *b"styl" {
-            let records = body.get(2..).unwrap_or_default().chunks_exact(STYLE_RECORD_BYTES);
+        let Some((count, records)) = body.split_first_chunk::<2>() else { continue };
+        // QuickTime's own text has a box of the same name with longer records.
+        if kind == *b"styl" && records.len() == usize::from(u16::from_be_bytes(*count)) * STYLE_RECORD_BYTES {
+            let records = records.chunks_exact(STYLE_RECORD_BYTES);
             runs.extend(records.map(|record| StyleRun {
                 from: usize::from(u16::from_be_bytes([record[0], record[1]])),
                 to: usize::from(u16::from_be_bytes([record[2], record[3]])),

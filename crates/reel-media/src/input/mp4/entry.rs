@@ -146,6 +146,8 @@ pub(super) fn text(entry: &Atom<'_>) -> Result<Entry, MediaError> {
             // displayFlags of QuickTime's subtitle sample data: bit 31, all samples are forced.
             (Text::Tx3g, fields.u32()? >> 31 == 1)
         }
+        // QuickTime's own text; the text lies in its samples as in those of 3GPP.
+        b"text" => (Text::Tx3g, false),
         b"wvtt" => (Text::Wvtt, false),
         _ => return Ok(Entry::Left(not_taken("text", entry.kind, TAKEN_TEXT))),
     };
