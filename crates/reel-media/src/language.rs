@@ -74,7 +74,9 @@ mod tests {
 
     #[test]
     fn both_ways() {
-        for (short, long) in [("en", "eng"), ("de", "deu"), ("fr", "fra"), ("ja", "jpn"), ("no", "nor"), ("zh", "zho")] {
+        for (short, long) in
+            [("en", "eng"), ("de", "deu"), ("fr", "fra"), ("ja", "jpn"), ("no", "nor"), ("zh", "zho")]
+        {
             assert_eq!(tag(long), short);
             assert_eq!(&iso_639_2(short), long.as_bytes());
         }

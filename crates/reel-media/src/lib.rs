@@ -2,12 +2,18 @@
 #![forbid(unsafe_code)]
 
 pub mod cmaf;
+mod codec_string;
+pub mod dash;
 mod error;
+pub mod hls;
 pub mod index;
+pub mod ladder;
 mod language;
 mod model;
+pub mod progressive;
 mod source;
 
+pub use codec_string::codec_string;
 pub use error::MediaError;
 pub use index::{Fragment, FrameRate, TitleIndex, TrackIndex};
 pub use model::{Audio, Codec, Colour, Packet, Sample, Track, TrackKind, Video};

@@ -4,17 +4,28 @@
 #[derive(Debug, Default)]
 pub(crate) struct Boxes {
     bytes: Vec<u8>,
+    holes: Vec<Hole>,
+    hole_bytes: u64,
+}
+
+/// Bytes that belong into the run but lie elsewhere; they count in the sizes of the boxes around them.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Hole {
+    /// Its place among the bytes written.
+    pub(crate) at: usize,
+    /// Index of the track whose tables fill it, as given to [`Boxes::hole`].
+    pub(crate) filler: usize,
 }
 
 impl Boxes {
     /// One box of `kind` whose payload `fill` writes.
     pub(crate) fn plain(&mut self, kind: &[u8; 4], fill: impl FnOnce(&mut Boxes)) {
-        let start = self.bytes.len();
+        let (start, holes_before) = (self.bytes.len(), self.hole_bytes);
         self.u32(0);
         self.raw(kind);
         fill(self);
         // Everything written here is headers: far below 4 GiB by the limits on tables, strings and configurations.
-        let bytes = (self.bytes.len() - start) as u32;
+        let bytes = ((self.bytes.len() - start) as u64 + self.hole_bytes - holes_before) as u32;
         self.bytes[start..start + 4].copy_from_slice(&bytes.to_be_bytes());
     }
 
@@ -58,6 +69,21 @@ impl Boxes {
         self.raw(&value.to_be_bytes());
     }
 
+    /// Leaves out `bytes` bytes that `filler` will supply.
+    pub(crate) fn hole(&mut self, filler: usize, bytes: u64) {
+        self.holes.push(Hole { at: self.bytes.len(), filler });
+        self.hole_bytes += bytes;
+    }
+
+    pub(crate) fn holes(&self) -> &[Hole] {
+        &self.holes
+    }
+
+    /// Bytes written and left out so far.
+    pub(crate) fn total_bytes(&self) -> u64 {
+        self.bytes.len() as u64 + self.hole_bytes
+    }
+
     /// Bytes written so far.
     pub(crate) fn bytes(&self) -> usize {
         self.bytes.len()
@@ -84,8 +110,18 @@ mod tests {
             b.full(b"mfhd", 1, 2, |b| b.u16(7));
             b.plain(b"free", |_| ());
         });
-        let expected =
-            b"\0\0\0\x1emoov\0\0\0\x0emfhd\x01\0\0\x02\0\x07\0\0\0\x08free".to_vec();
+        let expected = b"\0\0\0\x1emoov\0\0\0\x0emfhd\x01\0\0\x02\0\x07\0\0\0\x08free".to_vec();
         assert_eq!(boxes.into_vec(), expected);
+    }
+
+    #[test]
+    fn holes_count_in_sizes() {
+        let mut boxes = Boxes::default();
+        boxes.plain(b"moov", |b| {
+            b.plain(b"stbl", |b| b.hole(3, 100));
+            b.u8(1);
+        });
+        assert_eq!((boxes.total_bytes(), boxes.holes()), (117, &[Hole { at: 16, filler: 3 }][..]));
+        assert_eq!(boxes.into_vec(), b"\0\0\0\x75moov\0\0\0\x6cstbl\x01");
     }
 }

@@ -5,8 +5,10 @@
 #[non_exhaustive]
 pub enum PackError {
     /// Decoding times of a track go back, or jump further than a sample can last.
-    #[error("track {track}: the decoding time goes from {from} to {to} (ticks of 1/{timescale} s): the file's \
-             timestamps are broken; remultiplex it, for example with ffmpeg -fflags +genpts -c copy")]
+    #[error(
+        "track {track}: the decoding time goes from {from} to {to} (ticks of 1/{timescale} s): the file's \
+             timestamps are broken; remultiplex it, for example with ffmpeg -fflags +genpts -c copy"
+    )]
     DecodingOrder {
         /// Track, counted from 1.
         track: usize,
@@ -18,8 +20,10 @@ pub enum PackError {
         timescale: u32,
     },
     /// A presentation time is too far from its decoding time.
-    #[error("track {track}: a sample decoded at {dts} is presented at {pts} (ticks of 1/{timescale} s), further away \
-             than an MP4 file can say")]
+    #[error(
+        "track {track}: a sample decoded at {dts} is presented at {pts} (ticks of 1/{timescale} s), further away \
+             than an MP4 file can say"
+    )]
     Composition {
         /// Track, counted from 1.
         track: usize,
@@ -31,9 +35,11 @@ pub enum PackError {
         timescale: u32,
     },
     /// Fragments start at key frames, and the next one does not come.
-    #[error("track {track}: no key frame follows the one at {start_s} s within {seconds} s and {bytes} bytes (limits: \
+    #[error(
+        "track {track}: no key frame follows the one at {start_s} s within {seconds} s and {bytes} bytes (limits: \
              {limit_s} s, {limit_bytes} bytes); viewers can only start at key frames: encode with more of them, for \
-             example ffmpeg -g 96")]
+             example ffmpeg -g 96"
+    )]
     GopTooLong {
         /// Track, counted from 1.
         track: usize,

@@ -134,7 +134,12 @@ impl Lane {
         for time in [sample.dts, sample.pts] {
             if time.unsigned_abs() > limits::TICKS {
                 let value = time.unsigned_abs();
-                return Err(PackError::Limit { track: self.number, what: "a sample's time", value, limit: limits::TICKS });
+                return Err(PackError::Limit {
+                    track: self.number,
+                    what: "a sample's time",
+                    value,
+                    limit: limits::TICKS,
+                });
             }
         }
         if let Some(last) = self.last_dts
@@ -164,7 +169,13 @@ impl Lane {
         self.samples += 1;
         // Sound can be decoded from any sample, whatever a container marks.
         let sync = sample.sync || self.track.kind == TrackKind::Audio;
-        self.records.push_back(Record { dts: sample.dts, pts: sample.pts, duration: sample.duration, bytes, sync });
+        self.records.push_back(Record {
+            dts: sample.dts,
+            pts: sample.pts,
+            duration: sample.duration,
+            bytes,
+            sync,
+        });
         self.payload.extend_from_slice(data);
         Ok(())
     }
@@ -178,7 +189,9 @@ impl Lane {
     pub(super) fn cut_by_border(&mut self) -> Option<usize> {
         while let Some(border) = self.borders.front().copied() {
             let reached = |r: &Record| self.instant(r.pts).order(border).is_ge();
-            match (self.scanned..self.records.len()).find(|i| self.records[*i].sync && reached(&self.records[*i])) {
+            match (self.scanned..self.records.len())
+                .find(|i| self.records[*i].sync && reached(&self.records[*i]))
+            {
                 // The fragment already starts at or after this border (a gap, or a late track).
                 Some(0) => {
                     self.borders.pop_front();
@@ -223,8 +236,9 @@ impl Lane {
             if next.is_some() {
                 self.meter.step(duration);
             }
-            let composition = i32::try_from(record.pts + origin.media_offset - (record.dts + origin.decode_shift))
-                .map_err(|_| self.composition(record.dts, record.pts))?;
+            let composition =
+                i32::try_from(record.pts + origin.media_offset - (record.dts + origin.decode_shift))
+                    .map_err(|_| self.composition(record.dts, record.pts))?;
             entries.push(Entry { duration, bytes: record.bytes, sync: record.sync, composition });
             self.tables.push(duration, (record.pts - record.dts) as i32, record.bytes, record.sync);
             self.media_duration += u64::from(duration);

@@ -20,5 +20,7 @@ pub use packager::{CutPolicy, Packaged, Packager, Piece};
 pub use tables::TableRange;
 
 pub(crate) use boxes::Boxes;
-pub(crate) use moov::{MovieHeader, TrackHeader, media_header, media_information, movie_header, track_header};
+pub(crate) use moov::{
+    MovieHeader, TrackHeader, media_header, media_information, movie_header, track_header,
+};
 pub(crate) use sample_entry::{in_band_parameter_sets, mp3_object_type, sample_description};

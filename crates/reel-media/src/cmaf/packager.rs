@@ -89,7 +89,10 @@ impl Packager {
     pub fn push(&mut self, packet: &Packet, data: &[u8]) -> Result<(), PackError> {
         let number = packet.track + 1;
         let Some(lane) = self.lanes.get_mut(packet.track) else {
-            return Err(PackError::Track { track: number, what: "a sample belongs to a track that was not declared" });
+            return Err(PackError::Track {
+                track: number,
+                what: "a sample belongs to a track that was not declared",
+            });
         };
         if lane.track().kind == TrackKind::Subtitle {
             let text = &mut self.texts[packet.track];
@@ -102,7 +105,11 @@ impl Packager {
             };
         }
         lane.append(packet, data)?;
-        if self.leader == Some(packet.track) { self.lead(packet.track)? } else { self.follow(packet.track)? }
+        if self.leader == Some(packet.track) {
+            self.lead(packet.track)?
+        } else {
+            self.follow(packet.track)?
+        }
         self.refuse_long(packet.track)
     }
 
@@ -238,14 +245,23 @@ fn checked(number: usize, mut track: Track) -> Result<Track, PackError> {
         return wrong("its timescale is 0");
     }
     if track.config.len() > limits::CONFIG_BYTES {
-        return Err(limit(number, "the decoder configuration in bytes", track.config.len(), limits::CONFIG_BYTES));
+        return Err(limit(
+            number,
+            "the decoder configuration in bytes",
+            track.config.len(),
+            limits::CONFIG_BYTES,
+        ));
     }
     match track.kind {
         TrackKind::Video if track.video.is_none() => return wrong("a video track without a picture size"),
-        TrackKind::Audio if track.audio.is_none() => return wrong("an audio track without channels and sample rate"),
+        TrackKind::Audio if track.audio.is_none() => {
+            return wrong("an audio track without channels and sample rate");
+        }
         _ => {}
     }
-    for (text, bytes) in [(&mut track.name, limits::NAME_BYTES), (&mut track.language, limits::LANGUAGE_BYTES)] {
+    for (text, bytes) in
+        [(&mut track.name, limits::NAME_BYTES), (&mut track.language, limits::LANGUAGE_BYTES)]
+    {
         if let Some(text) = text {
             text.truncate(text.floor_char_boundary(bytes));
         }

@@ -57,7 +57,9 @@ fn complete_arrays(config: &[u8]) -> Vec<u8> {
     let arrays = config.get(22).copied().unwrap_or(0);
     let mut at = 23;
     for _ in 0..arrays {
-        let Some(&[kind, high, low]) = config.get(at..at + 3).and_then(|head| <&[u8; 3]>::try_from(head).ok()) else {
+        let Some(&[kind, high, low]) =
+            config.get(at..at + 3).and_then(|head| <&[u8; 3]>::try_from(head).ok())
+        else {
             break;
         };
         if (32..=34).contains(&(kind & 0x3f)) {
@@ -65,7 +67,8 @@ fn complete_arrays(config: &[u8]) -> Vec<u8> {
         }
         at += 3;
         for _ in 0..u16::from_be_bytes([high, low]) {
-            let Some(&[high, low]) = config.get(at..at + 2).and_then(|head| <&[u8; 2]>::try_from(head).ok()) else {
+            let Some(&[high, low]) = config.get(at..at + 2).and_then(|head| <&[u8; 2]>::try_from(head).ok())
+            else {
                 return config;
             };
             at += 2 + usize::from(u16::from_be_bytes([high, low]));

@@ -121,7 +121,9 @@ mod tests {
             b"\0\0\0\x28ctts\0\0\0\0\0\0\0\x03\0\0\0\x01\0\0\0\x02\0\0\0\x02\0\0\0\x04\0\0\0\x01\0\0\0\0",
         );
         expected.extend_from_slice(b"\0\0\0\x14stss\0\0\0\0\0\0\0\x01\0\0\0\x01");
-        expected.extend_from_slice(b"\0\0\0\x24stsz\0\0\0\0\0\0\0\0\0\0\0\x04\0\0\0\x64\0\0\0\x65\0\0\0\x66\0\0\0\x67");
+        expected.extend_from_slice(
+            b"\0\0\0\x24stsz\0\0\0\0\0\0\0\0\0\0\0\x04\0\0\0\x64\0\0\0\x65\0\0\0\x66\0\0\0\x67",
+        );
         assert_eq!(video.finish(), expected);
 
         let mut audio = Tables::default();

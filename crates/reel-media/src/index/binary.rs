@@ -42,8 +42,10 @@ pub enum IndexError {
         limit: u64,
     },
     /// Written by another version of this program.
-    #[error("the title's index has version {0}; this program reads version {VERSION}: ingest the title again, or use \
-             the program that wrote it")]
+    #[error(
+        "the title's index has version {0}; this program reads version {VERSION}: ingest the title again, or use \
+             the program that wrote it"
+    )]
     Version(u32),
 }
 
@@ -229,7 +231,15 @@ impl Reader<'_> {
             let duration = self.u64()?;
             let bytes = self.u32()?;
             let (samples, header_bytes, key_bytes) = (self.u32()?, self.u32()?, self.u32()?);
-            index.fragments.push(Fragment { offset, time, duration, bytes, samples, header_bytes, key_bytes });
+            index.fragments.push(Fragment {
+                offset,
+                time,
+                duration,
+                bytes,
+                samples,
+                header_bytes,
+                key_bytes,
+            });
             offset += u64::from(bytes);
             time = time.checked_add(duration).ok_or(IndexError::Form("times beyond all bounds"))?;
         }
@@ -243,7 +253,12 @@ impl Reader<'_> {
             pixel_aspect: (self.u32()?, self.u32()?),
             rotation: self.u16()?,
             colour: self.optional(|r| {
-                Ok(Colour { primaries: r.u16()?, transfer: r.u16()?, matrix: r.u16()?, full_range: r.bool()? })
+                Ok(Colour {
+                    primaries: r.u16()?,
+                    transfer: r.u16()?,
+                    matrix: r.u16()?,
+                    full_range: r.bool()?,
+                })
             })?,
         })
     }
@@ -319,7 +334,10 @@ fn kind_code(kind: TrackKind) -> u8 {
 
 fn kind_of(code: u8) -> Result<TrackKind, IndexError> {
     let kinds = [TrackKind::Video, TrackKind::Audio, TrackKind::Subtitle];
-    kinds.into_iter().find(|kind| kind_code(*kind) == code).ok_or(IndexError::Form("an unknown kind of track"))
+    kinds
+        .into_iter()
+        .find(|kind| kind_code(*kind) == code)
+        .ok_or(IndexError::Form("an unknown kind of track"))
 }
 
 fn codec_code(codec: Codec) -> u8 {

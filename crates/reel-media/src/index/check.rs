@@ -20,7 +20,11 @@ fn track(number: usize, track: &TrackIndex) -> Result<(), IndexError> {
     let wrong = |what| Err(IndexError::Contradiction { track: number, what });
     at_most("a decoder configuration", track.track.config.len(), limits::CONFIG_BYTES)?;
     at_most("a track's name", track.track.name.as_ref().map_or(0, String::len), limits::NAME_BYTES)?;
-    at_most("a track's language", track.track.language.as_ref().map_or(0, String::len), limits::LANGUAGE_BYTES)?;
+    at_most(
+        "a track's language",
+        track.track.language.as_ref().map_or(0, String::len),
+        limits::LANGUAGE_BYTES,
+    )?;
     at_most("the number of fragments", track.fragments.len(), limits::FRAGMENTS)?;
     if track.track.timescale == 0 {
         return wrong("its timescale is 0");
@@ -33,7 +37,8 @@ fn track(number: usize, track: &TrackIndex) -> Result<(), IndexError> {
     {
         return wrong("its properties do not belong to its kind");
     }
-    let times = [track.media_offset, track.media_duration, track.start, track.end, track.first_dts.unsigned_abs()];
+    let times =
+        [track.media_offset, track.media_duration, track.start, track.end, track.first_dts.unsigned_abs()];
     // Twice the limit on sample times: a duration may follow the last one.
     if times.iter().any(|time| *time > 2 * limits::TICKS) {
         return wrong("its times are out of range");
@@ -41,6 +46,7 @@ fn track(number: usize, track: &TrackIndex) -> Result<(), IndexError> {
     if track.start > track.end {
         return wrong("it ends before it starts");
     }
+    at_most("the size of the sample tables", track.tables.bytes as usize, 2 * limits::TABLES_BYTES)?;
     if track.tables.offset.checked_add(track.tables.bytes).is_none() {
         return wrong("its sample tables lie beyond any object");
     }
@@ -93,5 +99,9 @@ fn kind_of(codec: Codec) -> TrackKind {
 }
 
 fn at_most(what: &'static str, value: usize, limit: usize) -> Result<(), IndexError> {
-    if value > limit { Err(IndexError::Limit { what, value: value as u64, limit: limit as u64 }) } else { Ok(()) }
+    if value > limit {
+        Err(IndexError::Limit { what, value: value as u64, limit: limit as u64 })
+    } else {
+        Ok(())
+    }
 }

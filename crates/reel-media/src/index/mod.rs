@@ -158,7 +158,8 @@ impl TrackIndex {
     /// The size to show pictures at: square pixels, rotation applied.
     pub fn display_size(&self) -> Option<(u32, u32)> {
         let video = self.track.video.as_ref()?;
-        let (horizontal, vertical) = (u64::from(video.pixel_aspect.0.max(1)), u64::from(video.pixel_aspect.1.max(1)));
+        let (horizontal, vertical) =
+            (u64::from(video.pixel_aspect.0.max(1)), u64::from(video.pixel_aspect.1.max(1)));
         let width = (u64::from(video.width) * horizontal + vertical / 2) / vertical;
         let (width, height) = (width.min(u64::from(u32::MAX)) as u32, video.height);
         Some(if matches!(video.rotation, 90 | 270) { (height, width) } else { (width, height) })

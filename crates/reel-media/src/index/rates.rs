@@ -40,7 +40,8 @@ impl RateMeter {
             FrameRate { numerator: count.saturating_mul(numerator), denominator, constant: true }
         };
         let mut candidates = [whole(average, 1, 1), whole(average * 1.001, 1000, 1001)];
-        let distance = |rate: &FrameRate| (f64::from(rate.numerator) / f64::from(rate.denominator) - average).abs();
+        let distance =
+            |rate: &FrameRate| (f64::from(rate.numerator) / f64::from(rate.denominator) - average).abs();
         candidates.sort_by(|a, b| distance(a).total_cmp(&distance(b)));
         candidates.into_iter().filter(|rate| rate.numerator > 0).find(|rate| {
             let step = f64::from(timescale) * f64::from(rate.denominator) / f64::from(rate.numerator);
@@ -138,7 +139,8 @@ fn rate(bytes: u64, ticks: u64, timescale: u32) -> u64 {
 /// `numerator / denominator` in lowest terms that fit 32 bits.
 fn rational(numerator: u64, denominator: u64, constant: bool) -> Option<FrameRate> {
     let divisor = greatest_common_divisor(numerator, denominator);
-    let (mut numerator, mut denominator) = (numerator.checked_div(divisor)?, denominator.checked_div(divisor)?);
+    let (mut numerator, mut denominator) =
+        (numerator.checked_div(divisor)?, denominator.checked_div(divisor)?);
     while numerator > u64::from(u32::MAX) || denominator > u64::from(u32::MAX) {
         numerator >>= 1;
         denominator >>= 1;
