@@ -1,9 +1,7 @@
-//! Moments a core wants to be told of.
-
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
 
-/// Timers by their moment; those of the same moment in the order they were set.
+/// Timers of one core: (time, order of setting, token). Those of one time fire in the order they were set.
 #[derive(Debug, Default)]
 pub(crate) struct Timers {
     heap: BinaryHeap<Reverse<(u64, u64, u64)>>,
@@ -16,12 +14,11 @@ impl Timers {
         self.set += 1;
     }
 
-    /// The next timer's moment.
     pub(crate) fn next_ns(&self) -> Option<u64> {
         self.heap.peek().map(|Reverse((when_ns, ..))| *when_ns)
     }
 
-    /// Takes a timer that is due.
+    /// The token of the oldest timer that is due.
     pub(crate) fn due(&mut self, now_ns: u64) -> Option<u64> {
         if self.next_ns()? > now_ns {
             return None;
@@ -35,14 +32,18 @@ mod tests {
     use super::*;
 
     #[test]
-    fn due_in_order_of_time_then_of_setting() {
+    fn timers_fire_by_time_then_by_order_and_never_early() {
         let mut timers = Timers::default();
         for (when_ns, token) in [(30, 1), (10, 2), (20, 3), (10, 4)] {
             timers.set(when_ns, token);
         }
         assert_eq!(timers.next_ns(), Some(10));
-        let due: Vec<_> = std::iter::from_fn(|| timers.due(20)).collect();
-        assert_eq!(due, [2, 4, 3]);
-        assert_eq!(timers.next_ns(), Some(30));
+        assert_eq!(timers.due(9), None);
+        assert_eq!(timers.due(20), Some(2));
+        assert_eq!(timers.due(20), Some(4));
+        assert_eq!(timers.due(20), Some(3));
+        assert_eq!(timers.due(20), None);
+        assert_eq!(timers.due(u64::MAX), Some(1));
+        assert_eq!(timers.next_ns(), None);
     }
 }

@@ -21,11 +21,11 @@ impl Service for Echo {
 
     fn message(&mut self, core: &mut Core, message: Told) {
         match message {
-            Told::Say(number) => self.told.send(format!("said {number}")).unwrap(),
+            Told::Say(number) => self.told.send(format!("said {number}")).expect("the test listens"),
             Told::Timers(all) => {
                 let now_ns = core.now_ns();
                 all.iter().for_each(|after_ns| core.at(now_ns + after_ns, *after_ns));
-            },
+            }
             Told::Panic => panic!("as told"),
             Told::Stop => core.stop(),
         }
@@ -34,12 +34,17 @@ impl Service for Echo {
     fn done(&mut self, _core: &mut Core, _done: Done) {}
 
     fn timer(&mut self, _core: &mut Core, token: u64) {
-        self.told.send(format!("timer {token}")).unwrap();
+        self.told.send(format!("timer {token}")).expect("the test listens");
     }
 }
 
 fn config(driver: DriverChoice) -> CoreConfig {
-    CoreConfig { name: "test-core".into(), cpu: Some(0), ring: RingConfig { entries: 8, driver }, arena: None }
+    CoreConfig {
+        name: "test-core".into(),
+        cpu: Some(0),
+        ring: RingConfig { entries: 8, driver },
+        arena: None,
+    }
 }
 
 const DRIVERS: [DriverChoice; 2] = [DriverChoice::Auto, DriverChoice::Portable];
