@@ -108,7 +108,11 @@ impl Default for DisksConfig {
 
 impl Disks {
     /// Starts the threads. `members[m]` is the file of member `m`, or `None` if it is absent.
-    pub fn start(members: Vec<Option<MemberFile>>, arena: &Arena, config: DisksConfig) -> Result<Self, DiskError> {
+    pub fn start(
+        members: Vec<Option<MemberFile>>,
+        arena: &Arena,
+        config: DisksConfig,
+    ) -> Result<Self, DiskError> {
         let count = members.len();
         let threads = match config.threads {
             0 => count.div_ceil(4).max(1),
@@ -351,7 +355,9 @@ impl Service for DiskThread {
 impl Job {
     fn new(request: DiskRequest) -> Self {
         let work = match request.work {
-            DiskWork::Read { offset, bytes, buffer } => Work::Read { offset, bytes, done_bytes: 0, buffer: Some(buffer) },
+            DiskWork::Read { offset, bytes, buffer } => {
+                Work::Read { offset, bytes, done_bytes: 0, buffer: Some(buffer) }
+            }
             DiskWork::Write { offset, lease } => {
                 Work::Write { offset, bytes: lease.len(), rest: Some(lease), done_bytes: 0 }
             }
@@ -419,7 +425,9 @@ impl Work {
 
     fn next_offset(&self) -> u64 {
         match self {
-            Work::Read { offset, done_bytes, .. } | Work::Write { offset, done_bytes, .. } => offset + *done_bytes as u64,
+            Work::Read { offset, done_bytes, .. } | Work::Write { offset, done_bytes, .. } => {
+                offset + *done_bytes as u64
+            }
             Work::Sync => 0,
         }
     }

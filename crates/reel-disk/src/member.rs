@@ -34,7 +34,11 @@ pub struct MemberFile {
 impl MemberFile {
     /// Opens `path` for direct I/O; where the file system refuses that, for buffered I/O, with a warning.
     pub fn open(path: &Path, mode: OpenMode) -> Result<Self, DiskError> {
-        let failed = |what, source: io::Error| DiskError::File { path: path.to_owned(), what, source: Arc::new(source) };
+        let failed = |what, source: io::Error| DiskError::File {
+            path: path.to_owned(),
+            what,
+            source: Arc::new(source),
+        };
         let access = match mode {
             OpenMode::ReadOnly => OFlags::RDONLY,
             OpenMode::ReadWrite => OFlags::RDWR,

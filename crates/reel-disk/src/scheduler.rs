@@ -68,7 +68,8 @@ impl CScan {
 
     fn device_takes(&self, bytes: usize) -> bool {
         self.in_device.is_empty()
-            || (self.in_device.len() < self.bound.requests && self.in_device_bytes + bytes <= self.bound.bytes)
+            || (self.in_device.len() < self.bound.requests
+                && self.in_device_bytes + bytes <= self.bound.bytes)
     }
 }
 

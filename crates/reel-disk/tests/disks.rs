@@ -1,8 +1,10 @@
 //! Members through their schedulers, over both drivers.
+#![allow(clippy::unwrap_used, reason = "a test that cannot go on should stop")]
 
 use reel_arena::{Arena, ArenaConfig};
 use reel_disk::{
-    DepthBound, DiskDone, DiskError, DiskRequest, DiskWork, Disks, DisksConfig, Fault, MemberFile, OpenMode, Reply,
+    DepthBound, DiskDone, DiskError, DiskRequest, DiskWork, Disks, DisksConfig, Fault, MemberFile, OpenMode,
+    Reply,
 };
 use reel_qos::{Class, DEADLINE_NONE_NS};
 use reel_ring::DriverChoice;
@@ -42,9 +44,19 @@ fn rig(driver: DriverChoice) -> Rig {
         Some(MemberFile::open(&path, OpenMode::ReadWrite).unwrap())
     };
     let members = vec![open(0), open(1), None];
-    let arena = Arena::new(ArenaConfig { buffer_bytes: 16 * BLOCK, buffer_count: 80, cells_per_buffer: 1, huge_pages: false });
+    let arena = Arena::new(ArenaConfig {
+        buffer_bytes: 16 * BLOCK,
+        buffer_count: 80,
+        cells_per_buffer: 1,
+        huge_pages: false,
+    });
     let arena = arena.unwrap();
-    let config = DisksConfig { threads: 2, depth: DepthBound { requests: 4, bytes: 1 << 20 }, driver, ..DisksConfig::default() };
+    let config = DisksConfig {
+        threads: 2,
+        depth: DepthBound { requests: 4, bytes: 1 << 20 },
+        driver,
+        ..DisksConfig::default()
+    };
     let disks = Disks::start(members, &arena, config.clone()).unwrap();
     let (sender, answers) = channel();
     Rig { arena, disks, reply: Arc::new(Answers(Mutex::new(sender))), answers, config, _dir: dir }
@@ -59,7 +71,11 @@ impl Rig {
 
     fn read(&self, member: usize, block: usize, blocks: usize) -> DiskDone {
         let buffer = self.arena.take(blocks * BLOCK).unwrap();
-        self.submit(member, 7, DiskWork::Read { offset: (block * BLOCK) as u64, bytes: blocks * BLOCK, buffer });
+        self.submit(
+            member,
+            7,
+            DiskWork::Read { offset: (block * BLOCK) as u64, bytes: blocks * BLOCK, buffer },
+        );
         self.answers.recv().unwrap()
     }
 }
@@ -72,7 +88,11 @@ fn every_block_is_read_from_its_member() {
             let buffer = rig.arena.take(BLOCK).unwrap();
             // Not in ascending order.
             let block = token * 37 % 64;
-            rig.submit(token as usize % 2, block, DiskWork::Read { offset: block * BLOCK as u64, bytes: BLOCK, buffer });
+            rig.submit(
+                token as usize % 2,
+                block,
+                DiskWork::Read { offset: block * BLOCK as u64, bytes: BLOCK, buffer },
+            );
         }
         for _ in 0..64 {
             let done = rig.answers.recv().unwrap();
@@ -113,7 +133,9 @@ fn errors_say_which_member_and_where() {
         assert!(matches!(rig.read(2, 0, 1).result, Err(DiskError::Absent { member: 2 })));
         assert!(matches!(rig.read(9, 0, 1).result, Err(DiskError::Absent { member: 9 })));
         let beyond = rig.read(0, 62, 4);
-        assert!(matches!(beyond.result, Err(DiskError::Short { member: 0, offset }) if offset == 64 * BLOCK as u64));
+        assert!(
+            matches!(beyond.result, Err(DiskError::Short { member: 0, offset }) if offset == 64 * BLOCK as u64)
+        );
         assert!(beyond.buffer.is_some(), "the buffer comes back whatever happened");
         let buffer = rig.arena.take(BLOCK).unwrap();
         rig.submit(0, 1, DiskWork::Read { offset: 100, bytes: BLOCK, buffer });

@@ -1,4 +1,5 @@
 //! Laws of the schedulers.
+#![allow(clippy::unwrap_used, reason = "a test that cannot go on should stop")]
 
 use proptest::prelude::*;
 use reel_disk::{CScan, DepthBound, Queued, Scheduler};

@@ -1,4 +1,5 @@
 //! Cores, seen from other threads.
+#![allow(clippy::unwrap_used, reason = "a test that cannot go on should stop")]
 
 use reel_ring::{Done, DriverChoice, RingConfig};
 use reel_rt::{Core, CoreConfig, RtError, Service, spawn};
