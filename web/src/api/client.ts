@@ -1,5 +1,5 @@
 import { Problem, problemFrom, unreachable } from "./problem.ts";
-import type { Job, Session, Title } from "./types.ts";
+import type { Job, Session, Title, Volume } from "./types.ts";
 
 const API = "/api/v1";
 
@@ -19,6 +19,10 @@ export async function removeTitle(id: string): Promise<void> {
 export async function listJobs(signal?: AbortSignal): Promise<Job[]> {
   const answer = await ask<{ jobs: Job[] }>("GET", "/jobs", signal ? { signal } : {});
   return answer.jobs;
+}
+
+export function getVolume(signal?: AbortSignal): Promise<Volume> {
+  return ask("GET", "/volume", signal ? { signal } : {});
 }
 
 /** `location` is the job's own address, as the upload's answer gave it. */

@@ -39,6 +39,8 @@ export interface Title {
   poster: string;
   watch: { hls: string; dash: string; progressive: string };
   download: string;
+  /** Present when the title cannot be read; says why. */
+  problem?: string;
 }
 
 export interface Session {
@@ -48,6 +50,16 @@ export interface Session {
   dash: string;
   progressive: string;
   expires_in_s: number;
+}
+
+export interface Volume {
+  /** "ok", "degraded" (films play, with less parity than made for) or "failed" (some bytes cannot be read). */
+  state: string;
+  writable: boolean;
+  bytes: number;
+  free_bytes: number;
+  /** "present", or what is wrong; `text` says it for people. */
+  members: { state: string; text: string }[];
 }
 
 export type JobState = "receiving" | "ingesting" | "done" | "failed";

@@ -37,7 +37,7 @@ export function card(title: Title, remove: (title: Title) => void): HTMLLIElemen
       picture,
       h("span", { class: "card-name", title: title.name }, title.name),
     ),
-    h("div", { class: "card-meta" }, summary(title)),
+    h("div", { class: title.problem ? "card-meta failed" : "card-meta", title: title.problem }, title.problem ? "Cannot be read" : summary(title)),
     more,
   );
 }

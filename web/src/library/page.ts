@@ -13,6 +13,7 @@ import { card } from "./card.ts";
 import { emptyLibrary, nothingFound, skeleton } from "./empty.ts";
 import { isOrder, orders, select, type Order } from "./filter.ts";
 import { header } from "./header.ts";
+import { volumeNotice, watchVolume } from "./volume.ts";
 import { dropTitle, knownTitles, onTitles, refreshTitles } from "./store.ts";
 
 /** How often the list is asked for while the page is looked at: films also arrive by command and watched folder. */
@@ -36,6 +37,17 @@ export function libraryPage(root: HTMLElement, signal: AbortSignal): void {
     h("main", { class: "library" }, h("div", { class: "library-bar" }, h("h1", {}, "Library"), tally, h("label", { class: "sort" }, h("span", { class: "sort-word" }, "Sort"), sort)), content),
   );
 
+  let free = "";
+  const notice = h("div", { class: "notice-place" });
+  content.before(notice);
+  watchVolume((volume) => {
+    free = `${bytes(volume.free_bytes)} free`;
+    add.hidden = !volume.writable;
+    notice.replaceChildren(...volumeNotice(volume));
+    const titles = knownTitles();
+    if (titles) show(titles);
+  }, signal);
+
   const cards = new Map<string, { title: Title; element: HTMLLIElement }>();
   const grid = h("ul", { class: "grid" });
 
@@ -56,7 +68,7 @@ export function libraryPage(root: HTMLElement, signal: AbortSignal): void {
       return;
     }
     const total = titles.reduce((sum, title) => sum + title.bytes, 0);
-    setText(tally, query.trim() ? `${found.length} of ${count(titles.length, "title")}` : `${count(titles.length, "title")} · ${bytes(total)}`);
+    setText(tally, query.trim() ? `${found.length} of ${count(titles.length, "title")}` : [count(titles.length, "title"), bytes(total), free].filter(Boolean).join(" · "));
     if (found.length === 0) {
       content.replaceChildren(nothingFound(query, () => setQuery("")));
       return;

@@ -22,7 +22,7 @@ export function explainRefusal(problem: Problem): Refusal {
   if (grantable_rate !== undefined && grantable_rate > 0) lines.push(`A stream of up to ${bitRate(grantable_rate)} could start now.`);
   if (detail && !lines.includes(detail)) lines.push(detail);
   lines.push("Reel starts a film only when it can promise that it will not stall.");
-  return { heading: "All places are taken", lines, retry_s: Math.min(3600, Math.max(1, Math.ceil(problem.retryAfterS ?? DEFAULT_RETRY_S))) };
+  return { heading: problem.body.title || "All places are taken", lines, retry_s: Math.min(3600, Math.max(1, Math.ceil(problem.retryAfterS ?? DEFAULT_RETRY_S))) };
 }
 
 /** Rates come in bits each second, memory in bytes, cores as a share of one core. */
