@@ -1,2 +1,15 @@
 //! Titles in and out of a volume: ingest, opened indexes, export.
 #![forbid(unsafe_code)]
+
+mod card;
+pub mod limits;
+mod naming;
+mod poster;
+mod sidecar;
+mod watch;
+
+pub use card::card_svg;
+pub use naming::{clean_file_name, clean_name, name_from_file, slug, unique_id};
+pub use poster::{Poster, PosterKind, make_poster};
+pub use sidecar::{Sidecar, find_sidecars, read_sidecar};
+pub use watch::{Arrival, Stamp, Watcher, stamp_of, watch};
