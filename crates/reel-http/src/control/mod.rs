@@ -20,6 +20,8 @@ mod serve;
 mod sessions;
 mod shelf;
 mod status;
+#[cfg(test)]
+mod tests;
 mod titles;
 mod upload;
 mod watch;
