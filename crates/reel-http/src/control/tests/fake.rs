@@ -17,7 +17,7 @@ pub(super) struct FakeShelf {
     pub(super) free_bytes: AtomicU64,
     pub(super) state: Mutex<&'static str>,
     /// An ingest waits until this is not locked.
-    pub(super) gate: Mutex<()>,
+    pub(super) gate: tokio::sync::Mutex<()>,
 }
 
 /// Sessions with the keys k0, k1, ...; at most two.
@@ -51,7 +51,7 @@ impl Server {
             titles: Mutex::default(),
             free_bytes: AtomicU64::new(1 << 30),
             state: Mutex::new("ok"),
-            gate: Mutex::default(),
+            gate: tokio::sync::Mutex::default(),
         });
         let config =
             ControlConfig { spool_dir: spool.path().join("spool"), upload_bytes_max, ingests_max: 1 };
@@ -166,7 +166,7 @@ impl Shelf for FakeShelf {
         options: &IngestOptions,
         progress: &mut dyn FnMut(Progress),
     ) -> Result<Ingested, IngestError> {
-        let _waits = self.gate.lock().expect("lock");
+        let _waits = self.gate.blocking_lock();
         if options.stop.is_stopped() {
             return Err(IngestError::Cancelled);
         }

@@ -137,7 +137,7 @@ async fn a_body_that_breaks_off_leaves_nothing() {
 #[tokio::test(flavor = "multi_thread")]
 async fn ingests_wait_their_turn_and_stop_when_told() {
     let server = Server::new();
-    let gate = server.shelf.gate.lock().expect("lock");
+    let gate = server.shelf.gate.lock().await;
     let first = upload(&server, "filename=a.mp4", "FILM").await.header("location").to_owned();
     let second = upload(&server, "filename=b.mp4", "FILM").await.header("location").to_owned();
     assert_eq!(server.get(&second).await.json()["state"], "ingesting");
