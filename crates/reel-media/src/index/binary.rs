@@ -57,7 +57,7 @@ pub(super) fn encode(index: &TitleIndex) -> Vec<u8> {
     for track in &index.tracks {
         out.track(track);
     }
-    let sum = crc32c::crc32c(&out.0);
+    let sum = crc_fast::crc32_iscsi(&out.0);
     out.u32(sum);
     out.0
 }
@@ -73,7 +73,7 @@ pub(super) fn decode(bytes: &[u8]) -> Result<TitleIndex, IndexError> {
     let Some((covered, sum)) = bytes.split_last_chunk::<4>() else {
         return Err(IndexError::Form("it ends early"));
     };
-    if crc32c::crc32c(covered) != u32::from_le_bytes(*sum) {
+    if crc_fast::crc32_iscsi(covered) != u32::from_le_bytes(*sum) {
         return Err(IndexError::Checksum);
     }
     let Some(body) = covered.get(MAGIC.len() + 4..) else {
