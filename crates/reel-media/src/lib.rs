@@ -1,7 +1,10 @@
 //! Containers in, index, CMAF out, playlists and manifests; pure.
 #![forbid(unsafe_code)]
 
+mod codec;
 mod error;
+pub mod input;
+mod limits;
 mod model;
 mod source;
 
