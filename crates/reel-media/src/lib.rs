@@ -2,13 +2,16 @@
 #![forbid(unsafe_code)]
 
 pub mod cmaf;
+mod codec;
 mod codec_string;
 pub mod dash;
 mod error;
 pub mod hls;
 pub mod index;
+pub mod input;
 pub mod ladder;
 mod language;
+mod limits;
 mod model;
 pub mod progressive;
 mod source;
