@@ -5,6 +5,7 @@
 //! blocking threads, never on the data plane's.
 
 mod body;
+mod engine;
 mod etag;
 mod images;
 mod jobs;
@@ -26,6 +27,7 @@ mod titles;
 mod upload;
 mod watch;
 
+pub use engine::{ArenaMetrics, DiskMetrics};
 pub use jobs::{Job, JobState, JobStatus, Jobs};
 pub use metrics::{METRICS_MEDIA_TYPE, MetricsPage, MetricsRegistry, MetricsSource};
 pub use openapi::document as openapi_document;
