@@ -2,6 +2,7 @@ import Hls, { ErrorDetails, ErrorTypes, Events, type ErrorData, type HlsConfig }
 import { channelLabel, codecName } from "../format.ts";
 import type { Choice, Engine, EngineOptions, Level } from "./engine.ts";
 import { recall, remember } from "./preferences.ts";
+import { TextTracks } from "./texttracks.ts";
 
 /** What a first visit assumes of the way to the server, until it is measured: enough to start at 1080p on a home network. */
 const FIRST_BANDWIDTH_BPS = 8_000_000;
@@ -11,6 +12,7 @@ export class HlsEngine implements Engine {
   readonly kind = "hls";
   private readonly hls: Hls;
   private readonly options: EngineOptions;
+  private readonly texts: TextTracks;
   private recoveries = 0;
   private wanted = -1;
 
@@ -20,6 +22,7 @@ export class HlsEngine implements Engine {
 
   constructor(options: EngineOptions) {
     this.options = options;
+    this.texts = new TextTracks(options.video);
     const { audioLanguage, subtitleLanguage, bandwidth_bps } = recall();
     const config: Partial<HlsConfig> = {
       startPosition: options.start_s > 0 ? options.start_s : -1,
@@ -29,12 +32,15 @@ export class HlsEngine implements Engine {
       abrEwmaDefaultEstimateMax: 50_000_000,
       backBufferLength: 60,
       maxBufferLength: 30,
+      renderTextTracksNatively: false,
+      enableDateRangeMetadataCues: false,
+      enableEmsgMetadataCues: false,
+      enableID3MetadataCues: false,
       ...(audioLanguage ? { audioPreference: { lang: audioLanguage } } : {}),
       ...(subtitleLanguage ? { subtitlePreference: { lang: subtitleLanguage } } : {}),
     };
     const hls = new Hls(config);
     this.hls = hls;
-    hls.subtitleDisplay = false;
     const { changed } = options;
     hls.on(Events.MANIFEST_PARSED, changed);
     hls.on(Events.LEVEL_SWITCHED, changed);
@@ -45,7 +51,17 @@ export class HlsEngine implements Engine {
       if (!subtitleLanguage) hls.subtitleTrack = -1;
       changed();
     });
-    hls.on(Events.SUBTITLE_TRACK_SWITCH, changed);
+    hls.on(Events.SUBTITLE_TRACK_SWITCH, () => {
+      this.texts.select(hls.subtitleTrack);
+      changed();
+    });
+    hls.on(Events.CUES_PARSED, (_, data) => {
+      const track = data.subtitleTrack;
+      if (!track) return;
+      this.texts.add(track.id, track.name, track.lang ?? "", data.cues as VTTCue[]);
+      this.texts.select(hls.subtitleTrack);
+      changed();
+    });
     hls.on(Events.ERROR, (_, data) => this.onError(data));
     hls.loadSource(options.session.hls);
     hls.attachMedia(options.video);
@@ -96,10 +112,7 @@ export class HlsEngine implements Engine {
   }
 
   textTrack(): TextTrack | undefined {
-    const chosen = this.hls.subtitleTracks[this.hls.subtitleTrack];
-    if (!chosen) return undefined;
-    const tracks = [...this.options.video.textTracks].filter((track) => track.kind === "subtitles" || track.kind === "captions");
-    return tracks.find((track) => track.label === chosen.name && (chosen.lang === undefined || track.language === chosen.lang)) ?? tracks.find((track) => track.mode !== "disabled");
+    return this.texts.get(this.hls.subtitleTrack);
   }
 
   bandwidth_bps(): number | undefined {
@@ -110,6 +123,7 @@ export class HlsEngine implements Engine {
     const measured = this.hls.bandwidthEstimate;
     if (Number.isFinite(measured) && measured > 0) remember({ bandwidth_bps: Math.round(measured) });
     this.hls.destroy();
+    this.texts.clear();
   }
 
   private onError(data: ErrorData): void {

@@ -48,14 +48,7 @@ export function ensureMedia(directory: string): string {
     ...["-map", "0:v", "-map", "1:a", "-c", "copy", "-movflags", "+faststart", join(making, "film.mp4")],
   ]);
   smallFilm(join(making, "upload.mkv"), making);
-  const pictures = [
-    "gradients=s=1280x720:c0=0x0d1b2a:c1=0xe0a458:c2=0x7b2d26:n=3:seed=3",
-    "mandelbrot=s=1280x720:start_scale=0.02:start_x=-0.7436:start_y=0.1318",
-    "gradients=s=1280x720:c0=0x264653:c1=0x2a9d8f:c2=0xe9c46a:n=3:type=radial:seed=9",
-    "mandelbrot=s=1280x720:start_scale=0.3:start_x=-1.25:start_y=0.02",
-    "gradients=s=1280x720:c0=0x22223b:c1=0x9a8c98:c2=0xf2e9e4:n=3:seed=21",
-  ];
-  pictures.forEach((source, i) => ffmpeg(["-f", "lavfi", "-i", source, "-frames:v", "1", "-q:v", "4", join(making, `poster-${i}.jpg`)]));
+  landscapes.forEach((colours, i) => ffmpeg(["-f", "lavfi", "-i", landscape(colours), "-frames:v", "1", "-q:v", "3", join(making, `poster-${i}.jpg`)]));
   writeFileSync(join(making, "complete"), "");
   rmSync(directory, { recursive: true, force: true });
   renameSync(making, directory);
@@ -72,6 +65,25 @@ function smallFilm(path: string, directory: string): void {
     ...["-map", "0", "-map", "1", "-map", "2", "-map", "3", "-c:v", "libx264", "-preset", "veryfast", "-pix_fmt", "yuv420p", "-g", "48", "-c:a", "aac", "-ac", "2", "-c:s", "srt"],
     ...["-metadata:s:a:0", "language=eng", "-metadata:s:a:1", "language=ger", "-metadata:s:s:0", "language=eng", path],
   ]);
+}
+
+/** Sky above, sky below, far hills, near hills, each red, green, blue; and where the sun is. */
+const landscapes = [
+  { colours: [[38, 52, 92], [236, 150, 96], [84, 62, 92], [28, 24, 44]], sun: 420, height: 215 },
+  { colours: [[150, 186, 204], [226, 232, 226], [98, 128, 140], [40, 60, 70]], sun: 180, height: 110 },
+  { colours: [[24, 40, 58], [52, 110, 120], [26, 66, 78], [10, 26, 36]], sun: 500, height: 90 },
+  { colours: [[242, 198, 130], [250, 232, 196], [190, 120, 80], [96, 52, 44]], sun: 320, height: 160 },
+  { colours: [[58, 30, 58], [196, 92, 104], [96, 44, 76], [36, 18, 40]], sun: 140, height: 200 },
+];
+
+function landscape({ colours, sun, height }: (typeof landscapes)[number]): string {
+  const plane = (c: number) => {
+    const [high, low, far, near] = colours.map((colour) => colour[c] ?? 0);
+    const sky = `${high}+(${low}-${high})*Y/300`;
+    const disc = `lt(hypot(X-${sun},Y-${height}),44)`;
+    return `if(gt(Y,272+20*sin(X/83+${sun})+9*sin(X/29)),${near},if(gt(Y,222+30*sin(X/121+${height})+8*sin(X/37)),${far},if(${disc},255-(255-${low})*0.25,${sky})))`;
+  };
+  return `color=black:s=640x360,format=gbrp,geq=r='${plane(0)}':g='${plane(1)}':b='${plane(2)}'`;
 }
 
 function segments(directory: string, track: number, source: string[]): void {

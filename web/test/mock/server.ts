@@ -46,7 +46,7 @@ export async function startMock(options: { dist: string; media: string; port?: n
       file(request, response, join(options.dist, normalize(path)));
     } else if (path.startsWith("/img/")) {
       const at = titles.findIndex((title) => title.poster === path);
-      if (at < 0 && path.endsWith(".svg")) json(response, 200, "image/svg+xml", card(path));
+      if (path.endsWith(".svg")) json(response, 200, "image/svg+xml", card(path));
       else if (at < 0) problem(response, 404, "No such picture", "There is no such title.");
       else file(request, response, join(options.media, `poster-${at % 5}.jpg`));
     } else if (route === "GET /api/v1/titles") {
@@ -73,6 +73,8 @@ export async function startMock(options: { dist: string; media: string; port?: n
       sessions.set(key, title);
       const base = `/s/${key}`;
       json(response, 201, "application/json", JSON.stringify({ key, title, hls: `${base}/master.m3u8`, dash: `${base}/manifest.mpd`, progressive: `${base}/${title}.mp4`, expires_in_s: 60 }));
+    } else if (route === "GET /api/v1/sessions") {
+      json(response, 200, "application/json", JSON.stringify({ sessions: [...sessions].map(([key, title]) => ({ key, title })) }));
     } else if ((found = /^DELETE \/api\/v1\/sessions\/([^/]+)$/.exec(route))) {
       response.writeHead(sessions.delete(found[1] ?? "") ? 204 : 404).end();
     } else if (route === "GET /api/v1/volume") {
@@ -191,5 +193,6 @@ async function text(request: IncomingMessage): Promise<string> {
 }
 
 function card(path: string): string {
-  return `<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 640 360"><rect width="640" height="360" fill="#3b3346"/><text x="320" y="200" fill="#fff" font-family="sans-serif" font-size="36" text-anchor="middle">${path.replace(/[^a-z0-9.]/gi, " ").trim()}</text></svg>`;
+  const words = path.replace(/^\/img\/|\.svg$/g, "").replace(/-/g, " ");
+  return `<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 640 360"><rect width="640" height="360" fill="#3b4a5a"/><text x="320" y="196" fill="#fff" font-family="sans-serif" font-size="40" text-anchor="middle">${words.slice(0, 24)}</text></svg>`;
 }
