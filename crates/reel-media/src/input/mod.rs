@@ -1,7 +1,11 @@
 //! What comes in: containers, told apart by their first bytes.
 
 mod blocks;
+pub mod mkv;
 mod mp4;
+mod spacing;
+mod warnings;
+mod window;
 
 use crate::{Demux, MediaError, Source};
 
@@ -17,7 +21,7 @@ pub fn open(mut source: Box<dyn Source>) -> Result<Box<dyn Demux>, MediaError> {
     source.read_at(0, &mut head)?;
     match sniff(&head) {
         Some(Container::Mp4) => mp4::open(source),
-        Some(Container::Matroska) => Err(MediaError::UnknownContainer(String::new())),
+        Some(Container::Matroska) => mkv::open(source),
         Some(Container::Ts) => Err(MediaError::UnknownContainer(String::new())),
         None => Err(MediaError::UnknownContainer(
             hint(&head).map(|is| format!("; it looks like {is}")).unwrap_or_default(),

@@ -1,6 +1,7 @@
 //! AudioSpecificConfig (ISO/IEC 14496-3, 1.6.2.1).
 
 use super::{ConfigError, Sound};
+use crate::codec::bits::Bits;
 
 /// Samples per second by samplingFrequencyIndex (table 1.18).
 const RATES: [u32; 13] =
@@ -17,7 +18,7 @@ const PS: u32 = 29;
 
 /// What an AudioSpecificConfig says, or `None` if it describes something other than AAC (ALS, CELP, ...).
 pub(crate) fn parse(config: &[u8]) -> Result<Option<Sound>, ConfigError> {
-    read(&mut Bits { bytes: config, at: 0 })
+    read(&mut Bits::new(config))
         .ok_or(ConfigError { name: "esds", what: "has a damaged AudioSpecificConfig" })
 }
 
@@ -106,22 +107,6 @@ fn backward_compatible(bits: &mut Bits<'_>) -> Option<(u32, bool)> {
     }
     let rate = rate(bits)?;
     Some((rate, bits.take(11) == Some(0x548) && bits.take(1) == Some(1)))
-}
-
-struct Bits<'a> {
-    bytes: &'a [u8],
-    at: usize,
-}
-
-impl Bits<'_> {
-    fn take(&mut self, count: u32) -> Option<u32> {
-        (0..count).try_fold(0, |value, _| {
-            let byte = self.bytes.get(self.at / 8)?;
-            let bit = byte >> (7 - self.at % 8) & 1;
-            self.at += 1;
-            Some(value << 1 | u32::from(bit))
-        })
-    }
 }
 
 #[cfg(test)]

@@ -1,6 +1,7 @@
 //! `dfLa` (Encapsulation of FLAC in ISO Base Media File Format, 3.3.2) and STREAMINFO (RFC 9639, 8.2).
 
 use super::{ConfigError, Sound, split};
+use crate::codec::flac::StreamInfo;
 
 const NAME: &str = "dfLa";
 
@@ -21,25 +22,15 @@ pub(crate) fn parse(mut body: &[u8]) -> Result<Sound, ConfigError> {
             if head & 0x7f != 0 {
                 return Err(error("does not begin with STREAMINFO"));
             }
-            sound = Some(stream_info(block)?);
+            let info = StreamInfo::parse(block).ok_or(error("has a damaged STREAMINFO"))?;
+            let StreamInfo { channels, sample_rate, sample_bits, .. } = info;
+            sound = Some(Sound { channels, sample_rate, sample_bits });
         }
         if head & 0x80 != 0 {
             break;
         }
     }
     sound.ok_or(error("has no STREAMINFO"))
-}
-
-fn stream_info(block: &[u8]) -> Result<Sound, ConfigError> {
-    let error = |what| ConfigError { name: NAME, what };
-    let mut rest = block.get(10..34).ok_or(error("has a short STREAMINFO"))?;
-    let packed = u32::from_be_bytes(*split::<4>(&mut rest, NAME)?);
-    let sample_rate = packed >> 12;
-    if sample_rate == 0 {
-        return Err(error("states a sample rate of 0"));
-    }
-    let [channels, bits] = [packed >> 9 & 7, packed >> 4 & 31].map(|field| field as u16 + 1);
-    Ok(Sound { channels, sample_rate, sample_bits: bits })
 }
 
 #[cfg(test)]

@@ -6,7 +6,9 @@ use super::fragments::Fragments;
 use super::plan::{Plan, Walk};
 use super::tables::RawSample;
 use super::trak::MediaTrack;
+use crate::codec::{av1, mp3};
 use crate::input::blocks::Blocks;
+use crate::input::warnings::Warnings;
 use crate::{Codec, Demux, MediaError, Packet, Sample, Source, Track, TrackKind, limits, subtitle};
 use std::sync::Arc;
 
@@ -16,7 +18,7 @@ pub(super) struct Mp4 {
     blocks: Blocks,
     tracks: Vec<Track>,
     streams: Vec<Stream>,
-    warnings: Vec<String>,
+    warnings: Warnings,
     bytes_given: u64,
     bytes_total: u64,
 }
@@ -39,8 +41,6 @@ struct Stream {
 /// A film cut from a live stream counts its time from somewhere else; files that begin within the first second do not.
 const LATE_START_NS: i128 = 1_000_000_000;
 const NS_PER_S: i128 = 1_000_000_000;
-/// An AV1 temporal delimiter with its size field: the sample needs none, as it is a temporal unit by itself.
-const TEMPORAL_DELIMITER: [u8; 2] = [0x12, 0];
 
 impl Mp4 {
     /// Looks at every sample of every track once, and prepares to read them.
@@ -48,7 +48,7 @@ impl Mp4 {
         mut source: Box<dyn Source>,
         media: Vec<MediaTrack>,
         fragments: &Arc<Fragments>,
-        mut warnings: Vec<String>,
+        mut warnings: Warnings,
     ) -> Result<Self, MediaError> {
         let mut tracks = Vec::new();
         let mut streams = Vec::new();
@@ -58,19 +58,18 @@ impl Mp4 {
             remarks(&media, &plan, &mut warnings);
             let id = media.id;
             if plan.mixed {
-                warnings
-                    .push(format!("track {id} is left out: its decoder configuration changes on the way"));
+                warnings.add(format!("track {id} is left out: its decoder configuration changes on the way"));
                 continue;
             }
             if plan.duration == 0 {
                 timeless = true;
-                warnings.push(format!("track {id} is left out: it plays for no time"));
+                warnings.add(format!("track {id} is left out: it plays for no time"));
                 continue;
             }
             if media.track.codec == Codec::Mp3
                 && let Some(why) = check_layer(&mut media.track, &plan, source.as_mut())?
             {
-                warnings.push(format!("track {id} is left out: {why}"));
+                warnings.add(format!("track {id} is left out: {why}"));
                 continue;
             }
             let walk = Walk::new(&media, fragments);
@@ -90,18 +89,17 @@ impl Mp4 {
             return Err(if timeless {
                 MediaError::NoDuration
             } else {
-                MediaError::NoTracks(warnings.join("; "))
+                MediaError::NoTracks(warnings.all().join("; "))
             });
         }
         if !fragments.moofs.is_empty() {
-            warnings.extend(begin_at_zero(&tracks, &mut streams));
+            begin_at_zero(&tracks, &mut streams).into_iter().for_each(|remark| warnings.add(remark));
         }
         let bytes_total = streams.iter().map(|stream| stream.plan.bytes).sum();
         settle(&mut tracks, &streams);
         for stream in &mut streams {
             stream.next = stream.advance(source.as_mut())?;
         }
-        warnings.truncate(limits::MAX_WARNINGS);
         let blocks = Blocks::default();
         Ok(Self { source, blocks, tracks, streams, warnings, bytes_given: 0, bytes_total })
     }
@@ -115,7 +113,7 @@ impl Mp4 {
             })
         };
         let slowest = waiting().map(|(.., at)| at).min()?;
-        let near = waiting().filter(|(.., at)| *at <= slowest.saturating_add(limits::MAX_LEAD_NS));
+        let near = waiting().filter(|(.., at)| *at <= slowest.saturating_add(limits::MP4_LEAD_NS));
         near.min_by_key(|(_, offset, _)| *offset).map(|(index, ..)| index)
     }
 }
@@ -126,7 +124,7 @@ impl Demux for Mp4 {
     }
 
     fn warnings(&self) -> &[String] {
-        &self.warnings
+        self.warnings.all()
     }
 
     fn next(&mut self, data: &mut Vec<u8>) -> Result<Option<Packet>, MediaError> {
@@ -143,8 +141,8 @@ impl Demux for Mp4 {
                 Some(text) => stream.cue(&raw, text, data),
                 None => Some(stream.sample(&raw)),
             };
-            if self.tracks[track].codec == Codec::Av1 && data.starts_with(&TEMPORAL_DELIMITER) {
-                data.drain(..TEMPORAL_DELIMITER.len());
+            if self.tracks[track].codec == Codec::Av1 {
+                av1::remove_temporal_delimiters(data);
             }
             if let Some(sample) = sample {
                 return Ok(Some(Packet { track, sample }));
@@ -215,28 +213,28 @@ impl Stream {
 }
 
 /// Tells what was odd about a track.
-fn remarks(media: &MediaTrack, plan: &Plan, warnings: &mut Vec<String>) {
+fn remarks(media: &MediaTrack, plan: &Plan, warnings: &mut Warnings) {
     let id = media.id;
     if media.edit.ignored > 0 {
         let count = media.edit.ignored;
-        warnings.push(format!(
+        warnings.add(format!(
             "track {id} is put together from pieces: only the first is kept, {count} are left out"
         ));
     }
     if plan.undecodable > 0 {
         let count = plan.undecodable;
-        warnings.push(format!(
+        warnings.add(format!(
             "track {id}: {count} pictures before the first key frame cannot be decoded, left out"
         ));
     }
     if plan.missing > 0 {
         let count = plan.missing;
-        warnings.push(format!(
+        warnings.add(format!(
             "track {id}: the file does not say where {count} of its samples lie; they are left out"
         ));
     }
     if plan.empty > 0 && media.text.is_none() {
-        warnings.push(format!("track {id}: {} samples have no bytes and are stepped over", plan.empty));
+        warnings.add(format!("track {id}: {} samples have no bytes and are stepped over", plan.empty));
     }
 }
 
@@ -246,29 +244,21 @@ fn check_layer(
     plan: &Plan,
     source: &mut dyn Source,
 ) -> Result<Option<String>, MediaError> {
-    let Some((offset, bytes)) = plan.first_sample.filter(|(_, bytes)| *bytes >= 4) else {
-        return Ok(Some("its first MPEG audio frame is too short".to_owned()));
-    };
-    let mut head = [0; 4];
-    source.read_at(offset, &mut head[..bytes.min(4) as usize])?;
-    let [sync, kind, rate, mode] = head;
-    let (version, layer) = (kind >> 3 & 3, kind >> 1 & 3);
-    if sync != 0xff || kind >> 5 != 7 || version == 1 || rate >> 2 & 3 == 3 {
+    let Some((offset, bytes)) = plan.first_sample else { return Ok(None) };
+    let mut head = [0; mp3::HEADER_BYTES];
+    let length = head.len().min(bytes as usize);
+    source.read_at(offset, &mut head[..length])?;
+    let Some(header) = mp3::Header::parse(&head) else {
         return Err(malformed(offset, "there is no MPEG audio frame where one should begin"));
-    }
-    if layer != 1 {
-        return Ok(Some(
-            "it is MPEG audio of layer I or II, of which Reel takes only layer III (MP3)".to_owned(),
-        ));
+    };
+    if header.layer != 3 {
+        let layer = header.layer;
+        return Ok(Some(format!(
+            "it is MPEG audio of layer {layer}, of which Reel takes only layer 3 (MP3)"
+        )));
     }
     if let Some(audio) = &mut track.audio {
-        let full = [44_100, 48_000, 32_000][usize::from(rate >> 2 & 3)];
-        audio.sample_rate = match version {
-            3 => full,
-            2 => full / 2,
-            _ => full / 4,
-        };
-        audio.channels = if mode >> 6 == 3 { 1 } else { 2 };
+        (audio.sample_rate, audio.channels) = (header.sample_rate, header.channels);
     }
     Ok(None)
 }

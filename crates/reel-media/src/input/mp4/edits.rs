@@ -37,7 +37,7 @@ impl Edit {
         let too_large = || malformed(elst.offset, "an edit list states a time that is out of all reason");
         let mut delay = 0u64;
         let mut found: Option<Self> = None;
-        for _ in 0..count.min(limits::MAX_EDITS) {
+        for _ in 0..count.min(limits::MP4_EDITS) {
             let duration = fields.u32_or_u64(wide)?;
             // Minus one marks an empty edit; other negative times have no meaning and are read as zero.
             let media_time = if wide { fields.u64()? as i64 } else { i64::from(fields.i32()?) };
@@ -57,10 +57,10 @@ impl Edit {
                             if round_up { scaled.div_ceil(movie) } else { (scaled + movie / 2) / movie };
                         i64::try_from(ticks)
                             .ok()
-                            .filter(|ticks| *ticks <= limits::MAX_TICKS)
+                            .filter(|ticks| *ticks <= limits::MP4_TICKS)
                             .ok_or_else(too_large)
                     };
-                    if start > limits::MAX_TICKS {
+                    if start > limits::MP4_TICKS {
                         return Err(too_large());
                     }
                     let pause = ticks(delay, false)?;

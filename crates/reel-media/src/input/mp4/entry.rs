@@ -3,6 +3,8 @@
 use super::atom::{Atom, Children, FourCc, malformed};
 use super::esds::{self, Stream};
 use crate::codec::config::{self, ConfigError, Sound, audio_specific};
+use crate::codec::vui::reduced;
+use crate::codec::{h264, hevc};
 use crate::{Audio, Codec, Colour, MediaError, Video, limits};
 
 /// What Reel takes, for the messages that say what it does not.
@@ -66,7 +68,7 @@ pub(super) fn video(entry: &Atom<'_>) -> Result<Entry, MediaError> {
         if side == 0 {
             return Err(malformed(entry.offset, format!("{what} is 0")));
         }
-        let limit = limits::MAX_PICTURE_SIDE;
+        let limit = limits::MP4_PICTURE_SIDE;
         if side > limit {
             return Err(MediaError::Limit { what, value: side.into(), limit: limit.into() });
         }
@@ -81,18 +83,27 @@ pub(super) fn video(entry: &Atom<'_>) -> Result<Entry, MediaError> {
         Codec::Av1 => config::video::av1c(config.body).map_err(bad)?,
         _ => colour = colour.or(config::video::vpcc(config.body).map_err(bad)?),
     }
+    // What boxes leave open, the parameter sets may state.
+    let (coded_aspect, coded_colour) = coded(codec, config.body);
+    let colour = colour.or(coded_colour);
     let aspect = match boxes()?.find(b"pasp")? {
         Some(pasp) => {
             let mut fields = pasp.fields();
             Some((fields.u32()?, fields.u32()?)).filter(|(across, down)| *across > 0 && *down > 0)
         }
         None => None,
-    };
+    }
+    .or(coded_aspect);
     let pixel_aspect = aspect.map_or((1, 1), reduced);
+    let mut config = config.body.to_vec();
+    if codec == Codec::Hevc {
+        // Version 0 dates from the draft and is otherwise the same; what comes after knows version 1 only.
+        config[0] = 1;
+    }
     let video = Video { width, height, pixel_aspect, rotation: 0, colour };
     Ok(Entry::Taken(Box::new(Description {
         codec: Some(codec),
-        config: config.body.to_vec(),
+        config,
         video: Some(video),
         aspect_open: aspect.is_none(),
         ..Description::default()
@@ -156,13 +167,18 @@ pub(super) fn text(entry: &Atom<'_>) -> Result<Entry, MediaError> {
     Ok(Entry::Taken(Box::new(description)))
 }
 
-/// A fraction in lowest terms.
-pub(super) fn reduced((mut a, mut b): (u32, u32)) -> (u32, u32) {
-    let whole = (a, b);
-    while b != 0 {
-        (a, b) = (b, a % b);
+/// Pixel aspect and colour by the first sequence parameter set of a configuration.
+fn coded(codec: Codec, config: &[u8]) -> (Option<(u32, u32)>, Option<Colour>) {
+    match codec {
+        Codec::H264 => h264::AvcConfig::parse(config)
+            .and_then(|config| h264::Sps::parse(config.sps.first()?))
+            .map(|sps| (sps.pixel_aspect, sps.colour)),
+        Codec::Hevc => hevc::HevcConfig::parse(config)
+            .and_then(|config| config.sps())
+            .map(|sps| (sps.pixel_aspect, sps.colour)),
+        _ => None,
     }
-    (whole.0 / a.max(1), whole.1 / a.max(1))
+    .unwrap_or_default()
 }
 
 fn mpeg4<'a>(entry: &Atom<'a>, boxes: impl Fn() -> Children<'a>, stated: Sound) -> Result<Entry, MediaError> {
@@ -175,7 +191,7 @@ fn mpeg4<'a>(entry: &Atom<'a>, boxes: impl Fn() -> Children<'a>, stated: Sound) 
         },
     };
     let Stream { object_type, config } = esds::parse(&esds)?;
-    if config.len() > limits::MAX_CONFIG_BYTES {
+    if config.len() > limits::MP4_CONFIG_BYTES {
         return Err(config_limit(config.len()));
     }
     match object_type {
@@ -233,7 +249,7 @@ fn config_box<'a>(entry: &Atom<'a>, boxes: Children<'a>, name: &[u8; 4]) -> Resu
         let what = format!("the sample entry `{}` has no `{}` box", entry.kind, FourCc(*name));
         malformed(entry.offset, what)
     })?;
-    if found.body.len() > limits::MAX_CONFIG_BYTES {
+    if found.body.len() > limits::MP4_CONFIG_BYTES {
         return Err(config_limit(found.body.len()));
     }
     Ok(found)
@@ -241,7 +257,7 @@ fn config_box<'a>(entry: &Atom<'a>, boxes: Children<'a>, name: &[u8; 4]) -> Resu
 
 fn config_limit(bytes: usize) -> MediaError {
     let what = "the number of bytes of a decoder configuration";
-    MediaError::Limit { what, value: bytes as u64, limit: limits::MAX_CONFIG_BYTES as u64 }
+    MediaError::Limit { what, value: bytes as u64, limit: limits::MP4_CONFIG_BYTES as u64 }
 }
 
 /// `colr` (12.1.5): `nclx`, or QuickTime's `nclc` which has no range.

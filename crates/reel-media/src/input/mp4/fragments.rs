@@ -124,18 +124,18 @@ impl FragmentCursor {
                     let Some(sample) = run.sample(&self.moof, self.dts) else {
                         return Err(malformed(run.offset, "a `trun` box is shorter than its samples"));
                     };
-                    self.dts = (self.dts + i64::from(sample.duration)).min(limits::MAX_TICKS);
+                    self.dts = (self.dts + i64::from(sample.duration)).min(limits::MP4_TICKS);
                     return Ok(Some(sample));
                 }
                 _ => {}
             }
             if let Some(run) = self.runs.next() {
                 if let Some(time) = run.decode_time {
-                    self.dts = i64::try_from(time).ok().filter(|time| *time <= limits::MAX_TICKS).ok_or(
+                    self.dts = i64::try_from(time).ok().filter(|time| *time <= limits::MP4_TICKS).ok_or(
                         MediaError::Limit {
                             what: "the decode time of a fragment (tfdt)",
                             value: time,
-                            limit: limits::MAX_TICKS as u64,
+                            limit: limits::MP4_TICKS as u64,
                         },
                     )?;
                 }
@@ -209,8 +209,8 @@ fn runs(body: &[u8], moof: &Moof, trex: &[Defaults], track_id: u32) -> Result<Ve
                 continue;
             }
             seen += 1;
-            if seen > limits::MAX_RUNS {
-                let (value, limit) = (seen as u64, limits::MAX_RUNS as u64);
+            if seen > limits::MP4_RUNS {
+                let (value, limit) = (seen as u64, limits::MP4_RUNS as u64);
                 return Err(MediaError::Limit {
                     what: "the number of sample runs in a fragment",
                     value,

@@ -39,8 +39,8 @@ pub(super) fn read(source: &mut dyn Source) -> Result<Layout, MediaError> {
     let mut boxes = 0;
     while offset < file_bytes {
         boxes += 1;
-        if boxes > limits::MAX_TOP_LEVEL_BOXES {
-            let (value, limit) = (boxes as u64, limits::MAX_TOP_LEVEL_BOXES as u64);
+        if boxes > limits::MP4_TOP_LEVEL_BOXES {
+            let (value, limit) = (boxes as u64, limits::MP4_TOP_LEVEL_BOXES as u64);
             return Err(MediaError::Limit { what: "the number of boxes of the file", value, limit });
         }
         let Some(header) = header(source, offset)? else {
@@ -70,7 +70,7 @@ pub(super) fn read(source: &mut dyn Source) -> Result<Layout, MediaError> {
             b"ftyp" => layout.quicktime = is_quicktime(source, &header, end)?,
             b"moov" if moov.is_none() => {
                 let bytes = end - header.body;
-                let limit = limits::MAX_MOOV_BYTES;
+                let limit = limits::MP4_MOOV_BYTES;
                 if bytes > limit {
                     return Err(MediaError::Limit {
                         what: "the number of bytes of the `moov` box",
@@ -82,7 +82,7 @@ pub(super) fn read(source: &mut dyn Source) -> Result<Layout, MediaError> {
             }
             b"moof" => {
                 let bytes = end - header.body;
-                let limit = limits::MAX_MOOF_BYTES;
+                let limit = limits::MP4_MOOF_BYTES;
                 let Some(bytes) = u32::try_from(bytes).ok().filter(|bytes| u64::from(*bytes) <= limit) else {
                     return Err(MediaError::Limit {
                         what: "the number of bytes of a `moof` box",
@@ -90,8 +90,8 @@ pub(super) fn read(source: &mut dyn Source) -> Result<Layout, MediaError> {
                         limit,
                     });
                 };
-                if layout.moofs.len() == limits::MAX_FRAGMENTS {
-                    let limit = limits::MAX_FRAGMENTS as u64;
+                if layout.moofs.len() == limits::MP4_FRAGMENTS {
+                    let limit = limits::MP4_FRAGMENTS as u64;
                     return Err(MediaError::Limit {
                         what: "the number of fragments",
                         value: limit + 1,

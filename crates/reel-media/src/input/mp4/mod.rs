@@ -16,6 +16,7 @@ mod plan;
 mod tables;
 mod trak;
 
+use crate::input::warnings::Warnings;
 use crate::{Demux, MediaError, Source, limits};
 use atom::{Atom, FourCc, malformed};
 use fragments::{Defaults, Fragments};
@@ -37,7 +38,8 @@ pub(super) fn open(mut source: Box<dyn Source>) -> Result<Box<dyn Demux>, MediaE
             "the `moov` box is compressed (`cmov`): rewrite the file with a current program",
         ));
     }
-    let mut warnings: Vec<String> = layout.remark.into_iter().collect();
+    let mut warnings = Warnings::default();
+    layout.remark.into_iter().for_each(|remark| warnings.add(remark));
     let tracks = tracks(&root, &moov, layout.quicktime, &mut warnings)?;
     let defaults = match root.child(b"mvex")? {
         Some(mvex) => trex(&mvex)?,
@@ -51,7 +53,7 @@ fn tracks(
     root: &Atom<'_>,
     moov: &Arc<Vec<u8>>,
     quicktime: bool,
-    warnings: &mut Vec<String>,
+    warnings: &mut Warnings,
 ) -> Result<Vec<MediaTrack>, MediaError> {
     let mut movie = Movie {
         moov: Arc::clone(moov),
@@ -72,22 +74,22 @@ fn tracks(
             traks.push(atom);
         }
     }
-    if traks.len() > limits::MAX_TRACKS {
-        let (value, limit) = (traks.len() as u64, limits::MAX_TRACKS as u64);
+    if traks.len() > limits::TRACKS {
+        let (value, limit) = (traks.len() as u64, limits::TRACKS as u64);
         return Err(MediaError::Limit { what: "the number of tracks", value, limit });
     }
     let mut tracks: Vec<MediaTrack> = Vec::new();
     for trak in &traks {
         match trak::parse(trak, &movie)? {
             Parsed::Taken(track) => {
-                warnings.extend(track.remark.clone());
+                track.remark.iter().for_each(|remark| warnings.add(remark.clone()));
                 tracks.push(*track);
             }
-            Parsed::Left(why) => warnings.push(why),
+            Parsed::Left(why) => warnings.add(why),
         }
     }
     if traks.is_empty() {
-        warnings.push("the file has no tracks at all".to_owned());
+        warnings.add("the file has no tracks at all".to_owned());
     }
     Ok(tracks)
 }
@@ -96,7 +98,7 @@ fn trex(mvex: &Atom<'_>) -> Result<Vec<Defaults>, MediaError> {
     let mut list = Vec::new();
     for atom in mvex.children() {
         let atom = atom?;
-        if atom.kind.0 == *b"trex" && list.len() < limits::MAX_TRACKS {
+        if atom.kind.0 == *b"trex" && list.len() < limits::TRACKS {
             list.push(Defaults::parse(&atom)?);
         }
     }

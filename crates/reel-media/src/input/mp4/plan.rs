@@ -102,9 +102,9 @@ impl Plan {
         while let Some(sample) = walk.next(source)? {
             let index = count;
             count += 1;
-            if count > limits::MAX_SAMPLES {
+            if count > limits::MP4_SAMPLES {
                 let what = "the number of samples of a track";
-                return Err(MediaError::Limit { what, value: count, limit: limits::MAX_SAMPLES });
+                return Err(MediaError::Limit { what, value: count, limit: limits::MP4_SAMPLES });
             }
             check(&sample, text, file_bytes)?;
             plan.bytes += u64::from(sample.bytes);
@@ -158,10 +158,10 @@ impl Plan {
 }
 
 fn check(sample: &RawSample, text: bool, file_bytes: u64) -> Result<(), MediaError> {
-    let limit = if text { limits::MAX_TEXT_BYTES } else { limits::MAX_SAMPLE_BYTES };
-    if sample.bytes > limit {
+    let limit = if text { limits::MP4_TEXT_BYTES } else { limits::SAMPLE_BYTES };
+    if u64::from(sample.bytes) > limit {
         let what = if text { "the number of bytes of a cue" } else { "the number of bytes of a sample" };
-        return Err(MediaError::Limit { what, value: sample.bytes.into(), limit: limit.into() });
+        return Err(MediaError::Limit { what, value: sample.bytes.into(), limit });
     }
     if sample.offset.checked_add(sample.bytes.into()).is_none_or(|end| end > file_bytes) {
         return Err(MediaError::Truncated { container: "MP4", offset: file_bytes });

@@ -112,9 +112,9 @@ impl SampleTables {
         } else {
             (0, Sizes::Table(Rows::default()))
         };
-        if u64::from(samples) > limits::MAX_SAMPLES {
+        if u64::from(samples) > limits::MP4_SAMPLES {
             let what = "the number of samples of a track";
-            return Err(MediaError::Limit { what, value: samples.into(), limit: limits::MAX_SAMPLES });
+            return Err(MediaError::Limit { what, value: samples.into(), limit: limits::MP4_SAMPLES });
         }
         // Fragmented files leave tables out that other files must have; samples without a place are found by walking.
         Ok(Self {

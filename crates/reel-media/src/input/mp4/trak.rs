@@ -2,9 +2,10 @@
 
 use super::atom::{Atom, FourCc, malformed};
 use super::edits::Edit;
-use super::entry::{self, Description, Entry, Text, reduced};
+use super::entry::{self, Description, Entry, Text};
 use super::language;
 use super::tables::{SampleTables, first_description};
+use crate::codec::vui::reduced;
 use crate::{MediaError, Track, TrackKind};
 use std::sync::Arc;
 
