@@ -3,8 +3,8 @@
 use crate::catalogue::record::{Extent, ObjectEntry, ObjectRecord, Role, SourceFile, Sums, TitleRecord};
 use crate::encoding::{Decoder, Encoder, EncodingError};
 use crate::limits::{
-    EXTENTS_MAX, NAME_BYTES_MAX, SUMS_DEPTH_MAX, TITLE_ID_BYTES_MAX, TITLE_OBJECTS_MAX, TITLES_MAX, UNIT_ROWS_MAX,
-    MEMBERS_MAX,
+    EXTENTS_MAX, MEMBERS_MAX, NAME_BYTES_MAX, SUMS_DEPTH_MAX, TITLE_ID_BYTES_MAX, TITLE_OBJECTS_MAX,
+    TITLES_MAX, UNIT_ROWS_MAX,
 };
 
 const SUMS_INLINE: u8 = 0;
@@ -79,7 +79,8 @@ fn decode_title(from: &mut Decoder<'_>) -> Result<TitleRecord, EncodingError> {
     let count = from.count(TITLE_OBJECTS_MAX, ENTRY_BYTES_MIN)?;
     let mut objects = Vec::with_capacity(count);
     for _ in 0..count {
-        let role = Role::from_number(from.u8()?).ok_or_else(|| from.error("the role of an object is not known"))?;
+        let role =
+            Role::from_number(from.u8()?).ok_or_else(|| from.error("the role of an object is not known"))?;
         objects.push(ObjectEntry { role, number: from.u32()?, object: decode_object(from, SUMS_DEPTH_MAX)? });
     }
     Ok(TitleRecord { id, name, added_unix_s, source, objects })
@@ -135,14 +136,15 @@ mod tests {
             number,
             object,
         });
-        let title = ("[a-z0-9-]{1,64}", ".{0,40}", any::<u64>(), ".{0,40}", proptest::collection::vec(entry, 0..4))
-            .prop_map(|(id, name, number, file_name, objects)| TitleRecord {
-                id,
-                name,
-                added_unix_s: number,
-                source: SourceFile { file_name, bytes: number / 3, modified_unix_s: number / 5 },
-                objects,
-            });
+        let title =
+            ("[a-z0-9-]{1,64}", ".{0,40}", any::<u64>(), ".{0,40}", proptest::collection::vec(entry, 0..4))
+                .prop_map(|(id, name, number, file_name, objects)| TitleRecord {
+                    id,
+                    name,
+                    added_unix_s: number,
+                    source: SourceFile { file_name, bytes: number / 3, modified_unix_s: number / 5 },
+                    objects,
+                });
         proptest::collection::vec(title, 0..5)
     }
 
