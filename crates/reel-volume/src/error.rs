@@ -132,6 +132,9 @@ pub enum VolumeError {
         /// The limit it runs into.
         rule: &'static str,
     },
+    /// A record of an object that this open volume does not keep.
+    #[error("the bytes of this object are not kept: its record comes neither from a writer nor from the list of titles of this open volume")]
+    NotHeld,
     /// More members failed than parity makes up for.
     #[error(
         "too many members have failed while writing ({failed} of {members}, and the volume can do without {tolerated}); the last said: {last}"

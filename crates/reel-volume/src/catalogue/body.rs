@@ -2,6 +2,7 @@
 
 use crate::catalogue::record::{Extent, ObjectEntry, ObjectRecord, Role, SourceFile, Sums, TitleRecord};
 use crate::encoding::{Decoder, Encoder, EncodingError};
+use crate::hold::Hold;
 use crate::limits::{
     EXTENTS_MAX, MEMBERS_MAX, NAME_BYTES_MAX, SUMS_DEPTH_MAX, TITLE_ID_BYTES_MAX, TITLE_OBJECTS_MAX,
     TITLES_MAX, UNIT_ROWS_MAX,
@@ -106,7 +107,7 @@ fn decode_object(from: &mut Decoder<'_>, depth: usize) -> Result<ObjectRecord, E
         SUMS_OBJECT => return Err(from.error("checksums are nested too deep")),
         _ => return Err(from.error("the kind of checksums is not known")),
     };
-    Ok(ObjectRecord { bytes, extents, sums })
+    Ok(ObjectRecord { bytes, extents, sums, hold: Hold::default() })
 }
 
 #[cfg(test)]
@@ -120,12 +121,13 @@ mod tests {
             runs.into_iter().map(|(first_slot, slots)| Extent { first_slot, slots }).collect::<Vec<_>>()
         });
         let leaf = (any::<u64>(), extents, proptest::collection::vec(any::<u32>(), 0..70))
-            .prop_map(|(bytes, extents, sums)| ObjectRecord { bytes, extents, sums: Sums::Inline(sums) });
+            .prop_map(|(bytes, extents, sums)| ObjectRecord { bytes, extents, sums: Sums::Inline(sums), hold: Hold::default() });
         leaf.prop_recursive(3, 4, 1, |inner| {
             inner.prop_map(|object| ObjectRecord {
                 bytes: object.bytes / 2,
                 extents: vec![Extent { first_slot: 1, slots: 2 }],
                 sums: Sums::Object(Box::new(object)),
+                hold: Hold::default(),
             })
         })
     }

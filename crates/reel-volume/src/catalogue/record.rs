@@ -1,6 +1,7 @@
 //! Titles and objects as the catalogue records them.
 
 use crate::geometry::Geometry;
+use crate::hold::Hold;
 use crate::limits::{
     EXTENTS_MAX, INLINE_SUMS_MAX, NAME_BYTES_MAX, OBJECT_BYTES_MAX, SUMS_DEPTH_MAX, TITLE_ID_BYTES_MAX,
     TITLE_OBJECTS_MAX,
@@ -65,6 +66,9 @@ pub struct ObjectRecord {
     pub extents: Vec<Extent>,
     /// The checksums of its rows.
     pub sums: Sums,
+    /// Keeps its slots from being reused while the record, a clone of it or a map of it is alive. Empty in a
+    /// record that comes neither from a writer nor from the volume's list of titles.
+    pub hold: Hold,
 }
 
 /// A run of neighbouring slots.
