@@ -45,11 +45,28 @@ struct Observed {
 }
 
 impl Access {
-    pub(crate) fn read(&self, answers: &mut Answers, class: Class, token: u64, member: usize, offset: u64, bytes: usize, buffer: Buffer) {
+    pub(crate) fn read(
+        &self,
+        answers: &mut Answers,
+        class: Class,
+        token: u64,
+        member: usize,
+        offset: u64,
+        bytes: usize,
+        buffer: Buffer,
+    ) {
         self.submit(answers, class, token, member, DiskWork::Read { offset, bytes, buffer });
     }
 
-    pub(crate) fn write(&self, answers: &mut Answers, class: Class, token: u64, member: usize, offset: u64, lease: Lease) {
+    pub(crate) fn write(
+        &self,
+        answers: &mut Answers,
+        class: Class,
+        token: u64,
+        member: usize,
+        offset: u64,
+        lease: Lease,
+    ) {
         self.submit(answers, class, token, member, DiskWork::Write { offset, lease });
     }
 
@@ -76,7 +93,9 @@ impl Access {
         let reply: Arc<dyn Reply> = Arc::clone(&answers.reply) as Arc<dyn Reply>;
         let reply = match (&self.observer, &work) {
             (None, _) | (_, DiskWork::Read { .. }) => reply,
-            (Some(observer), DiskWork::Write { offset, lease }) => observed(observer, observer.write(member, *offset, lease), reply),
+            (Some(observer), DiskWork::Write { offset, lease }) => {
+                observed(observer, observer.write(member, *offset, lease), reply)
+            }
             (Some(observer), DiskWork::Sync) => observed(observer, observer.sync(member), reply),
         };
         answers.waiting += 1;

@@ -92,7 +92,8 @@ impl MemberReport {
 
 impl TitleReport {
     fn is_clean(&self) -> bool {
-        self.recoverable_rows + self.lost_rows + self.parity_mismatches == 0 && self.unknown_objects.is_empty()
+        self.recoverable_rows + self.lost_rows + self.parity_mismatches == 0
+            && self.unknown_objects.is_empty()
     }
 }
 
@@ -125,7 +126,8 @@ enum RowState {
 pub(crate) fn check(inner: &Inner, progress: &mut dyn FnMut(CheckProgress) -> bool) -> CheckReport {
     let titles = inner.titles();
     let geometry = &inner.geometry;
-    let slots: u64 = titles.iter().flat_map(|title| title.extents().collect::<Vec<_>>()).map(|extent| extent.slots).sum();
+    let slots: u64 =
+        titles.iter().flat_map(|title| title.extents().collect::<Vec<_>>()).map(|extent| extent.slots).sum();
     let bytes_total = slots * (geometry.width() * geometry.unit_bytes()) as u64;
     let members = inner.members_now().into_iter().map(|finding| MemberReport {
         finding,
@@ -217,7 +219,10 @@ impl Check<'_> {
                     Ok(stripe) => {
                         open.insert(next, stripe);
                     }
-                    Err(error) => report.unknown_objects.push(format!("{}: {error}", map.name())),
+                    Err(error) => {
+                        report.unknown_objects.push(format!("{}: {error}", map.name()));
+                        return false;
+                    }
                 }
                 next += 1;
             }
@@ -274,7 +279,8 @@ impl Check<'_> {
         };
         self.bytes_read += self.inner.geometry.unit_bytes() as u64;
         for (row, state) in stripe.rows[position].iter_mut().enumerate() {
-            let holds = crc32c(&buffer[row * row_bytes..(row + 1) * row_bytes]) == stripe.map.sum(stripe.number, position, row);
+            let holds = crc32c(&buffer[row * row_bytes..(row + 1) * row_bytes])
+                == stripe.map.sum(stripe.number, position, row);
             *state = if holds { RowState::Good } else { RowState::Bad };
             if holds { counters.rows_verified.add(1) } else { counters.checksum_failures.add(1) }
         }

@@ -107,7 +107,10 @@ impl Committer {
             return Err(VolumeError::ReadOnly { reason: reason.clone() });
         }
         if titles.len() > TITLES_MAX {
-            return Err(VolumeError::CatalogueFull { needed_bytes: self.area_bytes + 1, area_bytes: self.area_bytes });
+            return Err(VolumeError::CatalogueFull {
+                needed_bytes: self.area_bytes + 1,
+                area_bytes: self.area_bytes,
+            });
         }
         let body = encode_body(titles);
         let area_bytes = self.area_bytes - BLOCK_BYTES as u64;
@@ -116,7 +119,8 @@ impl Committer {
         }
         let mut begin = new_epoch || !state.established;
         loop {
-            let good = (0..state.members.len()).filter(|&m| state.in_sync.has(m) && around.health.readable(m));
+            let good =
+                (0..state.members.len()).filter(|&m| state.in_sync.has(m) && around.health.readable(m));
             let good = good.fold(MemberSet::default(), MemberSet::with);
             begin |= good != state.in_sync;
             if !write_quorum(good, state.members.len(), self.parity_rows) {
@@ -144,7 +148,8 @@ impl Committer {
     fn give_up(&self, state: &mut State, good: MemberSet) -> VolumeError {
         let (members, tolerated) = (state.members.len(), self.parity_rows);
         let failed = members - good.count();
-        state.refusal = Some(format!("{failed} of its {members} members have failed; open it again when they are back"));
+        state.refusal =
+            Some(format!("{failed} of its {members} members have failed; open it again when they are back"));
         VolumeError::MembersFailed {
             failed,
             members,
@@ -226,7 +231,13 @@ fn filled(access: &Access, bytes: &[u8]) -> Result<Lease, VolumeError> {
 }
 
 /// Writes the same bytes to every target. `false` if a member failed; it is dropped then.
-fn write_to(around: &Around<'_>, answers: &mut Answers, targets: &[(usize, u64)], at: u64, lease: Lease) -> bool {
+fn write_to(
+    around: &Around<'_>,
+    answers: &mut Answers,
+    targets: &[(usize, u64)],
+    at: u64,
+    lease: Lease,
+) -> bool {
     for &(member, offset) in targets {
         around.access.write(answers, Class::Interactive, 0, member, offset + at, lease.clone());
     }
@@ -261,7 +272,8 @@ pub(crate) fn drop_member(health: &Health, counters: &VolumeCounters, member: us
     if health.drop_member(member) {
         counters.members_dropped.add(1);
         tracing::error!(
-            member, error,
+            member,
+            error,
             "a member failed to write and is not used any more; its bytes are computed from the others. Replace it"
         );
     }

@@ -142,7 +142,10 @@ fn prepare_directory(directory: &Path, options: &VolumeOptions) -> Result<bool, 
             lock(&file, &path, true)?;
         }
         if directory.join(FILE_NAME).exists() && !options.force {
-            return Err(VolumeError::NotEmpty { path: directory.to_owned(), found: "is a Reel volume already".to_owned() });
+            return Err(VolumeError::NotEmpty {
+                path: directory.to_owned(),
+                found: "is a Reel volume already".to_owned(),
+            });
         }
         return Ok(false);
     }
@@ -190,7 +193,11 @@ fn create_in(
     })
 }
 
-fn open_targets(directory: &Path, options: &VolumeOptions, made: &mut Made) -> Result<Vec<Target>, VolumeError> {
+fn open_targets(
+    directory: &Path,
+    options: &VolumeOptions,
+    made: &mut Made,
+) -> Result<Vec<Target>, VolumeError> {
     let paths: Vec<(PathBuf, PathBuf)> = match &options.members {
         Members::Count(count) => (0..*count)
             .map(|index| PathBuf::from(format!("member-{index}.reel")))
@@ -240,7 +247,8 @@ fn open_target(path: PathBuf, written: PathBuf, force: bool, made: &mut Made) ->
     lock(&file, &path, true)?;
     let metadata = file.metadata().map_err(VolumeError::file(&path, "look at"))?;
     let device_bytes = if metadata.file_type().is_block_device() {
-        let opened = MemberFile::open(&path, OpenMode::ReadOnly).map_err(VolumeError::disk("cannot make a volume"))?;
+        let opened =
+            MemberFile::open(&path, OpenMode::ReadOnly).map_err(VolumeError::disk("cannot make a volume"))?;
         Some(opened.bytes())
     } else if metadata.file_type().is_file() {
         None
@@ -309,7 +317,13 @@ fn free_bytes(file: &File) -> u64 {
 
 /// Writes superblocks and the first, empty catalogue. The superblocks come last, so that a member which was not
 /// finished is not taken for one.
-fn format(targets: &[Target], volume: VolumeId, geometry: Geometry, code: Code, layout: Layout) -> Result<(), VolumeError> {
+fn format(
+    targets: &[Target],
+    volume: VolumeId,
+    geometry: Geometry,
+    code: Code,
+    layout: Layout,
+) -> Result<(), VolumeError> {
     let ids = targets.iter().map(|_| MemberId::random()).collect::<Result<Vec<_>, _>>()?;
     let body = encode_body(std::iter::empty());
     let header = CommitHeader {

@@ -133,7 +133,9 @@ pub enum VolumeError {
         rule: &'static str,
     },
     /// A record of an object that this open volume does not keep.
-    #[error("the bytes of this object are not kept: its record comes neither from a writer nor from the list of titles of this open volume")]
+    #[error(
+        "the bytes of this object are not kept: its record comes neither from a writer nor from the list of titles of this open volume"
+    )]
     NotHeld,
     /// More members failed than parity makes up for.
     #[error(

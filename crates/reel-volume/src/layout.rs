@@ -31,7 +31,8 @@ impl Layout {
     /// The least bytes a member needs.
     pub(crate) fn bytes_min(geometry: &Geometry, catalogue_bytes: Option<u64>) -> u64 {
         let catalogue_bytes = catalogue_bytes.unwrap_or(CATALOGUE_BYTES_DEFAULT_MIN);
-        (CATALOGUE_OFFSET + 2 * catalogue_bytes.next_multiple_of(BLOCK_BYTES as u64)).next_multiple_of(DATA_ALIGNMENT_BYTES)
+        (CATALOGUE_OFFSET + 2 * catalogue_bytes.next_multiple_of(BLOCK_BYTES as u64))
+            .next_multiple_of(DATA_ALIGNMENT_BYTES)
             + (geometry.width() * geometry.unit_bytes()) as u64
     }
 }

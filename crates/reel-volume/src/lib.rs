@@ -39,7 +39,9 @@ mod volume;
 mod writer;
 
 pub use access::WriteObserver;
-pub use catalogue::{Extent, ObjectEntry, ObjectRecord, Role, SourceFile, Sums, TitleRecord, TitleRecordError};
+pub use catalogue::{
+    Extent, ObjectEntry, ObjectRecord, Role, SourceFile, Sums, TitleRecord, TitleRecordError,
+};
 pub use check::{CheckProgress, CheckReport, MemberReport, TitleReport};
 pub use commit::CommitStatus;
 pub use counters::{Counter, VolumeCounters};

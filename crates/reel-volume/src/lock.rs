@@ -11,8 +11,11 @@ use crate::error::VolumeError;
 /// Locks an open file, for itself or together with other readers, without waiting. The lock lasts until the
 /// file is closed.
 pub(crate) fn lock(file: &File, path: &Path, exclusive: bool) -> Result<(), VolumeError> {
-    let operation =
-        if exclusive { FlockOperation::NonBlockingLockExclusive } else { FlockOperation::NonBlockingLockShared };
+    let operation = if exclusive {
+        FlockOperation::NonBlockingLockExclusive
+    } else {
+        FlockOperation::NonBlockingLockShared
+    };
     match rustix::fs::flock(file, operation) {
         Ok(()) => Ok(()),
         Err(rustix::io::Errno::WOULDBLOCK) => {

@@ -32,8 +32,7 @@ impl Manifest {
     /// Reads the file of a directory; it comes back open, to be locked.
     pub(crate) fn open(directory: &Path) -> Result<(Manifest, File, PathBuf), VolumeError> {
         let path = directory.join(FILE_NAME);
-        let not_a_volume =
-            |reason: String| VolumeError::NotAVolume { path: directory.to_owned(), reason };
+        let not_a_volume = |reason: String| VolumeError::NotAVolume { path: directory.to_owned(), reason };
         let mut file = match File::open(&path) {
             Ok(file) => file,
             Err(error) if error.kind() == std::io::ErrorKind::NotFound => {
@@ -51,10 +50,13 @@ impl Manifest {
         }
         let written: Written = toml::from_str(&text)
             .map_err(|e| not_a_volume(format!("its {FILE_NAME} cannot be understood: {}", e.message())))?;
-        let volume = VolumeId::parse(&written.volume)
-            .ok_or_else(|| not_a_volume(format!("`volume` in its {FILE_NAME} is not 32 hexadecimal digits")))?;
+        let volume = VolumeId::parse(&written.volume).ok_or_else(|| {
+            not_a_volume(format!("`volume` in its {FILE_NAME} is not 32 hexadecimal digits"))
+        })?;
         if written.members.is_empty() || written.members.len() > MEMBERS_MAX {
-            return Err(not_a_volume(format!("`members` in its {FILE_NAME} must list 1 to {MEMBERS_MAX} paths")));
+            return Err(not_a_volume(format!(
+                "`members` in its {FILE_NAME} must list 1 to {MEMBERS_MAX} paths"
+            )));
         }
         let members = written.members.into_iter().map(PathBuf::from).collect();
         Ok((Manifest { volume, members }, file, path))
@@ -65,10 +67,14 @@ impl Manifest {
         let path = directory.join(FILE_NAME);
         let members = self.members.iter().map(|path| {
             path.to_str().map(str::to_owned).ok_or_else(|| {
-                VolumeError::Options(format!("the path {} is not UTF-8, which {FILE_NAME} needs", path.display()))
+                VolumeError::Options(format!(
+                    "the path {} is not UTF-8, which {FILE_NAME} needs",
+                    path.display()
+                ))
             })
         });
-        let written = Written { volume: self.volume.to_string(), members: members.collect::<Result<_, _>>()? };
+        let written =
+            Written { volume: self.volume.to_string(), members: members.collect::<Result<_, _>>()? };
         let text = toml::to_string_pretty(&written)
             .map_err(|e| VolumeError::Options(format!("cannot write {FILE_NAME}: {e}")))?;
         let text = format!(

@@ -79,7 +79,8 @@ fn look(path: &Path, volume: VolumeId, listed: usize, mode: OpenMode) -> Result<
     let (superblock, superblock_hurt) = match read_superblock(&file) {
         Ok(read) => read,
         Err(SuperblockError::NotReel) => {
-            let reason = "it does not start like a member of a Reel volume: it was overwritten, or it is another file";
+            let reason =
+                "it does not start like a member of a Reel volume: it was overwritten, or it is another file";
             return Ok(Err((MemberState::Damaged, reason.to_owned())));
         }
         Err(error) => return Ok(Err((MemberState::Damaged, error.to_string()))),
@@ -206,14 +207,21 @@ pub(crate) fn findings(
 fn finding_of(member: &OpenMember, stale: bool, hurt: bool) -> Finding {
     let index = member.superblock.index;
     let (state, text) = if stale {
-        let text = format!("it was away while the volume was written, so it is not read; {}", advice(MemberState::Stale));
+        let text = format!(
+            "it was away while the volume was written, so it is not read; {}",
+            advice(MemberState::Stale)
+        );
         (MemberState::Stale, text)
     } else if hurt || member.superblock_hurt {
-        let what = if member.superblock_hurt { "one of its two superblocks" } else { "its copy of the catalogue" };
-        let text = format!("{what} was damaged and is written anew when the volume is opened for writing; run `reel volume check`");
+        let what =
+            if member.superblock_hurt { "one of its two superblocks" } else { "its copy of the catalogue" };
+        let text = format!(
+            "{what} was damaged and is written anew when the volume is opened for writing; run `reel volume check`"
+        );
         (MemberState::Repaired, text)
     } else if member.listed != index {
-        let text = format!("found where volume.toml lists member {}; nothing needs to be done", member.listed);
+        let text =
+            format!("found where volume.toml lists member {}; nothing needs to be done", member.listed);
         (MemberState::Swapped, text)
     } else {
         (MemberState::Present, "in use".to_owned())

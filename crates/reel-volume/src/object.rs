@@ -89,7 +89,12 @@ impl ObjectMap {
     /// # Panics
     /// If the object has no such stripe.
     pub fn slot(&self, stripe: u64) -> u64 {
-        assert!(stripe < self.stripes(), "{} has {} stripes, not one numbered {stripe}", self.name, self.stripes());
+        assert!(
+            stripe < self.stripes(),
+            "{} has {} stripes, not one numbered {stripe}",
+            self.name,
+            self.stripes()
+        );
         let run = self.runs.partition_point(|(first, _)| *first <= stripe) - 1;
         let (first_stripe, extent) = self.runs[run];
         extent.first_slot + (stripe - first_stripe)
@@ -113,6 +118,9 @@ impl ObjectMap {
 
 impl fmt::Debug for ObjectMap {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("ObjectMap").field("name", &self.name).field("bytes", &self.bytes).finish_non_exhaustive()
+        f.debug_struct("ObjectMap")
+            .field("name", &self.name)
+            .field("bytes", &self.bytes)
+            .finish_non_exhaustive()
     }
 }

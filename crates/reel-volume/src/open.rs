@@ -7,7 +7,9 @@ use reel_arena::{Arena, ArenaConfig};
 use reel_disk::{Disks, DisksConfig, MemberFile, OpenMode};
 
 use crate::access::{Access, WriteObserver};
-use crate::catalogue::{Candidate, MemberSet, Selection, SelectionError, TitleRecord, decode_body, select, write_quorum};
+use crate::catalogue::{
+    Candidate, MemberSet, Selection, SelectionError, TitleRecord, decode_body, select, write_quorum,
+};
 use crate::commit::Committer;
 use crate::counters::VolumeCounters;
 use crate::error::VolumeError;
@@ -92,12 +94,15 @@ pub(crate) fn open(directory: &Path, options: OpenOptions) -> Result<Volume, Vol
     for member in found.members {
         let index = member.superblock.index;
         // The lock belongs to the open file, which a clone shares: it holds for stale members too.
-        locks.push(member.file.file().try_clone().map_err(VolumeError::file(member.file.path(), "keep locked"))?);
+        locks.push(
+            member.file.file().try_clone().map_err(VolumeError::file(member.file.path(), "keep locked"))?,
+        );
         if selection.current.has(index) {
             files[index] = Some(member.file);
         }
     }
-    let disks = Disks::start(files, &arena, options.disks).map_err(VolumeError::disk("cannot start the disks"))?;
+    let disks =
+        Disks::start(files, &arena, options.disks).map_err(VolumeError::disk("cannot start the disks"))?;
     let readable: Vec<bool> = (0..members).map(|index| selection.current.has(index)).collect();
     let health = Health::new(&readable);
     let counters = Arc::new(VolumeCounters::default());
@@ -105,7 +110,17 @@ pub(crate) fn open(directory: &Path, options: OpenOptions) -> Result<Volume, Vol
     let refusal = refusal(options.read_only, selection.current, &geometry);
     let committer = Committer::new(&selection, keep, &superblock, refusal);
     let inner = Inner::new(
-        directory.to_owned(), superblock, findings, access, health, counters, space, space_slots, titles, committer, locks,
+        directory.to_owned(),
+        superblock,
+        findings,
+        access,
+        health,
+        counters,
+        space,
+        space_slots,
+        titles,
+        committer,
+        locks,
     );
     if !selection.settled {
         inner.settle()?;
@@ -164,7 +179,9 @@ fn undecided(directory: &Path, error: SelectionError) -> VolumeError {
 fn hurt_copies(candidates: &[Candidate], selection: &Selection) -> Vec<usize> {
     candidates
         .iter()
-        .filter(|candidate| selection.current.has(candidate.index) && candidate.areas.iter().flatten().count() < 2)
+        .filter(|candidate| {
+            selection.current.has(candidate.index) && candidate.areas.iter().flatten().count() < 2
+        })
         .map(|candidate| candidate.index)
         .collect()
 }
@@ -178,7 +195,9 @@ fn titles_of(
 ) -> Result<(Space, Vec<Arc<TitleRecord>>), VolumeError> {
     let broken = |reason: String| VolumeError::Catalogue {
         path: directory.to_owned(),
-        reason: format!("its catalogue matches its checksum but makes no sense ({reason}); please report this"),
+        reason: format!(
+            "its catalogue matches its checksum but makes no sense ({reason}); please report this"
+        ),
     };
     let (at, area) = selection.found_at;
     let copy = found.members[at].areas[area].as_ref().ok_or_else(|| broken("it is gone".to_owned()))?;
@@ -187,7 +206,8 @@ fn titles_of(
     for record in &records {
         record.check(geometry, slots).map_err(|e| broken(e.to_string()))?;
         for extent in record.extents() {
-            free.claim(extent).map_err(|overlap| broken(format!("two objects lie on slot {}", overlap.0.first_slot)))?;
+            free.claim(extent)
+                .map_err(|overlap| broken(format!("two objects lie on slot {}", overlap.0.first_slot)))?;
         }
     }
     let space = Space::new(free);
@@ -244,4 +264,3 @@ fn keep_by_member(candidates: &[Candidate], selection: &Selection, members: usiz
     }
     keep
 }
-

@@ -60,7 +60,12 @@ struct UnitReads {
 const FETCH_BITS: u32 = 16;
 
 impl ObjectReader {
-    pub(crate) fn new(inner: Arc<Inner>, map: Arc<ObjectMap>, range: Range<u64>, class: Class) -> ObjectReader {
+    pub(crate) fn new(
+        inner: Arc<Inner>,
+        map: Arc<ObjectMap>,
+        range: Range<u64>,
+        class: Class,
+    ) -> ObjectReader {
         let window = Window::new(&inner, map, range, class);
         ObjectReader { inner, window }
     }
@@ -187,7 +192,8 @@ impl Window {
         let end = (self.range.end - stripe_start).min(geometry.stripe_bytes() as u64).div_ceil(row_bytes);
         let mut units = Vec::with_capacity(geometry.data_rows());
         for position in 0..geometry.data_rows() {
-            let before = |rows: u64| (rows as usize + geometry.data_rows() - 1 - position) / geometry.data_rows();
+            let before =
+                |rows: u64| (rows as usize + geometry.data_rows() - 1 - position) / geometry.data_rows();
             let rows = before(first)..before(end);
             units.push(if rows.is_empty() {
                 None
@@ -241,7 +247,15 @@ impl UnitReads {
         for fetch in fetches {
             let buffer = access.buffer(fetch.bytes)?;
             let token = number << FETCH_BITS | fetch.index as u64;
-            access.read(&mut self.answers, self.class, token, fetch.member, fetch.offset, fetch.bytes, buffer);
+            access.read(
+                &mut self.answers,
+                self.class,
+                token,
+                fetch.member,
+                fetch.offset,
+                fetch.bytes,
+                buffer,
+            );
         }
         Ok(())
     }

@@ -92,10 +92,22 @@ impl UnitRead {
     ///
     /// # Panics
     /// If the object has no such stripe, position or rows, or `rows` is empty.
-    pub fn new(map: Arc<ObjectMap>, health: &Health, stripe: u64, position: usize, rows: Range<usize>) -> UnitRead {
+    pub fn new(
+        map: Arc<ObjectMap>,
+        health: &Health,
+        stripe: u64,
+        position: usize,
+        rows: Range<usize>,
+    ) -> UnitRead {
         let geometry = map.geometry();
-        assert!(stripe < map.stripes() && position < geometry.width(), "there is no unit {position} of stripe {stripe}");
-        assert!(rows.start < rows.end && rows.end <= geometry.unit_rows(), "there are no rows {rows:?} in a unit");
+        assert!(
+            stripe < map.stripes() && position < geometry.width(),
+            "there is no unit {position} of stripe {stripe}"
+        );
+        assert!(
+            rows.start < rows.end && rows.end <= geometry.unit_rows(),
+            "there are no rows {rows:?} in a unit"
+        );
         UnitRead {
             map,
             health: health.clone(),
@@ -162,10 +174,9 @@ impl UnitRead {
     /// The rows between the first and the last lost one, from every other position.
     fn fetch_others(&mut self) -> Vec<UnitFetch> {
         let (first, last) = (self.lost_rows[0], self.lost_rows[self.lost_rows.len() - 1]);
-        (0..self.map.geometry().width())
-            .filter(|&position| position != self.position)
-            .map(|position| self.fetch(position, first..last + 1))
-            .collect()
+        let others = (0..self.map.geometry().width()).filter(|position| *position != self.position);
+        let others: Vec<usize> = others.collect();
+        others.into_iter().map(|position| self.fetch(position, first..last + 1)).collect()
     }
 
     fn check_own(&mut self, index: usize, buffer: Buffer) -> UnitStep {
@@ -201,7 +212,10 @@ impl UnitRead {
             }
         }
         // Without a buffer of its own the result takes the place of the first of the others, row by row.
-        let own = self.own.take().map(|buffer| (RowSpan::new(self.map.geometry().row_bytes(), self.rows.clone()), buffer));
+        let own = self
+            .own
+            .take()
+            .map(|buffer| (RowSpan::new(self.map.geometry().row_bytes(), self.rows.clone()), buffer));
         let borrowed = own.is_none();
         let (span, mut target) = match own {
             Some(own) => own,
@@ -212,8 +226,11 @@ impl UnitRead {
         };
         for &row in &self.lost_rows {
             let taken = if borrowed { Some(target[span.row(row)].to_vec()) } else { None };
-            let sources: Vec<&[u8]> =
-                others.iter().map(|(_, span, buffer)| &buffer[span.row(row)]).chain(taken.as_deref()).collect();
+            let sources: Vec<&[u8]> = others
+                .iter()
+                .map(|(_, span, buffer)| &buffer[span.row(row)])
+                .chain(taken.as_deref())
+                .collect();
             let rebuilt = &mut target[span.row(row)];
             self.map.code().rebuild(&sources, rebuilt);
             if crc32c(rebuilt) != self.map.sum(self.stripe, self.position, row) {
@@ -300,6 +317,10 @@ impl RowSpan {
 fn row_holds(map: &ObjectMap, stripe: u64, position: usize, row: usize, bytes: &[u8]) -> bool {
     let holds = crc32c(bytes) == map.sum(stripe, position, row);
     let counters = map.counters();
-    if holds { counters.rows_verified.add(1) } else { counters.checksum_failures.add(1) }
+    if holds {
+        counters.rows_verified.add(1)
+    } else {
+        counters.checksum_failures.add(1)
+    }
     holds
 }

@@ -1,6 +1,5 @@
 //! An open volume.
 
-
 use std::fs::File;
 use std::ops::Range;
 use std::path::{Path, PathBuf};
@@ -274,7 +273,12 @@ impl Inner {
     }
 
     /// `part` is the object itself or, further down, the object of its checksums.
-    pub(crate) fn map_held(&self, object: &ObjectRecord, part: &ObjectRecord, name: String) -> Result<ObjectMap, VolumeError> {
+    pub(crate) fn map_held(
+        &self,
+        object: &ObjectRecord,
+        part: &ObjectRecord,
+        name: String,
+    ) -> Result<ObjectMap, VolumeError> {
         let sums = match &part.sums {
             Sums::Inline(sums) => sums.clone(),
             Sums::Object(sums) => {
@@ -325,7 +329,8 @@ impl Inner {
         title.check(&self.geometry, self.slots)?;
         for entry in &title.objects {
             let object = &entry.object;
-            let own = object.bytes <= OBJECT_BYTES_MAX && object.hold.holds(&self.space, &object.all_extents());
+            let own =
+                object.bytes <= OBJECT_BYTES_MAX && object.hold.holds(&self.space, &object.all_extents());
             if !own || object.hold.is_published() {
                 let rule = "one of its objects was not written for it to this volume";
                 return Err(TitleRecordError { id: title.id, rule }.into());
@@ -351,8 +356,14 @@ impl Inner {
         self.change_to(after, &title, false)
     }
 
-    fn change_to(&self, after: Vec<Arc<TitleRecord>>, title: &TitleRecord, published: bool) -> Result<(), VolumeError> {
-        let set_published = |to: bool| title.objects.iter().for_each(|entry| entry.object.hold.set_published(to));
+    fn change_to(
+        &self,
+        after: Vec<Arc<TitleRecord>>,
+        title: &TitleRecord,
+        published: bool,
+    ) -> Result<(), VolumeError> {
+        let set_published =
+            |to: bool| title.objects.iter().for_each(|entry| entry.object.hold.set_published(to));
         let done = self.committer.commit(&self.around(), after.iter().map(|title| &**title), false);
         match done {
             Ok(()) => {
@@ -380,4 +391,3 @@ pub(crate) fn entry_name(title: &TitleRecord, entry: &ObjectEntry) -> String {
         Role::Artwork => format!("artwork {} of {}", entry.number, title.id),
     }
 }
-

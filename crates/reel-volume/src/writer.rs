@@ -196,7 +196,12 @@ impl ObjectWriter {
         let (failed, tolerated) = (self.inner.health.lost(), self.inner.geometry.parity_rows());
         if failed > tolerated {
             let members = self.inner.geometry.members();
-            return Err(VolumeError::MembersFailed { failed, members, tolerated, last: self.last_error.clone() });
+            return Err(VolumeError::MembersFailed {
+                failed,
+                members,
+                tolerated,
+                last: self.last_error.clone(),
+            });
         }
         Ok(())
     }
@@ -232,14 +237,15 @@ impl Reserved {
             drop(space);
             return Err(full(bytes, inner));
         };
-        match self.extents.last_mut().filter(|_| after == Some(extent.first_slot)) {
-            Some(last) => last.slots += extent.slots,
-            None if self.extents.len() == EXTENTS_MAX => {
+        let count = self.extents.len();
+        match self.extents.last_mut() {
+            Some(last) if after == Some(extent.first_slot) => last.slots += extent.slots,
+            _ if count == EXTENTS_MAX => {
                 space.give_back(extent);
                 let rule = "the free space is so scattered that it would have more than 65,536 pieces; remove titles";
                 return Err(VolumeError::ObjectLimit { rule });
             }
-            None => self.extents.push(extent),
+            _ => self.extents.push(extent),
         }
         self.held += extent.slots;
         Ok(())

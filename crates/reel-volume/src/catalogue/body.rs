@@ -120,8 +120,14 @@ mod tests {
         let extents = proptest::collection::vec((any::<u64>(), any::<u64>()), 0..5).prop_map(|runs| {
             runs.into_iter().map(|(first_slot, slots)| Extent { first_slot, slots }).collect::<Vec<_>>()
         });
-        let leaf = (any::<u64>(), extents, proptest::collection::vec(any::<u32>(), 0..70))
-            .prop_map(|(bytes, extents, sums)| ObjectRecord { bytes, extents, sums: Sums::Inline(sums), hold: Hold::default() });
+        let leaf = (any::<u64>(), extents, proptest::collection::vec(any::<u32>(), 0..70)).prop_map(
+            |(bytes, extents, sums)| ObjectRecord {
+                bytes,
+                extents,
+                sums: Sums::Inline(sums),
+                hold: Hold::default(),
+            },
+        );
         leaf.prop_recursive(3, 4, 1, |inner| {
             inner.prop_map(|object| ObjectRecord {
                 bytes: object.bytes / 2,
