@@ -41,3 +41,7 @@ pub(crate) const TS_PROGRAMMES: usize = 256;
 pub(crate) const TS_PENDING_BYTES: usize = 64 * 1024 * 1024;
 /// Time stamps waiting for the frame they belong to.
 pub(crate) const TS_PENDING_MARKS: usize = 4096;
+/// How far a transport stream is looked into for its tables: they come every tenth of a second, at 80 Mbit/s one in a mebibyte.
+pub(crate) const TS_TABLES_BYTES: u64 = 8 * 1024 * 1024;
+/// Parameter sets of one kind in a video stream; H.264 numbers 32 sequence sets and 256 picture sets, streams use a few.
+pub(crate) const PARAMETER_SETS: usize = 31;

@@ -31,6 +31,8 @@ const PROFILE_BYTES: usize = 12;
 /// What a sequence parameter set says (section 7.3.2.2).
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Sps {
+    /// sps_seq_parameter_set_id.
+    pub(crate) id: u32,
     /// General profile, tier, compatibility, constraints and level, as in the stream.
     pub(crate) profile: [u8; PROFILE_BYTES],
     /// Number of temporal layers.
@@ -60,7 +62,7 @@ pub(crate) struct Sps {
 impl Sps {
     /// Reads a whole unit, header included; `None` if it is damaged.
     pub(crate) fn parse(nal: &[u8]) -> Option<Self> {
-        if kind(nal)? != unit::SPS {
+        if kind(nal)? != unit::SPS || !is_base_layer(nal) {
             return None;
         }
         let payload = unescape(&nal[2..]);
@@ -71,7 +73,7 @@ impl Sps {
         let profile: [u8; PROFILE_BYTES] = payload.get(1..=PROFILE_BYTES)?.try_into().ok()?;
         bits.skip(PROFILE_BYTES * 8)?;
         skip_sub_layers(&mut bits, sub_layers)?;
-        bits.ue()?;
+        let id = bits.ue().filter(|id| *id < 16)?;
         let chroma_format = bits.ue().filter(|format| *format <= 3)?;
         let separate_planes = chroma_format == 3 && bits.flag()?;
         let (coded_width, coded_height) = (bits.ue()?, bits.ue()?);
@@ -98,6 +100,7 @@ impl Sps {
             bits.ue()?;
         }
         let mut sps = Self {
+            id,
             profile,
             layers: u8::try_from(sub_layers + 1).ok()?,
             nested,
@@ -166,6 +169,17 @@ impl Sps {
 /// nal_unit_type of a unit.
 pub(crate) fn kind(nal: &[u8]) -> Option<u8> {
     (nal.len() > 2).then(|| (nal[0] >> 1) & 0x3f)
+}
+
+/// Whether a unit is of the base layer (nuh_layer_id 0), the only one that is understood here.
+pub(crate) fn is_base_layer(nal: &[u8]) -> bool {
+    nal.len() > 2 && nal[0] & 1 == 0 && nal[1] & 0xf8 == 0
+}
+
+/// pps_pic_parameter_set_id of a picture parameter set.
+pub(crate) fn pps_id(nal: &[u8]) -> Option<u32> {
+    let payload = unescape(nal.get(2..nal.len().min(16))?);
+    Bits::new(&payload).ue()
 }
 
 /// Whether a slice unit is the first of its picture (first_slice_segment_in_pic_flag).

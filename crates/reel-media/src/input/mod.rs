@@ -2,5 +2,6 @@
 
 pub mod mkv;
 mod spacing;
+pub mod ts;
 mod warnings;
 mod window;
