@@ -33,6 +33,8 @@ pub(crate) const MKV_PROBE_FRAMES: usize = 240;
 pub(crate) const TS_PROBE_BYTES: u64 = 48 * 1024 * 1024;
 /// The same in 90 kHz ticks once the first stream has begun: a stream absent for ten seconds is left out.
 pub(crate) const TS_PROBE_TICKS: i64 = 10 * 90_000;
+/// Samples held while looking: ten seconds of 50 pictures and eight kinds of sound are fewer than 5000.
+pub(crate) const TS_PROBE_SAMPLES: usize = 50_000;
 /// Longest table section (ISO 13818-1 section 2.4.4.11 for private ones; PAT and PMT have at most 1024).
 pub(crate) const TS_SECTION_BYTES: usize = 4096;
 /// Programmes of a transport stream that are looked at; a whole satellite transponder has about 30.

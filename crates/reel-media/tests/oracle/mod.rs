@@ -1,5 +1,5 @@
 //! ffmpeg makes the files and ffprobe says what is in them; both are independent of this crate.
-#![allow(dead_code, reason = "every test file uses its part")]
+#![allow(dead_code, unreachable_pub, reason = "every test file uses its part")]
 
 use reel_media::{Demux, MediaError, Packet, Source};
 use std::io;

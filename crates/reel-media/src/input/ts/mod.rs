@@ -157,7 +157,7 @@ impl File {
             }
             let first = self.units.iter().find_map(|unit| unit.pts);
             let run = newest.pts.zip(first).map_or(0, |(newest, first)| newest - first);
-            if run > limits::TS_PROBE_TICKS {
+            if run > limits::TS_PROBE_TICKS || self.units.len() >= limits::TS_PROBE_SAMPLES {
                 break;
             }
         }

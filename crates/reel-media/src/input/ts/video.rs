@@ -275,3 +275,76 @@ fn remember(sets: &mut Vec<Vec<u8>>, unit: &[u8], id: impl Fn(&[u8]) -> Option<u
         None => {}
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const SPS: &[u8] = &[
+        0x67, 0x64, 0x00, 0x15, 0xac, 0xd9, 0x41, 0x43, 0x3f, 0x26, 0x04, 0xdc, 0x04, 0x04, 0x05, 0x00, 0x00,
+        0x03, 0x03, 0xe9, 0x00, 0x00, 0xea, 0x60, 0x1f, 0x14, 0x29, 0x96,
+    ];
+    const PPS: &[u8] = &[0x68, 0xfe, 0x8f, 0xcb];
+    const AUD: &[u8] = &[9, 0xf0];
+    /// I slice of an IDR picture, first block 0, set 0, frame_num 0, top field.
+    const TOP: &[u8] = &[0x65, 0x88, 0x84, 0x20, 0xff];
+    /// P slice, frame_num 0, bottom field.
+    const BOTTOM: &[u8] = &[0x41, 0x9a, 0x18, 0x20, 0xff];
+    /// P slice, frame_num 1, whole frame.
+    const FRAME: &[u8] = &[0x41, 0x9a, 0x20, 0x20, 0xff];
+
+    fn stream(units: &[&[u8]]) -> Vec<u8> {
+        units.iter().flat_map(|unit| [&[0, 0, 0, 1], *unit].concat()).collect()
+    }
+
+    fn stamp(pts: i64) -> Option<Stamps> {
+        Some(Stamps { pts, dts: pts })
+    }
+
+    fn kinds(unit: &AccessUnit) -> Vec<u8> {
+        nal::length_prefixed(&unit.data, 4).map(|nal| nal[0] & 0x1f).collect()
+    }
+
+    #[test]
+    fn pictures_are_cut_wherever_the_packets_end() {
+        let (first, second) = (stream(&[AUD, SPS, PPS, TOP]), stream(&[AUD, FRAME, AUD, FRAME]));
+        for piece in 1..12 {
+            let mut cutter = VideoCutter::new(false);
+            let mut units = Vec::new();
+            for (pts, bytes) in [(100, &first), (200, &second)] {
+                for (index, part) in bytes.chunks(piece).enumerate() {
+                    cutter.push(stamp(pts).filter(|_| index == 0), part, &mut units).unwrap();
+                }
+            }
+            cutter.finish(&mut units);
+            let times: Vec<_> = units.iter().map(|unit| unit.stamps.map(|stamps| stamps.pts)).collect();
+            assert_eq!(times, [Some(100), Some(200), None]);
+            assert_eq!(kinds(&units[0]), [9, 7, 8, 5]);
+            assert_eq!(units.iter().map(|unit| unit.sync).collect::<Vec<_>>(), [true, false, false]);
+            assert_eq!(cutter.sets().describe(false).unwrap().size, (320, 180));
+        }
+    }
+
+    #[test]
+    fn two_fields_are_one_sample() {
+        let mut cutter = VideoCutter::new(false);
+        let mut units = Vec::new();
+        cutter.push(stamp(1), &stream(&[AUD, SPS, PPS, TOP]), &mut units).unwrap();
+        cutter.push(stamp(2), &stream(&[AUD, BOTTOM]), &mut units).unwrap();
+        cutter.push(stamp(3), &stream(&[AUD, FRAME]), &mut units).unwrap();
+        cutter.finish(&mut units);
+        assert_eq!(units.iter().map(kinds).collect::<Vec<_>>(), [vec![9, 7, 8, 5, 1], vec![9, 1]]);
+        assert_eq!(units.iter().map(|unit| unit.stamps).collect::<Vec<_>>(), [stamp(1), stamp(3)]);
+    }
+
+    #[test]
+    fn a_set_replaces_the_one_with_its_number() {
+        let mut cutter = VideoCutter::new(false);
+        let mut other = SPS.to_vec();
+        other[3] = 0x1e;
+        cutter.push(None, &stream(&[SPS, PPS, &other, PPS, TOP]), &mut Vec::new()).unwrap();
+        cutter.finish(&mut Vec::new());
+        let config = cutter.sets().describe(false).unwrap().config;
+        assert_eq!((config[3], config[5]), (0x1e, 0xe1));
+    }
+}
