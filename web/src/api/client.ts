@@ -1,0 +1,73 @@
+import { Problem, problemFrom, unreachable } from "./problem.ts";
+import type { Job, Session, Title, Volume } from "./types.ts";
+
+const API = "/api/v1";
+
+export async function listTitles(signal?: AbortSignal): Promise<Title[]> {
+  const answer = await ask<{ titles: Title[] }>("GET", "/titles", signal ? { signal } : {});
+  return answer.titles;
+}
+
+export function getTitle(id: string, signal?: AbortSignal): Promise<Title> {
+  return ask("GET", `/titles/${encodeURIComponent(id)}`, signal ? { signal } : {});
+}
+
+export async function removeTitle(id: string): Promise<void> {
+  await ask("DELETE", `/titles/${encodeURIComponent(id)}`);
+}
+
+export async function listJobs(signal?: AbortSignal): Promise<Job[]> {
+  const answer = await ask<{ jobs: Job[] }>("GET", "/jobs", signal ? { signal } : {});
+  return answer.jobs;
+}
+
+export function getVolume(signal?: AbortSignal): Promise<Volume> {
+  return ask("GET", "/volume", signal ? { signal } : {});
+}
+
+/** `location` is the job's own address, as the upload's answer gave it. */
+export async function getJob(location: string): Promise<Job> {
+  return ask("GET", location);
+}
+
+export function jobLocation(id: string | number): string {
+  return `${API}/jobs/${encodeURIComponent(String(id))}`;
+}
+
+/** Opens a session: the server's promise to carry this film. Throws a Problem with status 503 when it cannot promise. */
+export function openSession(title: string, signal?: AbortSignal): Promise<Session> {
+  const body = JSON.stringify({ title });
+  return ask("POST", "/sessions", signal ? { body, signal } : { body });
+}
+
+/** Gives the reservation back. Survives the page being closed; its outcome does not matter, the server expires idle sessions. */
+export function closeSession(key: string): void {
+  fetch(`${API}/sessions/${encodeURIComponent(key)}`, { method: "DELETE", keepalive: true }).catch(() => {});
+}
+
+export function uploadUrl(fileName: string, name: string): string {
+  return `${API}/titles?${new URLSearchParams({ filename: fileName, name })}`;
+}
+
+async function ask<T>(method: string, path: string, options: { body?: string; signal?: AbortSignal } = {}): Promise<T> {
+  const url = path.startsWith(API) ? path : API + path;
+  const headers: Record<string, string> = { accept: "application/json" };
+  if (options.body !== undefined) headers["content-type"] = "application/json";
+  let response: Response;
+  try {
+    response = await fetch(url, { method, headers, body: options.body ?? null, signal: options.signal ?? null });
+  } catch (error) {
+    if (options.signal?.aborted) throw error;
+    throw unreachable();
+  }
+  if (!response.ok) {
+    throw problemFrom(response.status, response.headers.get("content-type"), await response.text(), response.headers.get("retry-after"));
+  }
+  if (response.status === 204) return undefined as T;
+  try {
+    return (await response.json()) as T;
+  } catch (error) {
+    if (options.signal?.aborted) throw error;
+    throw new Problem(response.status, { title: "Unreadable answer", detail: `The server's answer to ${method} ${url} is not JSON.` });
+  }
+}

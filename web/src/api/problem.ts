@@ -1,0 +1,63 @@
+import type { ProblemBody } from "./types.ts";
+
+/** An answer that is not a success, or no answer at all (`status` 0). */
+export class Problem extends Error {
+  readonly status: number;
+  readonly body: ProblemBody;
+  /** Seconds after which asking again makes sense; from the body or the Retry-After header. */
+  readonly retryAfterS: number | undefined;
+
+  constructor(status: number, body: ProblemBody, retryAfterS?: number) {
+    super(body.title ?? `The server answered ${status}`);
+    this.status = status;
+    this.body = body;
+    this.retryAfterS = body.retry_after ?? retryAfterS;
+  }
+
+  get headline(): string {
+    return this.message;
+  }
+
+  get detail(): string {
+    return this.body.detail ?? "";
+  }
+}
+
+/** The server was not reached. */
+export function unreachable(): Problem {
+  return new Problem(0, {
+    title: "Reel does not answer",
+    detail: "The server could not be reached. Check that it is running and that this device is on its network.",
+  });
+}
+
+/**
+ * Reads an error answer. Bodies that are not problem+json (a proxy's page, an empty body) still give words.
+ */
+export function problemFrom(status: number, contentType: string | null, text: string, retryAfter: string | null): Problem {
+  const seconds = retryAfter === null ? Number.NaN : Number.parseFloat(retryAfter);
+  const retryAfterS = Number.isFinite(seconds) ? seconds : undefined;
+  if (contentType?.includes("json")) {
+    try {
+      const body: unknown = JSON.parse(text);
+      if (typeof body === "object" && body !== null) return new Problem(status, body as ProblemBody, retryAfterS);
+    } catch {
+      // Not JSON after all: say what is known below.
+    }
+  }
+  return new Problem(status, { title: statusWords(status), detail: `The server answered ${status} without giving a reason.` }, retryAfterS);
+}
+
+/** Any thrown value as a Problem, for one way of showing errors. */
+export function asProblem(error: unknown): Problem {
+  if (error instanceof Problem) return error;
+  return new Problem(0, { title: "Something went wrong in this page", detail: String(error) });
+}
+
+function statusWords(status: number): string {
+  if (status === 404) return "Not found";
+  if (status === 413) return "The file is too large";
+  if (status === 507) return "The volume is full";
+  if (status >= 500) return "The server failed";
+  return "The server refused";
+}

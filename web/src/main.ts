@@ -1,0 +1,16 @@
+import "./styles/base.css";
+import "./styles/library.css";
+import "./styles/player.css";
+import "./styles/parts.css";
+import { startRouter } from "./router.ts";
+import { installDropZone } from "./upload/drop.ts";
+import { watchJobs } from "./upload/queue.ts";
+import { installTray } from "./upload/tray.ts";
+
+const app = document.querySelector<HTMLElement>("#app");
+if (!app) throw new Error("index.html has no #app");
+
+installTray();
+installDropZone();
+startRouter(app);
+watchJobs(new AbortController().signal).catch(() => {});

@@ -1,0 +1,74 @@
+import type { Session, Title } from "../api/types.ts";
+
+/** One way of getting a film into a <video>: hls.js, the browser's own HLS, or one MP4. */
+export interface Engine {
+  readonly kind: EngineKind;
+  levels(): Level[];
+  /** Index of the level on screen; -1 when unknown. */
+  level(): number;
+  /** Index the viewer chose; -1 when the engine chooses. */
+  chosenLevel(): number;
+  chooseLevel(index: number): void;
+  audio(): Choice[];
+  chooseAudio(index: number): void;
+  subtitles(): Choice[];
+  /** -1 for none. */
+  chooseSubtitle(index: number): void;
+  /** The text track whose cues are to be shown now. */
+  textTrack(): TextTrack | undefined;
+  /** What the engine believes the way from the server carries. */
+  bandwidth_bps(): number | undefined;
+  destroy(): void;
+}
+
+export type EngineKind = "hls" | "native" | "progressive";
+
+export interface Level {
+  width: number;
+  height: number;
+  bitrate_bps: number;
+}
+
+export interface Choice {
+  language: string;
+  name: string;
+  detail: string;
+  active: boolean;
+}
+
+/** Why an engine gave up. */
+export type Failure =
+  /** The server no longer knows the session: it expired. Another one can be opened. */
+  | { reason: "session-gone" }
+  /** The browser cannot decode this title. */
+  | { reason: "unsupported"; detail: string }
+  /** The bytes do not come. */
+  | { reason: "network"; detail: string }
+  | { reason: "media"; detail: string };
+
+export interface EngineOptions {
+  video: HTMLVideoElement;
+  title: Title;
+  session: Session;
+  start_s: number;
+  /** Something that menus show has changed. */
+  changed: () => void;
+  failed: (failure: Failure) => void;
+}
+
+/** Chooses the way. `?via=` in the page's address forces one, for those who look for a fault. */
+export async function startEngine(options: EngineOptions): Promise<Engine> {
+  const forced = new URLSearchParams(location.search).get("via");
+  const kind = isKind(forced) ? forced : undefined;
+  if (kind === undefined || kind === "hls") {
+    const { HlsEngine } = await import("./engine-hls.ts");
+    if (kind === "hls" || HlsEngine.supported()) return new HlsEngine(options);
+  }
+  const { PlainEngine } = await import("./engine-plain.ts");
+  const native = options.video.canPlayType("application/vnd.apple.mpegurl") !== "";
+  return new PlainEngine(options, kind === "native" || (kind === undefined && native) ? "native" : "progressive");
+}
+
+function isKind(text: string | null): text is EngineKind {
+  return text === "hls" || text === "native" || text === "progressive";
+}

@@ -1,0 +1,71 @@
+import { Problem } from "../api/problem.ts";
+import type { Title } from "../api/types.ts";
+import { codecName } from "../format.ts";
+import { h, setText } from "../ui/dom.ts";
+import { failure } from "../ui/failure.ts";
+import type { Failure } from "./engine.ts";
+import { explainRefusal } from "./refusal.ts";
+
+/** A refused film: why, and a countdown to the next try. `again` is called once, by the clock or the button. */
+export function showRefusal(place: HTMLElement, problem: Problem, again: () => void, signal: AbortSignal): void {
+  const { heading, lines, retry_s } = explainRefusal(problem);
+  const button = h("button", { type: "button", class: "button primary" }, "Try now");
+  const count = h("p", { class: "refusal-count" });
+  let left_s = retry_s;
+  const timer = setInterval(() => {
+    left_s -= 1;
+    if (left_s <= 0) retry();
+    else tell();
+  }, 1000);
+  const tell = () => setText(count, `Trying again in ${left_s} second${left_s === 1 ? "" : "s"}`);
+  const retry = () => {
+    clearInterval(timer);
+    signal.removeEventListener("abort", stop);
+    place.hidden = true;
+    again();
+  };
+  const stop = () => clearInterval(timer);
+  signal.addEventListener("abort", stop, { once: true });
+  button.addEventListener("click", retry);
+  tell();
+  place.replaceChildren(h("div", { class: "refusal", role: "alert" }, h("h2", {}, heading), ...lines.map((line) => h("p", {}, line))), count, h("div", { class: "failure-actions" }, button, h("a", { class: "button", href: "/" }, "To the library")));
+  place.hidden = false;
+}
+
+/** A film that cannot go on: what happened and what can be done. */
+export function showFailure(place: HTMLElement, problem: Problem, again: (() => void) | undefined): void {
+  const retry = again && h("button", { type: "button", class: "button primary" }, "Try again");
+  retry?.addEventListener("click", () => {
+    place.hidden = true;
+    again?.();
+  });
+  place.replaceChildren(failure(problem, retry, h("a", { class: "button", href: "/" }, "To the library")));
+  place.hidden = false;
+}
+
+/** An engine's failure in words. */
+export function failureWords(reason: Failure, title: Title): Problem {
+  switch (reason.reason) {
+    case "unsupported": {
+      const codecs = undecodable(title).map(codecName).join(" and ");
+      return new Problem(0, {
+        title: `This browser cannot play ${codecs || "this title"}`,
+        detail: "Reel sends films as they are stored. Another browser, or a player such as VLC or mpv with an address from below, may play it.",
+      });
+    }
+    case "network":
+      return new Problem(0, { title: "The film does not arrive", detail: `${reason.detail} The position is kept.`.trim() });
+    case "session-gone":
+      return new Problem(0, { title: "The session ended", detail: "The server closed this session more than once. The position is kept." });
+    case "media":
+      return new Problem(0, { title: "The browser could not go on", detail: `Its decoder stopped${reason.detail ? `: ${reason.detail}` : "."}` });
+  }
+}
+
+/** The codecs this browser says it has not; all of the title's if it claims to have them. */
+function undecodable(title: Title): string[] {
+  const probe = document.createElement("video");
+  const codecs = [...new Set([...title.video, ...title.audio].map((track) => track.codec))];
+  const missing = codecs.filter((codec) => probe.canPlayType(`video/mp4; codecs="${codec}"`) === "");
+  return missing.length > 0 ? missing : codecs;
+}

@@ -1,0 +1,32 @@
+import type { Title } from "../api/types.ts";
+import type { Actions } from "./controls.ts";
+
+/** Tells the system what plays: the lock screen's picture and name, a keyboard's or headphone's play key. */
+export function announceMedia(title: Title, video: HTMLVideoElement, actions: Actions, signal: AbortSignal): void {
+  const media = navigator.mediaSession;
+  if (!media) return;
+  media.metadata = new MediaMetadata({ title: title.name, artist: "Reel", artwork: [{ src: new URL(title.poster, location.href).href }] });
+  const handlers: Partial<Record<MediaSessionAction, MediaSessionActionHandler>> = {
+    play: () => actions.play(),
+    pause: () => video.pause(),
+    seekbackward: (details) => actions.seek(video.currentTime - (details.seekOffset ?? 10)),
+    seekforward: (details) => actions.seek(video.currentTime + (details.seekOffset ?? 10)),
+    seekto: (details) => {
+      if (details.seekTime !== undefined) actions.seek(details.seekTime);
+    },
+  };
+  const each = (handler: (action: MediaSessionAction) => MediaSessionActionHandler | null) => {
+    for (const action of Object.keys(handlers) as MediaSessionAction[]) {
+      try {
+        media.setActionHandler(action, handler(action));
+      } catch {
+        // A browser that does not know this key.
+      }
+    }
+  };
+  each((action) => handlers[action] ?? null);
+  signal.addEventListener("abort", () => {
+    media.metadata = null;
+    each(() => null);
+  });
+}

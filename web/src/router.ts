@@ -1,0 +1,59 @@
+import { libraryPage } from "./library/page.ts";
+import { header } from "./library/header.ts";
+import { h } from "./ui/dom.ts";
+import { closeMenu } from "./ui/menu.ts";
+
+/** Shows the page of the address and follows links without loading anew. A page lives until its signal aborts. */
+export function startRouter(root: HTMLElement): void {
+  let life = new AbortController();
+  history.scrollRestoration = "manual";
+
+  const show = async (scroll: number) => {
+    life.abort();
+    closeMenu();
+    life = new AbortController();
+    const { signal } = life;
+    const page = h("div", { class: "page" });
+    const watched = /^\/title\/([^/]+)\/?$/.exec(location.pathname);
+    if (watched?.[1]) {
+      // hls.js is most of the program and only needed here.
+      const { playerPage } = await import("./player/page.ts");
+      if (signal.aborted) return;
+      playerPage(page, decodeURIComponent(watched[1]), signal);
+    } else if (location.pathname === "/") {
+      libraryPage(page, signal);
+    } else {
+      lostPage(page);
+    }
+    root.replaceChildren(page);
+    window.scrollTo(0, scroll);
+  };
+
+  const go = (url: URL) => {
+    history.replaceState({ scroll: window.scrollY }, "");
+    history.pushState({ scroll: 0 }, "", url);
+    void show(0);
+  };
+
+  document.addEventListener("click", (event) => {
+    if (event.defaultPrevented || event.button !== 0 || event.ctrlKey || event.metaKey || event.shiftKey || event.altKey) return;
+    const link = event.target instanceof Element ? event.target.closest<HTMLAnchorElement>("a[href]") : null;
+    if (!link || link.hasAttribute("download") || link.target) return;
+    const url = new URL(link.href);
+    if (url.origin !== location.origin || !(url.pathname === "/" || url.pathname.startsWith("/title/"))) return;
+    event.preventDefault();
+    go(url);
+  });
+  window.addEventListener("popstate", (event) => void show((event.state as { scroll?: number } | null)?.scroll ?? 0));
+  // The page may be put away and taken out again by the browser; a player must give its session back meanwhile.
+  window.addEventListener("pagehide", () => life.abort());
+  window.addEventListener("pageshow", (event) => {
+    if (event.persisted) void show(0);
+  });
+  void show(0);
+}
+
+function lostPage(page: HTMLElement): void {
+  document.title = "Not found · Reel";
+  page.append(header(), h("main", { class: "empty small" }, h("h2", {}, "There is no such page"), h("p", {}, "The address may be mistyped."), h("a", { class: "button", href: "/" }, "To the library")));
+}

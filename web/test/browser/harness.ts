@@ -1,0 +1,189 @@
+/** One Chromium and one server for a file of tests: the mock, or the Reel that REEL_URL names. */
+
+import { readFileSync } from "node:fs";
+import { mkdir, mkdtemp, rm } from "node:fs/promises";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { after, before } from "node:test";
+import { chromium, type BrowserContext, type Page } from "playwright-core";
+import type { Title } from "../../src/api/types.ts";
+import { ensureMedia } from "../mock/media.ts";
+import { startMock, type Mock } from "../mock/server.ts";
+import { dist, mediaDirectory, results } from "../places.ts";
+
+export const windows = {
+  desktop: { width: 1280, height: 800 },
+  phone: { width: 390, height: 844 },
+} as const;
+export type Window = keyof typeof windows;
+
+/** How long a thing may take on a machine that does many others; only the length of a failure depends on it. */
+export const PATIENCE_MS = 30_000;
+
+export interface Stage {
+  url: string;
+  /** Absent when the tests run against a real Reel. */
+  mock: Mock | undefined;
+  media: string;
+  titles(): Promise<Title[]>;
+  /** Opens a page whose every complaint fails the test that calls `calm` on it. */
+  open(path: string, options?: OpenOptions): Promise<Opened>;
+}
+
+export interface OpenOptions {
+  window?: Window;
+  scheme?: "dark" | "light";
+  /** Complaints that the test provokes on purpose. */
+  expected?: RegExp;
+  prepare?: (page: Page) => Promise<unknown>;
+}
+
+export interface Opened {
+  page: Page;
+  /** Throws if the page logged an error, threw, or asked for something that failed. */
+  calm(): void;
+  shot(name: string): Promise<void>;
+  close(): Promise<void>;
+}
+
+/** To be called at the top of a file of tests. */
+export function useStage(options: { empty?: boolean } = {}): Stage {
+  let mock: Mock | undefined;
+  let profile = "";
+  const contexts = new Set<BrowserContext>();
+  const real = process.env.REEL_URL?.replace(/\/$/, "");
+  const stage: Stage = {
+    url: real ?? "",
+    mock: undefined,
+    media: "",
+    async titles() {
+      const answer = (await (await fetch(`${stage.url}/api/v1/titles`)).json()) as { titles: Title[] };
+      return answer.titles;
+    },
+    open: async (path, open = {}) => {
+      const context = await launch(join(profile, String(contexts.size)), open);
+      contexts.add(context);
+      return openPage(context, stage.url + path, open);
+    },
+  };
+
+  before(async () => {
+    stage.media = ensureMedia(mediaDirectory);
+    await mkdir(results, { recursive: true });
+    profile = await mkdtemp(join(tmpdir(), "reel-web-"));
+    if (real === undefined) {
+      mock = await startMock({ dist, media: stage.media, ...options });
+      stage.mock = mock;
+      stage.url = mock.url;
+    } else {
+      await ensureFilm(stage);
+    }
+  });
+  after(async () => {
+    for (const context of contexts) await context.close();
+    await mock?.close();
+    await rm(profile, { recursive: true, force: true, maxRetries: 5 });
+  });
+  return stage;
+}
+
+/** A title with a choice of sound and with subtitles; if the server has none, it is sent one. */
+async function ensureFilm(stage: Stage): Promise<void> {
+  if ((await stage.titles()).some(isRich)) return;
+  const body = readFileSync(join(stage.media, "upload.mkv"));
+  const answer = await fetch(`${stage.url}/api/v1/titles?filename=harbour.mkv&name=Harbour&wait=true`, { method: "POST", body, headers: { "content-type": "video/x-matroska" } });
+  if (answer.status !== 201) throw new Error(`the server did not take the test film: ${answer.status} ${await answer.text()}`);
+}
+
+function isRich(title: Title): boolean {
+  return title.audio.length > 1 && title.subtitles.length > 0 && title.video.some((v) => v.codec.startsWith("avc1")) && title.duration_s >= 20;
+}
+
+/** The title that the tests of the player play: with the most renditions among those that offer every choice. */
+export async function pickFilm(stage: Stage): Promise<Title> {
+  const wanted = process.env.REEL_TITLE;
+  const titles = await stage.titles();
+  const rich = titles.filter((title) => (wanted ? title.id === wanted : isRich(title))).sort((a, b) => b.video.length - a.video.length);
+  const first = rich[0];
+  if (!first) throw new Error("the server has no title with two sound tracks and subtitles");
+  return first;
+}
+
+function launch(profile: string, { window = "desktop", scheme = "dark" }: OpenOptions): Promise<BrowserContext> {
+  return chromium.launchPersistentContext(profile, {
+    executablePath: process.env.CHROMIUM ?? "/usr/bin/chromium",
+    headless: true,
+    args: ["--headless", "--no-sandbox", "--disable-gpu", "--disable-quic", "--no-first-run", "--disable-background-networking", "--disable-component-update", "--disable-sync", "--mute-audio"],
+    viewport: windows[window],
+    colorScheme: scheme,
+    hasTouch: window === "phone",
+    isMobile: window === "phone",
+    ...(window === "phone" ? { deviceScaleFactor: 2 } : {}),
+  });
+}
+
+async function openPage(context: BrowserContext, url: string, { expected, prepare }: OpenOptions): Promise<Opened> {
+  const page = await context.newPage();
+  page.setDefaultTimeout(PATIENCE_MS);
+  const complaints: string[] = [];
+  const complain = (text: string) => {
+    if (!expected?.test(text)) complaints.push(text);
+  };
+  page.on("console", (message) => {
+    if (message.type() === "error" || message.type() === "warning") complain(`console ${message.type()}: ${message.text()} ${message.location().url}`);
+  });
+  page.on("pageerror", (error) => complain(`thrown: ${error.message}`));
+  page.on("response", (response) => {
+    if (response.status() >= 400) complain(`answered ${response.status()}: ${response.url()}`);
+  });
+  page.on("requestfailed", (request) => {
+    // A seek or a change of quality gives up what is still on its way; that is no failure.
+    const why = request.failure()?.errorText ?? "";
+    if (why !== "net::ERR_ABORTED") complain(`failed: ${request.url()} ${why}`);
+  });
+  page.on("request", (request) => {
+    const { protocol, origin } = new URL(request.url());
+    if (protocol.startsWith("http") && origin !== new URL(url).origin) complain(`left the server: ${request.url()}`);
+  });
+  await prepare?.(page);
+  await page.goto(url);
+  return {
+    page,
+    calm() {
+      if (complaints.length > 0) throw new Error(`the page complained:\n${complaints.join("\n")}`);
+    },
+    async shot(name) {
+      await page.screenshot({ path: join(results, `${name}.png`), animations: "disabled" });
+    },
+    close: () => context.close(),
+  };
+}
+
+/** What the <video> element says of itself. */
+export function videoState(page: Page) {
+  return page.evaluate(() => {
+    const video = document.querySelector("video");
+    if (!video) throw new Error("no video element");
+    const { currentTime, duration, paused, videoWidth, videoHeight, muted, volume, playbackRate, readyState } = video;
+    return { currentTime, duration, paused, videoWidth, videoHeight, muted, volume, playbackRate, readyState };
+  });
+}
+
+/** Waits until the film runs and has moved on by `seconds` of its own time. */
+export async function untilPlayed(page: Page, seconds: number): Promise<void> {
+  const from = await page.evaluate(() => document.querySelector("video")?.currentTime ?? 0);
+  await page.waitForFunction((until) => {
+    const video = document.querySelector("video");
+    return video !== null && !video.paused && video.videoWidth > 0 && video.currentTime >= until;
+  }, from + seconds);
+}
+
+/** Presses the large button if the browser did not allow sound without a press. */
+export async function begin(page: Page): Promise<void> {
+  await page.waitForFunction(() => {
+    const video = document.querySelector("video");
+    return video !== null && video.readyState >= 2 && !document.querySelector(".stage[data-loading]");
+  });
+  if (await page.evaluate(() => document.querySelector("video")?.paused)) await page.click(".big-play");
+  await untilPlayed(page, 0.3);
+}

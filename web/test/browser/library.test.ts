@@ -1,0 +1,164 @@
+import assert from "node:assert/strict";
+import { readFileSync } from "node:fs";
+import { join } from "node:path";
+import { test } from "node:test";
+import { useStage, windows, type Window } from "./harness.ts";
+
+const stage = useStage();
+
+for (const window of Object.keys(windows) as Window[]) {
+  for (const scheme of ["dark", "light"] as const) {
+    test(`the library shows every title with its picture (${window}, ${scheme})`, async () => {
+      const { page, calm, shot, close } = await stage.open("/", { window, scheme });
+      const titles = await stage.titles();
+      await page.waitForSelector(".grid:not(.skeleton) .card");
+      assert.equal(await page.locator(".card").count(), titles.length);
+      const shown = await page.locator(".card-name").allTextContents();
+      assert.deepEqual(new Set(shown), new Set(titles.map((title) => title.name)));
+      for (const card of await page.locator(".card").all()) {
+        await card.scrollIntoViewIfNeeded();
+        await card.locator(".poster > .loaded").waitFor();
+      }
+      await page.evaluate(() => scrollTo(0, 0));
+      const overflow = await page.evaluate(() => document.documentElement.scrollWidth - document.documentElement.clientWidth);
+      assert.ok(overflow <= 0, `the page is ${overflow} px wider than the window`);
+      await page.waitForTimeout(400);
+      await shot(`library-${window}-${scheme}`);
+      calm();
+      await close();
+    });
+  }
+}
+
+test("typing filters, accents and case do not matter, and the address keeps it", async () => {
+  const { page, calm, shot, close } = await stage.open("/");
+  await page.waitForSelector(".card");
+  const title = (await stage.titles())[0];
+  assert.ok(title);
+  await page.keyboard.press("/");
+  await page.keyboard.type(title.name.toUpperCase());
+  await page.waitForFunction((name) => [...document.querySelectorAll(".card-name")].every((element) => element.textContent === name), title.name);
+  assert.match(page.url(), /\?q=/);
+  await page.keyboard.press("Escape");
+  await page.waitForFunction((count) => document.querySelectorAll(".card").length === count, (await stage.titles()).length);
+  await page.fill(".search-input", "zzzz no such film");
+  await page.waitForSelector("text=Nothing matches");
+  await shot("library-nothing-found");
+  await page.click("text=Show all titles");
+  await page.waitForSelector(".card");
+  calm();
+  await close();
+});
+
+test("sorting by name puts the names in order", async () => {
+  const { page, calm, close } = await stage.open("/");
+  await page.waitForSelector(".card");
+  await page.selectOption(".select", "name");
+  const names = await page.locator(".card-name").allTextContents();
+  assert.deepEqual(names, [...names].sort(new Intl.Collator("en", { numeric: true, sensitivity: "base" }).compare));
+  calm();
+  await close();
+});
+
+test("a film is sent, stored, listed, and deleted after being asked", async () => {
+  const { page, calm, shot, close } = await stage.open("/");
+  await page.waitForSelector(".library-content > *");
+  await page.setInputFiles("input[type=file]", { name: "My_test film.mkv", mimeType: "video/x-matroska", buffer: readFileSync(join(stage.media, "upload.mkv")) });
+  await page.waitForSelector(".tray-item");
+  await shot("upload-running");
+  await page.waitForSelector('.tray-item[data-state="done"]');
+  await shot("upload-done");
+  assert.match((await page.textContent(".tray-line")) ?? "", /^Ready to watch/);
+  const card = page.locator(".card", { hasText: "My_test film" });
+  await card.waitFor();
+  await page.click(".tray-item .icon-button");
+  await page.waitForSelector(".tray", { state: "hidden" });
+
+  await card.hover();
+  await card.locator(".card-more").click();
+  await shot("card-menu");
+  await page.click(".menu-item.danger");
+  await page.waitForSelector("dialog[open]");
+  assert.equal(await page.evaluate(() => document.activeElement?.textContent), "Cancel", "the harmless choice has the focus");
+  await shot("delete-confirm");
+  await page.keyboard.press("Escape");
+  assert.ok((await stage.titles()).some((title) => title.name === "My_test film"));
+  await card.hover();
+  await card.locator(".card-more").click();
+  await page.click(".menu-item.danger");
+  await page.click("dialog .button.danger");
+  await card.waitFor({ state: "detached" });
+  assert.ok(!(await stage.titles()).some((title) => title.name === "My_test film"));
+  calm();
+  await close();
+});
+
+test("a file that is no film is refused in words", async () => {
+  const { page, shot, close } = await stage.open("/", { expected: /answered 4|status of 4/ });
+  await page.waitForSelector(".library-content > *");
+  await page.setInputFiles("input[type=file]", { name: "letter.mp4", mimeType: "video/mp4", buffer: Buffer.from("fail: Dear Sir, this is not a film. ".repeat(400)) });
+  await page.waitForSelector('.tray-item[data-state="failed"]');
+  const words = (await page.textContent(".tray-line")) ?? "";
+  assert.ok(words.length > 20, `too few words: ${words}`);
+  await shot("upload-refused");
+  await close();
+});
+
+test("dragging a file over the page shows where it goes", async () => {
+  const { page, calm, shot, close } = await stage.open("/");
+  await page.waitForSelector(".library-content > *");
+  await page.evaluate(() => {
+    const data = new DataTransfer();
+    data.items.add(new File(["x"], "film.mp4"));
+    window.dispatchEvent(new DragEvent("dragenter", { dataTransfer: data, bubbles: true }));
+  });
+  await page.waitForSelector(".drop-veil", { state: "visible" });
+  await shot("drop");
+  await page.evaluate(() => {
+    const data = new DataTransfer();
+    data.items.add(new File(["x"], "film.mp4"));
+    window.dispatchEvent(new DragEvent("dragleave", { dataTransfer: data, bubbles: true }));
+  });
+  await page.waitForSelector(".drop-veil", { state: "hidden" });
+  calm();
+  await close();
+});
+
+for (const window of Object.keys(windows) as Window[]) {
+  test(`an empty library explains how films come in (${window})`, async () => {
+    const { page, calm, shot, close } = await stage.open("/", {
+      window,
+      prepare: (page) => page.route("**/api/v1/titles", (route) => route.fulfill({ json: { titles: [] } })),
+    });
+    await page.waitForSelector("text=No films yet");
+    assert.match((await page.textContent(".empty")) ?? "", /reel ingest/);
+    await shot(`library-empty-${window}`);
+    calm();
+    await close();
+  });
+}
+
+test("a disk that is missing is told of, and a server that fails is too", async () => {
+  const degraded = {
+    writable: true,
+    state: "degraded",
+    bytes: 1e12,
+    free_bytes: 4e11,
+    members: [0, 1, 2, 3, 4].map((n) => (n === 2 ? { state: "missing", text: "member 2 (/srv/reel/2.member) is missing: no such file" } : { state: "present", text: "" })),
+  };
+  const { page, shot, calm, close } = await stage.open("/", { prepare: (page) => page.route("**/api/v1/volume", (route) => route.fulfill({ json: degraded })) });
+  await page.waitForSelector(".notice");
+  assert.match((await page.textContent(".notice")) ?? "", /1 of 5 disks.*member 2/s);
+  await shot("volume-degraded");
+  calm();
+  await close();
+
+  const failing = await stage.open("/", {
+    expected: /500/,
+    prepare: (page) => page.route("**/api/v1/titles", (route) => route.fulfill({ status: 500, contentType: "application/problem+json", body: JSON.stringify({ title: "The catalogue cannot be read", detail: "Three of five members are missing." }) })),
+  });
+  await failing.page.waitForSelector(".failure");
+  assert.match((await failing.page.textContent(".failure")) ?? "", /catalogue cannot be read.*Three of five/s);
+  await failing.shot("library-failure");
+  await failing.close();
+});

@@ -1,0 +1,107 @@
+/** Films for the mock: made once by ffmpeg, kept in test-results/media. */
+
+import { execFileSync } from "node:child_process";
+import { existsSync, mkdirSync, renameSync, rmSync, writeFileSync } from "node:fs";
+import { join } from "node:path";
+
+export const SECONDS = 40;
+const RATE = 24;
+
+/** The one film every mock title plays: two renditions, two sound tracks, two subtitle tracks. */
+export const tracks = {
+  video: [
+    { track: 0, width: 1280, height: 720, bitrate_bps: 1_600_000 },
+    { track: 1, width: 640, height: 360, bitrate_bps: 500_000 },
+  ],
+  audio: [
+    { track: 2, language: "en", name: "English", hz: 330 },
+    { track: 3, language: "de", name: "German", hz: 440 },
+  ],
+  subtitles: [
+    { track: 4, language: "en", name: "English", words: "Light number" },
+    { track: 5, language: "de", name: "German", words: "Licht Nummer" },
+  ],
+};
+
+/** Directory with `{track}/init.mp4`, `{track}/{n}.m4s`, `{track}/text.vtt`, `film.mp4`, `upload.mkv`, `poster-{i}.jpg`. */
+export function ensureMedia(directory: string): string {
+  if (existsSync(join(directory, "complete"))) return directory;
+  const making = `${directory}.making`;
+  rmSync(making, { recursive: true, force: true });
+  mkdirSync(making, { recursive: true });
+  for (const video of tracks.video) {
+    segments(making, video.track, [
+      ...["-f", "lavfi", "-i", `gradients=s=${video.width}x${video.height}:r=${RATE}:d=${SECONDS}:c0=0x1b2a49:c1=0xc9713d:c2=0x2f6f6b:n=3:speed=0.03:seed=7,format=yuv420p`],
+      ...["-c:v", "libx264", "-preset", "veryfast", "-b:v", String(video.bitrate_bps), "-maxrate", String(video.bitrate_bps), "-bufsize", String(video.bitrate_bps)],
+      ...["-g", String(RATE * 4), "-keyint_min", String(RATE * 4), "-sc_threshold", "0"],
+    ]);
+  }
+  for (const audio of tracks.audio) {
+    segments(making, audio.track, ["-f", "lavfi", "-i", `sine=f=${audio.hz}:d=${SECONDS}:r=48000`, "-af", "volume=0.08", "-ac", "2", "-c:a", "aac", "-b:a", "96k"]);
+  }
+  for (const text of tracks.subtitles) {
+    mkdirSync(join(making, String(text.track)), { recursive: true });
+    writeFileSync(join(making, String(text.track), "text.vtt"), subtitles(text.words));
+  }
+  ffmpeg([
+    ...["-i", join(making, "0", "media.m3u8"), "-i", join(making, "2", "media.m3u8")],
+    ...["-map", "0:v", "-map", "1:a", "-c", "copy", "-movflags", "+faststart", join(making, "film.mp4")],
+  ]);
+  smallFilm(join(making, "upload.mkv"), making);
+  landscapes.forEach((colours, i) => ffmpeg(["-f", "lavfi", "-i", landscape(colours), "-frames:v", "1", "-q:v", "3", join(making, `poster-${i}.jpg`)]));
+  writeFileSync(join(making, "complete"), "");
+  rmSync(directory, { recursive: true, force: true });
+  renameSync(making, directory);
+  return directory;
+}
+
+/** Six seconds with two languages of sound and subtitles: what a test sends to a real server. */
+function smallFilm(path: string, directory: string): void {
+  const text = join(directory, "upload.vtt");
+  writeFileSync(text, subtitles("Light number"));
+  ffmpeg([
+    ...["-f", "lavfi", "-i", `testsrc2=s=640x360:r=${RATE}:d=${SECONDS}`],
+    ...["-f", "lavfi", "-i", `sine=f=330:d=${SECONDS}:r=48000`, "-f", "lavfi", "-i", `sine=f=440:d=${SECONDS}:r=48000`, "-i", text],
+    ...["-map", "0", "-map", "1", "-map", "2", "-map", "3", "-c:v", "libx264", "-preset", "veryfast", "-pix_fmt", "yuv420p", "-g", "48", "-c:a", "aac", "-ac", "2", "-c:s", "srt"],
+    ...["-metadata:s:a:0", "language=eng", "-metadata:s:a:1", "language=ger", "-metadata:s:s:0", "language=eng", path],
+  ]);
+}
+
+/** Sky above, sky below, far hills, near hills, each red, green, blue; and where the sun is. */
+const landscapes = [
+  { colours: [[38, 52, 92], [236, 150, 96], [84, 62, 92], [28, 24, 44]], sun: 420, height: 215 },
+  { colours: [[150, 186, 204], [226, 232, 226], [98, 128, 140], [40, 60, 70]], sun: 180, height: 110 },
+  { colours: [[24, 40, 58], [52, 110, 120], [26, 66, 78], [10, 26, 36]], sun: 500, height: 90 },
+  { colours: [[242, 198, 130], [250, 232, 196], [190, 120, 80], [96, 52, 44]], sun: 320, height: 160 },
+  { colours: [[58, 30, 58], [196, 92, 104], [96, 44, 76], [36, 18, 40]], sun: 140, height: 200 },
+];
+
+function landscape({ colours, sun, height }: (typeof landscapes)[number]): string {
+  const plane = (c: number) => {
+    const [high, low, far, near] = colours.map((colour) => colour[c] ?? 0);
+    const sky = `${high}+(${low}-${high})*Y/300`;
+    const disc = `lt(hypot(X-${sun},Y-${height}),44)`;
+    return `if(gt(Y,272+20*sin(X/83+${sun})+9*sin(X/29)),${near},if(gt(Y,222+30*sin(X/121+${height})+8*sin(X/37)),${far},if(${disc},255-(255-${low})*0.25,${sky})))`;
+  };
+  return `color=black:s=640x360,format=gbrp,geq=r='${plane(0)}':g='${plane(1)}':b='${plane(2)}'`;
+}
+
+function segments(directory: string, track: number, source: string[]): void {
+  const to = join(directory, String(track));
+  mkdirSync(to, { recursive: true });
+  ffmpeg([
+    ...source,
+    ...["-f", "hls", "-hls_time", "4", "-hls_playlist_type", "vod", "-hls_segment_type", "fmp4", "-hls_flags", "independent_segments", "-start_number", "1"],
+    ...["-hls_fmp4_init_filename", "init.mp4", "-hls_segment_filename", join(to, "%d.m4s"), join(to, "media.m3u8")],
+  ]);
+}
+
+function subtitles(words: string): string {
+  const stamp = (s: number) => `00:00:${String(s).padStart(2, "0")}.000`;
+  const cues = Array.from({ length: SECONDS / 2 }, (_, i) => `${stamp(i * 2)} --> ${stamp(i * 2 + 2)}\n${words} ${i + 1},\nand <i>another line</i> to read\n`);
+  return `WEBVTT\n\n${cues.join("\n")}`;
+}
+
+function ffmpeg(args: string[]): void {
+  execFileSync("ffmpeg", ["-hide_banner", "-loglevel", "error", "-nostdin", "-y", ...args], { stdio: ["ignore", "inherit", "inherit"] });
+}
