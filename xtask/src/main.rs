@@ -1,4 +1,34 @@
-//! Repository chores.
+//! Repository chores: `cargo xtask house` checks the rules of the house, `cargo xtask tally LOG` adds up test runs.
 #![forbid(unsafe_code)]
 
-fn main() {}
+mod dependencies;
+mod documents;
+mod files;
+mod finding;
+mod floors;
+mod house;
+mod licences;
+mod rust_text;
+mod sources;
+mod tally;
+mod unsafe_rooms;
+
+use std::path::{Path, PathBuf};
+use std::process::ExitCode;
+
+use anyhow::{Context, Result, bail};
+
+fn main() -> Result<ExitCode> {
+    let arguments: Vec<String> = std::env::args().skip(1).collect();
+    match arguments.iter().map(String::as_str).collect::<Vec<_>>()[..] {
+        ["house"] => house::run(&repository()?),
+        ["tally", log] => tally::run(Path::new(log)),
+        _ => bail!("usage: cargo xtask house | cargo xtask tally LOG"),
+    }
+}
+
+/// The repository's root.
+fn repository() -> Result<PathBuf> {
+    let here = Path::new(env!("CARGO_MANIFEST_DIR"));
+    here.parent().map(Path::to_path_buf).context("xtask lies in the root of the repository")
+}

@@ -1,2 +1,24 @@
 //! The disk scheduler and the drivers under it.
+//!
+//! One [`Scheduler`] per member decides what the device gets next, and never lets more into the device's own queue than its
+//! bound. The threads of [`Disks`] only carry requests between callers, schedulers and rings.
 #![forbid(unsafe_code)]
+
+mod disks;
+mod error;
+mod faults;
+mod job;
+pub mod limits;
+mod member;
+mod request;
+mod scheduler;
+mod stats;
+mod thread;
+
+pub use disks::{Disks, DisksConfig};
+pub use error::DiskError;
+pub use faults::{Fault, Faults};
+pub use member::{MemberFile, OpenMode};
+pub use request::{DiskDone, DiskRequest, DiskWork, Reply};
+pub use scheduler::{CScan, DepthBound, Queued, Scheduler};
+pub use stats::{ClassStats, MemberStats};

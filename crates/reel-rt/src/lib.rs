@@ -1,1 +1,20 @@
 //! Pinned threads, their mailboxes, timers and clock.
+//!
+//! A **core** is one thread that owns one [`Ring`](reel_ring::Ring) and runs one [`Service`]: a state machine to
+//! which the core hands messages, completions and timers, one at a time. Nothing in a service may block. Threads
+//! talk by [`Mailbox`]es only.
+
+mod clock;
+mod core;
+mod error;
+pub mod limits;
+mod mailbox;
+mod spawn;
+mod thread;
+mod timers;
+
+pub use crate::core::{Core, Service};
+pub use clock::now_ns;
+pub use error::RtError;
+pub use mailbox::{Inbox, Mailbox, mailbox};
+pub use spawn::{CoreConfig, CoreHandle, spawn};

@@ -1,0 +1,41 @@
+# Two commands matter: `make demo` and `make test`. Both install by package name what this machine lacks.
+
+MEDIA ?=
+LISTEN ?=
+CARGO ?= cargo
+
+.DEFAULT_GOAL := help
+.PHONY: help demo test bench fmt lint web fuzz-smoke setup
+
+help: ## what can be made
+	@grep -E '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/^([a-z-]+):.*## /  make \1\t/' | expand -t 20
+
+demo: ## a server with a few short films; MEDIA=dir uses the films in dir, LISTEN=addr:port another address
+	scripts/setup demo
+	scripts/web build
+	$(CARGO) build --release --locked --package reel
+	target/release/reel demo $(if $(MEDIA),--media "$(MEDIA)") $(if $(LISTEN),--listen "$(LISTEN)")
+
+test: ## everything: format, lint, the house, the pages, all tests, fuzz and bench smoke
+	scripts/test
+
+bench: ## disk to network, Reel beside nginx
+	scripts/setup test
+	scripts/web build
+	$(CARGO) build --release --locked --package reel
+	target/release/reel bench path
+
+fmt: ## format the sources
+	$(CARGO) fmt --all
+
+lint: ## formatting, clippy, the rules of the house, licences
+	scripts/lint
+
+web: ## build the pages
+	scripts/web build
+
+fuzz-smoke: ## every fuzz target for a few seconds; SECONDS_EACH=60 for longer
+	scripts/fuzz-smoke $(SECONDS_EACH)
+
+setup: ## install what the tests need
+	scripts/setup test

@@ -1,0 +1,80 @@
+use std::sync::atomic::{AtomicI64, AtomicU8, AtomicU32, Ordering};
+
+/// What a taken piece of memory is doing, in the words of the MARS mmbuf.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[repr(u8)]
+pub enum State {
+    /// Taken, nothing in it yet.
+    Empty = 0,
+    /// A device is filling it.
+    Reading = 1,
+    /// Holds bytes.
+    Full = 2,
+    /// Holds bytes, and at least one device is sending or storing them.
+    Sending = 3,
+}
+
+impl State {
+    /// All states, in the order of a piece's life.
+    pub const ALL: [State; 4] = [State::Empty, State::Reading, State::Full, State::Sending];
+
+    pub(crate) fn from_u8(value: u8) -> State {
+        match value {
+            0 => State::Empty,
+            1 => State::Reading,
+            2 => State::Full,
+            _ => State::Sending,
+        }
+    }
+}
+
+/// The side-table entry of one piece (a cell, or a whole buffer under the index of its first cell).
+pub(crate) struct Piece {
+    /// Owners: 1 for a `Buffer`, the number of `Lease`s otherwise, 0 when free.
+    pub(crate) owners: AtomicU32,
+    /// Sends in progress.
+    pub(crate) sends: AtomicU32,
+    /// A `State` other than `Sending`.
+    pub(crate) state: AtomicU8,
+}
+
+impl Piece {
+    pub(crate) fn new() -> Piece {
+        Piece {
+            owners: AtomicU32::new(0),
+            sends: AtomicU32::new(0),
+            state: AtomicU8::new(State::Empty as u8),
+        }
+    }
+
+    pub(crate) fn state(&self) -> State {
+        if self.sends.load(Ordering::Relaxed) > 0 {
+            return State::Sending;
+        }
+        State::from_u8(self.state.load(Ordering::Relaxed))
+    }
+}
+
+/// How many taken pieces are in each state.
+///
+/// Signed, because the two halves of one change can be seen apart by a third thread; each sum is right as
+/// soon as the machine is quiet. Nothing is decided on these numbers, so `Relaxed` is enough.
+pub(crate) struct StateCounts([AtomicI64; 4]);
+
+impl StateCounts {
+    pub(crate) fn new() -> StateCounts {
+        StateCounts([const { AtomicI64::new(0) }; 4])
+    }
+
+    pub(crate) fn enter(&self, state: State) {
+        self.0[state as usize].fetch_add(1, Ordering::Relaxed);
+    }
+
+    pub(crate) fn leave(&self, state: State) {
+        self.0[state as usize].fetch_sub(1, Ordering::Relaxed);
+    }
+
+    pub(crate) fn get(&self, state: State) -> usize {
+        self.0[state as usize].load(Ordering::Relaxed).max(0) as usize
+    }
+}

@@ -1,0 +1,44 @@
+//! Every limit of the control plane, with its reason.
+
+use std::time::Duration;
+
+/// Connections served at once. People and scripts, not viewers: media never comes here.
+pub const CONNECTIONS_MAX: usize = 512;
+
+/// Time for a request's head to arrive; a slower client is cut off.
+pub const HEAD_SECONDS_MAX: Duration = Duration::from_secs(15);
+
+/// Bytes read from a socket at once, and so the most a request's head can have: many for a head, few enough for a
+/// thousand connections, and large enough that uploads do not arrive in crumbs.
+pub const HEAD_BYTES_MAX: usize = 128 << 10;
+
+/// Bytes of a request body that is not an upload: the largest is a small JSON object.
+pub const BODY_BYTES_MAX: usize = 64 << 10;
+
+/// Time for such a body to arrive in full.
+pub const BODY_SECONDS_MAX: Duration = Duration::from_secs(15);
+
+/// Longest silence in the middle of an upload before the client counts as gone.
+pub const UPLOAD_SILENCE_MAX: Duration = Duration::from_secs(60);
+
+/// Time for a client to take a response once it is made: all of them are small.
+pub const RESPONSE_SECONDS_MAX: Duration = Duration::from_secs(60);
+
+/// After a response that did not wait for the request's body, how long the rest of it is read and thrown away,
+/// so that the client gets to see the response before its connection breaks (RFC 9112 section 9.6).
+pub const LINGER_SECONDS_MAX: Duration = Duration::from_secs(5);
+
+/// Bytes thrown away in that time.
+pub const LINGER_BYTES_MAX: u64 = 256 << 20;
+
+/// Uploads being received or waiting for their ingest; each may hold a whole film in the spool directory.
+pub const UPLOADS_MAX: usize = 16;
+
+/// Bytes kept free on the file system of the spool directory.
+pub const SPOOL_RESERVE_BYTES: u64 = 64 << 20;
+
+/// Jobs remembered after they ended.
+pub const JOBS_ENDED_MAX: usize = 200;
+
+/// Jobs of which the running ones are always remembered; a start beyond this is refused.
+pub const JOBS_RUNNING_MAX: usize = 10_000;

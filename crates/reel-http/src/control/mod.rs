@@ -1,0 +1,226 @@
+//! The control plane: everything HTTP that is not media. JSON API, web pages, posters, health, metrics.
+//!
+//! The data plane accepts every connection and reads its first request; one that is not for media is handed over
+//! here with its socket ([`serve_connection`]). Handlers are tokio tasks; whatever touches a disk runs on tokio's
+//! blocking threads, never on the data plane's.
+
+mod body;
+mod engine;
+mod etag;
+mod images;
+mod jobs;
+mod library;
+pub mod limits;
+mod metrics;
+mod openapi;
+mod origin;
+mod pages;
+mod problem;
+mod requests;
+mod rfc3339;
+mod serve;
+mod sessions;
+mod shelf;
+mod status;
+#[cfg(test)]
+mod tests;
+mod titles;
+mod upload;
+mod watch;
+
+pub use engine::{ArenaMetrics, DiskMetrics};
+pub use jobs::{Job, JobState, JobStatus, Jobs};
+pub use library::VolumeMetrics;
+pub use metrics::{METRICS_MEDIA_TYPE, MetricsPage, MetricsRegistry, MetricsSource};
+pub use openapi::document as openapi_document;
+pub use problem::{PROBLEM_MEDIA_TYPE, Problem};
+pub use serve::serve_connection;
+pub use sessions::{SessionRefusal, SessionReport, Sessions};
+pub use shelf::{GeometryReport, MemberReport, Shelf, VolumeReport};
+pub use watch::{Watching, watch_directory};
+
+use axum::Router;
+use axum::extract::Request;
+use axum::http::{HeaderValue, StatusCode, header};
+use axum::middleware::{from_fn, from_fn_with_state};
+use axum::response::{IntoResponse, Response};
+use axum::routing::{MethodRouter, delete, get, post};
+use limits::{CONNECTIONS_MAX, UPLOADS_MAX};
+use reel_library::Stop;
+use requests::Requests;
+use std::path::PathBuf;
+use std::sync::Arc;
+use tokio::sync::Semaphore;
+
+/// What an operator can set.
+#[derive(Clone, Debug)]
+pub struct ControlConfig {
+    /// Where an upload waits until it is whole.
+    pub spool_dir: PathBuf,
+    /// Largest body of one upload.
+    pub upload_bytes_max: u64,
+    /// Files stored at once; others wait. Each keeps the members busy on its own.
+    pub ingests_max: usize,
+}
+
+/// The control plane of one server. Clones are the same one.
+#[derive(Clone)]
+pub struct ControlPlane {
+    inner: Arc<Inner>,
+}
+
+struct Inner {
+    config: ControlConfig,
+    shelf: Arc<dyn Shelf>,
+    sessions: Arc<dyn Sessions>,
+    jobs: Jobs,
+    metrics: MetricsRegistry,
+    requests: Arc<Requests>,
+    stop: Stop,
+    connections: Arc<Semaphore>,
+    uploads: Arc<Semaphore>,
+    ingests: Arc<Semaphore>,
+}
+
+impl ControlPlane {
+    /// A control plane over the titles and sessions of a server. Registers its own counters in `metrics`.
+    pub fn new(
+        config: ControlConfig,
+        shelf: Arc<dyn Shelf>,
+        sessions: Arc<dyn Sessions>,
+        metrics: MetricsRegistry,
+    ) -> ControlPlane {
+        let requests = Arc::new(Requests::default());
+        metrics.register(requests.clone());
+        let ingests = Arc::new(Semaphore::new(config.ingests_max.max(1)));
+        let jobs = Jobs::default();
+        metrics.register(Arc::new(jobs.clone()));
+        ControlPlane {
+            inner: Arc::new(Inner {
+                config,
+                shelf,
+                sessions,
+                jobs,
+                metrics,
+                requests,
+                stop: Stop::default(),
+                connections: Arc::new(Semaphore::new(CONNECTIONS_MAX)),
+                uploads: Arc::new(Semaphore::new(UPLOADS_MAX)),
+                ingests,
+            }),
+        }
+    }
+
+    /// The service: every request to an answer.
+    pub fn router(&self) -> Router {
+        let mut router = Router::new();
+        for (path, methods) in routes() {
+            router = router.route(path, methods);
+        }
+        router
+            .fallback(pages::fallback)
+            .method_not_allowed_fallback(method_not_allowed)
+            .layer(from_fn(origin::refuse_foreign))
+            .layer(axum::middleware::map_response(finish))
+            .layer(from_fn_with_state(self.inner.requests.clone(), requests::observe))
+            .with_state(self.clone())
+    }
+
+    /// Ends running ingests soon, and makes `/readyz` say that the server goes away. For good.
+    pub fn stop(&self) {
+        self.inner.stop.stop();
+    }
+
+    /// The jobs shown by the API.
+    pub fn jobs(&self) -> &Jobs {
+        &self.inner.jobs
+    }
+
+    /// The counters shown by `/metrics`.
+    pub fn metrics(&self) -> &MetricsRegistry {
+        &self.inner.metrics
+    }
+
+    /// The configuration.
+    pub fn config(&self) -> &ControlConfig {
+        &self.inner.config
+    }
+
+    fn shelf(&self) -> &dyn Shelf {
+        &*self.inner.shelf
+    }
+
+    fn sessions(&self) -> &dyn Sessions {
+        &*self.inner.sessions
+    }
+
+    fn stop_flag(&self) -> Stop {
+        self.inner.stop.clone()
+    }
+
+    fn connection_places(&self) -> Arc<Semaphore> {
+        self.inner.connections.clone()
+    }
+
+    fn upload_places(&self) -> Arc<Semaphore> {
+        self.inner.uploads.clone()
+    }
+
+    fn ingest_turns(&self) -> Arc<Semaphore> {
+        self.inner.ingests.clone()
+    }
+}
+
+/// Every address with its methods; the OpenAPI document is checked against this table.
+fn routes() -> Vec<(&'static str, MethodRouter<ControlPlane>)> {
+    vec![
+        ("/", get(pages::library)),
+        ("/api/v1/jobs", get(status::jobs)),
+        ("/api/v1/jobs/{id}", get(status::job)),
+        ("/api/v1/openapi.json", get(status::openapi)),
+        ("/api/v1/sessions", get(sessions::list).post(sessions::open)),
+        ("/api/v1/sessions/{key}", delete(sessions::close)),
+        ("/api/v1/titles", get(titles::list).merge(post(upload::upload))),
+        ("/api/v1/titles/{id}", get(titles::one).delete(titles::remove)),
+        ("/api/v1/volume", get(status::volume)),
+        ("/assets/{*file}", get(pages::asset)),
+        ("/healthz", get(status::alive)),
+        ("/img/{file}", get(images::poster)),
+        ("/metrics", get(status::metrics)),
+        ("/readyz", get(status::ready)),
+        ("/title/{id}", get(pages::player)),
+    ]
+}
+
+async fn method_not_allowed(request: Request) -> Response {
+    Problem::new(
+        StatusCode::METHOD_NOT_ALLOWED,
+        "method-not-allowed",
+        "This address does not know the method",
+        format!(
+            "{} has no {}; the Allow field names the methods it has",
+            request.uri().path(),
+            request.method()
+        ),
+    )
+    .into_response()
+}
+
+/// What every response carries.
+async fn finish(mut response: Response) -> Response {
+    let fields = response.headers_mut();
+    // The next request of this client may be for media: it must come to the data plane, over a connection of its own.
+    fields.insert(header::CONNECTION, HeaderValue::from_static("close"));
+    fields.insert(header::X_CONTENT_TYPE_OPTIONS, HeaderValue::from_static("nosniff"));
+    fields.insert(header::REFERRER_POLICY, HeaderValue::from_static("same-origin"));
+    // What the API says changes at any time.
+    fields.entry(header::CACHE_CONTROL).or_insert(HeaderValue::from_static("no-store"));
+    response
+}
+
+/// Runs what may wait for a disk.
+async fn on_blocking_thread<T: Send + 'static>(
+    work: impl FnOnce() -> T + Send + 'static,
+) -> Result<T, Problem> {
+    tokio::task::spawn_blocking(work).await.map_err(|e| Problem::internal(format!("the work broke off: {e}")))
+}

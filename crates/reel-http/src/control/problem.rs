@@ -1,0 +1,110 @@
+//! Errors as RFC 9457 problem documents.
+
+use axum::http::{HeaderValue, StatusCode, header};
+use axum::response::{IntoResponse, Response};
+use serde_json::json;
+use std::fmt;
+
+/// Media type of a problem document (RFC 9457 section 3).
+pub const PROBLEM_MEDIA_TYPE: &str = "application/problem+json";
+
+/// An error as the client sees it: `{type, title, status, detail}`.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Problem {
+    status: StatusCode,
+    kind: &'static str,
+    title: &'static str,
+    detail: String,
+    retry_after_s: Option<u64>,
+}
+
+impl Problem {
+    /// A problem. `kind` becomes `urn:reel:problem:{kind}`; `title` is the same for all of its kind; `detail` says
+    /// what happened this time and what to do.
+    pub fn new(
+        status: StatusCode,
+        kind: &'static str,
+        title: &'static str,
+        detail: impl Into<String>,
+    ) -> Problem {
+        Problem { status, kind, title, detail: detail.into(), retry_after_s: None }
+    }
+
+    /// 400: the request cannot be understood.
+    pub fn bad_request(detail: impl Into<String>) -> Problem {
+        Problem::new(StatusCode::BAD_REQUEST, "bad-request", "The request cannot be understood", detail)
+    }
+
+    /// 404: nothing has this address.
+    pub fn no_such_address(path: &str) -> Problem {
+        let detail = format!("nothing is at {path:?}; the API is described at /api/v1/openapi.json");
+        Problem::new(StatusCode::NOT_FOUND, "no-such-address", "Nothing is at this address", detail)
+    }
+
+    /// 404: there is no such title.
+    pub fn no_such_title(id: &str) -> Problem {
+        let detail = format!("there is no title {id:?}; GET /api/v1/titles lists those there are");
+        Problem::new(StatusCode::NOT_FOUND, "no-such-title", "No such title", detail)
+    }
+
+    /// 500: our fault.
+    pub fn internal(detail: impl Into<String>) -> Problem {
+        Problem::new(StatusCode::INTERNAL_SERVER_ERROR, "internal", "The server failed", detail)
+    }
+
+    /// 507: no room.
+    pub fn no_space(detail: impl Into<String>) -> Problem {
+        Problem::new(StatusCode::INSUFFICIENT_STORAGE, "no-space", "There is no room for this", detail)
+    }
+
+    /// 413: larger than is taken.
+    pub fn too_large(detail: impl Into<String>) -> Problem {
+        Problem::new(StatusCode::PAYLOAD_TOO_LARGE, "too-large", "The body is too large", detail)
+    }
+
+    /// 503: not now.
+    pub fn unavailable(detail: impl Into<String>) -> Problem {
+        Problem::new(StatusCode::SERVICE_UNAVAILABLE, "unavailable", "Not possible at the moment", detail)
+    }
+
+    /// Tells the client when to try again.
+    pub fn retry_after_s(mut self, seconds: u64) -> Problem {
+        self.retry_after_s = Some(seconds);
+        self
+    }
+
+    /// The status code.
+    pub fn status(&self) -> StatusCode {
+        self.status
+    }
+
+    /// What happened this time.
+    pub fn detail(&self) -> &str {
+        &self.detail
+    }
+}
+
+impl fmt::Display for Problem {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.detail)
+    }
+}
+
+impl IntoResponse for Problem {
+    fn into_response(self) -> Response {
+        let body = json!({
+            "type": format!("urn:reel:problem:{}", self.kind),
+            "title": self.title,
+            "status": self.status.as_u16(),
+            "detail": self.detail,
+        });
+        let mut response = (self.status, body.to_string()).into_response();
+        let headers = response.headers_mut();
+        headers.insert(header::CONTENT_TYPE, HeaderValue::from_static(PROBLEM_MEDIA_TYPE));
+        headers.insert(header::CACHE_CONTROL, HeaderValue::from_static("no-store"));
+        if let Some(seconds) = self.retry_after_s {
+            headers.insert(header::RETRY_AFTER, HeaderValue::from(seconds));
+        }
+        response
+    }
+}

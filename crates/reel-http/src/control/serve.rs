@@ -1,0 +1,87 @@
+//! One connection of the control plane: one request, one response.
+
+use super::ControlPlane;
+use super::limits::{
+    HEAD_BYTES_MAX, HEAD_SECONDS_MAX, LINGER_BYTES_MAX, LINGER_SECONDS_MAX, RESPONSE_SECONDS_MAX,
+};
+use super::problem::Problem;
+use axum::response::IntoResponse;
+use hyper::body::Incoming;
+use hyper::server::conn::http1;
+use hyper::service::service_fn;
+use hyper_util::rt::{TokioIo, TokioTimer};
+use std::convert::Infallible;
+use std::io::Cursor;
+use std::sync::Arc;
+use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt, join};
+use tokio::net::TcpStream;
+use tokio::sync::Notify;
+use tokio::time::{sleep, timeout};
+use tower_service::Service;
+
+/// Answers the request of one connection and closes it. `already_read` are the bytes the data plane took from the
+/// socket before it saw that they were not for it: the request's head, and perhaps the start of its body.
+///
+/// Ends after one response; every wait on the client has a limit, so the future always ends.
+pub async fn serve_connection(stream: TcpStream, already_read: Vec<u8>, control: ControlPlane) {
+    let place = control.connection_places().try_acquire_owned();
+    let (reader, writer) = stream.into_split();
+    let io = TokioIo::new(join(Cursor::new(already_read).chain(reader), writer));
+    let answered = Arc::new(Notify::new());
+    let (router, told) = (control.router(), answered.clone());
+    let full = place.is_err();
+    let service = service_fn(move |request: hyper::Request<Incoming>| {
+        let (mut router, told) = (router.clone(), told.clone());
+        // Boxed because taking the connection apart at its end wants a future that may be moved.
+        Box::pin(async move {
+            let response = if full {
+                Problem::unavailable("too many control connections are open").retry_after_s(5).into_response()
+            } else {
+                let response: Result<_, Infallible> = router.call(request).await;
+                match response {
+                    Ok(response) => response,
+                    Err(never) => match never {},
+                }
+            };
+            told.notify_one();
+            Ok::<_, Infallible>(response)
+        })
+    });
+    let connection = http1::Builder::new()
+        .timer(TokioTimer::new())
+        .header_read_timeout(HEAD_SECONDS_MAX)
+        .max_buf_size(HEAD_BYTES_MAX)
+        .keep_alive(false)
+        // A client may close its side after the request and still wait for the answer.
+        .half_close(true)
+        .serve_connection(io, service);
+    let taken_in_time = async {
+        answered.notified().await;
+        sleep(RESPONSE_SECONDS_MAX).await;
+    };
+    let parts = tokio::select! {
+        ended = connection.without_shutdown() => match ended {
+            Ok(parts) => parts,
+            Err(error) => {
+                tracing::debug!(%error, "a control connection broke off");
+                return;
+            }
+        },
+        () = taken_in_time => {
+            tracing::debug!("a client took too long for its response");
+            return;
+        }
+    };
+    let mut io = parts.io.into_inner();
+    linger(&mut io).await;
+}
+
+/// Closes our side and reads what the client still sends: closing a socket with unread bytes resets it, and the
+/// client might lose the response it was sent.
+async fn linger<S: AsyncRead + AsyncWrite + Unpin>(io: &mut S) {
+    if io.shutdown().await.is_err() {
+        return;
+    }
+    let mut rest = io.take(LINGER_BYTES_MAX);
+    let _ = timeout(LINGER_SECONDS_MAX, tokio::io::copy(&mut rest, &mut tokio::io::sink())).await;
+}

@@ -1,0 +1,131 @@
+//! Sessions: what the API asks of the room that keeps them, and its three calls.
+
+use super::body::JsonBody;
+use super::problem::Problem;
+use super::{ControlPlane, on_blocking_thread};
+use axum::Json;
+use axum::extract::{Path, State};
+use axum::http::{HeaderValue, StatusCode, header};
+use axum::response::{IntoResponse, Response};
+use serde::{Deserialize, Serialize};
+use serde_json::json;
+
+/// The keeper of sessions.
+pub trait Sessions: Send + Sync + 'static {
+    /// Opens a session on a title. May block: the title's index may have to be read first.
+    fn open(&self, title: &str) -> Result<SessionReport, SessionRefusal>;
+
+    /// All open sessions, oldest first.
+    fn list(&self) -> Vec<SessionReport>;
+
+    /// Ends a session; `false` if there is none of this key.
+    fn close(&self, key: &str) -> bool;
+}
+
+/// An open session.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct SessionReport {
+    /// Its key: stands in its URLs, and whoever knows it may play.
+    pub key: String,
+    /// The title's id.
+    pub title: String,
+    /// Seconds without a request after which it ends.
+    pub expires_in_s: u64,
+}
+
+/// Why a session was not opened.
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum SessionRefusal {
+    /// Something failed; the text says what.
+    Failed(String),
+    /// There is no such title.
+    NoSuchTitle,
+    /// The machine has no room for one more.
+    Refused {
+        /// What is exhausted and what to do.
+        detail: String,
+        /// When to ask again.
+        retry_after_s: u64,
+    },
+}
+
+/// A session with its addresses, as the API shows it.
+#[derive(Serialize)]
+struct SessionBody {
+    key: String,
+    title: String,
+    hls: String,
+    dash: String,
+    progressive: String,
+    expires_in_s: u64,
+}
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(super) struct OpenSession {
+    title: String,
+}
+
+impl From<SessionReport> for SessionBody {
+    fn from(session: SessionReport) -> SessionBody {
+        let SessionReport { key, title, expires_in_s } = session;
+        SessionBody {
+            hls: format!("/s/{key}/master.m3u8"),
+            dash: format!("/s/{key}/manifest.mpd"),
+            progressive: format!("/s/{key}/{title}.mp4"),
+            key,
+            title,
+            expires_in_s,
+        }
+    }
+}
+
+/// `POST /api/v1/sessions`
+pub(super) async fn open(
+    State(control): State<ControlPlane>,
+    JsonBody(wanted): JsonBody<OpenSession>,
+) -> Result<Response, Problem> {
+    let title = wanted.title.clone();
+    let opened = on_blocking_thread(move || control.sessions().open(&title)).await?;
+    let session = opened.map_err(|refusal| match refusal {
+        SessionRefusal::NoSuchTitle => Problem::no_such_title(&wanted.title),
+        SessionRefusal::Refused { detail, retry_after_s } => Problem::new(
+            StatusCode::SERVICE_UNAVAILABLE,
+            "refused",
+            "One more viewer cannot be promised a smooth film",
+            detail,
+        )
+        .retry_after_s(retry_after_s),
+        SessionRefusal::Failed(detail) => Problem::internal(detail),
+    })?;
+    let location = format!("/api/v1/sessions/{}", session.key);
+    let mut response = (StatusCode::CREATED, Json(SessionBody::from(session))).into_response();
+    if let Ok(location) = HeaderValue::try_from(location) {
+        response.headers_mut().insert(header::LOCATION, location);
+    }
+    Ok(response)
+}
+
+/// `GET /api/v1/sessions`
+pub(super) async fn list(State(control): State<ControlPlane>) -> Json<serde_json::Value> {
+    let sessions: Vec<SessionBody> = control.sessions().list().into_iter().map(SessionBody::from).collect();
+    Json(json!({ "sessions": sessions }))
+}
+
+/// `DELETE /api/v1/sessions/{key}`
+pub(super) async fn close(
+    State(control): State<ControlPlane>,
+    Path(key): Path<String>,
+) -> Result<StatusCode, Problem> {
+    if control.sessions().close(&key) {
+        Ok(StatusCode::NO_CONTENT)
+    } else {
+        Err(Problem::new(
+            StatusCode::NOT_FOUND,
+            "no-such-session",
+            "No such session",
+            "there is no session of this key: it has ended, or never was",
+        ))
+    }
+}

@@ -1,0 +1,242 @@
+//! Titles, sessions, volume, health, pages: what is asked without a body of its own.
+
+use super::fake::Server;
+use axum::body::Body;
+use axum::http::{Request, StatusCode};
+use std::sync::atomic::Ordering;
+
+#[tokio::test]
+async fn titles_are_listed_shown_and_removed() {
+    let server = Server::new();
+    assert_eq!(server.get("/api/v1/titles").await.json(), serde_json::json!({ "titles": [] }));
+    let id = server.add("Big%20Film").await;
+    assert_eq!(id, "big-film");
+    let title = server.get("/api/v1/titles/big-film").await;
+    assert_eq!(title.status, StatusCode::OK);
+    assert_eq!(
+        title.json(),
+        serde_json::json!({
+            "id": "big-film", "name": "Big Film", "duration_s": 1.235, "added": "1970-01-01T00:00:00Z", "bytes": 4,
+            "video": [{"track": 0, "width": 1920, "height": 1080, "codec": "avc1.640028", "frame_rate": 23.976, "bitrate_bps": 8_000_000}],
+            "audio": [{"track": 1, "language": "", "name": "Comments", "codec": "mp4a.40.2", "channels": 2, "sample_rate": 48000, "default": true}],
+            "subtitles": [{"track": 2, "language": "de", "name": "", "forced": true}],
+            "poster": "/img/big-film.svg",
+            "watch": {"hls": "/watch/big-film/master.m3u8", "dash": "/watch/big-film/manifest.mpd", "progressive": "/watch/big-film/big-film.mp4"},
+            "download": "/files/big-film.mp4",
+        })
+    );
+    assert_eq!(server.get("/api/v1/titles").await.json()["titles"][0], title.json());
+    assert_eq!(server.call("DELETE", "/api/v1/titles/big-film").await.status, StatusCode::NO_CONTENT);
+    for method in ["GET", "DELETE"] {
+        let detail = server.call(method, "/api/v1/titles/big-film").await.problem(404);
+        assert!(detail.contains("big-film"), "{detail}");
+    }
+}
+
+#[tokio::test]
+async fn every_answer_closes_its_connection_and_is_not_sniffed() {
+    let server = Server::new();
+    for path in ["/", "/api/v1/titles", "/healthz", "/none", "/img/none.jpg"] {
+        let answer = server.get(path).await;
+        assert_eq!(answer.header("connection"), "close", "{path}");
+        assert_eq!(answer.header("x-content-type-options"), "nosniff", "{path}");
+        assert!(!answer.header("cache-control").is_empty(), "{path}");
+    }
+}
+
+#[tokio::test]
+async fn what_is_not_there_is_a_problem() {
+    let server = Server::new();
+    for path in [
+        "/none",
+        "/api",
+        "/api/v1/none",
+        "/api/v1/jobs/7",
+        "/img/x",
+        "/img/none.jpg",
+        "/assets/none.js",
+        "/s/k/master.m3u8",
+    ] {
+        server.get(path).await.problem(404);
+    }
+    server.call("DELETE", "/api/v1/sessions/none").await.problem(404);
+    // Text in a path comes back as JSON text, never as markup.
+    let answer = server.get("/%3Cscript%3E").await;
+    assert!(answer.problem(404).contains("%3Cscript"), "{}", answer.text());
+}
+
+#[tokio::test]
+async fn a_wrong_method_is_told_the_right_ones() {
+    let server = Server::new();
+    for (method, path, allow) in [
+        ("PUT", "/api/v1/titles", "GET,HEAD,POST"),
+        ("POST", "/api/v1/titles/x", "GET,HEAD,DELETE"),
+        ("POST", "/metrics", "GET,HEAD"),
+        ("GET", "/api/v1/sessions/x", "DELETE"),
+    ] {
+        let answer = server.call(method, path).await;
+        answer.problem(405);
+        assert_eq!(answer.header("allow"), allow, "{method} {path}");
+    }
+}
+
+#[tokio::test]
+async fn sessions_open_and_close() {
+    let server = Server::new();
+    let open = |title: &str| {
+        Request::post("/api/v1/sessions")
+            .header("content-type", "application/json")
+            .body(Body::from(format!("{{\"title\":\"{title}\"}}")))
+            .expect("a request")
+    };
+    let answer = server.send(open("film")).await;
+    assert_eq!((answer.status, answer.header("location")), (StatusCode::CREATED, "/api/v1/sessions/k0"));
+    let session = serde_json::json!({
+        "key": "k0", "title": "film", "hls": "/s/k0/master.m3u8", "dash": "/s/k0/manifest.mpd",
+        "progressive": "/s/k0/film.mp4", "expires_in_s": 300,
+    });
+    assert_eq!(answer.json(), session);
+    assert_eq!(server.get("/api/v1/sessions").await.json(), serde_json::json!({ "sessions": [session] }));
+    server.send(open("none")).await.problem(404);
+    assert!(server.send(open("broken")).await.problem(500).contains("damaged"));
+    assert_eq!(server.send(open("film")).await.status, StatusCode::CREATED);
+    let refused = server.send(open("film")).await;
+    assert!(refused.problem(503).contains("two are enough"));
+    assert_eq!(refused.header("retry-after"), "7");
+    assert_eq!(server.call("DELETE", "/api/v1/sessions/k0").await.status, StatusCode::NO_CONTENT);
+}
+
+#[tokio::test]
+async fn bodies_that_are_not_what_is_asked_for() {
+    let server = Server::new();
+    let post = |media_type: &str, body: Vec<u8>| {
+        Request::post("/api/v1/sessions")
+            .header("content-type", media_type)
+            .body(Body::from(body))
+            .expect("a request")
+    };
+    server.send(post("text/plain", b"{}".to_vec())).await.problem(415);
+    assert!(server.send(post("application/json", b"{".to_vec())).await.problem(400).contains("EOF"));
+    assert!(
+        server
+            .send(post("application/json", b"{\"titel\":1}".to_vec()))
+            .await
+            .problem(400)
+            .contains("expected `title`")
+    );
+    server.send(post("application/json; charset=utf-8", vec![b' '; 1 << 20])).await.problem(413);
+    server.post("/api/v1/sessions", "{}").await.problem(415);
+}
+
+#[tokio::test]
+async fn other_sites_may_look_but_not_touch() {
+    let server = Server::new();
+    server.add("a").await;
+    let request = |method: &str, site: &str| {
+        Request::builder()
+            .method(method)
+            .uri("/api/v1/titles/a")
+            .header("host", "reel.lan")
+            .header("sec-fetch-site", site)
+            .header("origin", "http://evil.example")
+            .body(Body::empty())
+            .expect("a request")
+    };
+    assert!(server.send(request("DELETE", "cross-site")).await.problem(403).contains("evil.example"));
+    assert_eq!(server.send(request("GET", "cross-site")).await.status, StatusCode::OK);
+    assert_eq!(server.send(request("DELETE", "same-origin")).await.status, StatusCode::NO_CONTENT);
+}
+
+#[tokio::test]
+async fn health_and_readiness_are_different_things() {
+    let server = Server::new();
+    assert_eq!(server.get("/healthz").await.text(), "ok\n");
+    assert_eq!(server.get("/readyz").await.json()["ready"], true);
+    *server.shelf.state.lock().expect("lock") = "degraded";
+    let degraded = server.get("/readyz").await;
+    assert_eq!(
+        (degraded.status, &degraded.json()["checks"][3]["ok"]),
+        (StatusCode::OK, &serde_json::json!(false))
+    );
+    *server.shelf.state.lock().expect("lock") = "failed";
+    assert_eq!(server.get("/readyz").await.status, StatusCode::SERVICE_UNAVAILABLE);
+    *server.shelf.state.lock().expect("lock") = "ok";
+    server.control.stop();
+    assert_eq!(server.get("/readyz").await.status, StatusCode::SERVICE_UNAVAILABLE);
+    assert_eq!(server.get("/healthz").await.status, StatusCode::OK);
+}
+
+#[tokio::test]
+async fn the_volume_is_described() {
+    let server = Server::new();
+    server.shelf.free_bytes.store(77, Ordering::Relaxed);
+    let volume = server.get("/api/v1/volume").await.json();
+    assert_eq!(volume["free_bytes"], 77);
+    assert_eq!(volume["members"][0]["state"], "present");
+    assert_eq!(volume["geometry"]["data_rows"], 4);
+}
+
+#[tokio::test]
+async fn posters_are_cached_and_harmless() {
+    let server = Server::new();
+    let id = server.add("%3Cb%3E").await;
+    let answer = server.get(&format!("/img/{id}.svg")).await;
+    assert_eq!((answer.status, answer.header("content-type")), (StatusCode::OK, "image/svg+xml"));
+    assert!(answer.header("content-security-policy").contains("default-src 'none'"));
+    assert!(answer.text().contains("&lt;b&gt;"));
+    let again = Request::get(format!("/img/{id}.svg")).header("if-none-match", answer.header("etag"));
+    let again = server.send(again.body(Body::empty()).expect("a request")).await;
+    assert_eq!((again.status, again.body.len()), (StatusCode::NOT_MODIFIED, 0));
+    server.get(&format!("/img/{id}.jpg")).await.problem(404);
+}
+
+#[tokio::test]
+async fn pages_are_there_or_say_how_to_make_them() {
+    let server = Server::new();
+    server.add("a").await;
+    let home = server.get("/").await;
+    assert!(home.header("content-type").starts_with("text/html"));
+    assert!(home.header("content-security-policy").starts_with("default-src 'self'; media-src 'self' blob:"));
+    let (known, unknown) = (server.get("/title/a").await, server.get("/title/b").await);
+    let lost =
+        Request::get("/lost").header("accept", "text/html,*/*").body(Body::empty()).expect("a request");
+    let lost = server.send(lost).await;
+    assert!(lost.header("content-type").starts_with("text/html"));
+    if home.status == StatusCode::OK {
+        assert_eq!(
+            (known.status, unknown.status, lost.status.as_u16()),
+            (StatusCode::OK, StatusCode::NOT_FOUND, 404)
+        );
+        assert!(home.text().contains("<div id=\"app\">"));
+        let again = Request::get("/").header("if-none-match", home.header("etag")).body(Body::empty());
+        assert_eq!(server.send(again.expect("a request")).await.status, StatusCode::NOT_MODIFIED);
+        let script =
+            home.text().split('"').find(|part| part.starts_with("/assets/") && part.ends_with(".js"));
+        let script = server.get(script.expect("the page has a script")).await;
+        assert_eq!(script.status, StatusCode::OK);
+        assert!(script.header("cache-control").contains("immutable"));
+    } else {
+        assert_eq!(home.status, StatusCode::SERVICE_UNAVAILABLE);
+        assert!(home.text().contains("npm --prefix web"));
+    }
+}
+
+#[tokio::test]
+async fn requests_and_jobs_are_counted() {
+    let server = Server::new();
+    server.get("/none").await;
+    server.get("/healthz").await;
+    let answer = server.get("/metrics").await;
+    assert!(answer.header("content-type").starts_with("text/plain; version=0.0.4"));
+    assert!(answer.text().contains("reel_control_responses_total{status=\"4xx\"} 1\n"), "{}", answer.text());
+    assert!(answer.text().contains("reel_control_responses_total{status=\"2xx\"} 1\n"), "{}", answer.text());
+    assert!(answer.text().contains("reel_jobs{state=\"ingesting\"} 0\n"), "{}", answer.text());
+}
+
+#[tokio::test]
+async fn heads_have_no_body() {
+    let server = Server::new();
+    let head = server.call("HEAD", "/api/v1/volume").await;
+    assert_eq!((head.status, head.body.len()), (StatusCode::OK, 0));
+    assert_eq!(head.header("content-length"), server.get("/api/v1/volume").await.body.len().to_string());
+}

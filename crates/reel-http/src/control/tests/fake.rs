@@ -1,0 +1,290 @@
+//! A shelf in memory, whose films are files beginning with `FILM`.
+
+use crate::control::*;
+use axum::body::{Body, to_bytes};
+use axum::http::{HeaderMap, Request, StatusCode, header};
+use reel_library::*;
+use reel_media::MediaError;
+use serde_json::Value;
+use std::collections::BTreeMap;
+use std::sync::Mutex;
+use std::sync::atomic::{AtomicU64, Ordering};
+use tower::ServiceExt;
+
+/// Titles in memory.
+pub(super) struct FakeShelf {
+    pub(super) titles: Mutex<BTreeMap<String, Arc<TitleSummary>>>,
+    pub(super) free_bytes: AtomicU64,
+    pub(super) state: Mutex<&'static str>,
+    /// An ingest waits until this is not locked.
+    pub(super) gate: tokio::sync::Mutex<()>,
+}
+
+/// Sessions with the keys k0, k1, ...; at most two.
+#[derive(Default)]
+pub(super) struct FakeSessions {
+    open: Mutex<Vec<SessionReport>>,
+}
+
+/// A server for a test, and the directory it spools to.
+pub(super) struct Server {
+    pub(super) control: ControlPlane,
+    pub(super) shelf: Arc<FakeShelf>,
+    pub(super) spool: tempfile::TempDir,
+}
+
+/// A response taken apart.
+pub(super) struct Answer {
+    pub(super) status: StatusCode,
+    pub(super) headers: HeaderMap,
+    pub(super) body: Vec<u8>,
+}
+
+impl Server {
+    pub(super) fn new() -> Server {
+        Server::with_limit(1 << 20)
+    }
+
+    pub(super) fn with_limit(upload_bytes_max: u64) -> Server {
+        let spool = tempfile::tempdir().expect("tempdir");
+        let shelf = Arc::new(FakeShelf {
+            titles: Mutex::default(),
+            free_bytes: AtomicU64::new(1 << 30),
+            state: Mutex::new("ok"),
+            gate: tokio::sync::Mutex::default(),
+        });
+        let config =
+            ControlConfig { spool_dir: spool.path().join("spool"), upload_bytes_max, ingests_max: 1 };
+        let sessions = Arc::new(FakeSessions::default());
+        let control = ControlPlane::new(config, shelf.clone(), sessions, MetricsRegistry::default());
+        Server { control, shelf, spool }
+    }
+
+    pub(super) async fn send(&self, request: Request<Body>) -> Answer {
+        let response = self.control.router().oneshot(request).await.expect("never fails");
+        let (parts, body) = response.into_parts();
+        let body = to_bytes(body, 1 << 24).await.expect("a body").to_vec();
+        Answer { status: parts.status, headers: parts.headers, body }
+    }
+
+    pub(super) async fn call(&self, method: &str, path: &str) -> Answer {
+        self.send(Request::builder().method(method).uri(path).body(Body::empty()).expect("a request")).await
+    }
+
+    pub(super) async fn get(&self, path: &str) -> Answer {
+        self.call("GET", path).await
+    }
+
+    pub(super) async fn post(&self, path: &str, body: impl Into<Body>) -> Answer {
+        self.send(Request::builder().method("POST").uri(path).body(body.into()).expect("a request")).await
+    }
+
+    /// Puts a title on the shelf.
+    pub(super) async fn add(&self, name: &str) -> String {
+        let answer = self.post(&format!("/api/v1/titles?filename={name}.mp4&wait=true"), "FILM").await;
+        assert_eq!(answer.status, StatusCode::CREATED, "{}", answer.text());
+        answer.json()["id"].as_str().expect("an id").to_owned()
+    }
+
+    /// Files in the spool directory that have a name.
+    pub(super) fn spool_files(&self) -> usize {
+        std::fs::read_dir(self.spool.path().join("spool")).map_or(0, Iterator::count)
+    }
+}
+
+impl Answer {
+    pub(super) fn text(&self) -> &str {
+        std::str::from_utf8(&self.body).expect("text")
+    }
+
+    pub(super) fn json(&self) -> Value {
+        serde_json::from_slice(&self.body).unwrap_or_else(|e| panic!("{e}: {}", self.text()))
+    }
+
+    pub(super) fn header(&self, name: impl header::AsHeaderName) -> &str {
+        self.headers.get(name).map_or("", |value| value.to_str().expect("text"))
+    }
+
+    /// Checks that this is a well-formed problem and returns its detail.
+    pub(super) fn problem(&self, status: u16) -> String {
+        assert_eq!(self.status.as_u16(), status, "{}", self.text());
+        assert_eq!(self.header("content-type"), "application/problem+json", "{}", self.text());
+        let body = self.json();
+        assert_eq!(body["status"], status);
+        for field in ["type", "title", "detail"] {
+            assert!(body[field].as_str().is_some_and(|text| !text.is_empty()), "{field} in {body}");
+        }
+        body["detail"].as_str().expect("checked").to_owned()
+    }
+}
+
+impl Shelf for FakeShelf {
+    fn titles(&self) -> Vec<Arc<TitleSummary>> {
+        self.titles.lock().expect("lock").values().cloned().collect()
+    }
+
+    fn title(&self, id: &str) -> Result<Arc<TitleSummary>, LibraryError> {
+        let found = self.titles.lock().expect("lock").get(id).cloned();
+        found.ok_or_else(|| LibraryError::NoSuchTitle { id: id.to_owned() })
+    }
+
+    fn has(&self, id: &str) -> bool {
+        self.title(id).is_ok()
+    }
+
+    fn knows(&self, stamp: &Stamp) -> bool {
+        self.has(&slug(&name_from_file(&stamp.file_name)))
+    }
+
+    fn remove(&self, id: &str) -> Result<(), LibraryError> {
+        self.title(id)?;
+        self.titles.lock().expect("lock").remove(id);
+        Ok(())
+    }
+
+    fn poster_mark(&self, id: &str) -> Result<(PosterKind, String), LibraryError> {
+        self.title(id).map(|title| (PosterKind::Svg, format!("mark-{}", title.id)))
+    }
+
+    fn poster(&self, id: &str) -> Result<Poster, LibraryError> {
+        let title = self.title(id)?;
+        Ok(Poster { kind: PosterKind::Svg, bytes: card_svg(&title.name).into_bytes() })
+    }
+
+    fn probe(&self, input: &Input) -> Result<(), IngestError> {
+        let media = |source| IngestError::Media { file: input.file_name.clone().unwrap_or_default(), source };
+        let bytes = std::fs::read(&input.path).map_err(|e| media(MediaError::Io(e)))?;
+        if !bytes.starts_with(b"FILM") {
+            return Err(media(MediaError::UnknownContainer(String::new())));
+        }
+        Ok(())
+    }
+
+    fn ingest(
+        &self,
+        input: &Input,
+        options: &IngestOptions,
+        progress: &mut dyn FnMut(Progress),
+    ) -> Result<Ingested, IngestError> {
+        let _waits = self.gate.blocking_lock();
+        if options.stop.is_stopped() {
+            return Err(IngestError::Cancelled);
+        }
+        self.probe(input)?;
+        let bytes = std::fs::metadata(&input.path).map_or(0, |m| m.len());
+        let free = self.free_bytes.load(Ordering::Relaxed);
+        if bytes > free {
+            return Err(IngestError::NoSpace { needed_bytes: bytes, free_bytes: free });
+        }
+        let file_name = input
+            .file_name
+            .clone()
+            .unwrap_or_else(|| input.path.file_name().expect("a name").to_string_lossy().into_owned());
+        let name = options.name.clone().unwrap_or_else(|| name_from_file(&file_name));
+        let name = clean_name(&name);
+        progress(Progress {
+            file_name,
+            done_bytes: bytes,
+            total_bytes: bytes,
+            rate_bytes_per_s: 1,
+            phase: Phase::Storing,
+        });
+        let mut titles = self.titles.lock().expect("lock");
+        let id = unique_id(&slug(&name), |id| titles.contains_key(id)).expect("a free id");
+        let summary = TitleSummary {
+            id: id.clone(),
+            name,
+            added_unix_s: 0,
+            bytes,
+            duration_s: 1.23456,
+            video: vec![VideoSummary {
+                track: 0,
+                width: 1920,
+                height: 1080,
+                codec: "avc1.640028".to_owned(),
+                frame_rate: 24_000.0 / 1001.0,
+                bitrate_bps: 8_000_000,
+            }],
+            audio: vec![AudioSummary {
+                track: 1,
+                language: None,
+                name: Some("Comments".to_owned()),
+                codec: "mp4a.40.2".to_owned(),
+                channels: 2,
+                sample_rate: 48_000,
+                default: true,
+            }],
+            subtitles: vec![SubtitleSummary {
+                track: 2,
+                language: Some("de".to_owned()),
+                name: None,
+                forced: true,
+            }],
+            poster: PosterKind::Svg,
+            problem: None,
+        };
+        titles.insert(id.clone(), Arc::new(summary));
+        Ok(Ingested { id, warnings: vec!["a warning".to_owned()] })
+    }
+
+    fn free_bytes(&self) -> u64 {
+        self.free_bytes.load(Ordering::Relaxed)
+    }
+
+    fn volume(&self) -> VolumeReport {
+        let state = *self.state.lock().expect("lock");
+        VolumeReport {
+            id: "00".to_owned(),
+            writable: true,
+            state,
+            bytes: 1 << 30,
+            free_bytes: self.free_bytes(),
+            titles: self.titles.lock().expect("lock").len(),
+            geometry: GeometryReport {
+                data_rows: 4,
+                parity_rows: 1,
+                symbol_bytes: 1408,
+                row_symbols: 32,
+                unit_rows: 6,
+                unit_bytes: 270_336,
+                stripe_bytes: 1_081_344,
+            },
+            members: vec![MemberReport {
+                member: 0,
+                path: "/m0".to_owned(),
+                state: if state == "ok" { "present" } else { "missing" },
+                in_use: state == "ok",
+                text: format!("member 0 is {state}"),
+            }],
+        }
+    }
+}
+
+impl Sessions for FakeSessions {
+    fn open(&self, title: &str) -> Result<SessionReport, SessionRefusal> {
+        let mut open = self.open.lock().expect("lock");
+        match title {
+            "none" => return Err(SessionRefusal::NoSuchTitle),
+            "broken" => return Err(SessionRefusal::Failed("the index is damaged".to_owned())),
+            _ => {}
+        }
+        if open.len() == 2 {
+            return Err(SessionRefusal::Refused { detail: "two are enough".to_owned(), retry_after_s: 7 });
+        }
+        let session =
+            SessionReport { key: format!("k{}", open.len()), title: title.to_owned(), expires_in_s: 300 };
+        open.push(session.clone());
+        Ok(session)
+    }
+
+    fn list(&self) -> Vec<SessionReport> {
+        self.open.lock().expect("lock").clone()
+    }
+
+    fn close(&self, key: &str) -> bool {
+        let mut open = self.open.lock().expect("lock");
+        let before = open.len();
+        open.retain(|session| session.key != key);
+        open.len() < before
+    }
+}

@@ -1,0 +1,54 @@
+//! Every limit of this crate, with its reason.
+
+use std::time::Duration;
+
+/// Characters of a title's name. A page shows about 60; the rest is room for long episode names.
+pub const NAME_CHARS_MAX: usize = 200;
+
+/// Characters of a title id: it becomes part of URLs and file names (`{id}.mp4`).
+pub const ID_CHARS_MAX: usize = 64;
+
+/// Numbered ids tried for one name (`film`, `film-2`, ...) before the search is given up.
+pub const ID_SUFFIX_MAX: u32 = 100_000;
+
+/// Bytes of a source file's name kept in the catalogue: the longest name Linux file systems allow.
+pub const FILE_NAME_BYTES_MAX: usize = 255;
+
+/// Renditions of one title: more steps than any player's ladder has.
+pub const RENDITIONS_MAX: usize = 16;
+
+/// Bytes of a sidecar subtitle file. Two hours of dense subtitles are about 200 KiB.
+pub const SIDECAR_BYTES_MAX: u64 = 8 << 20;
+
+/// Cues of a sidecar subtitle file.
+pub const SIDECAR_CUES_MAX: usize = 100_000;
+
+/// Sidecar files taken for one input: more languages than any disc carries.
+pub const SIDECARS_MAX: usize = 64;
+
+/// Longest time a poster may take: ffmpeg seeks and decodes one picture, which takes a second or two.
+pub const POSTER_SECONDS_MAX: Duration = Duration::from_secs(20);
+
+/// Bytes of a poster. 640 pixels wide is about 60 KiB; anything near this is not a poster.
+pub const POSTER_BYTES_MAX: u64 = 4 << 20;
+
+/// Width of a poster in pixels: sharp on a phone of double density, small enough to list hundreds.
+pub const POSTER_WIDTH: u32 = 640;
+
+/// Bytes of a stored index. A ten-hour title of 20 tracks has about 200,000 fragments of some 40 bytes.
+pub const INDEX_BYTES_MAX: u64 = 64 << 20;
+
+/// Bytes of opened indexes kept in memory; the least recently used go first.
+pub const OPENED_BYTES_MAX: usize = 256 << 20;
+
+/// Files one scan of a watched directory looks at.
+pub const WATCH_FILES_MAX: usize = 100_000;
+
+/// Levels of directories a scan goes down: deep enough for series/season/episode, safe against loops.
+pub const WATCH_DEPTH_MAX: usize = 8;
+
+/// Time between two scans of a watched directory.
+pub const WATCH_PERIOD: Duration = Duration::from_secs(2);
+
+/// Bytes handed to the writer of an export at once.
+pub const EXPORT_CHUNK_BYTES: usize = 256 << 10;

@@ -1,0 +1,278 @@
+//! Subtitles lying beside a film: `film.srt`, `film.en.vtt`, `film.de.forced.srt`.
+
+use crate::limits::{SIDECAR_BYTES_MAX, SIDECAR_CUES_MAX, SIDECARS_MAX};
+use reel_media::{Codec, Sample, Track, TrackKind};
+use std::fs::{self, File};
+use std::io::{self, Read};
+use std::path::{Path, PathBuf};
+
+/// Ticks per second of a sidecar's times: both formats write milliseconds.
+const TIMESCALE: u32 = 1000;
+
+/// A subtitle file read and understood.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Sidecar {
+    /// As a demuxer would describe it.
+    pub track: Track,
+    /// Its cues, by starting time.
+    pub cues: Vec<(Sample, String)>,
+}
+
+/// The subtitle files that belong to a film: those in its directory whose name is the film's without the
+/// extension, then perhaps a language, perhaps `forced`, then `.srt` or `.vtt`. In order of name.
+pub fn find_sidecars(film: &Path) -> Vec<PathBuf> {
+    let (Some(dir), Some(stem)) = (film.parent(), film.file_stem().and_then(|s| s.to_str())) else {
+        return Vec::new();
+    };
+    let dir = if dir.as_os_str().is_empty() { Path::new(".") } else { dir };
+    let Ok(entries) = fs::read_dir(dir) else { return Vec::new() };
+    let mut found: Vec<PathBuf> = entries
+        .flatten()
+        .map(|entry| entry.path())
+        .filter(|path| path.file_name().and_then(|n| n.to_str()).is_some_and(|n| marks(n, stem).is_some()))
+        .filter(|path| path.is_file())
+        .collect();
+    found.sort();
+    found.truncate(SIDECARS_MAX);
+    found
+}
+
+/// Reads one subtitle file. The error is a sentence for the ingest's warnings: a broken sidecar does not stop
+/// the film.
+pub fn read_sidecar(path: &Path, film: &Path) -> Result<Sidecar, String> {
+    let stem = film.file_stem().and_then(|s| s.to_str()).unwrap_or_default();
+    let name = path.file_name().and_then(|n| n.to_str()).unwrap_or_default();
+    let marks = marks(name, stem).unwrap_or_default();
+    let text = read_text(path).map_err(|e| format!("the subtitles {name} were left out: {e}"))?;
+    let cues = parse_cues(&text).map_err(|e| format!("the subtitles {name} were left out: {e}"))?;
+    if cues.is_empty() {
+        return Err(format!("the subtitles {name} were left out: there is no cue in the file"));
+    }
+    let track = Track {
+        kind: TrackKind::Subtitle,
+        codec: Codec::WebVtt,
+        config: Vec::new(),
+        timescale: TIMESCALE,
+        language: marks.language,
+        name: None,
+        default: false,
+        forced: marks.forced,
+        video: None,
+        audio: None,
+    };
+    Ok(Sidecar { track, cues })
+}
+
+#[derive(Debug, Default, PartialEq)]
+struct Marks {
+    language: Option<String>,
+    forced: bool,
+}
+
+/// What the name of a subtitle file says; `None` if it does not belong to the film `stem`.
+fn marks(file_name: &str, stem: &str) -> Option<Marks> {
+    let rest = file_name.strip_prefix(stem)?.strip_prefix('.')?;
+    let mut parts: Vec<&str> = rest.split('.').collect();
+    let extension = parts.pop()?.to_ascii_lowercase();
+    if !matches!(extension.as_str(), "srt" | "vtt") {
+        return None;
+    }
+    let mut marks = Marks::default();
+    for part in parts {
+        match part.to_ascii_lowercase().as_str() {
+            "forced" => marks.forced = true,
+            // Common marks with no meaning here.
+            "default" | "sdh" | "cc" | "hi" => {}
+            lower if marks.language.is_none() && is_language(lower) => {
+                marks.language = Some(part.replace('_', "-"))
+            }
+            _ => return None,
+        }
+    }
+    Some(marks)
+}
+
+/// `en`, `eng`, `pt-BR`, `zh_Hans`: the shape of a BCP 47 tag with at most one further part.
+fn is_language(part: &str) -> bool {
+    let (main, region) =
+        part.split_once(['-', '_']).map_or((part, None), |(main, region)| (main, Some(region)));
+    matches!(main.len(), 2 | 3)
+        && main.bytes().all(|b| b.is_ascii_lowercase())
+        && region.is_none_or(|r| (2..=8).contains(&r.len()) && r.bytes().all(|b| b.is_ascii_alphanumeric()))
+}
+
+fn read_text(path: &Path) -> io::Result<String> {
+    let mut bytes = Vec::new();
+    File::open(path)?.take(SIDECAR_BYTES_MAX + 1).read_to_end(&mut bytes)?;
+    if bytes.len() as u64 > SIDECAR_BYTES_MAX {
+        return Err(io::Error::other(format!("it is larger than {} MiB", SIDECAR_BYTES_MAX >> 20)));
+    }
+    let text = match bytes.as_slice() {
+        [0xff, 0xfe, rest @ ..] => utf16(rest, u16::from_le_bytes),
+        [0xfe, 0xff, rest @ ..] => utf16(rest, u16::from_be_bytes),
+        // Old files are in some 8-bit code page; Latin-1 is right for most of the letters of most of them.
+        _ => {
+            String::from_utf8(bytes).unwrap_or_else(|e| e.as_bytes().iter().map(|&b| char::from(b)).collect())
+        }
+    };
+    Ok(text.trim_start_matches('\u{feff}').replace("\r\n", "\n").replace('\r', "\n"))
+}
+
+fn utf16(bytes: &[u8], unit: fn([u8; 2]) -> u16) -> String {
+    let units = bytes.chunks_exact(2).map(|pair| unit([pair[0], pair[1]]));
+    char::decode_utf16(units).map(|c| c.unwrap_or(char::REPLACEMENT_CHARACTER)).collect()
+}
+
+/// SubRip and WebVTT share the shape: blocks parted by empty lines, a line with `-->`, then the text.
+fn parse_cues(text: &str) -> Result<Vec<(Sample, String)>, String> {
+    let mut cues = Vec::new();
+    let mut lines = text.lines().peekable();
+    while let Some(line) = lines.next() {
+        let Some((start, rest)) = line.split_once("-->") else { continue };
+        let end = rest.split_whitespace().next().unwrap_or_default();
+        let (Some(start_ms), Some(end_ms)) = (time_ms(start.trim()), time_ms(end)) else { continue };
+        let mut body = String::new();
+        while let Some(line) = lines.next_if(|line| !line.trim().is_empty()) {
+            if !body.is_empty() {
+                body.push('\n');
+            }
+            body.push_str(&without_font_tags(line.trim_end()));
+        }
+        let Ok(duration) = u32::try_from(end_ms.saturating_sub(start_ms)) else { continue };
+        if body.is_empty() || duration == 0 {
+            continue;
+        }
+        if cues.len() == SIDECAR_CUES_MAX {
+            return Err(format!("it has more than {SIDECAR_CUES_MAX} cues"));
+        }
+        // A cue must not contain the arrow: it would be taken for the next one's times.
+        let body = body.replace("-->", "→");
+        cues.push((Sample { dts: start_ms, pts: start_ms, duration, sync: true }, body));
+    }
+    cues.sort_by_key(|(sample, _)| sample.pts);
+    Ok(cues)
+}
+
+/// `01:02:03,456`, `1:02:03.456` or `02:03.456`, in milliseconds.
+fn time_ms(text: &str) -> Option<i64> {
+    let (clock, millis) = text.split_once(['.', ','])?;
+    let millis: i64 = match millis.len() {
+        1..=3 if millis.bytes().all(|b| b.is_ascii_digit()) => format!("{millis:0<3}").parse().ok()?,
+        _ => return None,
+    };
+    let mut seconds: i64 = 0;
+    let parts: Vec<&str> = clock.split(':').collect();
+    if !(2..=3).contains(&parts.len()) {
+        return None;
+    }
+    for part in parts {
+        if part.is_empty() || part.len() > 4 || !part.bytes().all(|b| b.is_ascii_digit()) {
+            return None;
+        }
+        seconds = seconds * 60 + part.parse::<i64>().ok()?;
+    }
+    Some(seconds * 1000 + millis)
+}
+
+/// SubRip's `<font ...>` and `{\an8}` mean nothing in WebVTT and would be shown as text or lost with the line.
+fn without_font_tags(line: &str) -> String {
+    let mut out = String::new();
+    let mut rest = line;
+    while let Some(at) = rest.find(['<', '{']) {
+        out.push_str(&rest[..at]);
+        let tail = &rest[at..];
+        let lower = tail.get(1..6).unwrap_or_default().to_ascii_lowercase();
+        let close = if tail.starts_with("{\\") {
+            tail.find('}')
+        } else if tail.starts_with('<') && (lower.starts_with("font") || lower.starts_with("/font")) {
+            tail.find('>')
+        } else {
+            None
+        };
+        match close {
+            Some(end) => rest = &tail[end + 1..],
+            None => {
+                out.push_str(&tail[..1]);
+                rest = &tail[1..];
+            }
+        }
+    }
+    out.push_str(rest);
+    out
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    #[test]
+    fn sidecars_are_found_by_name() {
+        let dir = tempfile::tempdir().expect("tempdir");
+        for name in [
+            "film.mp4",
+            "film.srt",
+            "film.en.vtt",
+            "film.pt-BR.forced.srt",
+            "film 2.srt",
+            "film.notes.txt",
+            "film.x1.srt",
+        ] {
+            fs::write(dir.path().join(name), "1\n00:00:01,000 --> 00:00:02,000\nHello\n").expect("written");
+        }
+        let film = dir.path().join("film.mp4");
+        let found = find_sidecars(&film);
+        let names: Vec<_> = found.iter().filter_map(|p| p.file_name()?.to_str()).collect();
+        assert_eq!(names, ["film.en.vtt", "film.pt-BR.forced.srt", "film.srt"]);
+        let forced = read_sidecar(&found[1], &film).expect("readable");
+        assert_eq!((forced.track.language.as_deref(), forced.track.forced), (Some("pt-BR"), true));
+        assert_eq!(
+            forced.cues,
+            [(Sample { dts: 1000, pts: 1000, duration: 1000, sync: true }, "Hello".to_owned())]
+        );
+    }
+
+    #[test]
+    fn subrip_and_webvtt_are_read() {
+        let srt = "1\n00:00:01,5 --> 00:00:02,000\n<font color=\"#fff\">Hi</font> <i>you</i>\nthere\n\n2\nbroken --> x\nno\n\n3\n01:00:00,000 --> 01:00:01,250 X1:1\n{\\an8}a --> b\n";
+        let cues = parse_cues(srt).expect("parsed");
+        assert_eq!(cues.len(), 2);
+        assert_eq!(
+            (cues[0].0.pts, cues[0].0.duration, cues[0].1.as_str()),
+            (1500, 500, "Hi <i>you</i>\nthere")
+        );
+        assert_eq!((cues[1].0.pts, cues[1].0.duration, cues[1].1.as_str()), (3_600_000, 1250, "a → b"));
+        let vtt =
+            "WEBVTT\n\nNOTE x\n\nid\n00:02.000 --> 00:03.000 align:start\nB\n\n00:01.000 --> 00:02.000\nA\n";
+        let texts: Vec<_> = parse_cues(vtt).expect("parsed").into_iter().map(|(_, text)| text).collect();
+        assert_eq!(texts, ["A", "B"]);
+    }
+
+    #[test]
+    fn other_encodings_and_bad_files() {
+        let dir = tempfile::tempdir().expect("tempdir");
+        let film = dir.path().join("film.mp4");
+        let path = dir.path().join("film.srt");
+        let block = "1\r\n00:00:01,000 --> 00:00:02,000\r\nÉté\r\n";
+        let utf16: Vec<u8> =
+            [0xff, 0xfe].into_iter().chain(block.encode_utf16().flat_map(u16::to_le_bytes)).collect();
+        let latin1: Vec<u8> = block.chars().map(|c| u8::try_from(u32::from(c)).expect("Latin-1")).collect();
+        for bytes in [block.as_bytes().to_vec(), utf16, latin1] {
+            fs::write(&path, bytes).expect("written");
+            assert_eq!(read_sidecar(&path, &film).expect("readable").cues[0].1, "Été");
+        }
+        fs::write(&path, "no cues").expect("written");
+        assert!(read_sidecar(&path, &film).expect_err("nothing in it").contains("no cue"));
+        File::create(&path).and_then(|f| f.set_len(SIDECAR_BYTES_MAX + 1)).expect("made");
+        assert!(read_sidecar(&path, &film).expect_err("too large").contains("larger"));
+    }
+
+    proptest! {
+        #[test]
+        fn any_text_is_survived(text in "[0-9:,.>\\-\n<{}fontanid /\\\\é]{0,300}") {
+            for (sample, cue) in parse_cues(&text).expect("few cues") {
+                prop_assert!(sample.duration > 0 && !cue.contains("-->"));
+            }
+        }
+    }
+}

@@ -1,0 +1,339 @@
+//! One track on its way into fragments: the samples of the fragment in the making, and what is known of
+//! the fragments already gone.
+
+use super::fragment::{self, Entry};
+use super::tables::Tables;
+use super::{PackError, Piece, init, limits};
+use crate::index::{Fragment, RateMeter};
+use crate::{Packet, Track, TrackKind};
+use std::cmp::Ordering;
+use std::collections::VecDeque;
+
+/// An instant of one track, comparable with instants of others.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Instant {
+    pub(super) ticks: i64,
+    pub(super) timescale: u32,
+}
+
+impl Instant {
+    pub(super) fn order(self, other: Instant) -> Ordering {
+        let left = i128::from(self.ticks) * i128::from(other.timescale);
+        left.cmp(&(i128::from(other.ticks) * i128::from(self.timescale)))
+    }
+}
+
+/// A sample whose bytes lie in the lane's payload.
+#[derive(Clone, Copy, Debug)]
+struct Record {
+    dts: i64,
+    pts: i64,
+    duration: u32,
+    bytes: u32,
+    sync: bool,
+}
+
+/// How decoding times become media times; fixed with the first fragment.
+#[derive(Clone, Copy, Debug)]
+struct Origin {
+    first_dts: i64,
+    /// Media time of presentation time 0.
+    media_offset: i64,
+    /// Added to decoding times so that the first sample is decoded when it is presented: later samples
+    /// then have offsets of either sign and the track needs no edit list.
+    decode_shift: i64,
+}
+
+/// What is left of a lane at the end.
+pub(super) struct Finished {
+    pub(super) track: Track,
+    pub(super) bytes: u64,
+    pub(super) init_bytes: u32,
+    pub(super) media_offset: u64,
+    pub(super) first_dts: i64,
+    pub(super) media_duration: u64,
+    pub(super) start: u64,
+    pub(super) end: u64,
+    pub(super) samples: u64,
+    pub(super) fragments: Vec<Fragment>,
+    pub(super) meter: RateMeter,
+    pub(super) tables: Tables,
+}
+
+pub(super) struct Lane {
+    /// Counted from 1, for messages.
+    number: usize,
+    track: Track,
+    records: VecDeque<Record>,
+    payload: Vec<u8>,
+    /// Instants at or after which this lane is to be cut, ascending.
+    borders: VecDeque<Instant>,
+    /// Records before this one are known to lie before the first border.
+    scanned: usize,
+    origin: Option<Origin>,
+    object_bytes: u64,
+    init_bytes: u32,
+    fragments: Vec<Fragment>,
+    meter: RateMeter,
+    tables: Tables,
+    last_dts: Option<i64>,
+    media_duration: u64,
+    end: i64,
+    samples: u64,
+}
+
+impl Lane {
+    pub(super) fn new(number: usize, track: Track) -> Lane {
+        Lane {
+            number,
+            track,
+            records: VecDeque::new(),
+            payload: Vec::new(),
+            borders: VecDeque::new(),
+            scanned: 0,
+            origin: None,
+            object_bytes: 0,
+            init_bytes: 0,
+            fragments: Vec::new(),
+            meter: RateMeter::default(),
+            tables: Tables::default(),
+            last_dts: None,
+            media_duration: 0,
+            end: 0,
+            samples: 0,
+        }
+    }
+
+    pub(super) fn track(&self) -> &Track {
+        &self.track
+    }
+
+    pub(super) fn table_bytes(&self) -> usize {
+        self.tables.bytes()
+    }
+
+    /// Memory held by the fragment in the making, and its presentation ticks up to the newest sample.
+    pub(super) fn held(&self) -> (usize, u64) {
+        let first = self.records.front().map_or(0, |r| r.pts);
+        let last = self.records.back().map_or(0, |r| r.pts);
+        (self.payload.len() + self.records.len() * size_of::<Record>(), (last - first).max(0) as u64)
+    }
+
+    /// Presentation time of the sample the fragment in the making starts with.
+    pub(super) fn start(&self) -> Option<Instant> {
+        self.records.front().map(|first| self.instant(first.pts))
+    }
+
+    /// Presentation end of all samples so far.
+    pub(super) fn end(&self) -> Instant {
+        self.instant(self.end)
+    }
+
+    pub(super) fn append(&mut self, packet: &Packet, data: &[u8]) -> Result<(), PackError> {
+        let sample = packet.sample;
+        for time in [sample.dts, sample.pts] {
+            if time.unsigned_abs() > limits::TICKS {
+                let value = time.unsigned_abs();
+                return Err(PackError::Limit {
+                    track: self.number,
+                    what: "a sample's time",
+                    value,
+                    limit: limits::TICKS,
+                });
+            }
+        }
+        if let Some(last) = self.last_dts
+            && !(0..=i64::from(u32::MAX)).contains(&(sample.dts - last))
+        {
+            return Err(PackError::DecodingOrder {
+                track: self.number,
+                from: last,
+                to: sample.dts,
+                timescale: self.track.timescale,
+            });
+        }
+        if i32::try_from(sample.pts - sample.dts).is_err() {
+            return Err(self.composition(sample.dts, sample.pts));
+        }
+        if self.samples == 0 && self.track.kind == TrackKind::Video && !sample.sync {
+            return Err(PackError::NoKeyFrameFirst { track: self.number });
+        }
+        let bytes = u32::try_from(data.len()).map_err(|_| PackError::Limit {
+            track: self.number,
+            what: "the size of a sample",
+            value: data.len() as u64,
+            limit: u64::from(u32::MAX),
+        })?;
+        self.last_dts = Some(sample.dts);
+        self.end = self.end.max(sample.pts + i64::from(sample.duration));
+        self.samples += 1;
+        // Sound can be decoded from any sample, whatever a container marks.
+        let sync = sample.sync || self.track.kind == TrackKind::Audio;
+        self.records.push_back(Record {
+            dts: sample.dts,
+            pts: sample.pts,
+            duration: sample.duration,
+            bytes,
+            sync,
+        });
+        self.payload.extend_from_slice(data);
+        Ok(())
+    }
+
+    /// Notes that this lane is to be cut at the first possible sample at or after `border`.
+    pub(super) fn expect(&mut self, border: Instant) {
+        self.borders.push_back(border);
+    }
+
+    /// The number of held samples that make up the next fragment, if its border is known and reached.
+    pub(super) fn cut_by_border(&mut self) -> Option<usize> {
+        while let Some(border) = self.borders.front().copied() {
+            let reached = |r: &Record| self.instant(r.pts).order(border).is_ge();
+            match (self.scanned..self.records.len())
+                .find(|i| self.records[*i].sync && reached(&self.records[*i]))
+            {
+                // The fragment already starts at or after this border (a gap, or a late track).
+                Some(0) => {
+                    self.borders.pop_front();
+                    self.scanned = 0;
+                }
+                Some(count) => return Some(count),
+                None => {
+                    self.scanned = self.records.len();
+                    return None;
+                }
+            }
+        }
+        None
+    }
+
+    /// The number of held samples before the first one that can start a fragment `ticks` after the current start.
+    pub(super) fn cut_after(&self, ticks: u64) -> Option<usize> {
+        let start = self.records.front()?.pts;
+        (1..self.records.len())
+            .find(|i| self.records[*i].sync && self.records[*i].pts.saturating_sub(start) >= ticks as i64)
+    }
+
+    /// The number of held samples before the newest one, if that one can start a fragment.
+    pub(super) fn newest_start(&self) -> Option<usize> {
+        let last = self.records.len().checked_sub(1).filter(|last| *last > 0)?;
+        self.records[last].sync.then_some(last)
+    }
+
+    /// Turns the first `count` held samples into a fragment.
+    pub(super) fn close(&mut self, count: usize, pieces: &mut Vec<Piece>) -> Result<(), PackError> {
+        let origin = match self.origin {
+            Some(origin) => origin,
+            None => self.begin(count, pieces),
+        };
+        let mut entries = Vec::with_capacity(count);
+        let mut payload_bytes = 0;
+        let mut earliest = i64::MAX;
+        for i in 0..count {
+            let record = self.records[i];
+            let next = self.records.get(i + 1);
+            let duration = next.map_or(record.duration, |next| (next.dts - record.dts) as u32);
+            if next.is_some() {
+                self.meter.step(duration);
+            }
+            let composition =
+                i32::try_from(record.pts + origin.media_offset - (record.dts + origin.decode_shift))
+                    .map_err(|_| self.composition(record.dts, record.pts))?;
+            entries.push(Entry { duration, bytes: record.bytes, sync: record.sync, composition });
+            self.tables.push(duration, (record.pts - record.dts) as i32, record.bytes, record.sync);
+            self.media_duration += u64::from(duration);
+            payload_bytes += record.bytes as usize;
+            earliest = earliest.min(record.pts);
+            if next.is_none() {
+                self.end = self.end.max(record.pts + i64::from(duration));
+            }
+        }
+        let sequence = self.fragments.len() as u32 + 1;
+        // Not negative: the first decoding time became a presentation time of at least -media_offset.
+        let decode_time = (self.records[0].dts + origin.decode_shift).max(0) as u64;
+        let header = fragment::header(sequence, decode_time, &entries, payload_bytes as u32);
+        self.note(earliest, &entries, header.len(), payload_bytes);
+
+        self.records.drain(..count);
+        let rest = self.payload.split_off(payload_bytes);
+        let payload = std::mem::replace(&mut self.payload, rest);
+        self.scanned = 0;
+        let track = self.number - 1;
+        pieces.push(Piece { track, bytes: header });
+        pieces.push(Piece { track, bytes: payload });
+        Ok(())
+    }
+
+    pub(super) fn held_samples(&self) -> usize {
+        self.records.len()
+    }
+
+    pub(super) fn fragments(&self) -> usize {
+        self.fragments.len()
+    }
+
+    pub(super) fn finish(mut self) -> Option<Finished> {
+        let origin = self.origin?;
+        let start = self.fragments.first()?.time;
+        let end = (self.end.max(0) as u64).max(self.fragments.last()?.time);
+        if let Some(last) = self.fragments.last_mut() {
+            last.duration = end - last.time;
+        }
+        Some(Finished {
+            track: self.track,
+            bytes: self.object_bytes,
+            init_bytes: self.init_bytes,
+            media_offset: origin.media_offset as u64,
+            first_dts: origin.first_dts,
+            media_duration: self.media_duration,
+            start,
+            end,
+            samples: self.samples,
+            fragments: self.fragments,
+            meter: self.meter,
+            tables: self.tables,
+        })
+    }
+
+    /// Fixes the origin from the first fragment and writes the init segment.
+    fn begin(&mut self, count: usize, pieces: &mut Vec<Piece>) -> Origin {
+        let first = self.records[0];
+        let earliest = self.records.iter().take(count).map(|r| r.pts).min().unwrap_or(first.pts);
+        let media_offset = (-earliest).max(0);
+        let decode_shift = first.pts - first.dts + media_offset;
+        let origin = Origin { first_dts: first.dts, media_offset, decode_shift };
+        self.origin = Some(origin);
+        let init = init::segment(&self.track, media_offset as u64);
+        self.init_bytes = init.len() as u32;
+        self.object_bytes = init.len() as u64;
+        pieces.push(Piece { track: self.number - 1, bytes: init });
+        origin
+    }
+
+    fn note(&mut self, earliest: i64, entries: &[Entry], header_bytes: usize, payload_bytes: usize) {
+        let time = earliest.max(0) as u64;
+        let time = self.fragments.last().map_or(time, |last| time.max(last.time));
+        if let Some(last) = self.fragments.last_mut() {
+            last.duration = time - last.time;
+        }
+        let bytes = (header_bytes + payload_bytes) as u32;
+        self.fragments.push(Fragment {
+            offset: self.object_bytes,
+            time,
+            duration: 0,
+            bytes,
+            samples: entries.len() as u32,
+            header_bytes: header_bytes as u32,
+            key_bytes: header_bytes as u32 + entries[0].bytes,
+        });
+        self.object_bytes += u64::from(bytes);
+    }
+
+    fn instant(&self, ticks: i64) -> Instant {
+        Instant { ticks, timescale: self.track.timescale }
+    }
+
+    fn composition(&self, dts: i64, pts: i64) -> PackError {
+        PackError::Composition { track: self.number, dts, pts, timescale: self.track.timescale }
+    }
+}

@@ -1,0 +1,329 @@
+//! Where fragments are cut, and the way of samples through the lanes.
+
+use super::lane::{Finished, Instant, Lane};
+use super::limits;
+use super::text::Text;
+use super::{PackError, TableRange};
+use crate::index::{TrackIndex, rates};
+use crate::{Packet, Track, TrackKind};
+
+/// Where fragments are cut.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct CutPolicy {
+    /// A fragment ends at the first key frame this long after its start.
+    pub fragment_min_ms: u32,
+    /// A video fragment that gets longer than this for want of a key frame is refused.
+    pub fragment_max_ms: u32,
+    /// A video fragment that gets larger than this for want of a key frame is refused; from half of it on,
+    /// any key frame ends the fragment. At most 1 GiB.
+    pub fragment_max_bytes: usize,
+    /// How many bytes of a track may wait for the video's next border; beyond it the track is cut by its own clock.
+    pub ahead_max_bytes: usize,
+}
+
+impl Default for CutPolicy {
+    fn default() -> CutPolicy {
+        // Ten minutes: films made with "infinite" GOPs (slides, time lapses, AV1 encoders' defaults) are
+        // coarse to seek in, but play; the bytes are what memory must be found for.
+        CutPolicy {
+            fragment_min_ms: 4000,
+            fragment_max_ms: 600_000,
+            fragment_max_bytes: 64 << 20,
+            ahead_max_bytes: 16 << 20,
+        }
+    }
+}
+
+/// The next bytes of one track's object.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Piece {
+    /// Index into the tracks given to [`Packager::new`].
+    pub track: usize,
+    /// They follow the bytes of the piece of the same track before.
+    pub bytes: Vec<u8>,
+}
+
+/// What a file has become.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Packaged {
+    /// The last pieces.
+    pub pieces: Vec<Piece>,
+    /// For each track given to [`Packager::new`]: its index, or `None` if it had nothing to present.
+    pub tracks: Vec<Option<TrackIndex>>,
+    /// Sample tables of all tracks; the track indexes say which bytes are whose.
+    pub tables: Vec<u8>,
+}
+
+/// Turns the samples of one file into CMAF objects.
+///
+/// The first video track (the first audio track if there is none) sets the borders; the others are cut at
+/// their first possible sample at or after a border. Memory: one fragment of each track.
+pub struct Packager {
+    policy: CutPolicy,
+    lanes: Vec<Lane>,
+    texts: Vec<Text>,
+    leader: Option<usize>,
+    pieces: Vec<Piece>,
+}
+
+impl Packager {
+    /// A packager for these tracks. Fails if a description is beyond the limits or contradicts itself.
+    pub fn new(tracks: Vec<Track>, policy: CutPolicy) -> Result<Packager, PackError> {
+        if tracks.len() > limits::TRACKS {
+            return Err(limit(0, "the number of tracks", tracks.len(), limits::TRACKS));
+        }
+        let first = |kind| tracks.iter().position(|track| track.kind == kind);
+        let leader = first(TrackKind::Video).or_else(|| first(TrackKind::Audio));
+        let texts = tracks.iter().map(|_| Text::default()).collect();
+        let lanes = tracks
+            .into_iter()
+            .enumerate()
+            .map(|(i, track)| Ok(Lane::new(i + 1, checked(i + 1, track)?)))
+            .collect::<Result<_, PackError>>()?;
+        let policy =
+            CutPolicy { fragment_max_bytes: policy.fragment_max_bytes.min(limits::FRAGMENT_BYTES), ..policy };
+        Ok(Packager { policy, lanes, texts, leader, pieces: Vec::new() })
+    }
+
+    /// Takes the next sample. Samples of a track come in decoding order, tracks interleaved as in the file.
+    pub fn push(&mut self, packet: &Packet, data: &[u8]) -> Result<(), PackError> {
+        let number = packet.track + 1;
+        let Some(lane) = self.lanes.get_mut(packet.track) else {
+            return Err(PackError::Track {
+                track: number,
+                what: "a sample belongs to a track that was not declared",
+            });
+        };
+        if lane.track().kind == TrackKind::Subtitle {
+            let text = &mut self.texts[packet.track];
+            text.push(lane.track().timescale, packet.sample.pts, packet.sample.duration, data);
+            return match text.bytes() {
+                bytes if bytes > limits::TEXT_BYTES => {
+                    Err(limit(number, "the size of the subtitles in bytes", bytes, limits::TEXT_BYTES))
+                }
+                _ => Ok(()),
+            };
+        }
+        lane.append(packet, data)?;
+        if self.leader == Some(packet.track) {
+            self.lead(packet.track)?
+        } else {
+            self.follow(packet.track)?
+        }
+        self.refuse_long(packet.track)
+    }
+
+    /// The pieces that are ready, in object order for each track.
+    pub fn take(&mut self) -> Vec<Piece> {
+        std::mem::take(&mut self.pieces)
+    }
+
+    /// Closes the last fragments.
+    pub fn finish(mut self) -> Result<Packaged, PackError> {
+        let end = self.leader.map(|leader| self.lanes[leader].end());
+        for i in 0..self.lanes.len() {
+            if Some(i) != self.leader {
+                self.close_tail(i, end)?;
+            }
+            self.close_all(i)?;
+        }
+        let mut packaged = Packaged { pieces: std::mem::take(&mut self.pieces), ..Packaged::default() };
+        for (i, (lane, text)) in self.lanes.into_iter().zip(self.texts).enumerate() {
+            let index = if lane.track().kind == TrackKind::Subtitle {
+                subtitle(i, lane.track(), text, &mut packaged.pieces)
+            } else {
+                lane.finish().map(|lane| media(lane, &mut packaged.tables))
+            };
+            packaged.tracks.push(index);
+        }
+        Ok(packaged)
+    }
+
+    /// Cuts the track that sets the borders, just before the sample that came last.
+    fn lead(&mut self, track: usize) -> Result<(), PackError> {
+        // Only the newest sample can be the border: those before it were asked when they came.
+        let Some(last) = self.lanes[track].newest_start() else { return Ok(()) };
+        let (bytes, ticks) = self.lanes[track].held();
+        if ticks < self.min_ticks(track) && bytes <= self.policy.fragment_max_bytes / 2 {
+            return Ok(());
+        }
+        self.close(track, last)?;
+        let Some(border) = self.lanes[track].start() else { return Ok(()) };
+        for follower in 0..self.lanes.len() {
+            if follower != track {
+                self.lanes[follower].expect(border);
+                self.follow(follower)?;
+            }
+        }
+        Ok(())
+    }
+
+    /// Cuts a track at the borders it has reached, or by its own clock if it has run too far ahead.
+    fn follow(&mut self, track: usize) -> Result<(), PackError> {
+        while let Some(count) = self.lanes[track].cut_by_border() {
+            self.close(track, count)?;
+        }
+        while self.lanes[track].held().0 > self.policy.ahead_max_bytes {
+            let lane = &self.lanes[track];
+            let newest = lane.newest_start();
+            let count = match lane.track().kind {
+                // Its key frames are few: look at the newest sample only, each in its turn.
+                TrackKind::Video => newest.filter(|_| lane.held().1 >= self.min_ticks(track)),
+                _ => lane.cut_after(self.min_ticks(track)).or(newest),
+            };
+            let Some(count) = count else { break };
+            self.close(track, count)?;
+        }
+        Ok(())
+    }
+
+    /// At the end of the film: a track that goes on much longer than the leading one is cut by its own clock.
+    fn close_tail(&mut self, track: usize, leader_end: Option<Instant>) -> Result<(), PackError> {
+        let min_ticks = self.min_ticks(track);
+        let Some(leader_end) = leader_end else { return Ok(()) };
+        let end = self.lanes[track].end();
+        let late = Instant { ticks: end.ticks.saturating_sub(min_ticks as i64), ..end };
+        if late.order(leader_end).is_lt() {
+            return Ok(());
+        }
+        self.lanes[track].expect(leader_end);
+        self.follow(track)?;
+        while let Some(count) = self.lanes[track].cut_after(min_ticks) {
+            self.close(track, count)?;
+        }
+        Ok(())
+    }
+
+    fn close_all(&mut self, track: usize) -> Result<(), PackError> {
+        match self.lanes[track].held_samples() {
+            0 => Ok(()),
+            count => self.close(track, count),
+        }
+    }
+
+    fn close(&mut self, track: usize, count: usize) -> Result<(), PackError> {
+        self.lanes[track].close(count, &mut self.pieces)?;
+        let fragments = self.lanes[track].fragments();
+        if fragments > limits::FRAGMENTS {
+            return Err(limit(track + 1, "the number of fragments", fragments, limits::FRAGMENTS));
+        }
+        let tables = self.lanes.iter().map(Lane::table_bytes).sum();
+        if tables > limits::TABLES_BYTES {
+            return Err(limit(0, "the size of the sample tables in bytes", tables, limits::TABLES_BYTES));
+        }
+        Ok(())
+    }
+
+    fn refuse_long(&self, track: usize) -> Result<(), PackError> {
+        let lane = &self.lanes[track];
+        let (bytes, ticks) = lane.held();
+        let timescale = u64::from(lane.track().timescale);
+        let max_ticks = timescale * u64::from(self.policy.fragment_max_ms) / 1000;
+        let video = lane.track().kind == TrackKind::Video;
+        if bytes <= self.policy.fragment_max_bytes && (ticks <= max_ticks || !video) {
+            return Ok(());
+        }
+        Err(PackError::GopTooLong {
+            track: track + 1,
+            start_s: lane.start().map_or(0, |start| start.ticks.max(0) as u64 / timescale),
+            seconds: ticks / timescale,
+            bytes: bytes as u64,
+            limit_s: u64::from(self.policy.fragment_max_ms) / 1000,
+            limit_bytes: self.policy.fragment_max_bytes as u64,
+        })
+    }
+
+    fn min_ticks(&self, track: usize) -> u64 {
+        u64::from(self.lanes[track].track().timescale) * u64::from(self.policy.fragment_min_ms) / 1000
+    }
+}
+
+/// A description within the limits, names cut to length.
+fn checked(number: usize, mut track: Track) -> Result<Track, PackError> {
+    let wrong = |what| Err(PackError::Track { track: number, what });
+    if track.timescale == 0 {
+        return wrong("its timescale is 0");
+    }
+    if track.config.len() > limits::CONFIG_BYTES {
+        return Err(limit(
+            number,
+            "the decoder configuration in bytes",
+            track.config.len(),
+            limits::CONFIG_BYTES,
+        ));
+    }
+    match track.kind {
+        TrackKind::Video if track.video.is_none() => return wrong("a video track without a picture size"),
+        TrackKind::Audio if track.audio.is_none() => {
+            return wrong("an audio track without channels and sample rate");
+        }
+        _ => {}
+    }
+    for (text, bytes) in
+        [(&mut track.name, limits::NAME_BYTES), (&mut track.language, limits::LANGUAGE_BYTES)]
+    {
+        if let Some(text) = text {
+            text.truncate(text.floor_char_boundary(bytes));
+        }
+    }
+    Ok(track)
+}
+
+fn media(lane: Finished, tables: &mut Vec<u8>) -> TrackIndex {
+    let boxes = lane.tables.finish();
+    let range = TableRange { offset: tables.len() as u64, bytes: boxes.len() as u64 };
+    tables.extend_from_slice(&boxes);
+    let timescale = lane.track.timescale;
+    TrackIndex {
+        frame_rate: (lane.track.kind == TrackKind::Video)
+            .then(|| lane.meter.frame_rate(timescale, lane.end - lane.start))
+            .flatten(),
+        average_bps: rates::average(&lane.fragments, timescale),
+        peak_bps: rates::peak(&lane.fragments, timescale, |fragment| fragment.bytes),
+        track: lane.track,
+        object: 0,
+        bytes: lane.bytes,
+        init_bytes: lane.init_bytes,
+        media_offset: lane.media_offset,
+        first_dts: lane.first_dts,
+        media_duration: lane.media_duration,
+        start: lane.start,
+        end: lane.end,
+        samples: lane.samples,
+        tables: range,
+        fragments: lane.fragments,
+    }
+}
+
+fn subtitle(number: usize, track: &Track, text: Text, pieces: &mut Vec<Piece>) -> Option<TrackIndex> {
+    let cues = text.cues() as u64;
+    if cues == 0 {
+        return None;
+    }
+    let (file, end_ms) = text.finish();
+    let bytes = file.len() as u64;
+    pieces.push(Piece { track: number, bytes: file });
+    let bps = (u128::from(bytes) * 8000).div_ceil(u128::from(end_ms)) as u64;
+    Some(TrackIndex {
+        // The times of the stored file are milliseconds, whatever the source had.
+        track: Track { timescale: 1000, ..track.clone() },
+        object: 0,
+        bytes,
+        init_bytes: 0,
+        media_offset: 0,
+        first_dts: 0,
+        media_duration: end_ms,
+        start: 0,
+        end: end_ms,
+        samples: cues,
+        frame_rate: None,
+        average_bps: bps,
+        peak_bps: bps,
+        tables: TableRange::default(),
+        fragments: Vec::new(),
+    })
+}
+
+fn limit(track: usize, what: &'static str, value: usize, limit: usize) -> PackError {
+    PackError::Limit { track, what, value: value as u64, limit: limit as u64 }
+}

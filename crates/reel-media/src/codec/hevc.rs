@@ -1,0 +1,303 @@
+//! HEVC (ITU-T H.265): parameter sets, `hvcC`, and where decoding can start.
+
+use crate::Colour;
+use crate::codec::bits::Bits;
+use crate::codec::nal::unescape;
+use crate::codec::vui::{self, reduced};
+
+/// NAL unit types used here (table 7-1).
+pub(crate) mod unit {
+    /// Last type of coded slices.
+    pub(crate) const LAST_SLICE: u8 = 31;
+    /// Leading picture that may refer to pictures before its random access point.
+    pub(crate) const RASL: std::ops::RangeInclusive<u8> = 8..=9;
+    /// Pictures decoding can start at.
+    pub(crate) const RANDOM_ACCESS: std::ops::RangeInclusive<u8> = 16..=23;
+    /// Video parameter set.
+    pub(crate) const VPS: u8 = 32;
+    /// Sequence parameter set.
+    pub(crate) const SPS: u8 = 33;
+    /// Picture parameter set.
+    pub(crate) const PPS: u8 = 34;
+    /// Access unit delimiter.
+    pub(crate) const AUD: u8 = 35;
+    /// Supplemental enhancement information before the picture.
+    pub(crate) const PREFIX_SEI: u8 = 39;
+}
+
+/// Bytes of profile_tier_level up to and with general_level_idc, as `hvcC` repeats them.
+const PROFILE_BYTES: usize = 12;
+
+/// What a sequence parameter set says (section 7.3.2.2).
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Sps {
+    /// General profile, tier, compatibility, constraints and level, as in the stream.
+    pub(crate) profile: [u8; PROFILE_BYTES],
+    /// Number of temporal layers.
+    pub(crate) layers: u8,
+    /// sps_temporal_id_nesting_flag.
+    pub(crate) nested: bool,
+    /// chroma_format_idc.
+    pub(crate) chroma_format: u8,
+    /// Bits per luma sample.
+    pub(crate) luma_bits: u8,
+    /// Bits per chroma sample.
+    pub(crate) chroma_bits: u8,
+    /// Visible width in pixels.
+    pub(crate) width: u32,
+    /// Visible height in pixels.
+    pub(crate) height: u32,
+    /// How many pictures may come before a picture in decoding and after it in output order.
+    pub(crate) reorder_frames: u32,
+    /// Pixel shape, if stated.
+    pub(crate) pixel_aspect: Option<(u32, u32)>,
+    /// Colour description, if stated.
+    pub(crate) colour: Option<Colour>,
+    /// Seconds per picture as a fraction, if stated.
+    pub(crate) frame_duration: Option<(u32, u32)>,
+}
+
+impl Sps {
+    /// Reads a whole unit, header included; `None` if it is damaged.
+    pub(crate) fn parse(nal: &[u8]) -> Option<Self> {
+        if kind(nal)? != unit::SPS {
+            return None;
+        }
+        let payload = unescape(&nal[2..]);
+        let mut bits = Bits::new(&payload);
+        bits.take(4)?;
+        let sub_layers = bits.take(3)?;
+        let nested = bits.flag()?;
+        let profile: [u8; PROFILE_BYTES] = payload.get(1..=PROFILE_BYTES)?.try_into().ok()?;
+        bits.skip(PROFILE_BYTES * 8)?;
+        skip_sub_layers(&mut bits, sub_layers)?;
+        bits.ue()?;
+        let chroma_format = bits.ue().filter(|format| *format <= 3)?;
+        let separate_planes = chroma_format == 3 && bits.flag()?;
+        let (coded_width, coded_height) = (bits.ue()?, bits.ue()?);
+        let crop = if bits.flag()? {
+            [u64::from(bits.ue()?), u64::from(bits.ue()?), u64::from(bits.ue()?), u64::from(bits.ue()?)]
+        } else {
+            [0; 4]
+        };
+        let (crop_x, crop_y) = match (chroma_format, separate_planes) {
+            (1, _) => (2, 2),
+            (2, _) => (2, 1),
+            _ => (1, 1),
+        };
+        let width = u64::from(coded_width).checked_sub(crop_x * (crop[0] + crop[1]))?;
+        let height = u64::from(coded_height).checked_sub(crop_y * (crop[2] + crop[3]))?;
+        let luma_bits = 8 + bits.ue().filter(|extra| *extra <= 8)?;
+        let chroma_bits = 8 + bits.ue().filter(|extra| *extra <= 8)?;
+        let order_bits = 4 + bits.ue().filter(|extra| *extra <= 12)?;
+        let each_layer = bits.flag()?;
+        let mut reorder_frames = 0;
+        for _ in if each_layer { 0 } else { sub_layers }..=sub_layers {
+            bits.ue()?;
+            reorder_frames = bits.ue().filter(|frames| *frames <= 16)?;
+            bits.ue()?;
+        }
+        let mut sps = Self {
+            profile,
+            layers: u8::try_from(sub_layers + 1).ok()?,
+            nested,
+            chroma_format: u8::try_from(chroma_format).ok()?,
+            luma_bits: u8::try_from(luma_bits).ok()?,
+            chroma_bits: u8::try_from(chroma_bits).ok()?,
+            width: u32::try_from(width).ok().filter(|width| *width > 0)?,
+            height: u32::try_from(height).ok().filter(|height| *height > 0)?,
+            reorder_frames,
+            pixel_aspect: None,
+            colour: None,
+            frame_duration: None,
+        };
+        // What follows tells nothing a decoder start needs; damage there costs its own facts only.
+        let _ = sps.read_tail(&mut bits, order_bits);
+        Some(sps)
+    }
+
+    fn read_tail(&mut self, bits: &mut Bits<'_>, order_bits: u32) -> Option<()> {
+        for _ in 0..6 {
+            bits.ue()?;
+        }
+        if bits.flag()? && bits.flag()? {
+            skip_scaling_lists(bits)?;
+        }
+        bits.take(2)?;
+        if bits.flag()? {
+            bits.take(8)?;
+            bits.ue()?;
+            bits.ue()?;
+            bits.flag()?;
+        }
+        skip_short_term_sets(bits)?;
+        if bits.flag()? {
+            for _ in 0..bits.ue().filter(|count| *count <= 32)? {
+                bits.take(order_bits)?;
+                bits.flag()?;
+            }
+        }
+        bits.take(2)?;
+        if bits.flag()? {
+            self.read_vui(bits)?;
+        }
+        Some(())
+    }
+
+    /// Annex E.2.1.
+    fn read_vui(&mut self, bits: &mut Bits<'_>) -> Option<()> {
+        let picture = vui::picture(bits)?;
+        self.pixel_aspect = picture.pixel_aspect;
+        self.colour = picture.colour;
+        bits.take(3)?;
+        if bits.flag()? {
+            for _ in 0..4 {
+                bits.ue()?;
+            }
+        }
+        if bits.flag()? {
+            let (units, scale) = (bits.take(32)?, bits.take(32)?);
+            self.frame_duration = (units > 0 && scale > 0).then(|| reduced((units, scale)));
+        }
+        Some(())
+    }
+}
+
+/// nal_unit_type of a unit.
+pub(crate) fn kind(nal: &[u8]) -> Option<u8> {
+    (nal.len() > 2).then(|| (nal[0] >> 1) & 0x3f)
+}
+
+/// Whether a slice unit is the first of its picture (first_slice_segment_in_pic_flag).
+pub(crate) fn starts_picture(nal: &[u8]) -> bool {
+    kind(nal).is_some_and(|kind| kind <= unit::LAST_SLICE) && nal[2] & 0x80 != 0
+}
+
+/// Whether decoding can start at this access unit.
+pub(crate) fn is_random_access<'a>(mut units: impl Iterator<Item = &'a [u8]>) -> bool {
+    units.any(|nal| kind(nal).is_some_and(|kind| unit::RANDOM_ACCESS.contains(&kind)))
+}
+
+/// Body of `hvcC` (ISO 14496-15 section 8.3.3.1) for samples with four-byte lengths; `None` if the first
+/// sequence parameter set is damaged or a set is too long.
+pub(crate) fn hevc_config(vps: &[Vec<u8>], sps: &[Vec<u8>], pps: &[Vec<u8>]) -> Option<Vec<u8>> {
+    let first = Sps::parse(sps.first()?)?;
+    let mut body = vec![1];
+    body.extend_from_slice(&first.profile);
+    // No claim about slices that could be decoded in parallel, nor about the frame rate.
+    body.extend([0xf0, 0, 0xfc, 0xfc | first.chroma_format]);
+    body.extend([0xf8 | (first.luma_bits - 8), 0xf8 | (first.chroma_bits - 8), 0, 0]);
+    body.push((first.layers << 3) | (u8::from(first.nested) << 2) | 3);
+    let arrays = [(unit::VPS, vps), (unit::SPS, sps), (unit::PPS, pps)];
+    body.push(u8::try_from(arrays.iter().filter(|(_, sets)| !sets.is_empty()).count()).ok()?);
+    for (kind, sets) in arrays.into_iter().filter(|(_, sets)| !sets.is_empty()) {
+        body.push(kind);
+        body.extend(u16::try_from(sets.len()).ok()?.to_be_bytes());
+        for set in sets {
+            body.extend(u16::try_from(set.len()).ok()?.to_be_bytes());
+            body.extend_from_slice(set);
+        }
+    }
+    Some(body)
+}
+
+/// What `hvcC` holds.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct HevcConfig<'a> {
+    /// Bytes of the length before each unit of a sample: 1, 2 or 4.
+    pub(crate) length_bytes: usize,
+    /// All units of all arrays, in order.
+    pub(crate) units: Vec<&'a [u8]>,
+}
+
+impl<'a> HevcConfig<'a> {
+    /// Reads the body of `hvcC`.
+    pub(crate) fn parse(body: &'a [u8]) -> Option<Self> {
+        if *body.first()? != 1 {
+            return None;
+        }
+        let length_bytes = usize::from(body.get(21)? & 3) + 1;
+        let arrays = *body.get(22)?;
+        let mut rest = body.get(23..)?;
+        let mut units = Vec::new();
+        for _ in 0..arrays {
+            let (head, tail) = rest.split_at_checked(3)?;
+            rest = tail;
+            for _ in 0..u16::from_be_bytes([head[1], head[2]]) {
+                let (length, tail) = rest.split_at_checked(2)?;
+                let (set, tail) =
+                    tail.split_at_checked(usize::from(u16::from_be_bytes([length[0], length[1]])))?;
+                rest = tail;
+                units.push(set);
+            }
+        }
+        Some(Self { length_bytes, units })
+    }
+
+    /// The first readable sequence parameter set.
+    pub(crate) fn sps(&self) -> Option<Sps> {
+        self.units.iter().find_map(|nal| Sps::parse(nal))
+    }
+}
+
+fn skip_sub_layers(bits: &mut Bits<'_>, sub_layers: u32) -> Option<()> {
+    let mut present = Vec::new();
+    for _ in 0..sub_layers {
+        present.push((bits.flag()?, bits.flag()?));
+    }
+    if sub_layers > 0 {
+        bits.skip(2 * (8 - sub_layers as usize))?;
+    }
+    for (profile, level) in present {
+        bits.skip(if profile { 88 } else { 0 } + if level { 8 } else { 0 })?;
+    }
+    Some(())
+}
+
+/// Section 7.3.4.
+fn skip_scaling_lists(bits: &mut Bits<'_>) -> Option<()> {
+    for size in 0..4 {
+        for _ in (0..6).step_by(if size == 3 { 3 } else { 1 }) {
+            if !bits.flag()? {
+                bits.ue()?;
+                continue;
+            }
+            if size > 1 {
+                bits.se()?;
+            }
+            for _ in 0..64.min(1 << (4 + (size << 1))) {
+                bits.se()?;
+            }
+        }
+    }
+    Some(())
+}
+
+/// Section 7.3.7 for all sets of a sequence parameter set.
+fn skip_short_term_sets(bits: &mut Bits<'_>) -> Option<()> {
+    let sets = bits.ue().filter(|count| *count <= 64)?;
+    let mut pictures = 0u32;
+    for set in 0..sets {
+        if set > 0 && bits.flag()? {
+            bits.flag()?;
+            bits.ue()?;
+            let mut kept = 0;
+            for _ in 0..=pictures {
+                let used = bits.flag()?;
+                if used || bits.flag()? {
+                    kept += 1;
+                }
+            }
+            pictures = kept;
+        } else {
+            let before = bits.ue().filter(|count| *count <= 16)?;
+            let after = bits.ue().filter(|count| *count <= 16)?;
+            for _ in 0..before + after {
+                bits.ue()?;
+                bits.flag()?;
+            }
+            pictures = before + after;
+        }
+    }
+    Some(())
+}

@@ -1,0 +1,167 @@
+//! The index of a title: everything that playlists, manifests, headers and admission need to know of its
+//! stored objects, without touching them.
+
+mod binary;
+mod check;
+pub(crate) mod rates;
+
+pub use binary::IndexError;
+pub(crate) use rates::RateMeter;
+
+use crate::cmaf::{Packaged, TableRange};
+use crate::{Track, TrackKind};
+use std::ops::Range;
+
+/// The index of one title.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct TitleIndex {
+    /// Presentation duration: the end of the track that ends last.
+    pub duration_ns: u64,
+    /// All tracks of all renditions. A track's place here is the track number in URLs.
+    pub tracks: Vec<TrackIndex>,
+}
+
+/// What is stored of one track.
+#[derive(Clone, Debug, PartialEq)]
+pub struct TrackIndex {
+    /// The description, with the decoder configuration. All times below are in ticks of its timescale.
+    pub track: Track,
+    /// Number of the track's object in the title.
+    pub object: u32,
+    /// Size of the object.
+    pub bytes: u64,
+    /// Size of the init segment at its start (0 for subtitles: their object is a WebVTT file).
+    pub init_bytes: u32,
+    /// Media time of presentation time 0 in the stored form; more than 0 if there is decoder warm-up.
+    pub media_offset: u64,
+    /// Decoding time of the first sample.
+    pub first_dts: i64,
+    /// Sum of all sample durations.
+    pub media_duration: u64,
+    /// Earliest presentation time.
+    pub start: u64,
+    /// Presentation end.
+    pub end: u64,
+    /// Number of samples (cues for subtitles).
+    pub samples: u64,
+    /// Pictures per second, for video.
+    pub frame_rate: Option<FrameRate>,
+    /// Bytes of all fragments over their time.
+    pub average_bps: u64,
+    /// Peak segment bit rate as RFC 8216, section 4.1 defines it.
+    pub peak_bps: u64,
+    /// The sample tables of the classic MP4 form.
+    pub tables: TableRange,
+    /// In object order, without gaps between them in bytes or time.
+    pub fragments: Vec<Fragment>,
+}
+
+/// One fragment, which is one segment.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Fragment {
+    /// First byte in the object.
+    pub offset: u64,
+    /// Earliest presentation time.
+    pub time: u64,
+    /// Until the next fragment's `time`; the last one's until the end of the track.
+    pub duration: u64,
+    /// Size, header and payload.
+    pub bytes: u32,
+    /// Number of samples.
+    pub samples: u32,
+    /// Size of `moof` and of the start of `mdat`; the samples follow.
+    pub header_bytes: u32,
+    /// Size up to and with the first sample, which is a key frame.
+    pub key_bytes: u32,
+}
+
+/// Pictures per second.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct FrameRate {
+    /// Pictures in `denominator` seconds.
+    pub numerator: u32,
+    /// Seconds.
+    pub denominator: u32,
+    /// Whether every picture is shown for the same time (within the rounding of the file's clock);
+    /// otherwise the rate is the average.
+    pub constant: bool,
+}
+
+impl TitleIndex {
+    /// One title out of the renditions it was ingested from: all their tracks, one after another, and the
+    /// Tables object for them. Objects are numbered in the same order.
+    pub fn assemble(renditions: Vec<Packaged>) -> (TitleIndex, Vec<u8>) {
+        let mut index = TitleIndex::default();
+        let mut tables = Vec::new();
+        for rendition in renditions {
+            for mut track in rendition.tracks.into_iter().flatten() {
+                track.object = index.tracks.len() as u32;
+                track.tables.offset += tables.len() as u64;
+                index.duration_ns = index.duration_ns.max(track.nanoseconds(track.end));
+                index.tracks.push(track);
+            }
+            tables.extend_from_slice(&rendition.tables);
+        }
+        (index, tables)
+    }
+
+    /// The stored form (versioned, checksummed). Fails if the index is beyond the limits or contradicts itself.
+    pub fn encode(&self) -> Result<Vec<u8>, IndexError> {
+        check::title(self)?;
+        Ok(binary::encode(self))
+    }
+
+    /// Reads the stored form. Any bytes are safe to give: they are taken whole or refused with the reason.
+    pub fn decode(bytes: &[u8]) -> Result<TitleIndex, IndexError> {
+        let index = binary::decode(bytes)?;
+        check::title(&index)?;
+        Ok(index)
+    }
+
+    /// Tracks of a kind with their numbers.
+    pub fn of_kind(&self, kind: TrackKind) -> impl Iterator<Item = (usize, &TrackIndex)> {
+        self.tracks.iter().enumerate().filter(move |(_, track)| track.track.kind == kind)
+    }
+
+    /// Bytes of a track due in each round of `round_ns`, from the start of the presentation: a fragment's
+    /// bytes are spread evenly over its time, init and subtitles are due at once. The sum is the size of
+    /// the track's object. `None` if there is no such track or `round_ns` is 0.
+    pub fn demand(&self, track: usize, round_ns: u64) -> Option<Vec<u32>> {
+        let track = self.tracks.get(track)?;
+        (round_ns > 0).then(|| rates::demand(track, round_ns))
+    }
+}
+
+impl TrackIndex {
+    /// The bytes of the init segment.
+    pub fn init_range(&self) -> Range<u64> {
+        0..u64::from(self.init_bytes)
+    }
+
+    /// The bytes of segment `number`, counted from 1 as in URLs.
+    pub fn segment_range(&self, number: usize) -> Option<Range<u64>> {
+        let fragment = self.fragments.get(number.checked_sub(1)?)?;
+        Some(fragment.offset..fragment.offset + u64::from(fragment.bytes))
+    }
+
+    /// The number (from 1) of the segment shown at `time` ticks; the first or last one outside the track's time.
+    pub fn segment_at(&self, time: u64) -> usize {
+        self.fragments.partition_point(|fragment| fragment.time <= time).max(1)
+    }
+
+    /// Ticks of this track as nanoseconds, rounded to the nearest.
+    pub fn nanoseconds(&self, ticks: u64) -> u64 {
+        let scale = u128::from(self.track.timescale.max(1));
+        ((u128::from(ticks) * 1_000_000_000 + scale / 2) / scale) as u64
+    }
+
+    /// The size to show pictures at: square pixels, rotation applied.
+    pub fn display_size(&self) -> Option<(u32, u32)> {
+        let video = self.track.video.as_ref()?;
+        let (horizontal, vertical) =
+            (u64::from(video.pixel_aspect.0.max(1)), u64::from(video.pixel_aspect.1.max(1)));
+        let width = (u64::from(video.width) * horizontal + vertical / 2) / vertical;
+        let (width, height) = (width.min(u64::from(u32::MAX)) as u32, video.height);
+        Some(if matches!(video.rotation, 90 | 270) { (height, width) } else { (width, height) })
+    }
+}

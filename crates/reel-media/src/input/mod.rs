@@ -1,0 +1,6 @@
+//! Containers.
+
+pub mod mkv;
+mod spacing;
+mod warnings;
+mod window;

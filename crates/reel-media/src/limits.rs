@@ -1,0 +1,43 @@
+//! Every bound on what a file may claim, with its reason.
+
+/// Bytes read at once from the source of a Matroska or transport stream file: large enough to be sequential for a disk,
+/// small enough to hold one per ingest.
+pub(crate) const WINDOW_BYTES: usize = 256 * 1024;
+/// One sample. An intra frame of 8K video at 800 Mbit/s and 24 frames a second has about 4 MiB.
+pub(crate) const SAMPLE_BYTES: u64 = 64 * 1024 * 1024;
+/// Remarks kept for the person who ingests; a damaged file could yield one per packet.
+pub(crate) const WARNINGS: usize = 32;
+/// Tracks of a Matroska file or elementary streams of a transport stream; discs have at most about 70.
+pub(crate) const TRACKS: usize = 128;
+
+/// The Tracks element of Matroska is read as a whole; subtitle headers (fonts are elsewhere) make it large at most.
+pub(crate) const MKV_TRACKS_BYTES: u64 = 16 * 1024 * 1024;
+/// Decoder configuration of one Matroska track.
+pub(crate) const MKV_PRIVATE_BYTES: usize = 1024 * 1024;
+/// Names and languages of Matroska tracks.
+pub(crate) const MKV_TEXT_BYTES: usize = 1024;
+/// Bytes put before every frame by header stripping; real ones have 1 to 6.
+pub(crate) const MKV_STRIPPED_BYTES: usize = 1024;
+/// Children of one Matroska block group; real ones have fewer than ten.
+pub(crate) const MKV_GROUP_CHILDREN: usize = 256;
+/// Longest time of a Matroska file: a year. Keeps every sum of times far from overflow.
+pub(crate) const MKV_TIME_NS: i64 = 366 * 24 * 3600 * 1_000_000_000;
+/// How far a Matroska file is looked into for the first frames and the frame rate of its tracks, in blocks and in bytes.
+pub(crate) const MKV_PROBE_BLOCKS: usize = 4000;
+/// See [`MKV_PROBE_BLOCKS`].
+pub(crate) const MKV_PROBE_BYTES: u64 = 64 * 1024 * 1024;
+/// Video frames whose times decide about the frame rate: several seconds at every usual rate.
+pub(crate) const MKV_PROBE_FRAMES: usize = 240;
+
+/// How far a transport stream is looked into for the tables and the first frame of every stream; a minute of broadcast.
+pub(crate) const TS_PROBE_BYTES: u64 = 48 * 1024 * 1024;
+/// The same in 90 kHz ticks once the first stream has begun: a stream absent for ten seconds is left out.
+pub(crate) const TS_PROBE_TICKS: i64 = 10 * 90_000;
+/// Longest table section (ISO 13818-1 section 2.4.4.11 for private ones; PAT and PMT have at most 1024).
+pub(crate) const TS_SECTION_BYTES: usize = 4096;
+/// Programmes of a transport stream that are looked at; a whole satellite transponder has about 30.
+pub(crate) const TS_PROGRAMMES: usize = 256;
+/// Bytes of an elementary stream waiting for the end of its frame.
+pub(crate) const TS_PENDING_BYTES: usize = 64 * 1024 * 1024;
+/// Time stamps waiting for the frame they belong to.
+pub(crate) const TS_PENDING_MARKS: usize = 4096;

@@ -1,0 +1,45 @@
+//! Every limit of this crate, with its reason.
+
+use std::time::Duration;
+
+/// The most submission entries of a ring: the kernel's own bound.
+pub const ENTRIES_MAX: u32 = 32_768;
+
+/// Completion entries per submission entry. Idle sockets keep far more operations in flight than there are
+/// entries; what does not fit waits in the kernel's overflow list, which is slower but loses nothing.
+pub const COMPLETIONS_PER_ENTRY: u32 = 4;
+
+/// The most pieces of one send. The kernel's UIO_MAXIOV; a longer send is cut here and reported as partial.
+pub const SEND_CHUNKS_MAX: usize = 1024;
+
+/// The most bytes of one send of a single chunk: the kernel itself never transfers 2 GiB or more at once.
+pub const SEND_BYTES_MAX: usize = 1 << 30;
+
+/// The largest registered piece of the arena: the kernel's bound per buffer.
+pub const REGISTERED_PIECE_BYTES_MAX: usize = 1 << 30;
+
+/// The most registered pieces: the kernel's IORING_MAX_REG_BUFFERS.
+pub const REGISTERED_PIECES_MAX: usize = 1 << 14;
+
+/// Waits between attempts to register memory. The kernel gives back the locked memory of a closed ring some
+/// time after the close, so a quick restart can see ENOMEM that passes by itself.
+pub const REGISTER_RETRIES: [Duration; 5] = [
+    Duration::from_millis(5),
+    Duration::from_millis(20),
+    Duration::from_millis(50),
+    Duration::from_millis(100),
+    Duration::from_millis(200),
+];
+
+/// The most completions one `wait` hands out, so that a flood cannot keep the caller from its other work.
+pub const DONE_PER_WAIT_MAX: usize = 4096;
+
+/// How long a dropped ring waits for what is in flight before it leaks that memory. A disk may take tens of
+/// seconds for one bad sector; beyond that a leak is better than a process that does not end.
+pub const DROP_WAIT_MAX: Duration = Duration::from_secs(60);
+
+/// Threads of the portable driver that read, write and sync files: enough to keep one disk busy.
+pub const PORTABLE_FILE_THREADS: usize = 4;
+
+/// Events the portable driver takes from the kernel at a time.
+pub const PORTABLE_EVENTS_PER_WAIT: usize = 256;

@@ -1,0 +1,153 @@
+use std::io;
+use std::ops::{Deref, Range};
+use std::os::fd::OwnedFd;
+use std::sync::Arc;
+
+use reel_arena::{Buffer, Lease};
+
+/// A piece of what is sent.
+#[derive(Clone, Debug)]
+pub enum Chunk {
+    /// Bytes in the arena.
+    Lease(Lease),
+    /// Other bytes (headers, playlists): the given range of a shared slice.
+    Bytes(Arc<[u8]>, Range<usize>),
+}
+
+/// One thing to do. The ring owns all of it until its [`Done`].
+#[derive(Debug)]
+pub enum Op {
+    /// Reads `bytes` bytes of the file at `offset` into `buffer[start..start + bytes]`. The result may be short;
+    /// 0 is the end of the file. A direct file wants all three numbers aligned.
+    Read {
+        /// The file.
+        file: Arc<OwnedFd>,
+        /// Position in the file, in bytes.
+        offset: u64,
+        /// Where to.
+        buffer: Buffer,
+        /// First byte in the buffer.
+        start: usize,
+        /// How many bytes.
+        bytes: usize,
+    },
+    /// Writes the lease's bytes to the file at `offset`. The result may be short.
+    Write {
+        /// The file.
+        file: Arc<OwnedFd>,
+        /// Position in the file, in bytes.
+        offset: u64,
+        /// The bytes.
+        lease: Lease,
+    },
+    /// Makes what was written before durable (fdatasync).
+    Sync {
+        /// The file.
+        file: Arc<OwnedFd>,
+    },
+    /// Waits for a connection: [`Done::accepted`], blocking and close-on-exec. The portable driver makes the
+    /// listener non-blocking.
+    Accept {
+        /// The listening socket.
+        listener: Arc<OwnedFd>,
+    },
+    /// Waits for bytes and appends them within the vector's spare capacity. 0 is the peer's end.
+    Receive {
+        /// The socket.
+        socket: Arc<OwnedFd>,
+        /// Where to; must have spare capacity.
+        buffer: Vec<u8>,
+    },
+    /// Sends as much as the socket takes now; `WouldBlock` if that is nothing. Never raises SIGPIPE. At most one
+    /// send per socket should be in flight, or their bytes may interleave.
+    Send {
+        /// The socket.
+        socket: Arc<OwnedFd>,
+        /// What to send, in order.
+        chunks: Vec<Chunk>,
+    },
+    /// Waits until the socket takes bytes, or is broken. The result is the poll(2) bits.
+    AwaitWritable {
+        /// The socket.
+        socket: Arc<OwnedFd>,
+    },
+    /// Waits until the socket has bytes, a connection, its end or an error. The result is the poll(2) bits.
+    AwaitReadable {
+        /// The socket.
+        socket: Arc<OwnedFd>,
+    },
+}
+
+/// The end of an op: what came out, and everything it owned.
+#[derive(Debug)]
+pub struct Done {
+    /// The token given to `push`.
+    pub token: u64,
+    /// Bytes transferred (0 for sync and accept, the poll bits for the awaits), or the error. `ECANCELED` after a
+    /// cancel.
+    pub result: io::Result<usize>,
+    /// The op with its memory.
+    pub op: Op,
+    /// The new connection of an accept.
+    pub accepted: Option<OwnedFd>,
+}
+
+impl Op {
+    /// Why the op cannot be done by any driver.
+    pub(crate) fn check(&self) -> Result<(), &'static str> {
+        match self {
+            Op::Read { buffer, start, bytes, .. } => {
+                let fits = start.checked_add(*bytes).is_some_and(|end| end <= buffer.len());
+                if fits { Ok(()) } else { Err("the read does not fit in its buffer") }
+            }
+            Op::Receive { buffer, .. } if buffer.len() == buffer.capacity() => {
+                Err("the vector has no spare capacity to receive into")
+            }
+            Op::Send { chunks, .. } => {
+                let within = |chunk: &Chunk| match chunk {
+                    Chunk::Lease(_) => true,
+                    Chunk::Bytes(bytes, range) => range.start <= range.end && range.end <= bytes.len(),
+                };
+                if chunks.iter().all(within) {
+                    Ok(())
+                } else {
+                    Err("a chunk's range is not within its bytes")
+                }
+            }
+            _ => Ok(()),
+        }
+    }
+}
+
+impl Deref for Chunk {
+    type Target = [u8];
+
+    /// # Panics
+    /// If the range is not within the bytes.
+    fn deref(&self) -> &[u8] {
+        match self {
+            Chunk::Lease(lease) => lease,
+            Chunk::Bytes(bytes, range) => &bytes[range.clone()],
+        }
+    }
+}
+
+impl From<Lease> for Chunk {
+    fn from(lease: Lease) -> Chunk {
+        Chunk::Lease(lease)
+    }
+}
+
+impl From<Vec<u8>> for Chunk {
+    fn from(bytes: Vec<u8>) -> Chunk {
+        let range = 0..bytes.len();
+        Chunk::Bytes(bytes.into(), range)
+    }
+}
+
+impl From<Arc<[u8]>> for Chunk {
+    fn from(bytes: Arc<[u8]>) -> Chunk {
+        let range = 0..bytes.len();
+        Chunk::Bytes(bytes, range)
+    }
+}

@@ -1,0 +1,180 @@
+use std::io;
+use std::marker::PhantomData;
+use std::sync::Once;
+use std::time::Duration;
+
+use reel_arena::Arena;
+
+use crate::error::RingError;
+use crate::limits::{DONE_PER_WAIT_MAX, ENTRIES_MAX};
+use crate::op::{Done, Op};
+use crate::portable::PortableDriver;
+use crate::uring::UringDriver;
+use crate::waker::Waker;
+
+/// Which driver to use.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum DriverChoice {
+    /// io_uring; the portable driver, with a warning, where io_uring is not available.
+    #[default]
+    Auto,
+    /// io_uring or an error.
+    Uring,
+    /// The portable driver.
+    Portable,
+}
+
+/// The driver in use.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Driver {
+    /// io_uring.
+    Uring {
+        /// Disk transfers use the registered arena.
+        registered: bool,
+    },
+    /// epoll and file threads.
+    Portable,
+}
+
+/// The shape of a ring.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct RingConfig {
+    /// Submission entries, 1..=32768. More operations than this can be in flight; it is the size of a batch.
+    pub entries: u32,
+    /// Which driver.
+    pub driver: DriverChoice,
+}
+
+/// A queue of operations, owned by the thread that made it.
+///
+/// Dropping it cancels what is in flight and waits for the kernel to let go of the memory.
+pub struct Ring {
+    backend: Backend,
+    waker: Waker,
+    refused: Vec<Done>,
+    /// A single-issuer io_uring belongs to the thread that made it.
+    _not_send: PhantomData<*const ()>,
+}
+
+enum Backend {
+    Uring(Box<UringDriver>),
+    Portable(Box<PortableDriver>),
+}
+
+static WARN_PORTABLE: Once = Once::new();
+static WARN_UNREGISTERED: Once = Once::new();
+
+impl Default for RingConfig {
+    fn default() -> RingConfig {
+        RingConfig { entries: 256, driver: DriverChoice::Auto }
+    }
+}
+
+impl Ring {
+    /// A ring for the calling thread. With an arena, disk transfers use its registration where that is possible.
+    pub fn new(config: RingConfig, arena: Option<&Arena>) -> Result<Ring, RingError> {
+        if config.entries == 0 || config.entries > ENTRIES_MAX {
+            return Err(RingError::Config { entries: config.entries });
+        }
+        let waker = Waker::new()?;
+        let backend = match config.driver {
+            DriverChoice::Portable => Backend::Portable(Box::new(PortableDriver::new(waker.clone())?)),
+            DriverChoice::Uring => Backend::Uring(Box::new(UringDriver::new(config.entries, waker.clone())?)),
+            DriverChoice::Auto => match UringDriver::new(config.entries, waker.clone()) {
+                Ok(driver) => Backend::Uring(Box::new(driver)),
+                Err(error) => {
+                    WARN_PORTABLE.call_once(|| {
+                        tracing::warn!(
+                            "{error}; going on with the slower portable driver (epoll and threads)"
+                        );
+                    });
+                    Backend::Portable(Box::new(PortableDriver::new(waker.clone())?))
+                }
+            },
+        };
+        let mut ring = Ring { backend, waker, refused: Vec::new(), _not_send: PhantomData };
+        if let (Backend::Uring(driver), Some(arena)) = (&mut ring.backend, arena)
+            && let Err(error) = driver.register(arena)
+        {
+            warn_unregistered(arena, &error);
+        }
+        Ok(ring)
+    }
+
+    /// Queues an op; it starts at the next `wait`. There is no bound on what is queued: callers bound what they
+    /// ask for. Tokens should be unique among the ops in flight, or `cancel` reaches only the newest.
+    pub fn push(&mut self, token: u64, op: Op) {
+        if let Err(reason) = op.check() {
+            let result = Err(io::Error::new(io::ErrorKind::InvalidInput, reason));
+            self.refused.push(Done { token, result, op, accepted: None });
+            return;
+        }
+        match &mut self.backend {
+            Backend::Uring(driver) => driver.push(token, op),
+            Backend::Portable(driver) => driver.push(token, op),
+        }
+    }
+
+    /// Asks for an early end of an op. It completes with `ECANCELED`, or with its result if that was quicker; a
+    /// transfer the disk has begun is never cut short. An unknown token is ignored.
+    pub fn cancel(&mut self, token: u64) {
+        match &mut self.backend {
+            Backend::Uring(driver) => driver.cancel(token),
+            Backend::Portable(driver) => driver.cancel(token),
+        }
+    }
+
+    /// Starts what was pushed, then appends completions to `done`: those that are there, else waits for one, for
+    /// a wake-up, or for the timeout (`None`: for ever). May return with nothing. At most 4096 are appended; the
+    /// rest comes with the next call.
+    pub fn wait(&mut self, timeout: Option<Duration>, done: &mut Vec<Done>) -> Result<(), RingError> {
+        let room = DONE_PER_WAIT_MAX.min(self.refused.len());
+        done.extend(self.refused.drain(..room));
+        let timeout = if room > 0 { Some(Duration::ZERO) } else { timeout };
+        match &mut self.backend {
+            Backend::Uring(driver) => driver.wait(timeout, done),
+            Backend::Portable(driver) => driver.wait(timeout, done),
+        }
+    }
+
+    /// A handle for other threads to end this ring's `wait`.
+    pub fn waker(&self) -> Waker {
+        self.waker.clone()
+    }
+
+    /// The driver in use.
+    pub fn driver(&self) -> Driver {
+        match &self.backend {
+            Backend::Uring(driver) => Driver::Uring { registered: driver.is_registered() },
+            Backend::Portable(_) => Driver::Portable,
+        }
+    }
+
+    /// Ops pushed and not yet handed back.
+    pub fn in_flight(&self) -> usize {
+        self.refused.len()
+            + match &self.backend {
+                Backend::Uring(driver) => driver.in_flight(),
+                Backend::Portable(driver) => driver.in_flight(),
+            }
+    }
+}
+
+impl std::fmt::Debug for Ring {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Ring").field("driver", &self.driver()).field("in_flight", &self.in_flight()).finish()
+    }
+}
+
+fn warn_unregistered(arena: &Arena, error: &io::Error) {
+    let bytes = arena.region().bytes;
+    let limit = rustix::process::getrlimit(rustix::process::Resource::Memlock).current;
+    let limit = limit.map_or_else(|| "unlimited".to_owned(), |bytes| format!("{bytes} bytes"));
+    WARN_UNREGISTERED.call_once(|| {
+        tracing::warn!(
+            "the kernel refused to register the {bytes} bytes of media memory with io_uring ({error}; the locked-memory \
+             limit is {limit}); going on with unregistered buffers, which cost more CPU per read; set \
+             LimitMEMLOCK=infinity in the service (ulimit -l unlimited, docker --ulimit memlock=-1) or make the arena smaller"
+        );
+    });
+}

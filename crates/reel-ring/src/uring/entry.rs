@@ -1,0 +1,173 @@
+use std::io;
+use std::mem;
+use std::os::fd::{AsRawFd, OwnedFd};
+use std::ptr;
+
+use io_uring::{opcode, squeue, types};
+use reel_arena::{Sending, State};
+
+use crate::arena_map::ArenaMap;
+use crate::limits::{SEND_BYTES_MAX, SEND_CHUNKS_MAX};
+use crate::op::{Chunk, Op};
+
+/// An op on its way, with the memory that only the kernel's view of it needs.
+pub(super) struct Entry {
+    op: Op,
+    pub(super) phase: Phase,
+    pub(super) cancelled: bool,
+    message: Option<Box<Message>>,
+    sending: Vec<Sending>,
+}
+
+/// Where the op is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Phase {
+    /// In the driver's queue.
+    Queued,
+    /// In the kernel.
+    Started,
+    /// The descriptor is non-blocking and had nothing: back in the queue, to be polled next.
+    PollQueued,
+    /// In the kernel, being polled.
+    Polling,
+}
+
+/// The kernel reads these while a gathered send lasts.
+struct Message {
+    header: libc::msghdr,
+    pieces: Vec<libc::iovec>,
+}
+
+impl Entry {
+    pub(super) fn new(op: Op) -> Entry {
+        Entry { op, phase: Phase::Queued, cancelled: false, message: None, sending: Vec::new() }
+    }
+
+    pub(super) fn into_op(self) -> Op {
+        self.op
+    }
+
+    /// Looks at a completion. True if the op is not at its end and must be started again.
+    ///
+    /// io_uring does not wait on a descriptor that is non-blocking; the ops that promise to wait then poll first.
+    pub(super) fn goes_on(&mut self, result: &io::Result<usize>) -> bool {
+        if self.cancelled && result.is_err() {
+            return false;
+        }
+        match result {
+            Ok(_) if self.phase == Phase::Polling => {
+                self.phase = Phase::Queued;
+                true
+            }
+            Err(e)
+                if e.raw_os_error() == Some(libc::EAGAIN) && self.waits() && self.phase == Phase::Started =>
+            {
+                self.phase = Phase::PollQueued;
+                true
+            }
+            Err(e) if e.raw_os_error() == Some(libc::EINTR) => {
+                self.phase = Phase::Queued;
+                true
+            }
+            _ => false,
+        }
+    }
+
+    /// The kernel's form of the op. Everything it points to stays where it is until the completion.
+    pub(super) fn prepare(&mut self, map: Option<&ArenaMap>) -> squeue::Entry {
+        if self.phase == Phase::PollQueued {
+            self.phase = Phase::Polling;
+            return poll(self.socket(), libc::POLLIN);
+        }
+        self.phase = Phase::Started;
+        self.sending.clear();
+        match &mut self.op {
+            Op::Read { file, offset, buffer, start, bytes } => {
+                buffer.set_state(State::Reading);
+                // SAFETY: `Op::check` has seen that start and bytes are within the buffer.
+                let first = unsafe { buffer.as_device_ptr().add(*start) };
+                let length = *bytes as u32;
+                match map.and_then(|map| map.index(first, *bytes)) {
+                    Some(piece) => {
+                        opcode::ReadFixed::new(fd(file), first, length, piece).offset(*offset).build()
+                    }
+                    None => opcode::Read::new(fd(file), first, length).offset(*offset).build(),
+                }
+            }
+            Op::Write { file, offset, lease } => {
+                self.sending.push(lease.sending());
+                let (first, length) = (lease.as_ptr(), lease.len() as u32);
+                match map.and_then(|map| map.index(first, lease.len())) {
+                    Some(piece) => {
+                        opcode::WriteFixed::new(fd(file), first, length, piece).offset(*offset).build()
+                    }
+                    None => opcode::Write::new(fd(file), first, length).offset(*offset).build(),
+                }
+            }
+            Op::Sync { file } => opcode::Fsync::new(fd(file)).flags(types::FsyncFlags::DATASYNC).build(),
+            Op::Accept { listener } => opcode::Accept::new(fd(listener), ptr::null_mut(), ptr::null_mut())
+                .flags(libc::SOCK_CLOEXEC)
+                .build(),
+            Op::Receive { socket, buffer } => {
+                let spare = buffer.spare_capacity_mut();
+                let length = spare.len().min(SEND_BYTES_MAX) as u32;
+                opcode::Recv::new(fd(socket), spare.as_mut_ptr().cast(), length).build()
+            }
+            Op::Send { socket, chunks } => {
+                let flags = libc::MSG_NOSIGNAL | libc::MSG_DONTWAIT;
+                self.sending.extend(chunks.iter().filter_map(|chunk| match chunk {
+                    Chunk::Lease(lease) => Some(lease.sending()),
+                    Chunk::Bytes(..) => None,
+                }));
+                if let [only] = chunks.as_slice() {
+                    let length = only.len().min(SEND_BYTES_MAX) as u32;
+                    return opcode::Send::new(fd(socket), only.as_ptr(), length).flags(flags).build();
+                }
+                let message = self.message.insert(Message::new(chunks));
+                opcode::SendMsg::new(fd(socket), &raw const message.header).flags(flags as u32).build()
+            }
+            Op::AwaitWritable { socket } => poll(socket, libc::POLLOUT),
+            Op::AwaitReadable { socket } => poll(socket, libc::POLLIN | libc::POLLRDHUP),
+        }
+    }
+
+    fn waits(&self) -> bool {
+        matches!(self.op, Op::Accept { .. } | Op::Receive { .. })
+    }
+
+    fn socket(&self) -> &OwnedFd {
+        match &self.op {
+            Op::Accept { listener: fd }
+            | Op::Receive { socket: fd, .. }
+            | Op::Send { socket: fd, .. }
+            | Op::AwaitWritable { socket: fd }
+            | Op::AwaitReadable { socket: fd }
+            | Op::Read { file: fd, .. }
+            | Op::Write { file: fd, .. }
+            | Op::Sync { file: fd } => fd,
+        }
+    }
+}
+
+impl Message {
+    fn new(chunks: &[Chunk]) -> Box<Message> {
+        let pieces: Vec<libc::iovec> = chunks
+            .iter()
+            .take(SEND_CHUNKS_MAX)
+            .map(|chunk| libc::iovec { iov_base: chunk.as_ptr().cast_mut().cast(), iov_len: chunk.len() })
+            .collect();
+        // SAFETY: a msghdr of zeros is a valid message without name, pieces and control data.
+        let mut message = Box::new(Message { header: unsafe { mem::zeroed() }, pieces });
+        message.header.msg_iov = message.pieces.as_mut_ptr();
+        message.header.msg_iovlen = message.pieces.len() as _;
+        message
+    }
+}
+
+fn fd(fd: &OwnedFd) -> types::Fd {
+    types::Fd(fd.as_raw_fd())
+}
+
+fn poll(socket: &OwnedFd, events: i16) -> squeue::Entry {
+    opcode::PollAdd::new(fd(socket), events as u32).build()
+}

@@ -1,0 +1,22 @@
+use rustix::time::{ClockId, clock_gettime};
+
+/// Nanoseconds of CLOCK_MONOTONIC: never steps, starts anywhere.
+pub fn now_ns() -> u64 {
+    let now = clock_gettime(ClockId::Monotonic);
+    now.tv_sec as u64 * 1_000_000_000 + now.tv_nsec as u64
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn time_never_runs_backwards() {
+        let mut last = now_ns();
+        for _ in 0..1000 {
+            let now = now_ns();
+            assert!(now >= last);
+            last = now;
+        }
+    }
+}

@@ -1,0 +1,126 @@
+use std::mem;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use reel_ring::Waker;
+
+/// Where other threads put messages for a core. A clone is another slot of the same box.
+///
+/// # Why no message is lost or left lying
+///
+/// `send` puts the message in under the lock and then wakes; the core wakes up (or declines to sleep), and then
+/// empties the box under the lock. If the core took the lock after the sender, it has the message. If before, the
+/// sender's wake comes after the core's last look and therefore, by the waker's argument, ends the core's next
+/// wait at once. Every sender wakes, not only the one that found the box empty: that one could be off its
+/// processor between the push and the wake.
+///
+/// The lock is held for one push or one swap of two vectors, never while a message is handled.
+pub struct Mailbox<M>(Arc<Shared<M>>);
+
+/// The owner's side of a [`Mailbox`]. When it is dropped, messages that were not taken are dropped and later ones
+/// come back to their senders.
+pub struct Inbox<M>(Arc<Shared<M>>);
+
+struct Shared<M> {
+    state: Mutex<State<M>>,
+    waker: Waker,
+}
+
+struct State<M> {
+    messages: Vec<M>,
+    closed: bool,
+}
+
+/// A mailbox whose owner is woken by `waker`.
+pub fn mailbox<M: Send>(waker: Waker) -> (Mailbox<M>, Inbox<M>) {
+    let state = Mutex::new(State { messages: Vec::new(), closed: false });
+    let shared = Arc::new(Shared { state, waker });
+    (Mailbox(Arc::clone(&shared)), Inbox(shared))
+}
+
+impl<M: Send> Mailbox<M> {
+    /// Puts a message in; if the owner is gone it is dropped. Never waits for the owner. Messages of one sender
+    /// arrive in order.
+    pub fn post(&self, message: M) {
+        // Whoever must know that it was not taken uses `send`.
+        let _ = self.send(message);
+    }
+
+    /// Puts a message in. Comes back as the error if the owner is gone.
+    pub fn send(&self, message: M) -> Result<(), M> {
+        {
+            let mut state = self.0.state();
+            if state.closed {
+                return Err(message);
+            }
+            state.messages.push(message);
+        }
+        self.0.waker.wake();
+        Ok(())
+    }
+
+    /// Puts several messages in with one lock and one wake-up. They come back if the owner is gone.
+    pub fn send_all(&self, mut messages: Vec<M>) -> Result<(), Vec<M>> {
+        if messages.is_empty() {
+            return Ok(());
+        }
+        {
+            let mut state = self.0.state();
+            if state.closed {
+                return Err(messages);
+            }
+            state.messages.append(&mut messages);
+        }
+        self.0.waker.wake();
+        Ok(())
+    }
+
+    /// True once the owner is gone.
+    pub fn is_closed(&self) -> bool {
+        self.0.state().closed
+    }
+}
+
+impl<M: Send> Inbox<M> {
+    /// Swaps all messages, oldest first, into `batch`, which must be empty; its memory is used for the next ones.
+    pub fn take(&mut self, batch: &mut Vec<M>) {
+        debug_assert!(batch.is_empty(), "the last batch was not handled");
+        mem::swap(&mut self.0.state().messages, batch);
+    }
+}
+
+impl<M> Shared<M> {
+    /// Pushing and swapping do not panic half-way, so a poisoned lock protects sound data.
+    fn state(&self) -> MutexGuard<'_, State<M>> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl<M> Clone for Mailbox<M> {
+    fn clone(&self) -> Mailbox<M> {
+        Mailbox(Arc::clone(&self.0))
+    }
+}
+
+impl<M> std::fmt::Debug for Mailbox<M> {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Mailbox").field("messages", &self.0.state().messages.len()).finish()
+    }
+}
+
+impl<M> std::fmt::Debug for Inbox<M> {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Inbox").field("messages", &self.0.state().messages.len()).finish()
+    }
+}
+
+impl<M> Drop for Inbox<M> {
+    fn drop(&mut self) {
+        let rest = {
+            let mut state = self.0.state();
+            state.closed = true;
+            mem::take(&mut state.messages)
+        };
+        // Outside the lock: a message's drop may send to this very box.
+        drop(rest);
+    }
+}

@@ -1,0 +1,145 @@
+use std::any::Any;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::mpsc;
+use std::thread::{self, JoinHandle};
+
+use reel_arena::Arena;
+use reel_ring::{Ring, RingConfig, RingError, Waker};
+
+use crate::core::{Core, Service, run};
+use crate::error::RtError;
+use crate::mailbox::{Mailbox, mailbox};
+use crate::thread::{kernel_name, settle};
+
+/// The shape of a core.
+#[derive(Clone, Debug)]
+pub struct CoreConfig {
+    /// The thread's name; the kernel shows the first 15 bytes.
+    pub name: String,
+    /// The processor to stay on.
+    pub cpu: Option<usize>,
+    /// Its ring.
+    pub ring: RingConfig,
+    /// The media memory to register with the ring.
+    pub arena: Option<Arena>,
+}
+
+/// A running core. Dropping the handle asks the core to stop but does not wait.
+#[derive(Debug)]
+pub struct CoreHandle<M> {
+    name: String,
+    mailbox: Mailbox<M>,
+    control: Control,
+    thread: Option<JoinHandle<Result<(), RingError>>>,
+}
+
+#[derive(Clone, Debug)]
+struct Control {
+    stop_asked: Arc<AtomicBool>,
+    alive: Arc<AtomicBool>,
+    waker: Waker,
+}
+
+/// Says that the core is gone, however it went.
+struct Farewell(Arc<AtomicBool>);
+
+/// Starts a thread, makes its ring and the service there, and runs it. Returns when the service is made.
+pub fn spawn<S: Service>(
+    config: CoreConfig,
+    make: impl FnOnce(&mut Core, Mailbox<S::Message>) -> S + Send + 'static,
+) -> Result<CoreHandle<S::Message>, RtError> {
+    let (ready, started) = mpsc::sync_channel(1);
+    let CoreConfig { name, cpu, ring, arena } = config;
+    let thread_name = name.clone();
+    let body = move || -> Result<(), RingError> {
+        settle(&thread_name, cpu);
+        let ring = Ring::new(ring, arena.as_ref())?;
+        let waker = ring.waker();
+        let control = Control {
+            stop_asked: Arc::new(AtomicBool::new(false)),
+            alive: Arc::new(AtomicBool::new(true)),
+            waker: waker.clone(),
+        };
+        let stop_asked = Arc::clone(&control.stop_asked);
+        // Declared first, dropped last: when the core reads as dead, its service, ring and box are gone.
+        let _farewell = Farewell(Arc::clone(&control.alive));
+        let (mailbox, mut inbox) = mailbox(waker);
+        let mut core = Core::new(ring);
+        let mut service = make(&mut core, mailbox.clone());
+        // Nobody waits for the answer only if the spawner has died; then this core ends with its handle.
+        let _ = ready.send((mailbox, control));
+        run(&mut core, &mut service, &mut inbox, &stop_asked)
+    };
+    let thread = thread::Builder::new()
+        .name(kernel_name(&name))
+        .spawn(body)
+        .map_err(|source| RtError::Thread { name: name.clone(), source })?;
+    match started.recv() {
+        Ok((mailbox, control)) => Ok(CoreHandle { name, mailbox, control, thread: Some(thread) }),
+        Err(_) => Err(join(name.clone(), thread)
+            .err()
+            .unwrap_or_else(|| RtError::Panicked { name, reason: "it ended before it began".to_owned() })),
+    }
+}
+
+impl<M: Send> CoreHandle<M> {
+    /// A mailbox of the core.
+    pub fn mailbox(&self) -> Mailbox<M> {
+        self.mailbox.clone()
+    }
+}
+
+impl<M> CoreHandle<M> {
+    /// Asks the core to stop; its service finishes what it must first.
+    pub fn stop(&self) {
+        self.control.stop_asked.store(true, Ordering::Release);
+        self.control.waker.wake();
+    }
+
+    /// Waits for the core's end. Does not ask for it.
+    pub fn join(mut self) -> Result<(), RtError> {
+        match self.thread.take() {
+            Some(thread) => join(self.name.clone(), thread),
+            None => Ok(()),
+        }
+    }
+
+    /// False once the thread has ended, by a stop or by a panic.
+    pub fn is_alive(&self) -> bool {
+        self.control.alive.load(Ordering::Acquire)
+    }
+
+    /// True in the core's own thread, where `join` would wait for itself.
+    pub fn is_current(&self) -> bool {
+        self.thread.as_ref().is_some_and(|t| t.thread().id() == thread::current().id())
+    }
+}
+
+impl<M> Drop for CoreHandle<M> {
+    fn drop(&mut self) {
+        if self.thread.is_some() {
+            self.stop();
+        }
+    }
+}
+
+impl Drop for Farewell {
+    fn drop(&mut self) {
+        self.0.store(false, Ordering::Release);
+    }
+}
+
+fn join(name: String, thread: JoinHandle<Result<(), RingError>>) -> Result<(), RtError> {
+    match thread.join() {
+        Ok(result) => result.map_err(|source| RtError::Ring { name, source }),
+        Err(payload) => Err(RtError::Panicked { name, reason: panic_message(payload) }),
+    }
+}
+
+fn panic_message(payload: Box<dyn Any + Send>) -> String {
+    match payload.downcast::<String>() {
+        Ok(message) => *message,
+        Err(payload) => payload.downcast_ref::<&str>().map_or("(no message)", |m| m).to_owned(),
+    }
+}

@@ -1,0 +1,53 @@
+use std::num::NonZeroU64;
+
+use rustix::thread::{CpuSet, sched_setaffinity, set_current_timer_slack};
+
+use crate::limits::THREAD_NAME_BYTES_MAX;
+
+/// Prepares the calling thread: on one processor, and woken by timers on time.
+///
+/// Neither is needed to be correct, so a refusal is told and lived with.
+pub(crate) fn settle(name: &str, cpu: Option<usize>) {
+    if let Some(cpu) = cpu
+        && let Err(error) = pin(cpu)
+    {
+        tracing::warn!(
+            "cannot pin the thread {name} to processor {cpu} ({error}); it runs on any; \
+             correct the processor list in the configuration or the service's AllowedCPUs"
+        );
+    }
+    // The default slack of 50 us is what a timer may be late for the sake of battery life.
+    if let Err(error) = set_current_timer_slack(NonZeroU64::new(1)) {
+        tracing::debug!("cannot set the timer slack of {name}: {error}");
+    }
+}
+
+/// The name as the kernel can show it, cut at a character.
+pub(crate) fn kernel_name(name: &str) -> String {
+    let mut end = name.len().min(THREAD_NAME_BYTES_MAX);
+    while !name.is_char_boundary(end) {
+        end -= 1;
+    }
+    name[..end].replace('\0', " ")
+}
+
+fn pin(cpu: usize) -> Result<(), rustix::io::Errno> {
+    if cpu >= CpuSet::MAX_CPU {
+        return Err(rustix::io::Errno::INVAL);
+    }
+    let mut set = CpuSet::new();
+    set.set(cpu);
+    sched_setaffinity(None, &set)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn long_names_are_cut_between_characters() {
+        assert_eq!(kernel_name("disk-0"), "disk-0");
+        assert_eq!(kernel_name("abcdefghijklmnopqrst"), "abcdefghijklmno");
+        assert_eq!(kernel_name("aaaaaaaaaaaaaa\u{e9}x"), "aaaaaaaaaaaaaa");
+    }
+}

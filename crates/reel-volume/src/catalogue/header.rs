@@ -1,0 +1,169 @@
+//! The header of a catalogue area: one block that names a commit.
+
+use std::fmt;
+
+use crate::encoding::{Decoder, Encoder};
+use crate::ids::{MemberId, VolumeId};
+use crate::limits::{BLOCK_BYTES, MEMBERS_MAX};
+use crate::superblock::{FORMAT_VERSION, SUM_AT, block_sum, block_sum_holds};
+
+/// The first eight bytes of a catalogue area in use.
+pub(crate) const HEADER_MAGIC: [u8; 8] = *b"REELCAT\n";
+
+/// A period in which the set of members in sync did not change.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub(crate) struct Epoch {
+    /// One more than any seen by whoever began the epoch.
+    pub(crate) number: u64,
+    /// Random, to tell apart two epochs of one number begun without knowledge of each other.
+    pub(crate) id: u64,
+}
+
+/// A set of members by index.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Default)]
+pub(crate) struct MemberSet(pub(crate) u128);
+
+/// What a header says about the body behind it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct CommitHeader {
+    pub(crate) volume: VolumeId,
+    pub(crate) epoch: Epoch,
+    /// Commits of the volume so far.
+    pub(crate) generation: u64,
+    /// The members that hold every published byte laid on them.
+    pub(crate) in_sync: MemberSet,
+    /// The id of the member at each index.
+    pub(crate) members: Vec<MemberId>,
+    pub(crate) body_bytes: u64,
+    pub(crate) body_sum: u32,
+}
+
+impl CommitHeader {
+    /// The block.
+    pub(crate) fn encode(&self) -> Vec<u8> {
+        let mut to = Encoder::default();
+        to.raw(&HEADER_MAGIC);
+        to.u32(0); // the checksum, filled in below
+        to.u16(FORMAT_VERSION);
+        to.u16(self.members.len() as u16);
+        to.raw(&self.volume.0);
+        to.u64(self.epoch.number);
+        to.u64(self.epoch.id);
+        to.u64(self.generation);
+        to.u64(self.body_bytes);
+        to.u32(self.body_sum);
+        to.u32(0); // keeps what follows on eight bytes
+        to.u128(self.in_sync.0);
+        for member in &self.members {
+            to.raw(&member.0);
+        }
+        to.pad_to(BLOCK_BYTES);
+        let sum = block_sum(&to);
+        to.set_u32(SUM_AT, sum);
+        to.finish()
+    }
+
+    /// The header in a block, if there is an undamaged one of this version, this volume and an area of this size.
+    pub(crate) fn decode(block: &[u8], volume: VolumeId, area_bytes: u64) -> Option<CommitHeader> {
+        if block.len() != BLOCK_BYTES || block[..8] != HEADER_MAGIC || !block_sum_holds(block) {
+            return None;
+        }
+        let mut from = Decoder::new(block);
+        from.raw(SUM_AT + 4).ok()?;
+        if from.u16().ok()? != FORMAT_VERSION {
+            return None;
+        }
+        let count = usize::from(from.u16().ok()?);
+        let found = VolumeId(from.array().ok()?);
+        let epoch = Epoch { number: from.u64().ok()?, id: from.u64().ok()? };
+        let generation = from.u64().ok()?;
+        let body_bytes = from.u64().ok()?;
+        let body_sum = from.u32().ok()?;
+        from.u32().ok()?;
+        let in_sync = MemberSet(from.u128().ok()?);
+        if found != volume || count > MEMBERS_MAX || body_bytes > area_bytes - BLOCK_BYTES as u64 {
+            return None;
+        }
+        let mut members = Vec::with_capacity(count);
+        for _ in 0..count {
+            members.push(MemberId(from.array().ok()?));
+        }
+        Some(CommitHeader { volume, epoch, generation, in_sync, members, body_bytes, body_sum })
+    }
+}
+
+impl MemberSet {
+    /// The first so many members.
+    pub(crate) fn first(count: usize) -> MemberSet {
+        (0..count).fold(MemberSet::default(), MemberSet::with)
+    }
+
+    pub(crate) fn with(self, member: usize) -> MemberSet {
+        MemberSet(self.0 | 1 << member)
+    }
+
+    pub(crate) fn without(self, member: usize) -> MemberSet {
+        MemberSet(self.0 & !(1 << member))
+    }
+
+    pub(crate) fn has(self, member: usize) -> bool {
+        member < MEMBERS_MAX && self.0 >> member & 1 == 1
+    }
+
+    pub(crate) fn count(self) -> usize {
+        self.0.count_ones() as usize
+    }
+
+    pub(crate) fn both(self, other: MemberSet) -> MemberSet {
+        MemberSet(self.0 & other.0)
+    }
+
+    pub(crate) fn iter(self) -> impl Iterator<Item = usize> {
+        (0..MEMBERS_MAX).filter(move |&member| self.has(member))
+    }
+}
+
+impl fmt::Debug for MemberSet {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_set().entries(self.iter()).finish()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    proptest! {
+        #[test]
+        fn it_leads_back_and_shows_every_flipped_bit(
+            numbers in any::<[u64; 4]>(), in_sync in any::<u128>(), count in 1usize..=MEMBERS_MAX,
+            at in 0usize..BLOCK_BYTES, bit in 0u8..8,
+        ) {
+            let volume = VolumeId([3; 16]);
+            let header = CommitHeader {
+                volume,
+                epoch: Epoch { number: numbers[0], id: numbers[1] },
+                generation: numbers[2],
+                in_sync: MemberSet(in_sync),
+                members: (0..count).map(|i| MemberId([i as u8; 16])).collect(),
+                body_bytes: numbers[3] % (60 << 10),
+                body_sum: numbers[3] as u32,
+            };
+            let mut block = header.encode();
+            prop_assert_eq!(CommitHeader::decode(&block, volume, 64 << 10), Some(header));
+            prop_assert_eq!(CommitHeader::decode(&block, VolumeId([4; 16]), 64 << 10), None);
+            block[at] ^= 1 << bit;
+            prop_assert_eq!(CommitHeader::decode(&block, volume, 64 << 10), None);
+        }
+    }
+
+    #[test]
+    fn sets_hold_what_was_put_in() {
+        let set = MemberSet::first(5).without(2).with(127);
+        assert_eq!(set.iter().collect::<Vec<_>>(), [0, 1, 3, 4, 127]);
+        assert_eq!((set.count(), set.has(2), set.has(127), set.has(128)), (5, false, true, false));
+        assert_eq!(set.both(MemberSet::first(3)).iter().collect::<Vec<_>>(), [0, 1]);
+    }
+}

@@ -1,0 +1,263 @@
+//! The matrix geometry of a volume: the one place where it is checked and computed.
+
+use crate::limits::{
+    BLOCK_BYTES, MEMBERS_MAX, ROW_BYTES_MIN, ROW_SYMBOLS_MAX, SYMBOL_BYTES_MAX, UNIT_BYTES_MAX, UNIT_ROWS_MAX,
+};
+
+/// The six numbers of a geometry, unchecked: what a configuration or a superblock says.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub struct GeometryFields {
+    /// E: bytes of a symbol, the payload of one network packet.
+    pub symbol_bytes: usize,
+    /// L: symbols of a row.
+    pub row_symbols: usize,
+    /// M: rows of a unit, one of each of M consecutive matrices.
+    pub unit_rows: usize,
+    /// D: data rows of a matrix.
+    pub data_rows: usize,
+    /// P: parity rows of a matrix; so many members may be lost.
+    pub parity_rows: usize,
+    /// N: members of the volume, at least D + P.
+    pub members: usize,
+}
+
+impl GeometryFields {
+    /// The default for titles in the `cmaf` form: rows of 45,056 bytes, six to a unit of 264 KiB. All
+    /// members hold a part of every stripe.
+    pub const fn cmaf(members: usize) -> GeometryFields {
+        let data_rows = if members > 1 { members - 1 } else { 1 };
+        GeometryFields {
+            symbol_bytes: 1408,
+            row_symbols: 32,
+            unit_rows: 6,
+            data_rows,
+            parity_rows: 1,
+            members,
+        }
+    }
+}
+
+/// A checked geometry and everything that follows from it by arithmetic.
+///
+/// Words: a *matrix* is D data rows and P parity rows; a *unit* is M rows of M consecutive matrices on one
+/// member; a *stripe* is M matrices, one unit on each of W = D + P members; a *slot* is the place of one stripe.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub struct Geometry {
+    fields: GeometryFields,
+    row_bytes: usize,
+    unit_bytes: usize,
+}
+
+/// A rule of geometry that was broken.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("this geometry is not possible: {rule} (got {got})")]
+pub struct GeometryError {
+    /// The rule, in words.
+    pub rule: &'static str,
+    /// What was asked for instead.
+    pub got: String,
+}
+
+/// Where a byte of an object lies within its stripes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub struct Location {
+    /// The stripe, counted from the start of the object.
+    pub stripe: u64,
+    /// The position in the stripe: 0..D data, D..W parity.
+    pub position: usize,
+    /// The matrix of the stripe, which is also the row of the unit: 0..M.
+    pub matrix: usize,
+    /// The byte of the row.
+    pub byte: usize,
+}
+
+/// Where a unit lies.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub struct UnitPlace {
+    /// The member, 0..N.
+    pub member: usize,
+    /// The unit on that member, counted from its data offset.
+    pub unit: u64,
+}
+
+impl Geometry {
+    /// Checks the six numbers against every rule and each other.
+    pub fn new(fields: GeometryFields) -> Result<Geometry, GeometryError> {
+        let GeometryFields { symbol_bytes, row_symbols, unit_rows, data_rows, parity_rows, members } = fields;
+        within("the symbol (E) must be 1 to 65,536 bytes", symbol_bytes, 1, SYMBOL_BYTES_MAX)?;
+        within("a row (L) must have 1 to 4,096 symbols", row_symbols, 1, ROW_SYMBOLS_MAX)?;
+        within("a unit (M) must have 1 to 1,024 rows", unit_rows, 1, UNIT_ROWS_MAX)?;
+        within(
+            "a matrix (D) must have at least one data row, and fewer than 128",
+            data_rows,
+            1,
+            MEMBERS_MAX - 1,
+        )?;
+        within(
+            "parity (P) must be 1, the only number of parity rows the xor code can make",
+            parity_rows,
+            1,
+            1,
+        )?;
+        within("a volume (N) must have at most 128 members", members, 0, MEMBERS_MAX)?;
+        within(
+            "a volume needs at least D + P members, N >= D + P",
+            members,
+            data_rows + parity_rows,
+            MEMBERS_MAX,
+        )?;
+        let row_bytes = symbol_bytes * row_symbols;
+        within("a row (E x L) must be at least 64 bytes", row_bytes, ROW_BYTES_MIN, usize::MAX)?;
+        let unit_bytes = (row_bytes * unit_rows).next_multiple_of(BLOCK_BYTES);
+        within(
+            "a unit (E x L x M, in blocks of 4096) must be at most 16 MiB",
+            unit_bytes,
+            0,
+            UNIT_BYTES_MAX,
+        )?;
+        Ok(Geometry { fields, row_bytes, unit_bytes })
+    }
+
+    /// The six numbers.
+    pub fn fields(&self) -> GeometryFields {
+        self.fields
+    }
+
+    /// E: bytes of a symbol.
+    pub fn symbol_bytes(&self) -> usize {
+        self.fields.symbol_bytes
+    }
+
+    /// L: symbols of a row.
+    pub fn row_symbols(&self) -> usize {
+        self.fields.row_symbols
+    }
+
+    /// M: rows of a unit, which is also matrices of a stripe.
+    pub fn unit_rows(&self) -> usize {
+        self.fields.unit_rows
+    }
+
+    /// D: data rows of a matrix.
+    pub fn data_rows(&self) -> usize {
+        self.fields.data_rows
+    }
+
+    /// P: parity rows of a matrix.
+    pub fn parity_rows(&self) -> usize {
+        self.fields.parity_rows
+    }
+
+    /// N: members of the volume.
+    pub fn members(&self) -> usize {
+        self.fields.members
+    }
+
+    /// W = D + P: units of a stripe.
+    pub fn width(&self) -> usize {
+        self.fields.data_rows + self.fields.parity_rows
+    }
+
+    /// Bytes of a row, E x L.
+    pub fn row_bytes(&self) -> usize {
+        self.row_bytes
+    }
+
+    /// Bytes of a unit on disk: M rows and spare bytes up to a multiple of 4096.
+    pub fn unit_bytes(&self) -> usize {
+        self.unit_bytes
+    }
+
+    /// Object bytes of a stripe: M x D rows.
+    pub fn stripe_bytes(&self) -> usize {
+        self.row_bytes * self.fields.data_rows * self.fields.unit_rows
+    }
+
+    /// Rows of a stripe, data and parity.
+    pub fn stripe_rows(&self) -> usize {
+        self.width() * self.fields.unit_rows
+    }
+
+    /// Stripes an object of so many bytes takes.
+    pub fn stripes(&self, object_bytes: u64) -> u64 {
+        object_bytes.div_ceil(self.stripe_bytes() as u64)
+    }
+
+    /// Where a byte of an object lies. Object order is matrix by matrix, row by row.
+    pub fn locate(&self, object_offset: u64) -> Location {
+        let stripe_bytes = self.stripe_bytes() as u64;
+        let within = (object_offset % stripe_bytes) as usize;
+        let row = within / self.row_bytes;
+        Location {
+            stripe: object_offset / stripe_bytes,
+            position: row % self.data_rows(),
+            matrix: row / self.data_rows(),
+            byte: within % self.row_bytes,
+        }
+    }
+
+    /// The byte of an object that lies there; `None` for a parity row or a place outside a row.
+    pub fn object_offset(&self, at: Location) -> Option<u64> {
+        if at.position >= self.data_rows() || at.matrix >= self.unit_rows() || at.byte >= self.row_bytes {
+            return None;
+        }
+        let row = at.matrix * self.data_rows() + at.position;
+        Some(at.stripe * self.stripe_bytes() as u64 + (row * self.row_bytes + at.byte) as u64)
+    }
+
+    /// The place of a row's checksum in an object's list of them: stripe, then position, then matrix.
+    pub fn sum_index(&self, stripe: u64, position: usize, matrix: usize) -> u64 {
+        (stripe * self.width() as u64 + position as u64) * self.unit_rows() as u64 + matrix as u64
+    }
+
+    /// Where the unit at a position of a slot lies.
+    ///
+    /// Slots go in groups of N; slot r of a group starts at member r. Every member serves exactly W slots of
+    /// each group; their units lie on it in the order of the slots.
+    ///
+    /// # Panics
+    /// If the position is not below W.
+    pub fn place(&self, slot: u64, position: usize) -> UnitPlace {
+        let (members, width) = (self.members(), self.width());
+        assert!(position < width, "a stripe has {width} positions, not one numbered {position}");
+        let (group, turn) = (slot / members as u64, (slot % members as u64) as usize);
+        let member = (turn + position) % members;
+        // The turns which a member serves are member-W+1..=member, modulo N.
+        let rank = if member + 1 >= width {
+            turn - (member + 1 - width)
+        } else if turn <= member {
+            turn
+        } else {
+            turn - (members - width)
+        };
+        UnitPlace { member, unit: group * width as u64 + rank as u64 }
+    }
+
+    /// The slot and position whose unit lies there: the inverse of [`Geometry::place`].
+    ///
+    /// # Panics
+    /// If the member is not below N.
+    pub fn slot_at(&self, place: UnitPlace) -> (u64, usize) {
+        let (members, width) = (self.members(), self.width());
+        let UnitPlace { member, unit } = place;
+        assert!(member < members, "the volume has {members} members, not one numbered {member}");
+        let (group, rank) = (unit / width as u64, (unit % width as u64) as usize);
+        let turn = if member + 1 >= width {
+            rank + (member + 1 - width)
+        } else if rank <= member {
+            rank
+        } else {
+            rank + (members - width)
+        };
+        (group * members as u64 + turn as u64, (member + members - turn) % members)
+    }
+
+    /// Slots that fit when every member has room for so many units.
+    pub fn slots(&self, units_per_member: u64) -> u64 {
+        units_per_member / self.width() as u64 * self.members() as u64
+    }
+}
+
+fn within(rule: &'static str, got: usize, low: usize, high: usize) -> Result<(), GeometryError> {
+    if (low..=high).contains(&got) { Ok(()) } else { Err(GeometryError { rule, got: got.to_string() }) }
+}

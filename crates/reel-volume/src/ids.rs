@@ -1,0 +1,81 @@
+//! Random names of volumes and members.
+
+use std::fmt;
+
+use crate::error::VolumeError;
+
+/// The name of a volume: 16 random bytes, written as 32 hexadecimal digits.
+#[derive(Clone, Copy, PartialEq, Eq, Hash)]
+pub struct VolumeId(pub [u8; 16]);
+
+/// The name of one member of one volume: 16 random bytes. A disk that takes another's place gets a new one,
+/// so that the old one is recognised should it come back.
+#[derive(Clone, Copy, PartialEq, Eq, Hash)]
+pub struct MemberId(pub [u8; 16]);
+
+impl VolumeId {
+    /// A new one.
+    pub fn random() -> Result<VolumeId, VolumeError> {
+        random_bytes().map(VolumeId)
+    }
+
+    /// The id written as 32 hexadecimal digits.
+    pub fn parse(text: &str) -> Option<VolumeId> {
+        if text.len() != 32 || !text.is_ascii() {
+            return None;
+        }
+        let mut bytes = [0; 16];
+        for (byte, digits) in bytes.iter_mut().zip(text.as_bytes().chunks_exact(2)) {
+            let digits = std::str::from_utf8(digits).ok()?;
+            *byte = u8::from_str_radix(digits, 16).ok()?;
+        }
+        Some(VolumeId(bytes))
+    }
+}
+
+impl MemberId {
+    /// A new one.
+    pub fn random() -> Result<MemberId, VolumeError> {
+        random_bytes().map(MemberId)
+    }
+}
+
+/// Sixteen random bytes from the kernel.
+fn random_bytes() -> Result<[u8; 16], VolumeError> {
+    let mut bytes = [0; 16];
+    getrandom::fill(&mut bytes).map_err(|e| VolumeError::Random { reason: e.to_string() })?;
+    Ok(bytes)
+}
+
+/// Eight random bytes from the kernel, to tell two epochs of one number apart.
+pub(crate) fn random_u64() -> Result<u64, VolumeError> {
+    getrandom::u64().map_err(|e| VolumeError::Random { reason: e.to_string() })
+}
+
+impl fmt::Display for VolumeId {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        hexadecimal(&self.0, f)
+    }
+}
+
+impl fmt::Debug for VolumeId {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        hexadecimal(&self.0, f)
+    }
+}
+
+impl fmt::Display for MemberId {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        hexadecimal(&self.0, f)
+    }
+}
+
+impl fmt::Debug for MemberId {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        hexadecimal(&self.0, f)
+    }
+}
+
+fn hexadecimal(bytes: &[u8], f: &mut fmt::Formatter<'_>) -> fmt::Result {
+    bytes.iter().try_for_each(|byte| write!(f, "{byte:02x}"))
+}
