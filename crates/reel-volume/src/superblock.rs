@@ -62,7 +62,9 @@ pub enum SuperblockError {
     #[error("its superblock is damaged (the checksum does not match)")]
     Damaged,
     /// Written by another version of the format.
-    #[error("its format is version {found}, and this program reads version {FORMAT_VERSION}: use a newer Reel")]
+    #[error(
+        "its format is version {found}, and this program reads version {FORMAT_VERSION}: use a newer Reel"
+    )]
     Version {
         /// The version found.
         found: u16,
@@ -151,8 +153,14 @@ impl Superblock {
         let data_rows = from.u32()? as usize;
         let parity_rows = from.u32()? as usize;
         from.u32()?;
-        let geometry =
-            Geometry::new(GeometryFields { symbol_bytes, row_symbols, unit_rows, data_rows, parity_rows, members })?;
+        let geometry = Geometry::new(GeometryFields {
+            symbol_bytes,
+            row_symbols,
+            unit_rows,
+            data_rows,
+            parity_rows,
+            members,
+        })?;
         let superblock = Superblock {
             volume,
             member,
@@ -179,7 +187,10 @@ impl Superblock {
             "its code does not make that number of parity rows"
         } else if !(CATALOGUE_BYTES_MIN..=CATALOGUE_BYTES_MAX).contains(&self.catalogue_bytes) {
             "its catalogue size is out of bounds"
-        } else if [self.catalogue_offset, self.catalogue_bytes, self.data_offset].iter().any(|at| at % block != 0) {
+        } else if [self.catalogue_offset, self.catalogue_bytes, self.data_offset]
+            .iter()
+            .any(|at| at % block != 0)
+        {
             "its areas are not whole blocks"
         } else if self.catalogue_offset < 2 * block || areas_end.is_none_or(|end| end > self.data_offset) {
             "its areas overlap"

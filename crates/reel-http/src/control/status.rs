@@ -65,7 +65,7 @@ pub(super) async fn ready(State(control): State<ControlPlane>) -> Response {
     let absent: Vec<&str> = volume
         .members
         .iter()
-        .filter(|member| member.state != "present")
+        .filter(|member| !member.in_use)
         .map(|member| member.text.as_str())
         .collect();
     let ready = readable && !stopping;

@@ -251,8 +251,9 @@ impl Shelf for FakeShelf {
             },
             members: vec![MemberReport {
                 member: 0,
-                path: Some("/m0".to_owned()),
+                path: "/m0".to_owned(),
                 state: if state == "ok" { "present" } else { "missing" },
+                in_use: state == "ok",
                 text: format!("member 0 is {state}"),
             }],
         }
