@@ -150,11 +150,20 @@ fn an_arena_larger_than_the_address_space_names_the_cure() {
 
 #[test]
 fn huge_pages_are_a_wish_and_the_answer_is_told() {
-    let arena = Arena::new(ArenaConfig { huge_pages: true, ..config() }).expect("some pages");
-    let mut buffer = arena.take(65536).expect("free");
-    buffer.fill(7);
-    assert!(matches!(arena.region().pages, PageKind::Huge | PageKind::TransparentHuge | PageKind::Normal));
-    assert_eq!(Arena::new(config()).expect("memory").region().pages, PageKind::Normal);
+    for buffer_count in [1, 4, 33, 64, 100] {
+        let wished =
+            Arena::new(ArenaConfig { huge_pages: true, buffer_count, ..config() }).expect("some pages");
+        let region = wished.region();
+        let huge = region.pages != PageKind::Normal;
+        assert_eq!(region.base.as_ptr() as usize % if huge { 2 << 20 } else { 4096 }, 0, "{region:?}");
+        assert_eq!(region.fd.is_none(), region.pages == PageKind::TransparentHugePrivate);
+        assert_eq!(region.bytes, buffer_count * 65536);
+        let mut all: Vec<_> = std::iter::from_fn(|| wished.take(65536)).collect();
+        all.iter_mut().for_each(|buffer| buffer.fill(7));
+        assert_eq!(all.len(), buffer_count);
+    }
+    let plain = arena();
+    assert_eq!((plain.region().pages, plain.region().fd.is_some()), (PageKind::Normal, true));
 }
 
 /// The hand-back under stress: pieces are stamped, shared between threads, checked by every owner and given back

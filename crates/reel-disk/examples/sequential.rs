@@ -1,5 +1,5 @@
 //! Reads a file from front to back through `Disks` and prints the rate: a first look at a disk and at what the
-//! data path costs. `cargo run --release -p reel-disk --example sequential -- FILE [KiB] [depth] [uring|portable] [huge]`
+//! data path costs. `cargo run --release -p reel-disk --example sequential -- FILE [KiB] [depth] [auto|uring|portable] [huge]`
 
 use std::path::Path;
 use std::sync::Arc;
@@ -24,13 +24,15 @@ impl Reply for Answers {
 }
 
 fn main() -> Result<(), Box<dyn std::error::Error>> {
+    tracing_subscriber::fmt().with_writer(std::io::stderr).init();
     let mut args = std::env::args().skip(1);
-    let path = args.next().ok_or("usage: sequential FILE [KiB] [depth] [uring|portable] [huge]")?;
+    let path = args.next().ok_or("usage: sequential FILE [KiB] [depth] [auto|uring|portable] [huge]")?;
     let bytes = args.next().map_or(Ok(264), |n| n.parse::<usize>())? * 1024;
     let depth = args.next().map_or(Ok(8), |n| n.parse::<usize>())?;
     let driver = match args.next().as_deref() {
         Some("portable") => DriverChoice::Portable,
-        _ => DriverChoice::Uring,
+        Some("uring") => DriverChoice::Uring,
+        _ => DriverChoice::Auto,
     };
     let huge_pages = args.next().is_some();
     let config =

@@ -33,6 +33,8 @@ pub(crate) const MKV_PROBE_FRAMES: usize = 240;
 pub(crate) const TS_PROBE_BYTES: u64 = 48 * 1024 * 1024;
 /// The same in 90 kHz ticks once the first stream has begun: a stream absent for ten seconds is left out.
 pub(crate) const TS_PROBE_TICKS: i64 = 10 * 90_000;
+/// Samples held while looking: ten seconds of 50 pictures and eight kinds of sound are fewer than 5000.
+pub(crate) const TS_PROBE_SAMPLES: usize = 50_000;
 /// Longest table section (ISO 13818-1 section 2.4.4.11 for private ones; PAT and PMT have at most 1024).
 pub(crate) const TS_SECTION_BYTES: usize = 4096;
 /// Programmes of a transport stream that are looked at; a whole satellite transponder has about 30.
@@ -66,3 +68,7 @@ pub(crate) const MP4_PICTURE_SIDE: u32 = 16_384;
 pub(crate) const MP4_CONFIG_BYTES: usize = 1 << 20;
 /// How far (in nanoseconds of film) one track may run ahead of another for the sake of reading in file order.
 pub(crate) const MP4_LEAD_NS: i128 = 16_000_000_000;
+/// How far a transport stream is looked into for its tables: they come every tenth of a second, at 80 Mbit/s one in a mebibyte.
+pub(crate) const TS_TABLES_BYTES: u64 = 8 * 1024 * 1024;
+/// Parameter sets of one kind in a video stream; H.264 numbers 32 sequence sets and 256 picture sets, streams use a few.
+pub(crate) const PARAMETER_SETS: usize = 31;

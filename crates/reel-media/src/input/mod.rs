@@ -1,9 +1,10 @@
 //! What comes in: containers, told apart by their first bytes.
 
 mod blocks;
-pub mod mkv;
+mod mkv;
 mod mp4;
 mod spacing;
+mod ts;
 mod warnings;
 mod window;
 
@@ -22,7 +23,7 @@ pub fn open(mut source: Box<dyn Source>) -> Result<Box<dyn Demux>, MediaError> {
     match sniff(&head) {
         Some(Container::Mp4) => mp4::open(source),
         Some(Container::Matroska) => mkv::open(source),
-        Some(Container::Ts) => Err(MediaError::UnknownContainer(String::new())),
+        Some(Container::Ts) => ts::open(source),
         None => Err(MediaError::UnknownContainer(
             hint(&head).map(|is| format!("; it looks like {is}")).unwrap_or_default(),
         )),
