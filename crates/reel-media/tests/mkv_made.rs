@@ -4,7 +4,6 @@
 mod oracle;
 
 use oracle::*;
-use reel_media::input::mkv;
 use reel_media::{Demux, MediaError};
 
 const DEFAULT_SCALE_MS: &[u8] = &[0x0f, 0x42, 0x40];
@@ -46,7 +45,7 @@ fn block_body(relative_ms: i16, flags: u8, payload: &[u8]) -> Vec<u8> {
 }
 
 fn open(bytes: Vec<u8>) -> Result<Box<dyn Demux>, MediaError> {
-    mkv::open(Box::new(Memory(bytes)))
+    reel_media::open(Box::new(Memory(bytes)))
 }
 
 fn refused(bytes: Vec<u8>) -> MediaError {
