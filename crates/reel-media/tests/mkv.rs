@@ -37,56 +37,6 @@ fn assert_like_ffprobe(path: &Path, streams: &[usize], zero_s: f64) -> (Box<dyn 
     (demux, taken)
 }
 
-/// Samples with four-byte lengths as a byte stream, parameter sets first.
-fn annex_b(config_sets: &[Vec<u8>], samples: &[Taken]) -> Vec<u8> {
-    let mut stream = Vec::new();
-    for set in config_sets {
-        stream.extend([0, 0, 0, 1]);
-        stream.extend(set);
-    }
-    for sample in samples {
-        let mut rest = &sample.data[..];
-        while rest.len() > 4 {
-            let length = u32::from_be_bytes(rest[..4].try_into().unwrap()) as usize;
-            stream.extend([0, 0, 0, 1]);
-            stream.extend(&rest[4..4 + length]);
-            rest = &rest[4 + length..];
-        }
-        assert!(rest.is_empty());
-    }
-    stream
-}
-
-fn avc_sets(config: &[u8]) -> Vec<Vec<u8>> {
-    let mut sets = Vec::new();
-    let mut at = 5;
-    for mask in [0x1f, 0xff] {
-        let count = config[at] & mask;
-        at += 1;
-        for _ in 0..count {
-            let length = usize::from(u16::from_be_bytes([config[at], config[at + 1]]));
-            sets.push(config[at + 2..at + 2 + length].to_vec());
-            at += 2 + length;
-        }
-    }
-    sets
-}
-
-fn hevc_sets(config: &[u8]) -> Vec<Vec<u8>> {
-    let mut sets = Vec::new();
-    let mut at = 23;
-    for _ in 0..config[22] {
-        let count = u16::from_be_bytes([config[at + 1], config[at + 2]]);
-        at += 3;
-        for _ in 0..count {
-            let length = usize::from(u16::from_be_bytes([config[at], config[at + 1]]));
-            sets.push(config[at + 2..at + 2 + length].to_vec());
-            at += 2 + length;
-        }
-    }
-    sets
-}
-
 #[test]
 fn h264_with_b_frames_and_aac() {
     let studio = Studio::new();

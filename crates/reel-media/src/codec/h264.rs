@@ -394,3 +394,79 @@ fn take_byte(rest: &mut &[u8]) -> Option<u8> {
 fn byte(bits: &mut Bits<'_>) -> Option<u8> {
     bits.take(8).and_then(|value| u8::try_from(value).ok())
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    /// High profile, 320x180 interlaced, 12:11 pixels, BT.709 full range, 30000/1001.
+    const INTERLACED: &[u8] = &[
+        0x67, 0x64, 0x00, 0x15, 0xac, 0xd9, 0x41, 0x43, 0x3f, 0x26, 0x04, 0xdc, 0x04, 0x04, 0x05, 0x00, 0x00,
+        0x03, 0x03, 0xe9, 0x00, 0x00, 0xea, 0x60, 0x1f, 0x14, 0x29, 0x96,
+    ];
+    /// Constrained baseline, 318x178, odd pixels.
+    const BASELINE: &[u8] = &[
+        0x67, 0x42, 0xc0, 0x0d, 0xda, 0x05, 0x06, 0x7a, 0x88, 0xff, 0xc1, 0x64, 0x01, 0x65, 0xc4, 0x00, 0x00,
+        0x0f, 0xa4, 0x00, 0x03, 0xa9, 0x80, 0x3c, 0x50, 0xaa, 0x80,
+    ];
+    const PPS: &[u8] = &[0x68, 0xfe, 0x8f, 0xcb];
+
+    #[test]
+    fn parameter_sets_of_x264() {
+        let sps = Sps::parse(INTERLACED).unwrap();
+        assert_eq!((sps.profile, sps.level, sps.width, sps.height), (100, 21, 320, 180));
+        assert_eq!(sps.pixel_aspect, Some((12, 11)));
+        assert_eq!(sps.colour, Some(Colour { primaries: 1, transfer: 1, matrix: 1, full_range: true }));
+        assert_eq!(sps.frame_duration, Some((1001, 30_000)));
+        assert_eq!(sps.reorder_frames, Some(2));
+        let sps = Sps::parse(BASELINE).unwrap();
+        assert_eq!((sps.profile, sps.width, sps.height), (66, 318, 178));
+        assert_eq!(sps.pixel_aspect, Some((1424, 1431)));
+        assert_eq!((sps.colour, sps.reorder_frames), (None, Some(0)));
+        assert_eq!(pps_ids(PPS), Some((0, 0)));
+    }
+
+    #[test]
+    fn a_configuration_is_read_back() {
+        let body = avc_config(&[INTERLACED.to_vec()], &[PPS.to_vec()]).unwrap();
+        assert_eq!(body[..6], [1, 0x64, 0, 0x15, 0xff, 0xe1]);
+        assert_eq!(body[body.len() - 4..], [0xfd, 0xf8, 0xf8, 0]);
+        let read = AvcConfig::parse(&body).unwrap();
+        assert_eq!((read.length_bytes, &read.sps[..], &read.pps[..]), (4, &[INTERLACED][..], &[PPS][..]));
+        let body = avc_config(&[BASELINE.to_vec()], &[PPS.to_vec()]).unwrap();
+        assert_eq!(
+            body.len(),
+            6 + 2 + BASELINE.len() + 1 + 2 + PPS.len(),
+            "no chroma fields in this profile"
+        );
+        assert_eq!(AvcConfig::parse(&body[..20]), None);
+    }
+
+    #[test]
+    fn where_decoding_can_start() {
+        // first_mb 0, slice type 7 (I) or 5 (P).
+        let (intra, predicted, idr) = ([0x41, 0x88, 0x80], [0x41, 0x98, 0x80], [0x65, 0x88, 0x80]);
+        let recovery = [6, 5, 1, 9, 6, 1, 0xc0, 0x80];
+        assert!(is_random_access([&idr[..]].into_iter()));
+        assert!(is_random_access([&intra[..], &intra[..]].into_iter()));
+        assert!(!is_random_access([&intra[..], &predicted[..]].into_iter()));
+        assert!(is_random_access([&recovery[..], &predicted[..]].into_iter()));
+        assert!(!is_random_access([&recovery[..4], &predicted[..]].into_iter()));
+    }
+
+    proptest! {
+        #[test]
+        fn damage_never_panics(at in 0usize..28, value: u8, cut in 0usize..28) {
+            let mut damaged = INTERLACED.to_vec();
+            damaged[at] = value;
+            damaged.truncate(cut);
+            if let Some(sps) = Sps::parse(&damaged) {
+                let slice = SliceStart::parse(&damaged);
+                let _ = slice.and_then(|slice| slice.frame_and_field(&damaged, &sps));
+                let _ = avc_config(&[damaged.clone()], &[damaged.clone()]);
+            }
+            let _ = (AvcConfig::parse(&damaged), is_random_access([&damaged[..]].into_iter()));
+        }
+    }
+}

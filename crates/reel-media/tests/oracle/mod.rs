@@ -1,5 +1,5 @@
 //! ffmpeg makes the files and ffprobe says what is in them; both are independent of this crate.
-#![allow(dead_code, reason = "every test file uses its part")]
+#![allow(dead_code, unreachable_pub, reason = "every test file uses its part")]
 
 use reel_media::{Demux, MediaError, Packet, Source};
 use std::io;
@@ -170,4 +170,56 @@ pub fn assert_contiguous(samples: &[Taken]) {
         assert_eq!(a.dts + i64::from(a.duration), b.dts, "{a:?} {b:?}");
         assert!(a.dts <= a.pts, "{a:?}");
     }
+}
+
+/// Samples with four-byte lengths as a byte stream, parameter sets first.
+pub fn annex_b(config_sets: &[Vec<u8>], samples: &[Taken]) -> Vec<u8> {
+    let mut stream = Vec::new();
+    for set in config_sets {
+        stream.extend([0, 0, 0, 1]);
+        stream.extend(set);
+    }
+    for sample in samples {
+        let mut rest = &sample.data[..];
+        while rest.len() > 4 {
+            let length = u32::from_be_bytes(rest[..4].try_into().unwrap()) as usize;
+            stream.extend([0, 0, 0, 1]);
+            stream.extend(&rest[4..4 + length]);
+            rest = &rest[4 + length..];
+        }
+        assert!(rest.is_empty());
+    }
+    stream
+}
+
+/// Parameter sets of `avcC`.
+pub fn avc_sets(config: &[u8]) -> Vec<Vec<u8>> {
+    let mut sets = Vec::new();
+    let mut at = 5;
+    for mask in [0x1f, 0xff] {
+        let count = config[at] & mask;
+        at += 1;
+        for _ in 0..count {
+            let length = usize::from(u16::from_be_bytes([config[at], config[at + 1]]));
+            sets.push(config[at + 2..at + 2 + length].to_vec());
+            at += 2 + length;
+        }
+    }
+    sets
+}
+
+/// Parameter sets of `hvcC`.
+pub fn hevc_sets(config: &[u8]) -> Vec<Vec<u8>> {
+    let mut sets = Vec::new();
+    let mut at = 23;
+    for _ in 0..config[22] {
+        let count = u16::from_be_bytes([config[at + 1], config[at + 2]]);
+        at += 3;
+        for _ in 0..count {
+            let length = usize::from(u16::from_be_bytes([config[at], config[at + 1]]));
+            sets.push(config[at + 2..at + 2 + length].to_vec());
+            at += 2 + length;
+        }
+    }
+    sets
 }

@@ -97,7 +97,7 @@ impl VideoLane {
             Codec::H264 => marked && h264::is_random_access(nal::length_prefixed(data, self.length_bytes)),
             Codec::Hevc => marked && hevc::is_random_access(nal::length_prefixed(data, self.length_bytes)),
             Codec::Vp9 => vp9::is_key_frame(data),
-            Codec::Av1 => marked && av1::is_key_frame(data, None),
+            Codec::Av1 => marked && av1::is_key_frame(data),
             _ => marked,
         }
     }
