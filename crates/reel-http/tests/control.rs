@@ -4,8 +4,8 @@ use axum::Router;
 use axum::body::{Body, to_bytes};
 use axum::http::{Request, StatusCode};
 use reel_http::control::{
-    ArenaMetrics, ControlConfig, ControlPlane, DiskMetrics, MetricsRegistry, SessionRefusal, SessionReport, Sessions,
-    VolumeMetrics,
+    ArenaMetrics, ControlConfig, ControlPlane, DiskMetrics, MetricsRegistry, SessionRefusal, SessionReport,
+    Sessions, VolumeMetrics,
 };
 use reel_library::Library;
 use reel_volume::{Members, OpenOptions, Volume, VolumeOptions};
@@ -18,7 +18,7 @@ use tower::ServiceExt;
 struct NoSessions;
 
 impl Sessions for NoSessions {
-    fn open(&self, _: &str) -> Result<SessionReport, SessionRefusal> {
+    fn open(&self, _: &str, _: std::net::IpAddr) -> Result<SessionReport, SessionRefusal> {
         Err(SessionRefusal::NoSuchTitle)
     }
 
@@ -55,7 +55,16 @@ fn server(dir: &Path, size_bytes: u64) -> Router {
 fn film(dir: &Path) -> Vec<u8> {
     let path = dir.join("film.mp4");
     let status = Command::new("ffmpeg")
-        .args(["-nostdin", "-v", "error", "-y", "-f", "lavfi", "-i", "testsrc2=size=320x180:rate=25:duration=5"])
+        .args([
+            "-nostdin",
+            "-v",
+            "error",
+            "-y",
+            "-f",
+            "lavfi",
+            "-i",
+            "testsrc2=size=320x180:rate=25:duration=5",
+        ])
         .args(["-f", "lavfi", "-i", "sine=duration=5", "-c:v", "libx264", "-preset", "ultrafast", "-g", "25"])
         .args(["-pix_fmt", "yuv420p", "-c:a", "aac"])
         .arg(&path)
@@ -82,11 +91,19 @@ async fn a_film_is_uploaded_shown_and_removed() {
     let router = server(dir.path(), 80 << 20);
     let film = film(dir.path());
     let (_, before) = ask_json(&router, "GET", "/api/v1/volume", "").await;
-    let (status, title) =
-        ask_json(&router, "POST", "/api/v1/titles?filename=..%2Fa.mp4&name=%C3%9Cber%20alles&wait=true", film.clone()).await;
+    let (status, title) = ask_json(
+        &router,
+        "POST",
+        "/api/v1/titles?filename=..%2Fa.mp4&name=%C3%9Cber%20alles&wait=true",
+        film.clone(),
+    )
+    .await;
     assert_eq!(status, StatusCode::CREATED, "{title}");
     assert_eq!((title["id"].as_str(), title["name"].as_str()), (Some("ueber-alles"), Some("Über alles")));
-    assert_eq!((&title["video"][0]["width"], &title["video"][0]["height"]), (&Value::from(320), &Value::from(180)));
+    assert_eq!(
+        (&title["video"][0]["width"], &title["video"][0]["height"]),
+        (&Value::from(320), &Value::from(180))
+    );
     assert_eq!(title["video"][0]["frame_rate"], 25.0);
     assert!(title["video"][0]["codec"].as_str().is_some_and(|codec| codec.starts_with("avc1.")), "{title}");
     assert_eq!(title["audio"][0]["codec"], "mp4a.40.2");
@@ -98,7 +115,9 @@ async fn a_film_is_uploaded_shown_and_removed() {
 
     let (_, metrics) = ask(&router, "GET", "/metrics", "").await;
     let metrics = String::from_utf8(metrics).expect("text");
-    for line in ["reel_volume_titles 1\n", "reel_volume_members_lost 0\n", "reel_member_present{member=\"4\"} 1\n"] {
+    for line in
+        ["reel_volume_titles 1\n", "reel_volume_members_lost 0\n", "reel_member_present{member=\"4\"} 1\n"]
+    {
         assert!(metrics.contains(line), "{line} in {metrics}");
     }
     let written = metrics.lines().find_map(|line| line.strip_prefix("reel_volume_rows_written_total "));
@@ -116,8 +135,13 @@ async fn bad_uploads_take_no_space() {
     let router = server(dir.path(), 80 << 20);
     let film = film(dir.path());
     let (_, before) = ask_json(&router, "GET", "/api/v1/volume", "").await;
-    for (body, word) in [(b"garbage".to_vec(), "not an MP4"), (film[..film.len() / 2].to_vec(), "cut off"), (Vec::new(), "empty")] {
-        let (status, problem) = ask_json(&router, "POST", "/api/v1/titles?filename=a.mp4&wait=true", body).await;
+    for (body, word) in [
+        (b"garbage".to_vec(), "not an MP4"),
+        (film[..film.len() / 2].to_vec(), "cut off"),
+        (Vec::new(), "empty"),
+    ] {
+        let (status, problem) =
+            ask_json(&router, "POST", "/api/v1/titles?filename=a.mp4&wait=true", body).await;
         assert_eq!(status, StatusCode::UNPROCESSABLE_ENTITY, "{problem}");
         assert!(problem["detail"].as_str().is_some_and(|detail| detail.contains(word)), "{problem}");
     }
@@ -159,7 +183,10 @@ async fn a_lost_member_is_told() {
     std::fs::remove_file(path).expect("removed");
     let router = server(dir.path(), 0);
     let (_, volume) = ask_json(&router, "GET", "/api/v1/volume", "").await;
-    assert_eq!((&volume["state"], &volume["members"][2]["state"]), (&Value::from("degraded"), &Value::from("missing")));
+    assert_eq!(
+        (&volume["state"], &volume["members"][2]["state"]),
+        (&Value::from("degraded"), &Value::from("missing"))
+    );
     assert_eq!(volume["members"][2]["in_use"], false);
     let (status, ready) = ask_json(&router, "GET", "/readyz", "").await;
     assert_eq!((status, &ready["checks"][3]["ok"]), (StatusCode::OK, &Value::from(false)), "{ready}");

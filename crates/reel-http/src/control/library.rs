@@ -3,7 +3,8 @@
 use super::metrics::{MetricsPage, MetricsSource};
 use super::shelf::{GeometryReport, MemberReport, Shelf, VolumeReport};
 use reel_library::{
-    IngestError, IngestOptions, Ingested, Input, Library, LibraryError, Poster, PosterKind, Progress, Stamp, TitleSummary,
+    IngestError, IngestOptions, Ingested, Input, Library, LibraryError, Poster, PosterKind, Progress, Stamp,
+    TitleSummary,
 };
 use reel_volume::Volume;
 use std::sync::Arc;
@@ -67,22 +68,49 @@ impl MetricsSource for VolumeMetrics {
         let counters = self.0.counters();
         for (name, help, counter) in [
             ("reel_volume_rows_verified_total", "Rows read whose checksum matched.", &counters.rows_verified),
-            ("reel_volume_rows_decoded_total", "Rows computed from the other rows of their matrix.", &counters.rows_decoded),
+            (
+                "reel_volume_rows_decoded_total",
+                "Rows computed from the other rows of their matrix.",
+                &counters.rows_decoded,
+            ),
             ("reel_volume_rows_lost_total", "Rows that could not be had in any way.", &counters.rows_lost),
             ("reel_volume_rows_written_total", "Rows written, parity included.", &counters.rows_written),
-            ("reel_volume_checksum_failures_total", "Rows read whose checksum did not match.", &counters.checksum_failures),
+            (
+                "reel_volume_checksum_failures_total",
+                "Rows read whose checksum did not match.",
+                &counters.checksum_failures,
+            ),
             ("reel_volume_read_errors_total", "Reads of a member that failed.", &counters.read_errors),
             ("reel_volume_write_errors_total", "Writes of a member that failed.", &counters.write_errors),
             ("reel_volume_commits_total", "Commits of the catalogue.", &counters.commits),
-            ("reel_volume_members_dropped_total", "Members put out of use because they failed.", &counters.members_dropped),
+            (
+                "reel_volume_members_dropped_total",
+                "Members put out of use because they failed.",
+                &counters.members_dropped,
+            ),
         ] {
             page.counter(name, help, &[], counter.get());
         }
         let status = self.0.status();
-        page.gauge("reel_volume_size_bytes", "Bytes of titles that fit in all.", &[], status.capacity_bytes as f64);
-        page.gauge("reel_volume_free_bytes", "Bytes of titles that still fit.", &[], status.free_bytes as f64);
+        page.gauge(
+            "reel_volume_size_bytes",
+            "Bytes of titles that fit in all.",
+            &[],
+            status.capacity_bytes as f64,
+        );
+        page.gauge(
+            "reel_volume_free_bytes",
+            "Bytes of titles that still fit.",
+            &[],
+            status.free_bytes as f64,
+        );
         page.gauge("reel_volume_titles", "Titles.", &[], status.titles as f64);
-        page.gauge("reel_volume_members_lost", "Members that are not in use.", &[], self.0.health().lost() as f64);
+        page.gauge(
+            "reel_volume_members_lost",
+            "Members that are not in use.",
+            &[],
+            self.0.health().lost() as f64,
+        );
     }
 }
 

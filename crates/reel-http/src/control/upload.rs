@@ -276,7 +276,9 @@ impl From<IngestError> for Problem {
         let detail = error.to_string();
         match error {
             IngestError::NoSpace { .. }
-            | IngestError::Volume(VolumeError::Full { .. } | VolumeError::CatalogueFull { .. }) => Problem::no_space(detail),
+            | IngestError::Volume(VolumeError::Full { .. } | VolumeError::CatalogueFull { .. }) => {
+                Problem::no_space(detail)
+            }
             IngestError::Volume(VolumeError::ReadOnly { .. }) => Problem::unavailable(detail),
             IngestError::Cancelled => Problem::unavailable(detail).retry_after_s(10),
             IngestError::Media { .. }
