@@ -12,7 +12,7 @@ use studio::{Heard, Shown, Studio};
 
 /// What a source is made of, and what must come back.
 struct Case<'a> {
-    file: &'static str,
+    file: &'a str,
     arguments: &'a str,
 }
 
@@ -98,24 +98,84 @@ fn check(case: &Case<'_>) {
     assert!(!stored.index.tracks.is_empty(), "{}", case.file);
 }
 
-fn films(cases: &[(&'static str, String)]) {
+fn films(cases: &[(&str, &str)]) {
     for (file, arguments) in cases {
-        check(&Case { file, arguments });
+        let arguments = arguments.replace("PICTURES", PICTURES).replace("TONE", TONE);
+        check(&Case { file, arguments: &arguments });
     }
 }
 
 #[test]
-fn h264_with_b_frames_and_aac() {
-    films(&[("a.mp4", format!("{PICTURES} {TONE} -c:v libx264 -preset ultrafast -bf 2 -g 50 -c:a aac"))]);
+fn h264() {
+    films(&[
+        ("b-frames.mp4", "PICTURES TONE -c:v libx264 -preset ultrafast -bf 3 -b_strategy 0 -g 50 -c:a aac"),
+        (
+            "open-gop.mp4",
+            "PICTURES -c:v libx264 -preset ultrafast -bf 2 -x264-params open-gop=1:keyint=30 -c:a aac",
+        ),
+        (
+            "ntsc.mov",
+            "-f lavfi -i testsrc2=size=320x180:rate=30000/1001:duration=9 TONE -c:v libx264 -preset ultrafast -bf 2 \
+             -g 48 -c:a aac -shortest",
+        ),
+        (
+            "variable.mp4",
+            "PICTURES TONE -vf select=not(mod(n\\,3))+lt(mod(n\\,40)\\,11) -fps_mode vfr -c:v libx264 -preset ultrafast -bf 2 \
+             -g 40 -c:a libmp3lame",
+        ),
+    ]);
 }
 
 #[test]
 fn hevc_with_two_languages() {
     films(&[(
-        "a.mp4",
-        format!(
-            "{PICTURES} {TONE} {TONE} -map 0 -map 1 -map 2 -c:v libx265 -preset ultrafast -x265-params log-level=none:keyint=60 \
-             -tag:v hvc1 -c:a:0 aac -c:a:1 ac3 -metadata:s:a:0 language=eng -metadata:s:a:1 language=fra"
-        ),
+        "two.mp4",
+        "PICTURES TONE TONE -map 0 -map 1 -map 2 -c:v libx265 -preset ultrafast -x265-params \
+         log-level=none:keyint=60 -tag:v hvc1 -c:a:0 aac -c:a:1 ac3 -metadata:s:a:0 language=eng \
+         -metadata:s:a:1 language=fra",
     )]);
+}
+
+#[test]
+fn av1_and_vp9() {
+    films(&[
+        (
+            "av1.mp4",
+            "PICTURES TONE -c:v libsvtav1 -preset 12 -g 60 -svtav1-params enable-stat-report=0 -c:a libopus",
+        ),
+        (
+            "vp9.mp4",
+            "PICTURES TONE -c:v libvpx-vp9 -deadline realtime -cpu-used 8 -g 60 -c:a flac -strict -2",
+        ),
+    ]);
+}
+
+#[test]
+fn sound_of_other_kinds() {
+    films(&[
+        ("song.m4a", "TONE -c:a aac -metadata title=Song"),
+        ("eac3.mp4", "PICTURES TONE -c:v libx264 -preset ultrafast -c:a eac3 -ac 6"),
+    ]);
+}
+
+#[test]
+fn late_tracks_and_short_films() {
+    films(&[
+        (
+            "short.mp4",
+            "-f lavfi -i testsrc2=size=320x180:rate=25:duration=0.4 -c:v libx264 -preset ultrafast",
+        ),
+        (
+            "late-video.mp4",
+            "TONE -itsoffset 1.5 PICTURES -c:v libx264 -preset ultrafast -bf 2 -g 50 -c:a aac",
+        ),
+        (
+            "late-sound.mp4",
+            "PICTURES -itsoffset 1.5 TONE -c:v libx264 -preset ultrafast -bf 2 -g 50 -c:a aac",
+        ),
+        (
+            "fragmented.mp4",
+            "PICTURES TONE -c:v libx264 -preset ultrafast -bf 2 -g 50 -c:a aac -movflags frag_keyframe+delay_moov",
+        ),
+    ]);
 }
