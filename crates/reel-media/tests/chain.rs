@@ -8,6 +8,7 @@ use film::Stored;
 use reel_media::cmaf::{CutPolicy, Packager};
 use reel_media::{TrackKind, dash, hls, progressive};
 use std::path::Path;
+use std::process::Command;
 use studio::{Heard, Shown, Studio};
 
 /// What a source is made of, and what must come back.
@@ -178,4 +179,45 @@ fn late_tracks_and_short_films() {
             "PICTURES TONE -c:v libx264 -preset ultrafast -bf 2 -g 50 -c:a aac -movflags frag_keyframe+delay_moov",
         ),
     ]);
+}
+
+/// What GStreamer's players decode from a URL: bytes of I420 pictures and of 16-bit sound.
+fn gstreamer(studio: &Studio, url: &str) -> (Vec<u8>, Vec<u8>) {
+    let (pictures, sound) = (studio.path("gst.yuv"), studio.path("gst.pcm"));
+    let pipeline = format!(
+        "-q uridecodebin3 uri={url} name=d \
+         d. ! queue max-size-time=0 max-size-bytes=0 max-size-buffers=0 ! videoconvert ! video/x-raw,format=I420 ! filesink location={} \
+         d. ! queue max-size-time=0 max-size-bytes=0 max-size-buffers=0 ! audioconvert ! audio/x-raw,format=S16LE,channels=1 ! filesink location={}",
+        pictures.display(),
+        sound.display()
+    );
+    let mut command = Command::new("timeout");
+    studio::run(command.args(["60", "gst-launch-1.0"]).args(pipeline.split_whitespace()));
+    (std::fs::read(pictures).expect("pictures"), std::fs::read(sound).expect("sound"))
+}
+
+#[test]
+fn gstreamer_plays_hls_and_dash() {
+    let studio = Studio::new();
+    let arguments =
+        "PICTURES TONE -c:v libx264 -preset ultrafast -bf 2 -b_strategy 0 -g 50 -pix_fmt yuv420p -c:a aac";
+    let source = studio.make("a.mp4", &arguments.replace("PICTURES", PICTURES).replace("TONE", TONE));
+    let stored = store(&source);
+    publish(&stored, &studio.path("out"));
+    let base = studio::web::serve(&studio.path("out"));
+    let wanted =
+        studio::run(studio::ffmpeg().arg("-i").arg(&source).args(["-map", "0:v", "-f", "rawvideo", "-"]))
+            .stdout;
+    let heard = Heard::of(&source, "0:a:0").bytes();
+    for form in ["film.mp4", "master.m3u8", "manifest.mpd"] {
+        let (pictures, sound) = gstreamer(&studio, &format!("{base}/{form}"));
+        assert_eq!(pictures.len(), wanted.len(), "{form}: bytes of pictures");
+        assert!(pictures == wanted, "{form}: the pictures differ");
+        // GStreamer may give out the warm-up, and rounds the end to whole frames.
+        assert!(
+            sound.len().abs_diff(heard) <= 2 * 2048,
+            "{form}: {} bytes of sound instead of {heard}",
+            sound.len()
+        );
+    }
 }

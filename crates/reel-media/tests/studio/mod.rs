@@ -1,6 +1,8 @@
 //! ffmpeg as the maker of films and as the judge of ours; it shares no code with this crate.
 #![allow(dead_code, reason = "every test file uses its part")]
 
+pub(crate) mod web;
+
 use reel_media::Source;
 use std::fs::File;
 use std::io;
