@@ -4,18 +4,24 @@ use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::ptr::{self, NonNull};
 
 use rustix::fs::{MemfdFlags, ftruncate, memfd_create};
-use rustix::mm::{Advice, MapFlags, ProtFlags, madvise, mmap, munmap};
+use rustix::io::Errno;
+use rustix::mm::{Advice, MapFlags, ProtFlags, madvise, mmap, mmap_anonymous, munmap};
 
 use crate::error::ArenaError;
 
 /// The pages an arena is made of.
+///
+/// It matters more than it looks: a device takes one segment per run of adjacent pages, so a read into 4 KiB pages
+/// is cut in many small requests, and pinning takes one step per page.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum PageKind {
-    /// 2 MiB pages from the kernel's reserve (`vm.nr_hugepages`).
+    /// 2 MiB pages from the kernel's reserve (`vm.nr_hugepages`), in a memfd.
     Huge,
-    /// Ordinary shared memory which the kernel agreed to fill with 2 MiB pages where it can.
+    /// A memfd which the kernel agreed to fill with 2 MiB pages where it can (`shmem_enabled`).
     TransparentHuge,
-    /// 4 KiB pages.
+    /// Private memory which the kernel agreed to fill with 2 MiB pages where it can: no other process can map it.
+    TransparentHugePrivate,
+    /// 4 KiB pages, in a memfd.
     Normal,
 }
 
@@ -26,18 +32,18 @@ pub struct Region<'a> {
     pub base: NonNull<u8>,
     /// Length in bytes, a multiple of 4096.
     pub bytes: usize,
-    /// The memfd behind the mapping (offset 0 is `base`).
-    pub fd: BorrowedFd<'a>,
+    /// The memfd behind the mapping (offset 0 is `base`); none for private memory.
+    pub fd: Option<BorrowedFd<'a>>,
     /// The pages it is made of.
     pub pages: PageKind,
 }
 
-/// Owner of the memfd and of its mapping.
+/// Owner of the memory.
 pub(crate) struct Mapping {
     base: NonNull<u8>,
     bytes: usize,
     mapped_bytes: usize,
-    fd: OwnedFd,
+    fd: Option<OwnedFd>,
     pages: PageKind,
 }
 
@@ -49,19 +55,13 @@ unsafe impl Send for Mapping {}
 unsafe impl Sync for Mapping {}
 
 impl Mapping {
+    /// With `huge_pages`, the best kind this machine gives without being asked for anything; else plain shared
+    /// memory.
     pub(crate) fn new(bytes: usize, huge_pages: bool) -> Result<Mapping, ArenaError> {
-        if huge_pages
-            && let Some(mapped_bytes) = bytes.checked_next_multiple_of(HUGE_PAGE_BYTES)
-            && let Ok(mapping) =
-                Mapping::map(bytes, mapped_bytes, MemfdFlags::HUGETLB | MemfdFlags::HUGE_2MB, PageKind::Huge)
-        {
+        if huge_pages && let Some(mapping) = Mapping::with_huge_pages(bytes) {
             return Ok(mapping);
         }
-        let mut mapping = Mapping::map(bytes, bytes, MemfdFlags::empty(), PageKind::Normal)?;
-        if huge_pages && mapping.advise_huge() {
-            mapping.pages = PageKind::TransparentHuge;
-        }
-        Ok(mapping)
+        Mapping::in_memfd(bytes, bytes, MemfdFlags::empty(), PageKind::Normal)
     }
 
     pub(crate) fn base(&self) -> NonNull<u8> {
@@ -69,54 +69,98 @@ impl Mapping {
     }
 
     pub(crate) fn region(&self) -> Region<'_> {
-        Region { base: self.base, bytes: self.bytes, fd: self.fd.as_fd(), pages: self.pages }
+        let fd = self.fd.as_ref().map(AsFd::as_fd);
+        Region { base: self.base, bytes: self.bytes, fd, pages: self.pages }
     }
 
-    fn map(
+    fn with_huge_pages(bytes: usize) -> Option<Mapping> {
+        let rounded = bytes.checked_next_multiple_of(HUGE_PAGE_BYTES)?;
+        let reserved = MemfdFlags::HUGETLB | MemfdFlags::HUGE_2MB;
+        if let Ok(mapping) = Mapping::in_memfd(bytes, rounded, reserved, PageKind::Huge) {
+            return Some(mapping);
+        }
+        // The kernel takes the advice for shared memory even where its policy is never to follow it, so the
+        // policy is asked first.
+        if policy_allows("shmem_enabled", &["[always]", "[within_size]", "[advise]", "[force]"])
+            && let Ok(mapping) =
+                Mapping::in_memfd(bytes, rounded, MemfdFlags::empty(), PageKind::TransparentHuge)
+            && mapping.advise(Advice::LinuxHugepage).is_ok()
+        {
+            return Some(mapping);
+        }
+        if policy_allows("enabled", &["[always]", "[madvise]"])
+            && let Some(mapping) = Mapping::private(bytes, rounded)
+            && mapping.advise(Advice::LinuxHugepage).is_ok()
+        {
+            return Some(mapping);
+        }
+        None
+    }
+
+    fn in_memfd(
         bytes: usize,
         mapped_bytes: usize,
         flags: MemfdFlags,
         pages: PageKind,
     ) -> Result<Mapping, ArenaError> {
-        let refused = |step| move |e: rustix::io::Errno| ArenaError::Memory { step, bytes, source: e.into() };
+        let refused = |step| move |e: Errno| ArenaError::Memory { step, bytes, source: e.into() };
         let fd = memfd_create("reel-arena", MemfdFlags::CLOEXEC | flags).map_err(refused("memfd_create"))?;
         ftruncate(&fd, mapped_bytes as u64).map_err(refused("ftruncate"))?;
-        // SAFETY: a fresh mapping at an address of the kernel's choice overlaps nothing of ours. For huge pages
-        // the kernel reserves the pages here (no MAP_NORESERVE), so a later touch cannot fault fatally.
-        let base = unsafe {
-            mmap(ptr::null_mut(), mapped_bytes, ProtFlags::READ | ProtFlags::WRITE, MapFlags::SHARED, &fd, 0)
-        }
-        .map_err(refused("mmap"))?;
+        let protection = ProtFlags::READ | ProtFlags::WRITE;
+        // SAFETY: a fresh mapping at an address of the kernel's choice overlaps nothing of ours. For reserved huge
+        // pages the kernel sets them aside here (no MAP_NORESERVE), so a later touch cannot fault fatally.
+        let base = unsafe { mmap(ptr::null_mut(), mapped_bytes, protection, MapFlags::SHARED, &fd, 0) }
+            .map_err(refused("mmap"))?;
         let base = NonNull::new(base.cast::<u8>()).ok_or_else(|| ArenaError::Memory {
             step: "mmap",
             bytes,
             source: io::Error::other("mapped at address zero"),
         })?;
-        let mapping = Mapping { base, bytes, mapped_bytes, fd, pages };
-        mapping.leave_out_of_core_dumps();
+        let mapping = Mapping { base, bytes, mapped_bytes, fd: Some(fd), pages };
+        mapping.keep_out_of_dumps();
         Ok(mapping)
     }
 
-    /// Films do not help to understand a crash, and gigabytes of them hinder. Best effort.
-    fn leave_out_of_core_dumps(&self) {
-        // SAFETY: the advice covers exactly our mapping and changes no content.
-        let _ =
-            unsafe { madvise(self.base.as_ptr().cast::<c_void>(), self.mapped_bytes, Advice::LinuxDontDump) };
+    /// Private memory that begins at a huge page: mapped one page too long, then cut on both sides.
+    fn private(bytes: usize, mapped_bytes: usize) -> Option<Mapping> {
+        let long = mapped_bytes.checked_add(HUGE_PAGE_BYTES)?;
+        let protection = ProtFlags::READ | ProtFlags::WRITE;
+        // SAFETY: a fresh mapping at an address of the kernel's choice overlaps nothing of ours.
+        let first = unsafe { mmap_anonymous(ptr::null_mut(), long, protection, MapFlags::PRIVATE) }.ok()?;
+        let before = first.addr().next_multiple_of(HUGE_PAGE_BYTES) - first.addr();
+        let after = HUGE_PAGE_BYTES - before;
+        // SAFETY: `before` is at most one huge page, and the mapping is that much longer than `mapped_bytes`.
+        let base = unsafe { first.cast::<u8>().add(before) };
+        let mapping = Mapping {
+            base: NonNull::new(base)?,
+            bytes,
+            mapped_bytes,
+            fd: None,
+            pages: PageKind::TransparentHugePrivate,
+        };
+        if before > 0 {
+            // SAFETY: the part before `base` was mapped above and nobody knows of it.
+            let _ = unsafe { munmap(first, before) };
+        }
+        if after > 0 {
+            // SAFETY: so was the part after the end.
+            let _ = unsafe { munmap(base.add(mapped_bytes).cast::<c_void>(), after) };
+        }
+        // A forked child would get its own copy of every page a device holds on to.
+        mapping.advise(Advice::LinuxDontFork).ok()?;
+        mapping.keep_out_of_dumps();
+        Some(mapping)
     }
 
-    /// True if the kernel will really use huge pages: it takes the advice on a memfd even where its policy for
-    /// shared memory is "never", so the policy is read first.
-    fn advise_huge(&self) -> bool {
-        let policy = std::fs::read_to_string("/sys/kernel/mm/transparent_hugepage/shmem_enabled");
-        let honoured = policy.is_ok_and(|p| {
-            ["[always]", "[within_size]", "[advise]", "[force]"].iter().any(|w| p.contains(w))
-        });
-        // SAFETY: the advice covers exactly our mapping and changes no content.
-        honoured
-            && unsafe {
-                madvise(self.base.as_ptr().cast::<c_void>(), self.mapped_bytes, Advice::LinuxHugepage)
-            }
-            .is_ok()
+    /// Films do not help to understand a crash, and gigabytes of them hinder. Best effort.
+    fn keep_out_of_dumps(&self) {
+        let _ = self.advise(Advice::LinuxDontDump);
+    }
+
+    /// One of the advices that change no content.
+    fn advise(&self, advice: Advice) -> Result<(), Errno> {
+        // SAFETY: the advice covers exactly our mapping, and the callers give none that drops pages.
+        unsafe { madvise(self.base.as_ptr().cast::<c_void>(), self.mapped_bytes, advice) }
     }
 }
 
@@ -125,4 +169,10 @@ impl Drop for Mapping {
         // SAFETY: the mapping is ours and no piece is alive: each holds a reference to the arena.
         let _ = unsafe { munmap(self.base.as_ptr().cast::<c_void>(), self.mapped_bytes) };
     }
+}
+
+/// Whether the kernel's policy of this name is set to one of these words.
+fn policy_allows(name: &str, words: &[&str]) -> bool {
+    let policy = std::fs::read_to_string(format!("/sys/kernel/mm/transparent_hugepage/{name}"));
+    policy.is_ok_and(|policy| words.iter().any(|word| policy.contains(word)))
 }

@@ -14,6 +14,14 @@ pub enum DiskError {
         /// Its number.
         member: usize,
     },
+    /// A read is larger than the buffer it brought along. A bug in the caller.
+    #[error("a read of {bytes} bytes does not fit into its buffer of {buffer_bytes} bytes")]
+    Buffer {
+        /// How much was to be read.
+        bytes: usize,
+        /// How much the buffer holds.
+        buffer_bytes: usize,
+    },
     /// The device or file refused a request.
     #[error("member {member} failed to {what} {bytes} bytes at {offset}: {source}")]
     Failed {
@@ -49,11 +57,14 @@ pub enum DiskError {
     /// The disk threads have ended.
     #[error("the disk threads have stopped")]
     Stopped,
-    /// A disk thread did not start.
-    #[error("cannot start the disk threads: {0}")]
+    /// A disk thread did not start, or died.
+    #[error("the disk threads cannot work: {0}")]
     Thread(Arc<reel_rt::RtError>),
-    /// An offset or length is not a multiple of the block size. A bug in the caller.
-    #[error("a request of {bytes} bytes at {offset} is not made of whole blocks of 4096 bytes")]
+    /// An offset, length or place in memory is not a multiple of the block size, or there is nothing to do. A bug in
+    /// the caller.
+    #[error(
+        "a request of {bytes} bytes at {offset} is not made of whole blocks of 4096 bytes, on the member and in memory"
+    )]
     Unaligned {
         /// Where.
         offset: u64,

@@ -7,11 +7,13 @@
 mod disks;
 mod error;
 mod faults;
+mod job;
 pub mod limits;
 mod member;
 mod request;
 mod scheduler;
 mod stats;
+mod thread;
 
 pub use disks::{Disks, DisksConfig};
 pub use error::DiskError;
@@ -19,4 +21,4 @@ pub use faults::{Fault, Faults};
 pub use member::{MemberFile, OpenMode};
 pub use request::{DiskDone, DiskRequest, DiskWork, Reply};
 pub use scheduler::{CScan, DepthBound, Queued, Scheduler};
-pub use stats::MemberStats;
+pub use stats::{ClassStats, MemberStats};

@@ -3,6 +3,12 @@
 /// Offsets and lengths of direct I/O are multiples of this: the logical block of every device in use is 512 or 4096 bytes.
 pub const BLOCK_BYTES: u64 = 4096;
 
+/// The smallest unit a disk transfers; a count that is not a multiple of it can only be the end of a file.
+pub const SECTOR_BYTES: usize = 512;
+
+/// Between two lines in the log about failures of one member: a dead disk must not fill the disk of the log.
+pub const FAILURE_LOG_INTERVAL_NS: u64 = 1_000_000_000;
+
 /// Most requests in the queue of one device. Deep enough that an SSD or a RAID controller stays busy with units of 264 KiB,
 /// shallow enough that a request waits at most a few services once it left the scheduler (MARS, table 2: what is in the
 /// device's own queue can no longer be ordered).

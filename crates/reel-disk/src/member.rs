@@ -2,7 +2,7 @@
 
 use crate::error::DiskError;
 use crate::limits::BLOCK_BYTES;
-use rustix::fs::{Mode, OFlags};
+use rustix::fs::{AtFlags, Mode, OFlags, StatxFlags, statx};
 use std::fs::File;
 use std::io::{self, Seek, SeekFrom};
 use std::os::fd::OwnedFd;
@@ -45,13 +45,15 @@ impl MemberFile {
         };
         let open = |flags| rustix::fs::open(path, access | OFlags::CLOEXEC | flags, Mode::empty());
         let plain = File::from(open(OFlags::empty()).map_err(|error| failed("open", error.into()))?);
-        let (ring_file, direct) = match open(OFlags::DIRECT) {
+        let direct =
+            open(OFlags::DIRECT).map_err(io::Error::from).and_then(|file| check_direct(&file).map(|()| file));
+        let (ring_file, direct) = match direct {
             Ok(file) => (file, true),
-            Err(error) => {
+            Err(reason) => {
                 tracing::warn!(
-                    path = %path.display(), %error,
-                    "this file system refuses direct I/O; reading and writing through the page cache, which costs a copy \
-                     and takes deadlines out of Reel's hands: put members on ext4, XFS or a block device"
+                    path = %path.display(), %reason,
+                    "no direct I/O here; reading and writing through the page cache, which costs a copy and takes deadlines \
+                     out of Reel's hands: put members on ext4, XFS or a block device"
                 );
                 (open(OFlags::empty()).map_err(|error| failed("open", error.into()))?, false)
             }
@@ -105,7 +107,23 @@ impl MemberFile {
     }
 }
 
-/// Whether a request is made of whole blocks.
-pub(crate) fn is_aligned(offset: u64, bytes: usize) -> bool {
-    offset.is_multiple_of(BLOCK_BYTES) && (bytes as u64).is_multiple_of(BLOCK_BYTES)
+/// Whether direct I/O in blocks of [`BLOCK_BYTES`] works on this file. An open with O_DIRECT alone proves nothing: some file
+/// systems accept it and refuse the reads, or want larger blocks.
+fn check_direct(file: &OwnedFd) -> Result<(), io::Error> {
+    let flags = StatxFlags::DIOALIGN | StatxFlags::SIZE;
+    if let Ok(found) = statx(file, "", AtFlags::EMPTY_PATH, flags)
+        && found.stx_mask & StatxFlags::DIOALIGN.bits() != 0
+    {
+        let wants = found.stx_dio_mem_align.max(found.stx_dio_offset_align);
+        return match u64::from(wants) {
+            0 => Err(io::Error::other("the file system says it has no direct I/O")),
+            wants if BLOCK_BYTES.is_multiple_of(wants) => Ok(()),
+            wants => Err(io::Error::other(format!("the file system wants blocks of {wants} bytes"))),
+        };
+    }
+    // Linux before 6.1, or a file system that does not tell: try.
+    let mut memory = vec![0; 2 * BLOCK_BYTES as usize];
+    let start = memory.as_ptr().align_offset(BLOCK_BYTES as usize);
+    rustix::io::pread(file, &mut memory[start..start + BLOCK_BYTES as usize], 0)?;
+    Ok(())
 }

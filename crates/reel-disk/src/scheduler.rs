@@ -53,8 +53,8 @@ pub struct DepthBound {
 #[derive(Debug)]
 pub struct CScan {
     waiting: BTreeMap<(u64, u64), Queued>,
-    /// Where the sweep is: everything below waits for the next one.
-    arm: (u64, u64),
+    /// Where the sweep is: everything at a lower offset waits for the next one.
+    arm: u64,
     in_device: BTreeMap<u64, usize>,
     in_device_bytes: usize,
     bound: DepthBound,
@@ -63,7 +63,7 @@ pub struct CScan {
 impl CScan {
     /// An empty scheduler that keeps at most `bound` in the device.
     pub fn new(bound: DepthBound) -> Self {
-        Self { waiting: BTreeMap::new(), arm: (0, 0), in_device: BTreeMap::new(), in_device_bytes: 0, bound }
+        Self { waiting: BTreeMap::new(), arm: 0, in_device: BTreeMap::new(), in_device_bytes: 0, bound }
     }
 
     fn device_takes(&self, bytes: usize) -> bool {
@@ -79,13 +79,14 @@ impl Scheduler for CScan {
     }
 
     fn pop(&mut self, _now_ns: u64) -> Option<Queued> {
-        let ahead = self.waiting.range(self.arm..).next();
+        let ahead = self.waiting.range((self.arm, 0)..).next();
         let (&place, &request) = ahead.or_else(|| self.waiting.first_key_value())?;
         if !self.device_takes(request.bytes) {
             return None;
         }
         self.waiting.remove(&place);
-        self.arm = place;
+        // Beyond it, not at it: callers who ask for one place again and again would hold the sweep there for ever.
+        self.arm = place.0.saturating_add(1);
         self.in_device.insert(request.id, request.bytes);
         self.in_device_bytes += request.bytes;
         Some(request)

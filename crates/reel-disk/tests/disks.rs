@@ -31,7 +31,7 @@ struct Rig {
     reply: Arc<Answers>,
     answers: Receiver<DiskDone>,
     config: DisksConfig,
-    _dir: tempfile::TempDir,
+    dir: tempfile::TempDir,
 }
 
 /// Two members of 64 blocks whose block `b` is filled with `b + member`; member 2 is absent.
@@ -59,7 +59,7 @@ fn rig(driver: DriverChoice) -> Rig {
     };
     let disks = Disks::start(members, &arena, config.clone()).unwrap();
     let (sender, answers) = channel();
-    Rig { arena, disks, reply: Arc::new(Answers(Mutex::new(sender))), answers, config, _dir: dir }
+    Rig { arena, disks, reply: Arc::new(Answers(Mutex::new(sender))), answers, config, dir }
 }
 
 impl Rig {
@@ -187,4 +187,196 @@ fn a_file_system_without_direct_io_is_read_all_the_same() {
     let mut bytes = vec![0; BLOCK];
     member.read_at(0, &mut bytes).unwrap();
     assert_eq!((member.bytes(), bytes[17]), (BLOCK as u64, 3));
+}
+
+#[test]
+fn wrong_requests_are_refused_before_any_device_sees_them() {
+    let rig = rig(DriverChoice::Auto);
+    let buffer = rig.arena.take(BLOCK).unwrap();
+    let (offset, bytes) = (0, 100 * BLOCK);
+    rig.submit(0, 1, DiskWork::Read { offset, bytes, buffer });
+    let done = rig.answers.recv().unwrap();
+    assert!(matches!(done.result, Err(DiskError::Buffer { .. })) && done.buffer.is_some());
+    let buffer = rig.arena.take(BLOCK).unwrap();
+    rig.submit(0, 1, DiskWork::Read { offset, bytes: 0, buffer });
+    assert!(matches!(rig.answers.recv().unwrap().result, Err(DiskError::Unaligned { .. })));
+    let lease = rig.arena.take(2 * BLOCK).unwrap().freeze();
+    rig.submit(0, 1, DiskWork::Write { offset, lease: lease.slice(512..512 + BLOCK) });
+    assert!(matches!(rig.answers.recv().unwrap().result, Err(DiskError::Unaligned { .. })));
+    rig.submit(0, 1, DiskWork::Write { offset: 63 * BLOCK as u64, lease: lease.slice(0..2 * BLOCK) });
+    assert!(matches!(
+        rig.answers.recv().unwrap().result,
+        Err(DiskError::Short { member: 0, offset: 262_144 })
+    ));
+    assert_eq!(rig.disks.stats()[0].writes, 0);
+}
+
+#[test]
+fn a_file_cut_within_a_block_ends_there() {
+    for driver in DRIVERS {
+        let rig = rig(driver);
+        let member = fs::File::options().write(true).open(rig.dir.path().join("member-1")).unwrap();
+        member.set_len(10 * BLOCK as u64 + 700).unwrap();
+        for (block, blocks) in [(10, 1), (9, 4), (11, 1)] {
+            let done = rig.read(1, block, blocks);
+            assert!(matches!(done.result, Err(DiskError::Short { member: 1, .. })), "{:?}", done.result);
+        }
+        assert!(rig.read(1, 9, 1).result.is_ok());
+    }
+}
+
+#[test]
+fn faults_hit_their_place_only() {
+    let rig = rig(DriverChoice::Auto);
+    let faults = rig.config.faults.clone();
+    let block = BLOCK as u64;
+    faults.inject(0, Fault::CorruptRange(3 * block + 5..3 * block + 7));
+    faults.inject(0, Fault::FailRange(9 * block..10 * block));
+    let bytes = rig.read(0, 2, 3).buffer.unwrap();
+    let wrong: Vec<usize> = (0..3 * BLOCK).filter(|at| bytes[*at] != (2 + at / BLOCK) as u8).collect();
+    assert_eq!(wrong, [BLOCK + 5, BLOCK + 6]);
+    assert!(rig.read(0, 8, 1).result.is_ok());
+    assert!(rig.read(0, 8, 2).result.is_err());
+    assert!(rig.read(0, 9, 3).result.is_err());
+    assert!(rig.read(0, 10, 1).result.is_ok());
+    faults.inject(1, Fault::Vanish);
+    let DiskError::Failed { source, .. } = rig.read(1, 0, 1).result.unwrap_err() else {
+        panic!("another error")
+    };
+    assert_eq!(source.raw_os_error(), Some(rustix::io::Errno::NODEV.raw_os_error()));
+    faults.clear(1);
+    faults.inject(1, Fault::FailWrites);
+    rig.submit(1, 1, DiskWork::Sync);
+    assert!(rig.answers.recv().unwrap().result.is_err());
+    assert!(rig.read(1, 0, 1).result.is_ok());
+}
+
+#[test]
+fn many_threads_submit_to_many_members_and_each_request_is_answered_once() {
+    for driver in DRIVERS {
+        let rig = rig(driver);
+        let (arena, reply) = (rig.arena.clone(), Arc::clone(&rig.reply));
+        let request = |member: usize, token: u64| {
+            let offset = (token * 29 % 64) * BLOCK as u64;
+            let buffer = arena.take(BLOCK);
+            let work = match buffer {
+                Some(buffer) => DiskWork::Read { offset, bytes: BLOCK, buffer },
+                None => DiskWork::Sync,
+            };
+            let reply = Arc::clone(&reply) as Arc<dyn Reply>;
+            DiskRequest { member, class: Class::Periodic, deadline_ns: token, work, token, reply }
+        };
+        std::thread::scope(|scope| {
+            for thread in 0..4_u64 {
+                let (disks, request) = (rig.disks.clone(), &request);
+                scope.spawn(move || {
+                    for batch in 0..50 {
+                        let token = |i: u64| thread * 1000 + batch * 10 + i;
+                        disks.submit_all((0..9).map(|i| request(i as usize % 3, token(i))));
+                        disks.submit(request(1, token(9)));
+                    }
+                });
+            }
+        });
+        let mut tokens: Vec<u64> = (0..2000).map(|_| rig.answers.recv().unwrap().token).collect();
+        tokens.sort_unstable();
+        let expected: Vec<u64> = (0..4).flat_map(|thread| thread * 1000..thread * 1000 + 500).collect();
+        assert_eq!(tokens, expected);
+        rig.disks.stop().unwrap();
+        assert!(rig.answers.try_recv().is_err());
+        let stats = rig.disks.stats();
+        let periodic: u64 = stats.iter().map(|member| member.classes[0].requests).sum();
+        assert_eq!(periodic, stats.iter().map(|member| member.reads).sum());
+        assert_eq!(rig.arena.usage().bytes_taken, 0);
+    }
+}
+
+#[test]
+fn a_reply_that_panics_still_leaves_every_request_answered() {
+    struct Bomb;
+    impl Reply for Bomb {
+        fn deliver(&self, _done: DiskDone) {
+            panic!("a defect in a caller");
+        }
+    }
+    for driver in DRIVERS {
+        let rig = rig(driver);
+        rig.config.faults.inject(0, Fault::Delay { delay_ns: 5_000_000 });
+        for token in 0..20 {
+            let buffer = rig.arena.take(BLOCK).unwrap();
+            rig.submit(0, token, DiskWork::Read { offset: 0, bytes: BLOCK, buffer });
+        }
+        let (class, deadline_ns, reply) = (Class::Aperiodic, DEADLINE_NONE_NS, Arc::new(Bomb));
+        rig.disks.submit(DiskRequest {
+            member: 0,
+            class,
+            deadline_ns,
+            work: DiskWork::Sync,
+            token: 0,
+            reply,
+        });
+        for _ in 0..20 {
+            rig.answers
+                .recv_timeout(std::time::Duration::from_secs(20))
+                .expect("answered, if only as stopped");
+        }
+        // The thread is gone; its members are, too, but nobody waits for ever.
+        while !matches!(rig.read(0, 0, 1).result, Err(DiskError::Stopped)) {}
+        assert!(rig.read(1, 0, 1).result.is_ok(), "the other thread goes on");
+        assert!(matches!(rig.disks.stop(), Err(DiskError::Thread(_))));
+        assert_eq!(rig.arena.usage().bytes_taken, 0);
+    }
+}
+
+#[test]
+fn the_last_handle_may_go_on_a_disk_thread() {
+    struct Last(Mutex<Option<Disks>>, Mutex<Sender<()>>);
+    impl Reply for Last {
+        fn deliver(&self, _done: DiskDone) {
+            drop(self.0.lock().unwrap().take());
+            self.1.lock().unwrap().send(()).unwrap();
+        }
+    }
+    let Rig { disks, arena, dir: _dir, .. } = rig(DriverChoice::Auto);
+    let (sender, gone) = channel();
+    let reply = Arc::new(Last(Mutex::new(Some(disks.clone())), Mutex::new(sender)));
+    let submitting = disks.clone();
+    drop(disks);
+    let buffer = arena.take(BLOCK).unwrap();
+    let work = DiskWork::Read { offset: 0, bytes: BLOCK, buffer };
+    let (class, deadline_ns) = (Class::Interactive, DEADLINE_NONE_NS);
+    submitting.submit(DiskRequest { member: 0, class, deadline_ns, work, token: 0, reply });
+    drop(submitting);
+    gone.recv_timeout(std::time::Duration::from_secs(20)).expect("no thread waits for itself");
+}
+
+#[test]
+fn direct_where_the_file_system_can_buffered_where_it_cannot() {
+    let rig = rig(DriverChoice::Auto);
+    let missing = MemberFile::open(&rig.dir.path().join("nobody"), OpenMode::ReadOnly).unwrap_err();
+    assert!(missing.to_string().contains("nobody"), "{missing}");
+    // sysfs has no direct I/O, whatever the kernel; its files read as shorter than they claim to be.
+    let path = Path::new("/sys/kernel/mm/transparent_hugepage/enabled");
+    if !path.exists() {
+        return;
+    }
+    let member = MemberFile::open(path, OpenMode::ReadOnly).unwrap();
+    assert!(!member.direct());
+    let text = fs::read(path).unwrap();
+    let mut bytes = vec![0; text.len()];
+    member.read_at(0, &mut bytes).unwrap();
+    assert_eq!(bytes, text);
+    for driver in DRIVERS {
+        let member = MemberFile::open(path, OpenMode::ReadOnly).unwrap();
+        let config = DisksConfig { driver, ..DisksConfig::default() };
+        let disks = Disks::start(vec![Some(member)], &rig.arena, config).unwrap();
+        let buffer = rig.arena.take(BLOCK).unwrap();
+        let work = DiskWork::Read { offset: 0, bytes: BLOCK, buffer };
+        let (class, deadline_ns) = (Class::Interactive, DEADLINE_NONE_NS);
+        let reply = Arc::clone(&rig.reply) as Arc<dyn Reply>;
+        disks.submit(DiskRequest { member: 0, class, deadline_ns, work, token: 0, reply });
+        let done = rig.answers.recv().unwrap();
+        assert!(matches!(done.result, Err(DiskError::Short { .. })), "{:?}", done.result);
+        assert_eq!(done.buffer.unwrap()[..text.len()], text);
+    }
 }

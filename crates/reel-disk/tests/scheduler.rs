@@ -85,3 +85,21 @@ proptest! {
         prop_assert_eq!(given.len() as u64, pushed);
     }
 }
+
+#[test]
+fn asking_for_one_place_again_and_again_holds_nobody_up() {
+    let mut scan = CScan::new(DepthBound { requests: 1, bytes: 1 << 20 });
+    scan.push(queued(0, 100, 1));
+    scan.push(queued(1, 200, 1));
+    let mut waited = 0;
+    for id in 2.. {
+        let next = scan.pop(0).unwrap();
+        scan.done(next.id);
+        if next.id == 1 {
+            break;
+        }
+        scan.push(queued(id, 100, 1));
+        waited += 1;
+        assert!(waited < 3, "the sweep stays at 100");
+    }
+}

@@ -91,6 +91,8 @@ pub(crate) fn run<S: Service>(
         for done in done.drain(..) {
             service.done(core, done);
         }
+        // Read before the messages are taken: what was sent before the stop is handled before it.
+        let stop_asked = stop_asked.load(Ordering::Acquire);
         inbox.take(&mut messages);
         for message in messages.drain(..) {
             service.message(core, message);
@@ -99,7 +101,7 @@ pub(crate) fn run<S: Service>(
             let Some(token) = core.timers.due(core.now_ns) else { break };
             service.timer(core, token);
         }
-        if !stop_told && stop_asked.load(Ordering::Acquire) {
+        if stop_asked && !stop_told {
             stop_told = true;
             service.stopping(core);
         }

@@ -56,15 +56,15 @@ pub fn spawn<S: Service>(
         settle(&thread_name, cpu);
         let ring = Ring::new(ring, arena.as_ref())?;
         let waker = ring.waker();
-        let (mailbox, mut inbox) = mailbox(waker.clone());
         let control = Control {
             stop_asked: Arc::new(AtomicBool::new(false)),
             alive: Arc::new(AtomicBool::new(true)),
-            waker,
+            waker: waker.clone(),
         };
         let stop_asked = Arc::clone(&control.stop_asked);
-        // Declared first, dropped last: when the core reads as dead, its service and ring are gone.
+        // Declared first, dropped last: when the core reads as dead, its service, ring and box are gone.
         let _farewell = Farewell(Arc::clone(&control.alive));
+        let (mailbox, mut inbox) = mailbox(waker);
         let mut core = Core::new(ring);
         let mut service = make(&mut core, mailbox.clone());
         // Nobody waits for the answer only if the spawner has died; then this core ends with its handle.

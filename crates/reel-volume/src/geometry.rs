@@ -26,7 +26,14 @@ impl GeometryFields {
     /// members hold a part of every stripe.
     pub const fn cmaf(members: usize) -> GeometryFields {
         let data_rows = if members > 1 { members - 1 } else { 1 };
-        GeometryFields { symbol_bytes: 1408, row_symbols: 32, unit_rows: 6, data_rows, parity_rows: 1, members }
+        GeometryFields {
+            symbol_bytes: 1408,
+            row_symbols: 32,
+            unit_rows: 6,
+            data_rows,
+            parity_rows: 1,
+            members,
+        }
     }
 }
 
@@ -80,14 +87,34 @@ impl Geometry {
         within("the symbol (E) must be 1 to 65,536 bytes", symbol_bytes, 1, SYMBOL_BYTES_MAX)?;
         within("a row (L) must have 1 to 4,096 symbols", row_symbols, 1, ROW_SYMBOLS_MAX)?;
         within("a unit (M) must have 1 to 1,024 rows", unit_rows, 1, UNIT_ROWS_MAX)?;
-        within("a matrix (D) must have at least one data row, and fewer than 128", data_rows, 1, MEMBERS_MAX - 1)?;
-        within("parity (P) must be 1, the only number of parity rows the xor code can make", parity_rows, 1, 1)?;
+        within(
+            "a matrix (D) must have at least one data row, and fewer than 128",
+            data_rows,
+            1,
+            MEMBERS_MAX - 1,
+        )?;
+        within(
+            "parity (P) must be 1, the only number of parity rows the xor code can make",
+            parity_rows,
+            1,
+            1,
+        )?;
         within("a volume (N) must have at most 128 members", members, 0, MEMBERS_MAX)?;
-        within("a volume needs at least D + P members, N >= D + P", members, data_rows + parity_rows, MEMBERS_MAX)?;
+        within(
+            "a volume needs at least D + P members, N >= D + P",
+            members,
+            data_rows + parity_rows,
+            MEMBERS_MAX,
+        )?;
         let row_bytes = symbol_bytes * row_symbols;
         within("a row (E x L) must be at least 64 bytes", row_bytes, ROW_BYTES_MIN, usize::MAX)?;
         let unit_bytes = (row_bytes * unit_rows).next_multiple_of(BLOCK_BYTES);
-        within("a unit (E x L x M, in blocks of 4096) must be at most 16 MiB", unit_bytes, 0, UNIT_BYTES_MAX)?;
+        within(
+            "a unit (E x L x M, in blocks of 4096) must be at most 16 MiB",
+            unit_bytes,
+            0,
+            UNIT_BYTES_MAX,
+        )?;
         Ok(Geometry { fields, row_bytes, unit_bytes })
     }
 

@@ -9,17 +9,20 @@ use crate::limits::BLOCK_BYTES;
 
 /// Any small geometry that is allowed.
 pub(crate) fn any_geometry() -> impl Strategy<Value = Geometry> {
-    (1usize..300, 1usize..40, 1usize..9, 1usize..9, 0usize..7).prop_filter_map("rows under 64 bytes", |(e, l, m, d, more)| {
-        Geometry::new(GeometryFields {
-            symbol_bytes: e,
-            row_symbols: l,
-            unit_rows: m,
-            data_rows: d,
-            parity_rows: 1,
-            members: d + 1 + more,
-        })
-        .ok()
-    })
+    (1usize..300, 1usize..40, 1usize..9, 1usize..9, 0usize..7).prop_filter_map(
+        "rows under 64 bytes",
+        |(e, l, m, d, more)| {
+            Geometry::new(GeometryFields {
+                symbol_bytes: e,
+                row_symbols: l,
+                unit_rows: m,
+                data_rows: d,
+                parity_rows: 1,
+                members: d + 1 + more,
+            })
+            .ok()
+        },
+    )
 }
 
 proptest! {

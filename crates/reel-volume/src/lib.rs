@@ -1,2 +1,62 @@
 //! Members, superblock, catalogue, allocation; striped, parity-protected reads and writes.
+//!
+//! A [`Volume`] is made of N members. An object is cut into stripes; a stripe is laid on D + P members with a
+//! checksum for every row, so that the loss, failure or lie of any P of them costs nothing but work. Titles, which
+//! name objects, are published in one step. `docs/volume-format.md` lists every byte on the members and argues why
+//! a crash at any moment leaves either the old or the new set of titles.
+//!
+//! Pure parts: [`Geometry`], [`UnitRead`], the encoding of superblock and catalogue, the choice of the catalogue
+//! in force, the map of free slots. The rest carries bytes between them and the disks.
 #![forbid(unsafe_code)]
+
+mod access;
+mod catalogue;
+mod check;
+mod commit;
+mod counters;
+mod create;
+mod encoding;
+mod error;
+mod finding;
+mod geometry;
+#[cfg(test)]
+mod geometry_laws;
+mod health;
+mod hold;
+mod ids;
+mod layout;
+pub mod limits;
+mod lock;
+mod manifest;
+mod members;
+mod object;
+mod open;
+mod reader;
+mod space;
+mod superblock;
+mod unit_read;
+mod volume;
+mod writer;
+
+pub use access::WriteObserver;
+pub use catalogue::{
+    Extent, ObjectEntry, ObjectRecord, Role, SourceFile, Sums, TitleRecord, TitleRecordError,
+};
+pub use check::{CheckProgress, CheckReport, MemberReport, TitleReport};
+pub use commit::CommitStatus;
+pub use counters::{Counter, VolumeCounters};
+pub use create::{Members, VolumeOptions, VolumeSummary};
+pub use encoding::EncodingError;
+pub use error::VolumeError;
+pub use finding::{Finding, MemberState};
+pub use geometry::{Geometry, GeometryError, GeometryFields, Location, UnitPlace};
+pub use health::Health;
+pub use hold::Hold;
+pub use ids::{MemberId, VolumeId};
+pub use object::ObjectMap;
+pub use open::{ArenaBudget, OpenOptions};
+pub use reader::ObjectReader;
+pub use superblock::{Superblock, SuperblockError};
+pub use unit_read::{UnitFetch, UnitRead, UnitRows, UnitStep};
+pub use volume::{Volume, VolumeStatus};
+pub use writer::ObjectWriter;

@@ -24,7 +24,8 @@ pub const ROW_BYTES_MIN: usize = 64;
 /// scheduler can hide.
 pub const UNIT_BYTES_MAX: usize = 16 << 20;
 
-/// Rows of an object, data and parity, whose checksums lie in its catalogue record. Two default stripes.
+/// Rows of an object, data and parity, whose checksums lie in its catalogue record: two default stripes. An
+/// object of one stripe has them there however many they are, so that sums of sums come to an end.
 pub const INLINE_SUMS_MAX: usize = 64;
 
 /// How deep sums of sums may go. At the worst ratio (rows of 64 bytes, 1+1) each step divides the bytes by

@@ -104,7 +104,8 @@ mod tests {
         prop_oneof![
             (1u64..12, proptest::option::of(0u64..SLOTS)).prop_map(|(slots, after)| Move::Take(slots, after)),
             any::<usize>().prop_map(Move::GiveBack),
-            (0u64..SLOTS + 4, 0u64..9).prop_map(|(first_slot, slots)| Move::Claim(Extent { first_slot, slots })),
+            (0u64..SLOTS + 4, 0u64..9)
+                .prop_map(|(first_slot, slots)| Move::Claim(Extent { first_slot, slots })),
         ]
     }
 

@@ -11,19 +11,19 @@ use crate::ids::{MemberId, VolumeId};
 use crate::limits::{BLOCK_BYTES, CATALOGUE_BYTES_MAX, CATALOGUE_BYTES_MIN};
 
 /// The first eight bytes of a member. The last two catch a file that went through a text conversion.
-pub const SUPERBLOCK_MAGIC: [u8; 8] = *b"REELVOL\n";
+pub(crate) const SUPERBLOCK_MAGIC: [u8; 8] = *b"REELVOL\n";
 
 /// The version of the format that this program reads and writes.
-pub const FORMAT_VERSION: u16 = 1;
+pub(crate) const FORMAT_VERSION: u16 = 1;
 
 /// Where the copy lies.
-pub const SUPERBLOCK_COPY_OFFSET: u64 = BLOCK_BYTES as u64;
+pub(crate) const SUPERBLOCK_COPY_OFFSET: u64 = BLOCK_BYTES as u64;
 
 /// Where the first catalogue area of a new member starts: room is left behind the two superblocks.
-pub const CATALOGUE_OFFSET: u64 = 64 << 10;
+pub(crate) const CATALOGUE_OFFSET: u64 = 64 << 10;
 
 /// The data of a new member starts at a multiple of this, the largest erase block or stripe that matters.
-pub const DATA_ALIGNMENT_BYTES: u64 = 1 << 20;
+pub(crate) const DATA_ALIGNMENT_BYTES: u64 = 1 << 20;
 
 /// What the superblock of a member says.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -62,7 +62,9 @@ pub enum SuperblockError {
     #[error("its superblock is damaged (the checksum does not match)")]
     Damaged,
     /// Written by another version of the format.
-    #[error("its format is version {found}, and this program reads version {FORMAT_VERSION}: use a newer Reel")]
+    #[error(
+        "its format is version {found}, and this program reads version {FORMAT_VERSION}: use a newer Reel"
+    )]
     Version {
         /// The version found.
         found: u16,
@@ -151,8 +153,14 @@ impl Superblock {
         let data_rows = from.u32()? as usize;
         let parity_rows = from.u32()? as usize;
         from.u32()?;
-        let geometry =
-            Geometry::new(GeometryFields { symbol_bytes, row_symbols, unit_rows, data_rows, parity_rows, members })?;
+        let geometry = Geometry::new(GeometryFields {
+            symbol_bytes,
+            row_symbols,
+            unit_rows,
+            data_rows,
+            parity_rows,
+            members,
+        })?;
         let superblock = Superblock {
             volume,
             member,
@@ -179,7 +187,10 @@ impl Superblock {
             "its code does not make that number of parity rows"
         } else if !(CATALOGUE_BYTES_MIN..=CATALOGUE_BYTES_MAX).contains(&self.catalogue_bytes) {
             "its catalogue size is out of bounds"
-        } else if [self.catalogue_offset, self.catalogue_bytes, self.data_offset].iter().any(|at| at % block != 0) {
+        } else if [self.catalogue_offset, self.catalogue_bytes, self.data_offset]
+            .iter()
+            .any(|at| at % block != 0)
+        {
             "its areas are not whole blocks"
         } else if self.catalogue_offset < 2 * block || areas_end.is_none_or(|end| end > self.data_offset) {
             "its areas overlap"

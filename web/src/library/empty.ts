@@ -11,7 +11,7 @@ export function emptyLibrary(): HTMLElement {
     { class: "empty" },
     h("div", { class: "empty-mark" }, mark()),
     h("h2", {}, "No films yet"),
-    h("p", {}, "Films are stored as they come, never re-encoded, and play as soon as they are in."),
+    h("p", {}, "Films are stored as they come, without loss, and play as soon as they are in."),
     h(
       "div",
       { class: "empty-ways" },

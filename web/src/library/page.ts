@@ -27,7 +27,9 @@ export function libraryPage(root: HTMLElement, signal: AbortSignal): void {
 
   const search = h("input", { type: "search", class: "search-input", placeholder: "Search", "aria-label": "Search titles", value: query, autocomplete: "off", spellcheck: false, enterkeyhint: "search" });
   const sort = h("select", { class: "select", "aria-label": "Sort by" }, ...Object.entries(orders).map(([value, label]) => h("option", { value, selected: value === order }, label)));
-  const tally = h("p", { class: "tally", role: "status" });
+  const tallyCount = h("span", {});
+  const tallySize = h("span", { class: "tally-size" });
+  const tally = h("p", { class: "tally", role: "status" }, tallyCount, tallySize);
   const content = h("div", { class: "library-content" });
   const add = h("button", { type: "button", class: "button primary add-film" }, icon("plus"), h("span", {}, "Add film"));
   add.addEventListener("click", pickFiles);
@@ -63,12 +65,14 @@ export function libraryPage(root: HTMLElement, signal: AbortSignal): void {
     const found = select(titles, query, order);
     root.toggleAttribute("data-empty", titles.length === 0);
     if (titles.length === 0) {
-      setText(tally, "");
+      clearTally();
       content.replaceChildren(emptyLibrary());
       return;
     }
-    const total = titles.reduce((sum, title) => sum + title.bytes, 0);
-    setText(tally, query.trim() ? `${found.length} of ${count(titles.length, "title")}` : [count(titles.length, "title"), bytes(total), free].filter(Boolean).join(" · "));
+    const all = count(titles.length, "title");
+    const size = bytes(titles.reduce((sum, title) => sum + title.bytes, 0));
+    setText(tallyCount, query.trim() ? `${found.length} of ${all}` : all);
+    setText(tallySize, query.trim() ? "" : ["", size, free].filter((part, i) => i === 0 || part).join(" · "));
     if (found.length === 0) {
       content.replaceChildren(nothingFound(query, () => setQuery("")));
       return;
@@ -113,8 +117,13 @@ export function libraryPage(root: HTMLElement, signal: AbortSignal): void {
     }
   }
 
+  const clearTally = () => {
+    setText(tallyCount, "");
+    setText(tallySize, "");
+  };
+
   const fail = (problem: Problem) => {
-    setText(tally, "");
+    clearTally();
     const again = h("button", { type: "button", class: "button" }, "Try again");
     again.addEventListener("click", () => {
       content.replaceChildren(skeleton());

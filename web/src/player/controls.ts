@@ -16,6 +16,8 @@ export interface Actions {
 }
 
 const IDLE_MS = 2600;
+/** Who walks the controls by keyboard gets longer to read them. */
+const IDLE_KEYS_MS = 6000;
 const BUBBLE_MS = 900;
 const DOUBLE_TAP_MS = 300;
 
@@ -128,15 +130,16 @@ function installIdle(stage: Stage, signal: AbortSignal): () => void {
   const { element, video } = stage;
   let timer: ReturnType<typeof setTimeout> | undefined;
   const rest = () => {
-    const held = video.paused || element.hasAttribute("data-menu-open") || stage.controls.querySelector(":focus-visible") !== null || stage.seekbar.element.hasAttribute("data-dragging");
+    const held = video.paused || element.hasAttribute("data-menu-open") || stage.seekbar.element.hasAttribute("data-dragging");
     if (held) timer = setTimeout(rest, IDLE_MS);
     else element.setAttribute("data-idle", "");
   };
   const wake = () => {
     element.removeAttribute("data-idle");
     clearTimeout(timer);
-    timer = setTimeout(rest, IDLE_MS);
+    timer = setTimeout(rest, stage.controls.querySelector(":focus-visible") ? IDLE_KEYS_MS : IDLE_MS);
   };
+  element.addEventListener("keydown", wake);
   element.addEventListener("pointermove", (event) => {
     if (event.pointerType === "mouse") wake();
   });

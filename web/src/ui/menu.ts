@@ -25,7 +25,7 @@ export function toggleMenu(button: HTMLElement, host: HTMLElement, heading: stri
   if (wasMine) return;
 
   const ends = new AbortController();
-  const rows = items.map((item) => row(item, () => close(true)));
+  const rows = items.map((item) => row(item, (byKey) => close(byKey)));
   const menu = h("div", { class: "menu", role: "menu", "aria-label": heading }, h("div", { class: "menu-heading", "aria-hidden": "true" }, heading), ...rows);
   const shade = h("div", { class: "menu-shade" });
 
@@ -63,7 +63,7 @@ export function closeMenu(): void {
   open?.close(false);
 }
 
-function row(item: MenuItem, close: () => void): HTMLElement {
+function row(item: MenuItem, close: (byKey: boolean) => void): HTMLElement {
   const choice = item.checked !== undefined;
   const attributes = {
     class: item.danger ? "menu-item danger" : "menu-item",
@@ -76,11 +76,12 @@ function row(item: MenuItem, close: () => void): HTMLElement {
     h("span", { class: "menu-label" }, item.label),
     item.hint ? h("span", { class: "menu-hint" }, item.hint) : null,
   ];
-  const element = item.href
+  const element: HTMLElement = item.href
     ? h("a", { ...attributes, href: item.href, download: item.download }, ...content)
     : h("button", { ...attributes, type: "button" }, ...content);
-  element.addEventListener("click", () => {
-    close();
+  element.addEventListener("click", (event) => {
+    // Whoever used the mouse wants the keys for the page again, not for the button that opened the menu.
+    close(event.detail === 0);
     item.run?.();
   });
   return element;

@@ -30,7 +30,8 @@ export function installTray(): void {
       row.update();
     }
     const active = items.filter((item) => item.state !== "done" && item.state !== "failed").length;
-    setText(heading, active > 0 ? `Adding ${count(active, "film")}` : "Films added");
+    const failed = items.some((item) => item.state === "failed");
+    setText(heading, active > 0 ? `Adding ${count(active, "film")}` : failed ? (items.some((item) => item.state === "done") ? "Not everything was added" : "Not added") : "Added");
     const ended = items.filter((item) => item.state === "done" || item.state === "failed").at(-1);
     setText(status, ended ? `${ended.name}: ${ended.state === "done" ? "ready" : ended.problem?.headline ?? "failed"}` : "");
   });

@@ -153,7 +153,7 @@ async function openPage(context: BrowserContext, url: string, { expected, prepar
       if (complaints.length > 0) throw new Error(`the page complained:\n${complaints.join("\n")}`);
     },
     async shot(name) {
-      await page.screenshot({ path: join(results, `${name}.png`) });
+      await page.screenshot({ path: join(results, `${name}.png`), animations: "disabled" });
     },
     close: () => context.close(),
   };

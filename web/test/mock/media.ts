@@ -6,16 +6,18 @@ import { join } from "node:path";
 
 export const SECONDS = 40;
 const RATE = 24;
+/** To be raised when the films change. */
+const RECIPE = 2;
 
-/** The one film every mock title plays: two renditions, two sound tracks, two subtitle tracks. */
+/** The one film every mock title plays: two renditions, two sound tracks of different codecs, two subtitle tracks. */
 export const tracks = {
   video: [
     { track: 0, width: 1280, height: 720, bitrate_bps: 1_600_000 },
     { track: 1, width: 640, height: 360, bitrate_bps: 500_000 },
   ],
   audio: [
-    { track: 2, language: "en", name: "English", hz: 330 },
-    { track: 3, language: "de", name: "German", hz: 440 },
+    { track: 2, language: "en", name: "English", hz: 330, group: "audio-aac", codec: "mp4a.40.2", encoder: ["-c:a", "aac", "-b:a", "96k"] },
+    { track: 3, language: "de", name: "German", hz: 440, group: "audio-opus", codec: "opus", encoder: ["-c:a", "libopus", "-b:a", "96k"] },
   ],
   subtitles: [
     { track: 4, language: "en", name: "English", words: "Light number" },
@@ -25,8 +27,9 @@ export const tracks = {
 
 /** Directory with `{track}/init.mp4`, `{track}/{n}.m4s`, `{track}/text.vtt`, `film.mp4`, `upload.mkv`, `poster-{i}.jpg`. */
 export function ensureMedia(directory: string): string {
-  if (existsSync(join(directory, "complete"))) return directory;
-  const making = `${directory}.making`;
+  const complete = join(directory, `complete-${RECIPE}`);
+  if (existsSync(complete)) return directory;
+  const making = `${directory}.${process.pid}`;
   rmSync(making, { recursive: true, force: true });
   mkdirSync(making, { recursive: true });
   for (const video of tracks.video) {
@@ -37,7 +40,7 @@ export function ensureMedia(directory: string): string {
     ]);
   }
   for (const audio of tracks.audio) {
-    segments(making, audio.track, ["-f", "lavfi", "-i", `sine=f=${audio.hz}:d=${SECONDS}:r=48000`, "-af", "volume=0.08", "-ac", "2", "-c:a", "aac", "-b:a", "96k"]);
+    segments(making, audio.track, ["-f", "lavfi", "-i", `sine=f=${audio.hz}:d=${SECONDS}:r=48000`, "-af", "volume=0.08", "-ac", "2", ...audio.encoder]);
   }
   for (const text of tracks.subtitles) {
     mkdirSync(join(making, String(text.track)), { recursive: true });
@@ -48,17 +51,15 @@ export function ensureMedia(directory: string): string {
     ...["-map", "0:v", "-map", "1:a", "-c", "copy", "-movflags", "+faststart", join(making, "film.mp4")],
   ]);
   smallFilm(join(making, "upload.mkv"), making);
-  const pictures = [
-    "gradients=s=1280x720:c0=0x0d1b2a:c1=0xe0a458:c2=0x7b2d26:n=3:seed=3",
-    "mandelbrot=s=1280x720:start_scale=0.02:start_x=-0.7436:start_y=0.1318",
-    "gradients=s=1280x720:c0=0x264653:c1=0x2a9d8f:c2=0xe9c46a:n=3:type=radial:seed=9",
-    "mandelbrot=s=1280x720:start_scale=0.3:start_x=-1.25:start_y=0.02",
-    "gradients=s=1280x720:c0=0x22223b:c1=0x9a8c98:c2=0xf2e9e4:n=3:seed=21",
-  ];
-  pictures.forEach((source, i) => ffmpeg(["-f", "lavfi", "-i", source, "-frames:v", "1", "-q:v", "4", join(making, `poster-${i}.jpg`)]));
-  writeFileSync(join(making, "complete"), "");
-  rmSync(directory, { recursive: true, force: true });
-  renameSync(making, directory);
+  landscapes.forEach((colours, i) => ffmpeg(["-f", "lavfi", "-i", landscape(colours), "-frames:v", "1", "-q:v", "3", join(making, `poster-${i}.jpg`)]));
+  writeFileSync(join(making, `complete-${RECIPE}`), "");
+  // Another file of tests may have been faster.
+  if (existsSync(complete)) {
+    rmSync(making, { recursive: true, force: true });
+  } else {
+    rmSync(directory, { recursive: true, force: true });
+    renameSync(making, directory);
+  }
   return directory;
 }
 
@@ -72,6 +73,25 @@ function smallFilm(path: string, directory: string): void {
     ...["-map", "0", "-map", "1", "-map", "2", "-map", "3", "-c:v", "libx264", "-preset", "veryfast", "-pix_fmt", "yuv420p", "-g", "48", "-c:a", "aac", "-ac", "2", "-c:s", "srt"],
     ...["-metadata:s:a:0", "language=eng", "-metadata:s:a:1", "language=ger", "-metadata:s:s:0", "language=eng", path],
   ]);
+}
+
+/** Sky above, sky below, far hills, near hills, each red, green, blue; and where the sun is. */
+const landscapes = [
+  { colours: [[38, 52, 92], [236, 150, 96], [84, 62, 92], [28, 24, 44]], sun: 420, height: 215 },
+  { colours: [[150, 186, 204], [226, 232, 226], [98, 128, 140], [40, 60, 70]], sun: 180, height: 110 },
+  { colours: [[24, 40, 58], [52, 110, 120], [26, 66, 78], [10, 26, 36]], sun: 500, height: 90 },
+  { colours: [[242, 198, 130], [250, 232, 196], [190, 120, 80], [96, 52, 44]], sun: 320, height: 160 },
+  { colours: [[58, 30, 58], [196, 92, 104], [96, 44, 76], [36, 18, 40]], sun: 140, height: 200 },
+];
+
+function landscape({ colours, sun, height }: (typeof landscapes)[number]): string {
+  const plane = (c: number) => {
+    const [high, low, far, near] = colours.map((colour) => colour[c] ?? 0);
+    const sky = `${high}+(${low}-${high})*Y/300`;
+    const disc = `lt(hypot(X-${sun},Y-${height}),44)`;
+    return `if(gt(Y,272+20*sin(X/83+${sun})+9*sin(X/29)),${near},if(gt(Y,222+30*sin(X/121+${height})+8*sin(X/37)),${far},if(${disc},255-(255-${low})*0.25,${sky})))`;
+  };
+  return `color=black:s=640x360,format=gbrp,geq=r='${plane(0)}':g='${plane(1)}':b='${plane(2)}'`;
 }
 
 function segments(directory: string, track: number, source: string[]): void {

@@ -2,9 +2,10 @@
 
 use crate::catalogue::record::{Extent, ObjectEntry, ObjectRecord, Role, SourceFile, Sums, TitleRecord};
 use crate::encoding::{Decoder, Encoder, EncodingError};
+use crate::hold::Hold;
 use crate::limits::{
-    EXTENTS_MAX, NAME_BYTES_MAX, SUMS_DEPTH_MAX, TITLE_ID_BYTES_MAX, TITLE_OBJECTS_MAX, TITLES_MAX, UNIT_ROWS_MAX,
-    MEMBERS_MAX,
+    EXTENTS_MAX, MEMBERS_MAX, NAME_BYTES_MAX, SUMS_DEPTH_MAX, TITLE_ID_BYTES_MAX, TITLE_OBJECTS_MAX,
+    TITLES_MAX, UNIT_ROWS_MAX,
 };
 
 const SUMS_INLINE: u8 = 0;
@@ -79,7 +80,8 @@ fn decode_title(from: &mut Decoder<'_>) -> Result<TitleRecord, EncodingError> {
     let count = from.count(TITLE_OBJECTS_MAX, ENTRY_BYTES_MIN)?;
     let mut objects = Vec::with_capacity(count);
     for _ in 0..count {
-        let role = Role::from_number(from.u8()?).ok_or_else(|| from.error("the role of an object is not known"))?;
+        let role =
+            Role::from_number(from.u8()?).ok_or_else(|| from.error("the role of an object is not known"))?;
         objects.push(ObjectEntry { role, number: from.u32()?, object: decode_object(from, SUMS_DEPTH_MAX)? });
     }
     Ok(TitleRecord { id, name, added_unix_s, source, objects })
@@ -105,7 +107,7 @@ fn decode_object(from: &mut Decoder<'_>, depth: usize) -> Result<ObjectRecord, E
         SUMS_OBJECT => return Err(from.error("checksums are nested too deep")),
         _ => return Err(from.error("the kind of checksums is not known")),
     };
-    Ok(ObjectRecord { bytes, extents, sums })
+    Ok(ObjectRecord { bytes, extents, sums, hold: Hold::default() })
 }
 
 #[cfg(test)]
@@ -118,13 +120,20 @@ mod tests {
         let extents = proptest::collection::vec((any::<u64>(), any::<u64>()), 0..5).prop_map(|runs| {
             runs.into_iter().map(|(first_slot, slots)| Extent { first_slot, slots }).collect::<Vec<_>>()
         });
-        let leaf = (any::<u64>(), extents, proptest::collection::vec(any::<u32>(), 0..70))
-            .prop_map(|(bytes, extents, sums)| ObjectRecord { bytes, extents, sums: Sums::Inline(sums) });
+        let leaf = (any::<u64>(), extents, proptest::collection::vec(any::<u32>(), 0..70)).prop_map(
+            |(bytes, extents, sums)| ObjectRecord {
+                bytes,
+                extents,
+                sums: Sums::Inline(sums),
+                hold: Hold::default(),
+            },
+        );
         leaf.prop_recursive(3, 4, 1, |inner| {
             inner.prop_map(|object| ObjectRecord {
                 bytes: object.bytes / 2,
                 extents: vec![Extent { first_slot: 1, slots: 2 }],
                 sums: Sums::Object(Box::new(object)),
+                hold: Hold::default(),
             })
         })
     }
@@ -135,14 +144,15 @@ mod tests {
             number,
             object,
         });
-        let title = ("[a-z0-9-]{1,64}", ".{0,40}", any::<u64>(), ".{0,40}", proptest::collection::vec(entry, 0..4))
-            .prop_map(|(id, name, number, file_name, objects)| TitleRecord {
-                id,
-                name,
-                added_unix_s: number,
-                source: SourceFile { file_name, bytes: number / 3, modified_unix_s: number / 5 },
-                objects,
-            });
+        let title =
+            ("[a-z0-9-]{1,64}", ".{0,40}", any::<u64>(), ".{0,40}", proptest::collection::vec(entry, 0..4))
+                .prop_map(|(id, name, number, file_name, objects)| TitleRecord {
+                    id,
+                    name,
+                    added_unix_s: number,
+                    source: SourceFile { file_name, bytes: number / 3, modified_unix_s: number / 5 },
+                    objects,
+                });
         proptest::collection::vec(title, 0..5)
     }
 

@@ -1,6 +1,7 @@
 //! Titles and objects as the catalogue records them.
 
 use crate::geometry::Geometry;
+use crate::hold::Hold;
 use crate::limits::{
     EXTENTS_MAX, INLINE_SUMS_MAX, NAME_BYTES_MAX, OBJECT_BYTES_MAX, SUMS_DEPTH_MAX, TITLE_ID_BYTES_MAX,
     TITLE_OBJECTS_MAX,
@@ -65,6 +66,9 @@ pub struct ObjectRecord {
     pub extents: Vec<Extent>,
     /// The checksums of its rows.
     pub sums: Sums,
+    /// Keeps its slots from being reused while the record, a clone of it or a map of it is alive. Empty in a
+    /// record that comes neither from a writer nor from the volume's list of titles.
+    pub hold: Hold,
 }
 
 /// A run of neighbouring slots.
@@ -98,7 +102,10 @@ pub struct TitleRecordError {
 impl TitleRecord {
     /// The object with this role and number.
     pub fn object(&self, role: Role, number: u32) -> Option<&ObjectRecord> {
-        self.objects.iter().find(|entry| entry.role == role && entry.number == number).map(|entry| &entry.object)
+        self.objects
+            .iter()
+            .find(|entry| entry.role == role && entry.number == number)
+            .map(|entry| &entry.object)
     }
 
     /// The bytes of all its objects.
@@ -128,7 +135,8 @@ impl TitleRecord {
         if self.objects.len() > TITLE_OBJECTS_MAX {
             return Some("it has more than 1024 objects");
         }
-        let mut roles: Vec<(Role, u32)> = self.objects.iter().map(|entry| (entry.role, entry.number)).collect();
+        let mut roles: Vec<(Role, u32)> =
+            self.objects.iter().map(|entry| (entry.role, entry.number)).collect();
         roles.sort_unstable();
         if roles.windows(2).any(|pair| pair[0] == pair[1]) {
             return Some("two of its objects have the same role and number");
@@ -175,10 +183,16 @@ impl ObjectRecord {
         }
         let rows = stripes * geometry.stripe_rows() as u64;
         match &self.sums {
-            Sums::Inline(sums) if sums.len() as u64 == rows && sums.len() <= INLINE_SUMS_MAX.max(geometry.stripe_rows()) => None,
+            Sums::Inline(sums)
+                if sums.len() as u64 == rows && sums.len() <= INLINE_SUMS_MAX.max(geometry.stripe_rows()) =>
+            {
+                None
+            }
             Sums::Inline(_) => Some("one of its objects has a wrong number of checksums"),
             Sums::Object(_) if depth == 0 => Some("the checksums of one of its objects are nested too deep"),
-            Sums::Object(object) if object.bytes != rows * 4 => Some("one of its objects has a wrong number of checksums"),
+            Sums::Object(object) if object.bytes != rows * 4 => {
+                Some("one of its objects has a wrong number of checksums")
+            }
             Sums::Object(object) => object.rule_broken(geometry, slots, depth - 1),
         }
     }
@@ -195,6 +209,8 @@ impl Role {
     }
 
     pub(crate) fn from_number(number: u8) -> Option<Role> {
-        [Role::Index, Role::Tables, Role::Track, Role::Artwork].into_iter().find(|role| role.number() == number)
+        [Role::Index, Role::Tables, Role::Track, Role::Artwork]
+            .into_iter()
+            .find(|role| role.number() == number)
     }
 }

@@ -41,15 +41,19 @@ pub(crate) enum SelectionError {
 /// Finds the copy in force.
 ///
 /// An epoch is *established* once every member of its in-sync set holds it; only then is anything that it
-/// promises acknowledged. A present member of that set which holds copies, but none of that epoch, proves that
-/// the epoch was never established: it is *refuted*. The winner is the last commit of the highest epoch that is
-/// not refuted.
+/// promises acknowledged. A present member of that set which holds a copy of an epoch no higher, but none of that
+/// epoch, proves that it was never established: it is *refuted*. The winner is the last commit of the highest
+/// epoch that is not refuted.
 pub(crate) fn select(candidates: &[Candidate], members: usize) -> Result<Selection, SelectionError> {
     let copies: Vec<(usize, usize, &CommitHeader)> = candidates
         .iter()
         .enumerate()
         .flat_map(|(at, candidate)| {
-            candidate.areas.iter().enumerate().filter_map(move |(area, header)| Some((at, area, header.as_ref()?)))
+            candidate
+                .areas
+                .iter()
+                .enumerate()
+                .filter_map(move |(area, header)| Some((at, area, header.as_ref()?)))
         })
         .filter(|(_, _, header)| header.members.len() == members)
         .collect();
@@ -61,7 +65,8 @@ pub(crate) fn select(candidates: &[Candidate], members: usize) -> Result<Selecti
     let Some(number) = standing.iter().map(|(_, _, header)| header.epoch.number).max() else {
         return Err(SelectionError::Undecided);
     };
-    let in_force: Vec<_> = standing.into_iter().filter(|(_, _, header)| header.epoch.number == number).collect();
+    let in_force: Vec<_> =
+        standing.into_iter().filter(|(_, _, header)| header.epoch.number == number).collect();
     if in_force.windows(2).any(|pair| pair[0].2.epoch != pair[1].2.epoch) {
         return Err(SelectionError::Undecided);
     }
@@ -97,10 +102,10 @@ pub(crate) fn write_quorum(current: MemberSet, members: usize, parity_rows: usiz
 
 fn refuted(header: &CommitHeader, candidates: &[Candidate]) -> bool {
     candidates.iter().any(|candidate| {
-        let mut copies = candidate.areas.iter().flatten().peekable();
+        let copies = || candidate.areas.iter().flatten();
         in_sync_by(header, candidate)
-            && copies.peek().is_some()
-            && copies.all(|own: &CommitHeader| own.epoch != header.epoch)
+            && copies().all(|own| own.epoch != header.epoch)
+            && copies().any(|own| own.epoch.number <= header.epoch.number)
     })
 }
 
@@ -110,7 +115,9 @@ fn in_sync_by(header: &CommitHeader, candidate: &Candidate) -> bool {
 
 fn area_to_keep(candidate: &Candidate, epoch: Epoch) -> usize {
     let rank = |area: usize| {
-        candidate.areas[area].as_ref().map(|header| (header.epoch == epoch, header.epoch.number, header.generation))
+        candidate.areas[area]
+            .as_ref()
+            .map(|header| (header.epoch == epoch, header.epoch.number, header.generation))
     };
     usize::from(rank(1) > rank(0))
 }

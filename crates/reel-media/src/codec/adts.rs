@@ -1,0 +1,95 @@
+//! ADTS (ISO 13818-7 section 6.2, ISO 14496-3 1.A.2): the frames AAC travels in outside of MP4.
+
+/// Shortest header.
+pub(crate) const HEADER_BYTES: usize = 7;
+
+/// Samples per second by sampling_frequency_index (ISO 14496-3 table 1.18).
+const RATES: [u32; 13] =
+    [96_000, 88_200, 64_000, 48_000, 44_100, 32_000, 24_000, 22_050, 16_000, 12_000, 11_025, 8_000, 7_350];
+/// Samples an AAC frame decodes to, per channel.
+pub(crate) const FRAME_SAMPLES: u32 = 1024;
+
+/// One frame's header.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Header {
+    /// Audio object type (1 main, 2 low complexity, ...).
+    pub(crate) object_type: u8,
+    /// sampling_frequency_index.
+    pub(crate) rate_index: u8,
+    /// channel_configuration; 0 means described inside the frame.
+    pub(crate) channel_configuration: u8,
+    /// Bytes of the header, checksum included.
+    pub(crate) header_bytes: usize,
+    /// Bytes of header and payload.
+    pub(crate) frame_bytes: usize,
+    /// Raw data blocks in the frame.
+    pub(crate) blocks: u8,
+}
+
+impl Header {
+    /// Reads a header at the start of `bytes`; `None` if there is none.
+    pub(crate) fn parse(bytes: &[u8]) -> Option<Self> {
+        let head: &[u8; HEADER_BYTES] = bytes.get(..HEADER_BYTES)?.try_into().ok()?;
+        // Sync word of twelve ones, layer 00.
+        if head[0] != 0xff || head[1] & 0xf6 != 0xf0 {
+            return None;
+        }
+        let header = Self {
+            object_type: (head[2] >> 6) + 1,
+            rate_index: (head[2] >> 2) & 0xf,
+            channel_configuration: ((head[2] & 1) << 2) | (head[3] >> 6),
+            header_bytes: if head[1] & 1 == 1 { HEADER_BYTES } else { HEADER_BYTES + 2 },
+            frame_bytes: (usize::from(head[3] & 3) << 11)
+                | (usize::from(head[4]) << 3)
+                | usize::from(head[5] >> 5),
+            blocks: (head[6] & 3) + 1,
+        };
+        let sound = usize::from(header.rate_index) < RATES.len() && header.frame_bytes > header.header_bytes;
+        sound.then_some(header)
+    }
+
+    /// Samples per second.
+    pub(crate) fn sample_rate(&self) -> u32 {
+        RATES[usize::from(self.rate_index)]
+    }
+
+    /// Channels of the configuration; `None` if the frame itself describes them.
+    pub(crate) fn channels(&self) -> Option<u16> {
+        match self.channel_configuration {
+            0 => None,
+            7 => Some(8),
+            count => Some(u16::from(count)),
+        }
+    }
+
+    /// The AudioSpecificConfig (ISO 14496-3 section 1.6.2.1) that says the same.
+    pub(crate) fn audio_specific_config(&self) -> Vec<u8> {
+        vec![
+            (self.object_type << 3) | (self.rate_index >> 1),
+            (self.rate_index << 7) | (self.channel_configuration << 3),
+        ]
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_header_of_48_khz_stereo() {
+        let bytes = [0xff, 0xf1, 0x4c, 0x80, 0x2e, 0x7f, 0xfc];
+        let header = Header::parse(&bytes).unwrap();
+        assert_eq!(header.sample_rate(), 48_000);
+        assert_eq!(header.channels(), Some(2));
+        assert_eq!(header.frame_bytes, 0x2e7f >> 5);
+        assert_eq!((header.header_bytes, header.blocks), (7, 1));
+        assert_eq!(header.audio_specific_config(), [0x11, 0x90]);
+    }
+
+    #[test]
+    fn no_sync_no_header() {
+        assert_eq!(Header::parse(&[0xff, 0xe1, 0x4c, 0x80, 0x2e, 0x7f, 0xfc]), None);
+        assert_eq!(Header::parse(&[0xff, 0xf1, 0x4c]), None);
+        assert_eq!(Header::parse(&[0xff, 0xf1, 0x7c, 0x80, 0x2e, 0x7f, 0xfc]), None, "no such rate");
+    }
+}

@@ -1,0 +1,398 @@
+//! From a track entry and its first frames to a [`Track`] and the rules for its samples.
+
+use super::clock::{self, AudioClock, FrameDuration, Reorder, VideoClock, reorder_depth};
+use super::entry::{Encoding, Entry, Kind};
+use super::lane::{AudioLane, Lane, VideoLane};
+use super::probe::Probed;
+use super::text::TextFormat;
+use crate::codec::vui::reduced;
+use crate::codec::{ac3, av1, flac, h264, hevc, mp3, opus, vp9};
+use crate::{Audio, Codec, Colour, MediaError, Track, TrackKind, Video};
+
+/// A picture rate nobody states is taken to be this for the step before the first frame and after the last.
+const USUAL_FRAME_NS: u64 = 40_000_000;
+/// Text is timed in milliseconds.
+const TEXT_TIMESCALE: u32 = 1000;
+
+/// A track that can be stored, and how its samples are made.
+pub(crate) struct Described {
+    /// The description.
+    pub(crate) track: Track,
+    /// The maker of its samples.
+    pub(crate) lane: Lane,
+}
+
+/// Facts of a video codec's configuration.
+struct Picture {
+    codec: Codec,
+    config: Vec<u8>,
+    size: Option<(u32, u32)>,
+    pixel_aspect: Option<(u32, u32)>,
+    colour: Option<Colour>,
+    frame: Option<FrameDuration>,
+    /// Frames held back for output order, if the codec says so.
+    reorder: Option<usize>,
+    length_bytes: usize,
+}
+
+/// Facts of an audio codec's configuration.
+struct Sound {
+    codec: Codec,
+    config: Vec<u8>,
+    rate: u32,
+    channels: u16,
+    bits: u16,
+    /// Samples of a packet where packets do not say.
+    packet_samples: u32,
+    priming: Option<u32>,
+}
+
+/// Describes a track, or says in words why it is left out. `zero_ns` is the start of the presentation.
+pub(crate) fn describe(
+    entry: &Entry,
+    probed: &Probed,
+    scale_ns: u64,
+    zero_ns: i64,
+) -> Result<Result<Described, String>, MediaError> {
+    match &entry.encoding {
+        Encoding::Encrypted(scheme) if entry.kind != Kind::Other => {
+            let track = u32::try_from(entry.number).unwrap_or(u32::MAX);
+            return Err(MediaError::Encrypted { track, scheme: (*scheme).to_owned() });
+        }
+        Encoding::Compressed(method) => {
+            return Ok(Err(format!(
+                "its frames are compressed with {method}, which Reel does not undo; remux it with \
+                 `mkvmerge --compression -1:none`"
+            )));
+        }
+        _ => {}
+    }
+    Ok(match entry.kind {
+        Kind::Video => video(entry, probed, scale_ns, zero_ns),
+        Kind::Audio => audio(entry, probed, scale_ns),
+        Kind::Subtitle => text(entry),
+        Kind::Other => Err("it is neither video, audio nor subtitles".to_owned()),
+    })
+}
+
+fn video(entry: &Entry, probed: &Probed, scale_ns: u64, zero_ns: i64) -> Result<Described, String> {
+    let first = probed.first.as_deref();
+    let stated = entry.frame_ns.and_then(FrameDuration::from_ns);
+    let times: Vec<_> = probed.times_ns.iter().map(|ns| ns - zero_ns).collect();
+    let rate = stated.map(FrameDuration::rate).or_else(|| average_rate(&times)).unwrap_or(30.0);
+    let picture = picture(entry, first, rate)?;
+    let frame_or_field = picture.frame.map(|frame| {
+        // Some encoders count fields where they should count frames, and the other way round.
+        let half = FrameDuration { denominator: frame.denominator.saturating_mul(2), ..frame };
+        let double = FrameDuration { numerator: frame.numerator.saturating_mul(2), ..frame };
+        [frame, half, double]
+    });
+    let candidates: Vec<_> = stated.into_iter().chain(frame_or_field.into_iter().flatten()).collect();
+    let (mut clock, frame) = VideoClock::choose(&times, &candidates, scale_ns);
+    let timescale = clock.timescale();
+    let seen: Vec<_> = times.iter().map(|ns| clock.pts(*ns)).collect();
+    let frame_ns = entry.frame_ns.unwrap_or(USUAL_FRAME_NS).min(10_000_000_000);
+    let step = frame.map_or_else(
+        || clock::ticks(i64::try_from(frame_ns).unwrap_or(0), timescale).max(1),
+        |frame| i64::from(frame.numerator) * i64::from(timescale) / i64::from(frame.denominator),
+    );
+    // Probing has moved the clock's anchor if times are irregular; samples start afresh.
+    let (clock, _) = VideoClock::choose(&times, &candidates, scale_ns);
+    let depth = picture.reorder.unwrap_or(0).max(reorder_depth(&seen));
+    let earliest = seen.iter().take(depth + 1).min().copied().unwrap_or(0);
+    let (width, height) = picture.size.unwrap_or_default();
+    let visible = (to_u32(entry.video.visible.0), to_u32(entry.video.visible.1));
+    let (width, height) = if visible.0 > 0 && visible.1 > 0 { visible } else { (width, height) };
+    if width == 0 || height == 0 {
+        return Err("its picture size is not stated".to_owned());
+    }
+    let track = Track {
+        config: picture.config,
+        video: Some(Video {
+            width,
+            height,
+            pixel_aspect: pixel_aspect(entry, (width, height), picture.pixel_aspect),
+            rotation: entry.video.rotation,
+            colour: entry.video.colour.or(picture.colour),
+        }),
+        ..common(entry, TrackKind::Video, picture.codec, timescale)
+    };
+    let lane = VideoLane {
+        codec: picture.codec,
+        clock,
+        reorder: Reorder::new(depth, earliest, step),
+        nominal: u32::try_from(step).unwrap_or(u32::MAX),
+        length_bytes: picture.length_bytes,
+        started: false,
+    };
+    Ok(Described { track, lane: Lane::Video(lane) })
+}
+
+fn picture(entry: &Entry, first: Option<&[u8]>, rate: f64) -> Result<Picture, String> {
+    const DAMAGED: &str = "its decoder configuration is missing or damaged";
+    let first = || first.ok_or_else(|| "none of its frames was found near the start".to_owned());
+    let config = entry.private.clone();
+    match entry.codec.as_str() {
+        "V_MPEG4/ISO/AVC" => {
+            let avc = h264::AvcConfig::parse(&entry.private).ok_or(DAMAGED)?;
+            let sps = avc.sps.iter().find_map(|sps| h264::Sps::parse(sps)).ok_or(DAMAGED)?;
+            Ok(Picture {
+                codec: Codec::H264,
+                size: Some((sps.width, sps.height)),
+                pixel_aspect: sps.pixel_aspect,
+                colour: sps.colour,
+                frame: sps.frame_duration.map(frame_duration),
+                reorder: sps.reorder_frames.map(|frames| frames as usize),
+                length_bytes: avc.length_bytes,
+                config,
+            })
+        }
+        "V_MPEGH/ISO/HEVC" => {
+            let hevc = hevc::HevcConfig::parse(&entry.private).ok_or(DAMAGED)?;
+            let sps = hevc.sps().ok_or(DAMAGED)?;
+            Ok(Picture {
+                codec: Codec::Hevc,
+                size: Some((sps.width, sps.height)),
+                pixel_aspect: sps.pixel_aspect,
+                colour: sps.colour,
+                frame: sps.frame_duration.map(frame_duration),
+                reorder: Some(sps.reorder_frames as usize),
+                length_bytes: hevc.length_bytes,
+                config,
+            })
+        }
+        "V_AV1" => {
+            // av1C begins with marker 1 and version 1.
+            let stored = (entry.private.len() >= 4 && entry.private[0] == 0x81).then_some(config);
+            let sequence = match &stored {
+                Some(config) => av1::sequence_header(&config[4..]),
+                None => None,
+            };
+            let sequence = sequence.or_else(|| first().ok().and_then(av1::sequence_header)).ok_or(DAMAGED)?;
+            let config = match stored {
+                Some(config) => config,
+                None => av1::av1_config(first()?).ok_or(DAMAGED)?,
+            };
+            Ok(Picture {
+                codec: Codec::Av1,
+                config,
+                size: Some((sequence.width, sequence.height)),
+                pixel_aspect: None,
+                colour: sequence.colour,
+                frame: None,
+                reorder: Some(0),
+                length_bytes: 0,
+            })
+        }
+        "V_VP9" => {
+            let key = vp9::KeyFrame::parse(first()?).ok_or("it does not begin with a key frame")?;
+            // Codec features of CodecPrivate: id 2 is the level (WebM container guidelines, VP9 codec feature metadata).
+            let level = entry
+                .private
+                .chunks_exact(3)
+                .find(|feature| feature[..2] == [2, 1])
+                .map(|feature| feature[2]);
+            Ok(Picture {
+                codec: Codec::Vp9,
+                config: key.vpcc(rate, level, entry.video.colour),
+                size: Some((key.width, key.height)),
+                pixel_aspect: None,
+                colour: key.colour,
+                frame: None,
+                reorder: Some(0),
+                length_bytes: 0,
+            })
+        }
+        other => Err(unsupported(other)),
+    }
+}
+
+fn audio(entry: &Entry, probed: &Probed, scale_ns: u64) -> Result<Described, String> {
+    let sound = sound(entry, probed.first.as_deref())?;
+    let delay = clock::ticks(i64::try_from(entry.delay_ns).unwrap_or(0), sound.rate);
+    let priming = sound.priming.unwrap_or_else(|| u32::try_from(delay).unwrap_or(0));
+    let track = Track {
+        config: sound.config,
+        audio: Some(Audio {
+            channels: sound.channels,
+            sample_rate: sound.rate,
+            sample_bits: sound.bits,
+            priming,
+        }),
+        ..common(entry, TrackKind::Audio, sound.codec, sound.rate)
+    };
+    let lane = AudioLane::new(
+        sound.codec,
+        AudioClock::new(sound.rate, scale_ns),
+        sound.packet_samples,
+        i64::from(priming),
+    );
+    Ok(Described { track, lane: Lane::Audio(lane) })
+}
+
+fn sound(entry: &Entry, first: Option<&[u8]>) -> Result<Sound, String> {
+    const DAMAGED: &str = "its decoder configuration is missing or damaged";
+    const BAD_FRAME: &str = "its first frame is damaged";
+    let first = || first.ok_or_else(|| "none of its frames was found near the start".to_owned());
+    let plain = |codec, config, rate, channels| Sound {
+        codec,
+        config,
+        rate,
+        channels,
+        bits: 16,
+        packet_samples: 0,
+        priming: None,
+    };
+    match entry.codec.as_str() {
+        codec if codec == "A_AAC" || codec.starts_with("A_AAC/") => {
+            let basics = AacBasics::parse(&entry.private).ok_or(DAMAGED)?;
+            let channels =
+                basics.channels.unwrap_or_else(|| u16::try_from(entry.audio.channels).unwrap_or(2));
+            let sound = plain(Codec::Aac, entry.private.clone(), basics.rate, channels);
+            Ok(Sound { packet_samples: basics.frame_samples, ..sound })
+        }
+        "A_OPUS" => {
+            let head = opus::Head::parse(&entry.private).ok_or(DAMAGED)?;
+            let sound = plain(Codec::Opus, head.dops(), opus::SAMPLE_RATE, u16::from(head.channels));
+            Ok(Sound { priming: Some(u32::from(head.pre_skip)), packet_samples: 960, ..sound })
+        }
+        "A_FLAC" => {
+            let info = flac::StreamInfo::find(&entry.private).ok_or(DAMAGED)?;
+            let sound = plain(Codec::Flac, info.dfla(), info.sample_rate, info.channels);
+            Ok(Sound { bits: info.sample_bits, packet_samples: 4096, ..sound })
+        }
+        "A_AC3" | "A_AC3/BSID9" | "A_AC3/BSID10" | "A_EAC3" => {
+            let sample = first()?;
+            let frame = ac3::Frame::parse(sample).ok_or(BAD_FRAME)?;
+            let channels = ac3::channels(sample).ok_or(BAD_FRAME)?;
+            // The frames decide: files exist that call E-AC-3 by the other name.
+            let (codec, config) = if frame.enhanced {
+                (Codec::Eac3, ac3::dec3(sample).ok_or(BAD_FRAME)?)
+            } else {
+                (Codec::Ac3, ac3::dac3(&frame))
+            };
+            Ok(Sound { packet_samples: frame.samples(), ..plain(codec, config, frame.sample_rate, channels) })
+        }
+        "A_MPEG/L3" => {
+            let header = mp3::Header::parse(first()?).filter(|header| header.layer == 3).ok_or(BAD_FRAME)?;
+            let sound = plain(Codec::Mp3, Vec::new(), header.sample_rate, header.channels);
+            Ok(Sound { packet_samples: header.samples, ..sound })
+        }
+        other => Err(unsupported(other)),
+    }
+}
+
+fn text(entry: &Entry) -> Result<Described, String> {
+    let format = match entry.codec.as_str() {
+        "S_TEXT/UTF8" | "S_TEXT/ASCII" => TextFormat::SubRip,
+        "S_TEXT/ASS" | "S_TEXT/SSA" | "S_ASS" | "S_SSA" => TextFormat::Ass,
+        "S_TEXT/WEBVTT" => TextFormat::WebVtt,
+        "S_HDMV/PGS" | "S_VOBSUB" | "S_DVBSUB" => {
+            return Err(format!("its subtitles are pictures ({}); Reel shows text", entry.codec));
+        }
+        other => return Err(unsupported(other)),
+    };
+    let track = common(entry, TrackKind::Subtitle, Codec::WebVtt, TEXT_TIMESCALE);
+    Ok(Described { track, lane: Lane::Text(format) })
+}
+
+fn common(entry: &Entry, kind: TrackKind, codec: Codec, timescale: u32) -> Track {
+    Track {
+        kind,
+        codec,
+        config: Vec::new(),
+        timescale,
+        language: entry.language.clone(),
+        name: entry.name.clone(),
+        default: entry.default,
+        forced: entry.forced && kind == TrackKind::Subtitle,
+        video: None,
+        audio: None,
+    }
+}
+
+/// The display size gives the pixel shape; where the codec's own statement rounds to the same display size, that is
+/// taken, because it is exact.
+fn pixel_aspect(entry: &Entry, (width, height): (u32, u32), own: Option<(u32, u32)>) -> (u32, u32) {
+    let Some((display_width, display_height)) = entry.video.display else { return own.unwrap_or((1, 1)) };
+    let shape = |(across, down): (u64, u64)| {
+        let divisor = crate::codec::vui::gcd(across, down).max(1);
+        match (u32::try_from(across / divisor), u32::try_from(down / divisor)) {
+            (Ok(across), Ok(down)) if across > 0 && down > 0 => Some((across, down)),
+            _ => None,
+        }
+    };
+    if let Some((across, down)) = own {
+        let wide = u128::from(width) * u128::from(across) * u128::from(display_height);
+        let high = u128::from(height) * u128::from(down) * u128::from(display_width);
+        // One pixel of the display size, either way.
+        let slack = u128::from(height) * u128::from(down) + u128::from(width) * u128::from(across);
+        if wide.abs_diff(high) <= slack {
+            return reduced((across, down));
+        }
+    }
+    let across = display_width.checked_mul(u64::from(height));
+    let down = display_height.checked_mul(u64::from(width));
+    across.zip(down).and_then(shape).unwrap_or((1, 1))
+}
+
+/// The facts of an AudioSpecificConfig (ISO 14496-3 section 1.6.2.1) that time samples.
+struct AacBasics {
+    rate: u32,
+    channels: Option<u16>,
+    frame_samples: u32,
+}
+
+impl AacBasics {
+    fn parse(config: &[u8]) -> Option<Self> {
+        const RATES: [u32; 13] = [
+            96_000, 88_200, 64_000, 48_000, 44_100, 32_000, 24_000, 22_050, 16_000, 12_000, 11_025, 8_000,
+            7_350,
+        ];
+        let mut bits = crate::codec::bits::Bits::new(config);
+        let object = |bits: &mut crate::codec::bits::Bits<'_>| match bits.take(5)? {
+            31 => bits.take(6).map(|more| 32 + more),
+            object => Some(object),
+        };
+        let rate = |bits: &mut crate::codec::bits::Bits<'_>| match bits.take(4)? {
+            15 => bits.take(24),
+            index => RATES.get(index as usize).copied(),
+        };
+        let mut kind = object(&mut bits)?;
+        let core = rate(&mut bits).filter(|rate| (1..=768_000).contains(rate))?;
+        let channels = match bits.take(4)? {
+            0 => None,
+            7 => Some(8),
+            count @ 1..=6 => u16::try_from(count).ok(),
+            11 => Some(7),
+            12 | 14 => Some(8),
+            _ => return None,
+        };
+        let mut output = core;
+        if kind == 5 || kind == 29 {
+            output = rate(&mut bits).filter(|rate| (1..=768_000).contains(rate))?;
+            kind = object(&mut bits)?;
+        }
+        let short = matches!(kind, 1..=4 | 6 | 7 | 17 | 19..=23) && bits.flag()?;
+        let core_samples = if short { 960 } else { 1024 };
+        // Spectral band replication doubles rate and samples alike.
+        Some(Self { rate: output, channels, frame_samples: core_samples * (output / core).max(1) })
+    }
+}
+
+fn average_rate(times: &[i64]) -> Option<f64> {
+    let span = times.iter().max()? - times.iter().min()?;
+    (span > 0).then(|| (times.len() - 1) as f64 * 1e9 / span as f64)
+}
+
+fn frame_duration((numerator, denominator): (u32, u32)) -> FrameDuration {
+    FrameDuration { numerator, denominator }
+}
+
+fn unsupported(codec: &str) -> String {
+    format!("its codec {codec} is not one that Reel stores")
+}
+
+fn to_u32(value: u64) -> u32 {
+    u32::try_from(value).unwrap_or(0)
+}

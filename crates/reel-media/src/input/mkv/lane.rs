@@ -1,0 +1,169 @@
+//! Makes samples of one track out of its frames.
+
+use super::clock::{self, AudioClock, Reorder, VideoClock};
+use super::text::TextFormat;
+use crate::Codec;
+use crate::codec::{ac3, av1, flac, h264, hevc, mp3, nal, opus, vp9};
+use crate::input::spacing::Timed;
+use crate::input::warnings::Warnings;
+
+/// How long a subtitle is shown if the file does not say.
+const TEXT_MS: u32 = 5000;
+
+/// The rules of a track.
+pub(crate) enum Lane {
+    Video(VideoLane),
+    Audio(AudioLane),
+    Text(TextFormat),
+}
+
+/// What the container says about a frame.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Stated {
+    /// Nanoseconds after the start of the presentation; `None` for the later frames of a lace.
+    pub(crate) ns: Option<i64>,
+    /// The block's time, whichever frame of a lace this is.
+    pub(crate) block_ns: i64,
+    /// Marked as a key frame.
+    pub(crate) key: bool,
+    /// How long the block lasts, in nanoseconds.
+    pub(crate) duration_ns: Option<i64>,
+    /// Nanoseconds not to be heard at the end.
+    pub(crate) discard_ns: i64,
+}
+
+/// Rules of a video track.
+pub(crate) struct VideoLane {
+    pub(crate) codec: Codec,
+    pub(crate) clock: VideoClock,
+    pub(crate) reorder: Reorder,
+    /// Duration of the last frame.
+    pub(crate) nominal: u32,
+    /// Bytes of the length before each NAL unit.
+    pub(crate) length_bytes: usize,
+    /// A key frame has been seen.
+    pub(crate) started: bool,
+}
+
+/// Rules of an audio track.
+pub(crate) struct AudioLane {
+    codec: Codec,
+    clock: AudioClock,
+    packet_samples: u32,
+    priming: i64,
+    /// E-AC-3 frames of fewer than six blocks waiting for the rest of their sample.
+    group: Option<Group>,
+}
+
+struct Group {
+    stated: Stated,
+    blocks: u32,
+    data: Vec<u8>,
+}
+
+impl VideoLane {
+    /// The sample of a frame; `None` before the first key frame.
+    pub(crate) fn sample(
+        &mut self,
+        stated: Stated,
+        mut data: Vec<u8>,
+        warnings: &mut Warnings,
+    ) -> Option<Timed> {
+        let sync = self.sync(stated.key, &data);
+        if !self.started && !sync {
+            warnings.once("leading", || {
+                "frames before the first key frame are left out: they cannot be decoded".to_owned()
+            });
+            return None;
+        }
+        self.started = true;
+        if self.codec == Codec::Av1 {
+            av1::remove_temporal_delimiters(&mut data);
+        }
+        let pts = self.clock.pts(stated.block_ns);
+        let dts = self.reorder.dts(pts);
+        if dts > pts {
+            warnings.once("order", || {
+                "video frames are reordered further than the stream says; some decoding times are late"
+                    .to_owned()
+            });
+        }
+        Some(Timed { dts, pts, sync, nominal: self.nominal, data })
+    }
+
+    /// Some writers mark every frame; the codec has the last word.
+    fn sync(&self, marked: bool, data: &[u8]) -> bool {
+        match self.codec {
+            Codec::H264 => marked && h264::is_random_access(nal::length_prefixed(data, self.length_bytes)),
+            Codec::Hevc => marked && hevc::is_random_access(nal::length_prefixed(data, self.length_bytes)),
+            Codec::Vp9 => vp9::is_key_frame(data),
+            Codec::Av1 => marked && av1::is_key_frame(data),
+            _ => marked,
+        }
+    }
+}
+
+impl AudioLane {
+    /// `packet_samples` counts for packets that do not tell their length; `priming` is taken from every time.
+    pub(crate) fn new(codec: Codec, clock: AudioClock, packet_samples: u32, priming: i64) -> Self {
+        Self { codec, clock, packet_samples, priming, group: None }
+    }
+
+    /// The sample of a packet; `None` while one is being put together.
+    pub(crate) fn sample(&mut self, stated: Stated, data: Vec<u8>) -> Option<Timed> {
+        if self.codec != Codec::Eac3 {
+            return Some(self.timed(stated, data));
+        }
+        let blocks: u32 = ac3::frames(&data).filter(ac3::Frame::starts_unit).map(|frame| frame.blocks).sum();
+        let group = match self.group.take() {
+            None => Group { stated, blocks, data },
+            Some(mut group) => {
+                group.data.extend_from_slice(&data);
+                Group { blocks: group.blocks + blocks.max(1), ..group }
+            }
+        };
+        if group.blocks >= ac3::SAMPLE_BLOCKS || group.blocks == 0 {
+            return Some(self.timed(group.stated, group.data));
+        }
+        self.group = Some(group);
+        None
+    }
+
+    /// What is left at the end.
+    pub(crate) fn finish(&mut self) -> Option<Timed> {
+        let group = self.group.take()?;
+        Some(self.timed(group.stated, group.data))
+    }
+
+    fn timed(&mut self, stated: Stated, data: Vec<u8>) -> Timed {
+        let samples = self.samples(&data);
+        let pts = self.clock.pts(stated.ns, samples).saturating_sub(self.priming);
+        let discard = clock::ticks(stated.discard_ns.max(0), self.clock.rate());
+        let kept = i64::from(samples).saturating_sub(discard).max(1);
+        Timed { dts: pts, pts, sync: true, nominal: u32::try_from(kept).unwrap_or(samples), data }
+    }
+
+    fn samples(&self, data: &[u8]) -> u32 {
+        let stated = match self.codec {
+            Codec::Opus => opus::packet_samples(data),
+            Codec::Flac => flac::StreamInfo::frame_samples(data),
+            Codec::Mp3 => mp3::Header::parse(data).map(|header| header.samples),
+            Codec::Ac3 | Codec::Eac3 => {
+                Some(ac3::frames(data).filter(ac3::Frame::starts_unit).map(|frame| frame.samples()).sum())
+            }
+            _ => None,
+        };
+        stated.filter(|samples| *samples > 0).unwrap_or(self.packet_samples)
+    }
+}
+
+/// The sample of a subtitle block; `None` if it shows nothing.
+pub(crate) fn text_sample(format: TextFormat, stated: Stated, data: &[u8]) -> Option<Timed> {
+    let cue = format.cue(data);
+    if cue.is_empty() {
+        return None;
+    }
+    let pts = (stated.block_ns / 1_000_000).max(0);
+    let nominal = stated.duration_ns.map_or(TEXT_MS, |ns| u32::try_from(ns / 1_000_000).unwrap_or(TEXT_MS));
+    Some(Timed { dts: pts, pts, sync: true, nominal, data: cue.into_bytes() })
+}

@@ -1,0 +1,78 @@
+//! Gives every sample the time until the next one: holds one sample per track until its successor is known.
+
+use crate::Sample;
+use std::collections::VecDeque;
+
+/// A sample whose duration is not known yet, or is.
+pub(crate) struct Timed {
+    /// Decoding time.
+    pub(crate) dts: i64,
+    /// Presentation time.
+    pub(crate) pts: i64,
+    /// Decoding can start here.
+    pub(crate) sync: bool,
+    /// The duration if no sample follows.
+    pub(crate) nominal: u32,
+    /// The sample's bytes.
+    pub(crate) data: Vec<u8>,
+}
+
+/// A sample ready to be given out, with the index of its track.
+pub(crate) struct Ready {
+    /// Index of the track.
+    pub(crate) track: usize,
+    /// Times and marks.
+    pub(crate) sample: Sample,
+    /// The sample's bytes.
+    pub(crate) data: Vec<u8>,
+}
+
+/// One held sample per track, and the samples that are ready.
+#[derive(Default)]
+pub(crate) struct Spacing {
+    held: Vec<Option<Timed>>,
+    ready: VecDeque<Ready>,
+}
+
+impl Spacing {
+    /// For `tracks` tracks.
+    pub(crate) fn new(tracks: usize) -> Self {
+        Self { held: (0..tracks).map(|_| None).collect(), ready: VecDeque::new() }
+    }
+
+    /// Takes the next sample of a track; the one before it becomes ready. Decoding times that run backwards are lifted.
+    pub(crate) fn push(&mut self, track: usize, mut next: Timed) {
+        if let Some(previous) = self.held[track].take() {
+            next.dts = next.dts.max(previous.dts);
+            let duration = u32::try_from(next.dts - previous.dts).unwrap_or(u32::MAX);
+            self.ready.push_back(ready(track, previous, duration));
+        }
+        self.held[track] = Some(next);
+    }
+
+    /// Gives out a sample that needs no successor.
+    pub(crate) fn push_ready(&mut self, track: usize, timed: Timed) {
+        let duration = timed.nominal;
+        self.ready.push_back(ready(track, timed, duration));
+    }
+
+    /// No sample follows: what is held gets its nominal duration.
+    pub(crate) fn finish(&mut self) {
+        for (track, held) in self.held.iter_mut().enumerate() {
+            if let Some(last) = held.take() {
+                let duration = last.nominal;
+                self.ready.push_back(ready(track, last, duration));
+            }
+        }
+    }
+
+    /// The next ready sample.
+    pub(crate) fn pop(&mut self) -> Option<Ready> {
+        self.ready.pop_front()
+    }
+}
+
+fn ready(track: usize, timed: Timed, duration: u32) -> Ready {
+    let sample = Sample { dts: timed.dts, pts: timed.pts, duration, sync: timed.sync };
+    Ready { track, sample, data: timed.data }
+}

@@ -1,0 +1,74 @@
+//! Every bound on what a file may claim, with its reason.
+
+/// Bytes read at once from the source of a Matroska or transport stream file: large enough to be sequential for a disk,
+/// small enough to hold one per ingest.
+pub(crate) const WINDOW_BYTES: usize = 256 * 1024;
+/// One sample. An intra frame of 8K video at 800 Mbit/s and 24 frames a second has about 4 MiB.
+pub(crate) const SAMPLE_BYTES: u64 = 64 * 1024 * 1024;
+/// Remarks kept for the person who ingests; a damaged file could yield one per packet.
+pub(crate) const WARNINGS: usize = 32;
+/// Tracks of a Matroska file or elementary streams of a transport stream; discs have at most about 70.
+pub(crate) const TRACKS: usize = 128;
+
+/// The Tracks element of Matroska is read as a whole; subtitle headers (fonts are elsewhere) make it large at most.
+pub(crate) const MKV_TRACKS_BYTES: u64 = 16 * 1024 * 1024;
+/// Decoder configuration of one Matroska track.
+pub(crate) const MKV_PRIVATE_BYTES: usize = 1024 * 1024;
+/// Names and languages of Matroska tracks.
+pub(crate) const MKV_TEXT_BYTES: usize = 1024;
+/// Bytes put before every frame by header stripping; real ones have 1 to 6.
+pub(crate) const MKV_STRIPPED_BYTES: usize = 1024;
+/// Children of one Matroska block group; real ones have fewer than ten.
+pub(crate) const MKV_GROUP_CHILDREN: usize = 256;
+/// Longest time of a Matroska file: a year. Keeps every sum of times far from overflow.
+pub(crate) const MKV_TIME_NS: i64 = 366 * 24 * 3600 * 1_000_000_000;
+/// How far a Matroska file is looked into for the first frames and the frame rate of its tracks, in blocks and in bytes.
+pub(crate) const MKV_PROBE_BLOCKS: usize = 4000;
+/// See [`MKV_PROBE_BLOCKS`].
+pub(crate) const MKV_PROBE_BYTES: u64 = 64 * 1024 * 1024;
+/// Video frames whose times decide about the frame rate: several seconds at every usual rate.
+pub(crate) const MKV_PROBE_FRAMES: usize = 240;
+
+/// How far a transport stream is looked into for the tables and the first frame of every stream; a minute of broadcast.
+pub(crate) const TS_PROBE_BYTES: u64 = 48 * 1024 * 1024;
+/// The same in 90 kHz ticks once the first stream has begun: a stream absent for ten seconds is left out.
+pub(crate) const TS_PROBE_TICKS: i64 = 10 * 90_000;
+/// Samples held while looking: ten seconds of 50 pictures and eight kinds of sound are fewer than 5000.
+pub(crate) const TS_PROBE_SAMPLES: usize = 50_000;
+/// Longest table section (ISO 13818-1 section 2.4.4.11 for private ones; PAT and PMT have at most 1024).
+pub(crate) const TS_SECTION_BYTES: usize = 4096;
+/// Programmes of a transport stream that are looked at; a whole satellite transponder has about 30.
+pub(crate) const TS_PROGRAMMES: usize = 256;
+/// Bytes of an elementary stream waiting for the end of its frame.
+pub(crate) const TS_PENDING_BYTES: usize = 64 * 1024 * 1024;
+/// Time stamps waiting for the frame they belong to.
+pub(crate) const TS_PENDING_MARKS: usize = 4096;
+
+/// Bytes of a `moov` box, which is held in memory while the file is open. A day of film at 60 frames a second needs about 200 MB.
+pub(crate) const MP4_MOOV_BYTES: u64 = 256 << 20;
+/// Bytes of a `moof` box. One that indexes an hour of film as a single fragment needs about 6 MB.
+pub(crate) const MP4_MOOF_BYTES: u64 = 16 << 20;
+/// Fragments (`moof` boxes) of a file; each costs 24 bytes of memory. Ten hours in pieces of one frame are about a million.
+pub(crate) const MP4_FRAGMENTS: usize = 1 << 20;
+/// Boxes at the top level of a file: fragments come with `styp`, `sidx`, `prft`, `emsg` and `mdat`.
+pub(crate) const MP4_TOP_LEVEL_BOXES: usize = 8 << 20;
+/// Runs of samples (`trun`) in one `moof`; each costs about 80 bytes of memory.
+pub(crate) const MP4_RUNS: usize = 1 << 16;
+/// Samples of one track: four days at 192 pictures or sound frames a second.
+pub(crate) const MP4_SAMPLES: u64 = 1 << 26;
+/// Bytes of one sample of text. A cue is a few hundred; styling boxes may follow it.
+pub(crate) const MP4_TEXT_BYTES: u64 = 1 << 18;
+/// Largest time, in ticks, that a file may state: leaves room to add a few such times in an `i64`.
+pub(crate) const MP4_TICKS: i64 = 1 << 60;
+/// Edits of an edit list that are looked at.
+pub(crate) const MP4_EDITS: usize = 1 << 16;
+/// Pixels of one side of a picture: the largest side HEVC and AV1 levels know is 16,888 and 16,384.
+pub(crate) const MP4_PICTURE_SIDE: u32 = 16_384;
+/// Bytes of decoder configuration of one track. Parameter sets are below 1 kB each; FLAC may carry a picture.
+pub(crate) const MP4_CONFIG_BYTES: usize = 1 << 20;
+/// How far (in nanoseconds of film) one track may run ahead of another for the sake of reading in file order.
+pub(crate) const MP4_LEAD_NS: i128 = 16_000_000_000;
+/// How far a transport stream is looked into for its tables: they come every tenth of a second, at 80 Mbit/s one in a mebibyte.
+pub(crate) const TS_TABLES_BYTES: u64 = 8 * 1024 * 1024;
+/// Parameter sets of one kind in a video stream; H.264 numbers 32 sequence sets and 256 picture sets, streams use a few.
+pub(crate) const PARAMETER_SETS: usize = 31;

@@ -1,0 +1,8 @@
+//! The MP4 and QuickTime demuxer against files made by ffmpeg, against boxes put together by hand, and against damage.
+
+mod boxes;
+mod compare;
+mod crafted;
+mod files;
+mod hostile;
+mod sources;

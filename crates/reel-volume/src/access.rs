@@ -1,0 +1,145 @@
+//! The one way from the volume to the disks for those who may wait.
+
+use std::sync::Arc;
+use std::sync::mpsc::{Receiver, Sender, channel};
+use std::time::{Duration, Instant};
+
+use reel_arena::{Arena, Buffer, Lease};
+use reel_disk::{DiskDone, DiskRequest, DiskWork, Disks, Reply};
+use reel_qos::{Class, DEADLINE_NONE_NS};
+
+use crate::error::VolumeError;
+use crate::limits::BUFFER_WAIT_MS;
+
+/// Sees every write and sync on its way to a member and back: a journal for crash tests, or a trace.
+pub trait WriteObserver: Send + Sync {
+    /// A write is about to be submitted. Returns a name for it, which `done` will be given.
+    fn write(&self, member: usize, offset: u64, bytes: &[u8]) -> u64;
+    /// A sync is about to be submitted.
+    fn sync(&self, member: usize) -> u64;
+    /// The write or sync was answered.
+    fn done(&self, name: u64, succeeded: bool);
+}
+
+/// Submits requests and lets every write and sync be seen.
+#[derive(Clone)]
+pub(crate) struct Access {
+    pub(crate) disks: Disks,
+    pub(crate) arena: Arena,
+    pub(crate) observer: Option<Arc<dyn WriteObserver>>,
+}
+
+/// Bytes of a member, in whole blocks.
+#[derive(Clone, Copy)]
+pub(crate) struct Span {
+    pub(crate) member: usize,
+    pub(crate) offset: u64,
+    pub(crate) bytes: usize,
+}
+
+/// Where the answers to one caller's requests arrive.
+pub(crate) struct Answers {
+    reply: Arc<Channel>,
+    receiver: Receiver<DiskDone>,
+    waiting: usize,
+}
+
+struct Channel(Sender<DiskDone>);
+
+struct Observed {
+    observer: Arc<dyn WriteObserver>,
+    name: u64,
+    reply: Arc<dyn Reply>,
+}
+
+impl Access {
+    /// Reads a span into the front of a buffer.
+    pub(crate) fn read(&self, answers: &mut Answers, class: Class, token: u64, span: Span, buffer: Buffer) {
+        let Span { member, offset, bytes } = span;
+        self.submit(answers, class, token, member, DiskWork::Read { offset, bytes, buffer });
+    }
+
+    /// Writes all of a lease.
+    pub(crate) fn write(
+        &self,
+        answers: &mut Answers,
+        class: Class,
+        (member, offset): (usize, u64),
+        lease: Lease,
+    ) {
+        self.submit(answers, class, 0, member, DiskWork::Write { offset, lease });
+    }
+
+    /// Makes durable what was answered before.
+    pub(crate) fn sync(&self, answers: &mut Answers, class: Class, member: usize) {
+        self.submit(answers, class, 0, member, DiskWork::Sync);
+    }
+
+    /// A buffer, waiting until one is free.
+    pub(crate) fn buffer(&self, bytes: usize) -> Result<Buffer, VolumeError> {
+        let from = Instant::now();
+        loop {
+            if let Some(buffer) = self.arena.take(bytes) {
+                return Ok(buffer);
+            }
+            if from.elapsed() > Duration::from_millis(BUFFER_WAIT_MS) {
+                return Err(VolumeError::NoMemory { bytes, waited_ms: BUFFER_WAIT_MS });
+            }
+            // Buffers come free in other threads without a signal; a disk takes about this long for a unit.
+            std::thread::sleep(Duration::from_micros(200));
+        }
+    }
+
+    fn submit(&self, answers: &mut Answers, class: Class, token: u64, member: usize, work: DiskWork) {
+        let reply: Arc<dyn Reply> = Arc::clone(&answers.reply) as Arc<dyn Reply>;
+        let reply = match (&self.observer, &work) {
+            (None, _) | (_, DiskWork::Read { .. }) => reply,
+            (Some(observer), DiskWork::Write { offset, lease }) => {
+                observed(observer, observer.write(member, *offset, lease), reply)
+            }
+            (Some(observer), DiskWork::Sync) => observed(observer, observer.sync(member), reply),
+        };
+        answers.waiting += 1;
+        self.disks.submit(DiskRequest { member, class, deadline_ns: DEADLINE_NONE_NS, work, token, reply });
+    }
+}
+
+impl Answers {
+    pub(crate) fn new() -> Answers {
+        let (sender, receiver) = channel();
+        Answers { reply: Arc::new(Channel(sender)), receiver, waiting: 0 }
+    }
+
+    /// Requests that are not answered yet.
+    pub(crate) fn waiting(&self) -> usize {
+        self.waiting
+    }
+
+    /// The next answer; `None` when nothing is under way.
+    pub(crate) fn next(&mut self) -> Option<DiskDone> {
+        if self.waiting == 0 {
+            return None;
+        }
+        self.waiting -= 1;
+        // The other end lives in `self`, and every request is answered even if its disk thread dies.
+        self.receiver.recv().ok()
+    }
+}
+
+fn observed(observer: &Arc<dyn WriteObserver>, name: u64, reply: Arc<dyn Reply>) -> Arc<dyn Reply> {
+    Arc::new(Observed { observer: Arc::clone(observer), name, reply })
+}
+
+impl Reply for Channel {
+    fn deliver(&self, done: DiskDone) {
+        // Whoever asked may have gone; the buffer goes back to the arena then.
+        let _ = self.0.send(done);
+    }
+}
+
+impl Reply for Observed {
+    fn deliver(&self, done: DiskDone) {
+        self.observer.done(self.name, done.result.is_ok());
+        self.reply.deliver(done);
+    }
+}

@@ -1,0 +1,280 @@
+//! Putting a catalogue in force. `docs/volume-format.md` argues the order of the writes.
+
+use std::sync::{Mutex, MutexGuard};
+
+use reel_arena::Lease;
+use reel_code::crc32c;
+use reel_qos::Class;
+
+use crate::access::{Access, Answers};
+use crate::catalogue::{CommitHeader, Epoch, MemberSet, Selection, TitleRecord, encode_body, write_quorum};
+use crate::counters::VolumeCounters;
+use crate::error::VolumeError;
+use crate::health::Health;
+use crate::ids::{MemberId, VolumeId, random_u64};
+use crate::limits::{BLOCK_BYTES, TITLES_MAX};
+use crate::superblock::Superblock;
+
+/// Writes catalogues, one commit at a time.
+pub(crate) struct Committer {
+    volume: VolumeId,
+    parity_rows: usize,
+    area_offsets: [u64; 2],
+    area_bytes: u64,
+    state: Mutex<State>,
+}
+
+/// What is in force.
+struct State {
+    members: Vec<MemberId>,
+    epoch: Epoch,
+    generation: u64,
+    in_sync: MemberSet,
+    /// Whether `epoch` is on both areas of every member in sync.
+    established: bool,
+    highest_epoch: u64,
+    /// For each member the area that holds what is in force.
+    keep: Vec<usize>,
+    /// Why nothing may be written any more.
+    refusal: Option<String>,
+}
+
+/// The parts of a volume a commit works with.
+pub(crate) struct Around<'a> {
+    pub(crate) access: &'a Access,
+    pub(crate) health: &'a Health,
+    pub(crate) counters: &'a VolumeCounters,
+}
+
+/// What is in force, for people.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct CommitStatus {
+    /// Changes of the set of members in sync so far.
+    pub epoch: u64,
+    /// Commits so far.
+    pub generation: u64,
+}
+
+impl Committer {
+    pub(crate) fn new(
+        selection: &Selection,
+        keep: Vec<usize>,
+        superblock: &Superblock,
+        refusal: Option<String>,
+    ) -> Committer {
+        let winner = &selection.winner;
+        Committer {
+            volume: superblock.volume,
+            parity_rows: superblock.geometry.parity_rows(),
+            area_offsets: [superblock.area_offset(0), superblock.area_offset(1)],
+            area_bytes: superblock.catalogue_bytes,
+            state: Mutex::new(State {
+                members: winner.members.clone(),
+                epoch: winner.epoch,
+                generation: winner.generation,
+                in_sync: selection.current,
+                established: selection.settled,
+                highest_epoch: selection.highest_epoch,
+                keep,
+                refusal,
+            }),
+        }
+    }
+
+    pub(crate) fn status(&self) -> CommitStatus {
+        let state = self.lock();
+        CommitStatus { epoch: state.epoch.number, generation: state.generation }
+    }
+
+    /// Why nothing may be written, if so.
+    pub(crate) fn refusal(&self) -> Option<String> {
+        self.lock().refusal.clone()
+    }
+
+    /// Puts these titles in force: when it returns, every member in sync has them. `new_epoch` begins an epoch
+    /// even if no member failed.
+    ///
+    /// After most errors the old catalogue is in force. After those that leave it open which one is,
+    /// [`Committer::refusal`] says so, and nothing more is written until the volume is opened again.
+    pub(crate) fn commit<'a>(
+        &self,
+        around: &Around<'_>,
+        titles: impl ExactSizeIterator<Item = &'a TitleRecord>,
+        new_epoch: bool,
+    ) -> Result<(), VolumeError> {
+        let mut state = self.lock();
+        if let Some(reason) = &state.refusal {
+            return Err(VolumeError::ReadOnly { reason: reason.clone() });
+        }
+        if titles.len() > TITLES_MAX {
+            return Err(VolumeError::CatalogueFull {
+                needed_bytes: self.area_bytes + 1,
+                area_bytes: self.area_bytes,
+            });
+        }
+        let body = encode_body(titles);
+        let area_bytes = self.area_bytes - BLOCK_BYTES as u64;
+        if (body.len() as u64).next_multiple_of(BLOCK_BYTES as u64) > area_bytes {
+            return Err(VolumeError::CatalogueFull { needed_bytes: body.len() as u64, area_bytes });
+        }
+        let mut begin = new_epoch || !state.established;
+        loop {
+            let good =
+                (0..state.members.len()).filter(|&m| state.in_sync.has(m) && around.health.readable(m));
+            let good = good.fold(MemberSet::default(), MemberSet::with);
+            begin |= good != state.in_sync;
+            if !write_quorum(good, state.members.len(), self.parity_rows) {
+                return Err(self.give_up(&mut state, good));
+            }
+            let done = match begin {
+                true => self.begin_epoch(&mut state, around, good, &body)?,
+                false => self.write_all(&mut state, around, &body)?,
+            };
+            if done {
+                around.counters.commits.add(1);
+                return Ok(());
+            }
+            // Some member failed; it is out by now, and an epoch without it begins.
+            begin = true;
+        }
+    }
+
+    fn lock(&self) -> MutexGuard<'_, State> {
+        // A commit that panicked left its area half written, which is a crash like any other; what is in force
+        // is only ever changed after the fact.
+        self.state.lock().unwrap_or_else(|poisoned| poisoned.into_inner())
+    }
+
+    fn give_up(&self, state: &mut State, good: MemberSet) -> VolumeError {
+        let (members, tolerated) = (state.members.len(), self.parity_rows);
+        let failed = members - good.count();
+        state.refusal =
+            Some(format!("{failed} of its {members} members have failed; open it again when they are back"));
+        VolumeError::MembersFailed {
+            failed,
+            members,
+            tolerated,
+            last: "see the log for what each of them said".to_owned(),
+        }
+    }
+
+    /// A new epoch is held by both areas of every member of its set before anything it brings is acknowledged, so
+    /// that one damaged area is not taken for a member which never heard of the epoch.
+    fn begin_epoch(
+        &self,
+        state: &mut State,
+        around: &Around<'_>,
+        good: MemberSet,
+        body: &[u8],
+    ) -> Result<bool, VolumeError> {
+        state.highest_epoch += 1;
+        state.epoch = Epoch { number: state.highest_epoch, id: random_u64()? };
+        state.in_sync = good;
+        state.established = false;
+        tracing::info!(epoch = state.epoch.number, members = ?good, "a new set of members is in sync");
+        if !self.write_all(state, around, body)? {
+            return Ok(false);
+        }
+        // From here on the new titles are in force.
+        let second = self.write_all(state, around, body).inspect_err(|error| {
+            state.refusal = Some(format!("a commit was cut short ({error}); open the volume again"));
+        })?;
+        state.established = second;
+        Ok(second)
+    }
+
+    /// Writes one copy to every member in sync. `false` if a member failed on the way; it is dropped then.
+    /// An error comes before any header is written.
+    fn write_all(&self, state: &mut State, around: &Around<'_>, body: &[u8]) -> Result<bool, VolumeError> {
+        state.generation += 1;
+        let header = CommitHeader {
+            volume: self.volume,
+            epoch: state.epoch,
+            generation: state.generation,
+            in_sync: state.in_sync,
+            members: state.members.clone(),
+            body_bytes: body.len() as u64,
+            body_sum: crc32c(body),
+        };
+        let targets: Vec<(usize, u64)> =
+            state.in_sync.iter().map(|member| (member, self.area_offsets[1 - state.keep[member]])).collect();
+        let block = filled(around.access, &header.encode())?;
+        let mut answers = Answers::new();
+        let chunk_bytes = around.access.arena.buffer_bytes();
+        let mut good = true;
+        for (number, chunk) in body.chunks(chunk_bytes).enumerate() {
+            let chunk = filled(around.access, chunk)?;
+            let at = BLOCK_BYTES as u64 + (number * chunk_bytes) as u64;
+            good &= write_to(around, &mut answers, &targets, at, chunk);
+        }
+        // This sync also covers every unit of the objects that this catalogue is the first to name.
+        if !(sync_all(around, &mut answers, &targets) && good) {
+            return Ok(false);
+        }
+        if !(write_to(around, &mut answers, &targets, 0, block) && sync_all(around, &mut answers, &targets)) {
+            return Ok(false);
+        }
+        for (member, _) in targets {
+            state.keep[member] = 1 - state.keep[member];
+        }
+        Ok(true)
+    }
+}
+
+/// A lease of whole blocks that starts with these bytes; zeros follow.
+fn filled(access: &Access, bytes: &[u8]) -> Result<Lease, VolumeError> {
+    let padded = bytes.len().next_multiple_of(BLOCK_BYTES);
+    let mut buffer = access.buffer(padded)?;
+    buffer[..bytes.len()].copy_from_slice(bytes);
+    buffer[bytes.len()..padded].fill(0);
+    Ok(buffer.freeze().slice(0..padded))
+}
+
+/// Writes the same bytes to every target. `false` if a member failed; it is dropped then.
+fn write_to(
+    around: &Around<'_>,
+    answers: &mut Answers,
+    targets: &[(usize, u64)],
+    at: u64,
+    lease: Lease,
+) -> bool {
+    for &(member, offset) in targets {
+        around.access.write(answers, Class::Interactive, (member, offset + at), lease.clone());
+    }
+    drop(lease);
+    settle_answers(around, answers)
+}
+
+/// Makes what was written to every target durable. `false` if a member failed; it is dropped then.
+fn sync_all(around: &Around<'_>, answers: &mut Answers, targets: &[(usize, u64)]) -> bool {
+    for &(member, _) in targets {
+        around.access.sync(answers, Class::Interactive, member);
+    }
+    settle_answers(around, answers)
+}
+
+/// Waits for everything under way; whoever failed is dropped.
+fn settle_answers(around: &Around<'_>, answers: &mut Answers) -> bool {
+    let mut good = true;
+    while let Some(done) = answers.next() {
+        if let Err(error) = done.result {
+            good = false;
+            drop_member(around.health, around.counters, done.member, &error.to_string());
+        }
+    }
+    good
+}
+
+/// Takes a member out of use because a write to it failed: what it should hold and does not is computed from the
+/// others.
+pub(crate) fn drop_member(health: &Health, counters: &VolumeCounters, member: usize, error: &str) {
+    counters.write_errors.add(1);
+    if health.drop_member(member) {
+        counters.members_dropped.add(1);
+        tracing::error!(
+            member,
+            error,
+            "a member failed to write and is not used any more; its bytes are computed from the others. Replace it"
+        );
+    }
+}

@@ -1,0 +1,41 @@
+//! What a volume counts, for metrics and tests.
+
+use std::sync::atomic::{AtomicU64, Ordering};
+
+/// One count that only grows.
+#[derive(Debug, Default)]
+pub struct Counter(AtomicU64);
+
+impl Counter {
+    /// The count so far.
+    pub fn get(&self) -> u64 {
+        self.0.load(Ordering::Relaxed)
+    }
+
+    pub(crate) fn add(&self, count: u64) {
+        self.0.fetch_add(count, Ordering::Relaxed);
+    }
+}
+
+/// What happened on a volume since it was opened.
+#[derive(Debug, Default)]
+pub struct VolumeCounters {
+    /// Rows read whose checksum matched.
+    pub rows_verified: Counter,
+    /// Rows that were computed from the other rows of their matrix.
+    pub rows_decoded: Counter,
+    /// Rows read whose checksum did not match.
+    pub checksum_failures: Counter,
+    /// Reads of a member that failed.
+    pub read_errors: Counter,
+    /// Writes and syncs of a member that failed.
+    pub write_errors: Counter,
+    /// Rows, data and parity, given to members to write.
+    pub rows_written: Counter,
+    /// Times that bytes could not be had in any way.
+    pub rows_lost: Counter,
+    /// Catalogue commits.
+    pub commits: Counter,
+    /// Members dropped from the set in sync because they failed.
+    pub members_dropped: Counter,
+}

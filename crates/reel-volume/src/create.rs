@@ -1,0 +1,392 @@
+//! Making a volume.
+
+use std::collections::HashSet;
+use std::fs::{File, OpenOptions};
+use std::os::unix::fs::{FileExt, FileTypeExt, MetadataExt};
+use std::path::{Path, PathBuf};
+use std::time::{SystemTime, UNIX_EPOCH};
+
+use reel_code::{Code, crc32c};
+use reel_disk::{MemberFile, OpenMode};
+
+use crate::catalogue::{CommitHeader, Epoch, MemberSet, encode_body};
+use crate::error::VolumeError;
+use crate::geometry::{Geometry, GeometryFields};
+use crate::ids::{MemberId, VolumeId, random_u64};
+use crate::layout::Layout;
+use crate::limits::{BLOCK_BYTES, CATALOGUE_BYTES_MAX, CATALOGUE_BYTES_MIN};
+use crate::lock::lock;
+use crate::manifest::{FILE_NAME, Manifest, sync_directory};
+use crate::superblock::{CATALOGUE_OFFSET, SUPERBLOCK_COPY_OFFSET, Superblock};
+
+/// Where the members of a new volume are to be.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Members {
+    /// So many files in the volume's directory.
+    Count(usize),
+    /// These block devices or files.
+    Paths(Vec<PathBuf>),
+}
+
+/// What a new volume is to be like.
+#[derive(Clone, Debug)]
+pub struct VolumeOptions {
+    /// Its members.
+    pub members: Members,
+    /// Parity rows P; members that may be lost.
+    pub parity: usize,
+    /// The code.
+    pub code: Code,
+    /// Bytes of all members that are files, parity and catalogue included. Block devices are used whole.
+    pub size_bytes: u64,
+    /// Bytes of a symbol E, if not 1408.
+    pub symbol_bytes: Option<usize>,
+    /// Symbols of a row L, if not 32.
+    pub row_symbols: Option<usize>,
+    /// Rows of a unit M, if not 6.
+    pub unit_rows: Option<usize>,
+    /// Data rows D, if not N - P.
+    pub data_rows: Option<usize>,
+    /// Bytes of each of the two catalogue areas of a member, if not 0.2 % of the member.
+    pub catalogue_bytes: Option<u64>,
+    /// Whether what is there may be overwritten.
+    pub force: bool,
+}
+
+/// What was made.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct VolumeSummary {
+    /// The volume's name.
+    pub volume: VolumeId,
+    /// Its geometry.
+    pub geometry: Geometry,
+    /// Its members.
+    pub members: Vec<PathBuf>,
+    /// Bytes of each member.
+    pub member_bytes: u64,
+    /// Object bytes that fit.
+    pub capacity_bytes: u64,
+}
+
+impl Default for VolumeOptions {
+    /// Five files of 4 GiB, one of five rows parity.
+    fn default() -> VolumeOptions {
+        VolumeOptions {
+            members: Members::Count(5),
+            parity: 1,
+            code: Code::Xor,
+            size_bytes: 20 << 30,
+            symbol_bytes: None,
+            row_symbols: None,
+            unit_rows: None,
+            data_rows: None,
+            catalogue_bytes: None,
+            force: false,
+        }
+    }
+}
+
+/// Makes a volume. When it fails, nothing that it made is left.
+pub(crate) fn create(directory: &Path, options: &VolumeOptions) -> Result<VolumeSummary, VolumeError> {
+    let geometry = geometry_of(options)?;
+    let made_directory = prepare_directory(directory, options)?;
+    let mut made = Made { files: Vec::new(), directory: made_directory.then(|| directory.to_owned()) };
+    let summary = create_in(directory, options, geometry, &mut made)?;
+    made.keep();
+    Ok(summary)
+}
+
+/// What has been made so far; dropped before it is complete, it is taken away again.
+struct Made {
+    files: Vec<PathBuf>,
+    directory: Option<PathBuf>,
+}
+
+/// A member to be made.
+struct Target {
+    path: PathBuf,
+    /// As `volume.toml` names it.
+    written: PathBuf,
+    file: File,
+    /// `None` for a file, whose size is ours to choose.
+    device_bytes: Option<u64>,
+}
+
+fn geometry_of(options: &VolumeOptions) -> Result<Geometry, VolumeError> {
+    let members = match &options.members {
+        Members::Count(count) => *count,
+        Members::Paths(paths) => paths.len(),
+    };
+    if !options.code.allows(options.parity) {
+        return Err(VolumeError::Options(format!(
+            "the code {} makes one parity row, not {}; use --parity 1",
+            options.code, options.parity
+        )));
+    }
+    let defaults = GeometryFields::cmaf(members);
+    Ok(Geometry::new(GeometryFields {
+        symbol_bytes: options.symbol_bytes.unwrap_or(defaults.symbol_bytes),
+        row_symbols: options.row_symbols.unwrap_or(defaults.row_symbols),
+        unit_rows: options.unit_rows.unwrap_or(defaults.unit_rows),
+        data_rows: options.data_rows.unwrap_or(members.saturating_sub(options.parity).max(1)),
+        parity_rows: options.parity,
+        members,
+    })?)
+}
+
+/// Makes the directory, or sees that there is no volume in it. Tells whether it was made.
+fn prepare_directory(directory: &Path, options: &VolumeOptions) -> Result<bool, VolumeError> {
+    if directory.exists() {
+        if let Ok((_, file, path)) = Manifest::open(directory) {
+            // Not even by force is a volume destroyed while a program uses it.
+            lock(&file, &path, true)?;
+        }
+        if directory.join(FILE_NAME).exists() && !options.force {
+            return Err(VolumeError::NotEmpty {
+                path: directory.to_owned(),
+                found: "is a Reel volume already".to_owned(),
+            });
+        }
+        return Ok(false);
+    }
+    std::fs::create_dir_all(directory).map_err(VolumeError::file(directory, "make the directory"))?;
+    Ok(true)
+}
+
+fn create_in(
+    directory: &Path,
+    options: &VolumeOptions,
+    geometry: Geometry,
+    made: &mut Made,
+) -> Result<VolumeSummary, VolumeError> {
+    if let Some(bytes) = options.catalogue_bytes
+        && !(CATALOGUE_BYTES_MIN..=CATALOGUE_BYTES_MAX).contains(&bytes)
+    {
+        return Err(VolumeError::Options(format!(
+            "a catalogue area must be {CATALOGUE_BYTES_MIN} to {CATALOGUE_BYTES_MAX} bytes, not {bytes}"
+        )));
+    }
+    let targets = open_targets(directory, options, made)?;
+    let share = options.size_bytes / geometry.members() as u64;
+    let smallest = targets.iter().map(|target| target.device_bytes.unwrap_or(share)).min().unwrap_or(0);
+    let layout = Layout::of(&geometry, smallest, options.catalogue_bytes).ok_or_else(|| {
+        VolumeError::Options(format!(
+            "{smallest} bytes per member are too few: this geometry needs at least {} of each of its {} members; \
+             ask for a larger --size",
+            Layout::bytes_min(&geometry, options.catalogue_bytes),
+            geometry.members(),
+        ))
+    })?;
+    reserve(&targets, layout.member_bytes)?;
+    let volume = VolumeId::random()?;
+    format(&targets, volume, geometry, options.code, layout)?;
+    let members: Vec<PathBuf> = targets.iter().map(|target| target.written.clone()).collect();
+    made.files.push(directory.join(format!("{FILE_NAME}.new")));
+    Manifest { volume, members }.write(directory)?;
+    let units = (layout.member_bytes - layout.data_offset) / geometry.unit_bytes() as u64;
+    Ok(VolumeSummary {
+        volume,
+        geometry,
+        members: targets.into_iter().map(|target| target.path).collect(),
+        member_bytes: layout.member_bytes,
+        capacity_bytes: geometry.slots(units) * geometry.stripe_bytes() as u64,
+    })
+}
+
+fn open_targets(
+    directory: &Path,
+    options: &VolumeOptions,
+    made: &mut Made,
+) -> Result<Vec<Target>, VolumeError> {
+    let paths: Vec<(PathBuf, PathBuf)> = match &options.members {
+        Members::Count(count) => (0..*count)
+            .map(|index| PathBuf::from(format!("member-{index}.reel")))
+            .map(|name| (directory.join(&name), name))
+            .collect(),
+        Members::Paths(paths) => paths
+            .iter()
+            .map(|path| {
+                let path = std::path::absolute(path).map_err(VolumeError::file(path, "find"))?;
+                Ok((path.clone(), path))
+            })
+            .collect::<Result<_, VolumeError>>()?,
+    };
+    let mut seen = HashSet::new();
+    let mut targets = Vec::with_capacity(paths.len());
+    for (path, written) in paths {
+        let target = open_target(path, written, options.force, made)?;
+        let metadata = target.file.metadata().map_err(VolumeError::file(&target.path, "look at"))?;
+        // Two nodes of one device have different inodes, but one device number.
+        let identity = match target.device_bytes {
+            Some(_) => (true, metadata.rdev(), 0),
+            None => (false, metadata.dev(), metadata.ino()),
+        };
+        if !seen.insert(identity) {
+            return Err(VolumeError::Options(format!(
+                "{} is given twice; every member must be a disk or file of its own",
+                target.path.display()
+            )));
+        }
+        targets.push(target);
+    }
+    Ok(targets)
+}
+
+fn open_target(path: PathBuf, written: PathBuf, force: bool, made: &mut Made) -> Result<Target, VolumeError> {
+    let existed = path.exists();
+    let file = OpenOptions::new()
+        .read(true)
+        .write(true)
+        .create(true)
+        .truncate(false)
+        .open(&path)
+        .map_err(VolumeError::file(&path, "open or make"))?;
+    if !existed {
+        made.files.push(path.clone());
+    }
+    lock(&file, &path, true)?;
+    let metadata = file.metadata().map_err(VolumeError::file(&path, "look at"))?;
+    let device_bytes = if metadata.file_type().is_block_device() {
+        let opened =
+            MemberFile::open(&path, OpenMode::ReadOnly).map_err(VolumeError::disk("cannot make a volume"))?;
+        Some(opened.bytes())
+    } else if metadata.file_type().is_file() {
+        None
+    } else {
+        return Err(VolumeError::Options(format!(
+            "{} is neither a file nor a block device, so it cannot be a member",
+            path.display()
+        )));
+    };
+    if !force && let Some(found) = content(&file, device_bytes.unwrap_or(metadata.len())) {
+        return Err(VolumeError::NotEmpty { path, found });
+    }
+    Ok(Target { path, written, file, device_bytes })
+}
+
+/// What a file or device holds already, in words; `None` if it is empty or starts with zeros only.
+fn content(file: &File, bytes: u64) -> Option<String> {
+    // File systems and partition tables show themselves within the first 128 KiB (btrfs at 64 KiB).
+    let mut start = vec![0; bytes.min(128 << 10) as usize];
+    if file.read_exact_at(&mut start, 0).is_err() {
+        return Some("cannot be read".to_owned());
+    }
+    match start.first_chunk::<BLOCK_BYTES>().map(|block| Superblock::decode(block)) {
+        Some(Ok(superblock)) => {
+            Some(format!("is member {} of the Reel volume {} already", superblock.index, superblock.volume))
+        }
+        _ if start.iter().all(|byte| *byte == 0) => None,
+        _ => Some("is not empty".to_owned()),
+    }
+}
+
+/// Sets the space of every member that is a file aside.
+fn reserve(targets: &[Target], member_bytes: u64) -> Result<(), VolumeError> {
+    for (done, target) in targets.iter().enumerate() {
+        if target.device_bytes.is_some() {
+            continue;
+        }
+        let after = targets[done..].iter().filter(|target| target.device_bytes.is_none()).count() as u64;
+        let no_space = || VolumeError::DiskFull {
+            path: target.path.clone(),
+            needed_bytes: after * member_bytes,
+            free_bytes: free_bytes(&target.file),
+        };
+        // Asking first leaves a disk alone that could not hold them all.
+        let held = target.file.metadata().map(|metadata| metadata.blocks() * 512).unwrap_or(0);
+        if free_bytes(&target.file).saturating_add(held) < member_bytes {
+            return Err(no_space());
+        }
+        target.file.set_len(member_bytes).map_err(VolumeError::file(&target.path, "set the length of"))?;
+        match rustix::fs::fallocate(&target.file, rustix::fs::FallocateFlags::empty(), 0, member_bytes) {
+            Ok(()) => {}
+            Err(rustix::io::Errno::NOSPC | rustix::io::Errno::DQUOT) => return Err(no_space()),
+            Err(rustix::io::Errno::OPNOTSUPP) => tracing::warn!(
+                path = %target.path.display(),
+                "this file system cannot set space aside; a member on it may run out of space while it is written"
+            ),
+            Err(error) => return Err(VolumeError::file(&target.path, "set space aside for")(error.into())),
+        }
+    }
+    Ok(())
+}
+
+fn free_bytes(file: &File) -> u64 {
+    rustix::fs::fstatvfs(file).map_or(u64::MAX, |stat| stat.f_bavail.saturating_mul(stat.f_frsize))
+}
+
+/// Writes superblocks and the first, empty catalogue. The superblocks come last, so that a member which was not
+/// finished is not taken for one.
+fn format(
+    targets: &[Target],
+    volume: VolumeId,
+    geometry: Geometry,
+    code: Code,
+    layout: Layout,
+) -> Result<(), VolumeError> {
+    let ids = targets.iter().map(|_| MemberId::random()).collect::<Result<Vec<_>, _>>()?;
+    let body = encode_body(std::iter::empty());
+    let header = CommitHeader {
+        volume,
+        epoch: Epoch { number: 1, id: random_u64()? },
+        generation: 1,
+        in_sync: MemberSet::first(geometry.members()),
+        members: ids.clone(),
+        body_bytes: body.len() as u64,
+        body_sum: crc32c(&body),
+    };
+    let mut area = header.encode();
+    area.extend_from_slice(&body);
+    let created_unix_s = SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |since| since.as_secs());
+    for (index, target) in targets.iter().enumerate() {
+        let superblock = Superblock {
+            volume,
+            member: ids[index],
+            index,
+            geometry,
+            code,
+            member_bytes: layout.member_bytes,
+            catalogue_offset: CATALOGUE_OFFSET,
+            catalogue_bytes: layout.catalogue_bytes,
+            data_offset: layout.data_offset,
+            created_unix_s,
+            joined_epoch: 1,
+        };
+        let block = superblock.encode();
+        let write = |offset: u64, bytes: &[u8]| {
+            target.file.write_all_at(bytes, offset).map_err(VolumeError::file(&target.path, "write"))
+        };
+        let sync = || target.file.sync_all().map_err(VolumeError::file(&target.path, "sync"));
+        write(superblock.area_offset(0), &area)?;
+        write(superblock.area_offset(1), &area)?;
+        sync()?;
+        write(0, &block)?;
+        write(SUPERBLOCK_COPY_OFFSET, &block)?;
+        sync()?;
+        if let Some(parent) = target.path.parent()
+            && target.device_bytes.is_none()
+        {
+            sync_directory(parent)?;
+        }
+    }
+    Ok(())
+}
+
+impl Made {
+    fn keep(mut self) {
+        self.files.clear();
+        self.directory = None;
+    }
+}
+
+impl Drop for Made {
+    fn drop(&mut self) {
+        // What cannot be taken away stays: the error that led here says what went wrong first.
+        for file in &self.files {
+            let _ = std::fs::remove_file(file);
+        }
+        if let Some(directory) = &self.directory {
+            let _ = std::fs::remove_dir(directory);
+        }
+    }
+}

@@ -1,0 +1,240 @@
+//! Finding the members of a volume: which of them are there, which are what they should be.
+
+use std::path::{Path, PathBuf};
+
+use reel_disk::{MemberFile, OpenMode};
+
+use crate::catalogue::{Candidate, CommitHeader};
+use crate::error::VolumeError;
+use crate::finding::{Finding, MemberState};
+use crate::ids::VolumeId;
+use crate::limits::BLOCK_BYTES;
+use crate::lock::lock;
+use crate::manifest::Manifest;
+use crate::superblock::{SUPERBLOCK_COPY_OFFSET, Superblock, SuperblockError};
+use reel_code::crc32c;
+
+/// A member that is there and belongs to the volume.
+pub(crate) struct OpenMember {
+    pub(crate) file: MemberFile,
+    pub(crate) superblock: Superblock,
+    /// Whether one of the two superblocks was damaged.
+    pub(crate) superblock_hurt: bool,
+    /// Its place in the list of `volume.toml`.
+    pub(crate) listed: usize,
+    /// The catalogue copies it holds: those whose checksums match.
+    pub(crate) areas: [Option<Copy>; 2],
+}
+
+/// A catalogue copy that matches its checksums.
+pub(crate) struct Copy {
+    pub(crate) header: CommitHeader,
+    pub(crate) body: Vec<u8>,
+}
+
+/// Everything found at the paths of `volume.toml`.
+pub(crate) struct Found {
+    pub(crate) members: Vec<OpenMember>,
+    /// What is wrong with the paths that gave no member, by their place in the list.
+    pub(crate) bad: Vec<Bad>,
+}
+
+/// A path that gave no member.
+pub(crate) struct Bad {
+    pub(crate) listed: usize,
+    pub(crate) path: PathBuf,
+    pub(crate) state: MemberState,
+    pub(crate) reason: String,
+}
+
+impl OpenMember {
+    pub(crate) fn candidate(&self) -> Candidate {
+        let header = |area: usize| self.areas[area].as_ref().map(|copy| copy.header.clone());
+        Candidate { index: self.superblock.index, id: self.superblock.member, areas: [header(0), header(1)] }
+    }
+}
+
+/// Opens, locks and reads every member that can be.
+pub(crate) fn find(directory: &Path, manifest: &Manifest, mode: OpenMode) -> Result<Found, VolumeError> {
+    let mut found = Found { members: Vec::new(), bad: Vec::new() };
+    for (listed, written) in manifest.members.iter().enumerate() {
+        let path = directory.join(written);
+        match look(&path, manifest.volume, listed, mode)? {
+            Ok(member) => found.members.push(member),
+            Err((state, reason)) => found.bad.push(Bad { listed, path, state, reason }),
+        }
+    }
+    found.keep_those_that_agree();
+    Ok(found)
+}
+
+type Verdict = Result<OpenMember, (MemberState, String)>;
+
+fn look(path: &Path, volume: VolumeId, listed: usize, mode: OpenMode) -> Result<Verdict, VolumeError> {
+    let file = match MemberFile::open(path, mode) {
+        Ok(file) => file,
+        Err(error) => return Ok(Err((MemberState::Missing, error.to_string()))),
+    };
+    lock(file.file(), path, mode == OpenMode::ReadWrite)?;
+    let (superblock, superblock_hurt) = match read_superblock(&file) {
+        Ok(read) => read,
+        Err(SuperblockError::NotReel) => {
+            let reason =
+                "it does not start like a member of a Reel volume: it was overwritten, or it is another file";
+            return Ok(Err((MemberState::Damaged, reason.to_owned())));
+        }
+        Err(error) => return Ok(Err((MemberState::Damaged, error.to_string()))),
+    };
+    if superblock.volume != volume {
+        let reason = format!("it belongs to another volume ({})", superblock.volume);
+        return Ok(Err((MemberState::Foreign, reason)));
+    }
+    if file.bytes() < superblock.member_bytes {
+        let reason = format!("it has {} bytes and should have {}", file.bytes(), superblock.member_bytes);
+        return Ok(Err((MemberState::Truncated, reason)));
+    }
+    let areas = [read_area(&file, &superblock, 0), read_area(&file, &superblock, 1)];
+    Ok(Ok(OpenMember { file, superblock, superblock_hurt, listed, areas }))
+}
+
+/// The superblock or its copy, and whether one of them is not good.
+fn read_superblock(file: &MemberFile) -> Result<(Superblock, bool), SuperblockError> {
+    let read = |offset: u64| {
+        let mut block = vec![0; BLOCK_BYTES];
+        file.read_at(offset, &mut block).map_err(|_| SuperblockError::NotReel)?;
+        Superblock::decode(&block)
+    };
+    match (read(0), read(SUPERBLOCK_COPY_OFFSET)) {
+        (Ok(first), Ok(copy)) => Ok((first.clone(), first != copy)),
+        (Ok(one), Err(_)) | (Err(_), Ok(one)) => Ok((one, true)),
+        (Err(SuperblockError::NotReel), Err(error)) | (Err(error), Err(_)) => Err(error),
+    }
+}
+
+fn read_area(file: &MemberFile, superblock: &Superblock, area: usize) -> Option<Copy> {
+    let offset = superblock.area_offset(area);
+    let mut block = vec![0; BLOCK_BYTES];
+    file.read_at(offset, &mut block).ok()?;
+    let header = CommitHeader::decode(&block, superblock.volume, superblock.catalogue_bytes)?;
+    let mut body = vec![0; usize::try_from(header.body_bytes).ok()?];
+    file.read_at(offset + BLOCK_BYTES as u64, &mut body).ok()?;
+    (crc32c(&body) == header.body_sum).then_some(Copy { header, body })
+}
+
+impl Found {
+    /// Members of one volume have one geometry; one that disagrees with most others is not what it says. Of two
+    /// that claim one number, a copy somebody made, the first is taken.
+    fn keep_those_that_agree(&mut self) {
+        let shape = |superblock: &Superblock| Superblock {
+            member: crate::ids::MemberId([0; 16]),
+            index: 0,
+            joined_epoch: 0,
+            ..superblock.clone()
+        };
+        let shapes: Vec<Superblock> = self.members.iter().map(|member| shape(&member.superblock)).collect();
+        let votes = |one: &Superblock| shapes.iter().filter(|other| *other == one).count();
+        let Some(most) = shapes.iter().max_by_key(|one| votes(one)).cloned() else { return };
+        let mut kept: Vec<OpenMember> = Vec::with_capacity(self.members.len());
+        for member in self.members.drain(..) {
+            let same_number = kept.iter().find(|other| other.superblock.index == member.superblock.index);
+            let (state, reason) = if shape(&member.superblock) != most {
+                (MemberState::Foreign, "its superblock disagrees with those of the other members".to_owned())
+            } else if let Some(other) = same_number {
+                let reason = format!(
+                    "it says that it is member {}, like {}; one of the two is a copy",
+                    member.superblock.index,
+                    other.file.path().display()
+                );
+                (MemberState::Foreign, reason)
+            } else {
+                kept.push(member);
+                continue;
+            };
+            self.bad.push(Bad { listed: member.listed, path: member.file.path().to_owned(), state, reason });
+        }
+        self.members = kept;
+    }
+}
+
+/// One finding for each member 0..N, in order.
+///
+/// `stale` are the members present but not in sync; `lost_copies` those whose catalogue copies are damaged.
+pub(crate) fn findings(
+    found: &Found,
+    manifest: &Manifest,
+    directory: &Path,
+    members: usize,
+    stale: &[usize],
+    hurt: &[usize],
+) -> Vec<Finding> {
+    // A path that gave no member is told of under a number no other path has; its own place if that is free.
+    let mut bad_of: Vec<Option<&Bad>> = vec![None; members];
+    let taken: Vec<usize> = found.members.iter().map(|member| member.superblock.index).collect();
+    let mut homeless = Vec::new();
+    for bad in &found.bad {
+        match bad_of.get_mut(bad.listed) {
+            Some(place) if place.is_none() && !taken.contains(&bad.listed) => *place = Some(bad),
+            _ => homeless.push(bad),
+        }
+    }
+    for bad in homeless {
+        let free = (0..members).find(|member| !taken.contains(member) && bad_of[*member].is_none());
+        if let Some(member) = free {
+            bad_of[member] = Some(bad);
+        }
+    }
+    (0..members)
+        .map(|index| match found.members.iter().find(|member| member.superblock.index == index) {
+            Some(member) => finding_of(member, stale.contains(&index), hurt.contains(&index)),
+            None => match bad_of[index] {
+                Some(bad) => Finding {
+                    member: index,
+                    path: bad.path.clone(),
+                    state: bad.state,
+                    text: format!("{}; {}", bad.reason, advice(bad.state)),
+                },
+                None => Finding {
+                    member: index,
+                    path: manifest.members.get(index).map_or_else(PathBuf::new, |path| directory.join(path)),
+                    state: MemberState::Missing,
+                    text: format!("no path in volume.toml leads to it; {}", advice(MemberState::Missing)),
+                },
+            },
+        })
+        .collect()
+}
+
+fn finding_of(member: &OpenMember, stale: bool, hurt: bool) -> Finding {
+    let index = member.superblock.index;
+    let (state, text) = if stale {
+        let text = format!(
+            "it was away while the volume was written, so it is not read; {}",
+            advice(MemberState::Stale)
+        );
+        (MemberState::Stale, text)
+    } else if hurt || member.superblock_hurt {
+        let what =
+            if member.superblock_hurt { "one of its two superblocks" } else { "its copy of the catalogue" };
+        let text = format!(
+            "{what} was damaged and is written anew when the volume is opened for writing; run `reel volume check`"
+        );
+        (MemberState::Repaired, text)
+    } else if member.listed != index {
+        let text =
+            format!("found where volume.toml lists member {}; nothing needs to be done", member.listed);
+        (MemberState::Swapped, text)
+    } else {
+        (MemberState::Present, "in use".to_owned())
+    };
+    Finding { member: index, path: member.file.path().to_owned(), state, text }
+}
+
+fn advice(state: MemberState) -> &'static str {
+    match state {
+        MemberState::Missing => {
+            "its bytes are computed from the other members. Bring it back, or correct its path in volume.toml"
+        }
+        MemberState::Stale => "its bytes are computed from the other members until it is rebuilt",
+        _ => "its bytes are computed from the other members. Bring the right one back, or rebuild it",
+    }
+}

@@ -1,0 +1,135 @@
+//! Where every row of one object lies and what its checksum is.
+
+use std::fmt;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+
+use reel_code::Code;
+
+use crate::catalogue::Extent;
+use crate::counters::VolumeCounters;
+use crate::geometry::Geometry;
+use crate::hold::Hold;
+
+/// The map of one object. As long as one is alive, the slots of its object are not reused.
+pub struct ObjectMap {
+    id: u64,
+    name: String,
+    geometry: Geometry,
+    code: Code,
+    bytes: u64,
+    /// The extents, each with the number of its first stripe.
+    runs: Vec<(u64, Extent)>,
+    sums: Arc<[u32]>,
+    data_offset: u64,
+    counters: Arc<VolumeCounters>,
+    _hold: Hold,
+}
+
+/// What a map is made of.
+pub(crate) struct ObjectParts {
+    pub(crate) name: String,
+    pub(crate) geometry: Geometry,
+    pub(crate) code: Code,
+    pub(crate) bytes: u64,
+    pub(crate) extents: Vec<Extent>,
+    pub(crate) sums: Vec<u32>,
+    pub(crate) data_offset: u64,
+    pub(crate) counters: Arc<VolumeCounters>,
+    pub(crate) hold: Hold,
+}
+
+impl ObjectMap {
+    /// The parts have been checked: as many slots as the bytes need, one sum for each row.
+    pub(crate) fn new(parts: ObjectParts) -> ObjectMap {
+        let mut first_stripe = 0;
+        let mut runs = Vec::with_capacity(parts.extents.len());
+        for extent in parts.extents {
+            runs.push((first_stripe, extent));
+            first_stripe += extent.slots;
+        }
+        static NEXT_ID: AtomicU64 = AtomicU64::new(0);
+        ObjectMap {
+            id: NEXT_ID.fetch_add(1, Ordering::Relaxed),
+            name: parts.name,
+            geometry: parts.geometry,
+            code: parts.code,
+            bytes: parts.bytes,
+            runs,
+            sums: parts.sums.into(),
+            data_offset: parts.data_offset,
+            counters: parts.counters,
+            _hold: parts.hold,
+        }
+    }
+
+    /// Names this map within the process, never used again: slots and titles may be.
+    pub fn id(&self) -> u64 {
+        self.id
+    }
+
+    /// What the object is, for messages.
+    pub fn name(&self) -> &str {
+        &self.name
+    }
+
+    /// The object's length.
+    pub fn bytes(&self) -> u64 {
+        self.bytes
+    }
+
+    /// The geometry of its volume.
+    pub fn geometry(&self) -> &Geometry {
+        &self.geometry
+    }
+
+    /// The code of its volume.
+    pub fn code(&self) -> Code {
+        self.code
+    }
+
+    /// The object's stripes.
+    pub fn stripes(&self) -> u64 {
+        self.geometry.stripes(self.bytes)
+    }
+
+    /// The slot of a stripe.
+    ///
+    /// # Panics
+    /// If the object has no such stripe.
+    pub fn slot(&self, stripe: u64) -> u64 {
+        assert!(
+            stripe < self.stripes(),
+            "{} has {} stripes, not one numbered {stripe}",
+            self.name,
+            self.stripes()
+        );
+        let run = self.runs.partition_point(|(first, _)| *first <= stripe) - 1;
+        let (first_stripe, extent) = self.runs[run];
+        extent.first_slot + (stripe - first_stripe)
+    }
+
+    /// The member that holds a position of a stripe, and the byte of the member where its unit starts.
+    pub fn unit_at(&self, stripe: u64, position: usize) -> (usize, u64) {
+        let place = self.geometry.place(self.slot(stripe), position);
+        (place.member, self.data_offset + place.unit * self.geometry.unit_bytes() as u64)
+    }
+
+    /// The checksum of a row.
+    pub fn sum(&self, stripe: u64, position: usize, matrix: usize) -> u32 {
+        self.sums[self.geometry.sum_index(stripe, position, matrix) as usize]
+    }
+
+    pub(crate) fn counters(&self) -> &VolumeCounters {
+        &self.counters
+    }
+}
+
+impl fmt::Debug for ObjectMap {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("ObjectMap")
+            .field("name", &self.name)
+            .field("bytes", &self.bytes)
+            .finish_non_exhaustive()
+    }
+}

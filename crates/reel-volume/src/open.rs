@@ -1,0 +1,266 @@
+//! Opening a volume.
+
+use std::path::Path;
+use std::sync::Arc;
+
+use reel_arena::{Arena, ArenaConfig};
+use reel_disk::{Disks, DisksConfig, MemberFile, OpenMode};
+
+use crate::access::{Access, WriteObserver};
+use crate::catalogue::{
+    Candidate, MemberSet, Selection, SelectionError, TitleRecord, decode_body, select, write_quorum,
+};
+use crate::commit::Committer;
+use crate::counters::VolumeCounters;
+use crate::error::VolumeError;
+use crate::geometry::Geometry;
+use crate::health::Health;
+use crate::hold::{Hold, Space};
+use crate::limits::STRIPES_IN_FLIGHT;
+use crate::lock::lock;
+use crate::manifest::Manifest;
+use crate::members::{Found, find, findings};
+use crate::space::FreeMap;
+use crate::superblock::SUPERBLOCK_COPY_OFFSET;
+use crate::volume::{Inner, Volume};
+
+/// How a volume is opened.
+#[derive(Clone, Default)]
+pub struct OpenOptions {
+    /// Without the right to write: several programs may do so at once.
+    pub read_only: bool,
+    /// The media memory.
+    pub arena: ArenaBudget,
+    /// The disk threads.
+    pub disks: DisksConfig,
+    /// Sees every write and sync, for tests and traces.
+    pub observer: Option<Arc<dyn WriteObserver>>,
+}
+
+/// How much media memory a volume sets aside. It is divided into buffers of one unit each.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct ArenaBudget {
+    /// Bytes. Never less than one reader or writer needs.
+    pub bytes: usize,
+    /// Whether to ask for huge pages.
+    pub huge_pages: bool,
+}
+
+impl Default for ArenaBudget {
+    /// 64 MiB, which is enough for commands; a server computes its own.
+    fn default() -> ArenaBudget {
+        ArenaBudget { bytes: 64 << 20, huge_pages: false }
+    }
+}
+
+pub(crate) fn open(directory: &Path, options: OpenOptions) -> Result<Volume, VolumeError> {
+    let (manifest, manifest_file, manifest_path) = Manifest::open(directory)?;
+    lock(&manifest_file, &manifest_path, !options.read_only)?;
+    let mode = if options.read_only { OpenMode::ReadOnly } else { OpenMode::ReadWrite };
+    let mut found = find(directory, &manifest, mode)?;
+    let Some(superblock) = found.members.first().map(|member| member.superblock.clone()) else {
+        return Err(too_few(directory, &found, &manifest, manifest.members.len(), 0, &[]));
+    };
+    let geometry = superblock.geometry;
+    let (members, tolerated) = (geometry.members(), geometry.parity_rows());
+
+    let candidates: Vec<Candidate> = found.members.iter().map(|member| member.candidate()).collect();
+    if found.members.len() + tolerated < members {
+        return Err(too_few(directory, &found, &manifest, members, tolerated, &[]));
+    }
+    let selection = select(&candidates, members).map_err(|error| undecided(directory, error))?;
+    let stale: Vec<usize> = found
+        .members
+        .iter()
+        .map(|member| member.superblock.index)
+        .filter(|index| !selection.current.has(*index))
+        .collect();
+    if selection.current.count() + tolerated < members {
+        return Err(too_few(directory, &found, &manifest, members, tolerated, &stale));
+    }
+    let hurt = hurt_copies(&candidates, &selection);
+    let findings = findings(&found, &manifest, directory, members, &stale, &hurt);
+    for finding in findings.iter().filter(|finding| !finding.state.in_use()) {
+        tracing::warn!(%finding, "a member is not in use");
+    }
+
+    let space_slots = geometry.slots(superblock.units());
+    let (space, titles) = titles_of(directory, &found, &selection, &geometry, space_slots)?;
+    let arena = arena_of(&geometry, options.arena)?;
+    repair_superblocks(&mut found, &selection, options.read_only);
+    let keep = keep_by_member(&candidates, &selection, members);
+    let mut files: Vec<Option<MemberFile>> = (0..members).map(|_| None).collect();
+    let mut locks = vec![manifest_file];
+    for member in found.members {
+        let index = member.superblock.index;
+        // The lock belongs to the open file, which a clone shares: it holds for stale members too.
+        locks.push(
+            member.file.file().try_clone().map_err(VolumeError::file(member.file.path(), "keep locked"))?,
+        );
+        if selection.current.has(index) {
+            files[index] = Some(member.file);
+        }
+    }
+    let disks =
+        Disks::start(files, &arena, options.disks).map_err(VolumeError::disk("cannot start the disks"))?;
+    let readable: Vec<bool> = (0..members).map(|index| selection.current.has(index)).collect();
+    let health = Health::new(&readable);
+    let counters = Arc::new(VolumeCounters::default());
+    let access = Access { disks, arena, observer: options.observer };
+    let refusal = refusal(options.read_only, selection.current, &geometry);
+    let committer = Committer::new(&selection, keep, &superblock, refusal);
+    let inner = Inner::new(
+        directory.to_owned(),
+        superblock,
+        findings,
+        access,
+        health,
+        counters,
+        space,
+        space_slots,
+        titles,
+        committer,
+        locks,
+    );
+    if !selection.settled {
+        inner.settle()?;
+    }
+    Ok(Volume::from_inner(inner))
+}
+
+/// Why nothing may be written, if so.
+fn refusal(read_only: bool, current: MemberSet, geometry: &Geometry) -> Option<String> {
+    if read_only {
+        return Some("it was opened for reading".to_owned());
+    }
+    (!write_quorum(current, geometry.members(), geometry.parity_rows())).then(|| {
+        "of two members only the one with member 0 is written to while the other is away, \
+         so that the two never go separate ways; bring member 0 back"
+            .to_owned()
+    })
+}
+
+fn too_few(
+    directory: &Path,
+    found: &Found,
+    manifest: &Manifest,
+    members: usize,
+    tolerated: usize,
+    stale: &[usize],
+) -> VolumeError {
+    let bad: Vec<_> = findings(found, manifest, directory, members, stale, &[])
+        .into_iter()
+        .filter(|finding| !finding.state.in_use())
+        .collect();
+    VolumeError::TooFewMembers {
+        path: directory.to_owned(),
+        missing: bad.len(),
+        members,
+        tolerated,
+        details: bad.iter().map(|finding| format!("  {finding}")).collect::<Vec<_>>().join("\n"),
+    }
+}
+
+fn undecided(directory: &Path, error: SelectionError) -> VolumeError {
+    let reason = match error {
+        SelectionError::NoCopy => {
+            "none of its members has a copy of the catalogue that can be read; the first megabytes of every member were \
+             overwritten. Bring one member back from a backup"
+        }
+        SelectionError::Undecided => {
+            "its members remember different histories and those that are present do not show which one went on; \
+             bring all members back at once"
+        }
+    };
+    VolumeError::Catalogue { path: directory.to_owned(), reason: reason.to_owned() }
+}
+
+/// Members in sync whose copies are damaged: fewer than two can be read.
+fn hurt_copies(candidates: &[Candidate], selection: &Selection) -> Vec<usize> {
+    candidates
+        .iter()
+        .filter(|candidate| {
+            selection.current.has(candidate.index) && candidate.areas.iter().flatten().count() < 2
+        })
+        .map(|candidate| candidate.index)
+        .collect()
+}
+
+fn titles_of(
+    directory: &Path,
+    found: &Found,
+    selection: &Selection,
+    geometry: &Geometry,
+    slots: u64,
+) -> Result<(Space, Vec<Arc<TitleRecord>>), VolumeError> {
+    let broken = |reason: String| VolumeError::Catalogue {
+        path: directory.to_owned(),
+        reason: format!(
+            "its catalogue matches its checksum but makes no sense ({reason}); please report this"
+        ),
+    };
+    let (at, area) = selection.found_at;
+    let copy = found.members[at].areas[area].as_ref().ok_or_else(|| broken("it is gone".to_owned()))?;
+    let mut records = decode_body(&copy.body).map_err(|e| broken(e.to_string()))?;
+    let mut free = FreeMap::all(slots);
+    for record in &records {
+        record.check(geometry, slots).map_err(|e| broken(e.to_string()))?;
+        for extent in record.extents() {
+            free.claim(extent)
+                .map_err(|overlap| broken(format!("two objects lie on slot {}", overlap.0.first_slot)))?;
+        }
+    }
+    let space = Space::new(free);
+    for record in &mut records {
+        for entry in &mut record.objects {
+            entry.object.hold = Hold::new(&space, entry.object.all_extents(), true);
+        }
+    }
+    Ok((space, records.into_iter().map(Arc::new).collect()))
+}
+
+fn arena_of(geometry: &Geometry, budget: ArenaBudget) -> Result<Arena, VolumeError> {
+    let buffer_bytes = geometry.unit_bytes();
+    let least = geometry.width() * (STRIPES_IN_FLIGHT + 1);
+    let config = ArenaConfig {
+        buffer_bytes,
+        buffer_count: (budget.bytes / buffer_bytes).max(least),
+        // A cell holds one row where rows are whole blocks.
+        cells_per_buffer: cells_per_buffer(geometry),
+        huge_pages: budget.huge_pages,
+    };
+    Ok(Arena::new(config)?)
+}
+
+fn cells_per_buffer(geometry: &Geometry) -> usize {
+    let blocks = geometry.unit_bytes() / crate::limits::BLOCK_BYTES;
+    geometry.unit_rows().min(blocks).min(64)
+}
+
+/// A superblock and its copy are the same; where one was lost, the other replaces it. One is durable before the
+/// other is touched. Failure leaves one, which is enough.
+fn repair_superblocks(found: &mut Found, selection: &Selection, read_only: bool) {
+    for member in found.members.iter().filter(|member| member.superblock_hurt && !read_only) {
+        if !selection.current.has(member.superblock.index) {
+            continue;
+        }
+        let block = member.superblock.encode();
+        let repaired = member
+            .file
+            .write_at(0, &block)
+            .and_then(|()| member.file.sync())
+            .and_then(|()| member.file.write_at(SUPERBLOCK_COPY_OFFSET, &block))
+            .and_then(|()| member.file.sync());
+        if let Err(error) = repaired {
+            tracing::warn!(%error, "the superblock of a member could not be repaired");
+        }
+    }
+}
+
+fn keep_by_member(candidates: &[Candidate], selection: &Selection, members: usize) -> Vec<usize> {
+    let mut keep = vec![0; members];
+    for (candidate, area) in candidates.iter().zip(&selection.keep) {
+        keep[candidate.index] = *area;
+    }
+    keep
+}

@@ -1,0 +1,255 @@
+//! Reading an object in order, for those who may wait.
+
+use std::collections::{HashMap, VecDeque};
+use std::io::{self, Read};
+use std::ops::Range;
+use std::sync::Arc;
+
+use reel_disk::DiskError;
+use reel_qos::Class;
+
+use crate::access::{Access, Answers, Span};
+use crate::error::VolumeError;
+use crate::health::Health;
+use crate::limits::STRIPES_IN_FLIGHT;
+use crate::object::ObjectMap;
+use crate::unit_read::{UnitFetch, UnitRead, UnitRows, UnitStep};
+use crate::volume::Inner;
+
+/// Reads a range of an object's bytes. Verified, rebuilt where a member does not answer or lies, and a few
+/// stripes ahead of its caller.
+pub struct ObjectReader {
+    inner: Arc<Inner>,
+    window: Window,
+}
+
+/// The stripes being read and what is left of the range.
+struct Window {
+    map: Arc<ObjectMap>,
+    range: Range<u64>,
+    units: UnitReads,
+    /// The next stripe to ask for.
+    next_stripe: u64,
+    stripes: VecDeque<Stripe>,
+    /// A failure is told again and again.
+    failure: Option<String>,
+}
+
+/// One stripe of the range.
+struct Stripe {
+    number: u64,
+    /// The unit at each data position; `None` if none of its rows is in the range.
+    units: Vec<Option<UnitState>>,
+}
+
+enum UnitState {
+    Reading(u64),
+    Here(UnitRows),
+}
+
+/// Unit reads under way.
+struct UnitReads {
+    class: Class,
+    health: Health,
+    answers: Answers,
+    reads: HashMap<u64, UnitRead>,
+    next: u64,
+}
+
+/// A unit read's number and the index of one of its fetches share a token.
+const FETCH_BITS: u32 = 16;
+
+impl ObjectReader {
+    pub(crate) fn new(
+        inner: Arc<Inner>,
+        map: Arc<ObjectMap>,
+        range: Range<u64>,
+        class: Class,
+    ) -> ObjectReader {
+        let window = Window::new(&inner, map, range, class);
+        ObjectReader { inner, window }
+    }
+
+    /// Bytes that are left.
+    pub fn remaining(&self) -> u64 {
+        self.window.range.end - self.window.range.start
+    }
+
+    /// The next bytes, as they lie in memory: at most what `limit` says, at least one unless the range has ended.
+    /// The error of an earlier call comes again.
+    pub fn next_bytes(&mut self, target: &mut [u8]) -> Result<usize, VolumeError> {
+        self.window.fill(&self.inner.access, target)
+    }
+
+    /// A whole object, which is small.
+    pub(crate) fn read_all(inner: &Inner, map: Arc<ObjectMap>, class: Class) -> Result<Vec<u8>, VolumeError> {
+        let bytes = map.bytes();
+        let mut window = Window::new(inner, map, 0..bytes, class);
+        let mut all = vec![0; bytes as usize];
+        let mut done = 0;
+        while done < all.len() {
+            done += window.fill(&inner.access, &mut all[done..])?;
+        }
+        Ok(all)
+    }
+}
+
+impl Read for ObjectReader {
+    fn read(&mut self, target: &mut [u8]) -> io::Result<usize> {
+        if let Some(failure) = &self.window.failure {
+            return Err(io::Error::other(failure.clone()));
+        }
+        self.next_bytes(target).map_err(io::Error::other)
+    }
+}
+
+impl Window {
+    fn new(inner: &Inner, map: Arc<ObjectMap>, range: Range<u64>, class: Class) -> Window {
+        let end = range.end.min(map.bytes());
+        let range = range.start.min(end)..end;
+        let next_stripe = map.geometry().locate(range.start).stripe;
+        let units = UnitReads {
+            class,
+            health: inner.health.clone(),
+            answers: Answers::new(),
+            reads: HashMap::new(),
+            next: 0,
+        };
+        Window { map, range, units, next_stripe, stripes: VecDeque::new(), failure: None }
+    }
+
+    /// Copies the next bytes of the range to the target, as many as there are in one row.
+    fn fill(&mut self, access: &Access, target: &mut [u8]) -> Result<usize, VolumeError> {
+        if self.range.is_empty() || target.is_empty() {
+            return Ok(0);
+        }
+        match self.fill_now(access, target) {
+            Err(error) => {
+                self.failure = Some(error.to_string());
+                Err(error)
+            }
+            done => done,
+        }
+    }
+
+    fn fill_now(&mut self, access: &Access, target: &mut [u8]) -> Result<usize, VolumeError> {
+        let geometry = *self.map.geometry();
+        let at = geometry.locate(self.range.start);
+        while self.stripes.front().is_some_and(|stripe| stripe.number < at.stripe) {
+            self.stripes.pop_front();
+        }
+        self.ask_ahead(access)?;
+        loop {
+            let state = self.stripes.front().and_then(|stripe| stripe.units[at.position].as_ref());
+            match state {
+                Some(UnitState::Here(rows)) => {
+                    let row = &rows.row_bytes(at.matrix)[at.byte..];
+                    let count = row.len().min(target.len()).min((self.range.end - self.range.start) as usize);
+                    target[..count].copy_from_slice(&row[..count]);
+                    self.range.start += count as u64;
+                    return Ok(count);
+                }
+                _ => {
+                    let (number, rows) = self.units.next(access)?;
+                    self.put(number, rows);
+                }
+            }
+        }
+    }
+
+    fn put(&mut self, number: u64, rows: UnitRows) {
+        let units = self.stripes.iter_mut().flat_map(|stripe| stripe.units.iter_mut().flatten());
+        for unit in units {
+            if matches!(unit, UnitState::Reading(reading) if *reading == number) {
+                *unit = UnitState::Here(rows);
+                return;
+            }
+        }
+    }
+
+    /// Asks for stripes ahead. The first is needed; the others only if at least half of the media memory is free,
+    /// so that many readers in one thread do not starve each other.
+    fn ask_ahead(&mut self, access: &Access) -> Result<(), VolumeError> {
+        let last = self.map.geometry().locate(self.range.end - 1).stripe;
+        while self.next_stripe <= last && self.stripes.len() < STRIPES_IN_FLIGHT {
+            let usage = access.arena.usage();
+            if !self.stripes.is_empty() && usage.bytes_taken > usage.bytes_total / 2 {
+                break;
+            }
+            let stripe = self.ask(access, self.next_stripe)?;
+            self.stripes.push_back(stripe);
+            self.next_stripe += 1;
+        }
+        Ok(())
+    }
+
+    /// Asks for the rows of one stripe that are in the range.
+    fn ask(&mut self, access: &Access, number: u64) -> Result<Stripe, VolumeError> {
+        let geometry = *self.map.geometry();
+        let stripe_start = number * geometry.stripe_bytes() as u64;
+        let row_bytes = geometry.row_bytes() as u64;
+        let first = (self.range.start.max(stripe_start) - stripe_start) / row_bytes;
+        let end = (self.range.end - stripe_start).min(geometry.stripe_bytes() as u64).div_ceil(row_bytes);
+        let mut units = Vec::with_capacity(geometry.data_rows());
+        for position in 0..geometry.data_rows() {
+            let before =
+                |rows: u64| (rows as usize + geometry.data_rows() - 1 - position) / geometry.data_rows();
+            let rows = before(first)..before(end);
+            units.push(if rows.is_empty() {
+                None
+            } else {
+                let read = UnitRead::new(Arc::clone(&self.map), &self.units.health, number, position, rows);
+                Some(UnitState::Reading(self.units.start(access, read)?))
+            });
+        }
+        Ok(Stripe { number, units })
+    }
+}
+
+impl UnitReads {
+    /// Begins a read and gives its number.
+    fn start(&mut self, access: &Access, mut read: UnitRead) -> Result<u64, VolumeError> {
+        let number = self.next;
+        self.next += 1;
+        let fetches = read.reads();
+        self.submit(access, number, fetches)?;
+        self.reads.insert(number, read);
+        Ok(number)
+    }
+
+    /// Waits for the next read to end.
+    fn next(&mut self, access: &Access) -> Result<(u64, UnitRows), VolumeError> {
+        while let Some(done) = self.answers.next() {
+            let (number, index) = (done.token >> FETCH_BITS, (done.token & ((1 << FETCH_BITS) - 1)) as usize);
+            let Some(read) = self.reads.get_mut(&number) else { continue };
+            let result = match (done.result, done.buffer) {
+                (Ok(()), Some(buffer)) => Ok(buffer),
+                (Ok(()), None) => Err(DiskError::Stopped),
+                (Err(error), _) => Err(error),
+            };
+            match read.fetched(index, result) {
+                UnitStep::Wait => {}
+                UnitStep::Fetch(fetches) => self.submit(access, number, fetches)?,
+                UnitStep::Ready(rows) => {
+                    self.reads.remove(&number);
+                    return Ok((number, rows));
+                }
+                UnitStep::Failed(error) => {
+                    self.reads.remove(&number);
+                    return Err(error);
+                }
+            }
+        }
+        Err(VolumeError::Disk { doing: "cannot read an object".to_owned(), source: DiskError::Stopped })
+    }
+
+    fn submit(&mut self, access: &Access, number: u64, fetches: Vec<UnitFetch>) -> Result<(), VolumeError> {
+        for fetch in fetches {
+            let buffer = access.buffer(fetch.bytes)?;
+            let token = number << FETCH_BITS | fetch.index as u64;
+            let span = Span { member: fetch.member, offset: fetch.offset, bytes: fetch.bytes };
+            access.read(&mut self.answers, self.class, token, span, buffer);
+        }
+        Ok(())
+    }
+}

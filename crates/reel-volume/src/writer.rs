@@ -1,0 +1,285 @@
+//! Writing one object.
+
+use std::sync::Arc;
+
+use reel_arena::Buffer;
+use reel_code::crc32c;
+use reel_qos::Class;
+
+use crate::access::Answers;
+use crate::catalogue::{Extent, ObjectRecord, Sums};
+use crate::commit::drop_member;
+use crate::error::VolumeError;
+use crate::hold::{Hold, Space};
+use crate::limits::{EXTENTS_MAX, INLINE_SUMS_MAX, OBJECT_BYTES_MAX, RESERVE_SLOTS_MAX, STRIPES_IN_FLIGHT};
+use crate::volume::Inner;
+
+/// Takes the bytes of one object, in order, and lays them on the members stripe by stripe, with parity and
+/// checksums. Dropped without [`ObjectWriter::finish`], it leaves nothing.
+pub struct ObjectWriter {
+    inner: Arc<Inner>,
+    class: Class,
+    /// Bytes of a stripe that is not full yet. On the heap, so that many open writers hold no media memory.
+    staged: Vec<u8>,
+    bytes: u64,
+    sums: Vec<u32>,
+    answers: Answers,
+    last_error: String,
+    reserved: Reserved,
+}
+
+/// Slots taken for an object, given back unless it is finished.
+struct Reserved {
+    space: Space,
+    extents: Vec<Extent>,
+    /// Slots in all extents, and those of them in use.
+    held: u64,
+    used: u64,
+}
+
+impl ObjectWriter {
+    pub(crate) fn new(inner: Arc<Inner>, class: Class) -> ObjectWriter {
+        let reserved = Reserved { space: inner.space.clone(), extents: Vec::new(), held: 0, used: 0 };
+        ObjectWriter {
+            inner,
+            class,
+            staged: Vec::new(),
+            bytes: 0,
+            sums: Vec::new(),
+            answers: Answers::new(),
+            last_error: String::new(),
+            reserved,
+        }
+    }
+
+    /// Bytes taken so far.
+    pub fn bytes(&self) -> u64 {
+        self.bytes
+    }
+
+    /// Takes the next bytes, any number of them. Waits while more stripes than are allowed are under way.
+    ///
+    /// After an error the writer is of no more use.
+    pub fn write(&mut self, mut bytes: &[u8]) -> Result<(), VolumeError> {
+        if self.bytes.saturating_add(bytes.len() as u64) > OBJECT_BYTES_MAX {
+            return Err(VolumeError::ObjectLimit { rule: "it is longer than 16 TiB" });
+        }
+        self.bytes += bytes.len() as u64;
+        let stripe_bytes = self.inner.geometry.stripe_bytes();
+        while self.staged.len() + bytes.len() >= stripe_bytes {
+            if self.staged.is_empty() {
+                let (stripe, rest) = bytes.split_at(stripe_bytes);
+                self.put(stripe)?;
+                bytes = rest;
+            } else {
+                let (head, rest) = bytes.split_at(stripe_bytes - self.staged.len());
+                self.staged.extend_from_slice(head);
+                bytes = rest;
+                self.put_staged()?;
+            }
+        }
+        if self.staged.capacity() == 0 && !bytes.is_empty() {
+            self.staged.reserve_exact(stripe_bytes);
+        }
+        self.staged.extend_from_slice(bytes);
+        Ok(())
+    }
+
+    /// Writes what is left and waits until every member has it. The object becomes durable when it is published.
+    pub fn finish(self) -> Result<ObjectRecord, VolumeError> {
+        let space = self.inner.space.clone();
+        let (mut object, mut reserved) = self.finish_parts()?;
+        // From here on the hold gives the slots back.
+        reserved.iter_mut().for_each(Reserved::forget);
+        object.hold = Hold::new(&space, object.all_extents(), false);
+        Ok(object)
+    }
+
+    /// The record and the slots of the object and of its checksums.
+    fn finish_parts(mut self) -> Result<(ObjectRecord, Vec<Reserved>), VolumeError> {
+        if !self.staged.is_empty() {
+            self.put_staged()?;
+        }
+        self.wait_for(0)?;
+        self.reserved.trim();
+        let sums = std::mem::take(&mut self.sums);
+        let empty = Reserved { space: self.inner.space.clone(), extents: Vec::new(), held: 0, used: 0 };
+        let reserved = std::mem::replace(&mut self.reserved, empty);
+        let extents = reserved.extents.clone();
+        let mut all = vec![reserved];
+        let sums = if sums.len() <= INLINE_SUMS_MAX.max(self.inner.geometry.stripe_rows()) {
+            Sums::Inline(sums)
+        } else {
+            let mut writer = ObjectWriter::new(Arc::clone(&self.inner), self.class);
+            for chunk in sums.chunks(4096) {
+                let bytes: Vec<u8> = chunk.iter().flat_map(|sum| sum.to_le_bytes()).collect();
+                writer.write(&bytes)?;
+            }
+            let (object, more) = writer.finish_parts()?;
+            all.extend(more);
+            Sums::Object(Box::new(object))
+        };
+        Ok((ObjectRecord { bytes: self.bytes, extents, sums, hold: Hold::default() }, all))
+    }
+
+    fn put_staged(&mut self) -> Result<(), VolumeError> {
+        let staged = std::mem::take(&mut self.staged);
+        let done = self.put(&staged);
+        self.staged = staged;
+        self.staged.clear();
+        done
+    }
+
+    /// Lays out one stripe and gives it to the members. Missing bytes at its end are zeros.
+    fn put(&mut self, data: &[u8]) -> Result<(), VolumeError> {
+        let geometry = self.inner.geometry;
+        let (row_bytes, width) = (geometry.row_bytes(), geometry.width());
+        self.wait_for((STRIPES_IN_FLIGHT - 1) * width)?;
+        let slot = self.reserved.next(data.len() as u64, &self.inner)?;
+        let mut units = Vec::with_capacity(width);
+        for position in 0..geometry.data_rows() {
+            let mut unit = self.inner.access.buffer(geometry.unit_bytes())?;
+            for matrix in 0..geometry.unit_rows() {
+                let from = (matrix * geometry.data_rows() + position) * row_bytes;
+                let bytes = data.get(from..).unwrap_or_default();
+                let bytes = &bytes[..bytes.len().min(row_bytes)];
+                let row = &mut unit[matrix * row_bytes..(matrix + 1) * row_bytes];
+                row[..bytes.len()].copy_from_slice(bytes);
+                row[bytes.len()..].fill(0);
+            }
+            units.push(unit);
+        }
+        self.put_parity(&mut units)?;
+        let spare = geometry.unit_rows() * row_bytes..geometry.unit_bytes();
+        for (position, mut unit) in units.into_iter().enumerate() {
+            unit[spare.clone()].fill(0);
+            self.sums.extend(unit[..spare.start].chunks_exact(row_bytes).map(crc32c));
+            let place = geometry.place(slot, position);
+            // What an absent member should hold is computed from the others when it is wanted.
+            if self.inner.health.readable(place.member) {
+                let offset = self.inner.superblock.data_offset + place.unit * geometry.unit_bytes() as u64;
+                let lease = unit.freeze().slice(0..geometry.unit_bytes());
+                self.inner.access.write(&mut self.answers, self.class, (place.member, offset), lease);
+            }
+        }
+        self.inner.counters.rows_written.add(geometry.stripe_rows() as u64);
+        Ok(())
+    }
+
+    /// Appends the parity units of the data units.
+    fn put_parity(&self, units: &mut Vec<Buffer>) -> Result<(), VolumeError> {
+        let geometry = &self.inner.geometry;
+        let row_bytes = geometry.row_bytes();
+        let mut parity = Vec::with_capacity(geometry.parity_rows());
+        for _ in 0..geometry.parity_rows() {
+            parity.push(self.inner.access.buffer(geometry.unit_bytes())?);
+        }
+        for matrix in 0..geometry.unit_rows() {
+            let row = matrix * row_bytes..(matrix + 1) * row_bytes;
+            let data: Vec<&[u8]> = units.iter().map(|unit| &unit[row.clone()]).collect();
+            let mut rows: Vec<&mut [u8]> = parity.iter_mut().map(|unit| &mut unit[row.clone()]).collect();
+            self.inner.superblock.code.encode(&data, &mut rows);
+        }
+        units.append(&mut parity);
+        Ok(())
+    }
+
+    /// Takes answers until at most so many writes are under way.
+    fn wait_for(&mut self, under_way: usize) -> Result<(), VolumeError> {
+        while self.answers.waiting() > under_way {
+            let Some(done) = self.answers.next() else { break };
+            if let Err(error) = done.result {
+                self.last_error = error.to_string();
+                drop_member(&self.inner.health, &self.inner.counters, done.member, &self.last_error);
+            }
+        }
+        let (failed, tolerated) = (self.inner.health.lost(), self.inner.geometry.parity_rows());
+        if failed > tolerated {
+            let members = self.inner.geometry.members();
+            return Err(VolumeError::MembersFailed {
+                failed,
+                members,
+                tolerated,
+                last: self.last_error.clone(),
+            });
+        }
+        Ok(())
+    }
+}
+
+impl Drop for ObjectWriter {
+    fn drop(&mut self) {
+        // A write that is still under way must not land in a slot that has got another owner.
+        while self.answers.next().is_some() {}
+    }
+}
+
+impl Reserved {
+    /// The slot of the next stripe, of which `bytes` are known.
+    fn next(&mut self, bytes: u64, inner: &Inner) -> Result<u64, VolumeError> {
+        if self.used == self.held {
+            self.reserve(bytes, inner)?;
+        }
+        // The extents before the last are in use whole.
+        let left = self.held - self.used;
+        let Some(last) = self.extents.last() else { return Err(full(bytes, inner)) };
+        self.used += 1;
+        Ok(last.first_slot + last.slots - left)
+    }
+
+    /// Takes more slots: the longer the object the more, so that writers side by side still get long runs, but never
+    /// much of what is left.
+    fn reserve(&mut self, bytes: u64, inner: &Inner) -> Result<(), VolumeError> {
+        let mut space = self.space.lock();
+        let wanted = self.held.clamp(1, RESERVE_SLOTS_MAX).min((space.free() / 16).max(1));
+        let after = self.extents.last().map(|extent| extent.first_slot + extent.slots);
+        let Some(extent) = space.take(wanted, after) else {
+            drop(space);
+            return Err(full(bytes, inner));
+        };
+        let count = self.extents.len();
+        match self.extents.last_mut() {
+            Some(last) if after == Some(extent.first_slot) => last.slots += extent.slots,
+            _ if count == EXTENTS_MAX => {
+                space.give_back(extent);
+                let rule = "the free space is so scattered that it would have more than 65,536 pieces; remove titles";
+                return Err(VolumeError::ObjectLimit { rule });
+            }
+            _ => self.extents.push(extent),
+        }
+        self.held += extent.slots;
+        Ok(())
+    }
+
+    /// Gives back what is not in use.
+    fn trim(&mut self) {
+        let left = self.held - self.used;
+        if let Some(last) = self.extents.last_mut()
+            && left > 0
+        {
+            last.slots -= left;
+            let first_slot = last.first_slot + last.slots;
+            if last.slots == 0 {
+                self.extents.pop();
+            }
+            self.space.lock().give_back(Extent { first_slot, slots: left });
+            self.held = self.used;
+        }
+    }
+
+    fn forget(&mut self) {
+        self.extents.clear();
+    }
+}
+
+impl Drop for Reserved {
+    fn drop(&mut self) {
+        let mut space = self.space.lock();
+        self.extents.drain(..).for_each(|extent| space.give_back(extent));
+    }
+}
+
+fn full(needed_bytes: u64, inner: &Inner) -> VolumeError {
+    let free_bytes = inner.space.lock().free() * inner.geometry.stripe_bytes() as u64;
+    VolumeError::Full { needed_bytes, free_bytes }
+}
