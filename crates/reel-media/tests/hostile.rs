@@ -112,7 +112,7 @@ fn transport() -> &'static [u8] {
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig::with_cases(300))]
+    #![proptest_config(ProptestConfig { cases: 300, failure_persistence: None, ..ProptestConfig::default() })]
 
     #[test]
     fn damaged_matroska(harms in harms()) {

@@ -100,6 +100,27 @@ fn mp3_and_eac3_as_sound() {
 }
 
 #[test]
+fn open_groups_of_pictures() {
+    let studio = Studio::new();
+    let codecs = "-c:v libx264 -preset veryfast -bf 3 -g 20 -x264-params open-gop=1";
+    let path = studio.make("a.ts", &[picture("25", 4), words(codecs)]);
+    let (_, taken) = assert_like_ffprobe(&path, 0);
+    assert!(taken.iter().filter(|taken| taken.packet.sample.sync).count() >= 4);
+
+    // Cut before the second group: its leading pictures refer to the first and must go.
+    let whole = std::fs::read(&path).unwrap();
+    let second = taken.iter().skip(1).find(|taken| taken.packet.sample.sync).unwrap();
+    let before: usize =
+        taken.iter().take_while(|other| other.packet != second.packet).map(|taken| taken.data.len()).sum();
+    let cut = whole[before * 9 / 10 / 188 * 188..].to_vec();
+    let mut demux = reel_media::open(Box::new(Memory(cut))).unwrap();
+    let rest = drain(demux.as_mut()).unwrap();
+    assert!(rest[0].packet.sample.sync && rest.len() > 30);
+    assert!(rest.iter().all(|taken| taken.packet.sample.pts >= rest[0].packet.sample.pts));
+    assert!(demux.warnings().iter().any(|text| text.contains("key frame")), "{:?}", demux.warnings());
+}
+
+#[test]
 fn the_clock_wraps() {
     let studio = Studio::new();
     let mut arguments = h264_aac();
@@ -178,6 +199,26 @@ fn a_file_cut_in_the_middle_begins_at_a_key_frame() {
     assert!(demux.warnings().iter().any(|text| text.contains("key frame")), "{:?}", demux.warnings());
     let first = taken.iter().map(|taken| taken.packet.sample.pts).min().unwrap();
     assert_eq!(first, 0);
+}
+
+#[test]
+fn the_first_programme_with_media_is_taken() {
+    let studio = Studio::new();
+    let path = studio.make(
+        "a.ts",
+        &[
+            picture("25", 1),
+            tone(440, 48_000, 1),
+            words("-f lavfi -i testsrc2=size=160x90:rate=25:duration=1"),
+            words("-map 0 -map 1 -map 2 -c:v libx264 -preset ultrafast -c:a aac"),
+            words("-program title=Two:st=2 -program title=One:st=0:st=1"),
+        ],
+    );
+    let mut demux = open(&path);
+    assert_eq!(demux.tracks().len(), 1);
+    assert_eq!(demux.tracks()[0].video.as_ref().unwrap().width, 160);
+    assert_eq!(drain(demux.as_mut()).unwrap().len(), 25);
+    assert!(demux.warnings()[0].contains("1 more programme"), "{:?}", demux.warnings());
 }
 
 #[test]
