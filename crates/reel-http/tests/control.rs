@@ -19,7 +19,7 @@ use tower::ServiceExt;
 struct NoSessions;
 
 impl Sessions for NoSessions {
-    fn open(&self, _: &str) -> Result<SessionReport, SessionRefusal> {
+    fn open(&self, _: &str, _: std::net::IpAddr) -> Result<SessionReport, SessionRefusal> {
         Err(SessionRefusal::NoSuchTitle)
     }
 

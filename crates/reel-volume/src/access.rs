@@ -29,6 +29,14 @@ pub(crate) struct Access {
     pub(crate) observer: Option<Arc<dyn WriteObserver>>,
 }
 
+/// Bytes of a member, in whole blocks.
+#[derive(Clone, Copy)]
+pub(crate) struct Span {
+    pub(crate) member: usize,
+    pub(crate) offset: u64,
+    pub(crate) bytes: usize,
+}
+
 /// Where the answers to one caller's requests arrive.
 pub(crate) struct Answers {
     reply: Arc<Channel>,
@@ -45,33 +53,26 @@ struct Observed {
 }
 
 impl Access {
-    pub(crate) fn read(
-        &self,
-        answers: &mut Answers,
-        class: Class,
-        token: u64,
-        member: usize,
-        offset: u64,
-        bytes: usize,
-        buffer: Buffer,
-    ) {
+    /// Reads a span into the front of a buffer.
+    pub(crate) fn read(&self, answers: &mut Answers, class: Class, token: u64, span: Span, buffer: Buffer) {
+        let Span { member, offset, bytes } = span;
         self.submit(answers, class, token, member, DiskWork::Read { offset, bytes, buffer });
     }
 
+    /// Writes all of a lease.
     pub(crate) fn write(
         &self,
         answers: &mut Answers,
         class: Class,
-        token: u64,
-        member: usize,
-        offset: u64,
+        (member, offset): (usize, u64),
         lease: Lease,
     ) {
-        self.submit(answers, class, token, member, DiskWork::Write { offset, lease });
+        self.submit(answers, class, 0, member, DiskWork::Write { offset, lease });
     }
 
-    pub(crate) fn sync(&self, answers: &mut Answers, class: Class, token: u64, member: usize) {
-        self.submit(answers, class, token, member, DiskWork::Sync);
+    /// Makes durable what was answered before.
+    pub(crate) fn sync(&self, answers: &mut Answers, class: Class, member: usize) {
+        self.submit(answers, class, 0, member, DiskWork::Sync);
     }
 
     /// A buffer, waiting until one is free.

@@ -7,7 +7,7 @@ use reel_arena::Buffer;
 use reel_code::crc32c;
 use reel_qos::Class;
 
-use crate::access::Answers;
+use crate::access::{Answers, Span};
 use crate::catalogue::{ObjectRecord, Sums};
 use crate::error::VolumeError;
 use crate::finding::Finding;
@@ -260,8 +260,8 @@ impl Check<'_> {
             if self.inner.health.readable(member) {
                 let buffer = self.inner.access.buffer(geometry.unit_bytes())?;
                 let token = number * geometry.width() as u64 + position as u64;
-                let (access, bytes) = (&self.inner.access, geometry.unit_bytes());
-                access.read(&mut self.answers, Class::Aperiodic, token, member, offset, bytes, buffer);
+                let span = Span { member, offset, bytes: geometry.unit_bytes() };
+                self.inner.access.read(&mut self.answers, Class::Aperiodic, token, span, buffer);
                 stripe.waiting += 1;
             }
         }

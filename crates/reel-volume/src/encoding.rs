@@ -48,10 +48,6 @@ impl Encoder {
         self.raw(text.as_bytes());
     }
 
-    pub(crate) fn len(&self) -> usize {
-        self.bytes.len()
-    }
-
     pub(crate) fn as_bytes(&self) -> &[u8] {
         &self.bytes
     }

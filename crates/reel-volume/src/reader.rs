@@ -8,7 +8,7 @@ use std::sync::Arc;
 use reel_disk::DiskError;
 use reel_qos::Class;
 
-use crate::access::{Access, Answers};
+use crate::access::{Access, Answers, Span};
 use crate::error::VolumeError;
 use crate::health::Health;
 use crate::limits::STRIPES_IN_FLIGHT;
@@ -247,15 +247,8 @@ impl UnitReads {
         for fetch in fetches {
             let buffer = access.buffer(fetch.bytes)?;
             let token = number << FETCH_BITS | fetch.index as u64;
-            access.read(
-                &mut self.answers,
-                self.class,
-                token,
-                fetch.member,
-                fetch.offset,
-                fetch.bytes,
-                buffer,
-            );
+            let span = Span { member: fetch.member, offset: fetch.offset, bytes: fetch.bytes };
+            access.read(&mut self.answers, self.class, token, span, buffer);
         }
         Ok(())
     }

@@ -11,19 +11,19 @@ use crate::ids::{MemberId, VolumeId};
 use crate::limits::{BLOCK_BYTES, CATALOGUE_BYTES_MAX, CATALOGUE_BYTES_MIN};
 
 /// The first eight bytes of a member. The last two catch a file that went through a text conversion.
-pub const SUPERBLOCK_MAGIC: [u8; 8] = *b"REELVOL\n";
+pub(crate) const SUPERBLOCK_MAGIC: [u8; 8] = *b"REELVOL\n";
 
 /// The version of the format that this program reads and writes.
-pub const FORMAT_VERSION: u16 = 1;
+pub(crate) const FORMAT_VERSION: u16 = 1;
 
 /// Where the copy lies.
-pub const SUPERBLOCK_COPY_OFFSET: u64 = BLOCK_BYTES as u64;
+pub(crate) const SUPERBLOCK_COPY_OFFSET: u64 = BLOCK_BYTES as u64;
 
 /// Where the first catalogue area of a new member starts: room is left behind the two superblocks.
-pub const CATALOGUE_OFFSET: u64 = 64 << 10;
+pub(crate) const CATALOGUE_OFFSET: u64 = 64 << 10;
 
 /// The data of a new member starts at a multiple of this, the largest erase block or stripe that matters.
-pub const DATA_ALIGNMENT_BYTES: u64 = 1 << 20;
+pub(crate) const DATA_ALIGNMENT_BYTES: u64 = 1 << 20;
 
 /// What the superblock of a member says.
 #[derive(Clone, Debug, PartialEq, Eq)]

@@ -159,7 +159,7 @@ impl ObjectWriter {
             if self.inner.health.readable(place.member) {
                 let offset = self.inner.superblock.data_offset + place.unit * geometry.unit_bytes() as u64;
                 let lease = unit.freeze().slice(0..geometry.unit_bytes());
-                self.inner.access.write(&mut self.answers, self.class, 0, place.member, offset, lease);
+                self.inner.access.write(&mut self.answers, self.class, (place.member, offset), lease);
             }
         }
         self.inner.counters.rows_written.add(geometry.stripe_rows() as u64);

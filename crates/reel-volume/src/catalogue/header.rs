@@ -102,6 +102,7 @@ impl MemberSet {
         MemberSet(self.0 | 1 << member)
     }
 
+    #[cfg(test)]
     pub(crate) fn without(self, member: usize) -> MemberSet {
         MemberSet(self.0 & !(1 << member))
     }
@@ -112,10 +113,6 @@ impl MemberSet {
 
     pub(crate) fn count(self) -> usize {
         self.0.count_ones() as usize
-    }
-
-    pub(crate) fn both(self, other: MemberSet) -> MemberSet {
-        MemberSet(self.0 & other.0)
     }
 
     pub(crate) fn iter(self) -> impl Iterator<Item = usize> {
@@ -164,6 +161,5 @@ mod tests {
         let set = MemberSet::first(5).without(2).with(127);
         assert_eq!(set.iter().collect::<Vec<_>>(), [0, 1, 3, 4, 127]);
         assert_eq!((set.count(), set.has(2), set.has(127), set.has(128)), (5, false, true, false));
-        assert_eq!(set.both(MemberSet::first(3)).iter().collect::<Vec<_>>(), [0, 1]);
     }
 }

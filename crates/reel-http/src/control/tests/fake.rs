@@ -261,7 +261,7 @@ impl Shelf for FakeShelf {
 }
 
 impl Sessions for FakeSessions {
-    fn open(&self, title: &str) -> Result<SessionReport, SessionRefusal> {
+    fn open(&self, title: &str, _: std::net::IpAddr) -> Result<SessionReport, SessionRefusal> {
         let mut open = self.open.lock().expect("lock");
         match title {
             "none" => return Err(SessionRefusal::NoSuchTitle),
