@@ -7,19 +7,19 @@ use reel_media::{Audio, Codec, Packet, Sample, TitleIndex, Track, TrackKind, Vid
 use std::ops::Range;
 
 #[derive(Clone, Debug)]
-pub struct Film {
-    pub tracks: Vec<Track>,
-    pub packets: Vec<(Packet, Vec<u8>)>,
+pub(crate) struct Film {
+    pub(crate) tracks: Vec<Track>,
+    pub(crate) packets: Vec<(Packet, Vec<u8>)>,
 }
 
 /// The stored objects of a film.
-pub struct Stored {
-    pub index: TitleIndex,
-    pub objects: Vec<Vec<u8>>,
-    pub tables: Vec<u8>,
+pub(crate) struct Stored {
+    pub(crate) index: TitleIndex,
+    pub(crate) objects: Vec<Vec<u8>>,
+    pub(crate) tables: Vec<u8>,
 }
 
-pub fn video(timescale: u32) -> Track {
+pub(crate) fn video(timescale: u32) -> Track {
     Track {
         kind: TrackKind::Video,
         codec: Codec::H264,
@@ -34,7 +34,7 @@ pub fn video(timescale: u32) -> Track {
     }
 }
 
-pub fn audio(timescale: u32, priming: u32) -> Track {
+pub(crate) fn audio(timescale: u32, priming: u32) -> Track {
     Track {
         kind: TrackKind::Audio,
         codec: Codec::Aac,
@@ -49,7 +49,7 @@ pub fn audio(timescale: u32, priming: u32) -> Track {
     }
 }
 
-pub fn subtitle() -> Track {
+pub(crate) fn subtitle() -> Track {
     Track {
         kind: TrackKind::Subtitle,
         codec: Codec::WebVtt,
@@ -65,7 +65,7 @@ pub fn subtitle() -> Track {
 }
 
 /// Samples of a track: `times` are (dts, pts, duration, sync), bytes tell track and place.
-pub fn samples(
+pub(crate) fn samples(
     track: usize,
     times: impl IntoIterator<Item = (i64, i64, u32, bool)>,
 ) -> Vec<(Packet, Vec<u8>)> {
@@ -81,7 +81,7 @@ pub fn samples(
 }
 
 /// Frames of `ticks` each in groups of `gop`, each group I BBP BBP ...
-pub fn frames(count: usize, ticks: u32, gop: usize, b_frames: bool) -> Vec<(i64, i64, u32, bool)> {
+pub(crate) fn frames(count: usize, ticks: u32, gop: usize, b_frames: bool) -> Vec<(i64, i64, u32, bool)> {
     (0..count)
         .map(|i| {
             let (group, place) = (i / gop, i % gop);
@@ -100,13 +100,13 @@ pub fn frames(count: usize, ticks: u32, gop: usize, b_frames: bool) -> Vec<(i64,
 }
 
 /// Sound frames of `ticks` each, the first one at `start`.
-pub fn sound(count: usize, ticks: u32, start: i64) -> Vec<(i64, i64, u32, bool)> {
+pub(crate) fn sound(count: usize, ticks: u32, start: i64) -> Vec<(i64, i64, u32, bool)> {
     (0..count).map(|i| start + i as i64 * i64::from(ticks)).map(|t| (t, t, ticks, true)).collect()
 }
 
 impl Film {
     /// Interleaves the tracks' samples by decoding time.
-    pub fn new(tracks: Vec<Track>, lanes: Vec<Vec<(Packet, Vec<u8>)>>) -> Film {
+    pub(crate) fn new(tracks: Vec<Track>, lanes: Vec<Vec<(Packet, Vec<u8>)>>) -> Film {
         let mut packets: Vec<_> = lanes.into_iter().flatten().collect();
         let seconds = |packet: &Packet| packet.sample.dts as f64 / f64::from(tracks[packet.track].timescale);
         packets.sort_by(|(a, _), (b, _)| seconds(a).total_cmp(&seconds(b)));
@@ -114,7 +114,7 @@ impl Film {
     }
 
     /// Twelve seconds of video with B-frames, sound with warm-up, and a subtitle.
-    pub fn usual() -> Film {
+    pub(crate) fn usual() -> Film {
         let video_lane = samples(0, frames(300, 512, 50, true));
         let audio_lane = samples(1, sound(564, 1024, -1024));
         let mut cue = samples(2, [(1000, 1000, 2000, true)]);
@@ -122,11 +122,11 @@ impl Film {
         Film::new(vec![video(12_800), audio(48_000, 1024), subtitle()], vec![video_lane, audio_lane, cue])
     }
 
-    pub fn of(&self, track: usize) -> Vec<&(Packet, Vec<u8>)> {
+    pub(crate) fn of(&self, track: usize) -> Vec<&(Packet, Vec<u8>)> {
         self.packets.iter().filter(|(packet, _)| packet.track == track).collect()
     }
 
-    pub fn package(&self, policy: CutPolicy) -> Result<(Packaged, Vec<Vec<u8>>), PackError> {
+    pub(crate) fn package(&self, policy: CutPolicy) -> Result<(Packaged, Vec<Vec<u8>>), PackError> {
         let mut packager = Packager::new(self.tracks.clone(), policy)?;
         let mut objects = vec![Vec::new(); self.tracks.len()];
         for (packet, data) in &self.packets {
@@ -141,18 +141,18 @@ impl Film {
         Ok((packaged, objects))
     }
 
-    pub fn store(&self) -> Stored {
+    pub(crate) fn store(&self) -> Stored {
         self.store_with(CutPolicy::default())
     }
 
-    pub fn store_with(&self, policy: CutPolicy) -> Stored {
+    pub(crate) fn store_with(&self, policy: CutPolicy) -> Stored {
         let (packaged, objects) = self.package(policy).expect("a lawful film");
         Stored::new(vec![(packaged, objects)])
     }
 }
 
 impl Stored {
-    pub fn new(renditions: Vec<(Packaged, Vec<Vec<u8>>)>) -> Stored {
+    pub(crate) fn new(renditions: Vec<(Packaged, Vec<Vec<u8>>)>) -> Stored {
         let mut objects = Vec::new();
         let mut parts = Vec::new();
         for (packaged, pieces) in renditions {
@@ -164,7 +164,7 @@ impl Stored {
         Stored { index, objects, tables }
     }
 
-    pub fn bytes(&self, part: &Part) -> Vec<u8> {
+    pub(crate) fn bytes(&self, part: &Part) -> Vec<u8> {
         let object =
             |bytes: &[u8], range: &Range<u64>| bytes[range.start as usize..range.end as usize].to_vec();
         match part {
@@ -176,7 +176,7 @@ impl Stored {
         }
     }
 
-    pub fn read(&self, file: &VirtualFile, range: Range<u64>) -> Vec<u8> {
+    pub(crate) fn read(&self, file: &VirtualFile, range: Range<u64>) -> Vec<u8> {
         file.slice(range).iter().flat_map(|part| self.bytes(part)).collect()
     }
 }
