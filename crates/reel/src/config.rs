@@ -159,8 +159,7 @@ impl Config {
     /// A file that cannot be read; a key that does not exist (the message names the nearest one that does); a value of
     /// the wrong kind or out of its bounds. Every message names the line.
     pub(crate) fn load(path: &Path) -> Result<Self, Failure> {
-        let text = std::fs::read_to_string(path)
-            .map_err(|error| Failure::path("read the configuration", path, &error))?;
+        let text = read(path).map_err(|error| Failure::path("read the configuration", path, &error))?;
         let mut config = Self::parse(&text).map_err(|fault| fault.failure(path))?;
         let home = path.parent().unwrap_or(Path::new(""));
         for entry in
@@ -307,6 +306,12 @@ mod tests {
         let fault = Config::parse("\n[upload]\ningests_max = 0\n").unwrap_err();
         assert_eq!((fault.line, fault.what.as_str()), (3, "upload.ingests_max = 0 is out of bounds"));
         assert_eq!(fault.help, "choose a value from 1 to 16");
+    }
+
+    #[test]
+    fn a_file_without_end_is_refused() {
+        let failure = Config::load(Path::new("/dev/zero")).unwrap_err();
+        assert!(failure.to_string().contains("more than 1048576 bytes"), "{failure}");
     }
 
     #[test]

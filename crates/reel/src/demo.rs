@@ -37,6 +37,9 @@ pub(crate) fn run(arguments: &DemoArguments, quiet: bool) -> Result<Exit, Failur
     take(&library, &films, quiet)?;
     // The server opens the volume again, with the memory that serving takes.
     drop(library);
+    if !quiet {
+        eprintln!("Ctrl-C ends the server; what it serves stays in {}", arguments.dir.display());
+    }
     command::serve(&Config { listen: arguments.listen, volume: Some(volume), log, ..Config::default() })
 }
 

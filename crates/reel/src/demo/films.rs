@@ -182,49 +182,52 @@ impl Recipe {
     }
 
     fn arguments(&self, scratch: &Path, captions: &Path) -> Vec<String> {
-        let mut arguments: Vec<String> = Vec::new();
-        let mut add = |words: &[&str]| arguments.extend(words.iter().map(|&word| word.to_owned()));
+        let mut words = Words::default();
         let length = FILM_S.to_string();
-        let graph = self.graph();
-        add(&["-f", "lavfi", "-t", &length, "-i", self.source]);
+        words.add(&["-f", "lavfi", "-t", &length, "-i", self.source]);
         for sound in self.sounds {
-            add(&["-f", "lavfi", "-t", &length, "-i", &sound.source()]);
+            words.add(&["-f", "lavfi", "-t", &length, "-i", &sound.source()]);
         }
         if !self.captions.is_empty() {
-            add(&["-i", &captions.to_string_lossy()]);
+            words.add(&["-i", &captions.to_string_lossy()]);
         }
-        add(&["-filter_complex", &graph]);
+        words.add(&["-filter_complex", &self.graph()]);
         for (index, picture) in self.pictures.iter().enumerate() {
-            add(&["-map", &format!("[v{index}]")]);
-            for input in 1..=self.sounds.len() {
-                add(&["-map", &format!("{input}:a")]);
-            }
-            if !self.captions.is_empty() {
-                add(&["-map", &format!("{}:s", self.sounds.len() + 1)]);
-                add(&["-c:s", "srt", "-metadata:s:s:0", "language=eng", "-metadata:s:s:0", "title=English"]);
-            }
             // Key frames every two seconds and nowhere else, so that the renditions of a title line up.
             let interval = (FRAME_RATE * 2).to_string();
-            add(&[
+            words.add(&[
+                "-map",
+                &format!("[v{index}]"),
                 "-c:v",
                 "libx264",
                 "-preset",
                 "superfast",
-                "-crf",
-                &picture.quality.to_string(),
                 "-bf",
                 "2",
             ]);
-            add(&["-g", &interval, "-keyint_min", &interval, "-sc_threshold", "0", "-pix_fmt", "yuv420p"]);
-            add(&["-c:a", "aac", "-b:a", "128k", "-ac", "2"]);
-            for (number, sound) in self.sounds.iter().enumerate() {
-                add(&[&format!("-metadata:s:a:{number}"), &format!("language={}", sound.language)]);
-                add(&[&format!("-metadata:s:a:{number}"), &format!("title={}", sound.label)]);
+            words.add(&["-crf", &picture.quality.to_string(), "-pix_fmt", "yuv420p"]);
+            words.add(&["-g", &interval, "-keyint_min", &interval, "-sc_threshold", "0"]);
+            // Sound and captions of a title come from its first file; in the others they would be left out.
+            if index == 0 {
+                self.add_sound_and_captions(&mut words);
             }
-            add(&["-metadata", &format!("title={}", self.name), "-t", &length]);
-            add(&[&scratch.join(picture.file).to_string_lossy()]);
+            words.add(&["-metadata", &format!("title={}", self.name), "-t", &length]);
+            words.add(&[&scratch.join(picture.file).to_string_lossy()]);
         }
-        arguments
+        words.0
+    }
+
+    fn add_sound_and_captions(&self, words: &mut Words) {
+        for (number, sound) in self.sounds.iter().enumerate() {
+            words.add(&["-map", &format!("{}:a", number + 1)]);
+            words.add(&[&format!("-metadata:s:a:{number}"), &format!("language={}", sound.language)]);
+            words.add(&[&format!("-metadata:s:a:{number}"), &format!("title={}", sound.label)]);
+        }
+        words.add(&["-c:a", "aac", "-b:a", "128k", "-ac", "2"]);
+        if !self.captions.is_empty() {
+            words.add(&["-map", &format!("{}:s", self.sounds.len() + 1), "-c:s", "srt"]);
+            words.add(&["-metadata:s:s:0", "language=eng", "-metadata:s:s:0", "title=English"]);
+        }
     }
 
     /// The filter graph from input 0 to one labelled picture a file.
@@ -253,6 +256,16 @@ impl Recipe {
         let cue =
             |(number, (text, times)): (usize, &(&str, &str))| format!("{}\n{times}\n{text}\n\n", number + 1);
         self.captions.iter().enumerate().map(cue).collect()
+    }
+}
+
+/// Arguments of a command, being put together.
+#[derive(Default)]
+struct Words(Vec<String>);
+
+impl Words {
+    fn add(&mut self, words: &[&str]) {
+        self.0.extend(words.iter().map(|&word| word.to_owned()));
     }
 }
 
