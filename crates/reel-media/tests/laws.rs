@@ -1,5 +1,6 @@
 //! What holds for every film: nothing is lost, times are exact, borders are where the policy says, every
 //! number of the index is true.
+#![allow(clippy::unwrap_used, reason = "a test stops where it cannot go on")]
 
 mod film;
 mod isobmff;

@@ -1,4 +1,5 @@
 //! Playlists and manifests, read with foreign eyes (m3u8-rs, dash-mpd) and, where every character counts, whole.
+#![allow(clippy::unwrap_used, reason = "a test stops where it cannot go on")]
 
 mod film;
 

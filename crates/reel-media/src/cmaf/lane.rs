@@ -3,9 +3,9 @@
 
 use super::fragment::{self, Entry};
 use super::tables::Tables;
-use super::{PackError, Piece, init, limits};
+use super::{PackError, Piece, init};
 use crate::index::{Fragment, RateMeter};
-use crate::{Packet, Track, TrackKind};
+use crate::{Packet, Track, TrackKind, limits};
 use std::cmp::Ordering;
 use std::collections::VecDeque;
 
@@ -129,13 +129,13 @@ impl Lane {
     pub(super) fn append(&mut self, packet: &Packet, data: &[u8]) -> Result<(), PackError> {
         let sample = packet.sample;
         for time in [sample.dts, sample.pts] {
-            if time.unsigned_abs() > limits::TICKS {
+            if time.unsigned_abs() > limits::OUT_TICKS {
                 let value = time.unsigned_abs();
                 return Err(PackError::Limit {
                     track: self.number,
                     what: "a sample's time",
                     value,
-                    limit: limits::TICKS,
+                    limit: limits::OUT_TICKS,
                 });
             }
         }

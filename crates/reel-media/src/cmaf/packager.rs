@@ -1,11 +1,10 @@
 //! Where fragments are cut, and the way of samples through the lanes.
 
 use super::lane::{Finished, Instant, Lane};
-use super::limits;
 use super::text::Text;
 use super::{PackError, TableRange};
 use crate::index::{TrackIndex, rates};
-use crate::{Packet, Track, TrackKind};
+use crate::{Packet, Track, TrackKind, limits};
 
 /// Where fragments are cut.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -69,8 +68,8 @@ pub struct Packager {
 impl Packager {
     /// A packager for these tracks. Fails if a description is beyond the limits or contradicts itself.
     pub fn new(tracks: Vec<Track>, policy: CutPolicy) -> Result<Packager, PackError> {
-        if tracks.len() > limits::TRACKS {
-            return Err(limit(0, "the number of tracks", tracks.len(), limits::TRACKS));
+        if tracks.len() > limits::OUT_TRACKS {
+            return Err(limit(0, "the number of tracks", tracks.len(), limits::OUT_TRACKS));
         }
         let first = |kind| tracks.iter().position(|track| track.kind == kind);
         let leader = first(TrackKind::Video).or_else(|| first(TrackKind::Audio));
@@ -80,8 +79,10 @@ impl Packager {
             .enumerate()
             .map(|(i, track)| Ok(Lane::new(i + 1, checked(i + 1, track)?)))
             .collect::<Result<_, PackError>>()?;
-        let policy =
-            CutPolicy { fragment_max_bytes: policy.fragment_max_bytes.min(limits::FRAGMENT_BYTES), ..policy };
+        let policy = CutPolicy {
+            fragment_max_bytes: policy.fragment_max_bytes.min(limits::OUT_FRAGMENT_BYTES),
+            ..policy
+        };
         Ok(Packager { policy, lanes, texts, leader, pieces: Vec::new() })
     }
 
@@ -98,8 +99,8 @@ impl Packager {
             let text = &mut self.texts[packet.track];
             text.push(lane.track().timescale, packet.sample.pts, packet.sample.duration, data);
             return match text.bytes() {
-                bytes if bytes > limits::TEXT_BYTES => {
-                    Err(limit(number, "the size of the subtitles in bytes", bytes, limits::TEXT_BYTES))
+                bytes if bytes > limits::OUT_TEXT_BYTES => {
+                    Err(limit(number, "the size of the subtitles in bytes", bytes, limits::OUT_TEXT_BYTES))
                 }
                 _ => Ok(()),
             };
@@ -204,12 +205,12 @@ impl Packager {
     fn close(&mut self, track: usize, count: usize) -> Result<(), PackError> {
         self.lanes[track].close(count, &mut self.pieces)?;
         let fragments = self.lanes[track].fragments();
-        if fragments > limits::FRAGMENTS {
-            return Err(limit(track + 1, "the number of fragments", fragments, limits::FRAGMENTS));
+        if fragments > limits::OUT_FRAGMENTS {
+            return Err(limit(track + 1, "the number of fragments", fragments, limits::OUT_FRAGMENTS));
         }
         let tables = self.lanes.iter().map(Lane::table_bytes).sum();
-        if tables > limits::TABLES_BYTES {
-            return Err(limit(0, "the size of the sample tables in bytes", tables, limits::TABLES_BYTES));
+        if tables > limits::OUT_TABLES_BYTES {
+            return Err(limit(0, "the size of the sample tables in bytes", tables, limits::OUT_TABLES_BYTES));
         }
         Ok(())
     }
@@ -244,12 +245,12 @@ fn checked(number: usize, mut track: Track) -> Result<Track, PackError> {
     if track.timescale == 0 {
         return wrong("its timescale is 0");
     }
-    if track.config.len() > limits::CONFIG_BYTES {
+    if track.config.len() > limits::OUT_CONFIG_BYTES {
         return Err(limit(
             number,
             "the decoder configuration in bytes",
             track.config.len(),
-            limits::CONFIG_BYTES,
+            limits::OUT_CONFIG_BYTES,
         ));
     }
     match track.kind {
@@ -260,7 +261,7 @@ fn checked(number: usize, mut track: Track) -> Result<Track, PackError> {
         _ => {}
     }
     for (text, bytes) in
-        [(&mut track.name, limits::NAME_BYTES), (&mut track.language, limits::LANGUAGE_BYTES)]
+        [(&mut track.name, limits::OUT_NAME_BYTES), (&mut track.language, limits::OUT_LANGUAGE_BYTES)]
     {
         if let Some(text) = text {
             text.truncate(text.floor_char_boundary(bytes));
