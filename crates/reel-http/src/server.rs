@@ -2,7 +2,7 @@
 
 use crate::control::{
     ControlConfig, ControlPlane, MetricsPage, MetricsRegistry, MetricsSource, SessionRefusal, SessionReport,
-    Watching, serve_connection, watch_directory,
+    VolumeMetrics, Watching, serve_connection, watch_directory,
 };
 use crate::data::{DataConfig, DataCounters, DataPlane, Film, Films, Handover};
 use crate::limits::{HANDOVERS_MAX, LISTEN_BACKLOG, TRACKS_PER_INGEST};
@@ -106,6 +106,7 @@ impl Server {
             Arc::new(Sessions::new(SessionsConfig { sessions_max: config.sessions_max, idle_max_ns }));
         let counters = Arc::new(DataCounters::new(threads));
         let metrics = MetricsRegistry::default();
+        metrics.register(Arc::new(VolumeMetrics(Arc::clone(volume))));
         metrics.register(Arc::new(DataMetrics {
             counters: Arc::clone(&counters),
             units: units.clone(),

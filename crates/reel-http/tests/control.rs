@@ -8,11 +8,12 @@ use reel_http::control::{
     Sessions, VolumeMetrics,
 };
 use reel_library::Library;
-use reel_volume::{Members, OpenOptions, Volume, VolumeOptions};
+use reel_volume::{Members, OpenOptions, Volume, VolumeError, VolumeOptions};
 use serde_json::Value;
 use std::path::Path;
 use std::process::Command;
 use std::sync::Arc;
+use std::time::Duration;
 use tower::ServiceExt;
 
 struct NoSessions;
@@ -42,7 +43,7 @@ fn server(dir: &Path, size_bytes: u64) -> Router {
         };
         Volume::create(&volume_dir, options).expect("created");
     }
-    let volume = Arc::new(Volume::open(&volume_dir, OpenOptions::default()).expect("opens"));
+    let volume = Arc::new(open(&volume_dir));
     let metrics = MetricsRegistry::default();
     metrics.register(Arc::new(VolumeMetrics(volume.clone())));
     metrics.register(Arc::new(DiskMetrics(volume.disks().clone())));
@@ -50,6 +51,18 @@ fn server(dir: &Path, size_bytes: u64) -> Router {
     let config = ControlConfig { spool_dir: dir.join("spool"), upload_bytes_max: 1 << 30, ingests_max: 1 };
     let library = Arc::new(Library::new(volume));
     ControlPlane::new(config, library, Arc::new(NoSessions), metrics).router()
+}
+
+/// The child of another test that is just being started holds our locks too, until it becomes ffmpeg: wait for that.
+fn open(volume_dir: &Path) -> Volume {
+    for _ in 0..500 {
+        match Volume::open(volume_dir, OpenOptions::default()) {
+            Ok(volume) => return volume,
+            Err(VolumeError::Locked { .. }) => std::thread::sleep(Duration::from_millis(10)),
+            Err(error) => panic!("{error}"),
+        }
+    }
+    panic!("the volume stays locked");
 }
 
 fn film(dir: &Path) -> Vec<u8> {

@@ -1,10 +1,10 @@
 //! What can go wrong with titles. The texts are meant for the person who asked.
 
 use crate::limits::{ID_SUFFIX_MAX, RENDITIONS_MAX};
+use reel_media::MediaError;
 use reel_media::cmaf::PackError;
 use reel_media::index::IndexError;
 use reel_media::progressive::LayoutError;
-use reel_media::MediaError;
 use reel_volume::VolumeError;
 use std::io;
 use std::path::PathBuf;

@@ -77,7 +77,10 @@ impl Objects<'_> {
             ObjectRef::Tables => self.title.tables_map(),
             ObjectRef::Track(number) => self.title.track_map(number),
         };
-        let missing = || LibraryError::Incomplete { id: self.title.id().to_owned(), what: "object that its index names" };
+        let missing = || LibraryError::Incomplete {
+            id: self.title.id().to_owned(),
+            what: "object that its index names",
+        };
         let map = map.ok_or_else(missing)?;
         let range: Range<u64> = at..map.bytes();
         Ok(self.volume.reader(map.clone(), range, Class::Aperiodic))

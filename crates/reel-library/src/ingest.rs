@@ -61,7 +61,8 @@ pub fn ingest(
     if options.stop.is_stopped() {
         return Err(IngestError::Cancelled);
     }
-    let encoded = index.encode().map_err(|source| IngestError::Index { file: source_name(&files), source })?;
+    let encoded =
+        index.encode().map_err(|source| IngestError::Index { file: source_name(&files), source })?;
     for (role, number, bytes) in [
         (Role::Tables, 0, tables.as_slice()),
         (Role::Index, 0, encoded.as_slice()),
@@ -81,7 +82,12 @@ pub fn probe(input: &Input) -> Result<(), IngestError> {
 }
 
 /// All samples of one file through a packager into the store.
-fn pack(file: &mut Opened, store: &mut Store<'_>, meter: &mut Meter<'_>, stop: &Stop) -> Result<Packaged, IngestError> {
+fn pack(
+    file: &mut Opened,
+    store: &mut Store<'_>,
+    meter: &mut Meter<'_>,
+    stop: &Stop,
+) -> Result<Packaged, IngestError> {
     let failed = |file: &Opened, source| IngestError::Pack { file: file.file_name.clone(), source };
     let mut packager = Packager::new(file.tracks(), CutPolicy::default()).map_err(|e| failed(file, e))?;
     store.begin_rendition(file.tracks().len());
@@ -112,7 +118,8 @@ fn check_space(volume: &Volume, files: &[Opened]) -> Result<(), IngestError> {
     let stripe_bytes = volume.geometry().stripe_bytes() as u64;
     // Every object ends in a stripe of its own: the tracks, and tables, index and poster.
     let objects = files.iter().map(|file| file.tracks().len() as u64).sum::<u64>() + 3;
-    let needed_bytes = files.iter().map(|file| file.bytes).sum::<u64>().saturating_add(objects * stripe_bytes);
+    let needed_bytes =
+        files.iter().map(|file| file.bytes).sum::<u64>().saturating_add(objects * stripe_bytes);
     let free_bytes = volume.free_bytes();
     if needed_bytes > free_bytes {
         return Err(IngestError::NoSpace { needed_bytes, free_bytes });
@@ -138,7 +145,12 @@ fn check_ladder(files: &[Opened], renditions: &[Packaged]) -> Result<(), IngestE
 
 /// Publishes under the first free id. Another ingest may take an id between the look and the step: then the next is
 /// tried.
-fn publish(volume: &Volume, name: &str, source: SourceFile, objects: Vec<ObjectEntry>) -> Result<String, IngestError> {
+fn publish(
+    volume: &Volume,
+    name: &str,
+    source: SourceFile,
+    objects: Vec<ObjectEntry>,
+) -> Result<String, IngestError> {
     let stem = slug(name);
     let added_unix_s = SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |since| since.as_secs());
     let mut record = TitleRecord { id: String::new(), name: name.to_owned(), added_unix_s, source, objects };

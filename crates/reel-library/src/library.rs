@@ -27,7 +27,11 @@ pub struct Library {
 impl Library {
     /// The library of an open volume. Nothing is read yet.
     pub fn new(volume: Arc<Volume>) -> Library {
-        Library { volume, opened: Mutex::new(OpenedTitles::new(OPENED_BYTES_MAX)), summaries: Mutex::default() }
+        Library {
+            volume,
+            opened: Mutex::new(OpenedTitles::new(OPENED_BYTES_MAX)),
+            summaries: Mutex::default(),
+        }
     }
 
     /// The volume.
@@ -141,7 +145,9 @@ impl Library {
         let (summary, lasting) = match self.index(record) {
             Ok(index) => (summarise(record, &index, poster), true),
             // A disk may come back, and the title with it; what the bytes say stays.
-            Err(error) => (unreadable(record, poster, error.to_string()), matches!(error, LibraryError::Index { .. })),
+            Err(error) => {
+                (unreadable(record, poster, error.to_string()), matches!(error, LibraryError::Index { .. }))
+            }
         };
         let summary = Arc::new(summary);
         if lasting {
@@ -159,7 +165,13 @@ impl Library {
         TitleIndex::decode(&bytes).map_err(damaged)
     }
 
-    fn whole(&self, id: &str, object: &ObjectRecord, what: &'static str, limit: u64) -> Result<Vec<u8>, LibraryError> {
+    fn whole(
+        &self,
+        id: &str,
+        object: &ObjectRecord,
+        what: &'static str,
+        limit: u64,
+    ) -> Result<Vec<u8>, LibraryError> {
         if object.bytes > limit {
             return Err(LibraryError::TooLarge { id: id.to_owned(), what, bytes: object.bytes, limit });
         }

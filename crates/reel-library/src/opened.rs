@@ -30,7 +30,8 @@ impl Opened {
     /// Opens a file. Of a further rendition only the video is taken.
     pub(crate) fn open(input: &Input, video_only: bool, sidecars: bool) -> Result<Opened, IngestError> {
         let failed = |source| IngestError::Open { path: input.path.clone(), source };
-        let file_name = input.file_name.as_deref().map_or_else(|| path_file_name(&input.path), clean_file_name);
+        let file_name =
+            input.file_name.as_deref().map_or_else(|| path_file_name(&input.path), clean_file_name);
         let stamp = stamp_of(&input.path).map_err(failed)?;
         let source = File::open(&input.path).and_then(FileSource::new).map_err(failed)?;
         let demux = match reel_media::open(Box::new(source)) {
@@ -110,7 +111,8 @@ impl Opened {
             self.tracks.push(track.clone());
         }
         if others > 0 {
-            self.remarks.push("sound and subtitles were left out: those of the first file are used".to_owned());
+            self.remarks
+                .push("sound and subtitles were left out: those of the first file are used".to_owned());
         }
         if videos > 1 {
             self.remarks.push(format!("only the first of {videos} video tracks was taken"));

@@ -39,7 +39,8 @@ impl FileSource {
             None => {
                 // The one used longest ago is last.
                 let mut bytes =
-                    if self.windows.len() == WINDOWS { self.windows.pop().map(|w| w.bytes) } else { None }.unwrap_or_default();
+                    if self.windows.len() == WINDOWS { self.windows.pop().map(|w| w.bytes) } else { None }
+                        .unwrap_or_default();
                 let length = (self.bytes - offset).min(WINDOW_BYTES as u64) as usize;
                 bytes.resize(length, 0);
                 self.file.read_exact_at(&mut bytes, offset)?;

@@ -94,7 +94,9 @@ pub(crate) fn summarise(record: &TitleRecord, index: &TitleIndex, poster: Poster
                     width,
                     height,
                     codec: codec_string(description),
-                    frame_rate: track.frame_rate.map_or(0.0, |r| f64::from(r.numerator) / f64::from(r.denominator.max(1))),
+                    frame_rate: track
+                        .frame_rate
+                        .map_or(0.0, |r| f64::from(r.numerator) / f64::from(r.denominator.max(1))),
                     bitrate_bps: track.average_bps,
                 });
             }
@@ -116,7 +118,9 @@ pub(crate) fn summarise(record: &TitleRecord, index: &TitleIndex, poster: Poster
             }
         }
     }
-    summary.video.sort_by_key(|v| std::cmp::Reverse((u64::from(v.width) * u64::from(v.height), v.bitrate_bps)));
+    summary
+        .video
+        .sort_by_key(|v| std::cmp::Reverse((u64::from(v.width) * u64::from(v.height), v.bitrate_bps)));
     summary
 }
 

@@ -15,7 +15,11 @@ pub struct Title {
 }
 
 impl Title {
-    pub(crate) fn load(volume: &Volume, record: Arc<TitleRecord>, index: TitleIndex) -> Result<Title, LibraryError> {
+    pub(crate) fn load(
+        volume: &Volume,
+        record: Arc<TitleRecord>,
+        index: TitleIndex,
+    ) -> Result<Title, LibraryError> {
         let mut maps = Vec::new();
         let mut memory_bytes = size_of::<Title>();
         // Index and poster are read on their own; a viewer needs the rest.
@@ -29,7 +33,10 @@ impl Title {
         for track in &index.tracks {
             let object = record.object(Role::Track, track.object);
             if object.is_none_or(|object| object.bytes != track.bytes) {
-                return Err(LibraryError::Incomplete { id: record.id.clone(), what: "track that its index describes" });
+                return Err(LibraryError::Incomplete {
+                    id: record.id.clone(),
+                    what: "track that its index describes",
+                });
             }
             memory_bytes += size_of_val(track) + track.fragments.len() * size_of::<reel_media::Fragment>();
         }

@@ -194,8 +194,12 @@ pub fn stamp_of(path: &Path) -> io::Result<Stamp> {
 }
 
 fn stamp(path: &Path, metadata: &fs::Metadata) -> (Stamp, u32) {
-    let since = metadata.modified().ok().and_then(|time| time.duration_since(UNIX_EPOCH).ok()).unwrap_or_default();
-    (Stamp { file_name: path_file_name(path), bytes: metadata.len(), modified_unix_s: since.as_secs() }, since.subsec_nanos())
+    let since =
+        metadata.modified().ok().and_then(|time| time.duration_since(UNIX_EPOCH).ok()).unwrap_or_default();
+    (
+        Stamp { file_name: path_file_name(path), bytes: metadata.len(), modified_unix_s: since.as_secs() },
+        since.subsec_nanos(),
+    )
 }
 
 fn is_passed_over(name: &str) -> bool {

@@ -18,10 +18,14 @@ fn what_comes_out_decodes_like_what_went_in() {
     let place = Place::new(96 << 20);
     let library = place.library();
     let aac = films::H264_AAC;
-    let vp9: &[&str] = &["-c:v", "libvpx-vp9", "-deadline", "realtime", "-cpu-used", "8", "-g", "50", "-c:a", "libopus"];
-    for (name, seconds, options) in [("a.mp4", 9, aac), ("b.mkv", 5, aac), ("c.ts", 5, aac), ("d.webm", 3, vp9)] {
+    let vp9: &[&str] =
+        &["-c:v", "libvpx-vp9", "-deadline", "realtime", "-cpu-used", "8", "-g", "50", "-c:a", "libopus"];
+    for (name, seconds, options) in
+        [("a.mp4", 9, aac), ("b.mkv", 5, aac), ("c.ts", 5, aac), ("d.webm", 3, vp9)]
+    {
         let film = films::make(place.path(), name, seconds, options);
-        let ingested = library.ingest(&[Input::new(&film)], &IngestOptions::default(), &mut |_| {}).expect(name);
+        let ingested =
+            library.ingest(&[Input::new(&film)], &IngestOptions::default(), &mut |_| {}).expect(name);
         let out = place.path().join(format!("{}.out.mp4", ingested.id));
         let bytes = library
             .export(&ingested.id, &mut fs::File::create(&out).expect("made"), &mut |_, _| {})
@@ -51,7 +55,10 @@ fn titles_survive_the_volume_being_opened_again() {
     let library = place.library();
     let stamp = reel_library::stamp_of(&film).expect("there");
     assert!(!library.knows(&stamp));
-    let id = library.ingest(&[Input::new(&film)], &named("../../Am\u{202e}élie\0"), &mut |_| {}).expect("taken").id;
+    let id = library
+        .ingest(&[Input::new(&film)], &named("../../Am\u{202e}élie\0"), &mut |_| {})
+        .expect("taken")
+        .id;
     assert_eq!(id, "am-elie");
     assert!(library.knows(&stamp));
     let again = library.ingest(&[Input::new(&film)], &named("am elie"), &mut |_| {}).expect("taken").id;
@@ -61,7 +68,10 @@ fn titles_survive_the_volume_being_opened_again() {
     assert_eq!(library.summary("am-elie").expect("there").name, "../../Am élie");
     assert!(library.knows(&stamp));
     let title = library.open("am-elie").expect("opens");
-    assert!(library.opened("am-elie").is_some_and(|other| std::sync::Arc::ptr_eq(&other, &title)), "read once");
+    assert!(
+        library.opened("am-elie").is_some_and(|other| std::sync::Arc::ptr_eq(&other, &title)),
+        "read once"
+    );
     assert_eq!(title.index().tracks.len(), 2);
 }
 
@@ -69,7 +79,8 @@ fn titles_survive_the_volume_being_opened_again() {
 fn sidecars_and_names_and_progress() {
     let place = Place::new(64 << 20);
     let film = films::make(place.path(), "my_film.mp4", 5, films::H264_AAC);
-    fs::write(place.path().join("my_film.de.forced.srt"), "1\n00:00:01,000 --> 00:00:02,000\nGrüße\n").expect("written");
+    fs::write(place.path().join("my_film.de.forced.srt"), "1\n00:00:01,000 --> 00:00:02,000\nGrüße\n")
+        .expect("written");
     fs::write(place.path().join("my_film.fr.srt"), "nothing in it").expect("written");
     let library = place.library();
     let mut reports: Vec<Progress> = Vec::new();
@@ -93,7 +104,11 @@ fn renditions_become_a_ladder_or_are_refused() {
     let place = Place::new(96 << 20);
     let library = place.library();
     let small: Vec<&str> = films::H264_AAC.iter().copied().chain(["-vf", "scale=160:90"]).collect();
-    let odd: Vec<&str> = films::H264_AAC.iter().copied().chain(["-g", "37", "-keyint_min", "37", "-sc_threshold", "0"]).collect();
+    let odd: Vec<&str> = films::H264_AAC
+        .iter()
+        .copied()
+        .chain(["-g", "37", "-keyint_min", "37", "-sc_threshold", "0"])
+        .collect();
     let large = films::make(place.path(), "large.mp4", 9, films::H264_AAC);
     let small = films::make(place.path(), "small.mp4", 9, &small);
     let odd = films::make(place.path(), "odd.mp4", 9, &odd);
@@ -108,7 +123,11 @@ fn renditions_become_a_ladder_or_are_refused() {
     }
 
     let ingested = library.ingest(&inputs(&[&small, &large]), &named("film"), &mut |_| {}).expect("taken");
-    assert!(ingested.warnings.iter().any(|w| w.contains("large.mp4") && w.contains("sound")), "{:?}", ingested.warnings);
+    assert!(
+        ingested.warnings.iter().any(|w| w.contains("large.mp4") && w.contains("sound")),
+        "{:?}",
+        ingested.warnings
+    );
     let summary = library.summary("film").expect("there");
     assert_eq!(summary.video.iter().map(|v| v.height).collect::<Vec<_>>(), [180, 90], "best first");
     assert_eq!(summary.audio.len(), 1);
@@ -138,14 +157,18 @@ fn bad_files_are_refused_and_leave_nothing() {
         (place.path().to_owned(), "cannot open"),
     ];
     for (path, word) in &cases {
-        let error = library.ingest(&[Input::new(path)], &IngestOptions::default(), &mut |_| {}).expect_err("refused");
+        let error =
+            library.ingest(&[Input::new(path)], &IngestOptions::default(), &mut |_| {}).expect_err("refused");
         assert!(error.to_string().contains(word), "{error}");
         assert_eq!(library.volume().free_bytes(), free, "{error}");
         assert!(library.summaries().is_empty());
     }
     assert!(matches!(library.ingest(&[], &IngestOptions::default(), &mut |_| {}), Err(IngestError::NoInput)));
     let many = vec![Input::new(&film); 17];
-    assert!(matches!(library.ingest(&many, &IngestOptions::default(), &mut |_| {}), Err(IngestError::TooManyInputs { files: 17 })));
+    assert!(matches!(
+        library.ingest(&many, &IngestOptions::default(), &mut |_| {}),
+        Err(IngestError::TooManyInputs { files: 17 })
+    ));
 }
 
 #[test]
@@ -178,7 +201,10 @@ fn a_full_volume_is_said_before_anything_is_written() {
     for summary in library.summaries() {
         library.remove(&summary.id).expect("removed");
     }
-    assert!(library.ingest(&[Input::new(&film)], &IngestOptions::default(), &mut |_| {}).is_ok(), "there is room again");
+    assert!(
+        library.ingest(&[Input::new(&film)], &IngestOptions::default(), &mut |_| {}).is_ok(),
+        "there is room again"
+    );
 }
 
 #[test]
@@ -250,7 +276,8 @@ fn ingest_and_die() {
             reports += 1;
             // The second report of a phase comes after its work, the first before.
             if phase == "Finishing" || reports == 2 {
-                let _ = std::process::Command::new("kill").args(["-9", &std::process::id().to_string()]).status();
+                let _ =
+                    std::process::Command::new("kill").args(["-9", &std::process::id().to_string()]).status();
             }
         }
     });

@@ -1,14 +1,14 @@
 //! MPEG transport streams against ffprobe.
+#![allow(clippy::unwrap_used, reason = "a test that cannot read its own material has failed")]
 
 mod oracle;
 
 use oracle::*;
-use reel_media::input::ts;
 use reel_media::{Codec, Demux, MediaError, TrackKind};
 use std::path::Path;
 
 fn open(path: &Path) -> Box<dyn Demux> {
-    ts::open(Box::new(Memory(std::fs::read(path).unwrap()))).unwrap()
+    reel_media::open(Box::new(Memory(std::fs::read(path).unwrap()))).unwrap()
 }
 
 /// Both streams have ffprobe's packets: count, times and marks; sound also sizes, less `header` bytes.
@@ -100,6 +100,27 @@ fn mp3_and_eac3_as_sound() {
 }
 
 #[test]
+fn open_groups_of_pictures() {
+    let studio = Studio::new();
+    let codecs = "-c:v libx264 -preset veryfast -bf 3 -g 20 -x264-params open-gop=1";
+    let path = studio.make("a.ts", &[picture("25", 4), words(codecs)]);
+    let (_, taken) = assert_like_ffprobe(&path, 0);
+    assert!(taken.iter().filter(|taken| taken.packet.sample.sync).count() >= 4);
+
+    // Cut before the second group: its leading pictures refer to the first and must go.
+    let whole = std::fs::read(&path).unwrap();
+    let second = taken.iter().skip(1).find(|taken| taken.packet.sample.sync).unwrap();
+    let before: usize =
+        taken.iter().take_while(|other| other.packet != second.packet).map(|taken| taken.data.len()).sum();
+    let cut = whole[before * 9 / 10 / 188 * 188..].to_vec();
+    let mut demux = reel_media::open(Box::new(Memory(cut))).unwrap();
+    let rest = drain(demux.as_mut()).unwrap();
+    assert!(rest[0].packet.sample.sync && rest.len() > 30);
+    assert!(rest.iter().all(|taken| taken.packet.sample.pts >= rest[0].packet.sample.pts));
+    assert!(demux.warnings().iter().any(|text| text.contains("key frame")), "{:?}", demux.warnings());
+}
+
+#[test]
 fn the_clock_wraps() {
     let studio = Studio::new();
     let mut arguments = h264_aac();
@@ -140,7 +161,7 @@ fn packets_of_discs_and_with_checksums() {
     let path = studio.make("a.ts", &h264_aac());
     let plain = std::fs::read(&path).unwrap();
     let long: Vec<u8> = plain.chunks(188).flat_map(|packet| [packet, &[0; 16]].concat()).collect();
-    let taken = drain(ts::open(Box::new(Memory(long))).unwrap().as_mut()).unwrap();
+    let taken = drain(reel_media::open(Box::new(Memory(long))).unwrap().as_mut()).unwrap();
     let of_plain = drain(open(&path).as_mut()).unwrap();
     assert!(taken.iter().zip(&of_plain).all(|(a, b)| a.packet == b.packet && a.data == b.data));
     assert_eq!(taken.len(), of_plain.len());
@@ -153,7 +174,7 @@ fn streams_joined_from_two_are_played_without_a_gap() {
     let mut arguments = h264_aac();
     arguments.push(words("-output_ts_offset 5000"));
     let second = std::fs::read(studio.make("b.ts", &arguments)).unwrap();
-    let mut demux = ts::open(Box::new(Memory([first, second].concat()))).unwrap();
+    let mut demux = reel_media::open(Box::new(Memory([first, second].concat()))).unwrap();
     let taken = drain(demux.as_mut()).unwrap();
     let video = of_track(&taken, 0);
     assert_eq!(video.len(), 150);
@@ -170,7 +191,7 @@ fn a_file_cut_in_the_middle_begins_at_a_key_frame() {
     let path = studio.make("a.ts", &h264_aac());
     let whole = std::fs::read(&path).unwrap();
     let cut = whole[whole.len() * 3 / 10 + 57..].to_vec();
-    let mut demux = ts::open(Box::new(Memory(cut.clone()))).unwrap();
+    let mut demux = reel_media::open(Box::new(Memory(cut.clone()))).unwrap();
     let taken = drain(demux.as_mut()).unwrap();
     let video = of_track(&taken, 0);
     assert!(video[0].packet.sample.sync);
@@ -181,9 +202,29 @@ fn a_file_cut_in_the_middle_begins_at_a_key_frame() {
 }
 
 #[test]
+fn the_first_programme_with_media_is_taken() {
+    let studio = Studio::new();
+    let path = studio.make(
+        "a.ts",
+        &[
+            picture("25", 1),
+            tone(440, 48_000, 1),
+            words("-f lavfi -i testsrc2=size=160x90:rate=25:duration=1"),
+            words("-map 0 -map 1 -map 2 -c:v libx264 -preset ultrafast -c:a aac"),
+            words("-program title=Two:st=2 -program title=One:st=0:st=1"),
+        ],
+    );
+    let mut demux = open(&path);
+    assert_eq!(demux.tracks().len(), 1);
+    assert_eq!(demux.tracks()[0].video.as_ref().unwrap().width, 160);
+    assert_eq!(drain(demux.as_mut()).unwrap().len(), 25);
+    assert!(demux.warnings()[0].contains("1 more programme"), "{:?}", demux.warnings());
+}
+
+#[test]
 fn unusable_streams_are_told_apart() {
     let studio = Studio::new();
-    let open_bytes = |bytes: Vec<u8>| ts::open(Box::new(Memory(bytes))).err().unwrap();
+    let open_bytes = |bytes: Vec<u8>| reel_media::open(Box::new(Memory(bytes))).err().unwrap();
     assert!(matches!(open_bytes(Vec::new()), MediaError::Empty));
     assert!(matches!(open_bytes(vec![7; 5000]), MediaError::UnknownContainer(_)));
     let path = studio.make("a.ts", &h264_aac());

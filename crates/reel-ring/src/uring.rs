@@ -94,6 +94,7 @@ impl UringDriver {
     pub(crate) fn wait(&mut self, timeout: Option<Duration>, done: &mut Vec<Done>) -> Result<(), RingError> {
         let end = done.len() + DONE_PER_WAIT_MAX;
         let before = done.len();
+        let mut entered = false;
         self.start_queued()?;
         self.reap(done, end);
         let may_sleep = timeout != Some(Duration::ZERO) && done.len() == before && self.queue.is_empty();
@@ -105,16 +106,20 @@ impl UringDriver {
             self.waker.look();
             self.enter()?;
         }
-        // Deferred work is done inside `enter` a few completions at a time: go on until nothing is left.
+        // Deferred work is done inside `enter` a few completions at a time: go on as long as that brings any. The
+        // kernel's flag alone is no reason to: it is raised after the work is listed, so it can stay up when the work
+        // was done in between, and is taken down only with the next work.
         loop {
+            let reaped = done.len();
             self.reap(done, end);
             let more = {
                 let submission = self.ring.submission();
                 submission.taskrun() || submission.cq_overflow()
             };
-            if !more || done.len() >= end {
+            if !more || done.len() >= end || (entered && done.len() == reaped) {
                 return Ok(());
             }
+            entered = true;
             self.enter()?;
         }
     }

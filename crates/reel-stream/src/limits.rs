@@ -1,8 +1,11 @@
 //! Every bound of this room, with its reason.
 
-/// Stripes a reader keeps ahead of the socket while memory allows. Three: one being sent, one ready behind it, one
-/// on its way from the disks; more would only hold memory that other viewers need.
+/// Stripes a reader keeps planned ahead of the socket while memory allows. Three: one being sent, one ready behind it, one on
+/// its way from the disks; more would only hold memory that other viewers need.
 pub const READER_STRIPES_MAX: usize = 3;
+
+/// Most steps a reader plans ahead; a plain MP4 file is a list of small parts, each a step of its own.
+pub const READER_STEPS_MAX: usize = 16;
 
 /// Most chunks handed to one send. The kernel takes 1024 vectors; 64 rows of 44 KiB are 2.8 MiB, more than any socket takes at once.
 pub const SEND_CHUNKS_MAX: usize = 64;

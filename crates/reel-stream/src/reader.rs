@@ -12,7 +12,7 @@
 use crate::body::{Body, Part};
 use crate::budget::{Reservation, Starving};
 use crate::fetcher::{Fetched, Fetcher};
-use crate::limits::{READER_STRIPES_MAX, SEND_BYTES_MAX, SEND_CHUNKS_MAX};
+use crate::limits::{READER_STEPS_MAX, READER_STRIPES_MAX, SEND_BYTES_MAX, SEND_CHUNKS_MAX};
 use crate::units::{UnitKey, UnitWant};
 use reel_qos::Class;
 use reel_ring::Chunk;
@@ -66,6 +66,7 @@ struct StripeStep {
 
 struct UnitNeed {
     position: usize,
+    rows: Range<usize>,
     have: Option<UnitRows>,
 }
 
@@ -91,7 +92,10 @@ impl Reader {
 
     /// Asks for what comes next, as far as memory allows.
     pub fn fill(&mut self, fetcher: &mut Fetcher, now_ns: u64) -> ReaderState {
-        while self.window.len() < READER_STRIPES_MAX && self.planned_bytes < self.unsent_bytes {
+        while self.window.len() < READER_STEPS_MAX
+            && self.planned_bytes < self.unsent_bytes
+            && !self.is_far_ahead()
+        {
             if !self.plan(fetcher, now_ns) {
                 break;
             }
@@ -152,8 +156,11 @@ impl Reader {
         for step in &mut self.window {
             let Step::Stripe(stripe) = step else { continue };
             let Some(unit) = stripe.unit_of(&fetched.key) else { continue };
-            if unit.have.is_none() {
-                unit.have = Some(fetched.result.clone()?);
+            let rows = fetched.result.clone()?;
+            // Two steps may want different rows of one unit; each takes the answer to its own question.
+            if unit.have.is_none() && rows.rows().start <= unit.rows.start && unit.rows.end <= rows.rows().end
+            {
+                unit.have = Some(rows);
             }
         }
         Ok(self.state())
@@ -224,11 +231,11 @@ impl Reader {
                 map: Arc::clone(&map),
                 stripe,
                 position,
-                rows,
+                rows: rows.clone(),
                 class: self.class,
                 deadline_ns: now_ns.saturating_add(self.deadline_after_ns),
             };
-            units.push(UnitNeed { position, have: fetcher.request(&want, self.connection) });
+            units.push(UnitNeed { position, rows, have: fetcher.request(&want, self.connection) });
         }
         self.planned_bytes += range.end - range.start;
         self.window.push_back(Step::Stripe(StripeStep {
@@ -239,6 +246,15 @@ impl Reader {
             _reservation: reservation,
         }));
         true
+    }
+
+    /// Whether the window holds as many stripes' worth of bytes as it may.
+    fn is_far_ahead(&self) -> bool {
+        let stripe_bytes = self.window.iter().find_map(|step| match step {
+            Step::Bytes(..) => None,
+            Step::Stripe(stripe) => Some(stripe.map.geometry().stripe_bytes()),
+        });
+        stripe_bytes.is_some_and(|bytes| self.planned_bytes >= (bytes * READER_STRIPES_MAX) as u64)
     }
 
     fn part_at(&self, offset: u64) -> Option<(&Part, u64)> {

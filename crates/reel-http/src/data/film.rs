@@ -8,7 +8,7 @@ use super::route::SessionFile;
 use reel_library::{Library, LibraryError, Title};
 use reel_media::progressive::{self, ObjectRef};
 use reel_media::{TrackIndex, TrackKind, dash, hls};
-use reel_stream::{Body, Part};
+use reel_stream::{Body, Part, SessionKey};
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, OnceLock, Weak};
 
@@ -82,9 +82,9 @@ impl Film {
         }
     }
 
-    /// Answers a request for a file of a session.
-    pub(crate) fn respond(&self, request: &Request, file: SessionFile) -> Response {
-        match self.file(file) {
+    /// Answers a request for a file of the session `key`.
+    pub(crate) fn respond(&self, request: &Request, file: SessionFile, key: SessionKey) -> Response {
+        match self.file(file, key) {
             Some((content_type, name, body)) => {
                 self.resource(content_type, SESSION_CACHE, &name, body).respond(request)
             }
@@ -120,7 +120,7 @@ impl Film {
     }
 
     /// Content type, a name unique within the title, and bytes of a file; `None` if there is no such file.
-    fn file(&self, file: SessionFile) -> Option<(&'static str, String, Body)> {
+    fn file(&self, file: SessionFile, key: SessionKey) -> Option<(&'static str, String, Body)> {
         let index = self.title.index();
         let text = |kept: &Arc<[u8]>| Body::text(Arc::clone(kept));
         let (content_type, name, body) = match file {
@@ -130,7 +130,7 @@ impl Film {
             }
             SessionFile::Manifest => {
                 let kept = self.manifest.get_or_init(|| bytes(dash::manifest(index)));
-                ("application/dash+xml", "mpd".into(), text(kept))
+                ("application/dash+xml", "mpd".into(), with_base_url(kept, key))
             }
             SessionFile::Progressive => ("video/mp4", "mp4".into(), self.progressive()?),
             SessionFile::Media(number) => {
@@ -201,6 +201,23 @@ impl Film {
         }
         Some(body)
     }
+}
+
+/// A manifest that says where it is: some players (ffmpeg 5.1 among them) resolve its relative addresses against the address
+/// they asked for and not against the one they were redirected to.
+fn with_base_url(manifest: &Arc<[u8]>, key: SessionKey) -> Body {
+    // The element comes first inside of MPD (ISO 23009-1, 5.3.1.2), after ProgramInformation, which these manifests do not have.
+    let inside = manifest.windows(4).position(|window| window == b"<MPD").and_then(|start| {
+        manifest[start..].iter().position(|&byte| byte == b'>').map(|length| start + length + 1)
+    });
+    let Some(inside) = inside else { return Body::text(Arc::clone(manifest)) };
+    let base: Arc<[u8]> = Arc::from(format!("<BaseURL>/s/{key}/</BaseURL>").into_bytes());
+    let base_bytes = base.len();
+    Body::new([
+        Part::Bytes(Arc::clone(manifest), 0..inside),
+        Part::Bytes(base, 0..base_bytes),
+        Part::Bytes(Arc::clone(manifest), inside..manifest.len()),
+    ])
 }
 
 const PLAYLIST: &str = "application/vnd.apple.mpegurl";

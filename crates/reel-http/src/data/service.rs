@@ -182,7 +182,7 @@ impl Data {
             "GET" | "HEAD" => match route {
                 Route::Session { key, file } => match self.shared.sessions.touch(&key, core.now_ns()) {
                     Some(session) => {
-                        let response = session.playing().respond(&request, file);
+                        let response = session.playing().respond(&request, file, session.key());
                         let class = session.class();
                         return self.respond(core, token, request, response, Some(session), class);
                     }
@@ -366,8 +366,10 @@ impl Data {
     fn hand_over(&mut self, token: u64) {
         let Some(connection) = self.connections.remove(token) else { return };
         self.left();
-        // No operation is in the ring, so nobody else holds the socket.
-        let Ok(socket) = Arc::try_unwrap(connection.socket) else { return };
+        let Ok(socket) = Arc::try_unwrap(connection.socket) else {
+            debug_assert!(false, "an operation in the ring still holds the socket");
+            return;
+        };
         let stream = TcpStream::from(socket);
         if stream.set_nonblocking(true).is_err() {
             return;
@@ -502,7 +504,9 @@ impl Service for Data {
         connection.in_ring = false;
         match done.op {
             Op::AwaitReadable { .. } => self.receive(core, token),
-            Op::Receive { buffer, .. } => {
+            Op::Receive { buffer, socket } => {
+                // The connection may be given away now: then it must be the only one to hold the socket.
+                drop(socket);
                 connection.input = buffer;
                 match done.result {
                     Ok(0) | Err(_) => self.close(token),

@@ -1,5 +1,6 @@
-//! H.264 (ITU-T H.264): parameter sets, `avcC`, and where decoding can start.
+//! H.264 (ITU-T H.264): parameter sets, and where decoding can start.
 
+pub(crate) use super::avc_config::{AvcConfig, avc_config};
 use crate::Colour;
 use crate::codec::bits::Bits;
 use crate::codec::nal::unescape;
@@ -239,59 +240,8 @@ pub(crate) fn is_random_access<'a>(units: impl Iterator<Item = &'a [u8]>) -> boo
     slices > 0 && intra_only
 }
 
-/// Body of `avcC` (ISO 14496-15 section 5.3.3.1) for samples with four-byte lengths; `None` if the first
-/// parameter set is damaged or a set is too long.
-pub(crate) fn avc_config(sps: &[Vec<u8>], pps: &[Vec<u8>]) -> Option<Vec<u8>> {
-    let first = Sps::parse(sps.first()?)?;
-    let mut body = vec![1, first.profile, first.constraints, first.level, 0xff];
-    body.push(0xe0 | u8::try_from(sps.len()).ok().filter(|count| *count < 32)?);
-    for set in sps {
-        push_set(set, &mut body)?;
-    }
-    body.push(u8::try_from(pps.len()).ok()?);
-    for set in pps {
-        push_set(set, &mut body)?;
-    }
-    if has_chroma_fields(first.profile) {
-        body.extend([
-            0xfc | first.chroma_format,
-            0xf8 | (first.luma_bits - 8),
-            0xf8 | (first.chroma_bits - 8),
-            0,
-        ]);
-    }
-    Some(body)
-}
-
-/// What `avcC` holds.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) struct AvcConfig<'a> {
-    /// Bytes of the length before each unit of a sample: 1, 2 or 4.
-    pub(crate) length_bytes: usize,
-    /// Sequence parameter sets.
-    pub(crate) sps: Vec<&'a [u8]>,
-    /// Picture parameter sets.
-    pub(crate) pps: Vec<&'a [u8]>,
-}
-
-impl<'a> AvcConfig<'a> {
-    /// Reads the body of `avcC`.
-    pub(crate) fn parse(body: &'a [u8]) -> Option<Self> {
-        if *body.first()? != 1 {
-            return None;
-        }
-        let length_bytes = usize::from(body.get(4)? & 3) + 1;
-        let mut rest = body.get(5..)?;
-        let sps_count = take_byte(&mut rest)? & 0x1f;
-        let sps = (0..sps_count).map(|_| take_set(&mut rest)).collect::<Option<Vec<_>>>()?;
-        let pps_count = take_byte(&mut rest)?;
-        let pps = (0..pps_count).map(|_| take_set(&mut rest)).collect::<Option<Vec<_>>>()?;
-        Some(Self { length_bytes, sps, pps })
-    }
-}
-
 /// Profiles whose parameter sets and `avcC` carry chroma format and bit depths.
-fn has_chroma_fields(profile: u8) -> bool {
+pub(super) fn has_chroma_fields(profile: u8) -> bool {
     matches!(profile, 100 | 110 | 122 | 244 | 44 | 83 | 86 | 118 | 128 | 138 | 139 | 134 | 135)
 }
 
@@ -372,20 +322,8 @@ fn sei_number(rest: &mut &[u8]) -> Option<usize> {
     }
 }
 
-fn push_set(set: &[u8], body: &mut Vec<u8>) -> Option<()> {
-    body.extend(u16::try_from(set.len()).ok()?.to_be_bytes());
-    body.extend_from_slice(set);
-    Some(())
-}
-
-fn take_set<'a>(rest: &mut &'a [u8]) -> Option<&'a [u8]> {
-    let length = usize::from(u16::from_be_bytes([take_byte(rest)?, take_byte(rest)?]));
-    let (set, tail) = rest.split_at_checked(length)?;
-    *rest = tail;
-    Some(set)
-}
-
-fn take_byte(rest: &mut &[u8]) -> Option<u8> {
+/// Takes the first byte off.
+pub(super) fn take_byte(rest: &mut &[u8]) -> Option<u8> {
     let (first, tail) = rest.split_first()?;
     *rest = tail;
     Some(*first)
@@ -428,22 +366,6 @@ mod tests {
     }
 
     #[test]
-    fn a_configuration_is_read_back() {
-        let body = avc_config(&[INTERLACED.to_vec()], &[PPS.to_vec()]).unwrap();
-        assert_eq!(body[..6], [1, 0x64, 0, 0x15, 0xff, 0xe1]);
-        assert_eq!(body[body.len() - 4..], [0xfd, 0xf8, 0xf8, 0]);
-        let read = AvcConfig::parse(&body).unwrap();
-        assert_eq!((read.length_bytes, &read.sps[..], &read.pps[..]), (4, &[INTERLACED][..], &[PPS][..]));
-        let body = avc_config(&[BASELINE.to_vec()], &[PPS.to_vec()]).unwrap();
-        assert_eq!(
-            body.len(),
-            6 + 2 + BASELINE.len() + 1 + 2 + PPS.len(),
-            "no chroma fields in this profile"
-        );
-        assert_eq!(AvcConfig::parse(&body[..20]), None);
-    }
-
-    #[test]
     fn where_decoding_can_start() {
         // first_mb 0, slice type 7 (I) or 5 (P).
         let (intra, predicted, idr) = ([0x41, 0x88, 0x80], [0x41, 0x98, 0x80], [0x65, 0x88, 0x80]);
@@ -464,9 +386,8 @@ mod tests {
             if let Some(sps) = Sps::parse(&damaged) {
                 let slice = SliceStart::parse(&damaged);
                 let _ = slice.and_then(|slice| slice.frame_and_field(&damaged, &sps));
-                let _ = avc_config(&[damaged.clone()], &[damaged.clone()]);
             }
-            let _ = (AvcConfig::parse(&damaged), is_random_access([&damaged[..]].into_iter()));
+            let _ = is_random_access([&damaged[..]].into_iter());
         }
     }
 }

@@ -77,9 +77,9 @@ fn sniff(head: &[u8]) -> Option<Container> {
     is_transport_stream(head).then_some(Container::Ts)
 }
 
-/// Sync bytes a packet apart: 188 bytes, or 192 with a time stamp before each. Recordings may begin in the middle of a packet.
+/// Sync bytes a packet apart: 188 bytes, 192 with a time stamp before each, 204 with a checksum behind. Recordings may begin in the middle of a packet.
 fn is_transport_stream(head: &[u8]) -> bool {
-    [188, 192].into_iter().any(|packet| {
+    [188, 192, 204].into_iter().any(|packet| {
         (0..packet.min(head.len())).any(|start| {
             let mut syncs = head[start..].iter().step_by(packet).take(PACKETS_IN_A_ROW);
             // One sync byte alone is chance; a short file must at least begin with it and hold whole packets.

@@ -31,8 +31,11 @@ pub(crate) fn split(mut bytes: &[u8]) -> Vec<([u8; 4], Vec<u8>)> {
 /// Boxes that hold nothing but boxes.
 const CONTAINERS: [&[u8; 4]; 6] = [b"moov", b"trak", b"mdia", b"minf", b"stbl", b"edts"];
 
-/// Rewrites boxes at any depth: `change` gets type and body, and gives the whole new box, or `None` to keep it.
-pub(crate) fn rewrite(bytes: &[u8], change: &mut dyn FnMut(&[u8; 4], &[u8]) -> Option<Vec<u8>>) -> Vec<u8> {
+/// Gets type and body of a box, and gives the whole new box, or `None` to keep it.
+pub(crate) type Change<'a> = dyn FnMut(&[u8; 4], &[u8]) -> Option<Vec<u8>> + 'a;
+
+/// Rewrites boxes at any depth
+pub(crate) fn rewrite(bytes: &[u8], change: &mut Change<'_>) -> Vec<u8> {
     let mut out = Vec::new();
     for (kind, body) in split(bytes) {
         out.extend(match change(&kind, &body) {

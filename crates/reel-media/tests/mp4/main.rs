@@ -5,4 +5,5 @@ mod compare;
 mod crafted;
 mod files;
 mod hostile;
+mod movie;
 mod sources;

@@ -119,6 +119,15 @@ pub fn ffprobe(path: &Path, what: &[&str]) -> serde_json::Value {
 
 /// Checksums of the decoded frames of one stream.
 pub fn frame_sums(path: &Path, format: Option<&str>, stream: &str) -> Vec<String> {
+    decoded(path, format, stream).into_iter().map(|(_, sum)| sum).collect()
+}
+
+/// Times in seconds and checksums of the decoded frames of one stream.
+pub fn timed_sums(path: &Path, stream: &str) -> Vec<(f64, String)> {
+    decoded(path, None, stream)
+}
+
+fn decoded(path: &Path, format: Option<&str>, stream: &str) -> Vec<(f64, String)> {
     let mut command = Command::new("ffmpeg");
     command.args(["-hide_banner", "-loglevel", "error", "-nostdin", "-threads", "2"]);
     if let Some(format) = format {
@@ -127,13 +136,33 @@ pub fn frame_sums(path: &Path, format: Option<&str>, stream: &str) -> Vec<String
     let output = command
         .arg("-i")
         .arg(path)
-        .args(["-map", stream, "-fps_mode", "passthrough", "-f", "framemd5", "-"])
+        .args([
+            "-map",
+            stream,
+            "-fps_mode",
+            "passthrough",
+            "-enc_time_base",
+            "1/90000",
+            "-f",
+            "framemd5",
+            "-",
+        ])
         .output()
         .expect("ffmpeg is installed");
     assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
     let text = String::from_utf8_lossy(&output.stdout);
-    let lines = text.lines().filter(|line| !line.starts_with('#'));
-    lines.map(|line| line.rsplit(',').next().unwrap().trim().to_owned()).collect()
+    // #tb 0: 1/90000
+    let base: f64 = text
+        .lines()
+        .find_map(|line| line.strip_prefix("#tb 0: 1/"))
+        .map(|base| base.parse().unwrap())
+        .expect("a time base");
+    // stream, dts, pts, duration, size, checksum
+    let frame = |line: &str| {
+        let fields: Vec<_> = line.split(',').map(str::trim).collect();
+        (fields[2].parse::<f64>().unwrap() / base, fields[5].to_owned())
+    };
+    text.lines().filter(|line| !line.starts_with('#')).map(frame).collect()
 }
 
 /// Everything a demuxer gives, and the promises every demuxer keeps.

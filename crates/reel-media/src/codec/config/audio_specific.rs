@@ -4,7 +4,7 @@ use super::{ConfigError, Sound};
 use crate::codec::bits::Bits;
 
 /// Samples per second by samplingFrequencyIndex (table 1.18).
-const RATES: [u32; 13] =
+pub(crate) const RATES: [u32; 13] =
     [96_000, 88_200, 64_000, 48_000, 44_100, 32_000, 24_000, 22_050, 16_000, 12_000, 11_025, 8_000, 7_350];
 /// Channels by channelConfiguration (table 1.19); 0 where the configuration is reserved or lies elsewhere.
 const CHANNELS: [u16; 16] = [0, 1, 2, 3, 4, 5, 6, 8, 0, 0, 0, 7, 8, 24, 8, 0];

@@ -35,7 +35,7 @@ const PAT_PID: u16 = 0;
 /// # Errors
 /// [`MediaError::UnknownContainer`] if it is no transport stream, [`MediaError::Encrypted`] if it is scrambled,
 /// [`MediaError::NoTracks`] and the rest as their texts say.
-pub fn open(source: Box<dyn Source>) -> Result<Box<dyn Demux>, MediaError> {
+pub(super) fn open(source: Box<dyn Source>) -> Result<Box<dyn Demux>, MediaError> {
     let mut window = Window::new(source)?;
     let packets = Packets::find(&mut window)?.ok_or_else(|| MediaError::UnknownContainer(String::new()))?;
     let mut warnings = Warnings::default();

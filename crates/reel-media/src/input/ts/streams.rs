@@ -79,3 +79,33 @@ pub(crate) fn language(stream: &StreamEntry) -> Option<String> {
 fn is_registered(bytes: &[u8], name: &[u8; 4]) -> bool {
     descriptors(bytes).any(|(tag, body)| tag == REGISTRATION && body.starts_with(name))
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn types_and_descriptors() {
+        let entry =
+            |kind, descriptors: &[u8]| StreamEntry { kind, pid: 256, descriptors: descriptors.to_vec() };
+        let map = |descriptors: &[u8]| ProgrammeMap {
+            number: 1,
+            descriptors: descriptors.to_vec(),
+            streams: Vec::new(),
+        };
+        let (plain, disc) = (map(&[]), map(b"\x05\x04HDMV"));
+        let classify = |kind, descriptors: &[u8], map| Carries::classify(&entry(kind, descriptors), map);
+        assert_eq!(classify(0x1b, &[], &plain), Ok(Carries::H264));
+        assert_eq!(classify(0x06, &[0x7a, 1, 0], &plain), Ok(Carries::Ac3));
+        assert_eq!(classify(0x06, b"\x05\x04EAC3", &plain), Ok(Carries::Ac3));
+        assert_eq!(classify(0x06, b"\x05\x04HEVC", &plain), Ok(Carries::Hevc));
+        assert_eq!(classify(0x06, &[0x56, 0], &plain), Err("teletext"));
+        assert!(classify(0x06, &[0x59, 0], &plain).unwrap_err().contains("DVB subtitles"));
+        assert_eq!(classify(0x06, &[], &plain), Err("data"));
+        assert_eq!(classify(0x84, &[], &disc), Ok(Carries::Ac3));
+        assert!(classify(0x86, &[], &disc).unwrap_err().contains("DTS"));
+        assert_eq!(classify(0x86, &[], &plain), Err("data"), "splice information");
+        assert_eq!(language(&entry(0x0f, b"\x0a\x04DEU\0")).as_deref(), Some("deu"));
+        assert_eq!(language(&entry(0x0f, b"\x0a\x04und\0")), None);
+    }
+}
