@@ -18,8 +18,8 @@ struct Case<'a> {
     arguments: &'a str,
 }
 
-const PICTURES: &str = "-f lavfi -i testsrc2=size=320x180:rate=25:duration=13";
-const TONE: &str = "-f lavfi -i sine=frequency=440:sample_rate=48000:duration=13";
+const PICTURES: &str = "-f lavfi -i testsrc2=size=320x180:rate=25:duration=9";
+const TONE: &str = "-f lavfi -i sine=frequency=440:sample_rate=48000:duration=9";
 
 /// Demuxes and packages a file.
 fn store(path: &Path) -> Stored {
@@ -289,7 +289,7 @@ fn renditions_switch_at_every_border() {
     let studio = Studio::new();
     let rendition = |name: &str, size: &str, extra: &str| {
         let arguments = format!(
-            "-f lavfi -i testsrc2=size={size}:rate=25:duration=13 -c:v libx264 -preset ultrafast {extra} -sc_threshold 0"
+            "-f lavfi -i testsrc2=size={size}:rate=25:duration=9 -c:v libx264 -preset ultrafast {extra} -sc_threshold 0"
         );
         store(&studio.make(name, &arguments))
     };

@@ -52,6 +52,7 @@ pub(super) struct Finished {
     pub(super) start: u64,
     pub(super) end: u64,
     pub(super) samples: u64,
+    pub(super) independent: bool,
     pub(super) fragments: Vec<Fragment>,
     pub(super) meter: RateMeter,
     pub(super) tables: Tables,
@@ -77,6 +78,7 @@ pub(super) struct Lane {
     media_duration: u64,
     end: i64,
     samples: u64,
+    independent: bool,
 }
 
 impl Lane {
@@ -98,6 +100,7 @@ impl Lane {
             media_duration: 0,
             end: 0,
             samples: 0,
+            independent: true,
         }
     }
 
@@ -244,6 +247,7 @@ impl Lane {
                 self.end = self.end.max(record.pts + i64::from(duration));
             }
         }
+        self.independent &= earliest == self.records[0].pts;
         let sequence = self.fragments.len() as u32 + 1;
         // Not negative: the first decoding time is not, and none is smaller.
         let decode_time = (self.records[0].dts + origin.media_offset).max(0) as u64;
@@ -285,6 +289,7 @@ impl Lane {
             start,
             end,
             samples: self.samples,
+            independent: self.independent,
             fragments: self.fragments,
             meter: self.meter,
             tables: self.tables,

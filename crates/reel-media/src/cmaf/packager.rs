@@ -291,6 +291,7 @@ fn media(lane: Finished, tables: &mut Vec<u8>) -> TrackIndex {
         start: lane.start,
         end: lane.end,
         samples: lane.samples,
+        independent: lane.independent,
         tables: range,
         fragments: lane.fragments,
     }
@@ -317,6 +318,7 @@ fn subtitle(number: usize, track: &Track, text: Text, pieces: &mut Vec<Piece>) -
         start: 0,
         end: end_ms,
         samples: cues,
+        independent: true,
         frame_rate: None,
         average_bps: bps,
         peak_bps: bps,

@@ -118,6 +118,7 @@ impl Writer {
         self.u64(index.start);
         self.u64(index.end);
         self.u64(index.samples);
+        self.u8(u8::from(index.independent));
         self.optional(index.frame_rate.as_ref(), |w, rate| {
             w.u32(rate.numerator);
             w.u32(rate.denominator);
@@ -211,6 +212,7 @@ impl Reader<'_> {
             start: self.u64()?,
             end: self.u64()?,
             samples: self.u64()?,
+            independent: self.bool()?,
             frame_rate: self.optional(|r| {
                 Ok(FrameRate { numerator: r.u32()?, denominator: r.u32()?, constant: r.bool()? })
             })?,
