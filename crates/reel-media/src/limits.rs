@@ -77,7 +77,7 @@ pub(crate) const PARAMETER_SETS: usize = 31;
 /// audio tracks. They are kept until the end because their boxes start with their counts.
 pub(crate) const OUT_TABLES_BYTES: usize = 96 << 20;
 
-/// Text of one subtitle track; a very talkative film has 200 KiB.
+/// Text of all subtitle tracks of a file; a very talkative film has 200 KiB a language.
 pub(crate) const OUT_TEXT_BYTES: usize = 16 << 20;
 
 /// Decoder configuration of one track. The largest lawful ones (HEVC parameter sets, FLAC with a picture

@@ -236,6 +236,25 @@ fn sound_ahead_of_the_pictures_is_not_hoarded() {
 }
 
 #[test]
+fn many_tracks_share_the_memory() {
+    let lanes = (1..=8).map(|track| samples(track, sound(8000, 1024, 0)));
+    let mut film = Film::new(
+        std::iter::once(video(12_800)).chain((0..8).map(|_| audio(48_000, 0))).collect(),
+        std::iter::once(samples(0, frames(50, 512, 50, false))).chain(lanes).collect(),
+    );
+    film.packets.sort_by_key(|(packet, _)| packet.track == 0);
+    let policy = CutPolicy { ahead_max_bytes: 160_000, ..CutPolicy::default() };
+    let mut packager = reel_media::cmaf::Packager::new(film.tracks.clone(), policy).unwrap();
+    let (mut given, mut taken) = (0, 0);
+    for (packet, data) in &film.packets {
+        packager.push(packet, data).unwrap();
+        given += data.len();
+        taken += packager.take().iter().map(|piece| piece.bytes.len()).sum::<usize>();
+        assert!(given < taken + 160_000, "{given} bytes in, {taken} out");
+    }
+}
+
+#[test]
 fn sound_that_outlasts_the_pictures_goes_on_in_fragments() {
     let lanes = vec![samples(0, frames(50, 512, 50, false)), samples(1, sound(2000, 1024, 0))];
     let stored = Film::new(vec![video(12_800), audio(48_000, 0)], lanes).store();

@@ -16,7 +16,8 @@ pub struct CutPolicy {
     /// A video fragment that gets larger than this for want of a key frame is refused; from half of it on,
     /// any key frame ends the fragment. At most 1 GiB.
     pub fragment_max_bytes: usize,
-    /// How many bytes of a track may wait for the video's next border; beyond it the track is cut by its own clock.
+    /// How many bytes of all tracks but the leading one may wait for its next border, an equal share for each;
+    /// beyond its share a track is cut by its own clock.
     pub ahead_max_bytes: usize,
 }
 
@@ -28,7 +29,7 @@ impl Default for CutPolicy {
             fragment_min_ms: 4000,
             fragment_max_ms: 600_000,
             fragment_max_bytes: 64 << 20,
-            ahead_max_bytes: 16 << 20,
+            ahead_max_bytes: 64 << 20,
         }
     }
 }
@@ -96,9 +97,9 @@ impl Packager {
             });
         };
         if lane.track().kind == TrackKind::Subtitle {
-            let text = &mut self.texts[packet.track];
-            text.push(lane.track().timescale, packet.sample.pts, packet.sample.duration, data);
-            return match text.bytes() {
+            let timescale = lane.track().timescale;
+            self.texts[packet.track].push(timescale, packet.sample.pts, packet.sample.duration, data);
+            return match self.texts.iter().map(Text::bytes).sum() {
                 bytes if bytes > limits::OUT_TEXT_BYTES => {
                     Err(limit(number, "the size of the subtitles in bytes", bytes, limits::OUT_TEXT_BYTES))
                 }
@@ -164,7 +165,8 @@ impl Packager {
         while let Some(count) = self.lanes[track].cut_by_border() {
             self.close(track, count)?;
         }
-        while self.lanes[track].held().0 > self.policy.ahead_max_bytes {
+        let share = self.policy.ahead_max_bytes / self.followers();
+        while self.lanes[track].held().0 > share {
             let lane = &self.lanes[track];
             let newest = lane.newest_start();
             let count = match lane.track().kind {
@@ -221,7 +223,8 @@ impl Packager {
         let timescale = u64::from(lane.track().timescale);
         let max_ticks = timescale * u64::from(self.policy.fragment_max_ms) / 1000;
         let video = lane.track().kind == TrackKind::Video;
-        if bytes <= self.policy.fragment_max_bytes && (ticks <= max_ticks || !video) {
+        let max_bytes = self.fragment_max_bytes(track);
+        if bytes <= max_bytes && (ticks <= max_ticks || !video) {
             return Ok(());
         }
         Err(PackError::GopTooLong {
@@ -230,8 +233,21 @@ impl Packager {
             seconds: ticks / timescale,
             bytes: bytes as u64,
             limit_s: u64::from(self.policy.fragment_max_ms) / 1000,
-            limit_bytes: self.policy.fragment_max_bytes as u64,
+            limit_bytes: max_bytes as u64,
         })
+    }
+
+    /// The leading track may fill the limit alone; all others share it once more, so that memory has a bound
+    /// however many tracks there are.
+    fn fragment_max_bytes(&self, track: usize) -> usize {
+        let max = self.policy.fragment_max_bytes;
+        if self.leader == Some(track) { max } else { max / self.followers() }
+    }
+
+    /// Tracks with fragments besides the leading one; at least 1.
+    fn followers(&self) -> usize {
+        let media = self.lanes.iter().filter(|lane| lane.track().kind != TrackKind::Subtitle).count();
+        media.saturating_sub(1).max(1)
     }
 
     fn min_ticks(&self, track: usize) -> u64 {
