@@ -1,6 +1,8 @@
 import "./styles/base.css";
 import "./styles/library.css";
 import "./styles/player.css";
+import "./styles/overlay.css";
+import "./styles/details.css";
 import "./styles/parts.css";
 import { startRouter } from "./router.ts";
 import { installDropZone } from "./upload/drop.ts";

@@ -36,5 +36,9 @@ pub(crate) fn paths(root: &Path) -> Result<Vec<String>> {
         .context("cannot run git")?;
     ensure!(output.status.success(), "git ls-files failed: {}", String::from_utf8_lossy(&output.stderr));
     let text = String::from_utf8(output.stdout).context("a file name is not UTF-8")?;
-    Ok(text.split('\0').filter(|path| !path.is_empty()).map(str::to_owned).collect())
+    let mut paths: Vec<String> =
+        text.split('\0').filter(|path| !path.is_empty()).map(str::to_owned).collect();
+    // Git lists new files before known ones; what is made from the list must not depend on that.
+    paths.sort_unstable();
+    Ok(paths)
 }

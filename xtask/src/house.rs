@@ -6,7 +6,7 @@ use std::process::ExitCode;
 use anyhow::Result;
 
 use crate::finding::Finding;
-use crate::{dependencies, documents, files, floors, licences, sources, unsafe_rooms};
+use crate::{dependencies, documents, files, floors, licences, limits, sources, unsafe_rooms};
 
 /// Runs every check and prints what it found.
 pub(crate) fn run(root: &Path) -> Result<ExitCode> {
@@ -35,6 +35,7 @@ pub(crate) fn check(root: &Path) -> Result<Vec<Finding>> {
     findings.extend(documents::check(&files, &paths));
     findings.extend(dependencies::check(&files)?);
     findings.extend(licences::check(root)?);
+    findings.extend(limits::check(&files));
     Ok(findings)
 }
 

@@ -1,4 +1,5 @@
-//! Repository chores: `cargo xtask house` checks the rules of the house, `cargo xtask tally LOG` adds up test runs.
+//! Repository chores: `cargo xtask house` checks the rules of the house, `limits` writes the page of all limits, and
+//! `tally LOG` adds up test runs.
 #![forbid(unsafe_code)]
 
 mod dependencies;
@@ -8,6 +9,7 @@ mod finding;
 mod floors;
 mod house;
 mod licences;
+mod limits;
 mod rust_text;
 mod sources;
 mod tally;
@@ -22,8 +24,9 @@ fn main() -> Result<ExitCode> {
     let arguments: Vec<String> = std::env::args().skip(1).collect();
     match arguments.iter().map(String::as_str).collect::<Vec<_>>()[..] {
         ["house"] => house::run(&repository()?),
+        ["limits"] => limits::run(&repository()?),
         ["tally", log] => tally::run(Path::new(log)),
-        _ => bail!("usage: cargo xtask house | cargo xtask tally LOG"),
+        _ => bail!("usage: cargo xtask house | limits | tally LOG"),
     }
 }
 

@@ -1,4 +1,12 @@
 //! HTTP front end: media on the data plane, everything else handed to axum.
+//!
+//! One port serves all. `data` accepts every connection and answers what is media; anything else goes, with its socket, to `control`.
 #![forbid(unsafe_code)]
 
 pub mod control;
+mod data;
+pub mod limits;
+mod server;
+
+pub use data::DataCounters;
+pub use server::{ServeConfig, ServeError, Server};

@@ -2,6 +2,10 @@
 
 use crate::limits::{ID_SUFFIX_MAX, RENDITIONS_MAX};
 use reel_media::MediaError;
+use reel_media::cmaf::PackError;
+use reel_media::index::IndexError;
+use reel_media::progressive::LayoutError;
+use reel_volume::VolumeError;
 use std::io;
 use std::path::PathBuf;
 
@@ -10,11 +14,25 @@ use std::path::PathBuf;
 #[non_exhaustive]
 pub enum IngestError {
     /// The ingest was asked to stop.
-    #[error("stopped before the title was complete; nothing of it was kept")]
+    #[error("stopped before the title was complete, nothing of it was kept")]
     Cancelled,
     /// Every numbered id of this name is in use.
-    #[error("all {ID_SUFFIX_MAX} ids made from this name are in use: give the title another name")]
+    #[error("all {ID_SUFFIX_MAX} ids made from this name are in use; give the title another name")]
     IdsExhausted,
+    /// The index of the title is beyond the limits of its stored form.
+    #[error("{file}: {source}")]
+    Index {
+        /// The files' names.
+        file: String,
+        /// Which limit.
+        source: IndexError,
+    },
+    /// The program contradicts itself.
+    #[error("internal error, please report it: {what}")]
+    Internal {
+        /// What does not fit together.
+        what: &'static str,
+    },
     /// Renditions of one title that cannot be switched between.
     #[error("the files are not renditions of one film: {reason}")]
     Ladder {
@@ -34,7 +52,7 @@ pub enum IngestError {
     NoInput,
     /// The volume is too full.
     #[error(
-        "the volume has {free_bytes} bytes free and this needs about {needed_bytes}: remove titles, or make a larger volume"
+        "the volume has {free_bytes} bytes free and this needs about {needed_bytes}; remove titles, or make a larger volume"
     )]
     NoSpace {
         /// Bytes wanted, parity and checksums left out.
@@ -50,25 +68,58 @@ pub enum IngestError {
         /// Why not.
         source: io::Error,
     },
+    /// The samples of a file cannot be packed for streaming.
+    #[error("{file}: {source}")]
+    Pack {
+        /// Its name.
+        file: String,
+        /// What is wrong with it.
+        source: PackError,
+    },
     /// More renditions than a ladder has steps.
     #[error("{files} files for one title, more than the limit of {RENDITIONS_MAX}")]
     TooManyInputs {
         /// How many were given.
         files: usize,
     },
+    /// The volume failed.
+    #[error(transparent)]
+    Volume(#[from] VolumeError),
+}
+
+impl IngestError {
+    pub(crate) fn internal(what: &'static str) -> IngestError {
+        IngestError::Internal { what }
+    }
 }
 
 /// Why something stored cannot be had.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum LibraryError {
+    /// A part of the title is not in the catalogue.
+    #[error("the title {id} has no {what}; remove it and ingest it again")]
+    Incomplete {
+        /// The title.
+        id: String,
+        /// What is missing.
+        what: &'static str,
+    },
     /// The index of a title does not make sense.
-    #[error("the index of {id} cannot be read: {source}; export is not possible, remove the title and ingest it again")]
+    #[error("the index of {id} cannot be understood: {source}; remove the title and ingest it again")]
     Index {
         /// The title.
         id: String,
         /// What is wrong with it.
-        source: MediaError,
+        source: IndexError,
+    },
+    /// The title cannot be laid out as one file.
+    #[error("{id} cannot be written as one file: {source}")]
+    Layout {
+        /// The title.
+        id: String,
+        /// Why.
+        source: LayoutError,
     },
     /// There is no such title.
     #[error("there is no title {id:?}")]
@@ -79,4 +130,27 @@ pub enum LibraryError {
     /// The receiver of an export failed.
     #[error("writing the export failed: {0}")]
     Output(#[source] io::Error),
+    /// Stored bytes cannot be read.
+    #[error("reading {id} failed: {source}")]
+    Read {
+        /// The title.
+        id: String,
+        /// What the volume said.
+        source: io::Error,
+    },
+    /// Something that is kept in memory is larger than this version takes.
+    #[error("the {what} of {id} has {bytes} bytes, more than the limit of {limit}")]
+    TooLarge {
+        /// The title.
+        id: String,
+        /// What is too large.
+        what: &'static str,
+        /// Its size.
+        bytes: u64,
+        /// What is allowed.
+        limit: u64,
+    },
+    /// The volume failed.
+    #[error(transparent)]
+    Volume(#[from] VolumeError),
 }

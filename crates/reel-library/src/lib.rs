@@ -3,19 +3,31 @@
 
 mod card;
 mod error;
+mod export;
+mod ingest;
 mod input;
+mod library;
 pub mod limits;
+mod meter;
 mod naming;
+mod opened;
+mod opened_titles;
 mod poster;
 mod sidecar;
+mod source;
+mod store;
 mod summary;
+mod title;
 mod watch;
 
 pub use card::card_svg;
 pub use error::{IngestError, LibraryError};
+pub use ingest::{ingest, probe};
 pub use input::{IngestOptions, Ingested, Input, Phase, Progress, Stop};
+pub use library::Library;
 pub use naming::{clean_file_name, clean_name, name_from_file, slug, unique_id};
 pub use poster::{Poster, PosterKind, make_poster};
 pub use sidecar::{Sidecar, find_sidecars, read_sidecar};
 pub use summary::{AudioSummary, SubtitleSummary, TitleSummary, VideoSummary};
+pub use title::Title;
 pub use watch::{Arrival, Stamp, Watcher, stamp_of, watch};

@@ -86,7 +86,8 @@ fn frame_jpeg(ffmpeg: &Path, video: &Path, at_s: f64) -> Result<Vec<u8>, String>
         // A file called `-x` or `concat:a` must stay a file.
         .arg(as_file_url(video))
         .args(["-map", "0:v:0", "-frames:v", "1", "-an", "-sn", "-dn", "-vf"])
-        .arg(format!("scale={POSTER_WIDTH}:-2,setsar=1"))
+        // Square pixels first, or anamorphic films look squeezed.
+        .arg(format!("scale=trunc(iw*sar/2)*2:ih,setsar=1,scale={POSTER_WIDTH}:-2"))
         .args(["-f", "image2pipe", "-c:v", "mjpeg", "-q:v", "4", "-threads", "1", "pipe:1"])
         .stdin(Stdio::null())
         .stdout(Stdio::piped())

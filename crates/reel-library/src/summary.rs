@@ -1,6 +1,8 @@
 //! What lists and pages show of a title.
 
 use crate::poster::PosterKind;
+use reel_media::{TitleIndex, TrackKind, codec_string};
+use reel_volume::TitleRecord;
 
 /// A title in short.
 #[derive(Clone, Debug, PartialEq)]
@@ -74,4 +76,66 @@ pub struct SubtitleSummary {
     pub name: Option<String>,
     /// To be shown even when subtitles are off.
     pub forced: bool,
+}
+
+/// What the catalogue and the index say of a title.
+pub(crate) fn summarise(record: &TitleRecord, index: &TitleIndex, poster: PosterKind) -> TitleSummary {
+    let mut summary = unreadable(record, poster, String::new());
+    summary.problem = None;
+    summary.duration_s = index.duration_ns as f64 / 1e9;
+    for (number, track) in index.tracks.iter().enumerate() {
+        let (number, description) = (number as u32, &track.track);
+        let (language, name) = (description.language.clone(), description.name.clone());
+        match description.kind {
+            TrackKind::Video => {
+                let (width, height) = track.display_size().unwrap_or_default();
+                summary.video.push(VideoSummary {
+                    track: number,
+                    width,
+                    height,
+                    codec: codec_string(description),
+                    frame_rate: track
+                        .frame_rate
+                        .map_or(0.0, |r| f64::from(r.numerator) / f64::from(r.denominator.max(1))),
+                    bitrate_bps: track.average_bps,
+                });
+            }
+            TrackKind::Audio => {
+                let audio = description.audio.as_ref();
+                summary.audio.push(AudioSummary {
+                    track: number,
+                    language,
+                    name,
+                    codec: codec_string(description),
+                    channels: audio.map_or(0, |audio| audio.channels),
+                    sample_rate: audio.map_or(0, |audio| audio.sample_rate),
+                    default: description.default,
+                });
+            }
+            TrackKind::Subtitle => {
+                let forced = description.forced;
+                summary.subtitles.push(SubtitleSummary { track: number, language, name, forced });
+            }
+        }
+    }
+    summary
+        .video
+        .sort_by_key(|v| std::cmp::Reverse((u64::from(v.width) * u64::from(v.height), v.bitrate_bps)));
+    summary
+}
+
+/// A title of which only the catalogue's record is known.
+pub(crate) fn unreadable(record: &TitleRecord, poster: PosterKind, problem: String) -> TitleSummary {
+    TitleSummary {
+        id: record.id.clone(),
+        name: record.name.clone(),
+        added_unix_s: record.added_unix_s,
+        bytes: record.bytes(),
+        duration_s: 0.0,
+        video: Vec::new(),
+        audio: Vec::new(),
+        subtitles: Vec::new(),
+        poster,
+        problem: Some(problem),
+    }
 }

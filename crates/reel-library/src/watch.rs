@@ -20,8 +20,8 @@ pub struct Stamp {
     pub file_name: String,
     /// Size.
     pub bytes: u64,
-    /// Modification time in seconds since 1970.
-    pub modified_unix_s: i64,
+    /// Modification time in seconds since 1970; 0 when it is earlier or not known.
+    pub modified_unix_s: u64,
 }
 
 /// A file ready to be taken.
@@ -194,12 +194,12 @@ pub fn stamp_of(path: &Path) -> io::Result<Stamp> {
 }
 
 fn stamp(path: &Path, metadata: &fs::Metadata) -> (Stamp, u32) {
-    let (seconds, nanos) = match metadata.modified().map(|time| time.duration_since(UNIX_EPOCH)) {
-        Ok(Ok(after)) => (i64::try_from(after.as_secs()).unwrap_or(i64::MAX), after.subsec_nanos()),
-        Ok(Err(before)) => (-i64::try_from(before.duration().as_secs()).unwrap_or(i64::MAX), 0),
-        Err(_) => (0, 0),
-    };
-    (Stamp { file_name: path_file_name(path), bytes: metadata.len(), modified_unix_s: seconds }, nanos)
+    let since =
+        metadata.modified().ok().and_then(|time| time.duration_since(UNIX_EPOCH).ok()).unwrap_or_default();
+    (
+        Stamp { file_name: path_file_name(path), bytes: metadata.len(), modified_unix_s: since.as_secs() },
+        since.subsec_nanos(),
+    )
 }
 
 fn is_passed_over(name: &str) -> bool {

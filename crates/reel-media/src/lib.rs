@@ -15,9 +15,12 @@ mod limits;
 mod model;
 pub mod progressive;
 mod source;
+pub mod subtitle;
 
 pub use codec_string::codec_string;
 pub use error::MediaError;
 pub use index::{Fragment, FrameRate, TitleIndex, TrackIndex};
+pub use input::open;
 pub use model::{Audio, Codec, Colour, Packet, Sample, Track, TrackKind, Video};
 pub use source::{Demux, Source};
+pub use subtitle::webvtt;

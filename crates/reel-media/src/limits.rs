@@ -33,6 +33,8 @@ pub(crate) const MKV_PROBE_FRAMES: usize = 240;
 pub(crate) const TS_PROBE_BYTES: u64 = 48 * 1024 * 1024;
 /// The same in 90 kHz ticks once the first stream has begun: a stream absent for ten seconds is left out.
 pub(crate) const TS_PROBE_TICKS: i64 = 10 * 90_000;
+/// Samples held while looking: ten seconds of 50 pictures and eight kinds of sound are fewer than 5000.
+pub(crate) const TS_PROBE_SAMPLES: usize = 50_000;
 /// Longest table section (ISO 13818-1 section 2.4.4.11 for private ones; PAT and PMT have at most 1024).
 pub(crate) const TS_SECTION_BYTES: usize = 4096;
 /// Programmes of a transport stream that are looked at; a whole satellite transponder has about 30.
@@ -41,3 +43,61 @@ pub(crate) const TS_PROGRAMMES: usize = 256;
 pub(crate) const TS_PENDING_BYTES: usize = 64 * 1024 * 1024;
 /// Time stamps waiting for the frame they belong to.
 pub(crate) const TS_PENDING_MARKS: usize = 4096;
+
+/// Bytes of a `moov` box, which is held in memory while the file is open. A day of film at 60 frames a second needs about 200 MB.
+pub(crate) const MP4_MOOV_BYTES: u64 = 256 << 20;
+/// Bytes of a `moof` box. One that indexes an hour of film as a single fragment needs about 6 MB.
+pub(crate) const MP4_MOOF_BYTES: u64 = 16 << 20;
+/// Fragments (`moof` boxes) of a file; each costs 24 bytes of memory. Ten hours in pieces of one frame are about a million.
+pub(crate) const MP4_FRAGMENTS: usize = 1 << 20;
+/// Boxes at the top level of a file: fragments come with `styp`, `sidx`, `prft`, `emsg` and `mdat`.
+pub(crate) const MP4_TOP_LEVEL_BOXES: usize = 8 << 20;
+/// Runs of samples (`trun`) in one `moof`; each costs about 80 bytes of memory.
+pub(crate) const MP4_RUNS: usize = 1 << 16;
+/// Samples of one track: four days at 192 pictures or sound frames a second.
+pub(crate) const MP4_SAMPLES: u64 = 1 << 26;
+/// Bytes of one sample of text. A cue is a few hundred; styling boxes may follow it.
+pub(crate) const MP4_TEXT_BYTES: u64 = 1 << 18;
+/// Largest time, in ticks, that a file may state: leaves room to add a few such times in an `i64`.
+pub(crate) const MP4_TICKS: i64 = 1 << 60;
+/// Edits of an edit list that are looked at.
+pub(crate) const MP4_EDITS: usize = 1 << 16;
+/// Pixels of one side of a picture: the largest side HEVC and AV1 levels know is 16,888 and 16,384.
+pub(crate) const MP4_PICTURE_SIDE: u32 = 16_384;
+/// Bytes of decoder configuration of one track. Parameter sets are below 1 kB each; FLAC may carry a picture.
+pub(crate) const MP4_CONFIG_BYTES: usize = 1 << 20;
+/// How far (in nanoseconds of film) one track may run ahead of another for the sake of reading in file order.
+pub(crate) const MP4_LEAD_NS: i128 = 16_000_000_000;
+/// How far a transport stream is looked into for its tables: they come every tenth of a second, at 80 Mbit/s one in a mebibyte.
+pub(crate) const TS_TABLES_BYTES: u64 = 8 * 1024 * 1024;
+/// Parameter sets of one kind in a video stream; H.264 numbers 32 sequence sets and 256 picture sets, streams use a few.
+pub(crate) const PARAMETER_SETS: usize = 31;
+
+/// Memory for the sample tables of one file: more than a day of 60 frames a second with B-frames and two
+/// audio tracks. They are kept until the end because their boxes start with their counts.
+pub(crate) const OUT_TABLES_BYTES: usize = 96 << 20;
+
+/// Text of all subtitle tracks of a file; a very talkative film has 200 KiB a language.
+pub(crate) const OUT_TEXT_BYTES: usize = 16 << 20;
+
+/// Decoder configuration of one track. The largest lawful ones (HEVC parameter sets, FLAC with a picture
+/// removed) have a few kilobytes.
+pub(crate) const OUT_CONFIG_BYTES: usize = 64 << 10;
+
+/// Names and languages, in bytes; longer ones are cut at a character.
+pub(crate) const OUT_NAME_BYTES: usize = 1024;
+
+/// Language tags; RFC 5646 (4.4.1) asks for room for 35 letters.
+pub(crate) const OUT_LANGUAGE_BYTES: usize = 64;
+
+/// Tracks of one file or title.
+pub(crate) const OUT_TRACKS: usize = 256;
+
+/// Fragments of one track: more than a month at four seconds each.
+pub(crate) const OUT_FRAGMENTS: usize = 1 << 20;
+
+/// Bytes of one fragment, whatever the policy says: sizes in a fragment header have 32 bits.
+pub(crate) const OUT_FRAGMENT_BYTES: usize = 1 << 30;
+
+/// Largest time in ticks, either side of zero: nine years at a nanosecond a tick, and no sum of two of them overflows.
+pub(crate) const OUT_TICKS: u64 = 1 << 58;

@@ -292,7 +292,7 @@ fn header(tracks: &[&TrackIndex], offsets: &[Vec<u64>], wide: bool) -> Boxes {
 }
 
 /// A timescale in which edits of all tracks are exact, if durations then still fit 32 bits (old players
-/// read only those); else that of the finest track, or milliseconds.
+/// read only those); else the finest one that does.
 fn movie_timescale(tracks: &[&TrackIndex]) -> u32 {
     let scales = || tracks.iter().map(|track| u64::from(track.track.timescale));
     let common = scales().try_fold(1u64, |all, scale| {
@@ -303,7 +303,8 @@ fn movie_timescale(tracks: &[&TrackIndex]) -> u32 {
     let seconds =
         tracks.iter().map(|track| track.end / u64::from(track.track.timescale) + 1).max().unwrap_or(1);
     let fits = |scale: &u64| scale.saturating_mul(seconds) <= u64::from(u32::MAX);
-    common.filter(fits).or_else(|| scales().filter(fits).max()).unwrap_or(1000).max(1000) as u32
+    let fallbacks = scales().chain([90_000]).filter(fits);
+    common.filter(fits).or_else(|| fallbacks.max()).unwrap_or(1000).max(1000) as u32
 }
 
 /// Edits that put the media where the index says: nothing until `start`, then the media without its warm-up.

@@ -2,6 +2,7 @@
 
 use std::fmt;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
 
 use reel_code::Code;
 
@@ -12,6 +13,7 @@ use crate::hold::Hold;
 
 /// The map of one object. As long as one is alive, the slots of its object are not reused.
 pub struct ObjectMap {
+    id: u64,
     name: String,
     geometry: Geometry,
     code: Code,
@@ -46,7 +48,9 @@ impl ObjectMap {
             runs.push((first_stripe, extent));
             first_stripe += extent.slots;
         }
+        static NEXT_ID: AtomicU64 = AtomicU64::new(0);
         ObjectMap {
+            id: NEXT_ID.fetch_add(1, Ordering::Relaxed),
             name: parts.name,
             geometry: parts.geometry,
             code: parts.code,
@@ -57,6 +61,11 @@ impl ObjectMap {
             counters: parts.counters,
             _hold: parts.hold,
         }
+    }
+
+    /// Names this map within the process, never used again: slots and titles may be.
+    pub fn id(&self) -> u64 {
+        self.id
     }
 
     /// What the object is, for messages.

@@ -284,6 +284,14 @@ impl UnitRows {
         self.lease.slice(self.range(row))
     }
 
+    /// Gives the buffer back if nobody else holds a part of it; otherwise everything stays as it is.
+    pub fn give_back(self) -> Result<(), UnitRows> {
+        match self.lease.try_into_buffer() {
+            Ok(_buffer) => Ok(()),
+            Err(lease) => Err(UnitRows { lease, ..self }),
+        }
+    }
+
     /// The bytes of one row.
     ///
     /// # Panics

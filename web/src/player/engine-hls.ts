@@ -1,4 +1,4 @@
-import Hls, { ErrorDetails, ErrorTypes, Events, type ErrorData, type HlsConfig } from "hls.js";
+import Hls, { ErrorDetails, ErrorTypes, Events, type ErrorData, type HlsConfig, type Level as HlsLevel, type MediaPlaylist } from "hls.js";
 import { channelLabel, codecName } from "../format.ts";
 import type { Choice, Engine, EngineOptions, Level } from "./engine.ts";
 import { recall, remember } from "./preferences.ts";
@@ -42,7 +42,10 @@ export class HlsEngine implements Engine {
     const hls = new Hls(config);
     this.hls = hls;
     const { changed } = options;
-    hls.on(Events.MANIFEST_PARSED, changed);
+    hls.on(Events.MANIFEST_PARSED, () => {
+      if (audioLanguage) this.startWith(audioLanguage, bandwidth_bps ?? FIRST_BANDWIDTH_BPS);
+      changed();
+    });
     hls.on(Events.LEVEL_SWITCHED, changed);
     hls.on(Events.AUDIO_TRACKS_UPDATED, changed);
     hls.on(Events.AUDIO_TRACK_SWITCHED, changed);
@@ -68,38 +71,52 @@ export class HlsEngine implements Engine {
   }
 
   levels(): Level[] {
-    return this.hls.levels.map(({ width, height, bitrate }) => ({ width, height, bitrate_bps: bitrate }));
+    return this.shown().map(({ level: { width, height, bitrate } }) => ({ width, height, bitrate_bps: bitrate }));
   }
 
   level(): number {
-    return this.hls.currentLevel;
+    return this.shown().findIndex(({ at }) => at === this.hls.currentLevel);
   }
 
   chosenLevel(): number {
-    return this.wanted;
+    return this.shown().findIndex(({ at }) => at === this.wanted);
   }
 
   chooseLevel(index: number): void {
-    this.wanted = index;
-    if (index < 0) this.hls.loadLevel = -1;
-    // While the picture stands the switch shows at once; while it moves it comes at a segment's border, without a gap.
-    else if (this.options.video.paused) this.hls.currentLevel = index;
-    else this.hls.nextLevel = index;
+    this.wanted = this.shown()[index]?.at ?? -1;
+    if (this.wanted < 0) this.hls.loadLevel = -1;
+    else this.switchTo(this.wanted);
     this.options.changed();
   }
 
   audio(): Choice[] {
-    return this.hls.audioTracks.map((track, index) => ({
+    const now = this.hls.audioTracks[this.hls.audioTrack];
+    return this.heard().map((track) => ({
       language: track.lang ?? "",
       name: track.name,
       detail: [track.channels ? channelLabel(Number.parseInt(track.channels, 10)) : "", track.audioCodec ? codecName(track.audioCodec) : ""].filter(Boolean).join(" "),
-      active: index === this.hls.audioTrack,
+      active: track.url === now?.url,
     }));
   }
 
   chooseAudio(index: number): void {
-    this.hls.audioTrack = index;
-    remember({ audioLanguage: this.hls.audioTracks[index]?.lang });
+    const { hls } = this;
+    const track = this.heard()[index];
+    if (!track) return;
+    remember({ audioLanguage: track.lang });
+    const inGroup = hls.audioTracks.findIndex(({ url }) => url === track.url);
+    if (inGroup >= 0) {
+      hls.audioTrack = inGroup;
+      return;
+    }
+    // A track of another codec is in another group, which only other variants of the same pictures have.
+    hls.setAudioOption(track);
+    if (this.wanted < 0) return;
+    const height = hls.levels[this.wanted]?.height;
+    const twin = hls.levels.findIndex((level) => level.height === height && level.hasAudioGroup(track.groupId));
+    if (twin < 0) return;
+    this.wanted = twin;
+    this.switchTo(twin);
   }
 
   subtitles(): Choice[] {
@@ -124,6 +141,36 @@ export class HlsEngine implements Engine {
     if (Number.isFinite(measured) && measured > 0) remember({ bandwidth_bps: Math.round(measured) });
     this.hls.destroy();
     this.texts.clear();
+  }
+
+  /** Begins in the group of the wanted language: hls.js looks for it only among the tracks of the level it starts with. */
+  private startWith(language: string, bandwidth_bps: number): void {
+    const { hls } = this;
+    const group = this.heard().find((track) => track.lang === language)?.groupId;
+    const levels = hls.levels.map((level, at) => ({ level, at })).filter(({ level }) => level.hasAudioGroup(group));
+    if (group === undefined || levels.length === hls.levels.length) return;
+    const byRate = levels.sort((a, b) => a.level.bitrate - b.level.bitrate);
+    const start = byRate.findLast(({ level }) => level.bitrate <= bandwidth_bps * 0.8) ?? byRate[0];
+    if (start) hls.startLevel = start.at;
+  }
+
+  private switchTo(at: number): void {
+    // While the picture stands the switch shows at once; while it moves it comes at a segment's border, without a gap.
+    if (this.options.video.paused) this.hls.currentLevel = at;
+    else this.hls.nextLevel = at;
+  }
+
+  /** The levels to choose from, each with its number in hls.js: those with the group of the sound now heard. */
+  private shown(): { level: HlsLevel; at: number }[] {
+    const { hls } = this;
+    const group = hls.audioTracks[hls.audioTrack]?.groupId;
+    const all = hls.levels.map((level, at) => ({ level, at }));
+    return group === undefined ? all : all.filter(({ level }) => level.hasAudioGroup(group));
+  }
+
+  /** The sound tracks of all groups that this browser can play: hls.js has dropped the levels it cannot. */
+  private heard(): MediaPlaylist[] {
+    return this.hls.allAudioTracks.filter((track) => this.hls.levels.some((level) => level.hasAudioGroup(track.groupId)));
   }
 
   private onError(data: ErrorData): void {

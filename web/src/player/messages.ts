@@ -47,7 +47,7 @@ export function showFailure(place: HTMLElement, problem: Problem, again: (() => 
 export function failureWords(reason: Failure, title: Title): Problem {
   switch (reason.reason) {
     case "unsupported": {
-      const codecs = [...new Set([...title.video, ...title.audio].map((track) => codecName(track.codec)))].join(" and ");
+      const codecs = undecodable(title).map(codecName).join(" and ");
       return new Problem(0, {
         title: `This browser cannot play ${codecs || "this title"}`,
         detail: "Reel sends films as they are stored. Another browser, or a player such as VLC or mpv with an address from below, may play it.",
@@ -60,4 +60,12 @@ export function failureWords(reason: Failure, title: Title): Problem {
     case "media":
       return new Problem(0, { title: "The browser could not go on", detail: `Its decoder stopped${reason.detail ? `: ${reason.detail}` : "."}` });
   }
+}
+
+/** The codecs this browser says it has not; all of the title's if it claims to have them. */
+function undecodable(title: Title): string[] {
+  const probe = document.createElement("video");
+  const codecs = [...new Set([...title.video, ...title.audio].map((track) => track.codec))];
+  const missing = codecs.filter((codec) => probe.canPlayType(`video/mp4; codecs="${codec}"`) === "");
+  return missing.length > 0 ? missing : codecs;
 }

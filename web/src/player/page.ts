@@ -12,7 +12,9 @@ import { Player } from "./player.ts";
 
 export function playerPage(root: HTMLElement, id: string, signal: AbortSignal): void {
   const main = h("main", { class: "watch" });
-  root.append(header(h("a", { class: "button quiet back", href: "/" }, icon("back"), "Library")), main);
+  const bar = header();
+  bar.prepend(h("a", { class: "icon-button back", href: "/", "aria-label": "Back to the library", title: "Library" }, icon("back")));
+  root.append(bar, main);
   document.title = "Reel";
 
   const show = (title: Title) => {

@@ -129,6 +129,34 @@ test("another sound track is heard", async () => {
   assert.equal(await items.nth(1).getAttribute("aria-checked"), "true");
   await page.keyboard.press("Escape");
   assert.ok(asked.some((url) => url.includes(`/${second}/`) && url.endsWith(".m4s")), `no segment of track ${second} was asked for: ${asked.join(" ")}`);
+
+  await page.reload();
+  await begin(page);
+  await page.hover("video");
+  await page.click('[data-control="sound"]');
+  assert.equal(await items.nth(1).getAttribute("aria-checked"), "true", "the language is remembered");
+  await page.keyboard.press("Escape");
+
+  const smallest = [...film.video].sort((a, b) => a.height - b.height)[0];
+  assert.ok(smallest);
+  if (film.video.length > 1) {
+    await page.click('[data-control="quality"]');
+    await page.locator(".menu .menu-item", { hasText: `${smallest.width}×${smallest.height}` }).first().click();
+    await page.waitForFunction((height) => document.querySelector("video")?.videoHeight === height, smallest.height);
+    await page.hover("video");
+  }
+  await page.click('[data-control="sound"]');
+  await items.nth(0).click();
+  await untilPlayed(page, 1);
+  await page.hover("video");
+  await page.click('[data-control="sound"]');
+  assert.equal(await items.nth(0).getAttribute("aria-checked"), "true");
+  await page.keyboard.press("Escape");
+  if (film.video.length > 1) {
+    assert.equal((await videoState(page)).videoHeight, smallest.height, "the chosen quality stays");
+    await page.click('[data-control="quality"]');
+    assert.match((await page.textContent('.menu-item[aria-checked="true"]')) ?? "", new RegExp(`${smallest.width}×`));
+  }
   calm();
   await close();
 });

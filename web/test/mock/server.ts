@@ -92,7 +92,7 @@ export async function startMock(options: { dist: string; media: string; port?: n
 
   const media = (request: IncomingMessage, response: ServerResponse, path: string) => {
     if (path === "master.m3u8") json(response, 200, types[".m3u8"] ?? "", master());
-    else if (/^[45]\/media\.m3u8$/.test(path)) json(response, 200, types[".m3u8"] ?? "", textPlaylist());
+    else if (/^[45]\/text\.m3u8$/.test(path)) json(response, 200, types[".m3u8"] ?? "", textPlaylist());
     else if (path.endsWith(".mp4") && !path.includes("/")) file(request, response, join(options.media, "film.mp4"));
     else file(request, response, join(options.media, normalize(path)));
   };
@@ -145,10 +145,14 @@ export async function startMock(options: { dist: string; media: string; port?: n
 
 function master(): string {
   const lines = ["#EXTM3U", "#EXT-X-VERSION:7", "#EXT-X-INDEPENDENT-SEGMENTS"];
-  tracks.audio.forEach((a, i) => lines.push(`#EXT-X-MEDIA:TYPE=AUDIO,GROUP-ID="a",LANGUAGE="${a.language}",NAME="${a.name}",DEFAULT=${i === 0 ? "YES" : "NO"},AUTOSELECT=YES,CHANNELS="2",URI="${a.track}/media.m3u8"`));
-  for (const s of tracks.subtitles) lines.push(`#EXT-X-MEDIA:TYPE=SUBTITLES,GROUP-ID="s",LANGUAGE="${s.language}",NAME="${s.name}",DEFAULT=NO,AUTOSELECT=YES,URI="${s.track}/media.m3u8"`);
+  // As Reel writes it: one group for each codec of sound, every rendition once for each group.
+  for (const a of tracks.audio) lines.push(`#EXT-X-MEDIA:TYPE=AUDIO,GROUP-ID="${a.group}",NAME="${a.name}",LANGUAGE="${a.language}",DEFAULT=YES,AUTOSELECT=YES,CHANNELS="2",URI="${a.track}/media.m3u8"`);
+  for (const s of tracks.subtitles) lines.push(`#EXT-X-MEDIA:TYPE=SUBTITLES,GROUP-ID="text",NAME="${s.name}",LANGUAGE="${s.language}",DEFAULT=NO,AUTOSELECT=YES,FORCED=NO,URI="${s.track}/text.m3u8"`);
   for (const v of tracks.video) {
-    lines.push(`#EXT-X-STREAM-INF:BANDWIDTH=${v.bitrate_bps + 100_000},RESOLUTION=${v.width}x${v.height},FRAME-RATE=24.000,CODECS="avc1.${v.height > 400 ? "64001f" : "64001e"},mp4a.40.2",AUDIO="a",SUBTITLES="s"`, `${v.track}/media.m3u8`);
+    for (const a of tracks.audio) {
+      const codecs = `avc1.${v.height > 400 ? "64001f" : "64001e"},${a.codec}`;
+      lines.push(`#EXT-X-STREAM-INF:BANDWIDTH=${v.bitrate_bps + 100_000},CODECS="${codecs}",RESOLUTION=${v.width}x${v.height},FRAME-RATE=24.000,AUDIO="${a.group}",SUBTITLES="text"`, `${v.track}/media.m3u8`);
+    }
   }
   return `${lines.join("\n")}\n`;
 }

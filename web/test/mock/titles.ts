@@ -11,7 +11,7 @@ export function mockTitles(): Title[] {
     added: day(0),
     bytes: 9_400_000,
     video: tracks.video.map((v) => ({ ...v, codec: "avc1.64001f", frame_rate: 24 })),
-    audio: tracks.audio.map((a, i) => ({ track: a.track, language: a.language, name: a.name, codec: "mp4a.40.2", channels: 2, sample_rate: 48000, default: i === 0 })),
+    audio: tracks.audio.map((a, i) => ({ track: a.track, language: a.language, name: a.name, codec: a.codec, channels: 2, sample_rate: 48000, default: i === 0 })),
     subtitles: tracks.subtitles.map((s) => ({ track: s.track, language: s.language, name: s.name, forced: false })),
     poster: `/img/${id}.jpg`,
     watch: { hls: `/watch/${id}/master.m3u8`, dash: `/watch/${id}/manifest.mpd`, progressive: `/watch/${id}/${id}.mp4` },

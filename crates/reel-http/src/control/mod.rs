@@ -9,6 +9,7 @@ mod engine;
 mod etag;
 mod images;
 mod jobs;
+mod library;
 pub mod limits;
 mod metrics;
 mod openapi;
@@ -29,6 +30,7 @@ mod watch;
 
 pub use engine::{ArenaMetrics, DiskMetrics};
 pub use jobs::{Job, JobState, JobStatus, Jobs};
+pub use library::VolumeMetrics;
 pub use metrics::{METRICS_MEDIA_TYPE, MetricsPage, MetricsRegistry, MetricsSource};
 pub use openapi::document as openapi_document;
 pub use problem::{PROBLEM_MEDIA_TYPE, Problem};

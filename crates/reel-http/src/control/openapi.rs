@@ -202,8 +202,9 @@ fn schemas() -> Value {
             }), &[]),
             "members": array(object(json!({
                 "member": count(),
-                "path": or_null("string"),
-                "state": { "type": "string", "enum": ["present", "missing", "foreign", "stale", "swapped", "damaged"] },
+                "path": text(),
+                "in_use": { "type": "boolean" },
+                "state": { "type": "string", "enum": ["present", "swapped", "repaired", "missing", "truncated", "damaged", "foreign", "stale", "failed"] },
                 "text": text(),
             }), &[])),
         }), &[]),

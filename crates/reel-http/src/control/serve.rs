@@ -5,6 +5,7 @@ use super::limits::{
     HEAD_BYTES_MAX, HEAD_SECONDS_MAX, LINGER_BYTES_MAX, LINGER_SECONDS_MAX, RESPONSE_SECONDS_MAX,
 };
 use super::problem::Problem;
+use super::sessions::Client;
 use axum::response::IntoResponse;
 use hyper::body::Incoming;
 use hyper::server::conn::http1;
@@ -25,12 +26,15 @@ use tower_service::Service;
 /// Ends after one response; every wait on the client has a limit, so the future always ends.
 pub async fn serve_connection(stream: TcpStream, already_read: Vec<u8>, control: ControlPlane) {
     let place = control.connection_places().try_acquire_owned();
+    // A client that is gone already has no address, and will not miss its answer.
+    let Ok(peer) = stream.peer_addr() else { return };
     let (reader, writer) = stream.into_split();
     let io = TokioIo::new(join(Cursor::new(already_read).chain(reader), writer));
     let answered = Arc::new(Notify::new());
     let (router, told) = (control.router(), answered.clone());
     let full = place.is_err();
-    let service = service_fn(move |request: hyper::Request<Incoming>| {
+    let service = service_fn(move |mut request: hyper::Request<Incoming>| {
+        request.extensions_mut().insert(Client(peer.ip()));
         let (mut router, told) = (router.clone(), told.clone());
         // Boxed because taking the connection apart at its end wants a future that may be moved.
         Box::pin(async move {

@@ -3,17 +3,23 @@
 use super::body::JsonBody;
 use super::problem::Problem;
 use super::{ControlPlane, on_blocking_thread};
+use axum::Extension;
 use axum::Json;
 use axum::extract::{Path, State};
 use axum::http::{HeaderValue, StatusCode, header};
 use axum::response::{IntoResponse, Response};
 use serde::{Deserialize, Serialize};
 use serde_json::json;
+use std::net::{IpAddr, Ipv4Addr};
+
+/// The address a request came from, set on every request by the connection.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Client(pub(super) IpAddr);
 
 /// The keeper of sessions.
 pub trait Sessions: Send + Sync + 'static {
-    /// Opens a session on a title. May block: the title's index may have to be read first.
-    fn open(&self, title: &str) -> Result<SessionReport, SessionRefusal>;
+    /// Opens a session on a title for a client address. May block: the title's index may have to be read first.
+    fn open(&self, title: &str, client: IpAddr) -> Result<SessionReport, SessionRefusal>;
 
     /// All open sessions, oldest first.
     fn list(&self) -> Vec<SessionReport>;
@@ -84,10 +90,13 @@ impl From<SessionReport> for SessionBody {
 /// `POST /api/v1/sessions`
 pub(super) async fn open(
     State(control): State<ControlPlane>,
+    client: Option<Extension<Client>>,
     JsonBody(wanted): JsonBody<OpenSession>,
 ) -> Result<Response, Problem> {
+    // Only a router without a server around it, in tests, knows no client.
+    let address = client.map_or(IpAddr::V4(Ipv4Addr::UNSPECIFIED), |client| client.0.0);
     let title = wanted.title.clone();
-    let opened = on_blocking_thread(move || control.sessions().open(&title)).await?;
+    let opened = on_blocking_thread(move || control.sessions().open(&title, address)).await?;
     let session = opened.map_err(|refusal| match refusal {
         SessionRefusal::NoSuchTitle => Problem::no_such_title(&wanted.title),
         SessionRefusal::Refused { detail, retry_after_s } => Problem::new(

@@ -74,19 +74,19 @@ pub struct VolumeReport {
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct GeometryReport {
     /// Data rows of a matrix (D).
-    pub data_rows: u32,
+    pub data_rows: usize,
     /// Parity rows of a matrix (P): how many members may be lost.
-    pub parity_rows: u32,
+    pub parity_rows: usize,
     /// Bytes of a symbol (E).
-    pub symbol_bytes: u32,
+    pub symbol_bytes: usize,
     /// Symbols of a row (L).
-    pub row_symbols: u32,
+    pub row_symbols: usize,
     /// Rows of a unit (M).
-    pub unit_rows: u32,
+    pub unit_rows: usize,
     /// Bytes of a unit on its member.
-    pub unit_bytes: u64,
+    pub unit_bytes: usize,
     /// Object bytes of a stripe.
-    pub stripe_bytes: u64,
+    pub stripe_bytes: usize,
 }
 
 /// The state of one member.
@@ -94,10 +94,13 @@ pub struct GeometryReport {
 pub struct MemberReport {
     /// Its number, from 0.
     pub member: usize,
-    /// Where it is, if known.
-    pub path: Option<String>,
-    /// `present`, `missing`, `foreign`, `stale`, `swapped` or `damaged`.
+    /// Where it is.
+    pub path: String,
+    /// `present`, `swapped` or `repaired`: in use; `missing`, `truncated`, `damaged`, `foreign`, `stale` or `failed`:
+    /// not in use.
     pub state: &'static str,
+    /// Whether it is read and written.
+    pub in_use: bool,
     /// The same in a sentence.
     pub text: String,
 }

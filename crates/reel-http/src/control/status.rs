@@ -62,12 +62,8 @@ pub(super) async fn ready(State(control): State<ControlPlane>) -> Response {
     let volume = control.shelf().volume();
     let stopping = control.stop_flag().is_stopped();
     let readable = volume.state != "failed";
-    let absent: Vec<&str> = volume
-        .members
-        .iter()
-        .filter(|member| member.state != "present")
-        .map(|member| member.text.as_str())
-        .collect();
+    let absent: Vec<&str> =
+        volume.members.iter().filter(|member| !member.in_use).map(|member| member.text.as_str()).collect();
     let ready = readable && !stopping;
     let check = |name: &str, ok: bool, detail: String| json!({ "name": name, "ok": ok, "detail": detail });
     let body = json!({

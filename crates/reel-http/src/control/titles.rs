@@ -7,6 +7,7 @@ use axum::Json;
 use axum::extract::{Path, State};
 use axum::http::StatusCode;
 use reel_library::{LibraryError, TitleSummary};
+use reel_volume::VolumeError;
 use serde_json::{Value, json};
 
 /// `GET /api/v1/titles`
@@ -83,7 +84,10 @@ pub(super) fn title_body(title: &TitleSummary) -> Value {
 impl From<LibraryError> for Problem {
     fn from(error: LibraryError) -> Problem {
         match &error {
-            LibraryError::NoSuchTitle { id } => Problem::no_such_title(id),
+            LibraryError::NoSuchTitle { id } | LibraryError::Volume(VolumeError::NoSuchTitle { id }) => {
+                Problem::no_such_title(id)
+            }
+            LibraryError::Volume(VolumeError::ReadOnly { .. }) => Problem::unavailable(error.to_string()),
             _ => Problem::internal(error.to_string()),
         }
     }

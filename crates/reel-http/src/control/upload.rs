@@ -13,6 +13,7 @@ use axum::http::{HeaderMap, HeaderValue, StatusCode, header};
 use axum::response::{IntoResponse, Response};
 use http_body_util::BodyExt;
 use reel_library::{IngestError, IngestOptions, Ingested, Input, clean_file_name};
+use reel_volume::VolumeError;
 use serde::Deserialize;
 use std::fs::File;
 use std::io;
@@ -274,9 +275,15 @@ impl From<IngestError> for Problem {
     fn from(error: IngestError) -> Problem {
         let detail = error.to_string();
         match error {
-            IngestError::NoSpace { .. } => Problem::no_space(detail),
+            IngestError::NoSpace { .. }
+            | IngestError::Volume(VolumeError::Full { .. } | VolumeError::CatalogueFull { .. }) => {
+                Problem::no_space(detail)
+            }
+            IngestError::Volume(VolumeError::ReadOnly { .. }) => Problem::unavailable(detail),
             IngestError::Cancelled => Problem::unavailable(detail).retry_after_s(10),
             IngestError::Media { .. }
+            | IngestError::Pack { .. }
+            | IngestError::Index { .. }
             | IngestError::Ladder { .. }
             | IngestError::NoInput
             | IngestError::TooManyInputs { .. } => Problem::new(

@@ -22,6 +22,7 @@ pub(crate) fn header(sequence: u32, decode_time: u64, entries: &[Entry], payload
     let same_bytes = entries.iter().all(|e| e.bytes == first.bytes);
     let later_sync = entries.get(1).map_or(first.sync, |e| e.sync);
     let later_same = entries.iter().skip(1).all(|e| e.sync == later_sync);
+    let negative = entries.iter().any(|e| e.composition < 0);
     let composed = entries.iter().any(|e| e.composition != 0);
 
     let mut flags = 0x001; // data-offset
@@ -54,7 +55,7 @@ pub(crate) fn header(sequence: u32, decode_time: u64, entries: &[Entry], payload
                 b.u32(sample_flags(later_sync));
             });
             b.full(b"tfdt", 1, 0, |b| b.u64(decode_time));
-            b.full(b"trun", 1, flags, |b| {
+            b.full(b"trun", u8::from(negative), flags, |b| {
                 b.u32(entries.len() as u32);
                 data_offset_at = b.bytes();
                 b.u32(0);

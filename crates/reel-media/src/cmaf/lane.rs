@@ -3,9 +3,9 @@
 
 use super::fragment::{self, Entry};
 use super::tables::Tables;
-use super::{PackError, Piece, init, limits};
+use super::{PackError, Piece, init};
 use crate::index::{Fragment, RateMeter};
-use crate::{Packet, Track, TrackKind};
+use crate::{Packet, Track, TrackKind, limits};
 use std::cmp::Ordering;
 use std::collections::VecDeque;
 
@@ -37,11 +37,8 @@ struct Record {
 #[derive(Clone, Copy, Debug)]
 struct Origin {
     first_dts: i64,
-    /// Media time of presentation time 0.
+    /// Media time of presentation time 0, the same for decoding times: the init's edit list takes it off again.
     media_offset: i64,
-    /// Added to decoding times so that the first sample is decoded when it is presented: later samples
-    /// then have offsets of either sign and the track needs no edit list.
-    decode_shift: i64,
 }
 
 /// What is left of a lane at the end.
@@ -55,6 +52,7 @@ pub(super) struct Finished {
     pub(super) start: u64,
     pub(super) end: u64,
     pub(super) samples: u64,
+    pub(super) independent: bool,
     pub(super) fragments: Vec<Fragment>,
     pub(super) meter: RateMeter,
     pub(super) tables: Tables,
@@ -80,6 +78,7 @@ pub(super) struct Lane {
     media_duration: u64,
     end: i64,
     samples: u64,
+    independent: bool,
 }
 
 impl Lane {
@@ -101,6 +100,7 @@ impl Lane {
             media_duration: 0,
             end: 0,
             samples: 0,
+            independent: true,
         }
     }
 
@@ -132,13 +132,13 @@ impl Lane {
     pub(super) fn append(&mut self, packet: &Packet, data: &[u8]) -> Result<(), PackError> {
         let sample = packet.sample;
         for time in [sample.dts, sample.pts] {
-            if time.unsigned_abs() > limits::TICKS {
+            if time.unsigned_abs() > limits::OUT_TICKS {
                 let value = time.unsigned_abs();
                 return Err(PackError::Limit {
                     track: self.number,
                     what: "a sample's time",
                     value,
-                    limit: limits::TICKS,
+                    limit: limits::OUT_TICKS,
                 });
             }
         }
@@ -236,11 +236,10 @@ impl Lane {
             if next.is_some() {
                 self.meter.step(duration);
             }
-            let composition =
-                i32::try_from(record.pts + origin.media_offset - (record.dts + origin.decode_shift))
-                    .map_err(|_| self.composition(record.dts, record.pts))?;
+            // In range: checked when the sample came.
+            let composition = (record.pts - record.dts) as i32;
             entries.push(Entry { duration, bytes: record.bytes, sync: record.sync, composition });
-            self.tables.push(duration, (record.pts - record.dts) as i32, record.bytes, record.sync);
+            self.tables.push(duration, composition, record.bytes, record.sync);
             self.media_duration += u64::from(duration);
             payload_bytes += record.bytes as usize;
             earliest = earliest.min(record.pts);
@@ -248,9 +247,10 @@ impl Lane {
                 self.end = self.end.max(record.pts + i64::from(duration));
             }
         }
+        self.independent &= earliest == self.records[0].pts;
         let sequence = self.fragments.len() as u32 + 1;
-        // Not negative: the first decoding time became a presentation time of at least -media_offset.
-        let decode_time = (self.records[0].dts + origin.decode_shift).max(0) as u64;
+        // Not negative: the first decoding time is not, and none is smaller.
+        let decode_time = (self.records[0].dts + origin.media_offset).max(0) as u64;
         let header = fragment::header(sequence, decode_time, &entries, payload_bytes as u32);
         self.note(earliest, &entries, header.len(), payload_bytes);
 
@@ -289,6 +289,7 @@ impl Lane {
             start,
             end,
             samples: self.samples,
+            independent: self.independent,
             fragments: self.fragments,
             meter: self.meter,
             tables: self.tables,
@@ -299,9 +300,10 @@ impl Lane {
     fn begin(&mut self, count: usize, pieces: &mut Vec<Piece>) -> Origin {
         let first = self.records[0];
         let earliest = self.records.iter().take(count).map(|r| r.pts).min().unwrap_or(first.pts);
-        let media_offset = (-earliest).max(0);
-        let decode_shift = first.pts - first.dts + media_offset;
-        let origin = Origin { first_dts: first.dts, media_offset, decode_shift };
+        // Decoding times cannot be negative in a fragment. Composition offsets of either sign could start both
+        // times at 0, but ffmpeg and its kin show such pictures late by the largest negative offset.
+        let media_offset = (-earliest.min(first.dts)).max(0);
+        let origin = Origin { first_dts: first.dts, media_offset };
         self.origin = Some(origin);
         let init = init::segment(&self.track, media_offset as u64);
         self.init_bytes = init.len() as u32;

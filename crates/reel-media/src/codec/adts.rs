@@ -1,11 +1,11 @@
 //! ADTS (ISO 13818-7 section 6.2, ISO 14496-3 1.A.2): the frames AAC travels in outside of MP4.
 
+use crate::codec::bits::Bits;
+use crate::codec::config::audio_specific::RATES;
+
 /// Shortest header.
 pub(crate) const HEADER_BYTES: usize = 7;
 
-/// Samples per second by sampling_frequency_index (ISO 14496-3 table 1.18).
-const RATES: [u32; 13] =
-    [96_000, 88_200, 64_000, 48_000, 44_100, 32_000, 24_000, 22_050, 16_000, 12_000, 11_025, 8_000, 7_350];
 /// Samples an AAC frame decodes to, per channel.
 pub(crate) const FRAME_SAMPLES: u32 = 1024;
 
@@ -71,6 +71,43 @@ impl Header {
     }
 }
 
+/// Samples per second and samples per frame of the core coder that an AudioSpecificConfig describes, before any band
+/// replication (ISO 14496-3 sections 1.6.2.1 and 4.4.1).
+pub(crate) fn core_frame(config: &[u8]) -> Option<(u32, u32)> {
+    const LOW_DELAY: [u32; 2] = [23, 39];
+    const REPLICATED: [u32; 2] = [5, 29];
+    let mut bits = Bits::new(config);
+    let mut object = object_type(&mut bits)?;
+    let core = rate(&mut bits)?;
+    bits.take(4)?;
+    if REPLICATED.contains(&object) {
+        rate(&mut bits)?;
+        object = object_type(&mut bits)?;
+    }
+    let short = bits.flag()?;
+    let samples = match (LOW_DELAY.contains(&object), short) {
+        (true, true) => 480,
+        (true, false) => 512,
+        (false, true) => 960,
+        (false, false) => FRAME_SAMPLES,
+    };
+    (core > 0).then_some((core, samples))
+}
+
+fn object_type(bits: &mut Bits<'_>) -> Option<u32> {
+    match bits.take(5)? {
+        31 => bits.take(6).map(|more| 32 + more),
+        object => Some(object),
+    }
+}
+
+fn rate(bits: &mut Bits<'_>) -> Option<u32> {
+    match bits.take(4)? {
+        15 => bits.take(24),
+        index => RATES.get(index as usize).copied(),
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -84,6 +121,15 @@ mod tests {
         assert_eq!(header.frame_bytes, 0x2e7f >> 5);
         assert_eq!((header.header_bytes, header.blocks), (7, 1));
         assert_eq!(header.audio_specific_config(), [0x11, 0x90]);
+    }
+
+    #[test]
+    fn frames_of_configurations() {
+        assert_eq!(core_frame(&[0x12, 0x10]), Some((44_100, 1024)));
+        assert_eq!(core_frame(&[0x12, 0x14]), Some((44_100, 960)));
+        // Explicit band replication: 24 kHz core, 48 kHz output.
+        assert_eq!(core_frame(&[0x2b, 0x11, 0x88, 0x00]), Some((24_000, 1024)));
+        assert_eq!(core_frame(&[0x12]), None);
     }
 
     #[test]

@@ -77,9 +77,9 @@ pub(crate) fn sequence_header(bytes: &[u8]) -> Option<SequenceHeader> {
 }
 
 /// Whether the first frame of a temporal unit is a shown key frame.
-pub(crate) fn is_key_frame(bytes: &[u8], sequence: Option<&SequenceHeader>) -> bool {
-    let own = sequence_header(bytes);
-    let reduced = own.as_ref().or(sequence).is_some_and(|header| header.reduced);
+pub(crate) fn is_key_frame(bytes: &[u8]) -> bool {
+    // Reduced headers are those of still pictures, which repeat theirs.
+    let reduced = sequence_header(bytes).is_some_and(|header| header.reduced);
     let first = units(bytes).find(|obu| matches!(obu.kind, unit::FRAME | unit::FRAME_HEADER));
     first.is_some_and(|obu| {
         let mut bits = Bits::new(obu.payload);
@@ -275,4 +275,49 @@ fn leb128(bytes: &[u8]) -> Option<(u64, usize)> {
 
 fn byte(bits: &mut Bits<'_>, count: u32) -> Option<u8> {
     bits.take(count).and_then(|value| u8::try_from(value).ok())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    /// Temporal delimiter, sequence header (322x182, 10 bits, BT.2020 with PQ), start of a key frame.
+    const UNIT: &[u8] = &[
+        0x12, 0x00, 0x0a, 0x0e, 0x00, 0x00, 0x00, 0x04, 0x3d, 0x06, 0xd4, 0xda, 0xf9, 0x50, 0x91, 0x00, 0x90,
+        0x40, 0x32, 0x02, 0x10, 0x00,
+    ];
+
+    #[test]
+    fn a_configuration_as_libaom_writes_it() {
+        let body = av1_config(UNIT).unwrap();
+        assert_eq!(body[..4], [0x81, 0x00, 0x4c, 0]);
+        assert_eq!(body[4..], UNIT[2..18]);
+        let header = sequence_header(&body[4..]).unwrap();
+        assert_eq!((header.width, header.height), (322, 182));
+        assert_eq!(header.colour, Some(Colour { primaries: 9, transfer: 16, matrix: 9, full_range: false }));
+    }
+
+    #[test]
+    fn delimiters_go_and_key_frames_are_known() {
+        let mut sample = UNIT.to_vec();
+        remove_temporal_delimiters(&mut sample);
+        assert_eq!(sample, UNIT[2..]);
+        assert!(is_key_frame(&sample));
+        assert!(!is_key_frame(&[0x32, 0x02, 0x30, 0]), "an inter frame");
+        assert!(!is_key_frame(&[]));
+    }
+
+    proptest! {
+        #[test]
+        fn damage_never_panics(at in 0usize..22, value: u8, cut in 0usize..23) {
+            let mut damaged = UNIT.to_vec();
+            damaged[at] = value;
+            damaged.truncate(cut);
+            let before = damaged.len();
+            let _ = (av1_config(&damaged), is_key_frame(&damaged));
+            remove_temporal_delimiters(&mut damaged);
+            prop_assert!(damaged.len() <= before);
+        }
+    }
 }

@@ -1,5 +1,6 @@
-//! H.264 (ITU-T H.264): parameter sets, `avcC`, and where decoding can start.
+//! H.264 (ITU-T H.264): parameter sets, and where decoding can start.
 
+pub(crate) use super::avc_config::{AvcConfig, avc_config};
 use crate::Colour;
 use crate::codec::bits::Bits;
 use crate::codec::nal::unescape;
@@ -239,59 +240,8 @@ pub(crate) fn is_random_access<'a>(units: impl Iterator<Item = &'a [u8]>) -> boo
     slices > 0 && intra_only
 }
 
-/// Body of `avcC` (ISO 14496-15 section 5.3.3.1) for samples with four-byte lengths; `None` if the first
-/// parameter set is damaged or a set is too long.
-pub(crate) fn avc_config(sps: &[Vec<u8>], pps: &[Vec<u8>]) -> Option<Vec<u8>> {
-    let first = Sps::parse(sps.first()?)?;
-    let mut body = vec![1, first.profile, first.constraints, first.level, 0xff];
-    body.push(0xe0 | u8::try_from(sps.len()).ok().filter(|count| *count < 32)?);
-    for set in sps {
-        push_set(set, &mut body)?;
-    }
-    body.push(u8::try_from(pps.len()).ok()?);
-    for set in pps {
-        push_set(set, &mut body)?;
-    }
-    if has_chroma_fields(first.profile) {
-        body.extend([
-            0xfc | first.chroma_format,
-            0xf8 | (first.luma_bits - 8),
-            0xf8 | (first.chroma_bits - 8),
-            0,
-        ]);
-    }
-    Some(body)
-}
-
-/// What `avcC` holds.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) struct AvcConfig<'a> {
-    /// Bytes of the length before each unit of a sample: 1, 2 or 4.
-    pub(crate) length_bytes: usize,
-    /// Sequence parameter sets.
-    pub(crate) sps: Vec<&'a [u8]>,
-    /// Picture parameter sets.
-    pub(crate) pps: Vec<&'a [u8]>,
-}
-
-impl<'a> AvcConfig<'a> {
-    /// Reads the body of `avcC`.
-    pub(crate) fn parse(body: &'a [u8]) -> Option<Self> {
-        if *body.first()? != 1 {
-            return None;
-        }
-        let length_bytes = usize::from(body.get(4)? & 3) + 1;
-        let mut rest = body.get(5..)?;
-        let sps_count = take_byte(&mut rest)? & 0x1f;
-        let sps = (0..sps_count).map(|_| take_set(&mut rest)).collect::<Option<Vec<_>>>()?;
-        let pps_count = take_byte(&mut rest)?;
-        let pps = (0..pps_count).map(|_| take_set(&mut rest)).collect::<Option<Vec<_>>>()?;
-        Some(Self { length_bytes, sps, pps })
-    }
-}
-
 /// Profiles whose parameter sets and `avcC` carry chroma format and bit depths.
-fn has_chroma_fields(profile: u8) -> bool {
+pub(super) fn has_chroma_fields(profile: u8) -> bool {
     matches!(profile, 100 | 110 | 122 | 244 | 44 | 83 | 86 | 118 | 128 | 138 | 139 | 134 | 135)
 }
 
@@ -372,20 +322,8 @@ fn sei_number(rest: &mut &[u8]) -> Option<usize> {
     }
 }
 
-fn push_set(set: &[u8], body: &mut Vec<u8>) -> Option<()> {
-    body.extend(u16::try_from(set.len()).ok()?.to_be_bytes());
-    body.extend_from_slice(set);
-    Some(())
-}
-
-fn take_set<'a>(rest: &mut &'a [u8]) -> Option<&'a [u8]> {
-    let length = usize::from(u16::from_be_bytes([take_byte(rest)?, take_byte(rest)?]));
-    let (set, tail) = rest.split_at_checked(length)?;
-    *rest = tail;
-    Some(set)
-}
-
-fn take_byte(rest: &mut &[u8]) -> Option<u8> {
+/// Takes the first byte off.
+pub(super) fn take_byte(rest: &mut &[u8]) -> Option<u8> {
     let (first, tail) = rest.split_first()?;
     *rest = tail;
     Some(*first)
@@ -393,4 +331,63 @@ fn take_byte(rest: &mut &[u8]) -> Option<u8> {
 
 fn byte(bits: &mut Bits<'_>) -> Option<u8> {
     bits.take(8).and_then(|value| u8::try_from(value).ok())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    /// High profile, 320x180 interlaced, 12:11 pixels, BT.709 full range, 30000/1001.
+    const INTERLACED: &[u8] = &[
+        0x67, 0x64, 0x00, 0x15, 0xac, 0xd9, 0x41, 0x43, 0x3f, 0x26, 0x04, 0xdc, 0x04, 0x04, 0x05, 0x00, 0x00,
+        0x03, 0x03, 0xe9, 0x00, 0x00, 0xea, 0x60, 0x1f, 0x14, 0x29, 0x96,
+    ];
+    /// Constrained baseline, 318x178, odd pixels.
+    const BASELINE: &[u8] = &[
+        0x67, 0x42, 0xc0, 0x0d, 0xda, 0x05, 0x06, 0x7a, 0x88, 0xff, 0xc1, 0x64, 0x01, 0x65, 0xc4, 0x00, 0x00,
+        0x0f, 0xa4, 0x00, 0x03, 0xa9, 0x80, 0x3c, 0x50, 0xaa, 0x80,
+    ];
+    const PPS: &[u8] = &[0x68, 0xfe, 0x8f, 0xcb];
+
+    #[test]
+    fn parameter_sets_of_x264() {
+        let sps = Sps::parse(INTERLACED).unwrap();
+        assert_eq!((sps.profile, sps.level, sps.width, sps.height), (100, 21, 320, 180));
+        assert_eq!(sps.pixel_aspect, Some((12, 11)));
+        assert_eq!(sps.colour, Some(Colour { primaries: 1, transfer: 1, matrix: 1, full_range: true }));
+        assert_eq!(sps.frame_duration, Some((1001, 30_000)));
+        assert_eq!(sps.reorder_frames, Some(2));
+        let sps = Sps::parse(BASELINE).unwrap();
+        assert_eq!((sps.profile, sps.width, sps.height), (66, 318, 178));
+        assert_eq!(sps.pixel_aspect, Some((1424, 1431)));
+        assert_eq!((sps.colour, sps.reorder_frames), (None, Some(0)));
+        assert_eq!(pps_ids(PPS), Some((0, 0)));
+    }
+
+    #[test]
+    fn where_decoding_can_start() {
+        // first_mb 0, slice type 7 (I) or 5 (P).
+        let (intra, predicted, idr) = ([0x41, 0x88, 0x80], [0x41, 0x98, 0x80], [0x65, 0x88, 0x80]);
+        let recovery = [6, 5, 1, 9, 6, 1, 0xc0, 0x80];
+        assert!(is_random_access([&idr[..]].into_iter()));
+        assert!(is_random_access([&intra[..], &intra[..]].into_iter()));
+        assert!(!is_random_access([&intra[..], &predicted[..]].into_iter()));
+        assert!(is_random_access([&recovery[..], &predicted[..]].into_iter()));
+        assert!(!is_random_access([&recovery[..4], &predicted[..]].into_iter()));
+    }
+
+    proptest! {
+        #[test]
+        fn damage_never_panics(at in 0usize..28, value: u8, cut in 0usize..28) {
+            let mut damaged = INTERLACED.to_vec();
+            damaged[at] = value;
+            damaged.truncate(cut);
+            if let Some(sps) = Sps::parse(&damaged) {
+                let slice = SliceStart::parse(&damaged);
+                let _ = slice.and_then(|slice| slice.frame_and_field(&damaged, &sps));
+            }
+            let _ = is_random_access([&damaged[..]].into_iter());
+        }
+    }
 }

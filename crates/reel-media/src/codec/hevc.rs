@@ -31,6 +31,8 @@ const PROFILE_BYTES: usize = 12;
 /// What a sequence parameter set says (section 7.3.2.2).
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Sps {
+    /// sps_seq_parameter_set_id.
+    pub(crate) id: u32,
     /// General profile, tier, compatibility, constraints and level, as in the stream.
     pub(crate) profile: [u8; PROFILE_BYTES],
     /// Number of temporal layers.
@@ -60,7 +62,7 @@ pub(crate) struct Sps {
 impl Sps {
     /// Reads a whole unit, header included; `None` if it is damaged.
     pub(crate) fn parse(nal: &[u8]) -> Option<Self> {
-        if kind(nal)? != unit::SPS {
+        if kind(nal)? != unit::SPS || !is_base_layer(nal) {
             return None;
         }
         let payload = unescape(&nal[2..]);
@@ -71,7 +73,7 @@ impl Sps {
         let profile: [u8; PROFILE_BYTES] = payload.get(1..=PROFILE_BYTES)?.try_into().ok()?;
         bits.skip(PROFILE_BYTES * 8)?;
         skip_sub_layers(&mut bits, sub_layers)?;
-        bits.ue()?;
+        let id = bits.ue().filter(|id| *id < 16)?;
         let chroma_format = bits.ue().filter(|format| *format <= 3)?;
         let separate_planes = chroma_format == 3 && bits.flag()?;
         let (coded_width, coded_height) = (bits.ue()?, bits.ue()?);
@@ -98,6 +100,7 @@ impl Sps {
             bits.ue()?;
         }
         let mut sps = Self {
+            id,
             profile,
             layers: u8::try_from(sub_layers + 1).ok()?,
             nested,
@@ -166,6 +169,17 @@ impl Sps {
 /// nal_unit_type of a unit.
 pub(crate) fn kind(nal: &[u8]) -> Option<u8> {
     (nal.len() > 2).then(|| (nal[0] >> 1) & 0x3f)
+}
+
+/// Whether a unit is of the base layer (nuh_layer_id 0), the only one that is understood here.
+pub(crate) fn is_base_layer(nal: &[u8]) -> bool {
+    nal.len() > 2 && nal[0] & 1 == 0 && nal[1] & 0xf8 == 0
+}
+
+/// pps_pic_parameter_set_id of a picture parameter set.
+pub(crate) fn pps_id(nal: &[u8]) -> Option<u32> {
+    let payload = unescape(nal.get(2..nal.len().min(16))?);
+    Bits::new(&payload).ue()
 }
 
 /// Whether a slice unit is the first of its picture (first_slice_segment_in_pic_flag).
@@ -300,4 +314,71 @@ fn skip_short_term_sets(bits: &mut Bits<'_>) -> Option<()> {
         }
     }
     Some(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    const VPS: &[u8] = &[
+        0x40, 0x01, 0x0c, 0x01, 0xff, 0xff, 0x02, 0x20, 0x00, 0x00, 0x03, 0x00, 0x90, 0x00, 0x00, 0x03, 0x00,
+        0x00, 0x03, 0x00, 0x3c, 0x95, 0x98, 0x09,
+    ];
+    /// Main 10, 322x182, 12:11 pixels, BT.2020 with PQ, 24000/1001.
+    const SPS: &[u8] = &[
+        0x42, 0x01, 0x01, 0x02, 0x20, 0x00, 0x00, 0x03, 0x00, 0x90, 0x00, 0x00, 0x03, 0x00, 0x00, 0x03, 0x00,
+        0x3c, 0xa0, 0x0a, 0x48, 0x0b, 0x9c, 0x94, 0xd9, 0x65, 0x66, 0x92, 0x4c, 0xaf, 0x02, 0x6a, 0x12, 0x20,
+        0x12, 0x08, 0x00, 0x00, 0x1f, 0x48, 0x00, 0x02, 0xee, 0x00, 0x40,
+    ];
+    const PPS: &[u8] = &[0x44, 0x01, 0xc1, 0x72, 0xb4, 0x62, 0x40];
+
+    #[test]
+    fn parameter_sets_of_x265() {
+        let sps = Sps::parse(SPS).unwrap();
+        assert_eq!((sps.width, sps.height, sps.luma_bits, sps.chroma_bits), (322, 182, 10, 10));
+        assert_eq!((sps.layers, sps.nested, sps.reorder_frames, sps.chroma_format), (1, true, 2, 1));
+        assert_eq!(sps.pixel_aspect, Some((12, 11)));
+        assert_eq!(sps.colour, Some(Colour { primaries: 9, transfer: 16, matrix: 9, full_range: false }));
+        assert_eq!(sps.frame_duration, Some((1001, 24_000)));
+        assert_eq!(pps_id(PPS), Some(0));
+    }
+
+    #[test]
+    fn a_configuration_as_ffmpeg_writes_it() {
+        let body = hevc_config(&[VPS.to_vec()], &[SPS.to_vec()], &[PPS.to_vec()]).unwrap();
+        let head = [
+            1, 2, 0x20, 0, 0, 0, 0x90, 0, 0, 0, 0, 0, 0x3c, 0xf0, 0, 0xfc, 0xfd, 0xfa, 0xfa, 0, 0, 0x0f, 3,
+            0x20, 0, 1, 0, 24,
+        ];
+        assert_eq!(body[..head.len()], head);
+        let read = HevcConfig::parse(&body).unwrap();
+        assert_eq!((read.length_bytes, &read.units[..]), (4, &[VPS, SPS, PPS][..]));
+        assert_eq!(read.sps().unwrap().width, 322);
+        assert_eq!(HevcConfig::parse(&body[..40]), None);
+    }
+
+    #[test]
+    fn where_decoding_can_start() {
+        let (idr, predicted, rasl) = ([0x26, 1, 0x80], [2, 1, 0x80], [0x10, 1, 0x80]);
+        assert!(
+            is_random_access([&idr[..]].into_iter())
+                && !is_random_access([&predicted[..], &rasl[..]].into_iter())
+        );
+        assert!(starts_picture(&predicted) && !starts_picture(&[2, 1, 0]) && !starts_picture(PPS));
+        assert!(unit::RASL.contains(&kind(&rasl).unwrap()));
+    }
+
+    proptest! {
+        #[test]
+        fn damage_never_panics(at in 0usize..45, value: u8, cut in 0usize..46) {
+            let mut damaged = SPS.to_vec();
+            damaged[at] = value;
+            damaged.truncate(cut);
+            let _ = (Sps::parse(&damaged), hevc_config(&[], &[damaged.clone()], &[]), pps_id(&damaged));
+            let mut body = hevc_config(&[VPS.to_vec()], &[SPS.to_vec()], &[PPS.to_vec()]).unwrap();
+            body[at] = value;
+            let _ = HevcConfig::parse(&body).and_then(|config| config.sps());
+        }
+    }
 }

@@ -3,7 +3,9 @@
 pub(crate) mod ac3;
 pub(crate) mod adts;
 pub(crate) mod av1;
+pub(crate) mod avc_config;
 pub(crate) mod bits;
+pub(crate) mod config;
 pub(crate) mod flac;
 pub(crate) mod h264;
 pub(crate) mod hevc;

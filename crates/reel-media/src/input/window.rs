@@ -30,6 +30,9 @@ impl Window {
     pub(crate) fn peek(&mut self, offset: u64, count: usize) -> Result<&[u8], MediaError> {
         let left = self.bytes.saturating_sub(offset);
         let count = count.min(WINDOW_BYTES).min(usize::try_from(left).unwrap_or(usize::MAX));
+        if count == 0 {
+            return Ok(&[]);
+        }
         if !self.holds(offset, count) {
             let fill = usize::try_from(left.min(WINDOW_BYTES as u64)).unwrap_or(WINDOW_BYTES);
             self.buffer.resize(fill, 0);

@@ -1,5 +1,5 @@
 //! ffmpeg makes the files and ffprobe says what is in them; both are independent of this crate.
-#![allow(dead_code, reason = "every test file uses its part")]
+#![allow(dead_code, unreachable_pub, reason = "every test file uses its part")]
 
 use reel_media::{Demux, MediaError, Packet, Source};
 use std::io;
@@ -119,6 +119,15 @@ pub fn ffprobe(path: &Path, what: &[&str]) -> serde_json::Value {
 
 /// Checksums of the decoded frames of one stream.
 pub fn frame_sums(path: &Path, format: Option<&str>, stream: &str) -> Vec<String> {
+    decoded(path, format, stream).into_iter().map(|(_, sum)| sum).collect()
+}
+
+/// Times in seconds and checksums of the decoded frames of one stream.
+pub fn timed_sums(path: &Path, stream: &str) -> Vec<(f64, String)> {
+    decoded(path, None, stream)
+}
+
+fn decoded(path: &Path, format: Option<&str>, stream: &str) -> Vec<(f64, String)> {
     let mut command = Command::new("ffmpeg");
     command.args(["-hide_banner", "-loglevel", "error", "-nostdin", "-threads", "2"]);
     if let Some(format) = format {
@@ -127,13 +136,33 @@ pub fn frame_sums(path: &Path, format: Option<&str>, stream: &str) -> Vec<String
     let output = command
         .arg("-i")
         .arg(path)
-        .args(["-map", stream, "-fps_mode", "passthrough", "-f", "framemd5", "-"])
+        .args([
+            "-map",
+            stream,
+            "-fps_mode",
+            "passthrough",
+            "-enc_time_base",
+            "1/90000",
+            "-f",
+            "framemd5",
+            "-",
+        ])
         .output()
         .expect("ffmpeg is installed");
     assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
     let text = String::from_utf8_lossy(&output.stdout);
-    let lines = text.lines().filter(|line| !line.starts_with('#'));
-    lines.map(|line| line.rsplit(',').next().unwrap().trim().to_owned()).collect()
+    // #tb 0: 1/90000
+    let base: f64 = text
+        .lines()
+        .find_map(|line| line.strip_prefix("#tb 0: 1/"))
+        .map(|base| base.parse().unwrap())
+        .expect("a time base");
+    // stream, dts, pts, duration, size, checksum
+    let frame = |line: &str| {
+        let fields: Vec<_> = line.split(',').map(str::trim).collect();
+        (fields[2].parse::<f64>().unwrap() / base, fields[5].to_owned())
+    };
+    text.lines().filter(|line| !line.starts_with('#')).map(frame).collect()
 }
 
 /// Everything a demuxer gives, and the promises every demuxer keeps.
@@ -170,4 +199,56 @@ pub fn assert_contiguous(samples: &[Taken]) {
         assert_eq!(a.dts + i64::from(a.duration), b.dts, "{a:?} {b:?}");
         assert!(a.dts <= a.pts, "{a:?}");
     }
+}
+
+/// Samples with four-byte lengths as a byte stream, parameter sets first.
+pub fn annex_b(config_sets: &[Vec<u8>], samples: &[Taken]) -> Vec<u8> {
+    let mut stream = Vec::new();
+    for set in config_sets {
+        stream.extend([0, 0, 0, 1]);
+        stream.extend(set);
+    }
+    for sample in samples {
+        let mut rest = &sample.data[..];
+        while rest.len() > 4 {
+            let length = u32::from_be_bytes(rest[..4].try_into().unwrap()) as usize;
+            stream.extend([0, 0, 0, 1]);
+            stream.extend(&rest[4..4 + length]);
+            rest = &rest[4 + length..];
+        }
+        assert!(rest.is_empty());
+    }
+    stream
+}
+
+/// Parameter sets of `avcC`.
+pub fn avc_sets(config: &[u8]) -> Vec<Vec<u8>> {
+    let mut sets = Vec::new();
+    let mut at = 5;
+    for mask in [0x1f, 0xff] {
+        let count = config[at] & mask;
+        at += 1;
+        for _ in 0..count {
+            let length = usize::from(u16::from_be_bytes([config[at], config[at + 1]]));
+            sets.push(config[at + 2..at + 2 + length].to_vec());
+            at += 2 + length;
+        }
+    }
+    sets
+}
+
+/// Parameter sets of `hvcC`.
+pub fn hevc_sets(config: &[u8]) -> Vec<Vec<u8>> {
+    let mut sets = Vec::new();
+    let mut at = 23;
+    for _ in 0..config[22] {
+        let count = u16::from_be_bytes([config[at + 1], config[at + 2]]);
+        at += 3;
+        for _ in 0..count {
+            let length = usize::from(u16::from_be_bytes([config[at], config[at + 1]]));
+            sets.push(config[at + 2..at + 2 + length].to_vec());
+            at += 2 + length;
+        }
+    }
+    sets
 }

@@ -251,8 +251,9 @@ impl Shelf for FakeShelf {
             },
             members: vec![MemberReport {
                 member: 0,
-                path: Some("/m0".to_owned()),
+                path: "/m0".to_owned(),
                 state: if state == "ok" { "present" } else { "missing" },
+                in_use: state == "ok",
                 text: format!("member 0 is {state}"),
             }],
         }
@@ -260,7 +261,7 @@ impl Shelf for FakeShelf {
 }
 
 impl Sessions for FakeSessions {
-    fn open(&self, title: &str) -> Result<SessionReport, SessionRefusal> {
+    fn open(&self, title: &str, _: std::net::IpAddr) -> Result<SessionReport, SessionRefusal> {
         let mut open = self.open.lock().expect("lock");
         match title {
             "none" => return Err(SessionRefusal::NoSuchTitle),

@@ -226,7 +226,7 @@ enum Group {
 /// Frames of a block's payload; `None` if the lacing contradicts itself.
 pub(crate) fn frames(payload: &[u8], lacing: Lacing) -> Option<Vec<Range<usize>>> {
     if lacing == Lacing::None {
-        return Some(vec![0..payload.len()]);
+        return Some(std::iter::once(0..payload.len()).collect());
     }
     let count = usize::from(*payload.first()?) + 1;
     let mut at = 1;
@@ -260,7 +260,7 @@ pub(crate) fn frames(payload: &[u8], lacing: Lacing) -> Option<Vec<Range<usize>>
         }
         Lacing::Fixed => {
             let all = payload.len() - 1;
-            if all % count != 0 {
+            if !all.is_multiple_of(count) {
                 return None;
             }
             sizes.resize(count - 1, all / count);

@@ -5,8 +5,9 @@ use super::entry::{Encoding, Entry, Kind};
 use super::lane::{AudioLane, Lane, VideoLane};
 use super::probe::Probed;
 use super::text::TextFormat;
+use crate::codec::config::audio_specific;
 use crate::codec::vui::reduced;
-use crate::codec::{ac3, av1, flac, h264, hevc, mp3, opus, vp9};
+use crate::codec::{ac3, adts, av1, flac, h264, hevc, mp3, opus, vp9};
 use crate::{Audio, Codec, Colour, MediaError, Track, TrackKind, Video};
 
 /// A picture rate nobody states is taken to be this for the step before the first frame and after the last.
@@ -245,11 +246,18 @@ fn sound(entry: &Entry, first: Option<&[u8]>) -> Result<Sound, String> {
     };
     match entry.codec.as_str() {
         codec if codec == "A_AAC" || codec.starts_with("A_AAC/") => {
-            let basics = AacBasics::parse(&entry.private).ok_or(DAMAGED)?;
-            let channels =
-                basics.channels.unwrap_or_else(|| u16::try_from(entry.audio.channels).unwrap_or(2));
-            let sound = plain(Codec::Aac, entry.private.clone(), basics.rate, channels);
-            Ok(Sound { packet_samples: basics.frame_samples, ..sound })
+            let aac = audio_specific::parse(&entry.private)
+                .map_err(|_| DAMAGED)?
+                .ok_or("it is MPEG-4 audio, but not AAC")?;
+            let (core_rate, core_samples) = adts::core_frame(&entry.private).ok_or(DAMAGED)?;
+            let channels = match aac.channels {
+                0 => u16::try_from(entry.audio.channels).unwrap_or(2),
+                stated => stated,
+            };
+            // Band replication multiplies rate and samples alike.
+            let packet_samples = core_samples * (aac.sample_rate / core_rate).clamp(1, 4);
+            let sound = plain(Codec::Aac, entry.private.clone(), aac.sample_rate, channels);
+            Ok(Sound { packet_samples, ..sound })
         }
         "A_OPUS" => {
             let head = opus::Head::parse(&entry.private).ok_or(DAMAGED)?;
@@ -334,50 +342,6 @@ fn pixel_aspect(entry: &Entry, (width, height): (u32, u32), own: Option<(u32, u3
     let across = display_width.checked_mul(u64::from(height));
     let down = display_height.checked_mul(u64::from(width));
     across.zip(down).and_then(shape).unwrap_or((1, 1))
-}
-
-/// The facts of an AudioSpecificConfig (ISO 14496-3 section 1.6.2.1) that time samples.
-struct AacBasics {
-    rate: u32,
-    channels: Option<u16>,
-    frame_samples: u32,
-}
-
-impl AacBasics {
-    fn parse(config: &[u8]) -> Option<Self> {
-        const RATES: [u32; 13] = [
-            96_000, 88_200, 64_000, 48_000, 44_100, 32_000, 24_000, 22_050, 16_000, 12_000, 11_025, 8_000,
-            7_350,
-        ];
-        let mut bits = crate::codec::bits::Bits::new(config);
-        let object = |bits: &mut crate::codec::bits::Bits<'_>| match bits.take(5)? {
-            31 => bits.take(6).map(|more| 32 + more),
-            object => Some(object),
-        };
-        let rate = |bits: &mut crate::codec::bits::Bits<'_>| match bits.take(4)? {
-            15 => bits.take(24),
-            index => RATES.get(index as usize).copied(),
-        };
-        let mut kind = object(&mut bits)?;
-        let core = rate(&mut bits).filter(|rate| (1..=768_000).contains(rate))?;
-        let channels = match bits.take(4)? {
-            0 => None,
-            7 => Some(8),
-            count @ 1..=6 => u16::try_from(count).ok(),
-            11 => Some(7),
-            12 | 14 => Some(8),
-            _ => return None,
-        };
-        let mut output = core;
-        if kind == 5 || kind == 29 {
-            output = rate(&mut bits).filter(|rate| (1..=768_000).contains(rate))?;
-            kind = object(&mut bits)?;
-        }
-        let short = matches!(kind, 1..=4 | 6 | 7 | 17 | 19..=23) && bits.flag()?;
-        let core_samples = if short { 960 } else { 1024 };
-        // Spectral band replication doubles rate and samples alike.
-        Some(Self { rate: output, channels, frame_samples: core_samples * (output / core).max(1) })
-    }
 }
 
 fn average_rate(times: &[i64]) -> Option<f64> {

@@ -97,7 +97,7 @@ impl VideoLane {
             Codec::H264 => marked && h264::is_random_access(nal::length_prefixed(data, self.length_bytes)),
             Codec::Hevc => marked && hevc::is_random_access(nal::length_prefixed(data, self.length_bytes)),
             Codec::Vp9 => vp9::is_key_frame(data),
-            Codec::Av1 => marked && av1::is_key_frame(data, None),
+            Codec::Av1 => marked && av1::is_key_frame(data),
             _ => marked,
         }
     }
@@ -159,10 +159,7 @@ impl AudioLane {
 
 /// The sample of a subtitle block; `None` if it shows nothing.
 pub(crate) fn text_sample(format: TextFormat, stated: Stated, data: &[u8]) -> Option<Timed> {
-    let cue = format.cue(data);
-    if cue.is_empty() {
-        return None;
-    }
+    let cue = format.cue(data)?;
     let pts = (stated.block_ns / 1_000_000).max(0);
     let nominal = stated.duration_ns.map_or(TEXT_MS, |ns| u32::try_from(ns / 1_000_000).unwrap_or(TEXT_MS));
     Some(Timed { dts: pts, pts, sync: true, nominal, data: cue.into_bytes() })

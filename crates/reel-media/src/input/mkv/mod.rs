@@ -34,7 +34,7 @@ const EBML_HEAD_BYTES: u64 = 1024;
 /// # Errors
 /// [`MediaError::UnknownContainer`] if it is no such file, [`MediaError::Truncated`] if it ends before its own length,
 /// [`MediaError::Encrypted`], [`MediaError::NoTracks`] and the rest as their texts say.
-pub fn open(source: Box<dyn Source>) -> Result<Box<dyn Demux>, MediaError> {
+pub(super) fn open(source: Box<dyn Source>) -> Result<Box<dyn Demux>, MediaError> {
     let mut window = Window::new(source)?;
     let segment = Segment::read(&mut window)?;
     let entries = entry::entries(&segment.tracks)?;

@@ -1,0 +1,218 @@
+//! `path`: disk to network (MARS table 1, Halvorsen 5.4-5.7), first version.
+//!
+//! One title, cold, to loopback clients: Reel beside nginx on the same file system, in turn. Both servers are started anew and
+//! the page cache is emptied before every run, so nobody has anything in memory. The nginx reading mode that is faster here
+//! is the rival. Then ingest beside a plain write of the same number of bytes to as many files.
+
+use crate::client::{fetch, length, resolve};
+use crate::cpu::CpuTime;
+use crate::machine::Machine;
+use crate::report::{Claim, Report, Row, spread};
+use crate::rival::{Reading, nginx};
+use crate::server::{Server, free_address};
+use crate::{PathArguments, film, write};
+use anyhow::{Context, Result, bail, ensure};
+use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
+use std::time::Instant;
+use std::{env, fs};
+
+const MEMBERS: usize = 5;
+const TITLE: &str = "bench-film";
+/// Reel must reach this share of nginx's throughput for now, and ingest this share of a plain write.
+const SERVE_BAR: f64 = 0.8;
+const INGEST_BAR: f64 = 0.5;
+
+/// Runs the experiment and publishes its report.
+pub(crate) fn run(arguments: &PathArguments) -> Result<()> {
+    fs::create_dir_all(&arguments.dir)?;
+    let reel = match &arguments.reel {
+        Some(reel) => reel.clone(),
+        None => env::current_exe()?.with_file_name("reel"),
+    };
+    ensure!(reel.exists(), "{} does not exist: build it with cargo build --release", reel.display());
+    let mut bench = Bench { arguments, reel, rows: Vec::new(), claims: Vec::new() };
+    let film = film::make(&arguments.dir, arguments.film_mib)?;
+    bench.ingest(&film)?;
+    bench.serve()?;
+    let report = Report { bench: "path", machine: Machine::here(), rows: bench.rows, claims: bench.claims };
+    report.publish(&arguments.dir, arguments.json)
+}
+
+struct Bench<'a> {
+    arguments: &'a PathArguments,
+    reel: PathBuf,
+    rows: Vec<Row>,
+    claims: Vec<Claim>,
+}
+
+impl Bench<'_> {
+    /// Ingest and plain write in turn; the volume of the last run stays for serving.
+    fn ingest(&mut self, film: &Path) -> Result<()> {
+        let film_bytes = fs::metadata(film)?.len();
+        let mut ratios = Vec::new();
+        for run in 0..self.arguments.runs {
+            let volume = self.volume();
+            if volume.exists() {
+                fs::remove_dir_all(&volume)?;
+            }
+            let size = format!("{}M", (film_bytes >> 20) * 3 / 2 + 1024);
+            self.reel(&["volume", "create", &text(&volume), "--size", &size])?;
+            drop_caches()?;
+            let started = Instant::now();
+            self.reel(&["ingest", &text(&volume), &text(film), "--name", TITLE])?;
+            let ingest_s = started.elapsed().as_secs_f64();
+            drop_caches()?;
+            let plain_s = write::plain(&self.arguments.dir, MEMBERS, film_bytes)?;
+            ratios.push(plain_s / ingest_s);
+            for (who, took_s) in [("reel", ingest_s), ("plain write", plain_s)] {
+                self.rows.push(Row {
+                    case: "ingest".into(),
+                    who: who.into(),
+                    run,
+                    mb_per_s: film_bytes as f64 / 1e6 / took_s,
+                    server_cpu_s_per_gb: 0.0,
+                    system_cpu_s_per_gb: 0.0,
+                });
+            }
+        }
+        let claim = "ingest / plain write of the same bytes, throughput".to_owned();
+        self.claims.push(Claim::at_least(claim, spread(&mut ratios).1, INGEST_BAR));
+        Ok(())
+    }
+
+    fn serve(&mut self) -> Result<()> {
+        // The rival serves the very bytes Reel serves: the exported file.
+        let root = self.arguments.dir.join("www");
+        fs::create_dir_all(&root)?;
+        let file = root.join("film.mp4");
+        self.reel(&["export", &text(&self.volume()), TITLE, &text(&file), "--force"])?;
+        let bytes = fs::metadata(&file)?.len();
+        self.same_bytes(bytes)?;
+        for &connections in &self.arguments.connections {
+            let case = format!("serve, {connections} conn.");
+            let mut per_mode = Vec::new();
+            for run in 0..self.arguments.runs {
+                let ours = self.measure_reel(&case, run, bytes, connections)?;
+                let rivals = [Reading::Sendfile, Reading::Threads]
+                    .map(|reading| self.measure_nginx(&case, run, bytes, connections, reading));
+                for (mode, rival) in rivals.into_iter().enumerate() {
+                    per_mode.push((mode, ours / rival?));
+                }
+            }
+            // The rival's better mode is the one that leaves Reel the lower median ratio.
+            let ratio = (0..2)
+                .map(|mode| {
+                    let mut ratios: Vec<_> =
+                        per_mode.iter().filter(|(of, _)| *of == mode).map(|(_, r)| *r).collect();
+                    spread(&mut ratios).1
+                })
+                .fold(f64::MAX, f64::min);
+            let claim = format!("reel / best nginx, throughput, {connections} connections, cold");
+            self.claims.push(Claim::at_least(claim, ratio, SERVE_BAR));
+        }
+        Ok(())
+    }
+
+    /// Both servers must send the same bytes, or nothing else counts.
+    fn same_bytes(&self, bytes: u64) -> Result<()> {
+        let (reel, path) = self.start_reel()?;
+        ensure!(length(reel.address, &path)? == bytes, "the export and the served film differ in length");
+        let ours = fetch(reel.address, &path, bytes, 4, true)?.sum;
+        drop(reel);
+        let nginx = self.start_nginx(Reading::Sendfile)?;
+        let theirs = fetch(nginx.address, "/film.mp4", bytes, 4, true)?.sum;
+        ensure!(ours == theirs, "the two servers send different bytes");
+        Ok(())
+    }
+
+    fn measure_reel(&mut self, case: &str, run: usize, bytes: u64, connections: usize) -> Result<f64> {
+        drop_caches()?;
+        let (server, path) = self.start_reel()?;
+        self.measure(case, "reel", run, &server, &path, bytes, connections)
+    }
+
+    fn measure_nginx(
+        &mut self,
+        case: &str,
+        run: usize,
+        bytes: u64,
+        connections: usize,
+        reading: Reading,
+    ) -> Result<f64> {
+        drop_caches()?;
+        let server = self.start_nginx(reading)?;
+        let who = match reading {
+            Reading::Sendfile => "nginx sendfile",
+            Reading::Threads => "nginx threads",
+        };
+        self.measure(case, who, run, &server, "/film.mp4", bytes, connections)
+    }
+
+    #[allow(clippy::too_many_arguments, reason = "one call site per server, all plain values")]
+    fn measure(
+        &mut self,
+        case: &str,
+        who: &str,
+        run: usize,
+        server: &Server,
+        path: &str,
+        bytes: u64,
+        connections: usize,
+    ) -> Result<f64> {
+        let processes = server.processes()?;
+        let before = CpuTime::now(&processes)?;
+        let fetched = fetch(server.address, path, bytes, connections, false)?;
+        let used = CpuTime::now(&processes)?.since(before);
+        let gb = fetched.bytes as f64 / 1e9;
+        let mb_per_s = gb * 1e3 / fetched.took_s;
+        self.rows.push(Row {
+            case: case.to_owned(),
+            who: who.to_owned(),
+            run,
+            mb_per_s,
+            server_cpu_s_per_gb: used.server_s / gb,
+            system_cpu_s_per_gb: (used.system_s - used.client_s) / gb,
+        });
+        Ok(mb_per_s)
+    }
+
+    fn start_reel(&self) -> Result<(Server, String)> {
+        let address = free_address()?;
+        let mut command = Command::new(&self.reel);
+        command
+            .args(["serve", &text(&self.volume()), "--listen", &address.to_string()])
+            .stderr(Stdio::null());
+        let server = Server::start(command, address)?;
+        let path = resolve(address, &format!("/watch/{TITLE}/{TITLE}.mp4"))?;
+        Ok((server, path))
+    }
+
+    fn start_nginx(&self, reading: Reading) -> Result<Server> {
+        let workers = std::thread::available_parallelism().map_or(1, usize::from);
+        nginx(&self.arguments.dir.join("www"), &self.arguments.dir.join("nginx"), workers, reading)
+    }
+
+    fn reel(&self, arguments: &[&str]) -> Result<()> {
+        let mut command = Command::new(&self.reel);
+        let output = command.args(arguments).stdin(Stdio::null()).output().context("starting reel")?;
+        if !output.status.success() {
+            bail!("reel {arguments:?} failed: {}", String::from_utf8_lossy(&output.stderr));
+        }
+        Ok(())
+    }
+
+    fn volume(&self) -> PathBuf {
+        self.arguments.dir.join("volume")
+    }
+}
+
+fn text(path: &Path) -> String {
+    path.to_string_lossy().into_owned()
+}
+
+/// Empties the page cache, so that every run starts cold.
+fn drop_caches() -> Result<()> {
+    rustix::fs::sync();
+    fs::write("/proc/sys/vm/drop_caches", "1").context("emptying the page cache needs root")
+}

@@ -1,0 +1,99 @@
+//! The access log: written by a thread of its own, so that a slow terminal never holds a core.
+
+use crate::limits::ACCESS_LOG_LINES_MAX;
+use reel_qos::Class;
+use std::net::SocketAddr;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
+use std::thread;
+
+/// One answered request.
+pub(crate) struct AccessRecord {
+    pub(crate) client: SocketAddr,
+    pub(crate) method: String,
+    pub(crate) path: String,
+    pub(crate) range: Option<String>,
+    pub(crate) user_agent: Option<String>,
+    pub(crate) class: Class,
+    pub(crate) status: u16,
+    /// Body bytes the client took.
+    pub(crate) sent_bytes: u64,
+    /// From the end of the request head to the last byte taken.
+    pub(crate) took_ns: u64,
+    /// Everything was taken.
+    pub(crate) complete: bool,
+}
+
+/// Where records go; cheap to clone.
+#[derive(Clone)]
+pub(crate) struct AccessLog {
+    lines: Option<SyncSender<AccessRecord>>,
+    dropped: Arc<AtomicU64>,
+}
+
+impl AccessLog {
+    /// A log that writes to the `access` target of tracing, or nowhere.
+    pub(crate) fn start(enabled: bool) -> std::io::Result<Self> {
+        let dropped = Arc::new(AtomicU64::new(0));
+        if !enabled {
+            return Ok(Self { lines: None, dropped });
+        }
+        let (lines, records) = sync_channel(ACCESS_LOG_LINES_MAX);
+        let lost = Arc::clone(&dropped);
+        thread::Builder::new().name("reel-access-log".into()).spawn(move || write(&records, &lost))?;
+        Ok(Self { lines: Some(lines), dropped })
+    }
+
+    /// Never waits: a line that finds no room is counted instead.
+    pub(crate) fn record(&self, record: AccessRecord) {
+        if let Some(lines) = &self.lines
+            && lines.try_send(record).is_err()
+        {
+            self.dropped.fetch_add(1, Ordering::Relaxed);
+        }
+    }
+}
+
+fn write(records: &Receiver<AccessRecord>, dropped: &AtomicU64) {
+    while let Ok(record) = records.recv() {
+        tracing::info!(
+            target: "access",
+            client = %record.client,
+            method = %record.method,
+            path = %redacted(&record.path),
+            range = record.range.as_deref().unwrap_or("-"),
+            status = record.status,
+            bytes = record.sent_bytes,
+            ms = record.took_ns / 1_000_000,
+            class = record.class.name(),
+            complete = record.complete,
+            agent = record.user_agent.as_deref().unwrap_or("-"),
+        );
+        let lost = dropped.swap(0, Ordering::Relaxed);
+        if lost > 0 {
+            tracing::warn!(target: "access", lost, "the log could not keep up; lines were dropped");
+        }
+    }
+}
+
+/// A session key opens the session to whoever reads it: the log keeps only its first digits.
+fn redacted(path: &str) -> String {
+    match path.strip_prefix("/s/").and_then(|rest| rest.split_once('/')) {
+        Some((key, file)) => format!("/s/{}../{file}", key.get(..4).unwrap_or(key)),
+        None => path.to_owned(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn keys_do_not_reach_the_log() {
+        let path = "/s/00112233445566778899aabbccddeeff/0/1.m4s";
+        assert_eq!(redacted(path), "/s/0011../0/1.m4s");
+        assert_eq!(redacted("/files/a.mp4"), "/files/a.mp4");
+        assert_eq!(redacted("/s/é/x"), "/s/é../x");
+    }
+}

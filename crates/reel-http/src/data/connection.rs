@@ -1,0 +1,137 @@
+//! One client's connection: what it is doing, and since when.
+
+use super::access_log::AccessRecord;
+use super::film::Film;
+use super::request::Request;
+use super::response::Response;
+use crate::limits::{HEAD_TIME_MAX_NS, IDLE_TIME_MAX_NS, STALL_TIME_MAX_NS};
+use reel_qos::Class;
+use reel_stream::{Reader, Session};
+use std::net::SocketAddr;
+use std::os::fd::OwnedFd;
+use std::sync::Arc;
+
+/// A connection and its place in the life of a request:
+/// `Idle -> Heading -> (Opening ->) Sending -> Idle`.
+pub(crate) struct Connection {
+    pub(crate) socket: Arc<OwnedFd>,
+    pub(crate) peer: SocketAddr,
+    /// Received and not yet used. Empty while a receive operation has it.
+    pub(crate) input: Vec<u8>,
+    pub(crate) state: State,
+    /// When `state` last changed or its client last took or sent something.
+    pub(crate) since_ns: u64,
+    /// An operation of this connection is in the ring. There is never more than one.
+    pub(crate) in_ring: bool,
+}
+
+pub(crate) enum State {
+    /// Waits for the first byte of a request.
+    Idle,
+    /// Has the beginning of a request head.
+    Heading,
+    /// A title is being opened for this request.
+    Opening(Request),
+    /// A response is on its way.
+    Sending(Box<Sending>),
+}
+
+/// A response on its way.
+pub(crate) struct Sending {
+    pub(crate) reader: Reader,
+    /// The socket takes nothing at the moment.
+    pub(crate) blocked: bool,
+    pub(crate) keep_alive: bool,
+    pub(crate) session: Option<Arc<Session<Film>>>,
+    pub(crate) class: Class,
+    /// Bytes of head and body that were taken.
+    taken_bytes: u64,
+    head_bytes: u64,
+    started_ns: u64,
+    status: u16,
+    request: Request,
+}
+
+/// Why a connection is closed by the server.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum TimeOut {
+    /// No request came: closed without a word.
+    Idle,
+    /// A request head did not end in time: 408.
+    Head,
+    /// The client took nothing: cut off.
+    Stall,
+}
+
+impl Connection {
+    pub(crate) fn new(socket: OwnedFd, peer: SocketAddr, now_ns: u64) -> Self {
+        let socket = Arc::new(socket);
+        Self { socket, peer, input: Vec::new(), state: State::Idle, since_ns: now_ns, in_ring: false }
+    }
+
+    /// The limit of time this connection has run into, if any.
+    pub(crate) fn timed_out(&self, now_ns: u64) -> Option<TimeOut> {
+        let (limit_ns, which) = match &self.state {
+            State::Idle => (IDLE_TIME_MAX_NS, TimeOut::Idle),
+            State::Heading => (HEAD_TIME_MAX_NS, TimeOut::Head),
+            State::Opening(_) => return None,
+            // While the server is the one who is late, the client's clock stands still.
+            State::Sending(sending) if !sending.blocked => return None,
+            State::Sending(_) => (STALL_TIME_MAX_NS, TimeOut::Stall),
+        };
+        (now_ns.saturating_sub(self.since_ns) > limit_ns).then_some(which)
+    }
+}
+
+impl Sending {
+    pub(crate) fn new(
+        response: Response,
+        request: Request,
+        session: Option<Arc<Session<Film>>>,
+        class: Class,
+        reader: impl FnOnce(reel_stream::Body) -> Reader,
+        now_ns: u64,
+    ) -> Self {
+        Self {
+            head_bytes: response.body.bytes() - response.body_bytes,
+            reader: reader(response.body),
+            blocked: false,
+            keep_alive: response.keep_alive,
+            session,
+            class,
+            taken_bytes: 0,
+            started_ns: now_ns,
+            status: response.status,
+            request,
+        }
+    }
+
+    pub(crate) fn taken(&mut self, bytes: u64, now_ns: u64) {
+        self.reader.advance(bytes);
+        self.taken_bytes += bytes;
+        self.blocked = false;
+        if let Some(session) = &self.session {
+            session.sent(bytes, now_ns);
+        }
+    }
+
+    /// Body bytes the client took.
+    pub(crate) fn body_bytes_taken(&self) -> u64 {
+        self.taken_bytes.saturating_sub(self.head_bytes)
+    }
+
+    pub(crate) fn into_record(self, client: SocketAddr, now_ns: u64) -> AccessRecord {
+        AccessRecord {
+            client,
+            status: self.status,
+            class: self.class,
+            sent_bytes: self.body_bytes_taken(),
+            took_ns: now_ns.saturating_sub(self.started_ns),
+            complete: self.reader.unsent_bytes() == 0,
+            method: self.request.method,
+            path: self.request.path,
+            range: self.request.range,
+            user_agent: self.request.user_agent,
+        }
+    }
+}

@@ -1,0 +1,43 @@
+//! What the data plane counts, for metrics.
+
+use reel_qos::Class;
+use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
+
+/// Counters of all cores together; each is bumped at most a few times per request.
+#[derive(Debug, Default)]
+pub struct DataCounters {
+    /// Connections accepted.
+    pub accepted: AtomicU64,
+    /// Connections closed at once because too many were open.
+    pub turned_away: AtomicU64,
+    /// Connections handed to the control plane.
+    pub handed_over: AtomicU64,
+    /// Connections closed because their client was too slow or silent.
+    pub timed_out: AtomicU64,
+    /// Responses by hundreds of their status, 1xx to 5xx.
+    pub responses: [AtomicU64; 5],
+    /// Body bytes taken by clients, by class.
+    pub sent_bytes: [AtomicU64; Class::ALL.len()],
+    /// Responses cut short because stored bytes were lost.
+    pub lost_bytes_responses: AtomicU64,
+    /// Sessions refused.
+    pub sessions_refused: AtomicU64,
+    /// Connections open now, by core.
+    pub open: Vec<AtomicUsize>,
+}
+
+impl DataCounters {
+    pub(crate) fn new(cores: usize) -> Self {
+        Self { open: (0..cores).map(|_| AtomicUsize::new(0)).collect(), ..Self::default() }
+    }
+
+    pub(crate) fn response(&self, status: u16) {
+        let hundreds = usize::from(status / 100).clamp(1, 5) - 1;
+        self.responses[hundreds].fetch_add(1, Ordering::Relaxed);
+    }
+
+    /// Connections open on all cores.
+    pub fn open_total(&self) -> usize {
+        self.open.iter().map(|open| open.load(Ordering::Relaxed)).sum()
+    }
+}

@@ -1,0 +1,234 @@
+//! An opened title as HTTP sees it: every file of a session, from the same stored bytes.
+
+use super::date::http_date;
+use super::range::Validators;
+use super::request::Request;
+use super::response::{Resource, Response};
+use super::route::SessionFile;
+use reel_library::{Library, LibraryError, Title};
+use reel_media::progressive::{self, ObjectRef};
+use reel_media::{TrackIndex, TrackKind, dash, hls};
+use reel_stream::{Body, Part, SessionKey};
+use std::collections::HashMap;
+use std::sync::{Arc, Mutex, OnceLock, Weak};
+
+/// A title with the texts made from its index; shared by all of its sessions.
+pub(crate) struct Film {
+    title: Arc<Title>,
+    /// Changes with the title's bytes and with the way texts are made from them.
+    stamp: String,
+    last_modified: String,
+    master: OnceLock<Arc<[u8]>>,
+    manifest: OnceLock<Arc<[u8]>>,
+    progressive: OnceLock<Option<Body>>,
+    tracks: Vec<TrackTexts>,
+}
+
+/// Opened titles, so that all sessions of one share its texts.
+pub(crate) struct Films {
+    library: Arc<Library>,
+    playing: Mutex<HashMap<String, Weak<Film>>>,
+}
+
+#[derive(Default)]
+struct TrackTexts {
+    media: OnceLock<Option<Arc<[u8]>>>,
+    iframes: OnceLock<Option<Arc<[u8]>>>,
+    text_playlist: OnceLock<Option<Arc<[u8]>>>,
+}
+
+/// Bumped when the texts or headers made from an index change, so that no cache mixes old and new.
+const FORMAT: u32 = 1;
+
+/// A session's files are its client's alone, and never change while it lives.
+const SESSION_CACHE: &str = "private, max-age=3600, immutable";
+/// A title may be removed and come back different under its name: caches must ask.
+const DOWNLOAD_CACHE: &str = "public, no-cache";
+
+impl Films {
+    /// The films of a library.
+    pub(crate) fn new(library: Arc<Library>) -> Self {
+        Self { library, playing: Mutex::new(HashMap::new()) }
+    }
+
+    /// Opens a title; waits for its index if nobody plays it yet.
+    pub(crate) fn open(&self, id: &str) -> Result<Arc<Film>, LibraryError> {
+        let title = self.library.open(id)?;
+        // A panic elsewhere leaves the map whole: it changes by single inserts.
+        let mut playing = self.playing.lock().unwrap_or_else(|poisoned| poisoned.into_inner());
+        if let Some(film) = playing.get(id).and_then(Weak::upgrade)
+            && Arc::ptr_eq(&film.title, &title)
+        {
+            return Ok(film);
+        }
+        playing.retain(|_, film| film.strong_count() > 0);
+        let film = Arc::new(Film::new(title));
+        playing.insert(id.to_owned(), Arc::downgrade(&film));
+        Ok(film)
+    }
+}
+
+impl Film {
+    fn new(title: Arc<Title>) -> Self {
+        let tracks = title.index().tracks.iter().map(|_| TrackTexts::default()).collect();
+        Self {
+            stamp: format!("{}-{FORMAT}", title.stamp()),
+            last_modified: http_date(title.record().added_unix_s),
+            title,
+            master: OnceLock::new(),
+            manifest: OnceLock::new(),
+            progressive: OnceLock::new(),
+            tracks,
+        }
+    }
+
+    /// Answers a request for a file of the session `key`.
+    pub(crate) fn respond(&self, request: &Request, file: SessionFile, key: SessionKey) -> Response {
+        match self.file(file, key) {
+            Some((content_type, name, body)) => {
+                self.resource(content_type, SESSION_CACHE, &name, body).respond(request)
+            }
+            None => Response::problem(request, 404, "this title has no such track, segment or file", ""),
+        }
+    }
+
+    /// Answers a request for the whole title as one file.
+    pub(crate) fn download(&self, request: &Request) -> Response {
+        let Some(body) = self.progressive() else {
+            return Response::problem(
+                request,
+                404,
+                "this title has nothing that a plain MP4 file can hold",
+                "",
+            );
+        };
+        let mut resource = self.resource("video/mp4", DOWNLOAD_CACHE, "mp4", body);
+        resource.download_name = Some(format!("{}.mp4", self.title.record().id));
+        resource.respond(request)
+    }
+
+    fn resource(
+        &self,
+        content_type: &'static str,
+        cache_control: &'static str,
+        name: &str,
+        body: Body,
+    ) -> Resource {
+        let etag = format!("\"{}-{name}\"", self.stamp);
+        let validators = Validators { etag, last_modified: self.last_modified.clone() };
+        Resource { content_type, cache_control, validators, body, download_name: None }
+    }
+
+    /// Content type, a name unique within the title, and bytes of a file; `None` if there is no such file.
+    fn file(&self, file: SessionFile, key: SessionKey) -> Option<(&'static str, String, Body)> {
+        let index = self.title.index();
+        let text = |kept: &Arc<[u8]>| Body::text(Arc::clone(kept));
+        let (content_type, name, body) = match file {
+            SessionFile::Master => {
+                let kept = self.master.get_or_init(|| bytes(hls::master(index)));
+                (PLAYLIST, "master".into(), text(kept))
+            }
+            SessionFile::Manifest => {
+                let kept = self.manifest.get_or_init(|| bytes(dash::manifest(index)));
+                ("application/dash+xml", "mpd".into(), with_base_url(kept, key))
+            }
+            SessionFile::Progressive => ("video/mp4", "mp4".into(), self.progressive()?),
+            SessionFile::Media(number) => {
+                let kept =
+                    self.tracks.get(number)?.media.get_or_init(|| hls::media(index, number).map(bytes));
+                (PLAYLIST, format!("{number}-media"), text(kept.as_ref()?))
+            }
+            SessionFile::IFrames(number) => {
+                let kept =
+                    self.tracks.get(number)?.iframes.get_or_init(|| hls::iframes(index, number).map(bytes));
+                (PLAYLIST, format!("{number}-iframes"), text(kept.as_ref()?))
+            }
+            SessionFile::TextPlaylist(number) => {
+                let texts = self.tracks.get(number)?;
+                let kept = texts.text_playlist.get_or_init(|| hls::text(index, number).map(bytes));
+                (PLAYLIST, format!("{number}-text"), text(kept.as_ref()?))
+            }
+            SessionFile::Init(number) => {
+                let track = self.media_track(number)?;
+                (media_type(track), format!("{number}-init"), self.slice(track, track.init_range())?)
+            }
+            SessionFile::Segment(number, segment) => {
+                let track = self.media_track(number)?;
+                (
+                    media_type(track),
+                    format!("{number}-{segment}"),
+                    self.slice(track, track.segment_range(segment)?)?,
+                )
+            }
+            SessionFile::Text(number) => {
+                let track =
+                    index.tracks.get(number).filter(|track| track.track.kind == TrackKind::Subtitle)?;
+                ("text/vtt; charset=utf-8", format!("{number}-vtt"), self.slice(track, 0..track.bytes)?)
+            }
+        };
+        Some((content_type, name, body))
+    }
+
+    fn media_track(&self, number: usize) -> Option<&TrackIndex> {
+        self.title.index().tracks.get(number).filter(|track| track.track.kind != TrackKind::Subtitle)
+    }
+
+    fn slice(&self, track: &TrackIndex, range: std::ops::Range<u64>) -> Option<Body> {
+        let map = self.title.track_map(track.object)?;
+        Some(Body::new([Part::Object(Arc::clone(map), range)]))
+    }
+
+    /// The whole title as a classic MP4: a header made from the index, media and tables as they are stored.
+    fn progressive(&self) -> Option<Body> {
+        self.progressive.get_or_init(|| self.lay_out()).clone()
+    }
+
+    fn lay_out(&self) -> Option<Body> {
+        let index = self.title.index();
+        let file = progressive::layout(index, &progressive::default_selection(index)).ok()?;
+        let mut body = Body::default();
+        for part in file.parts() {
+            body.push(match part {
+                progressive::Part::Bytes(bytes, range) => Part::Bytes(Arc::clone(bytes), range.clone()),
+                progressive::Part::Object { object, range } => {
+                    let map = match object {
+                        ObjectRef::Tables => self.title.tables_map()?,
+                        ObjectRef::Track(number) => self.title.track_map(*number)?,
+                    };
+                    Part::Object(Arc::clone(map), range.clone())
+                }
+            });
+        }
+        Some(body)
+    }
+}
+
+/// A manifest that says where it is: some players (ffmpeg 5.1 among them) resolve its relative addresses against the address
+/// they asked for and not against the one they were redirected to.
+fn with_base_url(manifest: &Arc<[u8]>, key: SessionKey) -> Body {
+    // The element comes first inside of MPD (ISO 23009-1, 5.3.1.2), after ProgramInformation, which these manifests do not have.
+    let inside = manifest.windows(4).position(|window| window == b"<MPD").and_then(|start| {
+        manifest[start..].iter().position(|&byte| byte == b'>').map(|length| start + length + 1)
+    });
+    let Some(inside) = inside else { return Body::text(Arc::clone(manifest)) };
+    let base: Arc<[u8]> = Arc::from(format!("<BaseURL>/s/{key}/</BaseURL>").into_bytes());
+    let base_bytes = base.len();
+    Body::new([
+        Part::Bytes(Arc::clone(manifest), 0..inside),
+        Part::Bytes(base, 0..base_bytes),
+        Part::Bytes(Arc::clone(manifest), inside..manifest.len()),
+    ])
+}
+
+const PLAYLIST: &str = "application/vnd.apple.mpegurl";
+
+fn media_type(track: &TrackIndex) -> &'static str {
+    match track.track.kind {
+        TrackKind::Audio => "audio/mp4",
+        _ => "video/mp4",
+    }
+}
+
+fn bytes(text: String) -> Arc<[u8]> {
+    Arc::from(text.into_bytes())
+}

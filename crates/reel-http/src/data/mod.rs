@@ -1,0 +1,139 @@
+//! The data plane: pinned threads that serve media, one ring each.
+
+mod access_log;
+mod connection;
+mod counters;
+mod date;
+mod film;
+mod opener;
+mod range;
+mod request;
+mod response;
+mod route;
+mod service;
+mod slots;
+
+pub use counters::DataCounters;
+pub(crate) use film::{Film, Films};
+
+use access_log::AccessLog;
+use opener::{Opened, Opener};
+use reel_disk::{DiskDone, Reply};
+use reel_ring::{DriverChoice, RingConfig};
+use reel_rt::{CoreConfig, CoreHandle, Mailbox};
+use reel_stream::{Deliver, Fetched, Fetcher, Sessions, Units};
+use service::{Data, Door, Shared};
+use std::net::{SocketAddr, TcpListener, TcpStream};
+use std::os::fd::OwnedFd;
+use std::sync::Arc;
+
+use crate::ServeError;
+
+/// How the data plane is set up.
+pub(crate) struct DataConfig {
+    pub(crate) threads: usize,
+    pub(crate) pin: bool,
+    pub(crate) driver: DriverChoice,
+    pub(crate) connections_max: usize,
+    pub(crate) access_log: bool,
+}
+
+/// A connection on its way to the control plane, with the bytes already read from it.
+pub(crate) struct Handover {
+    pub(crate) stream: TcpStream,
+    pub(crate) already_read: Vec<u8>,
+    pub(crate) peer: SocketAddr,
+}
+
+/// What a core is told.
+pub(crate) enum Message {
+    /// A new connection for this core.
+    Connection(OwnedFd, SocketAddr),
+    /// A member answered.
+    Disk(DiskDone),
+    /// This core accepts connections from now on.
+    Door(Door),
+    /// A title was opened, or cannot be.
+    Opened(Opened),
+    /// A unit is in memory, or cannot be.
+    Unit(Fetched),
+}
+
+/// The running cores.
+pub(crate) struct DataPlane {
+    cores: Vec<CoreHandle<Message>>,
+}
+
+impl DataPlane {
+    /// Starts the cores; they accept from `listener` at once.
+    pub(crate) fn start(
+        config: &DataConfig,
+        listener: TcpListener,
+        units: &Units,
+        films: Arc<Films>,
+        sessions: Arc<Sessions<Film>>,
+        counters: Arc<DataCounters>,
+        handover: tokio::sync::mpsc::Sender<Handover>,
+    ) -> Result<Self, ServeError> {
+        let shared = Arc::new(Shared {
+            sessions,
+            counters,
+            access_log: AccessLog::start(config.access_log).map_err(ServeError::Thread)?,
+            opener: Opener::start(films).map_err(ServeError::Thread)?,
+            handover,
+            connections_max: config.connections_max,
+        });
+        let mut cores: Vec<CoreHandle<Message>> = Vec::with_capacity(config.threads);
+        for number in 0..config.threads {
+            let core_config = CoreConfig {
+                name: format!("reel-serve-{number}"),
+                cpu: config.pin.then_some(number),
+                ring: RingConfig { entries: 1024, driver: config.driver },
+                arena: None,
+            };
+            let shared = Arc::clone(&shared);
+            let units = units.clone();
+            let core = reel_rt::spawn(core_config, move |core, own: Mailbox<Message>| {
+                let post = Arc::new(Post { own: own.clone() });
+                let fetcher = Fetcher::new(units, Arc::clone(&post) as Arc<dyn Reply>, post);
+                Data::new(core, number, shared, fetcher, own)
+            })?;
+            cores.push(core);
+        }
+        let plane = Self { cores };
+        if let Some(first) = plane.cores.first() {
+            let cores = plane.cores.iter().map(|core| core.mailbox()).collect();
+            let door = Door { listener: Arc::new(listener.into()), cores };
+            first.mailbox().post(Message::Door(door));
+        }
+        Ok(plane)
+    }
+
+    /// Lets responses under way finish, then stops the cores and waits for them.
+    pub(crate) fn drain(self) -> Result<(), ServeError> {
+        for core in &self.cores {
+            core.stop();
+        }
+        for core in self.cores {
+            core.join()?;
+        }
+        Ok(())
+    }
+}
+
+/// Brings answers of other threads into a core's mailbox.
+struct Post {
+    own: Mailbox<Message>,
+}
+
+impl Reply for Post {
+    fn deliver(&self, done: DiskDone) {
+        self.own.post(Message::Disk(done));
+    }
+}
+
+impl Deliver for Post {
+    fn fetched(&self, fetched: Fetched) {
+        self.own.post(Message::Unit(fetched));
+    }
+}

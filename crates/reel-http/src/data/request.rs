@@ -1,0 +1,193 @@
+//! A request head, parsed (RFC 9112). Bodies never come this way: media is only read.
+
+use crate::limits::{HEAD_BYTES_MAX, HEADERS_MAX, TARGET_BYTES_MAX};
+
+/// What the data plane wants to know of a request.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Request {
+    pub(crate) method: String,
+    /// Path without query, as sent.
+    pub(crate) path: String,
+    pub(crate) keep_alive: bool,
+    /// Announces a body.
+    pub(crate) has_body: bool,
+    pub(crate) range: Option<String>,
+    pub(crate) if_none_match: Option<String>,
+    pub(crate) if_modified_since: Option<String>,
+    pub(crate) if_range: Option<String>,
+    pub(crate) origin: bool,
+    pub(crate) user_agent: Option<String>,
+}
+
+/// The outcome of looking at the bytes received so far.
+#[derive(Debug, PartialEq, Eq)]
+pub(crate) enum Head {
+    /// More bytes are needed.
+    Partial,
+    /// A request, and how many bytes its head took.
+    Complete(Request, usize),
+    /// Not a request this server answers; the connection must be closed after the answer.
+    Bad(u16, &'static str),
+}
+
+impl Head {
+    pub(crate) fn parse(input: &[u8]) -> Head {
+        // RFC 9112 section 2.2: empty lines before a request are stepped over.
+        let blank = input.iter().take_while(|byte| matches!(byte, b'\r' | b'\n')).count();
+        let input = &input[blank..];
+        let mut headers = [httparse::EMPTY_HEADER; HEADERS_MAX];
+        let mut parsed = httparse::Request::new(&mut headers);
+        let bytes = match parsed.parse(input) {
+            Ok(httparse::Status::Complete(bytes)) => bytes + blank,
+            Ok(httparse::Status::Partial) if input.len() < HEAD_BYTES_MAX => return Head::Partial,
+            Ok(httparse::Status::Partial) => return too_long(input),
+            Err(httparse::Error::TooManyHeaders) => {
+                return Head::Bad(431, "the request has more than 100 header fields");
+            }
+            Err(httparse::Error::Version) => {
+                return Head::Bad(505, "this server speaks HTTP/1.1 and HTTP/1.0");
+            }
+            Err(_) => return Head::Bad(400, "this is not an HTTP request"),
+        };
+        if bytes > HEAD_BYTES_MAX {
+            return too_long(input);
+        }
+        match Request::from_parsed(&parsed) {
+            Ok(request) => Head::Complete(request, bytes),
+            Err((status, why)) => Head::Bad(status, why),
+        }
+    }
+}
+
+impl Request {
+    fn from_parsed(parsed: &httparse::Request<'_, '_>) -> Result<Self, (u16, &'static str)> {
+        // httparse gives all three once the head is complete.
+        let (Some(method), Some(target), Some(version)) = (parsed.method, parsed.path, parsed.version) else {
+            return Err((400, "this is not an HTTP request"));
+        };
+        if target.len() > TARGET_BYTES_MAX {
+            return Err((414, "the request target is longer than 4096 bytes"));
+        }
+        let mut request =
+            Request { method: method.to_owned(), keep_alive: version == 1, ..Request::default() };
+        let mut hosts = 0;
+        for header in parsed.headers.iter() {
+            let text = || String::from_utf8_lossy(header.value).trim().to_owned();
+            match header.name.to_ascii_lowercase().as_str() {
+                "host" => hosts += 1,
+                "connection" => {
+                    for option in text().split(',') {
+                        match option.trim().to_ascii_lowercase().as_str() {
+                            "close" => request.keep_alive = false,
+                            "keep-alive" if version == 0 => request.keep_alive = true,
+                            _ => {}
+                        }
+                    }
+                }
+                "content-length" => request.has_body |= text() != "0",
+                "transfer-encoding" => request.has_body = true,
+                "range" => request.range = Some(text()),
+                "if-none-match" => request.if_none_match = Some(text()),
+                "if-modified-since" => request.if_modified_since = Some(text()),
+                "if-range" => request.if_range = Some(text()),
+                "origin" => request.origin = true,
+                "user-agent" => request.user_agent = Some(text()),
+                _ => {}
+            }
+        }
+        // RFC 9112 section 3.2: exactly one Host field in HTTP/1.1.
+        if hosts > 1 || (version == 1 && hosts == 0) {
+            return Err((400, "a request needs exactly one Host field"));
+        }
+        request.path =
+            path_of(target).ok_or((400, "the request target must be a path or an http URL"))?.to_owned();
+        Ok(request)
+    }
+}
+
+/// The path of a request target in origin or absolute form (RFC 9112 section 3.2), without its query.
+fn path_of(target: &str) -> Option<&str> {
+    let path = if target.starts_with('/') {
+        target
+    } else if target == "*" {
+        return Some(target);
+    } else {
+        let rest = target.strip_prefix("http://").or_else(|| target.strip_prefix("https://"))?;
+        &rest[rest.find('/').unwrap_or(rest.len())..]
+    };
+    path.split(['?', '#']).next()
+}
+
+fn too_long(input: &[u8]) -> Head {
+    if input.contains(&b'\n') {
+        Head::Bad(431, "the request head is longer than 16 KiB")
+    } else {
+        Head::Bad(414, "the request target is longer than 4096 bytes")
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    fn request(head: &str) -> Request {
+        match Head::parse(head.as_bytes()) {
+            Head::Complete(request, bytes) => {
+                assert_eq!(bytes, head.len());
+                request
+            }
+            other => panic!("{other:?}"),
+        }
+    }
+
+    fn status(head: &[u8]) -> u16 {
+        match Head::parse(head) {
+            Head::Bad(status, _) => status,
+            other => panic!("{other:?}"),
+        }
+    }
+
+    #[test]
+    fn keeps_alive_as_the_version_and_the_field_say() {
+        assert!(request("GET /a HTTP/1.1\r\nHost: x\r\n\r\n").keep_alive);
+        assert!(!request("GET /a HTTP/1.1\r\nHost: x\r\nConnection: foo, Close\r\n\r\n").keep_alive);
+        assert!(!request("GET /a HTTP/1.0\r\n\r\n").keep_alive);
+        assert!(request("GET /a HTTP/1.0\r\nConnection: keep-alive\r\n\r\n").keep_alive);
+    }
+
+    #[test]
+    fn finds_the_path_in_both_forms() {
+        assert_eq!(request("GET /a/b?c=d HTTP/1.1\r\nHost: x\r\n\r\n").path, "/a/b");
+        assert_eq!(request("GET http://x:80/a?b HTTP/1.1\r\nHost: x\r\n\r\n").path, "/a");
+        assert_eq!(request("\r\n\r\nOPTIONS * HTTP/1.1\r\nHost: x\r\n\r\n").path, "*");
+    }
+
+    #[test]
+    fn refuses_what_is_no_request() {
+        assert_eq!(status(b"GET /a HTTP/1.1\r\n\r\n"), 400, "no Host");
+        assert_eq!(status(b"GET /a HTTP/1.1\r\nHost: a\r\nHost: b\r\n\r\n"), 400);
+        assert_eq!(status(b"GET /a HTTP/2.0\r\nHost: a\r\n\r\n"), 505);
+        assert_eq!(status(b"GET ftp://x/ HTTP/1.1\r\nHost: a\r\n\r\n"), 400);
+        assert_eq!(status(b"\x16\x03\x01\x02\x00\x01\x00\x01\xfc\x03\x03"), 400, "a TLS hello");
+        assert_eq!(status(format!("GET /{} HTTP/1.1\r\nHost: a\r\n\r\n", "a".repeat(5000)).as_bytes()), 414);
+        assert_eq!(status(format!("GET /{}", "a".repeat(HEAD_BYTES_MAX)).as_bytes()), 414);
+        let fields = "A: b\r\n".repeat(101);
+        assert_eq!(status(format!("GET / HTTP/1.1\r\nHost: a\r\n{fields}\r\n").as_bytes()), 431);
+        let field = "b".repeat(HEAD_BYTES_MAX);
+        assert_eq!(status(format!("GET / HTTP/1.1\r\nHost: a\r\nA: {field}\r\n\r\n").as_bytes()), 431);
+    }
+
+    proptest! {
+        #[test]
+        fn any_bytes_are_answered(input in proptest::collection::vec(any::<u8>(), 0..400)) {
+            let _ = Head::parse(&input);
+        }
+
+        #[test]
+        fn a_cut_head_is_partial(cut in 0usize..47) {
+            let head = b"GET /a/b.m4s HTTP/1.1\r\nHost: x\r\nRange: a=0-\r\n\r\n";
+            prop_assert_eq!(Head::parse(&head[..cut.min(head.len() - 1)]), Head::Partial);
+        }
+    }
+}

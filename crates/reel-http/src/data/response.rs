@@ -1,0 +1,193 @@
+//! Response heads, and whole responses as bodies whose first part is the head.
+
+use super::range::{Answer, Validators, answer};
+use super::request::Request;
+use reel_stream::{Body, Part};
+use std::fmt::Write;
+use std::sync::Arc;
+
+/// A response ready to be sent.
+pub(crate) struct Response {
+    pub(crate) status: u16,
+    /// Head and body.
+    pub(crate) body: Body,
+    /// Length of the body without the head.
+    pub(crate) body_bytes: u64,
+    pub(crate) keep_alive: bool,
+}
+
+/// Something that can be asked for in parts.
+pub(crate) struct Resource {
+    pub(crate) content_type: &'static str,
+    pub(crate) cache_control: &'static str,
+    pub(crate) validators: Validators,
+    pub(crate) body: Body,
+    /// Offered to be saved under this name.
+    pub(crate) download_name: Option<String>,
+}
+
+impl Resource {
+    /// Answers `request` with this resource, or with a part of it, or with nothing new.
+    pub(crate) fn respond(self, request: &Request) -> Response {
+        let bytes = self.body.bytes();
+        let mut fields = String::with_capacity(512);
+        let Validators { etag, last_modified } = &self.validators;
+        // Writing to a string cannot fail.
+        let _ = write!(
+            fields,
+            "ETag: {etag}\r\nLast-Modified: {last_modified}\r\nCache-Control: {}\r\nAccept-Ranges: bytes\r\n",
+            self.cache_control
+        );
+        match answer(request, &self.validators, bytes) {
+            Answer::NotModified => Response::new(request, 304, &fields, None),
+            Answer::Unsatisfiable => {
+                let _ = write!(fields, "Content-Range: bytes */{bytes}\r\n");
+                Response::new(request, 416, &fields, Some(Body::default()))
+            }
+            Answer::Whole => {
+                self.describe(&mut fields);
+                Response::new(request, 200, &fields, Some(self.body))
+            }
+            Answer::Part(range) => {
+                self.describe(&mut fields);
+                let last = range.end - 1;
+                let _ = write!(fields, "Content-Range: bytes {}-{last}/{bytes}\r\n", range.start);
+                Response::new(request, 206, &fields, Some(self.body.slice(range)))
+            }
+        }
+    }
+
+    fn describe(&self, fields: &mut String) {
+        let _ = write!(fields, "Content-Type: {}\r\n", self.content_type);
+        if let Some(name) = &self.download_name {
+            let _ = write!(fields, "Content-Disposition: attachment; filename=\"{name}\"\r\n");
+        }
+    }
+}
+
+impl Response {
+    /// A problem (RFC 9457): what happened, and what to do.
+    pub(crate) fn problem(request: &Request, status: u16, detail: &str, more: &str) -> Response {
+        let title = reason(status);
+        let text = serde_json::json!({
+            "type": "about:blank", "title": title, "status": status, "detail": detail
+        })
+        .to_string();
+        let fields = format!("Content-Type: application/problem+json\r\nCache-Control: no-store\r\n{more}");
+        Response::new(request, status, &fields, Some(Body::text(text.into_bytes())))
+    }
+
+    /// A redirect that must be followed with the same method.
+    pub(crate) fn redirect(request: &Request, location: &str) -> Response {
+        let fields = format!("Location: {location}\r\nCache-Control: no-store\r\n");
+        Response::new(request, 307, &fields, Some(Body::default()))
+    }
+
+    /// The answer to a browser that asks what it may send to another origin's media (Fetch standard, CORS preflight).
+    pub(crate) fn options(request: &Request) -> Response {
+        let fields = "Allow: GET, HEAD, OPTIONS\r\nAccess-Control-Allow-Methods: GET, HEAD, OPTIONS\r\n\
+             Access-Control-Allow-Headers: Range, If-Range, If-None-Match\r\nAccess-Control-Max-Age: 86400\r\n";
+        Response::new(request, 204, fields, None)
+    }
+
+    fn new(request: &Request, status: u16, fields: &str, body: Option<Body>) -> Response {
+        let mut head = String::with_capacity(fields.len() + 320);
+        let _ = write!(
+            head,
+            "HTTP/1.1 {status} {}\r\nServer: reel\r\nAccess-Control-Allow-Origin: *\r\n\
+             Access-Control-Expose-Headers: Content-Range, Content-Length, ETag, Retry-After\r\n\
+             X-Content-Type-Options: nosniff\r\n",
+            reason(status)
+        );
+        head.push_str(fields);
+        if let Some(body) = &body {
+            let _ = write!(head, "Content-Length: {}\r\n", body.bytes());
+        }
+        head.push_str(if request.keep_alive {
+            "Connection: keep-alive\r\n\r\n"
+        } else {
+            "Connection: close\r\n\r\n"
+        });
+        let head: Arc<[u8]> = Arc::from(head.into_bytes());
+        let head_bytes = head.len();
+        let body = body.filter(|_| request.method != "HEAD").unwrap_or_default();
+        let body_bytes = body.bytes();
+        let mut whole = Body::new([Part::Bytes(head, 0..head_bytes)]);
+        for part in body.into_parts() {
+            whole.push(part);
+        }
+        Response { status, body: whole, body_bytes, keep_alive: request.keep_alive }
+    }
+}
+
+fn reason(status: u16) -> &'static str {
+    match status {
+        200 => "OK",
+        204 => "No Content",
+        206 => "Partial Content",
+        304 => "Not Modified",
+        307 => "Temporary Redirect",
+        400 => "Bad Request",
+        404 => "Not Found",
+        405 => "Method Not Allowed",
+        408 => "Request Timeout",
+        410 => "Gone",
+        414 => "URI Too Long",
+        416 => "Range Not Satisfiable",
+        431 => "Request Header Fields Too Large",
+        503 => "Service Unavailable",
+        505 => "HTTP Version Not Supported",
+        _ => "Internal Server Error",
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn text(response: &Response) -> String {
+        let mut all = Vec::new();
+        for part in response.body.clone().into_parts() {
+            let Part::Bytes(bytes, range) = part else { unreachable!("these bodies have no objects") };
+            all.extend_from_slice(&bytes[range]);
+        }
+        String::from_utf8(all).unwrap()
+    }
+
+    fn resource() -> Resource {
+        Resource {
+            content_type: "video/mp4",
+            cache_control: "no-cache",
+            validators: Validators { etag: "\"e\"".into(), last_modified: "d".into() },
+            body: Body::text(&b"0123456789"[..]),
+            download_name: None,
+        }
+    }
+
+    fn request(method: &str, range: Option<&str>) -> Request {
+        let range = range.map(str::to_owned);
+        Request { method: method.into(), keep_alive: true, range, ..Request::default() }
+    }
+
+    #[test]
+    fn whole_part_and_head_agree() {
+        let whole = text(&resource().respond(&request("GET", None)));
+        assert!(whole.starts_with("HTTP/1.1 200 OK\r\n") && whole.ends_with("\r\n\r\n0123456789"));
+        let part = text(&resource().respond(&request("GET", Some("bytes=2-4"))));
+        assert!(
+            part.contains("Content-Range: bytes 2-4/10\r\nContent-Length: 3\r\n")
+                && part.ends_with("\r\n\r\n234")
+        );
+        let head = text(&resource().respond(&request("HEAD", None)));
+        assert!(head.contains("Content-Length: 10\r\n") && head.ends_with("\r\n\r\n"));
+    }
+
+    #[test]
+    fn beyond_the_end_and_nothing_new() {
+        let beyond = text(&resource().respond(&request("GET", Some("bytes=10-"))));
+        assert!(beyond.starts_with("HTTP/1.1 416 ") && beyond.contains("Content-Range: bytes */10\r\n"));
+        let known = Request { if_none_match: Some("\"e\"".into()), ..request("GET", None) };
+        let known = text(&resource().respond(&known));
+        assert!(known.starts_with("HTTP/1.1 304 ") && !known.contains("\r\nContent-Length"));
+    }
+}

@@ -1,0 +1,566 @@
+//! One core of the data plane: connections in, media out. Nothing here ever waits.
+//!
+//! Every event (an operation done, a message, a timer) moves one connection one step; the step ends with at most one new
+//! operation in the ring. Follow a request: [`Data::received`] -> [`Data::begin`] -> [`Data::respond`] -> [`Data::pump`].
+
+use super::access_log::AccessLog;
+use super::connection::{Connection, Sending, State, TimeOut};
+use super::counters::DataCounters;
+use super::film::Film;
+use super::opener::{Opened, Opener, Opening};
+use super::request::{Head, Request};
+use super::response::Response;
+use super::route::{Route, SessionFile};
+use super::slots::Slots;
+use super::{Handover, Message};
+use crate::limits::{
+    ACCEPT_RETRY_NS, DRAIN_TIME_MAX_NS, HEAD_BYTES_MAX, INTERACTIVE_DEADLINE_NS, PERIODIC_DEADLINE_NS,
+    PRESSURE_EVERY_NS, RECEIVE_BYTES, RELEASE_AFTER_NS, SWEEP_EVERY_NS,
+};
+use reel_qos::{Class, DEADLINE_NONE_NS};
+use reel_ring::{Done, Op};
+use reel_rt::{Core, Mailbox, Service};
+use reel_stream::{Fetcher, Reader, ReaderState, Session, Sessions};
+use std::io;
+use std::net::{SocketAddr, TcpStream};
+use std::os::fd::OwnedFd;
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
+
+/// What every core shares.
+pub(crate) struct Shared {
+    pub(crate) sessions: Arc<Sessions<Film>>,
+    pub(crate) counters: Arc<DataCounters>,
+    pub(crate) access_log: AccessLog,
+    pub(crate) opener: Opener,
+    pub(crate) handover: tokio::sync::mpsc::Sender<Handover>,
+    pub(crate) connections_max: usize,
+}
+
+/// The state of one core.
+pub(crate) struct Data {
+    core: usize,
+    shared: Arc<Shared>,
+    fetcher: Fetcher,
+    connections: Slots<Connection>,
+    /// Set on the core that accepts.
+    door: Option<Door>,
+    own: Mailbox<Message>,
+    draining_since_ns: Option<u64>,
+    pressure_timer: bool,
+}
+
+/// The listening socket, and the cores that connections are given to.
+pub(crate) struct Door {
+    pub(crate) listener: Arc<OwnedFd>,
+    pub(crate) cores: Vec<Mailbox<Message>>,
+}
+
+const ACCEPT: u64 = u64::MAX;
+const SWEEP: u64 = 0;
+const PRESSURE: u64 = 1;
+const ACCEPT_AGAIN: u64 = 2;
+
+impl Data {
+    pub(crate) fn new(
+        core: &mut Core,
+        number: usize,
+        shared: Arc<Shared>,
+        fetcher: Fetcher,
+        own: Mailbox<Message>,
+    ) -> Self {
+        core.at(core.now_ns() + SWEEP_EVERY_NS, SWEEP);
+        Self {
+            core: number,
+            shared,
+            fetcher,
+            connections: Slots::new(),
+            door: None,
+            own,
+            draining_since_ns: None,
+            pressure_timer: false,
+        }
+    }
+
+    fn accept(&self, core: &mut Core) {
+        if let (Some(door), None) = (&self.door, self.draining_since_ns) {
+            core.ring.push(ACCEPT, Op::Accept { listener: Arc::clone(&door.listener) });
+        }
+    }
+
+    fn accepted(&mut self, core: &mut Core, done: Done) {
+        let socket = match (done.result, done.accepted) {
+            (Ok(_), Some(socket)) => socket,
+            (Err(error), _) if error.raw_os_error() == Some(rustix::io::Errno::CANCELED.raw_os_error()) => {
+                return;
+            }
+            (Err(error), _) => {
+                // Out of descriptors, most likely: those who are connected go on, the others wait in the backlog.
+                tracing::warn!(%error, "cannot accept a connection; trying again shortly (raise LimitNOFILE if this repeats)");
+                core.at(core.now_ns() + ACCEPT_RETRY_NS, ACCEPT_AGAIN);
+                return;
+            }
+            (Ok(_), None) => return self.accept(core),
+        };
+        let counters = &self.shared.counters;
+        counters.accepted.fetch_add(1, Ordering::Relaxed);
+        if counters.open_total() >= self.shared.connections_max {
+            counters.turned_away.fetch_add(1, Ordering::Relaxed);
+            turn_away(socket);
+        } else if let Some(peer) = peer_of(&socket)
+            && let Some(door) = &self.door
+        {
+            let open = |core: &usize| counters.open[*core].load(Ordering::Relaxed);
+            let least = (0..door.cores.len()).min_by_key(open).unwrap_or(self.core);
+            counters.open[least].fetch_add(1, Ordering::Relaxed);
+            door.cores[least].post(Message::Connection(socket, peer));
+        }
+        self.accept(core);
+    }
+
+    fn connected(&mut self, core: &mut Core, socket: OwnedFd, peer: SocketAddr) {
+        // A response's last bytes must not wait for the client's acknowledgement. A socket that is already dead says so later.
+        let _ = rustix::net::sockopt::set_tcp_nodelay(&socket, true);
+        let token = self.connections.insert(Connection::new(socket, peer, core.now_ns()));
+        self.await_request(core, token);
+    }
+
+    /// Waits for the next request without holding memory for it.
+    fn await_request(&mut self, core: &mut Core, token: u64) {
+        let Some(connection) = self.connections.get_mut(token) else { return };
+        connection.since_ns = core.now_ns();
+        if !connection.input.is_empty() {
+            connection.state = State::Heading;
+            return self.received(core, token);
+        }
+        if self.draining_since_ns.is_some() {
+            return self.close(token);
+        }
+        connection.state = State::Idle;
+        connection.input = Vec::new();
+        connection.in_ring = true;
+        core.ring.push(token, Op::AwaitReadable { socket: Arc::clone(&connection.socket) });
+    }
+
+    fn receive(&mut self, core: &mut Core, token: u64) {
+        let Some(connection) = self.connections.get_mut(token) else { return };
+        let mut buffer = std::mem::take(&mut connection.input);
+        buffer.reserve(RECEIVE_BYTES.max(buffer.len()).min(HEAD_BYTES_MAX * 2 - buffer.len()));
+        connection.in_ring = true;
+        core.ring.push(token, Op::Receive { socket: Arc::clone(&connection.socket), buffer });
+    }
+
+    /// Looks at what was received: not enough, a request, or nonsense.
+    fn received(&mut self, core: &mut Core, token: u64) {
+        let Some(connection) = self.connections.get_mut(token) else { return };
+        match Head::parse(&connection.input) {
+            Head::Partial => self.receive(core, token),
+            Head::Bad(status, detail) => {
+                connection.input.clear();
+                let request = Request { method: "-".into(), path: "-".into(), ..Request::default() };
+                let response = Response::problem(&request, status, detail, "");
+                self.respond(core, token, request, response, None, Class::Interactive);
+            }
+            Head::Complete(request, head_bytes) => self.begin(core, token, request, head_bytes),
+        }
+    }
+
+    /// Decides what a request is, and answers it or has it answered.
+    fn begin(&mut self, core: &mut Core, token: u64, mut request: Request, head_bytes: usize) {
+        let route = Route::of(&request.path);
+        if route == Route::Elsewhere {
+            return self.hand_over(token);
+        }
+        let Some(connection) = self.connections.get_mut(token) else { return };
+        connection.input.drain(..head_bytes);
+        if request.has_body {
+            request.keep_alive = false;
+            let response = Response::problem(&request, 400, "media is read without a request body", "");
+            return self.respond(core, token, request, response, None, Class::Interactive);
+        }
+        let response = match request.method.as_str() {
+            "GET" | "HEAD" => match route {
+                Route::Session { key, file } => match self.shared.sessions.touch(&key, core.now_ns()) {
+                    Some(session) => {
+                        let response = session.playing().respond(&request, file, session.key());
+                        let class = session.class();
+                        return self.respond(core, token, request, response, Some(session), class);
+                    }
+                    None => Response::problem(
+                        &request,
+                        410,
+                        "this session has ended or never was; open the title again with /watch/TITLE/master.m3u8",
+                        "",
+                    ),
+                },
+                Route::Watch { title, .. } | Route::Download { title } => {
+                    return self.open(core, token, request, title);
+                }
+                Route::Nothing | Route::Elsewhere => {
+                    Response::problem(&request, 404, "there is nothing at this path", "")
+                }
+            },
+            "OPTIONS" => Response::options(&request),
+            _ => {
+                let detail = "media can be read (GET, HEAD) and nothing else";
+                Response::problem(&request, 405, detail, "Allow: GET, HEAD, OPTIONS\r\n")
+            }
+        };
+        self.respond(core, token, request, response, None, Class::Interactive);
+    }
+
+    /// Has a title opened off this core; [`Data::opened`] goes on.
+    fn open(&mut self, core: &mut Core, token: u64, request: Request, title: String) {
+        let opening = Opening { title, connection: token, reply: self.own.clone() };
+        if !self.shared.opener.open(opening) {
+            let detail = "too many titles are being opened at once; try again in a second";
+            let response = Response::problem(&request, 503, detail, "Retry-After: 1\r\n");
+            return self.respond(core, token, request, response, None, Class::Interactive);
+        }
+        if let Some(connection) = self.connections.get_mut(token) {
+            connection.state = State::Opening(request);
+        }
+    }
+
+    fn opened(&mut self, core: &mut Core, opened: Opened) {
+        let token = opened.connection;
+        let Some(connection) = self.connections.get_mut(token) else { return };
+        let State::Opening(request) = std::mem::replace(&mut connection.state, State::Idle) else { return };
+        let peer = connection.peer;
+        let film = match opened.result {
+            Ok(film) => film,
+            Err((status, detail)) => {
+                let response = Response::problem(&request, status, &detail, "");
+                return self.respond(core, token, request, response, None, Class::Interactive);
+            }
+        };
+        match Route::of(&request.path) {
+            Route::Watch { title, file } => {
+                let response = self.start_session(core, &request, film, &title, file, peer);
+                self.respond(core, token, request, response, None, Class::Interactive);
+            }
+            _ => {
+                let response = film.download(&request);
+                self.respond(core, token, request, response, None, Class::Aperiodic);
+            }
+        }
+    }
+
+    fn start_session(
+        &self,
+        core: &Core,
+        request: &Request,
+        film: Arc<Film>,
+        title: &str,
+        file: SessionFile,
+        peer: SocketAddr,
+    ) -> Response {
+        let opened = self.shared.sessions.open(title, film, peer.ip(), Class::Periodic, core.now_ns());
+        match opened {
+            Ok(session) => {
+                let key = session.key();
+                let file = match file {
+                    SessionFile::Manifest => "manifest.mpd".to_owned(),
+                    SessionFile::Progressive => format!("{title}.mp4"),
+                    _ => "master.m3u8".to_owned(),
+                };
+                Response::redirect(request, &format!("/s/{key}/{file}"))
+            }
+            Err(refused) => {
+                self.shared.counters.sessions_refused.fetch_add(1, Ordering::Relaxed);
+                let more = format!("Retry-After: {}\r\n", refused.retry_after_s());
+                Response::problem(request, 503, &refused.to_string(), &more)
+            }
+        }
+    }
+
+    fn respond(
+        &mut self,
+        core: &mut Core,
+        token: u64,
+        request: Request,
+        mut response: Response,
+        session: Option<Arc<Session<Film>>>,
+        class: Class,
+    ) {
+        response.keep_alive &= self.draining_since_ns.is_none();
+        self.shared.counters.response(response.status);
+        let deadline_after_ns = match class {
+            Class::Periodic => PERIODIC_DEADLINE_NS,
+            Class::Interactive => INTERACTIVE_DEADLINE_NS,
+            Class::Aperiodic => DEADLINE_NONE_NS,
+        };
+        let reader = |body| Reader::new(body, class, deadline_after_ns, token);
+        let now_ns = core.now_ns();
+        let sending = Sending::new(response, request, session, class, reader, now_ns);
+        let Some(connection) = self.connections.get_mut(token) else { return };
+        connection.state = State::Sending(Box::new(sending));
+        connection.since_ns = now_ns;
+        self.pump(core, token);
+    }
+
+    /// Sends what can be sent, or asks for what is missing. The heart of the server.
+    fn pump(&mut self, core: &mut Core, token: u64) {
+        let Some(connection) = self.connections.get_mut(token) else { return };
+        let State::Sending(sending) = &mut connection.state else { return };
+        if connection.in_ring {
+            return;
+        }
+        match sending.reader.fill(&mut self.fetcher, core.now_ns()) {
+            ReaderState::Ready => {
+                let chunks = sending.reader.chunks();
+                connection.in_ring = true;
+                core.ring.push(token, Op::Send { socket: Arc::clone(&connection.socket), chunks });
+            }
+            ReaderState::AwaitUnits => {}
+            ReaderState::AwaitMemory => self.watch_pressure(core),
+            ReaderState::Done => self.finish(core, token),
+        }
+    }
+
+    fn sent(&mut self, core: &mut Core, token: u64, result: io::Result<usize>) {
+        let Some(connection) = self.connections.get_mut(token) else { return };
+        let State::Sending(sending) = &mut connection.state else { return };
+        match result {
+            Ok(bytes) => {
+                connection.since_ns = core.now_ns();
+                sending.taken(bytes as u64, core.now_ns());
+                self.shared.counters.sent_bytes[sending.class.index()]
+                    .fetch_add(bytes as u64, Ordering::Relaxed);
+                self.pump(core, token);
+            }
+            Err(error) if error.kind() == io::ErrorKind::WouldBlock => {
+                sending.blocked = true;
+                connection.in_ring = true;
+                core.ring.push(token, Op::AwaitWritable { socket: Arc::clone(&connection.socket) });
+            }
+            Err(_gone) => self.close(token),
+        }
+    }
+
+    /// A response was taken whole.
+    fn finish(&mut self, core: &mut Core, token: u64) {
+        let Some(connection) = self.connections.get_mut(token) else { return };
+        let State::Sending(sending) = std::mem::replace(&mut connection.state, State::Idle) else { return };
+        let keep_alive = sending.keep_alive;
+        self.shared.access_log.record(sending.into_record(connection.peer, core.now_ns()));
+        if keep_alive { self.await_request(core, token) } else { self.close(token) }
+    }
+
+    fn unit_came(&mut self, core: &mut Core, fetched: reel_stream::Fetched) {
+        let token = fetched.connection;
+        let Some(connection) = self.connections.get_mut(token) else { return };
+        let State::Sending(sending) = &mut connection.state else { return };
+        match sending.reader.fetched(&fetched) {
+            Ok(_) => self.pump(core, token),
+            Err(error) => {
+                // The head is out already: all that is left is to end the connection before its time.
+                tracing::error!(%error, "stored bytes are lost; a response is cut short");
+                self.shared.counters.lost_bytes_responses.fetch_add(1, Ordering::Relaxed);
+                self.close(token);
+            }
+        }
+    }
+
+    /// Gives the connection, with all that was read from it, to the control plane.
+    fn hand_over(&mut self, token: u64) {
+        let Some(connection) = self.connections.remove(token) else { return };
+        self.left();
+        let Ok(socket) = Arc::try_unwrap(connection.socket) else {
+            debug_assert!(false, "an operation in the ring still holds the socket");
+            return;
+        };
+        let stream = TcpStream::from(socket);
+        if stream.set_nonblocking(true).is_err() {
+            return;
+        }
+        let handover = Handover { stream, already_read: connection.input, peer: connection.peer };
+        if self.shared.handover.try_send(handover).is_ok() {
+            self.shared.counters.handed_over.fetch_add(1, Ordering::Relaxed);
+        } else {
+            self.shared.counters.turned_away.fetch_add(1, Ordering::Relaxed);
+        }
+    }
+
+    fn close(&mut self, token: u64) {
+        let Some(connection) = self.connections.remove(token) else { return };
+        self.left();
+        // Ends an operation that is still in the ring; its answer finds no connection.
+        let _ = rustix::net::shutdown(&connection.socket, rustix::net::Shutdown::Both);
+        if let State::Sending(sending) = connection.state {
+            self.shared.access_log.record(sending.into_record(connection.peer, reel_rt::now_ns()));
+        }
+    }
+
+    fn left(&self) {
+        self.shared.counters.open[self.core].fetch_sub(1, Ordering::Relaxed);
+    }
+
+    /// Closes connections that ran out of time; ends the core when it has drained.
+    fn sweep(&mut self, core: &mut Core) {
+        let now_ns = core.now_ns();
+        for token in self.connections.tokens(|connection| connection.timed_out(now_ns).is_some()) {
+            let Some(connection) = self.connections.get_mut(token) else { continue };
+            let Some(which) = connection.timed_out(now_ns) else { continue };
+            self.shared.counters.timed_out.fetch_add(1, Ordering::Relaxed);
+            if which == TimeOut::Head {
+                let late = b"HTTP/1.1 408 Request Timeout\r\nContent-Length: 0\r\nConnection: close\r\n\r\n";
+                // Best effort: the connection is closed either way.
+                let _ = rustix::net::send(&connection.socket, late, rustix::net::SendFlags::DONTWAIT);
+            }
+            self.close(token);
+        }
+        self.shared.sessions.forget_idle(now_ns);
+        if let Some(since_ns) = self.draining_since_ns {
+            let out_of_time = now_ns.saturating_sub(since_ns) > DRAIN_TIME_MAX_NS;
+            if out_of_time {
+                for token in self.connections.tokens(|_| true) {
+                    self.close(token);
+                }
+            }
+            if self.connections.len() == 0 {
+                return core.stop();
+            }
+        }
+        core.at(now_ns + SWEEP_EVERY_NS, SWEEP);
+    }
+
+    fn drain(&mut self, core: &mut Core) {
+        if self.draining_since_ns.is_some() {
+            return;
+        }
+        self.draining_since_ns = Some(core.now_ns());
+        if self.door.take().is_some() {
+            core.ring.cancel(ACCEPT);
+        }
+        for token in
+            self.connections.tokens(|connection| matches!(connection.state, State::Idle | State::Heading))
+        {
+            self.close(token);
+        }
+        if self.connections.len() == 0 {
+            core.stop();
+        }
+    }
+
+    /// Somebody waits for memory: looks after it soon.
+    fn watch_pressure(&mut self, core: &mut Core) {
+        if !self.pressure_timer {
+            self.pressure_timer = true;
+            core.at(core.now_ns() + PRESSURE_EVERY_NS, PRESSURE);
+        }
+    }
+
+    /// Takes buffers back from clients that take nothing, and tries again for readers that wait for memory.
+    fn relieve_pressure(&mut self, core: &mut Core) {
+        self.pressure_timer = false;
+        let now_ns = core.now_ns();
+        self.fetcher.retry();
+        if self.fetcher.units().budget().starved() == 0 && !self.fetcher.is_hungry() {
+            return;
+        }
+        let blocked = |connection: &Connection| {
+            let waited = now_ns.saturating_sub(connection.since_ns) > RELEASE_AFTER_NS;
+            matches!(&connection.state, State::Sending(sending) if sending.blocked && waited)
+        };
+        for token in self.connections.tokens(blocked) {
+            if let Some(State::Sending(sending)) = self.connections.get_mut(token).map(|c| &mut c.state) {
+                sending.reader.release(&self.fetcher);
+            }
+        }
+        let waiting = |connection: &Connection| {
+            let State::Sending(sending) = &connection.state else { return false };
+            !sending.blocked && sending.reader.state() == ReaderState::AwaitMemory
+        };
+        for token in self.connections.tokens(waiting) {
+            self.pump(core, token);
+        }
+        self.watch_pressure(core);
+    }
+}
+
+impl Service for Data {
+    type Message = Message;
+
+    fn message(&mut self, core: &mut Core, message: Message) {
+        match message {
+            Message::Connection(socket, peer) => self.connected(core, socket, peer),
+            Message::Disk(done) => self.fetcher.disk_done(done, core.now_ns()),
+            Message::Door(door) => {
+                self.door = Some(door);
+                self.accept(core);
+            }
+            Message::Opened(opened) => self.opened(core, opened),
+            Message::Unit(fetched) => self.unit_came(core, fetched),
+        }
+    }
+
+    fn done(&mut self, core: &mut Core, done: Done) {
+        let token = done.token;
+        if token == ACCEPT {
+            return self.accepted(core, done);
+        }
+        let Some(connection) = self.connections.get_mut(token) else { return };
+        connection.in_ring = false;
+        match done.op {
+            Op::AwaitReadable { .. } => self.receive(core, token),
+            Op::Receive { buffer, socket } => {
+                // The connection may be given away now: then it must be the only one to hold the socket.
+                drop(socket);
+                connection.input = buffer;
+                match done.result {
+                    Ok(0) | Err(_) => self.close(token),
+                    Ok(_) => {
+                        if matches!(connection.state, State::Idle) {
+                            connection.state = State::Heading;
+                            connection.since_ns = core.now_ns();
+                        }
+                        self.received(core, token);
+                    }
+                }
+            }
+            Op::Send { .. } => self.sent(core, token, done.result),
+            Op::AwaitWritable { .. } => match done.result {
+                Ok(_) => {
+                    if let State::Sending(sending) = &mut connection.state {
+                        sending.blocked = false;
+                    }
+                    self.pump(core, token);
+                }
+                Err(_) => self.close(token),
+            },
+            _ => {}
+        }
+    }
+
+    fn timer(&mut self, core: &mut Core, token: u64) {
+        match token {
+            SWEEP => self.sweep(core),
+            PRESSURE => self.relieve_pressure(core),
+            _ => self.accept(core),
+        }
+    }
+
+    fn stopping(&mut self, core: &mut Core) {
+        self.drain(core);
+    }
+
+    fn turn(&mut self, core: &mut Core) {
+        if self.fetcher.is_hungry() {
+            self.fetcher.retry();
+        }
+        if self.fetcher.units().budget().starved() > 0 {
+            self.watch_pressure(core);
+        }
+    }
+}
+
+/// Tells a client that the server is full, as far as its socket takes it at once.
+fn turn_away(socket: OwnedFd) {
+    let full = b"HTTP/1.1 503 Service Unavailable\r\nRetry-After: 5\r\nContent-Length: 0\r\nConnection: close\r\n\r\n";
+    let _ = rustix::net::send(&socket, full, rustix::net::SendFlags::DONTWAIT);
+}
+
+fn peer_of(socket: &OwnedFd) -> Option<SocketAddr> {
+    SocketAddr::try_from(rustix::net::getpeername(socket).ok()??).ok()
+}

@@ -1,0 +1,63 @@
+//! Every bound of this room, with its reason.
+
+/// Longest request head. Browsers send about 1 KiB; cookies of other services on the same host may add some.
+pub const HEAD_BYTES_MAX: usize = 16 * 1024;
+
+/// Most header fields of a request.
+pub const HEADERS_MAX: usize = 100;
+
+/// Longest request target.
+pub const TARGET_BYTES_MAX: usize = 4 * 1024;
+
+/// A first guess at the size of a request head; it grows up to [`HEAD_BYTES_MAX`].
+pub const RECEIVE_BYTES: usize = 4 * 1024;
+
+/// A head must be complete this long after its first byte (slowloris).
+pub const HEAD_TIME_MAX_NS: u64 = 10 * SECOND_NS;
+
+/// A connection without a request is closed after this long.
+pub const IDLE_TIME_MAX_NS: u64 = 75 * SECOND_NS;
+
+/// A client that takes not one byte for this long is gone. Long, because a paused player reads nothing.
+pub const STALL_TIME_MAX_NS: u64 = 600 * SECOND_NS;
+
+/// How long responses may take to finish after the server was asked to stop.
+pub const DRAIN_TIME_MAX_NS: u64 = 10 * SECOND_NS;
+
+/// How often connections are looked over for the times above.
+pub const SWEEP_EVERY_NS: u64 = SECOND_NS / 4;
+
+/// How long a client must have been slow before its buffers are taken back for others.
+pub const RELEASE_AFTER_NS: u64 = SECOND_NS / 100;
+
+/// How often the cores look whether buffers should be taken back, while somebody waits for memory.
+pub const PRESSURE_EVERY_NS: u64 = SECOND_NS / 200;
+
+/// When accepting fails for want of descriptors, it is tried again after this long.
+pub const ACCEPT_RETRY_NS: u64 = SECOND_NS / 10;
+
+/// Bytes of a viewer's session are due this long after they are asked for: well inside the buffer of any player.
+pub const PERIODIC_DEADLINE_NS: u64 = SECOND_NS;
+
+/// What a person waits for is due this long after it is asked for.
+pub const INTERACTIVE_DEADLINE_NS: u64 = SECOND_NS / 5;
+
+/// Lines of the access log that may wait for its writer; beyond that they are counted and dropped.
+pub const ACCESS_LOG_LINES_MAX: usize = 8 * 1024;
+
+/// Connections that may wait to be accepted: a burst of players at the start of a film.
+pub const LISTEN_BACKLOG: i32 = 1024;
+
+/// Tracks that one ingest is given memory for at once; a film with more of them is stored all the same, but waits for buffers.
+pub const TRACKS_PER_INGEST: usize = 8;
+
+/// Connections that may wait for the control plane.
+pub const HANDOVERS_MAX: usize = 1024;
+
+/// Titles that may wait to be opened.
+pub const OPENINGS_MAX: usize = 4 * 1024;
+
+/// Threads that open titles; each waits for a few reads.
+pub const OPENERS: usize = 2;
+
+const SECOND_NS: u64 = 1_000_000_000;

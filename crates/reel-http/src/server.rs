@@ -1,0 +1,341 @@
+//! A whole server: one port, the data plane behind it, the control plane beside it.
+
+use crate::control::{
+    ArenaMetrics, ControlConfig, ControlPlane, DiskMetrics, MetricsPage, MetricsRegistry, MetricsSource,
+    SessionRefusal, SessionReport, VolumeMetrics, Watching, serve_connection, watch_directory,
+};
+use crate::data::{DataConfig, DataCounters, DataPlane, Film, Films, Handover};
+use crate::limits::{HANDOVERS_MAX, LISTEN_BACKLOG, TRACKS_PER_INGEST};
+use reel_library::{Library, LibraryError};
+use reel_qos::Class;
+use reel_ring::DriverChoice;
+use reel_rt::{RtError, now_ns};
+use reel_stream::{Sessions, SessionsConfig, Units};
+use reel_volume::Volume;
+use std::io;
+use std::net::{IpAddr, SocketAddr, TcpListener};
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::Duration;
+use tokio::runtime::Runtime;
+use tokio::sync::mpsc::{Receiver, channel};
+
+/// How a server is set up.
+#[derive(Clone, Debug)]
+pub struct ServeConfig {
+    /// Where it listens.
+    pub listen: SocketAddr,
+    /// Threads that serve media; 0 means one for each processor.
+    pub serve_threads: usize,
+    /// Whether each of them stays on its processor.
+    pub pin_threads: bool,
+    /// io_uring or the portable driver.
+    pub driver: DriverChoice,
+    /// Most connections at once.
+    pub connections_max: usize,
+    /// Most sessions at once.
+    pub sessions_max: usize,
+    /// A session without a request for this long is forgotten.
+    pub session_idle: Duration,
+    /// Whether every media request is logged.
+    pub access_log: bool,
+    /// A directory whose films are taken as they come.
+    pub watch: Option<PathBuf>,
+    /// The control plane.
+    pub control: ControlConfig,
+}
+
+/// Why a server did not start, or how it ended.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum ServeError {
+    /// The address cannot be used.
+    #[error("cannot listen on {address}: {source}")]
+    Listen {
+        /// The address asked for.
+        address: SocketAddr,
+        /// What the system said.
+        source: io::Error,
+    },
+    /// A thread of the data plane failed.
+    #[error(transparent)]
+    Rt(#[from] RtError),
+    /// The system gave no thread.
+    #[error("cannot start a thread: {0}")]
+    Thread(#[source] io::Error),
+    /// The directory to watch cannot be read.
+    #[error("cannot watch {}: {source}", path.display())]
+    Watch {
+        /// Which directory.
+        path: PathBuf,
+        /// Why not.
+        source: io::Error,
+    },
+}
+
+/// A running server.
+pub struct Server {
+    address: SocketAddr,
+    data: DataPlane,
+    control: ControlPlane,
+    runtime: Runtime,
+    _watching: Option<Watching>,
+}
+
+impl Server {
+    /// Starts serving a volume. Returns when connections are accepted.
+    pub fn start(config: ServeConfig, library: Arc<Library>) -> Result<Self, ServeError> {
+        let listener = listen(config.listen)?;
+        let address =
+            listener.local_addr().map_err(|source| ServeError::Listen { address: config.listen, source })?;
+        let threads = match config.serve_threads {
+            0 => std::thread::available_parallelism().map_or(1, usize::from),
+            threads => threads,
+        };
+        let volume = library.volume();
+        let units = Units::new(
+            volume.arena().clone(),
+            volume.disks().clone(),
+            volume.health().clone(),
+            spare_buffers(volume, threads, config.control.ingests_max),
+        );
+        let films = Arc::new(Films::new(Arc::clone(&library)));
+        let idle_max_ns = u64::try_from(config.session_idle.as_nanos()).unwrap_or(u64::MAX);
+        let sessions =
+            Arc::new(Sessions::new(SessionsConfig { sessions_max: config.sessions_max, idle_max_ns }));
+        let counters = Arc::new(DataCounters::new(threads));
+        let metrics = MetricsRegistry::default();
+        metrics.register(Arc::new(VolumeMetrics(Arc::clone(volume))));
+        metrics.register(Arc::new(DiskMetrics(volume.disks().clone())));
+        metrics.register(Arc::new(ArenaMetrics(volume.arena().clone())));
+        metrics.register(Arc::new(DataMetrics {
+            counters: Arc::clone(&counters),
+            units: units.clone(),
+            sessions: Arc::clone(&sessions),
+        }));
+        let runtime = tokio::runtime::Builder::new_multi_thread()
+            .worker_threads(2)
+            .thread_name("reel-control")
+            .enable_all()
+            .build()
+            .map_err(ServeError::Thread)?;
+        let keeper = Arc::new(Keeper { sessions: Arc::clone(&sessions), films: Arc::clone(&films) });
+        let control = ControlPlane::new(config.control, Arc::clone(&library) as _, keeper, metrics);
+        let (handover, handed_over) = channel(HANDOVERS_MAX);
+        runtime.spawn(take_over(handed_over, control.clone()));
+        let watching = match config.watch {
+            None => None,
+            Some(path) => {
+                let watching = watch_directory(control.clone(), &path, runtime.handle().clone());
+                Some(watching.map_err(|source| ServeError::Watch { path, source })?)
+            }
+        };
+        let data_config = DataConfig {
+            threads,
+            pin: config.pin_threads,
+            driver: config.driver,
+            connections_max: config.connections_max,
+            access_log: config.access_log,
+        };
+        let data = DataPlane::start(&data_config, listener, &units, films, sessions, counters, handover)?;
+        Ok(Self { address, data, control, runtime, _watching: watching })
+    }
+
+    /// Where it listens.
+    pub fn address(&self) -> SocketAddr {
+        self.address
+    }
+
+    /// The control plane, for those who want to know of its jobs.
+    pub fn control(&self) -> &ControlPlane {
+        &self.control
+    }
+
+    /// Stops accepting, lets what is under way finish within its limits, and ends all threads.
+    pub fn stop(self) -> Result<(), ServeError> {
+        self.control.stop();
+        let drained = self.data.drain();
+        self.runtime.shutdown_timeout(CONTROL_STOP_TIME);
+        drained
+    }
+}
+
+/// How long control requests may take to finish once the data plane has drained.
+const CONTROL_STOP_TIME: Duration = Duration::from_secs(5);
+
+/// Buffers for everybody but viewers: the stripes that ingests have in flight, and one decoding per core.
+fn spare_buffers(volume: &Volume, threads: usize, ingests: usize) -> usize {
+    let width = volume.geometry().width();
+    let writers = ingests.max(1) * TRACKS_PER_INGEST;
+    let writing = writers * reel_volume::limits::STRIPES_IN_FLIGHT * width;
+    let decoding = threads * width;
+    (writing + decoding).min(volume.arena().usage().buffers_total / 2)
+}
+
+fn listen(address: SocketAddr) -> Result<TcpListener, ServeError> {
+    let failed = |source| ServeError::Listen { address, source };
+    let listener = TcpListener::bind(address).map_err(failed)?;
+    // A burst of players must not find the standard backlog of 128 full.
+    rustix::net::listen(&listener, LISTEN_BACKLOG).map_err(|error| failed(error.into()))?;
+    Ok(listener)
+}
+
+async fn take_over(mut handed_over: Receiver<Handover>, control: ControlPlane) {
+    while let Some(Handover { stream, already_read, peer }) = handed_over.recv().await {
+        match tokio::net::TcpStream::from_std(stream) {
+            Ok(stream) => drop(tokio::spawn(serve_connection(stream, already_read, control.clone()))),
+            Err(error) => tracing::warn!(%peer, %error, "cannot take over a connection"),
+        }
+    }
+}
+
+/// The control plane's view of sessions.
+struct Keeper {
+    sessions: Arc<Sessions<Film>>,
+    films: Arc<Films>,
+}
+
+impl crate::control::Sessions for Keeper {
+    fn open(&self, title: &str, client: IpAddr) -> Result<SessionReport, SessionRefusal> {
+        let film = self.films.open(title).map_err(|error| match error {
+            LibraryError::NoSuchTitle { .. } => SessionRefusal::NoSuchTitle,
+            other => SessionRefusal::Failed(other.to_string()),
+        })?;
+        let session =
+            self.sessions.open(title, film, client, Class::Periodic, now_ns()).map_err(|refused| {
+                let retry_after_s = refused.retry_after_s();
+                SessionRefusal::Refused { detail: refused.to_string(), retry_after_s }
+            })?;
+        Ok(SessionReport {
+            key: session.key().to_string(),
+            title: title.to_owned(),
+            expires_in_s: self.sessions.idle_max_ns() / 1_000_000_000,
+        })
+    }
+
+    fn list(&self) -> Vec<SessionReport> {
+        let idle_max_ns = self.sessions.idle_max_ns();
+        let report = |summary: reel_stream::SessionSummary| SessionReport {
+            key: summary.key.to_string(),
+            title: summary.title_id,
+            expires_in_s: idle_max_ns.saturating_sub(summary.idle_ns) / 1_000_000_000,
+        };
+        self.sessions.list(now_ns()).into_iter().map(report).collect()
+    }
+
+    fn close(&self, key: &str) -> bool {
+        key.parse().is_ok_and(|key| self.sessions.close(&key))
+    }
+}
+
+/// The data plane's counters on the metrics page.
+struct DataMetrics {
+    counters: Arc<DataCounters>,
+    units: Units,
+    sessions: Arc<Sessions<Film>>,
+}
+
+impl MetricsSource for DataMetrics {
+    fn collect(&self, page: &mut MetricsPage) {
+        let load = |counter: &AtomicU64| counter.load(Ordering::Relaxed);
+        let data = &self.counters;
+        page.counter(
+            "reel_http_connections_accepted_total",
+            "Connections accepted.",
+            &[],
+            load(&data.accepted),
+        );
+        page.counter(
+            "reel_http_connections_turned_away_total",
+            "Connections closed at once because too many were open.",
+            &[],
+            load(&data.turned_away),
+        );
+        page.counter(
+            "reel_http_connections_handed_over_total",
+            "Connections handed to the control plane.",
+            &[],
+            load(&data.handed_over),
+        );
+        page.counter(
+            "reel_http_connections_timed_out_total",
+            "Connections closed because their client was too slow or silent.",
+            &[],
+            load(&data.timed_out),
+        );
+        for (core, open) in data.open.iter().enumerate() {
+            let open = open.load(Ordering::Relaxed) as f64;
+            page.gauge(
+                "reel_http_connections",
+                "Open media connections.",
+                &[("core", &core.to_string())],
+                open,
+            );
+        }
+        for (hundreds, count) in data.responses.iter().enumerate() {
+            let status = format!("{}xx", hundreds + 1);
+            page.counter(
+                "reel_http_media_responses_total",
+                "Responses to media requests.",
+                &[("status", &status)],
+                load(count),
+            );
+        }
+        page.counter(
+            "reel_http_responses_cut_total",
+            "Responses cut short because stored bytes are lost.",
+            &[],
+            load(&data.lost_bytes_responses),
+        );
+        page.counter("reel_sessions_refused_total", "Sessions refused.", &[], load(&data.sessions_refused));
+        page.gauge("reel_sessions", "Open sessions.", &[], self.sessions.len() as f64);
+        let stream = self.units.counters();
+        for class in Class::ALL {
+            let label = [("class", class.name())];
+            let sent = load(&data.sent_bytes[class.index()]);
+            page.counter(
+                "reel_http_media_bytes_total",
+                "Bytes of media responses taken by clients.",
+                &label,
+                sent,
+            );
+            let misses = load(&stream.deadline_misses[class.index()]);
+            page.counter(
+                "reel_deadline_misses_total",
+                "Units that came after their deadline.",
+                &label,
+                misses,
+            );
+        }
+        page.counter("reel_units_hit_total", "Units found in memory.", &[], load(&stream.hits));
+        page.counter(
+            "reel_units_joined_total",
+            "Units joined while another viewer read them.",
+            &[],
+            load(&stream.joins),
+        );
+        page.counter("reel_units_read_total", "Units read from members.", &[], load(&stream.reads));
+        page.counter(
+            "reel_units_evicted_total",
+            "Units let go because their memory was wanted.",
+            &[],
+            load(&stream.evictions),
+        );
+        page.counter(
+            "reel_readers_released_total",
+            "Times a slow client's buffers were taken back for others.",
+            &[],
+            load(&stream.releases),
+        );
+        let budget = self.units.budget();
+        page.gauge("reel_buffers_reserved", "Buffers reserved by readers.", &[], budget.reserved() as f64);
+        page.gauge(
+            "reel_buffers_reservable",
+            "Buffers that readers may reserve.",
+            &[],
+            budget.total() as f64,
+        );
+        page.gauge("reel_readers_starved", "Readers waiting for memory.", &[], budget.starved() as f64);
+    }
+}

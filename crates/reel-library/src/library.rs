@@ -1,0 +1,201 @@
+//! The titles of a volume, opened on demand and kept while they are wanted.
+
+use crate::error::{IngestError, LibraryError};
+use crate::input::{IngestOptions, Ingested, Input, Progress};
+use crate::limits::{INDEX_BYTES_MAX, OPENED_BYTES_MAX, POSTER_BYTES_MAX};
+use crate::opened_titles::OpenedTitles;
+use crate::poster::{Poster, PosterKind};
+use crate::summary::{TitleSummary, summarise, unreadable};
+use crate::title::{Title, stamp};
+use crate::watch::Stamp;
+use reel_media::TitleIndex;
+use reel_qos::Class;
+use reel_volume::{ObjectRecord, Role, TitleRecord, Volume};
+use std::collections::{HashMap, HashSet};
+use std::io::Read;
+use std::sync::{Arc, Mutex, MutexGuard};
+
+/// The titles of one volume. Methods may wait for disks unless they say otherwise.
+pub struct Library {
+    volume: Arc<Volume>,
+    opened: Mutex<OpenedTitles>,
+    /// With the stamp of the record each was made from. Not the record itself: one that is kept keeps the title's space
+    /// from being used again.
+    summaries: Mutex<HashMap<String, (String, Arc<TitleSummary>)>>,
+}
+
+impl Library {
+    /// The library of an open volume. Nothing is read yet.
+    pub fn new(volume: Arc<Volume>) -> Library {
+        Library {
+            volume,
+            opened: Mutex::new(OpenedTitles::new(OPENED_BYTES_MAX)),
+            summaries: Mutex::default(),
+        }
+    }
+
+    /// The volume.
+    pub fn volume(&self) -> &Arc<Volume> {
+        &self.volume
+    }
+
+    /// A title with its index and the maps of all its objects, ready to be played. Read once and kept, as far as
+    /// memory for it goes ([`OPENED_BYTES_MAX`]).
+    pub fn open(&self, id: &str) -> Result<Arc<Title>, LibraryError> {
+        let record = self.record(id)?;
+        if let Some(title) = lock(&self.opened).find(&record) {
+            return Ok(title);
+        }
+        // Not under the lock: others must not wait for our disks. Two openings at once cost a little and harm nothing.
+        let index = self.index(&record)?;
+        let title = Arc::new(Title::load(&self.volume, record, index)?);
+        let mut opened = lock(&self.opened);
+        opened.keep(title.clone());
+        // Removed meanwhile: the space of its bytes must not wait for us.
+        if !self.has(id) {
+            opened.forget(id);
+        }
+        Ok(title)
+    }
+
+    /// A title if it is open already; does not wait.
+    pub fn opened(&self, id: &str) -> Option<Arc<Title>> {
+        let record = self.record(id).ok()?;
+        lock(&self.opened).find(&record)
+    }
+
+    /// Whether there is such a title; does not wait.
+    pub fn has(&self, id: &str) -> bool {
+        self.volume.title(id).is_some()
+    }
+
+    /// Whether a title was made from this very file; does not wait.
+    pub fn knows(&self, stamp: &Stamp) -> bool {
+        self.volume.titles().iter().any(|title| {
+            title.source.file_name == stamp.file_name
+                && title.source.bytes == stamp.bytes
+                && title.source.modified_unix_s == stamp.modified_unix_s
+        })
+    }
+
+    /// All titles in short, by name. One that cannot be read is listed with the reason.
+    pub fn summaries(&self) -> Vec<Arc<TitleSummary>> {
+        let records = self.volume.titles();
+        let mut list: Vec<Arc<TitleSummary>> = records.iter().map(|record| self.summary_of(record)).collect();
+        list.sort_by(|a, b| a.name.to_lowercase().cmp(&b.name.to_lowercase()).then_with(|| a.id.cmp(&b.id)));
+        let mut kept = lock(&self.summaries);
+        if kept.len() > records.len() {
+            let present: HashSet<&str> = records.iter().map(|record| record.id.as_str()).collect();
+            kept.retain(|id, _| present.contains(id.as_str()));
+        }
+        list
+    }
+
+    /// One title in short.
+    pub fn summary(&self, id: &str) -> Result<Arc<TitleSummary>, LibraryError> {
+        Ok(self.summary_of(&self.record(id)?))
+    }
+
+    /// How a title's poster is stored, and a text that changes with its bytes; does not wait.
+    pub fn poster_mark(&self, id: &str) -> Result<(PosterKind, String), LibraryError> {
+        let record = self.record(id)?;
+        let (kind, _) = artwork(&record)?;
+        Ok((kind, stamp(&record, Role::Artwork)))
+    }
+
+    /// A title's poster, read in class interactive.
+    pub fn poster(&self, id: &str) -> Result<Poster, LibraryError> {
+        let record = self.record(id)?;
+        let (kind, object) = artwork(&record)?;
+        let bytes = self.whole(id, object, "poster", POSTER_BYTES_MAX)?;
+        Ok(Poster { kind, bytes })
+    }
+
+    /// Takes a title out of the catalogue. Who plays it may finish; its space is free after that.
+    pub fn remove(&self, id: &str) -> Result<(), LibraryError> {
+        self.record(id)?;
+        self.volume.remove(id)?;
+        lock(&self.opened).forget(id);
+        lock(&self.summaries).remove(id);
+        Ok(())
+    }
+
+    /// Takes files as one title; see [`crate::ingest`].
+    pub fn ingest(
+        &self,
+        inputs: &[Input],
+        options: &IngestOptions,
+        progress: &mut dyn FnMut(Progress),
+    ) -> Result<Ingested, IngestError> {
+        crate::ingest::ingest(&self.volume, inputs, options, progress)
+    }
+
+    /// The catalogue's record of a title; does not wait.
+    pub fn record(&self, id: &str) -> Result<Arc<TitleRecord>, LibraryError> {
+        self.volume.title(id).ok_or_else(|| LibraryError::NoSuchTitle { id: id.to_owned() })
+    }
+
+    fn summary_of(&self, record: &Arc<TitleRecord>) -> Arc<TitleSummary> {
+        if let Some((of, summary)) = lock(&self.summaries).get(&record.id)
+            && *of == stamp(record, Role::Index)
+        {
+            return summary.clone();
+        }
+        let poster = artwork(record).map_or(PosterKind::Svg, |(kind, _)| kind);
+        let (summary, lasting) = match self.index(record) {
+            Ok(index) => (summarise(record, &index, poster), true),
+            // A disk may come back, and the title with it; what the bytes say stays.
+            Err(error) => {
+                (unreadable(record, poster, error.to_string()), matches!(error, LibraryError::Index { .. }))
+            }
+        };
+        let summary = Arc::new(summary);
+        if lasting {
+            lock(&self.summaries).insert(record.id.clone(), (stamp(record, Role::Index), summary.clone()));
+        }
+        summary
+    }
+
+    fn index(&self, record: &TitleRecord) -> Result<TitleIndex, LibraryError> {
+        let damaged = |source| LibraryError::Index { id: record.id.clone(), source };
+        let Some(object) = record.object(Role::Index, 0) else {
+            return Err(LibraryError::Incomplete { id: record.id.clone(), what: "index" });
+        };
+        let bytes = self.whole(&record.id, object, "index", INDEX_BYTES_MAX)?;
+        TitleIndex::decode(&bytes).map_err(damaged)
+    }
+
+    fn whole(
+        &self,
+        id: &str,
+        object: &ObjectRecord,
+        what: &'static str,
+        limit: u64,
+    ) -> Result<Vec<u8>, LibraryError> {
+        if object.bytes > limit {
+            return Err(LibraryError::TooLarge { id: id.to_owned(), what, bytes: object.bytes, limit });
+        }
+        let map = self.volume.map(object)?;
+        let mut bytes = Vec::with_capacity(object.bytes as usize);
+        let mut reader = self.volume.reader(map, 0..object.bytes, Class::Interactive);
+        reader.read_to_end(&mut bytes).map_err(|source| LibraryError::Read { id: id.to_owned(), source })?;
+        Ok(bytes)
+    }
+}
+
+/// Whether two records are of the same bytes: an id may have been given anew after a removal.
+pub(crate) fn same(a: &Arc<TitleRecord>, b: &Arc<TitleRecord>) -> bool {
+    Arc::ptr_eq(a, b) || **a == **b
+}
+
+fn artwork(record: &TitleRecord) -> Result<(PosterKind, &ObjectRecord), LibraryError> {
+    let mut pictures = record.objects.iter().filter(|entry| entry.role == Role::Artwork);
+    pictures
+        .find_map(|entry| PosterKind::from_number(entry.number).map(|kind| (kind, &entry.object)))
+        .ok_or_else(|| LibraryError::Incomplete { id: record.id.clone(), what: "poster" })
+}
+
+fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    // Both caches are whole between any two of their steps.
+    mutex.lock().unwrap_or_else(|poisoned| poisoned.into_inner())
+}

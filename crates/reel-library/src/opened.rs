@@ -1,0 +1,136 @@
+//! One input file opened, with the subtitles beside it.
+
+use crate::error::IngestError;
+use crate::input::Input;
+use crate::naming::{clean_file_name, path_file_name};
+use crate::sidecar::{Sidecar, find_sidecars, read_sidecar};
+use crate::source::FileSource;
+use crate::watch::stamp_of;
+use reel_media::{Demux, MediaError, Packet, Track, TrackKind};
+use std::fs::File;
+use std::io;
+use std::path::PathBuf;
+
+/// A file being ingested.
+pub(crate) struct Opened {
+    pub(crate) path: PathBuf,
+    pub(crate) file_name: String,
+    pub(crate) bytes: u64,
+    pub(crate) modified_unix_s: u64,
+    demux: Box<dyn Demux>,
+    /// For each track of the demuxer: its number among those taken.
+    taken: Vec<Option<usize>>,
+    tracks: Vec<Track>,
+    /// Cues of the sidecars still to be given out, by track.
+    cues: std::vec::IntoIter<(usize, reel_media::Sample, String)>,
+    remarks: Vec<String>,
+}
+
+impl Opened {
+    /// Opens a file. Of a further rendition only the video is taken.
+    pub(crate) fn open(input: &Input, video_only: bool, sidecars: bool) -> Result<Opened, IngestError> {
+        let failed = |source| IngestError::Open { path: input.path.clone(), source };
+        let file_name =
+            input.file_name.as_deref().map_or_else(|| path_file_name(&input.path), clean_file_name);
+        let stamp = stamp_of(&input.path).map_err(failed)?;
+        let source = File::open(&input.path).and_then(FileSource::new).map_err(failed)?;
+        let demux = match reel_media::open(Box::new(source)) {
+            Ok(demux) => demux,
+            Err(source) => return Err(IngestError::Media { file: file_name, source }),
+        };
+        let mut opened = Opened {
+            path: input.path.clone(),
+            file_name,
+            bytes: stamp.bytes,
+            modified_unix_s: stamp.modified_unix_s,
+            demux,
+            taken: Vec::new(),
+            tracks: Vec::new(),
+            cues: Vec::new().into_iter(),
+            remarks: Vec::new(),
+        };
+        opened.choose(video_only);
+        if sidecars && !video_only {
+            opened.add_sidecars();
+        }
+        Ok(opened)
+    }
+
+    /// The tracks taken, those of sidecars last.
+    pub(crate) fn tracks(&self) -> Vec<Track> {
+        self.tracks.clone()
+    }
+
+    pub(crate) fn has_video(&self) -> bool {
+        self.tracks.iter().any(|track| track.kind == TrackKind::Video)
+    }
+
+    /// The next sample of a track taken.
+    pub(crate) fn next(&mut self, data: &mut Vec<u8>) -> Result<Option<Packet>, IngestError> {
+        let failed = |file: &str, source| IngestError::Media { file: file.to_owned(), source };
+        while let Some(packet) = self.demux.next(data).map_err(|e| failed(&self.file_name, e))? {
+            match self.taken.get(packet.track) {
+                Some(Some(track)) => return Ok(Some(Packet { track: *track, ..packet })),
+                Some(None) => {}
+                None => {
+                    let broken = io::Error::other("a sample belongs to a track the file does not have");
+                    return Err(failed(&self.file_name, MediaError::Io(broken)));
+                }
+            }
+        }
+        Ok(self.cues.next().map(|(track, sample, text)| {
+            data.clear();
+            data.extend_from_slice(text.as_bytes());
+            Packet { track, sample }
+        }))
+    }
+
+    /// How far the reading has come, in bytes of this file.
+    pub(crate) fn position(&self) -> u64 {
+        self.demux.position().min(self.bytes)
+    }
+
+    /// Everything worth telling about this file, with its name where there are several.
+    pub(crate) fn warnings(&self, named: bool) -> Vec<String> {
+        let all = self.demux.warnings().iter().chain(&self.remarks);
+        all.map(|text| if named { format!("{}: {text}", self.file_name) } else { text.clone() }).collect()
+    }
+
+    /// Of several video tracks the first is taken: they are angles or covers, not renditions to switch between.
+    fn choose(&mut self, video_only: bool) {
+        let (mut others, mut videos) = (0, 0);
+        for track in self.demux.tracks() {
+            let is_video = track.kind == TrackKind::Video;
+            if (is_video && videos > 0) || (!is_video && video_only) {
+                *(if is_video { &mut videos } else { &mut others }) += 1;
+                self.taken.push(None);
+                continue;
+            }
+            videos += usize::from(is_video);
+            self.taken.push(Some(self.tracks.len()));
+            self.tracks.push(track.clone());
+        }
+        if others > 0 {
+            self.remarks
+                .push("sound and subtitles were left out: those of the first file are used".to_owned());
+        }
+        if videos > 1 {
+            self.remarks.push(format!("only the first of {videos} video tracks was taken"));
+        }
+    }
+
+    fn add_sidecars(&mut self) {
+        let mut cues = Vec::new();
+        for path in find_sidecars(&self.path) {
+            match read_sidecar(&path, &self.path) {
+                Ok(Sidecar { track, cues: of_track }) => {
+                    let number = self.tracks.len();
+                    self.tracks.push(track);
+                    cues.extend(of_track.into_iter().map(|(sample, text)| (number, sample, text)));
+                }
+                Err(remark) => self.remarks.push(remark),
+            }
+        }
+        self.cues = cues.into_iter();
+    }
+}

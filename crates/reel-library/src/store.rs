@@ -1,0 +1,64 @@
+//! The objects of a title being written.
+
+use crate::error::IngestError;
+use reel_media::cmaf::Piece;
+use reel_qos::Class;
+use reel_volume::{ObjectEntry, ObjectRecord, ObjectWriter, Role, Volume};
+
+/// Writers of the current rendition and the objects finished. Dropped before the title is published, everything
+/// written is given back to the volume.
+pub(crate) struct Store<'v> {
+    volume: &'v Volume,
+    writers: Vec<Option<ObjectWriter>>,
+    finished: Vec<ObjectRecord>,
+}
+
+impl<'v> Store<'v> {
+    pub(crate) fn new(volume: &'v Volume) -> Store<'v> {
+        Store { volume, writers: Vec::new(), finished: Vec::new() }
+    }
+
+    /// A new file follows, with so many tracks.
+    pub(crate) fn begin_rendition(&mut self, tracks: usize) {
+        self.writers = (0..tracks).map(|_| None).collect();
+    }
+
+    /// Appends to a track's object.
+    pub(crate) fn write(&mut self, piece: Piece) -> Result<(), IngestError> {
+        let Some(slot) = self.writers.get_mut(piece.track) else {
+            return Err(IngestError::internal("a piece belongs to a track that was not declared"));
+        };
+        // Only tracks that have bytes get a writer: each holds a few stripes of arena memory.
+        let writer = match slot {
+            Some(writer) => writer,
+            None => slot.insert(self.volume.writer(Class::Aperiodic)?),
+        };
+        writer.write(&piece.bytes)?;
+        Ok(())
+    }
+
+    /// The file is done; `kept` says which tracks the index has. The objects of others are given back.
+    pub(crate) fn end_rendition(&mut self, kept: &[bool]) -> Result<(), IngestError> {
+        for (writer, kept) in std::mem::take(&mut self.writers).into_iter().zip(kept) {
+            match writer {
+                Some(writer) if *kept => self.finished.push(writer.finish()?),
+                None if *kept => return Err(IngestError::internal("a track of the index has no bytes")),
+                _ => {}
+            }
+        }
+        Ok(())
+    }
+
+    /// An object given at once.
+    pub(crate) fn whole(&self, bytes: &[u8]) -> Result<ObjectRecord, IngestError> {
+        let mut writer = self.volume.writer(Class::Aperiodic)?;
+        writer.write(bytes)?;
+        Ok(writer.finish()?)
+    }
+
+    /// The finished track objects, numbered as [`reel_media::TitleIndex::assemble`] numbers them.
+    pub(crate) fn tracks(&mut self) -> Result<Vec<ObjectEntry>, IngestError> {
+        let entry = |(number, object)| ObjectEntry { role: Role::Track, number: number as u32, object };
+        Ok(std::mem::take(&mut self.finished).into_iter().enumerate().map(entry).collect())
+    }
+}

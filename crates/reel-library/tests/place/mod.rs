@@ -1,0 +1,57 @@
+//! A directory with a small volume in it.
+
+use reel_library::Library;
+use reel_volume::{Members, OpenOptions, Volume, VolumeError, VolumeOptions};
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::thread;
+use std::time::Duration;
+
+/// A temporary directory for films, with a volume of five members.
+pub(crate) struct Place {
+    dir: tempfile::TempDir,
+}
+
+impl Place {
+    /// A volume of so many bytes in all.
+    pub(crate) fn new(size_bytes: u64) -> Place {
+        let place = Place { dir: tempfile::tempdir().expect("tempdir") };
+        let options = VolumeOptions {
+            members: Members::Count(5),
+            size_bytes,
+            catalogue_bytes: Some(64 << 10),
+            ..VolumeOptions::default()
+        };
+        Volume::create(place.volume_dir(), options).expect("created");
+        place
+    }
+
+    /// Where films go.
+    pub(crate) fn path(&self) -> &Path {
+        self.dir.path()
+    }
+
+    /// Where the volume is.
+    pub(crate) fn volume_dir(&self) -> PathBuf {
+        self.dir.path().join("volume")
+    }
+
+    /// The volume, opened.
+    pub(crate) fn library(&self) -> Library {
+        open(&self.volume_dir())
+    }
+}
+
+/// Opens the volume in a directory.
+///
+/// The child of another test that is just being started holds our locks too, until it becomes ffmpeg: wait for that.
+pub(crate) fn open(volume_dir: &Path) -> Library {
+    for _ in 0..500 {
+        match Volume::open(volume_dir, OpenOptions::default()) {
+            Ok(volume) => return Library::new(Arc::new(volume)),
+            Err(VolumeError::Locked { .. }) => thread::sleep(Duration::from_millis(10)),
+            Err(error) => panic!("{error}"),
+        }
+    }
+    panic!("the volume stays locked");
+}

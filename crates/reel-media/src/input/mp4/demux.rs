@@ -1,0 +1,308 @@
+//! Samples of all tracks, in the order in which they lie in the file.
+
+use super::atom::malformed;
+use super::entry::Text;
+use super::fragments::Fragments;
+use super::plan::{Plan, Walk};
+use super::tables::RawSample;
+use super::trak::MediaTrack;
+use crate::codec::{av1, mp3};
+use crate::input::blocks::Blocks;
+use crate::input::warnings::Warnings;
+use crate::{Codec, Demux, MediaError, Packet, Sample, Source, Track, TrackKind, limits, subtitle};
+use std::sync::Arc;
+
+/// An open MP4 or QuickTime file.
+pub(super) struct Mp4 {
+    source: Box<dyn Source>,
+    blocks: Blocks,
+    tracks: Vec<Track>,
+    streams: Vec<Stream>,
+    warnings: Warnings,
+    bytes_given: u64,
+    bytes_total: u64,
+}
+
+/// A track while it is read.
+struct Stream {
+    walk: Walk,
+    plan: Plan,
+    text: Option<Text>,
+    /// Sound can be decoded from any sample on; fragments in the wild say otherwise by mistake.
+    all_sync: bool,
+    /// Number of the sample the walk gives next.
+    index: u64,
+    /// The sample to leave next.
+    next: Option<RawSample>,
+    /// Decoding time of the sample that left last.
+    last_dts: i64,
+}
+
+/// A film cut from a live stream counts its time from somewhere else; files that begin within the first second do not.
+const LATE_START_NS: i128 = 1_000_000_000;
+const NS_PER_S: i128 = 1_000_000_000;
+
+impl Mp4 {
+    /// Looks at every sample of every track once, and prepares to read them.
+    pub(super) fn start(
+        mut source: Box<dyn Source>,
+        media: Vec<MediaTrack>,
+        fragments: &Arc<Fragments>,
+        mut warnings: Warnings,
+    ) -> Result<Self, MediaError> {
+        let mut tracks = Vec::new();
+        let mut streams = Vec::new();
+        let mut timeless = false;
+        for mut media in media {
+            let plan = Plan::make(&media, fragments, source.as_mut())?;
+            remarks(&media, &plan, &mut warnings);
+            let id = media.id;
+            if plan.mixed {
+                warnings.add(format!("track {id} is left out: its decoder configuration changes on the way"));
+                continue;
+            }
+            if plan.duration == 0 {
+                timeless = true;
+                warnings.add(format!("track {id} is left out: it plays for no time"));
+                continue;
+            }
+            if media.track.codec == Codec::Mp3
+                && let Some(why) = check_layer(&mut media.track, &plan, source.as_mut())?
+            {
+                warnings.add(format!("track {id} is left out: {why}"));
+                continue;
+            }
+            let walk = Walk::new(&media, fragments);
+            let all_sync = media.track.kind == TrackKind::Audio;
+            streams.push(Stream {
+                walk,
+                plan,
+                text: media.text,
+                all_sync,
+                index: 0,
+                next: None,
+                last_dts: i64::MIN,
+            });
+            tracks.push(media.track);
+        }
+        if tracks.is_empty() {
+            return Err(if timeless {
+                MediaError::NoDuration
+            } else {
+                MediaError::NoTracks(warnings.all().join("; "))
+            });
+        }
+        if !fragments.moofs.is_empty() {
+            begin_at_zero(&tracks, &mut streams).into_iter().for_each(|remark| warnings.add(remark));
+        }
+        let bytes_total = streams.iter().map(|stream| stream.plan.bytes).sum();
+        settle(&mut tracks, &streams);
+        for stream in &mut streams {
+            stream.next = stream.advance(source.as_mut())?;
+        }
+        let blocks = Blocks::default();
+        Ok(Self { source, blocks, tracks, streams, warnings, bytes_given: 0, bytes_total })
+    }
+
+    /// The stream to read from: the one whose next sample lies first, unless it has run too far ahead of another.
+    fn choose(&self) -> Option<usize> {
+        let waiting = || {
+            self.streams.iter().enumerate().filter_map(|(index, stream)| {
+                let sample = stream.next.as_ref()?;
+                Some((index, sample.offset, ns(sample.dts + stream.plan.shift, self.tracks[index].timescale)))
+            })
+        };
+        let slowest = waiting().map(|(.., at)| at).min()?;
+        let near = waiting().filter(|(.., at)| *at <= slowest.saturating_add(limits::MP4_LEAD_NS));
+        near.min_by_key(|(_, offset, _)| *offset).map(|(index, ..)| index)
+    }
+}
+
+impl Demux for Mp4 {
+    fn tracks(&self) -> &[Track] {
+        &self.tracks
+    }
+
+    fn warnings(&self) -> &[String] {
+        self.warnings.all()
+    }
+
+    fn next(&mut self, data: &mut Vec<u8>) -> Result<Option<Packet>, MediaError> {
+        while let Some(track) = self.choose() {
+            let stream = &mut self.streams[track];
+            let Some(raw) = stream.next.take() else { return Ok(None) };
+            stream.next = stream.advance(self.source.as_mut())?;
+            data.clear();
+            // Bounded: the plan refused samples above the limits.
+            data.resize(raw.bytes as usize, 0);
+            self.blocks.read_at(self.source.as_mut(), raw.offset, data)?;
+            self.bytes_given += u64::from(raw.bytes);
+            let sample = match stream.text {
+                Some(text) => stream.cue(&raw, text, data),
+                None => Some(stream.sample(&raw)),
+            };
+            if self.tracks[track].codec == Codec::Av1 {
+                av1::remove_temporal_delimiters(data);
+            }
+            if let Some(sample) = sample {
+                return Ok(Some(Packet { track, sample }));
+            }
+        }
+        data.clear();
+        Ok(None)
+    }
+
+    fn position(&self) -> u64 {
+        if self.streams.iter().all(|stream| stream.next.is_none()) {
+            return self.source.bytes();
+        }
+        // Samples may be read out of file order, so the share of the media given away says more than a place.
+        let scaled = u128::from(self.source.bytes()) * u128::from(self.bytes_given);
+        (scaled / u128::from(self.bytes_total.max(1))) as u64
+    }
+}
+
+impl Stream {
+    /// The next sample that is kept.
+    fn advance(&mut self, source: &mut dyn Source) -> Result<Option<RawSample>, MediaError> {
+        while self.index < self.plan.end {
+            let Some(sample) = self.walk.next(source)? else { break };
+            let index = self.index;
+            self.index += 1;
+            let pts = sample.dts + i64::from(sample.reorder) + self.plan.shift;
+            let leading =
+                index > self.plan.first && self.plan.leading_before.is_some_and(|start| pts < start);
+            if index >= self.plan.first && sample.bytes > 0 && !leading {
+                return Ok(Some(sample));
+            }
+        }
+        Ok(None)
+    }
+
+    fn sample(&mut self, raw: &RawSample) -> Sample {
+        let shift = self.plan.shift;
+        let pts = raw.dts + i64::from(raw.reorder) + shift;
+        // Fragments may state a time before the end of the one before.
+        let dts = (raw.dts + shift - self.plan.early).max(self.last_dts);
+        self.last_dts = dts;
+        let duration = match &self.next {
+            Some(next) => {
+                let gap = (next.dts + shift - self.plan.early).max(dts) - dts;
+                u32::try_from(gap).unwrap_or(u32::MAX)
+            }
+            None => raw.duration,
+        };
+        Sample { dts, pts, duration, sync: raw.sync || self.all_sync }
+    }
+
+    /// Turns `data` into the text of a cue; `None` if nothing is to be shown.
+    fn cue(&mut self, raw: &RawSample, text: Text, data: &mut Vec<u8>) -> Option<Sample> {
+        let start = raw.dts + i64::from(raw.reorder) + self.plan.shift;
+        let end = start + i64::from(raw.duration);
+        let cue = match text {
+            Text::Tx3g => subtitle::tx3g::text(data),
+            Text::Wvtt => subtitle::wvtt::text(data),
+        }?;
+        let start = start.max(0).max(self.last_dts);
+        let duration = u32::try_from(end - start).ok().filter(|duration| *duration > 0)?;
+        self.last_dts = start;
+        data.clear();
+        data.extend_from_slice(cue.as_bytes());
+        Some(Sample { dts: start, pts: start, duration, sync: true })
+    }
+}
+
+/// Tells what was odd about a track.
+fn remarks(media: &MediaTrack, plan: &Plan, warnings: &mut Warnings) {
+    let id = media.id;
+    if media.edit.ignored > 0 {
+        let count = media.edit.ignored;
+        warnings.add(format!(
+            "track {id} is put together from pieces: only the first is kept, {count} are left out"
+        ));
+    }
+    if plan.undecodable > 0 {
+        let count = plan.undecodable;
+        warnings.add(format!(
+            "track {id}: {count} pictures before the first key frame cannot be decoded, left out"
+        ));
+    }
+    if plan.missing > 0 {
+        let count = plan.missing;
+        warnings.add(format!(
+            "track {id}: the file does not say where {count} of its samples lie; they are left out"
+        ));
+    }
+    if plan.empty > 0 && media.text.is_none() {
+        warnings.add(format!("track {id}: {} samples have no bytes and are stepped over", plan.empty));
+    }
+}
+
+/// Layers I and II share their name with layer III; only the frames tell. `Some`: why the track is left out.
+fn check_layer(
+    track: &mut Track,
+    plan: &Plan,
+    source: &mut dyn Source,
+) -> Result<Option<String>, MediaError> {
+    let Some((offset, bytes)) = plan.first_sample else { return Ok(None) };
+    let mut head = [0; mp3::HEADER_BYTES];
+    let length = head.len().min(bytes as usize);
+    source.read_at(offset, &mut head[..length])?;
+    let Some(header) = mp3::Header::parse(&head) else {
+        return Err(malformed(offset, "there is no MPEG audio frame where one should begin"));
+    };
+    if header.layer != 3 {
+        let layer = header.layer;
+        return Ok(Some(format!(
+            "it is MPEG audio of layer {layer}, of which Reel takes only layer 3 (MP3)"
+        )));
+    }
+    if let Some(audio) = &mut track.audio {
+        (audio.sample_rate, audio.channels) = (header.sample_rate, header.channels);
+    }
+    Ok(None)
+}
+
+/// Moves a fragmented file whose first sample is late to zero; all tracks by the same time.
+fn begin_at_zero(tracks: &[Track], streams: &mut [Stream]) -> Option<String> {
+    let starts = tracks.iter().zip(&*streams).map(|(track, stream)| (stream.plan.start, track.timescale));
+    let (start, timescale) = starts.min_by_key(|(start, timescale)| ns(*start, *timescale))?;
+    if ns(start, timescale) < LATE_START_NS {
+        return None;
+    }
+    for (track, stream) in tracks.iter().zip(streams) {
+        let ticks = i128::from(start) * i128::from(track.timescale) / i128::from(timescale);
+        // No track begins before this one, so its own first time is no less.
+        let ticks = ticks.min(i128::from(stream.plan.start)) as i64;
+        stream.plan.shift -= ticks;
+        stream.plan.start -= ticks;
+    }
+    let seconds = start / i64::from(timescale);
+    Some(format!(
+        "the file counts its time from elsewhere: its first sample, {seconds} s on, becomes the beginning"
+    ))
+}
+
+/// States the priming of sound, and lets only one track of each kind be the one to choose first.
+fn settle(tracks: &mut [Track], streams: &[Stream]) {
+    let mut chosen = Vec::new();
+    for (track, stream) in tracks.iter_mut().zip(streams) {
+        if let Some(audio) = &mut track.audio {
+            audio.priming = u32::try_from(-stream.plan.start).unwrap_or(0);
+        }
+        track.default &= !chosen.contains(&track.kind);
+        if track.default {
+            chosen.push(track.kind);
+        }
+    }
+    // Pictures that no track header enables are still the ones to show.
+    if !chosen.contains(&TrackKind::Video)
+        && let Some(track) = tracks.iter_mut().find(|track| track.kind == TrackKind::Video)
+    {
+        track.default = true;
+    }
+}
+
+fn ns(ticks: i64, timescale: u32) -> i128 {
+    i128::from(ticks) * NS_PER_S / i128::from(timescale.max(1))
+}

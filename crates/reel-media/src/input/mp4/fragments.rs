@@ -1,0 +1,327 @@
+//! Movie fragments (ISO/IEC 14496-12, 8.8): `moof` boxes, walked one at a time for each track.
+
+use super::atom::{Atom, Fields, FourCc, malformed};
+use super::tables::RawSample;
+use crate::{MediaError, Source, limits};
+use std::sync::Arc;
+
+/// What `trex` says for samples whose fragment does not.
+#[derive(Clone, Copy, Debug, Default)]
+pub(super) struct Defaults {
+    pub(super) track_id: u32,
+    pub(super) description: u32,
+    pub(super) duration: u32,
+    pub(super) bytes: u32,
+    pub(super) flags: u32,
+}
+
+/// Where the fragments of a file lie.
+#[derive(Default)]
+pub(super) struct Fragments {
+    /// Place and length of the body of each `moof`, in file order.
+    pub(super) moofs: Vec<Moof>,
+    /// `trex` of every track.
+    pub(super) defaults: Vec<Defaults>,
+}
+
+/// One `moof` box.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Moof {
+    /// Where the box begins: sample offsets may count from here.
+    pub(super) start: u64,
+    /// Where its body begins.
+    pub(super) body: u64,
+    /// How long its body is.
+    pub(super) bytes: u32,
+}
+
+/// Walks the samples of one track through all fragments.
+#[derive(Clone)]
+pub(super) struct FragmentCursor {
+    fragments: Arc<Fragments>,
+    track_id: u32,
+    next_moof: usize,
+    /// Body of the current `moof`.
+    moof: Arc<Vec<u8>>,
+    /// The track's runs in it, not yet begun.
+    runs: std::vec::IntoIter<SampleRun>,
+    current: Option<SampleRun>,
+    dts: i64,
+}
+
+/// A `trun` with everything it inherits.
+#[derive(Clone)]
+struct SampleRun {
+    /// Where its next sample lies.
+    offset: u64,
+    left: u32,
+    /// Where its rows lie in the body of the `moof`.
+    row: usize,
+    fields: u32,
+    first_flags: Option<u32>,
+    defaults: Defaults,
+    /// `tfdt`, on the first run of a track fragment.
+    decode_time: Option<u64>,
+}
+
+/// `trun` flags: which fields each row has, and which the head has.
+mod run_flag {
+    pub(super) const DATA_OFFSET: u32 = 1;
+    pub(super) const FIRST_FLAGS: u32 = 4;
+    pub(super) const DURATION: u32 = 0x100;
+    pub(super) const BYTES: u32 = 0x200;
+    pub(super) const FLAGS: u32 = 0x400;
+    pub(super) const REORDER: u32 = 0x800;
+}
+
+/// `tfhd` flags.
+mod head_flag {
+    pub(super) const BASE_OFFSET: u32 = 1;
+    pub(super) const DESCRIPTION: u32 = 2;
+    pub(super) const DURATION: u32 = 8;
+    pub(super) const BYTES: u32 = 0x10;
+    pub(super) const FLAGS: u32 = 0x20;
+    pub(super) const BASE_IS_MOOF: u32 = 0x2_0000;
+}
+
+/// sample_is_non_sync_sample, and sample_depends_on = 1 which some writers set alone.
+const NOT_SYNC: u32 = 0x0101_0000;
+
+impl Defaults {
+    /// Reads a `trex` box.
+    pub(super) fn parse(trex: &Atom<'_>) -> Result<Self, MediaError> {
+        let (_, _, mut fields) = trex.full()?;
+        let [track_id, description, duration, bytes, flags] =
+            [fields.u32()?, fields.u32()?, fields.u32()?, fields.u32()?, fields.u32()?];
+        Ok(Self { track_id, description, duration, bytes, flags })
+    }
+}
+
+impl FragmentCursor {
+    /// Starts before the first fragment.
+    pub(super) fn new(fragments: Arc<Fragments>, track_id: u32) -> Self {
+        Self {
+            fragments,
+            track_id,
+            next_moof: 0,
+            moof: Arc::default(),
+            runs: Vec::new().into_iter(),
+            current: None,
+            dts: 0,
+        }
+    }
+
+    /// States where the samples of the `moov` box ended.
+    pub(super) fn continue_at(&mut self, dts: i64) {
+        self.dts = dts;
+    }
+
+    /// The next sample of the track; `None` after the last fragment.
+    pub(super) fn next(&mut self, source: &mut dyn Source) -> Result<Option<RawSample>, MediaError> {
+        loop {
+            match &mut self.current {
+                Some(run) if run.left > 0 => {
+                    let Some(sample) = run.sample(&self.moof, self.dts) else {
+                        return Err(malformed(run.offset, "a `trun` box is shorter than its samples"));
+                    };
+                    self.dts = (self.dts + i64::from(sample.duration)).min(limits::MP4_TICKS);
+                    return Ok(Some(sample));
+                }
+                _ => {}
+            }
+            if let Some(run) = self.runs.next() {
+                if let Some(time) = run.decode_time {
+                    self.dts = i64::try_from(time).ok().filter(|time| *time <= limits::MP4_TICKS).ok_or(
+                        MediaError::Limit {
+                            what: "the decode time of a fragment (tfdt)",
+                            value: time,
+                            limit: limits::MP4_TICKS as u64,
+                        },
+                    )?;
+                }
+                self.current = Some(run);
+                continue;
+            }
+            self.current = None;
+            let Some(moof) = self.fragments.moofs.get(self.next_moof).copied() else { return Ok(None) };
+            self.next_moof += 1;
+            let mut body = vec![0; moof.bytes as usize];
+            source.read_at(moof.body, &mut body)?;
+            self.moof = Arc::new(body);
+            self.runs = runs(&self.moof, &moof, &self.fragments.defaults, self.track_id)?.into_iter();
+        }
+    }
+}
+
+impl SampleRun {
+    fn sample(&mut self, moof: &[u8], dts: i64) -> Option<RawSample> {
+        let mut row = moof.get(self.row..self.row + row_bytes(self.fields))?.chunks_exact(4);
+        let mut field = |flag: u32| -> Option<u32> {
+            let bytes = if self.fields & flag == 0 { None } else { row.next() }?;
+            Some(u32::from_be_bytes([bytes[0], bytes[1], bytes[2], bytes[3]]))
+        };
+        // Rows have these fields in this order.
+        let duration = field(run_flag::DURATION).unwrap_or(self.defaults.duration);
+        let bytes = field(run_flag::BYTES).unwrap_or(self.defaults.bytes);
+        let flags = field(run_flag::FLAGS);
+        // Signed in version 1; version 0 is unsigned on paper, but writers put negative numbers there too.
+        let reorder = field(run_flag::REORDER).unwrap_or(0) as i32;
+        let flags = self.first_flags.take().or(flags).unwrap_or(self.defaults.flags);
+        let sample = RawSample {
+            offset: self.offset,
+            bytes,
+            dts,
+            reorder,
+            duration,
+            sync: flags & NOT_SYNC == 0,
+            description: self.defaults.description,
+        };
+        self.row += row_bytes(self.fields);
+        self.left -= 1;
+        self.offset = self.offset.saturating_add(bytes.into());
+        Some(sample)
+    }
+}
+
+/// The runs of one track in a fragment. All tracks must be looked at: data may follow that of the track before.
+fn runs(body: &[u8], moof: &Moof, trex: &[Defaults], track_id: u32) -> Result<Vec<SampleRun>, MediaError> {
+    let mut found = Vec::new();
+    let mut seen = 0;
+    let mut end_of_data = moof.start;
+    let atom = Atom { kind: FourCc(*b"moof"), body, offset: moof.body };
+    for traf in atom.children() {
+        let traf = traf?;
+        if traf.kind.0 != *b"traf" {
+            continue;
+        }
+        let (head, base) = head(&traf, moof, trex, end_of_data)?;
+        let mut decode_time = match traf.child(b"tfdt")? {
+            Some(tfdt) => {
+                let (version, _, mut fields) = tfdt.full()?;
+                Some(fields.u32_or_u64(version == 1)?)
+            }
+            None => None,
+        };
+        end_of_data = base;
+        for trun in traf.children() {
+            let trun = trun?;
+            if trun.kind.0 != *b"trun" {
+                continue;
+            }
+            seen += 1;
+            if seen > limits::MP4_RUNS {
+                let (value, limit) = (seen as u64, limits::MP4_RUNS as u64);
+                return Err(MediaError::Limit {
+                    what: "the number of sample runs in a fragment",
+                    value,
+                    limit,
+                });
+            }
+            let mut run = run(&trun, moof, head, base, end_of_data)?;
+            end_of_data = run.offset.saturating_add(run.bytes(body));
+            if head.track_id == track_id {
+                run.decode_time = decode_time.take();
+                found.push(run);
+            }
+        }
+    }
+    Ok(found)
+}
+
+/// `tfhd`: what the samples of this track fragment inherit, and where offsets count from.
+fn head(
+    traf: &Atom<'_>,
+    moof: &Moof,
+    trex: &[Defaults],
+    end_of_data: u64,
+) -> Result<(Defaults, u64), MediaError> {
+    let (_, flags, mut fields) = traf.required(b"tfhd")?.full()?;
+    let track_id = fields.u32()?;
+    let mut head = trex.iter().find(|trex| trex.track_id == track_id).copied().unwrap_or_default();
+    head.track_id = track_id;
+    let mut base = if flags & head_flag::BASE_IS_MOOF != 0 { moof.start } else { end_of_data };
+    if flags & head_flag::BASE_OFFSET != 0 {
+        base = fields.u64()?;
+    }
+    for (flag, field) in [
+        (head_flag::DESCRIPTION, &mut head.description),
+        (head_flag::DURATION, &mut head.duration),
+        (head_flag::BYTES, &mut head.bytes),
+        (head_flag::FLAGS, &mut head.flags),
+    ] {
+        if flags & flag != 0 {
+            *field = fields.u32()?;
+        }
+    }
+    Ok((head, base))
+}
+
+fn run(
+    trun: &Atom<'_>,
+    moof: &Moof,
+    head: Defaults,
+    base: u64,
+    end_of_data: u64,
+) -> Result<SampleRun, MediaError> {
+    let (_, flags, mut fields) = trun.full()?;
+    let count = fields.u32()?;
+    let offset = if flags & run_flag::DATA_OFFSET != 0 {
+        let relative = i64::from(fields.i32()?);
+        base.checked_add_signed(relative)
+            .ok_or_else(|| malformed(trun.offset, format!("data offset {relative} points before the file")))?
+    } else {
+        end_of_data
+    };
+    let first_flags = if flags & run_flag::FIRST_FLAGS != 0 { Some(fields.u32()?) } else { None };
+    check_rows(&fields, flags, count, head)?;
+    Ok(SampleRun {
+        offset,
+        left: count,
+        row: (fields.offset() - moof.body) as usize,
+        fields: flags,
+        first_flags,
+        defaults: head,
+        decode_time: None,
+    })
+}
+
+/// Refuses counts that the box has no room for, and samples that take no room anywhere.
+fn check_rows(fields: &Fields<'_>, flags: u32, count: u32, head: Defaults) -> Result<(), MediaError> {
+    let row = row_bytes(flags);
+    if row > 0 && fields.rest().len() / row < count as usize {
+        let room = fields.rest().len() / row;
+        let what = format!("`trun` claims {count} samples where there is room for {room}");
+        return Err(malformed(fields.offset(), what));
+    }
+    if row == 0 && head.bytes == 0 && count > 0 {
+        return Err(malformed(fields.offset(), format!("`trun` claims {count} samples of no size")));
+    }
+    Ok(())
+}
+
+impl SampleRun {
+    /// Bytes of all its samples.
+    fn bytes(&self, moof: &[u8]) -> u64 {
+        if self.fields & run_flag::BYTES == 0 {
+            return u64::from(self.left) * u64::from(self.defaults.bytes);
+        }
+        let column = if self.fields & run_flag::DURATION == 0 { 0 } else { 4 };
+        let row = row_bytes(self.fields);
+        let rows = &moof[self.row..self.row + row * self.left as usize];
+        rows.chunks_exact(row)
+            .map(|row| {
+                u64::from(u32::from_be_bytes([
+                    row[column],
+                    row[column + 1],
+                    row[column + 2],
+                    row[column + 3],
+                ]))
+            })
+            .sum()
+    }
+}
+
+fn row_bytes(fields: u32) -> usize {
+    let all = [run_flag::DURATION, run_flag::BYTES, run_flag::FLAGS, run_flag::REORDER];
+    all.iter().filter(|flag| fields & **flag != 0).count() * 4
+}

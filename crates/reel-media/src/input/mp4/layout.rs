@@ -1,0 +1,152 @@
+//! The boxes at the top level of a file: where `moov` and the fragments lie. Nothing else is read.
+
+use super::atom::{FourCc, malformed};
+use super::fragments::Moof;
+use crate::{MediaError, Source, limits};
+use std::io;
+
+/// Where things lie in the file.
+#[derive(Default)]
+pub(super) struct Layout {
+    /// Place and length of the body of the `moov` box.
+    pub(super) moov: (u64, u64),
+    /// The fragments in file order.
+    pub(super) moofs: Vec<Moof>,
+    /// Major brand `qt  `, or no `ftyp` box at all as in old QuickTime files.
+    pub(super) quicktime: bool,
+    /// Something odd after the film.
+    pub(super) remark: Option<String>,
+}
+
+struct Header {
+    kind: FourCc,
+    start: u64,
+    body: u64,
+    /// `None`: reaches to the end of the file.
+    end: Option<u64>,
+}
+
+/// Boxes whose absence or cut matters to the film.
+const STRUCTURE: [&[u8; 4]; 3] = [b"moov", b"moof", b"mdat"];
+
+/// Walks the top level of the file.
+pub(super) fn read(source: &mut dyn Source) -> Result<Layout, MediaError> {
+    let file_bytes = source.bytes();
+    let mut layout = Layout { quicktime: true, ..Layout::default() };
+    let mut moov = None;
+    let mut cut = false;
+    let mut offset = 0;
+    let mut boxes = 0;
+    while offset < file_bytes {
+        boxes += 1;
+        if boxes > limits::MP4_TOP_LEVEL_BOXES {
+            let (value, limit) = (boxes as u64, limits::MP4_TOP_LEVEL_BOXES as u64);
+            return Err(MediaError::Limit { what: "the number of boxes of the file", value, limit });
+        }
+        let Some(header) = header(source, offset)? else {
+            // A film may be followed by padding or by another program's bytes; before it, they mean damage.
+            if moov.is_some() {
+                layout.remark =
+                    Some(format!("the bytes from {offset} on are no MP4 boxes and are stepped over"));
+                break;
+            }
+            return Err(malformed(offset, "no box can begin here"));
+        };
+        let end = header.end.unwrap_or(file_bytes);
+        let structure = STRUCTURE.contains(&&header.kind.0);
+        if end > file_bytes {
+            if !structure && moov.is_some() {
+                let what = format!("the last box (`{}`, at byte {offset}) is cut off", header.kind);
+                layout.remark = Some(what);
+                break;
+            }
+            if header.kind.0 != *b"mdat" {
+                return Err(MediaError::Truncated { container: "MP4", offset: file_bytes });
+            }
+            // Whether samples are missing is seen when they are looked up.
+            cut = true;
+        }
+        match &header.kind.0 {
+            b"ftyp" => layout.quicktime = is_quicktime(source, &header, end)?,
+            b"moov" if moov.is_none() => {
+                let bytes = end - header.body;
+                let limit = limits::MP4_MOOV_BYTES;
+                if bytes > limit {
+                    return Err(MediaError::Limit {
+                        what: "the number of bytes of the `moov` box",
+                        value: bytes,
+                        limit,
+                    });
+                }
+                moov = Some((header.body, bytes));
+            }
+            b"moof" => {
+                let bytes = end - header.body;
+                let limit = limits::MP4_MOOF_BYTES;
+                let Some(bytes) = u32::try_from(bytes).ok().filter(|bytes| u64::from(*bytes) <= limit) else {
+                    return Err(MediaError::Limit {
+                        what: "the number of bytes of a `moof` box",
+                        value: bytes,
+                        limit,
+                    });
+                };
+                if layout.moofs.len() == limits::MP4_FRAGMENTS {
+                    let limit = limits::MP4_FRAGMENTS as u64;
+                    return Err(MediaError::Limit {
+                        what: "the number of fragments",
+                        value: limit + 1,
+                        limit,
+                    });
+                }
+                layout.moofs.push(Moof { start: header.start, body: header.body, bytes });
+            }
+            _ => {}
+        }
+        offset = end;
+    }
+    match moov {
+        Some(moov) => layout.moov = moov,
+        None if cut => return Err(MediaError::Truncated { container: "MP4", offset: file_bytes }),
+        None => {
+            let what =
+                "there is no `moov` box: the recording was never finished, or the end of the file is missing";
+            return Err(malformed(file_bytes, what));
+        }
+    }
+    Ok(layout)
+}
+
+/// The header of the box at `offset`; `None` if none can begin there.
+fn header(source: &mut dyn Source, offset: u64) -> Result<Option<Header>, io::Error> {
+    let left = source.bytes() - offset;
+    let mut head = [0; 16];
+    let length = left.min(16) as usize;
+    if length < 8 {
+        return Ok(None);
+    }
+    source.read_at(offset, &mut head[..length])?;
+    let [s0, s1, s2, s3, k0, k1, k2, k3, large @ ..] = head;
+    let kind = FourCc([k0, k1, k2, k3]);
+    let (header_bytes, bytes) = match u32::from_be_bytes([s0, s1, s2, s3]) {
+        0 if kind.0 == [0; 4] => return Ok(None),
+        0 => (8, None),
+        1 if length < 16 => return Ok(None),
+        1 => (16, Some(u64::from_be_bytes(large))),
+        bytes => (8, Some(u64::from(bytes))),
+    };
+    let end = match bytes {
+        Some(bytes) if bytes < header_bytes => return Ok(None),
+        Some(bytes) => Some(offset.saturating_add(bytes)),
+        None => None,
+    };
+    Ok(Some(Header { kind, start: offset, body: offset + header_bytes, end }))
+}
+
+fn is_quicktime(source: &mut dyn Source, ftyp: &Header, end: u64) -> Result<bool, io::Error> {
+    let mut brand = [0; 4];
+    if end - ftyp.body < 4 {
+        return Ok(false);
+    }
+    source.read_at(ftyp.body, &mut brand)?;
+    Ok(brand == *b"qt  ")
+}

@@ -1,0 +1,118 @@
+//! MP4 and QuickTime files (ISO/IEC 14496-12, 14496-14, 14496-15, QuickTime File Format).
+//!
+//! `moov` is held in memory and its tables are walked where they lie; the media is only read sample by sample.
+//! Opening walks all tables and fragments once, so that a file which is cut off or contradicts itself is refused before
+//! anything is stored.
+
+mod atom;
+mod demux;
+mod edits;
+mod entry;
+mod esds;
+mod fragments;
+mod language;
+mod layout;
+mod plan;
+mod tables;
+mod trak;
+
+use crate::input::warnings::Warnings;
+use crate::{Demux, MediaError, Source, limits};
+use atom::{Atom, FourCc, malformed};
+use fragments::{Defaults, Fragments};
+use std::sync::Arc;
+use trak::{MediaTrack, Movie, Parsed};
+
+/// Opens a file that begins like one of this family.
+pub(super) fn open(mut source: Box<dyn Source>) -> Result<Box<dyn Demux>, MediaError> {
+    let layout = layout::read(source.as_mut())?;
+    let (offset, bytes) = layout.moov;
+    // The limit on `moov` was checked with the layout, and the file is at least as long.
+    let mut moov = vec![0; bytes as usize];
+    source.read_at(offset, &mut moov)?;
+    let moov = Arc::new(moov);
+    let root = Atom { kind: FourCc(*b"moov"), body: &moov, offset };
+    if root.child(b"cmov")?.is_some() {
+        return Err(malformed(
+            offset,
+            "the `moov` box is compressed (`cmov`): rewrite the file with a current program",
+        ));
+    }
+    let mut warnings = Warnings::default();
+    layout.remark.into_iter().for_each(|remark| warnings.add(remark));
+    let tracks = tracks(&root, &moov, layout.quicktime, &mut warnings)?;
+    let defaults = match root.child(b"mvex")? {
+        Some(mvex) => trex(&mvex)?,
+        None => Vec::new(),
+    };
+    let fragments = Arc::new(Fragments { moofs: layout.moofs, defaults });
+    demux::Mp4::start(source, tracks, &fragments, warnings).map(|mp4| Box::new(mp4) as Box<dyn Demux>)
+}
+
+fn tracks(
+    root: &Atom<'_>,
+    moov: &Arc<Vec<u8>>,
+    quicktime: bool,
+    warnings: &mut Warnings,
+) -> Result<Vec<MediaTrack>, MediaError> {
+    let mut movie = Movie {
+        moov: Arc::clone(moov),
+        offset: root.offset,
+        timescale: 0,
+        rotation: 0,
+        quicktime,
+        chapters: Vec::new(),
+    };
+    if let Some(mvhd) = root.child(b"mvhd")? {
+        (movie.timescale, movie.rotation) = movie_header(&mvhd)?;
+    }
+    let mut traks = Vec::new();
+    for atom in root.children() {
+        let atom = atom?;
+        if atom.kind.0 == *b"trak" {
+            movie.chapters.extend(trak::chapters_of(&atom)?);
+            traks.push(atom);
+        }
+    }
+    if traks.len() > limits::TRACKS {
+        let (value, limit) = (traks.len() as u64, limits::TRACKS as u64);
+        return Err(MediaError::Limit { what: "the number of tracks", value, limit });
+    }
+    let mut tracks: Vec<MediaTrack> = Vec::new();
+    for trak in &traks {
+        match trak::parse(trak, &movie)? {
+            Parsed::Taken(track) => {
+                track.remark.iter().for_each(|remark| warnings.add(remark.clone()));
+                tracks.push(*track);
+            }
+            Parsed::Left(why) => warnings.add(why),
+        }
+    }
+    if traks.is_empty() {
+        warnings.add("the file has no tracks at all".to_owned());
+    }
+    Ok(tracks)
+}
+
+fn trex(mvex: &Atom<'_>) -> Result<Vec<Defaults>, MediaError> {
+    let mut list = Vec::new();
+    for atom in mvex.children() {
+        let atom = atom?;
+        if atom.kind.0 == *b"trex" && list.len() < limits::TRACKS {
+            list.push(Defaults::parse(&atom)?);
+        }
+    }
+    Ok(list)
+}
+
+fn movie_header(mvhd: &Atom<'_>) -> Result<(u32, u16), MediaError> {
+    let (version, _, mut fields) = mvhd.full()?;
+    fields.skip(if version == 1 { 16 } else { 8 })?;
+    let timescale = fields.u32()?;
+    fields.skip(if version == 1 { 8 } else { 4 } + 16)?;
+    let mut matrix = [0; 9];
+    for cell in &mut matrix {
+        *cell = fields.i32()?;
+    }
+    Ok((timescale, trak::rotation(matrix).unwrap_or(0)))
+}

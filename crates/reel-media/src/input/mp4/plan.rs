@@ -1,0 +1,170 @@
+//! Which samples of a track are kept, and how their times become presentation times.
+//!
+//! The rules for what an edit list cuts off:
+//! - Video begins with the last sync sample that is shown at or before zero; what lies before it is dropped, what
+//!   follows is needed to decode the picture at zero and keeps its negative time. Pictures that come after that sync
+//!   sample but are shown before it (leading pictures) are dropped, as nothing depends on them.
+//! - Without such a sync sample, video begins with its first sync sample.
+//! - Sound keeps a quarter of a second before zero, with negative times: decoders need it to warm up (AAC 21 to 110 ms,
+//!   Opus 80 ms, the bit reservoir of MP3). What is kept is stated as priming.
+//! - At the end, everything after the last sample in decoding order that begins before the edit's end is dropped.
+//! - Cues that end before zero are dropped; those that begin before it begin at zero.
+
+use super::atom::malformed;
+use super::fragments::{FragmentCursor, Fragments};
+use super::tables::{RawSample, TableCursor};
+use super::trak::MediaTrack;
+use crate::{MediaError, Source, TrackKind, limits};
+use std::sync::Arc;
+
+/// Walks all samples of a track: those of the `moov` box, then those of the fragments.
+#[derive(Clone)]
+pub(super) struct Walk {
+    table: Option<TableCursor>,
+    fragments: FragmentCursor,
+    /// Samples the tables count but do not place.
+    missing: u32,
+}
+
+/// What is kept of a track. Samples are numbered from 0 in decoding order.
+#[derive(Clone, Copy, Debug, Default)]
+pub(super) struct Plan {
+    /// The first sample kept.
+    pub(super) first: u64,
+    /// The first sample no longer kept.
+    pub(super) end: u64,
+    /// To be added to the times of the media.
+    pub(super) shift: i64,
+    /// To be taken off decoding times, so that none is after its presentation time.
+    pub(super) early: i64,
+    /// Samples shown before this time are leading pictures of the first one.
+    pub(super) leading_before: Option<i64>,
+    /// Presentation time of the first sample kept (or the earliest, for video).
+    pub(super) start: i64,
+    /// Bytes of all samples of the track.
+    pub(super) bytes: u64,
+    /// Duration of the samples kept, in ticks.
+    pub(super) duration: u64,
+    /// Where the first sample lies and how long it is.
+    pub(super) first_sample: Option<(u64, u32)>,
+    /// Samples with no bytes, which are stepped over.
+    pub(super) empty: u64,
+    /// Pictures before the first sync sample, which cannot be decoded.
+    pub(super) undecodable: u64,
+    /// Samples the tables count but do not place.
+    pub(super) missing: u32,
+    /// Some sample needs another sample description than the track's.
+    pub(super) mixed: bool,
+}
+
+/// Parts of a second that sound keeps before zero.
+const WARM_UP_PARTS: i64 = 4;
+
+impl Walk {
+    pub(super) fn new(track: &MediaTrack, fragments: &Arc<Fragments>) -> Self {
+        let table = TableCursor::new(Arc::clone(&track.tables));
+        let fragments = FragmentCursor::new(Arc::clone(fragments), track.id);
+        Self { table: Some(table), fragments, missing: 0 }
+    }
+
+    pub(super) fn next(&mut self, source: &mut dyn Source) -> Result<Option<RawSample>, MediaError> {
+        if let Some(table) = &mut self.table {
+            if let Some(sample) = table.next() {
+                return Ok(Some(sample));
+            }
+            self.missing = table.missing();
+            self.fragments.continue_at(table.dts());
+            self.table = None;
+        }
+        self.fragments.next(source)
+    }
+}
+
+impl Plan {
+    /// Walks all samples of the track.
+    pub(super) fn make(
+        track: &MediaTrack,
+        fragments: &Arc<Fragments>,
+        source: &mut dyn Source,
+    ) -> Result<Self, MediaError> {
+        let file_bytes = source.bytes();
+        let kind = track.track.kind;
+        let text = kind == TrackKind::Subtitle;
+        let warm_up = i64::from(track.track.timescale) / WARM_UP_PARTS;
+        let mut plan = Self { shift: track.edit.shift, ..Self::default() };
+        let mut walk = Walk::new(track, fragments);
+        let mut count = 0;
+        // The sample to begin with, its time, and the duration of all samples before it.
+        let mut begin: Option<(u64, i64, u64)> = None;
+        let mut first_sync = None;
+        let mut elapsed = 0u64;
+        let mut earliest = i64::MAX;
+        while let Some(sample) = walk.next(source)? {
+            let index = count;
+            count += 1;
+            if count > limits::MP4_SAMPLES {
+                let what = "the number of samples of a track";
+                return Err(MediaError::Limit { what, value: count, limit: limits::MP4_SAMPLES });
+            }
+            check(&sample, text, file_bytes)?;
+            plan.bytes += u64::from(sample.bytes);
+            if plan.bytes > file_bytes {
+                let what = format!("the samples of track {} claim more bytes than the file has", track.id);
+                return Err(malformed(sample.offset, what));
+            }
+            plan.first_sample = plan.first_sample.or(Some((sample.offset, sample.bytes)));
+            plan.empty += u64::from(sample.bytes == 0);
+            plan.mixed |=
+                !track.same.get(sample.description.saturating_sub(1) as usize).is_none_or(|same| *same);
+            plan.early = plan.early.max(-i64::from(sample.reorder));
+            let pts = sample.dts + i64::from(sample.reorder) + plan.shift;
+            earliest = earliest.min(pts);
+            if sample.sync && first_sync.is_none() {
+                first_sync = Some((index, pts, elapsed));
+            }
+            let begins = match kind {
+                TrackKind::Video => sample.sync && pts <= 0,
+                TrackKind::Audio => begin.is_none() && pts + i64::from(sample.duration) > -warm_up,
+                TrackKind::Subtitle => begin.is_none() && pts + i64::from(sample.duration) > 0,
+            };
+            if begins {
+                begin = Some((index, pts, elapsed));
+            }
+            elapsed += u64::from(sample.duration);
+            if track.edit.end.is_none_or(|end| pts < end) {
+                plan.end = index + 1;
+                plan.duration = elapsed;
+            }
+        }
+        plan.missing = walk.missing;
+        if kind == TrackKind::Video {
+            if begin.is_none() {
+                begin = first_sync;
+                plan.undecodable = first_sync.map_or(count, |(index, ..)| index);
+            } else {
+                plan.leading_before = begin.map(|(_, pts, _)| pts);
+            }
+        }
+        if let Some((index, pts, before)) = begin {
+            plan.first = index;
+            plan.start = if kind == TrackKind::Video && pts > 0 { earliest } else { pts };
+            plan.duration = plan.duration.saturating_sub(before);
+        } else {
+            plan.end = 0;
+            plan.duration = 0;
+        }
+        Ok(plan)
+    }
+}
+
+fn check(sample: &RawSample, text: bool, file_bytes: u64) -> Result<(), MediaError> {
+    let limit = if text { limits::MP4_TEXT_BYTES } else { limits::SAMPLE_BYTES };
+    if u64::from(sample.bytes) > limit {
+        let what = if text { "the number of bytes of a cue" } else { "the number of bytes of a sample" };
+        return Err(MediaError::Limit { what, value: sample.bytes.into(), limit });
+    }
+    if sample.offset.checked_add(sample.bytes.into()).is_none_or(|end| end > file_bytes) {
+        return Err(MediaError::Truncated { container: "MP4", offset: file_bytes });
+    }
+    Ok(())
+}

@@ -1,0 +1,267 @@
+//! One track of the `moov` box: its headers, its sample entry, its tables and its edit list.
+
+use super::atom::{Atom, FourCc, malformed};
+use super::edits::Edit;
+use super::entry::{self, Description, Entry, Text};
+use super::language;
+use super::tables::{SampleTables, first_description};
+use crate::codec::vui::reduced;
+use crate::{MediaError, Track, TrackKind};
+use std::sync::Arc;
+
+/// What the headers of the movie mean for its tracks.
+pub(super) struct Movie {
+    /// The bytes of the `moov` box and where they begin in the file.
+    pub(super) moov: Arc<Vec<u8>>,
+    pub(super) offset: u64,
+    /// Ticks per second of edit durations.
+    pub(super) timescale: u32,
+    /// Degrees the whole movie is to be turned by.
+    pub(super) rotation: u16,
+    /// The file is QuickTime's, not ISO's.
+    pub(super) quicktime: bool,
+    /// Tracks that hold chapters of others.
+    pub(super) chapters: Vec<u32>,
+}
+
+/// A track, read.
+pub(super) enum Parsed {
+    /// Reel takes it.
+    Taken(Box<MediaTrack>),
+    /// Reel leaves it out: a sentence that says why.
+    Left(String),
+}
+
+/// A track Reel takes.
+pub(super) struct MediaTrack {
+    pub(super) id: u32,
+    pub(super) track: Track,
+    pub(super) text: Option<Text>,
+    pub(super) tables: Arc<SampleTables>,
+    pub(super) edit: Edit,
+    /// For each sample description, whether it is the one `track` was made from or its equal.
+    pub(super) same: Vec<bool>,
+    /// Something odd about the track, for the person who ingests.
+    pub(super) remark: Option<String>,
+}
+
+/// `tkhd`.
+struct TrackHeader {
+    id: u32,
+    enabled: bool,
+    rotation: Option<u16>,
+    /// Size for display, pixels.
+    size: (u32, u32),
+}
+
+/// Handler names that say nothing about the track, in lower case; anything with "handler" in it is one too.
+const NAMES_OF_NOTHING: [&str; 8] =
+    ["", "core media", "gpac", "mainconcept", "vide", "soun", "stereo", "mono"];
+const MAX_NAME_CHARS: usize = 200;
+
+/// Reads a `trak` box.
+pub(super) fn parse(trak: &Atom<'_>, movie: &Movie) -> Result<Parsed, MediaError> {
+    let header = header(&trak.required(b"tkhd")?)?;
+    let id = header.id;
+    let mdia = trak.required(b"mdia")?;
+    let (handler, handler_name) = handler(&mdia.required(b"hdlr")?, movie.quicktime)?;
+    let left = |why: String| Ok(Parsed::Left(format!("track {id} is left out: {why}")));
+    if movie.chapters.contains(&id) {
+        return left("it holds chapter marks".to_owned());
+    }
+    let kind = match &handler.0 {
+        b"vide" => TrackKind::Video,
+        b"soun" => TrackKind::Audio,
+        b"sbtl" | b"subt" | b"text" | b"clcp" => TrackKind::Subtitle,
+        b"tmcd" => return left("it holds time codes".to_owned()),
+        b"hint" => return left("it holds hints for streaming".to_owned()),
+        _ => return left(format!("it is neither picture, sound nor text (`{handler}`)")),
+    };
+    let minf = mdia.required(b"minf")?;
+    let stbl = minf.required(b"stbl")?;
+    let stsd = stbl.required(b"stsd")?;
+    let (table_version, _, mut fields) = stsd.full()?;
+    fields.skip(4)?;
+    let entries = fields.children().collect::<Result<Vec<_>, _>>()?;
+    let chosen = first_description(&stbl)?.saturating_sub(1) as usize;
+    let Some(entry) = entries.get(chosen).or(entries.first()) else {
+        return left("it has no sample description".to_owned());
+    };
+    let read = match kind {
+        TrackKind::Video => entry::video(entry),
+        TrackKind::Audio => entry::sound(entry, table_version),
+        TrackKind::Subtitle => entry::text(entry),
+    };
+    let mut description = match read {
+        Ok(Entry::Taken(description)) => *description,
+        Ok(Entry::Left(why)) => return left(why),
+        Err(MediaError::Encrypted { scheme, .. }) => return Err(MediaError::Encrypted { track: id, scheme }),
+        Err(error) => return Err(error),
+    };
+    if is_elsewhere(&minf, entry)? {
+        return left("its media lies in another file".to_owned());
+    }
+    let (timescale, packed) = media_header(&mdia.required(b"mdhd")?)?;
+    let remark = turn(&mut description, &header, movie).map(|remark| format!("track {id}: {remark}"));
+    let extended = match mdia.child(b"elng")? {
+        Some(elng) => language::extended(elng.full()?.2.rest()),
+        None => None,
+    };
+    let udta = trak.child(b"udta")?;
+    let Description { codec: Some(codec), config, video, audio, forced, text, .. } = description else {
+        return left("it has no codec".to_owned());
+    };
+    let track = Track {
+        kind,
+        codec,
+        config,
+        timescale,
+        language: extended.or_else(|| language::packed(packed, movie.quicktime)),
+        name: stated_name(udta.as_ref()).or(handler_name),
+        default: header.enabled,
+        forced: forced || is_forced(udta.as_ref()),
+        video,
+        audio,
+    };
+    let same = entries.iter().map(|other| other.kind == entry.kind && other.body == entry.body).collect();
+    let tables = Arc::new(SampleTables::parse(&movie.moov, movie.offset, &stbl)?);
+    let edit = Edit::parse(trak, movie.timescale, timescale)?;
+    Ok(Parsed::Taken(Box::new(MediaTrack { id, track, text, tables, edit, same, remark })))
+}
+
+/// Tracks that `tref/chap` of this track names.
+pub(super) fn chapters_of(trak: &Atom<'_>) -> Result<Vec<u32>, MediaError> {
+    let Some(tref) = trak.child(b"tref")? else { return Ok(Vec::new()) };
+    let Some(chap) = tref.child(b"chap")? else { return Ok(Vec::new()) };
+    Ok(chap
+        .body
+        .chunks_exact(4)
+        .map(|id| u32::from_be_bytes([id[0], id[1], id[2], id[3]]))
+        .take(64)
+        .collect())
+}
+
+/// Degrees clockwise that a transformation matrix (6.2.2) turns by; `None` if it does something else.
+pub(super) fn rotation(matrix: [i32; 9]) -> Option<u16> {
+    let [a, b, _, c, d, ..] = matrix;
+    match (a.signum(), b.signum(), c.signum(), d.signum()) {
+        // A matrix of zeros would show nothing; writers that leave it out mean none.
+        (1, 0, 0, 1) | (0, 0, 0, 0) => Some(0),
+        (0, 1, -1, 0) => Some(90),
+        (-1, 0, 0, -1) => Some(180),
+        (0, -1, 1, 0) => Some(270),
+        _ => None,
+    }
+}
+
+fn header(tkhd: &Atom<'_>) -> Result<TrackHeader, MediaError> {
+    let (version, flags, mut fields) = tkhd.full()?;
+    fields.skip(if version == 1 { 16 } else { 8 })?;
+    let id = fields.u32()?;
+    fields.skip(4 + if version == 1 { 8 } else { 4 } + 16)?;
+    let mut matrix = [0; 9];
+    for cell in &mut matrix {
+        *cell = fields.i32()?;
+    }
+    let size = (fields.u32()? >> 16, fields.u32()? >> 16);
+    Ok(TrackHeader { id, enabled: flags & 1 == 1, rotation: rotation(matrix), size })
+}
+
+fn media_header(mdhd: &Atom<'_>) -> Result<(u32, u16), MediaError> {
+    let (version, _, mut fields) = mdhd.full()?;
+    fields.skip(if version == 1 { 16 } else { 8 })?;
+    let timescale = fields.u32()?;
+    if timescale == 0 {
+        return Err(malformed(mdhd.offset, "the timescale of a track is 0"));
+    }
+    fields.skip(if version == 1 { 8 } else { 4 })?;
+    Ok((timescale, fields.u16()?))
+}
+
+fn handler(hdlr: &Atom<'_>, quicktime: bool) -> Result<(FourCc, Option<String>), MediaError> {
+    let (_, _, mut fields) = hdlr.full()?;
+    fields.skip(4)?;
+    let kind = FourCc(fields.array()?);
+    // Names may be missing altogether.
+    let rest = fields.rest().get(12..).unwrap_or_default();
+    let name = match rest.split_first() {
+        Some((length, counted)) if quicktime && usize::from(*length) <= counted.len() => {
+            clean(&counted[..usize::from(*length)])
+        }
+        _ => clean(rest),
+    };
+    let telling = name.filter(|name| {
+        let name = name.to_lowercase();
+        !name.contains("handler")
+            && !NAMES_OF_NOTHING.iter().any(|nothing| match *nothing {
+                "" | "vide" | "soun" | "stereo" | "mono" => name == *nothing,
+                maker => name.starts_with(maker),
+            })
+    });
+    Ok((kind, telling))
+}
+
+/// The title in the track's user data.
+fn stated_name(udta: Option<&Atom<'_>>) -> Option<String> {
+    let name = udta?.child(b"name").ok()??;
+    clean(name.body)
+}
+
+/// Text up to its final zero, without control characters and outer blanks; `None` if nothing is left.
+fn clean(bytes: &[u8]) -> Option<String> {
+    let bytes = &bytes[bytes.iter().position(|byte| *byte != 0)?..];
+    let text = String::from_utf8_lossy(bytes.split(|byte| *byte == 0).next()?);
+    let text: String = text.chars().filter(|c| !c.is_control()).take(MAX_NAME_CHARS).collect();
+    let text = text.trim();
+    (!text.is_empty()).then(|| text.to_owned())
+}
+
+/// `kind` boxes (8.10.4) with the DASH role of forced subtitles.
+fn is_forced(udta: Option<&Atom<'_>>) -> bool {
+    udta.into_iter().flat_map(|udta| udta.children()).filter_map(Result::ok).any(|atom| {
+        let body = atom.body.get(4..).unwrap_or_default();
+        let mut parts = body.split(|byte| *byte == 0);
+        atom.kind.0 == *b"kind"
+            && parts.next() == Some(b"urn:mpeg:dash:role:2011")
+            && parts.next().is_some_and(|role| role == b"forced-subtitle" || role == b"forced_subtitle")
+    })
+}
+
+/// Whether the data reference of the entry points out of the file (8.7.2): flag 1 means "in this file".
+fn is_elsewhere(minf: &Atom<'_>, entry: &Atom<'_>) -> Result<bool, MediaError> {
+    let mut fields = entry.fields();
+    fields.skip(6)?;
+    let index = usize::from(fields.u16()?);
+    let Some(dinf) = minf.child(b"dinf")? else { return Ok(false) };
+    let Some(dref) = dinf.child(b"dref")? else { return Ok(false) };
+    let (_, _, mut fields) = dref.full()?;
+    fields.skip(4)?;
+    let Some(reference) = index.checked_sub(1).and_then(|index| fields.children().nth(index)) else {
+        return Ok(false);
+    };
+    let (_, flags, place) = reference?.full()?;
+    // QuickTime files in the wild have empty references without the flag; an empty place is no other place.
+    Ok(flags & 1 == 0 && place.rest().iter().any(|byte| *byte != 0))
+}
+
+/// Applies the track header to the picture: rotation, and the pixel aspect if nothing else states one.
+fn turn(description: &mut Description, header: &TrackHeader, movie: &Movie) -> Option<String> {
+    let video = description.video.as_mut()?;
+    let (width, height) = header.size;
+    if description.aspect_open && width > 0 && height > 0 {
+        let stated = u64::from(width) * u64::from(video.height);
+        let square = u64::from(video.width) * u64::from(height);
+        // Sizes are whole pixels, and some writers round them to whole macroblocks: two in a hundred is no aspect.
+        if stated.abs_diff(square) * 50 > square {
+            let aspect = reduced((width.saturating_mul(video.height), video.width.saturating_mul(height)));
+            video.pixel_aspect = aspect;
+        }
+    }
+    match header.rotation {
+        Some(degrees) => {
+            video.rotation = (degrees + movie.rotation) % 360;
+            None
+        }
+        None => Some("its picture is mirrored or skewed by a matrix; that is not kept".to_owned()),
+    }
+}

@@ -1,0 +1,337 @@
+//! MPEG transport streams (ISO 13818-1): plain, with the arrival times of discs (m2ts), or with checksums (204 bytes).
+//!
+//! * The first programme with pictures or sound is taken; the other ones are named in a remark.
+//! * Zero is the earliest first presentation time of all tracks, so sound and picture keep their distance.
+//! * Video keeps its 90 kHz times. Sound counts samples from its first time stamp, and starts again from a time stamp
+//!   that differs by more than one frame.
+
+mod audio;
+mod clock;
+mod marks;
+mod packet;
+mod pes;
+mod stream;
+mod streams;
+mod tables;
+mod video;
+
+use self::clock::{ProgrammeClock, RATE};
+use self::packet::{Packet, Packets};
+use self::stream::{Stream, Unit};
+use self::streams::Carries;
+use self::tables::{ProgrammeMap, Sections};
+use crate::input::spacing::{Spacing, Timed};
+use crate::input::warnings::Warnings;
+use crate::input::window::Window;
+use crate::limits;
+use crate::{Demux, MediaError, Source, Track, TrackKind};
+use std::collections::{HashMap, VecDeque};
+
+const CONTAINER: &str = "MPEG-TS";
+const PAT_PID: u16 = 0;
+
+/// Opens a transport stream: finds its programme, and looks at the beginning of every stream of it.
+///
+/// # Errors
+/// [`MediaError::UnknownContainer`] if it is no transport stream, [`MediaError::Encrypted`] if it is scrambled,
+/// [`MediaError::NoTracks`] and the rest as their texts say.
+pub(super) fn open(source: Box<dyn Source>) -> Result<Box<dyn Demux>, MediaError> {
+    let mut window = Window::new(source)?;
+    let packets = Packets::find(&mut window)?.ok_or_else(|| MediaError::UnknownContainer(String::new()))?;
+    let mut warnings = Warnings::default();
+    let map = choose_programme(&mut window, packets.clone(), &mut warnings)?;
+    let (streams, refused) = streams_of(&map, &mut warnings)?;
+    let mut file = File {
+        window,
+        packets,
+        by_pid: streams.iter().enumerate().map(|(index, stream)| (stream.pid, index)).collect(),
+        lanes: Vec::new(),
+        streams,
+        programme: ProgrammeClock::default(),
+        units: VecDeque::new(),
+        zero: 0,
+        tracks: Vec::new(),
+        warnings,
+        spacing: Spacing::default(),
+        ended: false,
+        flushed: false,
+    };
+    file.probe()?;
+    file.settle(refused)?;
+    Ok(Box::new(file))
+}
+
+/// What turns a stream's units into samples.
+enum Lane {
+    Out,
+    Video { track: usize },
+    Audio { track: usize, rate: u32, next: Option<i64> },
+}
+
+struct File {
+    window: Window,
+    packets: Packets,
+    by_pid: HashMap<u16, usize>,
+    streams: Vec<Stream>,
+    /// One for each stream.
+    lanes: Vec<Lane>,
+    programme: ProgrammeClock,
+    units: VecDeque<Unit>,
+    zero: i64,
+    tracks: Vec<Track>,
+    warnings: Warnings,
+    spacing: Spacing,
+    /// All packets have been read.
+    ended: bool,
+    /// All samples have been given to `spacing`.
+    flushed: bool,
+}
+
+impl Demux for File {
+    fn tracks(&self) -> &[Track] {
+        &self.tracks
+    }
+
+    fn warnings(&self) -> &[String] {
+        self.warnings.all()
+    }
+
+    fn next(&mut self, data: &mut Vec<u8>) -> Result<Option<crate::Packet>, MediaError> {
+        loop {
+            if let Some(ready) = self.spacing.pop() {
+                *data = ready.data;
+                return Ok(Some(crate::Packet { track: ready.track, sample: ready.sample }));
+            }
+            if let Some(unit) = self.units.pop_front() {
+                self.place(unit);
+            } else if !self.ended {
+                self.advance()?;
+            } else if !self.flushed {
+                self.spacing.finish();
+                self.flushed = true;
+            } else {
+                return Ok(None);
+            }
+        }
+    }
+
+    fn position(&self) -> u64 {
+        self.packets.position().min(self.window.bytes())
+    }
+}
+
+impl File {
+    /// Reads one packet.
+    fn advance(&mut self) -> Result<(), MediaError> {
+        let Some(packet) = self.packets.next(&mut self.window, &mut self.warnings)? else {
+            for stream in &mut self.streams {
+                stream.finish(&mut self.programme, &mut self.units, &mut self.warnings);
+            }
+            self.ended = true;
+            return Ok(());
+        };
+        if let Some(index) = self.by_pid.get(&packet.pid) {
+            let jumps = self.programme.jumps;
+            let stream = &mut self.streams[*index];
+            stream.push(&packet, &mut self.programme, &mut self.units, &mut self.warnings)?;
+            if self.programme.jumps > jumps {
+                self.warnings.once("jump", || {
+                    "the clock jumps: the file was joined from several; they are played without a gap"
+                        .to_owned()
+                });
+            }
+        }
+        Ok(())
+    }
+
+    /// Reads until every stream has shown what it is, or one has run on long enough without the others.
+    fn probe(&mut self) -> Result<(), MediaError> {
+        let limit = self.packets.position().saturating_add(limits::TS_PROBE_BYTES);
+        while !self.ended && self.packets.position() < limit {
+            let known = self.units.len();
+            self.advance()?;
+            let Some(newest) = self.units.back().filter(|_| self.units.len() > known) else { continue };
+            let ready = |stream: &Stream| stream.given > 0 && !matches!(stream.describe(), Ok(None));
+            if self.streams.iter().all(|stream| ready(stream) || stream.describe().is_err()) {
+                break;
+            }
+            let first = self.units.iter().find_map(|unit| unit.pts);
+            let run = newest.pts.zip(first).map_or(0, |(newest, first)| newest - first);
+            if run > limits::TS_PROBE_TICKS || self.units.len() >= limits::TS_PROBE_SAMPLES {
+                break;
+            }
+        }
+        Ok(())
+    }
+
+    /// Makes tracks of the streams that have shown what they are, and puts zero at their beginning.
+    fn settle(&mut self, refused: Vec<String>) -> Result<(), MediaError> {
+        let mut video_missing = None;
+        for stream in &self.streams {
+            let described = stream.describe();
+            let track = self.tracks.len();
+            self.lanes.push(match described {
+                Ok(Some(description)) if stream.given > 0 => {
+                    let lane = match description.kind {
+                        TrackKind::Video => Lane::Video { track },
+                        _ => Lane::Audio { track, rate: description.timescale, next: None },
+                    };
+                    let first_of_kind = self.tracks.iter().all(|other| other.kind != description.kind);
+                    self.tracks.push(Track { default: first_of_kind, ..description });
+                    lane
+                }
+                other => {
+                    let why =
+                        other.err().unwrap_or("nothing that can be decoded was found of it near the start");
+                    let text = format!("stream {} is left out: {why}", stream.pid);
+                    if stream.carries.is_video() {
+                        video_missing = Some(text.clone());
+                    }
+                    self.warnings.add(text);
+                    Lane::Out
+                }
+            });
+        }
+        let has_video = self.tracks.iter().any(|track| track.kind == TrackKind::Video);
+        if let Some(why) = video_missing.filter(|_| !has_video) {
+            return Err(MediaError::NoTracks(why));
+        }
+        if self.tracks.is_empty() {
+            let mut all = refused;
+            all.extend(self.warnings.all().iter().cloned());
+            return Err(MediaError::NoTracks(all.join("; ")));
+        }
+        let kept = |unit: &&Unit| !matches!(self.lanes[unit.stream], Lane::Out);
+        self.zero = self.units.iter().filter(kept).filter_map(|unit| unit.pts).min().unwrap_or(0);
+        self.spacing = Spacing::new(self.tracks.len());
+        Ok(())
+    }
+
+    fn place(&mut self, unit: Unit) {
+        match &mut self.lanes[unit.stream] {
+            Lane::Out => {}
+            Lane::Video { track } => {
+                let pts = unit.pts.unwrap_or(unit.dts) - self.zero;
+                let dts = unit.dts - self.zero;
+                let timed = Timed { dts, pts, sync: unit.sync, nominal: unit.duration, data: unit.data };
+                self.spacing.push(*track, timed);
+            }
+            Lane::Audio { track, rate, next } => {
+                let stated = unit.pts.map(|pts| to_samples(pts - self.zero, *rate));
+                let pts = match (*next, stated) {
+                    (Some(next), Some(stated)) if (stated - next).abs() > i64::from(unit.duration) => {
+                        let rate = i64::from(*rate);
+                        self.warnings.once("resync", || {
+                            let tenths = (stated - next) * 10 / rate.max(1);
+                            format!(
+                                "sound has a gap or overlap, the first at {} s ({tenths} tenths of a second)",
+                                next / rate
+                            )
+                        });
+                        stated.max(next - i64::from(unit.duration))
+                    }
+                    (Some(next), _) => next,
+                    (None, stated) => stated.unwrap_or(0),
+                };
+                *next = Some(pts + i64::from(unit.duration));
+                let timed = Timed { dts: pts, pts, sync: true, nominal: unit.duration, data: unit.data };
+                self.spacing.push(*track, timed);
+            }
+        }
+    }
+}
+
+/// Reads tables until all programmes are known or enough has been read, and takes the first with media.
+fn choose_programme(
+    window: &mut Window,
+    mut packets: Packets,
+    warnings: &mut Warnings,
+) -> Result<ProgrammeMap, MediaError> {
+    // Damage is spoken of when the packets are read for good.
+    let mut unheard = Warnings::default();
+    let mut tables: HashMap<u16, Sections> = HashMap::from([(PAT_PID, Sections::default())]);
+    let mut programmes: Vec<(u16, u16)> = Vec::new();
+    let mut maps: Vec<ProgrammeMap> = Vec::new();
+    let limit = packets.position().saturating_add(limits::TS_TABLES_BYTES);
+    while packets.position() < limit {
+        let Some(packet) = packets.next(window, &mut unheard)? else { break };
+        for section in sections_of(&mut tables, &packet) {
+            if packet.pid == PAT_PID {
+                for programme in tables::programmes(&section).unwrap_or_default() {
+                    if !programmes.contains(&programme) && programmes.len() < limits::TS_PROGRAMMES {
+                        programmes.push(programme);
+                        tables.entry(programme.1).or_default();
+                    }
+                }
+            } else if let Some(map) = ProgrammeMap::parse(&section)
+                && programmes.contains(&(map.number, packet.pid))
+                && maps.iter().all(|other| other.number != map.number)
+            {
+                maps.push(map);
+            }
+        }
+        if !programmes.is_empty() && maps.len() == programmes.len() {
+            break;
+        }
+    }
+    let has_media =
+        |map: &&ProgrammeMap| map.streams.iter().any(|stream| Carries::classify(stream, map).is_ok());
+    let in_order = programmes.iter().filter_map(|(number, _)| maps.iter().find(|map| map.number == *number));
+    let chosen = in_order.clone().find(has_media).or_else(|| in_order.clone().next()).cloned();
+    let others = maps.len().saturating_sub(1);
+    if others > 0
+        && let Some(chosen) = &chosen
+    {
+        warnings.add(format!("{others} more programmes are left out; programme {} was taken", chosen.number));
+    }
+    chosen.ok_or_else(|| MediaError::Malformed {
+        container: CONTAINER,
+        what: "no programme table was found near its start".to_owned(),
+        offset: packets.position(),
+    })
+}
+
+fn sections_of(tables: &mut HashMap<u16, Sections>, packet: &Packet) -> Vec<Vec<u8>> {
+    match tables.get_mut(&packet.pid) {
+        Some(sections) if !packet.scrambled => sections.push(packet.payload(), packet.start),
+        _ => Vec::new(),
+    }
+}
+
+/// The streams that can be stored, and remarks about the other ones.
+fn streams_of(map: &ProgrammeMap, warnings: &mut Warnings) -> Result<(Vec<Stream>, Vec<String>), MediaError> {
+    let mut streams: Vec<Stream> = Vec::new();
+    let mut refused = Vec::new();
+    let mut video_refused = None;
+    for entry in &map.streams {
+        match Carries::classify(entry, map) {
+            Ok(carries) if streams.iter().all(|other| other.pid != entry.pid) => {
+                streams.push(Stream::new(streams.len(), carries, entry));
+            }
+            Ok(_) => {}
+            Err(what) => {
+                let text = format!("stream {} is left out: it carries {what}", entry.pid);
+                if streams::is_picture_type(entry.kind) {
+                    video_refused = Some(text.clone());
+                }
+                warnings.add(text.clone());
+                refused.push(text);
+            }
+        }
+    }
+    if let Some(why) = video_refused.filter(|_| !streams.iter().any(|stream| stream.carries.is_video())) {
+        return Err(MediaError::NoTracks(why));
+    }
+    if streams.is_empty() {
+        let all =
+            if refused.is_empty() { "the programme has no streams".to_owned() } else { refused.join("; ") };
+        return Err(MediaError::NoTracks(all));
+    }
+    Ok((streams, refused))
+}
+
+fn to_samples(ticks: i64, rate: u32) -> i64 {
+    let exact = i128::from(ticks) * i128::from(rate);
+    let half = i128::from(RATE) / 2;
+    i64::try_from((exact + half).div_euclid(i128::from(RATE))).unwrap_or(i64::MAX)
+}

@@ -1,0 +1,168 @@
+//! Transport packets (ISO 13818-1 section 2.4.3): finding them, and taking them apart.
+
+use crate::MediaError;
+use crate::input::warnings::Warnings;
+use crate::input::window::Window;
+use crate::limits::WINDOW_BYTES;
+
+/// Bytes of a packet proper.
+pub(crate) const PACKET_BYTES: usize = 188;
+const SYNC: u8 = 0x47;
+/// Distances between packets: plain; with the four-byte arrival time of discs before, or with checksums behind.
+const STRIDES: [usize; 3] = [188, 192, 204];
+/// Packets in a row that make a transport stream of arbitrary bytes unlikely enough.
+const PROOF: usize = 8;
+/// Fewer do for a file too short to have more.
+const LEAST_PROOF: usize = 3;
+
+/// One packet.
+#[derive(Clone, Debug)]
+pub(crate) struct Packet {
+    /// Which stream it belongs to.
+    pub(crate) pid: u16,
+    /// A table section or PES packet begins in it.
+    pub(crate) start: bool,
+    /// The payload is encrypted.
+    pub(crate) scrambled: bool,
+    /// The counter and the clock may jump here.
+    pub(crate) discontinuity: bool,
+    /// continuity_counter.
+    pub(crate) counter: u8,
+    bytes: [u8; PACKET_BYTES],
+    payload_at: usize,
+}
+
+impl Packet {
+    /// Takes a packet apart; `None` if it is damaged or marked as such.
+    pub(crate) fn parse(bytes: [u8; PACKET_BYTES]) -> Option<Self> {
+        let [sync, flags, pid_low, control] = [bytes[0], bytes[1], bytes[2], bytes[3]];
+        if sync != SYNC || flags & 0x80 != 0 {
+            return None;
+        }
+        let (adaptation, payload) = (control & 0x20 != 0, control & 0x10 != 0);
+        let mut payload_at = 4;
+        let mut discontinuity = false;
+        if adaptation {
+            let length = usize::from(bytes[4]);
+            payload_at += 1 + length;
+            if payload_at > PACKET_BYTES {
+                return None;
+            }
+            discontinuity = length > 0 && bytes[5] & 0x80 != 0;
+        }
+        Some(Self {
+            pid: (u16::from(flags & 0x1f) << 8) | u16::from(pid_low),
+            start: flags & 0x40 != 0,
+            scrambled: control & 0xc0 != 0,
+            discontinuity,
+            counter: control & 0xf,
+            payload_at: if payload { payload_at } else { PACKET_BYTES },
+            bytes,
+        })
+    }
+
+    /// The payload; empty if there is none.
+    pub(crate) fn payload(&self) -> &[u8] {
+        &self.bytes[self.payload_at..]
+    }
+}
+
+/// A walk over the packets of a file.
+#[derive(Clone, Debug)]
+pub(crate) struct Packets {
+    position: u64,
+    stride: u64,
+}
+
+impl Packets {
+    /// Finds the first packet; `None` if the file is no transport stream.
+    pub(crate) fn find(window: &mut Window) -> Result<Option<Self>, MediaError> {
+        let bytes = window.peek(0, WINDOW_BYTES)?;
+        for stride in STRIDES {
+            for offset in 0..stride {
+                let mut marks = (offset..bytes.len()).step_by(stride).take(PROOF);
+                let whole = bytes.len().saturating_sub(offset) / stride;
+                if whole.min(PROOF) >= LEAST_PROOF && marks.all(|at| bytes[at] == SYNC) {
+                    return Ok(Some(Self { position: offset as u64, stride: stride as u64 }));
+                }
+            }
+        }
+        Ok(None)
+    }
+
+    /// How far the walk has come.
+    pub(crate) fn position(&self) -> u64 {
+        self.position
+    }
+
+    /// The next sound packet.
+    pub(crate) fn next(
+        &mut self,
+        window: &mut Window,
+        warnings: &mut Warnings,
+    ) -> Result<Option<Packet>, MediaError> {
+        loop {
+            let Ok(bytes) = <[u8; PACKET_BYTES]>::try_from(window.peek(self.position, PACKET_BYTES)?) else {
+                self.position = window.bytes();
+                return Ok(None);
+            };
+            if bytes[0] != SYNC {
+                let from = self.position;
+                self.position = self.find_again(window)?;
+                warnings.once("sync", || {
+                    format!("damage stepped over: no packets from byte {from} to {}", self.position)
+                });
+                continue;
+            }
+            self.position += self.stride;
+            match Packet::parse(bytes) {
+                Some(packet) => return Ok(Some(packet)),
+                None => warnings.once("packet", || {
+                    format!("damaged packets are left out, the first at byte {}", self.position - self.stride)
+                }),
+            }
+        }
+    }
+
+    /// Position of the next place where three packets follow each other, or the end.
+    fn find_again(&self, window: &mut Window) -> Result<u64, MediaError> {
+        let stride = usize::try_from(self.stride).unwrap_or(PACKET_BYTES);
+        let mut at = self.position + 1;
+        loop {
+            let bytes = window.peek(at, WINDOW_BYTES)?;
+            let reach = bytes.len().saturating_sub(2 * stride);
+            let sound = |from: usize| (0..3).all(|index| bytes[from + index * stride] == SYNC);
+            if let Some(found) = (0..reach).find(|from| sound(*from)) {
+                return Ok(at + found as u64);
+            }
+            if reach == 0 || at + (bytes.len() as u64) >= window.bytes() {
+                return Ok(window.bytes());
+            }
+            at += reach as u64;
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn packet(head: [u8; 4], rest: &[u8]) -> [u8; PACKET_BYTES] {
+        let mut bytes = [0xff; PACKET_BYTES];
+        bytes[..4].copy_from_slice(&head);
+        bytes[4..4 + rest.len()].copy_from_slice(rest);
+        bytes
+    }
+
+    #[test]
+    fn fields() {
+        let parsed = Packet::parse(packet([0x47, 0x41, 0x00, 0x3b], &[2, 0x80, 0, 9])).unwrap();
+        assert_eq!((parsed.pid, parsed.start, parsed.counter), (0x100, true, 11));
+        assert!(parsed.discontinuity && !parsed.scrambled);
+        assert_eq!((parsed.payload()[0], parsed.payload().len()), (9, 181));
+        assert!(Packet::parse(packet([0x47, 0, 0, 0x80], &[])).unwrap().scrambled);
+        assert!(Packet::parse(packet([0x47, 0, 0, 0x20], &[])).is_none(), "adaptation field of 255 bytes");
+        assert!(Packet::parse(packet([0x47, 0x80, 0, 0x10], &[])).is_none(), "marked as damaged");
+        assert!(Packet::parse(packet([0x47, 0, 0, 0x20], &[183])).unwrap().payload().is_empty());
+    }
+}

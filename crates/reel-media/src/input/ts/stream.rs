@@ -1,0 +1,311 @@
+//! One elementary stream: from transport payloads to samples on the programme's clock.
+
+use super::audio::{self, AudioCutter};
+use super::clock::{ProgrammeClock, RATE, StreamClock, nearest};
+use super::pes::{Pes, Piece, Stamps};
+use super::streams::Carries;
+use super::tables::StreamEntry;
+use super::video::{AccessUnit, VideoCutter};
+use crate::input::warnings::Warnings;
+use crate::{Codec, MediaError, Track, TrackKind, Video};
+use std::collections::VecDeque;
+
+/// 25 frames a second, until the stream says or shows its rate.
+const USUAL_FRAME_TICKS: i64 = 3600;
+
+/// A sample with 90 kHz times that do not begin at zero yet.
+#[derive(Debug)]
+pub(crate) struct Unit {
+    /// Which of the programme's streams it is of.
+    pub(crate) stream: usize,
+    /// Presentation time; audio frames may have none.
+    pub(crate) pts: Option<i64>,
+    /// Decoding time of video.
+    pub(crate) dts: i64,
+    /// Decoding can start here.
+    pub(crate) sync: bool,
+    /// Samples of an audio frame, ticks of a video frame.
+    pub(crate) duration: u32,
+    /// The bytes.
+    pub(crate) data: Vec<u8>,
+}
+
+/// One stream of the programme.
+#[derive(Debug)]
+pub(crate) struct Stream {
+    /// What it carries.
+    pub(crate) carries: Carries,
+    /// PID of its packets.
+    pub(crate) pid: u16,
+    /// ISO 639-2 language.
+    pub(crate) language: Option<String>,
+    index: usize,
+    pes: Pes,
+    clock: StreamClock,
+    cutter: Cutter,
+    counter: Option<u8>,
+    /// Presentation time of the first picture given out.
+    first_pts: Option<i64>,
+    last_dts: Option<i64>,
+    frame_ticks: i64,
+    /// Later pictures than the first have been given out: no leading pictures follow.
+    past_start: bool,
+    /// Samples given out.
+    pub(crate) given: u64,
+}
+
+#[derive(Debug)]
+enum Cutter {
+    Video(VideoCutter),
+    Audio(AudioCutter),
+}
+
+impl Stream {
+    /// The `index`th stream of the programme.
+    pub(crate) fn new(index: usize, carries: Carries, entry: &StreamEntry) -> Self {
+        let cutter = if carries.is_video() {
+            Cutter::Video(VideoCutter::new(carries == Carries::Hevc))
+        } else {
+            Cutter::Audio(AudioCutter::new(carries))
+        };
+        Self {
+            carries,
+            pid: entry.pid,
+            language: super::streams::language(entry),
+            index,
+            pes: Pes::default(),
+            clock: StreamClock::default(),
+            cutter,
+            counter: None,
+            first_pts: None,
+            last_dts: None,
+            frame_ticks: USUAL_FRAME_TICKS,
+            past_start: false,
+            given: 0,
+        }
+    }
+
+    /// Takes a packet of the stream; samples it completes are appended to `units`.
+    pub(crate) fn push(
+        &mut self,
+        packet: &super::packet::Packet,
+        programme: &mut ProgrammeClock,
+        units: &mut VecDeque<Unit>,
+        warnings: &mut Warnings,
+    ) -> Result<(), MediaError> {
+        if packet.payload().is_empty() {
+            return Ok(());
+        }
+        if packet.scrambled {
+            return Err(self.encrypted());
+        }
+        if let Some(before) = self.counter.replace(packet.counter)
+            && !packet.discontinuity
+        {
+            // A packet may be sent twice (section 2.4.3.3).
+            if before == packet.counter {
+                return Ok(());
+            }
+            if (before + 1) & 0xf != packet.counter {
+                warnings.once("lost", || {
+                    "packets are missing in the transport stream: pictures or sound may be damaged there"
+                        .to_owned()
+                });
+            }
+        }
+        match self.pes.push(packet.payload(), packet.start) {
+            Piece::Nothing => Ok(()),
+            Piece::Scrambled => Err(self.encrypted()),
+            Piece::Payload(stamps, payload) => self.cut(stamps, payload, programme, units, warnings),
+        }
+    }
+
+    /// Nothing follows.
+    pub(crate) fn finish(
+        &mut self,
+        programme: &mut ProgrammeClock,
+        units: &mut VecDeque<Unit>,
+        warnings: &mut Warnings,
+    ) {
+        match &mut self.cutter {
+            Cutter::Video(cutter) => {
+                let mut complete = Vec::new();
+                cutter.finish(&mut complete);
+                complete.into_iter().for_each(|unit| self.give_picture(unit, programme, units, warnings));
+            }
+            Cutter::Audio(cutter) => {
+                let mut complete = Vec::new();
+                cutter.finish(&mut complete);
+                complete.into_iter().for_each(|frame| self.give_sound(frame, programme, units));
+            }
+        }
+    }
+
+    /// The track, once the stream has shown what it is; or why it cannot be stored.
+    pub(crate) fn describe(&self) -> Result<Option<Track>, &'static str> {
+        let track = |kind, codec, config, timescale| Track {
+            kind,
+            codec,
+            config,
+            timescale,
+            language: self.language.clone(),
+            name: None,
+            default: false,
+            forced: false,
+            video: None,
+            audio: None,
+        };
+        match &self.cutter {
+            Cutter::Video(cutter) => {
+                let hevc = self.carries == Carries::Hevc;
+                let Some(sets) = cutter.sets().describe(hevc) else { return Ok(None) };
+                let codec = if hevc { Codec::Hevc } else { Codec::H264 };
+                let video = Video {
+                    width: sets.size.0,
+                    height: sets.size.1,
+                    pixel_aspect: sets.pixel_aspect.unwrap_or((1, 1)),
+                    rotation: 0,
+                    colour: sets.colour,
+                };
+                Ok(Some(Track { video: Some(video), ..track(TrackKind::Video, codec, sets.config, RATE) }))
+            }
+            Cutter::Audio(cutter) => {
+                let Some(found) = cutter.described()? else { return Ok(None) };
+                let rate = found.audio.sample_rate;
+                let config = found.config.clone();
+                Ok(Some(Track {
+                    audio: Some(found.audio.clone()),
+                    ..track(TrackKind::Audio, found.codec, config, rate)
+                }))
+            }
+        }
+    }
+
+    fn encrypted(&self) -> MediaError {
+        MediaError::Encrypted { track: u32::from(self.pid), scheme: "transport stream scrambling".to_owned() }
+    }
+
+    fn cut(
+        &mut self,
+        stamps: Option<Stamps>,
+        payload: &[u8],
+        programme: &mut ProgrammeClock,
+        units: &mut VecDeque<Unit>,
+        warnings: &mut Warnings,
+    ) -> Result<(), MediaError> {
+        match &mut self.cutter {
+            Cutter::Video(cutter) => {
+                let mut complete = Vec::new();
+                cutter.push(stamps, payload, &mut complete)?;
+                complete.into_iter().for_each(|unit| self.give_picture(unit, programme, units, warnings));
+            }
+            Cutter::Audio(cutter) => {
+                let mut complete = Vec::new();
+                cutter.push(stamps, payload, &mut complete);
+                if cutter.skipped_bytes > 0 && self.given > 0 {
+                    warnings.once("skipped", || "sound frames are damaged and left out in places".to_owned());
+                }
+                complete.into_iter().for_each(|frame| self.give_sound(frame, programme, units));
+            }
+        }
+        Ok(())
+    }
+
+    fn give_picture(
+        &mut self,
+        unit: AccessUnit,
+        programme: &mut ProgrammeClock,
+        units: &mut VecDeque<Unit>,
+        warnings: &mut Warnings,
+    ) {
+        let leading = |warnings: &mut Warnings| {
+            warnings.once("leading", || {
+                "pictures before the first key frame are left out: they cannot be decoded".to_owned()
+            });
+        };
+        if self.first_pts.is_none() && !(unit.sync && unit.stamps.is_some()) {
+            return leading(warnings);
+        }
+        if self.first_pts.is_none()
+            && let Some(ticks) = self.stated_frame_ticks()
+        {
+            self.frame_ticks = ticks;
+        }
+        let (pts, dts) = match (unit.stamps, self.last_dts) {
+            (Some(stamps), last) => {
+                let dts = self.clock.place(stamps.dts, self.frame_ticks, programme);
+                if let Some(step) =
+                    last.map(|last| dts - last).filter(|step| (1..i64::from(RATE)).contains(step))
+                {
+                    self.frame_ticks = step;
+                }
+                let pts = nearest(stamps.pts - stamps.dts + dts, dts);
+                // A decoding time after the presentation makes no sense; the presentation is what is seen.
+                (pts, dts.min(pts))
+            }
+            (None, last) => {
+                warnings.once("stamps", || {
+                    "some pictures have no time stamps: they are placed one frame after the picture before".to_owned()
+                });
+                let at = last.unwrap_or(0) + self.frame_ticks;
+                (at, at)
+            }
+        };
+        let first = *self.first_pts.get_or_insert(pts);
+        if !self.past_start && pts < first && (self.carries != Carries::Hevc || unit.skipped_at_start) {
+            return leading(warnings);
+        }
+        // Leading pictures follow their random access point at once.
+        self.past_start |= pts > first;
+        self.last_dts = Some(dts);
+        self.given += 1;
+        units.push_back(Unit {
+            stream: self.index,
+            pts: Some(pts),
+            dts,
+            sync: unit.sync,
+            duration: u32::try_from(self.frame_ticks).unwrap_or(0),
+            data: unit.data,
+        });
+    }
+
+    fn give_sound(
+        &mut self,
+        frame: audio::Frame,
+        programme: &mut ProgrammeClock,
+        units: &mut VecDeque<Unit>,
+    ) {
+        let step = i64::from(frame.samples) * i64::from(RATE) / i64::from(self.sample_rate().max(1));
+        let pts = frame.pts.map(|stamp| self.clock.place(stamp, step, programme));
+        // Frames before the first time stamp have no place.
+        if pts.is_none() && self.given == 0 {
+            return;
+        }
+        self.given += 1;
+        units.push_back(Unit {
+            stream: self.index,
+            pts,
+            dts: 0,
+            sync: true,
+            duration: frame.samples,
+            data: frame.data,
+        });
+    }
+
+    fn sample_rate(&self) -> u32 {
+        match &self.cutter {
+            Cutter::Audio(cutter) => {
+                cutter.described().ok().flatten().map_or(48_000, |found| found.audio.sample_rate)
+            }
+            Cutter::Video(_) => RATE,
+        }
+    }
+
+    fn stated_frame_ticks(&self) -> Option<i64> {
+        let Cutter::Video(cutter) = &self.cutter else { return None };
+        let (numerator, denominator) =
+            cutter.sets().describe(self.carries == Carries::Hevc)?.frame_duration?;
+        let ticks = i64::from(RATE) * i64::from(numerator) / i64::from(denominator);
+        (1..i64::from(RATE)).contains(&ticks).then_some(ticks)
+    }
+}

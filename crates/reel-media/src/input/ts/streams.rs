@@ -1,0 +1,111 @@
+//! What the streams of a programme carry (ISO 13818-1 table 2-34, ETSI EN 300 468, ATSC A/52 and A/53).
+
+use super::tables::{ProgrammeMap, StreamEntry, descriptors};
+
+const REGISTRATION: u8 = 0x05;
+const LANGUAGE: u8 = 0x0a;
+const DVB_TELETEXT: u8 = 0x56;
+const DVB_SUBTITLES: u8 = 0x59;
+const DVB_AC3: u8 = 0x6a;
+const DVB_EAC3: u8 = 0x7a;
+
+/// A stream Reel can store.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Carries {
+    H264,
+    Hevc,
+    /// AAC in ADTS.
+    Aac,
+    /// AC-3 or E-AC-3: their frames tell which.
+    Ac3,
+    /// MPEG audio; only layer III is stored.
+    MpegAudio,
+}
+
+impl Carries {
+    /// What a stream carries, or in words what it carries that is left out.
+    pub(crate) fn classify(stream: &StreamEntry, map: &ProgrammeMap) -> Result<Self, &'static str> {
+        let has = |tag: u8| descriptors(&stream.descriptors).any(|(found, _)| found == tag);
+        let registered = |name: &[u8; 4]| is_registered(&stream.descriptors, name);
+        let disc = is_registered(&map.descriptors, b"HDMV");
+        match stream.kind {
+            0x1b => Ok(Self::H264),
+            0x24 => Ok(Self::Hevc),
+            0x0f => Ok(Self::Aac),
+            0x03 | 0x04 => Ok(Self::MpegAudio),
+            0x81 | 0x87 => Ok(Self::Ac3),
+            0x84 if disc => Ok(Self::Ac3),
+            0x06 if has(DVB_AC3) || has(DVB_EAC3) || registered(b"AC-3") || registered(b"EAC3") => {
+                Ok(Self::Ac3)
+            }
+            0x06 if registered(b"HEVC") => Ok(Self::Hevc),
+            0x06 if has(DVB_TELETEXT) => Err("teletext"),
+            0x06 if has(DVB_SUBTITLES) => Err("DVB subtitles, which are pictures"),
+            0x06 if registered(b"Opus") => Err("Opus, which Reel takes from WebM or MP4 only"),
+            0x01 | 0x02 => Err("MPEG-2 video, which Reel does not store"),
+            0x10 => Err("MPEG-4 part 2 video, which Reel does not store"),
+            0x11 | 0x1c => Err("AAC in LATM, which Reel does not store: remux it with ffmpeg -c copy to MP4"),
+            0x82 | 0x85 | 0x86 | 0x8a if disc || stream.kind == 0x82 || stream.kind == 0x8a => {
+                Err("DTS, which Reel does not store")
+            }
+            0x83 if disc => Err("TrueHD, which Reel does not store"),
+            0x80 if disc => Err("uncompressed sound, which Reel does not store"),
+            0x90..=0x92 if disc => Err("subtitles of a disc, which are pictures"),
+            0xcf | 0xdb => Err("media encrypted sample by sample"),
+            0x33 => Err("VVC, which Reel does not store"),
+            _ => Err("data"),
+        }
+    }
+
+    /// Whether it is pictures.
+    pub(crate) fn is_video(self) -> bool {
+        matches!(self, Self::H264 | Self::Hevc)
+    }
+}
+
+/// Whether a stream's type is one of pictures, stored or not.
+pub(crate) fn is_picture_type(kind: u8) -> bool {
+    matches!(kind, 0x01 | 0x02 | 0x10 | 0x1b | 0x24 | 0x33 | 0xdb | 0xea)
+}
+
+/// ISO 639-2 language of a stream.
+pub(crate) fn language(stream: &StreamEntry) -> Option<String> {
+    let (_, body) = descriptors(&stream.descriptors).find(|(tag, _)| *tag == LANGUAGE)?;
+    let code = body.get(..3)?.to_ascii_lowercase();
+    let code = String::from_utf8(code).ok()?;
+    (code.bytes().all(|byte| byte.is_ascii_lowercase()) && code != "und").then_some(code)
+}
+
+fn is_registered(bytes: &[u8], name: &[u8; 4]) -> bool {
+    descriptors(bytes).any(|(tag, body)| tag == REGISTRATION && body.starts_with(name))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn types_and_descriptors() {
+        let entry =
+            |kind, descriptors: &[u8]| StreamEntry { kind, pid: 256, descriptors: descriptors.to_vec() };
+        let map = |descriptors: &[u8]| ProgrammeMap {
+            number: 1,
+            descriptors: descriptors.to_vec(),
+            streams: Vec::new(),
+        };
+        let (plain, disc) = (map(&[]), map(b"\x05\x04HDMV"));
+        let classify = |kind, descriptors: &[u8], map| Carries::classify(&entry(kind, descriptors), map);
+        assert_eq!(classify(0x1b, &[], &plain), Ok(Carries::H264));
+        assert_eq!(classify(0x06, &[0x7a, 1, 0], &plain), Ok(Carries::Ac3));
+        assert_eq!(classify(0x06, b"\x05\x04EAC3", &plain), Ok(Carries::Ac3));
+        assert_eq!(classify(0x06, b"\x05\x04HEVC", &plain), Ok(Carries::Hevc));
+        assert_eq!(classify(0x06, &[0x56, 0], &plain), Err("teletext"));
+        assert!(classify(0x06, &[0x59, 0], &plain).unwrap_err().contains("DVB subtitles"));
+        assert_eq!(classify(0x06, &[], &plain), Err("data"));
+        assert_eq!(classify(0x84, &[], &disc), Ok(Carries::Ac3));
+        assert!(classify(0x86, &[], &disc).unwrap_err().contains("DTS"));
+        assert_eq!(classify(0x86, &[], &plain), Err("data"), "splice information");
+        assert_eq!(language(&entry(0x0f, b"\x0a\x04DEU\0")).as_deref(), Some("deu"));
+        assert_eq!(language(&entry(0x0f, b"\x0a\x04und\0")), None);
+    }
+}

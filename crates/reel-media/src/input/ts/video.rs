@@ -1,0 +1,350 @@
+//! Cuts a byte stream of H.264 or HEVC into access units (ITU-T H.264 section 7.4.1.2.3, H.265 section 7.4.2.4.4).
+
+use super::marks::Marks;
+use super::pes::Stamps;
+use crate::MediaError;
+use crate::codec::{h264, hevc, nal};
+use crate::limits;
+
+/// A picture with what belongs to it.
+#[derive(Debug, Default)]
+pub(crate) struct AccessUnit {
+    /// NAL units with four-byte lengths.
+    pub(crate) data: Vec<u8>,
+    /// Times, if a PES packet stated them.
+    pub(crate) stamps: Option<Stamps>,
+    /// Decoding can start here.
+    pub(crate) sync: bool,
+    /// Cannot be decoded if decoding starts at the random access point before it (HEVC RASL pictures).
+    pub(crate) skipped_at_start: bool,
+    /// A slice has been seen.
+    has_picture: bool,
+    /// frame_num and whether it is the bottom field, if the picture is a field.
+    field: Option<(u32, bool)>,
+}
+
+/// Parameter sets, newest last; one per id.
+#[derive(Debug, Default)]
+pub(crate) struct ParameterSets {
+    vps: Vec<Vec<u8>>,
+    sps: Vec<Vec<u8>>,
+    pps: Vec<Vec<u8>>,
+}
+
+/// The cutter of one stream.
+#[derive(Debug)]
+pub(crate) struct VideoCutter {
+    hevc: bool,
+    /// Bytes from the start code of the unfinished unit on.
+    pending: Vec<u8>,
+    /// Place of `pending` in the elementary stream.
+    base: u64,
+    /// Where to look for the next start code.
+    scan: usize,
+    started: bool,
+    marks: Marks,
+    unit: AccessUnit,
+    /// A first field waiting for its second.
+    first_field: Option<AccessUnit>,
+    sets: ParameterSets,
+    sps: Option<h264::Sps>,
+}
+
+impl VideoCutter {
+    /// For HEVC or H.264.
+    pub(crate) fn new(hevc: bool) -> Self {
+        Self {
+            hevc,
+            pending: Vec::new(),
+            base: 0,
+            scan: 0,
+            started: false,
+            marks: Marks::default(),
+            unit: AccessUnit::default(),
+            first_field: None,
+            sets: ParameterSets::default(),
+            sps: None,
+        }
+    }
+
+    /// What the stream's parameter sets say so far.
+    pub(crate) fn sets(&self) -> &ParameterSets {
+        &self.sets
+    }
+
+    /// Takes payload; gives the access units it completes.
+    pub(crate) fn push(
+        &mut self,
+        stamps: Option<Stamps>,
+        payload: &[u8],
+        complete: &mut Vec<AccessUnit>,
+    ) -> Result<(), MediaError> {
+        if let Some(stamps) = stamps {
+            self.marks.add(self.base + self.pending.len() as u64, stamps);
+        }
+        self.pending.extend_from_slice(payload);
+        let mut from = 0;
+        while let Some(at) = nal::find_start_code(&self.pending, self.scan) {
+            if self.started {
+                self.take(from, at, complete);
+            }
+            self.started = true;
+            from = at;
+            self.scan = at + 3;
+        }
+        self.scan = self.scan.max(self.pending.len().saturating_sub(2));
+        if !self.started {
+            from = self.pending.len().saturating_sub(2);
+        }
+        if from > 0 {
+            self.pending.drain(..from);
+            self.base += from as u64;
+            self.scan -= from;
+        }
+        let held = self.pending.len() + self.unit.data.len();
+        if held > limits::TS_PENDING_BYTES {
+            let (value, limit) = (held as u64, limits::TS_PENDING_BYTES as u64);
+            return Err(MediaError::Limit { what: "picture in bytes", value, limit });
+        }
+        Ok(())
+    }
+
+    /// Nothing follows: what is there is complete.
+    pub(crate) fn finish(&mut self, complete: &mut Vec<AccessUnit>) {
+        if self.started {
+            self.take(0, self.pending.len(), complete);
+            self.started = false;
+        }
+        self.end_unit(complete);
+        complete.extend(self.first_field.take());
+    }
+
+    /// The unit between two places of `pending` is whole.
+    fn take(&mut self, from: usize, to: usize, complete: &mut Vec<AccessUnit>) {
+        let unit = nal::trim_trailing_zeros(&self.pending[(from + 3).min(to)..to]).to_vec();
+        // A set highest bit is the mark of damage.
+        if unit.first().is_none_or(|header| header & 0x80 != 0) {
+            return;
+        }
+        let place = self.base + from as u64;
+        if self.hevc {
+            self.take_hevc(&unit, place, complete)
+        } else {
+            self.take_h264(&unit, place, complete)
+        }
+    }
+
+    fn take_h264(&mut self, unit: &[u8], place: u64, complete: &mut Vec<AccessUnit>) {
+        use h264::unit as kinds;
+        let kind = unit[0] & 0x1f;
+        let is_slice = matches!(kind, kinds::SLICE | kinds::PARTITION_A | kinds::IDR);
+        let slice = is_slice.then(|| h264::SliceStart::parse(unit)).flatten();
+        let begins = match kind {
+            kinds::SEI | kinds::SPS | kinds::PPS | kinds::AUD | 14..=18 => true,
+            _ => slice.is_some_and(|slice| slice.first_block == 0),
+        };
+        self.begin(begins, place, complete);
+        match kind {
+            kinds::SPS => {
+                if let Some(sps) = h264::Sps::parse(unit) {
+                    remember(&mut self.sets.sps, unit, |set| h264::Sps::parse(set).map(|sps| sps.id));
+                    self.sps = Some(sps);
+                }
+            }
+            kinds::PPS => remember(&mut self.sets.pps, unit, |set| h264::pps_ids(set).map(|(id, _)| id)),
+            _ => {}
+        }
+        if is_slice && !self.unit.has_picture {
+            self.unit.has_picture = true;
+            let place =
+                slice.zip(self.sps.as_ref()).and_then(|(slice, sps)| slice.frame_and_field(unit, sps));
+            self.unit.field = place.and_then(|(frame, bottom)| Some((frame, bottom?)));
+        }
+        nal::push_length_prefixed(unit, &mut self.unit.data);
+    }
+
+    fn take_hevc(&mut self, unit: &[u8], place: u64, complete: &mut Vec<AccessUnit>) {
+        use hevc::unit as kinds;
+        let Some(kind) = hevc::kind(unit) else { return };
+        let is_slice = kind <= kinds::LAST_SLICE;
+        let begins = match kind {
+            kinds::VPS | kinds::SPS | kinds::PPS | kinds::AUD | kinds::PREFIX_SEI | 41..=44 | 48..=55 => true,
+            _ => hevc::starts_picture(unit),
+        };
+        // Other layers (multiview, scalability) belong to the picture of the base layer before them.
+        self.begin(begins && hevc::is_base_layer(unit), place, complete);
+        match kind {
+            kinds::VPS => {
+                remember(&mut self.sets.vps, unit, |set| set.get(2).map(|byte| u32::from(byte >> 4)))
+            }
+            kinds::SPS if hevc::Sps::parse(unit).is_some() => {
+                remember(&mut self.sets.sps, unit, |set| hevc::Sps::parse(set).map(|sps| sps.id));
+            }
+            kinds::PPS => remember(&mut self.sets.pps, unit, hevc::pps_id),
+            _ => {}
+        }
+        if is_slice {
+            self.unit.has_picture = true;
+            self.unit.skipped_at_start |= kinds::RASL.contains(&kind);
+        }
+        nal::push_length_prefixed(unit, &mut self.unit.data);
+    }
+
+    /// Closes the access unit before a unit that begins a new one, and gives the new one its times.
+    fn begin(&mut self, begins: bool, place: u64, complete: &mut Vec<AccessUnit>) {
+        if begins && self.unit.has_picture {
+            self.end_unit(complete);
+        }
+        if self.unit.data.is_empty() {
+            self.unit.stamps = self.marks.take(place);
+        }
+    }
+
+    fn end_unit(&mut self, complete: &mut Vec<AccessUnit>) {
+        let mut unit = std::mem::take(&mut self.unit);
+        if !unit.has_picture {
+            return;
+        }
+        let units = nal::length_prefixed(&unit.data, 4);
+        unit.sync = if self.hevc { hevc::is_random_access(units) } else { h264::is_random_access(units) };
+        match (self.first_field.take(), unit.field) {
+            // The second field of a frame belongs to the sample of the first.
+            (Some(mut first), Some((frame, bottom))) if first.field == Some((frame, !bottom)) => {
+                for nal in nal::length_prefixed(&unit.data, 4).filter(|nal| nal[0] & 0x1f != h264::unit::AUD)
+                {
+                    nal::push_length_prefixed(nal, &mut first.data);
+                }
+                complete.push(first);
+            }
+            (first, field) => {
+                complete.extend(first);
+                if field.is_some() { self.first_field = Some(unit) } else { complete.push(unit) }
+            }
+        }
+    }
+}
+
+/// Facts of a stream's first parameter sets.
+pub(crate) struct Described {
+    /// Body of `avcC` or `hvcC`.
+    pub(crate) config: Vec<u8>,
+    /// Visible size.
+    pub(crate) size: (u32, u32),
+    /// Pixel shape.
+    pub(crate) pixel_aspect: Option<(u32, u32)>,
+    /// Colour description.
+    pub(crate) colour: Option<crate::Colour>,
+    /// Seconds per frame as a fraction.
+    pub(crate) frame_duration: Option<(u32, u32)>,
+}
+
+impl ParameterSets {
+    /// The decoder configuration, once all sets have been seen.
+    pub(crate) fn describe(&self, hevc: bool) -> Option<Described> {
+        if self.pps.is_empty() {
+            return None;
+        }
+        if hevc {
+            let sps = hevc::Sps::parse(self.sps.first()?)?;
+            return Some(Described {
+                config: hevc::hevc_config(&self.vps, &self.sps, &self.pps)?,
+                size: (sps.width, sps.height),
+                pixel_aspect: sps.pixel_aspect,
+                colour: sps.colour,
+                frame_duration: sps.frame_duration,
+            });
+        }
+        let sps = h264::Sps::parse(self.sps.first()?)?;
+        Some(Described {
+            config: h264::avc_config(&self.sps, &self.pps)?,
+            size: (sps.width, sps.height),
+            pixel_aspect: sps.pixel_aspect,
+            colour: sps.colour,
+            frame_duration: sps.frame_duration,
+        })
+    }
+}
+
+/// Keeps a set in place of an older one with the same id.
+fn remember(sets: &mut Vec<Vec<u8>>, unit: &[u8], id: impl Fn(&[u8]) -> Option<u32>) {
+    let Some(own) = id(unit) else { return };
+    match sets.iter().position(|set| id(set) == Some(own)) {
+        Some(place) if sets[place] == unit => {}
+        Some(place) => sets[place] = unit.to_vec(),
+        None if sets.len() < limits::PARAMETER_SETS => sets.push(unit.to_vec()),
+        None => {}
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const SPS: &[u8] = &[
+        0x67, 0x64, 0x00, 0x15, 0xac, 0xd9, 0x41, 0x43, 0x3f, 0x26, 0x04, 0xdc, 0x04, 0x04, 0x05, 0x00, 0x00,
+        0x03, 0x03, 0xe9, 0x00, 0x00, 0xea, 0x60, 0x1f, 0x14, 0x29, 0x96,
+    ];
+    const PPS: &[u8] = &[0x68, 0xfe, 0x8f, 0xcb];
+    const AUD: &[u8] = &[9, 0xf0];
+    /// I slice of an IDR picture, first block 0, set 0, frame_num 0, top field.
+    const TOP: &[u8] = &[0x65, 0x88, 0x84, 0x20, 0xff];
+    /// P slice, frame_num 0, bottom field.
+    const BOTTOM: &[u8] = &[0x41, 0x9a, 0x18, 0x20, 0xff];
+    /// P slice, frame_num 1, whole frame.
+    const FRAME: &[u8] = &[0x41, 0x9a, 0x20, 0x20, 0xff];
+
+    fn stream(units: &[&[u8]]) -> Vec<u8> {
+        units.iter().flat_map(|unit| [&[0, 0, 0, 1], *unit].concat()).collect()
+    }
+
+    fn stamp(pts: i64) -> Option<Stamps> {
+        Some(Stamps { pts, dts: pts })
+    }
+
+    fn kinds(unit: &AccessUnit) -> Vec<u8> {
+        nal::length_prefixed(&unit.data, 4).map(|nal| nal[0] & 0x1f).collect()
+    }
+
+    #[test]
+    fn pictures_are_cut_wherever_the_packets_end() {
+        let (first, second) = (stream(&[AUD, SPS, PPS, TOP]), stream(&[AUD, FRAME, AUD, FRAME]));
+        for piece in 1..12 {
+            let mut cutter = VideoCutter::new(false);
+            let mut units = Vec::new();
+            for (pts, bytes) in [(100, &first), (200, &second)] {
+                for (index, part) in bytes.chunks(piece).enumerate() {
+                    cutter.push(stamp(pts).filter(|_| index == 0), part, &mut units).unwrap();
+                }
+            }
+            cutter.finish(&mut units);
+            let times: Vec<_> = units.iter().map(|unit| unit.stamps.map(|stamps| stamps.pts)).collect();
+            assert_eq!(times, [Some(100), Some(200), None]);
+            assert_eq!(kinds(&units[0]), [9, 7, 8, 5]);
+            assert_eq!(units.iter().map(|unit| unit.sync).collect::<Vec<_>>(), [true, false, false]);
+            assert_eq!(cutter.sets().describe(false).unwrap().size, (320, 180));
+        }
+    }
+
+    #[test]
+    fn two_fields_are_one_sample() {
+        let mut cutter = VideoCutter::new(false);
+        let mut units = Vec::new();
+        cutter.push(stamp(1), &stream(&[AUD, SPS, PPS, TOP]), &mut units).unwrap();
+        cutter.push(stamp(2), &stream(&[AUD, BOTTOM]), &mut units).unwrap();
+        cutter.push(stamp(3), &stream(&[AUD, FRAME]), &mut units).unwrap();
+        cutter.finish(&mut units);
+        assert_eq!(units.iter().map(kinds).collect::<Vec<_>>(), [vec![9, 7, 8, 5, 1], vec![9, 1]]);
+        assert_eq!(units.iter().map(|unit| unit.stamps).collect::<Vec<_>>(), [stamp(1), stamp(3)]);
+    }
+
+    #[test]
+    fn a_set_replaces_the_one_with_its_number() {
+        let mut cutter = VideoCutter::new(false);
+        let mut other = SPS.to_vec();
+        other[3] = 0x1e;
+        cutter.push(None, &stream(&[SPS, PPS, &other, PPS, TOP]), &mut Vec::new()).unwrap();
+        cutter.finish(&mut Vec::new());
+        let config = cutter.sets().describe(false).unwrap().config;
+        assert_eq!((config[3], config[5]), (0x1e, 0xe1));
+    }
+}

@@ -1,0 +1,79 @@
+//! SubRip text: a little HTML, and position codes borrowed from SubStation Alpha.
+
+use super::{Style, Styled};
+
+/// The text of an event as cue text: bold, italic and underline are kept, other tags and codes dropped.
+/// `None` if nothing is to be shown.
+pub fn text(event: &str) -> Option<String> {
+    let mut styled = Styled::default();
+    let mut rest = event;
+    while let Some(c) = rest.chars().next() {
+        if let Some((tag, after)) = tag(rest) {
+            let (name, on) = match tag.strip_prefix('/') {
+                Some(name) => (name, false),
+                None => (tag, true),
+            };
+            let name = name.split_whitespace().next().unwrap_or_default().to_ascii_lowercase();
+            if let Some(style) = Style::from_tag(&name) {
+                styled.set(style, on);
+            } else if name == "br" || name == "br/" {
+                styled.push('\n');
+            }
+            rest = after;
+        } else if let Some(after) = code(rest) {
+            rest = after;
+        } else {
+            styled.push(c);
+            rest = &rest[c.len_utf8()..];
+        }
+    }
+    styled.finish()
+}
+
+/// `<...>` that is a tag: `5 < 6` and `<3` are text.
+fn tag(text: &str) -> Option<(&str, &str)> {
+    let (tag, after) = text.strip_prefix('<')?.split_once('>')?;
+    let begins = tag.strip_prefix('/').unwrap_or(tag).starts_with(|c: char| c.is_ascii_alphabetic());
+    (begins && !tag.contains(['<', '\n'])).then_some((tag, after))
+}
+
+/// `{\an8}` and the like; braces without a backslash are text.
+fn code(text: &str) -> Option<&str> {
+    text.strip_prefix("{\\")?.split_once('}').map(|(_, after)| after)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::text;
+    use proptest::prelude::*;
+
+    #[test]
+    fn tags_and_codes() {
+        let cases = [
+            ("Plain", Some("Plain")),
+            ("<i>It</i>\r\n<B>bo</B>", Some("<i>It</i>\n<b>bo</b>")),
+            ("{\\an8}<font color=\"#ff0000\">red</font>", Some("red")),
+            ("5 < 6 & 7 > 2 <3", Some("5 &lt; 6 &amp; 7 &gt; 2 &lt;3")),
+            ("<b>a<i>b</b>c</i>", Some("<b>a<i>b</i></b><i>c</i>")),
+            ("<i>never closed", Some("<i>never closed</i>")),
+            ("{not a code}", Some("{not a code}")),
+            ("one<br/>two", Some("one\ntwo")),
+            ("<i></i>", None),
+            ("", None),
+        ];
+        for (event, expected) in cases {
+            assert_eq!(text(event).as_deref(), expected, "{event:?}");
+        }
+    }
+
+    proptest! {
+        #[test]
+        fn result_is_clean(event in "\\PC*|(<|>|/|b|i|u|\\{|\\\\|\\}|\n|&| )*") {
+            if let Some(cue) = text(&event) {
+                prop_assert!(!cue.contains("-->") && !cue.contains("\n\n") && !cue.is_empty());
+                prop_assert_eq!(cue.matches("<b>").count(), cue.matches("</b>").count());
+                prop_assert_eq!(cue.matches("<i>").count(), cue.matches("</i>").count());
+            }
+        }
+    }
+}

@@ -1,0 +1,157 @@
+//! ffmpeg as the maker of films and as the judge of ours; it shares no code with this crate.
+#![allow(dead_code, reason = "every test file uses its part")]
+
+pub(crate) mod web;
+
+use reel_media::Source;
+use std::fs::File;
+use std::io;
+use std::os::unix::fs::FileExt;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Output};
+
+/// A directory of films that goes away by itself.
+pub(crate) struct Studio(tempfile::TempDir);
+
+impl Studio {
+    pub(crate) fn new() -> Studio {
+        Studio(tempfile::tempdir().expect("a temporary directory"))
+    }
+
+    pub(crate) fn path(&self, name: &str) -> PathBuf {
+        self.0.path().join(name)
+    }
+
+    /// Runs ffmpeg with `arguments` (split at blanks; `{dir}` is the directory) to make `name`.
+    pub(crate) fn make(&self, name: &str, arguments: &str) -> PathBuf {
+        let path = self.path(name);
+        let arguments = arguments.replace("{dir}", &self.0.path().to_string_lossy());
+        run(ffmpeg().args(["-y", "-fflags", "+bitexact"]).args(arguments.split_whitespace()).arg(&path));
+        path
+    }
+}
+
+struct FileSource(File, u64);
+
+impl Source for FileSource {
+    fn bytes(&self) -> u64 {
+        self.1
+    }
+
+    fn read_at(&mut self, offset: u64, target: &mut [u8]) -> io::Result<()> {
+        self.0.read_exact_at(target, offset)
+    }
+}
+
+pub(crate) fn source(path: &Path) -> Box<dyn Source> {
+    let file = File::open(path).expect("a file");
+    let bytes = file.metadata().expect("a file").len();
+    Box::new(FileSource(file, bytes))
+}
+
+/// The decoded pictures of a stream: when each is shown, and its checksum.
+#[derive(Clone, Debug, PartialEq)]
+pub(crate) struct Shown {
+    pub(crate) frames: Vec<(f64, String)>,
+}
+
+impl Shown {
+    pub(crate) fn of(path: &Path, stream: &str) -> Shown {
+        // Display rotation is the player's business: without it the decoder's own pictures are compared.
+        let mut command = ffmpeg();
+        command.args(["-noautorotate", "-copyts", "-i"]).arg(path);
+        command.args([
+            "-map",
+            stream,
+            "-fps_mode",
+            "passthrough",
+            "-enc_time_base",
+            "-1",
+            "-f",
+            "framemd5",
+            "-",
+        ]);
+        let output = run(&mut command);
+        let text = String::from_utf8(output.stdout).expect("text");
+        let (mut scale, zero) = ((1.0, 1.0), zero(path));
+        let mut frames = Vec::new();
+        for line in text.lines() {
+            if let Some(base) = line.strip_prefix("#tb 0: ") {
+                let (a, b) = base.split_once('/').expect("a fraction");
+                scale = (a.parse().unwrap(), b.parse().unwrap());
+            } else if !line.starts_with('#') {
+                let fields: Vec<&str> = line.split(',').map(str::trim).collect();
+                let pts: f64 = fields[2].parse().unwrap();
+                frames.push((pts * scale.0 / scale.1 - zero, fields[5].to_owned()));
+            }
+        }
+        Shown { frames }
+    }
+
+    pub(crate) fn assert_same(&self, other: &Shown, what: &str) {
+        assert_eq!(self.frames.len(), other.frames.len(), "{what}: number of frames");
+        // Players count from the first picture or from zero: the distances must agree, to a millisecond.
+        for (i, (a, b)) in self.frames.iter().zip(&other.frames).enumerate() {
+            assert_eq!(a.1, b.1, "{what}: frame {i}");
+            assert!((a.0 - b.0).abs() < 0.0011, "{what}: frame {i} is shown at {} instead of {}", b.0, a.0);
+        }
+    }
+}
+
+/// The decoded sound of a stream as 16-bit samples.
+#[derive(Clone, PartialEq)]
+pub(crate) struct Heard {
+    pcm: Vec<u8>,
+}
+
+impl Heard {
+    pub(crate) fn of(path: &Path, stream: &str) -> Heard {
+        let mut command = ffmpeg();
+        // What lies before zero is warm-up. ffmpeg leaves it out of classic files by itself; of fragmented ones,
+        // its own too, it tells the right times but gives out everything.
+        command.arg("-copyts").arg("-i").arg(path);
+        command.args(["-map", stream, "-af", "atrim=start=0", "-c:a", "pcm_s16le", "-f", "s16le", "-"]);
+        Heard { pcm: run(&mut command).stdout }
+    }
+
+    pub(crate) fn bytes(&self) -> usize {
+        self.pcm.len()
+    }
+
+    /// The other one may go on for `tail` samples: what Matroska discards of the last packet.
+    pub(crate) fn assert_same(&self, other: &Heard, tail: usize, what: &str) {
+        let first = self.pcm.iter().zip(&other.pcm).position(|(a, b)| a != b);
+        assert_eq!(first, None, "{what}: first differing byte of {} and {}", self.pcm.len(), other.pcm.len());
+        let allowed = self.pcm.len()..=self.pcm.len() + 2 * tail;
+        assert!(
+            allowed.contains(&other.pcm.len()),
+            "{what}: {} bytes of sound, not {allowed:?}",
+            other.pcm.len()
+        );
+    }
+}
+
+/// The time the title starts at in the file's own clock: a transport stream's runs from anywhere.
+fn zero(path: &Path) -> f64 {
+    if path.extension().is_none_or(|extension| extension != "ts") {
+        return 0.0;
+    }
+    let mut command = Command::new("ffprobe");
+    command.args(["-v", "error", "-show_entries", "format=start_time", "-of", "csv=p=0"]).arg(path);
+    String::from_utf8(run(&mut command).stdout).expect("text").trim().parse().expect("seconds")
+}
+
+/// ffmpeg without chatter, on two threads.
+pub(crate) fn ffmpeg() -> Command {
+    let mut command = Command::new("ffmpeg");
+    command.args(["-hide_banner", "-loglevel", "error", "-nostdin", "-threads", "2"]);
+    command
+}
+
+/// Runs a program to its end; its failure is the test's.
+pub(crate) fn run(command: &mut Command) -> Output {
+    let program = command.get_program().to_string_lossy().into_owned();
+    let output = command.output().unwrap_or_else(|error| panic!("{program} is needed for tests: {error}"));
+    assert!(output.status.success(), "{command:?}: {}", String::from_utf8_lossy(&output.stderr));
+    output
+}

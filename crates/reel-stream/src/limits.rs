@@ -1,0 +1,23 @@
+//! Every bound of this room, with its reason.
+
+/// Stripes a reader keeps planned ahead of the socket while memory allows. Three: one being sent, one ready behind it, one on
+/// its way from the disks; more would only hold memory that other viewers need.
+pub const READER_STRIPES_MAX: usize = 3;
+
+/// Most steps a reader plans ahead; a plain MP4 file is a list of small parts, each a step of its own.
+pub const READER_STEPS_MAX: usize = 16;
+
+/// Most chunks handed to one send. The kernel takes 1024 vectors; 64 rows of 44 KiB are 2.8 MiB, more than any socket takes at once.
+pub const SEND_CHUNKS_MAX: usize = 64;
+
+/// Most bytes handed to one send, so that one fast client does not hold the core for long.
+pub const SEND_BYTES_MAX: usize = 1 << 20;
+
+/// Shards of the table of shared units: enough that cores rarely meet, few enough to walk.
+pub const UNIT_SHARDS: usize = 16;
+
+/// Sessions of one title by one client address; a player that reconnects needs a handful, a script thousands.
+pub const SESSIONS_PER_CLIENT_MAX: usize = 256;
+
+/// Bytes of a session key before encoding: 128 bits cannot be guessed.
+pub const SESSION_KEY_BYTES: usize = 16;

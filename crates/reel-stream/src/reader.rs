@@ -1,0 +1,364 @@
+//! A body on its way to one client: what to ask for next, and what can be sent now.
+//!
+//! ```text
+//!   parts    [.. sent ..|---------- window ----------|...... not planned yet ......]
+//!                        step        step      step
+//!                        ^ chunks() come from here
+//! ```
+//! A step is bytes at hand or the wanted rows of one stripe. A stripe's step holds a [`Reservation`] for every buffer it
+//! may need, so a reader that has started a stripe can always finish it. The front step is always planned; further ones
+//! only while memory is plentiful.
+
+use crate::body::{Body, Part};
+use crate::budget::{Reservation, Starving};
+use crate::fetcher::{Fetched, Fetcher};
+use crate::limits::{READER_STEPS_MAX, READER_STRIPES_MAX, SEND_BYTES_MAX, SEND_CHUNKS_MAX};
+use crate::units::{UnitKey, UnitWant};
+use reel_qos::Class;
+use reel_ring::Chunk;
+use reel_volume::{ObjectMap, UnitRows, VolumeError};
+use std::collections::VecDeque;
+use std::ops::Range;
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
+
+/// What a reader can do next.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum ReaderState {
+    /// [`Reader::chunks`] gives something.
+    Ready,
+    /// Waits for units that are on their way.
+    AwaitUnits,
+    /// Waits until others give memory back; call [`Reader::fill`] again.
+    AwaitMemory,
+    /// Everything was sent.
+    Done,
+}
+
+/// The sending side of one body.
+pub struct Reader {
+    /// What has not been sent, in order.
+    parts: VecDeque<Part>,
+    /// Bytes of `parts` that `window` covers.
+    planned_bytes: u64,
+    unsent_bytes: u64,
+    window: VecDeque<Step>,
+    class: Class,
+    /// How far away the deadline of a unit is when it is asked for.
+    deadline_after_ns: u64,
+    connection: u64,
+    starving: Option<Starving>,
+}
+
+enum Step {
+    Bytes(Arc<[u8]>, Range<usize>),
+    Stripe(StripeStep),
+}
+
+struct StripeStep {
+    map: Arc<ObjectMap>,
+    stripe: u64,
+    /// What is still to be sent, counted from the start of the stripe.
+    range: Range<u64>,
+    units: Vec<UnitNeed>,
+    _reservation: Reservation,
+}
+
+struct UnitNeed {
+    position: usize,
+    rows: Range<usize>,
+    have: Option<UnitRows>,
+}
+
+impl Reader {
+    /// A reader that sends `body` to `connection`; its units are due `deadline_after_ns` after they are asked for.
+    pub fn new(body: Body, class: Class, deadline_after_ns: u64, connection: u64) -> Self {
+        Self {
+            planned_bytes: 0,
+            unsent_bytes: body.bytes(),
+            parts: body.into_parts().into(),
+            window: VecDeque::new(),
+            class,
+            deadline_after_ns,
+            connection,
+            starving: None,
+        }
+    }
+
+    /// Bytes not yet sent.
+    pub fn unsent_bytes(&self) -> u64 {
+        self.unsent_bytes
+    }
+
+    /// Asks for what comes next, as far as memory allows.
+    pub fn fill(&mut self, fetcher: &mut Fetcher, now_ns: u64) -> ReaderState {
+        while self.window.len() < READER_STEPS_MAX
+            && self.planned_bytes < self.unsent_bytes
+            && !self.is_far_ahead()
+        {
+            if !self.plan(fetcher, now_ns) {
+                break;
+            }
+        }
+        self.state()
+    }
+
+    /// What can be sent now, in order, within the limits of one send.
+    pub fn chunks(&self) -> Vec<Chunk> {
+        let mut chunks = Vec::new();
+        let mut left_bytes = SEND_BYTES_MAX;
+        for step in &self.window {
+            let whole = match step {
+                Step::Bytes(bytes, range) => {
+                    let end = range.end.min(range.start + left_bytes);
+                    chunks.push(Chunk::Bytes(Arc::clone(bytes), range.start..end));
+                    left_bytes -= end - range.start;
+                    end == range.end
+                }
+                Step::Stripe(stripe) => stripe.chunks(&mut chunks, &mut left_bytes),
+            };
+            if !whole || left_bytes == 0 || chunks.len() >= SEND_CHUNKS_MAX {
+                break;
+            }
+        }
+        chunks
+    }
+
+    /// `bytes` of the chunks were taken by the client's socket.
+    pub fn advance(&mut self, bytes: u64) {
+        assert!(bytes <= self.planned_bytes, "more was sent than was given");
+        self.planned_bytes -= bytes;
+        self.unsent_bytes -= bytes;
+        let mut left = bytes;
+        while left > 0 {
+            let Some(step) = self.window.front_mut() else { break };
+            let taken = left.min(step.bytes());
+            step.advance(taken);
+            left -= taken;
+            if step.bytes() == 0 {
+                self.window.pop_front();
+            }
+        }
+        let mut left = bytes;
+        while left > 0 {
+            let Some(part) = self.parts.front_mut() else { break };
+            let taken = left.min(part.bytes());
+            part.advance(taken);
+            left -= taken;
+            if part.bytes() == 0 {
+                self.parts.pop_front();
+            }
+        }
+    }
+
+    /// Takes a unit that came. An error means that no member and no decoding gives these bytes.
+    pub fn fetched(&mut self, fetched: &Fetched) -> Result<ReaderState, Arc<VolumeError>> {
+        for step in &mut self.window {
+            let Step::Stripe(stripe) = step else { continue };
+            let Some(unit) = stripe.unit_of(&fetched.key) else { continue };
+            let rows = fetched.result.clone()?;
+            // Two steps may want different rows of one unit; each takes the answer to its own question.
+            if unit.have.is_none() && rows.rows().start <= unit.rows.start && unit.rows.end <= rows.rows().end
+            {
+                unit.have = Some(rows);
+            }
+        }
+        Ok(self.state())
+    }
+
+    /// Gives all memory back, because the client is slow and others wait; what was not sent is asked for again by the
+    /// next [`Reader::fill`]. Does nothing while units are on their way.
+    pub fn release(&mut self, fetcher: &Fetcher) {
+        let complete = |step: &Step| match step {
+            Step::Bytes(..) => true,
+            Step::Stripe(stripe) => stripe.units.iter().all(|unit| unit.have.is_some()),
+        };
+        if !self.window.is_empty() && self.window.iter().all(complete) {
+            self.window.clear();
+            self.planned_bytes = 0;
+            fetcher.units().counters().releases.fetch_add(1, Ordering::Relaxed);
+        }
+    }
+
+    /// What can be done next.
+    pub fn state(&self) -> ReaderState {
+        if self.unsent_bytes == 0 {
+            return ReaderState::Done;
+        }
+        match self.window.front() {
+            None => ReaderState::AwaitMemory,
+            Some(Step::Bytes(..)) => ReaderState::Ready,
+            Some(Step::Stripe(stripe)) if stripe.front_is_ready() => ReaderState::Ready,
+            Some(Step::Stripe(_)) => ReaderState::AwaitUnits,
+        }
+    }
+
+    /// Plans one more step; `false` if there is no memory for it.
+    fn plan(&mut self, fetcher: &mut Fetcher, now_ns: u64) -> bool {
+        let Some((part, skip)) = self.part_at(self.planned_bytes) else { return false };
+        let (map, range) = match part {
+            Part::Bytes(bytes, range) => {
+                // Fits: an offset inside of bytes in memory.
+                let range = range.start + skip as usize..range.end;
+                let (bytes, planned) = (Arc::clone(bytes), range.len() as u64);
+                self.window.push_back(Step::Bytes(bytes, range));
+                self.planned_bytes += planned;
+                return true;
+            }
+            Part::Object(map, range) => (Arc::clone(map), range.start + skip..range.end),
+        };
+        let stripe_bytes = map.geometry().stripe_bytes() as u64;
+        let stripe = range.start / stripe_bytes;
+        let start = stripe * stripe_bytes;
+        let range = range.start - start..range.end.min(start + stripe_bytes) - start;
+        let wanted = rows_by_position(&map, &range);
+        let buffers = wanted.len() + decoding_buffers(fetcher, &map);
+        let budget = fetcher.units().budget();
+        let is_front = self.window.is_empty();
+        // Reading ahead must not take what others need to start.
+        let plentiful = budget.starved() == 0 && (budget.reserved() + buffers) * 4 <= budget.total() * 3;
+        let reservation = if is_front || plentiful { budget.reserve(buffers) } else { None };
+        let Some(reservation) = reservation else {
+            if is_front && self.starving.is_none() {
+                self.starving = Some(budget.starving());
+            }
+            return false;
+        };
+        self.starving = None;
+        let mut units = Vec::with_capacity(wanted.len());
+        for (position, rows) in wanted {
+            let want = UnitWant {
+                map: Arc::clone(&map),
+                stripe,
+                position,
+                rows: rows.clone(),
+                class: self.class,
+                deadline_ns: now_ns.saturating_add(self.deadline_after_ns),
+            };
+            units.push(UnitNeed { position, rows, have: fetcher.request(&want, self.connection) });
+        }
+        self.planned_bytes += range.end - range.start;
+        self.window.push_back(Step::Stripe(StripeStep {
+            map,
+            stripe,
+            range,
+            units,
+            _reservation: reservation,
+        }));
+        true
+    }
+
+    /// Whether the window holds as many stripes' worth of bytes as it may.
+    fn is_far_ahead(&self) -> bool {
+        let stripe_bytes = self.window.iter().find_map(|step| match step {
+            Step::Bytes(..) => None,
+            Step::Stripe(stripe) => Some(stripe.map.geometry().stripe_bytes()),
+        });
+        stripe_bytes.is_some_and(|bytes| self.planned_bytes >= (bytes * READER_STRIPES_MAX) as u64)
+    }
+
+    fn part_at(&self, offset: u64) -> Option<(&Part, u64)> {
+        let mut skip = offset;
+        for part in &self.parts {
+            if skip < part.bytes() {
+                return Some((part, skip));
+            }
+            skip -= part.bytes();
+        }
+        None
+    }
+}
+
+impl Step {
+    fn bytes(&self) -> u64 {
+        match self {
+            Step::Bytes(_, range) => range.len() as u64,
+            Step::Stripe(stripe) => stripe.range.end - stripe.range.start,
+        }
+    }
+
+    fn advance(&mut self, bytes: u64) {
+        match self {
+            // Fits: never more than the length of the range.
+            Step::Bytes(_, range) => range.start += bytes as usize,
+            Step::Stripe(stripe) => stripe.range.start += bytes,
+        }
+    }
+}
+
+impl StripeStep {
+    /// Appends what is in memory without a gap; `true` if that was all of the stripe.
+    fn chunks(&self, chunks: &mut Vec<Chunk>, left_bytes: &mut usize) -> bool {
+        let row_bytes = self.map.geometry().row_bytes() as u64;
+        let mut at = self.range.start;
+        while at < self.range.end {
+            if *left_bytes == 0 || chunks.len() >= SEND_CHUNKS_MAX {
+                return false;
+            }
+            let Some(row) = self.row(at / row_bytes) else { return false };
+            // Fits: both lie inside of one row.
+            let from = (at % row_bytes) as usize;
+            let row_left = (self.range.end - at).min(row_bytes - at % row_bytes) as usize;
+            let bytes = row_left.min(*left_bytes);
+            chunks.push(Chunk::Lease(row.slice(from..from + bytes)));
+            *left_bytes -= bytes;
+            at += bytes as u64;
+        }
+        true
+    }
+
+    fn front_is_ready(&self) -> bool {
+        self.row(self.range.start / self.map.geometry().row_bytes() as u64).is_some()
+    }
+
+    /// Row `index` of the stripe in object order, if its unit is in memory.
+    fn row(&self, index: u64) -> Option<reel_arena::Lease> {
+        let data_rows = self.map.geometry().data_rows() as u64;
+        // Fits: both are below the small counts of the geometry.
+        let (matrix, position) = ((index / data_rows) as usize, (index % data_rows) as usize);
+        let unit = self.units.iter().find(|unit| unit.position == position)?;
+        Some(unit.have.as_ref()?.row(matrix))
+    }
+
+    fn unit_of(&mut self, key: &UnitKey) -> Option<&mut UnitNeed> {
+        if key.object != self.map.id() || key.stripe != self.stripe {
+            return None;
+        }
+        self.units.iter_mut().find(|unit| unit.position == key.position)
+    }
+}
+
+impl Part {
+    fn advance(&mut self, bytes: u64) {
+        match self {
+            // Fits: never more than the length of the range.
+            Part::Bytes(_, range) => range.start += bytes as usize,
+            Part::Object(_, range) => range.start += bytes,
+        }
+    }
+}
+
+/// Buffers that a stripe may need on top of its own while a member is away: one lost unit at a time is decoded from the
+/// others.
+fn decoding_buffers(fetcher: &Fetcher, map: &ObjectMap) -> usize {
+    if fetcher.units().health().lost() == 0 { 0 } else { map.geometry().data_rows() }
+}
+
+/// The rows of each data position that the bytes `range` of a stripe touch.
+fn rows_by_position(map: &ObjectMap, range: &Range<u64>) -> Vec<(usize, Range<usize>)> {
+    let geometry = map.geometry();
+    let row_bytes = geometry.row_bytes() as u64;
+    // Fits: rows of one stripe.
+    let first = (range.start / row_bytes) as usize;
+    let last = ((range.end - 1) / row_bytes) as usize;
+    let data_rows = geometry.data_rows();
+    let mut wanted = Vec::with_capacity(data_rows);
+    for position in 0..data_rows {
+        let from = first.saturating_sub(position).div_ceil(data_rows);
+        if position <= last && from * data_rows + position <= last {
+            let to = (last - position) / data_rows + 1;
+            wanted.push((position, from..to));
+        }
+    }
+    wanted
+}

@@ -1,0 +1,257 @@
+//! The command line. Its help is the manual.
+
+use std::net::SocketAddr;
+use std::path::PathBuf;
+
+use clap::{Args, Parser, Subcommand, ValueEnum};
+
+use crate::failure::EXIT_CODES;
+use crate::size::Size;
+
+/// Reel stores films on striped, parity-protected disks and plays them over HTTP.
+#[derive(Debug, Parser)]
+#[command(name = "reel", version, after_help = EXIT_CODES, arg_required_else_help = true, max_term_width = 110)]
+pub(crate) struct Arguments {
+    #[command(subcommand)]
+    pub(crate) command: Command,
+
+    /// Show no progress and no notes, only errors
+    #[arg(short, long, global = true)]
+    pub(crate) quiet: bool,
+}
+
+/// What to do.
+#[derive(Debug, Subcommand)]
+pub(crate) enum Command {
+    /// Sample films, a five-member volume, a server, a URL to open
+    Demo(DemoArguments),
+
+    /// Make a volume, or look at one
+    #[command(subcommand)]
+    Volume(VolumeCommand),
+
+    /// Take films into a volume: mp4, mov, mkv, webm, ts; stored as they come, never transcoded
+    Ingest(IngestArguments),
+
+    /// List the titles of a volume
+    Titles(TitlesArguments),
+
+    /// Remove titles from a volume
+    Remove(RemoveArguments),
+
+    /// Write a title to an MP4 file that decodes identically
+    Export(ExportArguments),
+
+    /// Serve a volume over HTTP until SIGTERM or SIGINT
+    Serve(ServeArguments),
+}
+
+/// `reel demo`.
+#[derive(Debug, Args)]
+pub(crate) struct DemoArguments {
+    /// Where films and volume are kept; they are used again next time
+    #[arg(long, value_name = "DIR", default_value = "demo")]
+    pub(crate) dir: PathBuf,
+
+    /// Take the films of this directory instead of drawing some
+    #[arg(long, value_name = "DIR")]
+    pub(crate) media: Option<PathBuf>,
+
+    /// Where to listen
+    #[arg(long, value_name = "ADDR:PORT", default_value = "127.0.0.1:8080")]
+    pub(crate) listen: SocketAddr,
+}
+
+/// `reel volume ...`.
+#[derive(Debug, Subcommand)]
+pub(crate) enum VolumeCommand {
+    /// Make a volume of files or block devices
+    Create(CreateArguments),
+
+    /// Show members, geometry and space
+    Status(VolumeArguments),
+
+    /// Read everything, and name what is wrong
+    Check(VolumeArguments),
+}
+
+/// `reel volume create`.
+#[derive(Debug, Args)]
+pub(crate) struct CreateArguments {
+    /// The volume's directory; it is made if it is not there
+    pub(crate) dir: PathBuf,
+
+    /// How many members (files in DIR), or the files or block devices themselves
+    #[arg(long, value_name = "COUNT|PATH", num_args = 1.., default_value = "5")]
+    pub(crate) members: Vec<String>,
+
+    /// Members that may be lost at once without losing a byte
+    #[arg(long, value_name = "ROWS", default_value_t = 1)]
+    pub(crate) parity: usize,
+
+    /// How parity is computed
+    #[arg(long, value_enum, default_value_t = CodeName::Xor)]
+    pub(crate) code: CodeName,
+
+    /// Size of all members together, parity included: 20G, 1.5T (powers of 1024), 20GB (powers of 1000)
+    #[arg(long, default_value = "20G")]
+    pub(crate) size: Size,
+
+    /// Overwrite what is there
+    #[arg(long)]
+    pub(crate) force: bool,
+
+    /// Bytes of a symbol, the payload of one packet; 1408 if not given
+    #[arg(long, value_name = "BYTES", help_heading = "Geometry")]
+    pub(crate) symbol_bytes: Option<usize>,
+
+    /// Symbols of a row; 32 if not given
+    #[arg(long, value_name = "COUNT", help_heading = "Geometry")]
+    pub(crate) row_symbols: Option<usize>,
+
+    /// Rows of a unit, the piece that is read at once; 6 if not given
+    #[arg(long, value_name = "COUNT", help_heading = "Geometry")]
+    pub(crate) unit_rows: Option<usize>,
+
+    /// Data rows of a matrix; the members less the parity rows if not given
+    #[arg(long, value_name = "COUNT", help_heading = "Geometry")]
+    pub(crate) data_rows: Option<usize>,
+
+    /// Size of each of the two catalogue areas of a member; 0.2 % of the member if not given
+    #[arg(long, value_name = "SIZE", help_heading = "Geometry")]
+    pub(crate) catalogue: Option<Size>,
+
+    /// Print the result as JSON
+    #[arg(long)]
+    pub(crate) json: bool,
+}
+
+/// The codes that are offered.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub(crate) enum CodeName {
+    /// One parity row, the exclusive or of all data rows
+    Xor,
+}
+
+/// `reel volume status|check`.
+#[derive(Debug, Args)]
+pub(crate) struct VolumeArguments {
+    /// The volume's directory
+    pub(crate) volume: PathBuf,
+
+    /// Print the result as JSON
+    #[arg(long)]
+    pub(crate) json: bool,
+}
+
+/// `reel ingest`.
+#[derive(Debug, Args)]
+pub(crate) struct IngestArguments {
+    /// The volume's directory
+    pub(crate) volume: PathBuf,
+
+    /// Films; each becomes a title
+    #[arg(required = true, value_name = "FILE")]
+    pub(crate) files: Vec<PathBuf>,
+
+    /// The title's name, for a single file; made from the file's name if not given
+    #[arg(long, conflicts_with = "title")]
+    pub(crate) name: Option<String>,
+
+    /// All files are renditions of one title of this name
+    #[arg(long, value_name = "NAME")]
+    pub(crate) title: Option<String>,
+
+    /// Print the result as JSON
+    #[arg(long)]
+    pub(crate) json: bool,
+}
+
+/// `reel titles`.
+#[derive(Debug, Args)]
+pub(crate) struct TitlesArguments {
+    /// The volume's directory
+    pub(crate) volume: PathBuf,
+
+    /// Print the result as JSON
+    #[arg(long)]
+    pub(crate) json: bool,
+}
+
+/// `reel remove`.
+#[derive(Debug, Args)]
+pub(crate) struct RemoveArguments {
+    /// The volume's directory
+    pub(crate) volume: PathBuf,
+
+    /// Ids of titles, as `reel titles` lists them
+    #[arg(required = true, value_name = "TITLE")]
+    pub(crate) titles: Vec<String>,
+}
+
+/// `reel export`.
+#[derive(Debug, Args)]
+pub(crate) struct ExportArguments {
+    /// The volume's directory
+    pub(crate) volume: PathBuf,
+
+    /// Id of a title, as `reel titles` lists it
+    pub(crate) title: String,
+
+    /// The file to write, or `-` for standard output; TITLE.mp4 here if not given
+    pub(crate) output: Option<PathBuf>,
+
+    /// Replace the file if it is there
+    #[arg(long)]
+    pub(crate) force: bool,
+}
+
+/// `reel serve`.
+#[derive(Debug, Args)]
+pub(crate) struct ServeArguments {
+    /// The volume's directory; goes before the configuration's
+    pub(crate) volume: Option<PathBuf>,
+
+    /// Configuration; the example reel.toml explains every key
+    #[arg(long, value_name = "FILE")]
+    pub(crate) config: Option<PathBuf>,
+
+    /// Where to listen; goes before the configuration's
+    #[arg(long, value_name = "ADDR:PORT")]
+    pub(crate) listen: Option<SocketAddr>,
+
+    /// Ingest films that are put into this directory; goes before the configuration's
+    #[arg(long, value_name = "DIR")]
+    pub(crate) watch: Option<PathBuf>,
+}
+
+#[cfg(test)]
+mod tests {
+    use clap::CommandFactory;
+
+    use super::*;
+
+    #[test]
+    fn arguments_are_consistent() {
+        Arguments::command().debug_assert();
+    }
+
+    #[test]
+    fn members_are_a_count_or_paths() {
+        let parse = |words: &[&str]| match Arguments::try_parse_from(words).unwrap().command {
+            Command::Volume(VolumeCommand::Create(create)) => create,
+            other => panic!("{other:?}"),
+        };
+        assert_eq!(parse(&["reel", "volume", "create", "d"]).members, ["5"]);
+        let create = parse(&["reel", "volume", "create", "d", "--members", "/a", "/b", "--size", "1G"]);
+        assert_eq!(create.members, ["/a", "/b"]);
+        assert_eq!(create.size, Size(1 << 30));
+    }
+
+    #[test]
+    fn one_name_and_many_renditions_exclude_each_other() {
+        assert!(
+            Arguments::try_parse_from(["reel", "ingest", "v", "f", "--name", "a", "--title", "b"]).is_err()
+        );
+    }
+}

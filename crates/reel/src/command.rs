@@ -1,0 +1,57 @@
+//! The commands, each in its file.
+
+mod export;
+mod ingest;
+mod remove;
+mod serve;
+mod titles;
+mod volume;
+
+use std::path::Path;
+use std::sync::Arc;
+
+use reel_library::Library;
+use reel_volume::{OpenOptions, Volume};
+
+use crate::args::{Arguments, Command};
+use crate::config::LogConfig;
+use crate::demo;
+use crate::failure::{Exit, Failure};
+use crate::logging;
+
+pub(crate) use self::ingest::{Job, ingest};
+pub(crate) use serve::serve;
+
+/// Does what the command line says.
+pub(crate) fn run(arguments: Arguments) -> Result<Exit, Failure> {
+    let quiet = arguments.quiet;
+    // A server logs as it is configured; everything else only speaks of trouble.
+    if !matches!(arguments.command, Command::Serve(_) | Command::Demo(_)) {
+        logging::start(&LogConfig::for_commands());
+    }
+    match arguments.command {
+        Command::Demo(arguments) => demo::run(&arguments, quiet),
+        Command::Volume(command) => volume::run(&command, quiet),
+        Command::Ingest(arguments) => ingest::run(&arguments, quiet),
+        Command::Titles(arguments) => titles::run(&arguments),
+        Command::Remove(arguments) => remove::run(&arguments, quiet),
+        Command::Export(arguments) => export::run(&arguments, quiet),
+        Command::Serve(arguments) => serve::run(&arguments),
+    }
+}
+
+/// What a command needs a volume for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Access {
+    /// Nothing is changed.
+    Read,
+    /// Titles come and go.
+    Write,
+}
+
+/// Opens the volume in `dir` with its titles.
+pub(crate) fn open_library(dir: &Path, access: Access) -> Result<Library, Failure> {
+    let options = OpenOptions { read_only: access == Access::Read, ..OpenOptions::default() };
+    let volume = Volume::open(dir, options).map_err(Failure::volume)?;
+    Ok(Library::new(Arc::new(volume)))
+}

@@ -1,0 +1,100 @@
+//! `reel ingest`: films into a volume.
+
+use std::path::{Path, PathBuf};
+use std::time::Instant;
+
+use reel_library::{IngestOptions, Ingested, Input, Library};
+use serde_json::json;
+
+use super::{Access, open_library};
+use crate::args::IngestArguments;
+use crate::failure::{Exit, Failure};
+use crate::output::print;
+use crate::progress::{Meter, Unit, rate_text};
+
+/// Files that become one title.
+pub(crate) struct Job {
+    /// One file, or renditions of one film.
+    pub(crate) files: Vec<PathBuf>,
+    /// The title's name; from the first file's if there is none.
+    pub(crate) name: Option<String>,
+}
+
+/// `reel ingest`.
+pub(super) fn run(arguments: &IngestArguments, quiet: bool) -> Result<Exit, Failure> {
+    let jobs = jobs(arguments)?;
+    let library = open_library(&arguments.volume, Access::Write)?;
+    let mut exit = Exit::Done;
+    let mut results = Vec::new();
+    let alone = jobs.len() == 1;
+    for job in &jobs {
+        match ingest(&library, job, quiet || arguments.json) {
+            Ok(ingested) => results.push(json!({ "id": ingested.id, "warnings": ingested.warnings })),
+            Err(failure) if alone => return Err(failure),
+            // One bad file does not keep the others out; the exit code remembers it.
+            Err(failure) => {
+                eprintln!("{failure}");
+                exit = failure.exit;
+            }
+        }
+    }
+    if arguments.json {
+        print(&json!({ "titles": results }).to_string())?;
+    }
+    Ok(exit)
+}
+
+/// Takes one title into `library`, with progress.
+pub(crate) fn ingest(library: &Library, job: &Job, quiet: bool) -> Result<Ingested, Failure> {
+    let inputs: Vec<Input> = job.files.iter().map(Input::new).collect();
+    let options = IngestOptions { name: job.name.clone(), ..IngestOptions::default() };
+    let label = job.label();
+    let mut meter = Meter::new(label.clone(), Unit::Bytes, quiet);
+    let begun = Instant::now();
+    let mut total_bytes = 0;
+    let ingested = library
+        .ingest(&inputs, &options, &mut |progress| {
+            total_bytes = progress.total_bytes;
+            meter.set(progress.done_bytes, progress.total_bytes);
+        })
+        .map_err(|error| Failure::ingest(&error))?;
+    for warning in &ingested.warnings {
+        meter.note(&format!("warning: {label}: {warning}"));
+    }
+    meter.finish(&format!("{label}: title {}, {}", ingested.id, rate_text(total_bytes, begun.elapsed())));
+    Ok(ingested)
+}
+
+impl Job {
+    fn label(&self) -> String {
+        match (&self.name, self.files.first()) {
+            (Some(name), _) => name.clone(),
+            (None, Some(file)) => file_label(file),
+            (None, None) => String::new(),
+        }
+    }
+}
+
+fn jobs(arguments: &IngestArguments) -> Result<Vec<Job>, Failure> {
+    // All are looked at before anything begins, so that a typo in the last name does not come after an hour of work.
+    for file in &arguments.files {
+        let metadata = std::fs::metadata(file).map_err(|error| Failure::path("read", file, &error))?;
+        if metadata.is_dir() {
+            return Err(Failure::usage(format!("{} is a directory", file.display()))
+                .help("name the films in it, or let `reel serve --watch` take all of them"));
+        }
+    }
+    if arguments.title.is_some() {
+        return Ok(vec![Job { files: arguments.files.clone(), name: arguments.title.clone() }]);
+    }
+    if arguments.name.is_some() && arguments.files.len() > 1 {
+        return Err(Failure::usage("--name names one title, and there are several files")
+            .help("use --title NAME if the files are renditions of one title"));
+    }
+    let job = |file: &PathBuf| Job { files: vec![file.clone()], name: arguments.name.clone() };
+    Ok(arguments.files.iter().map(job).collect())
+}
+
+fn file_label(file: &Path) -> String {
+    file.file_name().unwrap_or(file.as_os_str()).to_string_lossy().into_owned()
+}

@@ -1,0 +1,148 @@
+//! `reel serve`: a volume over HTTP.
+
+use std::path::Path;
+use std::sync::Arc;
+use std::time::Duration;
+
+use reel_disk::DisksConfig;
+use reel_http::control::ControlConfig;
+use reel_http::{ServeConfig, ServeError, Server};
+use reel_library::Library;
+use reel_ring::DriverChoice;
+use reel_volume::{ArenaBudget, OpenOptions, Volume};
+
+use crate::args::ServeArguments;
+use crate::config::{Config, DriverName};
+use crate::failure::{Exit, Failure};
+use crate::logging;
+use crate::memory::{arena_bytes, machine_bytes};
+use crate::output::print;
+use crate::signals::Signals;
+use crate::size::Size;
+
+/// `reel serve`.
+pub(super) fn run(arguments: &ServeArguments) -> Result<Exit, Failure> {
+    let config = configuration(arguments)?;
+    logging::start(&config.log);
+    serve(&config)
+}
+
+/// Serves the volume of `config` until SIGTERM or SIGINT.
+pub(crate) fn serve(config: &Config) -> Result<Exit, Failure> {
+    let Some(volume) = &config.volume else {
+        return Err(
+            Failure::usage("no volume was given").help("reel serve VOLUME, or set `volume` in reel.toml")
+        );
+    };
+    // From here on a signal ends the server in order, also while it starts.
+    let mut signals =
+        Signals::catch().map_err(|error| Failure::failed(format!("cannot wait for signals: {error}")))?;
+    let library = Arc::new(library(config, volume)?);
+    let count = library.volume().titles().len();
+    let server = Server::start(serve_config(config, volume)?, library).map_err(|error| refused(&error))?;
+    print(&format!("serving {count} titles at http://{}/", server.address()))?;
+    let name = signals.wait();
+    tracing::info!("{name}: stopping");
+    signals.end_at_the_next();
+    server.stop().map_err(|error| Failure::failed(&error))?;
+    tracing::info!("stopped");
+    Ok(Exit::Done)
+}
+
+fn configuration(arguments: &ServeArguments) -> Result<Config, Failure> {
+    let mut config = match &arguments.config {
+        Some(path) => Config::load(path)?,
+        None => Config::default(),
+    };
+    // What the command line says goes first.
+    config.volume = arguments.volume.clone().or(config.volume);
+    config.listen = arguments.listen.unwrap_or(config.listen);
+    config.watch = arguments.watch.clone().or(config.watch);
+    if let Some(watch) = &config.watch {
+        let metadata = std::fs::metadata(watch).map_err(|error| Failure::path("watch", watch, &error))?;
+        if !metadata.is_dir() {
+            return Err(Failure::usage(format!("cannot watch {}: it is not a directory", watch.display())));
+        }
+    }
+    Ok(config)
+}
+
+fn library(config: &Config, volume: &Path) -> Result<Library, Failure> {
+    let bytes = arena_bytes(config, threads(config) as u64, machine_bytes());
+    let bytes = usize::try_from(bytes)
+        .map_err(|_| Failure::usage("arena_bytes is beyond this machine's addresses"))?;
+    let options = OpenOptions {
+        read_only: false,
+        arena: ArenaBudget { bytes, huge_pages: true },
+        disks: DisksConfig { threads: config.disk_threads, driver: driver(config), ..DisksConfig::default() },
+        ..OpenOptions::default()
+    };
+    let volume = Volume::open(volume, options).map_err(Failure::volume)?;
+    let usage = volume.arena().usage();
+    tracing::info!(
+        "media memory: {} in {} buffers of {}",
+        Size(usage.bytes_total as u64),
+        usage.buffers_total,
+        Size(volume.arena().buffer_bytes() as u64)
+    );
+    for finding in volume.findings().iter().filter(|finding| !finding.state.in_use()) {
+        tracing::warn!("{finding}");
+    }
+    Ok(Library::new(Arc::new(volume)))
+}
+
+fn serve_config(config: &Config, volume: &Path) -> Result<ServeConfig, Failure> {
+    let spool_dir = config.upload.spool_dir.clone().unwrap_or_else(|| volume.join("spool"));
+    std::fs::create_dir_all(&spool_dir)
+        .map_err(|error| Failure::path("make the directory", &spool_dir, &error))?;
+    Ok(ServeConfig {
+        listen: config.listen,
+        serve_threads: threads(config),
+        pin_threads: config.pin_threads,
+        driver: driver(config),
+        connections_max: config.connections_max,
+        sessions_max: config.sessions_max,
+        session_idle: Duration::from_secs(config.session_idle_s.into()),
+        access_log: config.log.access,
+        watch: config.watch.clone(),
+        control: ControlConfig {
+            spool_dir,
+            upload_bytes_max: config.upload.max_bytes.bytes(),
+            ingests_max: config.upload.ingests_max,
+        },
+    })
+}
+
+fn threads(config: &Config) -> usize {
+    match config.serve_threads {
+        0 => std::thread::available_parallelism().map_or(1, usize::from),
+        threads => threads,
+    }
+}
+
+fn driver(config: &Config) -> DriverChoice {
+    match config.driver {
+        DriverName::Auto => DriverChoice::Auto,
+        DriverName::Uring => DriverChoice::Uring,
+        DriverName::Portable => DriverChoice::Portable,
+    }
+}
+
+fn refused(error: &ServeError) -> Failure {
+    let failure = Failure::failed(error);
+    match error {
+        ServeError::Listen { source, .. } => match source.kind() {
+            std::io::ErrorKind::AddrInUse => failure.help(
+                "another program listens there; stop it, or choose another port with --listen ADDR:PORT",
+            ),
+            std::io::ErrorKind::AddrNotAvailable => {
+                failure.help("this machine has no such address; 0.0.0.0 means all of its addresses")
+            }
+            std::io::ErrorKind::PermissionDenied => {
+                failure.help("ports below 1024 need a right; choose a larger port")
+            }
+            _ => failure,
+        },
+        _ => failure,
+    }
+}

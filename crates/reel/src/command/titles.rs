@@ -1,0 +1,83 @@
+//! `reel titles`: what a volume holds.
+
+use reel_library::TitleSummary;
+use serde_json::{Value, json};
+
+use super::{Access, open_library};
+use crate::args::TitlesArguments;
+use crate::failure::{Exit, Failure};
+use crate::output::{clock_text, columns, print};
+use crate::size::Size;
+
+/// `reel titles`.
+pub(super) fn run(arguments: &TitlesArguments) -> Result<Exit, Failure> {
+    let library = open_library(&arguments.volume, Access::Read)?;
+    let titles = library.summaries();
+    if arguments.json {
+        let titles: Vec<Value> = titles.iter().map(|title| as_json(title)).collect();
+        print(&json!({ "titles": titles }).to_string())?;
+        return Ok(Exit::Done);
+    }
+    let head = ["TITLE", "LENGTH", "SIZE", "PICTURE", "NAME"].map(str::to_owned).to_vec();
+    let rows = titles.iter().map(|title| as_row(title));
+    print(&columns(&std::iter::once(head).chain(rows).collect::<Vec<_>>()))?;
+    Ok(Exit::Done)
+}
+
+fn as_row(title: &TitleSummary) -> Vec<String> {
+    let picture = match title.video.first() {
+        Some(video) if title.video.len() > 1 => {
+            format!("{}x{} +{}", video.width, video.height, title.video.len() - 1)
+        }
+        Some(video) => format!("{}x{}", video.width, video.height),
+        None => "-".into(),
+    };
+    let name = match &title.problem {
+        Some(problem) => format!("{} (cannot be played: {problem})", title.name),
+        None => title.name.clone(),
+    };
+    vec![title.id.clone(), clock_text(title.duration_s), Size(title.bytes).to_string(), picture, name]
+}
+
+fn as_json(title: &TitleSummary) -> Value {
+    let video = title.video.iter().map(|video| {
+        json!({
+            "track": video.track,
+            "width": video.width,
+            "height": video.height,
+            "codec": video.codec,
+            "frame_rate": video.frame_rate,
+            "bitrate_bps": video.bitrate_bps,
+        })
+    });
+    let audio = title.audio.iter().map(|audio| {
+        json!({
+            "track": audio.track,
+            "language": audio.language,
+            "name": audio.name,
+            "codec": audio.codec,
+            "channels": audio.channels,
+            "sample_rate": audio.sample_rate,
+            "default": audio.default,
+        })
+    });
+    let subtitles = title.subtitles.iter().map(|subtitle| {
+        json!({
+            "track": subtitle.track,
+            "language": subtitle.language,
+            "name": subtitle.name,
+            "forced": subtitle.forced,
+        })
+    });
+    json!({
+        "id": title.id,
+        "name": title.name,
+        "duration_s": title.duration_s,
+        "added_unix_s": title.added_unix_s,
+        "bytes": title.bytes,
+        "video": video.collect::<Vec<_>>(),
+        "audio": audio.collect::<Vec<_>>(),
+        "subtitles": subtitles.collect::<Vec<_>>(),
+        "problem": title.problem,
+    })
+}

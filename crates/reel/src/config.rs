@@ -1,0 +1,326 @@
+//! Configuration: `reel.toml`, its defaults and its limits.
+//!
+//! The file of that name at the root of the repository explains every key; a test holds it equal to
+//! [`Config::default`].
+
+mod keys;
+
+use std::fs::File;
+use std::io::{self, Read};
+use std::net::{IpAddr, Ipv4Addr, SocketAddr};
+use std::path::{Path, PathBuf};
+
+use serde::Deserialize;
+
+use crate::failure::Failure;
+use crate::limits::{
+    CLIENTS_MAX, CONFIG_BYTES_MAX, INGESTS_MAX, SESSION_IDLE_S_MAX, SESSION_IDLE_S_MIN, THREADS_MAX,
+};
+use crate::size::Size;
+
+/// Everything `reel serve` can be told.
+#[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+pub(crate) struct Config {
+    /// Where to listen.
+    pub(crate) listen: SocketAddr,
+    /// The volume to serve.
+    pub(crate) volume: Option<PathBuf>,
+    /// A directory whose new films are ingested.
+    pub(crate) watch: Option<PathBuf>,
+    /// Data-plane threads; 0 is one for each core.
+    pub(crate) serve_threads: usize,
+    /// Whether each of them stays on its core.
+    pub(crate) pin_threads: bool,
+    /// Disk threads; 0 chooses by the number of members.
+    pub(crate) disk_threads: usize,
+    /// How threads talk to the kernel.
+    pub(crate) driver: DriverName,
+    /// Media memory; 0 computes it from the other limits.
+    pub(crate) arena_bytes: Size,
+    /// Sessions open at once.
+    pub(crate) sessions_max: usize,
+    /// A session nobody asks for is forgotten after so many seconds.
+    pub(crate) session_idle_s: u32,
+    /// Connections open at once.
+    pub(crate) connections_max: usize,
+    /// Logging.
+    pub(crate) log: LogConfig,
+    /// Uploads by HTTP.
+    pub(crate) upload: UploadConfig,
+}
+
+/// `[log]`.
+#[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+pub(crate) struct LogConfig {
+    /// The least important level written.
+    pub(crate) level: LogLevel,
+    /// How a line looks.
+    pub(crate) format: LogFormat,
+    /// One line for every request.
+    pub(crate) access: bool,
+}
+
+/// Levels of the log, most important first.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub(crate) enum LogLevel {
+    /// Only what went wrong.
+    Error,
+    /// And what is about to.
+    Warn,
+    /// And what happens once.
+    Info,
+    /// And what happens often.
+    Debug,
+    /// And everything else.
+    Trace,
+}
+
+/// What a line of the log is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub(crate) enum LogFormat {
+    /// For people.
+    Text,
+    /// One JSON object a line.
+    Json,
+}
+
+/// `[upload]`.
+#[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+pub(crate) struct UploadConfig {
+    /// The largest body of one upload.
+    pub(crate) max_bytes: Size,
+    /// Where a body waits until it is whole; the volume's directory if not set.
+    pub(crate) spool_dir: Option<PathBuf>,
+    /// Films stored at once, from uploads and from the watched directory.
+    pub(crate) ingests_max: usize,
+}
+
+/// How threads talk to the kernel.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub(crate) enum DriverName {
+    /// io_uring, or what there is instead with a warning.
+    Auto,
+    /// io_uring or nothing.
+    Uring,
+    /// epoll and threads.
+    Portable,
+}
+
+impl Default for Config {
+    fn default() -> Self {
+        Self {
+            // Reel asks nobody for a password yet, so it is not open to the network unless told so.
+            listen: SocketAddr::new(IpAddr::V4(Ipv4Addr::LOCALHOST), 8080),
+            volume: None,
+            watch: None,
+            serve_threads: 0,
+            pin_threads: true,
+            disk_threads: 0,
+            driver: DriverName::Auto,
+            arena_bytes: Size(0),
+            sessions_max: 4096,
+            session_idle_s: 300,
+            connections_max: 16_384,
+            log: LogConfig::default(),
+            upload: UploadConfig::default(),
+        }
+    }
+}
+
+impl Default for LogConfig {
+    fn default() -> Self {
+        Self { level: LogLevel::Info, format: LogFormat::Text, access: false }
+    }
+}
+
+impl LogConfig {
+    /// For commands that do one thing and end: only trouble is worth a line.
+    pub(crate) fn for_commands() -> Self {
+        Self { level: LogLevel::Warn, ..Self::default() }
+    }
+}
+
+impl Default for UploadConfig {
+    fn default() -> Self {
+        Self { max_bytes: Size(256 << 30), spool_dir: None, ingests_max: 2 }
+    }
+}
+
+impl Config {
+    /// Reads `path`. Relative paths in it are meant from the file's own directory.
+    ///
+    /// # Errors
+    /// A file that cannot be read; a key that does not exist (the message names the nearest one that does); a value of
+    /// the wrong kind or out of its bounds. Every message names the line.
+    pub(crate) fn load(path: &Path) -> Result<Self, Failure> {
+        let text = read(path).map_err(|error| Failure::path("read the configuration", path, &error))?;
+        let mut config = Self::parse(&text).map_err(|fault| fault.failure(path))?;
+        let home = path.parent().unwrap_or(Path::new(""));
+        for entry in
+            [&mut config.volume, &mut config.watch, &mut config.upload.spool_dir].into_iter().flatten()
+        {
+            *entry = home.join(&*entry);
+        }
+        Ok(config)
+    }
+
+    fn parse(text: &str) -> Result<Self, Fault> {
+        keys::check(text)?;
+        let config: Self = toml::from_str(text).map_err(|error| Fault::of_toml(text, &error))?;
+        config.check_bounds(text)?;
+        Ok(config)
+    }
+
+    fn check_bounds(&self, text: &str) -> Result<(), Fault> {
+        let bounds = [
+            ("serve_threads", self.serve_threads, 0, THREADS_MAX),
+            ("disk_threads", self.disk_threads, 0, THREADS_MAX),
+            ("sessions_max", self.sessions_max, 1, CLIENTS_MAX),
+            ("session_idle_s", self.session_idle_s as usize, SESSION_IDLE_S_MIN, SESSION_IDLE_S_MAX),
+            ("connections_max", self.connections_max, 1, CLIENTS_MAX),
+            ("upload.ingests_max", self.upload.ingests_max, 1, INGESTS_MAX),
+        ];
+        for (key, value, least, most) in bounds {
+            if value < least || value > most {
+                return Err(Fault {
+                    line: keys::line_of(text, key),
+                    what: format!("{key} = {value} is out of bounds"),
+                    help: format!("choose a value from {least} to {most}"),
+                });
+            }
+        }
+        Ok(())
+    }
+}
+
+fn read(path: &Path) -> io::Result<String> {
+    let mut text = String::new();
+    File::open(path)?.take(CONFIG_BYTES_MAX + 1).read_to_string(&mut text)?;
+    if text.len() as u64 > CONFIG_BYTES_MAX {
+        return Err(io::Error::other(format!("it has more than {CONFIG_BYTES_MAX} bytes")));
+    }
+    Ok(text)
+}
+
+/// Something wrong in the text of a configuration.
+#[derive(Debug, PartialEq, Eq)]
+struct Fault {
+    /// From 1; 0 when it belongs to no line.
+    line: usize,
+    what: String,
+    help: String,
+}
+
+impl Fault {
+    fn of_toml(text: &str, error: &toml::de::Error) -> Self {
+        let line = error.span().map_or(0, |span| keys::line_at(text, span.start));
+        let shown = if line > 0 { text.lines().nth(line - 1).unwrap_or("").trim() } else { "" };
+        let what = error.message().trim_end().replace('\n', ", ");
+        let help = match shown {
+            "" => "the example reel.toml explains every key and its values".into(),
+            shown => {
+                format!("the line is `{shown}`; the example reel.toml explains every key and its values")
+            }
+        };
+        Self { line, what, help }
+    }
+
+    fn failure(self, path: &Path) -> Failure {
+        let place = match self.line {
+            0 => path.display().to_string(),
+            line => format!("{} line {line}", path.display()),
+        };
+        Failure::usage(format!("{place}: {}", self.what)).help(self.help)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const EXAMPLE: &str = include_str!("../../../reel.toml");
+
+    #[test]
+    fn example_holds_the_defaults() {
+        assert_eq!(Config::parse(EXAMPLE).unwrap(), Config::default());
+    }
+
+    #[test]
+    fn example_explains_every_key() {
+        for key in keys::KEYS {
+            let name = key.rsplit('.').next().unwrap();
+            let shown = EXAMPLE.lines().any(|line| {
+                let line = line.strip_prefix("# ").unwrap_or(line);
+                line.split_once(" = ").is_some_and(|(left, _)| left == name)
+            });
+            assert!(shown, "{key} is not in reel.toml");
+        }
+    }
+
+    #[test]
+    fn empty_file_is_the_default() {
+        assert_eq!(Config::parse("").unwrap(), Config::default());
+    }
+
+    #[test]
+    fn values_are_taken() {
+        let config = Config::parse(
+            "listen = \"[::]:80\"\narena_bytes = \"512M\"\nsessions_max = 5\n[log]\nformat = \"json\"\n[upload]\nmax_bytes = 7\n",
+        )
+        .unwrap();
+        assert_eq!(config.listen, "[::]:80".parse().unwrap());
+        assert_eq!(config.arena_bytes, Size(512 << 20));
+        assert_eq!(config.sessions_max, 5);
+        assert_eq!(config.log.format, LogFormat::Json);
+        assert_eq!(config.upload.max_bytes, Size(7));
+    }
+
+    #[test]
+    fn typo_names_key_line_and_nearest() {
+        let fault = Config::parse("# hello\n\nlisen = \"127.0.0.1:1\"\n").unwrap_err();
+        assert_eq!(fault.line, 3);
+        assert_eq!(fault.what, "unknown key `lisen`");
+        assert_eq!(fault.help, "did you mean `listen`?");
+    }
+
+    #[test]
+    fn wrong_kind_names_its_line() {
+        let fault = Config::parse("serve_threads = 2\nsessions_max = \"many\"\n").unwrap_err();
+        assert_eq!(fault.line, 2);
+        assert!(fault.help.contains("sessions_max = \"many\""), "{fault:?}");
+        let fault = Config::parse("[log]\nlevel = \"loud\"\n").unwrap_err();
+        assert_eq!(fault.line, 2);
+        assert!(fault.what.contains("loud"), "{fault:?}");
+        assert_eq!(Config::parse("listen = \n").unwrap_err().line, 1);
+        assert_eq!(Config::parse("upload.max_bytes = -1").unwrap_err().line, 1);
+    }
+
+    #[test]
+    fn bounds_are_kept() {
+        let fault = Config::parse("\n[upload]\ningests_max = 0\n").unwrap_err();
+        assert_eq!((fault.line, fault.what.as_str()), (3, "upload.ingests_max = 0 is out of bounds"));
+        assert_eq!(fault.help, "choose a value from 1 to 16");
+    }
+
+    #[test]
+    fn a_file_without_end_is_refused() {
+        let failure = Config::load(Path::new("/dev/zero")).unwrap_err();
+        assert!(failure.to_string().contains("more than 1048576 bytes"), "{failure}");
+    }
+
+    #[test]
+    fn paths_are_meant_from_the_file() {
+        let dir = tempfile::tempdir().unwrap();
+        let path = dir.path().join("reel.toml");
+        std::fs::write(&path, "volume = \"films\"\nwatch = \"/incoming\"\n").unwrap();
+        let config = Config::load(&path).unwrap();
+        assert_eq!(config.volume, Some(dir.path().join("films")));
+        assert_eq!(config.watch, Some("/incoming".into()));
+    }
+}

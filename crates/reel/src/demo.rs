@@ -1,0 +1,100 @@
+//! `reel demo`: films, a volume, a server, a URL to open.
+
+mod ffmpeg;
+mod films;
+
+use std::path::Path;
+
+use reel_library::{Library, Watcher, stamp_of};
+use reel_volume::{Members, Volume, VolumeOptions};
+
+use crate::args::DemoArguments;
+use crate::command::{self, Access, Job};
+use crate::config::{Config, LogConfig, LogLevel};
+use crate::failure::{Exit, Failure};
+use crate::limits::DEMO_FILMS_MAX;
+use crate::logging;
+
+/// Members of the demo's volume.
+const MEMBERS: usize = 5;
+
+/// The smallest volume that is made; the drawn films take a tenth of it.
+const VOLUME_BYTES_MIN: u64 = 1 << 30;
+
+/// `reel demo`.
+pub(crate) fn run(arguments: &DemoArguments, quiet: bool) -> Result<Exit, Failure> {
+    let log = LogConfig { level: LogLevel::Warn, ..LogConfig::default() };
+    logging::start(&log);
+    let films = match &arguments.media {
+        Some(dir) => films_in(dir)?,
+        None => films::make(&arguments.dir.join("films"), quiet)?
+            .into_iter()
+            .map(|film| Job { files: film.files, name: Some(film.name.into()) })
+            .collect(),
+    };
+    let volume = arguments.dir.join("volume");
+    let library = library(&volume, &films, quiet)?;
+    take(&library, &films, quiet)?;
+    // The server opens the volume again, with the memory that serving takes.
+    drop(library);
+    if !quiet {
+        eprintln!("Ctrl-C ends the server; what it serves stays in {}", arguments.dir.display());
+    }
+    command::serve(&Config { listen: arguments.listen, volume: Some(volume), log, ..Config::default() })
+}
+
+/// All films of a directory, each a title of its own.
+fn films_in(dir: &Path) -> Result<Vec<Job>, Failure> {
+    let mut watcher = Watcher::new(dir);
+    // A watcher reports what two scans saw alike.
+    let scans = watcher.scan(|_| false).and_then(|_| watcher.scan(|_| false));
+    let arrivals = scans.map_err(|error| Failure::path("look into", dir, &error))?;
+    if arrivals.is_empty() {
+        return Err(Failure::not_found(format!("there is no film in {}", dir.display()))
+            .help("give a directory with mp4, mov, mkv, webm or ts files, or leave --media out"));
+    }
+    if arrivals.len() > DEMO_FILMS_MAX {
+        eprintln!(
+            "note: {} has {} films; the demo takes the first {DEMO_FILMS_MAX}",
+            dir.display(),
+            arrivals.len()
+        );
+    }
+    let job = |arrival: reel_library::Arrival| Job { files: vec![arrival.path], name: None };
+    Ok(arrivals.into_iter().take(DEMO_FILMS_MAX).map(job).collect())
+}
+
+/// The volume of an earlier run, or a new one with room for `films`.
+fn library(volume: &Path, films: &[Job], quiet: bool) -> Result<Library, Failure> {
+    if !volume.exists() {
+        let file_bytes = |file| std::fs::metadata(file).map_or(0, |metadata| metadata.len());
+        let bytes: u64 = films.iter().flat_map(|job| &job.files).map(file_bytes).sum();
+        // A fifth is parity; the rest leaves room for uploads.
+        let size_bytes = VOLUME_BYTES_MIN.max(bytes.saturating_mul(2));
+        let options =
+            VolumeOptions { members: Members::Count(MEMBERS), size_bytes, ..VolumeOptions::default() };
+        Volume::create(volume, options).map_err(Failure::volume)?;
+        if !quiet {
+            eprintln!("made a volume of {MEMBERS} members in {}", volume.display());
+        }
+    }
+    command::open_library(volume, Access::Write)
+}
+
+/// Takes the films that are not in the library yet. One that cannot be taken is named and passed over.
+fn take(library: &Library, films: &[Job], quiet: bool) -> Result<(), Failure> {
+    for job in films {
+        let Some(first) = job.files.first() else { continue };
+        let stamp = stamp_of(first).map_err(|error| Failure::path("read", first, &error))?;
+        if library.knows(&stamp) {
+            continue;
+        }
+        if let Err(failure) = command::ingest(library, job, quiet) {
+            if films.len() == 1 {
+                return Err(failure);
+            }
+            eprintln!("{failure}");
+        }
+    }
+    Ok(())
+}

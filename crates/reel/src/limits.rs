@@ -1,0 +1,22 @@
+//! Every bound of the command line and its configuration, with its reason.
+
+/// Most threads of a kind. More than the cores of any machine help nobody.
+pub(crate) const THREADS_MAX: usize = 256;
+
+/// Most sessions and most connections. Each costs a descriptor or a few KiB; a million is beyond any one box.
+pub(crate) const CLIENTS_MAX: usize = 1 << 20;
+
+/// Least seconds until a session is forgotten: players ask for a segment every few seconds.
+pub(crate) const SESSION_IDLE_S_MIN: usize = 10;
+
+/// Most seconds until a session is forgotten: one day, longer than anybody pauses.
+pub(crate) const SESSION_IDLE_S_MAX: usize = 86_400;
+
+/// Most films stored at once. Each keeps all members busy by itself; more only take memory from viewers.
+pub(crate) const INGESTS_MAX: usize = 16;
+
+/// Most bytes of a configuration file. The example with all its comments has 4 KiB.
+pub(crate) const CONFIG_BYTES_MAX: u64 = 1 << 20;
+
+/// Most films taken from a directory by `reel demo`. A demonstration ends somewhere.
+pub(crate) const DEMO_FILMS_MAX: usize = 200;

@@ -1,0 +1,47 @@
+//! Logging to standard error.
+
+use std::io::IsTerminal;
+
+use tracing_subscriber::EnvFilter;
+use tracing_subscriber::fmt::writer::BoxMakeWriter;
+
+use crate::config::{LogConfig, LogFormat, LogLevel};
+
+/// Installs the log of this process; the first call wins.
+pub(crate) fn start(config: &LogConfig) {
+    let level = match config.level {
+        LogLevel::Error => "error",
+        LogLevel::Warn => "warn",
+        LogLevel::Info => "info",
+        LogLevel::Debug => "debug",
+        LogLevel::Trace => "trace",
+    };
+    // Reel's own crates at the level that was asked for; the libraries under it only speak of trouble.
+    let filter = EnvFilter::new(format!("warn,{}", OWN.map(|name| format!("{name}={level}")).join(",")));
+    let writer = BoxMakeWriter::new(std::io::stderr);
+    let colours = std::io::stderr().is_terminal();
+    let subscriber = tracing_subscriber::fmt().with_env_filter(filter).with_writer(writer).with_ansi(colours);
+    let installed = match config.format {
+        LogFormat::Text => subscriber.with_target(false).try_init(),
+        LogFormat::Json => subscriber.json().flatten_event(true).try_init(),
+    };
+    if installed.is_err() {
+        tracing::debug!("a log is already installed");
+    }
+}
+
+/// Log targets of this workspace.
+const OWN: [&str; 12] = [
+    "reel",
+    "reel_arena",
+    "reel_code",
+    "reel_disk",
+    "reel_http",
+    "reel_library",
+    "reel_media",
+    "reel_qos",
+    "reel_ring",
+    "reel_rt",
+    "reel_stream",
+    "reel_volume",
+];

@@ -1,0 +1,73 @@
+//! How much media memory a server takes: the sum of its holders.
+
+use reel_stream::limits::READER_STRIPES_MAX;
+use reel_volume::GeometryFields;
+use reel_volume::limits::STRIPES_IN_FLIGHT;
+
+use crate::config::Config;
+
+/// Clients that are served at full speed at once without waiting for memory. More are served too, in turn.
+const READERS: u64 = 64;
+
+/// Tracks an ingest writes at once; a film with more of them takes turns.
+const TRACKS_PER_INGEST: usize = 4;
+
+/// The smallest arena: two readers, a writer and a decoding of the default geometry.
+const BYTES_MIN: u64 = 64 << 20;
+
+/// Bytes of the arena for `config` on a machine with `memory_bytes`.
+pub(crate) fn arena_bytes(config: &Config, serve_threads: u64, memory_bytes: u64) -> u64 {
+    if config.arena_bytes.bytes() > 0 {
+        return config.arena_bytes.bytes();
+    }
+    let fields = GeometryFields::cmaf(5);
+    let unit_bytes = fields.symbol_bytes * fields.row_symbols * fields.unit_rows;
+    // Every holder below holds whole stripes, parity included: it may have to be decoded or is being written.
+    let stripe_bytes = (unit_bytes * (fields.data_rows + fields.parity_rows)) as u64;
+    let readers = READERS * READER_STRIPES_MAX as u64;
+    let writers = config.upload.ingests_max * TRACKS_PER_INGEST;
+    let writing = (writers * STRIPES_IN_FLIGHT) as u64;
+    let decoding = serve_threads;
+    let sum = (readers + writing + decoding) * stripe_bytes;
+    sum.min(memory_bytes / 4).max(BYTES_MIN)
+}
+
+/// Memory of this machine.
+pub(crate) fn machine_bytes() -> u64 {
+    let info = rustix::system::sysinfo();
+    // The unit is 1 on every machine with 64 bits; the kernel says so all the same.
+    u64::from(info.mem_unit.max(1)) * info.totalram
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::size::Size;
+
+    #[test]
+    fn what_is_set_is_taken() {
+        let config = Config { arena_bytes: Size(7 << 20), ..Config::default() };
+        assert_eq!(arena_bytes(&config, 4, 1 << 40), 7 << 20);
+    }
+
+    #[test]
+    fn the_sum_grows_with_its_holders() {
+        let large = 1 << 40;
+        let small = arena_bytes(&Config::default(), 1, large);
+        assert!(arena_bytes(&Config::default(), 64, large) > small);
+        let mut config = Config::default();
+        config.upload.ingests_max += 1;
+        assert!(arena_bytes(&config, 1, large) > small);
+    }
+
+    #[test]
+    fn small_machines_keep_most_of_their_memory() {
+        assert_eq!(arena_bytes(&Config::default(), 4, 1 << 30), 256 << 20);
+        assert_eq!(arena_bytes(&Config::default(), 4, 1 << 20), BYTES_MIN);
+    }
+
+    #[test]
+    fn this_machine_has_memory() {
+        assert!(machine_bytes() > 1 << 26);
+    }
+}

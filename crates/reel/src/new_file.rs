@@ -1,0 +1,106 @@
+//! A file that appears under its name when it is whole, or not at all.
+
+use std::fs::{self, File};
+use std::io::{self, Write};
+use std::os::fd::AsRawFd;
+use std::path::{Path, PathBuf};
+
+use rustix::fs::{AtFlags, CWD, Mode, OFlags};
+
+/// A file being written that has no name yet: nothing of it remains if the process ends, however it ends.
+pub(crate) struct NewFile {
+    file: File,
+    target: PathBuf,
+    replace: bool,
+}
+
+impl NewFile {
+    /// Begins a file that will be called `target`; one that is there already is refused unless `replace`.
+    pub(crate) fn create(target: &Path, replace: bool) -> io::Result<Self> {
+        if !replace && fs::symlink_metadata(target).is_ok() {
+            return Err(io::Error::from(io::ErrorKind::AlreadyExists));
+        }
+        if target.is_dir() {
+            return Err(io::Error::from(io::ErrorKind::IsADirectory));
+        }
+        let flags = OFlags::TMPFILE | OFlags::WRONLY | OFlags::CLOEXEC;
+        let file = rustix::fs::open(directory(target), flags, Mode::from_raw_mode(0o666))?;
+        Ok(Self { file: file.into(), target: target.to_owned(), replace })
+    }
+
+    /// Brings the bytes to the disk, then gives the file its name.
+    pub(crate) fn publish(self) -> io::Result<()> {
+        self.file.sync_all()?;
+        if !self.replace {
+            return self.link(&self.target);
+        }
+        // A link cannot replace a file; a rename can, so the file gets a passing name first.
+        let passing =
+            directory(&self.target).join(format!(".reel-{}-{}", std::process::id(), self.file.as_raw_fd()));
+        self.link(&passing)?;
+        fs::rename(&passing, &self.target).inspect_err(|_| drop(fs::remove_file(&passing)))
+    }
+
+    fn link(&self, name: &Path) -> io::Result<()> {
+        let open = format!("/proc/self/fd/{}", self.file.as_raw_fd());
+        Ok(rustix::fs::linkat(CWD, open, CWD, name, AtFlags::SYMLINK_FOLLOW)?)
+    }
+}
+
+impl Write for NewFile {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        self.file.write(bytes)
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        self.file.flush()
+    }
+}
+
+fn directory(path: &Path) -> &Path {
+    path.parent().filter(|parent| !parent.as_os_str().is_empty()).unwrap_or(Path::new("."))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn names(dir: &Path) -> Vec<String> {
+        fs::read_dir(dir).unwrap().map(|entry| entry.unwrap().file_name().into_string().unwrap()).collect()
+    }
+
+    #[test]
+    fn a_file_appears_when_it_is_whole() {
+        let dir = tempfile::tempdir().unwrap();
+        let target = dir.path().join("film.mp4");
+        let mut file = NewFile::create(&target, false).unwrap();
+        file.write_all(b"film").unwrap();
+        assert!(names(dir.path()).is_empty());
+        file.publish().unwrap();
+        assert_eq!(fs::read(&target).unwrap(), b"film");
+        assert_eq!(names(dir.path()), ["film.mp4"]);
+    }
+
+    #[test]
+    fn a_file_given_up_leaves_nothing() {
+        let dir = tempfile::tempdir().unwrap();
+        let mut file = NewFile::create(&dir.path().join("film.mp4"), false).unwrap();
+        file.write_all(b"film").unwrap();
+        drop(file);
+        assert!(names(dir.path()).is_empty());
+    }
+
+    #[test]
+    fn what_is_there_is_replaced_only_when_asked() {
+        let dir = tempfile::tempdir().unwrap();
+        let target = dir.path().join("film.mp4");
+        fs::write(&target, "old").unwrap();
+        let refused = NewFile::create(&target, false).err().unwrap();
+        assert_eq!(refused.kind(), io::ErrorKind::AlreadyExists);
+        let mut file = NewFile::create(&target, true).unwrap();
+        file.write_all(b"new").unwrap();
+        file.publish().unwrap();
+        assert_eq!(fs::read(&target).unwrap(), b"new");
+        assert_eq!(names(dir.path()), ["film.mp4"]);
+    }
+}

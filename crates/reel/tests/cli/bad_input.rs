@@ -1,0 +1,102 @@
+//! Films that are none, and places that are not there.
+
+use std::fs;
+
+use crate::films::{large, short};
+use crate::rig::Place;
+
+#[test]
+fn what_is_no_film_is_refused_and_leaves_nothing() {
+    let place = Place::with_volume();
+    let free = place.free_bytes();
+    let film = fs::read(short()).unwrap();
+    let random: Vec<u8> = (0..100_000_u32).map(|n| (n.wrapping_mul(2_654_435_761) >> 13) as u8).collect();
+    let mut broken = film.clone();
+    // The movie box is at the end of this film: without it nothing can be read.
+    broken.truncate(film.len() / 2);
+    for (name, bytes) in [
+        ("empty.mp4", &[][..]),
+        ("text.mkv", b"once upon a time"),
+        ("random.ts", &random),
+        ("cut.mp4", &broken),
+    ] {
+        fs::write(place.path(name), bytes).unwrap();
+        place.reel(&["ingest", "volume", name]).refused(1, &[name]);
+        assert!(place.titles().is_empty(), "{name}");
+        assert_eq!(place.free_bytes(), free, "{name} left something behind");
+    }
+    place.reel(&["volume", "check", "volume"]).done();
+}
+
+#[test]
+fn what_is_not_there_is_named() {
+    let place = Place::with_volume();
+    let film = short();
+    let film = film.to_str().unwrap();
+    place.reel(&["ingest", "volume", "nothing.mp4"]).refused(3, &["nothing.mp4"]);
+    // The typo is found before the first film is taken.
+    place.reel(&["ingest", "volume", film, "nothing.mp4"]).refused(3, &["nothing.mp4"]);
+    assert!(place.titles().is_empty());
+    place.reel(&["ingest", "volume", "."]).refused(2, &["is a directory"]);
+    for arguments in [
+        &["volume", "status", "nowhere"][..],
+        &["volume", "check", "nowhere"],
+        &["titles", "nowhere"],
+        &["remove", "nowhere", "x"],
+        &["export", "nowhere", "x"],
+        &["ingest", "nowhere", film],
+        &["serve", "nowhere"],
+    ] {
+        place.reel(arguments).refused(3, &["nowhere", "reel volume create"]);
+    }
+    fs::create_dir(place.path("empty")).unwrap();
+    place.reel(&["titles", "empty"]).refused(3, &["empty"]);
+    place.reel(&["export", "volume", "x", "dir/x.mp4"]).refused(3, &["x"]);
+    assert_eq!(place.names(""), ["empty", "volume"]);
+}
+
+#[test]
+fn an_export_that_cannot_be_written_leaves_nothing() {
+    let place = Place::with_volume();
+    place.reel(&["ingest", "volume", short().to_str().unwrap()]).done();
+    place.reel(&["export", "volume", "short", "no/such/dir.mp4"]).refused(3, &["no/such/dir.mp4"]);
+    place.reel(&["export", "volume", "short", "volume"]).refused(2, &["volume"]);
+    assert_eq!(place.names(""), ["volume"]);
+}
+
+#[test]
+fn a_film_larger_than_the_volume_leaves_it_as_it_was() {
+    let place = Place::new();
+    place.reel(&["volume", "create", "volume", "--size", "30M", "--catalogue", "64K"]).done();
+    place.reel(&["ingest", "volume", short().to_str().unwrap()]).done();
+    let free = place.free_bytes();
+    let film = large();
+    assert!(fs::metadata(&film).unwrap().len() > 30 << 20, "the film must not fit");
+    place.reel(&["ingest", "volume", film.to_str().unwrap()]).refused(1, &["free"]);
+    assert_eq!(place.titles(), ["short"]);
+    assert_eq!(place.free_bytes(), free);
+    place.reel(&["volume", "check", "volume"]).done();
+}
+
+#[test]
+fn wrong_usage_is_code_2() {
+    let place = Place::new();
+    for arguments in [
+        &["volume", "create", "v", "--size", "lots"][..],
+        &["volume", "create", "v", "--size", "-1"],
+        &["volume", "create", "v", "--code", "raid6"],
+        &["serve", "v", "--listen", "localhost"],
+        &["ingest", "v"],
+        &["frobnicate"],
+    ] {
+        let outcome = place.reel(arguments);
+        assert_eq!(outcome.code, Some(2), "{arguments:?}: {}", outcome.stderr);
+        assert!(outcome.stderr.starts_with("error: "), "{}", outcome.stderr);
+    }
+    assert_eq!(place.reel(&[]).code, Some(2));
+    let help = place.reel(&["help"]).done().stdout;
+    for word in ["demo", "volume", "ingest", "serve", "Exit codes:"] {
+        assert!(help.contains(word), "{help}");
+    }
+    assert!(place.names("").is_empty());
+}

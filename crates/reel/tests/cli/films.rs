@@ -1,0 +1,53 @@
+//! Films of a few seconds, made once for all tests.
+
+use std::fs;
+use std::path::PathBuf;
+use std::process::{Command, Stdio};
+use std::sync::OnceLock;
+
+/// Six seconds of picture and sound, about 200 kB.
+pub(crate) fn short() -> PathBuf {
+    static MADE: OnceLock<PathBuf> = OnceLock::new();
+    MADE.get_or_init(|| make("short.mp4", &["-t", "6", "-c:v", "libx264", "-preset", "ultrafast"])).clone()
+}
+
+/// Twenty seconds of noise, more than a small volume holds.
+pub(crate) fn large() -> PathBuf {
+    static MADE: OnceLock<PathBuf> = OnceLock::new();
+    let coding =
+        ["-t", "20", "-vf", "noise=alls=80:allf=t", "-c:v", "libx264", "-preset", "ultrafast", "-qp", "8"];
+    MADE.get_or_init(|| make("large.mp4", &coding)).clone()
+}
+
+fn make(name: &str, coding: &[&str]) -> PathBuf {
+    let dir = PathBuf::from(env!("CARGO_TARGET_TMPDIR")).join("cli-films");
+    fs::create_dir_all(&dir).unwrap();
+    let path = dir.join(name);
+    if path.exists() {
+        return path;
+    }
+    // Several test processes may want the same film at once: each makes its own, the last one named stays.
+    let making = dir.join(format!("{}-{name}", std::process::id()));
+    let status = Command::new("ffmpeg")
+        .args(["-nostdin", "-loglevel", "error", "-y"])
+        .args([
+            "-f",
+            "lavfi",
+            "-i",
+            "testsrc2=size=640x360:rate=25",
+            "-f",
+            "lavfi",
+            "-i",
+            "sine=frequency=330",
+        ])
+        .args(["-g", "50", "-pix_fmt", "yuv420p"])
+        .args(coding)
+        .args(["-c:a", "aac", "-shortest"])
+        .arg(&making)
+        .stdin(Stdio::null())
+        .status()
+        .expect("ffmpeg makes the films of these tests; scripts/setup test installs it");
+    assert!(status.success());
+    fs::rename(&making, &path).unwrap();
+    path
+}

@@ -1,0 +1,77 @@
+//! A title's life: in, listed, out again, gone.
+
+use std::fs;
+
+use crate::films::short;
+use crate::rig::Place;
+
+#[test]
+fn a_title_comes_is_listed_is_exported_and_goes() {
+    let place = Place::with_volume();
+    let free = place.free_bytes();
+    let film = short();
+    let ingest = place.reel(&["ingest", "volume", film.to_str().unwrap(), "--name", "A Short Film"]).done();
+    assert!(ingest.stderr.contains("A Short Film: title a-short-film, "), "{}", ingest.stderr);
+    assert!(place.free_bytes() < free);
+
+    let listed = place.reel(&["titles", "volume", "--json"]).done().json();
+    let title = &listed["titles"][0];
+    assert_eq!(title["id"], "a-short-film");
+    assert_eq!(title["name"], "A Short Film");
+    assert_eq!(title["video"][0]["width"], 640);
+    assert_eq!(title["audio"].as_array().unwrap().len(), 1);
+    assert!((title["duration_s"].as_f64().unwrap() - 6.0).abs() < 0.2, "{title}");
+    let table = place.reel(&["titles", "volume"]).done().stdout;
+    assert!(table.starts_with("TITLE") && table.contains("640x360"), "{table}");
+
+    place.reel(&["export", "volume", "a-short-film"]).done();
+    let exported = fs::read(place.path("a-short-film.mp4")).unwrap();
+    assert_eq!(&exported[4..8], b"ftyp");
+    place
+        .reel(&["export", "volume", "a-short-film"])
+        .refused(2, &["a-short-film.mp4 is there already", "--force"]);
+    place.reel(&["export", "volume", "a-short-film", "--force"]).done();
+    assert_eq!(fs::read(place.path("a-short-film.mp4")).unwrap(), exported);
+    let streamed = place.command(&["export", "volume", "a-short-film", "-"]).output().unwrap();
+    assert_eq!(streamed.stdout, exported);
+
+    place.reel(&["remove", "volume", "a-short-film"]).done();
+    assert!(place.titles().is_empty());
+    assert_eq!(place.free_bytes(), free);
+    place.reel(&["volume", "check", "volume"]).done();
+}
+
+#[test]
+fn several_films_are_several_titles() {
+    let place = Place::with_volume();
+    let film = short();
+    let film = film.to_str().unwrap();
+    let made = place.reel(&["ingest", "volume", film, film, "--json"]).done().json();
+    assert_eq!(made["titles"][0]["id"], "short");
+    assert_eq!(made["titles"][1]["id"], "short-2");
+    assert_eq!(place.titles(), ["short", "short-2"]);
+}
+
+#[test]
+fn a_bad_film_does_not_keep_the_others_out() {
+    let place = Place::with_volume();
+    let film = short();
+    fs::write(place.path("bad.mp4"), "not a film").unwrap();
+    place.reel(&["ingest", "volume", "bad.mp4", film.to_str().unwrap()]).refused(1, &["bad.mp4"]);
+    assert_eq!(place.titles(), ["short"]);
+}
+
+#[test]
+fn removing_is_all_or_none() {
+    let place = Place::with_volume();
+    place.reel(&["ingest", "volume", short().to_str().unwrap()]).done();
+    place.reel(&["remove", "volume", "short", "shorter"]).refused(3, &["\"shorter\"", "reel titles"]);
+    assert_eq!(place.titles(), ["short"]);
+}
+
+#[test]
+fn quiet_means_quiet() {
+    let place = Place::with_volume();
+    let done = place.reel(&["--quiet", "ingest", "volume", short().to_str().unwrap()]).done();
+    assert_eq!((done.stdout.as_str(), done.stderr.as_str()), ("", ""));
+}

@@ -1,0 +1,11 @@
+//! The command line as people and scripts meet it: what it prints, how it exits, and what it leaves behind.
+#![allow(clippy::unwrap_used, reason = "a test that cannot go on should stop")]
+
+mod bad_input;
+mod configuration;
+mod films;
+mod life;
+mod names;
+mod rig;
+mod serving;
+mod volumes;

@@ -1,0 +1,110 @@
+//! Commands run to their end, in a directory of their own.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
+
+use serde_json::Value;
+use tempfile::TempDir;
+
+/// What a command did.
+#[derive(Debug)]
+pub(crate) struct Outcome {
+    pub(crate) code: Option<i32>,
+    pub(crate) stdout: String,
+    pub(crate) stderr: String,
+}
+
+impl Outcome {
+    /// It did what it was asked.
+    #[track_caller]
+    pub(crate) fn done(self) -> Self {
+        assert_eq!(self.code, Some(0), "{}{}", self.stdout, self.stderr);
+        self
+    }
+
+    /// It failed with this code, one error, and every one of these words in it.
+    #[track_caller]
+    pub(crate) fn refused(self, code: i32, words: &[&str]) -> Self {
+        assert_eq!(self.code, Some(code), "{}{}", self.stdout, self.stderr);
+        let errors = self.stderr.lines().filter(|line| line.starts_with("error: ")).count();
+        assert_eq!(errors, 1, "one clear message: {}", self.stderr);
+        for word in words {
+            assert!(self.stderr.contains(word), "no {word:?} in: {}", self.stderr);
+        }
+        assert!(!self.stderr.contains("panicked"), "{}", self.stderr);
+        self
+    }
+
+    /// Its standard output as JSON.
+    #[track_caller]
+    pub(crate) fn json(&self) -> Value {
+        serde_json::from_str(&self.stdout).unwrap_or_else(|error| panic!("{error}: {}", self.stdout))
+    }
+}
+
+/// A directory with a volume in it, gone at the end of the test.
+pub(crate) struct Place {
+    dir: TempDir,
+}
+
+impl Place {
+    /// An empty directory on the disk of the build, not in memory.
+    pub(crate) fn new() -> Self {
+        Self { dir: tempfile::tempdir_in(env!("CARGO_TARGET_TMPDIR")).unwrap() }
+    }
+
+    /// With a volume called `volume` of five members with 40 MiB each.
+    pub(crate) fn with_volume() -> Self {
+        let place = Self::new();
+        place.reel(&["volume", "create", "volume", "--size", "200M"]).done();
+        place
+    }
+
+    pub(crate) fn path(&self, name: &str) -> PathBuf {
+        self.dir.path().join(name)
+    }
+
+    /// Runs reel in this directory.
+    pub(crate) fn reel(&self, arguments: &[&str]) -> Outcome {
+        let output = self.command(arguments).output().unwrap();
+        Outcome {
+            code: output.status.code(),
+            stdout: String::from_utf8_lossy(&output.stdout).into_owned(),
+            stderr: String::from_utf8_lossy(&output.stderr).into_owned(),
+        }
+    }
+
+    /// reel in this directory, not yet started.
+    pub(crate) fn command(&self, arguments: &[&str]) -> Command {
+        let mut command = Command::new(env!("CARGO_BIN_EXE_reel"));
+        command.args(arguments).current_dir(self.dir.path()).stdin(Stdio::null());
+        command
+    }
+
+    /// Ids of the titles in the volume.
+    pub(crate) fn titles(&self) -> Vec<String> {
+        let listed = self.reel(&["titles", "volume", "--json"]).done().json();
+        let titles = listed["titles"].as_array().unwrap();
+        titles.iter().map(|title| title["id"].as_str().unwrap().to_owned()).collect()
+    }
+
+    /// Bytes free in the volume.
+    pub(crate) fn free_bytes(&self) -> u64 {
+        self.reel(&["volume", "status", "volume", "--json"]).done().json()["free_bytes"].as_u64().unwrap()
+    }
+
+    /// Names in this directory, sorted.
+    pub(crate) fn names(&self, dir: &str) -> Vec<String> {
+        names(&self.path(dir))
+    }
+}
+
+/// Names in a directory, sorted.
+pub(crate) fn names(dir: &Path) -> Vec<String> {
+    let entries = fs::read_dir(dir).unwrap();
+    let mut names: Vec<String> =
+        entries.map(|entry| entry.unwrap().file_name().to_string_lossy().into_owned()).collect();
+    names.sort();
+    names
+}

@@ -1,0 +1,147 @@
+//! Servers started, refused and stopped.
+
+use std::fs;
+use std::io::{BufRead, BufReader, Read, Write};
+use std::net::{SocketAddr, TcpListener, TcpStream};
+use std::process::{Child, Stdio};
+use std::time::{Duration, Instant};
+
+use crate::films::short;
+use crate::rig::Place;
+
+/// A server that is killed when the test ends, however it ends.
+struct Running {
+    child: Child,
+    address: SocketAddr,
+    line: String,
+}
+
+impl Running {
+    fn start(place: &Place, arguments: &[&str]) -> Self {
+        let mut child =
+            place.command(arguments).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
+        let mut line = String::new();
+        BufReader::new(child.stdout.take().unwrap()).read_line(&mut line).unwrap();
+        let address = line
+            .split("http://")
+            .nth(1)
+            .and_then(|rest| rest.split('/').next())
+            .and_then(|text| text.parse().ok());
+        let Some(address) = address else {
+            let _ = child.kill();
+            let mut said = String::new();
+            child.stderr.take().unwrap().read_to_string(&mut said).unwrap();
+            panic!("no server: {line}{said}");
+        };
+        Self { child, address, line }
+    }
+
+    fn get(&self, path: &str) -> String {
+        let mut socket = TcpStream::connect(self.address).unwrap();
+        write!(socket, "GET {path} HTTP/1.1\r\nHost: {}\r\nConnection: close\r\n\r\n", self.address).unwrap();
+        let mut response = Vec::new();
+        socket.read_to_end(&mut response).unwrap();
+        String::from_utf8_lossy(&response).into_owned()
+    }
+
+    /// Sends a signal and waits for the end.
+    fn signal(&mut self, signal: rustix::process::Signal) -> Option<i32> {
+        let pid = rustix::process::Pid::from_child(&self.child);
+        rustix::process::kill_process(pid, signal).unwrap();
+        let begun = Instant::now();
+        loop {
+            if let Some(status) = self.child.try_wait().unwrap() {
+                return status.code();
+            }
+            assert!(begun.elapsed() < Duration::from_secs(60), "the server does not end");
+            std::thread::sleep(Duration::from_millis(10));
+        }
+    }
+}
+
+impl Drop for Running {
+    fn drop(&mut self) {
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+    }
+}
+
+#[test]
+fn a_server_prints_its_address_and_stops_when_told() {
+    use rustix::process::Signal;
+    let place = Place::with_volume();
+    place.reel(&["ingest", "volume", short().to_str().unwrap()]).done();
+    for signal in [Signal::TERM, Signal::INT] {
+        let mut server = Running::start(&place, &["serve", "volume", "--listen", "127.0.0.1:0"]);
+        assert!(server.line.starts_with("serving 1 titles at http://127.0.0.1:"), "{}", server.line);
+        assert!(server.get("/healthz").starts_with("HTTP/1.1 200"));
+        assert!(server.get("/api/v1/titles").contains("\"short\""));
+        assert_eq!(server.signal(signal), Some(0));
+    }
+    // The lock is gone with the server.
+    place.reel(&["remove", "volume", "short"]).done();
+}
+
+#[test]
+fn a_volume_has_one_owner() {
+    let place = Place::with_volume();
+    let server = Running::start(&place, &["serve", "volume", "--listen", "127.0.0.1:0"]);
+    place.reel(&["ingest", "volume", short().to_str().unwrap()]).refused(1, &["in use"]);
+    place.reel(&["serve", "volume", "--listen", "127.0.0.1:0"]).refused(1, &["in use"]);
+    assert!(server.get("/healthz").starts_with("HTTP/1.1 200"));
+}
+
+#[test]
+fn a_port_in_use_is_named() {
+    let place = Place::with_volume();
+    let taken = TcpListener::bind("127.0.0.1:0").unwrap();
+    let address = taken.local_addr().unwrap().to_string();
+    place
+        .reel(&["serve", "volume", "--listen", &address])
+        .refused(1, &[&address, "another program", "--listen"]);
+    place
+        .reel(&["serve", "volume", "--listen", "203.0.113.1:80"])
+        .refused(1, &["203.0.113.1:80", "no such address"]);
+}
+
+#[test]
+fn films_in_the_watched_directory_are_taken() {
+    let place = Place::with_volume();
+    fs::create_dir(place.path("incoming")).unwrap();
+    let server =
+        Running::start(&place, &["serve", "volume", "--listen", "127.0.0.1:0", "--watch", "incoming"]);
+    fs::copy(short(), place.path("incoming/arrival.mp4")).unwrap();
+    let begun = Instant::now();
+    while !server.get("/api/v1/titles").contains("\"arrival\"") {
+        assert!(begun.elapsed() < Duration::from_secs(60), "the film is not taken");
+        std::thread::sleep(Duration::from_millis(100));
+    }
+}
+
+#[test]
+fn a_server_killed_outright_leaves_a_volume_that_opens() {
+    let place = Place::with_volume();
+    place.reel(&["ingest", "volume", short().to_str().unwrap()]).done();
+    let mut server = Running::start(&place, &["serve", "volume", "--listen", "127.0.0.1:0"]);
+    server.signal(rustix::process::Signal::KILL);
+    assert_eq!(place.titles(), ["short"]);
+    place.reel(&["volume", "check", "volume"]).done();
+}
+
+#[test]
+fn the_portable_driver_serves_the_same() {
+    let place = Place::with_volume();
+    place.reel(&["ingest", "volume", short().to_str().unwrap()]).done();
+    fs::write(
+        place.path("reel.toml"),
+        "volume = \"volume\"\nlisten = \"127.0.0.1:0\"\ndriver = \"portable\"\n",
+    )
+    .unwrap();
+    let server = Running::start(&place, &["serve", "--config", "reel.toml"]);
+    let redirect = server.get("/watch/short/master.m3u8");
+    let location = redirect
+        .lines()
+        .find_map(|line| line.to_ascii_lowercase().strip_prefix("location: ").map(str::to_owned));
+    let playlist = server.get(&location.expect("a redirect to the session"));
+    assert!(playlist.contains("#EXTM3U"), "{playlist}");
+}

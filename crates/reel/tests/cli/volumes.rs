@@ -1,0 +1,86 @@
+//! Volumes made, looked at, damaged, refused.
+
+use std::fs;
+
+use crate::films::short;
+use crate::rig::Place;
+
+#[test]
+fn a_new_volume_tells_what_it_is() {
+    let place = Place::new();
+    let made = place.reel(&["volume", "create", "volume", "--size", "200M", "--json"]).done().json();
+    assert_eq!(made["geometry"]["data_rows"], 4);
+    assert_eq!(made["geometry"]["symbol_bytes"], 1408);
+    assert_eq!(made["members"].as_array().unwrap().len(), 5);
+    let status = place.reel(&["volume", "status", "volume", "--json"]).done().json();
+    assert_eq!(status["id"], made["volume"]);
+    assert_eq!(status["state"], "ok");
+    assert_eq!(status["free_bytes"], made["capacity_bytes"]);
+    assert_eq!(status["members"].as_array().unwrap().len(), 5);
+    let said = place.reel(&["volume", "status", "volume"]).done().stdout;
+    assert!(said.contains("member-0.reel") && said.contains("present"), "{said}");
+}
+
+#[test]
+fn members_may_be_anywhere() {
+    let place = Place::new();
+    for dir in ["a", "b", "c"] {
+        fs::create_dir(place.path(dir)).unwrap();
+    }
+    let members = ["--members", "a/x", "b/y", "c/z"];
+    place.reel(&[&["volume", "create", "volume", "--size", "90M"][..], &members].concat()).done();
+    place.reel(&["ingest", "volume", short().to_str().unwrap()]).done();
+    fs::remove_file(place.path("b/y")).unwrap();
+    place.reel(&["export", "volume", "short"]).done();
+    place
+        .reel(&["volume", "check", "volume"])
+        .code
+        .filter(|&code| code == 4)
+        .expect("a missing member is damage");
+}
+
+#[test]
+fn a_volume_is_not_overwritten() {
+    let place = Place::with_volume();
+    place.reel(&["ingest", "volume", short().to_str().unwrap()]).done();
+    place.reel(&["volume", "create", "volume", "--size", "200M"]).refused(2, &["already", "--force"]);
+    assert_eq!(place.titles(), ["short"]);
+    place.reel(&["volume", "create", "volume", "--size", "200M", "--force"]).done();
+    assert!(place.titles().is_empty());
+}
+
+#[test]
+fn what_cannot_be_made_leaves_nothing() {
+    let place = Place::new();
+    for (arguments, code, word) in [
+        (&["--size", "1M"][..], 2, "--size"),
+        (&["--size", "900P"], 1, "space"),
+        (&["--members", "1"], 2, "member"),
+        (&["--members", "0"], 2, "member"),
+        (&["--members", "5", "--data-rows", "9"], 2, "geometry"),
+        (&["--members", "5", "--symbol-bytes", "0"], 2, "geometry"),
+        (&["--members", "5", "--parity", "2"], 2, "parity"),
+        (&["--members", "m", "m"], 2, "twice"),
+    ] {
+        let arguments = [&["volume", "create", "volume"][..], arguments].concat();
+        place.reel(&arguments).refused(code, &[word]);
+        assert!(place.names("").is_empty(), "{arguments:?} left {:?}", place.names(""));
+    }
+    place.reel(&["volume", "create", "--members", "5", "dir"]).refused(2, &[]);
+}
+
+#[test]
+fn damage_is_named_with_its_member_and_code_4() {
+    let place = Place::with_volume();
+    place.reel(&["ingest", "volume", short().to_str().unwrap()]).done();
+    let sound = place.reel(&["volume", "check", "volume", "--json"]).done().json();
+    assert_eq!(sound["sound"], true);
+    fs::remove_file(place.path("volume/member-3.reel")).unwrap();
+    let check = place.reel(&["volume", "check", "volume"]);
+    assert_eq!(check.code, Some(4), "{}{}", check.stdout, check.stderr);
+    assert!(check.stdout.contains("member 3") && check.stdout.contains("missing"), "{}", check.stdout);
+    let status = place.reel(&["volume", "status", "volume", "--json"]).done().json();
+    assert_eq!(status["state"], "degraded");
+    assert_eq!(status["members"][3]["state"], "missing");
+    place.reel(&["export", "volume", "short"]).done();
+}

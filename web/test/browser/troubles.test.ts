@@ -1,0 +1,152 @@
+import assert from "node:assert/strict";
+import { test } from "node:test";
+import type { Route } from "playwright-core";
+import { begin, pickFilm, untilPlayed, useStage, videoState, windows, type Window } from "./harness.ts";
+
+const stage = useStage();
+
+const refusal = {
+  type: "refused",
+  title: "One more viewer cannot be promised a smooth film",
+  status: 503,
+  detail: "Disk 2 is booked for the next 40 minutes.",
+  resource: "disk 2",
+  asked: 8_200_000,
+  available: 3_100_000,
+  grantable_rate: 3_100_000,
+  retry_after: 3,
+};
+
+for (const window of Object.keys(windows) as Window[]) {
+  test(`a refusal says what is short and is tried again by itself (${window})`, async () => {
+    const film = await pickFilm(stage);
+    let refused = 0;
+    const { page, shot, calm, close } = await stage.open(`/title/${film.id}`, {
+      window,
+      expected: /503/,
+      prepare: (page) =>
+        page.route("**/api/v1/sessions", async (route: Route) => {
+          if (refused > 0) return route.continue();
+          refused += 1;
+          return route.fulfill({ status: 503, contentType: "application/problem+json", headers: { "retry-after": "3" }, body: JSON.stringify(refusal) });
+        }),
+    });
+    await page.waitForSelector(".refusal");
+    const words = (await page.textContent(".message")) ?? "";
+    assert.match(words, /8\.2 Mb\/s from disk 2/);
+    assert.match(words, /3\.1 Mb\/s is free/);
+    assert.match(words, /up to 3\.1 Mb\/s could start now/);
+    assert.match(words, /Trying again in \d seconds?/);
+    await shot(`refusal-${window}`);
+    await begin(page);
+    assert.equal(await page.isVisible(".refusal"), false);
+    calm();
+    await close();
+  });
+}
+
+test("the button tries a refused film at once", async () => {
+  const film = await pickFilm(stage);
+  let asked = 0;
+  const { page, close } = await stage.open(`/title/${film.id}`, {
+    expected: /503/,
+    prepare: (page) =>
+      page.route("**/api/v1/sessions", async (route: Route) => {
+        asked += 1;
+        if (asked > 1) return route.continue();
+        return route.fulfill({ status: 503, contentType: "application/problem+json", body: JSON.stringify({ ...refusal, retry_after: 3000 }) });
+      }),
+  });
+  await page.click("text=Try now");
+  await untilPlayed(page, 0.3);
+  assert.equal(asked, 2);
+  await close();
+});
+
+test("a session that ended is opened anew and the film goes on", async () => {
+  const film = await pickFilm(stage);
+  const { page, close } = await stage.open(`/title/${film.id}`, { expected: /404|410/ });
+  await begin(page);
+  const { sessions } = (await (await fetch(`${stage.url}/api/v1/sessions`)).json()) as { sessions: { key: string }[] };
+  for (const { key } of sessions) await fetch(`${stage.url}/api/v1/sessions/${key}`, { method: "DELETE" });
+  // What is in memory plays on; another sound track has to be asked for.
+  await page.click('[data-control="sound"]');
+  await page.locator(".menu .menu-item").nth(1).click();
+  await page.waitForFunction(async () => ((await (await fetch("/api/v1/sessions")).json()) as { sessions: unknown[] }).sessions.length > 0);
+  await untilPlayed(page, 1);
+  assert.equal(await page.isVisible(".message"), false);
+  await close();
+});
+
+test("a film whose bytes stop coming is said to stall, then goes on", async () => {
+  const film = await pickFilm(stage);
+  const held: Route[] = [];
+  let hold = true;
+  const { page, shot, calm, close } = await stage.open(`/title/${film.id}`, {
+    // The first two segments of each track come, the others only later.
+    prepare: (page) =>
+      page.route(/\/s\/[^/]+\/\d+\/([3-9]|\d\d+)\.m4s$/, async (route) => {
+        if (!hold) return route.continue();
+        held.push(route);
+        return undefined;
+      }),
+  });
+  await begin(page);
+  await page.evaluate(() => {
+    const video = document.querySelector("video");
+    if (video) video.playbackRate = 2;
+  });
+  await page.waitForSelector("text=/Stalled for \\d+ s, waiting for data/");
+  await shot("player-stalled");
+  hold = false;
+  for (const route of held) await route.continue();
+  await page.waitForSelector(".waiting", { state: "hidden" });
+  await untilPlayed(page, 0.5);
+  await page.keyboard.press("i");
+  await page.waitForFunction(() => /Stalls[1-9]\d*, /.test(document.querySelector(".statistics")?.textContent ?? ""));
+  calm();
+  await close();
+});
+
+test("a film the browser cannot decode is said to be one, with the way out", async () => {
+  const film = await pickFilm(stage);
+  const { page, shot, close } = await stage.open(`/title/${film.id}`, {
+    expected: /./,
+    prepare: (page) =>
+      page.route("**/master.m3u8", async (route) => {
+        const answer = await route.fetch();
+        const body = (await answer.text()).replace(/avc1\.[0-9a-f]+/gi, "hvc1.2.4.L150.B0");
+        return route.fulfill({ response: answer, body });
+      }),
+  });
+  await page.waitForSelector(".message .failure");
+  assert.match((await page.textContent(".message")) ?? "", /This browser cannot play.*VLC or mpv/s);
+  await shot("player-unsupported");
+  await close();
+});
+
+test("a title that is not there, and a page that is not there", async () => {
+  const { page, shot, close } = await stage.open("/title/no-such-film", { expected: /404/ });
+  await page.waitForSelector(".failure");
+  await shot("title-missing");
+  await page.click(".failure .button");
+  await page.waitForSelector(".card");
+  await close();
+});
+
+test("the server away at the start, then back", async () => {
+  const film = await pickFilm(stage);
+  let away = true;
+  const { page, shot, close } = await stage.open(`/title/${film.id}`, {
+    expected: /./,
+    prepare: (page) => page.route("**/api/v1/sessions", (route) => (away ? route.abort("connectionrefused") : route.continue())),
+  });
+  await page.waitForSelector("text=Reel does not answer");
+  await shot("player-server-away");
+  away = false;
+  await page.click("text=Try again");
+  await untilPlayed(page, 0.3);
+  const { paused } = await videoState(page);
+  assert.equal(paused, false);
+  await close();
+});

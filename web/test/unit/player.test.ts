@@ -1,0 +1,84 @@
+import assert from "node:assert/strict";
+import { test } from "node:test";
+import { Problem, problemFrom } from "../../src/api/problem.ts";
+import { commandOf, keyHelp, stepSpeed } from "../../src/player/keys.ts";
+import { explainRefusal } from "../../src/player/refusal.ts";
+import { worthResuming } from "../../src/player/resume.ts";
+import { StallMeter } from "../../src/player/stalls.ts";
+import { RateMeter } from "../../src/upload/rate.ts";
+
+test("keys", () => {
+  assert.deepEqual(commandOf({ key: " " }), { do: "toggle" });
+  assert.deepEqual(commandOf({ key: "K" }), { do: "toggle" });
+  assert.deepEqual(commandOf({ key: "7" }), { do: "seekTo", fraction: 0.7 });
+  assert.deepEqual(commandOf({ key: "End" }), { do: "seekTo", fraction: 1 });
+  assert.equal(commandOf({ key: "f", ctrlKey: true }), undefined, "the browser's own keys are left alone");
+  assert.equal(commandOf({ key: "Tab" }), undefined);
+});
+
+test("every key in the help does something", () => {
+  const names: Record<string, string> = { Space: " ", "←": "ArrowLeft", "→": "ArrowRight", "↑": "ArrowUp", "↓": "ArrowDown" };
+  for (const [keys] of keyHelp) for (const key of keys) assert.ok(commandOf({ key: names[key] ?? key }), key);
+});
+
+test("speeds go step by step and stop at the ends", () => {
+  assert.equal(stepSpeed(1, 1), 1.25);
+  assert.equal(stepSpeed(1.1, -1), 0.75);
+  assert.equal(stepSpeed(2, 1), 2);
+  assert.equal(stepSpeed(0.5, -1), 0.5);
+});
+
+test("a stall counts from its begin to its end, once", () => {
+  const meter = new StallMeter();
+  meter.begin(1000);
+  meter.begin(1500);
+  assert.equal(meter.current_ms(3000), 2000);
+  meter.end(3000);
+  meter.end(9000);
+  assert.deepEqual([meter.count, meter.total_ms], [1, 2000]);
+  meter.begin(10_000);
+  meter.end(10_020);
+  assert.equal(meter.count, 1, "what nobody can see is no stall");
+  meter.begin(11_000);
+  meter.forget();
+  meter.end(20_000);
+  assert.deepEqual([meter.count, meter.total_ms], [1, 2000]);
+});
+
+test("a refusal in words", () => {
+  const full = explainRefusal(new Problem(503, { title: "Full", resource: "network", asked: 8e6, available: 0, retry_after: 20 }));
+  assert.equal(full.lines[0], "This film needs 8 Mb/s from the network; nothing is free.");
+  assert.equal(full.retry_s, 20);
+  const memory = explainRefusal(new Problem(503, { resource: "memory", asked: 64e6, available: 12e6, grantable_rate: 1e6 }));
+  assert.match(memory.lines.join(" "), /64 MB of memory; 12 MB is free\. A stream of up to 1 Mb\/s/);
+  const bare = explainRefusal(new Problem(503, { detail: "No place." }, 7));
+  assert.ok(bare.lines.includes("No place."));
+  assert.equal(bare.retry_s, 7);
+  assert.equal(explainRefusal(new Problem(503, {})).retry_s, 10);
+  assert.equal(explainRefusal(new Problem(503, { retry_after: 0 })).retry_s, 1, "never a busy loop");
+});
+
+test("an error answer always has words", () => {
+  assert.equal(problemFrom(507, "application/problem+json", '{"title":"Full","detail":"d"}', null).detail, "d");
+  assert.equal(problemFrom(502, "text/html", "<h1>Bad gateway</h1>", null).headline, "The server failed");
+  assert.equal(problemFrom(503, "application/json", "not json", "12").retryAfterS, 12);
+  assert.equal(problemFrom(503, null, "", "Fri, 31 Dec 1999 23:59:59 GMT").retryAfterS, undefined);
+});
+
+test("which positions are worth coming back to", () => {
+  assert.equal(worthResuming({ at_s: 3, of_s: 5400 }), false);
+  assert.equal(worthResuming({ at_s: 60, of_s: 5400 }), true);
+  assert.equal(worthResuming({ at_s: 5300, of_s: 5400 }), false);
+  assert.equal(worthResuming({ at_s: 8, of_s: 40 }), true, "short films too");
+});
+
+test("the rate of a transfer is that of its last seconds", () => {
+  const meter = new RateMeter(4000);
+  meter.sample(0, 0);
+  assert.equal(meter.bytesPerSecond(), undefined);
+  for (let second = 1; second <= 10; second += 1) meter.sample(second * 1000, second * 1_000_000);
+  assert.equal(meter.bytesPerSecond(), 1_000_000);
+  assert.equal(meter.secondsLeft(20_000_000), 10);
+  for (let second = 11; second <= 20; second += 1) meter.sample(second * 1000, 10_000_000 + (second - 10) * 4_000_000);
+  assert.equal(meter.bytesPerSecond(), 4_000_000);
+});
