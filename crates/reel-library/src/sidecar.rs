@@ -1,6 +1,7 @@
 //! Subtitles lying beside a film: `film.srt`, `film.en.vtt`, `film.de.forced.srt`.
 
 use crate::limits::{SIDECAR_BYTES_MAX, SIDECAR_CUES_MAX, SIDECARS_MAX};
+use reel_media::subtitle::srt;
 use reel_media::{Codec, Sample, Track, TrackKind};
 use std::fs::{self, File};
 use std::io::{self, Read};
@@ -123,8 +124,10 @@ fn utf16(bytes: &[u8], unit: fn([u8; 2]) -> u16) -> String {
     char::decode_utf16(units).map(|c| c.unwrap_or(char::REPLACEMENT_CHARACTER)).collect()
 }
 
-/// SubRip and WebVTT share the shape: blocks parted by empty lines, a line with `-->`, then the text.
+/// SubRip and WebVTT share the shape: blocks parted by empty lines, a line with `-->`, then the text. A WebVTT file says
+/// so in its first line, whatever its name.
 fn parse_cues(text: &str) -> Result<Vec<(Sample, String)>, String> {
+    let web = text.starts_with("WEBVTT");
     let mut cues = Vec::new();
     let mut lines = text.lines().peekable();
     while let Some(line) = lines.next() {
@@ -136,17 +139,14 @@ fn parse_cues(text: &str) -> Result<Vec<(Sample, String)>, String> {
             if !body.is_empty() {
                 body.push('\n');
             }
-            body.push_str(&without_font_tags(line.trim_end()));
+            body.push_str(line.trim_end());
         }
         let Ok(duration) = u32::try_from(end_ms.saturating_sub(start_ms)) else { continue };
-        if body.is_empty() || duration == 0 {
-            continue;
-        }
+        let body = if web { Some(body).filter(|body| !body.is_empty()) } else { srt::text(&body) };
+        let Some(body) = body.filter(|_| duration > 0) else { continue };
         if cues.len() == SIDECAR_CUES_MAX {
             return Err(format!("it has more than {SIDECAR_CUES_MAX} cues"));
         }
-        // A cue must not contain the arrow: it would be taken for the next one's times.
-        let body = body.replace("-->", "→");
         cues.push((Sample { dts: start_ms, pts: start_ms, duration, sync: true }, body));
     }
     cues.sort_by_key(|(sample, _)| sample.pts);
@@ -172,33 +172,6 @@ fn time_ms(text: &str) -> Option<i64> {
         seconds = seconds * 60 + part.parse::<i64>().ok()?;
     }
     Some(seconds * 1000 + millis)
-}
-
-/// SubRip's `<font ...>` and `{\an8}` mean nothing in WebVTT and would be shown as text or lost with the line.
-fn without_font_tags(line: &str) -> String {
-    let mut out = String::new();
-    let mut rest = line;
-    while let Some(at) = rest.find(['<', '{']) {
-        out.push_str(&rest[..at]);
-        let tail = &rest[at..];
-        let lower = tail.get(1..6).unwrap_or_default().to_ascii_lowercase();
-        let close = if tail.starts_with("{\\") {
-            tail.find('}')
-        } else if tail.starts_with('<') && (lower.starts_with("font") || lower.starts_with("/font")) {
-            tail.find('>')
-        } else {
-            None
-        };
-        match close {
-            Some(end) => rest = &tail[end + 1..],
-            None => {
-                out.push_str(&tail[..1]);
-                rest = &tail[1..];
-            }
-        }
-    }
-    out.push_str(rest);
-    out
 }
 
 #[cfg(test)]
@@ -241,7 +214,7 @@ mod tests {
             (cues[0].0.pts, cues[0].0.duration, cues[0].1.as_str()),
             (1500, 500, "Hi <i>you</i>\nthere")
         );
-        assert_eq!((cues[1].0.pts, cues[1].0.duration, cues[1].1.as_str()), (3_600_000, 1250, "a → b"));
+        assert_eq!((cues[1].0.pts, cues[1].0.duration, cues[1].1.as_str()), (3_600_000, 1250, "a --&gt; b"));
         let vtt =
             "WEBVTT\n\nNOTE x\n\nid\n00:02.000 --> 00:03.000 align:start\nB\n\n00:01.000 --> 00:02.000\nA\n";
         let texts: Vec<_> = parse_cues(vtt).expect("parsed").into_iter().map(|(_, text)| text).collect();

@@ -85,7 +85,9 @@ fn adaptation_set(xml: &mut Xml, number: usize, set: &Set<'_>) -> io::Result<()>
     }
     if first.track.kind != TrackKind::Subtitle {
         attributes.push(("segmentAlignment", "true".to_owned()));
-        attributes.push(("startWithSAP", "1".to_owned()));
+        // Type 3: pictures shown before the key frame may be missing after a switch (ISO/IEC 14496-12, annex I).
+        let sap = if set.iter().all(|(_, track)| track.independent) { "1" } else { "3" };
+        attributes.push(("startWithSAP", sap.to_owned()));
     }
     if let Some((width, height)) = first.display_size() {
         attributes.push(("par", ratio(width, height)));

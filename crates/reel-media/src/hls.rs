@@ -12,7 +12,10 @@ use std::fmt::Write;
 
 /// The master playlist.
 pub fn master(index: &TitleIndex) -> String {
-    let mut text = String::from("#EXTM3U\n#EXT-X-VERSION:7\n#EXT-X-INDEPENDENT-SEGMENTS\n");
+    let mut text = String::from("#EXTM3U\n#EXT-X-VERSION:7\n");
+    if index.tracks.iter().all(|track| track.independent) {
+        text += "#EXT-X-INDEPENDENT-SEGMENTS\n";
+    }
     let groups = audio_groups(index);
     let video: Vec<_> = index.of_kind(TrackKind::Video).collect();
     // One audio track and no pictures: the variant itself is all there is to say.

@@ -72,3 +72,32 @@ pub(crate) const MP4_LEAD_NS: i128 = 16_000_000_000;
 pub(crate) const TS_TABLES_BYTES: u64 = 8 * 1024 * 1024;
 /// Parameter sets of one kind in a video stream; H.264 numbers 32 sequence sets and 256 picture sets, streams use a few.
 pub(crate) const PARAMETER_SETS: usize = 31;
+
+/// Memory for the sample tables of one file: more than a day of 60 frames a second with B-frames and two
+/// audio tracks. They are kept until the end because their boxes start with their counts.
+pub(crate) const OUT_TABLES_BYTES: usize = 96 << 20;
+
+/// Text of all subtitle tracks of a file; a very talkative film has 200 KiB a language.
+pub(crate) const OUT_TEXT_BYTES: usize = 16 << 20;
+
+/// Decoder configuration of one track. The largest lawful ones (HEVC parameter sets, FLAC with a picture
+/// removed) have a few kilobytes.
+pub(crate) const OUT_CONFIG_BYTES: usize = 64 << 10;
+
+/// Names and languages, in bytes; longer ones are cut at a character.
+pub(crate) const OUT_NAME_BYTES: usize = 1024;
+
+/// Language tags; RFC 5646 (4.4.1) asks for room for 35 letters.
+pub(crate) const OUT_LANGUAGE_BYTES: usize = 64;
+
+/// Tracks of one file or title.
+pub(crate) const OUT_TRACKS: usize = 256;
+
+/// Fragments of one track: more than a month at four seconds each.
+pub(crate) const OUT_FRAGMENTS: usize = 1 << 20;
+
+/// Bytes of one fragment, whatever the policy says: sizes in a fragment header have 32 bits.
+pub(crate) const OUT_FRAGMENT_BYTES: usize = 1 << 30;
+
+/// Largest time in ticks, either side of zero: nine years at a nanosecond a tick, and no sum of two of them overflows.
+pub(crate) const OUT_TICKS: u64 = 1 << 58;

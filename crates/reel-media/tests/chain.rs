@@ -1,12 +1,13 @@
 //! The whole chain on real files: ffmpeg encodes, Reel demuxes and packages, ffmpeg decodes what came out.
 //! Every frame must be the source's, at the source's time, in every form the title is served in.
+#![allow(clippy::unwrap_used, reason = "a test stops where it cannot go on")]
 
 mod film;
 mod studio;
 
 use film::Stored;
 use reel_media::cmaf::{CutPolicy, Packager};
-use reel_media::{TrackKind, dash, hls, progressive};
+use reel_media::{TrackKind, dash, hls, ladder, progressive};
 use std::path::Path;
 use std::process::Command;
 use studio::{Heard, Shown, Studio};
@@ -17,8 +18,8 @@ struct Case<'a> {
     arguments: &'a str,
 }
 
-const PICTURES: &str = "-f lavfi -i testsrc2=size=320x180:rate=25:duration=13";
-const TONE: &str = "-f lavfi -i sine=frequency=440:sample_rate=48000:duration=13";
+const PICTURES: &str = "-f lavfi -i testsrc2=size=320x180:rate=25:duration=9";
+const TONE: &str = "-f lavfi -i sine=frequency=440:sample_rate=48000:duration=9";
 
 /// Demuxes and packages a file.
 fn store(path: &Path) -> Stored {
@@ -86,14 +87,15 @@ fn check(case: &Case<'_>) {
             wanted.assert_same(&Shown::of(&folder.join(form), "0:v:0"), &format!("{}: {form}", case.file));
         }
     }
+    let tail = if case.file.ends_with("webm") || case.file.ends_with("mkv") { 1152 } else { 0 };
     for (place, number) in of_kind(TrackKind::Audio).enumerate() {
         let wanted = Heard::of(&source, &format!("0:a:{place}"));
         assert!(wanted.bytes() > 0, "{}: the source has sound", case.file);
         let whole = Heard::of(&folder.join(number.to_string()).join("whole.mp4"), "0:a:0");
-        wanted.assert_same(&whole, &format!("{}: stored object {number}", case.file));
+        wanted.assert_same(&whole, tail, &format!("{}: stored object {number}", case.file));
         for form in ["film.mp4", "master.m3u8", "manifest.mpd"] {
             let heard = Heard::of(&folder.join(form), &format!("0:a:{place}"));
-            wanted.assert_same(&heard, &format!("{}: {form}, sound {place}", case.file));
+            wanted.assert_same(&heard, tail, &format!("{}: {form}, sound {place}", case.file));
         }
     }
     assert!(!stored.index.tracks.is_empty(), "{}", case.file);
@@ -179,6 +181,143 @@ fn late_tracks_and_short_films() {
             "PICTURES TONE -c:v libx264 -preset ultrafast -bf 2 -g 50 -c:a aac -movflags frag_keyframe+delay_moov",
         ),
     ]);
+}
+
+#[test]
+fn matroska_and_webm() {
+    films(&[
+        (
+            "film.mkv",
+            "PICTURES TONE TONE -map 0 -map 1 -map 2 -c:v libx264 -preset ultrafast -bf 2 -g 50 -c:a:0 aac -c:a:1 flac",
+        ),
+        ("film.webm", "PICTURES TONE -c:v libvpx-vp9 -deadline realtime -cpu-used 8 -g 60 -c:a libopus"),
+        (
+            "ntsc.mkv",
+            "-f lavfi -i testsrc2=size=320x180:rate=24000/1001:duration=9 TONE -c:v libx265 -preset ultrafast \
+             -x265-params log-level=none:keyint=48:bframes=3 -c:a libmp3lame -shortest",
+        ),
+    ]);
+}
+
+#[test]
+fn transport_streams() {
+    films(&[
+        ("film.ts", "PICTURES TONE -c:v libx264 -preset ultrafast -bf 2 -g 50 -c:a aac"),
+        (
+            "dvb.ts",
+            "PICTURES TONE -c:v libx265 -preset ultrafast -x265-params log-level=none:keyint=50 -c:a ac3",
+        ),
+    ]);
+}
+
+fn probe(path: &Path) -> serde_json::Value {
+    let mut command = Command::new("ffprobe");
+    command.args(["-v", "error", "-show_streams", "-show_format", "-of", "json"]).arg(path);
+    serde_json::from_slice(&studio::run(&mut command).stdout).expect("JSON")
+}
+
+#[test]
+fn headers_say_what_the_source_said() {
+    let studio = Studio::new();
+    std::fs::write(studio.path("text.srt"), "1\n00:00:01,000 --> 00:00:02,500\nHello <i>there</i>\n")
+        .unwrap();
+    let arguments = "PICTURES TONE TONE -i {dir}/text.srt -map 0 -map 1 -map 2 -map 3 -vf setsar=4/3 -c:v libx264 \
+         -preset ultrafast -bf 2 -g 50 -colorspace bt709 -color_primaries bt709 -color_trc bt709 -c:a aac -ac 2 \
+         -c:s mov_text -metadata:s:a:0 language=deu -metadata:s:a:1 language=eng -disposition:a:0 0 \
+         -disposition:a:1 default -metadata:s:s:0 language=fra";
+    studio.make("upright.mp4", &arguments.replace("PICTURES", PICTURES).replace("TONE", TONE));
+    let source = studio.make(
+        "source.mp4",
+        "-i {dir}/upright.mp4 -map 0 -c copy -metadata:s:v:0 rotate=90 -video_track_timescale 25000",
+    );
+    let stored = store(&source);
+    publish(&stored, &studio.path("out"));
+    let (wanted, found) = (probe(&source), probe(&studio.path("out/film.mp4")));
+    let streams = |value: &serde_json::Value, kind: &str| -> Vec<serde_json::Value> {
+        let all = value["streams"].as_array().unwrap().iter();
+        all.filter(|stream| stream["codec_type"] == kind).cloned().collect()
+    };
+    let (a, b) = (&streams(&wanted, "video")[0], &streams(&found, "video")[0]);
+    for key in [
+        "width",
+        "height",
+        "sample_aspect_ratio",
+        "display_aspect_ratio",
+        "r_frame_rate",
+        "time_base",
+        "color_space",
+        "color_primaries",
+        "color_transfer",
+        "nb_frames",
+        "duration",
+        "start_time",
+        "codec_tag_string",
+    ] {
+        assert_eq!(a[key], b[key], "{key}");
+    }
+    assert_eq!(a["side_data_list"][0]["rotation"].as_i64().map(i64::abs), Some(90));
+    assert_eq!(a["side_data_list"][0]["rotation"], b["side_data_list"][0]["rotation"]);
+    let (a, b) = (streams(&wanted, "audio"), streams(&found, "audio"));
+    assert_eq!((a.len(), b.len()), (2, 2));
+    for (a, b) in a.iter().zip(&b) {
+        assert_eq!(a["tags"]["language"], b["tags"]["language"]);
+        assert_eq!(a["disposition"]["default"], b["disposition"]["default"]);
+        assert_eq!(a["channels"], b["channels"]);
+    }
+    let seconds =
+        |value: &serde_json::Value| -> f64 { value["format"]["duration"].as_str().unwrap().parse().unwrap() };
+    assert!((seconds(&wanted) - seconds(&found)).abs() < 0.05);
+
+    let number =
+        stored.index.tracks.iter().position(|track| track.track.kind == TrackKind::Subtitle).unwrap();
+    let text = studio::run(
+        studio::ffmpeg()
+            .arg("-i")
+            .arg(studio.path(&format!("out/{number}/text.vtt")))
+            .args(["-f", "srt", "-"]),
+    );
+    let text = String::from_utf8(text.stdout).unwrap();
+    assert!(text.contains("00:00:01,000 --> 00:00:02,500\nHello <i>there</i>"), "{text}");
+    let master = hls::master(&stored.index);
+    assert!(master.contains("RESOLUTION=180x427,VIDEO-RANGE=SDR,FRAME-RATE=25.000"), "{master}");
+    assert!(master.contains("NAME=\"en\",LANGUAGE=\"en\",DEFAULT=YES"), "{master}");
+    assert!(master.contains("NAME=\"de\",LANGUAGE=\"de\",DEFAULT=NO"), "{master}");
+}
+
+#[test]
+fn renditions_switch_at_every_border() {
+    let studio = Studio::new();
+    let rendition = |name: &str, size: &str, extra: &str| {
+        let arguments = format!(
+            "-f lavfi -i testsrc2=size={size}:rate=25:duration=9 -c:v libx264 -preset ultrafast {extra} -sc_threshold 0"
+        );
+        store(&studio.make(name, &arguments))
+    };
+    let high = rendition("high.mp4", "640x360", "-bf 2 -g 50");
+    let low = rendition("low.mp4", "320x180", "-bf 0 -g 50");
+    let other = rendition("other.mp4", "320x180", "-bf 0 -g 60");
+    let track = |stored: &Stored| stored.index.tracks[0].clone();
+    assert_eq!(ladder::align(&[&track(&high), &track(&low)]), Ok(()));
+    let refusal = ladder::align(&[&track(&high), &track(&low), &track(&other)]).unwrap_err().to_string();
+    assert!(refusal.contains("rendition 3") && refusal.contains("4.8s instead of 4s"), "{refusal}");
+
+    // One segment of each after the other, as a player that changes its mind all the time: no frame is lost or doubled.
+    let mut mixed = Vec::new();
+    for segment in 1..=high.index.tracks[0].fragments.len() {
+        let stored = if segment % 2 == 0 { &high } else { &low };
+        let object = &stored.objects[0];
+        let range = |range: std::ops::Range<u64>| &object[range.start as usize..range.end as usize];
+        let alone = [
+            range(stored.index.tracks[0].init_range()),
+            range(stored.index.tracks[0].segment_range(segment).unwrap()),
+        ];
+        std::fs::write(studio.path("one.mp4"), alone.concat()).unwrap();
+        mixed.extend(Shown::of(&studio.path("one.mp4"), "0:v:0").frames.into_iter().map(|(time, _)| time));
+    }
+    let wanted: Vec<f64> =
+        Shown::of(&studio.path("high.mp4"), "0:v:0").frames.into_iter().map(|(time, _)| time).collect();
+    assert_eq!(mixed.len(), wanted.len());
+    assert!(mixed.iter().zip(&wanted).all(|(a, b)| (a - b).abs() < 0.001), "{mixed:?}");
 }
 
 /// What GStreamer's players decode from a URL: bytes of I420 pictures and of 16-bit sound.

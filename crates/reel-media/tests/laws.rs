@@ -1,5 +1,6 @@
 //! What holds for every film: nothing is lost, times are exact, borders are where the policy says, every
 //! number of the index is true.
+#![allow(clippy::unwrap_used, reason = "a test stops where it cannot go on")]
 
 mod film;
 mod isobmff;
@@ -232,6 +233,25 @@ fn sound_ahead_of_the_pictures_is_not_hoarded() {
     assert!(longest < 48_000 * 21 / 5 + 1024 * 2, "{longest}");
     let seen: usize = isobmff::fragments(&stored.objects[1]).iter().map(Vec::len).sum();
     assert_eq!(seen, 8000);
+}
+
+#[test]
+fn many_tracks_share_the_memory() {
+    let lanes = (1..=8).map(|track| samples(track, sound(8000, 1024, 0)));
+    let mut film = Film::new(
+        std::iter::once(video(12_800)).chain((0..8).map(|_| audio(48_000, 0))).collect(),
+        std::iter::once(samples(0, frames(50, 512, 50, false))).chain(lanes).collect(),
+    );
+    film.packets.sort_by_key(|(packet, _)| packet.track == 0);
+    let policy = CutPolicy { ahead_max_bytes: 160_000, ..CutPolicy::default() };
+    let mut packager = reel_media::cmaf::Packager::new(film.tracks.clone(), policy).unwrap();
+    let (mut given, mut taken) = (0, 0);
+    for (packet, data) in &film.packets {
+        packager.push(packet, data).unwrap();
+        given += data.len();
+        taken += packager.take().iter().map(|piece| piece.bytes.len()).sum::<usize>();
+        assert!(given < taken + 160_000, "{given} bytes in, {taken} out");
+    }
 }
 
 #[test]

@@ -1,4 +1,5 @@
 //! Playlists and manifests, read with foreign eyes (m3u8-rs, dash-mpd) and, where every character counts, whole.
+#![allow(clippy::unwrap_used, reason = "a test stops where it cannot go on")]
 
 mod film;
 
@@ -53,7 +54,7 @@ fn ladder_film() -> Stored {
             samples(1, sound(563, 1024, -1024)),
             samples(2, sound(563, 1024, -1024)),
             samples(3, sound(375, 1536, 0)),
-            samples(4, [(1000, 1000, 2000, true)]),
+            film::cue(4, "Bonjour"),
         ],
     );
     let second = Film::new(vec![low], vec![low_lane]);
@@ -287,4 +288,25 @@ fn renditions_that_do_not_line_up_are_named() {
     let short = Film::new(vec![video(90_000)], vec![samples(0, frames(150, 3600, 50, true))]).store();
     let error = ladder::align(&[high, &short.index.tracks[0]]).unwrap_err().to_string();
     assert!(error.contains("it has 2 segments (until 6s) instead of 3 (until 12s)"), "{error}");
+}
+
+#[test]
+fn open_groups_of_pictures_are_admitted() {
+    let claims = |stored: &Stored| {
+        let set = mpd(stored).periods[0].adaptations[0].clone();
+        (master(stored).independent_segments, set.startWithSAP)
+    };
+    let closed = Film::new(vec![video(12_800)], vec![samples(0, frames(300, 512, 50, true))]).store();
+    assert_eq!(claims(&closed), (true, Some(1)));
+    // Every group starts with a key frame that is shown after the two pictures behind it.
+    let times = (0..300i64).map(|i| {
+        let shown = match i % 3 {
+            1 => (i + 2).min(299),
+            _ if i == 0 || i == 299 => i,
+            _ => i - 1,
+        };
+        ((i - 1) * 512, shown * 512, 512, i == 0 || i % 48 == 1)
+    });
+    let open = Film::new(vec![video(12_800)], vec![samples(0, times)]).store();
+    assert_eq!(claims(&open), (false, Some(3)));
 }

@@ -1,4 +1,5 @@
 //! Any one member deleted, cut, overwritten, exchanged: every title reads the same, and what is wrong is named.
+#![allow(clippy::unwrap_used, reason = "a test that cannot go on stops")]
 
 mod volumes;
 

@@ -1,4 +1,5 @@
 //! What is written comes back, whole and in part, from any geometry, also after the volume was closed.
+#![allow(clippy::unwrap_used, reason = "a test that cannot go on stops")]
 
 mod volumes;
 

@@ -3,9 +3,9 @@
 
 use super::fragment::{self, Entry};
 use super::tables::Tables;
-use super::{PackError, Piece, init, limits};
+use super::{PackError, Piece, init};
 use crate::index::{Fragment, RateMeter};
-use crate::{Packet, Track, TrackKind};
+use crate::{Packet, Track, TrackKind, limits};
 use std::cmp::Ordering;
 use std::collections::VecDeque;
 
@@ -52,6 +52,7 @@ pub(super) struct Finished {
     pub(super) start: u64,
     pub(super) end: u64,
     pub(super) samples: u64,
+    pub(super) independent: bool,
     pub(super) fragments: Vec<Fragment>,
     pub(super) meter: RateMeter,
     pub(super) tables: Tables,
@@ -77,6 +78,7 @@ pub(super) struct Lane {
     media_duration: u64,
     end: i64,
     samples: u64,
+    independent: bool,
 }
 
 impl Lane {
@@ -98,6 +100,7 @@ impl Lane {
             media_duration: 0,
             end: 0,
             samples: 0,
+            independent: true,
         }
     }
 
@@ -129,13 +132,13 @@ impl Lane {
     pub(super) fn append(&mut self, packet: &Packet, data: &[u8]) -> Result<(), PackError> {
         let sample = packet.sample;
         for time in [sample.dts, sample.pts] {
-            if time.unsigned_abs() > limits::TICKS {
+            if time.unsigned_abs() > limits::OUT_TICKS {
                 let value = time.unsigned_abs();
                 return Err(PackError::Limit {
                     track: self.number,
                     what: "a sample's time",
                     value,
-                    limit: limits::TICKS,
+                    limit: limits::OUT_TICKS,
                 });
             }
         }
@@ -244,6 +247,7 @@ impl Lane {
                 self.end = self.end.max(record.pts + i64::from(duration));
             }
         }
+        self.independent &= earliest == self.records[0].pts;
         let sequence = self.fragments.len() as u32 + 1;
         // Not negative: the first decoding time is not, and none is smaller.
         let decode_time = (self.records[0].dts + origin.media_offset).max(0) as u64;
@@ -285,6 +289,7 @@ impl Lane {
             start,
             end,
             samples: self.samples,
+            independent: self.independent,
             fragments: self.fragments,
             meter: self.meter,
             tables: self.tables,

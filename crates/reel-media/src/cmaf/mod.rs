@@ -8,7 +8,6 @@ mod error;
 mod fragment;
 mod init;
 mod lane;
-pub(crate) mod limits;
 mod moov;
 mod packager;
 mod sample_entry;

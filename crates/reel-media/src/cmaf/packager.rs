@@ -1,11 +1,10 @@
 //! Where fragments are cut, and the way of samples through the lanes.
 
 use super::lane::{Finished, Instant, Lane};
-use super::limits;
 use super::text::Text;
 use super::{PackError, TableRange};
 use crate::index::{TrackIndex, rates};
-use crate::{Packet, Track, TrackKind};
+use crate::{Packet, Track, TrackKind, limits};
 
 /// Where fragments are cut.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -17,7 +16,8 @@ pub struct CutPolicy {
     /// A video fragment that gets larger than this for want of a key frame is refused; from half of it on,
     /// any key frame ends the fragment. At most 1 GiB.
     pub fragment_max_bytes: usize,
-    /// How many bytes of a track may wait for the video's next border; beyond it the track is cut by its own clock.
+    /// How many bytes of all tracks but the leading one may wait for its next border, an equal share for each;
+    /// beyond its share a track is cut by its own clock.
     pub ahead_max_bytes: usize,
 }
 
@@ -29,7 +29,7 @@ impl Default for CutPolicy {
             fragment_min_ms: 4000,
             fragment_max_ms: 600_000,
             fragment_max_bytes: 64 << 20,
-            ahead_max_bytes: 16 << 20,
+            ahead_max_bytes: 64 << 20,
         }
     }
 }
@@ -69,8 +69,8 @@ pub struct Packager {
 impl Packager {
     /// A packager for these tracks. Fails if a description is beyond the limits or contradicts itself.
     pub fn new(tracks: Vec<Track>, policy: CutPolicy) -> Result<Packager, PackError> {
-        if tracks.len() > limits::TRACKS {
-            return Err(limit(0, "the number of tracks", tracks.len(), limits::TRACKS));
+        if tracks.len() > limits::OUT_TRACKS {
+            return Err(limit(0, "the number of tracks", tracks.len(), limits::OUT_TRACKS));
         }
         let first = |kind| tracks.iter().position(|track| track.kind == kind);
         let leader = first(TrackKind::Video).or_else(|| first(TrackKind::Audio));
@@ -80,8 +80,10 @@ impl Packager {
             .enumerate()
             .map(|(i, track)| Ok(Lane::new(i + 1, checked(i + 1, track)?)))
             .collect::<Result<_, PackError>>()?;
-        let policy =
-            CutPolicy { fragment_max_bytes: policy.fragment_max_bytes.min(limits::FRAGMENT_BYTES), ..policy };
+        let policy = CutPolicy {
+            fragment_max_bytes: policy.fragment_max_bytes.min(limits::OUT_FRAGMENT_BYTES),
+            ..policy
+        };
         Ok(Packager { policy, lanes, texts, leader, pieces: Vec::new() })
     }
 
@@ -95,11 +97,11 @@ impl Packager {
             });
         };
         if lane.track().kind == TrackKind::Subtitle {
-            let text = &mut self.texts[packet.track];
-            text.push(lane.track().timescale, packet.sample.pts, packet.sample.duration, data);
-            return match text.bytes() {
-                bytes if bytes > limits::TEXT_BYTES => {
-                    Err(limit(number, "the size of the subtitles in bytes", bytes, limits::TEXT_BYTES))
+            let timescale = lane.track().timescale;
+            self.texts[packet.track].push(timescale, packet.sample.pts, packet.sample.duration, data);
+            return match self.texts.iter().map(Text::bytes).sum() {
+                bytes if bytes > limits::OUT_TEXT_BYTES => {
+                    Err(limit(number, "the size of the subtitles in bytes", bytes, limits::OUT_TEXT_BYTES))
                 }
                 _ => Ok(()),
             };
@@ -163,7 +165,8 @@ impl Packager {
         while let Some(count) = self.lanes[track].cut_by_border() {
             self.close(track, count)?;
         }
-        while self.lanes[track].held().0 > self.policy.ahead_max_bytes {
+        let share = self.policy.ahead_max_bytes / self.followers();
+        while self.lanes[track].held().0 > share {
             let lane = &self.lanes[track];
             let newest = lane.newest_start();
             let count = match lane.track().kind {
@@ -204,12 +207,12 @@ impl Packager {
     fn close(&mut self, track: usize, count: usize) -> Result<(), PackError> {
         self.lanes[track].close(count, &mut self.pieces)?;
         let fragments = self.lanes[track].fragments();
-        if fragments > limits::FRAGMENTS {
-            return Err(limit(track + 1, "the number of fragments", fragments, limits::FRAGMENTS));
+        if fragments > limits::OUT_FRAGMENTS {
+            return Err(limit(track + 1, "the number of fragments", fragments, limits::OUT_FRAGMENTS));
         }
         let tables = self.lanes.iter().map(Lane::table_bytes).sum();
-        if tables > limits::TABLES_BYTES {
-            return Err(limit(0, "the size of the sample tables in bytes", tables, limits::TABLES_BYTES));
+        if tables > limits::OUT_TABLES_BYTES {
+            return Err(limit(0, "the size of the sample tables in bytes", tables, limits::OUT_TABLES_BYTES));
         }
         Ok(())
     }
@@ -220,7 +223,8 @@ impl Packager {
         let timescale = u64::from(lane.track().timescale);
         let max_ticks = timescale * u64::from(self.policy.fragment_max_ms) / 1000;
         let video = lane.track().kind == TrackKind::Video;
-        if bytes <= self.policy.fragment_max_bytes && (ticks <= max_ticks || !video) {
+        let max_bytes = self.fragment_max_bytes(track);
+        if bytes <= max_bytes && (ticks <= max_ticks || !video) {
             return Ok(());
         }
         Err(PackError::GopTooLong {
@@ -229,8 +233,21 @@ impl Packager {
             seconds: ticks / timescale,
             bytes: bytes as u64,
             limit_s: u64::from(self.policy.fragment_max_ms) / 1000,
-            limit_bytes: self.policy.fragment_max_bytes as u64,
+            limit_bytes: max_bytes as u64,
         })
+    }
+
+    /// The leading track may fill the limit alone; all others share it once more, so that memory has a bound
+    /// however many tracks there are.
+    fn fragment_max_bytes(&self, track: usize) -> usize {
+        let max = self.policy.fragment_max_bytes;
+        if self.leader == Some(track) { max } else { max / self.followers() }
+    }
+
+    /// Tracks with fragments besides the leading one; at least 1.
+    fn followers(&self) -> usize {
+        let media = self.lanes.iter().filter(|lane| lane.track().kind != TrackKind::Subtitle).count();
+        media.saturating_sub(1).max(1)
     }
 
     fn min_ticks(&self, track: usize) -> u64 {
@@ -244,12 +261,12 @@ fn checked(number: usize, mut track: Track) -> Result<Track, PackError> {
     if track.timescale == 0 {
         return wrong("its timescale is 0");
     }
-    if track.config.len() > limits::CONFIG_BYTES {
+    if track.config.len() > limits::OUT_CONFIG_BYTES {
         return Err(limit(
             number,
             "the decoder configuration in bytes",
             track.config.len(),
-            limits::CONFIG_BYTES,
+            limits::OUT_CONFIG_BYTES,
         ));
     }
     match track.kind {
@@ -260,7 +277,7 @@ fn checked(number: usize, mut track: Track) -> Result<Track, PackError> {
         _ => {}
     }
     for (text, bytes) in
-        [(&mut track.name, limits::NAME_BYTES), (&mut track.language, limits::LANGUAGE_BYTES)]
+        [(&mut track.name, limits::OUT_NAME_BYTES), (&mut track.language, limits::OUT_LANGUAGE_BYTES)]
     {
         if let Some(text) = text {
             text.truncate(text.floor_char_boundary(bytes));
@@ -290,6 +307,7 @@ fn media(lane: Finished, tables: &mut Vec<u8>) -> TrackIndex {
         start: lane.start,
         end: lane.end,
         samples: lane.samples,
+        independent: lane.independent,
         tables: range,
         fragments: lane.fragments,
     }
@@ -316,6 +334,7 @@ fn subtitle(number: usize, track: &Track, text: Text, pieces: &mut Vec<Piece>) -
         start: 0,
         end: end_ms,
         samples: cues,
+        independent: true,
         frame_rate: None,
         average_bps: bps,
         peak_bps: bps,

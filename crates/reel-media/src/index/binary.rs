@@ -7,7 +7,8 @@
 //! not stored: each follows from the one before.
 
 use super::{Fragment, FrameRate, TitleIndex, TrackIndex};
-use crate::cmaf::{TableRange, limits};
+use crate::cmaf::TableRange;
+use crate::limits;
 use crate::{Audio, Codec, Colour, Track, TrackKind, Video};
 
 const MAGIC: &[u8; 8] = b"REELIDX\0";
@@ -81,7 +82,7 @@ pub(super) fn decode(bytes: &[u8]) -> Result<TitleIndex, IndexError> {
     };
     let mut reader = Reader(body);
     let duration_ns = reader.u64()?;
-    let count = reader.count("the number of tracks", limits::TRACKS)?;
+    let count = reader.count("the number of tracks", limits::OUT_TRACKS)?;
     let tracks = (0..count).map(|_| reader.track()).collect::<Result<_, _>>()?;
     if !reader.0.is_empty() {
         return Err(IndexError::Form("something follows its end"));
@@ -117,6 +118,7 @@ impl Writer {
         self.u64(index.start);
         self.u64(index.end);
         self.u64(index.samples);
+        self.u8(u8::from(index.independent));
         self.optional(index.frame_rate.as_ref(), |w, rate| {
             w.u32(rate.numerator);
             w.u32(rate.denominator);
@@ -185,10 +187,10 @@ impl Reader<'_> {
     fn track(&mut self) -> Result<TrackIndex, IndexError> {
         let kind = kind_of(self.u8()?)?;
         let codec = codec_of(self.u8()?)?;
-        let config = self.bytes("a decoder configuration", limits::CONFIG_BYTES)?;
+        let config = self.bytes("a decoder configuration", limits::OUT_CONFIG_BYTES)?;
         let timescale = self.u32()?;
-        let language = self.optional(|r| r.text("a track's language", limits::LANGUAGE_BYTES))?;
-        let name = self.optional(|r| r.text("a track's name", limits::NAME_BYTES))?;
+        let language = self.optional(|r| r.text("a track's language", limits::OUT_LANGUAGE_BYTES))?;
+        let name = self.optional(|r| r.text("a track's name", limits::OUT_NAME_BYTES))?;
         let flags = self.u8()?;
         if flags > 3 {
             return Err(IndexError::Form("unknown flags"));
@@ -210,6 +212,7 @@ impl Reader<'_> {
             start: self.u64()?,
             end: self.u64()?,
             samples: self.u64()?,
+            independent: self.bool()?,
             frame_rate: self.optional(|r| {
                 Ok(FrameRate { numerator: r.u32()?, denominator: r.u32()?, constant: r.bool()? })
             })?,
@@ -223,7 +226,7 @@ impl Reader<'_> {
     }
 
     fn fragments(&mut self, index: &mut TrackIndex) -> Result<(), IndexError> {
-        let count = self.count("the number of fragments", limits::FRAGMENTS)?;
+        let count = self.count("the number of fragments", limits::OUT_FRAGMENTS)?;
         // 24 bytes each: the memory taken is bounded by what is really there.
         index.fragments.reserve_exact(count.min(self.0.len() / 24));
         let (mut offset, mut time) = (u64::from(index.init_bytes), index.start);

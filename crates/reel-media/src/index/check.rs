@@ -1,12 +1,11 @@
 //! What must hold in an index, whoever made it.
 
 use super::{IndexError, TitleIndex, TrackIndex};
-use crate::cmaf::limits;
-use crate::{Codec, TrackKind};
+use crate::{Codec, TrackKind, limits};
 
 /// Checks limits, and that the parts agree with each other.
 pub(super) fn title(index: &TitleIndex) -> Result<(), IndexError> {
-    at_most("the number of tracks", index.tracks.len(), limits::TRACKS)?;
+    at_most("the number of tracks", index.tracks.len(), limits::OUT_TRACKS)?;
     for (number, track) in index.tracks.iter().enumerate() {
         self::track(number, track)?;
         if track.nanoseconds(track.end) > index.duration_ns {
@@ -18,14 +17,14 @@ pub(super) fn title(index: &TitleIndex) -> Result<(), IndexError> {
 
 fn track(number: usize, track: &TrackIndex) -> Result<(), IndexError> {
     let wrong = |what| Err(IndexError::Contradiction { track: number, what });
-    at_most("a decoder configuration", track.track.config.len(), limits::CONFIG_BYTES)?;
-    at_most("a track's name", track.track.name.as_ref().map_or(0, String::len), limits::NAME_BYTES)?;
+    at_most("a decoder configuration", track.track.config.len(), limits::OUT_CONFIG_BYTES)?;
+    at_most("a track's name", track.track.name.as_ref().map_or(0, String::len), limits::OUT_NAME_BYTES)?;
     at_most(
         "a track's language",
         track.track.language.as_ref().map_or(0, String::len),
-        limits::LANGUAGE_BYTES,
+        limits::OUT_LANGUAGE_BYTES,
     )?;
-    at_most("the number of fragments", track.fragments.len(), limits::FRAGMENTS)?;
+    at_most("the number of fragments", track.fragments.len(), limits::OUT_FRAGMENTS)?;
     if track.track.timescale == 0 {
         return wrong("its timescale is 0");
     }
@@ -40,13 +39,13 @@ fn track(number: usize, track: &TrackIndex) -> Result<(), IndexError> {
     let times =
         [track.media_offset, track.media_duration, track.start, track.end, track.first_dts.unsigned_abs()];
     // Twice the limit on sample times: a duration may follow the last one.
-    if times.iter().any(|time| *time > 2 * limits::TICKS) {
+    if times.iter().any(|time| *time > 2 * limits::OUT_TICKS) {
         return wrong("its times are out of range");
     }
     if track.start > track.end {
         return wrong("it ends before it starts");
     }
-    at_most("the size of the sample tables", track.tables.bytes as usize, 2 * limits::TABLES_BYTES)?;
+    at_most("the size of the sample tables", track.tables.bytes as usize, 2 * limits::OUT_TABLES_BYTES)?;
     if track.tables.offset.checked_add(track.tables.bytes).is_none() {
         return wrong("its sample tables lie beyond any object");
     }

@@ -44,6 +44,9 @@ pub struct TrackIndex {
     pub end: u64,
     /// Number of samples (cues for subtitles).
     pub samples: u64,
+    /// Whether every segment can be decoded without the one before it. Not so with open groups of pictures:
+    /// the pictures shown just before a key frame then need earlier ones.
+    pub independent: bool,
     /// Pictures per second, for video.
     pub frame_rate: Option<FrameRate>,
     /// Bytes of all fragments over their time.

@@ -80,6 +80,13 @@ pub(crate) fn samples(
         .collect()
 }
 
+/// One cue from 1 s to 3 s.
+pub(crate) fn cue(track: usize, text: &str) -> Vec<(Packet, Vec<u8>)> {
+    let mut cue = samples(track, [(1000, 1000, 2000, true)]);
+    cue[0].1 = text.as_bytes().to_vec();
+    cue
+}
+
 /// Frames of `ticks` each in groups of `gop`, each group I BBP BBP ...
 pub(crate) fn frames(count: usize, ticks: u32, gop: usize, b_frames: bool) -> Vec<(i64, i64, u32, bool)> {
     (0..count)
@@ -117,9 +124,10 @@ impl Film {
     pub(crate) fn usual() -> Film {
         let video_lane = samples(0, frames(300, 512, 50, true));
         let audio_lane = samples(1, sound(564, 1024, -1024));
-        let mut cue = samples(2, [(1000, 1000, 2000, true)]);
-        cue[0].1 = b"Bonjour".to_vec();
-        Film::new(vec![video(12_800), audio(48_000, 1024), subtitle()], vec![video_lane, audio_lane, cue])
+        Film::new(
+            vec![video(12_800), audio(48_000, 1024), subtitle()],
+            vec![video_lane, audio_lane, cue(2, "Bonjour")],
+        )
     }
 
     pub(crate) fn of(&self, track: usize) -> Vec<&(Packet, Vec<u8>)> {

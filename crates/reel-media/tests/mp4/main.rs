@@ -7,3 +7,4 @@ mod files;
 mod hostile;
 mod movie;
 mod sources;
+mod stored;

@@ -1,0 +1,6 @@
+//! Any bytes at all.
+#![no_main]
+
+use libfuzzer_sys::fuzz_target;
+
+fuzz_target!(|bytes: &[u8]| reel_fuzz::drain(bytes));
