@@ -1,8 +1,8 @@
 //! A whole server: one port, the data plane behind it, the control plane beside it.
 
 use crate::control::{
-    ControlConfig, ControlPlane, MetricsPage, MetricsRegistry, MetricsSource, SessionRefusal, SessionReport,
-    VolumeMetrics, Watching, serve_connection, watch_directory,
+    ArenaMetrics, ControlConfig, ControlPlane, DiskMetrics, MetricsPage, MetricsRegistry, MetricsSource,
+    SessionRefusal, SessionReport, VolumeMetrics, Watching, serve_connection, watch_directory,
 };
 use crate::data::{DataConfig, DataCounters, DataPlane, Film, Films, Handover};
 use crate::limits::{HANDOVERS_MAX, LISTEN_BACKLOG, TRACKS_PER_INGEST};
@@ -107,6 +107,8 @@ impl Server {
         let counters = Arc::new(DataCounters::new(threads));
         let metrics = MetricsRegistry::default();
         metrics.register(Arc::new(VolumeMetrics(Arc::clone(volume))));
+        metrics.register(Arc::new(DiskMetrics(volume.disks().clone())));
+        metrics.register(Arc::new(ArenaMetrics(volume.arena().clone())));
         metrics.register(Arc::new(DataMetrics {
             counters: Arc::clone(&counters),
             units: units.clone(),

@@ -1,0 +1,15 @@
+//! Programs that nobody of this project wrote judge what Reel serves: ffmpeg, curl, GStreamer, Chromium.
+//!
+//! All tests share one volume with one server; it holds every film of [`films`]. Tests that break members make volumes of their own.
+#![allow(clippy::unwrap_used, reason = "a test that cannot go on should stop")]
+
+mod browser;
+mod crowd;
+mod curl;
+mod damage;
+mod films;
+mod frames;
+mod gstreamer;
+mod ladder;
+mod players;
+mod rig;
