@@ -77,13 +77,22 @@ impl Access {
 
     /// A buffer, waiting until one is free.
     pub(crate) fn buffer(&self, bytes: usize) -> Result<Buffer, VolumeError> {
+        let mut one = self.buffers(1, bytes)?;
+        one.pop().ok_or(VolumeError::NoMemory { bytes, waited_ms: 0 })
+    }
+
+    /// So many buffers at once, waiting until all of them are free: whoever waits holds none, so that nobody waits
+    /// for ever.
+    pub(crate) fn buffers(&self, count: usize, bytes: usize) -> Result<Vec<Buffer>, VolumeError> {
         let from = Instant::now();
         loop {
-            if let Some(buffer) = self.arena.take(bytes) {
-                return Ok(buffer);
+            let taken: Vec<Buffer> = (0..count).map_while(|_| self.arena.take(bytes)).collect();
+            if taken.len() == count {
+                return Ok(taken);
             }
+            drop(taken);
             if from.elapsed() > Duration::from_millis(BUFFER_WAIT_MS) {
-                return Err(VolumeError::NoMemory { bytes, waited_ms: BUFFER_WAIT_MS });
+                return Err(VolumeError::NoMemory { bytes: bytes * count, waited_ms: BUFFER_WAIT_MS });
             }
             // Buffers come free in other threads without a signal; a disk takes about this long for a unit.
             std::thread::sleep(Duration::from_micros(200));

@@ -255,10 +255,12 @@ impl Check<'_> {
             units: (0..geometry.width()).map(|_| None).collect(),
             waiting: 0,
         };
+        let mut buffers = self.inner.access.buffers(geometry.width(), geometry.unit_bytes())?;
         for position in 0..geometry.width() {
             let (member, offset) = map.unit_at(number, position);
-            if self.inner.health.readable(member) {
-                let buffer = self.inner.access.buffer(geometry.unit_bytes())?;
+            if self.inner.health.readable(member)
+                && let Some(buffer) = buffers.pop()
+            {
                 let token = number * geometry.width() as u64 + position as u64;
                 let span = Span { member, offset, bytes: geometry.unit_bytes() };
                 self.inner.access.read(&mut self.answers, Class::Aperiodic, token, span, buffer);

@@ -179,6 +179,12 @@ pub enum VolumeError {
         /// The members and what each of them said.
         causes: String,
     },
+    /// A reader that has failed is asked again.
+    #[error("this reader has failed before: {reason}")]
+    FailedBefore {
+        /// What it said then.
+        reason: String,
+    },
     /// No memory for media came free in time.
     #[error(
         "no media memory came free within {waited_ms} ms ({bytes} bytes wanted); give the arena more memory or admit less"

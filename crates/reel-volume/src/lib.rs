@@ -35,6 +35,8 @@ mod reader;
 mod space;
 mod superblock;
 mod unit_read;
+#[cfg(test)]
+mod unit_read_laws;
 mod volume;
 mod writer;
 

@@ -45,6 +45,8 @@ struct Stripe {
 enum UnitState {
     Reading(u64),
     Here(UnitRows),
+    /// Copied to the heap because media memory is scarce, from this row of the unit on.
+    Copied(usize, Vec<u8>),
 }
 
 /// Unit reads under way.
@@ -53,6 +55,8 @@ struct UnitReads {
     health: Health,
     answers: Answers,
     reads: HashMap<u64, UnitRead>,
+    /// Fetches that no buffer was free for, oldest first.
+    delayed: VecDeque<(u64, UnitFetch)>,
     next: u64,
 }
 
@@ -75,8 +79,7 @@ impl ObjectReader {
         self.window.range.end - self.window.range.start
     }
 
-    /// The next bytes, as they lie in memory: at most what `limit` says, at least one unless the range has ended.
-    /// The error of an earlier call comes again.
+    /// The next bytes: at least one, unless the range has ended or the target is empty.
     pub fn next_bytes(&mut self, target: &mut [u8]) -> Result<usize, VolumeError> {
         self.window.fill(&self.inner.access, target)
     }
@@ -96,9 +99,6 @@ impl ObjectReader {
 
 impl Read for ObjectReader {
     fn read(&mut self, target: &mut [u8]) -> io::Result<usize> {
-        if let Some(failure) = &self.window.failure {
-            return Err(io::Error::other(failure.clone()));
-        }
         self.next_bytes(target).map_err(io::Error::other)
     }
 }
@@ -113,6 +113,7 @@ impl Window {
             health: inner.health.clone(),
             answers: Answers::new(),
             reads: HashMap::new(),
+            delayed: VecDeque::new(),
             next: 0,
         };
         Window { map, range, units, next_stripe, stripes: VecDeque::new(), failure: None }
@@ -120,6 +121,9 @@ impl Window {
 
     /// Copies the next bytes of the range to the target, as many as there are in one row.
     fn fill(&mut self, access: &Access, target: &mut [u8]) -> Result<usize, VolumeError> {
+        if let Some(failure) = &self.failure {
+            return Err(VolumeError::FailedBefore { reason: failure.clone() });
+        }
         if self.range.is_empty() || target.is_empty() {
             return Ok(0);
         }
@@ -141,39 +145,45 @@ impl Window {
         self.ask_ahead(access)?;
         loop {
             let state = self.stripes.front().and_then(|stripe| stripe.units[at.position].as_ref());
-            match state {
-                Some(UnitState::Here(rows)) => {
-                    let row = &rows.row_bytes(at.matrix)[at.byte..];
-                    let count = row.len().min(target.len()).min((self.range.end - self.range.start) as usize);
-                    target[..count].copy_from_slice(&row[..count]);
-                    self.range.start += count as u64;
-                    return Ok(count);
-                }
+            let row = match state {
+                Some(UnitState::Here(rows)) => rows.row_bytes(at.matrix),
+                Some(UnitState::Copied(first, bytes)) => &bytes[(at.matrix - first) * geometry.row_bytes()..],
                 _ => {
                     let (number, rows) = self.units.next(access)?;
-                    self.put(number, rows);
+                    self.put(number, rows, is_scarce(access));
+                    continue;
                 }
-            }
+            };
+            let row = &row[at.byte..geometry.row_bytes()];
+            let count = row.len().min(target.len()).min((self.range.end - self.range.start) as usize);
+            target[..count].copy_from_slice(&row[..count]);
+            self.range.start += count as u64;
+            return Ok(count);
         }
     }
 
-    fn put(&mut self, number: u64, rows: UnitRows) {
+    /// Takes the rows of a read that has ended. Where media memory is scarce they are copied, so that a reader which
+    /// nobody reads from holds none of it and any number of readers may share a thread.
+    fn put(&mut self, number: u64, rows: UnitRows, scarce: bool) {
         let units = self.stripes.iter_mut().flat_map(|stripe| stripe.units.iter_mut().flatten());
         for unit in units {
             if matches!(unit, UnitState::Reading(reading) if *reading == number) {
-                *unit = UnitState::Here(rows);
+                *unit = if scarce {
+                    let bytes = rows.rows().map(|row| rows.row_bytes(row)).collect::<Vec<_>>().concat();
+                    UnitState::Copied(rows.rows().start, bytes)
+                } else {
+                    UnitState::Here(rows)
+                };
                 return;
             }
         }
     }
 
-    /// Asks for stripes ahead. The first is needed; the others only if at least half of the media memory is free,
-    /// so that many readers in one thread do not starve each other.
+    /// Asks for stripes ahead: the first is needed, the others only if there is memory.
     fn ask_ahead(&mut self, access: &Access) -> Result<(), VolumeError> {
         let last = self.map.geometry().locate(self.range.end - 1).stripe;
         while self.next_stripe <= last && self.stripes.len() < STRIPES_IN_FLIGHT {
-            let usage = access.arena.usage();
-            if !self.stripes.is_empty() && usage.bytes_taken > usage.bytes_total / 2 {
+            if !self.stripes.is_empty() && is_scarce(access) {
                 break;
             }
             let stripe = self.ask(access, self.next_stripe)?;
@@ -212,13 +222,14 @@ impl UnitReads {
         let number = self.next;
         self.next += 1;
         let fetches = read.reads();
-        self.submit(access, number, fetches)?;
         self.reads.insert(number, read);
+        self.submit(access, number, fetches)?;
         Ok(number)
     }
 
     /// Waits for the next read to end.
     fn next(&mut self, access: &Access) -> Result<(u64, UnitRows), VolumeError> {
+        self.submit_delayed(access)?;
         while let Some(done) = self.answers.next() {
             let (number, index) = (done.token >> FETCH_BITS, (done.token & ((1 << FETCH_BITS) - 1)) as usize);
             let Some(read) = self.reads.get_mut(&number) else { continue };
@@ -229,7 +240,9 @@ impl UnitReads {
             };
             match read.fetched(index, result) {
                 UnitStep::Wait => {}
-                UnitStep::Fetch(fetches) => self.submit(access, number, fetches)?,
+                UnitStep::Fetch(fetches) => {
+                    self.delayed.extend(fetches.into_iter().map(|fetch| (number, fetch)))
+                }
                 UnitStep::Ready(rows) => {
                     self.reads.remove(&number);
                     return Ok((number, rows));
@@ -239,17 +252,36 @@ impl UnitReads {
                     return Err(error);
                 }
             }
+            self.submit_delayed(access)?;
         }
         Err(VolumeError::Disk { doing: "cannot read an object".to_owned(), source: DiskError::Stopped })
     }
 
     fn submit(&mut self, access: &Access, number: u64, fetches: Vec<UnitFetch>) -> Result<(), VolumeError> {
-        for fetch in fetches {
-            let buffer = access.buffer(fetch.bytes)?;
+        self.delayed.extend(fetches.into_iter().map(|fetch| (number, fetch)));
+        self.submit_delayed(access)
+    }
+
+    /// Submits the oldest fetches for which there are buffers. Only when nothing is under way, whose end could give
+    /// back a buffer, is one waited for.
+    fn submit_delayed(&mut self, access: &Access) -> Result<(), VolumeError> {
+        while let Some(&(number, fetch)) = self.delayed.front() {
+            let buffer = match access.arena.take(fetch.bytes) {
+                Some(buffer) => buffer,
+                None if self.answers.waiting() > 0 => return Ok(()),
+                None => access.buffer(fetch.bytes)?,
+            };
+            self.delayed.pop_front();
             let token = number << FETCH_BITS | fetch.index as u64;
             let span = Span { member: fetch.member, offset: fetch.offset, bytes: fetch.bytes };
             access.read(&mut self.answers, self.class, token, span, buffer);
         }
         Ok(())
     }
+}
+
+/// Whether more than half of the media memory is taken.
+fn is_scarce(access: &Access) -> bool {
+    let usage = access.arena.usage();
+    usage.bytes_taken > usage.bytes_total / 2
 }

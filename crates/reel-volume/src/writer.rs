@@ -136,9 +136,8 @@ impl ObjectWriter {
         let (row_bytes, width) = (geometry.row_bytes(), geometry.width());
         self.wait_for((STRIPES_IN_FLIGHT - 1) * width)?;
         let slot = self.reserved.next(data.len() as u64, &self.inner)?;
-        let mut units = Vec::with_capacity(width);
-        for position in 0..geometry.data_rows() {
-            let mut unit = self.inner.access.buffer(geometry.unit_bytes())?;
+        let mut units = self.inner.access.buffers(width, geometry.unit_bytes())?;
+        for (position, unit) in units.iter_mut().take(geometry.data_rows()).enumerate() {
             for matrix in 0..geometry.unit_rows() {
                 let from = (matrix * geometry.data_rows() + position) * row_bytes;
                 let bytes = data.get(from..).unwrap_or_default();
@@ -147,9 +146,8 @@ impl ObjectWriter {
                 row[..bytes.len()].copy_from_slice(bytes);
                 row[bytes.len()..].fill(0);
             }
-            units.push(unit);
         }
-        self.put_parity(&mut units)?;
+        self.put_parity(&mut units);
         let spare = geometry.unit_rows() * row_bytes..geometry.unit_bytes();
         for (position, mut unit) in units.into_iter().enumerate() {
             unit[spare.clone()].fill(0);
@@ -166,22 +164,17 @@ impl ObjectWriter {
         Ok(())
     }
 
-    /// Appends the parity units of the data units.
-    fn put_parity(&self, units: &mut Vec<Buffer>) -> Result<(), VolumeError> {
+    /// Computes the parity units, which follow the data units.
+    fn put_parity(&self, units: &mut [Buffer]) {
         let geometry = &self.inner.geometry;
         let row_bytes = geometry.row_bytes();
-        let mut parity = Vec::with_capacity(geometry.parity_rows());
-        for _ in 0..geometry.parity_rows() {
-            parity.push(self.inner.access.buffer(geometry.unit_bytes())?);
-        }
+        let (data, parity) = units.split_at_mut(geometry.data_rows());
         for matrix in 0..geometry.unit_rows() {
             let row = matrix * row_bytes..(matrix + 1) * row_bytes;
-            let data: Vec<&[u8]> = units.iter().map(|unit| &unit[row.clone()]).collect();
+            let data: Vec<&[u8]> = data.iter().map(|unit| &unit[row.clone()]).collect();
             let mut rows: Vec<&mut [u8]> = parity.iter_mut().map(|unit| &mut unit[row.clone()]).collect();
             self.inner.superblock.code.encode(&data, &mut rows);
         }
-        units.append(&mut parity);
-        Ok(())
     }
 
     /// Takes answers until at most so many writes are under way.

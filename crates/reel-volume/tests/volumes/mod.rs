@@ -48,7 +48,7 @@ impl Scratch {
 }
 
 pub fn open_options() -> OpenOptions {
-    OpenOptions { arena: ArenaBudget { bytes: 4 << 20, huge_pages: false }, ..OpenOptions::default() }
+    OpenOptions { arena: ArenaBudget { bytes: 1 << 20, huge_pages: false }, ..OpenOptions::default() }
 }
 
 pub fn options(members: usize) -> VolumeOptions {
