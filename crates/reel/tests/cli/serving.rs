@@ -145,3 +145,22 @@ fn the_portable_driver_serves_the_same() {
     let playlist = server.get(&location.expect("a redirect to the session"));
     assert!(playlist.contains("#EXTM3U"), "{playlist}");
 }
+
+#[test]
+fn the_demo_serves_the_films_of_a_directory() {
+    let place = Place::new();
+    fs::create_dir(place.path("my films")).unwrap();
+    place
+        .reel(&["demo", "--media", "my films", "--listen", "127.0.0.1:0"])
+        .refused(3, &["no film in my films"]);
+    fs::copy(short(), place.path("my films/one.mp4")).unwrap();
+    for titles in [&["one"][..], &["one", "two"]] {
+        let server = Running::start(&place, &["demo", "--media", "my films", "--listen", "127.0.0.1:0"]);
+        assert!(server.line.starts_with(&format!("serving {} titles", titles.len())), "{}", server.line);
+        let listed = server.get("/api/v1/titles");
+        assert!(titles.iter().all(|id| listed.contains(&format!("\"{id}\""))), "{listed}");
+        drop(server);
+        // The second time the first film is known already.
+        fs::copy(short(), place.path("my films/two.mp4")).unwrap();
+    }
+}
