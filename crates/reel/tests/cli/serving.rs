@@ -145,3 +145,48 @@ fn the_portable_driver_serves_the_same() {
     let playlist = server.get(&location.expect("a redirect to the session"));
     assert!(playlist.contains("#EXTM3U"), "{playlist}");
 }
+
+#[test]
+fn requests_are_logged_when_that_is_wanted() {
+    let place = Place::with_volume();
+    place.reel(&["ingest", "volume", short().to_str().unwrap()]).done();
+    for (access, format) in [(true, "json"), (false, "text")] {
+        let log = format!("[log]\naccess = {access}\nformat = \"{format}\"\n");
+        fs::write(place.path("reel.toml"), format!("volume = \"volume\"\nlisten = \"127.0.0.1:0\"\n{log}"))
+            .unwrap();
+        let mut server = Running::start(&place, &["serve", "--config", "reel.toml"]);
+        let mut stderr = server.child.stderr.take().unwrap();
+        assert!(server.get("/files/short.mp4").starts_with("HTTP/1.1 200"));
+        assert!(server.get("/healthz").starts_with("HTTP/1.1 200"));
+        assert_eq!(server.signal(rustix::process::Signal::TERM), Some(0));
+        let mut logged = String::new();
+        stderr.read_to_string(&mut logged).unwrap();
+        for path in ["/files/short.mp4", "/healthz"] {
+            assert_eq!(logged.contains(path), access, "{logged}");
+        }
+        let is_json = |line: &str| serde_json::from_str::<serde_json::Value>(line).is_ok();
+        assert!(
+            logged.lines().count() > 0 && logged.lines().all(|line| is_json(line) == (format == "json")),
+            "{logged}"
+        );
+    }
+}
+
+#[test]
+fn the_demo_serves_the_films_of_a_directory() {
+    let place = Place::new();
+    fs::create_dir(place.path("my films")).unwrap();
+    place
+        .reel(&["demo", "--media", "my films", "--listen", "127.0.0.1:0"])
+        .refused(3, &["no film in my films"]);
+    fs::copy(short(), place.path("my films/one.mp4")).unwrap();
+    for titles in [&["one"][..], &["one", "two"]] {
+        let server = Running::start(&place, &["demo", "--media", "my films", "--listen", "127.0.0.1:0"]);
+        assert!(server.line.starts_with(&format!("serving {} titles", titles.len())), "{}", server.line);
+        let listed = server.get("/api/v1/titles");
+        assert!(titles.iter().all(|id| listed.contains(&format!("\"{id}\""))), "{listed}");
+        drop(server);
+        // The second time the first film is known already.
+        fs::copy(short(), place.path("my films/two.mp4")).unwrap();
+    }
+}
