@@ -67,6 +67,21 @@ enum Ended {
     AwaitWritable,
 }
 
+impl Ended {
+    /// Takes the operation apart and gives back all it held: the connection may be given away next, which only the one holder of
+    /// its socket can do, and what was sent may be the memory that others wait for.
+    fn of(op: Op) -> Option<Ended> {
+        // By value: what a pattern does not name is dropped with `op`, before the caller goes on.
+        match op {
+            Op::AwaitReadable { .. } => Some(Ended::AwaitReadable),
+            Op::AwaitWritable { .. } => Some(Ended::AwaitWritable),
+            Op::Receive { buffer, .. } => Some(Ended::Receive(buffer)),
+            Op::Send { .. } => Some(Ended::Send),
+            _ => None,
+        }
+    }
+}
+
 const ACCEPT: u64 = u64::MAX;
 const SWEEP: u64 = 0;
 const PRESSURE: u64 = 1;
@@ -560,15 +575,7 @@ impl Service for Data {
         }
         let Some(connection) = self.connections.get_mut(token) else { return };
         connection.in_ring = false;
-        // The connection may be given away now, which only the one holder of its socket can do; and what was sent may be
-        // the memory that others wait for. So the operation gives back all it held before anything else is done.
-        let ended = match done.op {
-            Op::AwaitReadable { .. } => Ended::AwaitReadable,
-            Op::Receive { buffer, .. } => Ended::Receive(buffer),
-            Op::Send { .. } => Ended::Send,
-            Op::AwaitWritable { .. } => Ended::AwaitWritable,
-            _ => return,
-        };
+        let Some(ended) = Ended::of(done.op) else { return };
         match ended {
             Ended::AwaitReadable => self.receive(core, token),
             Ended::Receive(buffer) => {
