@@ -21,6 +21,13 @@ pub const IDLE_TIME_MAX_NS: u64 = 75 * SECOND_NS;
 /// A client that takes not one byte for this long is gone. Long, because a paused player reads nothing.
 pub const STALL_TIME_MAX_NS: u64 = 600 * SECOND_NS;
 
+/// Bytes read and thrown away after the last response of a connection. Closing a socket with unread bytes resets it, and the client may lose
+/// the end of its response.
+pub const LINGER_BYTES_MAX: usize = 64 * 1024;
+
+/// How long a client may take to close its side after its last response.
+pub const LINGER_TIME_MAX_NS: u64 = 2 * SECOND_NS;
+
 /// How long responses may take to finish after the server was asked to stop.
 pub const DRAIN_TIME_MAX_NS: u64 = 10 * SECOND_NS;
 

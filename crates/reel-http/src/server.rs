@@ -138,7 +138,7 @@ impl Server {
             connections_max: config.connections_max,
             access_log: config.access_log,
         };
-        let data = DataPlane::start(&data_config, listener, &units, films, sessions, counters, handover)?;
+        let data = DataPlane::start(&data_config, listener, &units, &films, sessions, counters, handover)?;
         Ok(Self { address, data, control, runtime, _watching: watching })
     }
 

@@ -13,21 +13,39 @@ pub enum Part {
     Object(Arc<ObjectMap>, Range<u64>),
 }
 
-/// A whole response body, in order. Empty parts are left out.
+/// A whole response body. Clones and slices share its parts: a film of three hours has thousands of them, and a player
+/// that seeks asks for a new range of it every time.
 #[derive(Clone, Default)]
 pub struct Body {
-    parts: Vec<Part>,
+    segments: Vec<Segment>,
     bytes: u64,
 }
 
+/// A range of a list of parts.
+#[derive(Clone)]
+struct Segment {
+    list: Arc<List>,
+    range: Range<u64>,
+}
+
+struct List {
+    /// In order, none of them empty.
+    parts: Vec<Part>,
+    /// Where each part starts.
+    starts: Vec<u64>,
+}
+
 impl Body {
-    /// A body of the given parts.
+    /// A body of the given parts, in order.
     pub fn new(parts: impl IntoIterator<Item = Part>) -> Self {
-        let mut body = Self::default();
-        for part in parts {
-            body.push(part);
+        let mut list = List { parts: Vec::new(), starts: Vec::new() };
+        let mut bytes = 0;
+        for part in parts.into_iter().filter(|part| part.bytes() > 0) {
+            list.starts.push(bytes);
+            bytes += part.bytes();
+            list.parts.push(part);
         }
-        body
+        Self::default().with(Segment { list: Arc::new(list), range: 0..bytes })
     }
 
     /// A body of bytes at hand.
@@ -37,13 +55,9 @@ impl Body {
         Self::new([Part::Bytes(bytes, whole)])
     }
 
-    /// Appends a part.
-    pub fn push(&mut self, part: Part) {
-        let bytes = part.bytes();
-        if bytes > 0 {
-            self.bytes += bytes;
-            self.parts.push(part);
-        }
+    /// This body and `next` after it.
+    pub fn then(self, next: Body) -> Body {
+        next.segments.into_iter().fold(self, Body::with)
     }
 
     /// Length in bytes.
@@ -51,24 +65,54 @@ impl Body {
         self.bytes
     }
 
-    /// The parts in order.
-    pub fn into_parts(self) -> Vec<Part> {
-        self.parts
-    }
-
     /// The bytes `range` of this body as a body of its own; `range` must lie within it.
     pub fn slice(&self, range: Range<u64>) -> Body {
         assert!(range.start <= range.end && range.end <= self.bytes, "a slice outside of its body");
         let mut sliced = Body::default();
         let mut start = 0;
-        for part in &self.parts {
-            let end = start + part.bytes();
-            let from = range.start.clamp(start, end) - start;
-            let to = range.end.clamp(start, end) - start;
-            sliced.push(part.slice(from..to));
+        for segment in &self.segments {
+            let end = start + segment.bytes();
+            let first = segment.range.start;
+            let from = first + (range.start.clamp(start, end) - start);
+            let to = first + (range.end.clamp(start, end) - start);
+            sliced = sliced.with(Segment { list: Arc::clone(&segment.list), range: from..to });
             start = end;
         }
         sliced
+    }
+
+    /// The part that holds byte `offset`, from that byte on; `None` at the end.
+    pub fn part_at(&self, offset: u64) -> Option<Part> {
+        let mut within = offset;
+        for segment in &self.segments {
+            if within < segment.bytes() {
+                return Some(segment.part_at(within));
+            }
+            within -= segment.bytes();
+        }
+        None
+    }
+
+    fn with(mut self, segment: Segment) -> Body {
+        if segment.bytes() > 0 {
+            self.bytes += segment.bytes();
+            self.segments.push(segment);
+        }
+        self
+    }
+}
+
+impl Segment {
+    fn bytes(&self) -> u64 {
+        self.range.end - self.range.start
+    }
+
+    /// `offset` lies inside of the segment.
+    fn part_at(&self, offset: u64) -> Part {
+        let at = self.range.start + offset;
+        let number = self.list.starts.partition_point(|start| *start <= at) - 1;
+        let (start, part) = (self.list.starts[number], &self.list.parts[number]);
+        part.slice(at - start..part.bytes().min(self.range.end - start))
     }
 }
 
@@ -99,27 +143,47 @@ impl Part {
 mod tests {
     use super::*;
 
-    fn flat(body: &Body) -> Vec<u8> {
+    fn part(text: &[u8], range: Range<usize>) -> Part {
+        Part::Bytes(Arc::from(text), range)
+    }
+
+    /// Reads from `offset` on, part by part.
+    fn flat(body: &Body, offset: u64) -> Vec<u8> {
         let mut all = Vec::new();
-        for part in &body.parts {
+        while let Some(part) = body.part_at(offset + all.len() as u64) {
             let Part::Bytes(bytes, range) = part else { unreachable!("these bodies have no objects") };
-            all.extend_from_slice(&bytes[range.clone()]);
+            assert!(!range.is_empty());
+            all.extend_from_slice(&bytes[range]);
         }
         all
     }
 
     #[test]
     fn every_slice_is_the_slice_of_the_whole() {
-        let part = |text: &[u8], range| Part::Bytes(Arc::from(text), range);
-        let body = Body::new([part(b"abcdef", 1..5), part(b"", 0..0), part(b"gh", 0..2), part(b"xyz", 2..3)]);
-        let whole = flat(&body);
-        assert_eq!(whole, b"bcdeghz");
-        for from in 0..=7 {
-            for to in from..=7 {
+        let first =
+            Body::new([part(b"abcdef", 1..5), part(b"", 0..0), part(b"gh", 0..2), part(b"xyz", 2..3)]);
+        let body = first.then(Body::default()).then(Body::new([part(b"0123", 1..3), part(b"4", 0..1)]));
+        let whole = b"bcdeghz124";
+        assert_eq!(body.bytes(), 10);
+        for from in 0..=10 {
+            assert_eq!(flat(&body, from), &whole[from as usize..]);
+            for to in from..=10 {
                 let slice = body.slice(from..to);
-                assert_eq!(flat(&slice), &whole[from as usize..to as usize]);
+                assert_eq!(flat(&slice, 0), &whole[from as usize..to as usize]);
                 assert_eq!(slice.bytes(), to - from);
+                for inner in 0..=to - from {
+                    let tail = slice.slice(inner..to - from);
+                    assert_eq!(flat(&tail, 0), &whole[(from + inner) as usize..to as usize]);
+                }
             }
         }
+    }
+
+    #[test]
+    fn slices_share_the_parts() {
+        let film = Body::new((0..5000).map(|_| part(b"abc", 0..3)));
+        let slice = Body::text(&b"head"[..]).then(film.slice(7..14_000));
+        assert!(Arc::ptr_eq(&slice.segments[1].list, &film.segments[0].list));
+        assert_eq!(slice.segments.len(), 2);
     }
 }

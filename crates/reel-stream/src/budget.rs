@@ -3,9 +3,12 @@
 //! A reader that starts a stripe first reserves every buffer it may need for it, in one step. What is reserved
 //! never exceeds what exists, and buffers that only the table of shared units holds can be taken back at any time,
 //! so a reader with a reservation always gets its buffers.
+//!
+//! Who finds too little waits in line, and nobody takes what those before him wait for: otherwise a reader that needs
+//! much would wait for ever beside readers that give a stripe back and take the next at once.
 
-use std::sync::Arc;
-use std::sync::atomic::{AtomicUsize, Ordering};
+use std::collections::VecDeque;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 /// The buffers that readers may hold together.
 #[derive(Clone, Debug)]
@@ -16,8 +19,15 @@ pub struct Budget {
 #[derive(Debug)]
 struct Inner {
     total: usize,
-    reserved: AtomicUsize,
-    starved: AtomicUsize,
+    state: Mutex<State>,
+}
+
+#[derive(Debug, Default)]
+struct State {
+    reserved: usize,
+    /// Those who wait, the first to come first: who, and for how many buffers.
+    line: VecDeque<(u64, usize)>,
+    next_place: u64,
 }
 
 /// A right to a number of buffers; given back when dropped.
@@ -27,28 +37,29 @@ pub struct Reservation {
     buffers: usize,
 }
 
-/// Counts its holder among those who wait for memory, until dropped.
+/// A place in the line of those who wait for memory, until dropped.
 #[derive(Debug)]
-pub(crate) struct Starving {
+pub(crate) struct Waiting {
     inner: Arc<Inner>,
+    place: u64,
 }
 
 impl Budget {
     /// A budget of `total` buffers.
     pub fn new(total: usize) -> Self {
-        Self { inner: Arc::new(Inner { total, reserved: AtomicUsize::new(0), starved: AtomicUsize::new(0) }) }
+        Self { inner: Arc::new(Inner { total, state: Mutex::default() }) }
     }
 
-    /// All of `buffers` or nothing.
+    /// All of `buffers`, or nothing: if there are not so many, or they are what others wait for.
     pub fn reserve(&self, buffers: usize) -> Option<Reservation> {
-        let add = |reserved: usize| (reserved + buffers <= self.inner.total).then_some(reserved + buffers);
-        self.inner.reserved.fetch_update(Ordering::Relaxed, Ordering::Relaxed, add).ok()?;
-        Some(Reservation { inner: Arc::clone(&self.inner), buffers })
+        let mut state = self.inner.lock();
+        let before = state.line.len();
+        self.inner.grant(&mut state, before, buffers)
     }
 
     /// Buffers reserved now.
     pub fn reserved(&self) -> usize {
-        self.inner.reserved.load(Ordering::Relaxed)
+        self.inner.lock().reserved
     }
 
     /// Buffers that can be reserved in all.
@@ -58,24 +69,65 @@ impl Budget {
 
     /// Readers that wait for memory now. When not zero, those who only wait for their client give theirs back.
     pub fn starved(&self) -> usize {
-        self.inner.starved.load(Ordering::Relaxed)
+        self.inner.lock().line.len()
     }
 
-    pub(crate) fn starving(&self) -> Starving {
-        self.inner.starved.fetch_add(1, Ordering::Relaxed);
-        Starving { inner: Arc::clone(&self.inner) }
+    /// Whether `buffers` more leave plenty for those who have to start: reading ahead must not take it from them.
+    pub(crate) fn is_plentiful(&self, buffers: usize) -> bool {
+        let state = self.inner.lock();
+        state.line.is_empty() && (state.reserved + buffers) * 4 <= self.inner.total * 3
+    }
+
+    /// Gets in line for `buffers`.
+    pub(crate) fn wait(&self, buffers: usize) -> Waiting {
+        let mut state = self.inner.lock();
+        let place = state.next_place;
+        state.next_place += 1;
+        state.line.push_back((place, buffers));
+        Waiting { inner: Arc::clone(&self.inner), place }
+    }
+}
+
+impl Waiting {
+    /// `buffers` of them, if what is free is enough for those before in the line, too.
+    pub(crate) fn reserve(&self, buffers: usize) -> Option<Reservation> {
+        let mut state = self.inner.lock();
+        let before = state.line.partition_point(|(place, _)| *place < self.place);
+        if let Some(waiting) = state.line.get_mut(before) {
+            waiting.1 = buffers;
+        }
+        self.inner.grant(&mut state, before, buffers)
+    }
+}
+
+impl Inner {
+    fn grant(self: &Arc<Self>, state: &mut State, before: usize, buffers: usize) -> Option<Reservation> {
+        let mut free = self.total.saturating_sub(state.reserved);
+        for (_, theirs) in state.line.iter().take(before) {
+            free = free.checked_sub(*theirs)?;
+        }
+        free.checked_sub(buffers)?;
+        state.reserved += buffers;
+        Some(Reservation { inner: Arc::clone(self), buffers })
+    }
+
+    fn lock(&self) -> MutexGuard<'_, State> {
+        // Nothing here panics half-way.
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
 impl Drop for Reservation {
     fn drop(&mut self) {
-        self.inner.reserved.fetch_sub(self.buffers, Ordering::Relaxed);
+        self.inner.lock().reserved -= self.buffers;
     }
 }
 
-impl Drop for Starving {
+impl Drop for Waiting {
     fn drop(&mut self) {
-        self.inner.starved.fetch_sub(1, Ordering::Relaxed);
+        let mut state = self.inner.lock();
+        let before = state.line.partition_point(|(place, _)| *place < self.place);
+        state.line.remove(before);
     }
 }
 
@@ -97,11 +149,34 @@ mod tests {
     }
 
     #[test]
-    fn the_hungry_are_counted() {
-        let budget = Budget::new(0);
-        let one = budget.starving();
-        assert_eq!(budget.starved(), 1);
-        drop(one);
-        assert_eq!(budget.starved(), 0);
+    fn nobody_takes_what_others_wait_for() {
+        let budget = Budget::new(8);
+        let held = budget.reserve(5).unwrap();
+        let large = budget.wait(8);
+        let small = budget.wait(2);
+        assert_eq!(budget.starved(), 2);
+        assert!(budget.reserve(1).is_none() && small.reserve(2).is_none() && large.reserve(8).is_none());
+        drop(held);
+        assert!(budget.reserve(1).is_none() && small.reserve(2).is_none());
+        let got = large.reserve(8).unwrap();
+        drop(large);
+        drop(got);
+        let got = small.reserve(2).unwrap();
+        drop(small);
+        assert!(budget.reserve(6).is_some() && budget.reserve(7).is_none());
+        drop(got);
+        assert_eq!((budget.starved(), budget.reserved()), (0, 0));
+    }
+
+    #[test]
+    fn what_is_enough_for_all_is_given_in_any_order() {
+        let budget = Budget::new(8);
+        let (first, second) = (budget.wait(5), budget.wait(3));
+        let later = second.reserve(3).unwrap();
+        drop(second);
+        assert!(first.reserve(5).is_some());
+        drop(first);
+        drop(later);
+        assert!(!budget.is_plentiful(7) && budget.is_plentiful(6));
     }
 }

@@ -1,12 +1,11 @@
 //! One core's reads: from a wanted unit to the members and back, decoding what is lost.
 
 use crate::units::{Lookup, UnitKey, UnitWant, Units, Waiter};
-use reel_disk::{DiskDone, DiskRequest, DiskWork, Reply};
+use reel_disk::{DiskDone, DiskError, DiskRequest, DiskWork, Reply};
 use reel_qos::Class;
 use reel_volume::{UnitFetch, UnitRead, UnitRows, UnitStep, VolumeError};
 use std::collections::{HashMap, VecDeque};
 use std::sync::Arc;
-use std::sync::atomic::Ordering;
 
 /// Takes news of units to the core that waits for them; called on any thread.
 pub trait Deliver: Send + Sync {
@@ -32,7 +31,7 @@ pub struct Fetcher {
     deliver: Arc<dyn Deliver>,
     reads: HashMap<u64, InFlight>,
     next_read: u64,
-    /// Fetches that found no buffer, in order; each is served whole or not at all.
+    /// Fetches that found no buffers, in order; each is served whole or not at all.
     hungry: VecDeque<(u64, Vec<UnitFetch>)>,
 }
 
@@ -42,7 +41,7 @@ struct InFlight {
     class: Class,
     deadline_ns: u64,
     /// Set for a read that the table does not know of.
-    private_to: Option<u64>,
+    private_to: Option<Waiter>,
 }
 
 /// The low bits of a disk token name the fetch within its read.
@@ -62,19 +61,19 @@ impl Fetcher {
 
     /// The rows if they are in memory; otherwise they are fetched, and announced as [`Fetched`] to `connection`.
     pub fn request(&mut self, want: &UnitWant, connection: u64) -> Option<UnitRows> {
-        let waiter = Waiter { to: Arc::clone(&self.deliver), connection };
-        let private_to = match self.units.look_up(want, waiter) {
+        let (class, deadline_ns) = (want.class, want.deadline_ns);
+        let waiter = Waiter { to: Arc::clone(&self.deliver), connection, class, deadline_ns };
+        let private_to = match self.units.look_up(want, waiter.clone()) {
             Lookup::Ready(rows) => return Some(rows),
             Lookup::Joined => return None,
             Lookup::Read => None,
-            Lookup::ReadPrivately => Some(connection),
+            Lookup::ReadPrivately => Some(waiter),
         };
         let map = Arc::clone(&want.map);
         let mut read = UnitRead::new(map, self.units.health(), want.stripe, want.position, want.rows.clone());
         let fetches = read.reads();
         let id = self.next_read;
         self.next_read += 1;
-        let (class, deadline_ns) = (want.class, want.deadline_ns);
         self.reads.insert(id, InFlight { key: want.key(), read, class, deadline_ns, private_to });
         self.start(id, fetches);
         None
@@ -100,13 +99,22 @@ impl Fetcher {
 
     /// Tries again for those who found no buffer. Call it once per turn; cheap when nobody waits.
     pub fn retry(&mut self) {
+        // One that needs many buffers must not hold up those behind it: it may be their readers who hold the memory.
+        let mut too_many = usize::MAX;
         for _ in 0..self.hungry.len() {
             let Some((id, fetches)) = self.hungry.pop_front() else { return };
-            if let Some(fetches) = self.try_start(id, fetches) {
-                self.hungry.push_front((id, fetches));
-                return;
+            let count = fetches.len();
+            let hungry = if count < too_many { self.try_start(id, fetches) } else { Some(fetches) };
+            if let Some(fetches) = hungry {
+                too_many = too_many.min(count);
+                self.hungry.push_back((id, fetches));
             }
         }
+    }
+
+    /// Reads under way. A core that ends before they do leaves others waiting for them.
+    pub fn in_flight(&self) -> usize {
+        self.reads.len()
     }
 
     /// Whether a fetch waits for memory.
@@ -140,13 +148,20 @@ impl Fetcher {
 
     fn finish(&mut self, id: u64, result: Result<UnitRows, Arc<VolumeError>>, now_ns: u64) {
         let Some(flight) = self.reads.remove(&id) else { return };
-        if now_ns > flight.deadline_ns {
-            let misses = &self.units.counters().deadline_misses[flight.class.index()];
-            misses.fetch_add(1, Ordering::Relaxed);
-        }
         match flight.private_to {
-            None => self.units.finish(flight.key, &result),
-            Some(connection) => self.deliver.fetched(Fetched { connection, key: flight.key, result }),
+            None => self.units.finish(flight.key, &result, now_ns),
+            Some(waiter) => self.units.tell(waiter, flight.key, &result, now_ns),
+        }
+    }
+}
+
+impl Drop for Fetcher {
+    /// Viewers of other cores may have joined these reads: they must not wait for ever.
+    fn drop(&mut self) {
+        let stopped = || VolumeError::Disk { doing: "read a unit".to_owned(), source: DiskError::Stopped };
+        let reads: Vec<u64> = self.reads.keys().copied().collect();
+        for id in reads {
+            self.finish(id, Err(Arc::new(stopped())), 0);
         }
     }
 }

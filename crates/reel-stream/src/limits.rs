@@ -16,6 +16,10 @@ pub const SEND_BYTES_MAX: usize = 1 << 20;
 /// Shards of the table of shared units: enough that cores rarely meet, few enough to walk.
 pub const UNIT_SHARDS: usize = 16;
 
+/// Units of one shard looked at in search of one to let go: nearly always the first will do. When viewers hold all of them, a
+/// search must not keep the other cores from the table.
+pub const EVICTION_LOOKS_MAX: usize = 64;
+
 /// Sessions of one title by one client address; a player that reconnects needs a handful, a script thousands.
 pub const SESSIONS_PER_CLIENT_MAX: usize = 256;
 

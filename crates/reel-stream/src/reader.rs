@@ -1,7 +1,7 @@
 //! A body on its way to one client: what to ask for next, and what can be sent now.
 //!
 //! ```text
-//!   parts    [.. sent ..|---------- window ----------|...... not planned yet ......]
+//!   body     [.. sent ..|---------- window ----------|...... not planned yet ......]
 //!                        step        step      step
 //!                        ^ chunks() come from here
 //! ```
@@ -10,7 +10,7 @@
 //! only while memory is plentiful.
 
 use crate::body::{Body, Part};
-use crate::budget::{Reservation, Starving};
+use crate::budget::{Reservation, Waiting};
 use crate::fetcher::{Fetched, Fetcher};
 use crate::limits::{READER_STEPS_MAX, READER_STRIPES_MAX, SEND_BYTES_MAX, SEND_CHUNKS_MAX};
 use crate::units::{UnitKey, UnitWant};
@@ -37,17 +37,17 @@ pub enum ReaderState {
 
 /// The sending side of one body.
 pub struct Reader {
-    /// What has not been sent, in order.
-    parts: VecDeque<Part>,
-    /// Bytes of `parts` that `window` covers.
+    body: Body,
+    sent_bytes: u64,
+    /// Bytes after the sent ones that `window` covers.
     planned_bytes: u64,
-    unsent_bytes: u64,
     window: VecDeque<Step>,
     class: Class,
     /// How far away the deadline of a unit is when it is asked for.
     deadline_after_ns: u64,
     connection: u64,
-    starving: Option<Starving>,
+    /// Set while the front step finds no memory.
+    waiting: Option<Waiting>,
 }
 
 enum Step {
@@ -74,26 +74,26 @@ impl Reader {
     /// A reader that sends `body` to `connection`; its units are due `deadline_after_ns` after they are asked for.
     pub fn new(body: Body, class: Class, deadline_after_ns: u64, connection: u64) -> Self {
         Self {
+            body,
+            sent_bytes: 0,
             planned_bytes: 0,
-            unsent_bytes: body.bytes(),
-            parts: body.into_parts().into(),
             window: VecDeque::new(),
             class,
             deadline_after_ns,
             connection,
-            starving: None,
+            waiting: None,
         }
     }
 
     /// Bytes not yet sent.
     pub fn unsent_bytes(&self) -> u64 {
-        self.unsent_bytes
+        self.body.bytes() - self.sent_bytes
     }
 
     /// Asks for what comes next, as far as memory allows.
     pub fn fill(&mut self, fetcher: &mut Fetcher, now_ns: u64) -> ReaderState {
         while self.window.len() < READER_STEPS_MAX
-            && self.planned_bytes < self.unsent_bytes
+            && self.planned_bytes < self.unsent_bytes()
             && !self.is_far_ahead()
         {
             if !self.plan(fetcher, now_ns) {
@@ -128,7 +128,7 @@ impl Reader {
     pub fn advance(&mut self, bytes: u64) {
         assert!(bytes <= self.planned_bytes, "more was sent than was given");
         self.planned_bytes -= bytes;
-        self.unsent_bytes -= bytes;
+        self.sent_bytes += bytes;
         let mut left = bytes;
         while left > 0 {
             let Some(step) = self.window.front_mut() else { break };
@@ -139,27 +139,18 @@ impl Reader {
                 self.window.pop_front();
             }
         }
-        let mut left = bytes;
-        while left > 0 {
-            let Some(part) = self.parts.front_mut() else { break };
-            let taken = left.min(part.bytes());
-            part.advance(taken);
-            left -= taken;
-            if part.bytes() == 0 {
-                self.parts.pop_front();
-            }
-        }
     }
 
     /// Takes a unit that came. An error means that no member and no decoding gives these bytes.
     pub fn fetched(&mut self, fetched: &Fetched) -> Result<ReaderState, Arc<VolumeError>> {
         for step in &mut self.window {
             let Step::Stripe(stripe) = step else { continue };
-            let Some(unit) = stripe.unit_of(&fetched.key) else { continue };
+            let Some(unit) = stripe.unit_of(&fetched.key).filter(|unit| unit.have.is_none()) else {
+                continue;
+            };
             let rows = fetched.result.clone()?;
             // Two steps may want different rows of one unit; each takes the answer to its own question.
-            if unit.have.is_none() && rows.rows().start <= unit.rows.start && unit.rows.end <= rows.rows().end
-            {
+            if rows.rows().start <= unit.rows.start && unit.rows.end <= rows.rows().end {
                 unit.have = Some(rows);
             }
         }
@@ -182,7 +173,7 @@ impl Reader {
 
     /// What can be done next.
     pub fn state(&self) -> ReaderState {
-        if self.unsent_bytes == 0 {
+        if self.unsent_bytes() == 0 {
             return ReaderState::Done;
         }
         match self.window.front() {
@@ -195,36 +186,21 @@ impl Reader {
 
     /// Plans one more step; `false` if there is no memory for it.
     fn plan(&mut self, fetcher: &mut Fetcher, now_ns: u64) -> bool {
-        let Some((part, skip)) = self.part_at(self.planned_bytes) else { return false };
+        let Some(part) = self.body.part_at(self.sent_bytes + self.planned_bytes) else { return false };
         let (map, range) = match part {
             Part::Bytes(bytes, range) => {
-                // Fits: an offset inside of bytes in memory.
-                let range = range.start + skip as usize..range.end;
-                let (bytes, planned) = (Arc::clone(bytes), range.len() as u64);
+                self.planned_bytes += range.len() as u64;
                 self.window.push_back(Step::Bytes(bytes, range));
-                self.planned_bytes += planned;
                 return true;
             }
-            Part::Object(map, range) => (Arc::clone(map), range.start + skip..range.end),
+            Part::Object(map, range) => (map, range),
         };
         let stripe_bytes = map.geometry().stripe_bytes() as u64;
         let stripe = range.start / stripe_bytes;
         let start = stripe * stripe_bytes;
         let range = range.start - start..range.end.min(start + stripe_bytes) - start;
         let wanted = rows_by_position(&map, &range);
-        let buffers = wanted.len() + decoding_buffers(fetcher, &map);
-        let budget = fetcher.units().budget();
-        let is_front = self.window.is_empty();
-        // Reading ahead must not take what others need to start.
-        let plentiful = budget.starved() == 0 && (budget.reserved() + buffers) * 4 <= budget.total() * 3;
-        let reservation = if is_front || plentiful { budget.reserve(buffers) } else { None };
-        let Some(reservation) = reservation else {
-            if is_front && self.starving.is_none() {
-                self.starving = Some(budget.starving());
-            }
-            return false;
-        };
-        self.starving = None;
+        let Some(reservation) = self.reserve(fetcher, &map, wanted.len()) else { return false };
         let mut units = Vec::with_capacity(wanted.len());
         for (position, rows) in wanted {
             let want = UnitWant {
@@ -248,6 +224,26 @@ impl Reader {
         true
     }
 
+    /// Memory for a stripe of which `units` units are wanted.
+    fn reserve(&mut self, fetcher: &Fetcher, map: &ObjectMap, units: usize) -> Option<Reservation> {
+        let budget = fetcher.units().budget();
+        // More than all there is would never come: who holds all has nobody to share the spare buffers with.
+        let buffers = (units + decoding_buffers(fetcher, map)).min(budget.total());
+        if !self.window.is_empty() {
+            return if budget.is_plentiful(buffers) { budget.reserve(buffers) } else { None };
+        }
+        let reservation = match &self.waiting {
+            Some(waiting) => waiting.reserve(buffers),
+            None => budget.reserve(buffers),
+        };
+        match &reservation {
+            Some(_) => self.waiting = None,
+            None if self.waiting.is_none() => self.waiting = Some(budget.wait(buffers)),
+            None => {}
+        }
+        reservation
+    }
+
     /// Whether the window holds as many stripes' worth of bytes as it may.
     fn is_far_ahead(&self) -> bool {
         let stripe_bytes = self.window.iter().find_map(|step| match step {
@@ -255,17 +251,6 @@ impl Reader {
             Step::Stripe(stripe) => Some(stripe.map.geometry().stripe_bytes()),
         });
         stripe_bytes.is_some_and(|bytes| self.planned_bytes >= (bytes * READER_STRIPES_MAX) as u64)
-    }
-
-    fn part_at(&self, offset: u64) -> Option<(&Part, u64)> {
-        let mut skip = offset;
-        for part in &self.parts {
-            if skip < part.bytes() {
-                return Some((part, skip));
-            }
-            skip -= part.bytes();
-        }
-        None
     }
 }
 
@@ -325,16 +310,6 @@ impl StripeStep {
             return None;
         }
         self.units.iter_mut().find(|unit| unit.position == key.position)
-    }
-}
-
-impl Part {
-    fn advance(&mut self, bytes: u64) {
-        match self {
-            // Fits: never more than the length of the range.
-            Part::Bytes(_, range) => range.start += bytes as usize,
-            Part::Object(_, range) => range.start += bytes,
-        }
     }
 }
 

@@ -125,7 +125,7 @@ impl<T> Sessions<T> {
         if table.by_key.len() >= self.config.sessions_max {
             let oldest_ns =
                 table.by_key.values().map(|s| s.used_ns.load(Ordering::Relaxed)).min().unwrap_or(now_ns);
-            let left_ns = (oldest_ns + self.config.idle_max_ns).saturating_sub(now_ns);
+            let left_ns = oldest_ns.saturating_add(self.config.idle_max_ns).saturating_sub(now_ns);
             return Err(OpenRefused::Full {
                 max: self.config.sessions_max,
                 retry_after_s: left_ns.div_ceil(1_000_000_000).max(1),

@@ -5,7 +5,7 @@
 
 use crate::budget::Budget;
 use crate::fetcher::{Deliver, Fetched};
-use crate::limits::UNIT_SHARDS;
+use crate::limits::{EVICTION_LOOKS_MAX, UNIT_SHARDS};
 use reel_arena::{Arena, Buffer};
 use reel_disk::Disks;
 use reel_qos::Class;
@@ -52,7 +52,7 @@ pub struct StreamCounters {
     pub joins: AtomicU64,
     /// Units read from the members.
     pub reads: AtomicU64,
-    /// Units that came after their deadline, by class.
+    /// Times a unit came after the deadline of one who waited for it, by class.
     pub deadline_misses: [AtomicU64; Class::ALL.len()],
     /// Units taken back from the table because their memory was wanted.
     pub evictions: AtomicU64,
@@ -81,13 +81,21 @@ pub(crate) struct Inner {
 #[derive(Default)]
 struct Shard {
     entries: HashMap<UnitKey, Entry>,
-    /// Keys of `Ready` entries, next victim first.
+    /// Keys of all `Ready` entries, next victim first. Each key is here at most once.
     order: VecDeque<UnitKey>,
 }
 
 enum Entry {
-    Reading { rows: Range<usize>, waiters: Vec<Waiter> },
-    Ready { rows: UnitRows, used: bool },
+    /// `listed`: other rows of this unit were here before, and their place in the order is still there.
+    Reading {
+        rows: Range<usize>,
+        waiters: Vec<Waiter>,
+        listed: bool,
+    },
+    Ready {
+        rows: UnitRows,
+        used: bool,
+    },
 }
 
 /// Who wants to hear of a unit.
@@ -95,6 +103,8 @@ enum Entry {
 pub(crate) struct Waiter {
     pub(crate) to: Arc<dyn Deliver>,
     pub(crate) connection: u64,
+    pub(crate) class: Class,
+    pub(crate) deadline_ns: u64,
 }
 
 /// What the table says to a request.
@@ -155,7 +165,7 @@ impl Units {
                 counters.hits.fetch_add(1, Ordering::Relaxed);
                 return Lookup::Ready(rows.clone());
             }
-            Some(Entry::Reading { rows, waiters }) if covers(rows, &want.rows) => {
+            Some(Entry::Reading { rows, waiters, .. }) if covers(rows, &want.rows) => {
                 counters.joins.fetch_add(1, Ordering::Relaxed);
                 waiters.push(waiter);
                 return Lookup::Joined;
@@ -164,56 +174,77 @@ impl Units {
                 counters.reads.fetch_add(1, Ordering::Relaxed);
                 return Lookup::ReadPrivately;
             }
-            Some(Entry::Ready { .. }) => shard.order.retain(|other| *other != key),
-            None => {}
+            Some(Entry::Ready { .. }) | None => {}
         }
         counters.reads.fetch_add(1, Ordering::Relaxed);
-        let entry = Entry::Reading { rows: want.rows.clone(), waiters: vec![waiter] };
+        let listed = shard.entries.contains_key(&key);
+        let entry = Entry::Reading { rows: want.rows.clone(), waiters: vec![waiter], listed };
         shard.entries.insert(key, entry);
         Lookup::Read
     }
 
     /// The read of a unit ended: tells all who wait, and keeps good rows.
-    pub(crate) fn finish(&self, key: UnitKey, result: &Result<UnitRows, Arc<VolumeError>>) {
+    pub(crate) fn finish(&self, key: UnitKey, result: &Result<UnitRows, Arc<VolumeError>>, now_ns: u64) {
         let mut shard = self.shard(&key);
-        let Some(Entry::Reading { waiters, .. }) = shard.entries.remove(&key) else { return };
-        if let Ok(rows) = result {
-            shard.entries.insert(key, Entry::Ready { rows: rows.clone(), used: false });
-            shard.order.push_back(key);
+        let Some(Entry::Reading { waiters, listed, .. }) = shard.entries.remove(&key) else { return };
+        match result {
+            Ok(rows) => {
+                shard.entries.insert(key, Entry::Ready { rows: rows.clone(), used: false });
+                if !listed {
+                    shard.order.push_back(key);
+                }
+            }
+            Err(_) if listed => shard.order.retain(|other| *other != key),
+            Err(_) => {}
         }
         drop(shard);
         for waiter in waiters {
-            let fetched = Fetched { connection: waiter.connection, key, result: result.clone() };
-            waiter.to.fetched(fetched);
+            self.tell(waiter, key, result, now_ns);
         }
+    }
+
+    /// Tells one who waited for a unit, and counts whether it came in time.
+    pub(crate) fn tell(
+        &self,
+        waiter: Waiter,
+        key: UnitKey,
+        result: &Result<UnitRows, Arc<VolumeError>>,
+        now_ns: u64,
+    ) {
+        if now_ns > waiter.deadline_ns {
+            let misses = &self.inner.counters.deadline_misses[waiter.class.index()];
+            misses.fetch_add(1, Ordering::Relaxed);
+        }
+        waiter.to.fetched(Fetched { connection: waiter.connection, key, result: result.clone() });
     }
 
     /// A buffer for each of `bytes`, or none at all.
     pub(crate) fn take_buffers(&self, bytes: &[usize]) -> Option<Vec<Buffer>> {
         self.leave_spare(bytes.len());
-        let mut buffers = Vec::with_capacity(bytes.len());
-        for &bytes in bytes {
-            let buffer = self.inner.arena.take(bytes).or_else(|| {
-                self.evict();
-                self.inner.arena.take(bytes)
-            })?;
-            buffers.push(buffer);
-        }
-        Some(buffers)
+        bytes.iter().map(|&bytes| self.take_buffer(bytes)).collect()
     }
 
-    /// Lets go of units that nobody holds until taking `count` buffers leaves the spare ones free.
-    fn leave_spare(&self, count: usize) {
-        let usage = self.inner.arena.usage();
-        let free = usage.buffers_total - usage.buffers_taken;
-        for _ in free..self.inner.spare_buffers + count {
-            if !self.evict() {
-                return;
+    fn take_buffer(&self, bytes: usize) -> Option<Buffer> {
+        loop {
+            let buffer = self.inner.arena.take(bytes);
+            // One unit let go is not always enough: it may be a cell of a buffer, or somebody else may be quicker.
+            if buffer.is_some() || !self.evict() {
+                return buffer;
             }
         }
     }
 
-    /// Gives back the memory of one unit that nobody holds; `false` if there is none.
+    /// Lets go of units that nobody holds until taking `count` buffers leaves the spare ones free.
+    fn leave_spare(&self, count: usize) {
+        let free = || {
+            let usage = self.inner.arena.usage();
+            usage.buffers_total - usage.buffers_taken
+        };
+        while free() < self.inner.spare_buffers + count && self.evict() {}
+    }
+
+    /// Gives back the memory of one unit that nobody holds; `false` if none was found. How far it
+    /// looks is bounded; the next call looks further on.
     fn evict(&self) -> bool {
         let start = self.inner.next_victim.fetch_add(1, Ordering::Relaxed);
         for shard in 0..UNIT_SHARDS {
@@ -236,7 +267,7 @@ impl Units {
 impl Shard {
     fn evict(&mut self) -> bool {
         // Twice round: the first may only clear marks.
-        for _ in 0..self.order.len() * 2 {
+        for _ in 0..EVICTION_LOOKS_MAX.min(self.order.len() * 2) {
             let Some(key) = self.order.pop_front() else { return false };
             match self.entries.remove(&key) {
                 Some(Entry::Ready { rows, used: false }) => match rows.give_back() {
@@ -250,8 +281,8 @@ impl Shard {
                     self.entries.insert(key, Entry::Ready { rows, used: false });
                     self.order.push_back(key);
                 }
-                Some(reading @ Entry::Reading { .. }) => {
-                    self.entries.insert(key, reading);
+                Some(Entry::Reading { rows, waiters, .. }) => {
+                    self.entries.insert(key, Entry::Reading { rows, waiters, listed: false });
                 }
                 None => {}
             }

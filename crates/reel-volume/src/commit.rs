@@ -7,7 +7,9 @@ use reel_code::crc32c;
 use reel_qos::Class;
 
 use crate::access::{Access, Answers};
-use crate::catalogue::{CommitHeader, Epoch, MemberSet, Selection, TitleRecord, encode_body, write_quorum};
+use crate::catalogue::{
+    BODY_AT, CommitHeader, Epoch, MemberSet, Selection, TitleRecord, encode_body, write_quorum,
+};
 use crate::counters::VolumeCounters;
 use crate::error::VolumeError;
 use crate::health::Health;
@@ -30,8 +32,8 @@ struct State {
     epoch: Epoch,
     generation: u64,
     in_sync: MemberSet,
-    /// Whether `epoch` is on both areas of every member in sync.
-    established: bool,
+    /// Whether `epoch` is sealed on every member in sync.
+    sealed: bool,
     highest_epoch: u64,
     /// For each member the area that holds what is in force.
     keep: Vec<usize>,
@@ -73,7 +75,7 @@ impl Committer {
                 epoch: winner.epoch,
                 generation: winner.generation,
                 in_sync: selection.current,
-                established: selection.settled,
+                sealed: selection.settled,
                 highest_epoch: selection.highest_epoch,
                 keep,
                 refusal,
@@ -113,11 +115,11 @@ impl Committer {
             });
         }
         let body = encode_body(titles);
-        let area_bytes = self.area_bytes - BLOCK_BYTES as u64;
+        let area_bytes = self.area_bytes - BODY_AT;
         if (body.len() as u64).next_multiple_of(BLOCK_BYTES as u64) > area_bytes {
             return Err(VolumeError::CatalogueFull { needed_bytes: body.len() as u64, area_bytes });
         }
-        let mut begin = new_epoch || !state.established;
+        let mut begin = new_epoch || !state.sealed;
         loop {
             let good =
                 (0..state.members.len()).filter(|&m| state.in_sync.has(m) && around.health.readable(m));
@@ -126,10 +128,10 @@ impl Committer {
             if !write_quorum(good, state.members.len(), self.parity_rows) {
                 return Err(self.give_up(&mut state, good));
             }
-            let done = match begin {
-                true => self.begin_epoch(&mut state, around, good, &body)?,
-                false => self.write_all(&mut state, around, &body)?,
-            };
+            if begin {
+                self.begin_epoch(&mut state, good)?;
+            }
+            let done = self.write_all(&mut state, around, &body)?;
             if done {
                 around.counters.commits.add(1);
                 return Ok(());
@@ -158,29 +160,13 @@ impl Committer {
         }
     }
 
-    /// A new epoch is held by both areas of every member of its set before anything it brings is acknowledged, so
-    /// that one damaged area is not taken for a member which never heard of the epoch.
-    fn begin_epoch(
-        &self,
-        state: &mut State,
-        around: &Around<'_>,
-        good: MemberSet,
-        body: &[u8],
-    ) -> Result<bool, VolumeError> {
+    fn begin_epoch(&self, state: &mut State, good: MemberSet) -> Result<(), VolumeError> {
         state.highest_epoch += 1;
         state.epoch = Epoch { number: state.highest_epoch, id: random_u64()? };
         state.in_sync = good;
-        state.established = false;
+        state.sealed = false;
         tracing::info!(epoch = state.epoch.number, members = ?good, "a new set of members is in sync");
-        if !self.write_all(state, around, body)? {
-            return Ok(false);
-        }
-        // From here on the new titles are in force.
-        let second = self.write_all(state, around, body).inspect_err(|error| {
-            state.refusal = Some(format!("a commit was cut short ({error}); open the volume again"));
-        })?;
-        state.established = second;
-        Ok(second)
+        Ok(())
     }
 
     /// Writes one copy to every member in sync. `false` if a member failed on the way; it is dropped then.
@@ -195,25 +181,40 @@ impl Committer {
             members: state.members.clone(),
             body_bytes: body.len() as u64,
             body_sum: crc32c(body),
+            sealed: true,
         };
         let targets: Vec<(usize, u64)> =
             state.in_sync.iter().map(|member| (member, self.area_offsets[1 - state.keep[member]])).collect();
+        // Taken before anything is written, so that a want of memory leaves the old catalogue in force.
         let block = filled(around.access, &header.encode())?;
+        let seal = filled(around.access, &header.encode_seal())?;
         let mut answers = Answers::new();
         let chunk_bytes = around.access.arena.buffer_bytes();
         let mut good = true;
         for (number, chunk) in body.chunks(chunk_bytes).enumerate() {
             let chunk = filled(around.access, chunk)?;
-            let at = BLOCK_BYTES as u64 + (number * chunk_bytes) as u64;
+            let at = BODY_AT + (number * chunk_bytes) as u64;
             good &= write_to(around, &mut answers, &targets, at, chunk);
         }
         // This sync also covers every unit of the objects that this catalogue is the first to name.
         if !(sync_all(around, &mut answers, &targets) && good) {
             return Ok(false);
         }
-        if !(write_to(around, &mut answers, &targets, 0, block) && sync_all(around, &mut answers, &targets)) {
+        // In a new epoch the seal waits until every member has the header: what is sealed anywhere is held everywhere.
+        good = write_to(around, &mut answers, &targets, 0, block);
+        if !state.sealed {
+            good &= sync_all(around, &mut answers, &targets);
+        }
+        if !good {
             return Ok(false);
         }
+        if !write_to(around, &mut answers, &targets, BLOCK_BYTES as u64, seal) {
+            return Ok(false);
+        }
+        if !sync_all(around, &mut answers, &targets) {
+            return Ok(false);
+        }
+        state.sealed = true;
         for (member, _) in targets {
             state.keep[member] = 1 - state.keep[member];
         }

@@ -334,8 +334,10 @@ fn format(
         members: ids.clone(),
         body_bytes: body.len() as u64,
         body_sum: crc32c(&body),
+        sealed: true,
     };
     let mut area = header.encode();
+    area.extend(header.encode_seal());
     area.extend_from_slice(&body);
     let created_unix_s = SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |since| since.as_secs());
     for (index, target) in targets.iter().enumerate() {

@@ -4,7 +4,7 @@ use std::path::{Path, PathBuf};
 
 use reel_disk::{MemberFile, OpenMode};
 
-use crate::catalogue::{Candidate, CommitHeader};
+use crate::catalogue::{BODY_AT, Candidate, CommitHeader};
 use crate::error::VolumeError;
 use crate::finding::{Finding, MemberState};
 use crate::ids::VolumeId;
@@ -24,6 +24,8 @@ pub(crate) struct OpenMember {
     pub(crate) listed: usize,
     /// The catalogue copies it holds: those whose checksums match.
     pub(crate) areas: [Option<Copy>; 2],
+    /// The highest epoch number in a header, whether its body matches or not.
+    pub(crate) epoch_seen: u64,
 }
 
 /// A catalogue copy that matches its checksums.
@@ -50,7 +52,12 @@ pub(crate) struct Bad {
 impl OpenMember {
     pub(crate) fn candidate(&self) -> Candidate {
         let header = |area: usize| self.areas[area].as_ref().map(|copy| copy.header.clone());
-        Candidate { index: self.superblock.index, id: self.superblock.member, areas: [header(0), header(1)] }
+        Candidate {
+            index: self.superblock.index,
+            id: self.superblock.member,
+            areas: [header(0), header(1)],
+            epoch_seen: self.epoch_seen,
+        }
     }
 }
 
@@ -93,8 +100,14 @@ fn look(path: &Path, volume: VolumeId, listed: usize, mode: OpenMode) -> Result<
         let reason = format!("it has {} bytes and should have {}", file.bytes(), superblock.member_bytes);
         return Ok(Err((MemberState::Truncated, reason)));
     }
-    let areas = [read_area(&file, &superblock, 0), read_area(&file, &superblock, 1)];
-    Ok(Ok(OpenMember { file, superblock, superblock_hurt, listed, areas }))
+    let headers = [read_header(&file, &superblock, 0), read_header(&file, &superblock, 1)];
+    let epoch_seen = headers.iter().flatten().map(|header| header.epoch.number).max().unwrap_or_default();
+    let [first, second] = headers;
+    let areas = [
+        first.and_then(|h| read_body(&file, &superblock, 0, h)),
+        second.and_then(|h| read_body(&file, &superblock, 1, h)),
+    ];
+    Ok(Ok(OpenMember { file, superblock, superblock_hurt, listed, areas, epoch_seen }))
 }
 
 /// The superblock or its copy, and whether one of them is not good.
@@ -111,13 +124,15 @@ fn read_superblock(file: &MemberFile) -> Result<(Superblock, bool), SuperblockEr
     }
 }
 
-fn read_area(file: &MemberFile, superblock: &Superblock, area: usize) -> Option<Copy> {
-    let offset = superblock.area_offset(area);
-    let mut block = vec![0; BLOCK_BYTES];
-    file.read_at(offset, &mut block).ok()?;
-    let header = CommitHeader::decode(&block, superblock.volume, superblock.catalogue_bytes)?;
+fn read_header(file: &MemberFile, superblock: &Superblock, area: usize) -> Option<CommitHeader> {
+    let mut blocks = vec![0; BODY_AT as usize];
+    file.read_at(superblock.area_offset(area), &mut blocks).ok()?;
+    CommitHeader::decode(&blocks, superblock.volume, superblock.catalogue_bytes)
+}
+
+fn read_body(file: &MemberFile, superblock: &Superblock, area: usize, header: CommitHeader) -> Option<Copy> {
     let mut body = vec![0; usize::try_from(header.body_bytes).ok()?];
-    file.read_at(offset + BLOCK_BYTES as u64, &mut body).ok()?;
+    file.read_at(superblock.area_offset(area) + BODY_AT, &mut body).ok()?;
     (crc32c(&body) == header.body_sum).then_some(Copy { header, body })
 }
 

@@ -49,7 +49,7 @@ pub struct ArenaBudget {
 impl Default for ArenaBudget {
     /// 64 MiB, which is enough for commands; a server computes its own.
     fn default() -> ArenaBudget {
-        ArenaBudget { bytes: 64 << 20, huge_pages: false }
+        ArenaBudget { bytes: 64 << 20, huge_pages: true }
     }
 }
 
@@ -68,7 +68,7 @@ pub(crate) fn open(directory: &Path, options: OpenOptions) -> Result<Volume, Vol
     if found.members.len() + tolerated < members {
         return Err(too_few(directory, &found, &manifest, members, tolerated, &[]));
     }
-    let selection = select(&candidates, members).map_err(|error| undecided(directory, error))?;
+    let selection = select(&candidates, members, tolerated).map_err(|error| undecided(directory, error))?;
     let stale: Vec<usize> = found
         .members
         .iter()
@@ -122,9 +122,7 @@ pub(crate) fn open(directory: &Path, options: OpenOptions) -> Result<Volume, Vol
         committer,
         locks,
     );
-    if !selection.settled {
-        inner.settle()?;
-    }
+    inner.settle(&selection)?;
     Ok(Volume::from_inner(inner))
 }
 
@@ -168,8 +166,8 @@ fn undecided(directory: &Path, error: SelectionError) -> VolumeError {
              overwritten. Bring one member back from a backup"
         }
         SelectionError::Undecided => {
-            "its members remember different histories and those that are present do not show which one went on; \
-             bring all members back at once"
+            "so many of its members are away or have lost their copy of the catalogue that the newest copy left may not be \
+             the newest there was; bring back members that were in use last"
         }
     };
     VolumeError::Catalogue { path: directory.to_owned(), reason: reason.to_owned() }

@@ -11,7 +11,7 @@ use reel_disk::Disks;
 use reel_qos::Class;
 
 use crate::access::Access;
-use crate::catalogue::{ObjectEntry, ObjectRecord, Role, Sums, TitleRecord, TitleRecordError};
+use crate::catalogue::{ObjectEntry, ObjectRecord, Role, Selection, Sums, TitleRecord, TitleRecordError};
 use crate::check::{CheckProgress, CheckReport, check};
 use crate::commit::{Around, CommitStatus, Committer};
 use crate::counters::VolumeCounters;
@@ -240,8 +240,8 @@ impl Inner {
 
     /// Begins an epoch with what is in force, so that every member present holds it and none that is away can
     /// come back with something higher.
-    pub(crate) fn settle(&self) -> Result<(), VolumeError> {
-        if self.committer.refusal().is_some() {
+    pub(crate) fn settle(&self, selection: &Selection) -> Result<(), VolumeError> {
+        if selection.settled || self.committer.refusal().is_some() {
             return Ok(());
         }
         let titles = self.titles();

@@ -1,5 +1,6 @@
 //! The command line. Its help is the manual.
 
+use std::ffi::OsString;
 use std::net::SocketAddr;
 use std::path::PathBuf;
 
@@ -57,6 +58,18 @@ pub(crate) enum Command {
 
     /// Serve a volume over HTTP until SIGTERM or SIGINT
     Serve(ServeArguments),
+
+    /// Run an experiment: `reel bench path --help`
+    #[command(disable_help_flag = true)]
+    Bench(BenchArguments),
+}
+
+/// `reel bench`: everything is handed to the program `reel-bench`, so that the server does not carry its experiments about.
+#[derive(Debug, Args)]
+pub(crate) struct BenchArguments {
+    /// The experiment and its options
+    #[arg(trailing_var_arg = true, allow_hyphen_values = true)]
+    pub(crate) arguments: Vec<OsString>,
 }
 
 /// `reel demo`.

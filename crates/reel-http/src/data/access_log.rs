@@ -6,7 +6,7 @@ use std::net::SocketAddr;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
-use std::thread;
+use std::thread::{self, JoinHandle};
 
 /// One answered request.
 pub(crate) struct AccessRecord {
@@ -34,15 +34,17 @@ pub(crate) struct AccessLog {
 
 impl AccessLog {
     /// A log that writes to the `access` target of tracing, or nowhere.
-    pub(crate) fn start(enabled: bool) -> std::io::Result<Self> {
+    /// Also its thread, which ends when the last line is written.
+    pub(crate) fn start(enabled: bool) -> std::io::Result<(Self, Option<JoinHandle<()>>)> {
         let dropped = Arc::new(AtomicU64::new(0));
         if !enabled {
-            return Ok(Self { lines: None, dropped });
+            return Ok((Self { lines: None, dropped }, None));
         }
         let (lines, records) = sync_channel(ACCESS_LOG_LINES_MAX);
         let lost = Arc::clone(&dropped);
-        thread::Builder::new().name("reel-access-log".into()).spawn(move || write(&records, &lost))?;
-        Ok(Self { lines: Some(lines), dropped })
+        let writer =
+            thread::Builder::new().name("reel-access-log".into()).spawn(move || write(&records, &lost))?;
+        Ok((Self { lines: Some(lines), dropped }, Some(writer)))
     }
 
     /// Never waits: a line that finds no room is counted instead.

@@ -4,7 +4,7 @@ use super::access_log::AccessRecord;
 use super::film::Film;
 use super::request::Request;
 use super::response::Response;
-use crate::limits::{HEAD_TIME_MAX_NS, IDLE_TIME_MAX_NS, STALL_TIME_MAX_NS};
+use crate::limits::{HEAD_TIME_MAX_NS, IDLE_TIME_MAX_NS, LINGER_TIME_MAX_NS, STALL_TIME_MAX_NS};
 use reel_qos::Class;
 use reel_stream::{Reader, Session};
 use std::net::SocketAddr;
@@ -12,7 +12,7 @@ use std::os::fd::OwnedFd;
 use std::sync::Arc;
 
 /// A connection and its place in the life of a request:
-/// `Idle -> Heading -> (Opening ->) Sending -> Idle`.
+/// `Idle -> Heading -> (Opening ->) Sending -> Idle`, and after the last response `Lingering`.
 pub(crate) struct Connection {
     pub(crate) socket: Arc<OwnedFd>,
     pub(crate) peer: SocketAddr,
@@ -34,6 +34,8 @@ pub(crate) enum State {
     Opening(Request),
     /// A response is on its way.
     Sending(Box<Sending>),
+    /// Everything was sent and our side is closed; what the client still sends is thrown away, up to so many bytes.
+    Lingering(usize),
 }
 
 /// A response on its way.
@@ -41,6 +43,8 @@ pub(crate) struct Sending {
     pub(crate) reader: Reader,
     /// The socket takes nothing at the moment.
     pub(crate) blocked: bool,
+    /// The reader waits until others give memory back.
+    pub(crate) starved: bool,
     pub(crate) keep_alive: bool,
     pub(crate) session: Option<Arc<Session<Film>>>,
     pub(crate) class: Class,
@@ -61,6 +65,8 @@ pub(crate) enum TimeOut {
     Head,
     /// The client took nothing: cut off.
     Stall,
+    /// The client did not close its side: closed for it.
+    Linger,
 }
 
 impl Connection {
@@ -78,6 +84,7 @@ impl Connection {
             // While the server is the one who is late, the client's clock stands still.
             State::Sending(sending) if !sending.blocked => return None,
             State::Sending(_) => (STALL_TIME_MAX_NS, TimeOut::Stall),
+            State::Lingering(_) => (LINGER_TIME_MAX_NS, TimeOut::Linger),
         };
         (now_ns.saturating_sub(self.since_ns) > limit_ns).then_some(which)
     }
@@ -96,6 +103,7 @@ impl Sending {
             head_bytes: response.body.bytes() - response.body_bytes,
             reader: reader(response.body),
             blocked: false,
+            starved: false,
             keep_alive: response.keep_alive,
             session,
             class,
@@ -109,7 +117,6 @@ impl Sending {
     pub(crate) fn taken(&mut self, bytes: u64, now_ns: u64) {
         self.reader.advance(bytes);
         self.taken_bytes += bytes;
-        self.blocked = false;
         if let Some(session) = &self.session {
             session.sent(bytes, now_ns);
         }

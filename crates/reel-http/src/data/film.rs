@@ -9,7 +9,9 @@ use reel_library::{Library, LibraryError, Title};
 use reel_media::progressive::{self, ObjectRef};
 use reel_media::{TrackIndex, TrackKind, dash, hls};
 use reel_stream::{Body, Part, SessionKey};
+use reel_volume::ObjectMap;
 use std::collections::HashMap;
+use std::ops::Range;
 use std::sync::{Arc, Mutex, OnceLock, Weak};
 
 /// A title with the texts made from its index; shared by all of its sessions.
@@ -173,9 +175,8 @@ impl Film {
         self.title.index().tracks.get(number).filter(|track| track.track.kind != TrackKind::Subtitle)
     }
 
-    fn slice(&self, track: &TrackIndex, range: std::ops::Range<u64>) -> Option<Body> {
-        let map = self.title.track_map(track.object)?;
-        Some(Body::new([Part::Object(Arc::clone(map), range)]))
+    fn slice(&self, track: &TrackIndex, range: Range<u64>) -> Option<Body> {
+        Some(Body::new([stored(self.title.track_map(track.object)?, range)?]))
     }
 
     /// The whole title as a classic MP4: a header made from the index, media and tables as they are stored.
@@ -186,21 +187,24 @@ impl Film {
     fn lay_out(&self) -> Option<Body> {
         let index = self.title.index();
         let file = progressive::layout(index, &progressive::default_selection(index)).ok()?;
-        let mut body = Body::default();
-        for part in file.parts() {
-            body.push(match part {
-                progressive::Part::Bytes(bytes, range) => Part::Bytes(Arc::clone(bytes), range.clone()),
-                progressive::Part::Object { object, range } => {
-                    let map = match object {
-                        ObjectRef::Tables => self.title.tables_map()?,
-                        ObjectRef::Track(number) => self.title.track_map(*number)?,
-                    };
-                    Part::Object(Arc::clone(map), range.clone())
-                }
-            });
-        }
-        Some(body)
+        let part = |part: &progressive::Part| match part {
+            progressive::Part::Bytes(bytes, range) => Some(Part::Bytes(Arc::clone(bytes), range.clone())),
+            progressive::Part::Object { object, range } => {
+                let map = match object {
+                    ObjectRef::Tables => self.title.tables_map()?,
+                    ObjectRef::Track(number) => self.title.track_map(*number)?,
+                };
+                stored(map, range.clone())
+            }
+        };
+        let parts: Option<Vec<Part>> = file.parts().iter().map(part).collect();
+        Some(Body::new(parts?))
     }
+}
+
+/// Bytes of a stored object, if it has them: a reader takes it for granted.
+fn stored(map: &Arc<ObjectMap>, range: Range<u64>) -> Option<Part> {
+    (range.start <= range.end && range.end <= map.bytes()).then(|| Part::Object(Arc::clone(map), range))
 }
 
 /// A manifest that says where it is: some players (ffmpeg 5.1 among them) resolve its relative addresses against the address

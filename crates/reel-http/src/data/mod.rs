@@ -26,6 +26,7 @@ use service::{Data, Door, Shared};
 use std::net::{SocketAddr, TcpListener, TcpStream};
 use std::os::fd::OwnedFd;
 use std::sync::Arc;
+use std::thread::JoinHandle;
 
 use crate::ServeError;
 
@@ -62,6 +63,8 @@ pub(crate) enum Message {
 /// The running cores.
 pub(crate) struct DataPlane {
     cores: Vec<CoreHandle<Message>>,
+    /// What works for the cores, and ends after them.
+    threads: Vec<JoinHandle<()>>,
 }
 
 impl DataPlane {
@@ -70,16 +73,19 @@ impl DataPlane {
         config: &DataConfig,
         listener: TcpListener,
         units: &Units,
-        films: Arc<Films>,
+        films: &Arc<Films>,
         sessions: Arc<Sessions<Film>>,
         counters: Arc<DataCounters>,
         handover: tokio::sync::mpsc::Sender<Handover>,
     ) -> Result<Self, ServeError> {
+        let (access_log, log_thread) = AccessLog::start(config.access_log).map_err(ServeError::Thread)?;
+        let (opener, mut threads) = Opener::start(films).map_err(ServeError::Thread)?;
+        threads.extend(log_thread);
         let shared = Arc::new(Shared {
             sessions,
             counters,
-            access_log: AccessLog::start(config.access_log).map_err(ServeError::Thread)?,
-            opener: Opener::start(films).map_err(ServeError::Thread)?,
+            access_log,
+            opener,
             handover,
             connections_max: config.connections_max,
         });
@@ -100,7 +106,7 @@ impl DataPlane {
             })?;
             cores.push(core);
         }
-        let plane = Self { cores };
+        let plane = Self { cores, threads };
         if let Some(first) = plane.cores.first() {
             let cores = plane.cores.iter().map(|core| core.mailbox()).collect();
             let door = Door { listener: Arc::new(listener.into()), cores };
@@ -109,15 +115,18 @@ impl DataPlane {
         Ok(plane)
     }
 
-    /// Lets responses under way finish, then stops the cores and waits for them.
+    /// Lets responses under way finish, then stops the cores and waits for them. When it returns, nothing of the data plane
+    /// holds the volume any more.
     pub(crate) fn drain(self) -> Result<(), ServeError> {
         for core in &self.cores {
             core.stop();
         }
-        for core in self.cores {
-            core.join()?;
+        let ended: Vec<_> = self.cores.into_iter().map(CoreHandle::join).collect();
+        for thread in self.threads {
+            // A panic in one of them was told when it happened.
+            let _ = thread.join();
         }
-        Ok(())
+        ended.into_iter().collect::<Result<(), _>>().map_err(ServeError::from)
     }
 }
 

@@ -9,7 +9,7 @@ use reel_rt::Mailbox;
 use std::io;
 use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
 use std::sync::{Arc, Mutex};
-use std::thread;
+use std::thread::{self, JoinHandle};
 
 /// Asks for a title on behalf of a connection.
 pub(crate) struct Opening {
@@ -32,16 +32,18 @@ pub(crate) struct Opener {
 }
 
 impl Opener {
-    pub(crate) fn start(films: Arc<Films>) -> io::Result<Self> {
+    /// Also the threads, for those who want to see their end.
+    pub(crate) fn start(films: &Arc<Films>) -> io::Result<(Self, Vec<JoinHandle<()>>)> {
         let (queue, openings) = sync_channel(OPENINGS_MAX);
+        let mut threads = Vec::with_capacity(OPENERS);
         let openings = Arc::new(Mutex::new(openings));
         for number in 0..OPENERS {
             let openings = Arc::clone(&openings);
-            let films = Arc::clone(&films);
+            let films = Arc::clone(films);
             let name = format!("reel-open-{number}");
-            thread::Builder::new().name(name).spawn(move || work(&openings, &films))?;
+            threads.push(thread::Builder::new().name(name).spawn(move || work(&openings, &films))?);
         }
-        Ok(Self { queue })
+        Ok((Self { queue }, threads))
     }
 
     /// `false` if too many wait already.

@@ -34,7 +34,10 @@ pub(crate) fn answer(request: &Request, validators: &Validators, bytes: u64) -> 
     } else if request.if_modified_since.as_ref() == Some(&validators.last_modified) {
         return Answer::NotModified;
     }
-    let Some(range) = &request.range else { return Answer::Whole };
+    // Section 14.2: ranges are for GET; to any other method the field is as if it were not there.
+    let Some(range) = request.range.as_ref().filter(|_| request.method != "HEAD") else {
+        return Answer::Whole;
+    };
     // Section 13.1.5: a strong comparison; anything else makes the range void.
     if let Some(validator) = &request.if_range
         && *validator != validators.etag
@@ -137,6 +140,13 @@ mod tests {
         assert_eq!(answer(&request, &validators(), 10), Answer::Part(0..2), "tags win over dates");
         request.if_none_match = None;
         assert_eq!(answer(&request, &validators(), 10), Answer::NotModified);
+    }
+
+    #[test]
+    fn a_head_request_has_no_range() {
+        let range = Some("bytes=0-1".to_owned());
+        let head = Request { method: "HEAD".into(), range, ..Request::default() };
+        assert_eq!(answer(&head, &validators(), 10), Answer::Whole);
     }
 
     proptest! {

@@ -39,7 +39,8 @@ impl Head {
         let mut parsed = httparse::Request::new(&mut headers);
         let bytes = match parsed.parse(input) {
             Ok(httparse::Status::Complete(bytes)) => bytes + blank,
-            Ok(httparse::Status::Partial) if input.len() < HEAD_BYTES_MAX => return Head::Partial,
+            // The empty lines count, or a client could send them without end.
+            Ok(httparse::Status::Partial) if blank + input.len() < HEAD_BYTES_MAX => return Head::Partial,
             Ok(httparse::Status::Partial) => return too_long(input),
             Err(httparse::Error::TooManyHeaders) => {
                 return Head::Bad(431, "the request has more than 100 header fields");
@@ -119,7 +120,7 @@ fn path_of(target: &str) -> Option<&str> {
 }
 
 fn too_long(input: &[u8]) -> Head {
-    if input.contains(&b'\n') {
+    if input.is_empty() || input.contains(&b'\n') {
         Head::Bad(431, "the request head is longer than 16 KiB")
     } else {
         Head::Bad(414, "the request target is longer than 4096 bytes")
@@ -174,6 +175,7 @@ mod tests {
         assert_eq!(status(format!("GET /{}", "a".repeat(HEAD_BYTES_MAX)).as_bytes()), 414);
         let fields = "A: b\r\n".repeat(101);
         assert_eq!(status(format!("GET / HTTP/1.1\r\nHost: a\r\n{fields}\r\n").as_bytes()), 431);
+        assert_eq!(status("\r\n".repeat(HEAD_BYTES_MAX / 2).as_bytes()), 431, "nothing but empty lines");
         let field = "b".repeat(HEAD_BYTES_MAX);
         assert_eq!(status(format!("GET / HTTP/1.1\r\nHost: a\r\nA: {field}\r\n\r\n").as_bytes()), 431);
     }

@@ -14,13 +14,14 @@ use super::route::{Route, SessionFile};
 use super::slots::Slots;
 use super::{Handover, Message};
 use crate::limits::{
-    ACCEPT_RETRY_NS, DRAIN_TIME_MAX_NS, HEAD_BYTES_MAX, INTERACTIVE_DEADLINE_NS, PERIODIC_DEADLINE_NS,
+    ACCEPT_RETRY_NS, DRAIN_TIME_MAX_NS, INTERACTIVE_DEADLINE_NS, LINGER_BYTES_MAX, PERIODIC_DEADLINE_NS,
     PRESSURE_EVERY_NS, RECEIVE_BYTES, RELEASE_AFTER_NS, SWEEP_EVERY_NS,
 };
 use reel_qos::{Class, DEADLINE_NONE_NS};
 use reel_ring::{Done, Op};
 use reel_rt::{Core, Mailbox, Service};
 use reel_stream::{Fetcher, Reader, ReaderState, Session, Sessions};
+use std::collections::VecDeque;
 use std::io;
 use std::net::{SocketAddr, TcpStream};
 use std::os::fd::OwnedFd;
@@ -48,12 +49,22 @@ pub(crate) struct Data {
     own: Mailbox<Message>,
     draining_since_ns: Option<u64>,
     pressure_timer: bool,
+    /// Connections whose readers wait for memory, the first to come first; some may be gone or served meanwhile.
+    starved: VecDeque<u64>,
 }
 
 /// The listening socket, and the cores that connections are given to.
 pub(crate) struct Door {
     pub(crate) listener: Arc<OwnedFd>,
     pub(crate) cores: Vec<Mailbox<Message>>,
+}
+
+/// What is left of an operation of a connection.
+enum Ended {
+    AwaitReadable,
+    Receive(Vec<u8>),
+    Send,
+    AwaitWritable,
 }
 
 const ACCEPT: u64 = u64::MAX;
@@ -79,6 +90,7 @@ impl Data {
             own,
             draining_since_ns: None,
             pressure_timer: false,
+            starved: VecDeque::new(),
         }
     }
 
@@ -94,6 +106,8 @@ impl Data {
             (Err(error), _) if error.raw_os_error() == Some(rustix::io::Errno::CANCELED.raw_os_error()) => {
                 return;
             }
+            // The client was gone before we came: no reason to keep others waiting.
+            (Err(error), _) if error.kind() == io::ErrorKind::ConnectionAborted => return self.accept(core),
             (Err(error), _) => {
                 // Out of descriptors, most likely: those who are connected go on, the others wait in the backlog.
                 tracing::warn!(%error, "cannot accept a connection; trying again shortly (raise LimitNOFILE if this repeats)");
@@ -134,7 +148,7 @@ impl Data {
             return self.received(core, token);
         }
         if self.draining_since_ns.is_some() {
-            return self.close(token);
+            return self.linger(core, token);
         }
         connection.state = State::Idle;
         connection.input = Vec::new();
@@ -145,7 +159,8 @@ impl Data {
     fn receive(&mut self, core: &mut Core, token: u64) {
         let Some(connection) = self.connections.get_mut(token) else { return };
         let mut buffer = std::mem::take(&mut connection.input);
-        buffer.reserve(RECEIVE_BYTES.max(buffer.len()).min(HEAD_BYTES_MAX * 2 - buffer.len()));
+        // A head that is not complete is shorter than the most it may be: there is always room for more.
+        buffer.reserve_exact(RECEIVE_BYTES.max(buffer.len()));
         connection.in_ring = true;
         core.ring.push(token, Op::Receive { socket: Arc::clone(&connection.socket), buffer });
     }
@@ -167,6 +182,7 @@ impl Data {
 
     /// Decides what a request is, and answers it or has it answered.
     fn begin(&mut self, core: &mut Core, token: u64, mut request: Request, head_bytes: usize) {
+        request.keep_alive &= self.draining_since_ns.is_none();
         let route = Route::of(&request.path);
         if route == Route::Elsewhere {
             return self.hand_over(token);
@@ -225,7 +241,10 @@ impl Data {
     fn opened(&mut self, core: &mut Core, opened: Opened) {
         let token = opened.connection;
         let Some(connection) = self.connections.get_mut(token) else { return };
-        let State::Opening(request) = std::mem::replace(&mut connection.state, State::Idle) else { return };
+        let State::Opening(mut request) = std::mem::replace(&mut connection.state, State::Idle) else {
+            return;
+        };
+        request.keep_alive &= self.draining_since_ns.is_none();
         let peer = connection.peer;
         let film = match opened.result {
             Ok(film) => film,
@@ -279,11 +298,10 @@ impl Data {
         core: &mut Core,
         token: u64,
         request: Request,
-        mut response: Response,
+        response: Response,
         session: Option<Arc<Session<Film>>>,
         class: Class,
     ) {
-        response.keep_alive &= self.draining_since_ns.is_none();
         self.shared.counters.response(response.status);
         let deadline_after_ns = match class {
             Class::Periodic => PERIODIC_DEADLINE_NS,
@@ -306,14 +324,17 @@ impl Data {
         if connection.in_ring {
             return;
         }
-        match sending.reader.fill(&mut self.fetcher, core.now_ns()) {
+        let state = sending.reader.fill(&mut self.fetcher, core.now_ns());
+        let was_starved = std::mem::replace(&mut sending.starved, state == ReaderState::AwaitMemory);
+        match state {
             ReaderState::Ready => {
                 let chunks = sending.reader.chunks();
                 connection.in_ring = true;
                 core.ring.push(token, Op::Send { socket: Arc::clone(&connection.socket), chunks });
             }
             ReaderState::AwaitUnits => {}
-            ReaderState::AwaitMemory => self.watch_pressure(core),
+            ReaderState::AwaitMemory if was_starved => {}
+            ReaderState::AwaitMemory => self.starved.push_back(token),
             ReaderState::Done => self.finish(core, token),
         }
     }
@@ -344,7 +365,33 @@ impl Data {
         let State::Sending(sending) = std::mem::replace(&mut connection.state, State::Idle) else { return };
         let keep_alive = sending.keep_alive;
         self.shared.access_log.record(sending.into_record(connection.peer, core.now_ns()));
-        if keep_alive { self.await_request(core, token) } else { self.close(token) }
+        if keep_alive { self.await_request(core, token) } else { self.linger(core, token) }
+    }
+
+    /// Closes our side and waits for the client to close its own.
+    fn linger(&mut self, core: &mut Core, token: u64) {
+        let Some(connection) = self.connections.get_mut(token) else { return };
+        connection.state = State::Lingering(LINGER_BYTES_MAX);
+        connection.since_ns = core.now_ns();
+        connection.input = Vec::new();
+        match rustix::net::shutdown(&connection.socket, rustix::net::Shutdown::Write) {
+            Ok(()) => self.receive(core, token),
+            Err(_gone) => self.close(token),
+        }
+    }
+
+    /// Throws away what came after the last response.
+    fn lingered(&mut self, core: &mut Core, token: u64, bytes: usize) {
+        let Some(connection) = self.connections.get_mut(token) else { return };
+        let State::Lingering(left_bytes) = &mut connection.state else { return };
+        connection.input.clear();
+        match left_bytes.checked_sub(bytes) {
+            None | Some(0) => self.close(token),
+            Some(left) => {
+                *left_bytes = left;
+                self.receive(core, token);
+            }
+        }
     }
 
     fn unit_came(&mut self, core: &mut Core, fetched: reel_stream::Fetched) {
@@ -375,11 +422,13 @@ impl Data {
             return;
         }
         let handover = Handover { stream, already_read: connection.input, peer: connection.peer };
-        if self.shared.handover.try_send(handover).is_ok() {
-            self.shared.counters.handed_over.fetch_add(1, Ordering::Relaxed);
-        } else {
-            self.shared.counters.turned_away.fetch_add(1, Ordering::Relaxed);
-        }
+        match self.shared.handover.try_send(handover) {
+            Ok(()) => self.shared.counters.handed_over.fetch_add(1, Ordering::Relaxed),
+            Err(full) => {
+                turn_away(full.into_inner().stream.into());
+                self.shared.counters.turned_away.fetch_add(1, Ordering::Relaxed)
+            }
+        };
     }
 
     fn close(&mut self, token: u64) {
@@ -402,7 +451,10 @@ impl Data {
         for token in self.connections.tokens(|connection| connection.timed_out(now_ns).is_some()) {
             let Some(connection) = self.connections.get_mut(token) else { continue };
             let Some(which) = connection.timed_out(now_ns) else { continue };
-            self.shared.counters.timed_out.fetch_add(1, Ordering::Relaxed);
+            // Its response is complete: this is a way to close, not a loss.
+            if which != TimeOut::Linger {
+                self.shared.counters.timed_out.fetch_add(1, Ordering::Relaxed);
+            }
             if which == TimeOut::Head {
                 let late = b"HTTP/1.1 408 Request Timeout\r\nContent-Length: 0\r\nConnection: close\r\n\r\n";
                 // Best effort: the connection is closed either way.
@@ -418,7 +470,7 @@ impl Data {
                     self.close(token);
                 }
             }
-            if self.connections.len() == 0 {
+            if out_of_time {
                 return core.stop();
             }
         }
@@ -438,9 +490,11 @@ impl Data {
         {
             self.close(token);
         }
-        if self.connections.len() == 0 {
-            core.stop();
-        }
+    }
+
+    /// Nothing is left to do here; nor for the viewers of other cores who joined reads of this one.
+    fn has_drained(&self) -> bool {
+        self.draining_since_ns.is_some() && self.connections.len() == 0 && self.fetcher.in_flight() == 0
     }
 
     /// Somebody waits for memory: looks after it soon.
@@ -451,14 +505,13 @@ impl Data {
         }
     }
 
-    /// Takes buffers back from clients that take nothing, and tries again for readers that wait for memory.
+    /// Takes buffers back from clients that take nothing; [`Data::turn`] gives them to those who wait.
     fn relieve_pressure(&mut self, core: &mut Core) {
         self.pressure_timer = false;
-        let now_ns = core.now_ns();
-        self.fetcher.retry();
         if self.fetcher.units().budget().starved() == 0 && !self.fetcher.is_hungry() {
             return;
         }
+        let now_ns = core.now_ns();
         let blocked = |connection: &Connection| {
             let waited = now_ns.saturating_sub(connection.since_ns) > RELEASE_AFTER_NS;
             matches!(&connection.state, State::Sending(sending) if sending.blocked && waited)
@@ -468,14 +521,19 @@ impl Data {
                 sending.reader.release(&self.fetcher);
             }
         }
-        let waiting = |connection: &Connection| {
-            let State::Sending(sending) = &connection.state else { return false };
-            !sending.blocked && sending.reader.state() == ReaderState::AwaitMemory
-        };
-        for token in self.connections.tokens(waiting) {
+    }
+
+    /// Goes on with those who wait for memory, in their order, as long as there is some.
+    fn feed_starved(&mut self, core: &mut Core) {
+        while let Some(&token) = self.starved.front() {
             self.pump(core, token);
+            if let Some(State::Sending(sending)) = self.connections.get_mut(token).map(|c| &c.state)
+                && sending.starved
+            {
+                return;
+            }
+            self.starved.pop_front();
         }
-        self.watch_pressure(core);
     }
 }
 
@@ -502,14 +560,24 @@ impl Service for Data {
         }
         let Some(connection) = self.connections.get_mut(token) else { return };
         connection.in_ring = false;
-        match done.op {
-            Op::AwaitReadable { .. } => self.receive(core, token),
-            Op::Receive { buffer, socket } => {
-                // The connection may be given away now: then it must be the only one to hold the socket.
-                drop(socket);
+        // The connection may be given away now, which only the one holder of its socket can do; and what was sent may be
+        // the memory that others wait for. So the operation gives back all it held before anything else is done.
+        let ended = match done.op {
+            Op::AwaitReadable { .. } => Ended::AwaitReadable,
+            Op::Receive { buffer, .. } => Ended::Receive(buffer),
+            Op::Send { .. } => Ended::Send,
+            Op::AwaitWritable { .. } => Ended::AwaitWritable,
+            _ => return,
+        };
+        match ended {
+            Ended::AwaitReadable => self.receive(core, token),
+            Ended::Receive(buffer) => {
                 connection.input = buffer;
                 match done.result {
                     Ok(0) | Err(_) => self.close(token),
+                    Ok(bytes) if matches!(connection.state, State::Lingering(_)) => {
+                        self.lingered(core, token, bytes);
+                    }
                     Ok(_) => {
                         if matches!(connection.state, State::Idle) {
                             connection.state = State::Heading;
@@ -519,8 +587,8 @@ impl Service for Data {
                     }
                 }
             }
-            Op::Send { .. } => self.sent(core, token, done.result),
-            Op::AwaitWritable { .. } => match done.result {
+            Ended::Send => self.sent(core, token, done.result),
+            Ended::AwaitWritable => match done.result {
                 Ok(_) => {
                     if let State::Sending(sending) = &mut connection.state {
                         sending.blocked = false;
@@ -529,7 +597,6 @@ impl Service for Data {
                 }
                 Err(_) => self.close(token),
             },
-            _ => {}
         }
     }
 
@@ -546,11 +613,14 @@ impl Service for Data {
     }
 
     fn turn(&mut self, core: &mut Core) {
-        if self.fetcher.is_hungry() {
-            self.fetcher.retry();
-        }
-        if self.fetcher.units().budget().starved() > 0 {
+        self.fetcher.retry();
+        self.feed_starved(core);
+        // Memory comes free on other cores, too, and nobody tells: so look again soon.
+        if self.fetcher.is_hungry() || self.fetcher.units().budget().starved() > 0 {
             self.watch_pressure(core);
+        }
+        if self.has_drained() {
+            core.stop();
         }
     }
 }

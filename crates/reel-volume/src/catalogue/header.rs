@@ -10,6 +10,13 @@ use crate::superblock::{FORMAT_VERSION, SUM_AT, block_sum, block_sum_holds};
 /// The first eight bytes of a catalogue area in use.
 pub(crate) const HEADER_MAGIC: [u8; 8] = *b"REELCAT\n";
 
+/// The first eight bytes of the block behind it once it counts.
+pub(crate) const SEAL_MAGIC: [u8; 8] = *b"REELSEA\n";
+
+/// Where the body starts in an area: behind the header and the seal, each a block of its own, so that writing the
+/// seal cannot hurt the header.
+pub(crate) const BODY_AT: u64 = 2 * BLOCK_BYTES as u64;
+
 /// A period in which the set of members in sync did not change.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub(crate) struct Epoch {
@@ -36,10 +43,13 @@ pub(crate) struct CommitHeader {
     pub(crate) members: Vec<MemberId>,
     pub(crate) body_bytes: u64,
     pub(crate) body_sum: u32,
+    /// Whether the block behind the header seals it: every member in sync was known to hold this epoch. Only sealed
+    /// copies can be in force.
+    pub(crate) sealed: bool,
 }
 
 impl CommitHeader {
-    /// The block.
+    /// The header's block.
     pub(crate) fn encode(&self) -> Vec<u8> {
         let mut to = Encoder::default();
         to.raw(&HEADER_MAGIC);
@@ -63,8 +73,32 @@ impl CommitHeader {
         to.finish()
     }
 
-    /// The header in a block, if there is an undamaged one of this version, this volume and an area of this size.
-    pub(crate) fn decode(block: &[u8], volume: VolumeId, area_bytes: u64) -> Option<CommitHeader> {
+    /// The block that seals this header and no other.
+    pub(crate) fn encode_seal(&self) -> Vec<u8> {
+        let header = self.encode();
+        let mut to = Encoder::default();
+        to.raw(&SEAL_MAGIC);
+        to.u32(0); // the checksum, filled in below
+        to.raw(&header[SUM_AT..SUM_AT + 4]);
+        to.raw(&self.volume.0);
+        to.u64(self.epoch.number);
+        to.u64(self.epoch.id);
+        to.u64(self.generation);
+        to.pad_to(BLOCK_BYTES);
+        let sum = block_sum(&to);
+        to.set_u32(SUM_AT, sum);
+        to.finish()
+    }
+
+    /// The header in the first two blocks of an area of this size, if there is an undamaged one of this version and
+    /// this volume. A seal that is damaged or belongs to another header is none.
+    pub(crate) fn decode(blocks: &[u8], volume: VolumeId, area_bytes: u64) -> Option<CommitHeader> {
+        let (block, seal) = blocks.split_at_checked(BLOCK_BYTES)?;
+        let header = CommitHeader::decode_header(block, volume, area_bytes)?;
+        Some(CommitHeader { sealed: header.encode_seal() == seal, ..header })
+    }
+
+    fn decode_header(block: &[u8], volume: VolumeId, area_bytes: u64) -> Option<CommitHeader> {
         if block.len() != BLOCK_BYTES || block[..8] != HEADER_MAGIC || !block_sum_holds(block) {
             return None;
         }
@@ -81,14 +115,23 @@ impl CommitHeader {
         let body_sum = from.u32().ok()?;
         from.u32().ok()?;
         let in_sync = MemberSet(from.u128().ok()?);
-        if found != volume || count > MEMBERS_MAX || body_bytes > area_bytes - BLOCK_BYTES as u64 {
+        if found != volume || count > MEMBERS_MAX || body_bytes > area_bytes - BODY_AT {
             return None;
         }
         let mut members = Vec::with_capacity(count);
         for _ in 0..count {
             members.push(MemberId(from.array().ok()?));
         }
-        Some(CommitHeader { volume, epoch, generation, in_sync, members, body_bytes, body_sum })
+        Some(CommitHeader {
+            volume,
+            epoch,
+            generation,
+            in_sync,
+            members,
+            body_bytes,
+            body_sum,
+            sealed: false,
+        })
     }
 }
 
@@ -136,7 +179,7 @@ mod tests {
         #[test]
         fn it_leads_back_and_shows_every_flipped_bit(
             numbers in any::<[u64; 4]>(), in_sync in any::<u128>(), count in 1usize..=MEMBERS_MAX,
-            at in 0usize..BLOCK_BYTES, bit in 0u8..8,
+            at in 0usize..2 * BLOCK_BYTES, bit in 0u8..8,
         ) {
             let volume = VolumeId([3; 16]);
             let header = CommitHeader {
@@ -145,14 +188,21 @@ mod tests {
                 generation: numbers[2],
                 in_sync: MemberSet(in_sync),
                 members: (0..count).map(|i| MemberId([i as u8; 16])).collect(),
-                body_bytes: numbers[3] % (60 << 10),
+                body_bytes: numbers[3] % (56 << 10),
                 body_sum: numbers[3] as u32,
+                sealed: true,
             };
-            let mut block = header.encode();
-            prop_assert_eq!(CommitHeader::decode(&block, volume, 64 << 10), Some(header));
-            prop_assert_eq!(CommitHeader::decode(&block, VolumeId([4; 16]), 64 << 10), None);
-            block[at] ^= 1 << bit;
-            prop_assert_eq!(CommitHeader::decode(&block, volume, 64 << 10), None);
+            let unsealed = CommitHeader { sealed: false, ..header.clone() };
+            let mut blocks = header.encode();
+            blocks.extend(header.encode_seal());
+            prop_assert_eq!(CommitHeader::decode(&blocks, volume, 64 << 10), Some(header.clone()));
+            prop_assert_eq!(CommitHeader::decode(&blocks, VolumeId([4; 16]), 64 << 10), None);
+            let mut other = blocks[..BLOCK_BYTES].to_vec();
+            other.extend(CommitHeader { generation: numbers[2] ^ 1, ..header }.encode_seal());
+            prop_assert_eq!(CommitHeader::decode(&other, volume, 64 << 10), Some(unsealed.clone()));
+            blocks[at] ^= 1 << bit;
+            let expected = if at < BLOCK_BYTES { None } else { Some(unsealed) };
+            prop_assert_eq!(CommitHeader::decode(&blocks, volume, 64 << 10), expected);
         }
     }
 

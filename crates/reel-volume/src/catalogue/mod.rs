@@ -9,6 +9,6 @@ mod selection;
 mod selection_laws;
 
 pub(crate) use body::{decode_body, encode_body};
-pub(crate) use header::{CommitHeader, Epoch, MemberSet};
+pub(crate) use header::{BODY_AT, CommitHeader, Epoch, MemberSet};
 pub use record::{Extent, ObjectEntry, ObjectRecord, Role, SourceFile, Sums, TitleRecord, TitleRecordError};
 pub(crate) use selection::{Candidate, Selection, SelectionError, select, write_quorum};

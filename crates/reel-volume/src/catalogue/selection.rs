@@ -1,6 +1,6 @@
 //! Which of the catalogue copies on the members is in force: pure. `docs/volume-format.md` argues it.
 
-use crate::catalogue::header::{CommitHeader, Epoch, MemberSet};
+use crate::catalogue::header::{CommitHeader, MemberSet};
 use crate::ids::MemberId;
 
 /// A member that is present, and the headers it holds whose bodies match their checksums.
@@ -9,6 +9,9 @@ pub(crate) struct Candidate {
     pub(crate) index: usize,
     pub(crate) id: MemberId,
     pub(crate) areas: [Option<CommitHeader>; 2],
+    /// The highest epoch number in any header it holds, also in one whose body does not match: a body is overwritten
+    /// before its header, and the number must not be forgotten in between.
+    pub(crate) epoch_seen: u64,
 }
 
 /// The outcome of comparing all copies.
@@ -22,10 +25,10 @@ pub(crate) struct Selection {
     pub(crate) current: MemberSet,
     /// The highest epoch number on any member, in force or not.
     pub(crate) highest_epoch: u64,
-    /// Whether every member is present and every area that is read first holds the winner, so that nothing
-    /// needs to be written before the volume is used.
+    /// Whether every member in sync is present and holds the winner, and nobody holds anything higher, so that
+    /// nothing needs to be written before the volume is used.
     pub(crate) settled: bool,
-    /// For each candidate the area that must not be overwritten first.
+    /// For each candidate the area that holds the best copy it has, which is not overwritten first.
     pub(crate) keep: Vec<usize>,
 }
 
@@ -34,17 +37,20 @@ pub(crate) struct Selection {
 pub(crate) enum SelectionError {
     /// No member has a copy that can be read.
     NoCopy,
-    /// Two histories exist and the members present do not show which one went on.
+    /// More is missing than parity makes up for, so that the newest copy that can be read may not be the newest
+    /// there was.
     Undecided,
 }
 
-/// Finds the copy in force.
+/// Finds the copy in force: of the sealed copies that with the highest epoch and, within it, the highest generation.
 ///
-/// An epoch is *established* once every member of its in-sync set holds it; only then is anything that it
-/// promises acknowledged. A present member of that set which holds a copy of an epoch no higher, but none of that
-/// epoch, proves that it was never established: it is *refuted*. The winner is the last commit of the highest
-/// epoch that is not refuted.
-pub(crate) fn select(candidates: &[Candidate], members: usize) -> Result<Selection, SelectionError> {
+/// A copy is sealed only once every member in sync holds its epoch, and nothing is acknowledged before it is sealed on
+/// all of them. So whoever sees one of those members sees at least what was acknowledged last.
+pub(crate) fn select(
+    candidates: &[Candidate],
+    members: usize,
+    parity_rows: usize,
+) -> Result<Selection, SelectionError> {
     let copies: Vec<(usize, usize, &CommitHeader)> = candidates
         .iter()
         .enumerate()
@@ -57,35 +63,24 @@ pub(crate) fn select(candidates: &[Candidate], members: usize) -> Result<Selecti
         })
         .filter(|(_, _, header)| header.members.len() == members)
         .collect();
-    if copies.is_empty() {
-        return Err(SelectionError::NoCopy);
-    }
-    let highest_epoch = copies.iter().map(|(_, _, header)| header.epoch.number).max().unwrap_or_default();
-    let standing: Vec<_> = copies.iter().filter(|(_, _, header)| !refuted(header, candidates)).collect();
-    let Some(number) = standing.iter().map(|(_, _, header)| header.epoch.number).max() else {
-        return Err(SelectionError::Undecided);
-    };
-    let in_force: Vec<_> =
-        standing.into_iter().filter(|(_, _, header)| header.epoch.number == number).collect();
-    if in_force.windows(2).any(|pair| pair[0].2.epoch != pair[1].2.epoch) {
-        return Err(SelectionError::Undecided);
-    }
-    let Some(&&(at, area, winner)) = in_force.iter().max_by_key(|(_, _, header)| header.generation) else {
+    let highest_epoch = candidates.iter().map(|candidate| candidate.epoch_seen).max().unwrap_or_default();
+    let sealed = || copies.iter().filter(|(_, _, header)| header.sealed);
+    let Some(&(at, area, winner)) = sealed().max_by_key(|(_, _, header)| header.rank()) else {
         return Err(SelectionError::NoCopy);
     };
+    let twin =
+        |header: &CommitHeader| header.epoch.number == winner.epoch.number && header.epoch != winner.epoch;
+    if sealed().any(|(_, _, header)| twin(header)) || !certain(candidates, members, parity_rows) {
+        return Err(SelectionError::Undecided);
+    }
 
-    let current = candidates
-        .iter()
-        .filter(|candidate| in_sync_by(winner, candidate))
-        .fold(MemberSet::default(), |set, candidate| set.with(candidate.index));
-    let keep: Vec<usize> = candidates.iter().map(|candidate| area_to_keep(candidate, winner.epoch)).collect();
-    let settled = highest_epoch == number
+    let current = of_its_set(winner, candidates).fold(MemberSet::default(), |set, one| set.with(one.index));
+    let keep: Vec<usize> = candidates.iter().map(area_to_keep).collect();
+    let settled = highest_epoch == winner.epoch.number
         && current.count() == winner.in_sync.count()
         && candidates.iter().zip(&keep).filter(|(candidate, _)| current.has(candidate.index)).all(
             |(candidate, &keep)| {
-                let other = candidate.areas[1 - keep].as_ref();
-                candidate.areas[keep].as_ref() == Some(winner)
-                    && other.is_some_and(|header| header.epoch == winner.epoch)
+                candidate.areas[keep].as_ref() == Some(winner) && candidate.areas[1 - keep].is_some()
             },
         );
     Ok(Selection { winner: winner.clone(), found_at: (at, area), current, highest_epoch, settled, keep })
@@ -100,24 +95,31 @@ pub(crate) fn write_quorum(current: MemberSet, members: usize, parity_rows: usiz
     count + parity_rows >= members && (2 * count > members || (2 * count == members && current.has(0)))
 }
 
-fn refuted(header: &CommitHeader, candidates: &[Candidate]) -> bool {
-    candidates.iter().any(|candidate| {
-        let copies = || candidate.areas.iter().flatten();
-        in_sync_by(header, candidate)
-            && copies().all(|own| own.epoch != header.epoch)
-            && copies().any(|own| own.epoch.number <= header.epoch.number)
-    })
+/// Whether nothing newer can have been acknowledged. What is acknowledged is on all but P members at least, so it would
+/// show on one of more than P that have copies. With fewer of these, no other present may have lost its own. A volume
+/// of two members cannot ask that much.
+fn certain(candidates: &[Candidate], members: usize, parity_rows: usize) -> bool {
+    let speaking = candidates.iter().filter(|one| one.areas.iter().flatten().any(|own| own.sealed)).count();
+    members <= 2 * parity_rows || speaking > parity_rows || speaking == candidates.len()
 }
 
-fn in_sync_by(header: &CommitHeader, candidate: &Candidate) -> bool {
-    header.in_sync.has(candidate.index) && header.members.get(candidate.index) == Some(&candidate.id)
+/// The members present that a header counts as in sync.
+fn of_its_set<'a>(
+    header: &'a CommitHeader,
+    candidates: &'a [Candidate],
+) -> impl Iterator<Item = &'a Candidate> {
+    candidates
+        .iter()
+        .filter(|one| header.in_sync.has(one.index) && header.members.get(one.index) == Some(&one.id))
 }
 
-fn area_to_keep(candidate: &Candidate, epoch: Epoch) -> usize {
-    let rank = |area: usize| {
-        candidate.areas[area]
-            .as_ref()
-            .map(|header| (header.epoch == epoch, header.epoch.number, header.generation))
-    };
+fn area_to_keep(candidate: &Candidate) -> usize {
+    let rank = |area: usize| candidate.areas[area].as_ref().map(|own| (own.sealed, own.rank()));
     usize::from(rank(1) > rank(0))
+}
+
+impl CommitHeader {
+    fn rank(&self) -> (u64, u64) {
+        (self.epoch.number, self.generation)
+    }
 }

@@ -36,6 +36,7 @@ pub(crate) fn serve(config: &Config) -> Result<Exit, Failure> {
             Failure::usage("no volume was given").help("reel serve VOLUME, or set `volume` in reel.toml")
         );
     };
+    end_with_the_first_core();
     // From here on a signal ends the server in order, also while it starts.
     let mut signals =
         Signals::catch().map_err(|error| Failure::failed(format!("cannot wait for signals: {error}")))?;
@@ -50,6 +51,25 @@ pub(crate) fn serve(config: &Config) -> Result<Exit, Failure> {
     tracing::info!("stopped");
     Ok(Exit::Done)
 }
+
+/// Makes a panic on a data-plane thread end the process: what it had promised cannot be kept by the others, and whoever watches over
+/// the service starts it again at once. The volume is safe at any moment.
+fn end_with_the_first_core() {
+    let report = std::panic::take_hook();
+    std::panic::set_hook(Box::new(move |panic| {
+        report(panic);
+        let is_core = std::thread::current()
+            .name()
+            .is_some_and(|name| DATA_PLANE.iter().any(|of| name.starts_with(of)));
+        if is_core {
+            eprintln!("error: a data-plane thread failed; the server ends so that it can be started again");
+            std::process::abort();
+        }
+    }));
+}
+
+/// How the names of data-plane threads begin.
+const DATA_PLANE: [&str; 2] = ["reel-serve", "reel-disk"];
 
 fn configuration(arguments: &ServeArguments) -> Result<Config, Failure> {
     let mut config = match &arguments.config {

@@ -82,6 +82,23 @@ fn a_server_prints_its_address_and_stops_when_told() {
     place.reel(&["remove", "volume", "short"]).done();
 }
 
+/// A request for the control plane may follow one for media in the same packet: the socket changes hands in between.
+#[test]
+fn requests_sent_together_are_all_answered() {
+    let place = Place::with_volume();
+    place.reel(&["ingest", "volume", short().to_str().unwrap()]).done();
+    let mut server = Running::start(&place, &["serve", "volume", "--listen", "127.0.0.1:0"]);
+    let mut socket = TcpStream::connect(server.address).unwrap();
+    let media = "HEAD /files/short.mp4 HTTP/1.1\r\nHost: reel\r\n\r\n";
+    let control = "GET /healthz HTTP/1.1\r\nHost: reel\r\n\r\n";
+    socket.write_all(format!("{media}{media}{control}").as_bytes()).unwrap();
+    let mut responses = String::new();
+    socket.read_to_string(&mut responses).unwrap();
+    assert_eq!(responses.matches("HTTP/1.1 200 OK\r\n").count(), 3, "{responses}");
+    assert!(responses.ends_with("ok\n"), "{responses}");
+    assert_eq!(server.signal(rustix::process::Signal::TERM), Some(0));
+}
+
 #[test]
 fn a_volume_has_one_owner() {
     let place = Place::with_volume();
