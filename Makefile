@@ -22,7 +22,7 @@ test: ## everything: format, lint, the house, the pages, all tests, fuzz and ben
 bench: ## disk to network, Reel beside nginx
 	scripts/setup test
 	scripts/web build
-	$(CARGO) build --release --locked --package reel
+	$(CARGO) build --release --locked --package reel --package reel-bench
 	target/release/reel bench path
 
 fmt: ## format the sources

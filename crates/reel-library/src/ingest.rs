@@ -6,11 +6,14 @@ use crate::limits::RENDITIONS_MAX;
 use crate::meter::Meter;
 use crate::naming::{clean_name, name_from_file, slug, unique_id};
 use crate::opened::Opened;
-use crate::poster::make_poster;
+use crate::poster::{Poster, make_poster};
 use crate::store::Store;
-use reel_media::cmaf::{CutPolicy, Packaged, Packager};
+use reel_media::cmaf::{CutPolicy, Packaged, Packager, Piece};
 use reel_media::{MediaError, TitleIndex, TrackKind, ladder};
 use reel_volume::{ObjectEntry, Role, SourceFile, TitleRecord, Volume, VolumeError};
+use std::path::Path;
+use std::sync::mpsc::{Receiver, SyncSender, channel, sync_channel};
+use std::thread::{self, JoinHandle};
 use std::time::{SystemTime, UNIX_EPOCH};
 
 /// Takes files as one title: each is demuxed, its tracks are packed as CMAF and stored as objects, then the title is
@@ -43,8 +46,9 @@ pub fn ingest(
     let mut meter = Meter::new(progress, files.iter().map(|file| file.bytes).sum());
     let mut store = Store::new(volume);
     let mut renditions = Vec::new();
+    let mut poster = PosterInTheMaking::new(&name);
     for file in &mut files {
-        renditions.push(pack(file, &mut store, &mut meter, &options.stop)?);
+        renditions.push(pack(file, &mut store, &mut meter, &mut poster, &options.stop)?);
     }
     check_ladder(&files, &renditions)?;
     let (index, tables) = TitleIndex::assemble(renditions);
@@ -55,9 +59,7 @@ pub fn ingest(
 
     meter.phase(Phase::Finishing, &source.file_name);
     let mut objects = store.tracks()?;
-    let duration_s = index.duration_ns as f64 / 1e9;
-    let video = files.iter().find(|file| file.has_video()).map(|file| file.path.as_path());
-    let poster = make_poster(&name, video, duration_s);
+    let poster = poster.finish();
     if options.stop.is_stopped() {
         return Err(IngestError::Cancelled);
     }
@@ -76,41 +78,127 @@ pub fn ingest(
     Ok(Ingested { id, warnings })
 }
 
+/// The poster is taken this part of the way into the film: beyond the titles, before anything is given away.
+const POSTER_PART: u64 = 10;
+
+/// A poster being made on a thread of its own while the film is stored.
+struct PosterInTheMaking {
+    name: String,
+    thread: Option<JoinHandle<Poster>>,
+}
+
+impl PosterInTheMaking {
+    fn new(name: &str) -> Self {
+        Self { name: name.to_owned(), thread: None }
+    }
+
+    /// Begins with the picture at `at_s` of a film, if it has not begun.
+    fn begin(&mut self, film: &Path, at_s: f64) {
+        if self.thread.is_none() {
+            let (name, film) = (self.name.clone(), film.to_owned());
+            self.thread = Some(thread::spawn(move || make_poster(&name, Some(&film), at_s.max(0.0))));
+        }
+    }
+
+    /// The poster; a card if there are no pictures.
+    fn finish(self) -> Poster {
+        let made = self.thread.and_then(|thread| thread.join().ok());
+        made.unwrap_or_else(|| make_poster(&self.name, None, 0.0))
+    }
+}
+
 /// Says whether a file could be taken: opens it and reads its structure.
 pub fn probe(input: &Input) -> Result<(), IngestError> {
     Opened::open(input, false, false).map(|_| ())
 }
 
-/// All samples of one file through a packager into the store.
+/// All samples of one file through a packager into the store. The packing runs on a thread of its own, so that the next fragment is
+/// gathered while the last one is written.
 fn pack(
     file: &mut Opened,
     store: &mut Store<'_>,
     meter: &mut Meter<'_>,
+    poster: &mut PosterInTheMaking,
     stop: &Stop,
 ) -> Result<Packaged, IngestError> {
-    let failed = |file: &Opened, source| IngestError::Pack { file: file.file_name.clone(), source };
-    let mut packager = Packager::new(file.tracks(), CutPolicy::default()).map_err(|e| failed(file, e))?;
     store.begin_rendition(file.tracks().len());
     meter.phase(Phase::Storing, &file.file_name);
-    let mut data = Vec::new();
-    while let Some(packet) = file.next(&mut data)? {
-        if stop.is_stopped() {
-            return Err(IngestError::Cancelled);
-        }
-        packager.push(&packet, &data).map_err(|e| failed(file, e))?;
-        for piece in packager.take() {
-            store.write(piece)?;
-        }
-        meter.read(file.position());
-    }
-    let mut packaged = packager.finish().map_err(|e| failed(file, e))?;
+    let (steps, packed) = sync_channel(STEPS_AHEAD);
+    let (written, recycled) = channel();
+    let mut packaged = thread::scope(|scope| {
+        let packer = scope.spawn(|| gather(file, steps, recycled, poster, stop));
+        let stored = packed.into_iter().try_for_each(|step| {
+            meter.read(step.position);
+            if let Some(piece) = step.piece {
+                store.write(&piece)?;
+                // The packer may have ended: then the memory is of no more use.
+                let _ = written.send(piece);
+            }
+            Ok::<_, IngestError>(())
+        });
+        // A failed store has dropped its end of the channel, which ends the packer.
+        let packaged = packer.join().map_err(|_| IngestError::internal("the packing thread panicked"))?;
+        stored.and(packaged)
+    })?;
     for piece in std::mem::take(&mut packaged.pieces) {
-        store.write(piece)?;
+        store.write(&piece)?;
     }
     let kept: Vec<bool> = packaged.tracks.iter().map(Option::is_some).collect();
     store.end_rendition(&kept)?;
     meter.file_done(file.bytes);
     Ok(packaged)
+}
+
+/// One step of the packing: how far the file was read, and a piece to be written if there is one.
+struct Step {
+    position: u64,
+    piece: Option<Piece>,
+}
+
+/// Pieces that wait to be written. One is enough to keep both sides busy; a piece may be 64 MiB.
+const STEPS_AHEAD: usize = 1;
+
+/// Progress is told at least this often, in bytes read.
+const TELL_EVERY_BYTES: u64 = 4 << 20;
+
+/// Packs a whole file, giving the pieces away as they are ready; what is ready only at the end comes with the result.
+fn gather(
+    file: &mut Opened,
+    steps: SyncSender<Step>,
+    recycled: Receiver<Piece>,
+    poster: &mut PosterInTheMaking,
+    stop: &Stop,
+) -> Result<Packaged, IngestError> {
+    let failed = |file: &Opened, source| IngestError::Pack { file: file.file_name.clone(), source };
+    let tracks = file.tracks();
+    let mut packager = Packager::new(tracks.clone(), CutPolicy::default()).map_err(|e| failed(file, e))?;
+    let mut data = Vec::new();
+    let mut told = 0;
+    while let Some(packet) = file.next(&mut data)? {
+        if stop.is_stopped() {
+            return Err(IngestError::Cancelled);
+        }
+        packager.push(&packet, &data).map_err(|e| failed(file, e))?;
+        let position = file.position();
+        let track = &tracks[packet.track];
+        if track.kind == TrackKind::Video && position >= file.bytes / POSTER_PART {
+            poster.begin(&file.path, packet.sample.pts as f64 / f64::from(track.timescale));
+        }
+        for piece in packager.take() {
+            if steps.send(Step { position, piece: Some(piece) }).is_err() {
+                // Storing failed, and says why.
+                return Err(IngestError::Cancelled);
+            }
+            told = position;
+            recycled.try_iter().for_each(|piece| packager.recycle(piece));
+        }
+        if position.saturating_sub(told) >= TELL_EVERY_BYTES {
+            told = position;
+            // A store that failed is noticed with the next piece.
+            let _ = steps.send(Step { position, piece: None });
+        }
+    }
+    packager.finish().map_err(|e| failed(file, e))
 }
 
 /// Fails before anything is written when the title cannot fit.

@@ -61,10 +61,6 @@ impl Opened {
         self.tracks.clone()
     }
 
-    pub(crate) fn has_video(&self) -> bool {
-        self.tracks.iter().any(|track| track.kind == TrackKind::Video)
-    }
-
     /// The next sample of a track taken.
     pub(crate) fn next(&mut self, data: &mut Vec<u8>) -> Result<Option<Packet>, IngestError> {
         let failed = |file: &str, source| IngestError::Media { file: file.to_owned(), source };

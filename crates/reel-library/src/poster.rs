@@ -62,13 +62,11 @@ pub struct Poster {
     pub bytes: Vec<u8>,
 }
 
-/// Makes the poster of a title: the key frame at or before a tenth of its length, or a card. Never fails: a
-/// film without a picture is still a film.
-///
-/// `video` is the file to take the frame from, `None` for sound alone; `duration_s` its length in seconds.
-pub fn make_poster(name: &str, video: Option<&Path>, duration_s: f64) -> Poster {
+/// Makes the poster of a title: the key frame at or before `at_s` seconds, or a card. Never fails: a film without a
+/// picture is still a film. `video` is the file to take the frame from, `None` for sound alone.
+pub fn make_poster(name: &str, video: Option<&Path>, at_s: f64) -> Poster {
     if let Some(path) = video {
-        match frame_jpeg(Path::new("ffmpeg"), path, duration_s / 10.0) {
+        match frame_jpeg(Path::new("ffmpeg"), path, at_s) {
             Ok(bytes) => return Poster { kind: PosterKind::Jpeg, bytes },
             Err(why) => {
                 tracing::info!(file = %path.display(), %why, "no frame for the poster: a card is drawn instead")

@@ -24,7 +24,7 @@ impl<'v> Store<'v> {
     }
 
     /// Appends to a track's object.
-    pub(crate) fn write(&mut self, piece: Piece) -> Result<(), IngestError> {
+    pub(crate) fn write(&mut self, piece: &Piece) -> Result<(), IngestError> {
         let Some(slot) = self.writers.get_mut(piece.track) else {
             return Err(IngestError::internal("a piece belongs to a track that was not declared"));
         };

@@ -67,7 +67,7 @@ pub const CATALOGUE_BYTES_MAX: u64 = 1 << 30;
 pub const VOLUME_FILE_BYTES_MAX: u64 = 1 << 20;
 
 /// Stripes a writer or a reader has in flight: one being filled or used, the others with the disks.
-pub const STRIPES_IN_FLIGHT: usize = 3;
+pub const STRIPES_IN_FLIGHT: usize = 4;
 
 /// Slots a writer reserves in one step, at most, so that several writers side by side still get long runs.
 pub const RESERVE_SLOTS_MAX: u64 = 256;

@@ -49,7 +49,7 @@ pub struct ArenaBudget {
 impl Default for ArenaBudget {
     /// 64 MiB, which is enough for commands; a server computes its own.
     fn default() -> ArenaBudget {
-        ArenaBudget { bytes: 64 << 20, huge_pages: false }
+        ArenaBudget { bytes: 64 << 20, huge_pages: true }
     }
 }
 

@@ -1,16 +1,30 @@
 //! The command line. Its help is the manual.
 
+use std::ffi::OsString;
 use std::net::SocketAddr;
 use std::path::PathBuf;
 
 use clap::{Args, Parser, Subcommand, ValueEnum};
 
-use crate::failure::EXIT_CODES;
 use crate::size::Size;
+
+/// What `reel help` says after the list of commands.
+const AFTER_HELP: &str = "\
+A volume of your own:
+  reel volume create films --size 200G
+  reel ingest films *.mkv
+  reel serve films
+
+Exit codes:
+  0  done
+  1  the work failed; the message says why
+  2  wrong usage or configuration; nothing was begun
+  3  a volume, title or file that was named does not exist
+  4  `volume check` found damage (titles may still play: the report says which)";
 
 /// Reel stores films on striped, parity-protected disks and plays them over HTTP.
 #[derive(Debug, Parser)]
-#[command(name = "reel", version, after_help = EXIT_CODES, arg_required_else_help = true, max_term_width = 110)]
+#[command(name = "reel", version, after_help = AFTER_HELP, arg_required_else_help = true, max_term_width = 110)]
 pub(crate) struct Arguments {
     #[command(subcommand)]
     pub(crate) command: Command,
@@ -44,6 +58,18 @@ pub(crate) enum Command {
 
     /// Serve a volume over HTTP until SIGTERM or SIGINT
     Serve(ServeArguments),
+
+    /// Run an experiment: `reel bench path --help`
+    #[command(disable_help_flag = true)]
+    Bench(BenchArguments),
+}
+
+/// `reel bench`: everything is handed to the program `reel-bench`, so that the server does not carry its experiments about.
+#[derive(Debug, Args)]
+pub(crate) struct BenchArguments {
+    /// The experiment and its options
+    #[arg(trailing_var_arg = true, allow_hyphen_values = true)]
+    pub(crate) arguments: Vec<OsString>,
 }
 
 /// `reel demo`.
@@ -230,10 +256,18 @@ mod tests {
     use clap::CommandFactory;
 
     use super::*;
+    use crate::failure::Exit;
 
     #[test]
     fn arguments_are_consistent() {
         Arguments::command().debug_assert();
+    }
+
+    #[test]
+    fn every_exit_code_is_explained() {
+        for exit in [Exit::Done, Exit::Failed, Exit::Usage, Exit::NotFound, Exit::Damaged] {
+            assert!(AFTER_HELP.contains(&format!("\n  {}  ", exit as u8)), "{exit:?}");
+        }
     }
 
     #[test]

@@ -1,5 +1,6 @@
 //! The commands, each in its file.
 
+mod bench;
 mod export;
 mod ingest;
 mod remove;
@@ -37,6 +38,7 @@ pub(crate) fn run(arguments: Arguments) -> Result<Exit, Failure> {
         Command::Remove(arguments) => remove::run(&arguments, quiet),
         Command::Export(arguments) => export::run(&arguments, quiet),
         Command::Serve(arguments) => serve::run(&arguments),
+        Command::Bench(arguments) => bench::run(&arguments),
     }
 }
 

@@ -27,7 +27,7 @@ pub(crate) fn run(arguments: &DemoArguments, quiet: bool) -> Result<Exit, Failur
     logging::start(&log);
     let films = match &arguments.media {
         Some(dir) => films_in(dir)?,
-        None => films::make(&arguments.dir.join("films"), quiet)?
+        None => films::make(&arguments.dir.join("films"), films::FILM_S, quiet)?
             .into_iter()
             .map(|film| Job { files: film.files, name: Some(film.name.into()) })
             .collect(),

@@ -17,7 +17,10 @@ pub(crate) fn start(config: &LogConfig) {
         LogLevel::Trace => "trace",
     };
     // Reel's own crates at the level that was asked for; the libraries under it only speak of trouble.
-    let filter = EnvFilter::new(format!("warn,{}", OWN.map(|name| format!("{name}={level}")).join(",")));
+    let own = OWN.map(|name| format!("{name}={level}")).join(",");
+    let access = if config.access { "info" } else { "warn" };
+    let access = ACCESS.map(|name| format!("{name}={access}")).join(",");
+    let filter = EnvFilter::new(format!("warn,{own},{access}"));
     let writer = BoxMakeWriter::new(std::io::stderr);
     let colours = std::io::stderr().is_terminal();
     let subscriber = tracing_subscriber::fmt().with_env_filter(filter).with_writer(writer).with_ansi(colours);
@@ -29,6 +32,9 @@ pub(crate) fn start(config: &LogConfig) {
         tracing::debug!("a log is already installed");
     }
 }
+
+/// Log targets with a line for every request: of the data plane, of the control plane.
+const ACCESS: [&str; 2] = ["access", "reel_http::access"];
 
 /// Log targets of this workspace.
 const OWN: [&str; 12] = [

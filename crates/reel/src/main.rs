@@ -5,6 +5,7 @@ mod args;
 mod command;
 mod config;
 mod demo;
+mod descriptors;
 mod failure;
 mod limits;
 mod logging;

@@ -14,7 +14,7 @@ use hyper_util::rt::{TokioIo, TokioTimer};
 use std::convert::Infallible;
 use std::io::Cursor;
 use std::sync::Arc;
-use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt, join};
+use tokio::io::{AsyncRead, AsyncReadExt, join};
 use tokio::net::TcpStream;
 use tokio::sync::Notify;
 use tokio::time::{sleep, timeout};
@@ -51,7 +51,7 @@ pub async fn serve_connection(stream: TcpStream, already_read: Vec<u8>, control:
             Ok::<_, Infallible>(response)
         })
     });
-    let connection = http1::Builder::new()
+    let mut connection = http1::Builder::new()
         .timer(TokioTimer::new())
         .header_read_timeout(HEAD_SECONDS_MAX)
         .max_buf_size(HEAD_BYTES_MAX)
@@ -63,29 +63,22 @@ pub async fn serve_connection(stream: TcpStream, already_read: Vec<u8>, control:
         answered.notified().await;
         sleep(RESPONSE_SECONDS_MAX).await;
     };
-    let parts = tokio::select! {
-        ended = connection.without_shutdown() => match ended {
-            Ok(parts) => parts,
-            Err(error) => {
-                tracing::debug!(%error, "a control connection broke off");
-                return;
-            }
+    tokio::select! {
+        // Run to its end, the connection flushes and closes our side; `without_shutdown` may end with bytes unsent.
+        ended = &mut connection => if let Err(error) = ended {
+            tracing::debug!(%error, "a control connection broke off");
         },
         () = taken_in_time => {
             tracing::debug!("a client took too long for its response");
             return;
         }
-    };
-    let mut io = parts.io.into_inner();
-    linger(&mut io).await;
+    }
+    linger(connection.into_parts().io.into_inner()).await;
 }
 
-/// Closes our side and reads what the client still sends: closing a socket with unread bytes resets it, and the
-/// client might lose the response it was sent.
-async fn linger<S: AsyncRead + AsyncWrite + Unpin>(io: &mut S) {
-    if io.shutdown().await.is_err() {
-        return;
-    }
+/// Reads what the client still sends: closing a socket with unread bytes resets it, and the client might lose the
+/// response it was sent.
+async fn linger<S: AsyncRead + Unpin>(io: S) {
     let mut rest = io.take(LINGER_BYTES_MAX);
     let _ = timeout(LINGER_SECONDS_MAX, tokio::io::copy(&mut rest, &mut tokio::io::sink())).await;
 }

@@ -519,7 +519,11 @@ impl Service for Data {
                     }
                 }
             }
-            Op::Send { .. } => self.sent(core, token, done.result),
+            Op::Send { socket, chunks } => {
+                // As above: what follows in the input may be a request for the control plane.
+                drop((socket, chunks));
+                self.sent(core, token, done.result);
+            }
             Op::AwaitWritable { .. } => match done.result {
                 Ok(_) => {
                     if let State::Sending(sending) = &mut connection.state {

@@ -64,6 +64,9 @@ pub(super) struct Lane {
     track: Track,
     records: VecDeque<Record>,
     payload: Vec<u8>,
+    /// Memory of a payload that was written: the next fragment is gathered in it, for fresh memory of that size costs a page fault
+    /// every 4 KiB.
+    spare: Vec<u8>,
     /// Instants at or after which this lane is to be cut, ascending.
     borders: VecDeque<Instant>,
     /// Records before this one are known to lie before the first border.
@@ -88,6 +91,7 @@ impl Lane {
             track,
             records: VecDeque::new(),
             payload: Vec::new(),
+            spare: Vec::new(),
             borders: VecDeque::new(),
             scanned: 0,
             origin: None,
@@ -255,13 +259,23 @@ impl Lane {
         self.note(earliest, &entries, header.len(), payload_bytes);
 
         self.records.drain(..count);
-        let rest = self.payload.split_off(payload_bytes);
+        let mut rest = std::mem::take(&mut self.spare);
+        rest.extend_from_slice(&self.payload[payload_bytes..]);
+        self.payload.truncate(payload_bytes);
         let payload = std::mem::replace(&mut self.payload, rest);
         self.scanned = 0;
         let track = self.number - 1;
         pieces.push(Piece { track, bytes: header });
         pieces.push(Piece { track, bytes: payload });
         Ok(())
+    }
+
+    /// Takes back the memory of a piece that was written.
+    pub(super) fn recycle(&mut self, mut bytes: Vec<u8>) {
+        if bytes.capacity() > self.spare.capacity() {
+            bytes.clear();
+            self.spare = bytes;
+        }
     }
 
     pub(super) fn held_samples(&self) -> usize {

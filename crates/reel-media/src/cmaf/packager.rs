@@ -120,6 +120,13 @@ impl Packager {
         std::mem::take(&mut self.pieces)
     }
 
+    /// Takes back a piece that was written, so that its memory is used again.
+    pub fn recycle(&mut self, piece: Piece) {
+        if let Some(lane) = self.lanes.get_mut(piece.track) {
+            lane.recycle(piece.bytes);
+        }
+    }
+
     /// Closes the last fragments.
     pub fn finish(mut self) -> Result<Packaged, PackError> {
         let end = self.leader.map(|leader| self.lanes[leader].end());

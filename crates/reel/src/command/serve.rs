@@ -1,5 +1,6 @@
 //! `reel serve`: a volume over HTTP.
 
+use std::net::{IpAddr, SocketAddr};
 use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
@@ -13,6 +14,7 @@ use reel_volume::{ArenaBudget, OpenOptions, Volume};
 
 use crate::args::ServeArguments;
 use crate::config::{Config, DriverName};
+use crate::descriptors;
 use crate::failure::{Exit, Failure};
 use crate::logging;
 use crate::memory::{arena_bytes, machine_bytes};
@@ -34,13 +36,14 @@ pub(crate) fn serve(config: &Config) -> Result<Exit, Failure> {
             Failure::usage("no volume was given").help("reel serve VOLUME, or set `volume` in reel.toml")
         );
     };
+    end_with_the_first_core();
     // From here on a signal ends the server in order, also while it starts.
     let mut signals =
         Signals::catch().map_err(|error| Failure::failed(format!("cannot wait for signals: {error}")))?;
     let library = Arc::new(library(config, volume)?);
     let count = library.volume().titles().len();
     let server = Server::start(serve_config(config, volume)?, library).map_err(|error| refused(&error))?;
-    print(&format!("serving {count} titles at http://{}/", server.address()))?;
+    print(&format!("serving {count} titles at {}", address_text(server.address())))?;
     let name = signals.wait();
     tracing::info!("{name}: stopping");
     signals.end_at_the_next();
@@ -48,6 +51,25 @@ pub(crate) fn serve(config: &Config) -> Result<Exit, Failure> {
     tracing::info!("stopped");
     Ok(Exit::Done)
 }
+
+/// Makes a panic on a data-plane thread end the process: what it had promised cannot be kept by the others, and whoever watches over
+/// the service starts it again at once. The volume is safe at any moment.
+fn end_with_the_first_core() {
+    let report = std::panic::take_hook();
+    std::panic::set_hook(Box::new(move |panic| {
+        report(panic);
+        let is_core = std::thread::current()
+            .name()
+            .is_some_and(|name| DATA_PLANE.iter().any(|of| name.starts_with(of)));
+        if is_core {
+            eprintln!("error: a data-plane thread failed; the server ends so that it can be started again");
+            std::process::abort();
+        }
+    }));
+}
+
+/// How the names of data-plane threads begin.
+const DATA_PLANE: [&str; 2] = ["reel-serve", "reel-disk"];
 
 fn configuration(arguments: &ServeArguments) -> Result<Config, Failure> {
     let mut config = match &arguments.config {
@@ -100,7 +122,7 @@ fn serve_config(config: &Config, volume: &Path) -> Result<ServeConfig, Failure> 
         serve_threads: threads(config),
         pin_threads: config.pin_threads,
         driver: driver(config),
-        connections_max: config.connections_max,
+        connections_max: connections_max(config),
         sessions_max: config.sessions_max,
         session_idle: Duration::from_secs(config.session_idle_s.into()),
         access_log: config.log.access,
@@ -111,6 +133,33 @@ fn serve_config(config: &Config, volume: &Path) -> Result<ServeConfig, Failure> 
             ingests_max: config.upload.ingests_max,
         },
     })
+}
+
+/// What to type into a browser on this machine.
+fn address_text(address: SocketAddr) -> String {
+    let port = address.port();
+    match address.ip() {
+        IpAddr::V4(ip) if ip.is_unspecified() => {
+            format!("http://127.0.0.1:{port}/, and at every other address of this machine")
+        }
+        IpAddr::V6(ip) if ip.is_unspecified() => {
+            format!("http://[::1]:{port}/, and at every other address of this machine")
+        }
+        _ => format!("http://{address}/"),
+    }
+}
+
+/// As many connections as are configured, or as this process may have open.
+fn connections_max(config: &Config) -> usize {
+    let allowed = descriptors::connections(config.connections_max);
+    if allowed < config.connections_max {
+        tracing::warn!(
+            "only {allowed} of {} connections (connections_max) are possible: the limit of open files is too low; \
+             raise it with `ulimit -n` or LimitNOFILE in the service's unit",
+            config.connections_max
+        );
+    }
+    allowed
 }
 
 fn threads(config: &Config) -> usize {
@@ -144,5 +193,19 @@ fn refused(error: &ServeError) -> Failure {
             _ => failure,
         },
         _ => failure,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_address_can_be_typed_into_a_browser() {
+        let text = |address: &str| address_text(address.parse().unwrap());
+        assert_eq!(text("127.0.0.1:8080"), "http://127.0.0.1:8080/");
+        assert!(text("0.0.0.0:80").starts_with("http://127.0.0.1:80/,"));
+        assert!(text("[::]:80").starts_with("http://[::1]:80/,"));
+        assert_eq!(text("[fe80::1]:80"), "http://[fe80::1]:80/");
     }
 }

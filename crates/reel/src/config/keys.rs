@@ -101,9 +101,7 @@ fn edit_distance(from: &str, to: &str) -> usize {
     for (i, row) in rows.iter_mut().enumerate() {
         row[0] = i;
     }
-    for j in 0..=to.len() {
-        rows[0][j] = j;
-    }
+    rows[0] = (0..=to.len()).collect();
     for i in 1..=from.len() {
         for j in 1..=to.len() {
             let cost = usize::from(from[i - 1] != to[j - 1]);

@@ -7,18 +7,18 @@ use crate::failure::Failure;
 use crate::progress::{Meter, Unit};
 
 /// Length of every film.
-const FILM_S: u32 = 40;
+pub(super) const FILM_S: u32 = 40;
 
 /// Frames per second of every film.
 const FRAME_RATE: u32 = 25;
 
 /// A film on disk: one title, in one or several renditions.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) struct Film {
+pub(super) struct Film {
     /// Its name for people.
-    pub(crate) name: &'static str,
+    pub(super) name: &'static str,
     /// Its files; the first is the largest picture.
-    pub(crate) files: Vec<PathBuf>,
+    pub(super) files: Vec<PathBuf>,
 }
 
 /// What a film is made of.
@@ -133,19 +133,19 @@ const RECIPES: [Recipe; 4] = [
     },
 ];
 
-/// Makes the films in `dir` that are not there yet.
+/// Makes the films in `dir` that are not there yet, each `film_s` seconds long.
 ///
 /// A film appears under its name only when it is whole, so a run that was cut short is simply continued.
 ///
 /// # Errors
 /// ffmpeg is missing or fails, or `dir` cannot be written.
-pub(crate) fn make(dir: &Path, quiet: bool) -> Result<Vec<Film>, Failure> {
+pub(super) fn make(dir: &Path, film_s: u32, quiet: bool) -> Result<Vec<Film>, Failure> {
     std::fs::create_dir_all(dir).map_err(|error| Failure::path("make the directory", dir, &error))?;
     let mut films = Vec::new();
     for recipe in &RECIPES {
         let files: Vec<PathBuf> = recipe.pictures.iter().map(|picture| dir.join(picture.file)).collect();
         if !files.iter().all(|file| file.is_file()) {
-            recipe.make(dir, &files, quiet)?;
+            recipe.make(dir, &files, film_s, quiet)?;
         }
         films.push(Film { name: recipe.name, files });
     }
@@ -153,24 +153,26 @@ pub(crate) fn make(dir: &Path, quiet: bool) -> Result<Vec<Film>, Failure> {
 }
 
 impl Recipe {
-    fn make(&self, dir: &Path, files: &[PathBuf], quiet: bool) -> Result<(), Failure> {
+    fn make(&self, dir: &Path, files: &[PathBuf], film_s: u32, quiet: bool) -> Result<(), Failure> {
         let scratch = dir.join(format!(".making-{}", std::process::id()));
         std::fs::create_dir_all(&scratch)
             .map_err(|error| Failure::path("make the directory", &scratch, &error))?;
-        let made = self.make_in(&scratch, files, quiet);
+        let made = self.make_in(&scratch, files, film_s, quiet);
         // Whatever is left of a film that failed is of no use to anyone; the failure itself is what matters.
         let _ = std::fs::remove_dir_all(&scratch);
         made
     }
 
-    fn make_in(&self, scratch: &Path, files: &[PathBuf], quiet: bool) -> Result<(), Failure> {
+    fn make_in(&self, scratch: &Path, files: &[PathBuf], film_s: u32, quiet: bool) -> Result<(), Failure> {
         let captions = scratch.join("captions.srt");
         if !self.captions.is_empty() {
             std::fs::write(&captions, self.captions_srt())
                 .map_err(|error| Failure::path("write", &captions, &error))?;
         }
-        let job =
-            Job { arguments: self.arguments(scratch, &captions), duration_ms: u64::from(FILM_S) * 1000 };
+        let job = Job {
+            arguments: self.arguments(scratch, &captions, film_s),
+            duration_ms: u64::from(film_s) * 1000,
+        };
         let mut meter = Meter::new(format!("drawing {}", self.name), Unit::FilmMs, quiet);
         ffmpeg::run(&job, &mut |done_ms| meter.set(done_ms, job.duration_ms))?;
         for (picture, file) in self.pictures.iter().zip(files) {
@@ -181,9 +183,9 @@ impl Recipe {
         Ok(())
     }
 
-    fn arguments(&self, scratch: &Path, captions: &Path) -> Vec<String> {
+    fn arguments(&self, scratch: &Path, captions: &Path, film_s: u32) -> Vec<String> {
         let mut words = Words::default();
-        let length = FILM_S.to_string();
+        let length = film_s.to_string();
         words.add(&["-f", "lavfi", "-t", &length, "-i", self.source]);
         for sound in self.sounds {
             words.add(&["-f", "lavfi", "-t", &length, "-i", &sound.source()]);
@@ -191,7 +193,7 @@ impl Recipe {
         if !self.captions.is_empty() {
             words.add(&["-i", &captions.to_string_lossy()]);
         }
-        words.add(&["-filter_complex", &self.graph()]);
+        words.add(&["-filter_complex", &self.graph(film_s)]);
         for (index, picture) in self.pictures.iter().enumerate() {
             // Key frames every two seconds and nowhere else, so that the renditions of a title line up.
             let interval = (FRAME_RATE * 2).to_string();
@@ -231,12 +233,14 @@ impl Recipe {
     }
 
     /// The filter graph from input 0 to one labelled picture a file.
-    fn graph(&self) -> String {
+    fn graph(&self, film_s: u32) -> String {
         let count = self.pictures.len();
         let split: String = (0..count).map(|index| format!("[s{index}]")).collect();
         let title = ffmpeg::title_font().map(|font| self.title_filter(font)).unwrap_or_default();
-        let mut graph =
-            format!("[0:v]{title}fade=t=in:d=1,fade=t=out:st={}:d=1,split={count}{split}", FILM_S - 1);
+        let mut graph = format!(
+            "[0:v]{title}fade=t=in:d=1,fade=t=out:st={}:d=1,split={count}{split}",
+            film_s.saturating_sub(1)
+        );
         for (index, picture) in self.pictures.iter().enumerate() {
             let Picture { width, height, .. } = picture;
             graph.push_str(&format!(";[s{index}]scale={width}:{height}:flags=bicubic,setsar=1[v{index}]"));
@@ -307,6 +311,18 @@ mod tests {
     }
 
     #[test]
+    fn every_recipe_is_one_ffmpeg_understands() {
+        let dir = tempfile::tempdir().unwrap();
+        let films = make(dir.path(), 1, true).unwrap_or_else(|failure| panic!("{failure}"));
+        for file in films.iter().flat_map(|film| &film.files) {
+            assert!(std::fs::metadata(file).unwrap().len() > 1000, "{}", file.display());
+        }
+        // Nothing else is left: no half film, no captions.
+        let left = std::fs::read_dir(dir.path()).unwrap().count();
+        assert_eq!(left, films.iter().map(|film| film.files.len()).sum::<usize>());
+    }
+
+    #[test]
     fn films_that_are_there_are_not_made_again() {
         let dir = tempfile::tempdir().unwrap();
         for recipe in &RECIPES {
@@ -314,7 +330,7 @@ mod tests {
                 std::fs::write(dir.path().join(picture.file), "film").unwrap();
             }
         }
-        let films = make(dir.path(), true).unwrap();
+        let films = make(dir.path(), FILM_S, true).unwrap();
         assert_eq!(films.len(), RECIPES.len());
         assert_eq!(films[0].files.len(), 3);
         assert_eq!(std::fs::read(&films[3].files[0]).unwrap(), b"film");

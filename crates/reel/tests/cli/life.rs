@@ -1,8 +1,10 @@
 //! A title's life: in, listed, out again, gone.
 
 use std::fs;
+use std::process::Stdio;
+use std::time::Duration;
 
-use crate::films::short;
+use crate::films::{large, short};
 use crate::rig::Place;
 
 #[test]
@@ -74,4 +76,28 @@ fn quiet_means_quiet() {
     let place = Place::with_volume();
     let done = place.reel(&["--quiet", "ingest", "volume", short().to_str().unwrap()]).done();
     assert_eq!((done.stdout.as_str(), done.stderr.as_str()), ("", ""));
+}
+
+#[test]
+fn an_ingest_killed_outright_is_whole_or_not_there() {
+    let place = Place::new();
+    place.reel(&["volume", "create", "volume", "--size", "600M"]).done();
+    let free = place.free_bytes();
+    let film = large();
+    for delay_ms in [5, 30, 80, 150, 250, 400] {
+        let mut command = place.command(&["ingest", "volume", film.to_str().unwrap()]);
+        let mut child = command.stderr(Stdio::null()).spawn().unwrap();
+        std::thread::sleep(Duration::from_millis(delay_ms));
+        child.kill().unwrap();
+        child.wait().unwrap();
+        match place.titles()[..] {
+            [] => assert_eq!(place.free_bytes(), free, "killed after {delay_ms} ms, space is lost"),
+            [ref id] => {
+                place.reel(&["export", "volume", id, "whole.mp4", "--force"]).done();
+                place.reel(&["remove", "volume", id]).done();
+            }
+            ref more => panic!("one film became {more:?}"),
+        }
+        place.reel(&["volume", "check", "volume"]).done();
+    }
 }

@@ -82,6 +82,23 @@ fn a_server_prints_its_address_and_stops_when_told() {
     place.reel(&["remove", "volume", "short"]).done();
 }
 
+/// A request for the control plane may follow one for media in the same packet: the socket changes hands in between.
+#[test]
+fn requests_sent_together_are_all_answered() {
+    let place = Place::with_volume();
+    place.reel(&["ingest", "volume", short().to_str().unwrap()]).done();
+    let mut server = Running::start(&place, &["serve", "volume", "--listen", "127.0.0.1:0"]);
+    let mut socket = TcpStream::connect(server.address).unwrap();
+    let media = "HEAD /files/short.mp4 HTTP/1.1\r\nHost: reel\r\n\r\n";
+    let control = "GET /healthz HTTP/1.1\r\nHost: reel\r\n\r\n";
+    socket.write_all(format!("{media}{media}{control}").as_bytes()).unwrap();
+    let mut responses = String::new();
+    socket.read_to_string(&mut responses).unwrap();
+    assert_eq!(responses.matches("HTTP/1.1 200 OK\r\n").count(), 3, "{responses}");
+    assert!(responses.ends_with("ok\n"), "{responses}");
+    assert_eq!(server.signal(rustix::process::Signal::TERM), Some(0));
+}
+
 #[test]
 fn a_volume_has_one_owner() {
     let place = Place::with_volume();
@@ -144,4 +161,49 @@ fn the_portable_driver_serves_the_same() {
         .find_map(|line| line.to_ascii_lowercase().strip_prefix("location: ").map(str::to_owned));
     let playlist = server.get(&location.expect("a redirect to the session"));
     assert!(playlist.contains("#EXTM3U"), "{playlist}");
+}
+
+#[test]
+fn requests_are_logged_when_that_is_wanted() {
+    let place = Place::with_volume();
+    place.reel(&["ingest", "volume", short().to_str().unwrap()]).done();
+    for (access, format) in [(true, "json"), (false, "text")] {
+        let log = format!("[log]\naccess = {access}\nformat = \"{format}\"\n");
+        fs::write(place.path("reel.toml"), format!("volume = \"volume\"\nlisten = \"127.0.0.1:0\"\n{log}"))
+            .unwrap();
+        let mut server = Running::start(&place, &["serve", "--config", "reel.toml"]);
+        let mut stderr = server.child.stderr.take().unwrap();
+        assert!(server.get("/files/short.mp4").starts_with("HTTP/1.1 200"));
+        assert!(server.get("/healthz").starts_with("HTTP/1.1 200"));
+        assert_eq!(server.signal(rustix::process::Signal::TERM), Some(0));
+        let mut logged = String::new();
+        stderr.read_to_string(&mut logged).unwrap();
+        for path in ["/files/short.mp4", "/healthz"] {
+            assert_eq!(logged.contains(path), access, "{logged}");
+        }
+        let is_json = |line: &str| serde_json::from_str::<serde_json::Value>(line).is_ok();
+        assert!(
+            logged.lines().count() > 0 && logged.lines().all(|line| is_json(line) == (format == "json")),
+            "{logged}"
+        );
+    }
+}
+
+#[test]
+fn the_demo_serves_the_films_of_a_directory() {
+    let place = Place::new();
+    fs::create_dir(place.path("my films")).unwrap();
+    place
+        .reel(&["demo", "--media", "my films", "--listen", "127.0.0.1:0"])
+        .refused(3, &["no film in my films"]);
+    fs::copy(short(), place.path("my films/one.mp4")).unwrap();
+    for titles in [&["one"][..], &["one", "two"]] {
+        let server = Running::start(&place, &["demo", "--media", "my films", "--listen", "127.0.0.1:0"]);
+        assert!(server.line.starts_with(&format!("serving {} titles", titles.len())), "{}", server.line);
+        let listed = server.get("/api/v1/titles");
+        assert!(titles.iter().all(|id| listed.contains(&format!("\"{id}\""))), "{listed}");
+        drop(server);
+        // The second time the first film is known already.
+        fs::copy(short(), place.path("my films/two.mp4")).unwrap();
+    }
 }

@@ -10,6 +10,8 @@ async fn connected(server: &Server, already_read: &[u8]) -> (TcpStream, tokio::t
     let listener = TcpListener::bind("127.0.0.1:0").await.expect("bound");
     let client = TcpStream::connect(listener.local_addr().expect("an address")).await.expect("connected");
     let (stream, _) = listener.accept().await.expect("accepted");
+    // As it comes from the data plane: new to this runtime, which does not know yet that it can be written to.
+    let stream = TcpStream::from_std(stream.into_std().expect("a socket")).expect("registered");
     let task = tokio::spawn(serve_connection(stream, already_read.to_vec(), server.control.clone()));
     (client, task)
 }
@@ -103,4 +105,23 @@ async fn a_head_that_never_ends_is_cut_off() {
     let (client, task) = connected(&server, b"GET /healthz HTTP/1.1\r\nHost: x\r\n").await;
     task.await.expect("ended");
     drop(client);
+}
+
+/// A response that is ready before the socket is must not be lost when the request's body is of no interest.
+#[tokio::test]
+async fn every_refusal_is_heard() {
+    let server = Server::with_limit(10);
+    for (head, status) in [
+        ("Content-Length: 5\r\nContent-Length: 6", "400"),
+        ("Content-Length: 99999999999999999999999", "400"),
+        ("Content-Length: 50000000", "413"),
+    ] {
+        for _ in 0..50 {
+            let request = format!("POST /api/v1/titles HTTP/1.1\r\nHost: x\r\n{head}\r\n\r\n");
+            let (client, task) = connected(&server, request.as_bytes()).await;
+            let text = rest(client).await;
+            assert!(text.starts_with(&format!("HTTP/1.1 {status} ")), "{head}: {text:?}");
+            task.await.expect("ended");
+        }
+    }
 }

@@ -1,0 +1,53 @@
+//! Open files: each connection is one.
+
+use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
+
+/// Descriptors kept for members, rings, posters, uploads and the control plane.
+const RESERVED: u64 = 256;
+
+/// Raises this process's limit as far as it may, and says how many of `connections_wanted` it allows.
+pub(crate) fn connections(connections_wanted: usize) -> usize {
+    let Rlimit { current, maximum } = getrlimit(Resource::Nofile);
+    let wanted = (connections_wanted as u64).saturating_add(RESERVED);
+    let raised = raised(current, maximum, wanted);
+    if raised != current && setrlimit(Resource::Nofile, Rlimit { current: raised, maximum }).is_err() {
+        // The kernel knows of a reason that the limits do not show; what there was still holds.
+        return within(current, connections_wanted);
+    }
+    within(raised, connections_wanted)
+}
+
+/// The soft limit to ask for; `None` is no limit.
+fn raised(current: Option<u64>, maximum: Option<u64>, wanted: u64) -> Option<u64> {
+    let current = current?;
+    let reachable = maximum.map_or(wanted, |maximum| wanted.min(maximum));
+    Some(reachable.max(current))
+}
+
+fn within(limit: Option<u64>, connections_wanted: usize) -> usize {
+    let Some(limit) = limit else { return connections_wanted };
+    let allowed = limit.saturating_sub(RESERVED).max(1);
+    connections_wanted.min(usize::try_from(allowed).unwrap_or(usize::MAX))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn limits_are_raised_and_never_lowered() {
+        assert_eq!(raised(Some(1024), Some(20_000), 16_640), Some(16_640));
+        assert_eq!(raised(Some(1024), Some(4096), 16_640), Some(4096));
+        assert_eq!(raised(Some(50_000), Some(50_000), 16_640), Some(50_000));
+        assert_eq!(raised(Some(1024), None, 16_640), Some(16_640));
+        assert_eq!(raised(None, None, 16_640), None);
+    }
+
+    #[test]
+    fn connections_leave_room_for_the_rest() {
+        assert_eq!(within(Some(1024), 16_384), 768);
+        assert_eq!(within(Some(16_640), 16_384), 16_384);
+        assert_eq!(within(Some(10), 16_384), 1);
+        assert_eq!(within(None, 16_384), 16_384);
+    }
+}
