@@ -252,6 +252,26 @@ fn a_member_that_was_away_while_something_was_written_is_stale() {
 }
 
 #[test]
+fn a_member_put_back_from_a_backup_makes_nobody_forget() {
+    for member in 0..MEMBERS {
+        let scratch = filled();
+        let backup = scratch.path().join("backup");
+        std::fs::copy(scratch.member(member), &backup).unwrap();
+        let volume = scratch.open();
+        publish(&volume, "later", &[500_000]);
+        volume.remove("song").unwrap();
+        publish(&volume, "over-it", &[60_000]);
+        drop(volume);
+        std::fs::copy(&backup, scratch.member(member)).unwrap();
+        let volume = scratch.open();
+        assert_eq!(volume.titles().len(), 3);
+        assert_all_right(&volume);
+        let report = volume.check(&mut |_| true);
+        assert!(report.nothing_lost() && report.members[member].bad_rows > 0);
+    }
+}
+
+#[test]
 fn too_many_missing_are_all_named() {
     let scratch = filled();
     for member in [0, 2] {
