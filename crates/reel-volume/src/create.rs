@@ -282,25 +282,32 @@ fn content(file: &File, bytes: u64) -> Option<String> {
 
 /// Sets the space of every member that is a file aside.
 fn reserve(targets: &[Target], member_bytes: u64) -> Result<(), VolumeError> {
-    for (done, target) in targets.iter().enumerate() {
-        if target.device_bytes.is_some() {
-            continue;
+    let files = || targets.iter().filter(|target| target.device_bytes.is_none());
+    // Asking first leaves a disk alone that could not hold all that are to lie on it.
+    for target in files() {
+        let metadata = target.file.metadata().map_err(VolumeError::file(&target.path, "look at"))?;
+        let (mut needed_bytes, free_bytes) = (0u64, free_bytes(&target.file));
+        for other in files() {
+            let other = other.file.metadata().map_err(VolumeError::file(&other.path, "look at"))?;
+            if other.dev() == metadata.dev() {
+                needed_bytes = needed_bytes.saturating_add(member_bytes.saturating_sub(other.blocks() * 512));
+            }
         }
-        let after = targets[done..].iter().filter(|target| target.device_bytes.is_none()).count() as u64;
-        let no_space = || VolumeError::DiskFull {
-            path: target.path.clone(),
-            needed_bytes: after * member_bytes,
-            free_bytes: free_bytes(&target.file),
-        };
-        // Asking first leaves a disk alone that could not hold them all.
-        let held = target.file.metadata().map(|metadata| metadata.blocks() * 512).unwrap_or(0);
-        if free_bytes(&target.file).saturating_add(held) < member_bytes {
-            return Err(no_space());
+        if needed_bytes > free_bytes {
+            return Err(VolumeError::DiskFull { path: target.path.clone(), needed_bytes, free_bytes });
         }
+    }
+    for target in files() {
         target.file.set_len(member_bytes).map_err(VolumeError::file(&target.path, "set the length of"))?;
         match rustix::fs::fallocate(&target.file, rustix::fs::FallocateFlags::empty(), 0, member_bytes) {
             Ok(()) => {}
-            Err(rustix::io::Errno::NOSPC | rustix::io::Errno::DQUOT) => return Err(no_space()),
+            Err(rustix::io::Errno::NOSPC | rustix::io::Errno::DQUOT) => {
+                return Err(VolumeError::DiskFull {
+                    path: target.path.clone(),
+                    needed_bytes: member_bytes,
+                    free_bytes: free_bytes(&target.file),
+                });
+            }
             Err(rustix::io::Errno::OPNOTSUPP) => tracing::warn!(
                 path = %target.path.display(),
                 "this file system cannot set space aside; a member on it may run out of space while it is written"

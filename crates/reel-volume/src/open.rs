@@ -1,5 +1,6 @@
 //! Opening a volume.
 
+use std::collections::HashSet;
 use std::path::Path;
 use std::sync::Arc;
 
@@ -201,7 +202,11 @@ fn titles_of(
     let copy = found.members[at].areas[area].as_ref().ok_or_else(|| broken("it is gone".to_owned()))?;
     let mut records = decode_body(&copy.body).map_err(|e| broken(e.to_string()))?;
     let mut free = FreeMap::all(slots);
+    let mut ids = HashSet::new();
     for record in &records {
+        if !ids.insert(&record.id) {
+            return Err(broken(format!("two titles have the id {:?}", record.id)));
+        }
         record.check(geometry, slots).map_err(|e| broken(e.to_string()))?;
         for extent in record.extents() {
             free.claim(extent)
