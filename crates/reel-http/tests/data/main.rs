@@ -1,0 +1,7 @@
+//! The data plane behind real sockets: a server over a small volume with a film.
+
+mod endings;
+mod limits;
+mod memory;
+mod requests;
+mod rig;
