@@ -142,3 +142,59 @@ impl Sending {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use reel_qos::DEADLINE_NONE_NS;
+    use std::os::unix::net::UnixStream;
+
+    const START_NS: u64 = 5_000;
+
+    fn connection(state: State) -> Connection {
+        let (socket, _) = UnixStream::pair().unwrap();
+        let peer = SocketAddr::from(([127, 0, 0, 1], 1));
+        let mut connection = Connection::new(socket.into(), peer, START_NS);
+        connection.state = state;
+        connection
+    }
+
+    fn sending(blocked: bool) -> State {
+        let request = Request::default();
+        let response = Response::redirect(&request, "/");
+        let reader = |body| Reader::new(body, Class::Interactive, DEADLINE_NONE_NS, 0);
+        let sending = Sending::new(response, request, None, Class::Interactive, reader, START_NS);
+        State::Sending(Box::new(Sending { blocked, ..sending }))
+    }
+
+    #[test]
+    fn every_wait_on_a_client_has_an_end() {
+        for (state, limit_ns, which) in [
+            (State::Idle, IDLE_TIME_MAX_NS, TimeOut::Idle),
+            (State::Heading, HEAD_TIME_MAX_NS, TimeOut::Head),
+            (sending(true), STALL_TIME_MAX_NS, TimeOut::Stall),
+            (State::Lingering(1), LINGER_TIME_MAX_NS, TimeOut::Linger),
+        ] {
+            let connection = connection(state);
+            assert_eq!(connection.timed_out(0), None, "a clock that seems to go back");
+            assert_eq!(connection.timed_out(START_NS + limit_ns), None, "{which:?}");
+            assert_eq!(connection.timed_out(START_NS + limit_ns + 1), Some(which));
+        }
+    }
+
+    #[test]
+    fn the_client_is_not_blamed_for_our_own_time() {
+        for state in [State::Opening(Request::default()), sending(false)] {
+            assert_eq!(connection(state).timed_out(u64::MAX), None);
+        }
+    }
+
+    #[test]
+    fn the_head_is_not_counted_as_body() {
+        let State::Sending(mut sending) = sending(false) else { unreachable!("just made") };
+        sending.taken_bytes = sending.head_bytes - 1;
+        assert_eq!(sending.body_bytes_taken(), 0);
+        sending.taken_bytes = sending.head_bytes + 3;
+        assert_eq!(sending.body_bytes_taken(), 3);
+    }
+}

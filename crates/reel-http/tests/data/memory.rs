@@ -1,6 +1,7 @@
 //! Media memory between many clients: those who take nothing hold nothing, and those who are gone least of all.
 
 use crate::rig::{Client, DRIVERS, Rig, head};
+use reel_disk::Fault;
 
 const FILM: &str = "GET /files/film.mp4";
 
@@ -46,4 +47,24 @@ fn who_takes_nothing_does_not_stop_the_others() {
         assert!(rig.metric("reel_readers_released_total") > 0.0);
         assert_eq!(rig.metric("reel_readers_starved"), 0.0);
     }
+}
+
+/// Every stripe has a row to decode, more viewers than memory, and each is on another place of the film.
+#[test]
+fn a_lying_member_and_little_memory_are_no_reason_to_stop() {
+    let rig = Rig::with_memory(0, |config| config.serve_threads = 4);
+    rig.faults.inject(1, Fault::CorruptReads);
+    std::thread::scope(|scope| {
+        for viewer in 0..8 {
+            let rig = &rig;
+            scope.spawn(move || {
+                let from = rig.film.len() / 10 * viewer;
+                let answer = rig.connect().ask(FILM, &format!("Range: bytes={from}-\r\n"));
+                assert!(answer.body == rig.film[from..]);
+            });
+        }
+    });
+    assert!(rig.metric("reel_volume_rows_decoded_total") > 0.0);
+    rig.await_metric("reel_buffers_reserved", |reserved| reserved == 0.0);
+    assert_eq!(rig.metric("reel_http_responses_cut_total"), 0.0);
 }
