@@ -4,6 +4,7 @@ use crate::rig::{cache_dir, run};
 use std::fs;
 use std::path::PathBuf;
 use std::process::Command;
+use std::sync::Mutex;
 
 /// One input and what is special about it.
 pub(crate) struct Film {
@@ -29,6 +30,9 @@ impl Film {
 
     /// The file, made when it is first asked for.
     pub(crate) fn path(&self) -> PathBuf {
+        // Tests run side by side: one of them makes the film, the others wait for it.
+        static MAKING: Mutex<()> = Mutex::new(());
+        let _making = MAKING.lock().unwrap_or_else(|poisoned| poisoned.into_inner());
         let path = cache_dir().join(self.file);
         if !path.exists() {
             self.make(&path);
