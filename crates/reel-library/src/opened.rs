@@ -7,7 +7,6 @@ use crate::sidecar::{Sidecar, find_sidecars, read_sidecar};
 use crate::source::FileSource;
 use crate::watch::stamp_of;
 use reel_media::{Demux, MediaError, Packet, Track, TrackKind};
-use std::fs::File;
 use std::io;
 use std::path::PathBuf;
 
@@ -33,7 +32,7 @@ impl Opened {
         let file_name =
             input.file_name.as_deref().map_or_else(|| path_file_name(&input.path), clean_file_name);
         let stamp = stamp_of(&input.path).map_err(failed)?;
-        let source = File::open(&input.path).and_then(FileSource::new).map_err(failed)?;
+        let source = FileSource::open(&input.path).map_err(failed)?;
         let demux = match reel_media::open(Box::new(source)) {
             Ok(demux) => demux,
             Err(source) => return Err(IngestError::Media { file: file_name, source }),

@@ -1,11 +1,12 @@
 //! A file on disk as the bytes of a demuxer.
 
 use reel_media::Source;
-use rustix::fs::{Advice, fadvise};
+use rustix::fs::{Advice, Mode, OFlags, fadvise};
 use std::fs::File;
 use std::io;
 use std::num::NonZeroU64;
 use std::os::unix::fs::FileExt;
+use std::path::Path;
 
 /// How far the kernel is asked to read ahead of the demuxer, so that reading the film and storing it go on side by side. The kernel's
 /// own read-ahead of 128 KiB leaves the disk idle while a fragment is packed.
@@ -20,8 +21,14 @@ pub(crate) struct FileSource {
 }
 
 impl FileSource {
+    /// Opens a regular file. Anything else is refused, and without waiting: a named pipe would wait for its writer.
+    pub(crate) fn open(path: &Path) -> io::Result<FileSource> {
+        let flags = OFlags::RDONLY | OFlags::NONBLOCK | OFlags::CLOEXEC;
+        FileSource::new(rustix::fs::open(path, flags, Mode::empty())?.into())
+    }
+
     /// The file's bytes as they are now: what is appended later is not seen.
-    pub(crate) fn new(file: File) -> io::Result<FileSource> {
+    fn new(file: File) -> io::Result<FileSource> {
         let metadata = file.metadata()?;
         if !metadata.is_file() {
             return Err(io::Error::new(io::ErrorKind::InvalidInput, "it is not a regular file"));
@@ -86,7 +93,7 @@ mod tests {
 
     #[test]
     fn directories_and_overflows_are_refused() {
-        assert!(FileSource::new(File::open("/").expect("opened")).is_err());
+        assert!(FileSource::open(Path::new("/")).is_err());
         let mut source = FileSource::new(tempfile::tempfile().expect("tempfile")).expect("a file");
         assert!(source.read_at(u64::MAX, &mut [0; 2]).is_err());
     }

@@ -7,7 +7,7 @@ use std::io;
 #[non_exhaustive]
 pub enum MediaError {
     /// The file has no bytes.
-    #[error("the file is empty")]
+    #[error("the file is empty; copy or record it again")]
     Empty,
     /// Samples are encrypted; Reel stores only clear media.
     #[error("track {track} is encrypted ({scheme}); Reel stores only clear media: decrypt it first")]
@@ -31,7 +31,9 @@ pub enum MediaError {
         limit: u64,
     },
     /// The structure of the file contradicts itself.
-    #[error("damaged {container} file: {what} (at byte {offset})")]
+    #[error(
+        "damaged {container} file: {what} (at byte {offset}); repair it first, for example with `ffmpeg -i FILE -c copy NEW.mkv`"
+    )]
     Malformed {
         /// `MP4`, `Matroska` or `MPEG-TS`.
         container: &'static str,
@@ -41,16 +43,20 @@ pub enum MediaError {
         offset: u64,
     },
     /// Nothing to play in it.
-    #[error("no playable track: {0}")]
+    #[error(
+        "no playable track: {0}; Reel stores H.264, HEVC, AV1, VP9, AAC, Opus, AC-3, MP3 and FLAC as they are: convert other tracks first, for example with ffmpeg"
+    )]
     NoTracks(String),
     /// The duration is zero.
-    #[error("the file plays for no time at all: it has no samples with a duration")]
+    #[error(
+        "the file plays for no time at all: it has no samples with a duration; check that it plays elsewhere, and make it again"
+    )]
     NoDuration,
     /// Not a container Reel reads.
     #[error("not an MP4, MOV, Matroska, WebM or MPEG-TS file{0}")]
     UnknownContainer(String),
     /// The file ends before its structure does.
-    #[error("the {container} file is cut off: it should go on after byte {offset}")]
+    #[error("the {container} file is cut off: it should go on after byte {offset}; copy it again in full")]
     Truncated {
         /// `MP4`, `Matroska` or `MPEG-TS`.
         container: &'static str,

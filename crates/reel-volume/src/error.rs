@@ -79,7 +79,7 @@ pub enum VolumeError {
         holder: String,
     },
     /// Fewer members than are needed to have all bytes.
-    #[error("the volume in {} cannot be opened: {missing} of its {members} members cannot be used, and it can do without {tolerated}:\n{details}", path.display())]
+    #[error("the volume in {} cannot be opened: {missing} of its {members} members cannot be used, and it can do without {tolerated}:\n{details}; bring back enough of them, or correct their paths in volume.toml", path.display())]
     TooFewMembers {
         /// The directory.
         path: PathBuf,

@@ -244,6 +244,13 @@ fn finding_of(member: &OpenMember, stale: bool, hurt: bool) -> Finding {
     Finding { member: index, path: member.file.path().to_owned(), state, text }
 }
 
+/// A finding for a volume that cannot be opened, where nothing can be computed from other members.
+pub(crate) fn without_advice(finding: &Finding) -> String {
+    let text = finding.to_string();
+    let bare = text.strip_suffix(advice(finding.state)).and_then(|text| text.strip_suffix("; "));
+    bare.unwrap_or(&text).to_owned()
+}
+
 fn advice(state: MemberState) -> &'static str {
     match state {
         MemberState::Missing => {

@@ -20,7 +20,7 @@ use crate::hold::{Hold, Space};
 use crate::limits::STRIPES_IN_FLIGHT;
 use crate::lock::lock;
 use crate::manifest::Manifest;
-use crate::members::{Found, find, findings};
+use crate::members::{Found, find, findings, without_advice};
 use crate::space::FreeMap;
 use crate::superblock::SUPERBLOCK_COPY_OFFSET;
 use crate::volume::{Inner, Volume};
@@ -156,7 +156,11 @@ fn too_few(
         missing: bad.len(),
         members,
         tolerated,
-        details: bad.iter().map(|finding| format!("  {finding}")).collect::<Vec<_>>().join("\n"),
+        details: bad
+            .iter()
+            .map(|finding| format!("  {}", without_advice(finding)))
+            .collect::<Vec<_>>()
+            .join("\n"),
     }
 }
 

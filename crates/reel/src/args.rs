@@ -6,6 +6,7 @@ use std::path::PathBuf;
 
 use clap::{Args, Parser, Subcommand, ValueEnum};
 
+use crate::config::parse_address;
 use crate::size::Size;
 
 /// What `reel help` says after the list of commands.
@@ -84,7 +85,7 @@ pub(crate) struct DemoArguments {
     pub(crate) media: Option<PathBuf>,
 
     /// Where to listen
-    #[arg(long, value_name = "ADDR:PORT", default_value = "127.0.0.1:8080")]
+    #[arg(long, value_name = "ADDR:PORT", value_parser = parse_address, default_value = "127.0.0.1:8080")]
     pub(crate) listen: SocketAddr,
 }
 
@@ -243,7 +244,7 @@ pub(crate) struct ServeArguments {
     pub(crate) config: Option<PathBuf>,
 
     /// Where to listen; goes before the configuration's
-    #[arg(long, value_name = "ADDR:PORT")]
+    #[arg(long, value_name = "ADDR:PORT", value_parser = parse_address)]
     pub(crate) listen: Option<SocketAddr>,
 
     /// Ingest films that are put into this directory; goes before the configuration's

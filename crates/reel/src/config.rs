@@ -10,7 +10,8 @@ use std::io::{self, Read};
 use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 use std::path::{Path, PathBuf};
 
-use serde::Deserialize;
+use serde::de::Error;
+use serde::{Deserialize, Deserializer};
 
 use crate::failure::Failure;
 use crate::limits::{
@@ -23,6 +24,7 @@ use crate::size::Size;
 #[serde(default, deny_unknown_fields)]
 pub(crate) struct Config {
     /// Where to listen.
+    #[serde(deserialize_with = "address")]
     pub(crate) listen: SocketAddr,
     /// The volume to serve.
     pub(crate) volume: Option<PathBuf>,
@@ -199,6 +201,17 @@ impl Config {
     }
 }
 
+/// An address and a port, as the configuration and the command line write them.
+pub(crate) fn parse_address(text: &str) -> Result<SocketAddr, String> {
+    text.parse().map_err(|_| {
+        format!("`{text}` is not an address and a port, such as 127.0.0.1:8080 or [::]:8080 (names are not looked up)")
+    })
+}
+
+fn address<'de, D: Deserializer<'de>>(source: D) -> Result<SocketAddr, D::Error> {
+    parse_address(&String::deserialize(source)?).map_err(D::Error::custom)
+}
+
 fn read(path: &Path) -> io::Result<String> {
     let mut text = String::new();
     File::open(path)?.take(CONFIG_BYTES_MAX + 1).read_to_string(&mut text)?;
@@ -297,6 +310,9 @@ mod tests {
         let fault = Config::parse("[log]\nlevel = \"loud\"\n").unwrap_err();
         assert_eq!(fault.line, 2);
         assert!(fault.what.contains("loud"), "{fault:?}");
+        let fault = Config::parse("listen = \"localhost:80\"\n").unwrap_err();
+        assert_eq!(fault.line, 1);
+        assert!(fault.what.contains("names are not looked up"), "{fault:?}");
         assert_eq!(Config::parse("listen = \n").unwrap_err().line, 1);
         assert_eq!(Config::parse("upload.max_bytes = -1").unwrap_err().line, 1);
     }

@@ -15,13 +15,17 @@ pub(crate) struct NewFile {
 }
 
 impl NewFile {
-    /// Begins a file that will be called `target`; one that is there already is refused unless `replace`.
+    /// Begins a file that will be called `target`; one that is there already is refused unless `replace`. Only a
+    /// regular file is ever replaced: a pipe, a device or a link such as `/dev/stdout` is refused
+    /// ([`io::ErrorKind::InvalidInput`]).
     pub(crate) fn create(target: &Path, replace: bool) -> io::Result<Self> {
-        if !replace && fs::symlink_metadata(target).is_ok() {
-            return Err(io::Error::from(io::ErrorKind::AlreadyExists));
-        }
-        if target.is_dir() {
-            return Err(io::Error::from(io::ErrorKind::IsADirectory));
+        match fs::symlink_metadata(target) {
+            Ok(_) if !replace => return Err(io::Error::from(io::ErrorKind::AlreadyExists)),
+            Ok(metadata) if metadata.is_dir() => return Err(io::Error::from(io::ErrorKind::IsADirectory)),
+            Ok(metadata) if !metadata.is_file() => {
+                return Err(io::Error::new(io::ErrorKind::InvalidInput, "it is not a regular file"));
+            }
+            _ => {}
         }
         let flags = OFlags::TMPFILE | OFlags::WRONLY | OFlags::CLOEXEC;
         let file = rustix::fs::open(directory(target), flags, Mode::from_raw_mode(0o666))?;

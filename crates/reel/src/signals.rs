@@ -1,9 +1,14 @@
 //! The wish to stop: SIGTERM, or SIGINT from a terminal.
 
 use std::io;
+use std::time::{Duration, Instant};
 
 use tokio::runtime::{Builder, Runtime};
 use tokio::signal::unix::{Signal, SignalKind, signal};
+
+/// A supervisor may send a signal to the process and to its group (timeout does, and a terminal beside `make`): both
+/// are one wish.
+const SAME_WISH: Duration = Duration::from_millis(500);
 
 /// SIGTERM and SIGINT, which no longer end the process by themselves.
 pub(crate) struct Signals {
@@ -34,10 +39,15 @@ impl Signals {
         })
     }
 
-    /// The next one ends the process at once: whoever asks twice does not want to wait.
+    /// The next one ends the process at once: whoever asks twice does not want to wait. Within [`SAME_WISH`] it is an
+    /// echo of the first.
     pub(crate) fn end_at_the_next(mut self) {
+        let first = Instant::now();
         std::thread::spawn(move || {
-            let name = self.wait();
+            let mut name = self.wait();
+            while first.elapsed() < SAME_WISH {
+                name = self.wait();
+            }
             eprintln!("{name} again: ending at once");
             std::process::exit(1);
         });

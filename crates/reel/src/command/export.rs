@@ -28,6 +28,8 @@ pub(super) fn run(arguments: &ExportArguments, quiet: bool) -> Result<Exit, Fail
     let failed = |error: io::Error| match error.kind() {
         io::ErrorKind::AlreadyExists => Failure::usage(format!("{} is there already", output.display()))
             .help("choose another name, or say --force to replace it"),
+        io::ErrorKind::InvalidInput => Failure::path("replace", &output, &error)
+            .help("choose another name; into a pipe or device goes `reel export VOLUME TITLE - > PLACE`"),
         _ => Failure::path("write", &output, &error),
     };
     let mut file = NewFile::create(&output, arguments.force).map_err(failed)?;

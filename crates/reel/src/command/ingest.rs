@@ -3,7 +3,7 @@
 use std::path::{Path, PathBuf};
 use std::time::Instant;
 
-use reel_library::{IngestOptions, Ingested, Input, Library};
+use reel_library::{IngestOptions, Ingested, Input, Library, clean_name};
 use serde_json::json;
 
 use super::{Access, open_library};
@@ -68,7 +68,7 @@ pub(crate) fn ingest(library: &Library, job: &Job, quiet: bool) -> Result<Ingest
 impl Job {
     fn label(&self) -> String {
         match (&self.name, self.files.first()) {
-            (Some(name), _) => name.clone(),
+            (Some(name), _) => clean_name(name),
             (None, Some(file)) => file_label(file),
             (None, None) => String::new(),
         }
@@ -96,5 +96,6 @@ fn jobs(arguments: &IngestArguments) -> Result<Vec<Job>, Failure> {
 }
 
 fn file_label(file: &Path) -> String {
-    file.file_name().unwrap_or(file.as_os_str()).to_string_lossy().into_owned()
+    // A name from elsewhere must not write to the terminal what it likes.
+    clean_name(&file.file_name().unwrap_or(file.as_os_str()).to_string_lossy())
 }

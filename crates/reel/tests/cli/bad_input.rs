@@ -28,6 +28,39 @@ fn what_is_no_film_is_refused_and_leaves_nothing() {
     place.reel(&["volume", "check", "volume"]).done();
 }
 
+/// Opened like a file, a named pipe would wait for a writer for ever.
+#[test]
+fn what_is_no_file_is_refused_at_once() {
+    let place = Place::with_volume();
+    make_pipe(&place.path("pipe.mp4"));
+    place.reel(&["ingest", "volume", "pipe.mp4"]).refused(1, &["pipe.mp4", "not a regular file"]);
+    place.reel(&["ingest", "volume", "/dev/zero"]).refused(1, &["/dev/zero", "not a regular file"]);
+}
+
+#[test]
+fn what_is_no_film_comes_with_advice() {
+    let place = Place::with_volume();
+    let film = fs::read(short()).unwrap();
+    fs::write(place.path("empty.mp4"), "").unwrap();
+    fs::write(place.path("cut.mp4"), &film[..film.len() / 2]).unwrap();
+    for (name, advice) in
+        [("empty.mp4", "help: copy or record it again"), ("cut.mp4", "help: copy it again in full")]
+    {
+        place.reel(&["ingest", "volume", name]).refused(1, &[name, advice]);
+    }
+}
+
+#[test]
+fn a_volume_without_enough_members_says_what_to_do() {
+    let place = Place::with_volume();
+    for member in [0, 3] {
+        fs::remove_file(place.path(&format!("volume/member-{member}.reel"))).unwrap();
+    }
+    let outcome = place.reel(&["volume", "status", "volume"]);
+    assert!(!outcome.stderr.contains("computed from"), "nothing can be: {}", outcome.stderr);
+    outcome.refused(1, &["member-0.reel", "member-3.reel", "help: bring back enough of them"]);
+}
+
 #[test]
 fn what_is_not_there_is_named() {
     let place = Place::with_volume();
@@ -62,6 +95,30 @@ fn an_export_that_cannot_be_written_leaves_nothing() {
     place.reel(&["export", "volume", "short", "no/such/dir.mp4"]).refused(3, &["no/such/dir.mp4"]);
     place.reel(&["export", "volume", "short", "volume"]).refused(2, &["volume"]);
     assert_eq!(place.names(""), ["volume"]);
+}
+
+/// A rename over a pipe or over a link such as `/dev/stdout` would put a file in its place.
+#[test]
+fn an_export_replaces_nothing_but_files() {
+    let place = Place::with_volume();
+    place.reel(&["ingest", "volume", short().to_str().unwrap()]).done();
+    make_pipe(&place.path("pipe"));
+    fs::write(place.path("file"), "old").unwrap();
+    std::os::unix::fs::symlink("file", place.path("link")).unwrap();
+    for name in ["pipe", "link"] {
+        place
+            .reel(&["export", "volume", "short", name, "--force"])
+            .refused(1, &[name, "not a regular file", "reel export VOLUME TITLE -"]);
+    }
+    assert_eq!(fs::read(place.path("file")).unwrap(), b"old");
+    assert!(fs::symlink_metadata(place.path("link")).unwrap().is_symlink());
+    place.reel(&["export", "volume", "short", "file", "--force"]).done();
+    assert_eq!(place.names(""), ["file", "link", "pipe", "volume"]);
+}
+
+fn make_pipe(path: &std::path::Path) {
+    let mode = rustix::fs::Mode::from_raw_mode(0o600);
+    rustix::fs::mknodat(rustix::fs::CWD, path, rustix::fs::FileType::Fifo, mode, 0).unwrap();
 }
 
 #[test]

@@ -33,6 +33,14 @@ fn files_may_be_called_anything() {
 }
 
 #[test]
+fn names_do_not_reach_the_terminal_raw() {
+    let place = Place::with_volume();
+    fs::copy(short(), place.path("red\u{1b}[31m.mp4")).unwrap();
+    let outcome = place.reel(&["ingest", "volume", "red\u{1b}[31m.mp4"]).done();
+    assert!(outcome.stderr.contains("title red-31m") && !outcome.stderr.contains('\u{1b}'), "{outcome:?}");
+}
+
+#[test]
 fn ids_lead_nowhere_else() {
     let place = Place::with_volume();
     place.reel(&["ingest", "volume", short().to_str().unwrap(), "--name", "../../etc/passwd"]).done();

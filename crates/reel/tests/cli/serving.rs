@@ -6,7 +6,7 @@ use std::net::{SocketAddr, TcpListener, TcpStream};
 use std::process::{Child, Stdio};
 use std::time::{Duration, Instant};
 
-use crate::films::short;
+use crate::films::{large, short};
 use crate::rig::Place;
 
 /// A server that is killed when the test ends, however it ends.
@@ -48,6 +48,11 @@ impl Running {
     fn signal(&mut self, signal: rustix::process::Signal) -> Option<i32> {
         let pid = rustix::process::Pid::from_child(&self.child);
         rustix::process::kill_process(pid, signal).unwrap();
+        self.ended()
+    }
+
+    /// Waits for the end.
+    fn ended(&mut self) -> Option<i32> {
         let begun = Instant::now();
         loop {
             if let Some(status) = self.child.try_wait().unwrap() {
@@ -97,6 +102,24 @@ fn requests_sent_together_are_all_answered() {
     assert_eq!(responses.matches("HTTP/1.1 200 OK\r\n").count(), 3, "{responses}");
     assert!(responses.ends_with("ok\n"), "{responses}");
     assert_eq!(server.signal(rustix::process::Signal::TERM), Some(0));
+}
+
+/// `timeout` sends a signal to the process and to its group, and so do others: a person would take longer.
+#[test]
+fn a_signal_that_comes_twice_at_once_is_one() {
+    use rustix::process::{Pid, Signal, kill_process};
+    let place = Place::with_volume();
+    place.reel(&["ingest", "volume", large().to_str().unwrap(), "--name", "large"]).done();
+    let mut server = Running::start(&place, &["serve", "volume", "--listen", "127.0.0.1:0"]);
+    // A response that is under way keeps the server from ending before the second signal.
+    let mut viewer = TcpStream::connect(server.address).unwrap();
+    viewer.write_all(b"GET /files/large.mp4 HTTP/1.0\r\n\r\n").unwrap();
+    viewer.read_exact(&mut [0; 1000]).unwrap();
+    kill_process(Pid::from_child(&server.child), Signal::INT).unwrap();
+    std::thread::sleep(Duration::from_millis(50));
+    kill_process(Pid::from_child(&server.child), Signal::TERM).unwrap();
+    std::thread::spawn(move || viewer.read_to_end(&mut Vec::new()));
+    assert_eq!(server.ended(), Some(0));
 }
 
 #[test]
