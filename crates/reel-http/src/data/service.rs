@@ -49,7 +49,7 @@ pub(crate) struct Data {
     own: Mailbox<Message>,
     draining_since_ns: Option<u64>,
     pressure_timer: bool,
-    /// Connections whose readers wait for memory, the first to come first; some may be gone or served meanwhile.
+    /// Connections whose readers wait for memory, the first to come first, as in the line for memory. Some may be gone.
     starved: VecDeque<u64>,
 }
 
@@ -341,6 +341,13 @@ impl Data {
         }
         let state = sending.reader.fill(&mut self.fetcher, core.now_ns());
         let was_starved = std::mem::replace(&mut sending.starved, state == ReaderState::AwaitMemory);
+        if was_starved && !sending.starved {
+            // Its place here must go with its place in the line, or the two orders differ one day and all wait for ever.
+            match self.starved.front() {
+                Some(front) if *front == token => drop(self.starved.pop_front()),
+                _ => self.starved.retain(|other| *other != token),
+            }
+        }
         match state {
             ReaderState::Ready => {
                 let chunks = sending.reader.chunks();
@@ -547,7 +554,10 @@ impl Data {
             {
                 return;
             }
-            self.starved.pop_front();
+            // Served, and gone from here by that; or its connection is gone.
+            if self.starved.front() == Some(&token) {
+                self.starved.pop_front();
+            }
         }
     }
 }
@@ -636,6 +646,9 @@ impl Service for Data {
 fn turn_away(socket: OwnedFd) {
     let full = b"HTTP/1.1 503 Service Unavailable\r\nRetry-After: 5\r\nContent-Length: 0\r\nConnection: close\r\n\r\n";
     let _ = rustix::net::send(&socket, full, rustix::net::SendFlags::DONTWAIT);
+    // A request that is here already would turn the close into a reset, which may overtake the answer.
+    let mut request = [0; RECEIVE_BYTES];
+    let _ = rustix::net::recv(&socket, &mut request, rustix::net::RecvFlags::DONTWAIT);
 }
 
 fn peer_of(socket: &OwnedFd) -> Option<SocketAddr> {
