@@ -168,15 +168,6 @@ impl<T> Sessions<T> {
         self.lock().remove(key)
     }
 
-    /// Ends every session of a title, because it was removed.
-    pub fn close_title(&self, title_id: &str) {
-        let mut table = self.lock();
-        let keys: Vec<_> = table.by_key.values().filter(|s| s.title_id == title_id).map(|s| s.key).collect();
-        for key in keys {
-            table.remove(&key);
-        }
-    }
-
     /// Forgets the sessions that were idle for too long.
     pub fn forget_idle(&self, now_ns: u64) {
         self.lock().forget_idle(self.config.idle_max_ns, now_ns);
@@ -372,7 +363,7 @@ mod tests {
         let key = open(&sessions, OTHER, 0).unwrap();
         assert!(sessions.close(&key));
         assert!(!sessions.close(&key));
-        sessions.close_title("film");
+        sessions.forget_idle(2_000);
         assert!(sessions.is_empty());
         open(&sessions, CLIENT, 0).expect("the count of the address went down with its sessions");
     }
