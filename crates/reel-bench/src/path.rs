@@ -75,8 +75,8 @@ impl Bench<'_> {
                     who: who.into(),
                     run,
                     mb_per_s: film_bytes as f64 / 1e6 / took_s,
-                    server_cpu_s_per_gb: 0.0,
-                    system_cpu_s_per_gb: 0.0,
+                    server_cpu_s_per_gb: None,
+                    system_cpu_s_per_gb: None,
                 });
             }
         }
@@ -175,8 +175,8 @@ impl Bench<'_> {
             who: who.to_owned(),
             run,
             mb_per_s,
-            server_cpu_s_per_gb: used.server_s / gb,
-            system_cpu_s_per_gb: (used.system_s - used.client_s) / gb,
+            server_cpu_s_per_gb: Some(used.server_s / gb),
+            system_cpu_s_per_gb: Some((used.system_s - used.client_s) / gb),
         });
         Ok(mb_per_s)
     }

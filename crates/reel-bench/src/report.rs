@@ -17,10 +17,10 @@ pub(crate) struct Row {
     /// Number of the run.
     pub(crate) run: usize,
     pub(crate) mb_per_s: f64,
-    /// Processor seconds per GB: the server's own processes.
-    pub(crate) server_cpu_s_per_gb: f64,
+    /// Processor seconds per GB: the server's own processes. Not measured for programs that end with their work.
+    pub(crate) server_cpu_s_per_gb: Option<f64>,
     /// Processor seconds per GB: the whole system less the client.
-    pub(crate) system_cpu_s_per_gb: f64,
+    pub(crate) system_cpu_s_per_gb: Option<f64>,
 }
 
 /// Something the rows show, and the bar it was held against.
@@ -72,16 +72,16 @@ impl Report {
             "", "", "MB/s median (min-max)", "server CPU s/GB", "system-client s/GB"
         );
         for (case, who) in self.groups() {
-            let of = |value: fn(&Row) -> f64| self.spread(&case, &who, value);
-            let (rate, server, system) = (
-                of(|row| row.mb_per_s),
-                of(|row| row.server_cpu_s_per_gb),
-                of(|row| row.system_cpu_s_per_gb),
-            );
+            let rate = self.spread(&case, &who, |row| Some(row.mb_per_s));
+            let of = |value: fn(&Row) -> Option<f64>| match self.spread(&case, &who, value) {
+                (_, median, _) if median == 0.0 => "-".to_owned(),
+                (least, median, greatest) => format!("{median:.3} ({least:.3}-{greatest:.3})"),
+            };
+            let (server, system) = (of(|row| row.server_cpu_s_per_gb), of(|row| row.system_cpu_s_per_gb));
             let _ = writeln!(
                 text,
-                "{case:<24} {who:<16} {:>9.0} ({:>6.0}-{:>6.0}) {:>8.3} ({:.3}-{:.3}) {:>8.3} ({:.3}-{:.3})",
-                rate.1, rate.0, rate.2, server.1, server.0, server.2, system.1, system.0, system.2
+                "{case:<24} {who:<16} {:>9.0} ({:>6.0}-{:>6.0}) {server:>22} {system:>22}",
+                rate.1, rate.0, rate.2
             );
         }
         text
@@ -98,7 +98,7 @@ impl Report {
             self.bench
         );
         for (index, (case, who)) in groups.iter().enumerate() {
-            let (least, median, greatest) = self.spread(case, who, |row| row.mb_per_s);
+            let (least, median, greatest) = self.spread(case, who, |row| Some(row.mb_per_s));
             let (y, x) = (40 + index * 30, |value: f64| 280.0 + value / most * 480.0);
             let colour = if who == "reel" { "#2563eb" } else { "#9ca3af" };
             let _ = write!(
@@ -129,9 +129,9 @@ impl Report {
         groups
     }
 
-    fn spread(&self, case: &str, who: &str, value: fn(&Row) -> f64) -> (f64, f64, f64) {
-        let mut values: Vec<_> =
-            self.rows.iter().filter(|row| row.case == case && row.who == who).map(value).collect();
+    fn spread(&self, case: &str, who: &str, value: fn(&Row) -> Option<f64>) -> (f64, f64, f64) {
+        let rows = self.rows.iter().filter(|row| row.case == case && row.who == who);
+        let mut values: Vec<_> = rows.filter_map(value).collect();
         spread(&mut values)
     }
 }
