@@ -74,7 +74,7 @@ impl Report {
         for (case, who) in self.groups() {
             let rate = self.spread(&case, &who, |row| Some(row.mb_per_s));
             let of = |value: fn(&Row) -> Option<f64>| match self.spread(&case, &who, value) {
-                (_, median, _) if median == 0.0 => "-".to_owned(),
+                (_, 0.0, _) => "-".to_owned(),
                 (least, median, greatest) => format!("{median:.3} ({least:.3}-{greatest:.3})"),
             };
             let (server, system) = (of(|row| row.server_cpu_s_per_gb), of(|row| row.system_cpu_s_per_gb));
