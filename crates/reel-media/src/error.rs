@@ -21,7 +21,9 @@ pub enum MediaError {
     #[error("cannot read the file: {0}")]
     Io(#[from] io::Error),
     /// A length or count exceeds what this program takes (see `limits`).
-    #[error("{what} is {value}, more than the limit of {limit}")]
+    #[error(
+        "{what} is {value}, more than the limit of {limit}; the file is damaged, or made for something Reel does not do"
+    )]
     Limit {
         /// What was counted.
         what: &'static str,
@@ -53,7 +55,9 @@ pub enum MediaError {
     )]
     NoDuration,
     /// Not a container Reel reads.
-    #[error("not an MP4, MOV, Matroska, WebM or MPEG-TS file{0}")]
+    #[error(
+        "not an MP4, MOV, Matroska, WebM or MPEG-TS file{0}; offer one of these, or convert it first, for example with ffmpeg"
+    )]
     UnknownContainer(String),
     /// The file ends before its structure does.
     #[error("the {container} file is cut off: it should go on after byte {offset}; copy it again in full")]

@@ -25,7 +25,7 @@ pub fn open(mut source: Box<dyn Source>) -> Result<Box<dyn Demux>, MediaError> {
         Some(Container::Matroska) => mkv::open(source),
         Some(Container::Ts) => ts::open(source),
         None => Err(MediaError::UnknownContainer(
-            hint(&head).map(|is| format!("; it looks like {is}")).unwrap_or_default(),
+            hint(&head).map(|is| format!(" (it looks like {is})")).unwrap_or_default(),
         )),
     }
 }

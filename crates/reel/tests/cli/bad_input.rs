@@ -43,9 +43,12 @@ fn what_is_no_film_comes_with_advice() {
     let film = fs::read(short()).unwrap();
     fs::write(place.path("empty.mp4"), "").unwrap();
     fs::write(place.path("cut.mp4"), &film[..film.len() / 2]).unwrap();
-    for (name, advice) in
-        [("empty.mp4", "help: copy or record it again"), ("cut.mp4", "help: copy it again in full")]
-    {
+    fs::write(place.path("text.mp4"), "once upon a time").unwrap();
+    for (name, advice) in [
+        ("empty.mp4", "help: copy or record it again"),
+        ("cut.mp4", "help: copy it again in full"),
+        ("text.mp4", "(it looks like text)\nhelp: offer one of these"),
+    ] {
         place.reel(&["ingest", "volume", name]).refused(1, &[name, advice]);
     }
 }

@@ -108,7 +108,8 @@ fn requests_sent_together_are_all_answered() {
 #[test]
 fn a_signal_that_comes_twice_at_once_is_one() {
     use rustix::process::{Pid, Signal, kill_process};
-    let place = Place::with_volume();
+    let place = Place::new();
+    place.reel(&["volume", "create", "volume", "--size", "400M"]).done();
     place.reel(&["ingest", "volume", large().to_str().unwrap(), "--name", "large"]).done();
     let mut server = Running::start(&place, &["serve", "volume", "--listen", "127.0.0.1:0"]);
     // A response that is under way keeps the server from ending before the second signal.
