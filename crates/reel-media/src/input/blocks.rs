@@ -5,6 +5,8 @@ use std::io;
 
 /// What is read at once. A block holds several seconds of sound or a few pictures.
 const BLOCK_BYTES: u64 = 256 << 10;
+/// What is asked for in one piece of this size is worth a call of its own: it would only be copied twice.
+const LARGE_BYTES: usize = 64 << 10;
 /// Blocks kept. Tracks that lie far apart in the file are read in turns, each from its own block.
 const BLOCKS: usize = 8;
 
@@ -28,19 +30,16 @@ impl Blocks {
         mut offset: u64,
         mut target: &mut [u8],
     ) -> io::Result<()> {
+        if target.len() >= LARGE_BYTES {
+            return source.read_at(offset, target);
+        }
         while !target.is_empty() {
             let number = offset / BLOCK_BYTES;
             let within = (offset % BLOCK_BYTES) as usize;
-            let whole = within == 0 && target.len() as u64 >= BLOCK_BYTES;
             let bytes = target.len().min(BLOCK_BYTES as usize - within);
             let (head, tail) = target.split_at_mut(bytes);
-            if whole && !self.kept.iter().any(|block| block.number == number) {
-                source.read_at(offset, head)?;
-            } else {
-                let block = self.block(source, number)?;
-                let found = block.get(within..within + bytes).ok_or(io::ErrorKind::UnexpectedEof)?;
-                head.copy_from_slice(found);
-            }
+            let block = self.block(source, number)?;
+            head.copy_from_slice(block.get(within..within + bytes).ok_or(io::ErrorKind::UnexpectedEof)?);
             target = tail;
             offset += bytes as u64;
         }

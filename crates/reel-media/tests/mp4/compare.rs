@@ -2,7 +2,7 @@
 
 use crate::files::{H264, OTHER_TONE, PICTURE, TONE, film, shown, text};
 use crate::sources::{Memory, Read, read};
-use reel_media::{Codec, TrackKind};
+use reel_media::{Codec, MediaError, TrackKind};
 use std::fs;
 use std::path::Path;
 
@@ -283,4 +283,11 @@ fn packets_leave_in_file_order() {
         [shown(&path, 0).1, shown(&path, 1).1].map(|list| list.into_iter().map(|shown| shown.position));
     let order: Vec<_> = read.packets.iter().map(|(packet, _)| places[packet.track].next()).collect();
     assert!(order.is_sorted(), "{order:?}");
+}
+
+#[test]
+fn sound_alone_is_not_taken_for_a_film_in_a_codec_we_do_not_store() {
+    let path = film("mp4", &[PICTURE, TONE, &["-c:v", "mpeg4", "-c:a", "aac"]]);
+    let refused = read(Memory(fs::read(path).expect("the film"))).err().expect("refused");
+    assert!(matches!(&refused, MediaError::NoTracks(why) if why.contains("mp4v")), "{refused}");
 }

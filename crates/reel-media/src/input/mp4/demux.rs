@@ -132,8 +132,7 @@ impl Demux for Mp4 {
             let stream = &mut self.streams[track];
             let Some(raw) = stream.next.take() else { return Ok(None) };
             stream.next = stream.advance(self.source.as_mut())?;
-            data.clear();
-            // Bounded: the plan refused samples above the limits.
+            // Bounded: the plan refused samples above the limits. What is left of the last one is overwritten.
             data.resize(raw.bytes as usize, 0);
             self.blocks.read_at(self.source.as_mut(), raw.offset, data)?;
             self.bytes_given += u64::from(raw.bytes);

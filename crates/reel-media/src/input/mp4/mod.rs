@@ -17,7 +17,7 @@ mod tables;
 mod trak;
 
 use crate::input::warnings::Warnings;
-use crate::{Demux, MediaError, Source, limits};
+use crate::{Demux, MediaError, Source, TrackKind, limits};
 use atom::{Atom, FourCc, malformed};
 use fragments::{Defaults, Fragments};
 use std::sync::Arc;
@@ -79,6 +79,7 @@ fn tracks(
         return Err(MediaError::Limit { what: "the number of tracks", value, limit });
     }
     let mut tracks: Vec<MediaTrack> = Vec::new();
+    let mut pictures_refused = None;
     for trak in &traks {
         match trak::parse(trak, &movie)? {
             Parsed::Taken(track) => {
@@ -86,7 +87,17 @@ fn tracks(
                 tracks.push(*track);
             }
             Parsed::Left(why) => warnings.add(why),
+            Parsed::NoPictures(why) => {
+                warnings.add(why.clone());
+                pictures_refused = Some(why);
+            }
         }
+    }
+    // Sound alone is not what the owner of a film expects to get.
+    if let Some(why) = pictures_refused
+        && !tracks.iter().any(|track| track.track.kind == TrackKind::Video)
+    {
+        return Err(MediaError::NoTracks(why));
     }
     if traks.is_empty() {
         warnings.add("the file has no tracks at all".to_owned());

@@ -30,7 +30,12 @@ pub(super) enum Parsed {
     Taken(Box<MediaTrack>),
     /// Reel leaves it out: a sentence that says why.
     Left(String),
+    /// The same for pictures in a codec that Reel does not store.
+    NoPictures(String),
 }
+
+/// Still pictures, which sound files carry as a track to show their cover.
+const COVERS: [&[u8; 4]; 2] = [b"jpeg", b"png "];
 
 /// A track Reel takes.
 pub(super) struct MediaTrack {
@@ -94,6 +99,9 @@ pub(super) fn parse(trak: &Atom<'_>, movie: &Movie) -> Result<Parsed, MediaError
     };
     let mut description = match read {
         Ok(Entry::Taken(description)) => *description,
+        Ok(Entry::Left(why)) if kind == TrackKind::Video && !COVERS.contains(&&entry.kind.0) => {
+            return Ok(Parsed::NoPictures(format!("track {id} cannot be stored: {why}")));
+        }
         Ok(Entry::Left(why)) => return left(why),
         Err(MediaError::Encrypted { scheme, .. }) => return Err(MediaError::Encrypted { track: id, scheme }),
         Err(error) => return Err(error),
