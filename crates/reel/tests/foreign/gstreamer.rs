@@ -5,28 +5,62 @@ use crate::frames::pictures;
 use crate::rig::{outcome, shared};
 use std::process::Command;
 
+/// Times one film is tried. GStreamer 1.22 gives a fragment up once in some hundred starts ("Couldn't download fragments", after 12 ms)
+/// without saying why; a further try counts only if the server neither failed, cut nor dropped anything meanwhile.
+const TRIES_MAX: usize = 3;
+
 fn pictures_shown(url: &str) -> usize {
-    let mut command = Command::new("gst-launch-1.0");
-    command.env("GST_PLUGIN_FEATURE_RANK", "hlsdemux2:MAX,dashdemux2:MAX,hlsdemux:NONE,dashdemux:NONE");
-    command.args(["-v", "playbin3", &format!("uri={url}"), "flags=video+audio"]);
+    for attempt in 1.. {
+        let faults = server_faults();
+        match play(url) {
+            Ok(pictures) => return pictures,
+            Err(said) => {
+                assert_eq!(server_faults(), faults, "{url}: the server is at fault:\n{said}");
+                assert!(attempt < TRIES_MAX, "{url}: GStreamer failed {attempt} times:\n{said}");
+                println!("{url}: GStreamer failed, and the server did not; trying again\n{said}");
+            }
+        }
+    }
+    unreachable!("the last attempt returns or panics")
+}
+
+/// Pictures that reached the end of the pipeline, or what GStreamer said last.
+fn play(url: &str) -> Result<usize, String> {
+    let mut command = Command::new("timeout");
+    command.args(["120", "gst-launch-1.0", "-v", "playbin3", &format!("uri={url}"), "flags=video+audio"]);
     command.args([
         "video-sink=fakesink name=pictures silent=false sync=false",
         "audio-sink=fakesink name=sound sync=false",
     ]);
-    let output = outcome(
-        Command::new("timeout")
-            .arg("120")
-            .args(std::iter::once(command.get_program()).chain(command.get_args()))
-            .env("GST_PLUGIN_FEATURE_RANK", "hlsdemux2:MAX,dashdemux2:MAX,hlsdemux:NONE,dashdemux:NONE"),
-    );
+    command.env("GST_PLUGIN_FEATURE_RANK", "hlsdemux2:MAX,dashdemux2:MAX,hlsdemux:NONE,dashdemux:NONE");
+    command
+        .env("GST_DEBUG", "souphttpsrc:3,adaptivedemux2:3,hlsdemux2:3,downloadhelper:3")
+        .env("GST_DEBUG_NO_COLOR", "1");
+    let output = outcome(&mut command);
     let said = String::from_utf8_lossy(&output.stdout);
-    assert!(
-        output.status.success(),
-        "{url}: {}\n{}",
-        String::from_utf8_lossy(&output.stderr),
-        said.lines().rev().take(5).collect::<Vec<_>>().join("\n")
-    );
-    said.lines().filter(|line| line.contains("pictures") && line.contains("chain  ")).count()
+    if output.status.success() {
+        return Ok(said.lines().filter(|line| line.contains("pictures") && line.contains("chain  ")).count());
+    }
+    let errors = String::from_utf8_lossy(&output.stderr);
+    Err(errors.lines().rev().take(20).collect::<Vec<_>>().join("\n"))
+}
+
+/// What the server counts of responses that failed or were cut, and of connections it closed by itself.
+fn server_faults() -> Vec<String> {
+    const FAULTS: [&str; 4] = [
+        "reel_http_media_responses_total{status=\"5xx\"}",
+        "reel_http_responses_cut_total ",
+        "reel_http_connections_timed_out_total ",
+        "reel_http_connections_turned_away_total ",
+    ];
+    let metrics = crate::curl::get(&format!("{}/metrics", shared().url));
+    let faults: Vec<_> = metrics
+        .lines()
+        .filter(|line| FAULTS.iter().any(|of| line.starts_with(of)))
+        .map(str::to_owned)
+        .collect();
+    assert_eq!(faults.len(), FAULTS.len(), "{metrics}");
+    faults
 }
 
 fn check(file: &str) {
