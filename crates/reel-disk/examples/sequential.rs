@@ -48,7 +48,7 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
     let submit = |token: u64, buffer| {
         disks.submit(DiskRequest {
             member: 0,
-            class: Class::Aperiodic,
+            class: Class::APERIODIC,
             deadline_ns: DEADLINE_NONE_NS,
             work: DiskWork::Read { offset: token * bytes as u64, bytes, buffer },
             token,

@@ -6,20 +6,23 @@
 //! ```
 //! Member `m` belongs to thread `m mod threads`: one thread orders everything that member gets.
 
+use crate::backend::DiskBackend;
 use crate::error::DiskError;
 use crate::faults::Faults;
-use crate::job::Job;
-use crate::limits::RING_ENTRIES;
+use crate::job::{Job, JobName};
+use crate::limits::{PRICE_UNKNOWN, RING_ENTRIES};
 use crate::member::MemberFile;
-use crate::request::DiskRequest;
-use crate::scheduler::{CScan, DepthBound};
+use crate::request::{DiskRequest, Reply};
+use crate::scheduler::{CScan, DepthBound, Scheduler, SchedulerView};
 use crate::stats::{Counters, MemberStats};
-use crate::thread::{DiskThread, Member};
+use crate::thread::{DiskThread, Member, Order};
 use reel_arena::Arena;
+use reel_qos::{Class, ClassTable, DiskPrice};
 use reel_ring::{DriverChoice, RingConfig};
 use reel_rt::{Core, CoreConfig, CoreHandle, Mailbox, RtError};
 use std::collections::BTreeMap;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError, RwLock};
 
 /// How the disk threads are set up.
 #[derive(Clone, Debug)]
@@ -34,26 +37,68 @@ pub struct DisksConfig {
     pub driver: DriverChoice,
     /// Faults on purpose.
     pub faults: Faults,
+    /// Who decides what a device gets next.
+    pub policy: Policy,
+    /// The classes and their shares.
+    pub classes: ClassTable,
+    /// What requests to each member cost; [`PRICE_UNKNOWN`] for those beyond the end.
+    pub prices: Vec<DiskPrice>,
+}
+
+/// Which scheduler every member gets.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Policy {
+    /// Circular scan, blind to classes and deadlines.
+    #[default]
+    CScan,
 }
 
 /// All members of a volume; cheap to clone, usable from any thread.
 #[derive(Clone)]
 pub struct Disks {
-    inner: Arc<Inner>,
+    backend: Arc<dyn DiskBackend>,
 }
 
-struct Inner {
-    /// The disk thread of each member, as an index into `doors`; `None` if the member is absent.
-    thread_of: Vec<Option<usize>>,
-    doors: Vec<Mailbox<Box<Job>>>,
-    counters: Arc<Vec<Counters>>,
-    threads: Mutex<Vec<CoreHandle<Box<Job>>>>,
+/// Real members behind their threads.
+struct Threads {
+    /// The disk thread of each member, as an index into `doors`.
+    thread_of: Vec<usize>,
+    present: Vec<AtomicBool>,
+    doors: Vec<Mailbox<Order>>,
+    shared: Arc<Shared>,
+    threads: Mutex<Vec<CoreHandle<Order>>>,
+}
+
+/// What the disk threads and their users both see.
+pub(crate) struct Shared {
+    pub(crate) counters: Vec<Counters>,
+    /// Written by the member's thread now and then.
+    pub(crate) views: Vec<Mutex<SchedulerView>>,
+    /// As the member's scheduler counts now.
+    pub(crate) prices: Vec<Mutex<DiskPrice>>,
+    classes: RwLock<Arc<ClassTable>>,
 }
 
 impl Default for DisksConfig {
     fn default() -> Self {
-        let (depth, faults) = (DepthBound::default(), Faults::default());
-        Self { threads: 0, cpus: Vec::new(), depth, driver: DriverChoice::Auto, faults }
+        Self {
+            threads: 0,
+            cpus: Vec::new(),
+            depth: DepthBound::default(),
+            driver: DriverChoice::Auto,
+            faults: Faults::default(),
+            policy: Policy::default(),
+            classes: ClassTable::default(),
+            prices: Vec::new(),
+        }
+    }
+}
+
+impl DisksConfig {
+    pub(crate) fn scheduler(&self, _price: DiskPrice) -> Box<dyn Scheduler> {
+        match self.policy {
+            Policy::CScan => Box::new(CScan::new(self.depth)),
+        }
     }
 }
 
@@ -64,20 +109,107 @@ impl Disks {
         arena: &Arena,
         config: DisksConfig,
     ) -> Result<Self, DiskError> {
+        Ok(Self::with_backend(Arc::new(Threads::start(members, arena, config)?)))
+    }
+
+    /// Members behind something else: a simulation.
+    pub fn with_backend(backend: Arc<dyn DiskBackend>) -> Self {
+        Self { backend }
+    }
+
+    /// Takes a request; its answer goes to its `reply`, possibly before this returns. Every request is answered
+    /// exactly once, whatever happens to the member, the thread or this handle.
+    pub fn submit(&self, request: DiskRequest) {
+        self.backend.submit(&mut std::iter::once(request));
+    }
+
+    /// Takes several requests with one hand-over per disk thread: cheaper than one by one, and the schedulers see
+    /// them together.
+    pub fn submit_all(&self, requests: impl IntoIterator<Item = DiskRequest>) {
+        self.backend.submit(&mut requests.into_iter());
+    }
+
+    /// See [`DiskBackend::promote`].
+    pub fn promote(&self, member: usize, token: u64, reply: &Arc<dyn Reply>, class: Class, deadline_ns: u64) {
+        self.backend.promote(member, token, reply, class, deadline_ns);
+    }
+
+    /// Members, present or not.
+    pub fn members(&self) -> usize {
+        self.backend.members()
+    }
+
+    /// Whether there is a member of this number.
+    pub fn is_present(&self, member: usize) -> bool {
+        self.backend.is_present(member)
+    }
+
+    /// What every member did so far.
+    pub fn stats(&self) -> Vec<MemberStats> {
+        self.backend.stats()
+    }
+
+    /// What every scheduler shows of itself.
+    pub fn views(&self) -> Vec<SchedulerView> {
+        self.backend.views()
+    }
+
+    /// The classes and their shares.
+    pub fn classes(&self) -> Arc<ClassTable> {
+        self.backend.classes()
+    }
+
+    /// Changes the classes and their shares from here on.
+    pub fn set_classes(&self, classes: Arc<ClassTable>) {
+        self.backend.set_classes(classes);
+    }
+
+    /// See [`DiskBackend::price`].
+    pub fn price(&self, member: usize) -> DiskPrice {
+        self.backend.price(member)
+    }
+
+    /// Gives a member another price.
+    pub fn set_price(&self, member: usize, price: DiskPrice) {
+        self.backend.set_price(member, price);
+    }
+
+    /// Opens another file or device in the place of a member, absent or not. What was under way on the old one is answered.
+    pub fn replace(&self, member: usize, file: MemberFile) -> Result<(), DiskError> {
+        self.backend.replace(member, file)
+    }
+
+    /// Finishes and answers everything under way, ends the threads and waits for them. Requests that come later, by
+    /// whichever clone, are answered with [`DiskError::Stopped`].
+    pub fn stop(&self) -> Result<(), DiskError> {
+        self.backend.stop()
+    }
+}
+
+impl Threads {
+    fn start(
+        members: Vec<Option<MemberFile>>,
+        arena: &Arena,
+        config: DisksConfig,
+    ) -> Result<Self, DiskError> {
         let count = members.len();
         let threads = match config.threads {
             0 => count.div_ceil(4).max(1),
             threads => threads.min(count.max(1)),
         };
-        let counters: Arc<Vec<Counters>> = Arc::new((0..count).map(|_| Counters::default()).collect());
+        let price = |member: usize| config.prices.get(member).copied().unwrap_or(PRICE_UNKNOWN);
+        let shared = Arc::new(Shared {
+            counters: (0..count).map(|_| Counters::default()).collect(),
+            views: (0..count).map(|_| Mutex::default()).collect(),
+            prices: (0..count).map(|member| Mutex::new(price(member))).collect(),
+            classes: RwLock::new(Arc::new(config.classes.clone())),
+        });
         let mut by_thread: Vec<BTreeMap<usize, Member>> = (0..threads).map(|_| BTreeMap::new()).collect();
-        let mut thread_of = vec![None; count];
+        let present = members.iter().map(|file| AtomicBool::new(file.is_some())).collect();
         for (number, file) in members.into_iter().enumerate() {
             let Some(file) = file else { continue };
-            thread_of[number] = Some(number % threads);
-            let (path, ring_file) = (file.path().to_owned(), Arc::clone(file.ring_file()));
-            let scheduler = Box::new(CScan::new(config.depth));
-            by_thread[number % threads].insert(number, Member::new(ring_file, path, file.bytes(), scheduler));
+            let scheduler = config.scheduler(price(number));
+            by_thread[number % threads].insert(number, Member::new(&file, scheduler));
         }
         let mut handles = Vec::with_capacity(threads);
         for (number, members) in by_thread.into_iter().enumerate() {
@@ -87,61 +219,14 @@ impl Disks {
                 ring: RingConfig { entries: RING_ENTRIES, driver: config.driver },
                 arena: Some(arena.clone()),
             };
-            let (counters, faults) = (Arc::clone(&counters), config.faults.clone());
-            let make = move |_: &mut Core, _| DiskThread::new(members, counters, faults);
+            let (shared, config) = (Arc::clone(&shared), config.clone());
+            let make = move |_: &mut Core, _| DiskThread::new(members, shared, config);
             // If one does not start, the handles of the others stop them.
             handles.push(reel_rt::spawn(core, make).map_err(thread_error)?);
         }
         let doors = handles.iter().map(CoreHandle::mailbox).collect();
-        Ok(Self { inner: Arc::new(Inner { thread_of, doors, counters, threads: Mutex::new(handles) }) })
-    }
-
-    /// Takes a request; its answer goes to its `reply`, possibly before this returns. Every request is answered
-    /// exactly once, whatever happens to the member, the thread or this handle.
-    pub fn submit(&self, request: DiskRequest) {
-        if let Some((thread, job)) = self.admit(request)
-            && let Err(job) = self.inner.doors[thread].send(job)
-        {
-            job.answer(Err(DiskError::Stopped));
-        }
-    }
-
-    /// Takes several requests with one hand-over per disk thread: cheaper than one by one, and the schedulers see
-    /// them together.
-    pub fn submit_all(&self, requests: impl IntoIterator<Item = DiskRequest>) {
-        let mut by_thread: Vec<Vec<Box<Job>>> = self.inner.doors.iter().map(|_| Vec::new()).collect();
-        for request in requests {
-            if let Some((thread, job)) = self.admit(request) {
-                by_thread[thread].push(job);
-            }
-        }
-        for (door, jobs) in self.inner.doors.iter().zip(by_thread) {
-            if let Err(jobs) = door.send_all(jobs) {
-                jobs.into_iter().for_each(|job| job.answer(Err(DiskError::Stopped)));
-            }
-        }
-    }
-
-    /// Members, present or not.
-    pub fn members(&self) -> usize {
-        self.inner.thread_of.len()
-    }
-
-    /// Whether there is a member of this number.
-    pub fn is_present(&self, member: usize) -> bool {
-        self.inner.thread_of.get(member).is_some_and(Option::is_some)
-    }
-
-    /// What every member did so far.
-    pub fn stats(&self) -> Vec<MemberStats> {
-        let snapshot = |(member, counters): (usize, &Counters)| counters.snapshot(self.is_present(member));
-        self.inner.counters.iter().enumerate().map(snapshot).collect()
-    }
-
-    /// Finishes and answers everything under way, ends the threads and waits for them. Requests that come later, by
-    /// whichever clone, are answered with [`DiskError::Stopped`].
-    pub fn stop(&self) -> Result<(), DiskError> {
-        self.inner.stop()
+        let thread_of = (0..count).map(|number| number % threads).collect();
+        Ok(Self { thread_of, present, doors, shared, threads: Mutex::new(handles) })
     }
 
     /// The job and its thread, if the request makes sense; otherwise it is answered here.
@@ -152,18 +237,90 @@ impl Disks {
             return None;
         }
         let member = job.member;
-        let Some(&Some(thread)) = self.inner.thread_of.get(member) else {
+        if !self.is_present(member) {
             job.answer(Err(DiskError::Absent { member }));
             return None;
-        };
-        Some((thread, job))
+        }
+        Some((self.thread_of[member], job))
     }
 }
 
-impl Inner {
+impl DiskBackend for Threads {
+    fn submit(&self, requests: &mut dyn Iterator<Item = DiskRequest>) {
+        let mut by_thread: Vec<Vec<Order>> = self.doors.iter().map(|_| Vec::new()).collect();
+        for request in requests {
+            if let Some((thread, job)) = self.admit(request) {
+                by_thread[thread].push(Order::Job(job));
+            }
+        }
+        for (door, orders) in self.doors.iter().zip(by_thread) {
+            if let Err(orders) = door.send_all(orders) {
+                orders.into_iter().for_each(Order::refuse);
+            }
+        }
+    }
+
+    fn promote(&self, member: usize, token: u64, reply: &Arc<dyn Reply>, class: Class, deadline_ns: u64) {
+        if let Some(&thread) = self.thread_of.get(member) {
+            let name = JobName::new(member, token, reply);
+            self.doors[thread].post(Order::Promote { name, class, deadline_ns });
+        }
+    }
+
+    fn members(&self) -> usize {
+        self.thread_of.len()
+    }
+
+    fn is_present(&self, member: usize) -> bool {
+        self.present.get(member).is_some_and(|is| is.load(Ordering::Acquire))
+    }
+
+    fn stats(&self) -> Vec<MemberStats> {
+        let snapshot = |(member, counters): (usize, &Counters)| counters.snapshot(self.is_present(member));
+        self.shared.counters.iter().enumerate().map(snapshot).collect()
+    }
+
+    fn views(&self) -> Vec<SchedulerView> {
+        self.shared.views.iter().map(|view| lock(view).clone()).collect()
+    }
+
+    fn classes(&self) -> Arc<ClassTable> {
+        Arc::clone(&self.shared.classes.read().unwrap_or_else(PoisonError::into_inner))
+    }
+
+    fn set_classes(&self, classes: Arc<ClassTable>) {
+        *self.shared.classes.write().unwrap_or_else(PoisonError::into_inner) = Arc::clone(&classes);
+        for door in &self.doors {
+            door.post(Order::Classes(Arc::clone(&classes)));
+        }
+    }
+
+    fn price(&self, member: usize) -> DiskPrice {
+        self.shared.prices.get(member).map_or(PRICE_UNKNOWN, |price| *lock(price))
+    }
+
+    fn set_price(&self, member: usize, price: DiskPrice) {
+        if let (Some(place), Some(&thread)) = (self.shared.prices.get(member), self.thread_of.get(member)) {
+            *lock(place) = price;
+            self.doors[thread].post(Order::Price { member, price });
+        }
+    }
+
+    fn replace(&self, member: usize, file: MemberFile) -> Result<(), DiskError> {
+        let Some(&thread) = self.thread_of.get(member) else { return Err(DiskError::Absent { member }) };
+        match self.doors[thread].send(Order::Replace { member, file: Box::new(file) }) {
+            Ok(()) => {
+                // Orders keep their order: what is submitted from here on finds the new file.
+                self.present[member].store(true, Ordering::Release);
+                Ok(())
+            }
+            Err(_) => Err(DiskError::Stopped),
+        }
+    }
+
     fn stop(&self) -> Result<(), DiskError> {
         // Taken out first: a reply that drops the last clone, or stops again, must not find the lock held.
-        let threads = std::mem::take(&mut *self.threads.lock().unwrap_or_else(PoisonError::into_inner));
+        let threads = std::mem::take(&mut *lock(&self.threads));
         threads.iter().for_each(CoreHandle::stop);
         let mut result = Ok(());
         for thread in threads {
@@ -179,11 +336,16 @@ impl Inner {
     }
 }
 
-impl Drop for Inner {
+impl Drop for Threads {
     fn drop(&mut self) {
         // Told in the log; a drop has nobody else to tell.
         let _ = self.stop();
     }
+}
+
+fn lock<T>(shared: &Mutex<T>) -> MutexGuard<'_, T> {
+    // A panic elsewhere leaves a whole value: all of them are replaced, never changed in part.
+    shared.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 fn thread_error(error: RtError) -> DiskError {

@@ -25,6 +25,16 @@ pub(crate) struct Job {
     ticket: Ticket,
 }
 
+/// What a caller calls a request: its token, and the reply it goes to. Two requests to one member may share a name; then the later one
+/// bears it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub(crate) struct JobName {
+    member: usize,
+    token: u64,
+    /// The address of the reply; only compared.
+    reply: usize,
+}
+
 /// What is to do, and how much of it is done.
 pub(crate) enum Work {
     Read { offset: u64, bytes: usize, done_bytes: usize, buffer: Option<Buffer> },
@@ -88,7 +98,14 @@ impl Job {
 
     pub(crate) fn queued(&self, id: u64) -> Queued {
         let (offset, bytes) = self.work.place();
-        Queued { id, class: self.class, deadline_ns: self.deadline_ns, offset, bytes }
+        let write = matches!(self.work, Work::Write { .. });
+        Queued { id, class: self.class, deadline_ns: self.deadline_ns, offset, bytes, write }
+    }
+
+    /// How its caller names it.
+    pub(crate) fn name(&self) -> JobName {
+        let reply = self.ticket.reply.as_ref().map_or(0, |reply| Arc::as_ptr(reply).cast::<()>() as usize);
+        JobName { member: self.member, token: self.ticket.token, reply }
     }
 
     pub(crate) fn answer(mut self, result: Result<(), DiskError>) {
@@ -113,6 +130,16 @@ impl Job {
         let (offset, bytes) = self.work.place();
         let (what, source) = (self.work.name(), Arc::new(error));
         DiskError::Failed { member: self.member, what, offset, bytes, source }
+    }
+}
+
+impl JobName {
+    pub(crate) fn new(member: usize, token: u64, reply: &Arc<dyn Reply>) -> Self {
+        Self { member, token, reply: Arc::as_ptr(reply).cast::<()>() as usize }
+    }
+
+    pub(crate) fn member(self) -> usize {
+        self.member
     }
 }
 

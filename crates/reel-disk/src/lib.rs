@@ -4,6 +4,7 @@
 //! bound. The threads of [`Disks`] only carry requests between callers, schedulers and rings.
 #![forbid(unsafe_code)]
 
+mod backend;
 mod disks;
 mod error;
 mod faults;
@@ -15,10 +16,11 @@ mod scheduler;
 mod stats;
 mod thread;
 
-pub use disks::{Disks, DisksConfig};
+pub use backend::DiskBackend;
+pub use disks::{Disks, DisksConfig, Policy};
 pub use error::DiskError;
 pub use faults::{Fault, Faults};
 pub use member::{MemberFile, OpenMode};
 pub use request::{DiskDone, DiskRequest, DiskWork, Reply};
-pub use scheduler::{CScan, DepthBound, Queued, Scheduler};
+pub use scheduler::{CScan, ClassView, DepthBound, Queued, Scheduler, SchedulerView};
 pub use stats::{ClassStats, MemberStats};

@@ -1,5 +1,7 @@
 //! Every bound of this room, with its reason.
 
+use reel_qos::DiskPrice;
+
 /// Offsets and lengths of direct I/O are multiples of this: the logical block of every device in use is 512 or 4096 bytes.
 pub const BLOCK_BYTES: u64 = 4096;
 
@@ -22,3 +24,12 @@ pub const RING_ENTRIES: u32 = 256;
 
 /// Log2 buckets of the service time histogram: from below 1 microsecond to more than 2^30.
 pub const SERVICE_BUCKETS: usize = 32;
+
+/// The price of requests to a member of which nothing is known: a slow hard disk's. Whoever has not been measured is promised
+/// little, not much.
+pub const PRICE_UNKNOWN: DiskPrice = DiskPrice {
+    read_request_ns: 15_000_000,
+    read_mib_ns: 12_000_000,
+    write_request_ns: 15_000_000,
+    write_mib_ns: 12_000_000,
+};

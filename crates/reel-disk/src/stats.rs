@@ -3,6 +3,7 @@
 use crate::job::Work;
 use crate::limits::SERVICE_BUCKETS;
 use reel_qos::Class;
+use reel_qos::limits::CLASSES_MAX;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 /// A snapshot of one member's counters.
@@ -20,8 +21,8 @@ pub struct MemberStats {
     pub written_bytes: u64,
     /// Syncs done.
     pub syncs: u64,
-    /// Reads and writes by class, in the order of [`Class::ALL`].
-    pub classes: [ClassStats; Class::ALL.len()],
+    /// Reads and writes by class, in the order of the class table.
+    pub classes: [ClassStats; CLASSES_MAX],
     /// Requests that failed.
     pub errors: u64,
     /// Requests waiting in the scheduler.
@@ -54,8 +55,8 @@ pub(crate) struct Counters {
     pub(crate) errors: AtomicU64,
     pub(crate) queued: AtomicU64,
     pub(crate) in_device: AtomicU64,
-    class_requests: [AtomicU64; Class::ALL.len()],
-    class_bytes: [AtomicU64; Class::ALL.len()],
+    class_requests: [AtomicU64; CLASSES_MAX],
+    class_bytes: [AtomicU64; CLASSES_MAX],
     service_us_log2: [AtomicU64; SERVICE_BUCKETS],
     service_ns: AtomicU64,
 }

@@ -1,30 +1,43 @@
 //! One disk thread: requests in, schedulers in the middle, a ring out.
 
+use crate::disks::{DisksConfig, Shared};
 use crate::error::DiskError;
 use crate::faults::{Fault, Faults};
-use crate::job::{Job, Progress, Work};
+use crate::job::{Job, JobName, Progress, Work};
 use crate::limits::FAILURE_LOG_INTERVAL_NS;
+use crate::member::MemberFile;
 use crate::scheduler::Scheduler;
-use crate::stats::Counters;
+use reel_qos::{Class, ClassTable, DiskPrice};
 use reel_ring::Done;
 use reel_rt::{Core, Service};
 use std::collections::{BTreeMap, HashMap};
 use std::os::fd::OwnedFd;
 use std::path::PathBuf;
-use std::sync::Arc;
 use std::sync::atomic::Ordering::Relaxed;
+use std::sync::{Arc, PoisonError};
 
 /// The service of a disk thread. Owns the order of everything its members get.
 pub(crate) struct DiskThread {
-    pub(crate) members: BTreeMap<usize, Member>,
-    pub(crate) counters: Arc<Vec<Counters>>,
-    pub(crate) faults: Faults,
+    members: BTreeMap<usize, Member>,
+    shared: Arc<Shared>,
+    config: DisksConfig,
+    /// Requests that wait in a scheduler, by what their callers call them.
+    names: HashMap<JobName, u64>,
     /// In a scheduler or in the device.
     jobs: HashMap<u64, Box<Job>>,
     /// Answers held back by a fault.
     held: HashMap<u64, Box<Job>>,
     next_id: u64,
     stopping: bool,
+}
+
+/// What a disk thread is told.
+pub(crate) enum Order {
+    Job(Box<Job>),
+    Promote { name: JobName, class: Class, deadline_ns: u64 },
+    Classes(Arc<ClassTable>),
+    Price { member: usize, price: DiskPrice },
+    Replace { member: usize, file: Box<MemberFile> },
 }
 
 /// A member as its thread sees it.
@@ -44,23 +57,59 @@ struct FailureLog {
 }
 
 impl DiskThread {
-    pub(crate) fn new(
-        members: BTreeMap<usize, Member>,
-        counters: Arc<Vec<Counters>>,
-        faults: Faults,
-    ) -> Self {
-        let (jobs, held) = (HashMap::new(), HashMap::new());
-        Self { members, counters, faults, jobs, held, next_id: 0, stopping: false }
+    pub(crate) fn new(members: BTreeMap<usize, Member>, shared: Arc<Shared>, config: DisksConfig) -> Self {
+        let (jobs, held, names) = (HashMap::new(), HashMap::new(), HashMap::new());
+        Self { members, shared, config, names, jobs, held, next_id: 0, stopping: false }
+    }
+
+    /// A new request.
+    fn take(&mut self, core: &mut Core, mut job: Box<Job>) {
+        if self.stopping {
+            return job.answer(Err(DiskError::Stopped));
+        }
+        let number = job.member;
+        let Some(member) = self.members.get_mut(&number) else {
+            return job.answer(Err(DiskError::Absent { member: number }));
+        };
+        let (offset, bytes) = job.work.place();
+        if matches!(job.work, Work::Write { .. }) && offset.saturating_add(bytes as u64) > member.bytes {
+            // A file would grow instead of refusing.
+            return job.answer(Err(DiskError::Short { member: number, offset: member.bytes }));
+        }
+        let id = self.next_id;
+        self.next_id += 1;
+        if job.work.is_sync() {
+            // Nothing to order: it concerns only what was answered before it was asked.
+            job.started_ns = core.now_ns();
+            core.ring.push(id, job.work.op(&member.file));
+        } else {
+            member.scheduler.push(job.queued(id), core.now_ns());
+            self.names.insert(job.name(), id);
+            self.shared.counters[number].queued.fetch_add(1, Relaxed);
+        }
+        self.jobs.insert(id, job);
+    }
+
+    /// Another file takes the place of a member's. Requests that wait go to it; those in the device end on the old one.
+    fn replace(&mut self, number: usize, file: &MemberFile) {
+        match self.members.get_mut(&number) {
+            Some(member) => member.reopen(file),
+            None => {
+                let price = *self.shared.prices[number].lock().unwrap_or_else(PoisonError::into_inner);
+                self.members.insert(number, Member::new(file, self.config.scheduler(price)));
+            }
+        }
     }
 
     /// Gives every device what its scheduler lets it have.
     fn dispatch(&mut self, core: &mut Core) {
         for (&number, member) in &mut self.members {
-            let counters = &self.counters[number];
+            let counters = &self.shared.counters[number];
             while let Some(next) = member.scheduler.pop(core.now_ns()) {
                 counters.queued.fetch_sub(1, Relaxed);
                 counters.in_device.fetch_add(1, Relaxed);
                 if let Some(job) = self.jobs.get_mut(&next.id) {
+                    self.names.remove(&job.name());
                     job.started_ns = core.now_ns();
                     core.ring.push(next.id, job.work.op(&member.file));
                 }
@@ -72,14 +121,14 @@ impl DiskThread {
     fn end(&mut self, core: &mut Core, id: u64, result: Result<(), DiskError>) {
         let Some(mut job) = self.jobs.remove(&id) else { return };
         let Some(member) = self.members.get_mut(&job.member) else { return };
-        let counters = &self.counters[job.member];
+        let counters = &self.shared.counters[job.member];
         if !job.work.is_sync() {
-            member.scheduler.done(id);
+            member.scheduler.done(id, core.now_ns());
             counters.in_device.fetch_sub(1, Relaxed);
             counters.served(core.now_ns().saturating_sub(job.started_ns));
         }
         let mut result = result;
-        let delay_ns = apply_faults(&self.faults, &mut job, &mut result);
+        let delay_ns = apply_faults(&self.config.faults, &mut job, &mut result);
         match &result {
             Ok(()) => counters.succeeded(job.class, &job.work),
             Err(error) => {
@@ -103,34 +152,29 @@ impl DiskThread {
 }
 
 impl Service for DiskThread {
-    type Message = Box<Job>;
+    type Message = Order;
 
-    fn message(&mut self, core: &mut Core, mut job: Box<Job>) {
-        if self.stopping {
-            return job.answer(Err(DiskError::Stopped));
+    fn message(&mut self, core: &mut Core, order: Order) {
+        match order {
+            Order::Job(job) => self.take(core, job),
+            Order::Promote { name, class, deadline_ns } => {
+                let member = self.members.get_mut(&name.member());
+                if let (Some(&id), Some(member)) = (self.names.get(&name), member) {
+                    member.scheduler.promote(id, class, deadline_ns);
+                }
+            }
+            Order::Classes(classes) => {
+                self.config.classes = ClassTable::clone(&classes);
+                self.members.values_mut().for_each(|member| member.scheduler.set_classes(&classes));
+            }
+            Order::Price { member, price } => {
+                if let Some(member) = self.members.get_mut(&member) {
+                    member.scheduler.set_price(price);
+                }
+            }
+            Order::Replace { member, file } => self.replace(member, &file),
         }
-        let number = job.member;
-        let Some(member) = self.members.get_mut(&number) else {
-            return job.answer(Err(DiskError::Absent { member: number }));
-        };
-        let (offset, bytes) = job.work.place();
-        if matches!(job.work, Work::Write { .. }) && offset.saturating_add(bytes as u64) > member.bytes {
-            // A file would grow instead of refusing.
-            return job.answer(Err(DiskError::Short { member: number, offset: member.bytes }));
-        }
-        let id = self.next_id;
-        self.next_id += 1;
-        if job.work.is_sync() {
-            // Nothing to order: it concerns only what was answered before it was asked.
-            job.started_ns = core.now_ns();
-            core.ring.push(id, job.work.op(&member.file));
-        } else {
-            member.scheduler.push(job.queued(id));
-            self.counters[number].queued.fetch_add(1, Relaxed);
-        }
-        self.jobs.insert(id, job);
     }
-
     fn done(&mut self, core: &mut Core, done: Done) {
         let id = done.token;
         let Some(job) = self.jobs.get_mut(&id) else { return };
@@ -166,9 +210,24 @@ impl Service for DiskThread {
     }
 }
 
+impl Order {
+    /// Tells whoever waits that there is nobody to carry it out any more.
+    pub(crate) fn refuse(self) {
+        if let Order::Job(job) = self {
+            job.answer(Err(DiskError::Stopped));
+        }
+    }
+}
+
 impl Member {
-    pub(crate) fn new(file: Arc<OwnedFd>, path: PathBuf, bytes: u64, scheduler: Box<dyn Scheduler>) -> Self {
-        Self { file, path, bytes, scheduler, log: FailureLog::default() }
+    pub(crate) fn new(file: &MemberFile, scheduler: Box<dyn Scheduler>) -> Self {
+        let (path, bytes) = (file.path().to_owned(), file.bytes());
+        Self { file: Arc::clone(file.ring_file()), path, bytes, scheduler, log: FailureLog::default() }
+    }
+
+    fn reopen(&mut self, file: &MemberFile) {
+        (self.path, self.bytes) = (file.path().to_owned(), file.bytes());
+        self.file = Arc::clone(file.ring_file());
     }
 }
 

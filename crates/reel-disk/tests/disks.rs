@@ -64,7 +64,7 @@ fn rig(driver: DriverChoice) -> Rig {
 
 impl Rig {
     fn submit(&self, member: usize, token: u64, work: DiskWork) {
-        let (class, deadline_ns) = (Class::Aperiodic, DEADLINE_NONE_NS);
+        let (class, deadline_ns) = (Class::APERIODIC, DEADLINE_NONE_NS);
         let reply = Arc::clone(&self.reply) as Arc<dyn Reply>;
         self.disks.submit(DiskRequest { member, class, deadline_ns, work, token, reply });
     }
@@ -264,7 +264,7 @@ fn many_threads_submit_to_many_members_and_each_request_is_answered_once() {
                 None => DiskWork::Sync,
             };
             let reply = Arc::clone(&reply) as Arc<dyn Reply>;
-            DiskRequest { member, class: Class::Periodic, deadline_ns: token, work, token, reply }
+            DiskRequest { member, class: Class::PERIODIC, deadline_ns: token, work, token, reply }
         };
         std::thread::scope(|scope| {
             for thread in 0..4_u64 {
@@ -306,7 +306,7 @@ fn a_reply_that_panics_still_leaves_every_request_answered() {
             let buffer = rig.arena.take(BLOCK).unwrap();
             rig.submit(0, token, DiskWork::Read { offset: 0, bytes: BLOCK, buffer });
         }
-        let (class, deadline_ns, reply) = (Class::Aperiodic, DEADLINE_NONE_NS, Arc::new(Bomb));
+        let (class, deadline_ns, reply) = (Class::APERIODIC, DEADLINE_NONE_NS, Arc::new(Bomb));
         rig.disks.submit(DiskRequest {
             member: 0,
             class,
@@ -344,7 +344,7 @@ fn the_last_handle_may_go_on_a_disk_thread() {
     drop(disks);
     let buffer = arena.take(BLOCK).unwrap();
     let work = DiskWork::Read { offset: 0, bytes: BLOCK, buffer };
-    let (class, deadline_ns) = (Class::Interactive, DEADLINE_NONE_NS);
+    let (class, deadline_ns) = (Class::INTERACTIVE, DEADLINE_NONE_NS);
     submitting.submit(DiskRequest { member: 0, class, deadline_ns, work, token: 0, reply });
     drop(submitting);
     gone.recv_timeout(std::time::Duration::from_secs(20)).expect("no thread waits for itself");
@@ -372,7 +372,7 @@ fn direct_where_the_file_system_can_buffered_where_it_cannot() {
         let disks = Disks::start(vec![Some(member)], &rig.arena, config).unwrap();
         let buffer = rig.arena.take(BLOCK).unwrap();
         let work = DiskWork::Read { offset: 0, bytes: BLOCK, buffer };
-        let (class, deadline_ns) = (Class::Interactive, DEADLINE_NONE_NS);
+        let (class, deadline_ns) = (Class::INTERACTIVE, DEADLINE_NONE_NS);
         let reply = Arc::clone(&rig.reply) as Arc<dyn Reply>;
         disks.submit(DiskRequest { member: 0, class, deadline_ns, work, token: 0, reply });
         let done = rig.answers.recv().unwrap();

@@ -7,24 +7,24 @@ use reel_qos::{Class, DEADLINE_NONE_NS};
 use std::collections::{BTreeMap, BTreeSet};
 
 fn queued(id: u64, offset: u64, bytes: usize) -> Queued {
-    Queued { id, class: Class::Aperiodic, deadline_ns: DEADLINE_NONE_NS, offset, bytes }
+    Queued { id, class: Class::APERIODIC, deadline_ns: DEADLINE_NONE_NS, offset, bytes, write: false }
 }
 
 #[test]
 fn one_sweep_ascends_and_the_next_starts_low() {
     let mut scan = CScan::new(DepthBound { requests: 1, bytes: 1 << 20 });
     for (id, offset) in [(0, 50), (1, 10), (2, 90)] {
-        scan.push(queued(id, offset, 1));
+        scan.push(queued(id, offset, 1), 0);
     }
     let mut order = Vec::new();
     while let Some(next) = scan.pop(0) {
         order.push(next.offset);
         if next.offset == 50 {
             // Behind the arm: not before the next sweep.
-            scan.push(queued(3, 20, 1));
+            scan.push(queued(3, 20, 1), 0);
         }
         assert_eq!(scan.pop(0), None, "the device may have one");
-        scan.done(next.id);
+        scan.done(next.id, 0);
     }
     assert_eq!(order, [10, 50, 90, 20]);
 }
@@ -32,11 +32,11 @@ fn one_sweep_ascends_and_the_next_starts_low() {
 #[test]
 fn a_request_larger_than_the_bound_goes_alone() {
     let mut scan = CScan::new(DepthBound { requests: 8, bytes: 100 });
-    scan.push(queued(0, 0, 1000));
-    scan.push(queued(1, 1, 1));
+    scan.push(queued(0, 0, 1000), 0);
+    scan.push(queued(1, 1, 1), 0);
     assert_eq!(scan.pop(0).map(|next| next.id), Some(0));
     assert_eq!(scan.pop(0), None);
-    scan.done(0);
+    scan.done(0, 0);
     assert_eq!(scan.pop(0).map(|next| next.id), Some(1));
 }
 
@@ -53,10 +53,10 @@ proptest! {
         let mut pushed = 0;
         for (push, offset, size) in steps {
             if push {
-                scan.push(queued(pushed, offset, size));
+                scan.push(queued(pushed, offset, size), 0);
                 pushed += 1;
             } else if let Some((&id, _)) = in_device.first_key_value() {
-                scan.done(id);
+                scan.done(id, 0);
                 in_device.remove(&id);
             }
             while let Some(next) = scan.pop(0) {
@@ -73,7 +73,7 @@ proptest! {
         let mut last = 0;
         loop {
             for id in std::mem::take(&mut in_device).into_keys() {
-                scan.done(id);
+                scan.done(id, 0);
             }
             let Some(next) = scan.pop(0) else { break };
             prop_assert!(given.insert(next.id));
@@ -89,16 +89,16 @@ proptest! {
 #[test]
 fn asking_for_one_place_again_and_again_holds_nobody_up() {
     let mut scan = CScan::new(DepthBound { requests: 1, bytes: 1 << 20 });
-    scan.push(queued(0, 100, 1));
-    scan.push(queued(1, 200, 1));
+    scan.push(queued(0, 100, 1), 0);
+    scan.push(queued(1, 200, 1), 0);
     let mut waited = 0;
     for id in 2.. {
         let next = scan.pop(0).unwrap();
-        scan.done(next.id);
+        scan.done(next.id, 0);
         if next.id == 1 {
             break;
         }
-        scan.push(queued(id, 100, 1));
+        scan.push(queued(id, 100, 1), 0);
         waited += 1;
         assert!(waited < 3, "the sweep stays at 100");
     }

@@ -203,7 +203,7 @@ impl crate::control::Sessions for Keeper {
             other => SessionRefusal::Failed(other.to_string()),
         })?;
         let session =
-            self.sessions.open(title, film, client, Class::Periodic, now_ns()).map_err(|refused| {
+            self.sessions.open(title, film, client, Class::PERIODIC, now_ns()).map_err(|refused| {
                 let retry_after_s = refused.retry_after_s();
                 SessionRefusal::Refused { detail: refused.to_string(), retry_after_s }
             })?;
@@ -291,8 +291,8 @@ impl MetricsSource for DataMetrics {
         page.counter("reel_sessions_refused_total", "Sessions refused.", &[], load(&data.sessions_refused));
         page.gauge("reel_sessions", "Open sessions.", &[], self.sessions.len() as f64);
         let stream = self.units.counters();
-        for class in Class::ALL {
-            let label = [("class", class.name())];
+        for (class, spec) in self.units.disks().classes().iter() {
+            let label = [("class", spec.name.as_str())];
             let sent = load(&data.sent_bytes[class.index()]);
             page.counter(
                 "reel_http_media_bytes_total",

@@ -83,7 +83,7 @@ impl Objects<'_> {
         };
         let map = map.ok_or_else(missing)?;
         let range: Range<u64> = at..map.bytes();
-        Ok(self.volume.reader(map.clone(), range, Class::Aperiodic))
+        Ok(self.volume.reader(map.clone(), range, Class::APERIODIC))
     }
 }
 

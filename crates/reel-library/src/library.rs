@@ -177,7 +177,7 @@ impl Library {
         }
         let map = self.volume.map(object)?;
         let mut bytes = Vec::with_capacity(object.bytes as usize);
-        let mut reader = self.volume.reader(map, 0..object.bytes, Class::Interactive);
+        let mut reader = self.volume.reader(map, 0..object.bytes, Class::INTERACTIVE);
         reader.read_to_end(&mut bytes).map_err(|source| LibraryError::Read { id: id.to_owned(), source })?;
         Ok(bytes)
     }

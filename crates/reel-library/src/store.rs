@@ -31,7 +31,7 @@ impl<'v> Store<'v> {
         // Only tracks that have bytes get a writer: each holds a few stripes of arena memory.
         let writer = match slot {
             Some(writer) => writer,
-            None => slot.insert(self.volume.writer(Class::Aperiodic)?),
+            None => slot.insert(self.volume.writer(Class::APERIODIC)?),
         };
         writer.write(&piece.bytes)?;
         Ok(())
@@ -51,7 +51,7 @@ impl<'v> Store<'v> {
 
     /// An object given at once.
     pub(crate) fn whole(&self, bytes: &[u8]) -> Result<ObjectRecord, IngestError> {
-        let mut writer = self.volume.writer(Class::Aperiodic)?;
+        let mut writer = self.volume.writer(Class::APERIODIC)?;
         writer.write(bytes)?;
         Ok(writer.finish()?)
     }

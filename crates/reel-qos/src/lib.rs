@@ -2,5 +2,8 @@
 #![forbid(unsafe_code)]
 
 mod class;
+pub mod limits;
+mod price;
 
-pub use class::{Class, DEADLINE_NONE_NS};
+pub use class::{Class, ClassSpec, ClassTable, ClassTableError, DEADLINE_NONE_NS, Kind};
+pub use price::DiskPrice;

@@ -322,7 +322,7 @@ mod tests {
     }
 
     fn open(sessions: &Sessions<()>, client: IpAddr, now_ns: u64) -> Result<SessionKey, OpenRefused> {
-        sessions.open("film", Arc::new(()), client, Class::Periodic, now_ns).map(|s| s.key())
+        sessions.open("film", Arc::new(()), client, Class::PERIODIC, now_ns).map(|s| s.key())
     }
 
     #[test]
@@ -338,7 +338,7 @@ mod tests {
     #[test]
     fn sending_keeps_a_session_from_growing_idle() {
         let sessions = table(10);
-        let session = sessions.open("film", Arc::new(()), CLIENT, Class::Periodic, 0).unwrap();
+        let session = sessions.open("film", Arc::new(()), CLIENT, Class::PERIODIC, 0).unwrap();
         session.sent(7, 900);
         assert!(sessions.touch(&session.key(), 1_500).is_some());
         assert_eq!(sessions.list(1_500)[0].sent_bytes, 7);

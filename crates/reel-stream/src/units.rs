@@ -9,6 +9,7 @@ use crate::limits::{EVICTION_LOOKS_MAX, UNIT_SHARDS};
 use reel_arena::{Arena, Buffer};
 use reel_disk::Disks;
 use reel_qos::Class;
+use reel_qos::limits::CLASSES_MAX;
 use reel_volume::{Health, ObjectMap, UnitRows, VolumeError};
 use std::collections::{HashMap, VecDeque};
 use std::ops::Range;
@@ -53,7 +54,7 @@ pub struct StreamCounters {
     /// Units read from the members.
     pub reads: AtomicU64,
     /// Times a unit came after the deadline of one who waited for it, by class.
-    pub deadline_misses: [AtomicU64; Class::ALL.len()],
+    pub deadline_misses: [AtomicU64; CLASSES_MAX],
     /// Units taken back from the table because their memory was wanted.
     pub evictions: AtomicU64,
     /// Times a blocked reader gave its buffers back because others were short of memory.
@@ -147,11 +148,13 @@ impl Units {
         &self.inner.counters
     }
 
-    pub(crate) fn disks(&self) -> &Disks {
+    /// The members.
+    pub fn disks(&self) -> &Disks {
         &self.inner.disks
     }
 
-    pub(crate) fn health(&self) -> &Health {
+    /// Which members are read.
+    pub fn health(&self) -> &Health {
         &self.inner.health
     }
 

@@ -130,9 +130,9 @@ fn deadlines_are_missed_by_those_who_have_them() {
     let cinema = Cinema::new(&[20_000], 1 << 20, None);
     let units = cinema.units(4);
     let mut core = Core::new(&units, 1);
-    core.watch_in_class(cinema.whole(0), cinema.bytes[0].clone(), Class::Aperiodic, u64::MAX);
-    core.watch_in_class(cinema.whole(0), cinema.bytes[0].clone(), Class::Periodic, 10);
-    core.watch_in_class(cinema.whole(0), cinema.bytes[0].clone(), Class::Interactive, 20);
+    core.watch_in_class(cinema.whole(0), cinema.bytes[0].clone(), Class::APERIODIC, u64::MAX);
+    core.watch_in_class(cinema.whole(0), cinema.bytes[0].clone(), Class::PERIODIC, 10);
+    core.watch_in_class(cinema.whole(0), cinema.bytes[0].clone(), Class::INTERACTIVE, 20);
     // Long enough in the disk that no answer is there before the clock is put forward.
     for member in 0..cinema::MEMBERS {
         cinema.faults.inject(member, Fault::Delay { delay_ns: 20_000_000 });
@@ -141,6 +141,6 @@ fn deadlines_are_missed_by_those_who_have_them() {
     core.now_ns = 15;
     assert_eq!(core.play(Manners::default()).complete, 3);
     let misses = units.counters().deadline_misses.each_ref().map(load);
-    assert_eq!(misses[Class::Periodic.index()], 3, "three units of one stripe");
-    assert_eq!((misses[Class::Interactive.index()], misses[Class::Aperiodic.index()]), (0, 0));
+    assert_eq!(misses[Class::PERIODIC.index()], 3, "three units of one stripe");
+    assert_eq!((misses[Class::INTERACTIVE.index()], misses[Class::APERIODIC.index()]), (0, 0));
 }

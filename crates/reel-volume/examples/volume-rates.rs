@@ -31,7 +31,7 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
         let object = timed("volume write", bytes, || write(&volume, bytes))?;
         let map = volume.map(&object)?;
         timed("volume read", bytes, || {
-            let mut reader = volume.reader(map, 0..bytes, Class::Interactive);
+            let mut reader = volume.reader(map, 0..bytes, Class::INTERACTIVE);
             let mut target = vec![0; 1 << 20];
             while reader.read(&mut target).map_err(|e| VolumeError::FailedBefore { reason: e.to_string() })?
                 > 0
@@ -61,7 +61,7 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
 
 fn write(volume: &Volume, bytes: u64) -> Result<reel_volume::ObjectRecord, VolumeError> {
     let chunk: Vec<u8> = (0..1 << 20).map(|i: u32| (i.wrapping_mul(2_654_435_761) >> 11) as u8).collect();
-    let mut writer = volume.writer(Class::Aperiodic)?;
+    let mut writer = volume.writer(Class::APERIODIC)?;
     for _ in 0..bytes >> 20 {
         writer.write(&chunk)?;
     }

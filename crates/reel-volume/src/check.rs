@@ -263,7 +263,7 @@ impl Check<'_> {
             {
                 let token = number * geometry.width() as u64 + position as u64;
                 let span = Span { member, offset, bytes: geometry.unit_bytes() };
-                self.inner.access.read(&mut self.answers, Class::Aperiodic, token, span, buffer);
+                self.inner.access.read(&mut self.answers, Class::APERIODIC, token, span, buffer);
                 stripe.waiting += 1;
             }
         }

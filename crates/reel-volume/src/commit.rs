@@ -240,7 +240,7 @@ fn write_to(
     lease: Lease,
 ) -> bool {
     for &(member, offset) in targets {
-        around.access.write(answers, Class::Interactive, (member, offset + at), lease.clone());
+        around.access.write(answers, Class::INTERACTIVE, (member, offset + at), lease.clone());
     }
     drop(lease);
     settle_answers(around, answers)
@@ -249,7 +249,7 @@ fn write_to(
 /// Makes what was written to every target durable. `false` if a member failed; it is dropped then.
 fn sync_all(around: &Around<'_>, answers: &mut Answers, targets: &[(usize, u64)]) -> bool {
     for &(member, _) in targets {
-        around.access.sync(answers, Class::Interactive, member);
+        around.access.sync(answers, Class::INTERACTIVE, member);
     }
     settle_answers(around, answers)
 }

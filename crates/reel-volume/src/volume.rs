@@ -308,7 +308,7 @@ impl Inner {
     }
 
     fn read_sums(&self, map: Arc<ObjectMap>) -> Result<Vec<u32>, VolumeError> {
-        let bytes = ObjectReader::read_all(self, map, Class::Interactive)?;
+        let bytes = ObjectReader::read_all(self, map, Class::INTERACTIVE)?;
         let (sums, _) = bytes.as_chunks::<4>();
         Ok(sums.iter().map(|sum| u32::from_le_bytes(*sum)).collect())
     }

@@ -255,7 +255,7 @@ fn busy(volume: &Volume, recorder: &Recorder) {
             volume.remove(id).unwrap();
         }
         recorder.titles(Event::Acknowledged, after);
-        let mut abandoned = volume.writer(Class::Aperiodic).unwrap();
+        let mut abandoned = volume.writer(Class::APERIODIC).unwrap();
         abandoned.write(&bytes_of("abandoned", number, 30_000)).unwrap();
     }
 }

@@ -300,7 +300,7 @@ fn half_of_a_volume_of_two_never_goes_its_own_way() {
     assert_all_right(&volume);
     assert!(volume.status().read_only.unwrap().contains("member 0"));
     assert!(matches!(volume.remove("film"), Err(VolumeError::ReadOnly { .. })));
-    assert!(matches!(volume.writer(reel_qos::Class::Aperiodic), Err(VolumeError::ReadOnly { .. })));
+    assert!(matches!(volume.writer(reel_qos::Class::APERIODIC), Err(VolumeError::ReadOnly { .. })));
     drop(volume);
     std::fs::rename(&aside, scratch.member(0)).unwrap();
     std::fs::rename(scratch.member(1), &aside).unwrap();

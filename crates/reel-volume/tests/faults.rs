@@ -56,7 +56,7 @@ fn a_member_that_fails_while_it_is_written_is_left_behind() {
     let scratch = Scratch::new(4);
     let (volume, faults) = open_with_faults(&scratch);
     publish(&volume, "before", &[300_000]);
-    let mut writer = volume.writer(Class::Aperiodic).unwrap();
+    let mut writer = volume.writer(Class::APERIODIC).unwrap();
     let bytes = bytes_of("during", 0, 900_000);
     writer.write(&bytes[..400_000]).unwrap();
     faults.inject(3, Fault::FailWrites);
@@ -97,7 +97,7 @@ fn too_many_failing_members_stop_the_writing_and_nothing_else() {
     assert!(error.to_string().contains("too many members have failed"), "{error}");
     assert!(volume.publish(ready).is_err());
     assert!(volume.status().read_only.unwrap().contains("have failed"));
-    assert!(matches!(volume.writer(Class::Aperiodic), Err(VolumeError::ReadOnly { .. })));
+    assert!(matches!(volume.writer(Class::APERIODIC), Err(VolumeError::ReadOnly { .. })));
     drop(volume);
     let volume = scratch.open();
     assert!(volume.findings().iter().all(|finding| finding.state == MemberState::Present));
@@ -160,8 +160,8 @@ fn many_readers_and_writers_share_little_memory() {
     let expected = bytes_of("film", 0, 900_000);
     // Twelve readers in one thread, turn by turn, and as many writers open at once.
     let mut readers: Vec<_> =
-        (0..12).map(|_| (volume.reader(map.clone(), 0..u64::MAX, Class::Interactive), Vec::new())).collect();
-    let mut writers: Vec<_> = (0..12).map(|_| volume.writer(Class::Aperiodic).unwrap()).collect();
+        (0..12).map(|_| (volume.reader(map.clone(), 0..u64::MAX, Class::INTERACTIVE), Vec::new())).collect();
+    let mut writers: Vec<_> = (0..12).map(|_| volume.writer(Class::APERIODIC).unwrap()).collect();
     let mut chunk = vec![0; 50_000];
     while readers[0].0.remaining() > 0 {
         for ((reader, read), writer) in readers.iter_mut().zip(&mut writers) {

@@ -54,7 +54,7 @@ fn removed_space_comes_back_when_nobody_reads_it() {
     // What is written meanwhile does not touch what is still being read.
     publish(&volume, "two", &[3_000_000]);
     let mut bytes = Vec::new();
-    volume.reader(map, 0..u64::MAX, Class::Interactive).read_to_end(&mut bytes).unwrap();
+    volume.reader(map, 0..u64::MAX, Class::INTERACTIVE).read_to_end(&mut bytes).unwrap();
     assert!(bytes == bytes_of("one", 0, 400_000));
     volume.remove("two").unwrap();
     assert_eq!(volume.free_bytes(), free);
@@ -66,12 +66,12 @@ fn what_is_not_published_leaves_nothing() {
     let scratch = Scratch::new(3);
     let volume = scratch.open();
     let free = volume.free_bytes();
-    let mut writer = volume.writer(Class::Aperiodic).unwrap();
+    let mut writer = volume.writer(Class::APERIODIC).unwrap();
     writer.write(&bytes_of("x", 0, 3_000_000)).unwrap();
     assert!(volume.free_bytes() < free);
     drop(writer);
     assert_eq!(volume.free_bytes(), free);
-    let mut writer = volume.writer(Class::Aperiodic).unwrap();
+    let mut writer = volume.writer(Class::APERIODIC).unwrap();
     writer.write(&bytes_of("x", 0, 3_000_000)).unwrap();
     let object = writer.finish().unwrap();
     assert!(read_object(&volume, &object).unwrap() == bytes_of("x", 0, 3_000_000));
@@ -106,7 +106,7 @@ fn a_full_volume_says_so_and_goes_on() {
     let volume = scratch.open();
     publish(&volume, "one", &[1_000_000]);
     let free = volume.free_bytes();
-    let mut writer = volume.writer(Class::Aperiodic).unwrap();
+    let mut writer = volume.writer(Class::APERIODIC).unwrap();
     let chunk = bytes_of("big", 0, 1 << 20);
     let error = loop {
         if let Err(error) = writer.write(&chunk) {
@@ -164,7 +164,7 @@ proptest! {
         });
         let volume = scratch.open();
         let bytes = bytes_of("any", 0, length);
-        let mut writer = volume.writer(Class::Aperiodic).unwrap();
+        let mut writer = volume.writer(Class::APERIODIC).unwrap();
         for piece in bytes.chunks(pieces) {
             writer.write(piece).unwrap();
         }
@@ -174,7 +174,7 @@ proptest! {
             let (from, to) = (from % (length as u64 + 2), to % (length as u64 + 100));
             let range = from.min(to)..from.max(to);
             let mut got = Vec::new();
-            volume.reader(map.clone(), range.clone(), Class::Interactive).read_to_end(&mut got).unwrap();
+            volume.reader(map.clone(), range.clone(), Class::INTERACTIVE).read_to_end(&mut got).unwrap();
             let from = (range.start as usize).min(length);
             prop_assert!(got == bytes[from..(range.end as usize).min(length)], "{:?}", range);
         }

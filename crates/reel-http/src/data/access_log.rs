@@ -68,7 +68,7 @@ fn write(records: &Receiver<AccessRecord>, dropped: &AtomicU64) {
             status = record.status,
             bytes = record.sent_bytes,
             ms = record.took_ns / 1_000_000,
-            class = record.class.name(),
+            class = ?record.class,
             complete = record.complete,
             agent = record.user_agent.as_deref().unwrap_or("-"),
         );

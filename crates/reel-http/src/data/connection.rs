@@ -162,8 +162,8 @@ mod tests {
     fn sending(blocked: bool) -> State {
         let request = Request::default();
         let response = Response::redirect(&request, "/");
-        let reader = |body| Reader::new(body, Class::Interactive, DEADLINE_NONE_NS, 0);
-        let sending = Sending::new(response, request, None, Class::Interactive, reader, START_NS);
+        let reader = |body| Reader::new(body, Class::INTERACTIVE, DEADLINE_NONE_NS, 0);
+        let sending = Sending::new(response, request, None, Class::INTERACTIVE, reader, START_NS);
         State::Sending(Box::new(Sending { blocked, ..sending }))
     }
 

@@ -1,6 +1,6 @@
 //! What the data plane counts, for metrics.
 
-use reel_qos::Class;
+use reel_qos::limits::CLASSES_MAX;
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 
 /// Counters of all cores together; each is bumped at most a few times per request.
@@ -17,7 +17,7 @@ pub struct DataCounters {
     /// Responses by hundreds of their status, 1xx to 5xx.
     pub responses: [AtomicU64; 5],
     /// Body bytes taken by clients, by class.
-    pub sent_bytes: [AtomicU64; Class::ALL.len()],
+    pub sent_bytes: [AtomicU64; CLASSES_MAX],
     /// Responses cut short because stored bytes were lost.
     pub lost_bytes_responses: AtomicU64,
     /// Sessions refused.

@@ -17,7 +17,7 @@ use crate::limits::{
     ACCEPT_RETRY_NS, DRAIN_TIME_MAX_NS, INTERACTIVE_DEADLINE_NS, LINGER_BYTES_MAX, PERIODIC_DEADLINE_NS,
     PRESSURE_EVERY_NS, RECEIVE_BYTES, RELEASE_AFTER_NS, SWEEP_EVERY_NS,
 };
-use reel_qos::{Class, DEADLINE_NONE_NS};
+use reel_qos::{Class, DEADLINE_NONE_NS, Kind};
 use reel_ring::{Done, Op};
 use reel_rt::{Core, Mailbox, Service};
 use reel_stream::{Fetcher, Reader, ReaderState, Session, Sessions};
@@ -189,7 +189,7 @@ impl Data {
                 connection.input.clear();
                 let request = Request { method: "-".into(), path: "-".into(), ..Request::default() };
                 let response = Response::problem(&request, status, detail, "");
-                self.respond(core, token, request, response, None, Class::Interactive);
+                self.respond(core, token, request, response, None, Class::INTERACTIVE);
             }
             Head::Complete(request, head_bytes) => self.begin(core, token, request, head_bytes),
         }
@@ -207,7 +207,7 @@ impl Data {
         if request.has_body {
             request.keep_alive = false;
             let response = Response::problem(&request, 400, "media is read without a request body", "");
-            return self.respond(core, token, request, response, None, Class::Interactive);
+            return self.respond(core, token, request, response, None, Class::INTERACTIVE);
         }
         let response = match request.method.as_str() {
             "GET" | "HEAD" => match route {
@@ -237,7 +237,7 @@ impl Data {
                 Response::problem(&request, 405, detail, "Allow: GET, HEAD, OPTIONS\r\n")
             }
         };
-        self.respond(core, token, request, response, None, Class::Interactive);
+        self.respond(core, token, request, response, None, Class::INTERACTIVE);
     }
 
     /// Has a title opened off this core; [`Data::opened`] goes on.
@@ -246,7 +246,7 @@ impl Data {
         if !self.shared.opener.open(opening) {
             let detail = "too many titles are being opened at once; try again in a second";
             let response = Response::problem(&request, 503, detail, "Retry-After: 1\r\n");
-            return self.respond(core, token, request, response, None, Class::Interactive);
+            return self.respond(core, token, request, response, None, Class::INTERACTIVE);
         }
         if let Some(connection) = self.connections.get_mut(token) {
             connection.state = State::Opening(request);
@@ -265,17 +265,17 @@ impl Data {
             Ok(film) => film,
             Err((status, detail)) => {
                 let response = Response::problem(&request, status, &detail, "");
-                return self.respond(core, token, request, response, None, Class::Interactive);
+                return self.respond(core, token, request, response, None, Class::INTERACTIVE);
             }
         };
         match Route::of(&request.path) {
             Route::Watch { title, file } => {
                 let response = self.start_session(core, &request, film, &title, file, peer);
-                self.respond(core, token, request, response, None, Class::Interactive);
+                self.respond(core, token, request, response, None, Class::INTERACTIVE);
             }
             _ => {
                 let response = film.download(&request);
-                self.respond(core, token, request, response, None, Class::Aperiodic);
+                self.respond(core, token, request, response, None, Class::APERIODIC);
             }
         }
     }
@@ -289,7 +289,7 @@ impl Data {
         file: SessionFile,
         peer: SocketAddr,
     ) -> Response {
-        let opened = self.shared.sessions.open(title, film, peer.ip(), Class::Periodic, core.now_ns());
+        let opened = self.shared.sessions.open(title, film, peer.ip(), Class::PERIODIC, core.now_ns());
         match opened {
             Ok(session) => {
                 let key = session.key();
@@ -318,10 +318,10 @@ impl Data {
         class: Class,
     ) {
         self.shared.counters.response(response.status);
-        let deadline_after_ns = match class {
-            Class::Periodic => PERIODIC_DEADLINE_NS,
-            Class::Interactive => INTERACTIVE_DEADLINE_NS,
-            Class::Aperiodic => DEADLINE_NONE_NS,
+        let deadline_after_ns = match self.fetcher.units().disks().classes().kind(class) {
+            Kind::Periodic => PERIODIC_DEADLINE_NS,
+            Kind::Interactive => INTERACTIVE_DEADLINE_NS,
+            Kind::Aperiodic => DEADLINE_NONE_NS,
         };
         let reader = |body| Reader::new(body, class, deadline_after_ns, token);
         let now_ns = core.now_ns();

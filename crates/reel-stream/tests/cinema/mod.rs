@@ -142,7 +142,7 @@ impl Core {
 
     /// A viewer of `body`, which must be these bytes.
     pub fn watch(&mut self, body: Body, expected: Vec<u8>) -> u64 {
-        self.watch_in_class(body, expected, Class::Periodic, 1)
+        self.watch_in_class(body, expected, Class::PERIODIC, 1)
     }
 
     pub fn watch_in_class(&mut self, body: Body, expected: Vec<u8>, class: Class, due_ns: u64) -> u64 {
@@ -305,7 +305,7 @@ impl Random {
 
 fn publish(volume: &Volume, objects: &[Vec<u8>]) {
     let entry = |(number, bytes): (usize, &Vec<u8>)| {
-        let mut writer = volume.writer(Class::Aperiodic).unwrap();
+        let mut writer = volume.writer(Class::APERIODIC).unwrap();
         writer.write(bytes).unwrap();
         ObjectEntry { role: Role::Track, number: number as u32, object: writer.finish().unwrap() }
     };

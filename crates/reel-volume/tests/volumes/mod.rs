@@ -84,7 +84,7 @@ pub fn title_of(volume: &Volume, id: &str, lengths: &[usize]) -> TitleRecord {
 pub fn try_title_of(volume: &Volume, id: &str, lengths: &[usize]) -> Result<TitleRecord, VolumeError> {
     let mut objects = Vec::new();
     for (number, length) in lengths.iter().enumerate() {
-        let mut writer = volume.writer(Class::Aperiodic)?;
+        let mut writer = volume.writer(Class::APERIODIC)?;
         writer.write(&bytes_of(id, number, *length))?;
         objects.push(ObjectEntry { role: Role::Track, number: number as u32, object: writer.finish()? });
     }
@@ -104,7 +104,7 @@ pub fn publish(volume: &Volume, id: &str, lengths: &[usize]) {
 pub fn read_object(volume: &Volume, object: &ObjectRecord) -> Result<Vec<u8>, String> {
     let map = volume.map(object).map_err(|error| error.to_string())?;
     let mut bytes = Vec::new();
-    let mut reader = volume.reader(map, 0..u64::MAX, Class::Interactive);
+    let mut reader = volume.reader(map, 0..u64::MAX, Class::INTERACTIVE);
     reader.read_to_end(&mut bytes).map_err(|error| error.to_string())?;
     Ok(bytes)
 }

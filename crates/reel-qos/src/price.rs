@@ -1,0 +1,51 @@
+//! What a request costs a member.
+
+/// The time a member needs for requests, at the quantile that admission counts with: a fixed part per request, for getting there,
+/// and a part per byte. Both are what the device needs with its queue as deep as the scheduler lets it be, so the costs of requests
+/// that overlap in the device add up to the time that it is busy.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct DiskPrice {
+    /// For each read.
+    pub read_request_ns: u64,
+    /// For each MiB that is read.
+    pub read_mib_ns: u64,
+    /// For each write.
+    pub write_request_ns: u64,
+    /// For each MiB that is written.
+    pub write_mib_ns: u64,
+}
+
+impl DiskPrice {
+    /// Nanoseconds of a read.
+    pub const fn read_ns(&self, bytes: u64) -> u64 {
+        self.read_request_ns.saturating_add(part(bytes, self.read_mib_ns))
+    }
+
+    /// Nanoseconds of a write.
+    pub const fn write_ns(&self, bytes: u64) -> u64 {
+        self.write_request_ns.saturating_add(part(bytes, self.write_mib_ns))
+    }
+}
+
+const fn part(bytes: u64, mib_ns: u64) -> u64 {
+    let ns = (bytes as u128 * mib_ns as u128).div_ceil(1 << 20);
+    if ns > u64::MAX as u128 { u64::MAX } else { ns as u64 }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_price_has_a_part_per_request_and_a_part_per_byte() {
+        let price = DiskPrice {
+            read_request_ns: 100,
+            read_mib_ns: 1 << 20,
+            write_request_ns: 7,
+            write_mib_ns: u64::MAX,
+        };
+        assert_eq!(price.read_ns(4096), 4196);
+        assert_eq!(price.write_ns(0), 7);
+        assert_eq!(price.write_ns(u64::MAX), u64::MAX);
+    }
+}
