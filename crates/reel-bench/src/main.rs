@@ -5,12 +5,15 @@
 
 mod client;
 mod cpu;
+mod device;
+mod devices;
 mod film;
 mod machine;
 mod path;
 mod report;
 mod rival;
 mod server;
+mod sheet;
 mod write;
 
 use anyhow::Result;
@@ -29,6 +32,34 @@ struct Arguments {
 enum Experiment {
     /// Disk to network: one cold title to a loopback client, Reel beside nginx sendfile; ingest beside a plain write.
     Path(PathArguments),
+    /// Whether the modelled disks that other experiments use behave as modelled (root, fio).
+    Devices(ExperimentArguments),
+    /// Makes devices for an experiment and takes them away when its input ends; started by experiments.
+    #[command(hide = true)]
+    Keep,
+}
+
+/// What experiments on modelled disks have in common.
+#[derive(clap::Args)]
+pub(crate) struct ExperimentArguments {
+    /// Where films, members and results lie.
+    #[arg(long, default_value = "bench-out")]
+    dir: PathBuf,
+    /// The reel binary to measure; default: beside this one.
+    #[arg(long)]
+    reel: Option<PathBuf>,
+    /// A few seconds, to see that the experiment itself works; its figures mean nothing.
+    #[arg(long)]
+    quick: bool,
+    /// Seconds of each measurement; each experiment has its own default.
+    #[arg(long)]
+    seconds: Option<u64>,
+    /// Runs of each measurement.
+    #[arg(long)]
+    runs: Option<usize>,
+    /// Print JSON instead of the table.
+    #[arg(long)]
+    json: bool,
 }
 
 /// How large and how often.
@@ -65,5 +96,7 @@ fn main() -> Result<()> {
             }
             path::run(&arguments)
         }
+        Experiment::Devices(arguments) => devices::run(&arguments),
+        Experiment::Keep => device::keep(),
     }
 }
