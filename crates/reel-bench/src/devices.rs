@@ -30,7 +30,7 @@ pub(crate) fn run(arguments: &ExperimentArguments) -> Result<()> {
         DISK_BYTES >> 30
     ));
     let dir = fs::canonicalize(&arguments.dir)?.join(format!("devices-{}", std::process::id()));
-    let disks: Vec<PathBuf> = keeper.ask(&Ask::Disks { dir: dir.clone(), count: 1, bytes: DISK_BYTES })?;
+    let disks: Vec<PathBuf> = keeper.ask(&Ask::Disks { dir, count: 1, bytes: DISK_BYTES })?;
     let loops = keeper.loops(&disks)?;
     keeper.queues(&loops, Some("none"), None)?;
     keeper.change_all(1, Change::Modelled)?;
@@ -66,8 +66,6 @@ pub(crate) fn run(arguments: &ExperimentArguments) -> Result<()> {
     }
     let counts: Vec<DiskCounts> = keeper.ask(&Ask::Counts)?;
     sheet.note(format!("what the disk counted: {:?}", counts[0]));
-    drop(keeper);
-    fs::remove_dir(&dir).with_context(|| format!("removing {}", dir.display()))?;
     sheet.publish(&arguments.dir, arguments.json)
 }
 

@@ -3,17 +3,26 @@
 //! Rules: same work, same machine, alternating runs, medians and spreads, ratios first; measured at the receiver.
 #![forbid(unsafe_code)]
 
+mod api;
+mod bay;
+mod capacity;
+mod classes;
 mod client;
 mod cpu;
+mod degraded;
 mod device;
 mod devices;
 mod film;
+mod fleet;
 mod machine;
 mod path;
+mod priority;
+mod reel;
 mod report;
 mod rival;
 mod server;
 mod sheet;
+mod stage;
 mod write;
 
 use anyhow::Result;
@@ -32,6 +41,14 @@ struct Arguments {
 enum Experiment {
     /// Disk to network: one cold title to a loopback client, Reel beside nginx sendfile; ingest beside a plain write.
     Path(PathArguments),
+    /// Streams, browsers and downloads on the same disks, beside nginx on ext4 as shipped and tuned (root).
+    Classes(ExperimentArguments),
+    /// One transfer of 400 MB beside readers of a lower class.
+    Priority(ExperimentArguments),
+    /// A disk pulled and rebuilt, a disk that stalls, under full load (root).
+    Degraded(ExperimentArguments),
+    /// Predicted viewers against the number at which the first byte is late.
+    Capacity(ExperimentArguments),
     /// Whether the modelled disks that other experiments use behave as modelled (root, fio).
     Devices(ExperimentArguments),
     /// Makes devices for an experiment and takes them away when its input ends; started by experiments.
@@ -96,6 +113,10 @@ fn main() -> Result<()> {
             }
             path::run(&arguments)
         }
+        Experiment::Classes(arguments) => classes::run(&arguments),
+        Experiment::Priority(arguments) => priority::run(&arguments),
+        Experiment::Degraded(arguments) => degraded::run(&arguments),
+        Experiment::Capacity(arguments) => capacity::run(&arguments),
         Experiment::Devices(arguments) => devices::run(&arguments),
         Experiment::Keep => device::keep(),
     }

@@ -2,10 +2,9 @@
 
 use super::files::DiskFiles;
 use super::keeper::{Answer, Ask, DiskCounts};
-use super::kernel::{Ext4, Group, LoopDevice, OwnedFile, OwnedServer, set_queue};
+use super::kernel::{Ext4, Group, LoopDevice, OwnedDir, OwnedFile, OwnedServer, set_queue};
 use anyhow::{Context, Result, ensure};
 use serde_json::{Value, json};
-use std::fs;
 use std::io::{self, BufRead, Write};
 use std::path::Path;
 use std::sync::atomic::Ordering::Relaxed;
@@ -42,6 +41,7 @@ enum Thing {
     Ext4(Ext4),
     Group(Group),
     File(OwnedFile),
+    Dir(OwnedDir),
     Server(OwnedServer),
 }
 
@@ -59,10 +59,12 @@ impl Kept {
                 set_queue(&device, scheduler.as_deref(), read_ahead_kib)?;
             }
             Ask::Ext4 { device, at } => self.things.push(Thing::Ext4(Ext4::make(&device, &at)?)),
+            Ask::Dir { path } => self.things.push(Thing::Dir(OwnedDir::make(&path)?)),
             Ask::File { path, bytes } => self.things.push(Thing::File(OwnedFile::make(&path, bytes)?)),
             Ask::Throttle { device, read_bps, read_iops } => {
                 self.group()?.throttle(&device, read_bps, read_iops)?;
             }
+            Ask::Memory { bytes } => self.group()?.memory(bytes)?,
             Ask::Join { pid } => self.group()?.join(pid)?,
             Ask::Own { pid } => self.things.push(Thing::Server(OwnedServer::of(pid)?)),
             Ask::Change { disk, change } => {
@@ -87,7 +89,7 @@ impl Kept {
 
     fn disks(&mut self, dir: &Path, count: usize, bytes: u64) -> Result<Value> {
         ensure!(self.disk_files().is_none(), "the modelled disks are there already");
-        fs::create_dir_all(dir)?;
+        self.things.push(Thing::Dir(OwnedDir::make(dir)?));
         let mut backing = Vec::new();
         for number in 0..count {
             let path = dir.join(format!("backing-{number}"));
@@ -104,16 +106,13 @@ impl Kept {
         self.things.iter().find_map(|thing| if let Thing::Disks(disks) = thing { Some(disks) } else { None })
     }
 
-    fn group(&mut self) -> Result<&Group> {
+    fn group(&mut self) -> Result<&mut Group> {
         let place = self.things.iter().position(|thing| matches!(thing, Thing::Group(_)));
-        let place = match place {
-            Some(place) => place,
-            None => {
-                self.things.push(Thing::Group(Group::make()?));
-                self.things.len() - 1
-            }
-        };
-        match &self.things[place] {
+        let place = place.unwrap_or_else(|| {
+            self.things.push(Thing::Group(Group::default()));
+            self.things.len() - 1
+        });
+        match &mut self.things[place] {
             Thing::Group(group) => Ok(group),
             _ => unreachable!("the place was found or made for a group"),
         }

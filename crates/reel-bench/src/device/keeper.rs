@@ -22,11 +22,15 @@ pub(crate) enum Ask {
     Queue { device: PathBuf, scheduler: Option<String>, read_ahead_kib: Option<u64> },
     /// Mounts an ext4 that is made for it.
     Ext4 { device: PathBuf, at: PathBuf },
+    /// A directory that goes, if it is empty then.
+    Dir { path: PathBuf },
     /// A file that is ours to remove, of `bytes`; answers nothing.
     File { path: PathBuf, bytes: u64 },
     /// Limits what the processes of our group read from a device.
     Throttle { device: PathBuf, read_bps: u64, read_iops: u64 },
-    /// Puts a process into our group.
+    /// Limits the memory of the processes of our group, page cache included.
+    Memory { bytes: u64 },
+    /// Puts a process into our group, under all limits set until now.
     Join { pid: i32 },
     /// A server to end with us.
     Own { pid: i32 },

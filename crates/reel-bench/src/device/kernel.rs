@@ -1,7 +1,7 @@
 //! Things of the kernel that go away with the value that stands for them. A failure to take one away is printed: it can only be
 //! told then.
 
-use anyhow::{Context, Result, bail, ensure};
+use anyhow::{Context, Result, bail};
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::process::{Pid, PidfdFlags, Signal, pidfd_open, pidfd_send_signal};
 use std::fs::{self, OpenOptions};
@@ -11,7 +11,7 @@ use std::process::{self, Command, Stdio};
 use std::thread::sleep;
 use std::time::Duration;
 
-const BLKIO: &str = "/sys/fs/cgroup/blkio";
+const CGROUPS: &str = "/sys/fs/cgroup";
 
 /// How long what is in use may stay so before we go on without it.
 const LEAVING_TRIES: u32 = 100;
@@ -34,6 +34,23 @@ impl OwnedFile {
 impl Drop for OwnedFile {
     fn drop(&mut self) {
         told(fs::remove_file(&self.0).with_context(|| format!("removing {}", self.0.display())));
+    }
+}
+
+/// A directory that we made.
+pub(super) struct OwnedDir(PathBuf);
+
+impl OwnedDir {
+    pub(super) fn make(path: &Path) -> Result<Self> {
+        fs::create_dir_all(path).with_context(|| format!("making {}", path.display()))?;
+        Ok(Self(path.to_owned()))
+    }
+}
+
+impl Drop for OwnedDir {
+    fn drop(&mut self) {
+        // What others put into it is theirs.
+        let _ = fs::remove_dir(&self.0);
     }
 }
 
@@ -88,43 +105,59 @@ impl Drop for Ext4 {
     }
 }
 
-/// A control group of the block layer (version 1), with limits for those who join it.
-pub(super) struct Group(PathBuf);
+/// Control groups (version 1) with limits for those who join them: what they read from devices, how much memory they and
+/// their page cache take.
+#[derive(Default)]
+pub(super) struct Group {
+    made: Vec<PathBuf>,
+}
 
 impl Group {
-    pub(super) fn make() -> Result<Self> {
-        ensure!(
-            Path::new(BLKIO).join("blkio.throttle.read_bps_device").exists() || Path::new(BLKIO).exists(),
-            "no blkio control group (version 1) at {BLKIO}: throttled members cannot be made here"
-        );
-        let path = Path::new(BLKIO).join(format!("reel-bench-{}", process::id()));
-        fs::create_dir(&path).with_context(|| format!("making {}", path.display()))?;
-        Ok(Self(path))
-    }
-
-    pub(super) fn throttle(&self, device: &Path, read_bps: u64, read_iops: u64) -> Result<()> {
+    pub(super) fn throttle(&mut self, device: &Path, read_bps: u64, read_iops: u64) -> Result<()> {
+        let group = self.of("blkio")?;
         let number = rustix::fs::stat(device)?.st_rdev;
         let (major, minor) = (rustix::fs::major(number), rustix::fs::minor(number));
         for (file, limit) in [("read_bps", read_bps), ("read_iops", read_iops)] {
-            let path = self.0.join(format!("blkio.throttle.{file}_device"));
+            let path = group.join(format!("blkio.throttle.{file}_device"));
             fs::write(&path, format!("{major}:{minor} {limit}"))
                 .with_context(|| format!("writing {}", path.display()))?;
         }
         Ok(())
     }
 
+    pub(super) fn memory(&mut self, bytes: u64) -> Result<()> {
+        let path = self.of("memory")?.join("memory.limit_in_bytes");
+        fs::write(&path, bytes.to_string()).with_context(|| format!("writing {}", path.display()))
+    }
+
     pub(super) fn join(&self, pid: i32) -> Result<()> {
-        fs::write(self.0.join("cgroup.procs"), pid.to_string()).context("joining the control group")
+        self.made.iter().try_for_each(|group| {
+            fs::write(group.join("cgroup.procs"), pid.to_string())
+                .with_context(|| format!("joining {}", group.display()))
+        })
+    }
+
+    /// Our group of a controller, made when it is first wanted.
+    fn of(&mut self, controller: &str) -> Result<PathBuf> {
+        let path = Path::new(CGROUPS).join(controller).join(format!("reel-bench-{}", process::id()));
+        if !self.made.contains(&path) {
+            fs::create_dir(&path)
+                .with_context(|| format!("making {} (control groups, version 1)", path.display()))?;
+            self.made.push(path.clone());
+        }
+        Ok(path)
     }
 }
 
 impl Drop for Group {
     fn drop(&mut self) {
-        // Who is still in it goes back to where everybody is.
-        for pid in fs::read_to_string(self.0.join("cgroup.procs")).unwrap_or_default().lines() {
-            let _ = fs::write(Path::new(BLKIO).join("cgroup.procs"), pid);
+        for group in &self.made {
+            // Who is still in it goes back to where everybody is.
+            for pid in fs::read_to_string(group.join("cgroup.procs")).unwrap_or_default().lines() {
+                let _ = fs::write(group.join("../cgroup.procs"), pid);
+            }
+            told(fs::remove_dir(group).with_context(|| format!("removing {}", group.display())));
         }
-        told(fs::remove_dir(&self.0).context("removing the control group"));
     }
 }
 

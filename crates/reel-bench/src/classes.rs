@@ -1,0 +1,137 @@
+//! `classes`: streams, browsers and downloads on the same disks (Prism section 5, figures 5, 6, 8 and 9).
+
+mod growth;
+mod held;
+mod shares;
+mod tuning;
+
+use crate::ExperimentArguments;
+use crate::bay::{Bay, Kind};
+use crate::film;
+use crate::reel;
+use crate::sheet::{Chart, Sheet};
+use crate::stage::{Films, Stage, Tuning};
+use anyhow::Result;
+use std::fs;
+use std::path::PathBuf;
+
+/// Disks of each server: Reel's five with parity, the rival's five with a file system each.
+pub(crate) const DISKS: usize = 5;
+/// Rate of a stream, on average.
+pub(crate) const RATE_BPS: u64 = 6_000_000;
+/// Downloads and browsers beside (Prism figure 5).
+const BESIDE: usize = 10;
+
+/// Runs the three experiments.
+pub(crate) fn run(arguments: &ExperimentArguments) -> Result<()> {
+    let mut sheet = Sheet::new("classes");
+    sheet.charts = vec![
+        Chart { case: "streams held", at: "streams", value: "late_percent" },
+        Chart { case: "downloads grow", at: "downloads", value: "late_percent" },
+        Chart { case: "downloads grow", at: "downloads", value: "interactive_p99_ms" },
+    ];
+    let set = Set::of(arguments)?;
+    if let Err(error) = measure(arguments, &set, &mut sheet) {
+        // In a smoke run the machine may not allow what is measured; otherwise there is no result.
+        if !arguments.quick || rustix::process::geteuid().is_root() {
+            return Err(error);
+        }
+        sheet.note(format!("skipped: {error:#}"));
+    }
+    sheet.publish(&arguments.dir, arguments.json)
+}
+
+/// How much of it.
+pub(crate) struct Set {
+    pub(crate) reel: PathBuf,
+    pub(crate) seconds: u64,
+    pub(crate) runs: usize,
+    /// The most streams that are tried: each has a film of its own.
+    pub(crate) streams_max: usize,
+    pub(crate) bulk: usize,
+    pub(crate) bulk_seconds: u64,
+    /// Seconds at full admission.
+    pub(crate) admitted_seconds: u64,
+    pub(crate) quick: bool,
+}
+
+impl Set {
+    fn of(arguments: &ExperimentArguments) -> Result<Self> {
+        let reel = reel::binary(arguments.reel.as_deref())?;
+        let runs = arguments.runs.unwrap_or(1);
+        Ok(if arguments.quick {
+            let seconds = arguments.seconds.unwrap_or(1);
+            Self {
+                reel,
+                seconds,
+                runs,
+                streams_max: 8,
+                bulk: 10,
+                bulk_seconds: 5,
+                admitted_seconds: 2,
+                quick: true,
+            }
+        } else {
+            let seconds = arguments.seconds.unwrap_or(30);
+            Self {
+                reel,
+                seconds,
+                runs,
+                streams_max: 192,
+                bulk: 40,
+                bulk_seconds: 120,
+                admitted_seconds: seconds.max(600),
+                quick: false,
+            }
+        })
+    }
+}
+
+fn measure(arguments: &ExperimentArguments, set: &Set, sheet: &mut Sheet) -> Result<()> {
+    fs::create_dir_all(&arguments.dir)?;
+    let dir = fs::canonicalize(&arguments.dir)?;
+    // A stream reads for as long as a run takes, and the first second is asked for before.
+    let stream = film::varying(&dir, set.seconds + 5, RATE_BPS)?;
+    let bulk = film::varying(&dir, set.bulk_seconds, RATE_BPS)?;
+    let bytes =
+        fs::metadata(&stream)?.len() * set.streams_max as u64 + fs::metadata(&bulk)?.len() * set.bulk as u64;
+    let kind = if set.quick && !rustix::process::geteuid().is_root() { Kind::Plain } else { Kind::Modelled };
+    let disk_bytes = Films::disk_bytes(bytes, DISKS);
+    sheet.note(format!(
+        "{DISKS} {} of {} MiB each, {} films of {:.1} GB in all; Reel stripes them with one parity row, the rival has one ext4 \
+         on each disk and puts films on them in turn",
+        kind.words(),
+        disk_bytes >> 20,
+        set.streams_max + set.bulk,
+        bytes as f64 / 1e9
+    ));
+    sheet.note(format!(
+        "every stream reads a film of its own at {} Mb/s, 64 KiB at a time, each due 1 s after it is asked for; the page cache \
+         is emptied before every run and belongs to a group of 1 GiB, as much as Reel's media memory",
+        RATE_BPS / 1_000_000
+    ));
+    let make = || -> Result<(Bay, Films)> {
+        let bay = Bay::make(&dir, kind, DISKS, disk_bytes)?;
+        let films = Films::make(&bay.dir().join("films"), (&stream, set.streams_max), (&bulk, set.bulk))?;
+        Ok((bay, films))
+    };
+    let (bay, films) = make()?;
+    let ours = Stage::reel(&set.reel, bay, &films)?;
+    let mut found = held::Found::default();
+    held::reel(set, &ours, &films, sheet, &mut found)?;
+    growth::reel(set, &ours, &films, sheet)?;
+    shares::reel(set, &ours, &films, sheet)?;
+    drop(ours);
+    if kind == Kind::Plain {
+        sheet.note("skipped: the rival needs disks with file systems, which need root");
+        return Ok(());
+    }
+    let (bay, films) = make()?;
+    let theirs = Stage::ext4(bay, &films)?;
+    held::rival(set, &theirs, &films, sheet, ("nginx shipped", Tuning::SHIPPED), &mut found)?;
+    let tuned = tuning::best(set, &theirs, &films, sheet)?;
+    held::rival(set, &theirs, &films, sheet, ("nginx tuned", tuned), &mut found)?;
+    growth::rival(set, &theirs, &films, sheet, ("nginx tuned", tuned))?;
+    found.claim(sheet);
+    Ok(())
+}
