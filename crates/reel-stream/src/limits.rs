@@ -59,3 +59,7 @@ pub const UNSTARTED_PER_CLIENT_MAX: usize = 64;
 
 /// The longest that a refused client is told to wait: sessions end before their titles do.
 pub const RETRY_AFTER_MAX_S: u64 = 300;
+
+/// The soonest that something can be due after it is asked for. A client that asks later than its schedule, or takes more slowly, is not
+/// served sooner than a disk that keeps its rounds can.
+pub const READ_TIME_MIN_NS: u64 = 200_000_000;

@@ -12,7 +12,9 @@
 use crate::body::{Body, Part};
 use crate::budget::{Reservation, Waiting};
 use crate::fetcher::{Fetched, Fetcher};
-use crate::limits::{READER_STEPS_MAX, READER_STRIPES_MAX, SEND_BYTES_MAX, SEND_CHUNKS_MAX};
+use crate::limits::{
+    READ_TIME_MIN_NS, READER_STEPS_MAX, READER_STRIPES_MAX, SEND_BYTES_MAX, SEND_CHUNKS_MAX,
+};
 use crate::units::{UnitKey, UnitWant};
 use reel_qos::Class;
 use reel_ring::Chunk;
@@ -304,10 +306,11 @@ impl Reader {
 
 impl Due {
     fn of(&self, offset: u64, window_bytes: u64, now_ns: u64) -> u64 {
+        let soonest_ns = now_ns.saturating_add(READ_TIME_MIN_NS);
         match self {
-            Due::Ramp(ramp) => ramp.due_ns(offset, window_bytes).max(now_ns),
+            Due::Ramp(ramp) => ramp.due_ns(offset, window_bytes).max(soonest_ns),
             Due::After(after_ns) => now_ns.saturating_add(*after_ns),
-            Due::Paced(pace) => pace.due_ns(offset).max(now_ns),
+            Due::Paced(pace) => pace.due_ns(offset).max(soonest_ns),
         }
     }
 }
