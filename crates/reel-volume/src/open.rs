@@ -17,7 +17,7 @@ use crate::error::VolumeError;
 use crate::geometry::Geometry;
 use crate::health::Health;
 use crate::hold::{Hold, Space};
-use crate::limits::STRIPES_IN_FLIGHT;
+use crate::limits::WRITER_STRIPES_IN_FLIGHT;
 use crate::lock::lock;
 use crate::manifest::Manifest;
 use crate::members::{Found, find, findings, without_advice};
@@ -228,7 +228,7 @@ fn titles_of(
 
 fn arena_of(geometry: &Geometry, budget: ArenaBudget) -> Result<Arena, VolumeError> {
     let buffer_bytes = geometry.unit_bytes();
-    let least = geometry.width() * (STRIPES_IN_FLIGHT + 1);
+    let least = geometry.width() * (WRITER_STRIPES_IN_FLIGHT + 1);
     let config = ArenaConfig {
         buffer_bytes,
         buffer_count: (budget.bytes / buffer_bytes).max(least),
