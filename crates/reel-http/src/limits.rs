@@ -62,8 +62,9 @@ pub const ACCESS_LOG_LINES_MAX: usize = 8 * 1024;
 /// Connections that may wait to be accepted: a burst of players at the start of a film.
 pub const LISTEN_BACKLOG: i32 = 1024;
 
-/// Tracks that one ingest is given memory for at once; a film with more of them is stored all the same, but waits for buffers.
-pub const TRACKS_PER_INGEST: usize = 8;
+/// Stripes that one ingest is given memory for at once: the pictures keep their writer full, and eight tracks beside them are
+/// small and rarely have more than one stripe under way. A film that wants more is stored all the same, but waits for buffers.
+pub const STRIPES_PER_INGEST: usize = reel_volume::limits::WRITER_STRIPES_IN_FLIGHT + 8;
 
 /// Connections that may wait for the control plane.
 pub const HANDOVERS_MAX: usize = 1024;

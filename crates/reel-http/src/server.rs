@@ -7,7 +7,7 @@ use crate::control::{
 use crate::data::{
     Capacity, DataConfig, DataCounters, DataPlane, Film, Films, Form, Handover, RESOURCES, open_session,
 };
-use crate::limits::{HANDOVERS_MAX, LISTEN_BACKLOG, TRACKS_PER_INGEST};
+use crate::limits::{HANDOVERS_MAX, LISTEN_BACKLOG, STRIPES_PER_INGEST};
 use reel_disk::Disks;
 use reel_library::{Library, LibraryError};
 use reel_qos::Class;
@@ -201,8 +201,7 @@ const CONTROL_STOP_TIME: Duration = Duration::from_secs(5);
 /// Buffers for everybody but viewers: the stripes that ingests have in flight, and one decoding per core.
 fn spare_buffers(volume: &Volume, threads: usize, ingests: usize) -> usize {
     let width = volume.geometry().width();
-    let writers = ingests.max(1) * TRACKS_PER_INGEST;
-    let writing = writers * reel_volume::limits::STRIPES_IN_FLIGHT * width;
+    let writing = ingests.max(1) * STRIPES_PER_INGEST * width;
     let decoding = threads * width;
     (writing + decoding).min(volume.arena().usage().buffers_total / 2)
 }
