@@ -14,6 +14,7 @@ mod device;
 mod devices;
 mod film;
 mod fleet;
+mod load;
 mod machine;
 mod path;
 mod priority;
@@ -51,6 +52,8 @@ enum Experiment {
     Capacity(ExperimentArguments),
     /// Whether the modelled disks that other experiments use behave as modelled (root, fio).
     Devices(ExperimentArguments),
+    /// A fleet of players against any HLS server: start-up, stalls, late bytes (`reel load`).
+    Load(Box<load::LoadArguments>),
     /// Makes devices for an experiment and takes them away when its input ends; started by experiments.
     #[command(hide = true)]
     Keep,
@@ -119,5 +122,6 @@ fn main() -> Result<()> {
         Experiment::Capacity(arguments) => capacity::run(&arguments),
         Experiment::Devices(arguments) => devices::run(&arguments),
         Experiment::Keep => device::keep(),
+        Experiment::Load(arguments) => load::command(&arguments),
     }
 }

@@ -17,18 +17,14 @@ pub(crate) struct Films {
     pub(crate) streams: Vec<PathBuf>,
     /// `bulk-000` and on: for downloads and browsing.
     pub(crate) bulk: Vec<PathBuf>,
-    /// Bytes of all of them.
-    pub(crate) bytes: u64,
 }
 
 impl Films {
     /// Links in `dir`, which goes with the bay it belongs to.
-    pub(crate) fn make(dir: &Path, stream: (&Path, usize), bulk: (&Path, usize)) -> Result<Self> {
+    pub(crate) fn make(dir: &Path, stream: (&Path, usize), other: (&Path, usize)) -> Result<Self> {
         let streams = film::titles(dir, stream.0, "film", stream.1)?;
-        let bulks = film::titles(dir, bulk.0, "bulk", bulk.1)?;
-        let bytes =
-            fs::metadata(stream.0)?.len() * stream.1 as u64 + fs::metadata(bulk.0)?.len() * bulk.1 as u64;
-        Ok(Self { streams, bulk: bulks, bytes })
+        let bulk = film::titles(dir, other.0, "bulk", other.1)?;
+        Ok(Self { streams, bulk })
     }
 
     /// Size of each of `disks` disks so that a volume with parity fills three quarters of them: the model's arm travels over all

@@ -3,6 +3,7 @@
 mod bench;
 mod export;
 mod ingest;
+mod load;
 mod remove;
 mod serve;
 mod titles;
@@ -38,6 +39,7 @@ pub(crate) fn run(arguments: Arguments) -> Result<Exit, Failure> {
         Command::Remove(arguments) => remove::run(&arguments, quiet),
         Command::Export(arguments) => export::run(&arguments, quiet),
         Command::Serve(arguments) => serve::run(&arguments),
+        Command::Load(arguments) => load::run(&arguments),
         Command::Bench(arguments) => bench::run(&arguments),
     }
 }

@@ -127,7 +127,9 @@ mod tests {
         all.merge(&other);
         let found = all.percentiles();
         assert_eq!((found.count, found.mean, found.max), (1000, 500.5, 1000.0));
-        for (found, wanted) in [(found.p50, 500.0), (found.p90, 900.0), (found.p99, 990.0), (found.p999, 999.0)] {
+        for (found, wanted) in
+            [(found.p50, 500.0), (found.p90, 900.0), (found.p99, 990.0), (found.p999, 999.0)]
+        {
             assert!((wanted..=wanted * 1.016).contains(&found), "{found} for {wanted}");
         }
     }

@@ -12,6 +12,8 @@ pub(crate) struct Plan {
     pub(crate) viewers: usize,
     /// What the viewers do.
     pub(crate) viewing: Viewing,
+    /// The class that sessions are opened in (`?class=NAME`, understood by Reel).
+    pub(crate) class: Option<String>,
     /// Clients that fetch whole files as fast as they come (the aperiodic kind).
     pub(crate) downloads: Reading,
     /// Clients that ask for little and think between (the interactive kind).
@@ -52,8 +54,6 @@ pub(crate) struct Hls {
     pub(crate) zipf: Option<f64>,
     /// A refused viewer asks again when the server said it might; otherwise it leaves.
     pub(crate) retry: bool,
-    /// The class that sessions are opened in (`?class=NAME`, understood by Reel).
-    pub(crate) class: Option<String>,
 }
 
 /// Which rendition of a title a player takes.
@@ -113,11 +113,13 @@ pub(crate) enum ArrivalShape {
 
 impl Plan {
     /// Players of `urls` without anything beside them.
+    #[allow(dead_code, reason = "the face for experiments; the command line says everything")]
     pub(crate) fn players(urls: Vec<String>, viewers: usize) -> Self {
         Self {
             urls,
             viewers,
             viewing: Viewing::Hls(Hls::default()),
+            class: None,
             downloads: Reading::default(),
             browsers: Reading::default(),
             rate_limit_bps: None,
@@ -138,7 +140,6 @@ impl Default for Hls {
             vcr: None,
             zipf: None,
             retry: false,
-            class: None,
         }
     }
 }

@@ -121,11 +121,6 @@ impl Player {
         self.tracks.iter().map(|track| track.media.end_ns()).max().unwrap_or(0)
     }
 
-    /// Media that lies ready after the picture, on the track that has least.
-    pub(crate) fn ahead_ns(&self, now_ns: u64) -> u64 {
-        self.ready_until_ns().unwrap_or(self.duration_ns()).saturating_sub(self.position_ns(now_ns))
-    }
-
     /// Lets time pass: a stall begins, or the film ends, at the exact time and not when somebody looks.
     pub(crate) fn advance(&mut self, now_ns: u64) {
         let Clock::Playing { epoch_ns, since_ns } = self.clock else { return };
@@ -166,7 +161,9 @@ impl Player {
             return Next::Fetch(segment);
         }
         match self.clock {
-            Clock::Playing { epoch_ns, .. } => Next::WaitUntil(at(epoch_ns, track.covered_ns - buffer_ns) + 1),
+            Clock::Playing { epoch_ns, .. } => {
+                Next::WaitUntil(at(epoch_ns, track.covered_ns - buffer_ns) + 1)
+            }
             _ => Next::WaitForChange,
         }
     }

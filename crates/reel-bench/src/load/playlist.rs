@@ -253,11 +253,8 @@ mod tests {
         let Playlist::Media(media) = Playlist::parse(text).unwrap() else { panic!("a media playlist") };
         let piece = |uri: &str, range| Piece { uri: uri.into(), range };
         assert_eq!(media.init, Some(piece("f.mp4", Some((0, 800)))));
-        let wanted = [
-            piece("f.mp4", Some((800, 1000))),
-            piece("f.mp4", Some((1800, 500))),
-            piece("g.m4s", None),
-        ];
+        let wanted =
+            [piece("f.mp4", Some((800, 1000))), piece("f.mp4", Some((1800, 500))), piece("g.m4s", None)];
         assert_eq!(media.segments, wanted);
         assert_eq!(media.borders_ns, [0, 4_000_000_000, 6_500_000_000, 7_500_000_000]);
     }

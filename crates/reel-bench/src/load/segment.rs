@@ -82,8 +82,9 @@ impl Segment {
             let middle = late + (rest - late) / 2;
             if due_ns(middle) < now_ns { late = middle + 1 } else { rest = middle }
         }
+        let latest_ns = (now_ns - due_ns(first)) as u64;
         self.late = true;
-        Arrived { late_bytes: late - first, latest_ns: (now_ns - due_ns(first)) as u64 }
+        Arrived { late_bytes: late - first, latest_ns }
     }
 
     /// The media time that a byte belongs to.

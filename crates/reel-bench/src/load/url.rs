@@ -112,7 +112,10 @@ mod tests {
     #[test]
     fn parts() {
         let url = Url::parse("http://[::1]:8080/a/b?c=d#e").unwrap();
-        assert_eq!((url.authority.as_str(), url.target.as_str(), url.path()), ("[::1]:8080", "/a/b?c=d", "/a/b"));
+        assert_eq!(
+            (url.authority.as_str(), url.target.as_str(), url.path()),
+            ("[::1]:8080", "/a/b?c=d", "/a/b")
+        );
         assert_eq!(Url::parse("http://host").unwrap().target, "/");
         assert_eq!(Url::parse("http://host?x").unwrap().target, "/?x");
         assert_eq!(Url::parse("http://host").unwrap().host_and_port(), "host:80");
