@@ -5,13 +5,13 @@ mod held;
 mod shares;
 mod tuning;
 
-use crate::ExperimentArguments;
 use crate::bay::{Bay, Kind};
 use crate::film;
 use crate::reel;
 use crate::sheet::{Chart, Sheet};
 use crate::stage::{Films, Stage, Tuning};
-use anyhow::Result;
+use crate::{ClassesArguments, ExperimentArguments};
+use anyhow::{Context, Result};
 use std::fs;
 use std::path::PathBuf;
 
@@ -22,16 +22,30 @@ pub(crate) const RATE_BPS: u64 = 6_000_000;
 /// Downloads and browsers beside (Prism figure 5).
 const BESIDE: usize = 10;
 
-/// Runs the three experiments.
-pub(crate) fn run(arguments: &ExperimentArguments) -> Result<()> {
+/// The experiment's parts.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, clap::ValueEnum)]
+pub(crate) enum Part {
+    /// Streams held without admission (Prism figure 5).
+    Held,
+    /// No late byte at full admission.
+    Admitted,
+    /// Downloads grow (Prism figures 6 and 8).
+    Growth,
+    /// Shares of device time (Prism figure 9).
+    Shares,
+}
+
+/// Runs the experiments.
+pub(crate) fn run(arguments: &ClassesArguments) -> Result<()> {
+    let (parts, set) = (&arguments.parts, Set::of(arguments)?);
+    let arguments = &arguments.common;
     let mut sheet = Sheet::new("classes");
     sheet.charts = vec![
         Chart { case: "streams held", at: "streams", value: "late_percent" },
         Chart { case: "downloads grow", at: "downloads", value: "late_percent" },
         Chart { case: "downloads grow", at: "downloads", value: "interactive_p99_ms" },
     ];
-    let set = Set::of(arguments)?;
-    if let Err(error) = measure(arguments, &set, &mut sheet) {
+    if let Err(error) = measure(arguments, &set, parts, &mut sheet) {
         // In a smoke run the machine may not allow what is measured; otherwise there is no result.
         if !arguments.quick || rustix::process::geteuid().is_root() {
             return Err(error);
@@ -56,7 +70,8 @@ pub(crate) struct Set {
 }
 
 impl Set {
-    fn of(arguments: &ExperimentArguments) -> Result<Self> {
+    fn of(arguments: &ClassesArguments) -> Result<Self> {
+        let (admitted_seconds, arguments) = (arguments.admitted_seconds, &arguments.common);
         let reel = reel::binary(arguments.reel.as_deref())?;
         let runs = arguments.runs.unwrap_or(1);
         Ok(if arguments.quick {
@@ -80,14 +95,14 @@ impl Set {
                 streams_max: 192,
                 bulk: 40,
                 bulk_seconds: 120,
-                admitted_seconds: seconds.max(600),
+                admitted_seconds,
                 quick: false,
             }
         })
     }
 }
 
-fn measure(arguments: &ExperimentArguments, set: &Set, sheet: &mut Sheet) -> Result<()> {
+fn measure(arguments: &ExperimentArguments, set: &Set, parts: &[Part], sheet: &mut Sheet) -> Result<()> {
     fs::create_dir_all(&arguments.dir)?;
     let dir = fs::canonicalize(&arguments.dir)?;
     // A stream reads for as long as a run takes, and the first second is asked for before.
@@ -115,23 +130,43 @@ fn measure(arguments: &ExperimentArguments, set: &Set, sheet: &mut Sheet) -> Res
         let films = Films::make(&bay.dir().join("films"), (&stream, set.streams_max), (&bulk, set.bulk))?;
         Ok((bay, films))
     };
-    let (bay, films) = make()?;
-    let ours = Stage::reel(&set.reel, bay, &films)?;
+    let wanted = |part| parts.contains(&part);
     let mut found = held::Found::default();
-    held::reel(set, &ours, &films, sheet, &mut found)?;
-    growth::reel(set, &ours, &films, sheet)?;
-    shares::reel(set, &ours, &films, sheet)?;
-    drop(ours);
+    {
+        let (bay, films) = make()?;
+        let ours = Stage::reel(&set.reel, bay, &films)?;
+        if wanted(Part::Held) {
+            held::reel(set, &ours, &films, sheet, &mut found)?;
+        }
+        if wanted(Part::Admitted) || wanted(Part::Growth) {
+            ours.volume().context("a stage of Reel has a volume")?.probe()?;
+        }
+        if wanted(Part::Admitted) {
+            held::admitted(set, &ours, &films, sheet)?;
+        }
+        if wanted(Part::Growth) {
+            growth::reel(set, &ours, &films, sheet)?;
+        }
+        if wanted(Part::Shares) {
+            shares::reel(set, &ours, &films, sheet)?;
+        }
+    }
     if kind == Kind::Plain {
         sheet.note("skipped: the rival needs disks with file systems, which need root");
-        return Ok(());
+    } else if wanted(Part::Held) || wanted(Part::Growth) {
+        let (bay, films) = make()?;
+        let theirs = Stage::ext4(bay, &films)?;
+        if wanted(Part::Held) {
+            held::rival(set, &theirs, &films, sheet, ("nginx shipped", Tuning::SHIPPED), &mut found)?;
+        }
+        let tuned = ("nginx tuned", tuning::best(set, &theirs, &films, sheet)?);
+        if wanted(Part::Held) {
+            held::rival(set, &theirs, &films, sheet, tuned, &mut found)?;
+            found.claim(sheet);
+        }
+        if wanted(Part::Growth) {
+            growth::rival(set, &theirs, &films, sheet, tuned)?;
+        }
     }
-    let (bay, films) = make()?;
-    let theirs = Stage::ext4(bay, &films)?;
-    held::rival(set, &theirs, &films, sheet, ("nginx shipped", Tuning::SHIPPED), &mut found)?;
-    let tuned = tuning::best(set, &theirs, &films, sheet)?;
-    held::rival(set, &theirs, &films, sheet, ("nginx tuned", tuned), &mut found)?;
-    growth::rival(set, &theirs, &films, sheet, ("nginx tuned", tuned))?;
-    found.claim(sheet);
     Ok(())
 }

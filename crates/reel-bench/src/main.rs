@@ -43,7 +43,7 @@ enum Experiment {
     /// Disk to network: one cold title to a loopback client, Reel beside nginx sendfile; ingest beside a plain write.
     Path(PathArguments),
     /// Streams, browsers and downloads on the same disks, beside nginx on ext4 as shipped and tuned (root).
-    Classes(ExperimentArguments),
+    Classes(ClassesArguments),
     /// One transfer of 400 MB beside readers of a lower class.
     Priority(ExperimentArguments),
     /// A disk pulled and rebuilt, a disk that stalls, under full load (root).
@@ -80,6 +80,19 @@ pub(crate) struct ExperimentArguments {
     /// Print JSON instead of the table.
     #[arg(long)]
     json: bool,
+}
+
+/// `classes`.
+#[derive(clap::Args)]
+pub(crate) struct ClassesArguments {
+    #[command(flatten)]
+    common: ExperimentArguments,
+    /// Only these parts of it.
+    #[arg(long, value_enum, value_delimiter = ',', default_values_t = [classes::Part::Held, classes::Part::Admitted, classes::Part::Growth, classes::Part::Shares])]
+    parts: Vec<classes::Part>,
+    /// Seconds at full admission.
+    #[arg(long, default_value_t = 600)]
+    admitted_seconds: u64,
 }
 
 /// How large and how often.

@@ -53,7 +53,7 @@ pub(super) fn reel(
         })?;
         found.add("reel", streams);
     }
-    admitted(set, stage, films, sheet)
+    Ok(())
 }
 
 /// The rival, set up in one way.
@@ -77,10 +77,7 @@ pub(super) fn rival(
 }
 
 /// More players than can be promised, for ten minutes: those who are let in must not miss a byte.
-fn admitted(set: &Set, stage: &Stage, films: &Films, sheet: &mut Sheet) -> Result<()> {
-    if let Some(volume) = stage.volume() {
-        volume.probe()?;
-    }
+pub(super) fn admitted(set: &Set, stage: &Stage, films: &Films, sheet: &mut Sheet) -> Result<()> {
     let playing = stage.start_reel(&Settings::promised())?;
     let (can, stopped_by) = capacity(&playing.server, RATE_BPS)?;
     sheet.note(format!("at {RATE_BPS} b/s Reel promises {can} viewers; then {stopped_by} is used up"));
