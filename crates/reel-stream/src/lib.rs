@@ -5,9 +5,11 @@
 //! units are shared between all cores and viewers through [`Units`].
 #![forbid(unsafe_code)]
 
+mod around;
 mod body;
 mod budget;
 mod fetcher;
+mod flight;
 pub mod limits;
 mod reader;
 mod session;

@@ -25,3 +25,15 @@ pub const SESSIONS_PER_CLIENT_MAX: usize = 256;
 
 /// Bytes of a session key before encoding: 128 bits cannot be guessed.
 pub const SESSION_KEY_BYTES: usize = 16;
+
+/// A member that has answered nobody for so long stalls. A healthy hard disk answers something every 20 ms even with a
+/// full queue, and an SSD that collects garbage is back after some tens of them; retries within a drive, a bus reset or a
+/// hung controller take seconds.
+pub const STALL_NS: u64 = 250_000_000;
+
+/// Reads are read around this long before their deadline at the earliest. A scheduler serves a read in the last round that
+/// ends before its deadline, if it is busy: before that, no answer means nothing.
+pub const AROUND_LEAD_MAX_NS: u64 = 2 * reel_qos::limits::ROUND_NS;
+
+/// Who could not be read around, for want of memory or because another member is, tries again after this time.
+pub const AROUND_AGAIN_NS: u64 = 20_000_000;
