@@ -23,7 +23,7 @@ pub use disks::{Disks, DisksConfig, Policy};
 pub use error::DiskError;
 pub use faults::{Fault, Faults};
 pub use member::{MemberFile, OpenMode};
-pub use probe::{Probe, ProbeError, identity, probe};
+pub use probe::{Probe, ProbeError, identity, probe, written_bytes};
 pub use profile::{Cell, DeviceIdentity, DeviceKind, Locality, Profile, ProfileError, Window, WindowKind};
 pub use request::{DiskDone, DiskRequest, DiskWork, Reply};
 pub use scheduler::{CScan, ClassView, DepthBound, Queued, Scheduler, SchedulerView};

@@ -2,9 +2,9 @@
 
 use crate::error::DiskError;
 use crate::limits::PROFILE_NAME_BYTES_MAX;
-use crate::member::MemberFile;
 use crate::profile::{DeviceIdentity, DeviceKind};
-use std::io::Read;
+use std::fs::File;
+use std::io::{Read, Seek, SeekFrom};
 use std::os::unix::fs::{FileTypeExt, MetadataExt};
 use std::path::Path;
 use std::sync::Arc;
@@ -17,13 +17,13 @@ const SERIALS: [&str; 7] =
 const MODELS: [&str; 2] = ["device/model", "dm/name"];
 
 /// What tells this member's device from others.
-pub fn identity(member: &MemberFile) -> Result<DeviceIdentity, DiskError> {
-    let failed = |source| DiskError::File {
-        path: member.path().to_owned(),
-        what: "look at",
-        source: Arc::new(source),
-    };
-    let metadata = member.file().metadata().map_err(failed)?;
+pub fn identity(member: &Path) -> Result<DeviceIdentity, DiskError> {
+    let failed =
+        |source| DiskError::File { path: member.to_owned(), what: "look at", source: Arc::new(source) };
+    let file = File::open(member).map_err(failed)?;
+    let metadata = file.metadata().map_err(failed)?;
+    // A block device has no length in its metadata; its end is found by seeking.
+    let bytes = (&file).seek(SeekFrom::End(0)).map_err(failed)?;
     let is_device = metadata.file_type().is_block_device();
     let number = if is_device { metadata.rdev() } else { metadata.dev() };
     let (major, minor) = (rustix::fs::major(number), rustix::fs::minor(number));
@@ -44,7 +44,7 @@ pub fn identity(member: &MemberFile) -> Result<DeviceIdentity, DiskError> {
         minor,
         partition: partition.and_then(|number| number.parse().ok()).unwrap_or(0),
         inode: if is_device { 0 } else { metadata.ino() },
-        bytes: member.bytes(),
+        bytes,
         model: first(&MODELS),
         serial: first(&SERIALS),
     })
@@ -53,7 +53,7 @@ pub fn identity(member: &MemberFile) -> Result<DeviceIdentity, DiskError> {
 /// A short line of a file; `None` if there is no such file or nothing in it.
 fn read(path: &Path) -> Option<String> {
     let mut bytes = Vec::new();
-    std::fs::File::open(path).ok()?.take(PROFILE_NAME_BYTES_MAX as u64).read_to_end(&mut bytes).ok()?;
+    File::open(path).ok()?.take(PROFILE_NAME_BYTES_MAX as u64).read_to_end(&mut bytes).ok()?;
     // Old disks put anything there; replaced bytes may be longer than what they replace.
     let mut text: String = String::from_utf8_lossy(&bytes).chars().filter(|c| !c.is_control()).collect();
     while text.len() > PROFILE_NAME_BYTES_MAX {

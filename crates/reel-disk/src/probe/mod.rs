@@ -11,12 +11,14 @@ mod plan;
 mod scratch;
 mod work;
 
+use crate::error::DiskError;
+use crate::limits::PROBE_DATA_BYTES_MIN;
 use crate::member::{MemberFile, OpenMode};
 use crate::profile::Profile;
 use reel_ring::DriverChoice;
 use std::path::{Path, PathBuf};
-use std::sync::Barrier;
 use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Barrier};
 use std::time::Duration;
 
 pub use device::identity;
@@ -30,7 +32,7 @@ use work::Subject;
 /// What is measured, and for how long.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Probe {
-    /// How long, for all members together. It may take half as long again: no window is left half done.
+    /// How long, for all members together. It takes longer where every size would not have its window otherwise.
     pub time_ns: u64,
     /// Only what makes a price.
     pub quick: bool,
@@ -92,17 +94,34 @@ pub fn probe(
 
 fn open(path: &Path, probe: &Probe, company: usize) -> Result<Subject, ProbeError> {
     let member = MemberFile::open(path, OpenMode::ReadOnly)?;
-    let device = identity(&member)?;
+    let device = identity(path)?;
     if !member.direct() {
         return Err(ProbeError::NotDirect { path: path.to_owned() });
     }
-    let places = Places::of_file(&member)?;
+    let places = Places::of_file(member.file(), path)?;
+    if places.bytes() < PROBE_DATA_BYTES_MIN {
+        return Err(ProbeError::TooLittleData {
+            path: path.to_owned(),
+            data_bytes: places.bytes(),
+            least_bytes: PROBE_DATA_BYTES_MIN,
+        });
+    }
     let scratch = match probe.writes {
         true => Some(Scratch::beside(path, &device)?),
         false => None,
     };
     tracing::debug!(path = %path.display(), company, data_bytes = places.bytes(), "measuring a member");
     Ok(Subject { path: path.to_owned(), member, device, places, scratch })
+}
+
+/// Bytes that were written of a member: what a measurement spreads its reads over.
+pub fn written_bytes(member: &Path) -> Result<u64, ProbeError> {
+    let file = std::fs::File::open(member).map_err(|source| DiskError::File {
+        path: member.to_owned(),
+        what: "open",
+        source: Arc::new(source),
+    })?;
+    Ok(Places::of_file(&file, member)?.bytes())
 }
 
 #[cfg(test)]

@@ -1,11 +1,12 @@
 //! Where a measurement reads: what was written of a member, and places in it.
 
-use super::error::ProbeError;
 use crate::error::DiskError;
-use crate::limits::{BLOCK_BYTES, PROBE_DATA_BYTES_MIN, PROBE_RANGES_MAX};
-use crate::member::MemberFile;
+use crate::limits::{BLOCK_BYTES, PROBE_RANGES_MAX};
 use rustix::fs::SeekFrom;
+use std::fs::File;
+use std::io::{self, Seek};
 use std::ops::Range;
+use std::path::Path;
 use std::sync::Arc;
 
 /// Ranges of whole blocks that may be read or written, in ascending order.
@@ -24,38 +25,32 @@ pub(super) struct Random(u64);
 impl Places {
     /// What was written of a member. Reading a hole, or space that was set aside and never written, costs nothing: a new
     /// volume measured there would promise what memory can do.
-    pub(super) fn of_file(member: &MemberFile) -> Result<Places, ProbeError> {
-        let failed = |error: rustix::io::Errno| DiskError::File {
-            path: member.path().to_owned(),
+    pub(super) fn of_file(file: &File, path: &Path) -> Result<Places, DiskError> {
+        let failed = |error: io::Error| DiskError::File {
+            path: path.to_owned(),
             what: "find the written parts of",
-            source: Arc::new(error.into()),
+            source: Arc::new(error),
         };
+        // Of a block device the metadata tells no length.
+        let bytes = (&*file).seek(io::SeekFrom::End(0)).map_err(failed)?;
         let mut ranges = Vec::new();
         let mut at = 0;
-        while at < member.bytes() && ranges.len() < PROBE_RANGES_MAX {
-            let start = match rustix::fs::seek(member.file(), SeekFrom::Data(at)) {
+        while at < bytes && ranges.len() < PROBE_RANGES_MAX {
+            let start = match rustix::fs::seek(file, SeekFrom::Data(at)) {
                 Ok(start) => start,
                 // No data after this.
                 Err(rustix::io::Errno::NXIO) => break,
                 // Block devices, and file systems that cannot tell: all of it counts as written.
                 Err(rustix::io::Errno::INVAL) => {
-                    ranges.push(at..member.bytes());
+                    ranges.push(at..bytes);
                     break;
                 }
-                Err(error) => return Err(failed(error).into()),
+                Err(error) => return Err(failed(error.into())),
             };
-            at = rustix::fs::seek(member.file(), SeekFrom::Hole(start)).map_err(failed)?;
-            ranges.push(start..at.min(member.bytes()));
+            at = rustix::fs::seek(file, SeekFrom::Hole(start)).map_err(|error| failed(error.into()))?;
+            ranges.push(start..at.min(bytes));
         }
-        let places = Places::new(ranges);
-        if places.bytes() < PROBE_DATA_BYTES_MIN {
-            return Err(ProbeError::TooLittleData {
-                path: member.path().to_owned(),
-                data_bytes: places.bytes(),
-                least_bytes: PROBE_DATA_BYTES_MIN,
-            });
-        }
-        Ok(places)
+        Ok(Places::new(ranges))
     }
 
     pub(super) fn new(ranges: impl IntoIterator<Item = Range<u64>>) -> Places {
@@ -167,7 +162,7 @@ mod tests {
             let Some(holding) = places.holding(bytes) else { return Ok(()) };
             let mut random = Random::new(seed);
             let inside = |place: u64| {
-                place % BLOCK_BYTES == 0
+                place.is_multiple_of(BLOCK_BYTES)
                     && places.ranges.iter().any(|range| range.start <= place && place + bytes as u64 <= range.end)
             };
             for _ in 0..20 {

@@ -31,7 +31,7 @@ impl Scratch {
         let file = rustix::fs::open(directory, flags, Mode::from_raw_mode(0o600)).map_err(failed)?;
         // A full disk is told of here, before anything is measured.
         rustix::fs::fallocate(&file, FallocateFlags::empty(), 0, PROBE_SCRATCH_BYTES).map_err(failed)?;
-        let places = Places::new([0..PROBE_SCRATCH_BYTES]);
+        let places = Places::new(std::iter::once(0..PROBE_SCRATCH_BYTES));
         Ok(Scratch { file: Arc::new(file), places, random: Random::new(reel_rt::now_ns()) })
     }
 

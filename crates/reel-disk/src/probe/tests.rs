@@ -38,8 +38,7 @@ fn every_member_gets_a_profile_of_its_own_and_is_not_changed() {
     assert_eq!(found.len(), 2);
     for (profile, path) in found.into_iter().zip(&paths) {
         let profile = profile.unwrap();
-        let member = MemberFile::open(path, OpenMode::ReadOnly).unwrap();
-        assert_eq!(profile.check_device(&identity(&member).unwrap()), Ok(()));
+        assert_eq!(profile.check_device(&identity(path).unwrap()), Ok(()));
         assert_eq!((profile.together, profile.data_bytes, profile.quick), (2, 6 << 20, false));
         assert!(profile.has_writes());
         for kind in [WindowKind::Read, WindowKind::ReadBesideWrites, WindowKind::Write] {
@@ -54,7 +53,7 @@ fn every_member_gets_a_profile_of_its_own_and_is_not_changed() {
         assert_eq!(profile.cells.len(), 48);
         assert_eq!(Profile::parse(profile.to_text().as_bytes(), NOW), Ok(profile));
     }
-    assert!(told.iter().all(|&(_, total_ns)| total_ns == 300_000_000) && !told.is_empty());
+    assert!(told.iter().all(|&(_, total_ns)| total_ns > 300_000_000) && !told.is_empty());
     assert_eq!(paths.map(|path| std::fs::read(path).unwrap()), before);
     assert_eq!(std::fs::read_dir(directory.path()).unwrap().count(), 2, "nothing is left behind");
 }

@@ -3,7 +3,7 @@
 use super::batch::{Batch, Bench, Ran};
 use super::error::ProbeError;
 use super::places::{Places, Random};
-use super::plan::{CellPlan, Plan};
+use super::plan::{CellPlan, Plan, WindowPlan};
 use super::scratch::Scratch;
 use crate::limits::{DEVICE_REQUESTS_MAX, PROBE_WINDOW_REQUESTS_MAX};
 use crate::member::MemberFile;
@@ -13,6 +13,7 @@ use reel_rt::now_ns;
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Duration;
 
 /// A member that can be measured.
 pub(super) struct Subject {
@@ -31,6 +32,7 @@ const CELL_REQUESTS_MIN: usize = 4;
 
 /// Windows of one kind and size while they are measured.
 struct Series {
+    kind: WindowKind,
     bytes: usize,
     places: Places,
     /// Of each window.
@@ -70,11 +72,7 @@ impl Subject {
         let random = Random::new(now_ns() ^ self.device.inode.rotate_left(32));
         let mut work = Work { subject: self, bench, random, begun_ns: now_ns(), stop };
         let cells = work.cells(plan)?;
-        let mut windows = work.windows(plan, WindowKind::Read, plan.reads_until_ns)?;
-        if plan.writes {
-            windows.extend(work.windows(plan, WindowKind::ReadBesideWrites, plan.beside_until_ns)?);
-            windows.extend(work.windows(plan, WindowKind::Write, plan.time_ns)?);
-        }
+        let windows = work.windows(plan)?;
         let measured = Measured {
             measured_unix_s: now_unix_s,
             quick: plan.cells.is_empty(),
@@ -134,84 +132,71 @@ impl Work<'_> {
         }
     }
 
-    fn windows(&mut self, plan: &Plan, kind: WindowKind, until_ns: u64) -> Result<Vec<Window>, ProbeError> {
-        let mut all = Vec::new();
-        for &bytes in &plan.sizes {
-            if let Some(places) = self.places(kind).holding(bytes) {
-                self.go_on()?;
-                let requests = self.requests(plan, kind, bytes, &places)?;
-                all.push(Series { bytes, places, requests, times_ns: Vec::new(), least_writes: u32::MAX });
+    fn windows(&mut self, plan: &Plan) -> Result<Vec<Window>, ProbeError> {
+        let mut all: Vec<Series> = Vec::new();
+        for window in &plan.windows {
+            self.go_on()?;
+            if window.is_trial {
+                all.extend(self.trial(plan, window)?);
+                continue;
+            }
+            let same = |series: &&mut Series| (series.kind, series.bytes) == (window.kind, window.bytes);
+            if let Some(series) = all.iter_mut().find(same) {
+                self.window(window, series)?;
             }
         }
-        // Sizes take turns, so that a disturbance meets all of them and the end of the time none alone.
-        for round in 0.. {
-            for series in &mut all {
-                self.go_on()?;
-                let is_over = now_ns() + plan.window_ns / 2 > self.begun_ns + until_ns;
-                if round > 0 && is_over {
-                    return Ok(all_windows(kind, &all));
-                }
-                self.window(plan, kind, round, series)?;
-            }
-            if all.is_empty() {
-                break;
-            }
-        }
-        Ok(Vec::new())
+        Ok(all.iter().filter(|series| !series.times_ns.is_empty()).map(Series::window).collect())
     }
 
-    /// How many requests make a window of the length that is aimed at.
-    fn requests(
-        &mut self,
-        plan: &Plan,
-        kind: WindowKind,
-        bytes: usize,
-        places: &Places,
-    ) -> Result<usize, ProbeError> {
-        let ran = self.run(kind, bytes, now_ns() + plan.window_ns / 4, |random| {
-            sorted(places, PROBE_WINDOW_REQUESTS_MAX.min(SWEEP_REQUESTS * 16), bytes, random)
-        })?;
+    /// How many requests make a window of the planned length; nothing if the member has no place for such requests.
+    fn trial(&mut self, plan: &Plan, window: &WindowPlan) -> Result<Option<Series>, ProbeError> {
+        let WindowPlan { kind, bytes, .. } = *window;
+        let Some(places) = self.places(kind).holding(bytes) else { return Ok(None) };
+        let Some(ran) = self.run(window, &places, SWEEP_REQUESTS, true)? else { return Ok(None) };
         let each_ns = (ran.elapsed_ns / ran.service_ns.len().max(1) as u64).max(1);
         let requests = usize::try_from(plan.window_ns / each_ns).unwrap_or(usize::MAX);
-        Ok(requests.clamp(2 * DEVICE_REQUESTS_MAX, PROBE_WINDOW_REQUESTS_MAX))
+        let requests = requests.clamp(DEVICE_REQUESTS_MAX, PROBE_WINDOW_REQUESTS_MAX);
+        Ok(Some(Series { kind, bytes, places, requests, times_ns: Vec::new(), least_writes: u32::MAX }))
     }
 
-    fn window(
-        &mut self,
-        plan: &Plan,
-        kind: WindowKind,
-        round: usize,
-        series: &mut Series,
-    ) -> Result<(), ProbeError> {
-        let Series { bytes, requests, .. } = *series;
-        // A title lies together: a round of a hard disk may be all in its slow zone, or jump over all of it.
-        let places = match round % 4 {
-            1 => series.places.eighths(7, 8, bytes),
-            3 => series.places.eighths(0, 1, bytes),
-            _ => series.places.clone(),
-        };
-        let ran = self.run(kind, bytes, now_ns() + 4 * plan.window_ns, |random| {
-            sorted(&places, requests, bytes, random)
-        })?;
-        // One that was cut off counts as if it had gone on like this.
-        let done = ran.service_ns.len().max(1) as u128;
-        let whole_ns = (u128::from(ran.elapsed_ns) * requests as u128).div_ceil(done);
-        series.times_ns.push(u64::try_from(whole_ns).unwrap_or(u64::MAX));
-        series.least_writes = series.least_writes.min(ran.writes);
+    fn window(&mut self, window: &WindowPlan, series: &mut Series) -> Result<(), ProbeError> {
+        let zone = series.places.eighths(window.zone.start, window.zone.end, window.bytes);
+        let is_first = series.times_ns.is_empty();
+        let Some(ran) = self.run(window, &zone, series.requests, is_first)? else { return Ok(()) };
+        // Windows end by the clock; each counts as if it had as many requests as the others.
+        let (done, requests) = (ran.service_ns.len().max(1) as u128, series.requests as u128);
+        let whole = |part: u128| u64::try_from(part * requests / done).unwrap_or(u64::MAX);
+        series.times_ns.push(whole(ran.elapsed_ns.into()).max(1));
+        let writes = u32::try_from(whole(ran.writes.into())).unwrap_or(u32::MAX);
+        series.least_writes = series.least_writes.min(writes);
         Ok(())
     }
 
+    /// Sweeps of so many requests until the time is over; nothing if most of it is over already, unless it must be.
     fn run(
         &mut self,
-        kind: WindowKind,
-        bytes: usize,
-        until_ns: u64,
-        places: impl FnOnce(&mut Random) -> Vec<u64>,
-    ) -> Result<Ran, ProbeError> {
-        let Self { subject, bench, random, stop, .. } = self;
-        let write = kind == WindowKind::Write;
-        let scratch_file = subject.scratch.as_ref().map(|scratch| Arc::clone(scratch.file()));
-        let file = scratch_file.filter(|_| write).unwrap_or_else(|| Arc::clone(subject.member.ring_file()));
+        window: &WindowPlan,
+        places: &Places,
+        requests: usize,
+        must_be: bool,
+    ) -> Result<Option<Ran>, ProbeError> {
+        let WindowPlan { kind, bytes, .. } = *window;
+        let Self { subject, bench, random, stop, begun_ns } = self;
+        let (from_ns, mut until_ns) = (*begun_ns + window.time_ns.start, *begun_ns + window.time_ns.end);
+        let file = match &subject.scratch {
+            Some(scratch) if kind == WindowKind::Write => Arc::clone(scratch.file()),
+            _ => Arc::clone(subject.member.ring_file()),
+        };
+        // Sorted before the time begins.
+        let first = sorted(places, requests, bytes, random);
+        let now = now_ns();
+        if now > from_ns + (until_ns - from_ns) / 2 {
+            if !must_be {
+                return Ok(None);
+            }
+            until_ns = now + (until_ns - from_ns);
+        }
+        std::thread::sleep(Duration::from_nanos(from_ns.saturating_sub(now)));
         let batch = Batch {
             file: &file,
             bytes,
@@ -220,9 +205,10 @@ impl Work<'_> {
             until_ns,
             stop,
             beside: subject.scratch.as_mut().filter(|_| kind == WindowKind::ReadBesideWrites),
-            write,
+            write: kind == WindowKind::Write,
         };
-        bench.run(batch, &mut places(random).into_iter())
+        let others = std::iter::repeat_with(|| sorted(places, requests, bytes, random)).flatten();
+        bench.run(batch, &mut first.into_iter().chain(others)).map(Some)
     }
 
     fn places(&self, kind: WindowKind) -> &Places {
@@ -237,21 +223,20 @@ impl Work<'_> {
     }
 }
 
-fn all_windows(kind: WindowKind, all: &[Series]) -> Vec<Window> {
-    let window = |series: &Series| {
-        let mut times_ns = series.times_ns.clone();
+impl Series {
+    fn window(&self) -> Window {
+        let mut times_ns = self.times_ns.clone();
         times_ns.sort_unstable();
         Window {
-            kind,
-            bytes: series.bytes as u64,
-            requests: series.requests as u32,
-            writes: if kind == WindowKind::ReadBesideWrites { series.least_writes } else { 0 },
+            kind: self.kind,
+            bytes: self.bytes as u64,
+            requests: self.requests as u32,
+            writes: if self.kind == WindowKind::ReadBesideWrites { self.least_writes } else { 0 },
             windows: times_ns.len() as u32,
             p50_ns: percentile(&times_ns, 50),
             p99_ns: percentile(&times_ns, 99),
         }
-    };
-    all.iter().map(window).collect()
+    }
 }
 
 /// Random places in the order in which a sweep meets them.
