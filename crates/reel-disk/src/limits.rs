@@ -55,12 +55,15 @@ pub const PROFILE_WINDOW_READ_NS_MIN: u64 = 200;
 /// Least time per MiB: 60 GiB/s is what memory moves, and no device.
 pub const PROFILE_MIB_NS_MIN: u64 = 16_000;
 
-/// How many times faster larger reads may be than smaller ones before a profile is not believed. Noise and read-ahead of a drive
-/// stay below it.
-pub const PROFILE_INVERSION_MAX: u64 = 4;
+/// How many times faster the slowest of larger reads may be than half of the smaller ones before a profile is not believed. What
+/// others do to the disk in the middle of a measurement stays below it.
+pub const PROFILE_INVERSION_MAX: u64 = 8;
 
-/// Fewer requests than this say nothing about their median.
-pub const PROFILE_MEDIAN_REQUESTS_MIN: u32 = 8;
+/// Fewer requests than this say nothing about larger ones: one disturbance may have met all of them.
+pub const PROFILE_COMPARED_REQUESTS_MIN: u32 = 32;
+
+/// Fewer windows than this say nothing about larger ones.
+pub const PROFILE_COMPARED_WINDOWS_MIN: u32 = 3;
 
 /// How far in the future a profile may have been measured: clocks are set back by a little, not by days.
 pub const PROFILE_FUTURE_S_MAX: u64 = 86_400;

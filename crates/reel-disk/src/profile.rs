@@ -6,7 +6,7 @@ pub(crate) use price::price_of;
 
 use crate::limits::{
     PROFILE_BYTES_MAX, PROFILE_ENTRIES_MAX, PROFILE_FUTURE_S_MAX, PROFILE_INVERSION_MAX,
-    PROFILE_MEDIAN_REQUESTS_MIN, PROFILE_MIB_NS_MIN, PROFILE_NAME_BYTES_MAX, PROFILE_NS_MAX,
+    PROFILE_COMPARED_REQUESTS_MIN, PROFILE_COMPARED_WINDOWS_MIN, PROFILE_MIB_NS_MIN, PROFILE_NAME_BYTES_MAX, PROFILE_NS_MAX,
     PROFILE_READ_NS_MIN, PROFILE_WINDOW_READ_NS_MIN,
 };
 use reel_qos::DiskPrice;
@@ -288,13 +288,13 @@ impl Profile {
         };
         for small in &self.cells {
             for large in self.cells.iter().filter(|large| large.compares_with(small)) {
-                too_fast(small.bytes, small.p50_ns, large.bytes, large.p50_ns)?;
+                too_fast(small.bytes, small.p50_ns, large.bytes, large.p99_ns)?;
             }
         }
         for small in &self.windows {
-            for large in self.windows.iter().filter(|large| large.kind == small.kind) {
-                let per_request = |window: &Window| window.p50_ns / u64::from(window.requests.max(1));
-                too_fast(small.bytes, per_request(small), large.bytes, per_request(large))?;
+            for large in self.windows.iter().filter(|large| large.compares_with(small)) {
+                let small_ns = small.p50_ns / u64::from(small.requests.max(1));
+                too_fast(small.bytes, small_ns, large.bytes, large.request_p99_ns())?;
             }
         }
         Ok(())
@@ -307,7 +307,7 @@ impl Cell {
             && self.locality == other.locality
             && self.locality != Locality::Sequential
             && self.beside_writes == other.beside_writes
-            && self.requests.min(other.requests) >= PROFILE_MEDIAN_REQUESTS_MIN
+            && self.requests.min(other.requests) >= PROFILE_COMPARED_REQUESTS_MIN
     }
 
     fn check(&self) -> Result<(), ProfileError> {
@@ -325,6 +325,13 @@ impl Cell {
 }
 
 impl Window {
+    /// Writes wait for the drive's memory to empty, at any size.
+    fn compares_with(&self, other: &Window) -> bool {
+        self.kind == WindowKind::Read
+            && other.kind == WindowKind::Read
+            && self.windows.min(other.windows) >= PROFILE_COMPARED_WINDOWS_MIN
+    }
+
     /// What one of its requests cost when the window was slow.
     pub fn request_p99_ns(&self) -> u64 {
         self.p99_ns.div_ceil(u64::from(self.requests.max(1)))
