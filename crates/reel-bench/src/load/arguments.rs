@@ -5,12 +5,18 @@ use anyhow::{Result, ensure};
 use clap::Args;
 use std::time::Duration;
 
-/// A fleet of players against any HLS server: start-up, stalls, late bytes.
-///
-/// URLs are playlists, or the root of a Reel server (http://host:port/), whose titles are then watched. Rates are in bits per second with
-/// k, M, G = 1000 and powers; sizes in bytes with K, M, G = 1024 and powers; times in seconds.
+/// What follows the options.
+const AFTER_HELP: &str = "\
+Times are in seconds; rates in bits per second, with k, M, G for powers of 1000; sizes in bytes, with K, M, G for powers of 1024.
+
+  reel load http://127.0.0.1:8080/ --viewers 200 --arrive-over 20 --duration 120
+  reel load http://127.0.0.1:8080/ -n 100 --zipf 1 --vcr=30 --downloads 4 --browsers 10 --duration 60
+  reel load http://127.0.0.1:8081/film/master.m3u8 -n 50 --expect-no-late
+  reel load --paced 5M --block 256K http://127.0.0.1:8081/a.mp4 http://127.0.0.1:8081/b.mp4 -n 20 --duration 60";
+
+/// The options of `reel load`.
 #[derive(Args, Debug)]
-#[command(override_usage = "reel load [OPTIONS] URL...")]
+#[command(override_usage = "reel load [OPTIONS] URL...", after_help = AFTER_HELP, max_term_width = 110)]
 pub(crate) struct LoadArguments {
     /// Playlists or a Reel server; plain files with --paced.
     #[arg(required = true, value_name = "URL")]

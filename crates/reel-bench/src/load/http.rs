@@ -168,12 +168,12 @@ impl Connection {
         }
         let mut received = Vec::new();
         loop {
-            let got =
-                self.thread.read(&open.stream, READ_BYTES, |bytes| received.extend_from_slice(bytes)).await;
+            let most = self.may_read().await;
+            let got = self.thread.read(&open.stream, most, |bytes| received.extend_from_slice(bytes)).await;
             match got {
                 Ok(0) if received.is_empty() => return Err(Trouble::Closed),
                 Ok(0) => return Err(Trouble::failed("the server closed the connection inside a head")),
-                Ok(_) => {}
+                Ok(bytes) => self.took(self.thread.now_ns(), bytes),
                 Err(error) if error.kind() == ErrorKind::ConnectionReset && received.is_empty() => {
                     return Err(Trouble::Closed);
                 }
@@ -204,6 +204,20 @@ impl Connection {
         }
     }
 
+    /// Waits until the client may read on: how much.
+    async fn may_read(&mut self) -> usize {
+        match &mut self.limiter {
+            Some(limiter) => limiter.wait(&self.thread).await,
+            None => READ_BYTES,
+        }
+    }
+
+    fn took(&mut self, now_ns: u64, bytes: usize) {
+        if let Some(limiter) = &mut self.limiter {
+            limiter.took(now_ns, bytes as u64);
+        }
+    }
+
     async fn next_into(
         &mut self,
         mut keep: impl FnMut(&[u8]),
@@ -221,10 +235,7 @@ impl Connection {
             if self.body.is_over() {
                 return Ok(None);
             }
-            let most = match &mut self.limiter {
-                Some(limiter) => limiter.wait(&self.thread).await,
-                None => READ_BYTES,
-            };
+            let most = self.may_read().await;
             let Some(open) = &self.open else { return Ok(None) };
             let (read, content) = match self.body.may_discard().filter(|_| discard) {
                 Some(left) => {
@@ -256,9 +267,7 @@ impl Connection {
                 }
             };
             let content = content.map_err(broken)?;
-            if let Some(limiter) = &mut self.limiter {
-                limiter.took(now_ns, bytes as u64);
-            }
+            self.took(now_ns, bytes);
             if content > 0 {
                 return Ok(Some(Got { now_ns, bytes: content }));
             }
