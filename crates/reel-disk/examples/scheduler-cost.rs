@@ -24,7 +24,9 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
     let mut args = std::env::args().skip(1);
     let waiting = args.next().map_or(Ok(10_000), |n| n.parse::<u64>())?;
     let requests = args.next().map_or(Ok(2_000_000), |n| n.parse::<u64>())?;
-    println!("ns per request (push + pop + done), {waiting} waiting, {requests} requests, the middle of 5 runs");
+    println!(
+        "ns per request (push + pop + done), {waiting} waiting, {requests} requests, the middle of 5 runs"
+    );
     println!("{:8} {:>10} {:>10} {:>12} {:>12}", "policy", "disk", "flash", "31 classes", "all periodic");
     for policy in Policy::ALL {
         let runs = [(DISK, 3, 3), (FLASH, 3, 3), (DISK, 31, 31), (DISK, 3, 1)];

@@ -64,6 +64,10 @@ pub(crate) enum Command {
     /// Serve a volume over HTTP until SIGTERM or SIGINT
     Serve(ServeArguments),
 
+    /// Let a fleet of players watch any HLS server: start-up, stalls, late bytes; `reel load --help`
+    #[command(disable_help_flag = true)]
+    Load(LoadArguments),
+
     /// Run an experiment: `reel bench path --help`
     #[command(disable_help_flag = true)]
     Bench(BenchArguments),
@@ -73,6 +77,14 @@ pub(crate) enum Command {
 #[derive(Debug, Args)]
 pub(crate) struct BenchArguments {
     /// The experiment and its options
+    #[arg(trailing_var_arg = true, allow_hyphen_values = true)]
+    pub(crate) arguments: Vec<OsString>,
+}
+
+/// `reel load`: handed to `reel-bench` too.
+#[derive(Debug, Args)]
+pub(crate) struct LoadArguments {
+    /// Addresses of playlists or of a Reel server, and options
     #[arg(trailing_var_arg = true, allow_hyphen_values = true)]
     pub(crate) arguments: Vec<OsString>,
 }

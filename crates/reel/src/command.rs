@@ -3,6 +3,7 @@
 mod bench;
 mod export;
 mod ingest;
+mod load;
 mod probe;
 mod profiles;
 mod remove;
@@ -41,6 +42,7 @@ pub(crate) fn run(arguments: Arguments) -> Result<Exit, Failure> {
         Command::Export(arguments) => export::run(&arguments, quiet),
         Command::Probe(arguments) => probe::run(&arguments, quiet),
         Command::Serve(arguments) => serve::run(&arguments),
+        Command::Load(arguments) => load::run(&arguments),
         Command::Bench(arguments) => bench::run(&arguments),
     }
 }
