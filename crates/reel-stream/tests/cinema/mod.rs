@@ -11,7 +11,7 @@ use reel_qos::Class;
 use reel_ring::Chunk;
 use reel_stream::{Body, Deliver, Due, Fetched, Fetcher, Part, Prefetcher, Reader, ReaderState, Units};
 use reel_volume::{
-    ArenaBudget, Members, ObjectEntry, ObjectMap, OpenOptions, Role, SourceFile, TitleRecord, Volume,
+    ArenaBudget, Health, Members, ObjectEntry, ObjectMap, OpenOptions, Role, SourceFile, TitleRecord, Volume,
     VolumeOptions,
 };
 
@@ -111,8 +111,17 @@ impl Cinema {
     }
 
     pub fn units(&self, spare_buffers: usize) -> Units {
+        self.units_with(spare_buffers, self.health())
+    }
+
+    /// As good as new, whatever its members did before.
+    pub fn health(&self) -> Health {
+        Health::tolerating((0..MEMBERS).map(|member| self.volume.health().member(member)), 1)
+    }
+
+    pub fn units_with(&self, spare_buffers: usize, health: Health) -> Units {
         let volume = &self.volume;
-        Units::new(volume.arena().clone(), volume.disks().clone(), volume.health().clone(), spare_buffers)
+        Units::new(volume.arena().clone(), volume.disks().clone(), health, spare_buffers)
     }
 
     pub fn whole(&self, object: usize) -> Body {
@@ -175,10 +184,22 @@ impl Core {
         ends
     }
 
+    /// Takes turns until it is so. Panics when that takes long.
+    pub fn wait_until(&mut self, manners: Manners, mut is_so: impl FnMut(&Core) -> bool) {
+        let until = Instant::now() + Duration::from_secs(20);
+        while !is_so(self) {
+            self.turn(manners, &mut Ends::default());
+            assert!(Instant::now() < until, "it does not come: {}", self.state());
+        }
+    }
+
     /// Every viewer takes what there is, once; `true` if anything moved.
     pub fn turn(&mut self, manners: Manners, ends: &mut Ends) -> bool {
         let mut moved = self.read_news(ends);
-        self.fetcher.retry();
+        self.fetcher.retry(self.now_ns);
+        if self.fetcher.next_due_ns().is_some_and(|due_ns| due_ns <= self.now_ns) {
+            self.fetcher.overdue(self.now_ns);
+        }
         self.sending.clear();
         let mut numbers: Vec<u64> = self.viewers.keys().copied().collect();
         numbers.sort_unstable();
