@@ -37,9 +37,9 @@ pub const LEAST_SLACK_ROUNDS: usize = 8;
 /// A periodic request without a deadline counts as due after so many rounds: nobody said when, so it does not press, but it comes.
 pub const NO_DEADLINE_ROUNDS: u64 = 16;
 
-/// Deadlines that lie in the same quarter of a second are served in one sweep when they are near or past: their order matters less
+/// Deadlines that lie in the same half of a second are served in one sweep when they are near or past: their order matters less
 /// than the seeks that it would cost.
-pub const DUE_GROUP_NS: u64 = 250_000_000;
+pub const DUE_GROUP_NS: u64 = 500_000_000;
 
 /// From this price of a read on, seeks matter and a round is served by offset; below, by deadline. Disks with arms need 3 ms and more,
 /// others a tenth of a millisecond.
