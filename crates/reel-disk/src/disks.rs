@@ -95,7 +95,8 @@ impl Default for DisksConfig {
 }
 
 impl DisksConfig {
-    pub(crate) fn scheduler(&self, _price: DiskPrice) -> Box<dyn Scheduler> {
+    /// A scheduler for one member of this price, as these settings want it.
+    pub fn scheduler(&self, _price: DiskPrice) -> Box<dyn Scheduler> {
         match self.policy {
             Policy::CScan => Box::new(CScan::new(self.depth)),
         }

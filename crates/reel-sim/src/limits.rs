@@ -1,0 +1,20 @@
+//! Every bound of this room, with its reason.
+
+/// A segment of a title: what players ask for at once. Four seconds is what most packagers make.
+pub const SEGMENT_NS: u64 = 4_000_000_000;
+
+/// Runs of slots that a title is scattered over, at most: an old volume is not one of a thousand pieces, since writers take long runs.
+pub const TITLE_RUNS_MAX: u64 = 4;
+
+/// What a player keeps ahead of what it shows: the default of hls.js.
+pub const BUFFER_NS: u64 = 30_000_000_000;
+
+/// A request that is served later than this after it came, and after its deadline, was starved. Under full load a queue of 64 bulk reads with 15 % of a
+/// hard disk is served in some seconds.
+pub const STARVATION_NS: u64 = 60_000_000_000;
+
+/// Entries of the story that is told when an invariant breaks: what happened in about the last second.
+pub const STORY_ENTRIES: usize = 400;
+
+/// Units that a rebuild has under way at once: enough that all members are at work, few enough that it takes no memory from viewers.
+pub const REBUILD_UNITS_IN_FLIGHT: usize = 4;
