@@ -13,7 +13,7 @@ use crate::job::{Job, JobName};
 use crate::limits::{PRICE_UNKNOWN, RING_ENTRIES};
 use crate::member::MemberFile;
 use crate::request::{DiskRequest, Reply};
-use crate::scheduler::{CScan, DepthBound, Scheduler, SchedulerView};
+use crate::scheduler::{DepthBound, Policy, Scheduler, SchedulerView};
 use crate::stats::{Counters, MemberStats};
 use crate::thread::{DiskThread, Member, Order};
 use reel_arena::Arena;
@@ -43,14 +43,6 @@ pub struct DisksConfig {
     pub classes: ClassTable,
     /// What requests to each member cost; [`PRICE_UNKNOWN`] for those beyond the end.
     pub prices: Vec<DiskPrice>,
-}
-
-/// Which scheduler every member gets.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum Policy {
-    /// Circular scan, blind to classes and deadlines.
-    #[default]
-    CScan,
 }
 
 /// All members of a volume; cheap to clone, usable from any thread.
@@ -95,11 +87,8 @@ impl Default for DisksConfig {
 }
 
 impl DisksConfig {
-    /// A scheduler for one member of this price, as these settings want it.
-    pub fn scheduler(&self, _price: DiskPrice) -> Box<dyn Scheduler> {
-        match self.policy {
-            Policy::CScan => Box::new(CScan::new(self.depth)),
-        }
+    pub(crate) fn scheduler(&self, price: DiskPrice) -> Box<dyn Scheduler> {
+        self.policy.scheduler(&self.classes, price, self.depth)
     }
 }
 

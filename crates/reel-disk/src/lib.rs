@@ -17,10 +17,13 @@ mod stats;
 mod thread;
 
 pub use backend::DiskBackend;
-pub use disks::{Disks, DisksConfig, Policy};
+pub use disks::{Disks, DisksConfig};
 pub use error::DiskError;
 pub use faults::{Fault, Faults};
 pub use member::{MemberFile, OpenMode};
 pub use request::{DiskDone, DiskRequest, DiskWork, Reply};
-pub use scheduler::{CScan, ClassView, DepthBound, Queued, Scheduler, SchedulerView};
+pub use scheduler::{
+    CScan, ClassView, DepthBound, Drr, Edf, Fifo, Policy, Queued, Rounds, Scheduler, SchedulerView,
+    UnknownPolicy,
+};
 pub use stats::{ClassStats, MemberStats};

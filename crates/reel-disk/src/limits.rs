@@ -19,6 +19,47 @@ pub const DEVICE_REQUESTS_MAX: usize = 8;
 /// Most bytes in the queue of one device: 4 MiB are a few milliseconds of a fast SSD and 30 of a hard disk.
 pub const DEVICE_BYTES_MAX: usize = 4 << 20;
 
+/// Most device time in the queue of one device, by the member's price: a tenth of a round. What comes now waits at most so long for what
+/// can no longer be ordered, and a disk of 12 ms per request still has eight to order by itself.
+pub const DEVICE_NS_MAX: u64 = 100_000_000;
+
+/// Most device time that one request is taken to cost, or charged with: a minute is beyond any device, and sums of it do not overflow whatever a
+/// price or a clock says.
+pub const REQUEST_NS_MAX: u64 = 60_000_000_000;
+
+/// Rounds that are looked ahead when slack is counted: longer than any player runs ahead of its schedule. What is due later is no
+/// concern yet.
+pub const SLACK_ROUNDS: usize = 64;
+
+/// Rounds whose least slack is shown.
+pub const LEAST_SLACK_ROUNDS: usize = 8;
+
+/// A periodic request without a deadline counts as due after so many rounds: nobody said when, so it does not press, but it comes.
+pub const NO_DEADLINE_ROUNDS: u64 = 16;
+
+/// Deadlines that lie in the same quarter of a second are served in one sweep when they are near or past: their order matters less
+/// than the seeks that it would cost.
+pub const DUE_GROUP_NS: u64 = 250_000_000;
+
+/// From this price of a read on, seeks matter and a round is served by offset; below, by deadline. Disks with arms need 3 ms and more,
+/// others a tenth of a millisecond.
+pub const SEEK_MATTERS_NS: u64 = 1_000_000;
+
+/// The interactive request that slack must still cover after an aperiodic one (Prism, section 3.2): as large as pictures and pages are.
+pub const INTERACTIVE_RESERVE_BYTES: u64 = 64 << 10;
+
+/// The leaky bucket of an interactive class holds its share of so many sub-periods: a page with a handful of pictures comes at once, a
+/// crowd of them does not.
+pub const BUCKET_TOKENS_SUB_PERIODS: i64 = 4;
+
+/// Quanta that a class which waited may carry over into the next round: enough to make up for a round that was too short for it, not
+/// enough to take a whole round from others.
+pub const CARRY_ROUNDS: i64 = 1;
+
+/// Rounds in which a class with a claim may be given nothing before it is served out of order. Estimates can be wrong by any factor; a
+/// class must not starve for it.
+pub const PASSED_OVER_ROUNDS: u32 = 2;
+
 /// Entries of a disk thread's ring: every member it owns may have its bound in flight.
 pub const RING_ENTRIES: u32 = 256;
 

@@ -53,7 +53,7 @@ fn rig(driver: DriverChoice) -> Rig {
     let arena = arena.unwrap();
     let config = DisksConfig {
         threads: 2,
-        depth: DepthBound { requests: 4, bytes: 1 << 20 },
+        depth: DepthBound { requests: 4, bytes: 1 << 20, ..DepthBound::default() },
         driver,
         ..DisksConfig::default()
     };

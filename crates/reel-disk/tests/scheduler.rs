@@ -3,8 +3,16 @@
 
 use proptest::prelude::*;
 use reel_disk::{CScan, DepthBound, Queued, Scheduler};
-use reel_qos::{Class, DEADLINE_NONE_NS};
+use reel_qos::{Class, ClassTable, DEADLINE_NONE_NS, DiskPrice};
 use std::collections::{BTreeMap, BTreeSet};
+
+const CHEAP: DiskPrice =
+    DiskPrice { read_request_ns: 1, read_mib_ns: 1, write_request_ns: 1, write_mib_ns: 1 };
+
+fn cscan(requests: usize, bytes: usize) -> CScan {
+    let bound = DepthBound { requests, bytes, device_ns: u64::MAX };
+    CScan::new(&ClassTable::default(), CHEAP, bound)
+}
 
 fn queued(id: u64, offset: u64, bytes: usize) -> Queued {
     Queued { id, class: Class::APERIODIC, deadline_ns: DEADLINE_NONE_NS, offset, bytes, write: false }
@@ -12,7 +20,7 @@ fn queued(id: u64, offset: u64, bytes: usize) -> Queued {
 
 #[test]
 fn one_sweep_ascends_and_the_next_starts_low() {
-    let mut scan = CScan::new(DepthBound { requests: 1, bytes: 1 << 20 });
+    let mut scan = cscan(1, 1 << 20);
     for (id, offset) in [(0, 50), (1, 10), (2, 90)] {
         scan.push(queued(id, offset, 1), 0);
     }
@@ -31,7 +39,7 @@ fn one_sweep_ascends_and_the_next_starts_low() {
 
 #[test]
 fn a_request_larger_than_the_bound_goes_alone() {
-    let mut scan = CScan::new(DepthBound { requests: 8, bytes: 100 });
+    let mut scan = cscan(8, 100);
     scan.push(queued(0, 0, 1000), 0);
     scan.push(queued(1, 1, 1), 0);
     assert_eq!(scan.pop(0).map(|next| next.id), Some(0));
@@ -47,7 +55,7 @@ proptest! {
         requests in 1_usize..6,
         bytes in 1_usize..600,
     ) {
-        let mut scan = CScan::new(DepthBound { requests, bytes });
+        let mut scan = cscan(requests, bytes);
         let mut in_device: BTreeMap<u64, usize> = BTreeMap::new();
         let mut given = BTreeSet::new();
         let mut pushed = 0;
@@ -88,7 +96,7 @@ proptest! {
 
 #[test]
 fn asking_for_one_place_again_and_again_holds_nobody_up() {
-    let mut scan = CScan::new(DepthBound { requests: 1, bytes: 1 << 20 });
+    let mut scan = cscan(1, 1 << 20);
     scan.push(queued(0, 100, 1), 0);
     scan.push(queued(1, 200, 1), 0);
     let mut waited = 0;
