@@ -39,7 +39,9 @@ impl SimDisks {
             .collect();
         let members = devices.into_iter().zip(&prices).enumerate();
         let members = members
-            .map(|(number, (device, price))| Member::new(number, config.scheduler(*price), device))
+            .map(|(number, (device, price))| {
+                Member::new(number, config.policy.scheduler(&config.classes, *price, config.depth), device)
+            })
             .collect();
         let classes = Arc::new(config.classes.clone());
         let journal = Journal::default();

@@ -15,6 +15,7 @@ pub mod journal;
 pub mod limits;
 mod member;
 pub mod probe;
+mod promise;
 mod report;
 pub mod rng;
 pub mod scale;

@@ -18,3 +18,15 @@ pub const STORY_ENTRIES: usize = 400;
 
 /// Units that a rebuild has under way at once: enough that all members are at work, few enough that it takes no memory from viewers.
 pub const REBUILD_UNITS_IN_FLIGHT: usize = 4;
+
+/// How long before it must be shown a segment is due in memory: it must still be sent.
+pub const SEND_LEAD_NS: u64 = 1_000_000_000;
+
+/// How long after all it asked for has been shown a silent viewer keeps its reservation.
+pub const PAUSE_GRACE_NS: u64 = 5_000_000_000;
+
+/// How late against its schedule a viewer may ask before the schedule is moved.
+pub const LATE_TOLERATED_NS: u64 = 2_000_000_000;
+
+/// Between two looks at whether the ledger is the sum of its reservations: one takes as long as making all of them again.
+pub const LEDGER_CHECK_SECONDS: u64 = 60;

@@ -2,6 +2,8 @@
 #![forbid(unsafe_code)]
 
 use clap::Parser;
+use reel_disk::Policy;
+use reel_sim::fault::FaultMenu;
 use reel_sim::{Scenario, World};
 use std::process::ExitCode;
 use std::time::Instant;
@@ -22,6 +24,15 @@ struct Arguments {
     /// Five solid state disks without faults and other traffic: for the speed of the simulation itself.
     #[arg(long)]
     plain: bool,
+    /// Who decides what a device gets next: rounds, fifo, cscan, drr, edf.
+    #[arg(long, default_value = "rounds")]
+    policy: Policy,
+    /// No faults.
+    #[arg(long)]
+    healthy: bool,
+    /// Lets everybody in.
+    #[arg(long)]
+    unadmitted: bool,
     /// Print JSON.
     #[arg(long)]
     json: bool,
@@ -31,7 +42,12 @@ fn main() -> anyhow::Result<ExitCode> {
     let arguments = Arguments::parse();
     let duration_ns = (arguments.hours * 3600e9) as u64;
     let make = if arguments.plain { Scenario::plain } else { Scenario::drawn };
-    let scenario = make(arguments.seed, duration_ns, arguments.viewers);
+    let mut scenario = make(arguments.seed, duration_ns, arguments.viewers);
+    scenario.policy = arguments.policy;
+    if arguments.healthy {
+        scenario.faults = FaultMenu::default();
+    }
+    scenario.admission = !arguments.unadmitted;
     let began = Instant::now();
     let world = World::new(scenario)?;
     let made = began.elapsed();

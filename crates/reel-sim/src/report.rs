@@ -22,6 +22,8 @@ pub struct Report {
     pub refused: u64,
     /// Viewers that watched at the same time, at most.
     pub viewing_most: u64,
+    /// The most that was promised of any member in the round that was, in thousandths of what can be.
+    pub promised_most_permille: u64,
     /// Segments that viewers got.
     pub segments: u64,
     /// Times a viewer's picture stood still after it had begun.

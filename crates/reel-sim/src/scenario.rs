@@ -95,17 +95,17 @@ impl Scenario {
             titles: TitleSpec { titles: 20, segments: (300, 1500), rate_bps: (2_000_000, 6_000_000) },
             viewers,
             player: PlayerSpec::default(),
-            link_bps: (20_000_000, 200_000_000),
+            link_bps: (40_000_000, 200_000_000),
             browsers: 0,
             browse_ns: 5 * SECOND_NS,
             bulks: 0,
             bulk_bps: 100_000_000,
             ingest_stripes_per_s: 0,
-            admission: false,
+            admission: true,
             strict: false,
             faults: FaultMenu::default(),
             fault_rest_ns: 300 * SECOND_NS,
-            buffers: 2048 + viewers * 24,
+            buffers: 2048 + viewers * 96,
         }
     }
 }

@@ -5,8 +5,9 @@ use crate::core::{Core, Outcome, Request};
 use crate::disks::SimDisks;
 use crate::fault::{Fault, FaultSpan};
 use crate::journal::{Deed, Happened, Journal};
-use crate::limits::SEGMENT_NS;
+use crate::limits::{LEDGER_CHECK_SECONDS, SEGMENT_NS};
 use crate::probe;
+use crate::promise::{Promise, Promises};
 use crate::report::{Broken, Report};
 use crate::rng::Rng;
 use crate::scale::{self, MEMBER_SCALE, OBJECT_SCALE, ROW_BYTES, UNIT_BYTES};
@@ -16,7 +17,8 @@ use crate::writer::Writer;
 use anyhow::{Context, Result};
 use reel_arena::{Arena, ArenaConfig};
 use reel_disk::{DepthBound, DiskBackend, Disks, DisksConfig};
-use reel_qos::{Class, DEADLINE_NONE_NS, DiskPrice};
+use reel_qos::limits::ROUND_NS;
+use reel_qos::{Capacities, Class, DEADLINE_NONE_NS, DiskPrice, MemberCapacity, Resource, UNLIMITED};
 use reel_stream::Units;
 use reel_volume::Health;
 use std::cmp::Reverse;
@@ -37,6 +39,7 @@ pub struct World {
     core: Core,
     clients: Vec<Client>,
     writer: Writer,
+    promises: Promises,
     faults: Vec<FaultSpan>,
     fault: Option<FaultSpan>,
     journal: Journal,
@@ -69,6 +72,7 @@ struct Client {
     /// Changes whenever what is under way means nothing any more.
     visit: u32,
     asked_ns: u64,
+    promise: Option<Promise>,
 }
 
 enum Kind {
@@ -120,6 +124,7 @@ impl World {
             &mut seed.part(6),
         );
         let writer = Writer::new(handle, arena.clone(), Arc::clone(&shelf), seed.part(7));
+        let promises = Promises::new(capacities(&scenario, config.prices[0]), &shelf);
         let mut world = World {
             scenario,
             start_ns,
@@ -132,6 +137,7 @@ impl World {
             core,
             clients,
             writer,
+            promises,
             faults,
             fault: None,
             journal: Journal::default(),
@@ -252,14 +258,26 @@ impl World {
     }
 
     fn open(&mut self, number: u32, title: Arc<Title>) -> Result<(), String> {
-        self.deed(number, Deed::Opens, title.number as u64);
-        self.report.opened += 1;
         let client = &mut self.clients[number as usize];
         let Kind::Viewer(player) = &mut client.kind else { return Ok(()) };
+        if self.scenario.admission {
+            match self.promises.admit(&title, player.next_segment(), self.now_ns) {
+                Ok(promise) => client.promise = Some(promise),
+                Err(_) => {
+                    self.report.refused += 1;
+                    self.deed(number, Deed::Refused, title.number as u64);
+                    self.leave(number);
+                    return Ok(());
+                }
+            }
+        }
+        let opened = title.number as u64;
         player.open(title);
         client.visit += 1;
         let (at_ns, visit) = (player.next_touch_ns(self.now_ns), client.visit);
         self.at(at_ns, Event::Touch { client: number, visit });
+        self.report.opened += 1;
+        self.deed(number, Deed::Opens, opened);
         self.go_on(number)
     }
 
@@ -271,9 +289,21 @@ impl World {
             Want::Segment(segment) => {
                 let Some(title) = player.title().cloned() else { return Ok(()) };
                 let range = title.segment(segment);
-                let due_ns = player.due_ns(self.now_ns);
+                let (begins, mut due_ns) = (player.begins(), player.due_ns(self.now_ns));
+                if self.scenario.admission {
+                    match self.promised(number, &title, segment) {
+                        Some(promised_ns) => due_ns = promised_ns,
+                        None => {
+                            self.report.refused += 1;
+                            self.deed(number, Deed::Refused, title.number as u64);
+                            self.leave(number);
+                            return Ok(());
+                        }
+                    }
+                }
                 self.deed(number, Deed::Asks, segment as u64);
-                self.ask(number, title, range, (Class::PERIODIC, due_ns))
+                let class = if begins { Class::INTERACTIVE } else { Class::PERIODIC };
+                self.ask(number, title, range, (class, due_ns))
             }
             Want::Sleep(at_ns) => {
                 client.turn += 1;
@@ -286,6 +316,19 @@ impl World {
                 Ok(())
             }
         }
+    }
+
+    /// When a segment is due, by the promise that its viewer has or is given now; `None` if it is refused.
+    fn promised(&mut self, number: u32, title: &Title, segment: usize) -> Option<u64> {
+        let (now_ns, client) = (self.now_ns, &mut self.clients[number as usize]);
+        match &mut client.promise {
+            Some(promise) if promise.is_behind(segment, now_ns) => {
+                self.promises.change(promise, title, segment, now_ns).ok()?;
+            }
+            Some(_) => {}
+            None => client.promise = Some(self.promises.admit(title, segment, now_ns).ok()?),
+        }
+        client.promise.map(|promise| promise.due_ns(segment, now_ns))
     }
 
     fn ask(
@@ -385,7 +428,15 @@ impl World {
         match touch {
             Touch::Pause => self.deed(number, Deed::Pauses, segment),
             Touch::Resume => self.deed(number, Deed::Resumes, segment),
-            Touch::Seek => self.deed(number, Deed::Seeks, segment),
+            Touch::Seek => {
+                self.deed(number, Deed::Seeks, segment);
+                if !self.seek(number, segment as usize) {
+                    self.report.refused += 1;
+                    self.deed(number, Deed::Refused, segment);
+                    self.leave(number);
+                    return Ok(());
+                }
+            }
             Touch::Stop => {
                 self.leave(number);
                 return Ok(());
@@ -395,10 +446,25 @@ impl World {
         if self.core.is_busy(number) { Ok(()) } else { self.go_on(number) }
     }
 
+    /// Moves what was promised to a viewer to where he goes; `false` if that is refused.
+    fn seek(&mut self, number: u32, segment: usize) -> bool {
+        let client = &mut self.clients[number as usize];
+        let Kind::Viewer(player) = &client.kind else { return true };
+        match (&mut client.promise, player.title()) {
+            (Some(promise), Some(title)) => {
+                self.promises.change(promise, title, segment, self.now_ns).is_ok()
+            }
+            _ => true,
+        }
+    }
+
     fn leave(&mut self, number: u32) {
         let client = &mut self.clients[number as usize];
         let Kind::Viewer(player) = &mut client.kind else { return };
         let title = player.title().map_or(0, |title| title.number as u64);
+        if let Some(promise) = client.promise.take() {
+            self.promises.release(promise);
+        }
         let at_ns = player.leave(self.now_ns);
         client.visit += 1;
         client.turn += 1;
@@ -417,10 +483,15 @@ impl World {
             return Err(starved);
         }
         self.keeps_within_memory()?;
+        self.keeps_promises()?;
         let mut late = None;
         let mut viewing = 0;
-        for (number, client) in self.clients.iter().enumerate() {
+        for (number, client) in self.clients.iter_mut().enumerate() {
             if let Kind::Viewer(player) = &client.kind {
+                let is_dry = |promise: &Promise| promise.is_dry(player.next_segment(), self.now_ns);
+                if client.promise.as_ref().is_some_and(is_dry) && player.is_paused() {
+                    client.promise.take().into_iter().for_each(|promise| self.promises.release(promise));
+                }
                 viewing += u64::from(player.title().is_some());
                 // One that stands still for longer is found here even if its segment never comes.
                 late = late.or(player
@@ -437,6 +508,21 @@ impl World {
             return self.late(number as u32, segment, late_ns);
         }
         Ok(())
+    }
+
+    fn keeps_promises(&mut self) -> Result<(), String> {
+        if !self.scenario.admission {
+            return Ok(());
+        }
+        for used in self.promises.usage(self.now_ns) {
+            if let Resource::Member(_) = used.resource {
+                let permille = used.used * 1000 / used.capacity.max(1);
+                self.report.promised_most_permille = self.report.promised_most_permille.max(permille);
+            }
+        }
+        // It takes as long as promising everything anew, so not every second.
+        let second = (self.now_ns - self.start_ns) / SECOND_NS;
+        if second % LEDGER_CHECK_SECONDS == 0 { self.promises.adds_up(self.now_ns) } else { Ok(()) }
     }
 
     fn keeps_within_memory(&mut self) -> Result<(), String> {
@@ -527,6 +613,17 @@ impl World {
     }
 }
 
+/// What there is to promise.
+fn capacities(scenario: &Scenario, price: DiskPrice) -> Capacities {
+    Capacities {
+        members: vec![MemberCapacity { price, round_ns: ROUND_NS }; scenario.members],
+        network_bytes: UNLIMITED,
+        core_ns: UNLIMITED,
+        core_mib_ns: 0,
+        arena_bytes: (scenario.buffers - scenario.buffers / 16) as u64 * UNIT_BYTES as u64,
+    }
+}
+
 fn clients(scenario: &Scenario, seed: &Rng) -> Vec<Client> {
     let viewers = (0..scenario.viewers).map(|_| None::<Kind>);
     let others = (0..scenario.browsers)
@@ -540,7 +637,7 @@ fn clients(scenario: &Scenario, seed: &Rng) -> Vec<Client> {
         };
         let kind = kind.unwrap_or_else(|| Kind::Viewer(Player::new(scenario.player, rng.part(1))));
         let bytes_per_s = (link_bps / 8 / OBJECT_SCALE).max(1);
-        Client { kind, rng, bytes_per_s, turn: 0, visit: 0, asked_ns: 0 }
+        Client { kind, rng, bytes_per_s, turn: 0, visit: 0, asked_ns: 0, promise: None }
     };
     viewers.chain(others).enumerate().map(make).collect()
 }

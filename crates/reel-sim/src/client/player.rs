@@ -122,6 +122,11 @@ impl Player {
         self.show == Show::Waits
     }
 
+    /// Whether it stands still because somebody wants it to.
+    pub fn is_paused(&self) -> bool {
+        matches!(self.show, Show::Paused { .. })
+    }
+
     /// When the next segment must be shown, if the player is left alone.
     pub fn due_ns(&self, now_ns: u64) -> u64 {
         let ahead_ns = (self.next as u64 * SEGMENT_NS).saturating_sub(self.position_ns(now_ns));
