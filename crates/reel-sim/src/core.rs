@@ -1,6 +1,7 @@
 //! The serving side: one core with its fetcher and readers, as the data plane of `reel-http` drives them, without sockets.
 
 use crate::content::first_wrong;
+use crate::limits::ASKED_BEFORE_NS;
 use crate::shelf::Title;
 use reel_disk::{DiskDone, Reply};
 use reel_qos::Class;
@@ -37,6 +38,8 @@ pub(crate) enum Outcome {
     Done,
     /// The members do not give it.
     Failed(String),
+    /// A unit that was asked for in time came so long after it was due.
+    Late(u64),
 }
 
 /// A response on its way to a client.
@@ -47,6 +50,8 @@ struct Transfer {
     bytes_per_s: u64,
     sending_bytes: u64,
     starved: bool,
+    /// When its bytes are due, if they were asked for in time.
+    due_ns: Option<u64>,
 }
 
 /// What members and fetchers bring.
@@ -75,8 +80,10 @@ impl Core {
         let Request { title, range, class, due_ns, bytes_per_s } = request;
         let body = Body::new([Part::Object(Arc::clone(&title.map), range.clone())]);
         let reader = Reader::new(body, class, due_ns.saturating_sub(now_ns), u64::from(client));
+        let in_time = class == Class::PERIODIC && due_ns >= now_ns + ASKED_BEFORE_NS;
+        let due_ns = in_time.then_some(due_ns);
         self.transfers[client as usize] =
-            Some(Transfer { reader, title, range, bytes_per_s, sending_bytes: 0, starved: false });
+            Some(Transfer { reader, title, range, bytes_per_s, sending_bytes: 0, starved: false, due_ns });
         self.pump(client, now_ns)
     }
 
@@ -113,6 +120,10 @@ impl Core {
             // Fits: connections are numbers of clients.
             let client = fetched.connection as u32;
             let Some(transfer) = &mut self.transfers[client as usize] else { continue };
+            if let Some(late_ns) = transfer.due_ns.and_then(|due_ns| now_ns.checked_sub(due_ns + 1)) {
+                transfer.due_ns = None;
+                outcomes.push((client, Outcome::Late(late_ns)));
+            }
             match transfer.reader.fetched(&fetched) {
                 Ok(_) => outcomes.extend(self.pump(client, now_ns)?.map(|outcome| (client, outcome))),
                 Err(error) => {

@@ -74,6 +74,8 @@ pub enum Deed {
     Plays,
     /// Shows nothing, because nothing is there.
     Stalls,
+    /// Is given a part of a segment after it was due.
+    Late,
     /// Pauses.
     Pauses,
     /// Goes on after a pause.
@@ -172,6 +174,7 @@ impl Deed {
             Deed::Has => "has segment",
             Deed::Plays => "plays from segment",
             Deed::Stalls => "STALLS before segment",
+            Deed::Late => "is given LATE segment",
             Deed::Pauses => "pauses in segment",
             Deed::Resumes => "resumes in segment",
             Deed::Seeks => "seeks to segment",

@@ -6,8 +6,11 @@ pub const SEGMENT_NS: u64 = 4_000_000_000;
 /// Runs of slots that a title is scattered over, at most: an old volume is not one of a thousand pieces, since writers take long runs.
 pub const TITLE_RUNS_MAX: u64 = 4;
 
-/// What a player keeps ahead of what it shows: the default of hls.js.
+/// What a player keeps ahead of what it shows, at most: the default of hls.js.
 pub const BUFFER_NS: u64 = 30_000_000_000;
+
+/// The same for a small player: two segments.
+pub const BUFFER_LEAST_NS: u64 = 8_000_000_000;
 
 /// A request that is served later than this after it came, and after its deadline, was starved. Under full load a queue of 64 bulk reads with 15 % of a
 /// hard disk is served in some seconds.
@@ -30,3 +33,7 @@ pub const LATE_TOLERATED_NS: u64 = 2_000_000_000;
 
 /// Between two looks at whether the ledger is the sum of its reservations: one takes as long as making all of them again.
 pub const LEDGER_CHECK_SECONDS: u64 = 60;
+
+/// How long before it is due a segment must be asked for if it is to be in time: the length of the segment before it, less the time to
+/// send it. Its demand is spread over just that.
+pub const ASKED_BEFORE_NS: u64 = SEGMENT_NS - SEND_LEAD_NS;

@@ -86,7 +86,6 @@ impl Promises {
             None => Ok(()),
         }
     }
-
 }
 
 impl Promise {

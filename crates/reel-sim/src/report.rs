@@ -26,6 +26,8 @@ pub struct Report {
     pub promised_most_permille: u64,
     /// Segments that viewers got.
     pub segments: u64,
+    /// Segments that were asked for in time and came after they were due.
+    pub late_units: u64,
     /// Times a viewer's picture stood still after it had begun.
     pub stalls: u64,
     /// For how long in all.

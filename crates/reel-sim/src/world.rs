@@ -354,6 +354,19 @@ impl World {
                 self.at(until_ns, Event::Sent { client: number, visit });
                 Ok(())
             }
+            Outcome::Late(late_ns) => {
+                let Kind::Viewer(player) = &client.kind else { return Ok(()) };
+                let segment = player.next_segment() as u64;
+                self.report.late_units += 1;
+                self.deed(number, Deed::Late, segment);
+                if !self.scenario.admission && !self.scenario.strict {
+                    return Ok(());
+                }
+                let late_us = late_ns / 1000;
+                Err(format!(
+                    "segment {segment} of client {number} came into memory {late_us} us after it was due"
+                ))
+            }
             Outcome::Failed(why) => {
                 self.deed(number, Deed::Fails, 0);
                 Err(format!("client {number} cannot be given what is stored: {why}"))

@@ -1,6 +1,6 @@
 //! A player of segments with a buffer, and the person before it.
 
-use crate::limits::{BUFFER_NS, SEGMENT_NS};
+use crate::limits::{BUFFER_LEAST_NS, BUFFER_NS, SEGMENT_NS};
 use crate::rng::Rng;
 use crate::shelf::{Shelf, Title};
 use std::sync::Arc;
@@ -24,7 +24,9 @@ pub struct Player {
     /// The segment it asks for next, or is being given.
     next: usize,
     show: Show,
-    /// Segments shown since the last start or seek began.
+    /// What it keeps ahead.
+    buffer_ns: u64,
+    /// For how long it has stood still in all.
     pub stalled_ns: u64,
 }
 
@@ -72,8 +74,9 @@ impl Default for PlayerSpec {
 
 impl Player {
     /// A viewer who watches nothing yet.
-    pub fn new(spec: PlayerSpec, rng: Rng) -> Player {
-        Player { spec, rng, title: None, next: 0, show: Show::Waits, stalled_ns: 0 }
+    pub fn new(spec: PlayerSpec, mut rng: Rng) -> Player {
+        let buffer_ns = rng.range(BUFFER_LEAST_NS, BUFFER_NS + 1);
+        Player { buffer_ns, spec, rng, title: None, next: 0, show: Show::Waits, stalled_ns: 0 }
     }
 
     /// What it watches.
@@ -110,11 +113,11 @@ impl Player {
                 _ => Want::Sleep(now_ns + ahead_ns),
             };
         }
-        if ahead_ns + SEGMENT_NS <= BUFFER_NS {
+        if ahead_ns + SEGMENT_NS <= self.buffer_ns {
             return Want::Segment(self.next);
         }
         // A paused player is woken by whoever lets it go on.
-        Want::Sleep(now_ns + (ahead_ns + SEGMENT_NS - BUFFER_NS))
+        Want::Sleep(now_ns + (ahead_ns + SEGMENT_NS - self.buffer_ns))
     }
 
     /// Whether the segment that comes next begins a start, a seek, or goes on after a stall.
