@@ -9,4 +9,4 @@ pub mod limits;
 mod server;
 
 pub use data::DataCounters;
-pub use server::{ServeConfig, ServeError, Server};
+pub use server::{PromiseConfig, ServeConfig, ServeError, Server};

@@ -1,16 +1,13 @@
 //! How much media memory a server takes: the sum of its holders.
 
+use reel_http::limits::STRIPES_PER_INGEST;
 use reel_stream::limits::READER_STRIPES_MAX;
 use reel_volume::GeometryFields;
-use reel_volume::limits::STRIPES_IN_FLIGHT;
 
 use crate::config::Config;
 
 /// Clients that are served at full speed at once without waiting for memory. More are served too, in turn.
 const READERS: u64 = 64;
-
-/// Tracks an ingest writes at once; a film with more of them takes turns.
-const TRACKS_PER_INGEST: usize = 4;
 
 /// The smallest arena: two readers, a writer and a decoding of the default geometry.
 const BYTES_MIN: u64 = 64 << 20;
@@ -25,8 +22,7 @@ pub(crate) fn arena_bytes(config: &Config, serve_threads: u64, memory_bytes: u64
     // Every holder below holds whole stripes, parity included: it may have to be decoded or is being written.
     let stripe_bytes = (unit_bytes * (fields.data_rows + fields.parity_rows)) as u64;
     let readers = READERS * READER_STRIPES_MAX as u64;
-    let writers = config.upload.ingests_max * TRACKS_PER_INGEST;
-    let writing = (writers * STRIPES_IN_FLIGHT) as u64;
+    let writing = (config.upload.ingests_max * STRIPES_PER_INGEST) as u64;
     let decoding = serve_threads;
     let sum = (readers + writing + decoding) * stripe_bytes;
     sum.min(memory_bytes / 4).max(BYTES_MIN)

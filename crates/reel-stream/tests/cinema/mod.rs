@@ -9,7 +9,7 @@ use std::time::{Duration, Instant};
 use reel_disk::{DiskDone, DisksConfig, Faults, Reply};
 use reel_qos::Class;
 use reel_ring::Chunk;
-use reel_stream::{Body, Deliver, Fetched, Fetcher, Part, Reader, ReaderState, Units};
+use reel_stream::{Body, Deliver, Due, Fetched, Fetcher, Part, Reader, ReaderState, Units};
 use reel_volume::{
     ArenaBudget, Members, ObjectEntry, ObjectMap, OpenOptions, Role, SourceFile, TitleRecord, Volume,
     VolumeOptions,
@@ -149,7 +149,7 @@ impl Core {
         let number = self.next_viewer;
         self.next_viewer += 1;
         assert_eq!(body.bytes(), expected.len() as u64);
-        let reader = Reader::new(body, class, due_ns, number);
+        let reader = Reader::new(body, class, Due::After(due_ns), number);
         self.viewers.insert(number, Viewer { reader, expected, got: 0 });
         number
     }

@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use reel_disk::DisksConfig;
 use reel_http::control::ControlConfig;
-use reel_http::{ServeConfig, ServeError, Server};
+use reel_http::{PromiseConfig, ServeConfig, ServeError, Server};
 use reel_library::Library;
 use reel_ring::DriverChoice;
 use reel_volume::{ArenaBudget, OpenOptions, Volume};
@@ -126,6 +126,7 @@ fn serve_config(config: &Config, volume: &Path) -> Result<ServeConfig, Failure> 
         sessions_max: config.sessions_max,
         session_idle: Duration::from_secs(config.session_idle_s.into()),
         access_log: config.log.access,
+        promise: PromiseConfig::default(),
         watch: config.watch.clone(),
         control: ControlConfig {
             spool_dir,
