@@ -1,12 +1,15 @@
 //! The serving side: one core with its fetcher and readers, as the data plane of `reel-http` drives them, without sockets.
 
 use crate::content::first_wrong;
-use crate::limits::ASKED_BEFORE_NS;
+use crate::limits::{ASKED_BEFORE_NS, SEGMENT_NS};
 use crate::shelf::Title;
 use reel_disk::{DiskDone, Reply};
 use reel_qos::Class;
 use reel_ring::Chunk;
-use reel_stream::{Body, Deliver, Fetched, Fetcher, Part, Reader, ReaderState, Units};
+use reel_stream::limits::READER_STRIPES_MAX;
+use reel_stream::{
+    Body, Deliver, Due, Fetched, Fetcher, Part, Plan, Prefetcher, Reader, ReaderState, SessionKey, Units,
+};
 use std::collections::VecDeque;
 use std::ops::Range;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -14,6 +17,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 /// One core.
 pub(crate) struct Core {
     pub(crate) fetcher: Fetcher,
+    prefetcher: Prefetcher,
     inbox: Arc<Inbox>,
     transfers: Vec<Option<Transfer>>,
     /// Those who found no memory, in order.
@@ -25,7 +29,9 @@ pub(crate) struct Request {
     pub(crate) title: Arc<Title>,
     pub(crate) range: Range<u64>,
     pub(crate) class: Class,
-    pub(crate) due_ns: u64,
+    pub(crate) due: Due,
+    /// When its first bytes are due in memory, if somebody was promised that.
+    pub(crate) promised_ns: Option<u64>,
     /// The client's link, in simulated bytes.
     pub(crate) bytes_per_s: u64,
 }
@@ -50,8 +56,8 @@ struct Transfer {
     bytes_per_s: u64,
     sending_bytes: u64,
     starved: bool,
-    /// When its bytes are due, if they were asked for in time.
-    due_ns: Option<u64>,
+    /// When its first bytes are due, if they were asked for in time, and where it began.
+    promised: Option<(u64, Range<u64>)>,
 }
 
 /// What members and fetchers bring.
@@ -67,7 +73,13 @@ impl Core {
         let inbox = Arc::new(Inbox::default());
         let fetcher =
             Fetcher::new(units, Arc::clone(&inbox) as Arc<dyn Reply>, Arc::clone(&inbox) as Arc<dyn Deliver>);
-        Core { fetcher, inbox, transfers: (0..clients).map(|_| None).collect(), starved: VecDeque::new() }
+        Core {
+            fetcher,
+            prefetcher: Prefetcher::default(),
+            inbox,
+            transfers: (0..clients).map(|_| None).collect(),
+            starved: VecDeque::new(),
+        }
     }
 
     /// Begins to answer; a client has one answer at a time.
@@ -77,14 +89,36 @@ impl Core {
         request: Request,
         now_ns: u64,
     ) -> Result<Option<Outcome>, String> {
-        let Request { title, range, class, due_ns, bytes_per_s } = request;
+        let Request { title, range, class, due, promised_ns, bytes_per_s } = request;
         let body = Body::new([Part::Object(Arc::clone(&title.map), range.clone())]);
-        let reader = Reader::new(body, class, due_ns.saturating_sub(now_ns), u64::from(client));
-        let in_time = class == Class::PERIODIC && due_ns >= now_ns + ASKED_BEFORE_NS;
-        let due_ns = in_time.then_some(due_ns);
+        let reader = Reader::new(body, class, due, u64::from(client));
+        let promised_ns = promised_ns.filter(|due_ns| *due_ns >= now_ns + ASKED_BEFORE_NS);
+        let promised = promised_ns.map(|due_ns| (due_ns, range.clone()));
         self.transfers[client as usize] =
-            Some(Transfer { reader, title, range, bytes_per_s, sending_bytes: 0, starved: false, due_ns });
+            Some(Transfer { reader, title, range, bytes_per_s, sending_bytes: 0, starved: false, promised });
         self.pump(client, now_ns)
+    }
+
+    /// What the session of a client will be asked for next.
+    pub(crate) fn plan(&mut self, session: SessionKey, plan: Option<Plan>) {
+        self.prefetcher.plan((session, 0), plan);
+    }
+
+    /// Reads ahead what is due to be; to be called every [`crate::limits::PREFETCH_EVERY_NS`].
+    pub(crate) fn prefetch(&mut self, now_ns: u64) {
+        self.prefetcher.turn(&mut self.fetcher, now_ns);
+    }
+
+    /// Segments read ahead.
+    pub(crate) fn prefetched(&self) -> u64 {
+        self.prefetcher.started
+    }
+
+    /// Whether somebody waits for memory; what is read ahead is let go of then.
+    pub(crate) fn relieve_pressure(&mut self) {
+        if self.fetcher.is_hungry() || self.fetcher.units().budget().starved() > 0 {
+            self.prefetcher.release();
+        }
     }
 
     /// The client is no longer interested.
@@ -117,11 +151,15 @@ impl Core {
         let news = std::mem::take(&mut *lock(&news.units));
         for fetched in news {
             some = true;
-            // Fits: connections are numbers of clients.
+            if Prefetcher::is_for_prefetch(fetched.connection) {
+                self.prefetcher.fetched(&fetched);
+                continue;
+            }
+            // Fits: other connections are numbers of clients.
             let client = fetched.connection as u32;
             let Some(transfer) = &mut self.transfers[client as usize] else { continue };
-            if let Some(late_ns) = transfer.due_ns.and_then(|due_ns| now_ns.checked_sub(due_ns + 1)) {
-                transfer.due_ns = None;
+            if let Some(late_ns) = transfer.late_ns(&fetched, now_ns) {
+                transfer.promised = None;
                 outcomes.push((client, Outcome::Late(late_ns)));
             }
             match transfer.reader.fetched(&fetched) {
@@ -182,6 +220,17 @@ impl Core {
 }
 
 impl Transfer {
+    /// How late a unit came, by the promise that was made for it: a reader's window of stripes is due together, and what is beyond
+    /// it as it is shown.
+    fn late_ns(&self, fetched: &Fetched, now_ns: u64) -> Option<u64> {
+        let (due_ns, range) = self.promised.as_ref().filter(|_| fetched.key.object == self.title.map.id())?;
+        let stripe_bytes = self.title.map.geometry().stripe_bytes() as u64;
+        let offset = (fetched.key.stripe * stripe_bytes).saturating_sub(range.start);
+        let beyond = offset.saturating_sub(stripe_bytes * READER_STRIPES_MAX as u64);
+        let later_ns = SEGMENT_NS * beyond / (range.end - range.start);
+        now_ns.checked_sub(due_ns + later_ns).filter(|late_ns| *late_ns > 0)
+    }
+
     /// Compares what would be sent now with what the title holds; its length.
     fn check(&self) -> Result<u64, String> {
         let mut at = self.range.start;

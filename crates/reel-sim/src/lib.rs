@@ -8,6 +8,7 @@
 pub mod client;
 pub mod content;
 mod core;
+mod desk;
 pub mod device;
 pub mod disks;
 pub mod fault;
@@ -15,7 +16,6 @@ pub mod journal;
 pub mod limits;
 mod member;
 pub mod probe;
-mod promise;
 mod report;
 pub mod rng;
 pub mod scale;

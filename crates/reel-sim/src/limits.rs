@@ -1,5 +1,7 @@
 //! Every bound of this room, with its reason.
 
+use reel_stream::limits::SEND_LEAD_NS;
+
 /// A segment of a title: what players ask for at once. Four seconds is what most packagers make.
 pub const SEGMENT_NS: u64 = 4_000_000_000;
 
@@ -22,18 +24,18 @@ pub const STORY_ENTRIES: usize = 400;
 /// Units that a rebuild has under way at once: enough that all members are at work, few enough that it takes no memory from viewers.
 pub const REBUILD_UNITS_IN_FLIGHT: usize = 4;
 
-/// How long before it must be shown a segment is due in memory: it must still be sent.
-pub const SEND_LEAD_NS: u64 = 1_000_000_000;
-
-/// How long after all it asked for has been shown a silent viewer keeps its reservation.
-pub const PAUSE_GRACE_NS: u64 = 5_000_000_000;
-
-/// How late against its schedule a viewer may ask before the schedule is moved.
-pub const LATE_TOLERATED_NS: u64 = 2_000_000_000;
-
 /// Between two looks at whether the ledger is the sum of its reservations: one takes as long as making all of them again.
 pub const LEDGER_CHECK_SECONDS: u64 = 60;
 
 /// How long before it is due a segment must be asked for if it is to be in time: the length of the segment before it, less the time to
 /// send it. Its demand is spread over just that.
 pub const ASKED_BEFORE_NS: u64 = SEGMENT_NS - SEND_LEAD_NS;
+
+/// How often a core looks whether something is to be read ahead, and whether somebody waits for memory; as in `reel-http`.
+pub const PREFETCH_EVERY_NS: u64 = 100_000_000;
+
+/// What a person waits for is due this long after it is asked for; as in `reel-http`.
+pub const INTERACTIVE_DEADLINE_NS: u64 = 200_000_000;
+
+/// Of a thousand viewers who leave, so many close their session; the others vanish, and what was promised to them must come free by itself.
+pub const CLOSES_PERMILLE: u64 = 700;

@@ -2,12 +2,14 @@
 
 use crate::client::{Player, Touch, Want};
 use crate::core::{Core, Outcome, Request};
+use crate::desk::{Desk, Seat, Terms};
 use crate::disks::SimDisks;
 use crate::fault::{Fault, FaultSpan};
 use crate::journal::{Deed, Happened, Journal};
-use crate::limits::{LEDGER_CHECK_SECONDS, SEGMENT_NS};
+use crate::limits::{
+    CLOSES_PERMILLE, INTERACTIVE_DEADLINE_NS, LEDGER_CHECK_SECONDS, PREFETCH_EVERY_NS, SEGMENT_NS,
+};
 use crate::probe;
-use crate::promise::{Promise, Promises};
 use crate::report::{Broken, Report};
 use crate::rng::Rng;
 use crate::scale::{self, MEMBER_SCALE, OBJECT_SCALE, ROW_BYTES, UNIT_BYTES};
@@ -19,7 +21,7 @@ use reel_arena::{Arena, ArenaConfig};
 use reel_disk::{DepthBound, DiskBackend, Disks, DisksConfig};
 use reel_qos::limits::ROUND_NS;
 use reel_qos::{Capacities, Class, DEADLINE_NONE_NS, DiskPrice, MemberCapacity, Resource, UNLIMITED};
-use reel_stream::Units;
+use reel_stream::{Due, Units};
 use reel_volume::Health;
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
@@ -39,7 +41,7 @@ pub struct World {
     core: Core,
     clients: Vec<Client>,
     writer: Writer,
-    promises: Promises,
+    desk: Desk,
     faults: Vec<FaultSpan>,
     fault: Option<FaultSpan>,
     journal: Journal,
@@ -57,6 +59,8 @@ enum Event {
     Sent { client: u32, visit: u32 },
     /// Every second.
     Second,
+    /// Ten times a second.
+    Prefetch,
     /// A fault begins.
     Fault { number: u32 },
     /// The fault that is ends.
@@ -72,7 +76,7 @@ struct Client {
     /// Changes whenever what is under way means nothing any more.
     visit: u32,
     asked_ns: u64,
-    promise: Option<Promise>,
+    seat: Option<Seat>,
 }
 
 enum Kind {
@@ -124,7 +128,8 @@ impl World {
             &mut seed.part(6),
         );
         let writer = Writer::new(handle, arena.clone(), Arc::clone(&shelf), seed.part(7));
-        let promises = Promises::new(capacities(&scenario, config.prices[0]), &shelf);
+        let capacities = capacities(&scenario, config.prices[0]);
+        let desk = Desk::new(&scenario, capacities, &shelf).map_err(anyhow::Error::msg)?;
         let mut world = World {
             scenario,
             start_ns,
@@ -137,7 +142,7 @@ impl World {
             core,
             clients,
             writer,
-            promises,
+            desk,
             faults,
             fault: None,
             journal: Journal::default(),
@@ -217,6 +222,12 @@ impl World {
             }
             Event::Wake { .. } | Event::Touch { .. } | Event::Sent { .. } => Ok(()),
             Event::Second => self.second(),
+            Event::Prefetch => {
+                self.core.relieve_pressure();
+                self.core.prefetch(self.now_ns);
+                self.at(self.now_ns + PREFETCH_EVERY_NS, Event::Prefetch);
+                Ok(())
+            }
             Event::Fault { number } => {
                 self.begin_fault(self.faults[number as usize]);
                 Ok(())
@@ -246,13 +257,13 @@ impl World {
                 let row = client.rng.below(rows);
                 let end = (row + client.rng.range(1, 5)).min(rows);
                 let range = row * ROW_BYTES as u64..end * ROW_BYTES as u64;
-                let (title, due_ns) = (Arc::clone(title), self.now_ns + SECOND_NS);
-                self.ask(number, title, range, (Class::INTERACTIVE, due_ns))
+                let (title, due) = (Arc::clone(title), Due::After(INTERACTIVE_DEADLINE_NS));
+                self.ask(number, title, range, (Class::INTERACTIVE, due, None))
             }
             Kind::Bulk => {
                 let title = Arc::clone(self.shelf.choose(&mut client.rng));
                 let range = 0..title.map.bytes();
-                self.ask(number, title, range, (Class::APERIODIC, DEADLINE_NONE_NS))
+                self.ask(number, title, range, (Class::APERIODIC, Due::After(DEADLINE_NONE_NS), None))
             }
         }
     }
@@ -260,15 +271,13 @@ impl World {
     fn open(&mut self, number: u32, title: Arc<Title>) -> Result<(), String> {
         let client = &mut self.clients[number as usize];
         let Kind::Viewer(player) = &mut client.kind else { return Ok(()) };
-        if self.scenario.admission {
-            match self.promises.admit(&title, player.next_segment(), self.now_ns) {
-                Ok(promise) => client.promise = Some(promise),
-                Err(_) => {
-                    self.report.refused += 1;
-                    self.deed(number, Deed::Refused, title.number as u64);
-                    self.leave(number);
-                    return Ok(());
-                }
+        match self.desk.open(number, &title, self.now_ns) {
+            Ok(seat) => client.seat = Some(seat),
+            Err(_) => {
+                self.report.refused += 1;
+                self.deed(number, Deed::Refused, title.number as u64);
+                self.leave(number);
+                return Ok(());
             }
         }
         let opened = title.number as u64;
@@ -288,22 +297,18 @@ impl World {
         match player.want(self.now_ns) {
             Want::Segment(segment) => {
                 let Some(title) = player.title().cloned() else { return Ok(()) };
-                let range = title.segment(segment);
-                let (begins, mut due_ns) = (player.begins(), player.due_ns(self.now_ns));
-                if self.scenario.admission {
-                    match self.promised(number, &title, segment) {
-                        Some(promised_ns) => due_ns = promised_ns,
-                        None => {
-                            self.report.refused += 1;
-                            self.deed(number, Deed::Refused, title.number as u64);
-                            self.leave(number);
-                            return Ok(());
-                        }
-                    }
-                }
+                let Some(seat) = client.seat.clone() else { return Ok(()) };
+                let Ok(Terms { class, due, due_ns, plan }) = self.desk.ask(&seat, segment, self.now_ns)
+                else {
+                    self.report.refused += 1;
+                    self.deed(number, Deed::Refused, title.number as u64);
+                    self.leave(number);
+                    return Ok(());
+                };
+                self.core.plan(seat.key(), plan);
                 self.deed(number, Deed::Asks, segment as u64);
-                let class = if begins { Class::INTERACTIVE } else { Class::PERIODIC };
-                self.ask(number, title, range, (class, due_ns))
+                let promised_ns = (class == Class::PERIODIC).then_some(due_ns);
+                self.ask(number, title.clone(), title.segment(segment), (class, due, promised_ns))
             }
             Want::Sleep(at_ns) => {
                 client.turn += 1;
@@ -318,29 +323,16 @@ impl World {
         }
     }
 
-    /// When a segment is due, by the promise that its viewer has or is given now; `None` if it is refused.
-    fn promised(&mut self, number: u32, title: &Title, segment: usize) -> Option<u64> {
-        let (now_ns, client) = (self.now_ns, &mut self.clients[number as usize]);
-        match &mut client.promise {
-            Some(promise) if promise.is_behind(segment, now_ns) => {
-                self.promises.change(promise, title, segment, now_ns).ok()?;
-            }
-            Some(_) => {}
-            None => client.promise = Some(self.promises.admit(title, segment, now_ns).ok()?),
-        }
-        client.promise.map(|promise| promise.due_ns(segment, now_ns))
-    }
-
     fn ask(
         &mut self,
         number: u32,
         title: Arc<Title>,
         range: std::ops::Range<u64>,
-        (class, due_ns): (Class, u64),
+        (class, due, promised_ns): (Class, Due, Option<u64>),
     ) -> Result<(), String> {
         let client = &mut self.clients[number as usize];
         client.asked_ns = self.now_ns;
-        let request = Request { title, range, class, due_ns, bytes_per_s: client.bytes_per_s };
+        let request = Request { title, range, class, due, promised_ns, bytes_per_s: client.bytes_per_s };
         let outcome = self.core.begin(number, request, self.now_ns)?;
         outcome.map_or(Ok(()), |outcome| self.came(number, outcome))
     }
@@ -443,12 +435,6 @@ impl World {
             Touch::Resume => self.deed(number, Deed::Resumes, segment),
             Touch::Seek => {
                 self.deed(number, Deed::Seeks, segment);
-                if !self.seek(number, segment as usize) {
-                    self.report.refused += 1;
-                    self.deed(number, Deed::Refused, segment);
-                    self.leave(number);
-                    return Ok(());
-                }
             }
             Touch::Stop => {
                 self.leave(number);
@@ -459,24 +445,14 @@ impl World {
         if self.core.is_busy(number) { Ok(()) } else { self.go_on(number) }
     }
 
-    /// Moves what was promised to a viewer to where he goes; `false` if that is refused.
-    fn seek(&mut self, number: u32, segment: usize) -> bool {
-        let client = &mut self.clients[number as usize];
-        let Kind::Viewer(player) = &client.kind else { return true };
-        match (&mut client.promise, player.title()) {
-            (Some(promise), Some(title)) => {
-                self.promises.change(promise, title, segment, self.now_ns).is_ok()
-            }
-            _ => true,
-        }
-    }
-
     fn leave(&mut self, number: u32) {
         let client = &mut self.clients[number as usize];
         let Kind::Viewer(player) = &mut client.kind else { return };
         let title = player.title().map_or(0, |title| title.number as u64);
-        if let Some(promise) = client.promise.take() {
-            self.promises.release(promise);
+        if let Some(seat) = client.seat.take()
+            && client.rng.permille(CLOSES_PERMILLE)
+        {
+            self.desk.close(&seat);
         }
         let at_ns = player.leave(self.now_ns);
         client.visit += 1;
@@ -499,12 +475,8 @@ impl World {
         self.keeps_promises()?;
         let mut late = None;
         let mut viewing = 0;
-        for (number, client) in self.clients.iter_mut().enumerate() {
+        for (number, client) in self.clients.iter().enumerate() {
             if let Kind::Viewer(player) = &client.kind {
-                let is_dry = |promise: &Promise| promise.is_dry(player.next_segment(), self.now_ns);
-                if client.promise.as_ref().is_some_and(is_dry) && player.is_paused() {
-                    client.promise.take().into_iter().for_each(|promise| self.promises.release(promise));
-                }
                 viewing += u64::from(player.title().is_some());
                 // One that stands still for longer is found here even if its segment never comes.
                 late = late.or(player
@@ -527,7 +499,12 @@ impl World {
         if !self.scenario.admission {
             return Ok(());
         }
-        for used in self.promises.usage(self.now_ns) {
+        self.desk.tend(self.now_ns);
+        for used in self.desk.usage(self.now_ns) {
+            if used.peak_used > used.capacity {
+                let (resource, round) = (used.resource, used.peak_round);
+                return Err(format!("more is promised of {resource} in round {round} than there is"));
+            }
             if let Resource::Member(_) = used.resource {
                 let permille = used.used * 1000 / used.capacity.max(1);
                 self.report.promised_most_permille = self.report.promised_most_permille.max(permille);
@@ -535,7 +512,10 @@ impl World {
         }
         // It takes as long as promising everything anew, so not every second.
         let second = (self.now_ns - self.start_ns) / SECOND_NS;
-        if second % LEDGER_CHECK_SECONDS == 0 { self.promises.adds_up(self.now_ns) } else { Ok(()) }
+        if second.is_multiple_of(LEDGER_CHECK_SECONDS) && !self.desk.adds_up() {
+            return Err("the ledger is not the sum of its reservations".to_owned());
+        }
+        Ok(())
     }
 
     fn keeps_within_memory(&mut self) -> Result<(), String> {
@@ -583,6 +563,7 @@ impl World {
             self.at(self.faults[number].from_ns, Event::Fault { number: number as u32 });
         }
         self.at(self.now_ns + SECOND_NS, Event::Second);
+        self.at(self.now_ns + PREFETCH_EVERY_NS, Event::Prefetch);
     }
 
     fn at(&mut self, at_ns: u64, event: Event) {
@@ -601,6 +582,7 @@ impl World {
         self.report.happened = self.journal.entries() + disks.entries();
         self.report.simulated_ns = self.now_ns - self.start_ns;
         self.report.units_read = counters.reads.load(Ordering::Relaxed);
+        self.report.prefetched = self.core.prefetched();
         self.report.units_shared =
             counters.hits.load(Ordering::Relaxed) + counters.joins.load(Ordering::Relaxed);
         self.report.deadline_misses =
@@ -650,7 +632,7 @@ fn clients(scenario: &Scenario, seed: &Rng) -> Vec<Client> {
         };
         let kind = kind.unwrap_or_else(|| Kind::Viewer(Player::new(scenario.player, rng.part(1))));
         let bytes_per_s = (link_bps / 8 / OBJECT_SCALE).max(1);
-        Client { kind, rng, bytes_per_s, turn: 0, visit: 0, asked_ns: 0, promise: None }
+        Client { kind, rng, bytes_per_s, turn: 0, visit: 0, asked_ns: 0, seat: None }
     };
     viewers.chain(others).enumerate().map(make).collect()
 }
