@@ -40,7 +40,12 @@ impl SimDisks {
         let members = devices.into_iter().zip(&prices).enumerate();
         let members = members
             .map(|(number, (device, price))| {
-                Member::new(number, config.policy.scheduler(&config.classes, *price, config.depth), device)
+                Member::new(
+                    number,
+                    config.policy.scheduler(&config.classes, *price, config.depth),
+                    *price,
+                    device,
+                )
             })
             .collect();
         let classes = Arc::new(config.classes.clone());
@@ -102,6 +107,18 @@ impl SimDisks {
         inner.members.iter().find_map(|member| member.starved(inner.now_ns))
     }
 
+    /// A round has ended; a class that wanted its share of a member and did not get it.
+    pub fn round_ended(&self) -> Option<String> {
+        let mut inner = self.lock();
+        let Inner { members, classes, now_ns, .. } = &mut *inner;
+        members.iter_mut().filter_map(|member| member.round_ended(classes, *now_ns)).last()
+    }
+
+    /// Times that a class wanted its share for long enough to be looked at.
+    pub fn shares_looked_at(&self) -> u64 {
+        self.lock().members.iter().map(Member::shares_looked_at).sum()
+    }
+
     /// Requests that have not been answered.
     pub fn unanswered(&self) -> usize {
         self.lock().members.iter().map(Member::unanswered).sum()
@@ -146,8 +163,10 @@ impl DiskBackend for SimDisks {
     }
 
     fn promote(&self, member: usize, token: u64, reply: &Arc<dyn Reply>, class: Class, deadline_ns: u64) {
-        if let Some(member) = self.lock().members.get_mut(member) {
-            member.promote(token, reply, class, deadline_ns);
+        let mut inner = self.lock();
+        let now_ns = inner.now_ns;
+        if let Some(member) = inner.members.get_mut(member) {
+            member.promote(token, reply, (class, deadline_ns), now_ns);
         }
     }
 
@@ -188,7 +207,7 @@ impl DiskBackend for SimDisks {
     fn set_price(&self, member: usize, price: DiskPrice) {
         let mut inner = self.lock();
         if let Some(member) = inner.members.get_mut(member) {
-            member.scheduler.set_price(price);
+            member.set_price(price);
         }
         if let Some(place) = inner.prices.get_mut(member) {
             *place = price;

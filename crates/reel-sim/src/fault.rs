@@ -54,6 +54,11 @@ pub struct FaultMenu {
     pub lies: bool,
 }
 
+/// There is no fault of this name.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("there is no fault `{0}`; choose from pulled, replaced, stalls, slow, read-errors, lies")]
+pub struct UnknownFault(String);
+
 impl Fault {
     /// A number for journals.
     pub fn code(&self) -> u32 {
@@ -88,6 +93,24 @@ impl FaultMenu {
     /// Everything.
     pub fn all() -> FaultMenu {
         FaultMenu { pulled: true, replaced: true, stalls: true, slow: true, read_errors: true, lies: true }
+    }
+
+    /// Those of these names.
+    pub fn of(names: &[String]) -> Result<FaultMenu, UnknownFault> {
+        let mut menu = FaultMenu::default();
+        for name in names {
+            let place = match name.as_str() {
+                "pulled" => &mut menu.pulled,
+                "replaced" => &mut menu.replaced,
+                "stalls" => &mut menu.stalls,
+                "slow" => &mut menu.slow,
+                "read-errors" => &mut menu.read_errors,
+                "lies" => &mut menu.lies,
+                _ => return Err(UnknownFault(name.clone())),
+            };
+            *place = true;
+        }
+        Ok(menu)
     }
 
     /// Faults one after another with a rest of `rest_ns` between them on average, each of one member.

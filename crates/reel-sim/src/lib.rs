@@ -20,6 +20,7 @@ mod report;
 pub mod rng;
 pub mod scale;
 mod scenario;
+mod shares;
 pub mod shelf;
 mod world;
 mod writer;

@@ -39,3 +39,13 @@ pub const INTERACTIVE_DEADLINE_NS: u64 = 200_000_000;
 
 /// Of a thousand viewers who leave, so many close their session; the others vanish, and what was promised to them must come free by itself.
 pub const CLOSES_PERMILLE: u64 = 700;
+
+/// Rounds over which a class must get its share: a request of a hard disk is some hundredths of a round, and schedulers settle what they owe in
+/// the next one.
+pub const SHARE_ROUNDS: usize = 5;
+
+/// How much of its share a class must get in those rounds, in percent.
+pub const SHARE_KEPT_PERCENT: u64 = 85;
+
+/// After a fault, what was late because of it may still come.
+pub const RECOVERY_NS: u64 = 10_000_000_000;

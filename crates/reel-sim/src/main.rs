@@ -33,6 +33,9 @@ struct Arguments {
     /// Lets everybody in.
     #[arg(long)]
     unadmitted: bool,
+    /// Only these faults: pulled, replaced, stalls, slow, read-errors, lies.
+    #[arg(long, value_delimiter = ',')]
+    faults: Option<Vec<String>>,
     /// Print JSON.
     #[arg(long)]
     json: bool,
@@ -46,6 +49,9 @@ fn main() -> anyhow::Result<ExitCode> {
     scenario.policy = arguments.policy;
     if arguments.healthy {
         scenario.faults = FaultMenu::default();
+    }
+    if let Some(names) = &arguments.faults {
+        scenario.faults = FaultMenu::of(names)?;
     }
     scenario.admission = !arguments.unadmitted;
     let began = Instant::now();

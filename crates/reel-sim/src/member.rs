@@ -4,12 +4,14 @@ use crate::content::Unit;
 use crate::device::{Device, Transfer};
 use crate::fault::{Fault, FaultSpan};
 use crate::journal::{Happened, Journal};
-use crate::limits::STARVATION_NS;
+use crate::limits::{SHARE_ROUNDS, STARVATION_NS};
 use crate::scale::{MEMBER_SCALE, ROW_BYTES, UNIT_BYTES};
+use crate::shares::Shares;
 use crate::shelf::Shelf;
 use reel_arena::{Buffer, Lease};
 use reel_disk::{DiskDone, DiskError, DiskRequest, DiskWork, MemberStats, Queued, Reply, Scheduler};
-use reel_qos::{Class, DEADLINE_NONE_NS};
+use reel_qos::limits::ROUND_NS;
+use reel_qos::{Class, ClassTable, DEADLINE_NONE_NS, DiskPrice};
 use std::cmp::Reverse;
 use std::collections::{BTreeMap, BTreeSet, BinaryHeap};
 use std::io;
@@ -34,6 +36,8 @@ pub(crate) struct Member {
     /// Units that a new disk in the place of a replaced one does not hold yet.
     blank: BTreeSet<u64>,
     pub(crate) stats: MemberStats,
+    price: DiskPrice,
+    shares: Shares,
 }
 
 /// An answer on its way.
@@ -61,7 +65,12 @@ enum Work {
 const REFUSAL_NS: u64 = 200_000;
 
 impl Member {
-    pub(crate) fn new(number: usize, scheduler: Box<dyn Scheduler>, device: Box<dyn Device>) -> Member {
+    pub(crate) fn new(
+        number: usize,
+        scheduler: Box<dyn Scheduler>,
+        price: DiskPrice,
+        device: Box<dyn Device>,
+    ) -> Member {
         Member {
             number,
             scheduler,
@@ -75,6 +84,8 @@ impl Member {
             written: BTreeMap::new(),
             blank: BTreeSet::new(),
             stats: MemberStats { present: true, ..MemberStats::default() },
+            price,
+            shares: Shares::default(),
         }
     }
 
@@ -124,6 +135,7 @@ impl Member {
             Happened::Asked { member: number, job: id, class: class_number, offset, deadline_ns },
         );
         self.scheduler.push(Queued { id: u64::from(id), class, deadline_ns, offset, bytes, write }, now_ns);
+        self.shares.queued(class, now_ns);
         self.stats.queued += 1;
         self.wants_turn = true;
         None
@@ -144,6 +156,10 @@ impl Member {
             journal.note(now_ns, Happened::Started { member: self.number as u32, job: id });
             let (offset, bytes) = (job.offset * MEMBER_SCALE, job.bytes as u64 * MEMBER_SCALE);
             let transfer = Transfer { offset, bytes, write: matches!(job.work, Work::Write(_)) };
+            let simulated = job.bytes as u64;
+            let cost_ns =
+                if transfer.write { self.price.write_ns(simulated) } else { self.price.read_ns(simulated) };
+            self.shares.left(job.class, cost_ns);
             match self.fault {
                 Some(FaultSpan { fault: Fault::Pulled, .. }) => {
                     self.held.push(Reverse((now_ns + REFUSAL_NS, id)))
@@ -238,7 +254,13 @@ impl Member {
     }
 
     /// The request to this reply with this token is wanted more urgently.
-    pub(crate) fn promote(&mut self, token: u64, reply: &Arc<dyn Reply>, class: Class, deadline_ns: u64) {
+    pub(crate) fn promote(
+        &mut self,
+        token: u64,
+        reply: &Arc<dyn Reply>,
+        (class, deadline_ns): (Class, u64),
+        now_ns: u64,
+    ) {
         let same = |job: &Job| job.token == token && job.started_ns == 0 && Arc::ptr_eq(&job.reply, reply);
         // The last one bears the name, as on real members.
         let found = self
@@ -249,6 +271,11 @@ impl Member {
             .find_map(|(id, job)| Some((id, job.as_mut().filter(|job| same(job))?)));
         if let Some((id, job)) = found {
             job.deadline_ns = job.deadline_ns.min(deadline_ns);
+            if class < job.class {
+                self.shares.left(job.class, 0);
+                self.shares.queued(class, now_ns);
+                job.class = class;
+            }
             self.scheduler.promote(id as u64, class, deadline_ns);
             self.wants_turn = true;
         }
@@ -257,6 +284,29 @@ impl Member {
     /// The scheduler has changed its mind about something.
     pub(crate) fn wake(&mut self) {
         self.wants_turn = true;
+    }
+
+    /// A round has ended; a class that did not get its share.
+    pub(crate) fn round_ended(&mut self, classes: &ClassTable, now_ns: u64) -> Option<String> {
+        if self.fault.is_some() {
+            self.shares.forget(now_ns);
+        }
+        let window_ns = SHARE_ROUNDS as u64 * ROUND_NS;
+        let (class, permille, due) = self.shares.round_ended(classes, now_ns.saturating_sub(window_ns))?;
+        let (number, name) = (self.number, &classes.spec(class).name);
+        Some(format!(
+            "member {number} gave {permille} thousandths of its time to class {name}, which had a right to {due}"
+        ))
+    }
+
+    /// Times that a class wanted its share for long enough to be looked at.
+    pub(crate) fn shares_looked_at(&self) -> u64 {
+        self.shares.looked
+    }
+
+    pub(crate) fn set_price(&mut self, price: DiskPrice) {
+        self.price = price;
+        self.scheduler.set_price(price);
     }
 
     /// A request that waits for longer than anybody should.

@@ -44,6 +44,8 @@ pub struct Report {
     pub downloads: u64,
     /// Units read for viewers, browsers and downloads.
     pub units_read: u64,
+    /// Times that a class wanted its share of a member for long enough to be looked at.
+    pub shares_looked_at: u64,
     /// Segments read ahead of their viewers.
     pub prefetched: u64,
     /// Units that were in memory or on their way.

@@ -56,6 +56,11 @@ pub struct Scenario {
 const SECOND_NS: u64 = 1_000_000_000;
 
 impl Scenario {
+    /// Whether its policy gives every class its share.
+    pub fn keeps_shares(&self) -> bool {
+        self.strict || matches!(self.policy, Policy::Rounds | Policy::Drr)
+    }
+
     /// What `seed` decides, for so many viewers.
     pub fn drawn(seed: u64, duration_ns: u64, viewers: usize) -> Scenario {
         let mut rng = Rng::new(seed).part(1);

@@ -7,7 +7,8 @@ use crate::disks::SimDisks;
 use crate::fault::{Fault, FaultSpan};
 use crate::journal::{Deed, Happened, Journal};
 use crate::limits::{
-    CLOSES_PERMILLE, INTERACTIVE_DEADLINE_NS, LEDGER_CHECK_SECONDS, PREFETCH_EVERY_NS, SEGMENT_NS,
+    CLOSES_PERMILLE, INTERACTIVE_DEADLINE_NS, LEDGER_CHECK_SECONDS, PREFETCH_EVERY_NS, RECOVERY_NS,
+    SEGMENT_NS,
 };
 use crate::probe;
 use crate::report::{Broken, Report};
@@ -44,6 +45,7 @@ pub struct World {
     desk: Desk,
     faults: Vec<FaultSpan>,
     fault: Option<FaultSpan>,
+    mended_ns: u64,
     journal: Journal,
     outcomes: Vec<(u32, Outcome)>,
     report: Report,
@@ -61,6 +63,8 @@ enum Event {
     Second,
     /// Ten times a second.
     Prefetch,
+    /// At the border of every round.
+    Round,
     /// A fault begins.
     Fault { number: u32 },
     /// The fault that is ends.
@@ -145,6 +149,7 @@ impl World {
             desk,
             faults,
             fault: None,
+            mended_ns: 0,
             journal: Journal::default(),
             outcomes: Vec::new(),
             report: Report::default(),
@@ -189,7 +194,22 @@ impl World {
             self.handle(event)?;
         }
         self.settle()?;
+        self.keeps_deadlines()?;
         Ok(true)
+    }
+
+    /// No unit that was read for an admitted viewer, or ahead of one, came after its deadline.
+    fn keeps_deadlines(&mut self) -> Result<(), String> {
+        let counters = self.core.fetcher.units().counters();
+        let misses = counters.deadline_misses[Class::PERIODIC.index()].load(Ordering::Relaxed);
+        // Requests that were made late are due soon; a member that has a fault cannot be held to those.
+        let healthy = self.fault.is_none() && self.now_ns > self.mended_ns + RECOVERY_NS;
+        let promised = self.scenario.admission || self.scenario.strict;
+        if misses > self.report.deadline_misses && healthy && promised {
+            return Err("a unit for an admitted stream came after its deadline".to_owned());
+        }
+        self.report.deadline_misses = misses;
+        Ok(())
     }
 
     /// Deals with everything that follows from the event at once.
@@ -227,6 +247,11 @@ impl World {
                 self.core.prefetch(self.now_ns);
                 self.at(self.now_ns + PREFETCH_EVERY_NS, Event::Prefetch);
                 Ok(())
+            }
+            Event::Round => {
+                self.at(self.now_ns + ROUND_NS, Event::Round);
+                let robbed = self.disks.round_ended().filter(|_| self.scenario.keeps_shares());
+                robbed.map_or(Ok(()), Err)
             }
             Event::Fault { number } => {
                 self.begin_fault(self.faults[number as usize]);
@@ -550,6 +575,7 @@ impl World {
             return self.at(self.now_ns + SECOND_NS, Event::Mend);
         }
         self.disks.set_fault(span.member, None);
+        self.mended_ns = self.now_ns;
         self.fault = None;
     }
 
@@ -564,6 +590,7 @@ impl World {
         }
         self.at(self.now_ns + SECOND_NS, Event::Second);
         self.at(self.now_ns + PREFETCH_EVERY_NS, Event::Prefetch);
+        self.at(self.now_ns.next_multiple_of(ROUND_NS), Event::Round);
     }
 
     fn at(&mut self, at_ns: u64, event: Event) {
@@ -582,11 +609,10 @@ impl World {
         self.report.happened = self.journal.entries() + disks.entries();
         self.report.simulated_ns = self.now_ns - self.start_ns;
         self.report.units_read = counters.reads.load(Ordering::Relaxed);
+        self.report.shares_looked_at = self.disks.shares_looked_at();
         self.report.prefetched = self.core.prefetched();
         self.report.units_shared =
             counters.hits.load(Ordering::Relaxed) + counters.joins.load(Ordering::Relaxed);
-        self.report.deadline_misses =
-            counters.deadline_misses[Class::PERIODIC.index()].load(Ordering::Relaxed);
         self.report.rows_decoded = self.shelf.counters.rows_decoded.get();
         self.report.reads = self.disks.stats().iter().map(|stats| stats.reads).sum();
         self.report.writes = self.disks.stats().iter().map(|stats| stats.writes).sum();
