@@ -6,6 +6,7 @@
 mod client;
 mod cpu;
 mod film;
+mod load;
 mod machine;
 mod path;
 mod report;
@@ -29,6 +30,8 @@ struct Arguments {
 enum Experiment {
     /// Disk to network: one cold title to a loopback client, Reel beside nginx sendfile; ingest beside a plain write.
     Path(PathArguments),
+    /// A fleet of players against any HLS server: start-up, stalls, late bytes (`reel load`).
+    Load(Box<load::LoadArguments>),
 }
 
 /// How large and how often.
@@ -65,5 +68,6 @@ fn main() -> Result<()> {
             }
             path::run(&arguments)
         }
+        Experiment::Load(arguments) => load::command(&arguments),
     }
 }

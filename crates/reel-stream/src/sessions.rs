@@ -318,8 +318,10 @@ impl<T> Sessions<T> {
     ) -> Result<Option<Promise>, OpenRefused> {
         let Some(ledger) = &self.ledger else { return Ok(None) };
         let mut refused = None;
+        let round = now_ns / ROUND_NS;
+        lock(ledger).advance(round);
         for (choice, demand) in offers.iter().enumerate() {
-            match lock(ledger).admit(class, demand, 0, now_ns / ROUND_NS, label) {
+            match lock(ledger).admit(class, demand, 0, round, label) {
                 Ok(reservation) => return Ok(Some(Promise::new(Arc::clone(&offers), choice, reservation))),
                 Err(refusal) => refused = Some(refusal),
             }
@@ -353,6 +355,7 @@ impl<T> Sessions<T> {
         let demand = &promise.offers[choice];
         let (from_round, round) = ((position_ns / ROUND_NS) as usize, now_ns / ROUND_NS);
         let mut ledger = lock(ledger);
+        ledger.advance(round);
         let changed =
             promise.reservation.map(|reservation| ledger.change(reservation, demand, from_round, round));
         match changed {

@@ -52,7 +52,7 @@ pub use encoding::EncodingError;
 pub use error::VolumeError;
 pub use finding::{Finding, MemberState};
 pub use geometry::{Geometry, GeometryError, GeometryFields, Location, UnitPlace};
-pub use health::Health;
+pub use health::{Health, MemberUse};
 pub use hold::Hold;
 pub use ids::{MemberId, VolumeId};
 pub use object::{ObjectLayout, ObjectMap};

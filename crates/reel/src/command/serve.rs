@@ -12,6 +12,7 @@ use reel_library::Library;
 use reel_ring::DriverChoice;
 use reel_volume::{ArenaBudget, OpenOptions, Volume};
 
+use super::profiles;
 use crate::args::ServeArguments;
 use crate::config::{Config, DriverName};
 use crate::descriptors;
@@ -89,7 +90,7 @@ fn configuration(arguments: &ServeArguments) -> Result<Config, Failure> {
     Ok(config)
 }
 
-fn library(config: &Config, volume: &Path) -> Result<Library, Failure> {
+fn library(config: &Config, directory: &Path) -> Result<Library, Failure> {
     let bytes = arena_bytes(config, threads(config) as u64, machine_bytes());
     let bytes = usize::try_from(bytes)
         .map_err(|_| Failure::usage("arena_bytes is beyond this machine's addresses"))?;
@@ -99,7 +100,7 @@ fn library(config: &Config, volume: &Path) -> Result<Library, Failure> {
         disks: DisksConfig { threads: config.disk_threads, driver: driver(config), ..DisksConfig::default() },
         ..OpenOptions::default()
     };
-    let volume = Volume::open(volume, options).map_err(Failure::volume)?;
+    let volume = Volume::open(directory, options).map_err(Failure::volume)?;
     let usage = volume.arena().usage();
     tracing::info!(
         "media memory: {} in {} buffers of {}",
@@ -110,6 +111,7 @@ fn library(config: &Config, volume: &Path) -> Result<Library, Failure> {
     for finding in volume.findings().iter().filter(|finding| !finding.state.in_use()) {
         tracing::warn!("{finding}");
     }
+    profiles::apply(directory, &volume, driver(config));
     Ok(Library::new(Arc::new(volume)))
 }
 
