@@ -12,6 +12,7 @@ mod fleet;
 mod histogram;
 mod http;
 mod limits;
+mod origin;
 mod outcome;
 mod paced;
 mod plan;
@@ -32,7 +33,7 @@ mod trouble;
 mod url;
 mod viewer;
 
-use anyhow::{Result, ensure};
+use anyhow::Result;
 use std::io::{IsTerminal, Write, stderr};
 
 #[allow(unused_imports, reason = "the face for experiments that run fleets")]
@@ -65,13 +66,23 @@ pub(crate) fn command(arguments: &LoadArguments) -> Result<()> {
     } else {
         print!("{}", sheet::table(&plan, &outcome));
     }
-    if arguments.expect_no_late {
-        let shown = outcome.viewers.started + outcome.paced.as_ref().map_or(0, |paced| paced.reads);
-        ensure!(plan.viewers == 0 || shown > 0, "nothing was shown, so nothing could be late");
-        let late_bytes = outcome.late_bytes();
-        ensure!(late_bytes == 0, "{late_bytes} bytes were late and none were expected to be");
+    if arguments.expect_no_late
+        && let Some(disappointment) = disappointment(&plan, &outcome)
+    {
+        eprintln!("error: {disappointment}");
+        std::process::exit(1);
     }
     Ok(())
+}
+
+/// What `--expect-no-late` finds wrong.
+fn disappointment(plan: &Plan, outcome: &Outcome) -> Option<String> {
+    let shown = outcome.viewers.started + outcome.paced.as_ref().map_or(0, |paced| paced.reads);
+    match outcome.late_bytes() {
+        0 if plan.viewers > 0 && shown == 0 => Some("nothing was shown, so nothing could be late".to_owned()),
+        0 => None,
+        late_bytes => Some(format!("{late_bytes} bytes were late, and none were expected to be")),
+    }
 }
 
 /// SIGINT and SIGTERM end the fleet with its results; a second one ends it at once.
