@@ -17,6 +17,7 @@ use crate::failure::Failure;
 use crate::limits::{
     CLIENTS_MAX, CONFIG_BYTES_MAX, INGESTS_MAX, SESSION_IDLE_S_MAX, SESSION_IDLE_S_MIN, THREADS_MAX,
 };
+use crate::rate::Rate;
 use crate::size::Size;
 
 /// Everything `reel serve` can be told.
@@ -50,6 +51,8 @@ pub(crate) struct Config {
     pub(crate) log: LogConfig,
     /// Uploads by HTTP.
     pub(crate) upload: UploadConfig,
+    /// What is promised to viewers.
+    pub(crate) promise: PromiseConfig,
 }
 
 /// `[log]`.
@@ -102,6 +105,16 @@ pub(crate) struct UploadConfig {
     pub(crate) ingests_max: usize,
 }
 
+/// `[promise]`.
+#[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+pub(crate) struct PromiseConfig {
+    /// Whether viewers are admitted only as far as they can be promised.
+    pub(crate) admission: bool,
+    /// The rate of the way out to the viewers; 0 takes the speed of the interface.
+    pub(crate) network_bps: Rate,
+}
+
 /// How threads talk to the kernel.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "lowercase")]
@@ -131,6 +144,7 @@ impl Default for Config {
             connections_max: 16_384,
             log: LogConfig::default(),
             upload: UploadConfig::default(),
+            promise: PromiseConfig::default(),
         }
     }
 }
@@ -151,6 +165,12 @@ impl LogConfig {
 impl Default for UploadConfig {
     fn default() -> Self {
         Self { max_bytes: Size(256 << 30), spool_dir: None, ingests_max: 2 }
+    }
+}
+
+impl Default for PromiseConfig {
+    fn default() -> Self {
+        Self { admission: true, network_bps: Rate(0) }
     }
 }
 

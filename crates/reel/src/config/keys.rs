@@ -23,6 +23,8 @@ pub(super) const KEYS: &[&str] = &[
     "upload.max_bytes",
     "upload.spool_dir",
     "upload.ingests_max",
+    "promise.admission",
+    "promise.network_bps",
 ];
 
 /// Finds the first key of `text` that does not exist. What is not TOML at all is left to the parser after this.
