@@ -8,5 +8,5 @@ mod data;
 pub mod limits;
 mod server;
 
-pub use data::DataCounters;
-pub use server::{PromiseConfig, ServeConfig, ServeError, Server};
+pub use data::{DataCounters, title_demand};
+pub use server::{PromiseConfig, ServeConfig, ServeError, Server, spare_buffers};

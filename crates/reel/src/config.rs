@@ -96,6 +96,8 @@ impl Default for PromiseTable {
     fn default() -> Self {
         Self { admission: OnOff::On, network_bps: Rate(0) }
     }
+    /// What is promised to viewers.
+    pub(crate) promise: PromiseConfig,
 }
 
 /// `[log]`.
@@ -148,6 +150,16 @@ pub(crate) struct UploadConfig {
     pub(crate) ingests_max: usize,
 }
 
+/// `[promise]`.
+#[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+pub(crate) struct PromiseConfig {
+    /// Whether viewers are admitted only as far as they can be promised.
+    pub(crate) admission: bool,
+    /// The rate of the way out to the viewers; 0 takes the speed of the interface.
+    pub(crate) network_bps: Rate,
+}
+
 /// How threads talk to the kernel.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "lowercase")]
@@ -180,6 +192,7 @@ impl Default for Config {
             upload: UploadConfig::default(),
             disks: DisksSection::default(),
             classes: ClassesConfig::default(),
+            promise: PromiseConfig::default(),
         }
     }
 }
@@ -200,6 +213,12 @@ impl LogConfig {
 impl Default for UploadConfig {
     fn default() -> Self {
         Self { max_bytes: Size(256 << 30), spool_dir: None, ingests_max: 2 }
+    }
+}
+
+impl Default for PromiseConfig {
+    fn default() -> Self {
+        Self { admission: true, network_bps: Rate(0) }
     }
 }
 

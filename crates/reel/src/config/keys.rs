@@ -28,6 +28,8 @@ pub(super) const KEYS: &[&str] = &[
     "disks.policy",
     "classes.NAME.kind",
     "classes.NAME.share_permille",
+    "promise.admission",
+    "promise.network_bps",
 ];
 
 /// Finds the first key of `text` that does not exist. What is not TOML at all is left to the parser after this.
