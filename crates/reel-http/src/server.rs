@@ -403,6 +403,24 @@ impl MetricsSource for DataMetrics {
             load(&stream.evictions),
         );
         page.counter(
+            "reel_units_read_around_total",
+            "Units asked of other members because their own did not answer in time.",
+            &[],
+            load(&stream.read_around),
+        );
+        page.counter(
+            "reel_member_stalls_total",
+            "Times a member answered nobody for too long.",
+            &[],
+            load(&stream.stalled),
+        );
+        page.counter(
+            "reel_reads_promoted_total",
+            "Reads under way that somebody more urgent joined.",
+            &[],
+            load(&stream.promotions),
+        );
+        page.counter(
             "reel_readers_released_total",
             "Times a slow client's buffers were taken back for others.",
             &[],

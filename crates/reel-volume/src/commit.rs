@@ -270,7 +270,7 @@ fn settle_answers(around: &Around<'_>, answers: &mut Answers) -> bool {
 /// others.
 pub(crate) fn drop_member(health: &Health, counters: &VolumeCounters, member: usize, error: &str) {
     counters.write_errors.add(1);
-    if health.drop_member(member) {
+    if health.drop_member(member, error) {
         counters.members_dropped.add(1);
         tracing::error!(
             member,

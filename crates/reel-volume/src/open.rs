@@ -15,7 +15,7 @@ use crate::commit::Committer;
 use crate::counters::VolumeCounters;
 use crate::error::VolumeError;
 use crate::geometry::Geometry;
-use crate::health::Health;
+use crate::health::{Health, MemberUse};
 use crate::hold::{Hold, Space};
 use crate::limits::WRITER_STRIPES_IN_FLIGHT;
 use crate::lock::lock;
@@ -105,10 +105,11 @@ pub(crate) fn open(directory: &Path, options: OpenOptions) -> Result<Volume, Vol
     }
     let disks =
         Disks::start(files, &arena, options.disks).map_err(VolumeError::disk("cannot start the disks"))?;
-    let readable: Vec<bool> = (0..members).map(|index| selection.current.has(index)).collect();
-    let health = Health::new(&readable);
+    let uses = (0..members)
+        .map(|index| if selection.current.has(index) { MemberUse::InUse } else { MemberUse::Out });
+    let health = Health::tolerating(uses, tolerated);
     let counters = Arc::new(VolumeCounters::default());
-    let access = Access { disks, arena, observer: options.observer };
+    let access = Access { disks, health: health.clone(), arena, observer: options.observer };
     let refusal = refusal(options.read_only, selection.current, &geometry);
     let committer = Committer::new(&selection, keep, &superblock, refusal);
     let inner = Inner::new(

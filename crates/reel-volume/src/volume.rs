@@ -257,9 +257,17 @@ impl Inner {
         for finding in members.iter_mut().filter(|finding| finding.state.in_use()) {
             if !self.health.readable(finding.member) {
                 finding.state = MemberState::Failed;
-                finding.text = "it failed to write while the volume was in use, so it is not read; its bytes are computed \
-                                from the other members until it is rebuilt"
-                    .to_owned();
+                let reason = self.health.reason(finding.member).unwrap_or_default();
+                finding.text = format!(
+                    "it failed while the volume was in use, so it is not used any more ({reason}); its bytes are computed \
+                     from the other members until it is replaced or rebuilt"
+                );
+            } else if self.health.suspect(finding.member) {
+                let reason = self.health.reason(finding.member).unwrap_or_default();
+                finding.text = format!(
+                    "in use only because no other can be spared: it fails again and again ({reason}); replace the \
+                     member that is out, then this one"
+                );
             }
         }
         members

@@ -156,7 +156,7 @@ impl ObjectWriter {
             self.sums.extend(unit[..spare.start].chunks_exact(row_bytes).map(crc32c));
             let place = geometry.place(slot, position);
             // What an absent member should hold is computed from the others when it is wanted.
-            if self.inner.health.readable(place.member) {
+            if self.inner.health.writable(place.member) {
                 let offset = self.inner.superblock.data_offset + place.unit * geometry.unit_bytes() as u64;
                 let lease = unit.freeze().slice(0..geometry.unit_bytes());
                 self.inner.access.write(&mut self.answers, self.class, (place.member, offset), lease);

@@ -7,6 +7,7 @@ use std::path::PathBuf;
 use clap::{Args, Parser, Subcommand, ValueEnum};
 
 use crate::config::parse_address;
+use crate::limits::PROBE_S_MAX;
 use crate::size::Size;
 
 /// What `reel help` says after the list of commands.
@@ -57,8 +58,15 @@ pub(crate) enum Command {
     /// Write a title to an MP4 file that decodes identically
     Export(ExportArguments),
 
+    /// Measure what the disks of a volume can do, so that a server can promise it
+    Probe(ProbeArguments),
+
     /// Serve a volume over HTTP until SIGTERM or SIGINT
     Serve(ServeArguments),
+
+    /// Let a fleet of players watch any HLS server: start-up, stalls, late bytes; `reel load --help`
+    #[command(disable_help_flag = true)]
+    Load(LoadArguments),
 
     /// Run an experiment: `reel bench path --help`
     #[command(disable_help_flag = true)]
@@ -69,6 +77,14 @@ pub(crate) enum Command {
 #[derive(Debug, Args)]
 pub(crate) struct BenchArguments {
     /// The experiment and its options
+    #[arg(trailing_var_arg = true, allow_hyphen_values = true)]
+    pub(crate) arguments: Vec<OsString>,
+}
+
+/// `reel load`: handed to `reel-bench` too.
+#[derive(Debug, Args)]
+pub(crate) struct LoadArguments {
+    /// Addresses of playlists or of a Reel server, and options
     #[arg(trailing_var_arg = true, allow_hyphen_values = true)]
     pub(crate) arguments: Vec<OsString>,
 }
@@ -231,6 +247,29 @@ pub(crate) struct ExportArguments {
     /// Replace the file if it is there
     #[arg(long)]
     pub(crate) force: bool,
+}
+
+/// `reel probe`.
+#[derive(Debug, Args)]
+pub(crate) struct ProbeArguments {
+    /// A volume's directory: its members are measured together, and their profiles kept there. Or a file or block device
+    pub(crate) path: PathBuf,
+
+    /// How long to measure; hard disks deserve 60
+    #[arg(long, value_name = "SECONDS", default_value_t = 3, value_parser = clap::value_parser!(u32).range(1..=PROBE_S_MAX))]
+    pub(crate) seconds: u32,
+
+    /// Measure writes too, into a passing file beside each member, never into the member
+    #[arg(long)]
+    pub(crate) write: bool,
+
+    /// Where to keep the profile of a single file or device; it is printed if not given
+    #[arg(long, value_name = "FILE")]
+    pub(crate) out: Option<PathBuf>,
+
+    /// Print the result as JSON
+    #[arg(long)]
+    pub(crate) json: bool,
 }
 
 /// `reel serve`.

@@ -3,6 +3,9 @@
 mod bench;
 mod export;
 mod ingest;
+mod load;
+mod probe;
+mod profiles;
 mod remove;
 mod serve;
 mod titles;
@@ -37,7 +40,9 @@ pub(crate) fn run(arguments: Arguments) -> Result<Exit, Failure> {
         Command::Titles(arguments) => titles::run(&arguments),
         Command::Remove(arguments) => remove::run(&arguments, quiet),
         Command::Export(arguments) => export::run(&arguments, quiet),
+        Command::Probe(arguments) => probe::run(&arguments, quiet),
         Command::Serve(arguments) => serve::run(&arguments),
+        Command::Load(arguments) => load::run(&arguments),
         Command::Bench(arguments) => bench::run(&arguments),
     }
 }

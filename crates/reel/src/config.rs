@@ -17,6 +17,7 @@ use crate::failure::Failure;
 use crate::limits::{
     CLIENTS_MAX, CONFIG_BYTES_MAX, INGESTS_MAX, SESSION_IDLE_S_MAX, SESSION_IDLE_S_MIN, THREADS_MAX,
 };
+use crate::rate::Rate;
 use crate::size::Size;
 
 /// Everything `reel serve` can be told.
@@ -46,10 +47,38 @@ pub(crate) struct Config {
     pub(crate) session_idle_s: u32,
     /// Connections open at once.
     pub(crate) connections_max: usize,
+    /// What is promised to viewers.
+    pub(crate) promise: PromiseTable,
     /// Logging.
     pub(crate) log: LogConfig,
     /// Uploads by HTTP.
     pub(crate) upload: UploadConfig,
+}
+
+/// `[promise]`.
+#[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+pub(crate) struct PromiseTable {
+    /// Whether viewers are admitted by what can be promised.
+    pub(crate) admission: OnOff,
+    /// The way out to the viewers; 0 is the speed of the default route's interface.
+    pub(crate) network_bps: Rate,
+}
+
+/// A switch.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub(crate) enum OnOff {
+    /// Yes.
+    On,
+    /// No.
+    Off,
+}
+
+impl Default for PromiseTable {
+    fn default() -> Self {
+        Self { admission: OnOff::On, network_bps: Rate(0) }
+    }
 }
 
 /// `[log]`.
@@ -129,6 +158,7 @@ impl Default for Config {
             sessions_max: 4096,
             session_idle_s: 300,
             connections_max: 16_384,
+            promise: PromiseTable::default(),
             log: LogConfig::default(),
             upload: UploadConfig::default(),
         }

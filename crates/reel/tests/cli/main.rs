@@ -6,6 +6,7 @@ mod configuration;
 mod films;
 mod life;
 mod names;
+mod probing;
 mod rig;
 mod serving;
 mod volumes;

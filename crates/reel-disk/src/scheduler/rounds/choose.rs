@@ -101,7 +101,7 @@ impl Rounds {
             let (behind, rank, id) = sweep(&lane.due, group, self.due_arm)?;
             Some((group, (behind, rank), id))
         };
-        self.lanes.iter().filter(|lane| may(lane)).filter_map(first).min()
+        self.lanes.iter().filter(|lane| lane.kind == Kind::Periodic && may(lane)).filter_map(first).min()
     }
 
     /// The first interactive request, if it may break the order: once in a sub-period, or as often as its share of one goes; with a
@@ -126,22 +126,26 @@ impl Rounds {
         covers(slack_ns, cost_ns.saturating_add(reserve_ns)).then_some(Choice { id: turn.2, cut_in: false })
     }
 
-    /// Nothing promised is due that may claim more: interactive requests, aperiodic ones, and periodic ones before their time.
+    /// Nothing promised is due that may claim more: interactive requests first, then one sweep over aperiodic ones and periodic ones
+    /// before their time.
     fn unpromised(&mut self, may: impl Fn(&Lane) -> bool + Copy) -> Option<Choice> {
-        let choice = |id| Choice { id, cut_in: false };
-        if let Some((_, id, _)) = self.first_interactive(may) {
-            return Some(choice(id));
+        let interactive = self.first_interactive(may).map(|(_, id, _)| id);
+        let id = interactive.or_else(|| match (self.first_aperiodic(may), self.first_early(may)) {
+            (Some(aperiodic), Some(early)) if self.order == Order::Scan => Some(aperiodic.min(early).2),
+            (Some((_, _, id)), _) | (None, Some((_, _, id))) => Some(id),
+            (None, None) => None,
+        });
+        id.map(|id| Choice { id, cut_in: false })
+    }
+
+    /// The first periodic request of the earliest bucket, unless another is due.
+    fn first_early(&self, may: impl Fn(&Lane) -> bool) -> Option<Turn> {
+        let lanes = || self.lanes.iter().filter(|lane| lane.kind == Kind::Periodic && may(lane));
+        if let Some((_, (behind, rank), id)) = self.first_due(&may) {
+            return Some((behind, rank, id));
         }
-        if let Some((_, _, id)) = self.first_aperiodic(may) {
-            return Some(choice(id));
-        }
-        let periodic = |lane: &Lane| lane.kind == Kind::Periodic && may(lane);
-        if let Some((_, _, id)) = self.first_due(periodic) {
-            return Some(choice(id));
-        }
-        let lanes = self.lanes.iter().filter(|lane| periodic(lane));
-        let end = lanes.clone().filter_map(|lane| lane.buckets.first()).map(|&(end, ..)| end).min()?;
-        lanes.filter_map(|lane| sweep(&lane.buckets, end, self.arm)).min().map(|(_, _, id)| choice(id))
+        let end = lanes().filter_map(|lane| lane.buckets.first()).map(|&(end, ..)| end).min()?;
+        lanes().filter_map(|lane| sweep(&lane.buckets, end, self.arm)).min()
     }
 
     /// The interactive request that waits longest: (arrival, id, class).
@@ -175,6 +179,7 @@ impl Rounds {
     }
 
     fn refill(&mut self) {
+        self.refilled = true;
         let waiting = self.lanes.iter().filter(|lane| lane.len > 0);
         let quanta = waiting.map(Lane::rounds_to_a_claim).min().unwrap_or(0).max(1);
         self.lanes.iter_mut().for_each(|lane| lane.refill(quanta));
