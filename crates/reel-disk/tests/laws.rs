@@ -138,6 +138,62 @@ proptest! {
     }
 }
 
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(60))]
+    #[test]
+    fn rounds_starve_nobody_however_wrong_the_price_is(
+        more in 0_usize..29,
+        backlogs in proptest::collection::vec(0_usize..4, 31),
+        price_ns in 100_000_u64..40_000_000,
+        service_ns in 50_000_u64..40_000_000,
+        depth in 1_usize..8,
+    ) {
+        let classes = table(more);
+        let bound = DepthBound { requests: depth, ..DepthBound::default() };
+        let price = DiskPrice {
+            read_request_ns: price_ns,
+            read_mib_ns: 0,
+            write_request_ns: price_ns,
+            write_mib_ns: 0,
+        };
+        let mut scheduler = Policy::Rounds.scheduler(&classes, price, bound);
+        let (mut now_ns, mut id) = (0, 0);
+        let mut push = |scheduler: &mut Box<dyn Scheduler>, class: Class, now_ns: u64| {
+            // Everything periodic is due at once: a flood without admission.
+            let request = Queued { id, class, deadline_ns: now_ns, offset: id * 7919 % 1009, bytes: 1, write: false };
+            id += 1;
+            scheduler.push(request, now_ns);
+        };
+        let busy: Vec<Class> = classes.iter().map(|(class, _)| class).filter(|class| backlogs[class.index()] > 0).collect();
+        for &class in &busy {
+            (0..40 * backlogs[class.index()]).for_each(|_| push(&mut scheduler, class, now_ns));
+        }
+        // A class whose share of a round is less than a request has to save for it; then it gets its turn within two rounds.
+        let patience_ns = |class| {
+            let quantum_ns = u64::from(classes.spec(class).share_permille) * ROUND_NS / 1000;
+            let rounds = 4 + 2 * price_ns.max(service_ns).div_ceil(quantum_ns);
+            rounds * ROUND_NS + (bound.requests + busy.len()) as u64 * service_ns
+        };
+        let mut served: BTreeMap<Class, u64> = busy.iter().map(|&class| (class, now_ns)).collect();
+        let mut in_device = std::collections::VecDeque::new();
+        while now_ns < 40 * ROUND_NS {
+            while let Some(next) = scheduler.pop(now_ns) {
+                served.insert(next.class, now_ns);
+                in_device.push_back(next.id);
+                push(&mut scheduler, next.class, now_ns);
+            }
+            now_ns += service_ns;
+            if let Some(done) = in_device.pop_front() {
+                scheduler.done(done, now_ns);
+            }
+            for (class, at_ns) in &served {
+                let since_ns = now_ns - at_ns;
+                prop_assert!(since_ns <= patience_ns(*class), "{class:?} got nothing for {since_ns} ns");
+            }
+        }
+    }
+}
+
 #[test]
 fn policies_have_names() {
     for policy in Policy::ALL {

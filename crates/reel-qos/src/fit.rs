@@ -1,6 +1,7 @@
 //! The decision: does it fit, and if not, where is it the tightest.
 
-use crate::ledger::{Ask, Ledger, Reservation, seconds};
+use crate::ask::{Ask, Reservation};
+use crate::ledger::{Ledger, seconds};
 use crate::resource::{Resource, UNLIMITED};
 use crate::retry::{Lane, first_start};
 use crate::timeline::exceeds;
@@ -104,11 +105,9 @@ impl Tightest {
 /// The tightest place so far, or a tighter one of this lane. Only places where something does not fit can be: everywhere else all that
 /// is asked is left.
 fn tighter(lane: &Lane<'_>, start_round: u64, mut tightest: Option<Tightest>) -> Option<Tightest> {
-    let pieces = lane.timeline.pieces(start_round, lane.costs.len());
-    let used = pieces.into_iter().flatten();
-    for ((&used, &asked), round) in used.zip(&lane.costs).zip(start_round..) {
+    lane.timeline.beside(start_round, &lane.costs, |index, used, asked| {
         if !exceeds(asked, used, lane.capacity) {
-            continue;
+            return;
         }
         let available = lane.capacity.saturating_sub(used);
         // available / asked < tightest.available / tightest.asked
@@ -117,8 +116,9 @@ fn tighter(lane: &Lane<'_>, start_round: u64, mut tightest: Option<Tightest>) ->
                 < u128::from(tightest.available) * u128::from(asked)
         });
         if is_tighter {
+            let round = start_round + index as u64;
             tightest = Some(Tightest { resource: lane.resource, round, asked, available });
         }
-    }
+    });
     tightest
 }

@@ -1,6 +1,7 @@
 //! How many viewers more.
 
-use crate::ledger::{Ask, Ledger};
+use crate::ask::Ask;
+use crate::ledger::Ledger;
 use crate::limits::RESERVATIONS_MAX;
 use crate::resource::{Resource, UNLIMITED};
 use crate::{AdmitError, Class, Demand};
@@ -77,8 +78,7 @@ impl Ledger {
     fn each_available(&self, ask: &Ask<'_>, series: usize, capacity: u64, mut each: impl FnMut(u64, u64)) {
         let Some(timeline) = self.timeline(ask.class, series) else { return };
         ask.each_costs(&self.capacities, series, |start_round, costs| {
-            let used = timeline.pieces(start_round, costs.len()).into_iter().flatten();
-            used.zip(costs).for_each(|(&used, &cost)| each(capacity.saturating_sub(used), cost));
+            timeline.beside(start_round, costs, |_, used, cost| each(capacity.saturating_sub(used), cost));
             true
         });
     }

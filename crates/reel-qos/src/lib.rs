@@ -1,6 +1,7 @@
 //! Traffic classes and the admission ledger, pure.
 #![forbid(unsafe_code)]
 
+mod ask;
 mod class;
 mod demand;
 mod fit;

@@ -60,6 +60,18 @@ impl Timeline {
             .or_else(|| conflict_in(second, after, capacity).map(|index| first.len() + index))
     }
 
+    /// Hands on what is used beside each cost, with its index. (A loop over each piece: a chain of both is not made into good code.)
+    pub(crate) fn beside(&self, start: u64, costs: &[u64], mut each: impl FnMut(usize, u64, u64)) {
+        let [first, second] = self.pieces(start, costs.len());
+        let (before, after) = costs.split_at(first.len());
+        for (index, (&used, &cost)) in first.iter().zip(before).enumerate() {
+            each(index, used, cost);
+        }
+        for (index, (&used, &cost)) in second.iter().zip(after).enumerate() {
+            each(first.len() + index, used, cost);
+        }
+    }
+
     fn each(&mut self, start: u64, costs: &[u64], apply: impl Fn(&mut u64, u64)) {
         let cell = self.cell(start);
         let (before, after) = costs.split_at(costs.len().min(self.cells.len() - cell));

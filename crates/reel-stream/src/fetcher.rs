@@ -1,11 +1,25 @@
-//! One core's reads: from a wanted unit to the members and back, decoding what is lost.
+//! One core's reads: from a wanted unit to the members and back.
+//!
+//! ```text
+//!   request --> table: in memory | joined | to be read --> own member ---------------------> finish
+//!                                                  lost, wrong, stalled or late |              ^
+//!                                                                               v              |
+//!                                           others of the stripe, through the same table --> decode
+//! ```
+//! What a unit is computed from is read like any unit: once, shared with everybody who wants it.
 
-use crate::units::{Lookup, UnitKey, UnitWant, Units, Waiter};
-use reel_disk::{DiskDone, DiskError, DiskRequest, DiskWork, Reply};
-use reel_qos::Class;
-use reel_volume::{UnitFetch, UnitRead, UnitRows, UnitStep, VolumeError};
-use std::collections::{HashMap, VecDeque};
+use crate::budget::Reservation;
+use crate::flight::{FETCH_BITS, Flight, PROMOTED, Source};
+use crate::limits::{AROUND_AGAIN_NS, AROUND_LEAD_MAX_NS};
+use crate::units::{Decoder, Lookup, UnitKey, UnitWant, Units, Waiter};
+use reel_arena::Buffer;
+use reel_disk::{DiskDone, DiskError, DiskWork, Reply};
+use reel_qos::{Class, DEADLINE_NONE_NS, Kind};
+use reel_volume::{ObjectMap, UnitFetch, UnitRead, UnitRows, UnitStep, VolumeError};
+use std::collections::{BTreeSet, HashMap, VecDeque};
+use std::ops::Range;
 use std::sync::Arc;
+use std::sync::atomic::Ordering;
 
 /// Takes news of units to the core that waits for them; called on any thread.
 pub trait Deliver: Send + Sync {
@@ -31,27 +45,64 @@ pub struct Fetcher {
     deliver: Arc<dyn Deliver>,
     reads: HashMap<u64, InFlight>,
     next_read: u64,
-    /// Fetches that found no buffers, in order; each is served whole or not at all.
-    hungry: VecDeque<(u64, Vec<UnitFetch>)>,
+    /// What found no buffers, in order; each is served whole or not at all.
+    hungry: VecDeque<Hungry>,
+    with_disks: WithDisks,
+    /// When which read is to be read around if it has not been answered.
+    due: BTreeSet<(u64, u64)>,
 }
 
 struct InFlight {
     key: UnitKey,
     read: UnitRead,
-    class: Class,
-    deadline_ns: u64,
+    flight: Arc<Flight>,
     /// Set for a read that the table does not know of.
     private_to: Option<Waiter>,
+    /// What was asked of other units through the table, by the fetch's index.
+    sources: HashMap<usize, (UnitFetch, Arc<Source>)>,
+    due_ns: Option<u64>,
+    /// Set while its own member and the others are asked at once.
+    hedge: Option<Hedge>,
 }
 
-/// The low bits of a disk token name the fetch within its read.
-const FETCH_BITS: u32 = 8;
+/// A read that is read around: the right to it, and its memory.
+struct Hedge {
+    member: usize,
+    /// None for a read whose viewers have reserved what it takes.
+    _reservation: Option<Reservation>,
+}
+
+/// Fetches that wait for memory.
+struct Hungry {
+    id: u64,
+    fetches: Vec<UnitFetch>,
+    /// Of single units from their members; otherwise of the others of a stripe, through the table.
+    plain: bool,
+}
+
+/// Requests that the disks have not answered.
+#[derive(Default)]
+struct WithDisks {
+    by_token: HashMap<u64, (usize, u64)>,
+    /// (time, token) of each member's, oldest first.
+    by_member: Vec<BTreeSet<(u64, u64)>>,
+}
 
 impl Fetcher {
     /// A fetcher whose disk answers go to `reply` (which must bring them to [`Fetcher::disk_done`] on this core) and
     /// whose units are announced to `deliver`.
     pub fn new(units: Units, reply: Arc<dyn Reply>, deliver: Arc<dyn Deliver>) -> Self {
-        Self { units, reply, deliver, reads: HashMap::new(), next_read: 0, hungry: VecDeque::new() }
+        let by_member = vec![BTreeSet::new(); units.disks().members()];
+        Self {
+            units,
+            reply,
+            deliver,
+            reads: HashMap::new(),
+            next_read: 0,
+            hungry: VecDeque::new(),
+            with_disks: WithDisks { by_token: HashMap::new(), by_member },
+            due: BTreeSet::new(),
+        }
     }
 
     /// The table this fetcher fills.
@@ -60,54 +111,103 @@ impl Fetcher {
     }
 
     /// The rows if they are in memory; otherwise they are fetched, and announced as [`Fetched`] to `connection`.
-    pub fn request(&mut self, want: &UnitWant, connection: u64) -> Option<UnitRows> {
-        let (class, deadline_ns) = (want.class, want.deadline_ns);
-        let waiter = Waiter { to: Arc::clone(&self.deliver), connection, class, deadline_ns };
-        let private_to = match self.units.look_up(want, waiter.clone()) {
-            Lookup::Ready(rows) => return Some(rows),
-            Lookup::Joined => return None,
-            Lookup::Read => None,
-            Lookup::ReadPrivately => Some(waiter),
-        };
-        let map = Arc::clone(&want.map);
-        let mut read = UnitRead::new(map, self.units.health(), want.stripe, want.position, want.rows.clone());
-        let fetches = read.reads();
-        let id = self.next_read;
-        self.next_read += 1;
-        self.reads.insert(id, InFlight { key: want.key(), read, class, deadline_ns, private_to });
-        self.start(id, fetches);
-        None
+    pub fn request(&mut self, want: &UnitWant, connection: u64, now_ns: u64) -> Option<UnitRows> {
+        self.request_stripe(std::slice::from_ref(want), connection, now_ns).pop().flatten()
+    }
+
+    /// Like [`Fetcher::request`], for all that is wanted of one stripe. If a unit of it has to be computed, all are read
+    /// as far as that needs them: once.
+    pub fn request_stripe(
+        &mut self,
+        wants: &[UnitWant],
+        connection: u64,
+        now_ns: u64,
+    ) -> Vec<Option<UnitRows>> {
+        let around = self.units.around();
+        let away = |want: &UnitWant| around.is_away(want.map.unit_at(want.stripe, want.position).0);
+        let rows = wants.iter().any(away).then(|| {
+            let first = wants.iter().map(|want| want.rows.start).min().unwrap_or(0);
+            first..wants.iter().map(|want| want.rows.end).max().unwrap_or(0)
+        });
+        let widened = wants
+            .iter()
+            .map(|want| UnitWant { rows: rows.clone().unwrap_or_else(|| want.rows.clone()), ..want.clone() });
+        // Those that are computed come last: then they find the others under way.
+        let mut got: Vec<Option<UnitRows>> = vec![None; wants.len()];
+        let (last, first): (Vec<_>, Vec<_>) = widened.enumerate().partition(|(_, want)| away(want));
+        for (place, want) in first.into_iter().chain(last) {
+            got[place] = self.request_unit(&want, connection, now_ns);
+        }
+        got
     }
 
     /// Takes the answer of a member.
     pub fn disk_done(&mut self, done: DiskDone, now_ns: u64) {
-        let id = done.token >> FETCH_BITS;
-        let fetch = (done.token & ((1 << FETCH_BITS) - 1)) as usize;
+        if let Some(member) = self.with_disks.answered(done.token) {
+            self.units.around().answered(member, now_ns);
+        }
+        let (id, index) = (done.token >> FETCH_BITS, done.token & PROMOTED);
         let Some(flight) = self.reads.get_mut(&id) else { return };
+        flight.flight.answered(done.token);
         let answer = match (done.result, done.buffer) {
+            (Ok(()), None) if index == PROMOTED => return self.set_due(id, now_ns),
+            (Ok(()), None) => return self.source_came(id, index as usize, now_ns),
             (Ok(()), Some(buffer)) => Ok(buffer),
-            (Ok(()), None) => unreachable!("a read gives its buffer back"),
             (Err(error), _) => Err(error),
         };
-        match flight.read.fetched(fetch, answer) {
-            UnitStep::Wait => {}
-            UnitStep::Fetch(more) => self.start(id, more),
-            UnitStep::Ready(rows) => self.finish(id, Ok(rows), now_ns),
-            UnitStep::Failed(error) => self.finish(id, Err(Arc::new(error)), now_ns),
-        }
+        let step = flight.read.fetched(index as usize, answer);
+        self.go_on(id, step, now_ns);
     }
 
     /// Tries again for those who found no buffer. Call it once per turn; cheap when nobody waits.
-    pub fn retry(&mut self) {
+    pub fn retry(&mut self, now_ns: u64) {
         // One that needs many buffers must not hold up those behind it: it may be their readers who hold the memory.
         let mut too_many = usize::MAX;
         for _ in 0..self.hungry.len() {
-            let Some((id, fetches)) = self.hungry.pop_front() else { return };
-            let count = fetches.len();
-            let hungry = if count < too_many { self.try_start(id, fetches) } else { Some(fetches) };
-            if let Some(fetches) = hungry {
+            let Some(hungry) = self.hungry.pop_front() else { return };
+            let count = hungry.fetches.len();
+            let hungry = if count < too_many { self.try_start(hungry, now_ns) } else { Some(hungry) };
+            if let Some(hungry) = hungry {
                 too_many = too_many.min(count);
-                self.hungry.push_back((id, fetches));
+                self.hungry.push_back(hungry);
+            }
+        }
+    }
+
+    /// When [`Fetcher::overdue`] is to be called next; `None` while nothing is under way.
+    pub fn next_due_ns(&self) -> Option<u64> {
+        let look = |(member, oldest_ns)| self.units.around().look_ns(member, oldest_ns);
+        let stalls = self.with_disks.oldest().filter_map(look).min();
+        let due = self.due.first().map(|(due_ns, _)| *due_ns);
+        [stalls, due].into_iter().flatten().min()
+    }
+
+    /// Reads around members that have not answered in time.
+    pub fn overdue(&mut self, now_ns: u64) {
+        let around = self.units.around();
+        let look = |&(member, oldest_ns): &(usize, u64)| around.look(member, oldest_ns, now_ns);
+        let stalled: Vec<usize> = self.with_disks.oldest().filter(look).map(|(member, _)| member).collect();
+        for &member in &stalled {
+            self.units.counters().stalled.fetch_add(1, Ordering::Relaxed);
+            // Whoever waits for it, not only those with a deadline.
+            for id in self.with_disks.reads_of(member) {
+                self.read_around(id, now_ns);
+            }
+        }
+        while let Some(&(due_ns, id)) = self.due.first() {
+            if due_ns > now_ns {
+                return;
+            }
+            self.due.pop_first();
+            if let Some(flight) = self.reads.get_mut(&id) {
+                flight.due_ns = None;
+            }
+            if !self.read_around(id, now_ns)
+                && let Some(flight) = self.reads.get_mut(&id)
+            {
+                let again_ns = now_ns.saturating_add(AROUND_AGAIN_NS);
+                flight.due_ns = Some(again_ns);
+                self.due.insert((again_ns, id));
             }
         }
     }
@@ -122,36 +222,296 @@ impl Fetcher {
         !self.hungry.is_empty()
     }
 
-    fn start(&mut self, id: u64, fetches: Vec<UnitFetch>) {
-        if let Some(fetches) = self.try_start(id, fetches) {
-            self.hungry.push_back((id, fetches));
+    fn request_unit(&mut self, want: &UnitWant, connection: u64, now_ns: u64) -> Option<UnitRows> {
+        let (class, deadline_ns) = (want.class, want.deadline_ns);
+        let waiter = Waiter { to: Arc::clone(&self.deliver), connection, class, deadline_ns };
+        let flight = self.new_flight(class, deadline_ns);
+        let private_to = match self.units.look_up(want, waiter.clone(), &flight) {
+            Lookup::Ready(rows) => return Some(rows),
+            Lookup::Joined => return None,
+            Lookup::Read(_) => None,
+            Lookup::ReadPrivately => Some(waiter),
+        };
+        let map = Arc::clone(&want.map);
+        let mut read = UnitRead::new(map, self.units.health(), want.stripe, want.position, want.rows.clone());
+        let member = read.member();
+        let stalled = self.units.health().readable(member) && self.units.around().is_away(member);
+        let around = stalled && self.units.around().begin(member);
+        let fetches = if around { read.read_around() } else { read.reads() };
+        let id = self.take_off(want.key(), read, flight, private_to);
+        if around {
+            self.set_hedge(id, Hedge { member, _reservation: None });
         }
-    }
-
-    /// Submits all of `fetches`, or gives them back for want of memory.
-    fn try_start(&mut self, id: u64, fetches: Vec<UnitFetch>) -> Option<Vec<UnitFetch>> {
-        let flight = self.reads.get(&id)?;
-        let sizes: Vec<_> = fetches.iter().map(|fetch| fetch.bytes).collect();
-        let Some(buffers) = self.units.take_buffers(&sizes) else { return Some(fetches) };
-        for (fetch, buffer) in fetches.into_iter().zip(buffers) {
-            self.units.disks().submit(DiskRequest {
-                member: fetch.member,
-                class: flight.class,
-                deadline_ns: flight.deadline_ns,
-                work: DiskWork::Read { offset: fetch.offset, bytes: fetch.bytes, buffer },
-                token: id << FETCH_BITS | fetch.index as u64,
-                reply: Arc::clone(&self.reply),
-            });
-        }
+        self.start(id, fetches, now_ns);
         None
     }
 
-    fn finish(&mut self, id: u64, result: Result<UnitRows, Arc<VolumeError>>, now_ns: u64) {
-        let Some(flight) = self.reads.remove(&id) else { return };
-        match flight.private_to {
-            None => self.units.finish(flight.key, &result, now_ns),
-            Some(waiter) => self.units.tell(waiter, flight.key, &result, now_ns),
+    fn new_flight(&mut self, class: Class, deadline_ns: u64) -> Arc<Flight> {
+        let id = self.next_read;
+        self.next_read += 1;
+        Flight::new(id, Arc::clone(&self.reply), class, deadline_ns)
+    }
+
+    fn take_off(
+        &mut self,
+        key: UnitKey,
+        read: UnitRead,
+        flight: Arc<Flight>,
+        private_to: Option<Waiter>,
+    ) -> u64 {
+        let id = flight.id();
+        let (sources, due_ns, hedge) = (HashMap::new(), None, None);
+        self.reads.insert(id, InFlight { key, read, flight, private_to, sources, due_ns, hedge });
+        id
+    }
+
+    /// What a read needs next.
+    fn go_on(&mut self, id: u64, step: UnitStep, now_ns: u64) {
+        match step {
+            UnitStep::Wait => {}
+            UnitStep::Fetch(fetches) => self.start(id, fetches, now_ns),
+            UnitStep::Ready(rows) => self.finish(id, Ok(rows), now_ns),
+            UnitStep::Failed(error) => self.finish(id, Err(Arc::new(error)), now_ns),
         }
+    }
+
+    fn start(&mut self, id: u64, fetches: Vec<UnitFetch>, now_ns: u64) {
+        let Some(flight) = self.reads.get(&id) else { return };
+        let plain = fetches.iter().all(|fetch| fetch.own);
+        if !plain && flight.private_to.is_none() && !self.units.begin_decoding(flight.key) {
+            // Asked for only to compute another unit, which reads what it needs itself; the table has forgotten it.
+            self.forget(id);
+            return;
+        }
+        if let Some(hungry) = self.try_start(Hungry { id, fetches, plain }, now_ns) {
+            self.hungry.push_back(hungry);
+        }
+    }
+
+    /// Begins all of it, or gives it back for want of memory.
+    fn try_start(&mut self, hungry: Hungry, now_ns: u64) -> Option<Hungry> {
+        let flight = self.reads.get(&hungry.id)?;
+        if !hungry.plain {
+            return if self.try_gather(hungry.id, &hungry.fetches, now_ns) { None } else { Some(hungry) };
+        }
+        let sizes: Vec<_> = hungry.fetches.iter().map(|fetch| fetch.bytes).collect();
+        let Some(buffers) = self.units.take_buffers(&sizes) else { return Some(hungry) };
+        let flight = Arc::clone(&flight.flight);
+        for (fetch, buffer) in hungry.fetches.iter().zip(buffers) {
+            self.submit(&flight, fetch, buffer, now_ns);
+        }
+        self.set_due(hungry.id, now_ns);
+        None
+    }
+
+    /// Asks the table for the other units of a stripe, and reads those that nobody has; `false` if there is not memory
+    /// enough for all of it.
+    fn try_gather(&mut self, id: u64, fetches: &[UnitFetch], now_ns: u64) -> bool {
+        let Some(flight) = self.reads.get_mut(&id) else { return true };
+        let key = |fetch: &UnitFetch| UnitKey { position: fetch.position, ..flight.key };
+        let fresh: Vec<bool> =
+            fetches.iter().map(|fetch| self.units.is_to_be_read(key(fetch), &fetch.rows)).collect();
+        let target_bytes = Some(flight.read.target_bytes()).filter(|&bytes| bytes > 0);
+        let read_bytes =
+            fetches.iter().zip(&fresh).filter(|(_, fresh)| **fresh).map(|(fetch, _)| fetch.bytes);
+        let sizes: Vec<usize> = target_bytes.into_iter().chain(read_bytes).collect();
+        let Some(buffers) = self.units.take_buffers(&sizes) else { return false };
+        let mut buffers = buffers.into_iter();
+        if target_bytes.is_some()
+            && let Some(buffer) = buffers.next()
+        {
+            flight.read.give_target(buffer);
+        }
+        for (fetch, fresh) in fetches.iter().zip(fresh) {
+            let buffer = if fresh { buffers.next() } else { None };
+            self.gather(id, fetch, buffer, now_ns);
+        }
+        true
+    }
+
+    /// Asks the table for one other unit of a stripe. `buffer` is there if it seemed that it is to be read.
+    fn gather(&mut self, id: u64, fetch: &UnitFetch, buffer: Option<Buffer>, now_ns: u64) {
+        let Some(flight) = self.reads.get(&id) else { return };
+        let key = UnitKey { position: fetch.position, ..flight.key };
+        let (map, rows) = (Arc::clone(flight.read.map()), fetch.rows.clone());
+        let readable = self.units.health().readable(fetch.member);
+        let token = id << FETCH_BITS | fetch.index as u64;
+        let (class, deadline_ns) = flight.flight.urgency();
+        let own = self.new_flight(class, deadline_ns);
+        let source = Arc::new(Source::default());
+        let decoder = Decoder { to: Arc::clone(&self.reply), token, source: Arc::clone(&source) };
+        let found = if readable {
+            self.units.look_up_source(key, &rows, decoder, &own)
+        } else {
+            // The table would have it computed, from what is to be computed here.
+            Lookup::ReadPrivately
+        };
+        let Some(flight) = self.reads.get_mut(&id) else { return };
+        match found {
+            Lookup::Ready(rows) => {
+                let step = flight.read.shared(fetch.index, rows);
+                self.go_on(id, step, now_ns);
+            }
+            Lookup::ReadPrivately => self.read_alone(id, fetch.clone(), buffer, now_ns),
+            Lookup::Joined => {
+                flight.flight.add_source(key);
+                flight.sources.insert(fetch.index, (fetch.clone(), source));
+            }
+            Lookup::Read(own) => {
+                flight.flight.add_source(key);
+                flight.sources.insert(fetch.index, (fetch.clone(), source));
+                self.read_source(key, map, rows, own, buffer, now_ns);
+            }
+        }
+    }
+
+    /// Reads a unit that another is to be computed from.
+    fn read_source(
+        &mut self,
+        key: UnitKey,
+        map: Arc<ObjectMap>,
+        rows: Range<usize>,
+        flight: Arc<Flight>,
+        buffer: Option<Buffer>,
+        now_ns: u64,
+    ) {
+        let mut read = UnitRead::new(map, self.units.health(), key.stripe, key.position, rows);
+        let fetches = read.reads();
+        let id = self.take_off(key, read, Arc::clone(&flight), None);
+        match (&fetches[..], buffer) {
+            ([fetch], Some(buffer)) if fetch.own => {
+                self.submit(&flight, fetch, buffer, now_ns);
+                self.set_due(id, now_ns);
+            }
+            _ => self.start(id, fetches, now_ns),
+        }
+    }
+
+    /// Reads rows of another unit for one decoding alone: the table has none to share.
+    fn read_alone(&mut self, id: u64, fetch: UnitFetch, buffer: Option<Buffer>, now_ns: u64) {
+        let Some(flight) = self.reads.get(&id) else { return };
+        let flight = Arc::clone(&flight.flight);
+        match buffer {
+            Some(buffer) => self.submit(&flight, &fetch, buffer, now_ns),
+            None => {
+                let hungry = Hungry { id, fetches: vec![fetch], plain: true };
+                if let Some(hungry) = self.try_start(hungry, now_ns) {
+                    self.hungry.push_back(hungry);
+                }
+            }
+        }
+    }
+
+    /// A unit that another is computed from has come, or the table does not give it after all.
+    fn source_came(&mut self, id: u64, index: usize, now_ns: u64) {
+        let Some(flight) = self.reads.get_mut(&id) else { return };
+        let Some((fetch, source)) = flight.sources.remove(&index) else { return };
+        match source.take() {
+            Some(rows) => {
+                let step = flight.read.shared(index, rows);
+                self.go_on(id, step, now_ns);
+            }
+            None => self.read_alone(id, fetch, None, now_ns),
+        }
+    }
+
+    /// Asks the others of the stripe while the unit's own member is still asked; `false` if that cannot be done now.
+    fn read_around(&mut self, id: u64, now_ns: u64) -> bool {
+        let Some(flight) = self.reads.get_mut(&id) else { return true };
+        let member = flight.read.member();
+        let geometry = flight.read.map().geometry();
+        if flight.hedge.is_some() || !self.units.health().readable(member) {
+            return true;
+        }
+        // Memory for the most it may take: those who wait for their first bytes come before those who wait for long.
+        let Some(reservation) = self.units.budget().reserve(geometry.width()) else { return false };
+        if !self.units.around().begin(member) {
+            return false;
+        }
+        let fetches = flight.read.read_around();
+        self.set_hedge(id, Hedge { member, _reservation: Some(reservation) });
+        if !fetches.is_empty()
+            && let Some(hungry) = self.try_start(Hungry { id, fetches, plain: false }, now_ns)
+        {
+            self.hungry.push_back(hungry);
+        }
+        true
+    }
+
+    fn set_hedge(&mut self, id: u64, hedge: Hedge) {
+        if let Some(flight) = self.reads.get_mut(&id) {
+            flight.hedge = Some(hedge);
+            self.units.counters().read_around.fetch_add(1, Ordering::Relaxed);
+        }
+    }
+
+    /// When a read is to be read around, by what its viewers expect of it now.
+    fn set_due(&mut self, id: u64, now_ns: u64) {
+        let Some(flight) = self.reads.get_mut(&id) else { return };
+        let (class, deadline_ns) = flight.flight.urgency();
+        let periodic = self.units.disks().classes().kind(class) == Kind::Periodic;
+        if !periodic || deadline_ns == DEADLINE_NONE_NS || flight.hedge.is_some() {
+            return;
+        }
+        let lead_ns = deadline_ns.saturating_sub(now_ns);
+        let due_ns = deadline_ns.saturating_sub((lead_ns / 2).min(AROUND_LEAD_MAX_NS)).max(now_ns);
+        if let Some(before_ns) = flight.due_ns.replace(due_ns) {
+            self.due.remove(&(before_ns, id));
+        }
+        self.due.insert((due_ns, id));
+    }
+
+    fn submit(&mut self, flight: &Flight, fetch: &UnitFetch, buffer: Buffer, now_ns: u64) {
+        let work = DiskWork::Read { offset: fetch.offset, bytes: fetch.bytes, buffer };
+        self.units.around().submitted(fetch.member, now_ns);
+        self.with_disks.submitted(flight.token(fetch.index), fetch.member, now_ns);
+        flight.submit(self.units.disks(), fetch.member, fetch.index, work);
+    }
+
+    fn finish(&mut self, id: u64, result: Result<UnitRows, Arc<VolumeError>>, now_ns: u64) {
+        let Some((key, private_to)) = self.forget(id) else { return };
+        match private_to {
+            None => self.units.finish(key, &result, now_ns),
+            Some(waiter) => self.units.tell(waiter, key, &result, now_ns),
+        }
+    }
+
+    /// Ends a read here; what the disks still have of it only gives its buffer back.
+    fn forget(&mut self, id: u64) -> Option<(UnitKey, Option<Waiter>)> {
+        let flight = self.reads.remove(&id)?;
+        if let Some(due_ns) = flight.due_ns {
+            self.due.remove(&(due_ns, id));
+        }
+        if let Some(hedge) = &flight.hedge {
+            self.units.around().end(hedge.member);
+        }
+        Some((flight.key, flight.private_to))
+    }
+}
+
+impl WithDisks {
+    fn submitted(&mut self, token: u64, member: usize, now_ns: u64) {
+        self.by_token.insert(token, (member, now_ns));
+        self.by_member[member].insert((now_ns, token));
+    }
+
+    /// The member that has answered; `None` if the token is not that of a request.
+    fn answered(&mut self, token: u64) -> Option<usize> {
+        let (member, since_ns) = self.by_token.remove(&token)?;
+        self.by_member[member].remove(&(since_ns, token));
+        Some(member)
+    }
+
+    /// Members with a request, and since when.
+    fn oldest(&self) -> impl Iterator<Item = (usize, u64)> {
+        let oldest = |(member, requests): (usize, &BTreeSet<(u64, u64)>)| {
+            requests.first().map(|(since_ns, _)| (member, *since_ns))
+        };
+        self.by_member.iter().enumerate().filter_map(oldest)
+    }
+
+    fn reads_of(&self, member: usize) -> Vec<u64> {
+        self.by_member[member].iter().map(|(_, token)| token >> FETCH_BITS).collect()
     }
 }
 
@@ -162,6 +522,9 @@ impl Drop for Fetcher {
         let reads: Vec<u64> = self.reads.keys().copied().collect();
         for id in reads {
             self.finish(id, Err(Arc::new(stopped())), 0);
+        }
+        for (member, _) in self.with_disks.by_token.values() {
+            self.units.around().forgotten(*member);
         }
     }
 }

@@ -5,10 +5,12 @@
 //! units are shared between all cores and viewers through [`Units`].
 #![forbid(unsafe_code)]
 
+mod around;
 mod body;
 mod budget;
 mod demand;
 mod fetcher;
+mod flight;
 mod key;
 pub mod limits;
 mod prefetch;

@@ -63,3 +63,14 @@ pub const RETRY_AFTER_MAX_S: u64 = 300;
 /// The soonest that something can be due after it is asked for. A client that asks later than its schedule, or takes more slowly, is not
 /// served sooner than a disk that keeps its rounds can.
 pub const READ_TIME_MIN_NS: u64 = 200_000_000;
+/// A member that has answered nobody for so long stalls. A healthy hard disk answers something every 20 ms even with a
+/// full queue, and an SSD that collects garbage is back after some tens of them; retries within a drive, a bus reset or a
+/// hung controller take seconds.
+pub const STALL_NS: u64 = 250_000_000;
+
+/// Reads are read around this long before their deadline at the earliest. A scheduler serves a read in the last round that
+/// ends before its deadline, if it is busy: before that, no answer means nothing.
+pub const AROUND_LEAD_MAX_NS: u64 = 2 * reel_qos::limits::ROUND_NS;
+
+/// Who could not be read around, for want of memory or because another member is, tries again after this time.
+pub const AROUND_AGAIN_NS: u64 = 20_000_000;

@@ -157,7 +157,7 @@ impl Prefetcher {
             Some(Next::Planned(plan)) if plan.start_ns <= now_ns => {
                 let token = TOKEN_BIT | self.next_token;
                 self.next_token = (self.next_token + 1) & !TOKEN_BIT;
-                if let Some(held) = start(plan, token, fetcher) {
+                if let Some(held) = start(plan, token, fetcher, now_ns) {
                     self.started += 1;
                     self.by_token.insert(token, name);
                     track.next = Some(Next::Held(held));
@@ -186,25 +186,24 @@ impl Prefetcher {
 }
 
 /// Asks for all of a segment; `None` if there is no memory for it, then its client's own request reads it.
-fn start(plan: Plan, token: u64, fetcher: &mut Fetcher) -> Option<Held> {
-    let wants = wants(&plan);
+fn start(plan: Plan, token: u64, fetcher: &mut Fetcher, now_ns: u64) -> Option<Held> {
+    let stripes = wants(&plan);
+    let units = stripes.iter().map(Vec::len).sum();
     // What sessions were promised counts their readers only: reading ahead must not take memory from those.
     let budget = fetcher.units().budget();
-    let reservation =
-        if budget.is_plentiful(wants.len()) { budget.reserve(wants.len())? } else { return None };
-    let mut rows = HashMap::with_capacity(wants.len());
-    for want in wants {
-        let key = want.key();
-        if let Some(ready) = fetcher.request(&want, token) {
-            rows.insert(key, ready);
-        }
+    let reservation = if budget.is_plentiful(units) { budget.reserve(units)? } else { return None };
+    let mut rows = HashMap::with_capacity(units);
+    for wants in stripes {
+        let got = fetcher.request_stripe(&wants, token, now_ns);
+        let ready = wants.iter().zip(got).filter_map(|(want, ready)| Some((want.key(), ready?)));
+        rows.extend(ready);
     }
     let let_go_ns = plan.due_ns.saturating_add(plan.duration_ns).saturating_add(PREFETCH_HELD_NS);
     Some(Held { token, rows, let_go_ns, _reservation: reservation })
 }
 
-/// Every unit that a segment touches, as its reader will want it.
-fn wants(plan: &Plan) -> Vec<UnitWant> {
+/// Every unit that a segment touches, stripe by stripe, as its reader will want it.
+fn wants(plan: &Plan) -> Vec<Vec<UnitWant>> {
     let mut wants = Vec::new();
     let mut at = 0;
     while let Some(part) = plan.body.part_at(at) {
@@ -214,10 +213,11 @@ fn wants(plan: &Plan) -> Vec<UnitWant> {
         for stripe in range.start / stripe_bytes..range.end.div_ceil(stripe_bytes) {
             let start = stripe * stripe_bytes;
             let within = range.start.max(start) - start..range.end.min(start + stripe_bytes) - start;
-            for (position, rows) in rows_by_position(&map, &within) {
-                let (class, deadline_ns) = (plan.class, plan.due_ns);
-                wants.push(UnitWant { map: Arc::clone(&map), stripe, position, rows, class, deadline_ns });
-            }
+            let want = |(position, rows)| {
+                let (map, class, deadline_ns) = (Arc::clone(&map), plan.class, plan.due_ns);
+                UnitWant { map, stripe, position, rows, class, deadline_ns }
+            };
+            wants.push(rows_by_position(&map, &within).into_iter().map(want).collect());
         }
     }
     wants

@@ -251,18 +251,18 @@ impl Reader {
         let range = range.start - start..range.end.min(start + stripe_bytes) - start;
         let wanted = rows_by_position(&map, &range);
         let Some(reservation) = self.reserve(fetcher, &map, wanted.len()) else { return false };
-        let mut units = Vec::with_capacity(wanted.len());
-        for (position, rows) in wanted {
-            let want = UnitWant {
-                map: Arc::clone(&map),
-                stripe,
-                position,
-                rows: rows.clone(),
-                class: self.class,
-                deadline_ns,
-            };
-            units.push(UnitNeed { position, rows, have: fetcher.request(&want, self.connection) });
-        }
+        let want = |(position, rows): &(usize, Range<usize>)| UnitWant {
+            map: Arc::clone(&map),
+            stripe,
+            position: *position,
+            rows: rows.clone(),
+            class: self.class,
+            deadline_ns,
+        };
+        let wants: Vec<UnitWant> = wanted.iter().map(want).collect();
+        let got = fetcher.request_stripe(&wants, self.connection, now_ns);
+        let unit = |((position, rows), have)| UnitNeed { position, rows, have };
+        let units = wanted.into_iter().zip(got).map(unit).collect();
         self.planned_bytes += range.end - range.start;
         self.window.push_back(Step::Stripe(StripeStep {
             map,
@@ -400,7 +400,7 @@ impl StripeStep {
 /// Buffers that a stripe may need on top of its own while a member is away: one lost unit at a time is decoded from the
 /// others.
 fn decoding_buffers(fetcher: &Fetcher, map: &ObjectMap) -> usize {
-    if fetcher.units().health().lost() == 0 { 0 } else { map.geometry().data_rows() }
+    if fetcher.units().is_degraded() { map.geometry().data_rows() } else { 0 }
 }
 
 /// The rows of each data position that the bytes `range` of a stripe touch.

@@ -134,6 +134,19 @@ impl<T> Sessions<T> {
         now_ns: u64,
     ) -> Result<Arc<Session<T>>, OpenRefused> {
         let key = SessionKey::random().map_err(OpenRefused::NoRandom)?;
+        self.open_as(key, title_id, playing, offers, (client, class), now_ns)
+    }
+
+    /// The same with a key of the caller's, which no session may bear yet: for simulations, which must be able to be repeated.
+    pub fn open_as(
+        &self,
+        key: SessionKey,
+        title_id: &str,
+        playing: Arc<T>,
+        offers: Arc<[Arc<Demand>]>,
+        (client, class): (IpAddr, Class),
+        now_ns: u64,
+    ) -> Result<Arc<Session<T>>, OpenRefused> {
         let mut table = self.table();
         table.forget_idle(self.idle_max_ns, now_ns).iter().for_each(|session| self.end(session));
         self.has_room(&table, client, now_ns)?;
@@ -305,8 +318,10 @@ impl<T> Sessions<T> {
     ) -> Result<Option<Promise>, OpenRefused> {
         let Some(ledger) = &self.ledger else { return Ok(None) };
         let mut refused = None;
+        let round = now_ns / ROUND_NS;
+        lock(ledger).advance(round);
         for (choice, demand) in offers.iter().enumerate() {
-            match lock(ledger).admit(class, demand, 0, now_ns / ROUND_NS, label) {
+            match lock(ledger).admit(class, demand, 0, round, label) {
                 Ok(reservation) => return Ok(Some(Promise::new(Arc::clone(&offers), choice, reservation))),
                 Err(refusal) => refused = Some(refusal),
             }
@@ -340,6 +355,7 @@ impl<T> Sessions<T> {
         let demand = &promise.offers[choice];
         let (from_round, round) = ((position_ns / ROUND_NS) as usize, now_ns / ROUND_NS);
         let mut ledger = lock(ledger);
+        ledger.advance(round);
         let changed =
             promise.reservation.map(|reservation| ledger.change(reservation, demand, from_round, round));
         match changed {

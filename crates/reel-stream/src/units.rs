@@ -2,12 +2,17 @@
 //!
 //! A unit is in the table from the moment its read starts. Who asks for it meanwhile waits for that read; who asks
 //! later gets the same memory. Units that nobody holds stay until their memory is wanted, in second-chance order.
+//!
+//! A unit that must be computed takes the others of its stripe from here, too: so each member is read once for a
+//! stripe, whoever is lost. It never waits for a unit that is being computed itself, or two might wait for each other.
 
+use crate::around::Around;
 use crate::budget::Budget;
 use crate::fetcher::{Deliver, Fetched};
+use crate::flight::{Flight, Source};
 use crate::limits::{EVICTION_LOOKS_MAX, UNIT_SHARDS};
 use reel_arena::{Arena, Buffer};
-use reel_disk::Disks;
+use reel_disk::{Disks, Reply};
 use reel_qos::Class;
 use reel_qos::limits::CLASSES_MAX;
 use reel_volume::{Health, ObjectMap, UnitRows, VolumeError};
@@ -23,7 +28,7 @@ pub struct UnitKey {
     pub object: u64,
     /// Stripe within the object.
     pub stripe: u64,
-    /// Data position within the stripe.
+    /// Position within the stripe; those from D on are parity.
     pub position: usize,
 }
 
@@ -57,6 +62,12 @@ pub struct StreamCounters {
     pub deadline_misses: [AtomicU64; CLASSES_MAX],
     /// Units taken back from the table because their memory was wanted.
     pub evictions: AtomicU64,
+    /// Units asked of other members because their own did not answer in time.
+    pub read_around: AtomicU64,
+    /// Times a member stalled.
+    pub stalled: AtomicU64,
+    /// Reads under way that somebody more urgent joined.
+    pub promotions: AtomicU64,
     /// Times a blocked reader gave its buffers back because others were short of memory.
     pub releases: AtomicU64,
 }
@@ -71,6 +82,7 @@ pub(crate) struct Inner {
     arena: Arena,
     disks: Disks,
     health: Health,
+    around: Around,
     budget: Budget,
     /// Buffers kept free for those who do not come through this table: writers, checks, exports.
     spare_buffers: usize,
@@ -87,16 +99,20 @@ struct Shard {
 }
 
 enum Entry {
-    /// `listed`: other rows of this unit were here before, and their place in the order is still there.
-    Reading {
-        rows: Range<usize>,
-        waiters: Vec<Waiter>,
-        listed: bool,
-    },
-    Ready {
-        rows: UnitRows,
-        used: bool,
-    },
+    Reading(Reading),
+    Ready { rows: UnitRows, used: bool },
+}
+
+struct Reading {
+    rows: Range<usize>,
+    waiters: Vec<Waiter>,
+    /// Units that are computed from this one.
+    decoders: Vec<Decoder>,
+    /// Other rows of this unit were here before, and their place in the order is still there.
+    listed: bool,
+    /// Its own member does not give it: it is computed from the others.
+    decoding: bool,
+    flight: Arc<Flight>,
 }
 
 /// Who wants to hear of a unit.
@@ -108,6 +124,13 @@ pub(crate) struct Waiter {
     pub(crate) deadline_ns: u64,
 }
 
+/// A unit read that wants rows of another unit.
+pub(crate) struct Decoder {
+    pub(crate) to: Arc<dyn Reply>,
+    pub(crate) token: u64,
+    pub(crate) source: Arc<Source>,
+}
+
 /// What the table says to a request.
 pub(crate) enum Lookup {
     /// In memory.
@@ -115,8 +138,8 @@ pub(crate) enum Lookup {
     /// Under way; the waiter will be told.
     Joined,
     /// The caller must read it, and tell the table.
-    Read,
-    /// The caller must read it for itself alone: other rows of the unit are under way.
+    Read(Arc<Flight>),
+    /// The caller must read it for itself alone: other rows of the unit are under way, or it is being computed itself.
     ReadPrivately,
 }
 
@@ -125,10 +148,12 @@ impl Units {
     /// readers may hold the rest together.
     pub fn new(arena: Arena, disks: Disks, health: Health, spare_buffers: usize) -> Self {
         let budget = Budget::new(arena.usage().buffers_total.saturating_sub(spare_buffers));
+        let around = Around::new(health.clone(), disks.members());
         let inner = Inner {
             arena,
             disks,
             health,
+            around,
             budget,
             spare_buffers,
             shards: Default::default(),
@@ -158,7 +183,17 @@ impl Units {
         &self.inner.health
     }
 
-    pub(crate) fn look_up(&self, want: &UnitWant, waiter: Waiter) -> Lookup {
+    /// Whether a unit may have to be computed from the others of its stripe, so that whoever reads it needs memory for them.
+    pub fn is_degraded(&self) -> bool {
+        self.inner.around.is_any_away()
+    }
+
+    pub(crate) fn around(&self) -> &Around {
+        &self.inner.around
+    }
+
+    /// Looks for what a viewer wants. `flight` is what the read is called by if the caller is to make it.
+    pub(crate) fn look_up(&self, want: &UnitWant, waiter: Waiter, flight: &Arc<Flight>) -> Lookup {
         let key = want.key();
         let counters = &self.inner.counters;
         let mut shard = self.shard(&key);
@@ -168,41 +203,119 @@ impl Units {
                 counters.hits.fetch_add(1, Ordering::Relaxed);
                 return Lookup::Ready(rows.clone());
             }
-            Some(Entry::Reading { rows, waiters, .. }) if covers(rows, &want.rows) => {
+            Some(Entry::Reading(reading)) if covers(&reading.rows, &want.rows) => {
                 counters.joins.fetch_add(1, Ordering::Relaxed);
-                waiters.push(waiter);
+                reading.waiters.push(waiter);
+                let flight = Arc::clone(&reading.flight);
+                drop(shard);
+                self.promote(&flight, want.class, want.deadline_ns);
                 return Lookup::Joined;
             }
-            Some(Entry::Reading { .. }) => {
+            Some(Entry::Reading(_)) => {
                 counters.reads.fetch_add(1, Ordering::Relaxed);
                 return Lookup::ReadPrivately;
             }
             Some(Entry::Ready { .. }) | None => {}
         }
         counters.reads.fetch_add(1, Ordering::Relaxed);
-        let listed = shard.entries.contains_key(&key);
-        let entry = Entry::Reading { rows: want.rows.clone(), waiters: vec![waiter], listed };
-        shard.entries.insert(key, entry);
-        Lookup::Read
+        shard.begin(key, want.rows.clone(), flight).waiters.push(waiter);
+        Lookup::Read(Arc::clone(flight))
+    }
+
+    /// Looks for what a unit is to be computed from. Never gives something to wait for that may wait for the caller.
+    pub(crate) fn look_up_source(
+        &self,
+        key: UnitKey,
+        rows: &Range<usize>,
+        decoder: Decoder,
+        flight: &Arc<Flight>,
+    ) -> Lookup {
+        let mut shard = self.shard(&key);
+        match shard.entries.get_mut(&key) {
+            Some(Entry::Ready { rows: have, .. }) if covers(&have.rows(), rows) => {
+                return Lookup::Ready(have.clone());
+            }
+            Some(Entry::Reading(reading)) if covers(&reading.rows, rows) && !reading.decoding => {
+                reading.decoders.push(decoder);
+                let joined = Arc::clone(&reading.flight);
+                drop(shard);
+                let (class, deadline_ns) = flight.urgency();
+                self.promote(&joined, class, deadline_ns);
+                return Lookup::Joined;
+            }
+            Some(Entry::Reading(_)) => {
+                self.inner.counters.reads.fetch_add(1, Ordering::Relaxed);
+                return Lookup::ReadPrivately;
+            }
+            Some(Entry::Ready { .. }) | None => {}
+        }
+        self.inner.counters.reads.fetch_add(1, Ordering::Relaxed);
+        shard.begin(key, rows.clone(), flight).decoders.push(decoder);
+        Lookup::Read(Arc::clone(flight))
+    }
+
+    /// Whether [`Units::look_up_source`] would have the caller read.
+    pub(crate) fn is_to_be_read(&self, key: UnitKey, rows: &Range<usize>) -> bool {
+        match self.shard(&key).entries.get(&key) {
+            Some(Entry::Ready { rows: have, .. }) => !covers(&have.rows(), rows),
+            Some(Entry::Reading(reading)) => !covers(&reading.rows, rows) || reading.decoding,
+            None => true,
+        }
+    }
+
+    /// The unit's own member does not give it, so it is computed from the others from here on. Those that were to be
+    /// computed from it have to read what they need themselves. `false` if nobody else waits for it: then it is forgotten.
+    pub(crate) fn begin_decoding(&self, key: UnitKey) -> bool {
+        let mut shard = self.shard(&key);
+        let Some(Entry::Reading(reading)) = shard.entries.get_mut(&key) else { return false };
+        reading.decoding = true;
+        let decoders = std::mem::take(&mut reading.decoders);
+        let (wanted, listed) = (!reading.waiters.is_empty(), reading.listed);
+        if !wanted {
+            shard.entries.remove(&key);
+            if listed {
+                shard.order.retain(|other| *other != key);
+            }
+        }
+        drop(shard);
+        decoders.into_iter().for_each(|decoder| decoder.tell(None));
+        wanted
     }
 
     /// The read of a unit ended: tells all who wait, and keeps good rows.
     pub(crate) fn finish(&self, key: UnitKey, result: &Result<UnitRows, Arc<VolumeError>>, now_ns: u64) {
         let mut shard = self.shard(&key);
-        let Some(Entry::Reading { waiters, listed, .. }) = shard.entries.remove(&key) else { return };
+        let Some(Entry::Reading(reading)) = shard.entries.remove(&key) else { return };
         match result {
             Ok(rows) => {
                 shard.entries.insert(key, Entry::Ready { rows: rows.clone(), used: false });
-                if !listed {
+                if !reading.listed {
                     shard.order.push_back(key);
                 }
             }
-            Err(_) if listed => shard.order.retain(|other| *other != key),
+            Err(_) if reading.listed => shard.order.retain(|other| *other != key),
             Err(_) => {}
         }
         drop(shard);
-        for waiter in waiters {
+        for decoder in reading.decoders {
+            decoder.tell(result.as_ref().ok().cloned());
+        }
+        for waiter in reading.waiters {
             self.tell(waiter, key, result, now_ns);
+        }
+    }
+
+    /// Somebody of this class waits for a read under way until then: it, and what it is computed from, becomes as urgent.
+    fn promote(&self, flight: &Arc<Flight>, class: Class, deadline_ns: u64) {
+        let Some(sources) = flight.promote(&self.inner.disks, class, deadline_ns) else { return };
+        self.inner.counters.promotions.fetch_add(1, Ordering::Relaxed);
+        for key in sources {
+            let source = match self.shard(&key).entries.get(&key) {
+                Some(Entry::Reading(reading)) => Arc::clone(&reading.flight),
+                _ => continue,
+            };
+            // Its own sources are not in the table: whoever is computed is no source.
+            source.promote(&self.inner.disks, class, deadline_ns);
         }
     }
 
@@ -268,6 +381,17 @@ impl Units {
 }
 
 impl Shard {
+    fn begin(&mut self, key: UnitKey, rows: Range<usize>, flight: &Arc<Flight>) -> &mut Reading {
+        let listed = self.entries.contains_key(&key);
+        let (waiters, decoders, flight) = (Vec::new(), Vec::new(), Arc::clone(flight));
+        let reading = Reading { rows, waiters, decoders, listed, decoding: false, flight };
+        self.entries.insert(key, Entry::Reading(reading));
+        match self.entries.get_mut(&key) {
+            Some(Entry::Reading(reading)) => reading,
+            _ => unreachable!("it was put there"),
+        }
+    }
+
     fn evict(&mut self) -> bool {
         // Twice round: the first may only clear marks.
         for _ in 0..EVICTION_LOOKS_MAX.min(self.order.len() * 2) {
@@ -284,13 +408,21 @@ impl Shard {
                     self.entries.insert(key, Entry::Ready { rows, used: false });
                     self.order.push_back(key);
                 }
-                Some(Entry::Reading { rows, waiters, .. }) => {
-                    self.entries.insert(key, Entry::Reading { rows, waiters, listed: false });
+                Some(Entry::Reading(reading)) => {
+                    self.entries.insert(key, Entry::Reading(Reading { listed: false, ..reading }));
                 }
                 None => {}
             }
         }
         false
+    }
+}
+
+impl Decoder {
+    /// The rows, or that there are none to share. The decoder's core takes them when its reply brings it there.
+    fn tell(self, rows: Option<UnitRows>) {
+        self.source.put(rows);
+        self.to.deliver(Flight::nudge(self.token));
     }
 }
 

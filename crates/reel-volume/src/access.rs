@@ -1,7 +1,7 @@
 //! The one way from the volume to the disks for those who may wait.
 
-use std::sync::Arc;
 use std::sync::mpsc::{Receiver, Sender, channel};
+use std::sync::{Arc, OnceLock};
 use std::time::{Duration, Instant};
 
 use reel_arena::{Arena, Buffer, Lease};
@@ -9,6 +9,7 @@ use reel_disk::{DiskDone, DiskRequest, DiskWork, Disks, Reply};
 use reel_qos::{Class, DEADLINE_NONE_NS};
 
 use crate::error::VolumeError;
+use crate::health::Health;
 use crate::limits::BUFFER_WAIT_MS;
 
 /// Sees every write and sync on its way to a member and back: a journal for crash tests, or a trace.
@@ -19,12 +20,18 @@ pub trait WriteObserver: Send + Sync {
     fn sync(&self, member: usize) -> u64;
     /// The write or sync was answered.
     fn done(&self, name: u64, succeeded: bool);
+    /// From here on writes to a member go to the disk that was seen under the number after the last.
+    fn replaced(&self, _member: usize) {}
+    /// `volume.toml` has been written anew, in one step, and is durable.
+    fn manifest(&self) {}
 }
 
 /// Submits requests and lets every write and sync be seen.
 #[derive(Clone)]
 pub(crate) struct Access {
     pub(crate) disks: Disks,
+    /// Told of every answer: a member that answers somebody does not stall.
+    pub(crate) health: Health,
     pub(crate) arena: Arena,
     pub(crate) observer: Option<Arc<dyn WriteObserver>>,
 }
@@ -44,7 +51,10 @@ pub(crate) struct Answers {
     waiting: usize,
 }
 
-struct Channel(Sender<DiskDone>);
+struct Channel {
+    sender: Sender<DiskDone>,
+    health: OnceLock<Health>,
+}
 
 struct Observed {
     observer: Arc<dyn WriteObserver>,
@@ -100,6 +110,7 @@ impl Access {
     }
 
     fn submit(&self, answers: &mut Answers, class: Class, token: u64, member: usize, work: DiskWork) {
+        answers.reply.health.get_or_init(|| self.health.clone());
         let reply: Arc<dyn Reply> = Arc::clone(&answers.reply) as Arc<dyn Reply>;
         let reply = match (&self.observer, &work) {
             (None, _) | (_, DiskWork::Read { .. }) => reply,
@@ -116,7 +127,7 @@ impl Access {
 impl Answers {
     pub(crate) fn new() -> Answers {
         let (sender, receiver) = channel();
-        Answers { reply: Arc::new(Channel(sender)), receiver, waiting: 0 }
+        Answers { reply: Arc::new(Channel { sender, health: OnceLock::new() }), receiver, waiting: 0 }
     }
 
     /// Requests that are not answered yet.
@@ -141,8 +152,11 @@ fn observed(observer: &Arc<dyn WriteObserver>, name: u64, reply: Arc<dyn Reply>)
 
 impl Reply for Channel {
     fn deliver(&self, done: DiskDone) {
+        if let Some(health) = self.health.get() {
+            health.answered(done.member);
+        }
         // Whoever asked may have gone; the buffer goes back to the arena then.
-        let _ = self.0.send(done);
+        let _ = self.sender.send(done);
     }
 }
 

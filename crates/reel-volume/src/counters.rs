@@ -36,6 +36,10 @@ pub struct VolumeCounters {
     pub rows_lost: Counter,
     /// Catalogue commits.
     pub commits: Counter,
-    /// Members dropped from the set in sync because they failed.
+    /// Members dropped from the set in sync because they failed to write.
     pub members_dropped: Counter,
+    /// Members taken out because they failed reads or lied again and again.
+    pub members_taken_out: Counter,
+    /// Units written anew because they, or a part of them, were not what was written.
+    pub units_mended: Counter,
 }

@@ -79,3 +79,14 @@ pub const RESERVE_SLOTS_MAX: u64 = 256;
 /// How long a writer or reader waits for a free arena buffer before it gives up. Long enough for any burst of
 /// streams to pass; short enough that a leak shows.
 pub const BUFFER_WAIT_MS: u64 = 30_000;
+
+/// Reads of a member that fail one after another until it is taken out. A bad sector fails alone, and the reads of other
+/// places succeed in between; eight in a row, from several viewers and places, are a dead disk or a dead cable.
+pub const READ_FAILURES_MAX: u32 = 8;
+
+/// Rows read last over which wrong ones are counted: some 180 MB of a default volume, a few seconds of a busy member.
+pub const WRONG_ROWS_WINDOW: u64 = 4096;
+
+/// Wrong rows among the last [`WRONG_ROWS_WINDOW`] (1.5 %) until a member is taken out. One bad place read by many is far
+/// fewer, since units are shared; a member that lies everywhere is out after eleven units.
+pub const WRONG_ROWS_MAX: u64 = 64;

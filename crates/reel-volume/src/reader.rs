@@ -265,15 +265,15 @@ impl UnitReads {
     /// Submits the oldest fetches for which there are buffers. Only when nothing is under way, whose end could give
     /// back a buffer, is one waited for.
     fn submit_delayed(&mut self, access: &Access) -> Result<(), VolumeError> {
-        while let Some(&(number, fetch)) = self.delayed.front() {
+        while let Some((number, fetch)) = self.delayed.front() {
             let buffer = match access.arena.take(fetch.bytes) {
                 Some(buffer) => buffer,
                 None if self.answers.waiting() > 0 => return Ok(()),
                 None => access.buffer(fetch.bytes)?,
             };
-            self.delayed.pop_front();
             let token = number << FETCH_BITS | fetch.index as u64;
             let span = Span { member: fetch.member, offset: fetch.offset, bytes: fetch.bytes };
+            self.delayed.pop_front();
             access.read(&mut self.answers, self.class, token, span, buffer);
         }
         Ok(())

@@ -12,11 +12,13 @@ use crate::health::Health;
 use crate::limits::BLOCK_BYTES;
 use crate::object::ObjectMap;
 
-/// Reads rows of one unit, checks each against its checksum and, where the member is missing, fails or lies,
-/// computes them from the other rows of their matrices.
+/// Reads rows of one unit, checks each against its checksum and, where the member is missing, fails, lies or keeps its
+/// caller waiting, computes them from the other rows of their matrices.
 ///
-/// Call [`UnitRead::reads`] once and carry out what it asks for; hand every answer to [`UnitRead::fetched`]
-/// until it says [`UnitStep::Ready`] or [`UnitStep::Failed`]. Answers that come later may be dropped.
+/// Call [`UnitRead::reads`] once and carry out what it asks for; hand every answer back until there is
+/// [`UnitStep::Ready`] or [`UnitStep::Failed`]. Answers that come later may be dropped. What is asked of another unit of
+/// the stripe ([`UnitFetch::own`] is `false`) may be carried out as a read of that member ([`UnitRead::fetched`]) or
+/// given from a verified read that somebody else makes ([`UnitRead::shared`]).
 #[derive(Debug)]
 pub struct UnitRead {
     map: Arc<ObjectMap>,
@@ -25,19 +27,31 @@ pub struct UnitRead {
     position: usize,
     rows: Range<usize>,
     fetches: Vec<Fetch>,
-    /// The rows that came from their own member, if any, and which of them were wrong.
-    own: Option<Buffer>,
+    own: Own,
+    /// Which of the rows were wrong.
     lost_rows: Vec<usize>,
+    /// Whether the other units of the stripe have been asked for.
+    around: bool,
+    /// Why one of them cannot be had.
+    around_failed: Option<String>,
+    /// A buffer to decode into.
+    target: Option<Buffer>,
     /// Why the rows could not be had from their own member.
     cause: String,
     over: bool,
 }
 
 /// A read that the caller is to carry out: `bytes` from `offset` of `member`, into a buffer of at least `bytes`.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub struct UnitFetch {
     /// Names the fetch within its unit read.
     pub index: usize,
+    /// Whether it is of the unit itself, not of another one of its stripe.
+    pub own: bool,
+    /// Position in the stripe.
+    pub position: usize,
+    /// The rows it covers.
+    pub rows: Range<usize>,
     /// The member.
     pub member: usize,
     /// Where on the member, a multiple of 4096.
@@ -69,12 +83,30 @@ pub struct UnitRows {
     decoded: bool,
 }
 
+/// What is known of the unit on its own member.
+#[derive(Debug)]
+enum Own {
+    NotAsked,
+    Asked,
+    /// Read, and some rows are wrong.
+    Partial(Buffer),
+    Lost,
+}
+
 #[derive(Debug)]
 struct Fetch {
     position: usize,
     span: RowSpan,
-    buffer: Option<Buffer>,
-    answered: bool,
+    got: Got,
+}
+
+#[derive(Debug)]
+enum Got {
+    Asked,
+    Nothing,
+    /// As the member gave it, not looked at yet.
+    Read(Buffer),
+    Shared(UnitRows),
 }
 
 /// Some rows of a unit and the whole blocks around them.
@@ -115,134 +147,244 @@ impl UnitRead {
             position,
             rows,
             fetches: Vec::new(),
-            own: None,
+            own: Own::NotAsked,
             lost_rows: Vec::new(),
+            around: false,
+            around_failed: None,
+            target: None,
             cause: String::new(),
             over: false,
         }
     }
 
+    /// The member that holds the unit.
+    pub fn member(&self) -> usize {
+        self.map.unit_at(self.stripe, self.position).0
+    }
+
+    /// The map of its object.
+    pub fn map(&self) -> &Arc<ObjectMap> {
+        &self.map
+    }
+
     /// The first reads: of the unit itself, or of the others of its stripe if its member is known to be away.
     pub fn reads(&mut self) -> Vec<UnitFetch> {
-        let (member, _) = self.map.unit_at(self.stripe, self.position);
+        let member = self.member();
         if self.health.readable(member) {
-            return vec![self.fetch(self.position, self.rows.clone())];
+            return vec![self.fetch_own()];
         }
         self.cause = format!("member {member} is away");
-        self.lost_rows = self.rows.clone().collect();
-        self.fetch_others()
+        self.own = Own::Lost;
+        self.fetch_others(self.rows.clone())
+    }
+
+    /// Instead of [`UnitRead::reads`], or while they are under way: reads of the other units of the stripe, because the
+    /// unit's own member does not answer. Whoever is first decides; if the others fail, the member itself is asked or
+    /// waited for. Empty if the others have been asked for already.
+    pub fn read_around(&mut self) -> Vec<UnitFetch> {
+        if self.around || self.over {
+            return Vec::new();
+        }
+        self.cause = format!("member {} does not answer", self.member());
+        self.fetch_others(self.rows.clone())
+    }
+
+    /// Bytes of the buffer that [`UnitRead::give_target`] must be given before rows of other units are shared; 0 if none
+    /// is needed.
+    pub fn target_bytes(&self) -> usize {
+        match (&self.own, &self.target) {
+            (Own::Partial(_), _) | (_, Some(_)) => 0,
+            _ => RowSpan::new(self.map.geometry().row_bytes(), self.rows.clone()).bytes,
+        }
+    }
+
+    /// A buffer of at least [`UnitRead::target_bytes`] to compute lost rows in.
+    pub fn give_target(&mut self, buffer: Buffer) {
+        self.target = Some(buffer);
     }
 
     /// Takes the answer to a fetch. The buffer holds what was read from its front.
     pub fn fetched(&mut self, index: usize, result: Result<Buffer, DiskError>) -> UnitStep {
-        if self.over {
-            return UnitStep::Wait;
-        }
-        let Some(fetch) = self.fetches.get_mut(index).filter(|fetch| !fetch.answered) else {
-            return UnitStep::Wait;
-        };
-        fetch.answered = true;
-        let own = fetch.position == self.position;
-        let buffer = result.inspect_err(|_| self.map.counters().read_errors.add(1));
-        match buffer {
-            Ok(buffer) if own => self.check_own(index, buffer),
-            Err(error) if own => {
-                self.cause = error.to_string();
-                self.lost_rows = self.rows.clone().collect();
-                UnitStep::Fetch(self.fetch_others())
-            }
+        let Some(fetch) = self.asked(index) else { return UnitStep::Wait };
+        let (position, span) = (fetch.position, fetch.span.clone());
+        fetch.got = Got::Nothing;
+        let own = position == self.position;
+        match result {
+            Ok(buffer) if own => self.check_own(span, buffer),
             Ok(buffer) => {
-                fetch.buffer = Some(buffer);
-                if self.fetches.iter().all(|fetch| fetch.answered) { self.decode() } else { UnitStep::Wait }
+                self.fetches[index].got = Got::Read(buffer);
+                self.settle()
             }
             Err(error) => {
-                let row = self.lost_rows[0];
-                self.fail(row, error.to_string())
+                let (member, _) = self.map.unit_at(self.stripe, position);
+                self.map.counters().read_errors.add(1);
+                if self.health.failed_to_read(member, &error) {
+                    self.map.counters().members_taken_out.add(1);
+                }
+                if own { self.lose_own(error.to_string()) } else { self.fail_around(error.to_string()) }
             }
         }
+    }
+
+    /// Takes verified rows of another unit of the stripe, which must cover those of the fetch.
+    pub fn shared(&mut self, index: usize, rows: UnitRows) -> UnitStep {
+        let Some(fetch) = self.asked(index) else { return UnitStep::Wait };
+        debug_assert!(rows.rows.start <= fetch.span.rows.start && fetch.span.rows.end <= rows.rows.end);
+        fetch.got = Got::Shared(rows);
+        self.settle()
+    }
+
+    fn asked(&mut self, index: usize) -> Option<&mut Fetch> {
+        let over = self.over;
+        self.fetches.get_mut(index).filter(|fetch| !over && matches!(fetch.got, Got::Asked))
+    }
+
+    fn fetch_own(&mut self) -> UnitFetch {
+        self.own = Own::Asked;
+        self.fetch(self.position, self.rows.clone())
     }
 
     fn fetch(&mut self, position: usize, rows: Range<usize>) -> UnitFetch {
-        let span = RowSpan::new(self.map.geometry().row_bytes(), rows);
+        let span = RowSpan::new(self.map.geometry().row_bytes(), rows.clone());
         let (member, unit_offset) = self.map.unit_at(self.stripe, position);
         let index = self.fetches.len();
         let (offset, bytes) = (unit_offset + span.offset as u64, span.bytes);
-        self.fetches.push(Fetch { position, span, buffer: None, answered: false });
-        UnitFetch { index, member, offset, bytes }
+        self.fetches.push(Fetch { position, span, got: Got::Asked });
+        UnitFetch { index, own: position == self.position, position, rows, member, offset, bytes }
     }
 
-    /// The rows between the first and the last lost one, from every other position.
-    fn fetch_others(&mut self) -> Vec<UnitFetch> {
-        let (first, last) = (self.lost_rows[0], self.lost_rows[self.lost_rows.len() - 1]);
+    /// The rows from every other position.
+    fn fetch_others(&mut self, rows: Range<usize>) -> Vec<UnitFetch> {
+        self.around = true;
         let others = (0..self.map.geometry().width()).filter(|position| *position != self.position);
         let others: Vec<usize> = others.collect();
-        others.into_iter().map(|position| self.fetch(position, first..last + 1)).collect()
+        others.into_iter().map(|position| self.fetch(position, rows.clone())).collect()
     }
 
-    fn check_own(&mut self, index: usize, buffer: Buffer) -> UnitStep {
-        let span = self.fetches[index].span.clone();
-        self.lost_rows = self
-            .rows
-            .clone()
-            .filter(|&row| !row_holds(&self.map, self.stripe, self.position, row, &buffer[span.row(row)]))
-            .collect();
+    fn check_own(&mut self, span: RowSpan, buffer: Buffer) -> UnitStep {
+        let wrong =
+            |row: &usize| !row_holds(&self.map, self.stripe, self.position, *row, &buffer[span.row(*row)]);
+        self.lost_rows = self.rows.clone().filter(wrong).collect();
+        self.looked_at(self.position, self.rows.len(), self.lost_rows.len());
         if self.lost_rows.is_empty() {
             return self.ready(buffer, span, false);
         }
-        let (member, _) = self.map.unit_at(self.stripe, self.position);
-        self.cause = format!("member {member} holds other bytes than were written");
-        self.own = Some(buffer);
-        UnitStep::Fetch(self.fetch_others())
+        self.cause = format!("member {} holds other bytes than were written", self.member());
+        let lost = self.lost_rows[0]..self.lost_rows[self.lost_rows.len() - 1] + 1;
+        self.own = Own::Partial(buffer);
+        self.go_around(lost)
+    }
+
+    fn lose_own(&mut self, cause: String) -> UnitStep {
+        self.cause = cause;
+        self.own = Own::Lost;
+        self.go_around(self.rows.clone())
+    }
+
+    /// The unit itself is not to be had whole: the others are asked for, unless they have been.
+    fn go_around(&mut self, rows: Range<usize>) -> UnitStep {
+        if self.around { self.settle() } else { UnitStep::Fetch(self.fetch_others(rows)) }
+    }
+
+    /// The rows cannot be computed: what is left is the unit itself, if that was not asked for in vain.
+    fn fail_around(&mut self, cause: String) -> UnitStep {
+        self.around_failed = Some(cause);
+        self.settle()
+    }
+
+    /// What the answers so far come to.
+    fn settle(&mut self) -> UnitStep {
+        if let Some(cause) = &self.around_failed {
+            return match self.own {
+                Own::Asked => UnitStep::Wait,
+                Own::NotAsked => UnitStep::Fetch(vec![self.fetch_own()]),
+                Own::Partial(_) | Own::Lost => {
+                    let row = self.lost_rows.first().copied().unwrap_or(self.rows.start);
+                    let cause = cause.clone();
+                    self.fail(row, cause)
+                }
+            };
+        }
+        let position = self.position;
+        let waits = |fetch: &Fetch| fetch.position != position && matches!(fetch.got, Got::Asked);
+        if !self.around || self.fetches.iter().any(waits) { UnitStep::Wait } else { self.decode() }
     }
 
     /// Everything is here: rebuilds each lost row from the others and checks it.
     fn decode(&mut self) -> UnitStep {
-        let mut others: Vec<(usize, RowSpan, Buffer)> = Vec::with_capacity(self.fetches.len());
-        for fetch in &mut self.fetches {
-            if let Some(buffer) = fetch.buffer.take() {
-                others.push((fetch.position, fetch.span.clone(), buffer));
+        let mut others: Vec<(usize, RowSpan, Got)> = Vec::with_capacity(self.fetches.len());
+        for fetch in self.fetches.iter_mut().filter(|fetch| fetch.position != self.position) {
+            let got = std::mem::replace(&mut fetch.got, Got::Nothing);
+            others.push((fetch.position, fetch.span.clone(), got));
+        }
+        let lost_rows = match self.own {
+            Own::Partial(_) => self.lost_rows.clone(),
+            _ => self.rows.clone().collect(),
+        };
+        for (position, span, got) in &others {
+            let Got::Read(buffer) = got else { continue };
+            let holds =
+                |row: &usize| row_holds(&self.map, self.stripe, *position, *row, &buffer[span.row(*row)]);
+            let wrong: Vec<usize> = lost_rows.iter().copied().filter(|row| !holds(row)).collect();
+            self.looked_at(*position, lost_rows.len(), wrong.len());
+            if let Some(&row) = wrong.first() {
+                let (member, _) = self.map.unit_at(self.stripe, *position);
+                self.lost_rows = vec![row];
+                return self.fail_around(format!("member {member} holds other bytes than were written"));
             }
         }
-        for &row in &self.lost_rows {
-            for (position, span, buffer) in &others {
-                if !row_holds(&self.map, self.stripe, *position, row, &buffer[span.row(row)]) {
-                    let (member, _) = self.map.unit_at(self.stripe, *position);
-                    return self.fail(row, format!("member {member} holds other bytes than were written"));
-                }
-            }
-        }
+        let own_span = RowSpan::new(self.map.geometry().row_bytes(), self.rows.clone());
+        let asked = matches!(self.own, Own::Asked | Own::NotAsked);
+        let own = match std::mem::replace(&mut self.own, Own::Lost) {
+            Own::Partial(buffer) => Some(buffer),
+            _ => self.target.take(),
+        };
         // Without a buffer of its own the result takes the place of the first of the others, row by row.
-        let own = self
-            .own
-            .take()
-            .map(|buffer| (RowSpan::new(self.map.geometry().row_bytes(), self.rows.clone()), buffer));
         let borrowed = own.is_none();
         let (span, mut target) = match own {
-            Some(own) => own,
+            Some(buffer) => (own_span, buffer),
             None => {
-                let (_, span, buffer) = others.remove(0);
+                let first = others.iter().position(|(_, _, got)| matches!(got, Got::Read(_)));
+                let first = first.expect("whoever shares rows gives a buffer to decode into");
+                let (_, span, got) = others.remove(first);
+                let Got::Read(buffer) = got else { unreachable!("it was looked for") };
                 (span, buffer)
             }
         };
-        for &row in &self.lost_rows {
+        for &row in &lost_rows {
             let taken = if borrowed { Some(target[span.row(row)].to_vec()) } else { None };
             let sources: Vec<&[u8]> = others
                 .iter()
-                .map(|(_, span, buffer)| &buffer[span.row(row)])
+                .filter_map(|(_, span, got)| got.row(span, row))
                 .chain(taken.as_deref())
                 .collect();
             let rebuilt = &mut target[span.row(row)];
             self.map.code().rebuild(&sources, rebuilt);
             if crc32c(rebuilt) != self.map.sum(self.stripe, self.position, row) {
-                return self.fail(row, "the row rebuilt from the others is not what was written".to_owned());
+                let cause = "the row rebuilt from the others is not what was written".to_owned();
+                if asked {
+                    // Its member may still give it as it was written.
+                    let in_flight = self.fetches.iter().any(|fetch| fetch.position == self.position);
+                    self.own = if in_flight { Own::Asked } else { Own::NotAsked };
+                    return self.fail_around(cause);
+                }
+                return self.fail(row, cause);
             }
         }
-        self.map.counters().rows_decoded.add(self.lost_rows.len() as u64);
+        self.map.counters().rows_decoded.add(lost_rows.len() as u64);
         self.ready(target, span, true)
     }
 
+    /// Tells of rows that a member gave.
+    fn looked_at(&self, position: usize, rows: usize, wrong: usize) {
+        let (member, _) = self.map.unit_at(self.stripe, position);
+        if self.health.looked_at(member, rows, wrong) {
+            self.map.counters().members_taken_out.add(1);
+        }
+    }
+
     fn ready(&mut self, buffer: Buffer, span: RowSpan, decoded: bool) -> UnitStep {
-        self.over = true;
+        self.end();
         UnitStep::Ready(UnitRows {
             lease: buffer.freeze(),
             rows: span.rows.clone(),
@@ -253,7 +395,7 @@ impl UnitRead {
     }
 
     fn fail(&mut self, row: usize, other_cause: String) -> UnitStep {
-        self.over = true;
+        self.end();
         self.map.counters().rows_lost.add(1);
         UnitStep::Failed(VolumeError::Lost {
             object: self.map.name().to_owned(),
@@ -262,6 +404,25 @@ impl UnitRead {
             tolerated: self.map.geometry().parity_rows(),
             causes: format!("{}; {other_cause}", self.cause),
         })
+    }
+
+    /// Nothing more is needed: gives back what others may want.
+    fn end(&mut self) {
+        self.over = true;
+        self.target = None;
+        self.own = Own::Lost;
+        self.fetches.iter_mut().for_each(|fetch| fetch.got = Got::Nothing);
+    }
+}
+
+impl Got {
+    /// One row of the unit, of what was fetched in `span`.
+    fn row(&self, span: &RowSpan, row: usize) -> Option<&[u8]> {
+        match self {
+            Got::Read(buffer) => Some(&buffer[span.row(row)]),
+            Got::Shared(rows) => Some(rows.row_bytes(row)),
+            Got::Asked | Got::Nothing => None,
+        }
     }
 }
 

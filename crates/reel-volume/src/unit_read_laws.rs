@@ -93,7 +93,7 @@ impl Memory {
         Memory { geometry, members, map: Arc::new(map), counters, object }
     }
 
-    fn answer(&self, arena: &Arena, fetch: UnitFetch, wrong: &Wrong) -> Result<Buffer, DiskError> {
+    fn answer(&self, arena: &Arena, fetch: &UnitFetch, wrong: &Wrong) -> Result<Buffer, DiskError> {
         if matches!(wrong, Wrong::Away | Wrong::Fails) {
             return Err(DiskError::Absent { member: fetch.member });
         }
@@ -131,7 +131,8 @@ impl Memory {
         while !under_way.is_empty() {
             order = order.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1);
             let fetch = under_way.swap_remove((order >> 33) as usize % under_way.len());
-            match read.fetched(fetch.index, self.answer(arena, fetch, &wrong[fetch.member])) {
+            let wrong = &wrong[fetch.member];
+            match read.fetched(fetch.index, self.answer(arena, &fetch, wrong)) {
                 UnitStep::Wait => {}
                 UnitStep::Fetch(fetches) => under_way.extend(fetches),
                 UnitStep::Ready(rows) => return Ok(rows),

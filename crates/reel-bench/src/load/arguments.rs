@@ -1,16 +1,23 @@
 //! The command line of `reel load`.
 
+use super::origin::parse;
 use super::plan::{ArrivalShape, Arrivals, Hls, Paced, Plan, Reading, Rendition, Viewing};
 use anyhow::{Result, ensure};
 use clap::Args;
 use std::time::Duration;
 
-/// A fleet of players against any HLS server: start-up, stalls, late bytes.
-///
-/// URLs are playlists, or the root of a Reel server (http://host:port/), whose titles are then watched. Rates are in bits per second with
-/// k, M, G = 1000 and powers; sizes in bytes with K, M, G = 1024 and powers; times in seconds.
+/// What follows the options.
+const AFTER_HELP: &str = "\
+Times are in seconds; rates in bits per second, with k, M, G for powers of 1000; sizes in bytes, with K, M, G for powers of 1024.
+
+  reel load http://127.0.0.1:8080/ --viewers 200 --arrive-over 20 --duration 120
+  reel load http://127.0.0.1:8080/ -n 100 --zipf 1 --vcr=30 --downloads 4 --browsers 10 --duration 60
+  reel load http://127.0.0.1:8081/film/master.m3u8 -n 50 --expect-no-late
+  reel load --paced 5M --block 256K http://127.0.0.1:8081/a.mp4 http://127.0.0.1:8081/b.mp4 -n 20 --duration 60";
+
+/// The options of `reel load`.
 #[derive(Args, Debug)]
-#[command(override_usage = "reel load [OPTIONS] URL...")]
+#[command(override_usage = "reel load [OPTIONS] URL...", after_help = AFTER_HELP, max_term_width = 110)]
 pub(crate) struct LoadArguments {
     /// Playlists or a Reel server; plain files with --paced.
     #[arg(required = true, value_name = "URL")]
@@ -50,11 +57,11 @@ pub(crate) struct LoadArguments {
     /// Open sessions in this class (Reel).
     #[arg(long, help_heading = "Players")]
     class: Option<String>,
-    /// Viewers come over so many seconds.
-    #[arg(long, value_name = "SECONDS", value_parser = seconds, default_value = "0", help_heading = "Players")]
+    /// Clients come over so many seconds.
+    #[arg(long, value_name = "SECONDS", value_parser = seconds, default_value = "0", help_heading = "All clients")]
     arrive_over: Duration,
     /// How they come.
-    #[arg(long, value_enum, default_value_t = ArrivalShape::Poisson, help_heading = "Players")]
+    #[arg(long, value_enum, default_value_t = ArrivalShape::Poisson, help_heading = "All clients")]
     arrivals: ArrivalShape,
 
     /// Read plain files at this rate instead, with a deadline for every block.
@@ -89,9 +96,12 @@ pub(crate) struct LoadArguments {
     #[arg(long, value_name = "SECONDS", value_parser = seconds, default_value = "0.5", help_heading = "Other clients")]
     browse_think: Duration,
     /// The most that each client takes, in bits per second.
-    #[arg(long, value_name = "RATE", value_parser = rate, help_heading = "Other clients")]
+    #[arg(long, value_name = "RATE", value_parser = rate, help_heading = "All clients")]
     rate_limit: Option<u64>,
 
+    /// Own addresses that clients come from in turn (ADDR or FIRST-LAST); by default each has another on loopback.
+    #[arg(long, value_name = "ADDR", value_delimiter = ',', help_heading = "All clients")]
+    from: Vec<String>,
     /// Fail (exit code 1) if a byte was late, or if nothing was shown.
     #[arg(long)]
     pub(super) expect_no_late: bool,
@@ -142,6 +152,7 @@ impl LoadArguments {
                 think: self.browse_think,
             },
             rate_limit_bps: self.rate_limit,
+            from: self.from.iter().map(|text| parse(text)).collect::<Result<Vec<_>>>()?.concat(),
             arrivals: Arrivals { over: self.arrive_over, shape: self.arrivals },
             duration: self.duration,
             seed: self.seed,

@@ -4,6 +4,7 @@ use super::body::{Body, Chunked};
 use super::limits::{
     HEAD_BYTES_MAX, HEADERS_MAX, READ_BYTES, REDIRECTS_MAX, RETRY_AFTER_MAX_S, SILENCE_MAX_NS, TEXT_BYTES_MAX,
 };
+use super::origin::Origin;
 use super::thread::Thread;
 use super::trouble::{Refusal, Trouble};
 use super::url::Url;
@@ -18,6 +19,7 @@ use tokio::time::timeout;
 /// One client's connection to whatever server it asks; opened when needed, kept as long as the server keeps it.
 pub(crate) struct Connection {
     thread: Rc<Thread>,
+    from: Origin,
     open: Option<Open>,
     body: Body,
     keep_alive: bool,
@@ -53,10 +55,11 @@ struct Open {
 }
 
 impl Connection {
-    pub(crate) fn new(thread: &Rc<Thread>) -> Self {
+    pub(crate) fn new(thread: &Rc<Thread>, from: Origin) -> Self {
         let limiter = thread.plan.rate_limit_bps.map(Limiter::new);
         Self {
             thread: Rc::clone(thread),
+            from,
             open: None,
             body: Body::Over,
             keep_alive: false,
@@ -147,7 +150,7 @@ impl Connection {
     async fn connect(&self, url: &Url) -> Result<TcpStream, Trouble> {
         let address = self.thread.address(&url.host_and_port()).await?;
         let silence = Duration::from_nanos(SILENCE_MAX_NS);
-        let stream = match timeout(silence, TcpStream::connect(address)).await {
+        let stream = match timeout(silence, self.from.connect(address)).await {
             Ok(connected) => connected.map_err(|error| Trouble::io("connecting", &error))?,
             Err(_) => return Err(Trouble::failed("connecting: no answer")),
         };
@@ -168,12 +171,12 @@ impl Connection {
         }
         let mut received = Vec::new();
         loop {
-            let got =
-                self.thread.read(&open.stream, READ_BYTES, |bytes| received.extend_from_slice(bytes)).await;
+            let most = self.may_read().await;
+            let got = self.thread.read(&open.stream, most, |bytes| received.extend_from_slice(bytes)).await;
             match got {
                 Ok(0) if received.is_empty() => return Err(Trouble::Closed),
                 Ok(0) => return Err(Trouble::failed("the server closed the connection inside a head")),
-                Ok(_) => {}
+                Ok(bytes) => self.took(self.thread.now_ns(), bytes),
                 Err(error) if error.kind() == ErrorKind::ConnectionReset && received.is_empty() => {
                     return Err(Trouble::Closed);
                 }
@@ -204,6 +207,20 @@ impl Connection {
         }
     }
 
+    /// Waits until the client may read on: how much.
+    async fn may_read(&mut self) -> usize {
+        match &mut self.limiter {
+            Some(limiter) => limiter.wait(&self.thread).await,
+            None => READ_BYTES,
+        }
+    }
+
+    fn took(&mut self, now_ns: u64, bytes: usize) {
+        if let Some(limiter) = &mut self.limiter {
+            limiter.took(now_ns, bytes as u64);
+        }
+    }
+
     async fn next_into(
         &mut self,
         mut keep: impl FnMut(&[u8]),
@@ -221,10 +238,7 @@ impl Connection {
             if self.body.is_over() {
                 return Ok(None);
             }
-            let most = match &mut self.limiter {
-                Some(limiter) => limiter.wait(&self.thread).await,
-                None => READ_BYTES,
-            };
+            let most = self.may_read().await;
             let Some(open) = &self.open else { return Ok(None) };
             let (read, content) = match self.body.may_discard().filter(|_| discard) {
                 Some(left) => {
@@ -256,9 +270,7 @@ impl Connection {
                 }
             };
             let content = content.map_err(broken)?;
-            if let Some(limiter) = &mut self.limiter {
-                limiter.took(now_ns, bytes as u64);
-            }
+            self.took(now_ns, bytes);
             if content > 0 {
                 return Ok(Some(Got { now_ns, bytes: content }));
             }

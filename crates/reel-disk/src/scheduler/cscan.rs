@@ -47,7 +47,7 @@ impl Scheduler for CScan {
     }
 
     fn set_price(&mut self, price: DiskPrice) {
-        self.queue.meter.price = price;
+        self.queue.meter.set_price(price);
     }
 
     fn view(&self, _now_ns: u64) -> SchedulerView {

@@ -13,8 +13,9 @@ pub struct DepthBound {
     pub device_ns: u64,
 }
 
-/// The requests in the device. The time that it is busy is spread over them in proportion to what they were expected to cost: exact in
-/// sum, and fair whether it serves one after the other or all at once.
+/// The requests in the device, and what each of them takes of its time. Exact in sum, whatever the estimates say: a disk with an arm serves
+/// one after the other, so the time between two answers belongs to the later of them; a device without one serves all at once, so
+/// its time is spread over them in proportion to what they were expected to cost.
 #[derive(Debug)]
 pub(super) struct Device {
     bound: DepthBound,
@@ -22,6 +23,9 @@ pub(super) struct Device {
     bytes: usize,
     cost_ns: u64,
     seen_ns: u64,
+    one_by_one: bool,
+    /// One by one: the time since the last answer in which it was busy.
+    unanswered_ns: u64,
 }
 
 /// A request in the device.
@@ -47,7 +51,21 @@ impl Default for DepthBound {
 
 impl Device {
     pub(super) fn new(bound: DepthBound) -> Self {
-        Self { bound, inside: Vec::new(), bytes: 0, cost_ns: 0, seen_ns: 0 }
+        Self {
+            bound,
+            inside: Vec::new(),
+            bytes: 0,
+            cost_ns: 0,
+            seen_ns: 0,
+            one_by_one: false,
+            unanswered_ns: 0,
+        }
+    }
+
+    /// Whether it serves one after the other.
+    pub(super) fn set_one_by_one(&mut self, one_by_one: bool) {
+        self.one_by_one = one_by_one;
+        self.unanswered_ns = 0;
     }
 
     /// Whether it may have a request of this size and cost now.
@@ -67,17 +85,29 @@ impl Device {
         self.inside.is_empty()
     }
 
+    /// Whether all that it has is of this class.
+    pub(super) fn has_only(&self, lane: usize) -> bool {
+        self.inside.iter().all(|inside| inside.lane == lane)
+    }
+
     /// What is expected to be left of all that it has.
     pub(super) fn rest_ns(&self) -> u64 {
         let rest = |inside: &Inside| inside.cost_ns.saturating_sub(inside.got_ns);
-        self.inside.iter().fold(0, |sum: u64, inside| sum.saturating_add(rest(inside)))
+        let sum = self.inside.iter().fold(0, |sum: u64, inside| sum.saturating_add(rest(inside)));
+        // The first of them may take longer than expected; the others are still to come.
+        let first_ns = self.inside.first().map_or(0, |first| first.cost_ns);
+        sum.saturating_sub(self.unanswered_ns.min(first_ns))
     }
 
-    /// Spreads the time since the last call.
+    /// Counts the time since the last call.
     pub(super) fn elapse(&mut self, now_ns: u64) {
         let since_ns = now_ns.saturating_sub(self.seen_ns);
         self.seen_ns = now_ns;
         if since_ns == 0 || self.inside.is_empty() {
+            return;
+        }
+        if self.one_by_one {
+            self.unanswered_ns = self.unanswered_ns.saturating_add(since_ns);
             return;
         }
         let part = since_ns as f64 / self.cost_ns.max(1) as f64;
@@ -94,7 +124,9 @@ impl Device {
 
     pub(super) fn leave(&mut self, id: u64) -> Option<Inside> {
         let place = self.inside.iter().position(|inside| inside.id == id)?;
-        let inside = self.inside.swap_remove(place);
+        // In order: the first of them is the one that was given first.
+        let mut inside = self.inside.remove(place);
+        inside.got_ns = inside.got_ns.saturating_add(std::mem::take(&mut self.unanswered_ns));
         self.bytes = self.bytes.saturating_sub(inside.bytes);
         self.cost_ns = self.cost_ns.saturating_sub(inside.cost_ns);
         Some(inside)

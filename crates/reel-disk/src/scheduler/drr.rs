@@ -155,7 +155,7 @@ impl Scheduler for Drr {
     }
 
     fn set_price(&mut self, price: DiskPrice) {
-        self.meter.price = price;
+        self.meter.set_price(price);
     }
 
     fn view(&self, _now_ns: u64) -> SchedulerView {

@@ -43,7 +43,7 @@ impl Scheduler for Edf {
     }
 
     fn set_price(&mut self, price: DiskPrice) {
-        self.queue.meter.price = price;
+        self.queue.meter.set_price(price);
     }
 
     fn view(&self, _now_ns: u64) -> SchedulerView {

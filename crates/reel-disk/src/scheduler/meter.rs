@@ -2,7 +2,7 @@
 
 use super::device::{DepthBound, Device, Inside};
 use super::{ClassView, Queued, SchedulerView};
-use crate::limits::REQUEST_NS_MAX;
+use crate::limits::{REQUEST_NS_MAX, SEEK_MATTERS_NS};
 use reel_qos::limits::ROUND_NS;
 use reel_qos::{Class, ClassTable, DiskPrice};
 
@@ -10,11 +10,16 @@ use reel_qos::{Class, ClassTable, DiskPrice};
 /// still, must not make a class free of charge, or it would be served for ever.
 const CHARGE_LEAST_DIVISOR: u64 = 8;
 
+/// Whether the device has an arm, by what a read costs it.
+pub(super) fn seeks_matter(price: DiskPrice) -> bool {
+    price.read_request_ns >= SEEK_MATTERS_NS
+}
+
 /// Counts, prices and the device of one scheduler.
 #[derive(Debug)]
 pub(super) struct Meter {
     pub(super) classes: ClassTable,
-    pub(super) price: DiskPrice,
+    price: DiskPrice,
     pub(super) device: Device,
     /// The round of the last call, if there was one.
     pub(super) round: Option<u64>,
@@ -46,7 +51,19 @@ impl Meter {
     pub(super) fn new(classes: &ClassTable, price: DiskPrice, bound: DepthBound) -> Self {
         let lanes = vec![Lane::default(); classes.len()];
         let device = Device::new(bound);
-        Self { classes: classes.clone(), price, device, round: None, lanes, rounds: 0, late: 0 }
+        let classes = classes.clone();
+        let mut meter = Self { classes, price, device, round: None, lanes, rounds: 0, late: 0 };
+        meter.set_price(price);
+        meter
+    }
+
+    pub(super) fn price(&self) -> DiskPrice {
+        self.price
+    }
+
+    pub(super) fn set_price(&mut self, price: DiskPrice) {
+        self.price = price;
+        self.device.set_one_by_one(seeks_matter(price));
     }
 
     /// Where a class counts: its own place, or that of `aperiodic` if it left the table.

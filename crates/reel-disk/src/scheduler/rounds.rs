@@ -5,7 +5,7 @@ mod lane;
 mod promised;
 
 use super::device::DepthBound;
-use super::meter::Meter;
+use super::meter::{Meter, seeks_matter};
 use super::{Queued, Scheduler, SchedulerView, more_urgent};
 use crate::limits::{
     DUE_GROUP_NS, INTERACTIVE_RESERVE_BYTES, LEAST_SLACK_ROUNDS, NO_DEADLINE_ROUNDS, PASSED_OVER_ROUNDS,
@@ -39,6 +39,8 @@ pub struct Rounds {
     periodic_left_ns: i64,
     arrivals: u64,
     sub_period: SubPeriod,
+    /// Whether everybody who waited had used up his quantum before this round was over.
+    refilled: bool,
     /// Whether some class got nothing for too long.
     passed_over: bool,
     /// When the device became empty.
@@ -111,6 +113,7 @@ impl Rounds {
             periodic_left_ns: 0,
             arrivals: 0,
             sub_period: SubPeriod::default(),
+            refilled: false,
             passed_over: false,
             idle_ns: 0,
             least_slack_ns: None,
@@ -194,8 +197,9 @@ impl Rounds {
         let round = self.meter.round.unwrap_or(0);
         let quantum_ns = self.periodic_quantum_ns();
         self.periodic_left_ns = self.periodic_left_ns.clamp(-quantum_ns, 0) + quantum_ns;
+        let keeps = !std::mem::take(&mut self.refilled);
         for lane in &mut self.lanes {
-            lane.begin_round(round);
+            lane.begin_round(round, keeps);
             // What this round should have done, or must do before it ends: by deadline from here on.
             while let Some(&(end, rank, id)) = lane.buckets.first()
                 && end <= round
@@ -231,13 +235,13 @@ impl Rounds {
 
     /// What slack must still cover when an aperiodic request has been served.
     fn interactive_reserve_ns(&self) -> u64 {
-        self.meter.price.read_ns(INTERACTIVE_RESERVE_BYTES)
+        self.meter.price().read_ns(INTERACTIVE_RESERVE_BYTES)
     }
 }
 
 impl Order {
     fn of(price: DiskPrice) -> Self {
-        if price.read_request_ns < SEEK_MATTERS_NS { Order::Deadline } else { Order::Scan }
+        if seeks_matter(price) { Order::Scan } else { Order::Deadline }
     }
 
     /// Deadlines that are served together when they are near: sweeping over them saves more than their order is worth, and under
@@ -311,7 +315,7 @@ impl Scheduler for Rounds {
     }
 
     fn set_price(&mut self, price: DiskPrice) {
-        self.meter.price = price;
+        self.meter.set_price(price);
         // Not back and forth for a price that moves about the border.
         let seek_ns = price.read_request_ns;
         let near = (SEEK_MATTERS_NS / 2..SEEK_MATTERS_NS * 2).contains(&seek_ns);

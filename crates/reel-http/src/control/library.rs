@@ -85,8 +85,18 @@ impl MetricsSource for VolumeMetrics {
             ("reel_volume_commits_total", "Commits of the catalogue.", &counters.commits),
             (
                 "reel_volume_members_dropped_total",
-                "Members put out of use because they failed.",
+                "Members put out of use because they failed to write.",
                 &counters.members_dropped,
+            ),
+            (
+                "reel_volume_members_taken_out_total",
+                "Members put out of use because they failed reads or lied again and again.",
+                &counters.members_taken_out,
+            ),
+            (
+                "reel_volume_units_mended_total",
+                "Units written anew because they were not what was written.",
+                &counters.units_mended,
             ),
         ] {
             page.counter(name, help, &[], counter.get());

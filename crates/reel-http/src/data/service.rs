@@ -56,6 +56,8 @@ pub(crate) struct Data {
     own: Mailbox<Message>,
     draining_since_ns: Option<u64>,
     pressure_timer: bool,
+    /// When the next timer for reads that are overdue goes off.
+    overdue_timer_ns: Option<u64>,
     /// Connections whose readers wait for memory, the first to come first, as in the line for memory. Some may be gone.
     starved: VecDeque<u64>,
 }
@@ -94,6 +96,7 @@ const SWEEP: u64 = 0;
 const PRESSURE: u64 = 1;
 const ACCEPT_AGAIN: u64 = 2;
 const PREFETCH: u64 = 3;
+const OVERDUE: u64 = 4;
 
 impl Data {
     pub(crate) fn new(
@@ -117,6 +120,7 @@ impl Data {
             own,
             draining_since_ns: None,
             pressure_timer: false,
+            overdue_timer_ns: None,
             starved: VecDeque::new(),
         }
     }
@@ -607,6 +611,24 @@ impl Data {
         }
     }
 
+    /// Has an eye on reads that members do not answer in time.
+    fn watch_overdue(&mut self, core: &mut Core) {
+        if let Some(due_ns) = self.fetcher.next_due_ns()
+            && self.overdue_timer_ns.is_none_or(|timer_ns| due_ns < timer_ns)
+        {
+            self.overdue_timer_ns = Some(due_ns);
+            core.at(due_ns, OVERDUE);
+        }
+    }
+
+    /// Timers cannot be taken back, so an earlier one may have left a later one behind: that finds nothing to do.
+    fn overdue(&mut self, core: &mut Core) {
+        if self.overdue_timer_ns.is_some_and(|timer_ns| timer_ns <= core.now_ns()) {
+            self.overdue_timer_ns = None;
+        }
+        self.fetcher.overdue(core.now_ns());
+    }
+
     /// Takes buffers back from clients that take nothing; [`Data::turn`] gives them to those who wait.
     fn relieve_pressure(&mut self, core: &mut Core) {
         self.pressure_timer = false;
@@ -703,6 +725,7 @@ impl Service for Data {
             SWEEP => self.sweep(core),
             PRESSURE => self.relieve_pressure(core),
             PREFETCH => self.prefetch(core),
+            OVERDUE => self.overdue(core),
             _ => self.accept(core),
         }
     }
@@ -712,8 +735,9 @@ impl Service for Data {
     }
 
     fn turn(&mut self, core: &mut Core) {
-        self.fetcher.retry();
+        self.fetcher.retry(core.now_ns());
         self.feed_starved(core);
+        self.watch_overdue(core);
         // Memory comes free on other cores, too, and nobody tells: so look again soon.
         if self.fetcher.is_hungry() || self.fetcher.units().budget().starved() > 0 {
             self.watch_pressure(core);

@@ -9,9 +9,9 @@ use std::time::{Duration, Instant};
 use reel_disk::{DiskDone, DisksConfig, Faults, Reply};
 use reel_qos::Class;
 use reel_ring::Chunk;
-use reel_stream::{Body, Deliver, Due, Fetched, Fetcher, Part, Reader, ReaderState, Units};
+use reel_stream::{Body, Deliver, Due, Fetched, Fetcher, Part, Prefetcher, Reader, ReaderState, Units};
 use reel_volume::{
-    ArenaBudget, Members, ObjectEntry, ObjectMap, OpenOptions, Role, SourceFile, TitleRecord, Volume,
+    ArenaBudget, Health, Members, ObjectEntry, ObjectMap, OpenOptions, Role, SourceFile, TitleRecord, Volume,
     VolumeOptions,
 };
 
@@ -34,6 +34,8 @@ pub struct Cinema {
 pub struct Core {
     pub fetcher: Fetcher,
     news: Receiver<News>,
+    /// Units that came for a prefetcher.
+    pub prefetched: Vec<Fetched>,
     viewers: HashMap<u64, Viewer>,
     next_viewer: u64,
     random: Random,
@@ -109,8 +111,17 @@ impl Cinema {
     }
 
     pub fn units(&self, spare_buffers: usize) -> Units {
+        self.units_with(spare_buffers, self.health())
+    }
+
+    /// As good as new, whatever its members did before.
+    pub fn health(&self) -> Health {
+        Health::tolerating((0..MEMBERS).map(|member| self.volume.health().member(member)), 1)
+    }
+
+    pub fn units_with(&self, spare_buffers: usize, health: Health) -> Units {
         let volume = &self.volume;
-        Units::new(volume.arena().clone(), volume.disks().clone(), volume.health().clone(), spare_buffers)
+        Units::new(volume.arena().clone(), volume.disks().clone(), health, spare_buffers)
     }
 
     pub fn whole(&self, object: usize) -> Body {
@@ -137,7 +148,8 @@ impl Core {
         let fetcher = Fetcher::new(units.clone(), Arc::clone(&post) as Arc<dyn Reply>, post);
         let random = Random(seed);
         let (viewers, sending) = (HashMap::new(), Vec::new());
-        Core { fetcher, news, viewers, next_viewer: 0, random, sending, now_ns: 0 }
+        let prefetched = Vec::new();
+        Core { fetcher, news, prefetched, viewers, next_viewer: 0, random, sending, now_ns: 0 }
     }
 
     /// A viewer of `body`, which must be these bytes.
@@ -172,10 +184,22 @@ impl Core {
         ends
     }
 
+    /// Takes turns until it is so. Panics when that takes long.
+    pub fn wait_until(&mut self, manners: Manners, mut is_so: impl FnMut(&Core) -> bool) {
+        let until = Instant::now() + Duration::from_secs(20);
+        while !is_so(self) {
+            self.turn(manners, &mut Ends::default());
+            assert!(Instant::now() < until, "it does not come: {}", self.state());
+        }
+    }
+
     /// Every viewer takes what there is, once; `true` if anything moved.
     pub fn turn(&mut self, manners: Manners, ends: &mut Ends) -> bool {
         let mut moved = self.read_news(ends);
-        self.fetcher.retry();
+        self.fetcher.retry(self.now_ns);
+        if self.fetcher.next_due_ns().is_some_and(|due_ns| due_ns <= self.now_ns) {
+            self.fetcher.overdue(self.now_ns);
+        }
         self.sending.clear();
         let mut numbers: Vec<u64> = self.viewers.keys().copied().collect();
         numbers.sort_unstable();
@@ -244,6 +268,9 @@ impl Core {
     fn take(&mut self, news: News, ends: &mut Ends) {
         match news {
             News::Disk(done) => self.fetcher.disk_done(done, self.now_ns),
+            News::Unit(fetched) if Prefetcher::is_for_prefetch(fetched.connection) => {
+                self.prefetched.push(fetched)
+            }
             News::Unit(fetched) => {
                 let Some(viewer) = self.viewers.get_mut(&fetched.connection) else { return };
                 if viewer.reader.fetched(&fetched).is_err() {

@@ -53,8 +53,12 @@ impl Rounds {
             Place::Bucket(_) | Place::Batch if self.order == Order::Scan => self.arm = beyond,
             _ => {}
         }
+        // Nobody else wants it: that is not counted against the share of a moment later. What is promised is counted by the clock.
+        let alone =
+            self.waiting.len() == self.lanes[filed.lane].len && self.meter.device.has_only(filed.lane);
         let lane = &mut self.lanes[filed.lane];
-        let own = lane.charge(filed.cost_ns);
+        let lent = alone && lane.kind != Kind::Periodic;
+        let own = lane.charge(filed.cost_ns, lent);
         if choice.cut_in {
             lane.tokens_ns = lane.tokens_ns.saturating_sub_unsigned(filed.cost_ns);
             self.sub_period.cut_in_ns = self.sub_period.cut_in_ns.saturating_add(filed.cost_ns);
@@ -101,7 +105,7 @@ impl Rounds {
             let (behind, rank, id) = sweep(&lane.due, group, self.due_arm)?;
             Some((group, (behind, rank), id))
         };
-        self.lanes.iter().filter(|lane| may(lane)).filter_map(first).min()
+        self.lanes.iter().filter(|lane| lane.kind == Kind::Periodic && may(lane)).filter_map(first).min()
     }
 
     /// The first interactive request, if it may break the order: once in a sub-period, or as often as its share of one goes; with a
@@ -126,22 +130,26 @@ impl Rounds {
         covers(slack_ns, cost_ns.saturating_add(reserve_ns)).then_some(Choice { id: turn.2, cut_in: false })
     }
 
-    /// Nothing promised is due that may claim more: interactive requests, aperiodic ones, and periodic ones before their time.
+    /// Nothing promised is due that may claim more: interactive requests first, then one sweep over aperiodic ones and periodic ones
+    /// before their time.
     fn unpromised(&mut self, may: impl Fn(&Lane) -> bool + Copy) -> Option<Choice> {
-        let choice = |id| Choice { id, cut_in: false };
-        if let Some((_, id, _)) = self.first_interactive(may) {
-            return Some(choice(id));
+        let interactive = self.first_interactive(may).map(|(_, id, _)| id);
+        let id = interactive.or_else(|| match (self.first_aperiodic(may), self.first_early(may)) {
+            (Some(aperiodic), Some(early)) if self.order == Order::Scan => Some(aperiodic.min(early).2),
+            (Some((_, _, id)), _) | (None, Some((_, _, id))) => Some(id),
+            (None, None) => None,
+        });
+        id.map(|id| Choice { id, cut_in: false })
+    }
+
+    /// The first periodic request of the earliest bucket, unless another is due.
+    fn first_early(&self, may: impl Fn(&Lane) -> bool) -> Option<Turn> {
+        let lanes = || self.lanes.iter().filter(|lane| lane.kind == Kind::Periodic && may(lane));
+        if let Some((_, (behind, rank), id)) = self.first_due(&may) {
+            return Some((behind, rank, id));
         }
-        if let Some((_, _, id)) = self.first_aperiodic(may) {
-            return Some(choice(id));
-        }
-        let periodic = |lane: &Lane| lane.kind == Kind::Periodic && may(lane);
-        if let Some((_, _, id)) = self.first_due(periodic) {
-            return Some(choice(id));
-        }
-        let lanes = self.lanes.iter().filter(|lane| periodic(lane));
-        let end = lanes.clone().filter_map(|lane| lane.buckets.first()).map(|&(end, ..)| end).min()?;
-        lanes.filter_map(|lane| sweep(&lane.buckets, end, self.arm)).min().map(|(_, _, id)| choice(id))
+        let end = lanes().filter_map(|lane| lane.buckets.first()).map(|&(end, ..)| end).min()?;
+        lanes().filter_map(|lane| sweep(&lane.buckets, end, self.arm)).min()
     }
 
     /// The interactive request that waits longest: (arrival, id, class).
@@ -175,6 +183,7 @@ impl Rounds {
     }
 
     fn refill(&mut self) {
+        self.refilled = true;
         let waiting = self.lanes.iter().filter(|lane| lane.len > 0);
         let quanta = waiting.map(Lane::rounds_to_a_claim).min().unwrap_or(0).max(1);
         self.lanes.iter_mut().for_each(|lane| lane.refill(quanta));

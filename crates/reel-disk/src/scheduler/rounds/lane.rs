@@ -129,11 +129,11 @@ impl Lane {
         if self.due.is_empty() { self.buckets.first().map(|&(end, ..)| end) } else { Some(0) }
     }
 
-    /// Pays for device time. What a class is lent when it has nothing left costs it nothing.
-    pub(super) fn charge(&mut self, cost_ns: u64) -> bool {
+    /// Pays for device time, and whether it did: what is lent, to whoever is alone or has nothing left, costs nothing.
+    pub(super) fn charge(&mut self, cost_ns: u64, lent: bool) -> bool {
         self.served = true;
         self.passed_over = 0;
-        let own = self.left_ns > 0;
+        let own = !lent && self.left_ns > 0;
         if own {
             self.left_ns -= cost_ns.min(i64::MAX as u64) as i64;
         }
@@ -149,11 +149,12 @@ impl Lane {
     }
 
     /// A new round: the quantum again. What an empty class did not use is lost; one that waited keeps a bounded part of it, unless it is
-    /// periodic: what is promised is counted by rounds.
-    pub(super) fn begin_round(&mut self, round: u64) {
+    /// periodic: what is promised is counted by rounds. Nobody `keeps` anything when all had used up their quanta before the round was over.
+    pub(super) fn begin_round(&mut self, round: u64, keeps: bool) {
         let waited = self.len > 0;
         let had_claim = waited && (self.kind != Kind::Periodic || self.first_end() <= Some(round));
-        let carry_ns = if waited && self.kind != Kind::Periodic { self.left_ns } else { self.left_ns.min(0) };
+        let keeps = keeps && waited && self.kind != Kind::Periodic;
+        let carry_ns = if keeps { self.left_ns } else { self.left_ns.min(0) };
         self.left_ns = self.quantum_ns + carry_ns.min(CARRY_ROUNDS * self.quantum_ns);
         self.passed_over = if had_claim && !self.served && carry_ns >= 0 { self.passed_over + 1 } else { 0 };
         self.served = false;

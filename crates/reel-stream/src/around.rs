@@ -1,0 +1,178 @@
+//! Which members are read around at the moment, because they do not answer in time.
+//!
+//! Never more at once than parity makes up for: who waits for two members cannot read around either of them.
+
+use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
+use std::sync::{Mutex, PoisonError};
+
+use reel_volume::Health;
+
+use crate::limits::STALL_NS;
+
+/// The members as all fetchers of a table see them.
+pub(crate) struct Around {
+    health: Health,
+    members: Vec<Member>,
+    /// Held while a member joins those that are read around.
+    change: Mutex<()>,
+}
+
+#[derive(Default)]
+struct Member {
+    /// Does not answer at all; new reads go around it.
+    stalled: AtomicBool,
+    /// Reads of it that are being read around.
+    reads: AtomicUsize,
+    /// Requests of all fetchers that it has not answered.
+    under_way: AtomicUsize,
+    /// [`Health::answers`] when it was last looked at, and when it had last changed.
+    answers: AtomicU64,
+    since_ns: AtomicU64,
+}
+
+impl Around {
+    pub(crate) fn new(health: Health, members: usize) -> Self {
+        let members = (0..members).map(|_| Member::default()).collect();
+        Self { health, members, change: Mutex::new(()) }
+    }
+
+    /// Whether reads of this member are asked of the others from the start.
+    pub(crate) fn is_away(&self, member: usize) -> bool {
+        !self.health.readable(member) || self.members[member].stalled.load(Ordering::Relaxed)
+    }
+
+    /// Whether any member is.
+    pub(crate) fn is_any_away(&self) -> bool {
+        (0..self.members.len()).any(|member| self.is_away(member))
+    }
+
+    /// The right to read around one read of this member, to be given back by [`Around::end`].
+    pub(crate) fn begin(&self, member: usize) -> bool {
+        let _change = self.change.lock().unwrap_or_else(PoisonError::into_inner);
+        let may = self.may_join(member);
+        if may {
+            self.members[member].reads.fetch_add(1, Ordering::Relaxed);
+        }
+        may
+    }
+
+    pub(crate) fn end(&self, member: usize) {
+        self.members[member].reads.fetch_sub(1, Ordering::Relaxed);
+    }
+
+    /// A request was given to a member.
+    pub(crate) fn submitted(&self, number: usize, now_ns: u64) {
+        let member = &self.members[number];
+        if member.under_way.fetch_add(1, Ordering::Relaxed) == 0 {
+            member.answers.store(self.health.answers(number), Ordering::Relaxed);
+            member.since_ns.store(now_ns, Ordering::Relaxed);
+        }
+    }
+
+    /// A member has answered one; it does not stall any more, if it did.
+    pub(crate) fn answered(&self, number: usize, now_ns: u64) {
+        self.health.answered(number);
+        let member = &self.members[number];
+        member.under_way.fetch_sub(1, Ordering::Relaxed);
+        member.answers.store(self.health.answers(number), Ordering::Relaxed);
+        member.since_ns.fetch_max(now_ns, Ordering::Relaxed);
+        if member.stalled.swap(false, Ordering::Relaxed) {
+            tracing::info!(member = number, "a member that had stalled answers again");
+        }
+    }
+
+    /// A request whose answer nobody takes any more.
+    pub(crate) fn forgotten(&self, number: usize) {
+        let member = &self.members[number];
+        if member.under_way.fetch_sub(1, Ordering::Relaxed) == 1 {
+            // Nothing is left whose answer could end the stall.
+            member.stalled.store(false, Ordering::Relaxed);
+        }
+    }
+
+    /// When a member with a request from `oldest_ns` is to be looked at; never if it is known to stall.
+    pub(crate) fn look_ns(&self, number: usize, oldest_ns: u64) -> Option<u64> {
+        let member = &self.members[number];
+        let since_ns = member.since_ns.load(Ordering::Relaxed).max(oldest_ns);
+        (!member.stalled.load(Ordering::Relaxed)).then(|| since_ns.saturating_add(STALL_NS))
+    }
+
+    /// Looks at a member with a request from `oldest_ns`; `true` if it has answered nobody for so long that from here on
+    /// it counts as stalled.
+    pub(crate) fn look(&self, number: usize, oldest_ns: u64, now_ns: u64) -> bool {
+        let member = &self.members[number];
+        let answers = self.health.answers(number);
+        if member.answers.swap(answers, Ordering::Relaxed) != answers {
+            // Others got answers: it works, and has not come to ours yet.
+            member.since_ns.store(now_ns, Ordering::Relaxed);
+        }
+        if self.look_ns(number, oldest_ns).is_none_or(|look_ns| look_ns > now_ns) {
+            return false;
+        }
+        let _change = self.change.lock().unwrap_or_else(PoisonError::into_inner);
+        if !self.may_join(number) {
+            member.since_ns.store(now_ns, Ordering::Relaxed);
+            return false;
+        }
+        let begins = !member.stalled.swap(true, Ordering::Relaxed);
+        if begins {
+            let oldest_ms = now_ns.saturating_sub(oldest_ns) / 1_000_000;
+            tracing::warn!(member = number, oldest_ms, "a member has stalled; reading around it");
+        }
+        begins
+    }
+
+    /// Whether parity makes up for this member beside those that are away or read around already.
+    fn may_join(&self, number: usize) -> bool {
+        let away =
+            |other: usize| self.is_away(other) || self.members[other].reads.load(Ordering::Relaxed) > 0;
+        let others = (0..self.members.len()).filter(|&other| other != number && away(other)).count();
+        others < self.health.tolerated()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use reel_volume::MemberUse;
+
+    fn four() -> (Health, Around) {
+        let health = Health::tolerating([MemberUse::InUse; 4], 1);
+        (health.clone(), Around::new(health, 4))
+    }
+
+    #[test]
+    fn who_answers_nobody_stalls_until_it_answers() {
+        let (_, around) = four();
+        around.submitted(1, 100);
+        assert_eq!(around.look_ns(1, 100), Some(100 + STALL_NS));
+        assert!(!around.look(1, 100, 99 + STALL_NS) && !around.is_away(1));
+        assert!(around.look(1, 100, 100 + STALL_NS) && around.is_away(1));
+        assert!(!around.look(1, 100, 200 + STALL_NS), "told once");
+        around.answered(1, 300 + STALL_NS);
+        assert!(!around.is_any_away());
+    }
+
+    #[test]
+    fn who_answers_others_only_makes_us_wait() {
+        let (health, around) = four();
+        around.submitted(1, 0);
+        health.answered(1);
+        assert!(!around.look(1, 0, STALL_NS));
+        assert!(around.look(1, 0, 2 * STALL_NS), "nothing came since");
+        around.forgotten(1);
+        assert!(!around.is_away(1), "nobody is left who would hear its answer");
+    }
+
+    #[test]
+    fn no_more_are_read_around_than_parity_makes_up_for() {
+        let (_, around) = four();
+        assert!(around.begin(2) && around.begin(2) && !around.begin(3));
+        around.submitted(0, 0);
+        assert!(!around.look(0, 0, STALL_NS));
+        around.end(2);
+        assert!(!around.begin(3));
+        around.end(2);
+        assert!(around.begin(3));
+    }
+}

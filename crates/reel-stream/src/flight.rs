@@ -1,0 +1,118 @@
+//! A unit read under way, as other cores see it: how urgent it is, and which requests it has with the disks.
+
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use reel_disk::{DiskDone, DiskRequest, DiskWork, Disks, Reply};
+use reel_qos::Class;
+use reel_volume::UnitRows;
+
+use crate::units::UnitKey;
+
+/// The low bits of a disk token name the fetch within its read.
+pub(crate) const FETCH_BITS: u32 = 8;
+
+/// The fetch of a token that names none: the read has become more urgent.
+pub(crate) const PROMOTED: u64 = (1 << FETCH_BITS) - 1;
+
+/// A unit read, shared by the core that makes it and those that join it.
+pub(crate) struct Flight {
+    id: u64,
+    reply: Arc<dyn Reply>,
+    state: Mutex<State>,
+}
+
+struct State {
+    class: Class,
+    deadline_ns: u64,
+    /// Requests with the disks: member and token.
+    requests: Vec<(usize, u64)>,
+    /// Units of the table that it is computed from.
+    sources: Vec<UnitKey>,
+}
+
+/// Where rows of one unit wait for the core that computes another from them.
+#[derive(Default)]
+pub(crate) struct Source(Mutex<Option<UnitRows>>);
+
+impl Flight {
+    /// A read that its core calls `id`; answers of the disks and news go to `reply`.
+    pub(crate) fn new(id: u64, reply: Arc<dyn Reply>, class: Class, deadline_ns: u64) -> Arc<Self> {
+        let state = State { class, deadline_ns, requests: Vec::new(), sources: Vec::new() };
+        Arc::new(Self { id, reply, state: Mutex::new(state) })
+    }
+
+    pub(crate) fn id(&self) -> u64 {
+        self.id
+    }
+
+    /// Names a fetch of it to the disks.
+    pub(crate) fn token(&self, index: usize) -> u64 {
+        self.id << FETCH_BITS | index as u64
+    }
+
+    pub(crate) fn urgency(&self) -> (Class, u64) {
+        let state = self.lock();
+        (state.class, state.deadline_ns)
+    }
+
+    /// Gives a request to the disks, as urgent as the read is by now.
+    pub(crate) fn submit(&self, disks: &Disks, member: usize, index: usize, work: DiskWork) {
+        let token = self.token(index);
+        let mut state = self.lock();
+        state.requests.push((member, token));
+        let (class, deadline_ns, reply) = (state.class, state.deadline_ns, Arc::clone(&self.reply));
+        // Under the lock, so that whoever promotes finds either the new urgency here or the request there.
+        disks.submit(DiskRequest { member, class, deadline_ns, work, token, reply });
+    }
+
+    /// A request was answered.
+    pub(crate) fn answered(&self, token: u64) {
+        self.lock().requests.retain(|(_, other)| *other != token);
+    }
+
+    /// It is computed from this unit of the table.
+    pub(crate) fn add_source(&self, key: UnitKey) {
+        self.lock().sources.push(key);
+    }
+
+    /// Makes the read as urgent as that, and tells its sources; `None` if it was already.
+    pub(crate) fn promote(&self, disks: &Disks, class: Class, deadline_ns: u64) -> Option<Vec<UnitKey>> {
+        let classes = disks.classes();
+        let mut state = self.lock();
+        let higher = classes.kind(class) < classes.kind(state.class);
+        if !higher && deadline_ns >= state.deadline_ns {
+            return None;
+        }
+        if higher {
+            state.class = class;
+        }
+        state.deadline_ns = state.deadline_ns.min(deadline_ns);
+        for &(member, token) in &state.requests {
+            disks.promote(member, token, &self.reply, state.class, state.deadline_ns);
+        }
+        let sources = state.sources.clone();
+        drop(state);
+        self.reply.deliver(Self::nudge(self.id << FETCH_BITS | PROMOTED));
+        Some(sources)
+    }
+
+    /// News for the core that made a fetch, by the way that the disks' answers take: an answer without a buffer.
+    pub(crate) fn nudge(token: u64) -> DiskDone {
+        DiskDone { token, member: 0, result: Ok(()), buffer: None, queued_ns: 0, device_ns: 0 }
+    }
+
+    fn lock(&self) -> MutexGuard<'_, State> {
+        // A panic elsewhere leaves at worst a request that is promoted in vain.
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl Source {
+    pub(crate) fn put(&self, rows: Option<UnitRows>) {
+        *self.0.lock().unwrap_or_else(PoisonError::into_inner) = rows;
+    }
+
+    pub(crate) fn take(&self) -> Option<UnitRows> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner).take()
+    }
+}
