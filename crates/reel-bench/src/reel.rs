@@ -73,16 +73,6 @@ impl Volume {
 
     /// Starts a server.
     pub(crate) fn serve(&self, bay: &Bay, settings: &Settings) -> Result<Server> {
-        if std::env::var_os("BARE").is_some() {
-            let address = free_address()?;
-            let mut command = self.command(&["serve"]);
-            command.args(["--listen", &address.to_string()]);
-            let log = fs::File::create(self.dir.with_extension("log"))?;
-            command.stderr(Stdio::from(log));
-            let server = Server::start(command, address)?;
-            bay.adopt(&server, None)?;
-            return Ok(server);
-        }
         let config = self.dir.with_extension("toml");
         fs::write(&config, settings.text())?;
         let address = free_address()?;

@@ -40,9 +40,10 @@ pub(crate) async fn reader(thread: Rc<Thread>, kind: Kind, number: usize, at_ns:
     };
     let think_ns = reading.think.as_nanos() as f64;
     for turn in 0.. {
-        // Downloads take turns, so that few of them still are of different files.
+        // Downloads take turns, so that few of them still are of different files; in strides, so that nobody reads what a
+        // neighbour has just brought into a server's memory.
         let url = match kind {
-            Kind::Download => &urls[(number + turn) % urls.len()],
+            Kind::Download => &urls[turn_of(number, turn, reading.clients, urls.len())],
             Kind::Browser => &urls[reader.dice.below(urls.len() as u64) as usize],
         };
         match reader.ask(url, reading).await {
