@@ -35,8 +35,8 @@ impl Settings {
 
     fn text(&self) -> String {
         let mut text = format!(
-            "arena_bytes = {MEMORY_BYTES}\n[promise]\nadmission = \"{}\"\n",
-            if self.admission { "on" } else { "off" }
+            "arena_bytes = {MEMORY_BYTES}\n[promise]\nadmission = {}\n",
+            self.admission
         );
         if !self.classes.is_empty() {
             text.push_str("[classes]\n");
@@ -136,7 +136,7 @@ pub(crate) fn job(server: &Server, started: &Value, seconds: u64) -> Result<Valu
         let state = api::get(server.address, &path)?;
         match state["state"].as_str() {
             Some("done") => return Ok(state),
-            Some("failed") => bail!("the job failed: {state}"),
+            Some("failed" | "cancelled") => bail!("the job failed: {state}"),
             _ => std::thread::sleep(std::time::Duration::from_millis(200)),
         }
     }
