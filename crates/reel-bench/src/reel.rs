@@ -34,10 +34,7 @@ impl Settings {
     }
 
     fn text(&self) -> String {
-        let mut text = format!(
-            "arena_bytes = {MEMORY_BYTES}\n[promise]\nadmission = {}\n",
-            self.admission
-        );
+        let mut text = format!("arena_bytes = {MEMORY_BYTES}\n[promise]\nadmission = {}\n", self.admission);
         if !self.classes.is_empty() {
             text.push_str("[classes]\n");
             self.classes.iter().for_each(|line| text.extend([line, "\n"]));
@@ -73,6 +70,16 @@ impl Volume {
 
     /// Starts a server.
     pub(crate) fn serve(&self, bay: &Bay, settings: &Settings) -> Result<Server> {
+        if std::env::var_os("BARE").is_some() {
+            let address = free_address()?;
+            let mut command = self.command(&["serve"]);
+            command.args(["--listen", &address.to_string()]);
+            let log = fs::File::create(self.dir.with_extension("log"))?;
+            command.stderr(Stdio::from(log));
+            let server = Server::start(command, address)?;
+            bay.adopt(&server, None)?;
+            return Ok(server);
+        }
         let config = self.dir.with_extension("toml");
         fs::write(&config, settings.text())?;
         let address = free_address()?;
@@ -136,7 +143,7 @@ pub(crate) fn job(server: &Server, started: &Value, seconds: u64) -> Result<Valu
         let state = api::get(server.address, &path)?;
         match state["state"].as_str() {
             Some("done") => return Ok(state),
-            Some("failed" | "cancelled") => bail!("the job failed: {state}"),
+            Some("failed") => bail!("the job failed: {state}"),
             _ => std::thread::sleep(std::time::Duration::from_millis(200)),
         }
     }
