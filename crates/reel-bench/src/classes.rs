@@ -70,6 +70,11 @@ pub(crate) struct Set {
 }
 
 impl Set {
+    /// Hard disks deserve a minute.
+    fn probe_seconds(&self) -> u64 {
+        if self.quick { 1 } else { 60 }
+    }
+
     fn of(arguments: &ClassesArguments) -> Result<Self> {
         let (admitted_seconds, streams_max) = (arguments.admitted_seconds, arguments.streams_max);
         let arguments = &arguments.common;
@@ -145,7 +150,7 @@ fn measure(
             held::reel(set, &ours, &films, sheet, &mut found)?;
         }
         if wanted(Part::Admitted) || wanted(Part::Growth) {
-            ours.volume().context("a stage of Reel has a volume")?.probe()?;
+            ours.volume().context("a stage of Reel has a volume")?.probe(set.probe_seconds())?;
         }
         if wanted(Part::Admitted) {
             held::admitted(set, &ours, &films, sheet)?;

@@ -51,7 +51,7 @@ fn play(playing: &Playing, films: &Films, mix: Mix, viewing: Viewing, urls: Vec<
     let downloads = Reading { clients: mix.aperiodic, urls: playing.downloads(films), ..Reading::default() };
     let browsers = Reading {
         clients: mix.interactive,
-        urls: playing.sessions(films, mix.interactive, "interactive")?,
+        urls: playing.sessions(films, 0..mix.interactive, "interactive")?,
         range_bytes: Some(BROWSE_BYTES),
         think: THINK,
     };
