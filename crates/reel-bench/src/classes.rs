@@ -132,7 +132,7 @@ fn measure(
         bytes as f64 / 1e9
     ));
     sheet.note(format!(
-        "every stream reads a film of its own at {} Mb/s, 64 KiB at a time, each due 1 s after it is asked for; films leave the \
+        "every stream reads a film of its own at {} Mb/s, a second of it at a time, each due 3 s after it is asked for; films leave the \
          page cache before every run, and the rival's belongs to a group of 1 GiB, as much as Reel's media memory",
         RATE_BPS / 1_000_000
     ));

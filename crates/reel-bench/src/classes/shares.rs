@@ -1,8 +1,8 @@
 //! Shares of device time under scarcity, and what becomes of a share that nobody uses (Prism figure 9).
 
 use super::{RATE_BPS, Set};
-use crate::fleet::run;
-use crate::load::{Outcome, Paced, Plan, Reading, Viewing};
+use crate::fleet::{pace, run};
+use crate::load::{Outcome, Plan, Reading};
 use crate::reel::{Settings, device_ms};
 use crate::report::Claim;
 use crate::sheet::Sheet;
@@ -101,10 +101,8 @@ fn lent(set: &Set, stage: &Stage, films: &Films, sheet: &mut Sheet) -> Result<()
 fn bulk(playing: &Playing, films: &Films, set: &Set, (class, third): (&str, usize)) -> Result<Plan> {
     let share = (films.bulk.len() / BULK.len()).max(1);
     let urls = playing.sessions(films, third * share..(third + 1) * share, class)?;
-    let pace = Some(Duration::from_secs(1));
-    let paced = Paced { rate_bps: RATE_BPS, block_bytes: 64 << 10, startup: pace, ahead: pace };
     Ok(Plan {
-        viewing: Viewing::Paced(paced),
+        viewing: pace(RATE_BPS),
         downloads: Reading { clients: CLIENTS, urls, ..Reading::default() },
         duration: Some(Duration::from_secs(set.seconds)),
         threads: 1,
