@@ -20,6 +20,7 @@ use crate::failure::{Exit, Failure};
 use crate::logging;
 use crate::memory::{arena_bytes, machine_bytes};
 use crate::network::default_route_bps;
+use crate::network::Network;
 use crate::output::print;
 use crate::rate::Rate;
 use crate::signals::Signals;
@@ -99,7 +100,13 @@ fn library(config: &Config, directory: &Path) -> Result<Library, Failure> {
     let options = OpenOptions {
         read_only: false,
         arena: ArenaBudget { bytes, huge_pages: true },
-        disks: DisksConfig { threads: config.disk_threads, driver: driver(config), ..DisksConfig::default() },
+        disks: DisksConfig {
+            threads: config.disk_threads,
+            driver: driver(config),
+            policy: config.disks.policy,
+            classes: config.classes.table(),
+            ..DisksConfig::default()
+        },
         ..OpenOptions::default()
     };
     let volume = Volume::open(directory, options).map_err(Failure::volume)?;
@@ -147,6 +154,7 @@ fn serve_config(config: &Config, volume: &Path) -> Result<ServeConfig, Failure> 
         session_idle: Duration::from_secs(config.session_idle_s.into()),
         access_log: config.log.access,
         promise: promise(config),
+        promise: PromiseConfig { admission: config.promise.admission, network_bps: network_bps(config) },
         watch: config.watch.clone(),
         control: ControlConfig {
             spool_dir,
@@ -154,6 +162,16 @@ fn serve_config(config: &Config, volume: &Path) -> Result<ServeConfig, Failure> 
             ingests_max: config.upload.ingests_max,
         },
     })
+}
+
+/// The rate that admission counts with; what it is, or that nobody knows it, is in the log.
+fn network_bps(config: &Config) -> Option<u64> {
+    if !config.promise.admission {
+        tracing::warn!("promise.admission is off: everybody is admitted, and nothing is promised to anybody");
+    }
+    let network = Network::of(config);
+    tracing::info!("{}", network.text());
+    network.bps()
 }
 
 /// What to type into a browser on this machine.
