@@ -9,5 +9,5 @@ pub mod limits;
 mod promised;
 mod server;
 
-pub use data::DataCounters;
-pub use server::{PromiseConfig, ServeConfig, ServeError, Server};
+pub use data::{DataCounters, title_demand};
+pub use server::{PromiseConfig, ServeConfig, ServeError, Server, spare_buffers};

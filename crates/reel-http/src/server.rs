@@ -15,7 +15,6 @@ use reel_qos::{AdmitError, Class};
 use reel_ring::DriverChoice;
 use reel_rt::{RtError, now_ns};
 use reel_stream::{OpenRefused, Sessions, SessionsConfig, Units};
-use reel_volume::Volume;
 use std::io;
 use std::net::{IpAddr, SocketAddr, TcpListener};
 use std::path::PathBuf;
@@ -120,7 +119,12 @@ impl Server {
             volume.arena().clone(),
             volume.disks().clone(),
             volume.health().clone(),
-            spare_buffers(volume, threads, config.control.ingests_max),
+            spare_buffers(
+                volume.geometry().width(),
+                threads,
+                config.control.ingests_max,
+                volume.arena().usage().buffers_total,
+            ),
         );
         let films = Arc::new(Films::new(Arc::clone(&library)));
         let idle_max_ns = u64::try_from(config.session_idle.as_nanos()).unwrap_or(u64::MAX);
@@ -213,12 +217,12 @@ impl Server {
 /// How long control requests may take to finish once the data plane has drained.
 const CONTROL_STOP_TIME: Duration = Duration::from_secs(5);
 
-/// Buffers for everybody but viewers: the stripes that ingests have in flight, and one decoding per core.
-fn spare_buffers(volume: &Volume, threads: usize, ingests: usize) -> usize {
-    let width = volume.geometry().width();
+/// Buffers for everybody but viewers, of so many in all: the stripes (of `width` units) that ingests have in flight, and one decoding
+/// per core.
+pub fn spare_buffers(width: usize, threads: usize, ingests: usize, buffers: usize) -> usize {
     let writing = ingests.max(1) * STRIPES_PER_INGEST * width;
     let decoding = threads * width;
-    (writing + decoding).min(volume.arena().usage().buffers_total / 2)
+    (writing + decoding).min(buffers / 2)
 }
 
 fn listen(address: SocketAddr) -> Result<TcpListener, ServeError> {

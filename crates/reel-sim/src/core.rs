@@ -171,7 +171,7 @@ impl Core {
             }
         }
         if self.fetcher.is_hungry() {
-            self.fetcher.retry();
+            self.fetcher.retry(now_ns);
         }
         while let Some(&client) = self.starved.front() {
             outcomes.extend(self.pump(client, now_ns)?.map(|outcome| (client, outcome)));

@@ -147,7 +147,7 @@ impl Writer {
     }
 
     fn fetch(&mut self, id: u64, fetches: Vec<UnitFetch>) {
-        for UnitFetch { index, member, offset, bytes } in fetches {
+        for UnitFetch { index, member, offset, bytes, .. } in fetches {
             let Some(buffer) = self.arena.take(bytes) else { continue };
             let work = DiskWork::Read { offset, bytes, buffer };
             self.submit(member, work, id | index as u64);

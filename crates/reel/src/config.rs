@@ -3,6 +3,7 @@
 //! The file of that name at the root of the repository explains every key; a test holds it equal to
 //! [`Config::default`].
 
+mod classes;
 mod keys;
 
 use std::fs::File;
@@ -10,8 +11,11 @@ use std::io::{self, Read};
 use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 use std::path::{Path, PathBuf};
 
+use reel_disk::Policy;
 use serde::de::Error;
 use serde::{Deserialize, Deserializer};
+
+pub(crate) use classes::ClassesConfig;
 
 use crate::failure::Failure;
 use crate::limits::{
@@ -48,37 +52,24 @@ pub(crate) struct Config {
     /// Connections open at once.
     pub(crate) connections_max: usize,
     /// What is promised to viewers.
-    pub(crate) promise: PromiseTable,
+    pub(crate) promise: PromiseConfig,
     /// Logging.
     pub(crate) log: LogConfig,
     /// Uploads by HTTP.
     pub(crate) upload: UploadConfig,
+    /// The order of the disks.
+    pub(crate) disks: DisksSection,
+    /// Who may claim what.
+    pub(crate) classes: ClassesConfig,
 }
 
-/// `[promise]`.
-#[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
+/// `[disks]`.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Deserialize)]
 #[serde(default, deny_unknown_fields)]
-pub(crate) struct PromiseTable {
-    /// Whether viewers are admitted by what can be promised.
-    pub(crate) admission: OnOff,
-    /// The way out to the viewers; 0 is the speed of the default route's interface.
-    pub(crate) network_bps: Rate,
-}
-
-/// A switch.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize)]
-#[serde(rename_all = "lowercase")]
-pub(crate) enum OnOff {
-    /// Yes.
-    On,
-    /// No.
-    Off,
-}
-
-impl Default for PromiseTable {
-    fn default() -> Self {
-        Self { admission: OnOff::On, network_bps: Rate(0) }
-    }
+pub(crate) struct DisksSection {
+    /// Who decides what a disk gets next.
+    #[serde(deserialize_with = "policy")]
+    pub(crate) policy: Policy,
 }
 
 /// `[log]`.
@@ -131,6 +122,16 @@ pub(crate) struct UploadConfig {
     pub(crate) ingests_max: usize,
 }
 
+/// `[promise]`.
+#[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+pub(crate) struct PromiseConfig {
+    /// Whether viewers are admitted only as far as they can be promised.
+    pub(crate) admission: bool,
+    /// The rate of the way out to the viewers; 0 takes the speed of the interface.
+    pub(crate) network_bps: Rate,
+}
+
 /// How threads talk to the kernel.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "lowercase")]
@@ -158,9 +159,11 @@ impl Default for Config {
             sessions_max: 4096,
             session_idle_s: 300,
             connections_max: 16_384,
-            promise: PromiseTable::default(),
             log: LogConfig::default(),
             upload: UploadConfig::default(),
+            disks: DisksSection::default(),
+            classes: ClassesConfig::default(),
+            promise: PromiseConfig::default(),
         }
     }
 }
@@ -181,6 +184,12 @@ impl LogConfig {
 impl Default for UploadConfig {
     fn default() -> Self {
         Self { max_bytes: Size(256 << 30), spool_dir: None, ingests_max: 2 }
+    }
+}
+
+impl Default for PromiseConfig {
+    fn default() -> Self {
+        Self { admission: true, network_bps: Rate(0) }
     }
 }
 
@@ -206,6 +215,7 @@ impl Config {
         keys::check(text)?;
         let config: Self = toml::from_str(text).map_err(|error| Fault::of_toml(text, &error))?;
         config.check_bounds(text)?;
+        config.classes.check(text)?;
         Ok(config)
     }
 
@@ -240,6 +250,10 @@ pub(crate) fn parse_address(text: &str) -> Result<SocketAddr, String> {
 
 fn address<'de, D: Deserializer<'de>>(source: D) -> Result<SocketAddr, D::Error> {
     parse_address(&String::deserialize(source)?).map_err(D::Error::custom)
+}
+
+fn policy<'de, D: Deserializer<'de>>(source: D) -> Result<Policy, D::Error> {
+    String::deserialize(source)?.parse().map_err(D::Error::custom)
 }
 
 fn read(path: &Path) -> io::Result<String> {
@@ -340,6 +354,9 @@ mod tests {
         let fault = Config::parse("[log]\nlevel = \"loud\"\n").unwrap_err();
         assert_eq!(fault.line, 2);
         assert!(fault.what.contains("loud"), "{fault:?}");
+        let fault = Config::parse("[disks]\npolicy = \"elevator\"\n").unwrap_err();
+        assert_eq!(fault.line, 2);
+        assert!(fault.what.contains("choose one of rounds, fifo"), "{fault:?}");
         let fault = Config::parse("listen = \"localhost:80\"\n").unwrap_err();
         assert_eq!(fault.line, 1);
         assert!(fault.what.contains("names are not looked up"), "{fault:?}");

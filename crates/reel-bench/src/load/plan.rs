@@ -116,7 +116,6 @@ pub(crate) enum ArrivalShape {
 
 impl Plan {
     /// Players of `urls` without anything beside them.
-    #[allow(dead_code, reason = "the face for experiments; the command line says everything")]
     pub(crate) fn players(urls: Vec<String>, viewers: usize) -> Self {
         Self {
             urls,
