@@ -563,7 +563,9 @@ impl World {
         if self.fault.is_none() {
             self.report.faults += 1;
             self.fault = Some(span);
-            self.disks.set_fault(span.member, Some(span));
+            for member in self.struck(span) {
+                self.disks.set_fault(member, Some(FaultSpan { member, ..span }));
+            }
             if span.fault == Fault::Replaced {
                 self.writer.rebuild(span.member);
             }
@@ -576,7 +578,7 @@ impl World {
         if span.fault == Fault::Replaced && self.disks.blank_units(span.member) > 0 {
             return self.at(self.now_ns + SECOND_NS, Event::Mend);
         }
-        self.disks.set_fault(span.member, None);
+        self.struck(span).for_each(|member| self.disks.set_fault(member, None));
         self.mended_ns = self.now_ns;
         let health = self.core.fetcher.units().health();
         if !health.readable(span.member) {
@@ -587,6 +589,12 @@ impl World {
             health.rebuilt(span.member);
         }
         self.fault = None;
+    }
+
+    /// The members that a fault strikes.
+    fn struck(&self, span: FaultSpan) -> impl Iterator<Item = usize> + use<> {
+        let members = self.scenario.members;
+        (0..self.scenario.members_at_fault).map(move |next| (span.member + next) % members)
     }
 
     /// Everything that happens by itself.
