@@ -2,19 +2,19 @@
 
 use crate::control::{
     ArenaMetrics, ControlConfig, ControlPlane, DiskMetrics, MetricsPage, MetricsRegistry, MetricsSource,
-    SessionRefusal, SessionReport, VolumeMetrics, Watching, serve_connection, watch_directory,
+    Rooms, SessionRefusal, SessionReport, VolumeMetrics, Watching, serve_connection, watch_directory,
 };
 use crate::data::{
     Capacity, DataConfig, DataCounters, DataPlane, Film, Films, Form, Handover, RESOURCES, open_session,
 };
 use crate::limits::{HANDOVERS_MAX, LISTEN_BACKLOG, STRIPES_PER_INGEST};
+use crate::promised::{Promised, Works};
 use reel_disk::Disks;
 use reel_library::{Library, LibraryError};
-use reel_qos::Class;
+use reel_qos::{AdmitError, Class};
 use reel_ring::DriverChoice;
 use reel_rt::{RtError, now_ns};
 use reel_stream::{OpenRefused, Sessions, SessionsConfig, Units};
-use reel_volume::Volume;
 use std::io;
 use std::net::{IpAddr, SocketAddr, TcpListener};
 use std::path::PathBuf;
@@ -119,7 +119,12 @@ impl Server {
             volume.arena().clone(),
             volume.disks().clone(),
             volume.health().clone(),
-            spare_buffers(volume, threads, config.control.ingests_max),
+            spare_buffers(
+                volume.geometry().width(),
+                threads,
+                config.control.ingests_max,
+                volume.arena().usage().buffers_total,
+            ),
         );
         let films = Arc::new(Films::new(Arc::clone(&library)));
         let idle_max_ns = u64::try_from(config.session_idle.as_nanos()).unwrap_or(u64::MAX);
@@ -154,7 +159,21 @@ impl Server {
             disks: volume.disks().clone(),
             counters: Arc::clone(&counters),
         });
-        let control = ControlPlane::new(config.control, Arc::clone(&library) as _, keeper, metrics);
+        let promised = Arc::new(Promised {
+            sessions: Arc::clone(&sessions),
+            counters: Arc::clone(&counters),
+            units: units.clone(),
+            capacities: capacity.capacities(),
+            unit_bytes: volume.geometry().unit_bytes() as u64,
+        });
+        metrics.register(promised.clone());
+        let rooms = Rooms {
+            shelf: Arc::clone(&library) as _,
+            sessions: keeper,
+            promises: promised,
+            work: Arc::new(Works(Arc::clone(volume))),
+        };
+        let control = ControlPlane::new(config.control, rooms, metrics);
         let (handover, handed_over) = channel(HANDOVERS_MAX);
         runtime.spawn(take_over(handed_over, control.clone()));
         let watching = match config.watch {
@@ -198,12 +217,12 @@ impl Server {
 /// How long control requests may take to finish once the data plane has drained.
 const CONTROL_STOP_TIME: Duration = Duration::from_secs(5);
 
-/// Buffers for everybody but viewers: the stripes that ingests have in flight, and one decoding per core.
-fn spare_buffers(volume: &Volume, threads: usize, ingests: usize) -> usize {
-    let width = volume.geometry().width();
+/// Buffers for everybody but viewers, of so many in all: the stripes (of `width` units) that ingests have in flight, and one decoding
+/// per core.
+pub fn spare_buffers(width: usize, threads: usize, ingests: usize, buffers: usize) -> usize {
     let writing = ingests.max(1) * STRIPES_PER_INGEST * width;
     let decoding = threads * width;
-    (writing + decoding).min(volume.arena().usage().buffers_total / 2)
+    (writing + decoding).min(buffers / 2)
 }
 
 fn listen(address: SocketAddr) -> Result<TcpListener, ServeError> {
@@ -247,7 +266,11 @@ impl crate::control::Sessions for Keeper {
                 self.counters.not_admitted(refusal);
             }
             let retry_after_s = refused.retry_after_s();
-            SessionRefusal::Refused { detail: refused.to_string(), retry_after_s }
+            let refusal = match &refused {
+                OpenRefused::NotAdmitted(AdmitError::Refused(refusal)) => Some(refusal.clone()),
+                _ => None,
+            };
+            SessionRefusal::Refused { detail: refused.to_string(), retry_after_s, refusal }
         })?;
         Ok(SessionReport {
             key: session.key().to_string(),

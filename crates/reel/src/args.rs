@@ -7,7 +7,8 @@ use std::path::PathBuf;
 use clap::{Args, Parser, Subcommand, ValueEnum};
 
 use crate::config::parse_address;
-use crate::limits::PROBE_S_MAX;
+use crate::limits::{FILM_BPS_MAX, PROBE_S_MAX};
+use crate::rate::Rate;
 use crate::size::Size;
 
 /// What `reel help` says after the list of commands.
@@ -60,6 +61,9 @@ pub(crate) enum Command {
 
     /// Measure what the disks of a volume can do, so that a server can promise it
     Probe(ProbeArguments),
+
+    /// How many viewers a volume carries, and what stops the next one
+    Capacity(CapacityArguments),
 
     /// Serve a volume over HTTP until SIGTERM or SIGINT
     Serve(ServeArguments),
@@ -128,6 +132,69 @@ pub(crate) enum VolumeCommand {
 
     /// Read everything, and name what is wrong
     Check(VolumeArguments),
+
+    /// Read everything, and write anew what is not as it was written
+    Scrub(ScrubArguments),
+
+    /// Give a member a successor, which `rebuild` then fills
+    Replace(ReplaceArguments),
+
+    /// Fill a member that is new or was away, and put it in use
+    Rebuild(RebuildArguments),
+}
+
+/// `reel volume scrub`.
+#[derive(Debug, Args)]
+pub(crate) struct ScrubArguments {
+    /// The volume's directory
+    pub(crate) volume: PathBuf,
+
+    /// Bytes per second, at most: 50M; as fast as it goes if not given
+    #[arg(long, value_name = "SIZE")]
+    pub(crate) rate: Option<Size>,
+
+    /// Print the result as JSON
+    #[arg(long)]
+    pub(crate) json: bool,
+}
+
+/// `reel volume rebuild`.
+#[derive(Debug, Args)]
+pub(crate) struct RebuildArguments {
+    /// The volume's directory
+    pub(crate) volume: PathBuf,
+
+    /// The member's number; the one that is new or was away if not given
+    pub(crate) member: Option<usize>,
+
+    /// Bytes per second, at most: 50M; as fast as it goes if not given
+    #[arg(long, value_name = "SIZE")]
+    pub(crate) rate: Option<Size>,
+
+    /// Print the result as JSON
+    #[arg(long)]
+    pub(crate) json: bool,
+}
+
+/// `reel volume replace`.
+#[derive(Debug, Args)]
+pub(crate) struct ReplaceArguments {
+    /// The volume's directory
+    pub(crate) volume: PathBuf,
+
+    /// The member's number, as `reel volume status` shows it
+    pub(crate) member: usize,
+
+    /// A new file, or a block device that holds nothing
+    pub(crate) path: PathBuf,
+
+    /// Give up a member that is in use and well, and overwrite what is at PATH
+    #[arg(long)]
+    pub(crate) force: bool,
+
+    /// Print the result as JSON
+    #[arg(long)]
+    pub(crate) json: bool,
 }
 
 /// `reel volume create`.
@@ -284,6 +351,29 @@ pub(crate) struct ProbeArguments {
     pub(crate) json: bool,
 }
 
+/// `reel capacity`.
+#[derive(Debug, Args)]
+pub(crate) struct CapacityArguments {
+    /// The volume's directory
+    pub(crate) volume: PathBuf,
+
+    /// Viewers of a stream of this constant rate: 8M, 2.5M (bits per second, powers of 1000)
+    #[arg(long, value_name = "RATE", value_parser = parse_rate, required_unless_present = "title")]
+    pub(crate) rate: Option<Rate>,
+
+    /// Viewers of this title, counted round by round as admission counts them
+    #[arg(long, value_name = "TITLE", conflicts_with = "rate")]
+    pub(crate) title: Option<String>,
+
+    /// Count with the threads, memory and network of this configuration
+    #[arg(long, value_name = "FILE")]
+    pub(crate) config: Option<PathBuf>,
+
+    /// Print the result as JSON
+    #[arg(long)]
+    pub(crate) json: bool,
+}
+
 /// `reel serve`.
 #[derive(Debug, Args)]
 pub(crate) struct ServeArguments {
@@ -301,6 +391,16 @@ pub(crate) struct ServeArguments {
     /// Ingest films that are put into this directory; goes before the configuration's
     #[arg(long, value_name = "DIR")]
     pub(crate) watch: Option<PathBuf>,
+}
+
+/// A rate that is more than nothing.
+fn parse_rate(text: &str) -> Result<Rate, String> {
+    match text.parse() {
+        Ok(Rate(0)) => Err("nobody watches a film of no bits".to_owned()),
+        Ok(rate) if rate.0 > FILM_BPS_MAX => Err(format!("no film has more than {}", Rate(FILM_BPS_MAX))),
+        Ok(rate) => Ok(rate),
+        Err(error) => Err(error.to_string()),
+    }
 }
 
 #[cfg(test)]

@@ -1,6 +1,7 @@
 //! The commands, each in its file.
 
 mod bench;
+mod capacity;
 mod export;
 mod ingest;
 mod load;
@@ -42,6 +43,7 @@ pub(crate) fn run(arguments: Arguments) -> Result<Exit, Failure> {
         Command::Remove(arguments) => remove::run(&arguments, quiet),
         Command::Export(arguments) => export::run(&arguments, quiet),
         Command::Probe(arguments) => probe::run(&arguments, quiet),
+        Command::Capacity(arguments) => capacity::run(&arguments),
         Command::Serve(arguments) => serve::run(&arguments),
         Command::Load(arguments) => load::run(&arguments),
         Command::Bench(arguments) => bench::run(&arguments),

@@ -2,6 +2,7 @@
 
 use super::http::Connection;
 use super::limits::RETRY_NS;
+use super::origin::{Origin, Role};
 use super::plan::Paced;
 use super::reader::length;
 use super::thread::Thread;
@@ -53,7 +54,7 @@ struct Reader<'a> {
 
 impl<'a> Reader<'a> {
     async fn open(thread: &'a Rc<Thread>, paced: &Paced, number: usize, url: &Url) -> Result<Self, Trouble> {
-        let mut connection = Connection::new(thread);
+        let mut connection = Connection::new(thread, Origin::of(&thread.plan.from, Role::Viewer, number));
         let (url, length) = length(&mut connection, url).await?;
         let sharing = thread.plan.viewers.div_ceil(thread.catalogue.titles.len()) as u64;
         let turn = (number / thread.catalogue.titles.len()) as u64;

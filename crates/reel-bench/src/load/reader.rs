@@ -3,6 +3,7 @@
 use super::dice::{Dice, Purpose};
 use super::http::Connection;
 use super::limits::{RETRY_NS, SAMPLE_NS};
+use super::origin::{Origin, Role};
 use super::plan::Reading;
 use super::tallies::{ReadTally, Tallies};
 use super::thread::Thread;
@@ -20,14 +21,14 @@ pub(crate) enum Kind {
 
 /// One of them; comes at `at_ns` and asks without end, or, as a download of a fleet that has no duration, once.
 pub(crate) async fn reader(thread: Rc<Thread>, kind: Kind, number: usize, at_ns: u64) {
-    let (reading, purpose) = match kind {
-        Kind::Download => (&thread.plan.downloads, Purpose::Download),
-        Kind::Browser => (&thread.plan.browsers, Purpose::Browse),
+    let (reading, purpose, role) = match kind {
+        Kind::Download => (&thread.plan.downloads, Purpose::Download, Role::Download),
+        Kind::Browser => (&thread.plan.browsers, Purpose::Browse, Role::Browser),
     };
     let mut reader = Reader {
         kind,
         dice: Dice::new(thread.plan.seed, purpose, number),
-        connection: Connection::new(&thread),
+        connection: Connection::new(&thread, Origin::of(&thread.plan.from, role, number)),
         lengths: HashMap::new(),
         thread: &thread,
     };

@@ -3,6 +3,7 @@
 use super::dice::Dice;
 use super::http::Connection;
 use super::limits::{RETRY_NS, SAMPLE_NS, TRIES_MAX};
+use super::origin::Origin;
 use super::plan::Hls;
 use super::player::{Next, Phase, Player, PlayerSettings};
 use super::playlist::{Media, Piece, Variant};
@@ -27,10 +28,16 @@ pub(crate) enum End {
 }
 
 /// Plays `title` to its end, or to the end of the viewer's patience.
-pub(crate) async fn watch(thread: &Rc<Thread>, hls: &Hls, title: &Url, remote: &mut Dice) -> End {
+pub(crate) async fn watch(
+    thread: &Rc<Thread>,
+    hls: &Hls,
+    title: &Url,
+    from: Origin,
+    remote: &mut Dice,
+) -> End {
     let opened_ns = thread.now_ns();
     thread.tallies.borrow_mut().viewers.sessions += 1;
-    let opened = match Opened::open(thread, hls, title).await {
+    let opened = match Opened::open(thread, hls, title, from).await {
         Ok(opened) => opened,
         Err(Trouble::Refused(refusal)) => {
             let mut tallies = thread.tallies.borrow_mut();
@@ -74,8 +81,8 @@ struct Opened {
 }
 
 impl Opened {
-    async fn open(thread: &Rc<Thread>, hls: &Hls, title: &Url) -> Result<Self, Trouble> {
-        let mut connection = Connection::new(thread);
+    async fn open(thread: &Rc<Thread>, hls: &Hls, title: &Url, from: Origin) -> Result<Self, Trouble> {
+        let mut connection = Connection::new(thread, from);
         let (url, known) = fetch_playlist(thread, &mut connection, title).await?;
         let master = match known {
             Known::Media(media) => {
@@ -90,7 +97,7 @@ impl Opened {
         let (video_url, video) = fetch_media(thread, &mut connection, &join(&url, &variant.uri)?).await?;
         let sound = match &variant.audio {
             Some(uri) => {
-                let mut connection = Connection::new(thread);
+                let mut connection = Connection::new(thread, from);
                 let (url, media) = fetch_media(thread, &mut connection, &join(&url, uri)?).await?;
                 Some(Loader::new(1, connection, url, media, Renditions::none()))
             }

@@ -21,6 +21,7 @@ pub use counters::DataCounters;
 pub(crate) use counters::RESOURCES;
 pub(crate) use film::{Film, Films};
 pub(crate) use offers::Form;
+pub use offers::title_demand;
 pub(crate) use terms::open_session;
 
 use access_log::AccessLog;

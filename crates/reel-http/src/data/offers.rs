@@ -66,6 +66,11 @@ impl Offers {
     }
 }
 
+/// What a viewer of a title asks who is offered all of its renditions; `None` if it is too long to be promised.
+pub fn title_demand(title: &Title) -> Option<Arc<Demand>> {
+    Offers::new(title, None).of(Form::Ladder)?.first().cloned()
+}
+
 /// The stretch of a track that a segment (from 1) is.
 pub(crate) fn ask(track: &TrackIndex, segment: usize) -> Option<Ask> {
     let fragment = track.fragments.get(segment.checked_sub(1)?)?;
