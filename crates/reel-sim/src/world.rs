@@ -424,9 +424,8 @@ impl World {
             self.report.started(now_ns - client.asked_ns);
         }
         self.deed(number, if began { Deed::Plays } else { Deed::Has }, segment);
-        match late_ns {
-            Some(late_ns) => self.late(number, segment, late_ns)?,
-            None => {}
+        if let Some(late_ns) = late_ns {
+            self.late(number, segment, late_ns)?;
         }
         self.go_on(number)
     }
