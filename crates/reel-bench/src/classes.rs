@@ -1,5 +1,6 @@
 //! `classes`: streams, browsers and downloads on the same disks (Prism section 5, figures 5, 6, 8 and 9).
 
+mod admitted;
 mod growth;
 mod held;
 mod shares;
@@ -71,7 +72,7 @@ pub(crate) struct Set {
 
 impl Set {
     /// Hard disks deserve a minute.
-    fn probe_seconds(&self) -> u64 {
+    pub(crate) fn probe_seconds(&self) -> u64 {
         if self.quick { 1 } else { 60 }
     }
 
@@ -142,20 +143,18 @@ fn measure(
         Ok((bay, films))
     };
     let wanted = |part| parts.contains(&part);
+    if wanted(Part::Admitted) {
+        admitted::run(set, &dir, kind, sheet)?;
+    }
     let mut found = held::Found::default();
-    {
+    if wanted(Part::Held) || wanted(Part::Growth) || wanted(Part::Shares) {
         let (bay, films) = make()?;
         let ours = Stage::reel(&set.reel, bay, &films)?;
         if wanted(Part::Held) {
             held::reel(set, &ours, &films, sheet, &mut found)?;
         }
-        if wanted(Part::Admitted) || wanted(Part::Growth) {
-            ours.volume().context("a stage of Reel has a volume")?.probe(set.probe_seconds())?;
-        }
-        if wanted(Part::Admitted) {
-            held::admitted(set, &ours, &films, sheet)?;
-        }
         if wanted(Part::Growth) {
+            ours.volume().context("a stage of Reel has a volume")?.probe(set.probe_seconds())?;
             growth::reel(set, &ours, &films, sheet)?;
         }
         if wanted(Part::Shares) {

@@ -46,7 +46,7 @@ fn measure(arguments: &ExperimentArguments, sheet: &mut Sheet) -> Result<()> {
     let seconds = |bytes: u64| (bytes * 8 / RATE_BPS * 5 / 4).max(5);
     let transfer = film::varying(&dir, seconds(transfer_bytes), RATE_BPS)?;
     let bulk = film::varying(&dir, seconds(transfer_bytes), RATE_BPS)?;
-    let bulks = if arguments.quick { 2 } else { 12 };
+    let bulks = if arguments.quick { 2 } else { 8 };
     let bytes = fs::metadata(&transfer)?.len() + fs::metadata(&bulk)?.len() * bulks as u64;
     let kind = if rustix::process::geteuid().is_root() { Kind::Modelled } else { Kind::Plain };
     let make = || -> Result<(Bay, Films)> {

@@ -1,9 +1,9 @@
 //! Streams held with ten downloads and ten browsers beside (Prism figure 5).
 
 use super::{BESIDE, RATE_BPS, Set};
-use crate::fleet::{Mix, paced, players};
+use crate::fleet::{Mix, paced};
 use crate::load::Outcome;
-use crate::reel::{Settings, capacity};
+use crate::reel::Settings;
 use crate::report::{Claim, spread};
 use crate::sheet::Sheet;
 use crate::stage::{Films, Playing, Stage, Tuning};
@@ -38,7 +38,7 @@ impl Found {
     }
 }
 
-/// Reel: without admission until too much is late, and with admission as many as it lets in.
+/// Reel, without admission until too much is late.
 pub(super) fn reel(
     set: &Set,
     stage: &Stage,
@@ -73,40 +73,6 @@ pub(super) fn rival(
         })?;
         found.add(who, streams);
     }
-    Ok(())
-}
-
-/// More players than can be promised, for ten minutes: those who are let in must not miss a byte.
-pub(super) fn admitted(set: &Set, stage: &Stage, films: &Films, sheet: &mut Sheet) -> Result<()> {
-    let playing = stage.start_reel(&Settings::promised())?;
-    let (can, stopped_by) = capacity(&playing.server, RATE_BPS)?;
-    sheet.note(format!("at {RATE_BPS} b/s Reel promises {can} viewers; then {stopped_by} is used up"));
-    let streams = (can as usize).saturating_mul(5) / 4 + 2;
-    let mix = Mix {
-        streams: streams.min(if set.quick { 4 } else { 2000 }),
-        aperiodic: BESIDE,
-        interactive: BESIDE,
-        rate_bps: RATE_BPS,
-        seconds: set.admitted_seconds,
-    };
-    let outcome = players(&playing, films, mix)?;
-    let viewers = &outcome.viewers;
-    let values = [
-        ("admitted", viewers.admitted as f64),
-        ("refused", viewers.refused as f64),
-        ("failed", viewers.failed as f64),
-        ("late_bytes", viewers.late_bytes as f64),
-        ("late_segments", viewers.late_segments as f64),
-        ("segments", viewers.segments as f64),
-        ("played_s", viewers.played_s),
-        ("client_p99_ms", outcome.client.tick_late_ms.p99),
-    ];
-    sheet.row("full admission", "reel", mix.streams as f64, 0, &values);
-    let claim = format!(
-        "late segments of {} in {} s at full admission ({} sessions let in, {} refused)",
-        viewers.segments, mix.seconds, viewers.admitted, viewers.refused
-    );
-    sheet.claim(Claim::at_most(claim, viewers.late_segments as f64, 0.0));
     Ok(())
 }
 

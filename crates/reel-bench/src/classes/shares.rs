@@ -13,8 +13,8 @@ use std::time::{Duration, Instant};
 
 /// Bulk classes and their shares in thousandths; with the two of every server that makes 1000.
 const BULK: [(&str, u32); 3] = [("gold", 400), ("silver", 200), ("bronze", 100)];
-/// Clients of each bulk class: enough that each always has something waiting on every member.
-const CLIENTS: usize = 12;
+/// Clients of each bulk class: a share is only scarce while its class has a round of work waiting on every member.
+const CLIENTS: usize = 40;
 /// Streams beside them.
 const STREAMS: usize = 4;
 
