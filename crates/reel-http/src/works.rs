@@ -65,7 +65,13 @@ fn progress(at: CheckProgress) -> WorkProgress {
 }
 
 fn failed(error: VolumeError) -> WorkFailed {
-    WorkFailed(error.to_string())
+    WorkFailed(match error {
+        VolumeError::Healthy { member, path } => format!(
+            "member {member} ({}) is in use and well; stop the server and use `reel volume replace --force` to give it up all the same",
+            path.display()
+        ),
+        other => other.to_string(),
+    })
 }
 
 fn ended() -> WorkFailed {
