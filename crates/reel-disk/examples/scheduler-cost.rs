@@ -3,7 +3,7 @@
 
 use std::time::Instant;
 
-use reel_disk::{DepthBound, Policy, Queued, Scheduler};
+use reel_disk::{DepthBound, Policy, Queued};
 use reel_qos::{Class, ClassSpec, ClassTable, DEADLINE_NONE_NS, DiskPrice, Kind};
 
 const DISK: DiskPrice = DiskPrice {

@@ -5,7 +5,9 @@
 #![forbid(unsafe_code)]
 
 mod backend;
+mod correction;
 mod disks;
+mod driven;
 mod error;
 mod faults;
 mod job;
@@ -19,6 +21,7 @@ mod stats;
 mod thread;
 
 pub use backend::DiskBackend;
+pub use correction::PriceCorrection;
 pub use disks::{Disks, DisksConfig};
 pub use error::DiskError;
 pub use faults::{Fault, Faults};

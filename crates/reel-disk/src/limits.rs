@@ -37,9 +37,9 @@ pub const LEAST_SLACK_ROUNDS: usize = 8;
 /// A periodic request without a deadline counts as due after so many rounds: nobody said when, so it does not press, but it comes.
 pub const NO_DEADLINE_ROUNDS: u64 = 16;
 
-/// Deadlines that lie in the same quarter of a second are served in one sweep when they are near or past: their order matters less
+/// Deadlines that lie in the same half of a second are served in one sweep when they are near or past: their order matters less
 /// than the seeks that it would cost.
-pub const DUE_GROUP_NS: u64 = 250_000_000;
+pub const DUE_GROUP_NS: u64 = 500_000_000;
 
 /// From this price of a read on, seeks matter and a round is served by offset; below, by deadline. Disks with arms need 3 ms and more,
 /// others a tenth of a millisecond.
@@ -74,6 +74,30 @@ pub const PRICE_UNKNOWN: DiskPrice = DiskPrice {
     write_request_ns: 15_000_000,
     write_mib_ns: 12_000_000,
 };
+
+/// Between two looks at a scheduler's view: ten a second are smooth for people, and cost nothing.
+pub const VIEW_INTERVAL_NS: u64 = 100_000_000;
+
+/// Requests in a window of price correction: what is under way at its ends must not matter.
+pub const CORRECTION_WINDOW_REQUESTS: u32 = 64;
+
+/// Busy time in a window of price correction: a quarter of a round, so that one slow read does not decide.
+pub const CORRECTION_WINDOW_NS: u64 = 250_000_000;
+
+/// What a window's ratio moves the factor by: four windows for most of a change, one for little.
+pub const CORRECTION_PART: f64 = 0.25;
+
+/// The price is corrected down to this part of what was measured: beyond that the measurement is wrong, and wants another.
+pub const CORRECTION_MIN: f64 = 0.5;
+
+/// And up to this multiple of it.
+pub const CORRECTION_MAX: f64 = 4.0;
+
+/// A change of the price below this part is not told: it costs the scheduler a look at everything that waits.
+pub const CORRECTION_SHOWN: f64 = 0.02;
+
+/// The least part of reads in a window, by expected cost: writes into caches and syncs say little about reads.
+pub const CORRECTION_READS_PART: f64 = 0.75;
 
 /// Bytes of a stored profile. One with every cell and window has 8 KiB.
 pub const PROFILE_BYTES_MAX: usize = 1 << 18;

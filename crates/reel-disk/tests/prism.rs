@@ -159,6 +159,23 @@ fn what_a_class_does_not_use_is_lent() {
 }
 
 #[test]
+fn time_that_nobody_else_wanted_is_not_held_against_a_class() {
+    let mut sim = Sim::new(Policy::Rounds, &ClassTable::default(), 1);
+    // People have had the disk for themselves, far beyond their share of this round.
+    flood(&mut sim, Class::INTERACTIVE, 40);
+    sim.run(600 * MS);
+    // Now comes a promise that takes the rest of it.
+    let end_ns = (sim.now_ns / ROUND_NS + 1) * ROUND_NS;
+    for place in 0..16 {
+        sim.ask(Class::PERIODIC, end_ns + MS, place << 30, UNIT);
+    }
+    sim.forget();
+    sim.run(200 * MS);
+    let (people, viewers) = (sim.got(Class::INTERACTIVE).done, sim.got(Class::PERIODIC).done);
+    assert!(people >= 3 && viewers > 2 * people, "{people} cut in beside {viewers}");
+}
+
+#[test]
 fn interactive_requests_cut_in_once_in_a_sub_period() {
     let mut sim = Sim::new(Policy::Rounds, &ClassTable::default(), 1);
     // A round's promise, all of it due at the end of this round.

@@ -6,6 +6,7 @@
 pub mod control;
 mod data;
 pub mod limits;
+mod promised;
 mod server;
 
 pub use data::{DataCounters, title_demand};

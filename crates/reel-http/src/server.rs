@@ -2,15 +2,16 @@
 
 use crate::control::{
     ArenaMetrics, ControlConfig, ControlPlane, DiskMetrics, MetricsPage, MetricsRegistry, MetricsSource,
-    SessionRefusal, SessionReport, VolumeMetrics, Watching, serve_connection, watch_directory,
+    Rooms, SessionRefusal, SessionReport, VolumeMetrics, Watching, serve_connection, watch_directory,
 };
 use crate::data::{
     Capacity, DataConfig, DataCounters, DataPlane, Film, Films, Form, Handover, RESOURCES, open_session,
 };
 use crate::limits::{HANDOVERS_MAX, LISTEN_BACKLOG, STRIPES_PER_INGEST};
+use crate::promised::{Promised, Works};
 use reel_disk::Disks;
 use reel_library::{Library, LibraryError};
-use reel_qos::Class;
+use reel_qos::{AdmitError, Class};
 use reel_ring::DriverChoice;
 use reel_rt::{RtError, now_ns};
 use reel_stream::{OpenRefused, Sessions, SessionsConfig, Units};
@@ -158,7 +159,21 @@ impl Server {
             disks: volume.disks().clone(),
             counters: Arc::clone(&counters),
         });
-        let control = ControlPlane::new(config.control, Arc::clone(&library) as _, keeper, metrics);
+        let promised = Arc::new(Promised {
+            sessions: Arc::clone(&sessions),
+            counters: Arc::clone(&counters),
+            units: units.clone(),
+            capacities: capacity.capacities(),
+            unit_bytes: volume.geometry().unit_bytes() as u64,
+        });
+        metrics.register(promised.clone());
+        let rooms = Rooms {
+            shelf: Arc::clone(&library) as _,
+            sessions: keeper,
+            promises: promised,
+            work: Arc::new(Works(Arc::clone(volume))),
+        };
+        let control = ControlPlane::new(config.control, rooms, metrics);
         let (handover, handed_over) = channel(HANDOVERS_MAX);
         runtime.spawn(take_over(handed_over, control.clone()));
         let watching = match config.watch {
@@ -251,7 +266,11 @@ impl crate::control::Sessions for Keeper {
                 self.counters.not_admitted(refusal);
             }
             let retry_after_s = refused.retry_after_s();
-            SessionRefusal::Refused { detail: refused.to_string(), retry_after_s }
+            let refusal = match &refused {
+                OpenRefused::NotAdmitted(AdmitError::Refused(refusal)) => Some(refusal.clone()),
+                _ => None,
+            };
+            SessionRefusal::Refused { detail: refused.to_string(), retry_after_s, refusal }
         })?;
         Ok(SessionReport {
             key: session.key().to_string(),

@@ -134,6 +134,19 @@ impl<T> Sessions<T> {
         now_ns: u64,
     ) -> Result<Arc<Session<T>>, OpenRefused> {
         let key = SessionKey::random().map_err(OpenRefused::NoRandom)?;
+        self.open_as(key, title_id, playing, offers, (client, class), now_ns)
+    }
+
+    /// The same with a key of the caller's, which no session may bear yet: for simulations, which must be able to be repeated.
+    pub fn open_as(
+        &self,
+        key: SessionKey,
+        title_id: &str,
+        playing: Arc<T>,
+        offers: Arc<[Arc<Demand>]>,
+        (client, class): (IpAddr, Class),
+        now_ns: u64,
+    ) -> Result<Arc<Session<T>>, OpenRefused> {
         let mut table = self.table();
         table.forget_idle(self.idle_max_ns, now_ns).iter().for_each(|session| self.end(session));
         self.has_room(&table, client, now_ns)?;

@@ -20,6 +20,10 @@ pub trait WriteObserver: Send + Sync {
     fn sync(&self, member: usize) -> u64;
     /// The write or sync was answered.
     fn done(&self, name: u64, succeeded: bool);
+    /// From here on writes to a member go to the disk that was seen under the number after the last.
+    fn replaced(&self, _member: usize) {}
+    /// `volume.toml` has been written anew, in one step, and is durable.
+    fn manifest(&self) {}
 }
 
 /// Submits requests and lets every write and sync be seen.

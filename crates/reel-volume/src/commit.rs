@@ -48,6 +48,19 @@ pub(crate) struct Around<'a> {
     pub(crate) counters: &'a VolumeCounters,
 }
 
+/// What a commit changes beside the titles.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Change {
+    /// Nothing, unless a member failed.
+    Titles,
+    /// A new epoch begins even if no member failed.
+    Epoch,
+    /// Another disk, of this id, takes the place of a member. It is not in sync.
+    Replace(usize, MemberId),
+    /// A member that holds everything comes in sync.
+    Join(usize),
+}
+
 /// What is in force, for people.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct CommitStatus {
@@ -93,8 +106,17 @@ impl Committer {
         self.lock().refusal.clone()
     }
 
-    /// Puts these titles in force: when it returns, every member in sync has them. `new_epoch` begins an epoch
-    /// even if no member failed.
+    /// The name of the disk that is meant by a member's number.
+    pub(crate) fn member_id(&self, member: usize) -> Option<MemberId> {
+        self.lock().members.get(member).copied()
+    }
+
+    /// The number that the next epoch will have at least.
+    pub(crate) fn next_epoch(&self) -> u64 {
+        self.lock().highest_epoch + 1
+    }
+
+    /// Puts these titles in force: when it returns, every member in sync has them.
     ///
     /// After most errors the old catalogue is in force. After those that leave it open which one is,
     /// [`Committer::refusal`] says so, and nothing more is written until the volume is opened again.
@@ -102,7 +124,7 @@ impl Committer {
         &self,
         around: &Around<'_>,
         titles: impl ExactSizeIterator<Item = &'a TitleRecord>,
-        new_epoch: bool,
+        change: Change,
     ) -> Result<(), VolumeError> {
         let mut state = self.lock();
         if let Some(reason) = &state.refusal {
@@ -119,10 +141,18 @@ impl Committer {
         if (body.len() as u64).next_multiple_of(BLOCK_BYTES as u64) > area_bytes {
             return Err(VolumeError::CatalogueFull { needed_bytes: body.len() as u64, area_bytes });
         }
-        let mut begin = new_epoch || !state.sealed;
+        if let Change::Replace(member, id) = change {
+            state.members[member] = id;
+            // Whatever it holds is of another disk.
+            state.keep[member] = 0;
+        }
+        let mut begin = change != Change::Titles || !state.sealed;
         loop {
-            let good =
-                (0..state.members.len()).filter(|&m| state.in_sync.has(m) && around.health.readable(m));
+            let good = (0..state.members.len()).filter(|&m| match change {
+                Change::Join(joining) if joining == m => around.health.writable(m),
+                Change::Replace(replaced, _) if replaced == m => false,
+                _ => state.in_sync.has(m) && around.health.readable(m),
+            });
             let good = good.fold(MemberSet::default(), MemberSet::with);
             begin |= good != state.in_sync;
             if !write_quorum(good, state.members.len(), self.parity_rows) {
@@ -139,6 +169,11 @@ impl Committer {
             // Some member failed; it is out by now, and an epoch without it begins.
             begin = true;
         }
+    }
+
+    /// Whether the catalogue in force counts a member as in sync.
+    pub(crate) fn in_sync(&self, member: usize) -> bool {
+        self.lock().in_sync.has(member)
     }
 
     fn lock(&self) -> MutexGuard<'_, State> {

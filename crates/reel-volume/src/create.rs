@@ -97,19 +97,20 @@ pub(crate) fn create(directory: &Path, options: &VolumeOptions) -> Result<Volume
 }
 
 /// What has been made so far; dropped before it is complete, it is taken away again.
-struct Made {
+pub(crate) struct Made {
     files: Vec<PathBuf>,
     directory: Option<PathBuf>,
 }
 
 /// A member to be made.
-struct Target {
-    path: PathBuf,
+pub(crate) struct Target {
+    pub(crate) path: PathBuf,
     /// As `volume.toml` names it.
     written: PathBuf,
-    file: File,
+    /// Locked.
+    pub(crate) file: File,
     /// `None` for a file, whose size is ours to choose.
-    device_bytes: Option<u64>,
+    pub(crate) device_bytes: Option<u64>,
 }
 
 fn geometry_of(options: &VolumeOptions) -> Result<Geometry, VolumeError> {
@@ -232,7 +233,12 @@ fn open_targets(
     Ok(targets)
 }
 
-fn open_target(path: PathBuf, written: PathBuf, force: bool, made: &mut Made) -> Result<Target, VolumeError> {
+pub(crate) fn open_target(
+    path: PathBuf,
+    written: PathBuf,
+    force: bool,
+    made: &mut Made,
+) -> Result<Target, VolumeError> {
     let existed = path.exists();
     let file = OpenOptions::new()
         .read(true)
@@ -281,7 +287,7 @@ fn content(file: &File, bytes: u64) -> Option<String> {
 }
 
 /// Sets the space of every member that is a file aside.
-fn reserve(targets: &[Target], member_bytes: u64) -> Result<(), VolumeError> {
+pub(crate) fn reserve(targets: &[Target], member_bytes: u64) -> Result<(), VolumeError> {
     let files = || targets.iter().filter(|target| target.device_bytes.is_none());
     // Asking first leaves a disk alone that could not hold all that are to lie on it.
     for target in files() {
@@ -382,7 +388,11 @@ fn format(
 }
 
 impl Made {
-    fn keep(mut self) {
+    pub(crate) fn nothing() -> Made {
+        Made { files: Vec::new(), directory: None }
+    }
+
+    pub(crate) fn keep(mut self) {
         self.files.clear();
         self.directory = None;
     }

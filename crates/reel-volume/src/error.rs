@@ -62,6 +62,30 @@ pub enum VolumeError {
         /// Bytes that are free there.
         free_bytes: u64,
     },
+    /// A member that is in use and well was to be replaced.
+    #[error("member {member} ({}) is in use and well; say --force to give it up all the same", path.display())]
+    Healthy {
+        /// The member.
+        member: usize,
+        /// Where it is.
+        path: PathBuf,
+    },
+    /// A disk cannot take the place of a member.
+    #[error("{} has {has_bytes} bytes and a member of this volume has {needed_bytes}; use a larger disk", path.display())]
+    TooSmall {
+        /// The disk.
+        path: PathBuf,
+        /// Bytes of a member.
+        needed_bytes: u64,
+        /// Bytes of the disk.
+        has_bytes: u64,
+    },
+    /// One job of its kind at a time.
+    #[error("a {running} of this volume is under way; wait until it has ended, or stop it")]
+    Busy {
+        /// What is under way.
+        running: &'static str,
+    },
     /// There is no volume there.
     #[error("{} is not a Reel volume: {reason}; `reel volume create` makes one", path.display())]
     NotAVolume {

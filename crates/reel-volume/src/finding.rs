@@ -38,6 +38,8 @@ pub enum MemberState {
     Stale,
     /// It failed while the volume was in use.
     Failed,
+    /// It is new, or was away, and does not hold everything yet: written, not read.
+    Rebuilding,
 }
 
 impl MemberState {
@@ -58,6 +60,7 @@ impl MemberState {
             MemberState::Foreign => "foreign",
             MemberState::Stale => "stale",
             MemberState::Failed => "failed",
+            MemberState::Rebuilding => "rebuilding",
         }
     }
 }

@@ -21,6 +21,8 @@ pub struct Hold(Option<Arc<Held>>);
 struct Held {
     space: Space,
     extents: Vec<Extent>,
+    /// [`crate::Health::lives`] when the first byte of the object was written; empty for one found in the catalogue.
+    lives: Vec<u32>,
     /// Named by the catalogue: the slots stay taken whoever goes.
     published: AtomicBool,
 }
@@ -37,9 +39,25 @@ impl Space {
 }
 
 impl Hold {
-    pub(crate) fn new(space: &Space, extents: Vec<Extent>, published: bool) -> Hold {
+    /// Of an object that the catalogue names.
+    pub(crate) fn found(space: &Space, extents: Vec<Extent>) -> Hold {
+        Hold::new(space, extents, Vec::new(), true)
+    }
+
+    /// Of an object whose writing began when the members had lived so often.
+    pub(crate) fn written(space: &Space, extents: Vec<Extent>, lives: Vec<u32>) -> Hold {
+        Hold::new(space, extents, lives, false)
+    }
+
+    fn new(space: &Space, extents: Vec<Extent>, lives: Vec<u32>, published: bool) -> Hold {
         let published = AtomicBool::new(published);
-        Hold(Some(Arc::new(Held { space: space.clone(), extents, published })))
+        Hold(Some(Arc::new(Held { space: space.clone(), extents, lives, published })))
+    }
+
+    /// Whether a member that has lived so often now may lack a part of the object: it was another disk, or away, when
+    /// that was written.
+    pub(crate) fn may_lack(&self, member: usize, lives: &[u32]) -> bool {
+        self.0.as_ref().is_some_and(|held| held.lives.get(member) != lives.get(member))
     }
 
     /// Whether it holds exactly these slots of this space.

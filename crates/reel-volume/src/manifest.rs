@@ -9,6 +9,7 @@ use serde::{Deserialize, Serialize};
 use crate::error::VolumeError;
 use crate::ids::VolumeId;
 use crate::limits::{MEMBERS_MAX, VOLUME_FILE_BYTES_MAX};
+use crate::lock::lock;
 
 /// The file's name.
 pub(crate) const FILE_NAME: &str = "volume.toml";
@@ -53,7 +54,8 @@ impl Manifest {
         let volume = VolumeId::parse(&written.volume).ok_or_else(|| {
             not_a_volume(format!("`volume` in its {FILE_NAME} is not 32 hexadecimal digits"))
         })?;
-        if written.members.is_empty() || written.members.len() > MEMBERS_MAX {
+        // One more while a member is being replaced.
+        if written.members.is_empty() || written.members.len() > MEMBERS_MAX + 1 {
             return Err(not_a_volume(format!(
                 "`members` in its {FILE_NAME} must list 1 to {MEMBERS_MAX} paths"
             )));
@@ -62,8 +64,9 @@ impl Manifest {
         Ok((Manifest { volume, members }, file, path))
     }
 
-    /// Writes the file and makes it durable, in one step: there is either none or a whole one.
-    pub(crate) fn write(&self, directory: &Path) -> Result<(), VolumeError> {
+    /// Writes the file and makes it durable, in one step: there is either the old one or a whole new one. It comes back
+    /// locked, as it was before it could be found.
+    pub(crate) fn write(&self, directory: &Path) -> Result<File, VolumeError> {
         let path = directory.join(FILE_NAME);
         let members = self.members.iter().map(|path| {
             path.to_str().map(str::to_owned).ok_or_else(|| {
@@ -82,10 +85,12 @@ impl Manifest {
         );
         let temporary = directory.join(format!("{FILE_NAME}.new"));
         let mut file = File::create(&temporary).map_err(VolumeError::file(&temporary, "create"))?;
+        lock(&file, &temporary, true)?;
         file.write_all(text.as_bytes()).map_err(VolumeError::file(&temporary, "write"))?;
         file.sync_all().map_err(VolumeError::file(&temporary, "sync"))?;
         std::fs::rename(&temporary, &path).map_err(VolumeError::file(&path, "put in place"))?;
-        sync_directory(directory)
+        sync_directory(directory)?;
+        Ok(file)
     }
 }
 

@@ -7,7 +7,7 @@ use reel_disk::{MemberFile, OpenMode};
 use crate::catalogue::{BODY_AT, Candidate, CommitHeader};
 use crate::error::VolumeError;
 use crate::finding::{Finding, MemberState};
-use crate::ids::VolumeId;
+use crate::ids::{MemberId, VolumeId};
 use crate::limits::BLOCK_BYTES;
 use crate::lock::lock;
 use crate::manifest::Manifest;
@@ -138,10 +138,11 @@ fn read_body(file: &MemberFile, superblock: &Superblock, area: usize, header: Co
 
 impl Found {
     /// Members of one volume have one geometry; one that disagrees with most others is not what it says. Of two
-    /// that claim one number, a copy somebody made, the first is taken.
+    /// that claim one number, the one that the catalogue means is taken: the other was replaced, or is to replace it and
+    /// never did. If it means neither or both, one is a copy somebody made, and the first is taken.
     fn keep_those_that_agree(&mut self) {
         let shape = |superblock: &Superblock| Superblock {
-            member: crate::ids::MemberId([0; 16]),
+            member: MemberId([0; 16]),
             index: 0,
             joined_epoch: 0,
             ..superblock.clone()
@@ -149,18 +150,30 @@ impl Found {
         let shapes: Vec<Superblock> = self.members.iter().map(|member| shape(&member.superblock)).collect();
         let votes = |one: &Superblock| shapes.iter().filter(|other| *other == one).count();
         let Some(most) = shapes.iter().max_by_key(|one| votes(one)).cloned() else { return };
+        let meant = self.members_meant();
+        let is_meant = |member: &OpenMember| {
+            meant.get(member.superblock.index).is_some_and(|id| *id == member.superblock.member)
+        };
         let mut kept: Vec<OpenMember> = Vec::with_capacity(self.members.len());
         for member in self.members.drain(..) {
-            let same_number = kept.iter().find(|other| other.superblock.index == member.superblock.index);
-            let (state, reason) = if shape(&member.superblock) != most {
-                (MemberState::Foreign, "its superblock disagrees with those of the other members".to_owned())
+            let same_number = kept.iter().position(|other| other.superblock.index == member.superblock.index);
+            let (member, state, reason) = if shape(&member.superblock) != most {
+                let reason = "its superblock disagrees with those of the other members".to_owned();
+                (member, MemberState::Foreign, reason)
             } else if let Some(other) = same_number {
-                let reason = format!(
-                    "it says that it is member {}, like {}; one of the two is a copy",
-                    member.superblock.index,
-                    other.file.path().display()
-                );
-                (MemberState::Foreign, reason)
+                let (member, other) = if is_meant(&member) && !is_meant(&kept[other]) {
+                    let old = std::mem::replace(&mut kept[other], member);
+                    (old, &kept[other])
+                } else {
+                    (member, &kept[other])
+                };
+                let (index, other) = (member.superblock.index, other.file.path().display());
+                let reason = if member.superblock.member == kept_id(&kept, index) {
+                    format!("it says that it is member {index}, like {other}; one of the two is a copy")
+                } else {
+                    format!("the volume has another disk as its member {index}, which is {other}")
+                };
+                (member, MemberState::Foreign, reason)
             } else {
                 kept.push(member);
                 continue;
@@ -169,17 +182,33 @@ impl Found {
         }
         self.members = kept;
     }
+
+    /// The disks that the newest catalogue that counts means by its members.
+    fn members_meant(&self) -> Vec<MemberId> {
+        let copies = self.members.iter().flat_map(|member| member.areas.iter().flatten());
+        let newest = copies
+            .filter(|copy| copy.header.sealed)
+            .max_by_key(|copy| (copy.header.epoch.number, copy.header.generation));
+        newest.map_or_else(Vec::new, |copy| copy.header.members.clone())
+    }
+}
+
+fn kept_id(kept: &[OpenMember], index: usize) -> MemberId {
+    let member = kept.iter().find(|member| member.superblock.index == index);
+    member.map_or(MemberId([0; 16]), |member| member.superblock.member)
 }
 
 /// One finding for each member 0..N, in order.
 ///
-/// `stale` are the members present but not in sync; `lost_copies` those whose catalogue copies are damaged.
+/// `stale` are the members present but not in sync, `rebuilding` those among them that are new; `hurt` those whose
+/// catalogue copies are damaged.
 pub(crate) fn findings(
     found: &Found,
     manifest: &Manifest,
     directory: &Path,
     members: usize,
     stale: &[usize],
+    rebuilding: &[usize],
     hurt: &[usize],
 ) -> Vec<Finding> {
     // A path that gave no member is told of under a number no other path has; its own place if that is free.
@@ -200,6 +229,7 @@ pub(crate) fn findings(
     }
     (0..members)
         .map(|index| match found.members.iter().find(|member| member.superblock.index == index) {
+            Some(member) if rebuilding.contains(&index) => rebuilding_finding(index, member.file.path()),
             Some(member) => finding_of(member, stale.contains(&index), hurt.contains(&index)),
             None => match bad_of[index] {
                 Some(bad) => Finding {
@@ -217,6 +247,14 @@ pub(crate) fn findings(
             },
         })
         .collect()
+}
+
+/// A member that is new, or was away, and is written and not read.
+pub(crate) fn rebuilding_finding(member: usize, path: &Path) -> Finding {
+    let text = "it is being rebuilt: it gets what is written, and its bytes are computed from the other members until it \
+                holds all; `reel volume rebuild` fills it, and goes on where it was"
+        .to_owned();
+    Finding { member, path: path.to_owned(), state: MemberState::Rebuilding, text }
 }
 
 fn finding_of(member: &OpenMember, stale: bool, hurt: bool) -> Finding {

@@ -20,10 +20,10 @@ use crate::hold::{Hold, Space};
 use crate::limits::WRITER_STRIPES_IN_FLIGHT;
 use crate::lock::lock;
 use crate::manifest::Manifest;
-use crate::members::{Found, find, findings, without_advice};
+use crate::members::{Found, OpenMember, find, findings, without_advice};
 use crate::space::FreeMap;
 use crate::superblock::SUPERBLOCK_COPY_OFFSET;
-use crate::volume::{Inner, Volume};
+use crate::volume::{Disk, Inner, Volume};
 
 /// How a volume is opened.
 #[derive(Clone, Default)]
@@ -81,7 +81,13 @@ pub(crate) fn open(directory: &Path, options: OpenOptions) -> Result<Volume, Vol
         return Err(too_few(directory, &found, &manifest, members, tolerated, &stale));
     }
     let hurt = hurt_copies(&candidates, &selection);
-    let findings = findings(&found, &manifest, directory, members, &stale, &hurt);
+    let rebuilding: Vec<usize> = found
+        .members
+        .iter()
+        .filter(|member| is_new(member, &selection) && !options.read_only)
+        .map(|member| member.superblock.index)
+        .collect();
+    let findings = findings(&found, &manifest, directory, members, &stale, &rebuilding, &hurt);
     for finding in findings.iter().filter(|finding| !finding.state.in_use()) {
         tracing::warn!(%finding, "a member is not in use");
     }
@@ -92,21 +98,26 @@ pub(crate) fn open(directory: &Path, options: OpenOptions) -> Result<Volume, Vol
     repair_superblocks(&mut found, &selection, options.read_only);
     let keep = keep_by_member(&candidates, &selection, members);
     let mut files: Vec<Option<MemberFile>> = (0..members).map(|_| None).collect();
-    let mut locks = vec![manifest_file];
+    let mut locks = vec![(None, manifest_file)];
+    let mut belongs = vec![false; members];
     for member in found.members {
         let index = member.superblock.index;
         // The lock belongs to the open file, which a clone shares: it holds for stale members too.
-        locks.push(
-            member.file.file().try_clone().map_err(VolumeError::file(member.file.path(), "keep locked"))?,
-        );
-        if selection.current.has(index) {
+        let lock = member.file.file().try_clone();
+        locks.push((Some(index), lock.map_err(VolumeError::file(member.file.path(), "keep locked"))?));
+        belongs[index] = selection.winner.members.get(index) == Some(&member.superblock.member);
+        // One that is stale is there to be rebuilt; until then nobody asks it.
+        if belongs[index] {
             files[index] = Some(member.file);
         }
     }
     let disks =
         Disks::start(files, &arena, options.disks).map_err(VolumeError::disk("cannot start the disks"))?;
-    let uses = (0..members)
-        .map(|index| if selection.current.has(index) { MemberUse::InUse } else { MemberUse::Out });
+    let uses = (0..members).map(|index| match selection.current.has(index) {
+        true => MemberUse::InUse,
+        false if rebuilding.contains(&index) => MemberUse::Rebuilding,
+        false => MemberUse::Out,
+    });
     let health = Health::tolerating(uses, tolerated);
     let counters = Arc::new(VolumeCounters::default());
     let access = Access { disks, health: health.clone(), arena, observer: options.observer };
@@ -123,10 +134,18 @@ pub(crate) fn open(directory: &Path, options: OpenOptions) -> Result<Volume, Vol
         space_slots,
         titles,
         committer,
-        locks,
+        Disk { locks, belongs },
     );
     inner.settle(&selection)?;
     Ok(Volume::from_inner(inner))
+}
+
+/// Whether a member is meant by the catalogue, and has never been in sync: a successor that is not filled yet.
+fn is_new(member: &OpenMember, selection: &Selection) -> bool {
+    let index = member.superblock.index;
+    selection.winner.members.get(index) == Some(&member.superblock.member)
+        && !selection.winner.in_sync.has(index)
+        && member.areas.iter().all(Option::is_none)
 }
 
 /// Why nothing may be written, if so.
@@ -149,7 +168,7 @@ fn too_few(
     tolerated: usize,
     stale: &[usize],
 ) -> VolumeError {
-    let bad: Vec<_> = findings(found, manifest, directory, members, stale, &[])
+    let bad: Vec<_> = findings(found, manifest, directory, members, stale, &[], &[])
         .into_iter()
         .filter(|finding| !finding.state.in_use())
         .collect();
@@ -222,7 +241,7 @@ fn titles_of(
     let space = Space::new(free);
     for record in &mut records {
         for entry in &mut record.objects {
-            entry.object.hold = Hold::new(&space, entry.object.all_extents(), true);
+            entry.object.hold = Hold::found(&space, entry.object.all_extents());
         }
     }
     Ok((space, records.into_iter().map(Arc::new).collect()))

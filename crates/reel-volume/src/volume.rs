@@ -1,7 +1,8 @@
 //! An open volume.
 
-use std::fs::File;
+use std::fs::{File, Metadata};
 use std::ops::Range;
+use std::os::unix::fs::{FileTypeExt, MetadataExt};
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, MutexGuard, RwLock};
 
@@ -12,20 +13,24 @@ use reel_qos::Class;
 
 use crate::access::Access;
 use crate::catalogue::{ObjectEntry, ObjectRecord, Role, Selection, Sums, TitleRecord, TitleRecordError};
-use crate::check::{CheckProgress, CheckReport, check};
-use crate::commit::{Around, CommitStatus, Committer};
+use crate::check::{CheckProgress, CheckReport, check, scrub};
+use crate::commit::{Around, Change, CommitStatus, Committer, drop_member};
 use crate::counters::VolumeCounters;
 use crate::create::{VolumeOptions, VolumeSummary, create};
 use crate::error::VolumeError;
+use crate::fill::Filler;
 use crate::finding::{Finding, MemberState};
 use crate::geometry::Geometry;
-use crate::health::Health;
+use crate::health::{Health, MemberUse};
 use crate::hold::Space;
-use crate::ids::VolumeId;
+use crate::ids::{MemberId, VolumeId};
 use crate::limits::OBJECT_BYTES_MAX;
+use crate::members::rebuilding_finding;
 use crate::object::{ObjectMap, ObjectParts};
 use crate::open::{OpenOptions, open};
 use crate::reader::ObjectReader;
+use crate::rebuild::{MendOptions, RebuildReport, rebuild};
+use crate::replace::{Replacement, replace};
 use crate::superblock::Superblock;
 use crate::writer::ObjectWriter;
 
@@ -77,9 +82,24 @@ pub(crate) struct Inner {
     /// Held while titles change, so that the catalogue and the list of titles change together.
     change: Mutex<()>,
     committer: Committer,
-    /// Open for the sake of their locks.
-    _locks: Vec<File>,
+    /// Which disks stand for the members.
+    disks: Mutex<Disk>,
+    /// What each member was found to be, or became by being replaced.
+    current: Mutex<Vec<Finding>>,
+    /// The scrub, rebuild or replacement that is under way.
+    job: Mutex<Option<&'static str>>,
 }
+
+/// What is known of the disks behind the members.
+pub(crate) struct Disk {
+    /// Open for the sake of their locks: those of members, and `volume.toml`.
+    pub(crate) locks: Vec<(Option<usize>, File)>,
+    /// Whether the disk of a member is the one that the catalogue means.
+    pub(crate) belongs: Vec<bool>,
+}
+
+/// A scrub, rebuild or replacement; no other begins before it is dropped.
+pub(crate) struct Job<'a>(&'a Inner);
 
 impl Volume {
     /// Makes a volume in a directory. When it fails, nothing is left of it.
@@ -201,6 +221,41 @@ impl Volume {
         check(&self.inner, progress)
     }
 
+    /// Reads every unit of every object, parity included, verifies it, and writes anew what is not as it was written, as
+    /// far as it can be computed. `progress` is told after every stripe; it returns `false` to stop early. May run while
+    /// the volume is in use.
+    pub fn scrub(
+        &self,
+        options: MendOptions,
+        progress: &mut dyn FnMut(CheckProgress) -> bool,
+    ) -> Result<CheckReport, VolumeError> {
+        scrub(&self.inner, options, progress)
+    }
+
+    /// Gives a member a successor: an empty file or device, which gets from here on what is written, and is read once
+    /// [`Volume::rebuild`] has filled it. May be done while the volume is in use.
+    pub fn replace(&self, replacement: &Replacement) -> Result<Finding, VolumeError> {
+        replace(&self.inner, replacement)
+    }
+
+    /// Fills a member that is new, was away or failed with all it should hold, and puts it in use. `progress` is told
+    /// after every few units; it returns `false` to stop early. What was done stays done: the next rebuild goes on. May
+    /// run while the volume is in use.
+    pub fn rebuild(
+        &self,
+        member: usize,
+        options: MendOptions,
+        progress: &mut dyn FnMut(CheckProgress) -> bool,
+    ) -> Result<RebuildReport, VolumeError> {
+        rebuild(&self.inner, member, options, progress)
+    }
+
+    /// Members that are being rebuilt: written, not read.
+    pub fn rebuilding(&self) -> Vec<usize> {
+        let members = 0..self.inner.geometry.members();
+        members.filter(|&member| self.inner.health.member(member) == MemberUse::Rebuilding).collect()
+    }
+
     pub(crate) fn from_inner(inner: Inner) -> Volume {
         Volume { inner: Arc::new(inner) }
     }
@@ -219,12 +274,13 @@ impl Inner {
         slots: u64,
         titles: Vec<Arc<TitleRecord>>,
         committer: Committer,
-        locks: Vec<File>,
+        disks: Disk,
     ) -> Inner {
         Inner {
             directory,
             geometry: superblock.geometry,
             superblock,
+            current: Mutex::new(findings.clone()),
             findings,
             access,
             health,
@@ -234,7 +290,8 @@ impl Inner {
             titles: RwLock::new(Arc::new(titles)),
             change: Mutex::new(()),
             committer,
-            _locks: locks,
+            disks: Mutex::new(disks),
+            job: Mutex::new(None),
         }
     }
 
@@ -245,7 +302,7 @@ impl Inner {
             return Ok(());
         }
         let titles = self.titles();
-        self.committer.commit(&self.around(), titles.iter().map(|title| &**title), true)
+        self.committer.commit(&self.around(), titles.iter().map(|title| &**title), Change::Epoch)
     }
 
     pub(crate) fn titles(&self) -> Arc<Vec<Arc<TitleRecord>>> {
@@ -253,9 +310,14 @@ impl Inner {
     }
 
     pub(crate) fn members_now(&self) -> Vec<Finding> {
-        let mut members = self.findings.clone();
-        for finding in members.iter_mut().filter(|finding| finding.state.in_use()) {
-            if !self.health.readable(finding.member) {
+        let mut members = lock(&self.current).clone();
+        for finding in &mut members {
+            let state = self.health.member(finding.member);
+            if state == MemberUse::Rebuilding {
+                *finding = rebuilding_finding(finding.member, &finding.path);
+            } else if state == MemberUse::Out
+                && (finding.state.in_use() || finding.state == MemberState::Rebuilding)
+            {
                 finding.state = MemberState::Failed;
                 let reason = self.health.reason(finding.member).unwrap_or_default();
                 finding.text = format!(
@@ -349,6 +411,7 @@ impl Inner {
         if before.iter().any(|other| other.id == title.id) {
             return Err(VolumeError::TitleExists { id: title.id });
         }
+        self.complete(&title);
         let title = Arc::new(title);
         let after: Vec<Arc<TitleRecord>> = before.iter().cloned().chain([Arc::clone(&title)]).collect();
         self.change_to(after, &title, true)
@@ -372,7 +435,7 @@ impl Inner {
     ) -> Result<(), VolumeError> {
         let set_published =
             |to: bool| title.objects.iter().for_each(|entry| entry.object.hold.set_published(to));
-        let done = self.committer.commit(&self.around(), after.iter().map(|title| &**title), false);
+        let done = self.committer.commit(&self.around(), after.iter().map(|title| &**title), Change::Titles);
         match done {
             Ok(()) => {
                 set_published(published);
@@ -385,9 +448,123 @@ impl Inner {
         done
     }
 
-    fn begin_change(&self) -> MutexGuard<'_, ()> {
-        self.change.lock().unwrap_or_else(|poisoned| poisoned.into_inner())
+    pub(crate) fn begin_change(&self) -> MutexGuard<'_, ()> {
+        lock(&self.change)
     }
+
+    /// The right to change what the members hold.
+    pub(crate) fn begin_job(&self, what: &'static str) -> Result<Job<'_>, VolumeError> {
+        let mut job = lock(&self.job);
+        if let Some(running) = *job {
+            return Err(VolumeError::Busy { running });
+        }
+        *job = Some(what);
+        Ok(Job(self))
+    }
+
+    /// Why nothing may be written, if so.
+    pub(crate) fn refusal(&self) -> Option<String> {
+        self.committer.refusal()
+    }
+
+    pub(crate) fn next_epoch(&self) -> u64 {
+        self.committer.next_epoch()
+    }
+
+    pub(crate) fn member_id(&self, member: usize) -> Option<MemberId> {
+        self.committer.member_id(member)
+    }
+
+    /// Whether the disk of a member is there and the one that the catalogue means.
+    pub(crate) fn belongs(&self, member: usize) -> bool {
+        lock(&self.disks).belongs[member]
+    }
+
+    /// Where a member is, or should be.
+    pub(crate) fn member_path(&self, member: usize) -> PathBuf {
+        lock(&self.current)[member].path.clone()
+    }
+
+    /// The member whose disk this is, if any has it open.
+    pub(crate) fn member_at(&self, metadata: &Metadata) -> Option<usize> {
+        let same = |file: &File| file.metadata().is_ok_and(|own| identity(&own) == identity(metadata));
+        let disks = lock(&self.disks);
+        disks.locks.iter().filter(|(_, file)| same(file)).find_map(|(member, _)| *member)
+    }
+
+    /// Another disk, which is locked, stands for a member.
+    pub(crate) fn replaced(&self, member: usize, path: PathBuf, file: File) {
+        let mut disks = lock(&self.disks);
+        disks.locks.retain(|(other, _)| *other != Some(member));
+        disks.locks.push((Some(member), file));
+        disks.belongs[member] = true;
+        lock(&self.current)[member] = rebuilding_finding(member, &path);
+    }
+
+    /// Keeps a new `volume.toml` locked.
+    pub(crate) fn keep_locked(&self, manifest: File) {
+        lock(&self.disks).locks.push((None, manifest));
+    }
+
+    /// Commits the titles as they are, with a change of the members. The caller holds the right to change.
+    pub(crate) fn commit_titles(&self, change: Change) -> Result<(), VolumeError> {
+        let titles = self.titles();
+        self.committer.commit(&self.around(), titles.iter().map(|title| &**title), change)
+    }
+
+    /// Puts a member that holds everything in sync and in use. The caller holds the right to change.
+    pub(crate) fn join(&self, member: usize) -> Result<(), VolumeError> {
+        self.commit_titles(Change::Join(member))?;
+        if !self.committer.in_sync(member) || !self.health.rebuilt(member) {
+            let reason = self.health.reason(member).unwrap_or_default();
+            return Err(VolumeError::Options(format!(
+                "member {member} failed before it was in use: {reason}"
+            )));
+        }
+        let mut current = lock(&self.current);
+        current[member].state = MemberState::Present;
+        "in use".clone_into(&mut current[member].text);
+        drop(current);
+        // And a second copy, so that one that is damaged later is not its only one.
+        self.commit_titles(Change::Titles)
+    }
+
+    /// A member may have come into use while these objects were written, and lack what was written before.
+    fn complete(&self, title: &TitleRecord) {
+        let lives = self.health.lives();
+        for member in (0..self.geometry.members()).filter(|&member| self.health.readable(member)) {
+            let lacking = title.objects.iter().filter(|entry| entry.object.hold.may_lack(member, &lives));
+            let mut filler = Filler::new(self, member);
+            for entry in lacking {
+                let filled = filler.object(&entry.object, &entry_name(title, entry), &mut |_| true);
+                if let Err(error) = filled {
+                    // It lacks what it should hold, so it is not in sync with what comes.
+                    drop_member(&self.health, &self.counters, member, &error.to_string());
+                    break;
+                }
+            }
+        }
+    }
+}
+
+impl Drop for Job<'_> {
+    fn drop(&mut self) {
+        *lock(&self.0.job) = None;
+    }
+}
+
+/// Tells one file or device from another, by whatever name.
+fn identity(metadata: &Metadata) -> (bool, u64, u64) {
+    // Two nodes of one device have different inodes, but one device number.
+    match metadata.file_type().is_block_device() {
+        true => (true, metadata.rdev(), 0),
+        false => (false, metadata.dev(), metadata.ino()),
+    }
+}
+
+fn lock<T>(shared: &Mutex<T>) -> MutexGuard<'_, T> {
+    // Single steps that do not panic.
+    shared.lock().unwrap_or_else(|poisoned| poisoned.into_inner())
 }
 
 /// What to call an object of a title in messages.

@@ -28,6 +28,8 @@ pub struct ObjectWriter {
     answers: Answers,
     last_error: String,
     reserved: Reserved,
+    /// How often each member had lived when the object was begun.
+    lives: Vec<u32>,
 }
 
 /// Slots taken for an object, given back unless it is finished.
@@ -43,6 +45,7 @@ impl ObjectWriter {
     pub(crate) fn new(inner: Arc<Inner>, class: Class) -> ObjectWriter {
         let reserved = Reserved { space: inner.space.clone(), extents: Vec::new(), held: 0, used: 0 };
         ObjectWriter {
+            lives: inner.health.lives(),
             inner,
             class,
             staged: Vec::new(),
@@ -89,11 +92,11 @@ impl ObjectWriter {
 
     /// Writes what is left and waits until every member has it. The object becomes durable when it is published.
     pub fn finish(self) -> Result<ObjectRecord, VolumeError> {
-        let space = self.inner.space.clone();
+        let (space, lives) = (self.inner.space.clone(), self.lives.clone());
         let (mut object, mut reserved) = self.finish_parts()?;
         // From here on the hold gives the slots back.
         reserved.iter_mut().for_each(Reserved::forget);
-        object.hold = Hold::new(&space, object.all_extents(), false);
+        object.hold = Hold::written(&space, object.all_extents(), lives);
         Ok(object)
     }
 

@@ -75,12 +75,24 @@ pub(crate) enum Command {
     /// Run an experiment: `reel bench path --help`
     #[command(disable_help_flag = true)]
     Bench(BenchArguments),
+
+    /// The whole server on simulated disks, clients and time; one seed is one run: `reel sim --help`
+    #[command(disable_help_flag = true)]
+    Sim(SimArguments),
 }
 
 /// `reel bench`: everything is handed to the program `reel-bench`, so that the server does not carry its experiments about.
 #[derive(Debug, Args)]
 pub(crate) struct BenchArguments {
     /// The experiment and its options
+    #[arg(trailing_var_arg = true, allow_hyphen_values = true)]
+    pub(crate) arguments: Vec<OsString>,
+}
+
+/// `reel sim`: everything is handed to the program `reel-sim`.
+#[derive(Debug, Args)]
+pub(crate) struct SimArguments {
+    /// The seed and other options
     #[arg(trailing_var_arg = true, allow_hyphen_values = true)]
     pub(crate) arguments: Vec<OsString>,
 }
@@ -120,6 +132,69 @@ pub(crate) enum VolumeCommand {
 
     /// Read everything, and name what is wrong
     Check(VolumeArguments),
+
+    /// Read everything, and write anew what is not as it was written
+    Scrub(ScrubArguments),
+
+    /// Give a member a successor, which `rebuild` then fills
+    Replace(ReplaceArguments),
+
+    /// Fill a member that is new or was away, and put it in use
+    Rebuild(RebuildArguments),
+}
+
+/// `reel volume scrub`.
+#[derive(Debug, Args)]
+pub(crate) struct ScrubArguments {
+    /// The volume's directory
+    pub(crate) volume: PathBuf,
+
+    /// Bytes per second, at most: 50M; as fast as it goes if not given
+    #[arg(long, value_name = "SIZE")]
+    pub(crate) rate: Option<Size>,
+
+    /// Print the result as JSON
+    #[arg(long)]
+    pub(crate) json: bool,
+}
+
+/// `reel volume rebuild`.
+#[derive(Debug, Args)]
+pub(crate) struct RebuildArguments {
+    /// The volume's directory
+    pub(crate) volume: PathBuf,
+
+    /// The member's number; the one that is new or was away if not given
+    pub(crate) member: Option<usize>,
+
+    /// Bytes per second, at most: 50M; as fast as it goes if not given
+    #[arg(long, value_name = "SIZE")]
+    pub(crate) rate: Option<Size>,
+
+    /// Print the result as JSON
+    #[arg(long)]
+    pub(crate) json: bool,
+}
+
+/// `reel volume replace`.
+#[derive(Debug, Args)]
+pub(crate) struct ReplaceArguments {
+    /// The volume's directory
+    pub(crate) volume: PathBuf,
+
+    /// The member's number, as `reel volume status` shows it
+    pub(crate) member: usize,
+
+    /// A new file, or a block device that holds nothing
+    pub(crate) path: PathBuf,
+
+    /// Give up a member that is in use and well, and overwrite what is at PATH
+    #[arg(long)]
+    pub(crate) force: bool,
+
+    /// Print the result as JSON
+    #[arg(long)]
+    pub(crate) json: bool,
 }
 
 /// `reel volume create`.

@@ -3,6 +3,7 @@
 //! The file of that name at the root of the repository explains every key; a test holds it equal to
 //! [`Config::default`].
 
+mod classes;
 mod keys;
 
 use std::fs::File;
@@ -10,8 +11,11 @@ use std::io::{self, Read};
 use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 use std::path::{Path, PathBuf};
 
+use reel_disk::Policy;
 use serde::de::Error;
 use serde::{Deserialize, Deserializer};
+
+pub(crate) use classes::ClassesConfig;
 
 use crate::failure::Failure;
 use crate::limits::{
@@ -47,12 +51,25 @@ pub(crate) struct Config {
     pub(crate) session_idle_s: u32,
     /// Connections open at once.
     pub(crate) connections_max: usize,
+    /// What is promised to viewers.
+    pub(crate) promise: PromiseConfig,
     /// Logging.
     pub(crate) log: LogConfig,
     /// Uploads by HTTP.
     pub(crate) upload: UploadConfig,
-    /// What is promised to viewers.
-    pub(crate) promise: PromiseConfig,
+    /// The order of the disks.
+    pub(crate) disks: DisksSection,
+    /// Who may claim what.
+    pub(crate) classes: ClassesConfig,
+}
+
+/// `[disks]`.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+pub(crate) struct DisksSection {
+    /// Who decides what a disk gets next.
+    #[serde(deserialize_with = "policy")]
+    pub(crate) policy: Policy,
 }
 
 /// `[log]`.
@@ -144,6 +161,8 @@ impl Default for Config {
             connections_max: 16_384,
             log: LogConfig::default(),
             upload: UploadConfig::default(),
+            disks: DisksSection::default(),
+            classes: ClassesConfig::default(),
             promise: PromiseConfig::default(),
         }
     }
@@ -196,6 +215,7 @@ impl Config {
         keys::check(text)?;
         let config: Self = toml::from_str(text).map_err(|error| Fault::of_toml(text, &error))?;
         config.check_bounds(text)?;
+        config.classes.check(text)?;
         Ok(config)
     }
 
@@ -230,6 +250,10 @@ pub(crate) fn parse_address(text: &str) -> Result<SocketAddr, String> {
 
 fn address<'de, D: Deserializer<'de>>(source: D) -> Result<SocketAddr, D::Error> {
     parse_address(&String::deserialize(source)?).map_err(D::Error::custom)
+}
+
+fn policy<'de, D: Deserializer<'de>>(source: D) -> Result<Policy, D::Error> {
+    String::deserialize(source)?.parse().map_err(D::Error::custom)
 }
 
 fn read(path: &Path) -> io::Result<String> {
@@ -330,6 +354,9 @@ mod tests {
         let fault = Config::parse("[log]\nlevel = \"loud\"\n").unwrap_err();
         assert_eq!(fault.line, 2);
         assert!(fault.what.contains("loud"), "{fault:?}");
+        let fault = Config::parse("[disks]\npolicy = \"elevator\"\n").unwrap_err();
+        assert_eq!(fault.line, 2);
+        assert!(fault.what.contains("choose one of rounds, fifo"), "{fault:?}");
         let fault = Config::parse("listen = \"localhost:80\"\n").unwrap_err();
         assert_eq!(fault.line, 1);
         assert!(fault.what.contains("names are not looked up"), "{fault:?}");

@@ -11,11 +11,17 @@ export class Problem extends Error {
     super(body.title ?? `The server answered ${status}`);
     this.status = status;
     this.body = body;
-    this.retryAfterS = body.retry_after ?? retryAfterS;
+    this.retryAfterS = body.retry_after_s ?? retryAfterS;
   }
 
   get headline(): string {
     return this.message;
+  }
+
+  /** What happened this time, as a sentence by itself. */
+  get sentence(): string {
+    const text = this.detail || this.headline;
+    return text.charAt(0).toUpperCase() + text.slice(1);
   }
 
   get detail(): string {

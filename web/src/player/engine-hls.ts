@@ -1,11 +1,31 @@
-import Hls, { ErrorDetails, ErrorTypes, Events, type ErrorData, type HlsConfig, type Level as HlsLevel, type MediaPlaylist } from "hls.js";
+import Hls, { ErrorDetails, ErrorTypes, Events, type ErrorData, type HlsConfig, type Level as HlsLevel, type LoadPolicy, type MediaPlaylist } from "hls.js";
+import { problemFrom, type Problem } from "../api/problem.ts";
 import { channelLabel, codecName } from "../format.ts";
 import type { Choice, Engine, EngineOptions, Level } from "./engine.ts";
 import { recall, remember } from "./preferences.ts";
+import { ahead_s } from "./statistics.ts";
 import { TextTracks } from "./texttracks.ts";
+
+const REFUSED = 503;
+
+/** So long before the picture would stand a refused segment is asked for once more. */
+const LAST_TRY_S = 1;
 
 /** What a first visit assumes of the way to the server, until it is measured: enough to start at 1080p on a home network. */
 const FIRST_BANDWIDTH_BPS = 8_000_000;
+
+/**
+ * How segments are loaded: as hls.js does by itself, except that a refusal (503) is not asked again. The server will not have room
+ * for this quality in a second, but may have it for a lower one, which hls.js then takes; it tries upward again after half a minute.
+ */
+const segmentPolicy: LoadPolicy = {
+  default: {
+    maxTimeToFirstByteMs: 10_000,
+    maxLoadTimeMs: 120_000,
+    timeoutRetry: { maxNumRetry: 4, retryDelayMs: 0, maxRetryDelayMs: 0 },
+    errorRetry: { maxNumRetry: 6, retryDelayMs: 1000, maxRetryDelayMs: 8000, shouldRetry: (_config, _count, _timeout, response, retry) => retry && response?.code !== REFUSED },
+  },
+};
 
 /** hls.js over Media Source Extensions. */
 export class HlsEngine implements Engine {
@@ -15,6 +35,7 @@ export class HlsEngine implements Engine {
   private readonly texts: TextTracks;
   private recoveries = 0;
   private wanted = -1;
+  private again: ReturnType<typeof setTimeout> | undefined;
 
   static supported(): boolean {
     return Hls.isSupported();
@@ -25,6 +46,7 @@ export class HlsEngine implements Engine {
     this.texts = new TextTracks(options.video);
     const { audioLanguage, subtitleLanguage, bandwidth_bps } = recall();
     const config: Partial<HlsConfig> = {
+      fragLoadPolicy: segmentPolicy,
       startPosition: options.start_s > 0 ? options.start_s : -1,
       // A phone does not load lines it cannot show.
       capLevelToPlayerSize: true,
@@ -139,6 +161,7 @@ export class HlsEngine implements Engine {
   destroy(): void {
     const measured = this.hls.bandwidthEstimate;
     if (Number.isFinite(measured) && measured > 0) remember({ bandwidth_bps: Math.round(measured) });
+    clearTimeout(this.again);
     this.hls.destroy();
     this.texts.clear();
   }
@@ -173,13 +196,33 @@ export class HlsEngine implements Engine {
     return this.hls.allAudioTracks.filter((track) => this.hls.levels.some((level) => level.hasAudioGroup(track.groupId)));
   }
 
+  /** Nothing more comes for now. What is in memory plays on, and just before its end it is asked again; only then is it said. */
+  private refused(problem: Problem): void {
+    const left_s = ahead_s(this.options.video) - LAST_TRY_S;
+    if (left_s <= 0) {
+      this.options.failed({ reason: "refused", problem });
+      return;
+    }
+    clearTimeout(this.again);
+    this.again = setTimeout(() => this.hls.startLoad(), Math.min(left_s / (this.options.video.playbackRate || 1), problem.retryAfterS ?? left_s) * 1000);
+  }
+
   private onError(data: ErrorData): void {
     const status = data.response?.code;
     if (data.type === ErrorTypes.NETWORK_ERROR && (status === 404 || status === 410 || status === 403)) {
       this.options.failed({ reason: "session-gone" });
       return;
     }
+    if (status === REFUSED && this.wanted >= 0) {
+      // hls.js has gone over to choosing by itself; the menu says so.
+      this.wanted = -1;
+      this.options.changed();
+    }
     if (!data.fatal) return;
+    if (status === REFUSED) {
+      this.refused(refusalOf(data.networkDetails));
+      return;
+    }
     if (data.details === ErrorDetails.MANIFEST_INCOMPATIBLE_CODECS_ERROR || data.details === ErrorDetails.BUFFER_ADD_CODEC_ERROR) {
       this.options.failed({ reason: "unsupported", detail: data.error.message });
     } else if (data.type === ErrorTypes.MEDIA_ERROR && this.recoveries < 2) {
@@ -191,4 +234,11 @@ export class HlsEngine implements Engine {
       this.options.failed({ reason: "media", detail: data.error.message });
     }
   }
+}
+
+/** The problem document that came in the place of a segment. */
+function refusalOf(details: unknown): Problem {
+  if (!(details instanceof XMLHttpRequest)) return problemFrom(REFUSED, null, "", null);
+  const text = details.response instanceof ArrayBuffer ? new TextDecoder().decode(details.response) : "";
+  return problemFrom(REFUSED, details.getResponseHeader("content-type"), text, details.getResponseHeader("retry-after"));
 }

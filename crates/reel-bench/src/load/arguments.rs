@@ -1,5 +1,6 @@
 //! The command line of `reel load`.
 
+use super::origin::parse;
 use super::plan::{ArrivalShape, Arrivals, Hls, Paced, Plan, Reading, Rendition, Viewing};
 use anyhow::{Result, ensure};
 use clap::Args;
@@ -56,11 +57,11 @@ pub(crate) struct LoadArguments {
     /// Open sessions in this class (Reel).
     #[arg(long, help_heading = "Players")]
     class: Option<String>,
-    /// Viewers come over so many seconds.
-    #[arg(long, value_name = "SECONDS", value_parser = seconds, default_value = "0", help_heading = "Players")]
+    /// Clients come over so many seconds.
+    #[arg(long, value_name = "SECONDS", value_parser = seconds, default_value = "0", help_heading = "All clients")]
     arrive_over: Duration,
     /// How they come.
-    #[arg(long, value_enum, default_value_t = ArrivalShape::Poisson, help_heading = "Players")]
+    #[arg(long, value_enum, default_value_t = ArrivalShape::Poisson, help_heading = "All clients")]
     arrivals: ArrivalShape,
 
     /// Read plain files at this rate instead, with a deadline for every block.
@@ -95,9 +96,12 @@ pub(crate) struct LoadArguments {
     #[arg(long, value_name = "SECONDS", value_parser = seconds, default_value = "0.5", help_heading = "Other clients")]
     browse_think: Duration,
     /// The most that each client takes, in bits per second.
-    #[arg(long, value_name = "RATE", value_parser = rate, help_heading = "Other clients")]
+    #[arg(long, value_name = "RATE", value_parser = rate, help_heading = "All clients")]
     rate_limit: Option<u64>,
 
+    /// Own addresses that clients come from in turn (ADDR or FIRST-LAST); by default each has another on loopback.
+    #[arg(long, value_name = "ADDR", value_delimiter = ',', help_heading = "All clients")]
+    from: Vec<String>,
     /// Fail (exit code 1) if a byte was late, or if nothing was shown.
     #[arg(long)]
     pub(super) expect_no_late: bool,
@@ -148,6 +152,7 @@ impl LoadArguments {
                 think: self.browse_think,
             },
             rate_limit_bps: self.rate_limit,
+            from: self.from.iter().map(|text| parse(text)).collect::<Result<Vec<_>>>()?.concat(),
             arrivals: Arrivals { over: self.arrive_over, shape: self.arrivals },
             duration: self.duration,
             seed: self.seed,

@@ -1,6 +1,7 @@
 //! What there is to see: the plan's addresses, or the titles of a Reel library.
 
 use super::http::Connection;
+use super::origin::{Origin, Role};
 use super::plan::{Plan, Viewing};
 use super::thread::Thread;
 use super::trouble::Trouble;
@@ -60,7 +61,7 @@ impl Catalogue {
     }
 
     async fn add_library(&mut self, plan: &Plan, root: &Url, thread: &Rc<Thread>) -> Result<()> {
-        let mut connection = Connection::new(thread);
+        let mut connection = Connection::new(thread, Origin::of(&plan.from, Role::Browser, 0));
         let trouble = |trouble: Trouble| anyhow!("{}", trouble.reason());
         connection.get(&root.join("/api/v1/titles")?, None).await.map_err(trouble)?;
         let text = connection.text().await.map_err(trouble)?;

@@ -53,7 +53,6 @@ struct Crew {
 }
 
 /// Runs a plan to its end.
-#[allow(dead_code, reason = "the face for experiments; the command line wants to look on")]
 pub(crate) fn run(plan: Plan) -> Result<Outcome> {
     Fleet::start(plan)?.wait(|_| {})
 }

@@ -4,6 +4,7 @@ use super::body::{Body, Chunked};
 use super::limits::{
     HEAD_BYTES_MAX, HEADERS_MAX, READ_BYTES, REDIRECTS_MAX, RETRY_AFTER_MAX_S, SILENCE_MAX_NS, TEXT_BYTES_MAX,
 };
+use super::origin::Origin;
 use super::thread::Thread;
 use super::trouble::{Refusal, Trouble};
 use super::url::Url;
@@ -18,6 +19,7 @@ use tokio::time::timeout;
 /// One client's connection to whatever server it asks; opened when needed, kept as long as the server keeps it.
 pub(crate) struct Connection {
     thread: Rc<Thread>,
+    from: Origin,
     open: Option<Open>,
     body: Body,
     keep_alive: bool,
@@ -53,10 +55,11 @@ struct Open {
 }
 
 impl Connection {
-    pub(crate) fn new(thread: &Rc<Thread>) -> Self {
+    pub(crate) fn new(thread: &Rc<Thread>, from: Origin) -> Self {
         let limiter = thread.plan.rate_limit_bps.map(Limiter::new);
         Self {
             thread: Rc::clone(thread),
+            from,
             open: None,
             body: Body::Over,
             keep_alive: false,
@@ -147,7 +150,7 @@ impl Connection {
     async fn connect(&self, url: &Url) -> Result<TcpStream, Trouble> {
         let address = self.thread.address(&url.host_and_port()).await?;
         let silence = Duration::from_nanos(SILENCE_MAX_NS);
-        let stream = match timeout(silence, TcpStream::connect(address)).await {
+        let stream = match timeout(silence, self.from.connect(address)).await {
             Ok(connected) => connected.map_err(|error| Trouble::io("connecting", &error))?,
             Err(_) => return Err(Trouble::failed("connecting: no answer")),
         };

@@ -1,6 +1,7 @@
 //! What a fleet is to do.
 
 use serde::{Deserialize, Serialize};
+use std::net::IpAddr;
 use std::time::Duration;
 
 /// A whole run. The same plan and seed make the same choices of titles, arrivals and actions.
@@ -20,6 +21,8 @@ pub(crate) struct Plan {
     pub(crate) browsers: Reading,
     /// The most that one client takes, in bits per second.
     pub(crate) rate_limit_bps: Option<u64>,
+    /// Own addresses that clients come from in turn; empty: on loopback each from another, elsewhere as the kernel likes.
+    pub(crate) from: Vec<IpAddr>,
     /// When clients come.
     pub(crate) arrivals: Arrivals,
     /// When the run ends; without it, when every viewer has seen one title.
@@ -113,7 +116,6 @@ pub(crate) enum ArrivalShape {
 
 impl Plan {
     /// Players of `urls` without anything beside them.
-    #[allow(dead_code, reason = "the face for experiments; the command line says everything")]
     pub(crate) fn players(urls: Vec<String>, viewers: usize) -> Self {
         Self {
             urls,
@@ -123,6 +125,7 @@ impl Plan {
             downloads: Reading::default(),
             browsers: Reading::default(),
             rate_limit_bps: None,
+            from: Vec::new(),
             arrivals: Arrivals { over: Duration::ZERO, shape: ArrivalShape::Uniform },
             duration: None,
             seed: 1,

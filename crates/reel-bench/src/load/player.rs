@@ -4,7 +4,8 @@
 //! media time m is due at `epoch + m`. A byte that comes after its media time was due is **late**; where the next byte is missing when its
 //! media time is due, the film **stalls**. It goes on when the segment under the picture is whole and [`PlayerSettings::startup_ns`] lie
 //! ready; until then everything is still judged by the epoch the viewer had been promised, and then the epoch moves by the length of the
-//! stall. After a start, a seek or a pause nothing is due before the picture moves.
+//! stall. After a start, a seek or a pause nothing is due before the picture moves, and after a start or a seek it moves when as much lies
+//! ready as a segment lasts: who seeks to the end of a segment has not made the next one late.
 
 use super::playlist::Media;
 use super::segment::{Arrived, Segment};
@@ -244,14 +245,15 @@ impl Player {
         let from_ns = self.position_ns(now_ns);
         match self.clock {
             Clock::Playing { since_ns, .. } => self.tally.played_ns += now_ns - since_ns,
-            Clock::Stalled { since_ns, .. } => self.tally.end_stall(now_ns - since_ns),
+            Clock::Stalled { .. } => self.give_up(now_ns),
             _ => {}
         }
         let position_ns = to_ns.min(self.duration_ns().saturating_sub(1));
-        let lies_ready = |track: &Track| track.covered_ns > position_ns || track.is_whole();
         let started = self.tally.startup_ns.is_some();
-        if started && position_ns >= from_ns && self.tracks.iter().all(lies_ready) {
-            self.clock = Clock::Playing { epoch_ns: epoch(now_ns, position_ns), since_ns: now_ns };
+        self.clock = Clock::Starting { since_ns: now_ns, position_ns, after_seek: started };
+        let loaded = |track: &Track| track.covered_ns > position_ns || track.is_whole();
+        if started && position_ns >= from_ns && self.tracks.iter().all(loaded) {
+            self.go_on(now_ns);
             return;
         }
         self.generation += 1;
@@ -260,7 +262,6 @@ impl Player {
             let at_ns = position_ns.min(track.media.end_ns().saturating_sub(1));
             track.covered_ns = track.media.borders_ns[track.containing(at_ns)];
         }
-        self.clock = Clock::Starting { since_ns: now_ns, position_ns, after_seek: started };
     }
 
     /// Ends the account at `now_ns`: what is under way counts up to here.
@@ -268,10 +269,27 @@ impl Player {
         self.advance(now_ns);
         match self.clock {
             Clock::Playing { since_ns, .. } => self.tally.played_ns += now_ns.saturating_sub(since_ns),
-            Clock::Stalled { since_ns, .. } => self.tally.end_stall(now_ns.saturating_sub(since_ns)),
+            Clock::Stalled { .. } => self.give_up(now_ns),
             _ => {}
         }
         self.tally
+    }
+
+    /// Ends a stall without the bytes that were waited for. They are late, though they never came: else a server that falls silent would
+    /// have nothing late.
+    fn give_up(&mut self, now_ns: u64) {
+        let Clock::Stalled { epoch_ns, since_ns } = self.clock else { return };
+        let now_ns = now_ns.max(since_ns);
+        self.tally.end_stall(now_ns - since_ns);
+        for track in &mut self.tracks {
+            if track.is_whole() || at(epoch_ns, track.ready_until_ns()) >= now_ns {
+                continue;
+            }
+            let late_bytes = track.loading.take().map_or(1, |loading| loading.overdue(now_ns, epoch_ns));
+            let latest_ns = now_ns - since_ns;
+            self.tally.count(&Arrived { late_bytes: late_bytes.max(1), latest_ns }, now_ns);
+            self.tally.late_segments += 1;
+        }
     }
 
     /// What was counted so far.
@@ -281,19 +299,22 @@ impl Player {
 
     /// Starts or goes on, if enough is there.
     fn go_on(&mut self, now_ns: u64) {
-        let position_ns = match self.clock {
-            Clock::Starting { position_ns, .. } => position_ns,
-            Clock::Stalled { epoch_ns, since_ns } => media_at(epoch_ns, since_ns),
+        let startup_ns = self.settings.startup_ns;
+        let (position_ns, starting) = match self.clock {
+            Clock::Starting { position_ns, .. } => (position_ns, true),
+            Clock::Stalled { epoch_ns, since_ns } => (media_at(epoch_ns, since_ns), false),
             _ => return,
         };
-        let wanted_ns = position_ns.saturating_add(self.settings.startup_ns);
         let ready = |track: &Track| {
-            track.is_whole() || (track.covered_ns > position_ns && track.covered_ns >= wanted_ns)
+            let ahead_ns = if starting { startup_ns.max(track.lasts_ns(position_ns)) } else { startup_ns };
+            let enough = track.covered_ns >= position_ns.saturating_add(ahead_ns);
+            track.is_whole() || (track.covered_ns > position_ns && enough)
         };
         if !self.tracks.iter().all(ready) {
             return;
         }
         match self.clock {
+            Clock::Starting { since_ns, after_seek: true, .. } if now_ns == since_ns => {}
             Clock::Starting { since_ns, after_seek: true, .. } => self.tally.seeks_ns.push(now_ns - since_ns),
             Clock::Starting { .. } => {
                 self.tally.startup_ns.get_or_insert(now_ns - self.opened_ns);
@@ -349,6 +370,12 @@ impl Track {
             _ => after,
         };
         nearest.min(self.media.segments.len().saturating_sub(1))
+    }
+
+    /// How long the segment lasts in which `media_ns` lies.
+    fn lasts_ns(&self, media_ns: u64) -> u64 {
+        let segment = self.containing(media_ns);
+        self.media.borders_ns[segment + 1] - self.media.borders_ns[segment]
     }
 
     /// The segment in which `media_ns` lies.

@@ -210,13 +210,26 @@ fn seeking_far_loads_anew_and_near_does_not() {
     let seen = play(settings(0, 6 * S), vec![media(&[2 * S; 30])], &prompt, script);
     let tally = &seen.tally;
     assert_eq!((seen.phase, tally.stalls, tally.late_bytes), (Phase::Ended, 0, 0));
-    assert_eq!((tally.startup_ns, tally.seeks_ns.clone()), (Some(60 * MS), vec![60 * MS]));
+    assert_eq!((tally.startup_ns, tally.seeks_ns.clone()), (Some(60 * MS), vec![120 * MS]));
     let segments: Vec<_> = seen.asked.iter().map(|asked| asked.2).collect();
+    // 45 s lies in the middle of a segment: as much as a segment lasts is there when the next is whole too.
     // Up to 11 s ahead at the first seek; from the segment that holds 45 s on; nothing twice.
     assert_eq!(segments[..6], [0, 1, 2, 3, 4, 5][..]);
     assert_eq!(segments[6..], (22..30).collect::<Vec<_>>()[..]);
     // 4.94 s, then 45 s until the second seek, then 49 s to the end.
-    assert_eq!(tally.played_ns, 4940 * MS + 940 * MS + 11 * S);
+    assert_eq!(tally.played_ns, 4940 * MS + 880 * MS + 11 * S);
+}
+
+#[test]
+fn who_seeks_to_the_last_moment_of_a_segment_has_not_made_the_next_one_late() {
+    // 1 ms before the end of what is loaded, and 1 ms before the end of a segment that is not.
+    for to_ns in [6 * S - MS, 40 * S - MS] {
+        let seek = |player: &mut Player, now_ns: u64| player.seek(now_ns, to_ns);
+        let slow = |_, _, asked_ns| (vec![(asked_ns + 1500 * MS, 1000)], true);
+        let seen = play(settings(0, 30 * S), vec![media(&[2 * S; 30])], &slow, vec![(5 * S, &seek)]);
+        assert_eq!((seen.tally.stalls, seen.tally.late_bytes), (0, 0), "{to_ns}");
+        assert_eq!(seen.tally.seeks_ns.len(), 1, "{to_ns}");
+    }
 }
 
 #[test]
@@ -236,6 +249,23 @@ fn a_stall_that_is_under_way_counts_at_the_end() {
     assert_eq!(player.phase(), Phase::Playing);
     let tally = player.finish(8 * S);
     assert_eq!((tally.stalls, tally.stalled_ns, tally.played_ns), (1, 5 * S, 2 * S));
+    // How many bytes were missing nobody knows, but it was not none.
+    assert_eq!((tally.late_bytes, tally.first_late_ns), (1, Some(8 * S)));
+}
+
+#[test]
+fn bytes_that_never_came_are_late_when_the_viewer_gives_up() {
+    let mut player = Player::new(settings(0, 30 * S), vec![media(&[2 * S; 3])], 0);
+    player.begin(0, 0, Some(10));
+    player.received(S, 0, 10);
+    player.complete(S, 0);
+    player.begin(0, 1, Some(100));
+    player.received(2 * S, 0, 20);
+    // Byte 20 is due at 3.4 s; at 4 s the bytes 20 to 49 should be here.
+    player.seek(4 * S, 5 * S);
+    let tally = player.finish(4 * S);
+    assert_eq!((tally.stalls, tally.stalled_ns, tally.late_bytes, tally.late_segments), (1, 600 * MS, 30, 1));
+    assert_eq!(tally.latest_ns, 600 * MS);
 }
 
 #[test]

@@ -56,7 +56,9 @@ impl Refusal {
         };
         let text = |name: &str| problem.get(name).and_then(Value::as_str).map(str::to_owned);
         let number = |name: &str| problem.get(name).and_then(Value::as_u64);
-        let reason = text("resource").or_else(|| text("title")).or_else(|| text("detail"));
+        // Without a type of its own the title only repeats the status (RFC 9457 section 4.2.1).
+        let title = text("title").filter(|_| text("type").is_some_and(|kind| kind != "about:blank"));
+        let reason = text("resource").or(title).or_else(|| text("detail")).or_else(|| text("title"));
         Self {
             reason: reason.unwrap_or_else(|| "503 without a reason".to_owned()),
             grantable_bps: number("grantable_rate_bps"),
@@ -113,6 +115,8 @@ mod tests {
         // The header goes before the body.
         assert_eq!(Refusal::parse(body, Some(5)).retry_after_s, Some(5));
         assert_eq!(Refusal::parse(r#"{"title":"Too many"}"#, None).reason, "Too many");
+        let plain = r#"{"type":"about:blank","title":"Service Unavailable","detail":"256 sessions"}"#;
+        assert_eq!(Refusal::parse(plain, None).reason, "256 sessions");
         assert_eq!(Refusal::parse("<html>", None).reason, "503 without a reason");
     }
 

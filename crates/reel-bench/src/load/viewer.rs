@@ -2,6 +2,7 @@
 
 use super::dice::{Dice, Purpose, Zipf};
 use super::limits::SAMPLE_NS;
+use super::origin::{Origin, Role};
 use super::plan::Hls;
 use super::session::{End, watch};
 use super::thread::Thread;
@@ -11,11 +12,12 @@ use std::rc::Rc;
 pub(crate) async fn viewer(thread: Rc<Thread>, hls: Hls, number: usize, at_ns: u64) {
     let mut taste = Taste::new(&hls, thread.plan.seed, thread.catalogue.titles.len(), number);
     let mut remote = Dice::new(thread.plan.seed, Purpose::Remote, number);
+    let from = Origin::of(&thread.plan.from, Role::Viewer, number);
     thread.sleep_until(at_ns).await;
     thread.tallies.borrow_mut().viewers.came += 1;
     let mut title = taste.next();
     loop {
-        match watch(&thread, &hls, &thread.catalogue.titles[title], &mut remote).await {
+        match watch(&thread, &hls, &thread.catalogue.titles[title], from, &mut remote).await {
             End::Refused(refusal) if hls.retry => {
                 thread.sleep(refusal.retry_after_s.unwrap_or(1).max(1) * SAMPLE_NS).await;
             }

@@ -213,7 +213,7 @@ impl Sim {
     }
 
     fn offset(&mut self) -> u64 {
-        self.random() % (DISK_BYTES >> 12) << 12
+        (self.random() % (DISK_BYTES >> 12)) << 12
     }
 
     fn random(&mut self) -> u64 {

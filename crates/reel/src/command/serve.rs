@@ -98,7 +98,13 @@ fn library(config: &Config, directory: &Path) -> Result<Library, Failure> {
     let options = OpenOptions {
         read_only: false,
         arena: ArenaBudget { bytes, huge_pages: true },
-        disks: DisksConfig { threads: config.disk_threads, driver: driver(config), ..DisksConfig::default() },
+        disks: DisksConfig {
+            threads: config.disk_threads,
+            driver: driver(config),
+            policy: config.disks.policy,
+            classes: config.classes.table(),
+            ..DisksConfig::default()
+        },
         ..OpenOptions::default()
     };
     let volume = Volume::open(directory, options).map_err(Failure::volume)?;

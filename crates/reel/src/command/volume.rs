@@ -1,6 +1,7 @@
-//! `reel volume`: making volumes and looking at them.
+//! `reel volume`: making volumes, looking at them, and making them whole again.
 
 mod check;
+mod mend;
 mod status;
 
 use std::path::PathBuf;
@@ -20,6 +21,9 @@ pub(super) fn run(command: &VolumeCommand, quiet: bool) -> Result<Exit, Failure>
         VolumeCommand::Create(arguments) => create(arguments),
         VolumeCommand::Status(arguments) => status::run(arguments),
         VolumeCommand::Check(arguments) => check::run(arguments, quiet),
+        VolumeCommand::Scrub(arguments) => mend::scrub(arguments, quiet),
+        VolumeCommand::Rebuild(arguments) => mend::rebuild(arguments, quiet),
+        VolumeCommand::Replace(arguments) => mend::replace(arguments),
     }
 }
 

@@ -84,3 +84,43 @@ fn damage_is_named_with_its_member_and_code_4() {
     assert_eq!(status["members"][3]["state"], "missing");
     place.reel(&["export", "volume", "short"]).done();
 }
+
+#[test]
+fn a_lost_member_is_replaced_and_rebuilt() {
+    let place = Place::with_volume();
+    place.reel(&["ingest", "volume", short().to_str().unwrap()]).done();
+    place.reel(&["volume", "rebuild", "volume"]).refused(2, &["every member is in use", "scrub"]);
+    place.reel(&["volume", "replace", "volume", "3", "new"]).refused(1, &["in use and well", "--force"]);
+    fs::remove_file(place.path("volume/member-3.reel")).unwrap();
+    place.reel(&["volume", "rebuild", "volume"]).refused(2, &["nothing to rebuild on", "replace"]);
+    let scrub = place.reel(&["volume", "scrub", "volume"]);
+    assert_eq!(scrub.code, Some(4), "{}", scrub.stdout);
+    let made = place.reel(&["volume", "replace", "volume", "3", "new", "--json"]).done().json();
+    assert_eq!((&made["member"], &made["state"]), (&3.into(), &"rebuilding".into()));
+    let status = place.reel(&["volume", "status", "volume", "--json"]).done().json();
+    assert_eq!((&status["state"], &status["members"][3]["in_use"]), (&"degraded".into(), &false.into()));
+    let rebuilt = place.reel(&["volume", "rebuild", "volume", "--rate", "500M", "--json"]).done().json();
+    assert_eq!(
+        (&rebuilt["member"], &rebuilt["complete"], &rebuilt["lost_rows"]),
+        (&3.into(), &true.into(), &0.into())
+    );
+    let sound = place.reel(&["volume", "check", "volume", "--json"]).done().json();
+    assert_eq!(sound["sound"], true);
+    fs::remove_file(place.path("volume/member-0.reel")).unwrap();
+    place.reel(&["export", "volume", "short"]).done();
+}
+
+#[test]
+fn rot_is_mended_by_a_scrub() {
+    let place = Place::with_volume();
+    place.reel(&["ingest", "volume", short().to_str().unwrap()]).done();
+    let member = fs::OpenOptions::new().write(true).open(place.path("volume/member-1.reel")).unwrap();
+    let data_offset = 9 << 20;
+    std::os::unix::fs::FileExt::write_all_at(&member, &[0x5a; 100_000], data_offset).unwrap();
+    assert_eq!(place.reel(&["volume", "check", "volume"]).code, Some(4));
+    let mended = place.reel(&["volume", "scrub", "volume"]).done();
+    assert!(mended.stdout.contains("mended:"), "{}", mended.stdout);
+    let again = place.reel(&["volume", "scrub", "volume", "--json"]).done().json();
+    assert_eq!((&again["sound"], &again["mended_rows"]), (&true.into(), &0.into()));
+    place.reel(&["volume", "check", "volume"]).done();
+}

@@ -53,8 +53,12 @@ impl Rounds {
             Place::Bucket(_) | Place::Batch if self.order == Order::Scan => self.arm = beyond,
             _ => {}
         }
+        // Nobody else wants it: that is not counted against the share of a moment later. What is promised is counted by the clock.
+        let alone =
+            self.waiting.len() == self.lanes[filed.lane].len && self.meter.device.has_only(filed.lane);
         let lane = &mut self.lanes[filed.lane];
-        let own = lane.charge(filed.cost_ns);
+        let lent = alone && lane.kind != Kind::Periodic;
+        let own = lane.charge(filed.cost_ns, lent);
         if choice.cut_in {
             lane.tokens_ns = lane.tokens_ns.saturating_sub_unsigned(filed.cost_ns);
             self.sub_period.cut_in_ns = self.sub_period.cut_in_ns.saturating_add(filed.cost_ns);

@@ -129,11 +129,11 @@ impl Lane {
         if self.due.is_empty() { self.buckets.first().map(|&(end, ..)| end) } else { Some(0) }
     }
 
-    /// Pays for device time. What a class is lent when it has nothing left costs it nothing.
-    pub(super) fn charge(&mut self, cost_ns: u64) -> bool {
+    /// Pays for device time, and whether it did: what is lent, to whoever is alone or has nothing left, costs nothing.
+    pub(super) fn charge(&mut self, cost_ns: u64, lent: bool) -> bool {
         self.served = true;
         self.passed_over = 0;
-        let own = self.left_ns > 0;
+        let own = !lent && self.left_ns > 0;
         if own {
             self.left_ns -= cost_ns.min(i64::MAX as u64) as i64;
         }

@@ -30,8 +30,7 @@ pub(super) fn run(arguments: &VolumeArguments, quiet: bool) -> Result<Exit, Fail
 }
 
 fn text(report: &CheckReport) -> String {
-    let mut lines: Vec<String> = report.members.iter().map(member_text).collect();
-    lines.extend(report.titles.iter().map(title_text));
+    let mut lines = lines(report);
     lines.push(if report.is_clean() {
         "sound: every row is as it was written".into()
     } else if report.nothing_lost() {
@@ -40,6 +39,12 @@ fn text(report: &CheckReport) -> String {
         "damaged, and bytes are lost: see the titles above".into()
     });
     lines.join("\n")
+}
+
+/// What is wrong, by member and title.
+pub(super) fn lines(report: &CheckReport) -> Vec<String> {
+    let members = report.members.iter().map(member_text);
+    members.chain(report.titles.iter().map(title_text)).collect()
 }
 
 fn member_text(member: &MemberReport) -> String {
@@ -52,6 +57,7 @@ fn member_text(member: &MemberReport) -> String {
     count(member.bad_rows, "wrong");
     count(member.unreadable_rows, "unreadable");
     count(member.missing_rows, "missing");
+    count(member.mended_rows, "mended");
     if faults.is_empty() {
         return member.finding.to_string();
     }
@@ -78,7 +84,7 @@ fn title_text(title: &TitleReport) -> String {
     format!("title {}: {}", title.id, faults.join(", "))
 }
 
-fn as_json(report: &CheckReport) -> Value {
+pub(super) fn as_json(report: &CheckReport) -> Value {
     let members = report.members.iter().map(|member| {
         json!({
             "member": member.finding.member,
@@ -88,6 +94,7 @@ fn as_json(report: &CheckReport) -> Value {
             "bad_rows": member.bad_rows,
             "unreadable_rows": member.unreadable_rows,
             "missing_rows": member.missing_rows,
+            "mended_rows": member.mended_rows,
             "first_bad_offsets": member.first_bad_offsets,
         })
     });

@@ -1,0 +1,300 @@
+//! Bringing units of one member to what they should hold: read, and where that is not what was written, computed from
+//! the others of their stripes and written anew.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use reel_arena::Buffer;
+use reel_code::crc32c;
+use reel_disk::DiskError;
+use reel_qos::Class;
+
+use crate::access::{Answers, Span};
+use crate::catalogue::{ObjectRecord, Sums};
+use crate::error::VolumeError;
+use crate::limits::{READ_FAILURES_MAX, STRIPES_IN_FLIGHT};
+use crate::object::ObjectMap;
+use crate::volume::Inner;
+
+/// Fills one member, unit by unit.
+pub(crate) struct Filler<'a> {
+    inner: &'a Inner,
+    member: usize,
+    answers: Answers,
+    pub(crate) filled: Filled,
+    /// Reads of each other member that failed one after another, and what the last one said.
+    failures: BTreeMap<usize, (u32, DiskError)>,
+}
+
+/// What was done to a member's units.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Filled {
+    /// Bytes of units that were as written already.
+    pub(crate) good_bytes: u64,
+    /// Bytes of units written.
+    pub(crate) written_bytes: u64,
+    /// Rows that could not be computed, because others of their matrices are not to be had.
+    pub(crate) lost_rows: u64,
+}
+
+/// Keeps work to a rate.
+pub(crate) struct Pace {
+    bytes_per_s: Option<u64>,
+    begun: Instant,
+    bytes: u64,
+}
+
+/// A unit that is being looked at.
+struct Unit {
+    stripe: u64,
+    position: usize,
+    /// By position in the stripe; its own is the one that is filled.
+    buffers: Vec<Option<Buffer>>,
+    /// Rows that are to be computed.
+    wrong: Vec<usize>,
+}
+
+impl<'a> Filler<'a> {
+    pub(crate) fn new(inner: &'a Inner, member: usize) -> Filler<'a> {
+        Filler {
+            inner,
+            member,
+            answers: Answers::new(),
+            filled: Filled::default(),
+            failures: BTreeMap::new(),
+        }
+    }
+
+    /// Fills the member's units of an object and of its checksums. `each` is told of the bytes looked at; when it says
+    /// `false`, the rest is left and so is told.
+    pub(crate) fn object(
+        &mut self,
+        object: &ObjectRecord,
+        name: &str,
+        each: &mut dyn FnMut(u64) -> bool,
+    ) -> Result<bool, VolumeError> {
+        let mut part = object;
+        let mut name = name.to_owned();
+        loop {
+            let map = Arc::new(self.inner.map_held(object, part, name.clone())?);
+            if !self.map(&map, each)? {
+                return Ok(false);
+            }
+            let Sums::Object(sums) = &part.sums else { return Ok(true) };
+            part = sums;
+            name = format!("the checksums of {name}");
+        }
+    }
+
+    fn map(&mut self, map: &Arc<ObjectMap>, each: &mut dyn FnMut(u64) -> bool) -> Result<bool, VolumeError> {
+        let geometry = self.inner.geometry;
+        let place = |stripe: u64| {
+            let position = (0..geometry.width()).find(|&p| map.unit_at(stripe, p).0 == self.member)?;
+            Some((stripe, position))
+        };
+        let units: Vec<(u64, usize)> = (0..map.stripes()).filter_map(place).collect();
+        let mut rest = &units[..];
+        while !rest.is_empty() {
+            // Several at a time where there is memory; one can always be had.
+            let wanted = rest.len().min(STRIPES_IN_FLIGHT);
+            let many: Vec<Buffer> = (0..wanted * geometry.width())
+                .map_while(|_| self.inner.access.arena.take(geometry.unit_bytes()))
+                .collect();
+            let (count, buffers) = if many.len() == wanted * geometry.width() {
+                (wanted, many)
+            } else {
+                drop(many);
+                (1, self.inner.access.buffers(geometry.width(), geometry.unit_bytes())?)
+            };
+            let (now, later) = rest.split_at(count);
+            self.units(map, now, buffers)?;
+            rest = later;
+            if !each((count * geometry.unit_bytes()) as u64) {
+                return Ok(false);
+            }
+        }
+        Ok(true)
+    }
+
+    /// Looks at some units, and writes those that are not good.
+    fn units(
+        &mut self,
+        map: &ObjectMap,
+        places: &[(u64, usize)],
+        mut buffers: Vec<Buffer>,
+    ) -> Result<(), VolumeError> {
+        let geometry = self.inner.geometry;
+        let mut units: Vec<Unit> = places
+            .iter()
+            .map(|&(stripe, position)| {
+                let wrong = (0..geometry.unit_rows()).collect();
+                Unit { stripe, position, buffers: (0..geometry.width()).map(|_| None).collect(), wrong }
+            })
+            .collect();
+        for (number, unit) in units.iter().enumerate() {
+            self.read(map, number, unit.stripe, unit.position, &mut buffers);
+        }
+        let spare = self.take_answers(&mut units)?;
+        buffers.extend(spare);
+        for unit in &mut units {
+            if let Some(own) = &unit.buffers[unit.position] {
+                unit.wrong.retain(|&row| !holds(map, unit.stripe, unit.position, row, own));
+            }
+        }
+        for (number, unit) in units.iter().enumerate().filter(|(_, unit)| !unit.wrong.is_empty()) {
+            for other in (0..geometry.width()).filter(|&other| other != unit.position) {
+                if self.inner.health.readable(map.unit_at(unit.stripe, other).0) {
+                    self.read(map, number, unit.stripe, other, &mut buffers);
+                }
+            }
+        }
+        let spare = self.take_answers(&mut units)?;
+        buffers.extend(spare);
+        for mut unit in units {
+            if unit.wrong.is_empty() {
+                self.filled.good_bytes += geometry.unit_bytes() as u64;
+                continue;
+            }
+            let own = unit.buffers[unit.position].take().or_else(|| buffers.pop());
+            let Some(own) = own else { continue };
+            self.compute_and_write(map, &unit, own);
+        }
+        while let Some(done) = self.answers.next() {
+            if let Err(error) = done.result {
+                let reason = error.to_string();
+                self.inner.counters.write_errors.add(1);
+                if self.inner.health.drop_member(self.member, &reason) {
+                    self.inner.counters.members_dropped.add(1);
+                }
+                return Err(VolumeError::Disk {
+                    doing: format!("cannot fill member {}", self.member),
+                    source: error,
+                });
+            }
+        }
+        Ok(())
+    }
+
+    fn read(
+        &mut self,
+        map: &ObjectMap,
+        number: usize,
+        stripe: u64,
+        position: usize,
+        buffers: &mut Vec<Buffer>,
+    ) {
+        let Some(buffer) = buffers.pop() else { return };
+        let (member, offset) = map.unit_at(stripe, position);
+        let token = (number * self.inner.geometry.width() + position) as u64;
+        let span = Span { member, offset, bytes: self.inner.geometry.unit_bytes() };
+        self.inner.access.read(&mut self.answers, Class::APERIODIC, token, span, buffer);
+    }
+
+    /// Takes all answers to their units; gives back the buffers of reads that failed.
+    ///
+    /// A place that cannot be read is one thing; when all reads of another member fail, nothing can be computed, and to
+    /// go on would leave a member that seems to be filled.
+    fn take_answers(&mut self, units: &mut [Unit]) -> Result<Vec<Buffer>, VolumeError> {
+        let width = self.inner.geometry.width();
+        let mut spare = Vec::new();
+        while let Some(done) = self.answers.next() {
+            let (number, position) = (done.token as usize / width, done.token as usize % width);
+            match done.result {
+                Ok(()) => {
+                    self.failures.remove(&done.member);
+                    units[number].buffers[position] = done.buffer;
+                }
+                Err(error) => {
+                    self.inner.counters.read_errors.add(1);
+                    spare.extend(done.buffer);
+                    if done.member != self.member {
+                        let before = self.failures.get(&done.member).map_or(0, |(failures, _)| *failures);
+                        self.failures.insert(done.member, (before + 1, error));
+                    }
+                }
+            }
+        }
+        self.others_answer(READ_FAILURES_MAX)?;
+        Ok(spare)
+    }
+
+    /// An error if the last so many reads of another member have failed.
+    pub(crate) fn others_answer(&self, failures_max: u32) -> Result<(), VolumeError> {
+        match self.failures.values().find(|(failures, _)| *failures >= failures_max) {
+            Some((_, source)) => {
+                let doing = format!("cannot compute what member {} should hold", self.member);
+                Err(VolumeError::Disk { doing, source: source.clone() })
+            }
+            None => Ok(()),
+        }
+    }
+
+    /// Computes what is wrong in `own` from the other units of the stripe, and writes it.
+    fn compute_and_write(&mut self, map: &ObjectMap, unit: &Unit, mut own: Buffer) {
+        let geometry = self.inner.geometry;
+        let row_bytes = geometry.row_bytes();
+        let mut computed = 0;
+        for &row in &unit.wrong {
+            let range = row * row_bytes..(row + 1) * row_bytes;
+            let others: Vec<&[u8]> = unit
+                .buffers
+                .iter()
+                .enumerate()
+                .filter_map(|(position, buffer)| Some((position, buffer.as_ref()?)))
+                .filter(|(position, buffer)| {
+                    *position != unit.position && holds(map, unit.stripe, *position, row, buffer)
+                })
+                .map(|(_, buffer)| &buffer[range.clone()])
+                .collect();
+            let target = &mut own[range];
+            if others.len() + 1 == geometry.width() {
+                self.inner.superblock.code.rebuild(&others, target);
+                if crc32c(target) == map.sum(unit.stripe, unit.position, row) {
+                    computed += 1;
+                    continue;
+                }
+            }
+            self.filled.lost_rows += 1;
+        }
+        if computed == 0 {
+            return;
+        }
+        self.inner.counters.rows_decoded.add(computed);
+        own[geometry.unit_rows() * row_bytes..geometry.unit_bytes()].fill(0);
+        let (member, offset) = map.unit_at(unit.stripe, unit.position);
+        let lease = own.freeze().slice(0..geometry.unit_bytes());
+        self.inner.access.write(&mut self.answers, Class::APERIODIC, (member, offset), lease);
+        self.filled.written_bytes += geometry.unit_bytes() as u64;
+        self.inner.counters.units_mended.add(1);
+    }
+}
+
+impl Drop for Filler<'_> {
+    fn drop(&mut self) {
+        // A write that is still under way must not land in a slot that has got another owner.
+        while self.answers.next().is_some() {}
+    }
+}
+
+impl Pace {
+    pub(crate) fn new(bytes_per_s: Option<u64>) -> Pace {
+        Pace { bytes_per_s: bytes_per_s.filter(|&rate| rate > 0), begun: Instant::now(), bytes: 0 }
+    }
+
+    /// So many bytes were done: waits until that is not too fast.
+    pub(crate) fn done(&mut self, bytes: u64) {
+        self.bytes += bytes;
+        let Some(rate) = self.bytes_per_s else { return };
+        let due = Duration::from_secs_f64(self.bytes as f64 / rate as f64);
+        if let Some(early) = due.checked_sub(self.begun.elapsed()) {
+            std::thread::sleep(early);
+        }
+    }
+}
+
+/// Whether a row of a unit is what was written.
+pub(crate) fn holds(map: &ObjectMap, stripe: u64, position: usize, row: usize, unit: &[u8]) -> bool {
+    let row_bytes = map.geometry().row_bytes();
+    crc32c(&unit[row * row_bytes..(row + 1) * row_bytes]) == map.sum(stripe, position, row)
+}

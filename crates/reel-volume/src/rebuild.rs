@@ -1,0 +1,156 @@
+//! Filling a member with all it should hold, while the volume is in use.
+
+use std::collections::HashSet;
+use std::sync::{Arc, Weak};
+use std::time::{SystemTime, UNIX_EPOCH};
+
+use crate::catalogue::TitleRecord;
+use crate::check::CheckProgress;
+use crate::error::VolumeError;
+use crate::fill::{Filler, Pace};
+use crate::health::MemberUse;
+use crate::volume::{Inner, entry_name};
+
+/// How a scrub or a rebuild goes about its work.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct MendOptions {
+    /// Bytes looked at per second, at most; as fast as the disks have nothing else to do, if not given.
+    pub bytes_per_s: Option<u64>,
+}
+
+/// What a rebuild did.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct RebuildReport {
+    /// The member.
+    pub member: usize,
+    /// Whether it holds everything and is in use again. If not, the rebuild was stopped.
+    pub complete: bool,
+    /// Bytes of units that it held already.
+    pub good_bytes: u64,
+    /// Bytes of units written.
+    pub written_bytes: u64,
+    /// Rows that could not be computed, because others of their matrices are not to be had either.
+    pub lost_rows: u64,
+    /// When it ended, in seconds since 1970-01-01 UTC.
+    pub ended_unix_s: u64,
+}
+
+/// Fills `member`. What it holds already, from before or from a rebuild that was interrupted, is recognised by its
+/// checksums and left alone.
+pub(crate) fn rebuild(
+    inner: &Inner,
+    member: usize,
+    options: MendOptions,
+    progress: &mut dyn FnMut(CheckProgress) -> bool,
+) -> Result<RebuildReport, VolumeError> {
+    let _job = inner.begin_job("rebuild")?;
+    prepare(inner, member)?;
+    let mut filler = Filler::new(inner, member);
+    let mut pace = Pace::new(options.bytes_per_s);
+    // By address, which a weak reference keeps from being used again; a strong one would keep the slots of removed titles.
+    let mut done: HashSet<*const TitleRecord> = HashSet::new();
+    let mut kept: Vec<Weak<TitleRecord>> = Vec::new();
+    let mut bytes_done = 0;
+    let complete = loop {
+        let titles = left(inner, &done);
+        if titles.is_empty() {
+            // One place of another member that cannot be read keeps nothing up; a member that is gone does.
+            filler.others_answer(1)?;
+        }
+        if titles.is_empty() && join(inner, member, &done)? {
+            break true;
+        }
+        let mut wanted = true;
+        let bytes_total = bytes_done + titles.iter().map(|title| bytes_of(inner, title)).sum::<u64>();
+        for title in titles {
+            for entry in &title.objects {
+                let each = &mut |bytes: u64| {
+                    bytes_done += bytes;
+                    pace.done(bytes);
+                    progress(CheckProgress { bytes_done, bytes_total: bytes_total.max(bytes_done) })
+                };
+                wanted = filler.object(&entry.object, &entry_name(&title, entry), each)?;
+                if !wanted {
+                    break;
+                }
+            }
+            if !wanted {
+                break;
+            }
+            done.insert(Arc::as_ptr(&title));
+            kept.push(Arc::downgrade(&title));
+        }
+        if !wanted {
+            break false;
+        }
+    };
+    let filled = filler.filled;
+    Ok(RebuildReport {
+        member,
+        complete,
+        good_bytes: filled.good_bytes,
+        written_bytes: filled.written_bytes,
+        lost_rows: filled.lost_rows,
+        ended_unix_s: SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |since| since.as_secs()),
+    })
+}
+
+/// Sees that the member can be filled, and has it get from here on what is written.
+fn prepare(inner: &Inner, member: usize) -> Result<(), VolumeError> {
+    let refuse = |reason: String| Err(VolumeError::Options(reason));
+    if member >= inner.geometry.members() {
+        return refuse(format!(
+            "there is no member {member}; the members are 0 to {}",
+            inner.geometry.members() - 1
+        ));
+    }
+    if let Some(reason) = inner.refusal() {
+        return Err(VolumeError::ReadOnly { reason });
+    }
+    let state = inner.health.member(member);
+    if state == MemberUse::InUse {
+        return refuse(format!(
+            "member {member} is in use and holds what it should; `reel volume scrub` verifies and mends it"
+        ));
+    }
+    if !inner.belongs(member) {
+        return refuse(format!(
+            "member {member} is not there, or is not what it should be; `reel volume replace` gives it a successor"
+        ));
+    }
+    let others = inner.health.lost() - 1;
+    if others >= inner.geometry.parity_rows() {
+        return refuse(format!(
+            "member {member} cannot be rebuilt while {others} other of {} members cannot be read; bring one back first",
+            inner.geometry.members()
+        ));
+    }
+    if state == MemberUse::Out {
+        inner.health.begin_to_rebuild(member, "it lacks what was written while it was away");
+    }
+    tracing::info!(member, "a member is being rebuilt");
+    Ok(())
+}
+
+/// Titles that were not filled yet.
+fn left(inner: &Inner, done: &HashSet<*const TitleRecord>) -> Vec<Arc<TitleRecord>> {
+    inner.titles().iter().filter(|title| !done.contains(&Arc::as_ptr(title))).cloned().collect()
+}
+
+/// Puts the member in use, unless titles were published meanwhile; `false` then.
+fn join(inner: &Inner, member: usize, done: &HashSet<*const TitleRecord>) -> Result<bool, VolumeError> {
+    let _change = inner.begin_change();
+    if !left(inner, done).is_empty() {
+        return Ok(false);
+    }
+    inner.join(member)?;
+    tracing::info!(member, "a member is rebuilt and in use");
+    Ok(true)
+}
+
+/// Bytes of a title's units that lie on one member.
+fn bytes_of(inner: &Inner, title: &TitleRecord) -> u64 {
+    let geometry = &inner.geometry;
+    let slots: u64 = title.extents().map(|extent| extent.slots).sum();
+    slots * geometry.width() as u64 / geometry.members() as u64 * geometry.unit_bytes() as u64
+}

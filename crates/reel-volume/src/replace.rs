@@ -1,0 +1,235 @@
+//! Giving a member a successor, while the volume is in use.
+//!
+//! Four steps, each whole or not at all; `docs/volume-format.md` says what a crash between any two leaves:
+//! the new disk is made a member that nobody knows; `volume.toml` names it beside the old one; a commit of the catalogue
+//! says that it is meant from now on; `volume.toml` forgets the old one.
+
+use std::os::unix::fs::FileTypeExt;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use reel_disk::{MemberFile, OpenMode};
+
+use crate::access::WriteObserver;
+use crate::catalogue::{BODY_AT, MemberSet, write_quorum};
+use crate::commit::Change;
+use crate::create::{Made, Target, open_target, reserve};
+use crate::error::VolumeError;
+use crate::finding::Finding;
+use crate::ids::MemberId;
+use crate::limits::BLOCK_BYTES;
+use crate::manifest::{Manifest, sync_directory};
+use crate::superblock::{SUPERBLOCK_COPY_OFFSET, Superblock};
+use crate::volume::Inner;
+
+/// A successor for a member.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Replacement {
+    /// The member's number.
+    pub member: usize,
+    /// A new file, or a block device that holds nothing.
+    pub path: PathBuf,
+    /// Whether what is there may be lost, and a member that is in use be given up.
+    pub force: bool,
+}
+
+pub(crate) fn replace(inner: &Inner, replacement: &Replacement) -> Result<Finding, VolumeError> {
+    let _job = inner.begin_job("replace")?;
+    let member = replacement.member;
+    let path =
+        std::path::absolute(&replacement.path).map_err(VolumeError::file(&replacement.path, "find"))?;
+    may_be_replaced(inner, member, replacement.force)?;
+    let mut made = Made::nothing();
+    let target = prepare(inner, member, &path, replacement.force, &mut made)?;
+    let id = MemberId::random()?;
+    let superblock = Superblock {
+        member: id,
+        index: member,
+        joined_epoch: inner.next_epoch(),
+        ..inner.superblock.clone()
+    };
+    format(inner, &target, &superblock)?;
+    let manifest = name_beside(inner, member, &path)?;
+    // From here on the file is the volume's, whatever happens.
+    made.keep();
+
+    let _change = inner.begin_change();
+    inner.health.drop_member(member, "it is being replaced");
+    inner.commit_titles(Change::Replace(member, id))?;
+    let file = MemberFile::open(&path, OpenMode::ReadWrite)
+        .map_err(VolumeError::disk("cannot use the new member"))?;
+    if let Some(observer) = &inner.access.observer {
+        observer.replaced(member);
+    }
+    inner.access.disks.replace(member, file).map_err(VolumeError::disk("cannot use the new member"))?;
+    inner.replaced(member, path.clone(), target.file);
+    inner.health.begin_to_rebuild(member, "it is new and is being filled");
+    write_manifest(inner, &manifest)?;
+    tracing::warn!(member, path = %path.display(), "a member has been replaced; rebuild it");
+    Ok(inner.members_now().swap_remove(member))
+}
+
+/// Whether the volume can do without what the member holds.
+fn may_be_replaced(inner: &Inner, member: usize, force: bool) -> Result<(), VolumeError> {
+    let members = inner.geometry.members();
+    if let Some(reason) = inner.refusal() {
+        return Err(VolumeError::ReadOnly { reason });
+    }
+    if member >= members {
+        return Err(VolumeError::Options(format!(
+            "there is no member {member}; the members are 0 to {}",
+            members - 1
+        )));
+    }
+    let others = (0..members).filter(|&other| other != member && inner.health.readable(other));
+    let others = others.fold(MemberSet::default(), MemberSet::with);
+    if !write_quorum(others, members, inner.geometry.parity_rows()) {
+        let out: Vec<String> = (0..members)
+            .filter(|&other| other != member && !others.has(other))
+            .map(|other| other.to_string())
+            .collect();
+        let why = if out.is_empty() {
+            "a volume of two members is not written without member 0".to_owned()
+        } else {
+            format!(
+                "member {} cannot be read either, so titles would be lost; rebuild or replace that one first",
+                out.join(", ")
+            )
+        };
+        return Err(VolumeError::Options(format!("member {member} cannot be replaced: {why}")));
+    }
+    let healthy = inner.health.readable(member) && !inner.health.suspect(member);
+    if healthy && !force {
+        return Err(VolumeError::Healthy { member, path: inner.member_path(member) });
+    }
+    Ok(())
+}
+
+/// Opens the new disk or makes the new file, and sees that it is fit and that nothing is lost with it.
+fn prepare(
+    inner: &Inner,
+    member: usize,
+    path: &Path,
+    force: bool,
+    made: &mut Made,
+) -> Result<Target, VolumeError> {
+    let needed_bytes = inner.superblock.member_bytes;
+    if path.exists() {
+        let metadata = std::fs::metadata(path).map_err(VolumeError::file(path, "look at"))?;
+        if let Some(other) = inner.member_at(&metadata) {
+            let what = if other == member {
+                "is that member itself; `reel volume rebuild` fills it again".to_owned()
+            } else {
+                format!("is member {other} of this volume; choose another disk")
+            };
+            return Err(VolumeError::Options(format!("{} {what}", path.display())));
+        }
+        let block = metadata.file_type().is_block_device();
+        let has_bytes = if block {
+            MemberFile::open(path, OpenMode::ReadOnly)
+                .map_err(VolumeError::disk("cannot use the new member"))?
+                .bytes()
+        } else {
+            metadata.len()
+        };
+        // An empty file is made as long as it has to be; any other was given its size by somebody.
+        if has_bytes < needed_bytes && (block || has_bytes > 0 && !force) {
+            return Err(VolumeError::TooSmall { path: path.to_owned(), needed_bytes, has_bytes });
+        }
+    }
+    let target =
+        open_target(path.to_owned(), path.to_owned(), force || is_left_over(inner, member, path), made)?;
+    reserve(std::slice::from_ref(&target), needed_bytes)?;
+    Ok(target)
+}
+
+/// Whether the disk was meant to become this member before, and never did: a replacement was interrupted.
+fn is_left_over(inner: &Inner, member: usize, path: &Path) -> bool {
+    let Ok(file) = MemberFile::open(path, OpenMode::ReadOnly) else { return false };
+    let mut block = vec![0; BLOCK_BYTES];
+    if file.read_at(0, &mut block).is_err() {
+        return false;
+    }
+    Superblock::decode(&block).is_ok_and(|found| {
+        let ours = found.volume == inner.superblock.volume && found.index == member;
+        // It joined later than any member that the catalogue has known.
+        ours && found.joined_epoch > 1 && inner.member_id(member) != Some(found.member)
+    })
+}
+
+/// Writes the superblocks; the catalogue areas hold nothing that could be taken for a copy.
+fn format(inner: &Inner, target: &Target, superblock: &Superblock) -> Result<(), VolumeError> {
+    let to = Formatted { target, observer: inner.access.observer.as_ref(), number: inner.geometry.members() };
+    let nothing = vec![0; BODY_AT as usize];
+    to.write(0, &nothing)?;
+    to.write(superblock.area_offset(0), &nothing)?;
+    to.write(superblock.area_offset(1), &nothing)?;
+    to.sync()?;
+    let block = superblock.encode();
+    to.write(0, &block)?;
+    to.write(SUPERBLOCK_COPY_OFFSET, &block)?;
+    to.sync()?;
+    match target.path.parent() {
+        Some(parent) if target.device_bytes.is_none() => sync_directory(parent),
+        _ => Ok(()),
+    }
+}
+
+/// A disk that is being made a member: observers see it under the number after the last.
+struct Formatted<'a> {
+    target: &'a Target,
+    observer: Option<&'a Arc<dyn WriteObserver>>,
+    number: usize,
+}
+
+impl Formatted<'_> {
+    fn write(&self, offset: u64, bytes: &[u8]) -> Result<(), VolumeError> {
+        use std::os::unix::fs::FileExt;
+        let name = self.observer.map(|observer| observer.write(self.number, offset, bytes));
+        let done = self.target.file.write_all_at(bytes, offset);
+        self.told(name, done.is_ok());
+        done.map_err(VolumeError::file(&self.target.path, "write"))
+    }
+
+    fn sync(&self) -> Result<(), VolumeError> {
+        let name = self.observer.map(|observer| observer.sync(self.number));
+        let done = self.target.file.sync_all();
+        self.told(name, done.is_ok());
+        done.map_err(VolumeError::file(&self.target.path, "sync"))
+    }
+
+    fn told(&self, name: Option<u64>, succeeded: bool) {
+        if let (Some(observer), Some(name)) = (self.observer, name) {
+            observer.done(name, succeeded);
+        }
+    }
+}
+
+/// Has `volume.toml` name the new disk beside the old one, and gives what it is to say in the end.
+fn name_beside(inner: &Inner, member: usize, path: &Path) -> Result<Manifest, VolumeError> {
+    let (mut manifest, ..) = Manifest::open(&inner.directory)?;
+    let named = |written: &PathBuf| inner.directory.join(written);
+    if !manifest.members.iter().any(|written| named(written) == path) {
+        manifest.members.push(path.to_owned());
+        write_manifest(inner, &manifest)?;
+    }
+    let old = inner.member_path(member);
+    if old != path {
+        manifest.members.retain(|written| named(written) != old);
+    }
+    // At the member's place, as far as the others leave it free.
+    let place = manifest.members.iter().position(|written| named(written) == path);
+    if let Some(place) = place {
+        let written = manifest.members.remove(place);
+        manifest.members.insert(member.min(manifest.members.len()), written);
+    }
+    Ok(manifest)
+}
+
+fn write_manifest(inner: &Inner, manifest: &Manifest) -> Result<(), VolumeError> {
+    inner.keep_locked(manifest.write(&inner.directory)?);
+    if let Some(observer) = &inner.access.observer {
+        observer.manifest();
+    }
+    Ok(())
+}

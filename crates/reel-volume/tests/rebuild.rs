@@ -1,0 +1,370 @@
+//! Scrub, replace and rebuild: what is wrong is mended, what is lost gets a successor, and nobody notices.
+#![allow(clippy::unwrap_used, reason = "a test that cannot go on stops")]
+
+mod volumes;
+
+use std::fs::OpenOptions as FileOptions;
+use std::os::unix::fs::FileExt;
+use std::path::PathBuf;
+use std::sync::atomic::{AtomicBool, Ordering};
+
+use reel_disk::{Fault, Faults};
+use reel_qos::Class;
+use reel_volume::{
+    MemberState, MendOptions, OpenOptions, RebuildReport, Replacement, Role, Volume, VolumeError,
+};
+
+use volumes::{Scratch, assert_all_right, bytes_of, open_options, publish, read_object, title_of};
+
+const MEMBERS: usize = 4;
+const LONG: usize = 900_000;
+
+fn filled() -> Scratch {
+    let scratch = Scratch::new(MEMBERS);
+    let volume = scratch.open();
+    publish(&volume, "film", &[LONG, 100]);
+    publish(&volume, "song", &[40_000]);
+    scratch
+}
+
+fn open_with_faults(scratch: &Scratch) -> (Volume, Faults) {
+    let mut options = open_options();
+    let faults = Faults::default();
+    options.disks.faults = faults.clone();
+    (Volume::open(scratch.path(), options).unwrap(), faults)
+}
+
+fn successor(scratch: &Scratch, member: usize, name: &str) -> Replacement {
+    Replacement { member, path: scratch.path().join(name), force: false }
+}
+
+fn rebuild(volume: &Volume, member: usize) -> RebuildReport {
+    volume.rebuild(member, MendOptions::default(), &mut |_| true).unwrap()
+}
+
+fn assert_sound(volume: &Volume) {
+    assert_all_right(volume);
+    let report = volume.check(&mut |_| true);
+    assert!(report.is_clean(), "{report:?}");
+}
+
+/// Noise over bytes of a member, whatever lies there.
+fn sprinkle(path: &PathBuf, from: u64, places: u64, every: u64) {
+    let file = FileOptions::new().write(true).open(path).unwrap();
+    for place in 0..places {
+        file.write_all_at(&bytes_of("noise", place as usize, 100), from + place * every).unwrap();
+    }
+}
+
+#[test]
+fn a_scrub_mends_what_a_second_one_then_does_not_find() {
+    let scratch = filled();
+    let volume = scratch.open();
+    let data = 1 << 20;
+    // Where two members are hit in one matrix, bytes would be lost: so each has a part of its own.
+    sprinkle(&scratch.member(1), data, 9, 12_288);
+    sprinkle(&scratch.member(3), data + 20 * 12_288, 5, 12_288);
+    let found = volume.check(&mut |_| true);
+    assert!(!found.is_clean() && found.nothing_lost());
+    let mut told = Vec::new();
+    let report = volume
+        .scrub(MendOptions::default(), &mut |progress| {
+            told.push(progress);
+            true
+        })
+        .unwrap();
+    let wrong = |member: usize| (report.members[member].bad_rows, report.members[member].mended_rows);
+    assert_eq!(wrong(1).0, found.members[1].bad_rows);
+    assert!(wrong(1).0 >= 9 && wrong(1).1 == wrong(1).0 && wrong(3).0 >= 5 && wrong(3).1 == wrong(3).0);
+    assert!(report.is_mended() && !report.is_clean());
+    assert!(volume.counters().units_mended.get() >= 14);
+    assert!(told.is_sorted_by_key(|progress| progress.bytes_done));
+    assert_eq!(told.last().unwrap().bytes_done, told.last().unwrap().bytes_total);
+    let second = volume.scrub(MendOptions::default(), &mut |_| true).unwrap();
+    assert!(second.is_clean() && second.is_mended());
+    drop(volume);
+    assert_sound(&scratch.open());
+}
+
+#[test]
+fn a_scrub_says_what_it_cannot_mend() {
+    let scratch = filled();
+    let (volume, faults) = open_with_faults(&scratch);
+    sprinkle(&scratch.member(1), 1 << 20, 1, 1);
+    sprinkle(&scratch.member(2), 1 << 20, 1, 1);
+    let report = volume.scrub(MendOptions::default(), &mut |_| true).unwrap();
+    assert!(!report.nothing_lost() && !report.is_mended());
+    assert_eq!(report.members.iter().map(|member| member.mended_rows).sum::<u64>(), 0);
+    // Nor is it believed that a member which lies was mended.
+    faults.inject(3, Fault::CorruptReads);
+    let report = volume.scrub(MendOptions::default(), &mut |_| true).unwrap();
+    assert!(report.members[3].bad_rows > 0 && report.members[3].mended_rows == 0);
+    let stopped = volume.scrub(MendOptions::default(), &mut |_| false).unwrap();
+    assert!(!stopped.complete && !stopped.is_mended());
+}
+
+#[test]
+fn a_lost_member_is_replaced_and_rebuilt_and_another_may_be_lost_then() {
+    for member in 0..MEMBERS {
+        let scratch = filled();
+        std::fs::remove_file(scratch.member(member)).unwrap();
+        let volume = scratch.open();
+        publish(&volume, "added", &[300_000]);
+        let finding = volume.replace(&successor(&scratch, member, "new")).unwrap();
+        assert_eq!((finding.state, finding.member), (MemberState::Rebuilding, member));
+        assert!(finding.path.ends_with("new"));
+        publish(&volume, "during", &[500_000]);
+        assert_all_right(&volume);
+        assert_eq!(volume.rebuilding(), [member]);
+        let report = rebuild(&volume, member);
+        assert!(report.complete && report.written_bytes > 0 && report.lost_rows == 0);
+        assert!(report.good_bytes > 0, "what was published meanwhile was written to it: {report:?}");
+        assert_eq!(volume.rebuilding(), [] as [usize; 0]);
+        assert_sound(&volume);
+        assert_eq!(volume.status().members[member].state, MemberState::Present);
+        publish(&volume, "after", &[50_000]);
+        drop(volume);
+
+        let volume = scratch.open();
+        let states: Vec<_> = volume.findings().iter().map(|finding| finding.state).collect();
+        assert_eq!(states, [MemberState::Present; MEMBERS]);
+        assert_sound(&volume);
+        drop(volume);
+        std::fs::remove_file(scratch.member((member + 1) % MEMBERS)).unwrap();
+        let volume = scratch.open();
+        assert_eq!(volume.titles().len(), 5);
+        assert_all_right(&volume);
+    }
+}
+
+#[test]
+fn an_old_disk_that_comes_back_does_not_count() {
+    let scratch = filled();
+    let aside = scratch.path().join("aside");
+    std::fs::rename(scratch.member(2), &aside).unwrap();
+    let volume = scratch.open();
+    volume.replace(&successor(&scratch, 2, "new")).unwrap();
+    rebuild(&volume, 2);
+    drop(volume);
+    std::fs::rename(scratch.path().join("new"), scratch.path().join("new-aside")).unwrap();
+    std::fs::rename(&aside, scratch.path().join("new")).unwrap();
+    let volume = scratch.open();
+    assert_eq!(volume.findings()[2].state, MemberState::Stale);
+    // It is not the disk that the catalogue means, so it is not filled either.
+    let refused = volume.rebuild(2, MendOptions::default(), &mut |_| true).unwrap_err().to_string();
+    assert!(refused.contains("replace"), "{refused}");
+    assert_all_right(&volume);
+}
+
+#[test]
+fn a_member_that_was_away_is_brought_up_to_date_in_place() {
+    let scratch = filled();
+    let aside = scratch.path().join("aside");
+    std::fs::rename(scratch.member(1), &aside).unwrap();
+    publish(&scratch.open(), "added", &[300_000]);
+    std::fs::rename(&aside, scratch.member(1)).unwrap();
+    let volume = scratch.open();
+    assert_eq!(volume.findings()[1].state, MemberState::Stale);
+    let report = rebuild(&volume, 1);
+    assert!(report.complete && report.good_bytes > report.written_bytes && report.written_bytes > 0);
+    assert_sound(&volume);
+    let refused = volume.rebuild(1, MendOptions::default(), &mut |_| true).unwrap_err().to_string();
+    assert!(refused.contains("in use") && refused.contains("scrub"), "{refused}");
+    drop(volume);
+    let volume = scratch.open();
+    assert_eq!(volume.findings()[1].state, MemberState::Present);
+    assert_sound(&volume);
+}
+
+#[test]
+fn the_wrong_member_is_not_replaced() {
+    let scratch = filled();
+    let volume = scratch.open();
+    let replace = |member: usize, path: PathBuf, force: bool| {
+        volume.replace(&Replacement { member, path, force }).unwrap_err()
+    };
+    let new = scratch.path().join("new");
+    assert!(matches!(replace(1, new.clone(), false), VolumeError::Healthy { member: 1, .. }));
+    let text = replace(1, new.clone(), false).to_string();
+    assert!(text.contains("in use and well") && text.contains("--force"), "{text}");
+    assert!(replace(9, new.clone(), true).to_string().contains("no member 9"));
+    assert!(!new.exists());
+    let text = replace(1, scratch.member(2), true).to_string();
+    assert!(text.contains("is member 2 of this volume"), "{text}");
+    let text = replace(1, scratch.member(1), true).to_string();
+    assert!(text.contains("is that member itself"), "{text}");
+
+    let other = filled();
+    let text = replace(1, other.member(0), false).to_string();
+    assert!(text.contains("in use and well"), "{text}");
+    drop(volume);
+    std::fs::remove_file(scratch.member(1)).unwrap();
+    let volume = scratch.open();
+    let replace = |path: PathBuf| volume.replace(&Replacement { member: 1, path, force: false }).unwrap_err();
+    let text = replace(other.member(0)).to_string();
+    assert!(text.contains("is member 0 of the Reel volume") && text.contains("--force"), "{text}");
+    let diary = scratch.path().join("diary");
+    std::fs::write(&diary, vec![b'x'; 9 << 20]).unwrap();
+    assert!(replace(diary.clone()).to_string().contains("is not empty"));
+    let small = scratch.path().join("small");
+    std::fs::write(&small, vec![0; 5 << 20]).unwrap();
+    assert!(matches!(replace(small), VolumeError::TooSmall { has_bytes: 5_242_880, .. }));
+    // Another one would be one too many, and is not given up even by force.
+    let both = volume.replace(&Replacement { member: 3, path: new.clone(), force: true }).unwrap_err();
+    assert!(both.to_string().contains("member 1 cannot be read either"), "{both}");
+    assert!(!new.exists());
+    assert_all_right(&volume);
+    assert_sound(&other.open());
+    assert_eq!(std::fs::read(&diary).unwrap().len(), 9 << 20);
+    // By force, what is there is lost.
+    volume.replace(&Replacement { member: 1, path: diary, force: true }).unwrap();
+    rebuild(&volume, 1);
+    assert_sound(&volume);
+}
+
+#[test]
+fn a_member_in_use_is_given_up_by_force_and_writers_go_on() {
+    let scratch = filled();
+    let volume = scratch.open();
+    // Begun on the old disk, went on with the new one, and is published when that is in use.
+    let bytes = bytes_of("during", 0, LONG);
+    let mut writer = volume.writer(Class::APERIODIC).unwrap();
+    writer.write(&bytes[..500_000]).unwrap();
+    volume.replace(&Replacement { force: true, ..successor(&scratch, 0, "new") }).unwrap();
+    writer.write(&bytes[500_000..700_000]).unwrap();
+    assert!(rebuild(&volume, 0).complete);
+    writer.write(&bytes[700_000..]).unwrap();
+    let mut title = title_of(&volume, "during", &[]);
+    title.objects.push(reel_volume::ObjectEntry {
+        role: Role::Track,
+        number: 0,
+        object: writer.finish().unwrap(),
+    });
+    volume.publish(title).unwrap();
+    assert_sound(&volume);
+    drop(volume);
+    std::fs::remove_file(scratch.member(3)).unwrap();
+    let volume = scratch.open();
+    assert!(read_object(&volume, &volume.title("during").unwrap().objects[0].object).unwrap() == bytes);
+    assert_all_right(&volume);
+}
+
+#[test]
+fn a_rebuild_that_was_interrupted_goes_on_where_it_was() {
+    let scratch = filled();
+    std::fs::remove_file(scratch.member(2)).unwrap();
+    let volume = scratch.open();
+    volume.replace(&successor(&scratch, 2, "new")).unwrap();
+    let mut left = 5;
+    let first = volume
+        .rebuild(2, MendOptions::default(), &mut |_| {
+            left -= 1;
+            left > 0
+        })
+        .unwrap();
+    assert!(!first.complete && first.written_bytes > 0);
+    assert_eq!(volume.rebuilding(), [2]);
+    drop(volume);
+    let reading = Volume::open(scratch.path(), OpenOptions { read_only: true, ..open_options() }).unwrap();
+    assert!(!reading.findings()[2].state.in_use());
+    drop(reading);
+    let volume = scratch.open();
+    assert_eq!(volume.findings()[2].state, MemberState::Rebuilding);
+    assert_eq!(volume.rebuilding(), [2]);
+    publish(&volume, "between", &[200_000]);
+    let second = rebuild(&volume, 2);
+    assert!(second.complete && second.good_bytes >= first.written_bytes);
+    assert_sound(&volume);
+}
+
+#[test]
+fn titles_come_and_go_while_a_member_is_rebuilt() {
+    let scratch = Scratch::with(MEMBERS, |options| options.size_bytes = 4 * (24 << 20));
+    let volume = scratch.open();
+    for number in 0..8 {
+        publish(&volume, &format!("old-{number}"), &[300_000]);
+    }
+    let free = volume.free_bytes();
+    volume.replace(&Replacement { force: true, ..successor(&scratch, 1, "new") }).unwrap();
+    let over = AtomicBool::new(false);
+    std::thread::scope(|scope| {
+        scope.spawn(|| {
+            for number in 0..8 {
+                publish(&volume, &format!("new-{number}"), &[300_000]);
+                volume.remove(&format!("old-{number}")).unwrap();
+                assert_all_right(&volume);
+            }
+            over.store(true, Ordering::Release);
+        });
+        scope.spawn(|| {
+            while !over.load(Ordering::Acquire) {
+                assert_all_right(&volume);
+            }
+        });
+        let report = volume.rebuild(1, MendOptions { bytes_per_s: Some(20 << 20) }, &mut |_| true).unwrap();
+        assert!(report.complete && report.lost_rows == 0);
+    });
+    assert_eq!(volume.titles().len(), 8);
+    assert_eq!(volume.free_bytes(), free, "no slot is kept from being used again");
+    assert_sound(&volume);
+    drop(volume);
+    std::fs::remove_file(scratch.member(0)).unwrap();
+    assert_all_right(&scratch.open());
+}
+
+#[test]
+fn a_successor_that_fails_is_out_and_the_volume_goes_on() {
+    let scratch = filled();
+    std::fs::remove_file(scratch.member(2)).unwrap();
+    let (volume, faults) = open_with_faults(&scratch);
+    volume.replace(&successor(&scratch, 2, "new")).unwrap();
+    faults.inject(2, Fault::FailWrites);
+    assert!(volume.rebuild(2, MendOptions::default(), &mut |_| true).is_err());
+    assert_eq!(volume.status().members[2].state, MemberState::Failed);
+    assert_all_right(&volume);
+    publish(&volume, "after", &[100_000]);
+    faults.clear(2);
+    // It gets another chance, or another successor.
+    volume.replace(&successor(&scratch, 2, "newer")).unwrap();
+    assert!(rebuild(&volume, 2).complete);
+    assert_sound(&volume);
+}
+
+#[test]
+fn nothing_is_rebuilt_while_another_cannot_be_read() {
+    let scratch = filled();
+    std::fs::remove_file(scratch.member(2)).unwrap();
+    let (volume, faults) = open_with_faults(&scratch);
+    volume.replace(&successor(&scratch, 2, "new")).unwrap();
+    faults.inject(0, Fault::FailReads);
+    let text = volume.rebuild(2, MendOptions::default(), &mut |_| true).unwrap_err().to_string();
+    assert!(text.contains("member 0"), "{text}");
+    assert_eq!(volume.rebuilding(), [2], "it is not taken for whole");
+    faults.clear(0);
+    assert!(rebuild(&volume, 2).complete);
+    assert_sound(&volume);
+}
+
+#[test]
+fn one_at_a_time() {
+    let scratch = filled();
+    let volume = scratch.open();
+    let mut asked = false;
+    volume
+        .scrub(MendOptions::default(), &mut |_| {
+            if !asked {
+                asked = true;
+                let busy = volume.replace(&successor(&scratch, 1, "new")).unwrap_err();
+                assert!(matches!(busy, VolumeError::Busy { running: "scrub" }), "{busy}");
+            }
+            true
+        })
+        .unwrap();
+    assert!(asked);
+    volume.scrub(MendOptions::default(), &mut |_| true).unwrap();
+    drop(volume);
+    let reading = Volume::open(scratch.path(), OpenOptions { read_only: true, ..open_options() }).unwrap();
+    let refused = reading.scrub(MendOptions::default(), &mut |_| true);
+    assert!(matches!(refused, Err(VolumeError::ReadOnly { .. })));
+    assert!(matches!(reading.replace(&successor(&scratch, 1, "new")), Err(VolumeError::ReadOnly { .. })));
+}
