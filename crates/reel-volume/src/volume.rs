@@ -315,11 +315,8 @@ impl Inner {
             let state = self.health.member(finding.member);
             if state == MemberUse::Rebuilding {
                 *finding = rebuilding_finding(finding.member, &finding.path);
-            } else if state == MemberUse::Out
-                && (finding.state.in_use() || finding.state == MemberState::Rebuilding)
-            {
+            } else if let (MemberUse::Out, Some(reason)) = (state, self.health.reason(finding.member)) {
                 finding.state = MemberState::Failed;
-                let reason = self.health.reason(finding.member).unwrap_or_default();
                 finding.text = format!(
                     "it failed while the volume was in use, so it is not used any more ({reason}); its bytes are computed \
                      from the other members until it is replaced or rebuilt"
