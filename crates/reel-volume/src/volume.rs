@@ -13,7 +13,7 @@ use reel_qos::Class;
 
 use crate::access::Access;
 use crate::catalogue::{ObjectEntry, ObjectRecord, Role, Selection, Sums, TitleRecord, TitleRecordError};
-use crate::check::{CheckProgress, CheckReport, check, scrub};
+use crate::check::{CheckProgress, CheckReport, check};
 use crate::commit::{Around, Change, CommitStatus, Committer, drop_member};
 use crate::counters::VolumeCounters;
 use crate::create::{VolumeOptions, VolumeSummary, create};
@@ -31,6 +31,7 @@ use crate::open::{OpenOptions, open};
 use crate::reader::ObjectReader;
 use crate::rebuild::{MendOptions, RebuildReport, rebuild};
 use crate::replace::{Replacement, replace};
+use crate::scrub::scrub;
 use crate::superblock::Superblock;
 use crate::writer::ObjectWriter;
 
