@@ -4,6 +4,7 @@ import "./styles/player.css";
 import "./styles/overlay.css";
 import "./styles/details.css";
 import "./styles/parts.css";
+import "./styles/dashboard.css";
 import { startRouter } from "./router.ts";
 import { installDropZone } from "./upload/drop.ts";
 import { watchJobs } from "./upload/queue.ts";

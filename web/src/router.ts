@@ -1,3 +1,4 @@
+import { dashboardPage } from "./dashboard/page.ts";
 import { libraryPage } from "./library/page.ts";
 import { header } from "./library/header.ts";
 import { h } from "./ui/dom.ts";
@@ -22,6 +23,8 @@ export function startRouter(root: HTMLElement): void {
       playerPage(page, decodeURIComponent(watched[1]), signal);
     } else if (location.pathname === "/") {
       libraryPage(page, signal);
+    } else if (location.pathname === "/dashboard") {
+      dashboardPage(page, signal);
     } else {
       lostPage(page);
     }
@@ -40,7 +43,7 @@ export function startRouter(root: HTMLElement): void {
     const link = event.target instanceof Element ? event.target.closest<HTMLAnchorElement>("a[href]") : null;
     if (!link || link.hasAttribute("download") || link.target) return;
     const url = new URL(link.href);
-    if (url.origin !== location.origin || !(url.pathname === "/" || url.pathname.startsWith("/title/"))) return;
+    if (url.origin !== location.origin || !isPage(url.pathname)) return;
     event.preventDefault();
     go(url);
   });
@@ -51,6 +54,10 @@ export function startRouter(root: HTMLElement): void {
     if (event.persisted) void show(0);
   });
   void show(0);
+}
+
+function isPage(path: string): boolean {
+  return path === "/" || path === "/dashboard" || path.startsWith("/title/");
 }
 
 function lostPage(page: HTMLElement): void {

@@ -61,6 +61,71 @@ pub(crate) fn make(dir: &Path, mib: u64) -> Result<PathBuf> {
     Ok(film)
 }
 
+/// A film of `seconds` whose rate goes up and down around `rate_bps`: quiet scenes and noisy ones in turn. Made once.
+pub(crate) fn varying(dir: &Path, seconds: u64, rate_bps: u64) -> Result<PathBuf> {
+    let film = dir.join(format!("varying-{seconds}s-{}k.mp4", rate_bps / 1000));
+    if film.exists() {
+        return Ok(film);
+    }
+    // A minute is encoded and repeated; scenes of 10 s.
+    let part = dir.join("varying-part.mp4");
+    let scenes =
+        "testsrc2=size=854x480:rate=25,noise=alls=18:allf=t,noise=alls=50:allf=t:enable='lt(mod(t,20),10)'";
+    let (rate, peak) = (rate_bps.to_string(), (rate_bps * 2).to_string());
+    ffmpeg(&[
+        "-f",
+        "lavfi",
+        "-i",
+        scenes,
+        "-t",
+        &seconds.min(60).to_string(),
+        "-c:v",
+        "libx264",
+        "-preset",
+        "ultrafast",
+        "-b:v",
+        &rate,
+        "-maxrate",
+        &peak,
+        "-bufsize",
+        &(rate_bps * 8).to_string(),
+        "-g",
+        "50",
+        "-pix_fmt",
+        "yuv420p",
+        &part.to_string_lossy(),
+    ])?;
+    let making = dir.join("varying-making.mp4");
+    ffmpeg(&[
+        "-stream_loop",
+        &(seconds.div_ceil(60) - 1).to_string(),
+        "-i",
+        &part.to_string_lossy(),
+        "-c",
+        "copy",
+        "-t",
+        &seconds.to_string(),
+        "-movflags",
+        "+faststart",
+        &making.to_string_lossy(),
+    ])?;
+    fs::rename(&making, &film)?;
+    fs::remove_file(&part)?;
+    Ok(film)
+}
+
+/// `count` titles of the same film in `dir`, as links named `NAME-000.mp4` and so on. A server cannot know that they are equal.
+pub(crate) fn titles(dir: &Path, film: &Path, name: &str, count: usize) -> Result<Vec<PathBuf>> {
+    fs::create_dir_all(dir)?;
+    let mut titles = Vec::new();
+    for number in 0..count {
+        let title = dir.join(format!("{name}-{number:03}.mp4"));
+        fs::hard_link(film, &title).with_context(|| format!("linking {}", title.display()))?;
+        titles.push(title);
+    }
+    Ok(titles)
+}
+
 fn ffmpeg(arguments: &[&str]) -> Result<()> {
     let mut command = Command::new("ffmpeg");
     command.args(["-nostdin", "-loglevel", "error", "-y"]).args(arguments).stdin(Stdio::null());

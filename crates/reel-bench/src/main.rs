@@ -3,14 +3,27 @@
 //! Rules: same work, same machine, alternating runs, medians and spreads, ratios first; measured at the receiver.
 #![forbid(unsafe_code)]
 
+mod api;
+mod bay;
+mod capacity;
+mod classes;
 mod client;
 mod cpu;
+mod degraded;
+mod device;
+mod devices;
 mod film;
+mod fleet;
+mod load;
 mod machine;
 mod path;
+mod priority;
+mod reel;
 mod report;
 mod rival;
 mod server;
+mod sheet;
+mod stage;
 mod write;
 
 use anyhow::Result;
@@ -29,6 +42,57 @@ struct Arguments {
 enum Experiment {
     /// Disk to network: one cold title to a loopback client, Reel beside nginx sendfile; ingest beside a plain write.
     Path(PathArguments),
+    /// Streams, browsers and downloads on the same disks, beside nginx on ext4 as shipped and tuned (root).
+    Classes(ClassesArguments),
+    /// One transfer of 400 MB beside readers of a lower class.
+    Priority(ExperimentArguments),
+    /// A disk pulled and rebuilt, a disk that stalls, under full load (root).
+    Degraded(ExperimentArguments),
+    /// Predicted viewers against the number at which the first byte is late.
+    Capacity(ExperimentArguments),
+    /// Whether the modelled disks that other experiments use behave as modelled (root, fio).
+    Devices(ExperimentArguments),
+    /// A fleet of players against any HLS server: start-up, stalls, late bytes (`reel load`).
+    Load(Box<load::LoadArguments>),
+    /// Makes devices for an experiment and takes them away when its input ends; started by experiments.
+    #[command(hide = true)]
+    Keep,
+}
+
+/// What experiments on modelled disks have in common.
+#[derive(clap::Args)]
+pub(crate) struct ExperimentArguments {
+    /// Where films, members and results lie.
+    #[arg(long, default_value = "bench-out")]
+    dir: PathBuf,
+    /// The reel binary to measure; default: beside this one.
+    #[arg(long)]
+    reel: Option<PathBuf>,
+    /// A few seconds, to see that the experiment itself works; its figures mean nothing.
+    #[arg(long)]
+    quick: bool,
+    /// Seconds of each measurement; each experiment has its own default.
+    #[arg(long)]
+    seconds: Option<u64>,
+    /// Runs of each measurement.
+    #[arg(long)]
+    runs: Option<usize>,
+    /// Print JSON instead of the table.
+    #[arg(long)]
+    json: bool,
+}
+
+/// `classes`.
+#[derive(clap::Args)]
+pub(crate) struct ClassesArguments {
+    #[command(flatten)]
+    common: ExperimentArguments,
+    /// Only these parts of it.
+    #[arg(long, value_enum, value_delimiter = ',', default_values_t = [classes::Part::Held, classes::Part::Admitted, classes::Part::Growth, classes::Part::Shares])]
+    parts: Vec<classes::Part>,
+    /// Seconds at full admission.
+    #[arg(long, default_value_t = 600)]
+    admitted_seconds: u64,
 }
 
 /// How large and how often.
@@ -65,5 +129,12 @@ fn main() -> Result<()> {
             }
             path::run(&arguments)
         }
+        Experiment::Classes(arguments) => classes::run(&arguments),
+        Experiment::Priority(arguments) => priority::run(&arguments),
+        Experiment::Degraded(arguments) => degraded::run(&arguments),
+        Experiment::Capacity(arguments) => capacity::run(&arguments),
+        Experiment::Devices(arguments) => devices::run(&arguments),
+        Experiment::Keep => device::keep(),
+        Experiment::Load(arguments) => load::command(&arguments),
     }
 }

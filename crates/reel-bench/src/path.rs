@@ -146,10 +146,7 @@ impl Bench<'_> {
     ) -> Result<f64> {
         drop_caches(self.arguments.smoke)?;
         let server = self.start_nginx(reading)?;
-        let who = match reading {
-            Reading::Sendfile => "nginx sendfile",
-            Reading::Threads => "nginx threads",
-        };
+        let who = if reading == Reading::Sendfile { "nginx sendfile" } else { "nginx threads" };
         self.measure(case, who, run, &server, "/film.mp4", bytes, connections)
     }
 

@@ -46,6 +46,16 @@ impl Claim {
     pub(crate) fn at_least(claim: String, value: f64, bar: f64) -> Self {
         Self { claim, value, bar, holds: value >= bar }
     }
+
+    /// A claim that `value` does not exceed `bar`.
+    pub(crate) fn at_most(claim: String, value: f64, bar: f64) -> Self {
+        Self { claim, value, bar, holds: value <= bar }
+    }
+
+    /// A claim that `value` is `bar`, give or take `share` of it.
+    pub(crate) fn within(claim: String, value: f64, bar: f64, share: f64) -> Self {
+        Self { claim, value, bar, holds: (value - bar).abs() <= bar * share }
+    }
 }
 
 impl Report {

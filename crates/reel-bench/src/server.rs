@@ -32,7 +32,7 @@ impl Server {
         Ok(server)
     }
 
-    /// Its processes.
+    /// Its processes, the one that was started first.
     pub(crate) fn processes(&self) -> Result<Vec<u32>> {
         family(self.child.id())
     }

@@ -40,7 +40,7 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
     let arena = Arena::new(config)?;
     let file = MemberFile::open(Path::new(&path), OpenMode::ReadOnly)?;
     let (count, direct) = (file.bytes() / bytes as u64, file.direct());
-    let depth_bound = DepthBound { requests: depth, bytes: usize::MAX };
+    let depth_bound = DepthBound { requests: depth, bytes: usize::MAX, device_ns: u64::MAX };
     let config = DisksConfig { depth: depth_bound, driver, ..DisksConfig::default() };
     let disks = Disks::start(vec![Some(file)], &arena, config)?;
     let (sender, answers) = channel();

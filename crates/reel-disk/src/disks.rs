@@ -7,19 +7,20 @@
 //! Member `m` belongs to thread `m mod threads`: one thread orders everything that member gets.
 
 use crate::backend::DiskBackend;
+use crate::driven::Driven;
 use crate::error::DiskError;
 use crate::faults::Faults;
 use crate::job::{Job, JobName};
 use crate::limits::{PRICE_UNKNOWN, RING_ENTRIES};
 use crate::member::MemberFile;
 use crate::request::{DiskRequest, Reply};
-use crate::scheduler::{CScan, DepthBound, Scheduler, SchedulerView};
+use crate::scheduler::{DepthBound, Policy, Scheduler, SchedulerView};
 use crate::stats::{Counters, MemberStats};
-use crate::thread::{DiskThread, Member, Order};
+use crate::thread::{DiskThread, Order};
 use reel_arena::Arena;
 use reel_qos::{Class, ClassTable, DiskPrice};
 use reel_ring::{DriverChoice, RingConfig};
-use reel_rt::{Core, CoreConfig, CoreHandle, Mailbox, RtError};
+use reel_rt::{Core, CoreConfig, CoreHandle, Mailbox, RtError, now_ns};
 use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, RwLock};
@@ -45,14 +46,6 @@ pub struct DisksConfig {
     pub prices: Vec<DiskPrice>,
 }
 
-/// Which scheduler every member gets.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum Policy {
-    /// Circular scan, blind to classes and deadlines.
-    #[default]
-    CScan,
-}
-
 /// All members of a volume; cheap to clone, usable from any thread.
 #[derive(Clone)]
 pub struct Disks {
@@ -74,7 +67,7 @@ pub(crate) struct Shared {
     pub(crate) counters: Vec<Counters>,
     /// Written by the member's thread now and then.
     pub(crate) views: Vec<Mutex<SchedulerView>>,
-    /// As the member's scheduler counts now.
+    /// As the member's scheduler counts now: what was given, corrected by its thread.
     pub(crate) prices: Vec<Mutex<DiskPrice>>,
     classes: RwLock<Arc<ClassTable>>,
 }
@@ -95,10 +88,8 @@ impl Default for DisksConfig {
 }
 
 impl DisksConfig {
-    pub(crate) fn scheduler(&self, _price: DiskPrice) -> Box<dyn Scheduler> {
-        match self.policy {
-            Policy::CScan => Box::new(CScan::new(self.depth)),
-        }
+    pub(crate) fn scheduler(&self, price: DiskPrice) -> Box<dyn Scheduler> {
+        self.policy.scheduler(&self.classes, price, self.depth)
     }
 }
 
@@ -204,12 +195,14 @@ impl Threads {
             prices: (0..count).map(|member| Mutex::new(price(member))).collect(),
             classes: RwLock::new(Arc::new(config.classes.clone())),
         });
-        let mut by_thread: Vec<BTreeMap<usize, Member>> = (0..threads).map(|_| BTreeMap::new()).collect();
+        let mut by_thread: Vec<BTreeMap<usize, Driven>> = (0..threads).map(|_| BTreeMap::new()).collect();
         let present = members.iter().map(|file| AtomicBool::new(file.is_some())).collect();
         for (number, file) in members.into_iter().enumerate() {
             let Some(file) = file else { continue };
-            let scheduler = config.scheduler(price(number));
-            by_thread[number % threads].insert(number, Member::new(&file, scheduler));
+            let mut member = Driven::new(&file, config.scheduler(price(number)), price(number));
+            // People see the classes before anything is asked.
+            member.show(number, &shared, now_ns());
+            by_thread[number % threads].insert(number, member);
         }
         let mut handles = Vec::with_capacity(threads);
         for (number, members) in by_thread.into_iter().enumerate() {
@@ -343,7 +336,7 @@ impl Drop for Threads {
     }
 }
 
-fn lock<T>(shared: &Mutex<T>) -> MutexGuard<'_, T> {
+pub(crate) fn lock<T>(shared: &Mutex<T>) -> MutexGuard<'_, T> {
     // A panic elsewhere leaves a whole value: all of them are replaced, never changed in part.
     shared.lock().unwrap_or_else(PoisonError::into_inner)
 }

@@ -20,7 +20,7 @@ pub(crate) struct Job {
     pub(crate) started_ns: u64,
     /// The result, while a fault holds the answer back.
     pub(crate) held: Option<Result<(), DiskError>>,
-    deadline_ns: u64,
+    pub(crate) deadline_ns: u64,
     queued_ns: u64,
     ticket: Ticket,
 }

@@ -5,22 +5,32 @@
 #![forbid(unsafe_code)]
 
 mod backend;
+mod correction;
 mod disks;
+mod driven;
 mod error;
 mod faults;
 mod job;
 pub mod limits;
 mod member;
+mod probe;
+mod profile;
 mod request;
 mod scheduler;
 mod stats;
 mod thread;
 
 pub use backend::DiskBackend;
-pub use disks::{Disks, DisksConfig, Policy};
+pub use correction::PriceCorrection;
+pub use disks::{Disks, DisksConfig};
 pub use error::DiskError;
 pub use faults::{Fault, Faults};
 pub use member::{MemberFile, OpenMode};
+pub use probe::{Probe, ProbeError, identity, probe, written_bytes};
+pub use profile::{Cell, DeviceIdentity, DeviceKind, Locality, Profile, ProfileError, Window, WindowKind};
 pub use request::{DiskDone, DiskRequest, DiskWork, Reply};
-pub use scheduler::{CScan, ClassView, DepthBound, Queued, Scheduler, SchedulerView};
+pub use scheduler::{
+    CScan, ClassView, DepthBound, Drr, Edf, Fifo, Policy, Queued, Rounds, Scheduler, SchedulerView,
+    UnknownPolicy,
+};
 pub use stats::{ClassStats, MemberStats};

@@ -19,6 +19,47 @@ pub const DEVICE_REQUESTS_MAX: usize = 8;
 /// Most bytes in the queue of one device: 4 MiB are a few milliseconds of a fast SSD and 30 of a hard disk.
 pub const DEVICE_BYTES_MAX: usize = 4 << 20;
 
+/// Most device time in the queue of one device, by the member's price: a tenth of a round. What comes now waits at most so long for what
+/// can no longer be ordered, and a disk of 12 ms per request still has eight to order by itself.
+pub const DEVICE_NS_MAX: u64 = 100_000_000;
+
+/// Most device time that one request is taken to cost, or charged with: a minute is beyond any device, and sums of it do not overflow whatever a
+/// price or a clock says.
+pub const REQUEST_NS_MAX: u64 = 60_000_000_000;
+
+/// Rounds that are looked ahead when slack is counted: longer than any player runs ahead of its schedule. What is due later is no
+/// concern yet.
+pub const SLACK_ROUNDS: usize = 64;
+
+/// Rounds whose least slack is shown.
+pub const LEAST_SLACK_ROUNDS: usize = 8;
+
+/// A periodic request without a deadline counts as due after so many rounds: nobody said when, so it does not press, but it comes.
+pub const NO_DEADLINE_ROUNDS: u64 = 16;
+
+/// Deadlines that lie in the same half of a second are served in one sweep when they are near or past: their order matters less
+/// than the seeks that it would cost.
+pub const DUE_GROUP_NS: u64 = 500_000_000;
+
+/// From this price of a read on, seeks matter and a round is served by offset; below, by deadline. Disks with arms need 3 ms and more,
+/// others a tenth of a millisecond.
+pub const SEEK_MATTERS_NS: u64 = 1_000_000;
+
+/// The interactive request that slack must still cover after an aperiodic one (Prism, section 3.2): as large as pictures and pages are.
+pub const INTERACTIVE_RESERVE_BYTES: u64 = 64 << 10;
+
+/// The leaky bucket of an interactive class holds its share of so many sub-periods: a page with a handful of pictures comes at once, a
+/// crowd of them does not.
+pub const BUCKET_TOKENS_SUB_PERIODS: i64 = 4;
+
+/// Quanta that a class which waited may carry over into the next round: enough to make up for a round that was too short for it, not
+/// enough to take a whole round from others.
+pub const CARRY_ROUNDS: i64 = 1;
+
+/// Rounds in which a class with a claim may be given nothing before it is served out of order. Estimates can be wrong by any factor; a
+/// class must not starve for it.
+pub const PASSED_OVER_ROUNDS: u32 = 2;
+
 /// Entries of a disk thread's ring: every member it owns may have its bound in flight.
 pub const RING_ENTRIES: u32 = 256;
 
@@ -33,3 +74,91 @@ pub const PRICE_UNKNOWN: DiskPrice = DiskPrice {
     write_request_ns: 15_000_000,
     write_mib_ns: 12_000_000,
 };
+
+/// Between two looks at a scheduler's view: ten a second are smooth for people, and cost nothing.
+pub const VIEW_INTERVAL_NS: u64 = 100_000_000;
+
+/// Requests in a window of price correction: what is under way at its ends must not matter.
+pub const CORRECTION_WINDOW_REQUESTS: u32 = 64;
+
+/// Busy time in a window of price correction: a quarter of a round, so that one slow read does not decide.
+pub const CORRECTION_WINDOW_NS: u64 = 250_000_000;
+
+/// What a window's ratio moves the factor by: four windows for most of a change, one for little.
+pub const CORRECTION_PART: f64 = 0.25;
+
+/// The price is corrected down to this part of what was measured: beyond that the measurement is wrong, and wants another.
+pub const CORRECTION_MIN: f64 = 0.5;
+
+/// And up to this multiple of it.
+pub const CORRECTION_MAX: f64 = 4.0;
+
+/// A change of the price below this part is not told: it costs the scheduler a look at everything that waits.
+pub const CORRECTION_SHOWN: f64 = 0.02;
+
+/// The least part of reads in a window, by expected cost: writes into caches and syncs say little about reads.
+pub const CORRECTION_READS_PART: f64 = 0.75;
+
+/// Bytes of a stored profile. One with every cell and window has 8 KiB.
+pub const PROFILE_BYTES_MAX: usize = 1 << 18;
+
+/// Cells and windows of a profile, each: four sizes, two depths, three localities, with and without writes make 48.
+pub const PROFILE_ENTRIES_MAX: usize = 256;
+
+/// Bytes of a model or serial number in a profile: sysfs gives at most a line, and it is printed.
+pub const PROFILE_NAME_BYTES_MAX: usize = 256;
+
+/// Longest time a profile may claim: no device in use takes ten minutes for a round's worth of requests.
+pub const PROFILE_NS_MAX: u64 = 600_000_000_000;
+
+/// Shortest time of one read by itself: a system call and its completion take about as long without any device.
+pub const PROFILE_READ_NS_MIN: u64 = 500;
+
+/// Least time of a read of a window, per request: five million requests a second are more than one device of today does.
+pub const PROFILE_WINDOW_READ_NS_MIN: u64 = 200;
+
+/// Least time per MiB: 60 GiB/s is what memory moves, and no device.
+pub const PROFILE_MIB_NS_MIN: u64 = 16_000;
+
+/// How many times faster the slowest of larger reads may be than half of the smaller ones before a profile is not believed. What
+/// others do to the disk in the middle of a measurement stays below it.
+pub const PROFILE_INVERSION_MAX: u64 = 8;
+
+/// Fewer requests than this say nothing about larger ones: one disturbance may have met all of them.
+pub const PROFILE_COMPARED_REQUESTS_MIN: u32 = 32;
+
+/// Fewer windows than this say nothing about larger ones.
+pub const PROFILE_COMPARED_WINDOWS_MIN: u32 = 3;
+
+/// How far in the future a profile may have been measured: clocks are set back by a little, not by days.
+pub const PROFILE_FUTURE_S_MAX: u64 = 86_400;
+
+/// Sizes that are measured: a block, a row or a few, a unit of the default geometry, a large unit.
+pub const PROBE_SIZES: [usize; 4] = [4 << 10, 64 << 10, 264 << 10, 1 << 20];
+
+/// Shortest and longest time of a measured window: a tenth of a round, and the part of it that is promised. Shorter ones would
+/// measure single requests; longer ones are never asked for.
+pub const PROBE_WINDOW_NS: [u64; 2] = [100_000_000, 700_000_000];
+
+/// Windows of each size that a measurement aims at.
+pub const PROBE_WINDOWS: u64 = 4;
+
+/// Most requests of a window: the fastest devices do fewer in the longest one.
+pub const PROBE_WINDOW_REQUESTS_MAX: usize = 1 << 19;
+
+/// Least written bytes that are worth reading: fewer are all in the drive's own memory.
+pub const PROBE_DATA_BYTES_MIN: u64 = 4 << 20;
+
+/// Written ranges of a file that places are chosen from. More do not make them more random.
+pub const PROBE_RANGES_MAX: usize = 1 << 16;
+
+/// A device that answers nothing for so long is not measured.
+pub const PROBE_STALL_NS: u64 = 30_000_000_000;
+
+/// Size of the file that writes go to: more than a drive takes into its own memory unnoticed in the time of a window, and little
+/// beside a film.
+pub const PROBE_SCRATCH_BYTES: u64 = 64 << 20;
+
+/// Writes are taken to cost so many times what reads cost when they were not measured. Flash needs about that; the scheduler
+/// corrects it when it sees writes.
+pub const WRITE_READ_RATIO: u64 = 2;

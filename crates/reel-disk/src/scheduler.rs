@@ -1,8 +1,24 @@
 //! Which request goes to the device next. Pure: no clock, no I/O, no threads.
 
-use crate::limits::{DEVICE_BYTES_MAX, DEVICE_REQUESTS_MAX};
+mod cscan;
+mod device;
+mod drr;
+mod edf;
+mod fifo;
+mod meter;
+mod plain;
+mod policy;
+mod rounds;
+
+pub use cscan::CScan;
+pub use device::DepthBound;
+pub use drr::Drr;
+pub use edf::Edf;
+pub use fifo::Fifo;
+pub use policy::{Policy, UnknownPolicy};
+pub use rounds::Rounds;
+
 use reel_qos::{Class, ClassTable, DiskPrice};
-use std::collections::BTreeMap;
 
 /// What a scheduler knows of a request.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -22,6 +38,8 @@ pub struct Queued {
 }
 
 /// A policy for one member. Its driver calls `pop` until it gives nothing, and again after every `done`.
+///
+/// Time comes from the driver and may do anything: a clock that goes back or leaps ahead loses no request.
 pub trait Scheduler: Send {
     /// A new request.
     fn push(&mut self, request: Queued, now_ns: u64);
@@ -61,8 +79,8 @@ pub struct SchedulerView {
     pub policy: &'static str,
     /// Main periods begun.
     pub rounds: u64,
-    /// Device time left in this round when all promised work of it and of the rounds known after it is done. Negative: some of
-    /// it will be late.
+    /// Device time left in this round when all promised work of it and of the rounds known after it is done; a whole round if
+    /// nothing is promised. Negative: some of it will be late. Only [`Rounds`] knows it; 0 elsewhere.
     pub slack_ns: i64,
     /// The least slack of the last rounds.
     pub least_slack_ns: i64,
@@ -85,82 +103,7 @@ pub struct ClassView {
     pub total_ns: u64,
 }
 
-/// How much may be in the device's own queue, where no order can be kept any more.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct DepthBound {
-    /// Requests; at least 1.
-    pub requests: usize,
-    /// Bytes; a single request may be larger, alone.
-    pub bytes: usize,
-}
-
-/// Circular scan: ascending offsets, then again from the lowest. Nobody starves, because what arrives behind the arm waits for
-/// the next sweep. Class and deadline are carried and not yet used.
-#[derive(Debug)]
-pub struct CScan {
-    waiting: BTreeMap<(u64, u64), Queued>,
-    /// Where the sweep is: everything at a lower offset waits for the next one.
-    arm: u64,
-    in_device: BTreeMap<u64, usize>,
-    in_device_bytes: usize,
-    bound: DepthBound,
-}
-
-impl CScan {
-    /// An empty scheduler that keeps at most `bound` in the device.
-    pub fn new(bound: DepthBound) -> Self {
-        Self { waiting: BTreeMap::new(), arm: 0, in_device: BTreeMap::new(), in_device_bytes: 0, bound }
-    }
-
-    fn device_takes(&self, bytes: usize) -> bool {
-        self.in_device.is_empty()
-            || (self.in_device.len() < self.bound.requests
-                && self.in_device_bytes + bytes <= self.bound.bytes)
-    }
-}
-
-impl Scheduler for CScan {
-    fn push(&mut self, request: Queued, _now_ns: u64) {
-        self.waiting.insert((request.offset, request.id), request);
-    }
-
-    fn pop(&mut self, _now_ns: u64) -> Option<Queued> {
-        let ahead = self.waiting.range((self.arm, 0)..).next();
-        let (&place, &request) = ahead.or_else(|| self.waiting.first_key_value())?;
-        if !self.device_takes(request.bytes) {
-            return None;
-        }
-        self.waiting.remove(&place);
-        // Beyond it, not at it: callers who ask for one place again and again would hold the sweep there for ever.
-        self.arm = place.0.saturating_add(1);
-        self.in_device.insert(request.id, request.bytes);
-        self.in_device_bytes += request.bytes;
-        Some(request)
-    }
-
-    fn done(&mut self, id: u64, _now_ns: u64) {
-        if let Some(bytes) = self.in_device.remove(&id) {
-            self.in_device_bytes -= bytes;
-        }
-    }
-
-    fn promote(&mut self, _id: u64, _class: Class, _deadline_ns: u64) {}
-
-    fn set_classes(&mut self, _classes: &ClassTable) {}
-
-    fn set_price(&mut self, _price: DiskPrice) {}
-
-    fn view(&self, _now_ns: u64) -> SchedulerView {
-        SchedulerView { policy: "cscan", ..SchedulerView::default() }
-    }
-
-    fn len(&self) -> usize {
-        self.waiting.len()
-    }
-}
-
-impl Default for DepthBound {
-    fn default() -> Self {
-        Self { requests: DEVICE_REQUESTS_MAX, bytes: DEVICE_BYTES_MAX }
-    }
+/// Whether `to` is a more urgent class than `from`: of a more urgent kind. Classes of one kind differ in share, not in urgency.
+fn more_urgent(classes: &ClassTable, to: Class, from: Class) -> bool {
+    classes.kind(to) < classes.kind(from)
 }

@@ -42,6 +42,8 @@ pub struct ClassStats {
     pub requests: u64,
     /// Bytes read and written.
     pub bytes: u64,
+    /// Requests that were answered after their deadline, whatever the answer.
+    pub late: u64,
 }
 
 /// The counters themselves, bumped by the member's disk thread only.
@@ -57,6 +59,7 @@ pub(crate) struct Counters {
     pub(crate) in_device: AtomicU64,
     class_requests: [AtomicU64; CLASSES_MAX],
     class_bytes: [AtomicU64; CLASSES_MAX],
+    class_late: [AtomicU64; CLASSES_MAX],
     service_us_log2: [AtomicU64; SERVICE_BUCKETS],
     service_ns: AtomicU64,
 }
@@ -82,6 +85,10 @@ impl Counters {
         }
     }
 
+    pub(crate) fn late(&self, class: Class) {
+        self.class_late[class.index()].fetch_add(1, Ordering::Relaxed);
+    }
+
     pub(crate) fn served(&self, device_ns: u64) {
         let bucket = (64 - (device_ns / 1_000).leading_zeros() as usize).min(SERVICE_BUCKETS - 1);
         self.service_us_log2[bucket].fetch_add(1, Ordering::Relaxed);
@@ -100,6 +107,7 @@ impl Counters {
             classes: std::array::from_fn(|class| ClassStats {
                 requests: load(&self.class_requests[class]),
                 bytes: load(&self.class_bytes[class]),
+                late: load(&self.class_late[class]),
             }),
             errors: load(&self.errors),
             queued: load(&self.queued),

@@ -1,24 +1,20 @@
 //! One disk thread: requests in, schedulers in the middle, a ring out.
 
-use crate::disks::{DisksConfig, Shared};
+use crate::disks::{DisksConfig, Shared, lock};
+use crate::driven::Driven;
 use crate::error::DiskError;
-use crate::faults::{Fault, Faults};
 use crate::job::{Job, JobName, Progress, Work};
-use crate::limits::FAILURE_LOG_INTERVAL_NS;
 use crate::member::MemberFile;
-use crate::scheduler::Scheduler;
 use reel_qos::{Class, ClassTable, DiskPrice};
 use reel_ring::Done;
 use reel_rt::{Core, Service};
 use std::collections::{BTreeMap, HashMap};
-use std::os::fd::OwnedFd;
-use std::path::PathBuf;
+use std::sync::Arc;
 use std::sync::atomic::Ordering::Relaxed;
-use std::sync::{Arc, PoisonError};
 
 /// The service of a disk thread. Owns the order of everything its members get.
 pub(crate) struct DiskThread {
-    members: BTreeMap<usize, Member>,
+    members: BTreeMap<usize, Driven>,
     shared: Arc<Shared>,
     config: DisksConfig,
     /// Requests that wait in a scheduler, by what their callers call them.
@@ -28,8 +24,13 @@ pub(crate) struct DiskThread {
     /// Answers held back by a fault.
     held: HashMap<u64, Box<Job>>,
     next_id: u64,
+    /// Whether a timer will show the views that have changed.
+    will_show: bool,
     stopping: bool,
 }
+
+/// The timer that shows views; no request bears this number.
+const SHOW: u64 = u64::MAX;
 
 /// What a disk thread is told.
 pub(crate) enum Order {
@@ -40,26 +41,10 @@ pub(crate) enum Order {
     Replace { member: usize, file: Box<MemberFile> },
 }
 
-/// A member as its thread sees it.
-pub(crate) struct Member {
-    file: Arc<OwnedFd>,
-    path: PathBuf,
-    bytes: u64,
-    scheduler: Box<dyn Scheduler>,
-    log: FailureLog,
-}
-
-/// A dead member fails thousands of requests a second; the log gets one line a second.
-#[derive(Default)]
-struct FailureLog {
-    silent_until_ns: u64,
-    unsaid: u64,
-}
-
 impl DiskThread {
-    pub(crate) fn new(members: BTreeMap<usize, Member>, shared: Arc<Shared>, config: DisksConfig) -> Self {
+    pub(crate) fn new(members: BTreeMap<usize, Driven>, shared: Arc<Shared>, config: DisksConfig) -> Self {
         let (jobs, held, names) = (HashMap::new(), HashMap::new(), HashMap::new());
-        Self { members, shared, config, names, jobs, held, next_id: 0, stopping: false }
+        Self { members, shared, config, names, jobs, held, next_id: 0, will_show: false, stopping: false }
     }
 
     /// A new request.
@@ -84,6 +69,7 @@ impl DiskThread {
             core.ring.push(id, job.work.op(&member.file));
         } else {
             member.scheduler.push(job.queued(id), core.now_ns());
+            member.changed();
             self.names.insert(job.name(), id);
             self.shared.counters[number].queued.fetch_add(1, Relaxed);
         }
@@ -92,11 +78,12 @@ impl DiskThread {
 
     /// Another file takes the place of a member's. Requests that wait go to it; those in the device end on the old one.
     fn replace(&mut self, number: usize, file: &MemberFile) {
+        let mut price = lock(&self.shared.prices[number]);
         match self.members.get_mut(&number) {
-            Some(member) => member.reopen(file),
+            Some(member) => *price = member.reopen(file),
             None => {
-                let price = *self.shared.prices[number].lock().unwrap_or_else(PoisonError::into_inner);
-                self.members.insert(number, Member::new(file, self.config.scheduler(price)));
+                let member = Driven::new(file, self.config.scheduler(*price), *price);
+                self.members.insert(number, member);
             }
         }
     }
@@ -110,10 +97,27 @@ impl DiskThread {
                 counters.in_device.fetch_add(1, Relaxed);
                 if let Some(job) = self.jobs.get_mut(&next.id) {
                     self.names.remove(&job.name());
+                    // It may have been promoted.
+                    (job.class, job.deadline_ns) = (next.class, next.deadline_ns);
                     job.started_ns = core.now_ns();
                     core.ring.push(next.id, job.work.op(&member.file));
                 }
             }
+            member.filled(core.now_ns());
+        }
+    }
+
+    /// Shows the views that have changed, each ten times a second at most, and the last one for certain.
+    fn show(&mut self, core: &mut Core) {
+        let mut next_ns = None;
+        for (&number, member) in &mut self.members {
+            next_ns = next_ns.max(member.show(number, &self.shared, core.now_ns()));
+        }
+        if let Some(next_ns) = next_ns
+            && !self.will_show
+        {
+            self.will_show = true;
+            core.at(next_ns, SHOW);
         }
     }
 
@@ -123,12 +127,15 @@ impl DiskThread {
         let Some(member) = self.members.get_mut(&job.member) else { return };
         let counters = &self.shared.counters[job.member];
         if !job.work.is_sync() {
-            member.scheduler.done(id, core.now_ns());
+            let (_, bytes) = job.work.place();
+            if let Some(price) = member.done(id, bytes, !job.work.is_read(), core.now_ns()) {
+                *lock(&self.shared.prices[job.member]) = price;
+            }
             counters.in_device.fetch_sub(1, Relaxed);
             counters.served(core.now_ns().saturating_sub(job.started_ns));
         }
         let mut result = result;
-        let delay_ns = apply_faults(&self.config.faults, &mut job, &mut result);
+        let delay_ns = self.config.faults.apply(&mut job, &mut result);
         match &result {
             Ok(()) => counters.succeeded(job.class, &job.work),
             Err(error) => {
@@ -137,11 +144,18 @@ impl DiskThread {
             }
         }
         if delay_ns == 0 {
-            return job.answer(result);
+            return self.answer(core, *job, result);
         }
         job.held = Some(result);
         core.at(core.now_ns().saturating_add(delay_ns), id);
         self.held.insert(id, job);
+    }
+
+    fn answer(&self, core: &Core, job: Job, result: Result<(), DiskError>) {
+        if core.now_ns() > job.deadline_ns {
+            self.shared.counters[job.member].late(job.class);
+        }
+        job.answer(result);
     }
 
     fn stop_when_idle(&self, core: &mut Core) {
@@ -165,11 +179,16 @@ impl Service for DiskThread {
             }
             Order::Classes(classes) => {
                 self.config.classes = ClassTable::clone(&classes);
-                self.members.values_mut().for_each(|member| member.scheduler.set_classes(&classes));
+                for member in self.members.values_mut() {
+                    member.scheduler.set_classes(&classes);
+                    member.changed();
+                }
             }
             Order::Price { member, price } => {
-                if let Some(member) = self.members.get_mut(&member) {
-                    member.scheduler.set_price(price);
+                if let Some(driven) = self.members.get_mut(&member) {
+                    // Again: a correction of the old one may have come between.
+                    *lock(&self.shared.prices[member]) = price;
+                    driven.set_price(price);
                 }
             }
             Order::Replace { member, file } => self.replace(member, &file),
@@ -189,19 +208,30 @@ impl Service for DiskThread {
             },
             Err(error) => Err(job.failed(error)),
         };
-        self.end(core, id, result);
+        let keep_ns = self.config.faults.keep_ns(job.member, job.started_ns, core.now_ns());
+        if keep_ns == 0 {
+            return self.end(core, id, result);
+        }
+        // Still in the device, for all that the scheduler knows.
+        job.held = Some(result);
+        core.at(core.now_ns().saturating_add(keep_ns), id);
     }
 
-    fn timer(&mut self, _core: &mut Core, id: u64) {
-        if let Some(mut job) = self.held.remove(&id)
-            && let Some(result) = job.held.take()
-        {
-            job.answer(result);
+    fn timer(&mut self, core: &mut Core, id: u64) {
+        if id == SHOW {
+            self.will_show = false;
+        } else if let Some(mut job) = self.held.remove(&id) {
+            if let Some(result) = job.held.take() {
+                self.answer(core, *job, result);
+            }
+        } else if let Some(result) = self.jobs.get_mut(&id).and_then(|job| job.held.take()) {
+            self.end(core, id, result);
         }
     }
 
     fn turn(&mut self, core: &mut Core) {
         self.dispatch(core);
+        self.show(core);
         self.stop_when_idle(core);
     }
 
@@ -217,52 +247,4 @@ impl Order {
             job.answer(Err(DiskError::Stopped));
         }
     }
-}
-
-impl Member {
-    pub(crate) fn new(file: &MemberFile, scheduler: Box<dyn Scheduler>) -> Self {
-        let (path, bytes) = (file.path().to_owned(), file.bytes());
-        Self { file: Arc::clone(file.ring_file()), path, bytes, scheduler, log: FailureLog::default() }
-    }
-
-    fn reopen(&mut self, file: &MemberFile) {
-        (self.path, self.bytes) = (file.path().to_owned(), file.bytes());
-        self.file = Arc::clone(file.ring_file());
-    }
-}
-
-impl FailureLog {
-    fn failure(&mut self, now_ns: u64, path: &std::path::Path, error: &DiskError) {
-        if now_ns < self.silent_until_ns {
-            self.unsaid += 1;
-            return;
-        }
-        tracing::warn!(path = %path.display(), %error, unsaid = self.unsaid, "a member failed a request");
-        self.silent_until_ns = now_ns.saturating_add(FAILURE_LOG_INTERVAL_NS);
-        self.unsaid = 0;
-    }
-}
-
-/// Does to the job what its member was told to do wrong; how long to hold the answer back.
-fn apply_faults(faults: &Faults, job: &mut Job, result: &mut Result<(), DiskError>) -> u64 {
-    let mut delay_ns = 0;
-    for fault in faults.of(job.member) {
-        let (offset, bytes) = job.work.place();
-        let hits = |range: &std::ops::Range<u64>| offset < range.end && range.start < offset + bytes as u64;
-        match fault {
-            Fault::CorruptReads => job.work.corrupt(),
-            Fault::CorruptRange(range) => job.work.invert(range.start, range.end),
-            Fault::Delay { delay_ns: by_ns } => delay_ns += by_ns,
-            Fault::FailReads if job.work.is_read() => *result = Err(job.failed(rustix::io::Errno::IO.into())),
-            Fault::FailWrites if !job.work.is_read() => {
-                *result = Err(job.failed(rustix::io::Errno::IO.into()))
-            }
-            Fault::FailRange(range) if job.work.is_read() && hits(&range) => {
-                *result = Err(job.failed(rustix::io::Errno::IO.into()));
-            }
-            Fault::Vanish => *result = Err(job.failed(rustix::io::Errno::NODEV.into())),
-            Fault::FailReads | Fault::FailWrites | Fault::FailRange(_) => {}
-        }
-    }
-    delay_ns
 }

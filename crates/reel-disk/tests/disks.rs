@@ -4,14 +4,15 @@
 use reel_arena::{Arena, ArenaConfig};
 use reel_disk::{
     DepthBound, DiskDone, DiskError, DiskRequest, DiskWork, Disks, DisksConfig, Fault, MemberFile, OpenMode,
-    Reply,
+    Policy, Reply, SchedulerView,
 };
-use reel_qos::{Class, DEADLINE_NONE_NS};
+use reel_qos::{Class, ClassSpec, ClassTable, DEADLINE_NONE_NS, DiskPrice, Kind};
 use reel_ring::DriverChoice;
 use std::fs;
 use std::path::Path;
 use std::sync::mpsc::{Receiver, Sender, channel};
 use std::sync::{Arc, Mutex};
+use std::time::{Duration, Instant};
 
 const BLOCK: usize = 4096;
 const DRIVERS: [DriverChoice; 2] = [DriverChoice::Auto, DriverChoice::Portable];
@@ -36,6 +37,10 @@ struct Rig {
 
 /// Two members of 64 blocks whose block `b` is filled with `b + member`; member 2 is absent.
 fn rig(driver: DriverChoice) -> Rig {
+    rig_with(driver, |_| {})
+}
+
+fn rig_with(driver: DriverChoice, change: impl FnOnce(&mut DisksConfig)) -> Rig {
     let dir = tempfile::tempdir_in(env!("CARGO_TARGET_TMPDIR")).unwrap();
     let open = |member: u8| {
         let path = dir.path().join(format!("member-{member}"));
@@ -51,12 +56,13 @@ fn rig(driver: DriverChoice) -> Rig {
         huge_pages: false,
     });
     let arena = arena.unwrap();
-    let config = DisksConfig {
+    let mut config = DisksConfig {
         threads: 2,
-        depth: DepthBound { requests: 4, bytes: 1 << 20 },
+        depth: DepthBound { requests: 4, bytes: 1 << 20, ..DepthBound::default() },
         driver,
         ..DisksConfig::default()
     };
+    change(&mut config);
     let disks = Disks::start(members, &arena, config.clone()).unwrap();
     let (sender, answers) = channel();
     Rig { arena, disks, reply: Arc::new(Answers(Mutex::new(sender))), answers, config, dir }
@@ -316,9 +322,7 @@ fn a_reply_that_panics_still_leaves_every_request_answered() {
             reply,
         });
         for _ in 0..20 {
-            rig.answers
-                .recv_timeout(std::time::Duration::from_secs(20))
-                .expect("answered, if only as stopped");
+            rig.answers.recv_timeout(Duration::from_secs(20)).expect("answered, if only as stopped");
         }
         // The thread is gone; its members are, too, but nobody waits for ever.
         while !matches!(rig.read(0, 0, 1).result, Err(DiskError::Stopped)) {}
@@ -347,7 +351,7 @@ fn the_last_handle_may_go_on_a_disk_thread() {
     let (class, deadline_ns) = (Class::INTERACTIVE, DEADLINE_NONE_NS);
     submitting.submit(DiskRequest { member: 0, class, deadline_ns, work, token: 0, reply });
     drop(submitting);
-    gone.recv_timeout(std::time::Duration::from_secs(20)).expect("no thread waits for itself");
+    gone.recv_timeout(Duration::from_secs(20)).expect("no thread waits for itself");
 }
 
 #[test]
@@ -378,5 +382,106 @@ fn direct_where_the_file_system_can_buffered_where_it_cannot() {
         let done = rig.answers.recv().unwrap();
         assert!(matches!(done.result, Err(DiskError::Short { .. })), "{:?}", done.result);
         assert_eq!(done.buffer.unwrap()[..text.len()], text);
+    }
+}
+
+/// Waits for a view that is so; views come a tenth of a second late.
+fn view_when(rig: &Rig, member: usize, wanted: impl Fn(&SchedulerView) -> bool) -> SchedulerView {
+    for _ in 0..1000 {
+        let view = rig.disks.views().swap_remove(member);
+        if wanted(&view) {
+            return view;
+        }
+        std::thread::sleep(Duration::from_millis(10));
+    }
+    panic!("the view never came: {:?}", rig.disks.views());
+}
+
+#[test]
+fn what_the_schedulers_do_is_seen() {
+    for driver in DRIVERS {
+        let rig = rig(driver);
+        let view = rig.disks.views().swap_remove(0);
+        assert_eq!((view.policy, view.classes.len()), ("rounds", 3), "before anything was asked");
+        assert_eq!(view.classes[0].quota_ns, 700_000_000);
+        for block in 0..8 {
+            rig.read(0, block, 1).result.unwrap();
+        }
+        let view = view_when(&rig, 0, |view| view.classes[2].total_ns > 0 && view.classes[2].queued == 0);
+        assert!(view.rounds > 0);
+        let mut specs: Vec<ClassSpec> = ClassTable::default().iter().map(|(_, spec)| spec.clone()).collect();
+        specs[0].share_permille = 600;
+        specs.push(ClassSpec { name: "premium".into(), kind: Kind::Periodic, share_permille: 100 });
+        rig.disks.set_classes(Arc::new(ClassTable::new(specs).unwrap()));
+        let view = view_when(&rig, 1, |view| view.classes.len() == 4);
+        assert_eq!((view.classes[0].quota_ns, view.classes[3].quota_ns), (600_000_000, 100_000_000));
+        rig.read(0, 3, 1).result.unwrap();
+    }
+}
+
+#[test]
+fn every_policy_reads_every_block() {
+    for policy in Policy::ALL {
+        let rig = rig_with(DriverChoice::Auto, |config| config.policy = policy);
+        for block in [5, 1, 63, 30] {
+            let done = rig.read(1, block, 1);
+            done.result.unwrap();
+            assert_eq!(done.buffer.unwrap()[7], block as u8 + 1);
+        }
+        assert_eq!(rig.disks.views()[1].policy, policy.name());
+    }
+}
+
+#[test]
+fn answers_after_their_deadline_are_counted_for_their_class() {
+    let rig = rig(DriverChoice::Auto);
+    for (token, deadline_ns) in [(1, 0), (2, DEADLINE_NONE_NS), (3, 1)] {
+        let buffer = rig.arena.take(BLOCK).unwrap();
+        let reply = Arc::clone(&rig.reply) as Arc<dyn Reply>;
+        let work = DiskWork::Read { offset: 0, bytes: BLOCK, buffer };
+        let class = Class::PERIODIC;
+        rig.disks.submit(DiskRequest { member: 0, class, deadline_ns, work, token, reply });
+        rig.answers.recv().unwrap().result.unwrap();
+    }
+    let stats = rig.disks.stats();
+    let late: Vec<u64> = stats[0].classes[..3].iter().map(|class| class.late).collect();
+    assert_eq!(late, [2, 0, 0]);
+    assert_eq!(stats[0].classes[0].requests, 3);
+}
+
+#[test]
+fn a_price_that_is_set_is_the_price() {
+    let rig = rig(DriverChoice::Auto);
+    let price = DiskPrice { read_request_ns: 7, read_mib_ns: 6, write_request_ns: 5, write_mib_ns: 4 };
+    rig.disks.set_price(0, price);
+    rig.read(0, 0, 1).result.unwrap();
+    assert_eq!(rig.disks.price(0), price);
+    assert_eq!(rig.disks.price(1), reel_disk::limits::PRICE_UNKNOWN);
+}
+
+#[test]
+fn a_stalled_or_slow_member_keeps_its_requests_in_the_device() {
+    for driver in DRIVERS {
+        let rig = rig(driver);
+        // A stall without end, as far as this test is concerned.
+        rig.config.faults.inject(0, Fault::Stall { for_ns: 1_000_000_000, every_ns: 1 });
+        for token in 0..6 {
+            let buffer = rig.arena.take(BLOCK).unwrap();
+            rig.submit(0, token, DiskWork::Read { offset: 0, bytes: BLOCK, buffer });
+        }
+        let started = Instant::now();
+        // The bound of the rig is four: the other two wait in the scheduler.
+        view_when(&rig, 0, |view| view.classes[2].queued == 2);
+        let stats = rig.disks.stats().swap_remove(0);
+        assert_eq!((stats.in_device, stats.queued, stats.reads), (4, 2, 0));
+        rig.config.faults.clear(0);
+        for _ in 0..6 {
+            rig.answers.recv().unwrap().result.unwrap();
+        }
+        assert!(started.elapsed() >= Duration::from_millis(900), "what had stalled stays so until its end");
+        rig.config.faults.inject(0, Fault::Slow { factor: 3 });
+        let device_ns = rig.read(0, 1, 1).device_ns;
+        assert!(device_ns > 0);
+        assert_eq!(rig.disks.stats()[0].reads, 7);
     }
 }

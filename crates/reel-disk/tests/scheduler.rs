@@ -1,10 +1,18 @@
-//! Laws of the schedulers.
+//! The policies to compare with, and C-SCAN's laws.
 #![allow(clippy::unwrap_used, reason = "a test that cannot go on should stop")]
 
 use proptest::prelude::*;
-use reel_disk::{CScan, DepthBound, Queued, Scheduler};
-use reel_qos::{Class, DEADLINE_NONE_NS};
+use reel_disk::{CScan, DepthBound, Policy, Queued, Scheduler};
+use reel_qos::{Class, ClassTable, DEADLINE_NONE_NS, DiskPrice};
 use std::collections::{BTreeMap, BTreeSet};
+
+const CHEAP: DiskPrice =
+    DiskPrice { read_request_ns: 1, read_mib_ns: 1, write_request_ns: 1, write_mib_ns: 1 };
+
+fn cscan(requests: usize, bytes: usize) -> CScan {
+    let bound = DepthBound { requests, bytes, device_ns: u64::MAX };
+    CScan::new(&ClassTable::default(), CHEAP, bound)
+}
 
 fn queued(id: u64, offset: u64, bytes: usize) -> Queued {
     Queued { id, class: Class::APERIODIC, deadline_ns: DEADLINE_NONE_NS, offset, bytes, write: false }
@@ -12,7 +20,7 @@ fn queued(id: u64, offset: u64, bytes: usize) -> Queued {
 
 #[test]
 fn one_sweep_ascends_and_the_next_starts_low() {
-    let mut scan = CScan::new(DepthBound { requests: 1, bytes: 1 << 20 });
+    let mut scan = cscan(1, 1 << 20);
     for (id, offset) in [(0, 50), (1, 10), (2, 90)] {
         scan.push(queued(id, offset, 1), 0);
     }
@@ -31,7 +39,7 @@ fn one_sweep_ascends_and_the_next_starts_low() {
 
 #[test]
 fn a_request_larger_than_the_bound_goes_alone() {
-    let mut scan = CScan::new(DepthBound { requests: 8, bytes: 100 });
+    let mut scan = cscan(8, 100);
     scan.push(queued(0, 0, 1000), 0);
     scan.push(queued(1, 1, 1), 0);
     assert_eq!(scan.pop(0).map(|next| next.id), Some(0));
@@ -47,7 +55,7 @@ proptest! {
         requests in 1_usize..6,
         bytes in 1_usize..600,
     ) {
-        let mut scan = CScan::new(DepthBound { requests, bytes });
+        let mut scan = cscan(requests, bytes);
         let mut in_device: BTreeMap<u64, usize> = BTreeMap::new();
         let mut given = BTreeSet::new();
         let mut pushed = 0;
@@ -88,7 +96,7 @@ proptest! {
 
 #[test]
 fn asking_for_one_place_again_and_again_holds_nobody_up() {
-    let mut scan = CScan::new(DepthBound { requests: 1, bytes: 1 << 20 });
+    let mut scan = cscan(1, 1 << 20);
     scan.push(queued(0, 100, 1), 0);
     scan.push(queued(1, 200, 1), 0);
     let mut waited = 0;
@@ -102,4 +110,52 @@ fn asking_for_one_place_again_and_again_holds_nobody_up() {
         waited += 1;
         assert!(waited < 3, "the sweep stays at 100");
     }
+}
+
+/// Ids in the order in which a policy gives (class, deadline, offset), each done before the next is asked for.
+fn order_of(policy: Policy, requests: &[(Class, u64, u64)]) -> Vec<u64> {
+    let bound = DepthBound { requests: 1, ..DepthBound::default() };
+    let mut scheduler = policy.scheduler(&ClassTable::default(), PRICE, bound);
+    for (id, &(class, deadline_ns, offset)) in requests.iter().enumerate() {
+        let request = Queued { id: id as u64, class, deadline_ns, offset, bytes: 1, write: false };
+        scheduler.push(request, 0);
+    }
+    std::iter::from_fn(|| {
+        let next = scheduler.pop(0)?;
+        scheduler.done(next.id, 0);
+        Some(next.id)
+    })
+    .collect()
+}
+
+/// A round holds 7 periodic requests, and one of each other class.
+const PRICE: DiskPrice = DiskPrice {
+    read_request_ns: 100_000_000,
+    read_mib_ns: 0,
+    write_request_ns: 100_000_000,
+    write_mib_ns: 0,
+};
+
+#[test]
+fn each_policy_orders_by_what_it_says() {
+    let (p, i, a) = (Class::PERIODIC, Class::INTERACTIVE, Class::APERIODIC);
+    let requests = [(a, 900, 3), (p, 500, 9), (i, DEADLINE_NONE_NS, 1), (p, 100, 5), (a, 300, 7)];
+    assert_eq!(order_of(Policy::Fifo, &requests), [0, 1, 2, 3, 4]);
+    assert_eq!(order_of(Policy::Edf, &requests), [3, 4, 1, 0, 2]);
+    assert_eq!(order_of(Policy::CScan, &requests), [2, 0, 3, 4, 1]);
+    // The first round has room for both periodic ones and one of each other class; in it the order is the sweep's.
+    assert_eq!(order_of(Policy::Drr, &requests), [2, 0, 3, 1, 4]);
+}
+
+#[test]
+fn deficit_round_robin_gives_each_class_its_quantum() {
+    let flood: Vec<(Class, u64, u64)> = (0..60)
+        .map(|n| ([Class::PERIODIC, Class::INTERACTIVE, Class::APERIODIC][n % 3], 0, n as u64 * 7919 % 61))
+        .collect();
+    // Two rounds: 14, 3 and 3 requests of 0.1 s each.
+    let order = order_of(Policy::Drr, &flood);
+    let mut given = [0; 3];
+    order[..20].iter().for_each(|&id| given[id as usize % 3] += 1);
+    assert_eq!(given, [14, 3, 3]);
+    assert_eq!(order.len(), 60);
 }

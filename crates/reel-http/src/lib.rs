@@ -6,7 +6,8 @@
 pub mod control;
 mod data;
 pub mod limits;
+mod promised;
 mod server;
 
-pub use data::DataCounters;
-pub use server::{ServeConfig, ServeError, Server};
+pub use data::{DataCounters, title_demand};
+pub use server::{PromiseConfig, ServeConfig, ServeError, Server, spare_buffers};

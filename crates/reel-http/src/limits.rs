@@ -43,8 +43,15 @@ pub const PRESSURE_EVERY_NS: u64 = SECOND_NS / 200;
 /// When accepting fails for want of descriptors, it is tried again after this long.
 pub const ACCEPT_RETRY_NS: u64 = SECOND_NS / 10;
 
-/// Bytes of a viewer's session are due this long after they are asked for: well inside the buffer of any player.
-pub const PERIODIC_DEADLINE_NS: u64 = SECOND_NS;
+/// How often a core looks whether something is to be read ahead, while it has such plans. They are made for seconds ahead.
+pub const PREFETCH_EVERY_NS: u64 = SECOND_NS / 10;
+
+/// Processor time that sending a MiB costs, checksums and the socket's copy included, for admission: measured 0.29 to 0.30 seconds
+/// per GB (docs/benchmarks.md).
+pub const CORE_MIB_NS: u64 = 320_000;
+
+/// Prices of a member that differ by less are the same: they are corrected all the time, and the ledger counts anew with each change.
+pub const PRICE_CHANGE_PERCENT: u128 = 5;
 
 /// What a person waits for is due this long after it is asked for.
 pub const INTERACTIVE_DEADLINE_NS: u64 = SECOND_NS / 5;
@@ -55,11 +62,18 @@ pub const ACCESS_LOG_LINES_MAX: usize = 8 * 1024;
 /// Connections that may wait to be accepted: a burst of players at the start of a film.
 pub const LISTEN_BACKLOG: i32 = 1024;
 
-/// Tracks that one ingest is given memory for at once; a film with more of them is stored all the same, but waits for buffers.
-pub const TRACKS_PER_INGEST: usize = 8;
+/// Stripes that one ingest is given memory for at once: the pictures keep their writer full, and eight tracks beside them are
+/// small and rarely have more than one stripe under way. A film that wants more is stored all the same, but waits for buffers.
+pub const STRIPES_PER_INGEST: usize = reel_volume::limits::WRITER_STRIPES_IN_FLIGHT + 8;
 
 /// Connections that may wait for the control plane.
 pub const HANDOVERS_MAX: usize = 1024;
+
+/// Rounds of the stream of which a question for the capacity asks: a film of two hours. Spread evenly, a longer one asks the same.
+pub const CAPACITY_ROUNDS: usize = 7200;
+
+/// Seconds of it that its viewers hold in memory: two segments of four seconds.
+pub const CAPACITY_HELD_S: u64 = 8;
 
 /// Titles that may wait to be opened.
 pub const OPENINGS_MAX: usize = 4 * 1024;

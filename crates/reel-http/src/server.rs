@@ -2,16 +2,19 @@
 
 use crate::control::{
     ArenaMetrics, ControlConfig, ControlPlane, DiskMetrics, MetricsPage, MetricsRegistry, MetricsSource,
-    SessionRefusal, SessionReport, VolumeMetrics, Watching, serve_connection, watch_directory,
+    Rooms, SessionRefusal, SessionReport, VolumeMetrics, Watching, serve_connection, watch_directory,
 };
-use crate::data::{DataConfig, DataCounters, DataPlane, Film, Films, Handover};
-use crate::limits::{HANDOVERS_MAX, LISTEN_BACKLOG, TRACKS_PER_INGEST};
+use crate::data::{
+    Capacity, DataConfig, DataCounters, DataPlane, Film, Films, Form, Handover, RESOURCES, open_session,
+};
+use crate::limits::{HANDOVERS_MAX, LISTEN_BACKLOG, STRIPES_PER_INGEST};
+use crate::promised::{Promised, Works};
+use reel_disk::Disks;
 use reel_library::{Library, LibraryError};
-use reel_qos::Class;
+use reel_qos::{AdmitError, Class};
 use reel_ring::DriverChoice;
 use reel_rt::{RtError, now_ns};
-use reel_stream::{Sessions, SessionsConfig, Units};
-use reel_volume::Volume;
+use reel_stream::{OpenRefused, Sessions, SessionsConfig, Units};
 use std::io;
 use std::net::{IpAddr, SocketAddr, TcpListener};
 use std::path::PathBuf;
@@ -40,10 +43,28 @@ pub struct ServeConfig {
     pub session_idle: Duration,
     /// Whether every media request is logged.
     pub access_log: bool,
+    /// What is promised.
+    pub promise: PromiseConfig,
     /// A directory whose films are taken as they come.
     pub watch: Option<PathBuf>,
     /// The control plane.
     pub control: ControlConfig,
+}
+
+/// What is promised to viewers.
+#[derive(Clone, Copy, Debug)]
+pub struct PromiseConfig {
+    /// Whether sessions are admitted by the ledger; if not, nobody is refused for want of anything but memory for sessions, and
+    /// nothing is promised.
+    pub admission: bool,
+    /// The rate of the way out to the viewers, in bits per second; `None` if it is not known and never the bottleneck.
+    pub network_bps: Option<u64>,
+}
+
+impl Default for PromiseConfig {
+    fn default() -> Self {
+        Self { admission: true, network_bps: None }
+    }
 }
 
 /// Why a server did not start, or how it ended.
@@ -98,12 +119,24 @@ impl Server {
             volume.arena().clone(),
             volume.disks().clone(),
             volume.health().clone(),
-            spare_buffers(volume, threads, config.control.ingests_max),
+            spare_buffers(
+                volume.geometry().width(),
+                threads,
+                config.control.ingests_max,
+                volume.arena().usage().buffers_total,
+            ),
         );
         let films = Arc::new(Films::new(Arc::clone(&library)));
         let idle_max_ns = u64::try_from(config.session_idle.as_nanos()).unwrap_or(u64::MAX);
-        let sessions =
-            Arc::new(Sessions::new(SessionsConfig { sessions_max: config.sessions_max, idle_max_ns }));
+        let arena_bytes = (units.budget().total() * volume.arena().buffer_bytes()) as u64;
+        let capacity =
+            Capacity::new(volume.disks().clone(), threads, arena_bytes, config.promise.network_bps);
+        let sessions = Arc::new(Sessions::new(SessionsConfig {
+            sessions_max: config.sessions_max,
+            idle_max_ns,
+            capacities: config.promise.admission.then(|| capacity.capacities()),
+            classes: capacity.classes().clone(),
+        }));
         let counters = Arc::new(DataCounters::new(threads));
         let metrics = MetricsRegistry::default();
         metrics.register(Arc::new(VolumeMetrics(Arc::clone(volume))));
@@ -120,8 +153,27 @@ impl Server {
             .enable_all()
             .build()
             .map_err(ServeError::Thread)?;
-        let keeper = Arc::new(Keeper { sessions: Arc::clone(&sessions), films: Arc::clone(&films) });
-        let control = ControlPlane::new(config.control, Arc::clone(&library) as _, keeper, metrics);
+        let keeper = Arc::new(Keeper {
+            sessions: Arc::clone(&sessions),
+            films: Arc::clone(&films),
+            disks: volume.disks().clone(),
+            counters: Arc::clone(&counters),
+        });
+        let promised = Arc::new(Promised {
+            sessions: Arc::clone(&sessions),
+            counters: Arc::clone(&counters),
+            units: units.clone(),
+            capacities: capacity.capacities(),
+            unit_bytes: volume.geometry().unit_bytes() as u64,
+        });
+        metrics.register(promised.clone());
+        let rooms = Rooms {
+            shelf: Arc::clone(&library) as _,
+            sessions: keeper,
+            promises: promised,
+            work: Arc::new(Works(Arc::clone(volume))),
+        };
+        let control = ControlPlane::new(config.control, rooms, metrics);
         let (handover, handed_over) = channel(HANDOVERS_MAX);
         runtime.spawn(take_over(handed_over, control.clone()));
         let watching = match config.watch {
@@ -138,7 +190,8 @@ impl Server {
             connections_max: config.connections_max,
             access_log: config.access_log,
         };
-        let data = DataPlane::start(&data_config, listener, &units, &films, sessions, counters, handover)?;
+        let data =
+            DataPlane::start(&data_config, listener, &units, &films, sessions, counters, handover, capacity)?;
         Ok(Self { address, data, control, runtime, _watching: watching })
     }
 
@@ -164,13 +217,12 @@ impl Server {
 /// How long control requests may take to finish once the data plane has drained.
 const CONTROL_STOP_TIME: Duration = Duration::from_secs(5);
 
-/// Buffers for everybody but viewers: the stripes that ingests have in flight, and one decoding per core.
-fn spare_buffers(volume: &Volume, threads: usize, ingests: usize) -> usize {
-    let width = volume.geometry().width();
-    let writers = ingests.max(1) * TRACKS_PER_INGEST;
-    let writing = writers * reel_volume::limits::STRIPES_IN_FLIGHT * width;
+/// Buffers for everybody but viewers, of so many in all: the stripes (of `width` units) that ingests have in flight, and one decoding
+/// per core.
+pub fn spare_buffers(width: usize, threads: usize, ingests: usize, buffers: usize) -> usize {
+    let writing = ingests.max(1) * STRIPES_PER_INGEST * width;
     let decoding = threads * width;
-    (writing + decoding).min(volume.arena().usage().buffers_total / 2)
+    (writing + decoding).min(buffers / 2)
 }
 
 fn listen(address: SocketAddr) -> Result<TcpListener, ServeError> {
@@ -194,6 +246,8 @@ async fn take_over(mut handed_over: Receiver<Handover>, control: ControlPlane) {
 struct Keeper {
     sessions: Arc<Sessions<Film>>,
     films: Arc<Films>,
+    disks: Disks,
+    counters: Arc<DataCounters>,
 }
 
 impl crate::control::Sessions for Keeper {
@@ -202,11 +256,22 @@ impl crate::control::Sessions for Keeper {
             LibraryError::NoSuchTitle { .. } => SessionRefusal::NoSuchTitle,
             other => SessionRefusal::Failed(other.to_string()),
         })?;
-        let session =
-            self.sessions.open(title, film, client, Class::PERIODIC, now_ns()).map_err(|refused| {
-                let retry_after_s = refused.retry_after_s();
-                SessionRefusal::Refused { detail: refused.to_string(), retry_after_s }
-            })?;
+        let classes = self.disks.classes();
+        let who = (client, Class::PERIODIC);
+        let opened = open_session(&self.sessions, &classes, title, film, Form::Ladder, who);
+        let too_long =
+            || SessionRefusal::Failed("it is longer than what can be promised ahead, a day".to_owned());
+        let session = opened.ok_or_else(too_long)?.map_err(|refused| {
+            if let OpenRefused::NotAdmitted(refusal) = &refused {
+                self.counters.not_admitted(refusal);
+            }
+            let retry_after_s = refused.retry_after_s();
+            let refusal = match &refused {
+                OpenRefused::NotAdmitted(AdmitError::Refused(refusal)) => Some(refusal.clone()),
+                _ => None,
+            };
+            SessionRefusal::Refused { detail: refused.to_string(), retry_after_s, refusal }
+        })?;
         Ok(SessionReport {
             key: session.key().to_string(),
             title: title.to_owned(),
@@ -288,7 +353,26 @@ impl MetricsSource for DataMetrics {
             &[],
             load(&data.lost_bytes_responses),
         );
-        page.counter("reel_sessions_refused_total", "Sessions refused.", &[], load(&data.sessions_refused));
+        page.counter(
+            "reel_sessions_refused_total",
+            "Sessions refused because a table or an address has its fill.",
+            &[],
+            load(&data.sessions_refused),
+        );
+        for (resource, count) in RESOURCES.iter().zip(&data.not_admitted) {
+            page.counter(
+                "reel_refusals_total",
+                "Streams whose deadlines could not be promised, by what there was too little of.",
+                &[("resource", resource)],
+                load(count),
+            );
+        }
+        page.counter(
+            "reel_unpromised_total",
+            "Responses that went on without a promise after their client was paused.",
+            &[],
+            load(&data.unpromised),
+        );
         page.gauge("reel_sessions", "Open sessions.", &[], self.sessions.len() as f64);
         let stream = self.units.counters();
         for (class, spec) in self.units.disks().classes().iter() {

@@ -4,10 +4,12 @@ use axum::Router;
 use axum::body::{Body, to_bytes};
 use axum::http::{Request, StatusCode};
 use reel_http::control::{
-    ArenaMetrics, ControlConfig, ControlPlane, DiskMetrics, MetricsRegistry, SessionRefusal, SessionReport,
-    Sessions, VolumeMetrics,
+    ArenaMetrics, CapacityReport, ControlConfig, ControlPlane, DiskMetrics, MetricsRegistry, Promises,
+    PromisesReport, Rooms, SessionRefusal, SessionReport, Sessions, VolumeMetrics, VolumeWork, WorkDone,
+    WorkFailed, WorkProgress,
 };
 use reel_library::Library;
+use reel_qos::ClassTable;
 use reel_volume::{Members, OpenOptions, Volume, VolumeError, VolumeOptions};
 use serde_json::Value;
 use std::path::Path;
@@ -32,6 +34,55 @@ impl Sessions for NoSessions {
     }
 }
 
+struct NoPromises(reel_disk::Disks);
+
+impl Promises for NoPromises {
+    fn report(&self) -> PromisesReport {
+        PromisesReport {
+            now_ns: 0,
+            members: Vec::new(),
+            usage: Vec::new(),
+            classes: self.0.classes(),
+            counts: Default::default(),
+            sessions: Vec::new(),
+            refusals: Vec::new(),
+        }
+    }
+
+    fn classes(&self) -> Arc<ClassTable> {
+        self.0.classes()
+    }
+
+    fn set_classes(&self, classes: ClassTable) {
+        self.0.set_classes(Arc::new(classes));
+    }
+
+    fn capacity(&self, _: u64) -> CapacityReport {
+        CapacityReport { viewers: 0, stopped_by: None, more_now: None }
+    }
+}
+
+struct NoWork;
+
+impl VolumeWork for NoWork {
+    fn scrub(&self, _: &mut dyn FnMut(WorkProgress) -> bool) -> Result<WorkDone, WorkFailed> {
+        Err(WorkFailed("no".to_owned()))
+    }
+
+    fn rebuild(&self, _: &mut dyn FnMut(WorkProgress) -> bool) -> Result<WorkDone, WorkFailed> {
+        Err(WorkFailed("no".to_owned()))
+    }
+
+    fn replace(
+        &self,
+        _: usize,
+        _: &Path,
+        _: &mut dyn FnMut(WorkProgress) -> bool,
+    ) -> Result<WorkDone, WorkFailed> {
+        Err(WorkFailed("no".to_owned()))
+    }
+}
+
 fn server(dir: &Path, size_bytes: u64) -> Router {
     let volume_dir = dir.join("volume");
     if !volume_dir.exists() {
@@ -49,8 +100,10 @@ fn server(dir: &Path, size_bytes: u64) -> Router {
     metrics.register(Arc::new(DiskMetrics(volume.disks().clone())));
     metrics.register(Arc::new(ArenaMetrics(volume.arena().clone())));
     let config = ControlConfig { spool_dir: dir.join("spool"), upload_bytes_max: 1 << 30, ingests_max: 1 };
+    let promises = Arc::new(NoPromises(volume.disks().clone()));
     let library = Arc::new(Library::new(volume));
-    ControlPlane::new(config, library, Arc::new(NoSessions), metrics).router()
+    let rooms = Rooms { shelf: library, sessions: Arc::new(NoSessions), promises, work: Arc::new(NoWork) };
+    ControlPlane::new(config, rooms, metrics).router()
 }
 
 /// The child of another test that is just being started holds our locks too, until it becomes ffmpeg: wait for that.

@@ -14,14 +14,19 @@ type Xml = Writer<Vec<u8>>;
 
 /// The MPD. Its URLs are relative: `{t}/init.mp4`, `{t}/{n}.m4s`, `{t}/text.vtt`.
 pub fn manifest(index: &TitleIndex) -> String {
+    manifest_of(index, |_| true)
+}
+
+/// The MPD with those video tracks only for which `offers` says so, given their numbers.
+pub fn manifest_of(index: &TitleIndex, offers: impl Fn(usize) -> bool) -> String {
     let mut xml = Writer::new_with_indent(b"<?xml version=\"1.0\" encoding=\"UTF-8\"?>\n".to_vec(), b' ', 1);
-    presentation(&mut xml, index).expect("writing to memory does not fail");
+    presentation(&mut xml, index, &offers).expect("writing to memory does not fail");
     let mut text = String::from_utf8(xml.into_inner()).expect("all that was written is UTF-8");
     text.push('\n');
     text
 }
 
-fn presentation(xml: &mut Xml, index: &TitleIndex) -> io::Result<()> {
+fn presentation(xml: &mut Xml, index: &TitleIndex, offers: &dyn Fn(usize) -> bool) -> io::Result<()> {
     let longest_ns = index
         .tracks
         .iter()
@@ -37,7 +42,7 @@ fn presentation(xml: &mut Xml, index: &TitleIndex) -> io::Result<()> {
     ];
     element(xml, "MPD", &attributes, |xml| {
         element(xml, "Period", &[("id", "0".to_owned()), ("start", "PT0S".to_owned())], |xml| {
-            for (number, set) in sets(index).iter().enumerate() {
+            for (number, set) in sets(index, offers).iter().enumerate() {
                 adaptation_set(xml, number, set)?;
             }
             Ok(())
@@ -48,9 +53,11 @@ fn presentation(xml: &mut Xml, index: &TitleIndex) -> io::Result<()> {
 /// Tracks between which a player may switch while playing.
 type Set<'a> = Vec<(usize, &'a TrackIndex)>;
 
-fn sets(index: &TitleIndex) -> Vec<Set<'_>> {
+fn sets<'a>(index: &'a TitleIndex, offers: &dyn Fn(usize) -> bool) -> Vec<Set<'a>> {
     let mut sets: Vec<Set<'_>> = Vec::new();
-    for (number, track) in index.tracks.iter().enumerate() {
+    let offered =
+        |(number, track): &(usize, &TrackIndex)| track.track.kind != TrackKind::Video || offers(*number);
+    for (number, track) in index.tracks.iter().enumerate().filter(offered) {
         match sets.iter_mut().find(|set| interchangeable(set[0].1, track)) {
             Some(set) => set.push((number, track)),
             None => sets.push(vec![(number, track)]),

@@ -12,12 +12,17 @@ use std::fmt::Write;
 
 /// The master playlist.
 pub fn master(index: &TitleIndex) -> String {
+    master_of(index, |_| true)
+}
+
+/// The master playlist with those video tracks only for which `offers` says so, given their numbers.
+pub fn master_of(index: &TitleIndex, offers: impl Fn(usize) -> bool) -> String {
     let mut text = String::from("#EXTM3U\n#EXT-X-VERSION:7\n");
     if index.tracks.iter().all(|track| track.independent) {
         text += "#EXT-X-INDEPENDENT-SEGMENTS\n";
     }
     let groups = audio_groups(index);
-    let video: Vec<_> = index.of_kind(TrackKind::Video).collect();
+    let video: Vec<_> = index.of_kind(TrackKind::Video).filter(|(number, _)| offers(*number)).collect();
     // One audio track and no pictures: the variant itself is all there is to say.
     let alone = video.is_empty() && groups.iter().all(|group| group.tracks.len() == 1);
     if !alone {

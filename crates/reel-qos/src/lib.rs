@@ -1,9 +1,27 @@
 //! Traffic classes and the admission ledger, pure.
 #![forbid(unsafe_code)]
 
+mod ask;
 mod class;
+mod demand;
+mod fit;
+mod how_many;
+mod lbap;
+mod ledger;
 pub mod limits;
 mod price;
+mod refusal;
+mod report;
+mod resource;
+mod retry;
+mod timeline;
 
 pub use class::{Class, ClassSpec, ClassTable, ClassTableError, DEADLINE_NONE_NS, Kind};
+pub use demand::{Demand, DiskDemand};
+pub use how_many::{Answer, Starts};
+pub use lbap::{Arrival, Arrivals, Lbap};
+pub use ledger::{Ledger, ReservationId};
 pub use price::DiskPrice;
+pub use refusal::{AdmitError, Refusal};
+pub use report::ReservationView;
+pub use resource::{Capacities, MemberCapacity, Overcommitment, Resource, ResourceUsage, UNLIMITED};

@@ -13,3 +13,31 @@ pub const ROUND_NS: u64 = 1_000_000_000;
 /// One sub-period of a disk: at its start the first interactive request may cut in (Prism, section 3.2). A person does not notice
 /// 50 ms.
 pub const SUB_PERIOD_NS: u64 = 50_000_000;
+
+/// Rounds of a ledger's timelines at most: a week, which is longer than anything that is watched in one go. One member's
+/// timeline takes 8 bytes for each round.
+pub const TIMELINE_ROUNDS_MAX: usize = 7 * 86_400;
+
+/// The last round that a clock of nanoseconds in 64 bits reaches: no round after it is ever the present.
+pub const CLOCK_ROUNDS_MAX: u64 = u64::MAX / ROUND_NS;
+
+/// Rounds of a demand that are kept: one more than a timeline can have, so what was cut is refused as too long.
+pub const DEMAND_ROUNDS_MAX: usize = TIMELINE_ROUNDS_MAX + 1;
+
+/// Reservations of a ledger: more viewers than a machine in reach can send to, and few enough that no sum overflows.
+pub const RESERVATIONS_MAX: usize = 1 << 16;
+
+/// The most that one reservation is counted with in one round, in nanoseconds or bytes: 2^46 are 19 hours or 70 TB, which
+/// nothing but "unlimited" grants. [`RESERVATIONS_MAX`] of them make less than 2^63, so sums can be added, subtracted and compared
+/// without a check at every step.
+pub const ROUND_COST_MAX: u64 = (1 << 46) - 1;
+
+/// Cells of timelines that a refusal looks at, at most, to find when it is worth asking again: some hundred microseconds. What
+/// is not found by then is answered with the first start that was not ruled out.
+pub const RETRY_CELLS_MAX: usize = 500_000;
+
+/// Places that a search for a later start remembers, since where one start failed the next is likely to fail.
+pub const RETRY_WATCHES: usize = 16;
+
+/// Longest label of a reservation; longer ones are cut.
+pub const LABEL_BYTES_MAX: usize = 96;

@@ -8,16 +8,26 @@
 mod around;
 mod body;
 mod budget;
+mod demand;
 mod fetcher;
 mod flight;
+mod key;
 pub mod limits;
+mod prefetch;
 mod reader;
+mod schedule;
 mod session;
+mod sessions;
 mod units;
 
 pub use body::{Body, Part};
 pub use budget::{Budget, Reservation};
+pub use demand::{Stretch, demand};
 pub use fetcher::{Deliver, Fetched, Fetcher};
-pub use reader::{Reader, ReaderState};
-pub use session::{OpenRefused, Session, SessionKey, SessionSummary, Sessions, SessionsConfig};
+pub use key::SessionKey;
+pub use prefetch::{Plan, Prefetcher, TrackOfSession};
+pub use reader::{Due, Pace, Ramp, Reader, ReaderState};
+pub use schedule::{Ask, Strand};
+pub use session::{Session, SessionSummary, Standing};
+pub use sessions::{OpenRefused, Permit, Sessions, SessionsConfig};
 pub use units::{StreamCounters, UnitKey, UnitWant, Units};

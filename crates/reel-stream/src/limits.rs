@@ -26,6 +26,43 @@ pub const SESSIONS_PER_CLIENT_MAX: usize = 256;
 /// Bytes of a session key before encoding: 128 bits cannot be guessed.
 pub const SESSION_KEY_BYTES: usize = 16;
 
+/// Rounds ahead that can be promised: a day. A longer title is refused.
+pub const ROUNDS_MAX: u64 = 86_400;
+
+/// How long before it must be shown a segment is due in memory: it must still be sent, and what its player has of the segment before it
+/// covers that.
+pub const SEND_LEAD_NS: u64 = 1_000_000_000;
+
+/// How long after it was shown a segment that was read ahead is held for a client that does not come for it.
+pub const PREFETCH_HELD_NS: u64 = 5_000_000_000;
+
+/// How far beyond what it asked before a client may ask and still go on: players leave out a segment they could not get.
+pub const ASKED_GAP_NS: u64 = 8_000_000_000;
+
+/// How far back behind what it asked before a client may ask and still go on: players ask again for the last segments when they change
+/// the rendition. Long segments are 10 seconds.
+pub const ASKED_BACK_NS: u64 = 21_000_000_000;
+
+/// How late against its schedule a client may ask before the schedule is moved: less than two rounds is jitter.
+pub const LATE_TOLERATED_NS: u64 = 2_000_000_000;
+
+/// How long after it has shown all it asked for a client may be silent before what was reserved for it is given to others. Its session
+/// stays; its next request is admitted again.
+pub const PAUSE_GRACE_NS: u64 = 5_000_000_000;
+
+/// Segments that a client must have taken of lower renditions before the difference to the reserved one is given back.
+pub const BELOW_SEGMENTS: u32 = 4;
+
+/// Sessions of one client address that are reserved for and have not asked for media yet: a player asks within a second; who opens and
+/// drops sessions holds little.
+pub const UNSTARTED_PER_CLIENT_MAX: usize = 64;
+
+/// The longest that a refused client is told to wait: sessions end before their titles do.
+pub const RETRY_AFTER_MAX_S: u64 = 300;
+
+/// The soonest that something can be due after it is asked for. A client that asks later than its schedule, or takes more slowly, is not
+/// served sooner than a disk that keeps its rounds can.
+pub const READ_TIME_MIN_NS: u64 = 200_000_000;
 /// A member that has answered nobody for so long stalls. A healthy hard disk answers something every 20 ms even with a
 /// full queue, and an SSD that collects garbage is back after some tens of them; retries within a drive, a bus reset or a
 /// hung controller take seconds.

@@ -12,7 +12,9 @@
 use crate::body::{Body, Part};
 use crate::budget::{Reservation, Waiting};
 use crate::fetcher::{Fetched, Fetcher};
-use crate::limits::{READER_STEPS_MAX, READER_STRIPES_MAX, SEND_BYTES_MAX, SEND_CHUNKS_MAX};
+use crate::limits::{
+    READ_TIME_MIN_NS, READER_STEPS_MAX, READER_STRIPES_MAX, SEND_BYTES_MAX, SEND_CHUNKS_MAX,
+};
 use crate::units::{UnitKey, UnitWant};
 use reel_qos::Class;
 use reel_ring::Chunk;
@@ -43,11 +45,46 @@ pub struct Reader {
     planned_bytes: u64,
     window: VecDeque<Step>,
     class: Class,
-    /// How far away the deadline of a unit is when it is asked for.
-    deadline_after_ns: u64,
+    due: Due,
     connection: u64,
     /// Set while the front step finds no memory.
     waiting: Option<Waiting>,
+}
+
+/// When the bytes of a body are due in memory.
+#[derive(Clone, Debug)]
+pub enum Due {
+    /// The first window of them then, and what follows as it is shown: see [`Ramp`].
+    Ramp(Ramp),
+    /// So long after they are asked for.
+    After(u64),
+    /// Each stretch of the body at its own time, for a film sent as one file.
+    Paced(Pace),
+}
+
+/// A body that is shown for a while: a segment. What a reader holds at once is due at its start; what follows can only be read as that
+/// is sent, and is due as much later as it is shown later.
+#[derive(Clone, Copy, Debug)]
+pub struct Ramp {
+    /// When its start is due.
+    pub due_ns: u64,
+    /// How long it is shown.
+    pub duration_ns: u64,
+    /// Its length.
+    pub bytes: u64,
+}
+
+/// When the stretches of a body are due: those of a film at the times at which they are shown.
+#[derive(Clone, Debug)]
+pub struct Pace {
+    /// Where stretches begin and the media time at which they are shown, in ascending order.
+    pub times: Arc<[(u64, u64)]>,
+    /// Where the body begins in that list.
+    pub from_offset: u64,
+    /// Media time `media_ns` is due at `due_ns`.
+    pub media_ns: u64,
+    /// See `media_ns`.
+    pub due_ns: u64,
 }
 
 enum Step {
@@ -71,18 +108,29 @@ struct UnitNeed {
 }
 
 impl Reader {
-    /// A reader that sends `body` to `connection`; its units are due `deadline_after_ns` after they are asked for.
-    pub fn new(body: Body, class: Class, deadline_after_ns: u64, connection: u64) -> Self {
+    /// A reader that sends `body` to `connection`.
+    pub fn new(body: Body, class: Class, due: Due, connection: u64) -> Self {
         Self {
             body,
             sent_bytes: 0,
             planned_bytes: 0,
             window: VecDeque::new(),
             class,
-            deadline_after_ns,
+            due,
             connection,
             waiting: None,
         }
+    }
+
+    /// What is asked for from here on is of another class, due at other times: the session was admitted anew, or is no longer
+    /// promised anything.
+    pub fn set_terms(&mut self, class: Class, due: Due) {
+        (self.class, self.due) = (class, due);
+    }
+
+    /// Bytes sent.
+    pub fn sent_bytes(&self) -> u64 {
+        self.sent_bytes
     }
 
     /// Bytes not yet sent.
@@ -186,7 +234,8 @@ impl Reader {
 
     /// Plans one more step; `false` if there is no memory for it.
     fn plan(&mut self, fetcher: &mut Fetcher, now_ns: u64) -> bool {
-        let Some(part) = self.body.part_at(self.sent_bytes + self.planned_bytes) else { return false };
+        let offset = self.sent_bytes + self.planned_bytes;
+        let Some(part) = self.body.part_at(offset) else { return false };
         let (map, range) = match part {
             Part::Bytes(bytes, range) => {
                 self.planned_bytes += range.len() as u64;
@@ -196,6 +245,7 @@ impl Reader {
             Part::Object(map, range) => (map, range),
         };
         let stripe_bytes = map.geometry().stripe_bytes() as u64;
+        let deadline_ns = self.due.of(offset, stripe_bytes * READER_STRIPES_MAX as u64, now_ns);
         let stripe = range.start / stripe_bytes;
         let start = stripe * stripe_bytes;
         let range = range.start - start..range.end.min(start + stripe_bytes) - start;
@@ -207,7 +257,7 @@ impl Reader {
             position: *position,
             rows: rows.clone(),
             class: self.class,
-            deadline_ns: now_ns.saturating_add(self.deadline_after_ns),
+            deadline_ns,
         };
         let wants: Vec<UnitWant> = wanted.iter().map(want).collect();
         let got = fetcher.request_stripe(&wants, self.connection, now_ns);
@@ -251,6 +301,40 @@ impl Reader {
             Step::Stripe(stripe) => Some(stripe.map.geometry().stripe_bytes()),
         });
         stripe_bytes.is_some_and(|bytes| self.planned_bytes >= (bytes * READER_STRIPES_MAX) as u64)
+    }
+}
+
+impl Due {
+    fn of(&self, offset: u64, window_bytes: u64, now_ns: u64) -> u64 {
+        let soonest_ns = now_ns.saturating_add(READ_TIME_MIN_NS);
+        match self {
+            Due::Ramp(ramp) => ramp.due_ns(offset, window_bytes).max(soonest_ns),
+            Due::After(after_ns) => now_ns.saturating_add(*after_ns),
+            Due::Paced(pace) => pace.due_ns(offset).max(soonest_ns),
+        }
+    }
+}
+
+impl Ramp {
+    fn due_ns(&self, offset: u64, window_bytes: u64) -> u64 {
+        let beyond = u128::from(offset.saturating_sub(window_bytes).min(self.bytes));
+        let later_ns = u128::from(self.duration_ns) * beyond / u128::from(self.bytes.max(1));
+        // Fits: at most the duration.
+        self.due_ns.saturating_add(later_ns as u64)
+    }
+}
+
+impl Pace {
+    /// The media time at which the byte at `offset` of the body is shown.
+    pub fn media_ns(&self, offset: u64) -> u64 {
+        let at = self.from_offset.saturating_add(offset);
+        let after = self.times.partition_point(|(start, _)| *start <= at);
+        after.checked_sub(1).map_or(0, |stretch| self.times[stretch].1)
+    }
+
+    fn due_ns(&self, offset: u64) -> u64 {
+        let ahead_ns = self.media_ns(offset).saturating_sub(self.media_ns);
+        self.due_ns.saturating_add(ahead_ns)
     }
 }
 
@@ -320,7 +404,7 @@ fn decoding_buffers(fetcher: &Fetcher, map: &ObjectMap) -> usize {
 }
 
 /// The rows of each data position that the bytes `range` of a stripe touch.
-fn rows_by_position(map: &ObjectMap, range: &Range<u64>) -> Vec<(usize, Range<usize>)> {
+pub(crate) fn rows_by_position(map: &ObjectMap, range: &Range<u64>) -> Vec<(usize, Range<usize>)> {
     let geometry = map.geometry();
     let row_bytes = geometry.row_bytes() as u64;
     // Fits: rows of one stripe.

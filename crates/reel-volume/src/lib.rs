@@ -59,7 +59,7 @@ pub use geometry::{Geometry, GeometryError, GeometryFields, Location, UnitPlace}
 pub use health::{Health, MemberUse};
 pub use hold::Hold;
 pub use ids::{MemberId, VolumeId};
-pub use object::ObjectMap;
+pub use object::{ObjectLayout, ObjectMap};
 pub use open::{ArenaBudget, OpenOptions};
 pub use reader::ObjectReader;
 pub use rebuild::{MendOptions, RebuildReport};

@@ -66,8 +66,12 @@ pub const CATALOGUE_BYTES_MAX: u64 = 1 << 30;
 /// Bytes of `volume.toml`.
 pub const VOLUME_FILE_BYTES_MAX: u64 = 1 << 20;
 
-/// Stripes a writer or a reader has in flight: one being filled or used, the others with the disks.
+/// Stripes a reader has in flight: one being used, the others with the disks.
 pub const STRIPES_IN_FLIGHT: usize = 4;
+
+/// Stripes a writer has in flight: one being filled, the others with the disks. Eight fill the queue of each member's
+/// device; the others wait behind them, so that no queue runs dry while answers come back and the next stripe is made.
+pub const WRITER_STRIPES_IN_FLIGHT: usize = 12;
 
 /// Slots a writer reserves in one step, at most, so that several writers side by side still get long runs.
 pub const RESERVE_SLOTS_MAX: u64 = 256;

@@ -39,15 +39,57 @@ pub(crate) struct ObjectParts {
     pub(crate) hold: Hold,
 }
 
+/// An object as a simulation lays it out, where no catalogue is.
+#[derive(Clone, Debug)]
+pub struct ObjectLayout {
+    /// What [`ObjectMap::id`] says; unlike those of real maps it is the caller's, so that a run can be repeated within one process.
+    pub id: u64,
+    /// What the object is, for messages.
+    pub name: String,
+    /// The geometry of the volume.
+    pub geometry: Geometry,
+    /// The code of the volume.
+    pub code: Code,
+    /// The object's length.
+    pub bytes: u64,
+    /// Its slots, in order.
+    pub extents: Vec<Extent>,
+    /// CRC-32C of every row, data and parity, in the order stripe, position, matrix.
+    pub sums: Arc<[u32]>,
+    /// The byte of every member where its units begin.
+    pub data_offset: u64,
+    /// Where reads of the object are counted.
+    pub counters: Arc<VolumeCounters>,
+}
+
 impl ObjectMap {
+    /// The map of an object that lies where `layout` says. For simulations and tests: nothing keeps its slots from being used again,
+    /// and its id must not be one of a map that it meets.
+    ///
+    /// # Panics
+    /// If there are fewer slots than the bytes need, or not one checksum for each row of them.
+    pub fn simulated(layout: ObjectLayout) -> ObjectMap {
+        let stripes = layout.geometry.stripes(layout.bytes);
+        let slots: u64 = layout.extents.iter().map(|extent| extent.slots).sum();
+        assert!(slots >= stripes, "{} has {stripes} stripes and {slots} slots", layout.name);
+        let rows = stripes * layout.geometry.stripe_rows() as u64;
+        assert_eq!(layout.sums.len() as u64, rows, "{} has {rows} rows", layout.name);
+        ObjectMap {
+            id: layout.id,
+            name: layout.name,
+            geometry: layout.geometry,
+            code: layout.code,
+            bytes: layout.bytes,
+            runs: runs(layout.extents),
+            sums: layout.sums,
+            data_offset: layout.data_offset,
+            counters: layout.counters,
+            _hold: Hold::default(),
+        }
+    }
+
     /// The parts have been checked: as many slots as the bytes need, one sum for each row.
     pub(crate) fn new(parts: ObjectParts) -> ObjectMap {
-        let mut first_stripe = 0;
-        let mut runs = Vec::with_capacity(parts.extents.len());
-        for extent in parts.extents {
-            runs.push((first_stripe, extent));
-            first_stripe += extent.slots;
-        }
         static NEXT_ID: AtomicU64 = AtomicU64::new(0);
         ObjectMap {
             id: NEXT_ID.fetch_add(1, Ordering::Relaxed),
@@ -55,7 +97,7 @@ impl ObjectMap {
             geometry: parts.geometry,
             code: parts.code,
             bytes: parts.bytes,
-            runs,
+            runs: runs(parts.extents),
             sums: parts.sums.into(),
             data_offset: parts.data_offset,
             counters: parts.counters,
@@ -123,6 +165,17 @@ impl ObjectMap {
     pub(crate) fn counters(&self) -> &VolumeCounters {
         &self.counters
     }
+}
+
+/// Extents in order, each with the number of its first stripe.
+fn runs(extents: Vec<Extent>) -> Vec<(u64, Extent)> {
+    let mut first_stripe = 0;
+    let mut runs = Vec::with_capacity(extents.len());
+    for extent in extents {
+        runs.push((first_stripe, extent));
+        first_stripe += extent.slots;
+    }
+    runs
 }
 
 impl fmt::Debug for ObjectMap {

@@ -17,7 +17,7 @@ use crate::error::VolumeError;
 use crate::geometry::Geometry;
 use crate::health::{Health, MemberUse};
 use crate::hold::{Hold, Space};
-use crate::limits::STRIPES_IN_FLIGHT;
+use crate::limits::WRITER_STRIPES_IN_FLIGHT;
 use crate::lock::lock;
 use crate::manifest::Manifest;
 use crate::members::{Found, OpenMember, Standing, find, findings, without_advice};
@@ -48,9 +48,10 @@ pub struct ArenaBudget {
 }
 
 impl Default for ArenaBudget {
-    /// 64 MiB, which is enough for commands; a server computes its own.
+    /// 32 MiB: what a film of one picture and many sound tracks is written through at full speed, and more than any
+    /// other command holds. A server computes its own. More would cost every command the time to clear it.
     fn default() -> ArenaBudget {
-        ArenaBudget { bytes: 64 << 20, huge_pages: true }
+        ArenaBudget { bytes: 32 << 20, huge_pages: true }
     }
 }
 
@@ -257,7 +258,7 @@ fn titles_of(
 
 fn arena_of(geometry: &Geometry, budget: ArenaBudget) -> Result<Arena, VolumeError> {
     let buffer_bytes = geometry.unit_bytes();
-    let least = geometry.width() * (STRIPES_IN_FLIGHT + 1);
+    let least = geometry.width() * (WRITER_STRIPES_IN_FLIGHT + 1);
     let config = ArenaConfig {
         buffer_bytes,
         buffer_count: (budget.bytes / buffer_bytes).max(least),

@@ -11,7 +11,9 @@ use crate::catalogue::{Extent, ObjectRecord, Sums};
 use crate::commit::drop_member;
 use crate::error::VolumeError;
 use crate::hold::{Hold, Space};
-use crate::limits::{EXTENTS_MAX, INLINE_SUMS_MAX, OBJECT_BYTES_MAX, RESERVE_SLOTS_MAX, STRIPES_IN_FLIGHT};
+use crate::limits::{
+    EXTENTS_MAX, INLINE_SUMS_MAX, OBJECT_BYTES_MAX, RESERVE_SLOTS_MAX, WRITER_STRIPES_IN_FLIGHT,
+};
 use crate::volume::Inner;
 
 /// Takes the bytes of one object, in order, and lays them on the members stripe by stripe, with parity and
@@ -137,7 +139,7 @@ impl ObjectWriter {
     fn put(&mut self, data: &[u8]) -> Result<(), VolumeError> {
         let geometry = self.inner.geometry;
         let (row_bytes, width) = (geometry.row_bytes(), geometry.width());
-        self.wait_for((STRIPES_IN_FLIGHT - 1) * width)?;
+        self.wait_for((WRITER_STRIPES_IN_FLIGHT - 1) * width)?;
         let slot = self.reserved.next(data.len() as u64, &self.inner)?;
         let mut units = self.inner.access.buffers(width, geometry.unit_bytes())?;
         for (position, unit) in units.iter_mut().take(geometry.data_rows()).enumerate() {

@@ -7,6 +7,8 @@ use std::path::PathBuf;
 use clap::{Args, Parser, Subcommand, ValueEnum};
 
 use crate::config::parse_address;
+use crate::limits::{FILM_BPS_MAX, PROBE_S_MAX};
+use crate::rate::Rate;
 use crate::size::Size;
 
 /// What `reel help` says after the list of commands.
@@ -57,8 +59,18 @@ pub(crate) enum Command {
     /// Write a title to an MP4 file that decodes identically
     Export(ExportArguments),
 
+    /// Measure what the disks of a volume can do, so that a server can promise it
+    Probe(ProbeArguments),
+
+    /// How many viewers a volume carries, and what stops the next one
+    Capacity(CapacityArguments),
+
     /// Serve a volume over HTTP until SIGTERM or SIGINT
     Serve(ServeArguments),
+
+    /// Let a fleet of players watch any HLS server: start-up, stalls, late bytes; `reel load --help`
+    #[command(disable_help_flag = true)]
+    Load(LoadArguments),
 
     /// Run an experiment: `reel bench path --help`
     #[command(disable_help_flag = true)]
@@ -69,6 +81,14 @@ pub(crate) enum Command {
 #[derive(Debug, Args)]
 pub(crate) struct BenchArguments {
     /// The experiment and its options
+    #[arg(trailing_var_arg = true, allow_hyphen_values = true)]
+    pub(crate) arguments: Vec<OsString>,
+}
+
+/// `reel load`: handed to `reel-bench` too.
+#[derive(Debug, Args)]
+pub(crate) struct LoadArguments {
+    /// Addresses of playlists or of a Reel server, and options
     #[arg(trailing_var_arg = true, allow_hyphen_values = true)]
     pub(crate) arguments: Vec<OsString>,
 }
@@ -296,6 +316,52 @@ pub(crate) struct ExportArguments {
     pub(crate) force: bool,
 }
 
+/// `reel probe`.
+#[derive(Debug, Args)]
+pub(crate) struct ProbeArguments {
+    /// A volume's directory: its members are measured together, and their profiles kept there. Or a file or block device
+    pub(crate) path: PathBuf,
+
+    /// How long to measure; hard disks deserve 60
+    #[arg(long, value_name = "SECONDS", default_value_t = 3, value_parser = clap::value_parser!(u32).range(1..=PROBE_S_MAX))]
+    pub(crate) seconds: u32,
+
+    /// Measure writes too, into a passing file beside each member, never into the member
+    #[arg(long)]
+    pub(crate) write: bool,
+
+    /// Where to keep the profile of a single file or device; it is printed if not given
+    #[arg(long, value_name = "FILE")]
+    pub(crate) out: Option<PathBuf>,
+
+    /// Print the result as JSON
+    #[arg(long)]
+    pub(crate) json: bool,
+}
+
+/// `reel capacity`.
+#[derive(Debug, Args)]
+pub(crate) struct CapacityArguments {
+    /// The volume's directory
+    pub(crate) volume: PathBuf,
+
+    /// Viewers of a stream of this constant rate: 8M, 2.5M (bits per second, powers of 1000)
+    #[arg(long, value_name = "RATE", value_parser = parse_rate, required_unless_present = "title")]
+    pub(crate) rate: Option<Rate>,
+
+    /// Viewers of this title, counted round by round as admission counts them
+    #[arg(long, value_name = "TITLE", conflicts_with = "rate")]
+    pub(crate) title: Option<String>,
+
+    /// Count with the threads, memory and network of this configuration
+    #[arg(long, value_name = "FILE")]
+    pub(crate) config: Option<PathBuf>,
+
+    /// Print the result as JSON
+    #[arg(long)]
+    pub(crate) json: bool,
+}
+
 /// `reel serve`.
 #[derive(Debug, Args)]
 pub(crate) struct ServeArguments {
@@ -313,6 +379,16 @@ pub(crate) struct ServeArguments {
     /// Ingest films that are put into this directory; goes before the configuration's
     #[arg(long, value_name = "DIR")]
     pub(crate) watch: Option<PathBuf>,
+}
+
+/// A rate that is more than nothing.
+fn parse_rate(text: &str) -> Result<Rate, String> {
+    match text.parse() {
+        Ok(Rate(0)) => Err("nobody watches a film of no bits".to_owned()),
+        Ok(rate) if rate.0 > FILM_BPS_MAX => Err(format!("no film has more than {}", Rate(FILM_BPS_MAX))),
+        Ok(rate) => Ok(rate),
+        Err(error) => Err(error.to_string()),
+    }
 }
 
 #[cfg(test)]

@@ -1,8 +1,12 @@
 //! The commands, each in its file.
 
 mod bench;
+mod capacity;
 mod export;
 mod ingest;
+mod load;
+mod probe;
+mod profiles;
 mod remove;
 mod serve;
 mod titles;
@@ -37,7 +41,10 @@ pub(crate) fn run(arguments: Arguments) -> Result<Exit, Failure> {
         Command::Titles(arguments) => titles::run(&arguments),
         Command::Remove(arguments) => remove::run(&arguments, quiet),
         Command::Export(arguments) => export::run(&arguments, quiet),
+        Command::Probe(arguments) => probe::run(&arguments, quiet),
+        Command::Capacity(arguments) => capacity::run(&arguments),
         Command::Serve(arguments) => serve::run(&arguments),
+        Command::Load(arguments) => load::run(&arguments),
         Command::Bench(arguments) => bench::run(&arguments),
     }
 }

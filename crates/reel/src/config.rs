@@ -3,6 +3,7 @@
 //! The file of that name at the root of the repository explains every key; a test holds it equal to
 //! [`Config::default`].
 
+mod classes;
 mod keys;
 
 use std::fs::File;
@@ -10,13 +11,17 @@ use std::io::{self, Read};
 use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 use std::path::{Path, PathBuf};
 
+use reel_disk::Policy;
 use serde::de::Error;
 use serde::{Deserialize, Deserializer};
+
+pub(crate) use classes::ClassesConfig;
 
 use crate::failure::Failure;
 use crate::limits::{
     CLIENTS_MAX, CONFIG_BYTES_MAX, INGESTS_MAX, SESSION_IDLE_S_MAX, SESSION_IDLE_S_MIN, THREADS_MAX,
 };
+use crate::rate::Rate;
 use crate::size::Size;
 
 /// Everything `reel serve` can be told.
@@ -46,10 +51,53 @@ pub(crate) struct Config {
     pub(crate) session_idle_s: u32,
     /// Connections open at once.
     pub(crate) connections_max: usize,
+    /// What is promised to viewers.
+    pub(crate) promise: PromiseTable,
     /// Logging.
     pub(crate) log: LogConfig,
     /// Uploads by HTTP.
     pub(crate) upload: UploadConfig,
+    /// The order of the disks.
+    pub(crate) disks: DisksSection,
+    /// Who may claim what.
+    pub(crate) classes: ClassesConfig,
+}
+
+/// `[disks]`.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+pub(crate) struct DisksSection {
+    /// Who decides what a disk gets next.
+    #[serde(deserialize_with = "policy")]
+    pub(crate) policy: Policy,
+}
+
+/// `[promise]`.
+#[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+pub(crate) struct PromiseTable {
+    /// Whether viewers are admitted by what can be promised.
+    pub(crate) admission: OnOff,
+    /// The way out to the viewers; 0 is the speed of the default route's interface.
+    pub(crate) network_bps: Rate,
+}
+
+/// A switch.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub(crate) enum OnOff {
+    /// Yes.
+    On,
+    /// No.
+    Off,
+}
+
+impl Default for PromiseTable {
+    fn default() -> Self {
+        Self { admission: OnOff::On, network_bps: Rate(0) }
+    }
+    /// What is promised to viewers.
+    pub(crate) promise: PromiseConfig,
 }
 
 /// `[log]`.
@@ -102,6 +150,16 @@ pub(crate) struct UploadConfig {
     pub(crate) ingests_max: usize,
 }
 
+/// `[promise]`.
+#[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+pub(crate) struct PromiseConfig {
+    /// Whether viewers are admitted only as far as they can be promised.
+    pub(crate) admission: bool,
+    /// The rate of the way out to the viewers; 0 takes the speed of the interface.
+    pub(crate) network_bps: Rate,
+}
+
 /// How threads talk to the kernel.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "lowercase")]
@@ -129,8 +187,12 @@ impl Default for Config {
             sessions_max: 4096,
             session_idle_s: 300,
             connections_max: 16_384,
+            promise: PromiseTable::default(),
             log: LogConfig::default(),
             upload: UploadConfig::default(),
+            disks: DisksSection::default(),
+            classes: ClassesConfig::default(),
+            promise: PromiseConfig::default(),
         }
     }
 }
@@ -151,6 +213,12 @@ impl LogConfig {
 impl Default for UploadConfig {
     fn default() -> Self {
         Self { max_bytes: Size(256 << 30), spool_dir: None, ingests_max: 2 }
+    }
+}
+
+impl Default for PromiseConfig {
+    fn default() -> Self {
+        Self { admission: true, network_bps: Rate(0) }
     }
 }
 
@@ -176,6 +244,7 @@ impl Config {
         keys::check(text)?;
         let config: Self = toml::from_str(text).map_err(|error| Fault::of_toml(text, &error))?;
         config.check_bounds(text)?;
+        config.classes.check(text)?;
         Ok(config)
     }
 
@@ -210,6 +279,10 @@ pub(crate) fn parse_address(text: &str) -> Result<SocketAddr, String> {
 
 fn address<'de, D: Deserializer<'de>>(source: D) -> Result<SocketAddr, D::Error> {
     parse_address(&String::deserialize(source)?).map_err(D::Error::custom)
+}
+
+fn policy<'de, D: Deserializer<'de>>(source: D) -> Result<Policy, D::Error> {
+    String::deserialize(source)?.parse().map_err(D::Error::custom)
 }
 
 fn read(path: &Path) -> io::Result<String> {
@@ -310,6 +383,9 @@ mod tests {
         let fault = Config::parse("[log]\nlevel = \"loud\"\n").unwrap_err();
         assert_eq!(fault.line, 2);
         assert!(fault.what.contains("loud"), "{fault:?}");
+        let fault = Config::parse("[disks]\npolicy = \"elevator\"\n").unwrap_err();
+        assert_eq!(fault.line, 2);
+        assert!(fault.what.contains("choose one of rounds, fifo"), "{fault:?}");
         let fault = Config::parse("listen = \"localhost:80\"\n").unwrap_err();
         assert_eq!(fault.line, 1);
         assert!(fault.what.contains("names are not looked up"), "{fault:?}");

@@ -92,6 +92,11 @@ impl Failure {
         }
     }
 
+    /// What a room below said of something that has no conversion of its own: `what; advice`.
+    pub(crate) fn advised(exit: Exit, text: &str) -> Self {
+        Self::with_advice(exit, text)
+    }
+
     fn of_volume(error: &VolumeError) -> Self {
         let exit = match error {
             VolumeError::NotAVolume { .. } | VolumeError::NoSuchTitle { .. } => Exit::NotFound,

@@ -1,5 +1,7 @@
 //! Every bound of the command line and its configuration, with its reason.
 
+use std::time::Duration;
+
 /// Most threads of a kind. More than the cores of any machine help nobody.
 pub(crate) const THREADS_MAX: usize = 256;
 
@@ -20,3 +22,25 @@ pub(crate) const CONFIG_BYTES_MAX: u64 = 1 << 20;
 
 /// Most films taken from a directory by `reel demo`. A demonstration ends somewhere.
 pub(crate) const DEMO_FILMS_MAX: usize = 200;
+
+/// Longest measurement of `reel probe`. After ten minutes nothing new is seen.
+pub(crate) const PROBE_S_MAX: i64 = 600;
+
+/// How long a server measures members that have no profile before it serves: a start is not held up noticeably.
+pub(crate) const QUICK_PROBE: Duration = Duration::from_secs(1);
+
+/// A quick measurement does not count any more when a member holds more than so many times what it was made of.
+pub(crate) const PROFILE_OUTGROWN: u64 = 4;
+
+/// Rounds of the stream of which `reel capacity --rate` counts the viewers: a film of two hours. Spread evenly, a longer one asks the
+/// same.
+pub(crate) const CAPACITY_ROUNDS: usize = 7_200;
+
+/// Seconds of it that a segment holds: what ingest aims at.
+pub(crate) const CAPACITY_SEGMENT_S: u64 = 4;
+
+/// Most bytes read of the kernel's table of routes: thousands of them, of which the default is among the first.
+pub(crate) const ROUTES_BYTES_MAX: u64 = 1 << 20;
+
+/// Highest rate of a film that can be asked about: more than any interface carries, and its bytes of two hours can be counted.
+pub(crate) const FILM_BPS_MAX: u64 = 1_000_000_000_000;

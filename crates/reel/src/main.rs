@@ -10,9 +10,11 @@ mod failure;
 mod limits;
 mod logging;
 mod memory;
+mod network;
 mod new_file;
 mod output;
 mod progress;
+mod rate;
 mod signals;
 mod size;
 

@@ -1,16 +1,17 @@
 //! How much media memory a server takes: the sum of its holders.
 
+use reel_http::limits::STRIPES_PER_INGEST;
 use reel_stream::limits::READER_STRIPES_MAX;
 use reel_volume::GeometryFields;
-use reel_volume::limits::STRIPES_IN_FLIGHT;
 
 use crate::config::Config;
 
-/// Clients that are served at full speed at once without waiting for memory. More are served too, in turn.
-const READERS: u64 = 64;
+/// Viewers that media memory is made for unless `arena_bytes` says otherwise: what a machine that also does other things can spare.
+const VIEWERS: u64 = 128;
 
-/// Tracks an ingest writes at once; a film with more of them takes turns.
-const TRACKS_PER_INGEST: usize = 4;
+/// Buffers that a viewer is promised: a window of stripes for the pictures, and the units that a segment of sound touches. Films of low
+/// rates need less, several gigabits a second would need a window more.
+const BUFFERS_PER_VIEWER: u64 = (READER_STRIPES_MAX * GeometryFields::cmaf(5).data_rows + 4) as u64;
 
 /// The smallest arena: two readers, a writer and a decoding of the default geometry.
 const BYTES_MIN: u64 = 64 << 20;
@@ -22,13 +23,12 @@ pub(crate) fn arena_bytes(config: &Config, serve_threads: u64, memory_bytes: u64
     }
     let fields = GeometryFields::cmaf(5);
     let unit_bytes = fields.symbol_bytes * fields.row_symbols * fields.unit_rows;
-    // Every holder below holds whole stripes, parity included: it may have to be decoded or is being written.
+    // Writers and decodings hold whole stripes, parity included.
     let stripe_bytes = (unit_bytes * (fields.data_rows + fields.parity_rows)) as u64;
-    let readers = READERS * READER_STRIPES_MAX as u64;
-    let writers = config.upload.ingests_max * TRACKS_PER_INGEST;
-    let writing = (writers * STRIPES_IN_FLIGHT) as u64;
+    let viewers = VIEWERS * BUFFERS_PER_VIEWER * unit_bytes as u64;
+    let writing = (config.upload.ingests_max * STRIPES_PER_INGEST) as u64;
     let decoding = serve_threads;
-    let sum = (readers + writing + decoding) * stripe_bytes;
+    let sum = viewers + (writing + decoding) * stripe_bytes;
     sum.min(memory_bytes / 4).max(BYTES_MIN)
 }
 

@@ -17,6 +17,8 @@ pub(crate) enum Unit {
     Bytes,
     /// Milliseconds of film.
     FilmMs,
+    /// Milliseconds of measuring.
+    Ms,
 }
 
 /// The progress of one piece of work.
@@ -105,7 +107,7 @@ pub(crate) fn rate_text(bytes: u64, took: Duration) -> String {
 fn style(unit: Unit) -> ProgressStyle {
     let template = match unit {
         Unit::Bytes => "{msg} [{bar:30}] {bytes} of {total_bytes}, {bytes_per_sec}, {eta} left",
-        Unit::FilmMs => "{msg} [{bar:30}] {percent} %, {eta} left",
+        Unit::FilmMs | Unit::Ms => "{msg} [{bar:30}] {percent} %, {eta} left",
     };
     // Both templates are literals; a mistake in one shows as the default bar.
     ProgressStyle::with_template(template)
@@ -122,7 +124,7 @@ fn line(label: &str, unit: Unit, done: u64, total: u64, took: Duration) -> Strin
         Unit::Bytes => {
             format!("{label}: {percent:.0} % of {}, {}/s, {left:.0} s left", Size(total), Size(rate as u64))
         }
-        Unit::FilmMs => format!("{label}: {percent:.0} %, {left:.0} s left"),
+        Unit::FilmMs | Unit::Ms => format!("{label}: {percent:.0} %, {left:.0} s left"),
     }
 }
 
@@ -146,7 +148,7 @@ mod tests {
 
     #[test]
     fn styles_are_well_formed() {
-        for unit in [Unit::Bytes, Unit::FilmMs] {
+        for unit in [Unit::Bytes, Unit::FilmMs, Unit::Ms] {
             let _ = style(unit);
         }
     }

@@ -1,5 +1,5 @@
 import { Problem, problemFrom, unreachable } from "./problem.ts";
-import type { Job, Session, Title, Volume } from "./types.ts";
+import type { Dashboard, Job, Session, Title, TrafficClass, Volume, VolumeWork } from "./types.ts";
 
 const API = "/api/v1";
 
@@ -23,6 +23,24 @@ export async function listJobs(signal?: AbortSignal): Promise<Job[]> {
 
 export function getVolume(signal?: AbortSignal): Promise<Volume> {
   return ask("GET", "/volume", signal ? { signal } : {});
+}
+
+export function getDashboard(signal?: AbortSignal): Promise<Dashboard> {
+  return ask("GET", "/dashboard", signal ? { signal } : {});
+}
+
+/** All classes at once; throws a Problem with status 422 when they do not add up. */
+export function setClasses(classes: TrafficClass[]): Promise<TrafficClass[]> {
+  return ask("PUT", "/classes", { body: JSON.stringify(classes) });
+}
+
+/** Begins work on the volume; throws a Problem with status 409 while other work goes on. */
+export function startVolumeWork(work: "scrub" | "rebuild"): Promise<Job> {
+  return ask("POST", `/volume/${work satisfies VolumeWork}`);
+}
+
+export async function cancelJob(id: string | number): Promise<void> {
+  await ask("DELETE", jobLocation(id));
 }
 
 /** `location` is the job's own address, as the upload's answer gave it. */

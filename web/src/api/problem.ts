@@ -11,7 +11,7 @@ export class Problem extends Error {
     super(body.title ?? `The server answered ${status}`);
     this.status = status;
     this.body = body;
-    this.retryAfterS = body.retry_after ?? retryAfterS;
+    this.retryAfterS = body.retry_after_s ?? retryAfterS;
   }
 
   get headline(): string {

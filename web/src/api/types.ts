@@ -62,10 +62,12 @@ export interface Volume {
   members: { state: string; text: string }[];
 }
 
-export type JobState = "receiving" | "ingesting" | "done" | "failed";
+export type JobState = "receiving" | "ingesting" | "running" | "done" | "failed" | "cancelled";
+export type VolumeWork = "scrub" | "rebuild" | "replace";
 
 export interface Job {
   id: string | number;
+  kind: "ingest" | VolumeWork;
   file_name: string;
   state: JobState;
   done_bytes: number;
@@ -74,7 +76,82 @@ export interface Job {
   eta_s: number | null;
   title_id: string | null;
   error: string | null;
+  /** What came of work on the volume. */
+  result: string | null;
   warnings: string[];
+}
+
+/** A class of traffic. The shares of all classes make 1000. */
+export interface TrafficClass {
+  name: string;
+  kind: "periodic" | "interactive" | "aperiodic";
+  share_permille: number;
+}
+
+export interface MemberClass {
+  class: string;
+  queued: number;
+  /** Device time it may claim in a round under scarcity, and was given in the last whole one. */
+  quota_ms: number;
+  used_ms: number;
+  total_ms: number;
+}
+
+export interface Member {
+  member: number;
+  path: string;
+  /** As in Volume. */
+  state: string;
+  in_use: boolean;
+  text: string;
+  policy: string;
+  rounds: number;
+  /** Device time left beyond what is promised; below 0 something will be late. */
+  slack_ms: number;
+  least_slack_ms: number;
+  late: number;
+  queued: number;
+  in_device: number;
+  errors: number;
+  price: { read_request_us: number; read_mib_us: number };
+  classes: MemberClass[];
+}
+
+export interface ResourceUse {
+  resource: string;
+  /** Nanoseconds or bytes of each round; of media memory, bytes held. */
+  unit: "ns" | "bytes";
+  used: number;
+  /** null: not known. */
+  capacity: number | null;
+  peak_used: number;
+}
+
+export interface SessionRow {
+  key_hint: string;
+  /** The title's id. */
+  title: string;
+  client: string;
+  class: string;
+  rate_bps: number;
+  state: "playing" | "paused" | "unpromised";
+  reserved: boolean;
+  position_s: number;
+  sent_bytes: number;
+  age_s: number;
+}
+
+export interface Dashboard {
+  now_s: number;
+  round_ns: number;
+  volume: { state: string; writable: boolean };
+  members: Member[];
+  resources: ResourceUse[];
+  classes: (TrafficClass & { sent_bytes: number; deadline_misses: number })[];
+  sessions_total: number;
+  sessions: SessionRow[];
+  refusals: { resource: string; count: number }[];
+  jobs: Job[];
 }
 
 /** RFC 9457 problem details, with the members a refusal adds. */
@@ -83,9 +160,11 @@ export interface ProblemBody {
   title?: string;
   status?: number;
   detail?: string;
+  /** What is short: "member 3", "the network", "the processor", "media memory". */
   resource?: string;
+  /** In one second of it: nanoseconds of members and processor, bytes of the network; bytes of memory. */
   asked?: number;
   available?: number;
-  grantable_rate?: number;
-  retry_after?: number;
+  grantable_rate_bps?: number;
+  retry_after_s?: number;
 }

@@ -33,9 +33,10 @@ export function libraryPage(root: HTMLElement, signal: AbortSignal): void {
   const content = h("div", { class: "library-content" });
   const add = h("button", { type: "button", class: "button primary add-film" }, icon("plus"), h("span", {}, "Add film"));
   add.addEventListener("click", pickFiles);
+  const promises = h("a", { class: "icon-button to-dashboard", href: "/dashboard", "aria-label": "Dashboard", title: "Dashboard" }, icon("speed"));
 
   root.append(
-    header(h("label", { class: "search" }, icon("search"), search, h("kbd", { class: "search-key", "aria-hidden": "true" }, "/")), add),
+    header(h("label", { class: "search" }, icon("search"), search, h("kbd", { class: "search-key", "aria-hidden": "true" }, "/")), h("div", { class: "header-actions" }, promises, add)),
     h("main", { class: "library" }, h("div", { class: "library-bar" }, h("h1", {}, "Library"), tally, h("label", { class: "sort" }, h("span", { class: "sort-word" }, "Sort"), sort)), content),
   );
 

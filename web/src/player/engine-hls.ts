@@ -1,11 +1,27 @@
-import Hls, { ErrorDetails, ErrorTypes, Events, type ErrorData, type HlsConfig, type Level as HlsLevel, type MediaPlaylist } from "hls.js";
+import Hls, { ErrorDetails, ErrorTypes, Events, type ErrorData, type HlsConfig, type Level as HlsLevel, type LoadPolicy, type MediaPlaylist } from "hls.js";
+import { problemFrom, type Problem } from "../api/problem.ts";
 import { channelLabel, codecName } from "../format.ts";
 import type { Choice, Engine, EngineOptions, Level } from "./engine.ts";
 import { recall, remember } from "./preferences.ts";
 import { TextTracks } from "./texttracks.ts";
 
+const REFUSED = 503;
+
 /** What a first visit assumes of the way to the server, until it is measured: enough to start at 1080p on a home network. */
 const FIRST_BANDWIDTH_BPS = 8_000_000;
+
+/**
+ * How segments are loaded: as hls.js does by itself, except that a refusal (503) is not asked again. The server will not have room
+ * for this quality in a second, but may have it for a lower one, which hls.js then takes; it tries upward again after half a minute.
+ */
+const segmentPolicy: LoadPolicy = {
+  default: {
+    maxTimeToFirstByteMs: 10_000,
+    maxLoadTimeMs: 120_000,
+    timeoutRetry: { maxNumRetry: 4, retryDelayMs: 0, maxRetryDelayMs: 0 },
+    errorRetry: { maxNumRetry: 6, retryDelayMs: 1000, maxRetryDelayMs: 8000, shouldRetry: (_config, _count, _timeout, response, retry) => retry && response?.code !== REFUSED },
+  },
+};
 
 /** hls.js over Media Source Extensions. */
 export class HlsEngine implements Engine {
@@ -25,6 +41,7 @@ export class HlsEngine implements Engine {
     this.texts = new TextTracks(options.video);
     const { audioLanguage, subtitleLanguage, bandwidth_bps } = recall();
     const config: Partial<HlsConfig> = {
+      fragLoadPolicy: segmentPolicy,
       startPosition: options.start_s > 0 ? options.start_s : -1,
       // A phone does not load lines it cannot show.
       capLevelToPlayerSize: true,
@@ -179,7 +196,16 @@ export class HlsEngine implements Engine {
       this.options.failed({ reason: "session-gone" });
       return;
     }
+    if (status === REFUSED && this.wanted >= 0) {
+      // hls.js has gone over to choosing by itself; the menu says so.
+      this.wanted = -1;
+      this.options.changed();
+    }
     if (!data.fatal) return;
+    if (status === REFUSED) {
+      this.options.failed({ reason: "refused", problem: refusalOf(data.networkDetails) });
+      return;
+    }
     if (data.details === ErrorDetails.MANIFEST_INCOMPATIBLE_CODECS_ERROR || data.details === ErrorDetails.BUFFER_ADD_CODEC_ERROR) {
       this.options.failed({ reason: "unsupported", detail: data.error.message });
     } else if (data.type === ErrorTypes.MEDIA_ERROR && this.recoveries < 2) {
@@ -191,4 +217,11 @@ export class HlsEngine implements Engine {
       this.options.failed({ reason: "media", detail: data.error.message });
     }
   }
+}
+
+/** The problem document that came in the place of a segment. */
+function refusalOf(details: unknown): Problem {
+  if (!(details instanceof XMLHttpRequest)) return problemFrom(REFUSED, null, "", null);
+  const text = details.response instanceof ArrayBuffer ? new TextDecoder().decode(details.response) : "";
+  return problemFrom(REFUSED, details.getResponseHeader("content-type"), text, details.getResponseHeader("retry-after"));
 }

@@ -1,3 +1,4 @@
+import { problemFrom } from "../api/problem.ts";
 import { codecName } from "../format.ts";
 import { h } from "../ui/dom.ts";
 import type { Choice, Engine, EngineOptions, Level } from "./engine.ts";
@@ -136,8 +137,15 @@ export class PlainEngine implements Engine {
 
   /** A media element gives the same error for bytes it cannot decode and for an answer that is none. */
   private async tellMissingFromUnsupported(detail: string): Promise<void> {
-    const status = await fetch(this.options.video.currentSrc, { method: "HEAD" }).then((r) => r.status, () => 0);
+    // One byte of it, since a refusal is told only to who asks for media; the rest is not waited for.
+    const answer = await fetch(this.options.video.currentSrc, { headers: { range: "bytes=0-0" } }).catch(() => undefined);
+    const text = answer && !answer.ok ? await answer.text().catch(() => "") : "";
     if (this.ends.signal.aborted) return;
+    const status = answer?.status ?? 0;
+    if (answer && status === 503) {
+      this.options.failed({ reason: "refused", problem: problemFrom(status, answer.headers.get("content-type"), text, answer.headers.get("retry-after")) });
+      return;
+    }
     if (status === 404 || status === 410 || status === 403) this.options.failed({ reason: "session-gone" });
     else if (status === 0 || status >= 500) this.options.failed({ reason: "network", detail: "The server does not answer." });
     else this.options.failed({ reason: "unsupported", detail });

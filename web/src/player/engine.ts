@@ -1,3 +1,4 @@
+import type { Problem } from "../api/problem.ts";
 import type { Session, Title } from "../api/types.ts";
 
 /** One way of getting a film into a <video>: hls.js, the browser's own HLS, or one MP4. */
@@ -40,6 +41,8 @@ export interface Choice {
 export type Failure =
   /** The server no longer knows the session: it expired. Another one can be opened. */
   | { reason: "session-gone" }
+  /** The server cannot promise what the client asks for now, not at any quality. */
+  | { reason: "refused"; problem: Problem }
   /** The browser cannot decode this title. */
   | { reason: "unsupported"; detail: string }
   /** The bytes do not come. */

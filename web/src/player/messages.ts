@@ -44,7 +44,7 @@ export function showFailure(place: HTMLElement, problem: Problem, again: (() => 
 }
 
 /** An engine's failure in words. */
-export function failureWords(reason: Failure, title: Title): Problem {
+export function failureWords(reason: Exclude<Failure, { reason: "refused" }>, title: Title): Problem {
   switch (reason.reason) {
     case "unsupported": {
       const codecs = undecodable(title).map(codecName).join(" and ");

@@ -74,7 +74,12 @@ export class Player {
     const { message, element } = this.stage;
     element.setAttribute("data-loading", "");
     try {
-      const session = await openSession(this.title.id, this.signal);
+      // Not given up when the page is left: what the server reserves meanwhile has to be given back.
+      const session = await openSession(this.title.id);
+      if (this.signal.aborted) {
+        closeSession(session.key);
+        return;
+      }
       this.session = session;
       const engine = await startEngine({
         video: this.stage.video,
@@ -127,6 +132,10 @@ export class Player {
       this.renewals = 0;
       void this.open(at_s, true);
     };
+    if (failure.reason === "refused") {
+      showRefusal(this.stage.message, failure.problem, again, this.signal);
+      return;
+    }
     showFailure(this.stage.message, failureWords(failure, this.title), failure.reason === "unsupported" ? undefined : again);
   }
 

@@ -10,45 +10,62 @@ export interface Refusal {
   retry_s: number;
 }
 
-/** A session was refused (503): what is short, by how much, what would have been possible. Pure. */
+/** A film was refused (503): what is short, by how much, what would have been possible. Pure. */
 export function explainRefusal(problem: Problem): Refusal {
-  const { resource, asked, available, grantable_rate, detail } = problem.body;
+  const { resource, asked, available, grantable_rate_bps, detail } = problem.body;
   const lines: string[] = [];
   if (resource && asked !== undefined && available !== undefined) {
-    lines.push(`This film needs ${amount(resource, asked)} ${place(resource)}; ${available > 0 ? `${amount(resource, available)} is` : "nothing is"} free.`);
+    const name = nameOf(resource);
+    const free = available > 0 ? `${amount(resource, available)} is left` : "nothing is left";
+    const time = isTime(resource) ? " of each second of its time" : "";
+    lines.push(`${name} is booked by those who are watching: this film needs ${amount(resource, asked)}${time}, and ${free}.`);
   } else if (resource) {
-    lines.push(`One more viewer would need more ${place(resource)} than is free.`);
+    lines.push(`${nameOf(resource)} is booked by those who are watching.`);
+  } else if (detail) {
+    lines.push(detail);
   }
-  if (grantable_rate !== undefined && grantable_rate > 0) lines.push(`A stream of up to ${bitRate(grantable_rate)} could start now.`);
-  if (detail && !lines.includes(detail)) lines.push(detail);
+  if (grantable_rate_bps !== undefined && grantable_rate_bps > 0) lines.push(`A stream of up to ${bitRate(grantable_rate_bps)} could start now.`);
   lines.push("Reel starts a film only when it can promise that it will not stall.");
-  return { heading: problem.body.title || "All places are taken", lines, retry_s: Math.min(3600, Math.max(1, Math.ceil(problem.retryAfterS ?? DEFAULT_RETRY_S))) };
+  return { heading: "There is no room for one more viewer just now", lines, retry_s: Math.min(3600, Math.max(1, Math.ceil(problem.retryAfterS ?? DEFAULT_RETRY_S))) };
 }
 
-/** Rates come in bits each second, memory in bytes, cores as a share of one core. */
+/** Time of disks and processors comes in nanoseconds of one second, the network in bytes of one second, memory in bytes. */
 function amount(resource: string, value: number): string {
   switch (kindOf(resource)) {
+    case "disk":
+    case "processor":
+      return milliseconds(value);
+    case "network":
+      return bitRate(value * 8);
     case "memory":
       return bytes(value);
-    case "cores":
-      return `${(value * 100).toFixed(0)}%`;
-    case "other":
-      return value.toLocaleString("en");
     default:
-      return bitRate(value);
+      return value.toLocaleString("en");
   }
 }
 
-function place(resource: string): string {
-  const numbered = /^(?:disk|member)[ _:-]*(\d+)$/i.exec(resource);
-  if (numbered) return `from disk ${numbered[1]}`;
-  return { disks: "from the disks", network: "from the network", memory: "of memory", cores: "of a processor", other: `of ${resource}` }[kindOf(resource)];
+function isTime(resource: string): boolean {
+  const kind = kindOf(resource);
+  return kind === "disk" || kind === "processor";
 }
 
-function kindOf(resource: string): "disks" | "network" | "memory" | "cores" | "other" {
-  if (/disk|member/i.test(resource)) return "disks";
-  if (/net|link|interface/i.test(resource)) return "network";
-  if (/mem|buffer|arena/i.test(resource)) return "memory";
-  if (/core|cpu|processor/i.test(resource)) return "cores";
+function milliseconds(ns: number): string {
+  const ms = ns / 1e6;
+  return `${ms < 10 ? ms.toFixed(1) : Math.round(ms)} ms`;
+}
+
+/** As a sentence begins with it. */
+function nameOf(resource: string): string {
+  const kind = kindOf(resource);
+  const member = /\d+/.exec(resource)?.[0];
+  if (kind === "disk") return member === undefined ? "A disk" : `Disk ${member}`;
+  return { network: "The network", memory: "The server's memory", processor: "The processor", other: resource }[kind];
+}
+
+function kindOf(resource: string): "disk" | "network" | "memory" | "processor" | "other" {
+  if (/member|disk/i.test(resource)) return "disk";
+  if (/network/i.test(resource)) return "network";
+  if (/memory|arena/i.test(resource)) return "memory";
+  if (/processor|core/i.test(resource)) return "processor";
   return "other";
 }

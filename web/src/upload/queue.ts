@@ -130,7 +130,8 @@ async function follow(item: Item, location: string): Promise<void> {
 
 function adopt(job: Job): void {
   const id = String(job.id);
-  if (jobIds.has(id) || job.state === "done" || job.state === "failed") return;
+  // Work on the volume is shown by the dashboard.
+  if (jobIds.has(id) || job.kind !== "ingest" || isOver(job)) return;
   // Our own upload also is a job there, before we are told its number.
   if (job.state === "receiving" && sending) return;
   jobIds.add(id);
@@ -141,16 +142,20 @@ function adopt(job: Job): void {
 }
 
 function take(item: Item, job: Job): void {
-  item.state = job.state === "done" || job.state === "failed" ? job.state : "storing";
+  item.state = !isOver(job) ? "storing" : job.state === "done" ? "done" : "failed";
   item.total_bytes = job.total_bytes || item.total_bytes;
   item.done_bytes = job.state === "done" ? item.total_bytes : job.done_bytes;
   item.rate_bytes_per_s = job.rate_bytes_per_s ?? undefined;
   item.left_s = job.eta_s ?? undefined;
   item.title_id = job.title_id ?? undefined;
   item.warnings = job.warnings ?? [];
-  if (job.state === "failed") item.problem = new Problem(0, { title: "Not stored", detail: job.error ?? "The server gave no reason." });
+  if (item.state === "failed") item.problem = new Problem(0, { title: job.state === "cancelled" ? "Cancelled" : "Not stored", detail: job.error ?? "The server gave no reason." });
   if (job.state === "done") refreshTitles().catch(() => {});
   tell();
+}
+
+function isOver(job: Job): boolean {
+  return job.state === "done" || job.state === "failed" || job.state === "cancelled";
 }
 
 function fail(item: Item, problem: Problem): void {

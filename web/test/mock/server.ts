@@ -3,7 +3,8 @@
 import { createReadStream, existsSync, readFileSync, statSync } from "node:fs";
 import { createServer, type IncomingMessage, type Server, type ServerResponse } from "node:http";
 import { extname, join, normalize } from "node:path";
-import type { Job, Title } from "../../src/api/types.ts";
+import type { Job, Title, TrafficClass } from "../../src/api/types.ts";
+import { mockPromises, type MockPromises } from "./dashboard.ts";
 import { SECONDS, tracks } from "./media.ts";
 import { mockTitles } from "./titles.ts";
 
@@ -12,6 +13,7 @@ export interface Mock {
   /** Sessions open now. */
   sessions: Map<string, string>;
   titles: Title[];
+  promises: MockPromises;
   close(): Promise<void>;
 }
 
@@ -32,6 +34,7 @@ export async function startMock(options: { dist: string; media: string; port?: n
   const titles = options.empty ? [] : mockTitles();
   const sessions = new Map<string, string>();
   const jobs = new Map<string, Job>();
+  const promises = mockPromises();
   let nextKey = 1;
 
   const handle = async (request: IncomingMessage, response: ServerResponse) => {
@@ -40,7 +43,7 @@ export async function startMock(options: { dist: string; media: string; port?: n
     const route = `${request.method} ${path}`;
     let found: RegExpExecArray | null;
 
-    if (path === "/" || path.startsWith("/title/")) {
+    if (path === "/" || path === "/dashboard" || path.startsWith("/title/")) {
       file(request, response, join(options.dist, "index.html"));
     } else if (path.startsWith("/assets/")) {
       file(request, response, join(options.dist, normalize(path)));
@@ -62,11 +65,24 @@ export async function startMock(options: { dist: string; media: string; port?: n
     } else if (route === "POST /api/v1/titles") {
       await upload(request, response, url.searchParams);
     } else if (route === "GET /api/v1/jobs") {
-      json(response, 200, "application/json", JSON.stringify({ jobs: [...jobs.values()] }));
+      json(response, 200, "application/json", JSON.stringify({ jobs: [...promises.jobs(), ...jobs.values()] }));
     } else if ((found = /^GET \/api\/v1\/jobs\/([^/]+)$/.exec(route))) {
       const job = jobs.get(found[1] ?? "");
       if (job) json(response, 200, "application/json", JSON.stringify(job));
       else problem(response, 404, "No such job", "Ended jobs are forgotten after a while.");
+    } else if ((found = /^DELETE \/api\/v1\/jobs\/([^/]+)$/.exec(route))) {
+      if (promises.cancel(found[1] ?? "")) json(response, 202, "application/json", JSON.stringify(promises.jobs()[0]));
+      else problem(response, 409, "The job is over", "Nothing was changed.");
+    } else if (route === "GET /api/v1/dashboard") {
+      json(response, 200, "application/json", JSON.stringify(promises.dashboard(sessions)));
+    } else if (route === "PUT /api/v1/classes") {
+      const wrong = promises.change(JSON.parse(await text(request)) as TrafficClass[]);
+      if (wrong === undefined) json(response, 200, "application/json", JSON.stringify(promises.classes));
+      else problem(response, 422, "These classes are not possible", wrong);
+    } else if ((found = /^POST \/api\/v1\/volume\/(scrub|rebuild)$/.exec(route))) {
+      const job = promises.start(found[1] as "scrub" | "rebuild");
+      if (job) json(response, 202, "application/json", JSON.stringify(job));
+      else problem(response, 409, "The volume is being worked on", "Wait for it, or end it.");
     } else if (route === "POST /api/v1/sessions") {
       const { title } = JSON.parse(await text(request)) as { title: string };
       const key = `k${nextKey++}`;
@@ -106,7 +122,7 @@ export async function startMock(options: { dist: string; media: string; port?: n
       size += piece.length;
     }
     const id = `job-${jobs.size + 1}`;
-    const job: Job = { id, file_name: fileName, state: "ingesting", done_bytes: 0, total_bytes: size, rate_bytes_per_s: 0, eta_s: null, title_id: null, error: null, warnings: [] };
+    const job: Job = { id, kind: "ingest", file_name: fileName, state: "ingesting", done_bytes: 0, total_bytes: size, rate_bytes_per_s: 0, eta_s: null, title_id: null, error: null, result: null, warnings: [] };
     jobs.set(id, job);
     response.writeHead(202, { "content-type": "application/json", location: `/api/v1/jobs/${id}` }).end(JSON.stringify(job));
     if (Buffer.concat(head).subarray(0, 4).equals(Buffer.from("fail"))) {
@@ -135,6 +151,7 @@ export async function startMock(options: { dist: string; media: string; port?: n
     url: `http://127.0.0.1:${address.port}`,
     sessions,
     titles,
+    promises,
     close: () =>
       new Promise((resolve) => {
         server.close(() => resolve());

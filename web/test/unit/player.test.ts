@@ -46,16 +46,20 @@ test("a stall counts from its begin to its end, once", () => {
 });
 
 test("a refusal in words", () => {
-  const full = explainRefusal(new Problem(503, { title: "Full", resource: "network", asked: 8e6, available: 0, retry_after: 20 }));
-  assert.equal(full.lines[0], "This film needs 8 Mb/s from the network; nothing is free.");
-  assert.equal(full.retry_s, 20);
-  const memory = explainRefusal(new Problem(503, { resource: "memory", asked: 64e6, available: 12e6, grantable_rate: 1e6 }));
-  assert.match(memory.lines.join(" "), /64 MB of memory; 12 MB is free\. A stream of up to 1 Mb\/s/);
+  const disk = explainRefusal(new Problem(503, { resource: "member 3", asked: 12_400_000, available: 3_000_000, grantable_rate_bps: 2.1e6, retry_after_s: 20 }));
+  assert.equal(disk.lines[0], "Disk 3 is booked by those who are watching: this film needs 12 ms of each second of its time, and 3.0 ms is left.");
+  assert.equal(disk.lines[1], "A stream of up to 2.1 Mb/s could start now.");
+  assert.equal(disk.retry_s, 20);
+  const full = explainRefusal(new Problem(503, { resource: "the network", asked: 1e6, available: 0, grantable_rate_bps: 0 }));
+  assert.equal(full.lines[0], "The network is booked by those who are watching: this film needs 8 Mb/s, and nothing is left.");
+  assert.equal(full.lines.length, 2, "no rate where none could be granted");
+  const memory = explainRefusal(new Problem(503, { resource: "media memory", asked: 64e6, available: 12e6 }));
+  assert.match(memory.lines.join(" "), /needs 64 MB, and 12 MB is left/);
   const bare = explainRefusal(new Problem(503, { detail: "No place." }, 7));
   assert.ok(bare.lines.includes("No place."));
   assert.equal(bare.retry_s, 7);
   assert.equal(explainRefusal(new Problem(503, {})).retry_s, 10);
-  assert.equal(explainRefusal(new Problem(503, { retry_after: 0 })).retry_s, 1, "never a busy loop");
+  assert.equal(explainRefusal(new Problem(503, { retry_after_s: 0 })).retry_s, 1, "never a busy loop");
 });
 
 test("an error answer always has words", () => {

@@ -2,7 +2,8 @@
 
 use super::metrics::{MetricsPage, MetricsSource};
 use reel_arena::Arena;
-use reel_disk::{Disks, MemberStats};
+use reel_disk::{Disks, MemberStats, SchedulerView};
+use reel_qos::ClassTable;
 
 /// The members' counters.
 pub struct DiskMetrics(pub Disks);
@@ -14,6 +15,11 @@ impl MetricsSource for DiskMetrics {
     fn collect(&self, page: &mut MetricsPage) {
         for (member, stats) in self.0.stats().iter().enumerate() {
             collect_member(page, &member.to_string(), stats);
+        }
+        let classes = self.0.classes();
+        for (member, (stats, view)) in self.0.stats().iter().zip(self.0.views()).enumerate() {
+            collect_scheduler(page, &member.to_string(), &view);
+            collect_classes(page, &member.to_string(), (stats, &view), &classes);
         }
     }
 }
@@ -37,6 +43,64 @@ impl MetricsSource for ArenaMetrics {
                 count as f64,
             );
         }
+    }
+}
+
+/// How a member's scheduler keeps what was promised.
+fn collect_scheduler(page: &mut MetricsPage, member: &str, view: &SchedulerView) {
+    let of = [("member", member), ("policy", view.policy)];
+    let seconds = |ns: i64| ns as f64 / 1e9;
+    page.gauge(
+        "reel_slack_seconds",
+        "Device time left in this round beyond what is promised; below 0 some of it will be late.",
+        &of,
+        seconds(view.slack_ns),
+    );
+    page.gauge(
+        "reel_least_slack_seconds",
+        "The least slack of the last rounds.",
+        &of,
+        seconds(view.least_slack_ns),
+    );
+    page.counter("reel_rounds_total", "Rounds begun.", &of, view.rounds);
+    page.counter(
+        "reel_member_late_total",
+        "Requests given to the device after their deadline was out of reach.",
+        &of,
+        view.late,
+    );
+}
+
+/// What each class got of a member.
+fn collect_classes(
+    page: &mut MetricsPage,
+    member: &str,
+    (stats, view): (&MemberStats, &SchedulerView),
+    classes: &ClassTable,
+) {
+    for (class, spec) in classes.iter() {
+        let of = [("member", member), ("class", spec.name.as_str())];
+        let done = stats.classes[class.index()];
+        let seen = view.classes.get(class.index()).cloned().unwrap_or_default();
+        page.counter("reel_member_class_bytes_total", "Bytes read and written by class.", &of, done.bytes);
+        page.counter(
+            "reel_member_class_requests_total",
+            "Reads and writes done by class.",
+            &of,
+            done.requests,
+        );
+        page.gauge(
+            "reel_member_class_device_seconds",
+            "Device time that a class was given in the last whole round.",
+            &of,
+            seen.used_ns as f64 / 1e9,
+        );
+        page.gauge(
+            "reel_member_class_quota_seconds",
+            "Device time that a class may claim in a round under scarcity.",
+            &of,
+            seen.quota_ns as f64 / 1e9,
+        );
     }
 }
 
@@ -79,6 +143,7 @@ mod tests {
     use super::*;
     use crate::control::MetricsRegistry;
     use reel_arena::ArenaConfig;
+    use reel_disk::ClassView;
     use std::sync::Arc;
 
     struct One(MemberStats);
@@ -108,6 +173,42 @@ mod tests {
             "reel_member_service_seconds_bucket{member=\"3\",le=\"+Inf\"} 5\n",
             "reel_member_service_seconds_sum{member=\"3\"} 2.5\n",
             "reel_member_service_seconds_count{member=\"3\"} 5\n",
+        ] {
+            assert!(page.contains(line), "{line} in {page}");
+        }
+    }
+
+    struct Kept(MemberStats, SchedulerView);
+
+    impl MetricsSource for Kept {
+        fn collect(&self, page: &mut MetricsPage) {
+            collect_scheduler(page, "0", &self.1);
+            collect_classes(page, "0", (&self.0, &self.1), &ClassTable::default());
+        }
+    }
+
+    #[test]
+    fn slack_and_what_each_class_got_are_told() {
+        let mut stats = MemberStats::default();
+        stats.classes[2].bytes = 77;
+        let classes = [0, 250_000_000].map(|used_ns| ClassView { used_ns, ..ClassView::default() });
+        let view = SchedulerView {
+            policy: "rounds",
+            slack_ns: -500_000_000,
+            least_slack_ns: -1_000_000_000,
+            late: 3,
+            classes: classes.to_vec(),
+            ..SchedulerView::default()
+        };
+        let registry = MetricsRegistry::default();
+        registry.register(Arc::new(Kept(stats, view)));
+        let page = registry.page();
+        for line in [
+            "reel_slack_seconds{member=\"0\",policy=\"rounds\"} -0.5\n",
+            "reel_least_slack_seconds{member=\"0\",policy=\"rounds\"} -1\n",
+            "reel_member_late_total{member=\"0\",policy=\"rounds\"} 3\n",
+            "reel_member_class_bytes_total{member=\"0\",class=\"aperiodic\"} 77\n",
+            "reel_member_class_device_seconds{member=\"0\",class=\"interactive\"} 0.25\n",
         ] {
             assert!(page.contains(line), "{line} in {page}");
         }

@@ -1,6 +1,9 @@
 //! Long jobs and how far they are: what `GET /api/v1/jobs` shows.
+//!
+//! A job is a file on its way to being a title, or work on the volume, of which there is one at a time.
 
 use super::limits::{JOBS_ENDED_MAX, JOBS_RUNNING_MAX};
+use reel_library::Stop;
 use serde::Serialize;
 use std::collections::VecDeque;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -10,6 +13,20 @@ use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 /// A rate is taken over at least this long: shorter spans measure the operating system's mood.
 const RATE_SPAN: Duration = Duration::from_millis(500);
 
+/// What a job is for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "lowercase")]
+pub enum JobKind {
+    /// A file becomes a title.
+    Ingest,
+    /// All that is stored is read, and silent damage mended.
+    Scrub,
+    /// What a member lacks is computed from the others and written to it.
+    Rebuild,
+    /// A member gets a successor.
+    Replace,
+}
+
 /// What a job is doing.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "lowercase")]
@@ -18,10 +35,30 @@ pub enum JobState {
     Receiving,
     /// It is being stored, or waits for others to be stored.
     Ingesting,
-    /// It is a title now.
+    /// Work on the volume goes on.
+    Running,
+    /// It is a title now, or the work is done.
     Done,
-    /// It will not be one; `error` says why.
+    /// It will not be; `error` says why.
     Failed,
+    /// Somebody ended it before it was done.
+    Cancelled,
+}
+
+impl JobState {
+    /// Whether nothing more will happen.
+    pub const fn is_over(self) -> bool {
+        matches!(self, JobState::Done | JobState::Failed | JobState::Cancelled)
+    }
+}
+
+/// Why a job on the volume did not begin.
+#[derive(Clone, Debug, PartialEq)]
+pub enum VolumeJobRefused {
+    /// Another one is running.
+    Busy(Box<JobStatus>),
+    /// The list is full.
+    TooMany,
 }
 
 /// A job as the API shows it.
@@ -29,7 +66,9 @@ pub enum JobState {
 pub struct JobStatus {
     /// Names it in `/api/v1/jobs/{id}`.
     pub id: String,
-    /// The file being taken.
+    /// What it is for.
+    pub kind: JobKind,
+    /// The file being taken; of work on the volume, what is worked on.
     pub file_name: String,
     /// What is being done.
     pub state: JobState,
@@ -45,6 +84,8 @@ pub struct JobStatus {
     pub title_id: Option<String>,
     /// Why it failed.
     pub error: Option<String>,
+    /// What came of work on the volume, in words.
+    pub result: Option<String>,
     /// What the person should know.
     pub warnings: Vec<String>,
 }
@@ -60,6 +101,7 @@ pub struct Jobs {
 
 struct Entry {
     status: JobStatus,
+    stop: Stop,
     mark: Instant,
     mark_bytes: u64,
 }
@@ -68,6 +110,7 @@ struct Entry {
 pub struct Job {
     jobs: Jobs,
     id: String,
+    stop: Stop,
     ended: bool,
 }
 
@@ -79,11 +122,49 @@ impl Default for Jobs {
 }
 
 impl Jobs {
-    /// Starts a job. `None` when too many are running.
+    /// Starts to take a file. `None` when too many jobs are running.
     pub fn start(&self, file_name: &str, state: JobState, total_bytes: Option<u64>) -> Option<Job> {
+        self.begin(&mut self.lock(), JobKind::Ingest, file_name, state, total_bytes)
+    }
+
+    /// Starts work on the volume, unless some is under way.
+    pub fn start_on_volume(&self, kind: JobKind, subject: &str) -> Result<Job, VolumeJobRefused> {
+        let mut list = self.lock();
+        let under_way = |entry: &&Entry| entry.status.state == JobState::Running;
+        if let Some(entry) = list.iter().find(under_way) {
+            return Err(VolumeJobRefused::Busy(Box::new(entry.status.clone())));
+        }
+        self.begin(&mut list, kind, subject, JobState::Running, None).ok_or(VolumeJobRefused::TooMany)
+    }
+
+    /// Asks a job to end, and gives it as it was before; `None` if there is no such job. One that is over stays as it is.
+    pub fn cancel(&self, id: &str) -> Option<JobStatus> {
+        let list = self.lock();
+        let entry = list.iter().find(|entry| entry.status.id == id)?;
+        entry.stop.stop();
+        Some(entry.status.clone())
+    }
+
+    /// Asks all of them to end: the server stops.
+    pub fn cancel_all(&self) {
+        self.lock().iter().for_each(|entry| entry.stop.stop());
+    }
+
+    fn begin(
+        &self,
+        list: &mut VecDeque<Entry>,
+        kind: JobKind,
+        file_name: &str,
+        state: JobState,
+        total_bytes: Option<u64>,
+    ) -> Option<Job> {
+        if list.len() >= JOBS_RUNNING_MAX {
+            return None;
+        }
         let id = format!("{:x}-{}", self.epoch, self.next.fetch_add(1, Ordering::Relaxed));
         let status = JobStatus {
             id: id.clone(),
+            kind,
             file_name: file_name.to_owned(),
             state,
             done_bytes: 0,
@@ -92,14 +173,12 @@ impl Jobs {
             eta_s: None,
             title_id: None,
             error: None,
+            result: None,
             warnings: Vec::new(),
         };
-        let mut list = self.lock();
-        if list.len() >= JOBS_RUNNING_MAX {
-            return None;
-        }
-        list.push_back(Entry { status, mark: Instant::now(), mark_bytes: 0 });
-        Some(Job { jobs: self.clone(), id, ended: false })
+        let stop = Stop::default();
+        list.push_back(Entry { status, stop: stop.clone(), mark: Instant::now(), mark_bytes: 0 });
+        Some(Job { jobs: self.clone(), id, stop, ended: false })
     }
 
     /// All of them, newest first.
@@ -112,7 +191,7 @@ impl Jobs {
         self.lock().iter().find(|entry| entry.status.id == id).map(|entry| entry.status.clone())
     }
 
-    /// How many are in each state: receiving, ingesting, done, failed (the last two as far as remembered).
+    /// How many are in a state (those that are over, as far as they are remembered).
     pub fn count(&self, state: JobState) -> usize {
         self.lock().iter().filter(|entry| entry.status.state == state).count()
     }
@@ -122,7 +201,7 @@ impl Jobs {
         if let Some(entry) = list.iter_mut().find(|entry| entry.status.id == id) {
             change(entry);
         }
-        let is_ended = |entry: &Entry| matches!(entry.status.state, JobState::Done | JobState::Failed);
+        let is_ended = |entry: &Entry| entry.status.state.is_over();
         if list.iter().filter(|entry| is_ended(entry)).count() > JOBS_ENDED_MAX
             && let Some(oldest) = list.iter().position(is_ended)
         {
@@ -140,6 +219,11 @@ impl Job {
     /// The id.
     pub fn id(&self) -> &str {
         &self.id
+    }
+
+    /// Raised when somebody wants it to end.
+    pub fn stop_flag(&self) -> &Stop {
+        &self.stop
     }
 
     /// The file is here; storing begins.
@@ -160,6 +244,25 @@ impl Job {
         self.jobs.change(&self.id, |entry| entry.progress(done_bytes, Instant::now()));
     }
 
+    /// So far of work on the volume, and of how much.
+    pub fn worked(&self, done_bytes: u64, total_bytes: u64) {
+        self.jobs.change(&self.id, |entry| {
+            entry.status.total_bytes = Some(total_bytes);
+            entry.progress(done_bytes, Instant::now());
+        });
+    }
+
+    /// Work on the volume is done; `result` says what came of it.
+    pub fn finished(mut self, result: &str, warnings: Vec<String>) {
+        self.ended = true;
+        self.jobs.change(&self.id, |entry| {
+            entry.status.state = JobState::Done;
+            entry.status.eta_s = Some(0);
+            entry.status.result = Some(result.to_owned());
+            entry.status.warnings = warnings;
+        });
+    }
+
     /// It is a title now.
     pub fn done(mut self, title_id: &str, warnings: Vec<String>) {
         self.ended = true;
@@ -172,7 +275,7 @@ impl Job {
         });
     }
 
-    /// It will not be one.
+    /// It will not be one. Of a job that was asked to end, that is what it failed by.
     pub fn failed(mut self, error: &str) {
         self.fail(error);
     }
@@ -180,7 +283,8 @@ impl Job {
     fn fail(&mut self, error: &str) {
         self.ended = true;
         self.jobs.change(&self.id, |entry| {
-            entry.status.state = JobState::Failed;
+            let cancelled = entry.stop.is_stopped();
+            entry.status.state = if cancelled { JobState::Cancelled } else { JobState::Failed };
             entry.status.eta_s = None;
             entry.status.error = Some(error.to_owned());
         });
@@ -190,7 +294,12 @@ impl Job {
 impl Drop for Job {
     fn drop(&mut self) {
         if !self.ended {
-            self.fail("the connection closed before the file was complete");
+            let receives = self.jobs.find(&self.id).is_some_and(|status| status.state == JobState::Receiving);
+            self.fail(if receives {
+                "the connection closed before the file was complete"
+            } else {
+                "the work broke off; the log says why"
+            });
         }
     }
 }
@@ -248,6 +357,9 @@ mod tests {
         let status = jobs.find(&id).expect("listed");
         assert_eq!(status.state, JobState::Failed);
         assert!(status.error.expect("a reason").contains("closed"));
+        let id = jobs.start("a", JobState::Ingesting, None).map(|job| job.id().to_owned());
+        let status = jobs.find(&id.expect("started")).expect("listed");
+        assert!(status.error.expect("a reason").contains("broke off"));
     }
 
     #[test]
@@ -277,5 +389,26 @@ mod tests {
             entry.progress(3000, start + Duration::from_secs(2));
             assert_eq!((entry.status.rate_bytes_per_s, entry.status.eta_s), (1500, Some(5)));
         });
+    }
+    #[test]
+    fn there_is_one_job_on_the_volume_at_a_time_and_it_can_be_cancelled() {
+        let jobs = Jobs::default();
+        let _upload = jobs.start("a.mp4", JobState::Ingesting, None).expect("started");
+        let scrub = jobs.start_on_volume(JobKind::Scrub, "the volume").expect("started");
+        scrub.worked(10, 100);
+        let Err(VolumeJobRefused::Busy(busy)) = jobs.start_on_volume(JobKind::Rebuild, "x") else {
+            panic!("two at once");
+        };
+        assert_eq!((busy.id.as_str(), busy.total_bytes), (scrub.id(), Some(100)));
+        assert!(!scrub.stop_flag().is_stopped());
+        let id = scrub.id().to_owned();
+        assert_eq!(jobs.cancel(&id).expect("known").state, JobState::Running);
+        assert!(scrub.stop_flag().is_stopped() && jobs.cancel("none").is_none());
+        scrub.failed("it was cancelled");
+        assert_eq!(jobs.find(&id).expect("listed").state, JobState::Cancelled);
+        let again = jobs.start_on_volume(JobKind::Rebuild, "x").expect("the other one is over");
+        let id = again.id().to_owned();
+        again.finished("all is well", Vec::new());
+        assert_eq!(jobs.find(&id).expect("listed").result.as_deref(), Some("all is well"));
     }
 }

@@ -42,3 +42,10 @@ pub const JOBS_ENDED_MAX: usize = 200;
 
 /// Jobs of which the running ones are always remembered; a start beyond this is refused.
 pub const JOBS_RUNNING_MAX: usize = 10_000;
+
+/// Sessions that one answer for the dashboard lists, the oldest first: more than a person reads, and few enough to be made every
+/// second.
+pub const DASHBOARD_SESSIONS_MAX: usize = 500;
+
+/// Highest rate that a question for the capacity may name: above any film, and low enough that a day of it still can be counted.
+pub const CAPACITY_RATE_BPS_MAX: u64 = 10_000_000_000;

@@ -5,6 +5,8 @@
 //! blocking threads, never on the data plane's.
 
 mod body;
+mod classes;
+mod dashboard;
 mod engine;
 mod etag;
 mod images;
@@ -16,6 +18,7 @@ mod openapi;
 mod origin;
 mod pages;
 mod problem;
+mod promises;
 mod requests;
 mod rfc3339;
 mod serve;
@@ -26,17 +29,20 @@ mod status;
 mod tests;
 mod titles;
 mod upload;
+mod volume_work;
 mod watch;
 
 pub use engine::{ArenaMetrics, DiskMetrics};
-pub use jobs::{Job, JobState, JobStatus, Jobs};
+pub use jobs::{Job, JobKind, JobState, JobStatus, Jobs, VolumeJobRefused};
 pub use library::VolumeMetrics;
 pub use metrics::{METRICS_MEDIA_TYPE, MetricsPage, MetricsRegistry, MetricsSource};
 pub use openapi::document as openapi_document;
 pub use problem::{PROBLEM_MEDIA_TYPE, Problem};
+pub use promises::{CapacityReport, ClassCounts, MemberView, Promises, PromisesReport, SessionView};
 pub use serve::serve_connection;
 pub use sessions::{SessionRefusal, SessionReport, Sessions};
 pub use shelf::{GeometryReport, MemberReport, Shelf, VolumeReport};
+pub use volume_work::{VolumeWork, WorkDone, WorkFailed, WorkProgress};
 pub use watch::{Watching, watch_directory};
 
 use axum::Router;
@@ -69,10 +75,22 @@ pub struct ControlPlane {
     inner: Arc<Inner>,
 }
 
+/// What a control plane speaks for.
+#[derive(Clone)]
+pub struct Rooms {
+    /// The titles.
+    pub shelf: Arc<dyn Shelf>,
+    /// The sessions.
+    pub sessions: Arc<dyn Sessions>,
+    /// What was promised, and how the members keep it.
+    pub promises: Arc<dyn Promises>,
+    /// Long work on the volume.
+    pub work: Arc<dyn VolumeWork>,
+}
+
 struct Inner {
     config: ControlConfig,
-    shelf: Arc<dyn Shelf>,
-    sessions: Arc<dyn Sessions>,
+    rooms: Rooms,
     jobs: Jobs,
     metrics: MetricsRegistry,
     requests: Arc<Requests>,
@@ -84,12 +102,7 @@ struct Inner {
 
 impl ControlPlane {
     /// A control plane over the titles and sessions of a server. Registers its own counters in `metrics`.
-    pub fn new(
-        config: ControlConfig,
-        shelf: Arc<dyn Shelf>,
-        sessions: Arc<dyn Sessions>,
-        metrics: MetricsRegistry,
-    ) -> ControlPlane {
+    pub fn new(config: ControlConfig, rooms: Rooms, metrics: MetricsRegistry) -> ControlPlane {
         let requests = Arc::new(Requests::default());
         metrics.register(requests.clone());
         let ingests = Arc::new(Semaphore::new(config.ingests_max.max(1)));
@@ -98,8 +111,7 @@ impl ControlPlane {
         ControlPlane {
             inner: Arc::new(Inner {
                 config,
-                shelf,
-                sessions,
+                rooms,
                 jobs,
                 metrics,
                 requests,
@@ -126,9 +138,10 @@ impl ControlPlane {
             .with_state(self.clone())
     }
 
-    /// Ends running ingests soon, and makes `/readyz` say that the server goes away. For good.
+    /// Ends running jobs soon, and makes `/readyz` say that the server goes away. For good.
     pub fn stop(&self) {
         self.inner.stop.stop();
+        self.inner.jobs.cancel_all();
     }
 
     /// The jobs shown by the API.
@@ -147,11 +160,19 @@ impl ControlPlane {
     }
 
     fn shelf(&self) -> &dyn Shelf {
-        &*self.inner.shelf
+        &*self.inner.rooms.shelf
     }
 
     fn sessions(&self) -> &dyn Sessions {
-        &*self.inner.sessions
+        &*self.inner.rooms.sessions
+    }
+
+    fn promises(&self) -> &dyn Promises {
+        &*self.inner.rooms.promises
+    }
+
+    fn volume_work(&self) -> &dyn VolumeWork {
+        &*self.inner.rooms.work
     }
 
     fn stop_flag(&self) -> Stop {
@@ -175,15 +196,22 @@ impl ControlPlane {
 fn routes() -> Vec<(&'static str, MethodRouter<ControlPlane>)> {
     vec![
         ("/", get(pages::library)),
+        ("/api/v1/capacity", get(dashboard::capacity)),
+        ("/api/v1/classes", get(classes::show).put(classes::change)),
+        ("/api/v1/dashboard", get(dashboard::dashboard)),
         ("/api/v1/jobs", get(status::jobs)),
-        ("/api/v1/jobs/{id}", get(status::job)),
+        ("/api/v1/jobs/{id}", get(status::job).delete(status::cancel_job)),
         ("/api/v1/openapi.json", get(status::openapi)),
         ("/api/v1/sessions", get(sessions::list).post(sessions::open)),
         ("/api/v1/sessions/{key}", delete(sessions::close)),
         ("/api/v1/titles", get(titles::list).merge(post(upload::upload))),
         ("/api/v1/titles/{id}", get(titles::one).delete(titles::remove)),
         ("/api/v1/volume", get(status::volume)),
+        ("/api/v1/volume/rebuild", post(volume_work::rebuild)),
+        ("/api/v1/volume/replace", post(volume_work::replace)),
+        ("/api/v1/volume/scrub", post(volume_work::scrub)),
         ("/assets/{*file}", get(pages::asset)),
+        ("/dashboard", get(pages::dashboard)),
         ("/healthz", get(status::alive)),
         ("/img/{file}", get(images::poster)),
         ("/metrics", get(status::metrics)),

@@ -17,6 +17,7 @@ pub fn document() -> Value {
         "tags": [
             { "name": "titles", "description": "Films and songs" },
             { "name": "sessions", "description": "Viewers that have been admitted" },
+            { "name": "promises", "description": "What is promised, to whom, and how it is kept" },
             { "name": "server", "description": "Volume, jobs, health" },
             { "name": "pages", "description": "For people" },
             { "name": "media", "description": "Plain addresses for players" }
@@ -67,7 +68,51 @@ fn paths() -> Value {
         "/api/v1/jobs/{id}": {
             "parameters": [parameter("path", "id", "A job's id", true, json!({ "type": "string" }))],
             "get": operation("server", "getJob", "One job", json!({ "200": ok("The job", reference("Job")), "404": problem("No such job") })),
+            "delete": operation("server", "cancelJob", "Ask a job to end", json!({
+                "202": ok("The job as it is; it ends soon", reference("Job")),
+                "404": problem("No such job"),
+                "409": problem("The job is over already"),
+            })),
         },
+        "/api/v1/dashboard": {
+            "get": operation("promises", "getDashboard", "How the promises stand: members, resources, classes, sessions, refusals, jobs", json!({ "200": ok("Everything", reference("Dashboard")) })),
+        },
+        "/api/v1/classes": {
+            "get": operation("promises", "getClasses", "The classes of traffic and their shares", json!({ "200": ok("All of them", array(reference("Class"))) })),
+            "put": {
+                "tags": ["promises"],
+                "operationId": "setClasses",
+                "summary": "Change the classes and their shares",
+                "description": "All of them at once: the shares of all classes make 1000 thousandths. Holds until the server ends; what was \
+                                promised stays promised.",
+                "requestBody": { "required": true, "content": { "application/json": { "schema": array(reference("Class")) } } },
+                "responses": with_problem(json!({
+                    "200": ok("All of them as they are now", array(reference("Class"))),
+                    "415": problem("The body is not JSON"),
+                    "422": problem("They do not add up, or a name or kind is not possible; the detail says which"),
+                })),
+            }
+        },
+        "/api/v1/capacity": {
+            "get": {
+                "tags": ["promises"],
+                "operationId": "getCapacity",
+                "summary": "How many viewers of a stream of this rate can be promised it",
+                "parameters": [parameter("query", "rate_bps", "The rate of a stream, in bits per second", true, json!({ "type": "integer", "minimum": 1 }))],
+                "responses": with_problem(json!({
+                    "200": ok("The numbers", reference("Capacity")),
+                    "400": problem("No rate, or not one that can be"),
+                })),
+            }
+        },
+        "/api/v1/volume/scrub": volume_job("scrubVolume", "Read all that is stored and mend what is damaged", None),
+        "/api/v1/volume/rebuild": volume_job("rebuildVolume", "Compute what members lack from the others", None),
+        "/api/v1/volume/replace": volume_job("replaceMember", "Put another file or device in the place of a member", Some(
+            object(json!({
+                "member": { "type": "integer", "minimum": 0 },
+                "path": { "type": "string", "description": "An absolute path on the server" },
+            }), &[]),
+        )),
         "/api/v1/sessions": {
             "get": operation("sessions", "listSessions", "All sessions", json!({ "200": ok("The sessions", list_of("sessions", "Session")) })),
             "post": {
@@ -82,7 +127,7 @@ fn paths() -> Value {
                     "201": ok("Granted; Location is the session's address", reference("Session")),
                     "404": problem("No such title"),
                     "415": problem("The body is not JSON"),
-                    "503": problem("Refused: the detail says what is exhausted, Retry-After when to ask again"),
+                    "503": refusal("Refused: what is short and what could have been granted; Retry-After says when to ask again"),
                 })),
             }
         },
@@ -117,6 +162,7 @@ fn paths() -> Value {
             })),
         },
         "/": { "get": operation("pages", "libraryPage", "The library", json!({ "200": text("The page", "text/html") })) },
+        "/dashboard": { "get": operation("pages", "dashboardPage", "How the promises stand", json!({ "200": text("The page", "text/html") })) },
         "/title/{id}": {
             "parameters": id(),
             "get": operation("pages", "playerPage", "The player", json!({ "200": text("The page", "text/html"), "404": text("The page, saying that there is no such title", "text/html") })),
@@ -150,6 +196,7 @@ fn schemas() -> Value {
     let text = || json!({ "type": "string" });
     let bytes = || json!({ "type": "integer", "format": "int64", "minimum": 0 });
     let count = || json!({ "type": "integer", "minimum": 0 });
+    let number = || json!({ "type": "number" });
     let or_null = |kind: &str| json!({ "type": [kind, "null"] });
     json!({
         "Title": object(json!({
@@ -176,16 +223,77 @@ fn schemas() -> Value {
         }), &["problem"]),
         "Job": object(json!({
             "id": text(),
-            "file_name": text(),
-            "state": { "type": "string", "enum": ["receiving", "ingesting", "done", "failed"] },
+            "kind": { "type": "string", "enum": ["ingest", "scrub", "rebuild", "replace"] },
+            "file_name": { "type": "string", "description": "The file; of work on the volume, what is worked on" },
+            "state": { "type": "string", "enum": ["receiving", "ingesting", "running", "done", "failed", "cancelled"] },
             "done_bytes": bytes(),
             "total_bytes": or_null("integer"),
             "rate_bytes_per_s": bytes(),
             "eta_s": or_null("integer"),
             "title_id": or_null("string"),
             "error": or_null("string"),
+            "result": or_null("string"),
             "warnings": array(text()),
         }), &[]),
+        "Class": object(json!({
+            "name": text(),
+            "kind": { "type": "string", "enum": ["periodic", "interactive", "aperiodic"] },
+            "share_permille": { "type": "integer", "minimum": 1, "maximum": 1000 },
+        }), &[]),
+        "Capacity": object(json!({
+            "rate_bps": count(),
+            "viewers": { "type": "integer", "minimum": 0, "description": "With nobody else there" },
+            "stopped_by": or_null("string"),
+            "more_now": { "type": ["integer", "null"], "description": "Beside those who are there; null if nothing is promised" },
+        }), &[]),
+        "Dashboard": object(json!({
+            "now_s": count(),
+            "round_ns": count(),
+            "volume": object(json!({
+                "state": { "type": "string", "enum": ["ok", "degraded", "failed"] },
+                "writable": { "type": "boolean" },
+            }), &[]),
+            "members": array(object(json!({
+                "member": count(), "path": text(), "state": text(), "in_use": { "type": "boolean" }, "text": text(), "policy": text(),
+                "rounds": count(),
+                "slack_ms": { "type": "number", "description": "Below 0, some of what is promised will be late" },
+                "least_slack_ms": number(),
+                "late": count(), "queued": count(), "in_device": count(), "errors": count(),
+                "price": object(json!({ "read_request_us": number(), "read_mib_us": number() }), &[]),
+                "classes": array(object(json!({
+                    "class": text(), "queued": count(), "quota_ms": number(), "used_ms": number(), "total_ms": number(), "bytes": bytes(),
+                }), &[])),
+            }), &[])),
+            "resources": array(object(json!({
+                "resource": text(),
+                "unit": { "type": "string", "enum": ["ns", "bytes"], "description": "Of time or bytes in a round; of media memory, bytes held" },
+                "used": count(),
+                "capacity": { "type": ["integer", "null"], "description": "null: not known, and nothing is refused for its sake" },
+                "peak_used": count(),
+            }), &[])),
+            "classes": array(object(json!({
+                "name": text(), "kind": text(), "share_permille": count(), "sent_bytes": bytes(), "deadline_misses": count(),
+            }), &[])),
+            "sessions_total": count(),
+            "sessions": array(object(json!({
+                "key_hint": text(), "title": text(), "client": text(), "class": text(), "rate_bps": count(),
+                "state": { "type": "string", "enum": ["playing", "paused", "unpromised"] },
+                "reserved": { "type": "boolean" }, "position_s": count(), "sent_bytes": bytes(), "age_s": count(),
+            }), &[])),
+            "refusals": array(object(json!({ "resource": text(), "count": count() }), &[])),
+            "jobs": array(reference("Job")),
+        }), &[]),
+        "Refusal": object(json!({
+            "type": { "type": "string", "format": "uri-reference" },
+            "title": text(),
+            "status": count(),
+            "detail": text(),
+            "resource": { "type": "string", "description": "What is short" },
+            "asked": { "type": "integer", "description": "Of it in one round, in its own unit: nanoseconds or bytes" },
+            "available": { "type": "integer", "description": "What is left in that round" },
+            "grantable_rate_bps": { "type": "integer", "description": "The rate at which the same stream could have been granted; 0: none" },
+            "retry_after_s": count(),
+        }), &["resource", "asked", "available", "grantable_rate_bps"]),
         "Session": object(json!({
             "key": text(), "title": text(), "hls": text(), "dash": text(), "progressive": text(), "expires_in_s": count(),
         }), &[]),
@@ -217,7 +325,8 @@ fn schemas() -> Value {
             "title": text(),
             "status": count(),
             "detail": text(),
-        }), &[]),
+            "job": { "type": "string", "description": "The job that is in the way" },
+        }), &["job"]),
     })
 }
 
@@ -231,9 +340,29 @@ fn media(parameters: Value, id: &str, summary: &str) -> Value {
         "get": operation("media", id, summary, json!({
             "302": { "description": "To the session's own address" },
             "404": problem("No such title"),
-            "503": problem("Refused: one more viewer cannot be promised a smooth film"),
+            "503": refusal("Refused: one more viewer cannot be promised a smooth film"),
         })),
     })
+}
+
+/// Long work on the volume; `body` is the schema of what it takes, if anything.
+fn volume_job(id: &str, summary: &str, body: Option<Value>) -> Value {
+    let mut post = operation(
+        "server",
+        id,
+        summary,
+        json!({
+            "202": ok("The job; Location is its address", reference("Job")),
+            "409": problem("The volume is being worked on already"),
+            "503": problem("The volume is open for reading only"),
+        }),
+    );
+    if let Some(schema) = body {
+        post["requestBody"] =
+            json!({ "required": true, "content": { "application/json": { "schema": schema } } });
+        post["responses"]["422"] = problem("There is no such member, or the path is not absolute");
+    }
+    json!({ "post": post })
 }
 
 fn with_problem(mut responses: Value) -> Value {
@@ -257,6 +386,10 @@ fn text(description: &str, media_type: &str) -> Value {
 
 fn problem(description: &str) -> Value {
     json!({ "description": description, "content": { "application/problem+json": { "schema": reference("Problem") } } })
+}
+
+fn refusal(description: &str) -> Value {
+    json!({ "description": description, "content": { "application/problem+json": { "schema": reference("Refusal") } } })
 }
 
 fn reference(schema: &str) -> Value {

@@ -37,6 +37,11 @@ pub(super) async fn library(headers: HeaderMap) -> Response {
     page(StatusCode::OK, &headers)
 }
 
+/// `GET /dashboard`: the same program.
+pub(super) async fn dashboard(headers: HeaderMap) -> Response {
+    page(StatusCode::OK, &headers)
+}
+
 /// `GET /title/{id}`: the same program; the status tells those who do not run it whether the title exists.
 pub(super) async fn player(
     State(control): State<ControlPlane>,

@@ -2,11 +2,15 @@
 
 use axum::http::{HeaderValue, StatusCode, header};
 use axum::response::{IntoResponse, Response};
-use serde_json::json;
+use reel_qos::Refusal;
+use serde_json::{Map, Value, json};
 use std::fmt;
 
 /// Media type of a problem document (RFC 9457 section 3).
 pub const PROBLEM_MEDIA_TYPE: &str = "application/problem+json";
+
+/// Type of the problem that a stream cannot be promised its deadlines; the data plane uses the same.
+const NOT_ADMITTED: &str = "/problems/not-admitted";
 
 /// An error as the client sees it: `{type, title, status, detail}`.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -16,6 +20,8 @@ pub struct Problem {
     title: &'static str,
     detail: String,
     retry_after_s: Option<u64>,
+    /// Members beyond those that every problem has (RFC 9457 section 3.2).
+    more: Map<String, Value>,
 }
 
 impl Problem {
@@ -27,7 +33,7 @@ impl Problem {
         title: &'static str,
         detail: impl Into<String>,
     ) -> Problem {
-        Problem { status, kind, title, detail: detail.into(), retry_after_s: None }
+        Problem { status, kind, title, detail: detail.into(), retry_after_s: None, more: Map::new() }
     }
 
     /// 400: the request cannot be understood.
@@ -67,9 +73,29 @@ impl Problem {
         Problem::new(StatusCode::SERVICE_UNAVAILABLE, "unavailable", "Not possible at the moment", detail)
     }
 
+    /// 503: its deadlines cannot be promised; when to ask again, and if it is for want of a resource, of which.
+    pub fn not_admitted(detail: String, retry_after_s: u64, refusal: Option<&Refusal>) -> Problem {
+        let title = "The deadlines of this stream cannot be promised";
+        let problem = Problem::new(StatusCode::SERVICE_UNAVAILABLE, NOT_ADMITTED, title, detail)
+            .retry_after_s(retry_after_s)
+            .with("retry_after_s", retry_after_s);
+        let Some(refusal) = refusal else { return problem };
+        problem
+            .with("resource", refusal.resource.to_string())
+            .with("asked", refusal.asked)
+            .with("available", refusal.available)
+            .with("grantable_rate_bps", refusal.grantable_bps)
+    }
+
     /// Tells the client when to try again.
     pub fn retry_after_s(mut self, seconds: u64) -> Problem {
         self.retry_after_s = Some(seconds);
+        self
+    }
+
+    /// Adds a member of its own to the document.
+    pub fn with(mut self, name: &str, value: impl Into<Value>) -> Problem {
+        self.more.insert(name.to_owned(), value.into());
         self
     }
 
@@ -92,12 +118,20 @@ impl fmt::Display for Problem {
 
 impl IntoResponse for Problem {
     fn into_response(self) -> Response {
-        let body = json!({
-            "type": format!("urn:reel:problem:{}", self.kind),
+        // A kind that is an address already stands as it is.
+        let kind = match self.kind {
+            address if address.starts_with('/') => address.to_owned(),
+            name => format!("urn:reel:problem:{name}"),
+        };
+        let mut body = json!({
+            "type": kind,
             "title": self.title,
             "status": self.status.as_u16(),
             "detail": self.detail,
         });
+        if let Some(body) = body.as_object_mut() {
+            body.extend(self.more);
+        }
         let mut response = (self.status, body.to_string()).into_response();
         let headers = response.headers_mut();
         headers.insert(header::CONTENT_TYPE, HeaderValue::from_static(PROBLEM_MEDIA_TYPE));

@@ -52,7 +52,11 @@ impl MetricsSource for Requests {
 
 impl MetricsSource for Jobs {
     fn collect(&self, page: &mut MetricsPage) {
-        for (state, name) in [(JobState::Receiving, "receiving"), (JobState::Ingesting, "ingesting")] {
+        for (state, name) in [
+            (JobState::Receiving, "receiving"),
+            (JobState::Ingesting, "ingesting"),
+            (JobState::Running, "running"),
+        ] {
             page.gauge("reel_jobs", "Jobs under way.", &[("state", name)], self.count(state) as f64);
         }
     }

@@ -8,6 +8,7 @@ use axum::Json;
 use axum::extract::{Path, State};
 use axum::http::{HeaderValue, StatusCode, header};
 use axum::response::{IntoResponse, Response};
+use reel_qos::Refusal;
 use serde::{Deserialize, Serialize};
 use serde_json::json;
 use std::net::{IpAddr, Ipv4Addr};
@@ -53,6 +54,8 @@ pub enum SessionRefusal {
         detail: String,
         /// When to ask again.
         retry_after_s: u64,
+        /// Which resource is short, if it is for want of one.
+        refusal: Option<Refusal>,
     },
 }
 
@@ -99,13 +102,9 @@ pub(super) async fn open(
     let opened = on_blocking_thread(move || control.sessions().open(&title, address)).await?;
     let session = opened.map_err(|refusal| match refusal {
         SessionRefusal::NoSuchTitle => Problem::no_such_title(&wanted.title),
-        SessionRefusal::Refused { detail, retry_after_s } => Problem::new(
-            StatusCode::SERVICE_UNAVAILABLE,
-            "refused",
-            "One more viewer cannot be promised a smooth film",
-            detail,
-        )
-        .retry_after_s(retry_after_s),
+        SessionRefusal::Refused { detail, retry_after_s, refusal } => {
+            Problem::not_admitted(detail, retry_after_s, refusal.as_ref())
+        }
         SessionRefusal::Failed(detail) => Problem::internal(detail),
     })?;
     let location = format!("/api/v1/sessions/{}", session.key);

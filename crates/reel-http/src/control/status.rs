@@ -21,17 +21,26 @@ pub(super) async fn job(
     State(control): State<ControlPlane>,
     Path(id): Path<String>,
 ) -> Result<Response, Problem> {
-    match control.jobs().find(&id) {
-        Some(status) => Ok(Json(status).into_response()),
-        None => Err(Problem::new(
-            StatusCode::NOT_FOUND,
-            "no-such-job",
-            "No such job",
-            format!(
-                "there is no job {id:?}: ended jobs are forgotten after a while, and when the server starts"
-            ),
-        )),
+    control.jobs().find(&id).map(|status| Json(status).into_response()).ok_or_else(|| no_such_job(&id))
+}
+
+/// `DELETE /api/v1/jobs/{id}`: asks it to end.
+pub(super) async fn cancel_job(
+    State(control): State<ControlPlane>,
+    Path(id): Path<String>,
+) -> Result<Response, Problem> {
+    let status = control.jobs().cancel(&id).ok_or_else(|| no_such_job(&id))?;
+    if status.state.is_over() {
+        let detail = format!("the job {id} is over already; nothing was changed");
+        return Err(Problem::new(StatusCode::CONFLICT, "job-over", "The job is over", detail));
     }
+    Ok((StatusCode::ACCEPTED, Json(status)).into_response())
+}
+
+fn no_such_job(id: &str) -> Problem {
+    let detail =
+        format!("there is no job {id:?}: ended jobs are forgotten after a while, and when the server starts");
+    Problem::new(StatusCode::NOT_FOUND, "no-such-job", "No such job", detail)
 }
 
 /// `GET /api/v1/volume`

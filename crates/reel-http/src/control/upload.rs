@@ -67,7 +67,7 @@ pub(super) async fn upload(
     let job_address = format!("/api/v1/jobs/{}", job.id());
     let job_id = job.id().to_owned();
     job.ingesting(spooled.bytes);
-    let options = IngestOptions { name: query.name, no_sidecars: true, stop: control.stop_flag() };
+    let options = IngestOptions { name: query.name, no_sidecars: true, stop: job.stop_flag().clone() };
     // A task of its own: it goes on when the client does not wait for it or goes away.
     let ingest = tokio::spawn(ingest_spooled(control.clone(), job, spooled, input, options, place));
     if !query.wait {
@@ -88,7 +88,7 @@ impl ControlPlane {
             path.file_name().map(|name| clean_file_name(&name.to_string_lossy())).unwrap_or_default();
         let job = start_job(self, &file_name, JobState::Ingesting, None)?;
         let input = Input::new(path);
-        let options = IngestOptions { stop: self.stop_flag(), ..IngestOptions::default() };
+        let options = IngestOptions { stop: job.stop_flag().clone(), ..IngestOptions::default() };
         let turn = self.ingest_turns().acquire_owned().await;
         let control = self.clone();
         let result = on_blocking_thread(move || {
@@ -167,6 +167,9 @@ async fn receive(control: &ControlPlane, mut body: Body, job: &Job) -> Result<Sp
         let frame = frame
             .map_err(|e| Problem::bad_request(format!("the upload broke off after {bytes} bytes: {e}")))?;
         let Ok(chunk) = frame.into_data() else { continue };
+        if job.stop_flag().is_stopped() {
+            return Err(Problem::from(IngestError::Cancelled));
+        }
         bytes += chunk.len() as u64;
         if bytes > limit {
             return Err(too_large(limit));
@@ -222,10 +225,15 @@ fn start_job(
     state: JobState,
     bytes: Option<u64>,
 ) -> Result<Job, Problem> {
-    control
+    let job = control
         .jobs()
         .start(file_name, state, bytes)
-        .ok_or_else(|| Problem::unavailable("too many jobs are running").retry_after_s(30))
+        .ok_or_else(|| Problem::unavailable("too many jobs are running").retry_after_s(30))?;
+    // Whoever stopped the server has already asked the other jobs to end.
+    if control.stop_flag().is_stopped() {
+        job.stop_flag().stop();
+    }
+    Ok(job)
 }
 
 fn spool_problem(control: &ControlPlane, error: &io::Error) -> Problem {

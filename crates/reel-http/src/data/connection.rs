@@ -1,15 +1,18 @@
 //! One client's connection: what it is doing, and since when.
 
 use super::access_log::AccessRecord;
+use super::counters::DataCounters;
 use super::film::Film;
 use super::request::Request;
 use super::response::Response;
+use super::terms::{Terms, TermsDesk};
 use crate::limits::{HEAD_TIME_MAX_NS, IDLE_TIME_MAX_NS, LINGER_TIME_MAX_NS, STALL_TIME_MAX_NS};
 use reel_qos::Class;
 use reel_stream::{Reader, Session};
 use std::net::SocketAddr;
 use std::os::fd::OwnedFd;
 use std::sync::Arc;
+use std::sync::atomic::Ordering;
 
 /// A connection and its place in the life of a request:
 /// `Idle -> Heading -> (Opening ->) Sending -> Idle`, and after the last response `Lingering`.
@@ -48,6 +51,8 @@ pub(crate) struct Sending {
     pub(crate) keep_alive: bool,
     pub(crate) session: Option<Arc<Session<Film>>>,
     pub(crate) class: Class,
+    /// Where in its film a response begins whose schedule follows what its client takes.
+    paced_from: Option<u64>,
     /// Bytes of head and body that were taken.
     taken_bytes: u64,
     head_bytes: u64,
@@ -95,13 +100,15 @@ impl Sending {
         response: Response,
         request: Request,
         session: Option<Arc<Session<Film>>>,
-        class: Class,
-        reader: impl FnOnce(reel_stream::Body) -> Reader,
+        terms: Terms,
+        token: u64,
         now_ns: u64,
     ) -> Self {
+        let Terms { class, due, is_paced } = terms;
         Self {
             head_bytes: response.body.bytes() - response.body_bytes,
-            reader: reader(response.body),
+            reader: Reader::new(response.body, class, due, token),
+            paced_from: is_paced.then_some(response.body_offset),
             blocked: false,
             starved: false,
             keep_alive: response.keep_alive,
@@ -120,6 +127,29 @@ impl Sending {
         if let Some(session) = &self.session {
             session.sent(bytes, now_ns);
         }
+    }
+
+    /// Where in its film the client is, if the schedule follows that.
+    pub(crate) fn paced_offset(&self) -> Option<u64> {
+        Some(self.paced_from? + self.body_bytes_taken())
+    }
+
+    /// Has the session's schedule and the promises follow the client, who is at `offset` of the film now. What cannot be promised again
+    /// goes on as well as it can: its head is out, so nobody can be told any more.
+    pub(crate) fn follow(&mut self, desk: &TermsDesk<'_>, offset: u64, counters: &DataCounters) {
+        let Some(session) = &self.session else { return };
+        let terms = match desk.paced(session, offset) {
+            Ok(terms) => terms,
+            Err(refusal) => {
+                counters.not_admitted(&refusal);
+                Terms::unhurried(Class::APERIODIC)
+            }
+        };
+        if terms.class != self.class && terms.class == Class::APERIODIC {
+            counters.unpromised.fetch_add(1, Ordering::Relaxed);
+        }
+        self.class = terms.class;
+        self.reader.set_terms(terms.class, terms.due);
     }
 
     /// Body bytes the client took.
@@ -146,7 +176,6 @@ impl Sending {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use reel_qos::DEADLINE_NONE_NS;
     use std::os::unix::net::UnixStream;
 
     const START_NS: u64 = 5_000;
@@ -162,8 +191,7 @@ mod tests {
     fn sending(blocked: bool) -> State {
         let request = Request::default();
         let response = Response::redirect(&request, "/");
-        let reader = |body| Reader::new(body, Class::INTERACTIVE, DEADLINE_NONE_NS, 0);
-        let sending = Sending::new(response, request, None, Class::INTERACTIVE, reader, START_NS);
+        let sending = Sending::new(response, request, None, Terms::interactive(), 0, START_NS);
         State::Sending(Box::new(Sending { blocked, ..sending }))
     }
 

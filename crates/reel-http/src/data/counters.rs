@@ -1,6 +1,7 @@
 //! What the data plane counts, for metrics.
 
 use reel_qos::limits::CLASSES_MAX;
+use reel_qos::{AdmitError, Resource};
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 
 /// Counters of all cores together; each is bumped at most a few times per request.
@@ -20,13 +21,26 @@ pub struct DataCounters {
     pub sent_bytes: [AtomicU64; CLASSES_MAX],
     /// Responses cut short because stored bytes were lost.
     pub lost_bytes_responses: AtomicU64,
-    /// Sessions refused.
+    /// Sessions refused because a table or an address has its fill.
     pub sessions_refused: AtomicU64,
+    /// What could not be promised, by what there was too little of: members, network, processor, memory.
+    pub not_admitted: [AtomicU64; 4],
+    /// Responses that go on without a promise, because what their paused client had was given to others meanwhile.
+    pub unpromised: AtomicU64,
     /// Connections open now, by core.
     pub open: Vec<AtomicUsize>,
 }
 
 impl DataCounters {
+    pub(crate) fn not_admitted(&self, error: &AdmitError) {
+        match error {
+            AdmitError::Refused(refusal) => {
+                self.not_admitted[resource_number(refusal.resource)].fetch_add(1, Ordering::Relaxed)
+            }
+            _ => self.sessions_refused.fetch_add(1, Ordering::Relaxed),
+        };
+    }
+
     pub(crate) fn new(cores: usize) -> Self {
         Self { open: (0..cores).map(|_| AtomicUsize::new(0)).collect(), ..Self::default() }
     }
@@ -39,5 +53,17 @@ impl DataCounters {
     /// Connections open on all cores.
     pub fn open_total(&self) -> usize {
         self.open.iter().map(|open| open.load(Ordering::Relaxed)).sum()
+    }
+}
+
+/// The names of the places in [`DataCounters::not_admitted`].
+pub(crate) const RESOURCES: [&str; 4] = ["member", "network", "core", "arena"];
+
+fn resource_number(resource: Resource) -> usize {
+    match resource {
+        Resource::Member(_) => 0,
+        Resource::Network => 1,
+        Resource::Core => 2,
+        Resource::Arena => 3,
     }
 }

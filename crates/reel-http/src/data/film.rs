@@ -1,14 +1,16 @@
 //! An opened title as HTTP sees it: every file of a session, from the same stored bytes.
 
 use super::date::http_date;
+use super::offers::{Form, Offers, ask, file_times};
 use super::range::Validators;
 use super::request::Request;
 use super::response::{Resource, Response};
 use super::route::SessionFile;
 use reel_library::{Library, LibraryError, Title};
-use reel_media::progressive::{self, ObjectRef};
+use reel_media::progressive::{self, ObjectRef, VirtualFile};
 use reel_media::{TrackIndex, TrackKind, dash, hls};
-use reel_stream::{Body, Part, SessionKey};
+use reel_qos::Demand;
+use reel_stream::{Ask, Body, Part, SessionKey};
 use reel_volume::ObjectMap;
 use std::collections::HashMap;
 use std::ops::Range;
@@ -20,10 +22,23 @@ pub(crate) struct Film {
     /// Changes with the title's bytes and with the way texts are made from them.
     stamp: String,
     last_modified: String,
+    /// For each choice a session may be offered.
+    texts: Vec<TitleTexts>,
+    file: Option<File>,
+    offers: Offers,
+    tracks: Vec<TrackTexts>,
+}
+
+/// The title as one file.
+struct File {
+    body: Body,
+    times: Arc<[(u64, u64)]>,
+}
+
+#[derive(Default)]
+struct TitleTexts {
     master: OnceLock<Arc<[u8]>>,
     manifest: OnceLock<Arc<[u8]>>,
-    progressive: OnceLock<Option<Body>>,
-    tracks: Vec<TrackTexts>,
 }
 
 /// Opened titles, so that all sessions of one share its texts.
@@ -64,7 +79,10 @@ impl Films {
             return Ok(film);
         }
         playing.retain(|_, film| film.strong_count() > 0);
+        // Computed here, not on the cores: a long film takes some milliseconds. Two may do it at once; one is kept.
+        drop(playing);
         let film = Arc::new(Film::new(title));
+        let mut playing = self.playing.lock().unwrap_or_else(|poisoned| poisoned.into_inner());
         playing.insert(id.to_owned(), Arc::downgrade(&film));
         Ok(film)
     }
@@ -73,20 +91,55 @@ impl Films {
 impl Film {
     fn new(title: Arc<Title>) -> Self {
         let tracks = title.index().tracks.iter().map(|_| TrackTexts::default()).collect();
+        let index = title.index();
+        let laid_out = progressive::layout(index, &progressive::default_selection(index)).ok();
+        let offers = Offers::new(&title, laid_out.as_ref());
+        let file = laid_out.and_then(|file| {
+            Some(File { body: file_body(&title, &file)?, times: file_times(&title, &file) })
+        });
         Self {
             stamp: format!("{}-{FORMAT}", title.stamp()),
             last_modified: http_date(title.record().added_unix_s),
             title,
-            master: OnceLock::new(),
-            manifest: OnceLock::new(),
-            progressive: OnceLock::new(),
+            texts: (0..offers.choices()).map(|_| TitleTexts::default()).collect(),
+            file,
+            offers,
             tracks,
         }
     }
 
-    /// Answers a request for a file of the session `key`.
-    pub(crate) fn respond(&self, request: &Request, file: SessionFile, key: SessionKey) -> Response {
-        match self.file(file, key) {
+    /// The demands of a form, for a session; `None` if it cannot be promised.
+    pub(crate) fn demands(&self, form: Form) -> Option<Arc<[Arc<Demand>]>> {
+        self.offers.of(form).cloned()
+    }
+
+    /// Where the stretches of the plain file begin and when they are shown.
+    pub(crate) fn file_times(&self) -> Option<&Arc<[(u64, u64)]>> {
+        self.file.as_ref().map(|file| &file.times)
+    }
+
+    /// The choice that a segment belongs to, the stretch of time that it is, and its length in bytes.
+    pub(crate) fn segment(&self, number: usize, segment: usize) -> Option<(Option<usize>, Ask, u64)> {
+        let track = self.media_track(number)?;
+        let range = track.segment_range(segment)?;
+        Some((self.offers.choice(number), ask(track, segment)?, range.end - range.start))
+    }
+
+    /// The bytes of a segment.
+    pub(crate) fn segment_body(&self, number: usize, segment: usize) -> Option<Body> {
+        let track = self.media_track(number)?;
+        self.slice(track, track.segment_range(segment)?)
+    }
+
+    /// Answers a request for a file of the session `key`, which was offered `choice`.
+    pub(crate) fn respond(
+        &self,
+        request: &Request,
+        file: SessionFile,
+        key: SessionKey,
+        choice: Option<usize>,
+    ) -> Response {
+        match self.file(file, key, choice.unwrap_or(0)) {
             Some((content_type, name, body)) => {
                 self.resource(content_type, SESSION_CACHE, &name, body).respond(request)
             }
@@ -122,17 +175,24 @@ impl Film {
     }
 
     /// Content type, a name unique within the title, and bytes of a file; `None` if there is no such file.
-    fn file(&self, file: SessionFile, key: SessionKey) -> Option<(&'static str, String, Body)> {
+    fn file(
+        &self,
+        file: SessionFile,
+        key: SessionKey,
+        choice: usize,
+    ) -> Option<(&'static str, String, Body)> {
         let index = self.title.index();
+        let shows = |track: usize| self.offers.shows(choice, track);
         let text = |kept: &Arc<[u8]>| Body::text(Arc::clone(kept));
         let (content_type, name, body) = match file {
             SessionFile::Master => {
-                let kept = self.master.get_or_init(|| bytes(hls::master(index)));
-                (PLAYLIST, "master".into(), text(kept))
+                let kept = self.texts.get(choice)?.master.get_or_init(|| bytes(hls::master_of(index, shows)));
+                (PLAYLIST, format!("master-{choice}"), text(kept))
             }
             SessionFile::Manifest => {
-                let kept = self.manifest.get_or_init(|| bytes(dash::manifest(index)));
-                ("application/dash+xml", "mpd".into(), with_base_url(kept, key))
+                let texts = self.texts.get(choice)?;
+                let kept = texts.manifest.get_or_init(|| bytes(dash::manifest_of(index, shows)));
+                ("application/dash+xml", format!("mpd-{choice}"), with_base_url(kept, key))
             }
             SessionFile::Progressive => ("video/mp4", "mp4".into(), self.progressive()?),
             SessionFile::Media(number) => {
@@ -155,12 +215,8 @@ impl Film {
                 (media_type(track), format!("{number}-init"), self.slice(track, track.init_range())?)
             }
             SessionFile::Segment(number, segment) => {
-                let track = self.media_track(number)?;
-                (
-                    media_type(track),
-                    format!("{number}-{segment}"),
-                    self.slice(track, track.segment_range(segment)?)?,
-                )
+                let body = self.segment_body(number, segment)?;
+                (media_type(self.media_track(number)?), format!("{number}-{segment}"), body)
             }
             SessionFile::Text(number) => {
                 let track =
@@ -181,25 +237,23 @@ impl Film {
 
     /// The whole title as a classic MP4: a header made from the index, media and tables as they are stored.
     fn progressive(&self) -> Option<Body> {
-        self.progressive.get_or_init(|| self.lay_out()).clone()
+        Some(self.file.as_ref()?.body.clone())
     }
+}
 
-    fn lay_out(&self) -> Option<Body> {
-        let index = self.title.index();
-        let file = progressive::layout(index, &progressive::default_selection(index)).ok()?;
-        let part = |part: &progressive::Part| match part {
-            progressive::Part::Bytes(bytes, range) => Some(Part::Bytes(Arc::clone(bytes), range.clone())),
-            progressive::Part::Object { object, range } => {
-                let map = match object {
-                    ObjectRef::Tables => self.title.tables_map()?,
-                    ObjectRef::Track(number) => self.title.track_map(*number)?,
-                };
-                stored(map, range.clone())
-            }
-        };
-        let parts: Option<Vec<Part>> = file.parts().iter().map(part).collect();
-        Some(Body::new(parts?))
-    }
+fn file_body(title: &Title, file: &VirtualFile) -> Option<Body> {
+    let part = |part: &progressive::Part| match part {
+        progressive::Part::Bytes(bytes, range) => Some(Part::Bytes(Arc::clone(bytes), range.clone())),
+        progressive::Part::Object { object, range } => {
+            let map = match object {
+                ObjectRef::Tables => title.tables_map()?,
+                ObjectRef::Track(number) => title.track_map(*number)?,
+            };
+            stored(map, range.clone())
+        }
+    };
+    let parts: Option<Vec<Part>> = file.parts().iter().map(part).collect();
+    Some(Body::new(parts?))
 }
 
 /// Bytes of a stored object, if it has them: a reader takes it for granted.

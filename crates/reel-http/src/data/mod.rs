@@ -1,10 +1,12 @@
 //! The data plane: pinned threads that serve media, one ring each.
 
 mod access_log;
+mod capacity;
 mod connection;
 mod counters;
 mod date;
 mod film;
+mod offers;
 mod opener;
 mod range;
 mod request;
@@ -12,9 +14,15 @@ mod response;
 mod route;
 mod service;
 mod slots;
+mod terms;
 
+pub(crate) use capacity::Capacity;
 pub use counters::DataCounters;
+pub(crate) use counters::RESOURCES;
 pub(crate) use film::{Film, Films};
+pub(crate) use offers::Form;
+pub use offers::title_demand;
+pub(crate) use terms::open_session;
 
 use access_log::AccessLog;
 use opener::{Opened, Opener};
@@ -68,6 +76,7 @@ pub(crate) struct DataPlane {
 }
 
 impl DataPlane {
+    #[allow(clippy::too_many_arguments, reason = "called once, by the function that makes all of these")]
     /// Starts the cores; they accept from `listener` at once.
     pub(crate) fn start(
         config: &DataConfig,
@@ -77,10 +86,12 @@ impl DataPlane {
         sessions: Arc<Sessions<Film>>,
         counters: Arc<DataCounters>,
         handover: tokio::sync::mpsc::Sender<Handover>,
+        capacity: Capacity,
     ) -> Result<Self, ServeError> {
         let (access_log, log_thread) = AccessLog::start(config.access_log).map_err(ServeError::Thread)?;
         let (opener, mut threads) = Opener::start(films).map_err(ServeError::Thread)?;
         threads.extend(log_thread);
+        let mut capacity = Some(capacity);
         let shared = Arc::new(Shared {
             sessions,
             counters,
@@ -98,11 +109,13 @@ impl DataPlane {
                 arena: None,
             };
             let shared = Arc::clone(&shared);
+            // The first core looks after what all of them share.
+            let capacity = capacity.take();
             let units = units.clone();
             let core = reel_rt::spawn(core_config, move |core, own: Mailbox<Message>| {
                 let post = Arc::new(Post { own: own.clone() });
                 let fetcher = Fetcher::new(units, Arc::clone(&post) as Arc<dyn Reply>, post);
-                Data::new(core, number, shared, fetcher, own)
+                Data::new(core, number, shared, fetcher, own, capacity)
             })?;
             cores.push(core);
         }

@@ -8,6 +8,8 @@ pub(crate) struct Request {
     pub(crate) method: String,
     /// Path without query, as sent.
     pub(crate) path: String,
+    /// The class asked for with `?class=`, as sent.
+    pub(crate) class: Option<String>,
     pub(crate) keep_alive: bool,
     /// Announces a body.
     pub(crate) has_body: bool,
@@ -102,8 +104,15 @@ impl Request {
         }
         request.path =
             path_of(target).ok_or((400, "the request target must be a path or an http URL"))?.to_owned();
+        request.class = class_of(target).map(str::to_owned);
         Ok(request)
     }
+}
+
+/// The value of `class` in the query of a request target.
+fn class_of(target: &str) -> Option<&str> {
+    let query = target.split('#').next()?.split_once('?')?.1;
+    query.split('&').find_map(|pair| pair.strip_prefix("class="))
 }
 
 /// The path of a request target in origin or absolute form (RFC 9112 section 3.2), without its query.

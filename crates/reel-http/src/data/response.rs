@@ -2,7 +2,8 @@
 
 use super::range::{Answer, Validators, answer};
 use super::request::Request;
-use reel_stream::{Body, Part};
+use reel_qos::AdmitError;
+use reel_stream::{Body, OpenRefused, Part};
 use std::fmt::Write;
 use std::sync::Arc;
 
@@ -13,6 +14,8 @@ pub(crate) struct Response {
     pub(crate) body: Body,
     /// Length of the body without the head.
     pub(crate) body_bytes: u64,
+    /// Where the body begins in what it is a part of.
+    pub(crate) body_offset: u64,
     pub(crate) keep_alive: bool,
 }
 
@@ -52,7 +55,9 @@ impl Resource {
                 self.describe(&mut fields);
                 let last = range.end - 1;
                 let _ = write!(fields, "Content-Range: bytes {}-{last}/{bytes}\r\n", range.start);
-                Response::new(request, 206, &fields, Some(self.body.slice(range)))
+                let body_offset = range.start;
+                let part = Response::new(request, 206, &fields, Some(self.body.slice(range)));
+                Response { body_offset, ..part }
             }
         }
     }
@@ -75,6 +80,28 @@ impl Response {
         .to_string();
         let fields = format!("Content-Type: application/problem+json\r\nCache-Control: no-store\r\n{more}");
         Response::new(request, status, &fields, Some(Body::text(text.into_bytes())))
+    }
+
+    /// A session that is not opened, or not continued: what there is too little of, and what could be promised instead.
+    pub(crate) fn refused(request: &Request, refused: &OpenRefused) -> Response {
+        let retry_after_s = refused.retry_after_s();
+        let mut problem = serde_json::json!({
+            "type": "/problems/not-admitted",
+            "title": "The deadlines of this stream cannot be promised",
+            "status": 503,
+            "detail": refused.to_string(),
+            "retry_after_s": retry_after_s,
+        });
+        if let OpenRefused::NotAdmitted(AdmitError::Refused(refusal)) = refused {
+            problem["resource"] = refusal.resource.to_string().into();
+            problem["asked"] = refusal.asked.into();
+            problem["available"] = refusal.available.into();
+            problem["grantable_rate_bps"] = refusal.grantable_bps.into();
+        }
+        let fields = format!(
+            "Content-Type: application/problem+json\r\nCache-Control: no-store\r\nRetry-After: {retry_after_s}\r\n"
+        );
+        Response::new(request, 503, &fields, Some(Body::text(problem.to_string().into_bytes())))
     }
 
     /// A redirect that must be followed with the same method.
@@ -113,7 +140,7 @@ impl Response {
         let body = body.filter(|_| request.method != "HEAD").unwrap_or_default();
         let body_bytes = body.bytes();
         let whole = Body::new([Part::Bytes(head, 0..head_bytes)]).then(body);
-        Response { status, body: whole, body_bytes, keep_alive: request.keep_alive }
+        Response { status, body: whole, body_bytes, body_offset: 0, keep_alive: request.keep_alive }
     }
 }
 

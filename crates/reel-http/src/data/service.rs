@@ -4,23 +4,26 @@
 //! operation in the ring. Follow a request: [`Data::received`] -> [`Data::begin`] -> [`Data::respond`] -> [`Data::pump`].
 
 use super::access_log::AccessLog;
+use super::capacity::Capacity;
 use super::connection::{Connection, Sending, State, TimeOut};
 use super::counters::DataCounters;
 use super::film::Film;
+use super::offers::Form;
 use super::opener::{Opened, Opener, Opening};
 use super::request::{Head, Request};
 use super::response::Response;
 use super::route::{Route, SessionFile};
 use super::slots::Slots;
+use super::terms::{Terms, TermsDesk, open_session};
 use super::{Handover, Message};
 use crate::limits::{
-    ACCEPT_RETRY_NS, DRAIN_TIME_MAX_NS, INTERACTIVE_DEADLINE_NS, LINGER_BYTES_MAX, PERIODIC_DEADLINE_NS,
-    PRESSURE_EVERY_NS, RECEIVE_BYTES, RELEASE_AFTER_NS, SWEEP_EVERY_NS,
+    ACCEPT_RETRY_NS, DRAIN_TIME_MAX_NS, LINGER_BYTES_MAX, PREFETCH_EVERY_NS, PRESSURE_EVERY_NS,
+    RECEIVE_BYTES, RELEASE_AFTER_NS, SWEEP_EVERY_NS,
 };
-use reel_qos::{Class, DEADLINE_NONE_NS, Kind};
+use reel_qos::Class;
 use reel_ring::{Done, Op};
 use reel_rt::{Core, Mailbox, Service};
-use reel_stream::{Fetcher, Reader, ReaderState, Session, Sessions};
+use reel_stream::{Fetcher, OpenRefused, Prefetcher, ReaderState, Session, Sessions};
 use std::collections::VecDeque;
 use std::io;
 use std::net::{SocketAddr, TcpStream};
@@ -43,6 +46,10 @@ pub(crate) struct Data {
     core: usize,
     shared: Arc<Shared>,
     fetcher: Fetcher,
+    prefetcher: Prefetcher,
+    prefetch_timer: bool,
+    /// Set on the core that looks after the sessions and what can be promised.
+    capacity: Option<Capacity>,
     connections: Slots<Connection>,
     /// Set on the core that accepts.
     door: Option<Door>,
@@ -88,7 +95,8 @@ const ACCEPT: u64 = u64::MAX;
 const SWEEP: u64 = 0;
 const PRESSURE: u64 = 1;
 const ACCEPT_AGAIN: u64 = 2;
-const OVERDUE: u64 = 3;
+const PREFETCH: u64 = 3;
+const OVERDUE: u64 = 4;
 
 impl Data {
     pub(crate) fn new(
@@ -97,12 +105,16 @@ impl Data {
         shared: Arc<Shared>,
         fetcher: Fetcher,
         own: Mailbox<Message>,
+        capacity: Option<Capacity>,
     ) -> Self {
         core.at(core.now_ns() + SWEEP_EVERY_NS, SWEEP);
         Self {
             core: number,
             shared,
             fetcher,
+            prefetcher: Prefetcher::default(),
+            prefetch_timer: false,
+            capacity,
             connections: Slots::new(),
             door: None,
             own,
@@ -193,7 +205,7 @@ impl Data {
                 connection.input.clear();
                 let request = Request { method: "-".into(), path: "-".into(), ..Request::default() };
                 let response = Response::problem(&request, status, detail, "");
-                self.respond(core, token, request, response, None, Class::INTERACTIVE);
+                self.respond(core, token, request, response, None, Terms::interactive());
             }
             Head::Complete(request, head_bytes) => self.begin(core, token, request, head_bytes),
         }
@@ -211,16 +223,12 @@ impl Data {
         if request.has_body {
             request.keep_alive = false;
             let response = Response::problem(&request, 400, "media is read without a request body", "");
-            return self.respond(core, token, request, response, None, Class::INTERACTIVE);
+            return self.respond(core, token, request, response, None, Terms::interactive());
         }
         let response = match request.method.as_str() {
             "GET" | "HEAD" => match route {
                 Route::Session { key, file } => match self.shared.sessions.touch(&key, core.now_ns()) {
-                    Some(session) => {
-                        let response = session.playing().respond(&request, file, session.key());
-                        let class = session.class();
-                        return self.respond(core, token, request, response, Some(session), class);
-                    }
+                    Some(session) => return self.play(core, token, request, file, session),
                     None => Response::problem(
                         &request,
                         410,
@@ -241,7 +249,32 @@ impl Data {
                 Response::problem(&request, 405, detail, "Allow: GET, HEAD, OPTIONS\r\n")
             }
         };
-        self.respond(core, token, request, response, None, Class::INTERACTIVE);
+        self.respond(core, token, request, response, None, Terms::interactive());
+    }
+
+    /// Answers a request of a session, if what was promised to it covers that.
+    fn play(
+        &mut self,
+        core: &mut Core,
+        token: u64,
+        request: Request,
+        file: SessionFile,
+        session: Arc<Session<Film>>,
+    ) {
+        let response = session.playing().respond(&request, file, session.key(), session.offered());
+        let classes = self.fetcher.units().disks().classes();
+        let desk = TermsDesk { sessions: &self.shared.sessions, classes: &classes, now_ns: core.now_ns() };
+        match desk.of(&session, &request, file, &response, &mut self.prefetcher) {
+            Ok(terms) => {
+                self.watch_prefetches(core);
+                self.respond(core, token, request, response, Some(session), terms);
+            }
+            Err(refusal) => {
+                self.shared.counters.not_admitted(&refusal);
+                let response = Response::refused(&request, &refusal.into());
+                self.respond(core, token, request, response, None, Terms::interactive());
+            }
+        }
     }
 
     /// Has a title opened off this core; [`Data::opened`] goes on.
@@ -250,7 +283,7 @@ impl Data {
         if !self.shared.opener.open(opening) {
             let detail = "too many titles are being opened at once; try again in a second";
             let response = Response::problem(&request, 503, detail, "Retry-After: 1\r\n");
-            return self.respond(core, token, request, response, None, Class::INTERACTIVE);
+            return self.respond(core, token, request, response, None, Terms::interactive());
         }
         if let Some(connection) = self.connections.get_mut(token) {
             connection.state = State::Opening(request);
@@ -269,31 +302,53 @@ impl Data {
             Ok(film) => film,
             Err((status, detail)) => {
                 let response = Response::problem(&request, status, &detail, "");
-                return self.respond(core, token, request, response, None, Class::INTERACTIVE);
+                return self.respond(core, token, request, response, None, Terms::interactive());
             }
         };
         match Route::of(&request.path) {
             Route::Watch { title, file } => {
-                let response = self.start_session(core, &request, film, &title, file, peer);
-                self.respond(core, token, request, response, None, Class::INTERACTIVE);
+                let response = self.start_session(&request, film, &title, file, peer);
+                self.respond(core, token, request, response, None, Terms::interactive());
             }
             _ => {
                 let response = film.download(&request);
-                self.respond(core, token, request, response, None, Class::APERIODIC);
+                self.respond(core, token, request, response, None, Terms::unhurried(Class::APERIODIC));
             }
         }
     }
 
     fn start_session(
         &self,
-        core: &Core,
         request: &Request,
         film: Arc<Film>,
         title: &str,
         file: SessionFile,
         peer: SocketAddr,
     ) -> Response {
-        let opened = self.shared.sessions.open(title, film, peer.ip(), Class::PERIODIC, core.now_ns());
+        let classes = self.fetcher.units().disks().classes();
+        let class = match request.class.as_deref().map(|name| classes.by_name(name)) {
+            None => Class::PERIODIC,
+            Some(Some(class)) => class,
+            Some(None) => {
+                let detail = "there is no such class; GET /api/v1/classes lists all";
+                return Response::problem(request, 400, detail, "");
+            }
+        };
+        let form = if file == SessionFile::Progressive { Form::File } else { Form::Ladder };
+        let opened = match open_session(
+            &self.shared.sessions,
+            &classes,
+            title,
+            film,
+            form,
+            (peer.ip(), class),
+        ) {
+            Some(opened) => opened,
+            None => {
+                let detail = "this title is longer than what can be promised ahead, a day; download it, or ask for it with ?class=aperiodic";
+                return Response::problem(request, 503, detail, "");
+            }
+        };
         match opened {
             Ok(session) => {
                 let key = session.key();
@@ -305,9 +360,11 @@ impl Data {
                 Response::redirect(request, &format!("/s/{key}/{file}"))
             }
             Err(refused) => {
-                self.shared.counters.sessions_refused.fetch_add(1, Ordering::Relaxed);
-                let more = format!("Retry-After: {}\r\n", refused.retry_after_s());
-                Response::problem(request, 503, &refused.to_string(), &more)
+                match &refused {
+                    OpenRefused::NotAdmitted(refusal) => self.shared.counters.not_admitted(refusal),
+                    _ => drop(self.shared.counters.sessions_refused.fetch_add(1, Ordering::Relaxed)),
+                }
+                Response::refused(request, &refused)
             }
         }
     }
@@ -319,17 +376,11 @@ impl Data {
         request: Request,
         response: Response,
         session: Option<Arc<Session<Film>>>,
-        class: Class,
+        terms: Terms,
     ) {
         self.shared.counters.response(response.status);
-        let deadline_after_ns = match self.fetcher.units().disks().classes().kind(class) {
-            Kind::Periodic => PERIODIC_DEADLINE_NS,
-            Kind::Interactive => INTERACTIVE_DEADLINE_NS,
-            Kind::Aperiodic => DEADLINE_NONE_NS,
-        };
-        let reader = |body| Reader::new(body, class, deadline_after_ns, token);
         let now_ns = core.now_ns();
-        let sending = Sending::new(response, request, session, class, reader, now_ns);
+        let sending = Sending::new(response, request, session, terms, token, now_ns);
         let Some(connection) = self.connections.get_mut(token) else { return };
         connection.state = State::Sending(Box::new(sending));
         connection.since_ns = now_ns;
@@ -372,6 +423,15 @@ impl Data {
             Ok(bytes) => {
                 connection.since_ns = core.now_ns();
                 sending.taken(bytes as u64, core.now_ns());
+                if let Some(offset) = sending.paced_offset() {
+                    let classes = self.fetcher.units().disks().classes();
+                    let desk = TermsDesk {
+                        sessions: &self.shared.sessions,
+                        classes: &classes,
+                        now_ns: core.now_ns(),
+                    };
+                    sending.follow(&desk, offset, &self.shared.counters);
+                }
                 self.shared.counters.sent_bytes[sending.class.index()]
                     .fetch_add(bytes as u64, Ordering::Relaxed);
                 self.pump(core, token);
@@ -422,6 +482,9 @@ impl Data {
 
     fn unit_came(&mut self, core: &mut Core, fetched: reel_stream::Fetched) {
         let token = fetched.connection;
+        if Prefetcher::is_for_prefetch(token) {
+            return self.prefetcher.fetched(&fetched);
+        }
         let Some(connection) = self.connections.get_mut(token) else { return };
         let State::Sending(sending) = &mut connection.state else { return };
         match sending.reader.fetched(&fetched) {
@@ -488,7 +551,10 @@ impl Data {
             }
             self.close(token);
         }
-        self.shared.sessions.forget_idle(now_ns);
+        if let Some(capacity) = &mut self.capacity {
+            capacity.refresh(&self.shared.sessions);
+            self.shared.sessions.tend(now_ns);
+        }
         if let Some(since_ns) = self.draining_since_ns {
             let out_of_time = now_ns.saturating_sub(since_ns) > DRAIN_TIME_MAX_NS;
             if out_of_time {
@@ -523,6 +589,20 @@ impl Data {
         self.draining_since_ns.is_some() && self.connections.len() == 0 && self.fetcher.in_flight() == 0
     }
 
+    /// Reads ahead what is due to be, and looks again soon if more will be.
+    fn prefetch(&mut self, core: &mut Core) {
+        self.prefetch_timer = false;
+        self.prefetcher.turn(&mut self.fetcher, core.now_ns());
+        self.watch_prefetches(core);
+    }
+
+    fn watch_prefetches(&mut self, core: &mut Core) {
+        if !self.prefetch_timer && !self.prefetcher.is_empty() {
+            self.prefetch_timer = true;
+            core.at(core.now_ns() + PREFETCH_EVERY_NS, PREFETCH);
+        }
+    }
+
     /// Somebody waits for memory: looks after it soon.
     fn watch_pressure(&mut self, core: &mut Core) {
         if !self.pressure_timer {
@@ -555,6 +635,7 @@ impl Data {
         if self.fetcher.units().budget().starved() == 0 && !self.fetcher.is_hungry() {
             return;
         }
+        self.prefetcher.release();
         let now_ns = core.now_ns();
         let blocked = |connection: &Connection| {
             let waited = now_ns.saturating_sub(connection.since_ns) > RELEASE_AFTER_NS;
@@ -643,6 +724,7 @@ impl Service for Data {
         match token {
             SWEEP => self.sweep(core),
             PRESSURE => self.relieve_pressure(core),
+            PREFETCH => self.prefetch(core),
             OVERDUE => self.overdue(core),
             _ => self.accept(core),
         }

@@ -3,5 +3,6 @@
 mod endings;
 mod limits;
 mod memory;
+mod promise;
 mod requests;
 mod rig;

@@ -2,7 +2,7 @@
 
 use reel_disk::{DisksConfig, Faults};
 use reel_http::control::ControlConfig;
-use reel_http::{ServeConfig, Server};
+use reel_http::{PromiseConfig, ServeConfig, Server};
 use reel_library::{IngestOptions, Input, Library};
 use reel_ring::DriverChoice;
 use reel_volume::{ArenaBudget, Members, OpenOptions, Volume, VolumeError, VolumeOptions};
@@ -73,6 +73,8 @@ impl Rig {
             sessions_max: 100,
             session_idle: Duration::from_secs(300),
             access_log: true,
+            // Most tests are about other things than what can be promised of an unmeasured disk.
+            promise: PromiseConfig { admission: false, network_bps: None },
             watch: None,
             control,
         };

@@ -9,7 +9,7 @@ use std::time::{Duration, Instant};
 use reel_disk::{DiskDone, DisksConfig, Faults, Reply};
 use reel_qos::Class;
 use reel_ring::Chunk;
-use reel_stream::{Body, Deliver, Fetched, Fetcher, Part, Reader, ReaderState, Units};
+use reel_stream::{Body, Deliver, Due, Fetched, Fetcher, Part, Prefetcher, Reader, ReaderState, Units};
 use reel_volume::{
     ArenaBudget, Health, Members, ObjectEntry, ObjectMap, OpenOptions, Role, SourceFile, TitleRecord, Volume,
     VolumeOptions,
@@ -34,6 +34,8 @@ pub struct Cinema {
 pub struct Core {
     pub fetcher: Fetcher,
     news: Receiver<News>,
+    /// Units that came for a prefetcher.
+    pub prefetched: Vec<Fetched>,
     viewers: HashMap<u64, Viewer>,
     next_viewer: u64,
     random: Random,
@@ -146,7 +148,8 @@ impl Core {
         let fetcher = Fetcher::new(units.clone(), Arc::clone(&post) as Arc<dyn Reply>, post);
         let random = Random(seed);
         let (viewers, sending) = (HashMap::new(), Vec::new());
-        Core { fetcher, news, viewers, next_viewer: 0, random, sending, now_ns: 0 }
+        let prefetched = Vec::new();
+        Core { fetcher, news, prefetched, viewers, next_viewer: 0, random, sending, now_ns: 0 }
     }
 
     /// A viewer of `body`, which must be these bytes.
@@ -158,7 +161,7 @@ impl Core {
         let number = self.next_viewer;
         self.next_viewer += 1;
         assert_eq!(body.bytes(), expected.len() as u64);
-        let reader = Reader::new(body, class, due_ns, number);
+        let reader = Reader::new(body, class, Due::After(due_ns), number);
         self.viewers.insert(number, Viewer { reader, expected, got: 0 });
         number
     }
@@ -265,6 +268,9 @@ impl Core {
     fn take(&mut self, news: News, ends: &mut Ends) {
         match news {
             News::Disk(done) => self.fetcher.disk_done(done, self.now_ns),
+            News::Unit(fetched) if Prefetcher::is_for_prefetch(fetched.connection) => {
+                self.prefetched.push(fetched)
+            }
             News::Unit(fetched) => {
                 let Some(viewer) = self.viewers.get_mut(&fetched.connection) else { return };
                 if viewer.reader.fetched(&fetched).is_err() {

@@ -7,18 +7,22 @@ use std::time::Duration;
 
 use reel_disk::DisksConfig;
 use reel_http::control::ControlConfig;
-use reel_http::{ServeConfig, ServeError, Server};
+use reel_http::{PromiseConfig, ServeConfig, ServeError, Server};
 use reel_library::Library;
 use reel_ring::DriverChoice;
 use reel_volume::{ArenaBudget, OpenOptions, Volume};
 
+use super::profiles;
 use crate::args::ServeArguments;
-use crate::config::{Config, DriverName};
+use crate::config::{Config, DriverName, OnOff};
 use crate::descriptors;
 use crate::failure::{Exit, Failure};
 use crate::logging;
 use crate::memory::{arena_bytes, machine_bytes};
+use crate::network::default_route_bps;
+use crate::network::Network;
 use crate::output::print;
+use crate::rate::Rate;
 use crate::signals::Signals;
 use crate::size::Size;
 
@@ -89,17 +93,23 @@ fn configuration(arguments: &ServeArguments) -> Result<Config, Failure> {
     Ok(config)
 }
 
-fn library(config: &Config, volume: &Path) -> Result<Library, Failure> {
+fn library(config: &Config, directory: &Path) -> Result<Library, Failure> {
     let bytes = arena_bytes(config, threads(config) as u64, machine_bytes());
     let bytes = usize::try_from(bytes)
         .map_err(|_| Failure::usage("arena_bytes is beyond this machine's addresses"))?;
     let options = OpenOptions {
         read_only: false,
         arena: ArenaBudget { bytes, huge_pages: true },
-        disks: DisksConfig { threads: config.disk_threads, driver: driver(config), ..DisksConfig::default() },
+        disks: DisksConfig {
+            threads: config.disk_threads,
+            driver: driver(config),
+            policy: config.disks.policy,
+            classes: config.classes.table(),
+            ..DisksConfig::default()
+        },
         ..OpenOptions::default()
     };
-    let volume = Volume::open(volume, options).map_err(Failure::volume)?;
+    let volume = Volume::open(directory, options).map_err(Failure::volume)?;
     let usage = volume.arena().usage();
     tracing::info!(
         "media memory: {} in {} buffers of {}",
@@ -110,7 +120,24 @@ fn library(config: &Config, volume: &Path) -> Result<Library, Failure> {
     for finding in volume.findings().iter().filter(|finding| !finding.state.in_use()) {
         tracing::warn!("{finding}");
     }
+    profiles::apply(directory, &volume, driver(config));
     Ok(Library::new(Arc::new(volume)))
+}
+
+fn promise(config: &Config) -> PromiseConfig {
+    let admission = config.promise.admission == OnOff::On;
+    let network_bps = match config.promise.network_bps.0 {
+        0 => default_route_bps(),
+        bps => Some(bps),
+    };
+    match (admission, network_bps) {
+        (false, _) => tracing::warn!("admission is off: nothing is promised to anybody"),
+        (true, Some(bps)) => tracing::info!("the network carries {}", Rate(bps)),
+        (true, None) => tracing::info!(
+            "the speed of the network is not known, so admission does not count it; set promise.network_bps"
+        ),
+    }
+    PromiseConfig { admission, network_bps }
 }
 
 fn serve_config(config: &Config, volume: &Path) -> Result<ServeConfig, Failure> {
@@ -126,6 +153,8 @@ fn serve_config(config: &Config, volume: &Path) -> Result<ServeConfig, Failure> 
         sessions_max: config.sessions_max,
         session_idle: Duration::from_secs(config.session_idle_s.into()),
         access_log: config.log.access,
+        promise: promise(config),
+        promise: PromiseConfig { admission: config.promise.admission, network_bps: network_bps(config) },
         watch: config.watch.clone(),
         control: ControlConfig {
             spool_dir,
@@ -133,6 +162,16 @@ fn serve_config(config: &Config, volume: &Path) -> Result<ServeConfig, Failure> 
             ingests_max: config.upload.ingests_max,
         },
     })
+}
+
+/// The rate that admission counts with; what it is, or that nobody knows it, is in the log.
+fn network_bps(config: &Config) -> Option<u64> {
+    if !config.promise.admission {
+        tracing::warn!("promise.admission is off: everybody is admitted, and nothing is promised to anybody");
+    }
+    let network = Network::of(config);
+    tracing::info!("{}", network.text());
+    network.bps()
 }
 
 /// What to type into a browser on this machine.

@@ -4,7 +4,7 @@ use toml::de::{DeTable, DeValue};
 
 use super::Fault;
 
-/// Every key, with its table.
+/// Every key, with its table; `NAME` is whatever a class is called.
 pub(super) const KEYS: &[&str] = &[
     "listen",
     "volume",
@@ -17,18 +17,25 @@ pub(super) const KEYS: &[&str] = &[
     "sessions_max",
     "session_idle_s",
     "connections_max",
+    "promise.admission",
+    "promise.network_bps",
     "log.level",
     "log.format",
     "log.access",
     "upload.max_bytes",
     "upload.spool_dir",
     "upload.ingests_max",
+    "disks.policy",
+    "classes.NAME.kind",
+    "classes.NAME.share_permille",
+    "promise.admission",
+    "promise.network_bps",
 ];
 
 /// Finds the first key of `text` that does not exist. What is not TOML at all is left to the parser after this.
 pub(super) fn check(text: &str) -> Result<(), Fault> {
     let Ok(table) = DeTable::parse(text) else { return Ok(()) };
-    check_table(text, table.get_ref(), "")
+    check_table(text, table.get_ref(), "", "")
 }
 
 /// The line (from 1) on which `key` is set, or 0.
@@ -52,15 +59,20 @@ pub(super) fn line_at(text: &str, offset: usize) -> usize {
     1 + text.as_bytes().iter().take(offset).filter(|&&byte| byte == b'\n').count()
 }
 
-fn check_table(text: &str, table: &DeTable<'_>, prefix: &str) -> Result<(), Fault> {
+/// `prefix` is where the table is, `known_as` what [`KEYS`] calls that.
+fn check_table(text: &str, table: &DeTable<'_>, prefix: &str, known_as: &str) -> Result<(), Fault> {
     for (name, value) in table {
         let key = format!("{prefix}{}", name.get_ref());
-        let inside = format!("{key}.");
+        let known = match known_as {
+            "classes." => "classes.NAME".to_owned(),
+            _ => format!("{known_as}{}", name.get_ref()),
+        };
+        let inside = format!("{known}.");
         match value.get_ref() {
             DeValue::Table(inner) if KEYS.iter().any(|known| known.starts_with(&inside)) => {
-                check_table(text, inner, &inside)?;
+                check_table(text, inner, &format!("{key}."), &inside)?;
             }
-            _ if KEYS.contains(&key.as_str()) => {}
+            _ if KEYS.contains(&known.as_str()) => {}
             // A table's name with a plain value: the parser after this says which kind it wants.
             _ if KEYS.iter().any(|known| known.starts_with(&inside)) => {}
             _ => {

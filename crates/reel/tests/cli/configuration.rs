@@ -21,6 +21,8 @@ fn a_wrong_value_names_its_line() {
         ("sessions_max = 0\n", &["line 1", "sessions_max", "choose a value from 1"]),
         ("[log]\nlevel = \"loud\"\n", &["line 2", "loud"]),
         ("[upload]\nmax_bytes = \"9 lots\"\n", &["line 2", "not a size"]),
+        ("[promise]\nnetwork_bps = \"10 GB\"\n", &["line 2", "not a rate"]),
+        ("[promise]\nadmision = true\n", &["line 2", "did you mean `promise.admission`?"]),
         ("listen = \"here\"\n", &["line 1", "here"]),
         ("listen\n", &["line 1"]),
     ] {

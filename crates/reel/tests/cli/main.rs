@@ -2,10 +2,12 @@
 #![allow(clippy::unwrap_used, reason = "a test that cannot go on should stop")]
 
 mod bad_input;
+mod capacity;
 mod configuration;
 mod films;
 mod life;
 mod names;
+mod probing;
 mod rig;
 mod serving;
 mod volumes;

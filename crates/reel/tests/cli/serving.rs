@@ -10,14 +10,14 @@ use crate::films::{large, short};
 use crate::rig::Place;
 
 /// A server that is killed when the test ends, however it ends.
-struct Running {
+pub(crate) struct Running {
     child: Child,
     address: SocketAddr,
     line: String,
 }
 
 impl Running {
-    fn start(place: &Place, arguments: &[&str]) -> Self {
+    pub(crate) fn start(place: &Place, arguments: &[&str]) -> Self {
         let mut child =
             place.command(arguments).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
         let mut line = String::new();
@@ -45,10 +45,17 @@ impl Running {
     }
 
     /// Sends a signal and waits for the end.
-    fn signal(&mut self, signal: rustix::process::Signal) -> Option<i32> {
+    pub(crate) fn signal(&mut self, signal: rustix::process::Signal) -> Option<i32> {
         let pid = rustix::process::Pid::from_child(&self.child);
         rustix::process::kill_process(pid, signal).unwrap();
         self.ended()
+    }
+
+    /// What it wrote to standard error, once it has ended.
+    pub(crate) fn said(&mut self) -> String {
+        let mut said = String::new();
+        self.child.stderr.take().unwrap().read_to_string(&mut said).unwrap();
+        said
     }
 
     /// Waits for the end.

@@ -3,8 +3,11 @@
 use crate::control::*;
 use axum::body::{Body, to_bytes};
 use axum::http::{HeaderMap, Request, StatusCode, header};
+use reel_disk::{ClassView, MemberStats, SchedulerView};
 use reel_library::*;
 use reel_media::MediaError;
+use reel_qos::limits::CLASSES_MAX;
+use reel_qos::{ClassTable, DiskPrice, Refusal, Resource, ResourceUsage, UNLIMITED};
 use serde_json::Value;
 use std::collections::BTreeMap;
 use std::sync::Mutex;
@@ -26,10 +29,22 @@ pub(super) struct FakeSessions {
     open: Mutex<Vec<SessionReport>>,
 }
 
+/// Promises of one member and one session.
+pub(super) struct FakePromises {
+    pub(super) classes: Mutex<Arc<ClassTable>>,
+}
+
+/// Work that goes on until it is told to end, or the gate is opened.
+#[derive(Default)]
+pub(super) struct FakeWork {
+    pub(super) gate: Mutex<bool>,
+}
+
 /// A server for a test, and the directory it spools to.
 pub(super) struct Server {
     pub(super) control: ControlPlane,
     pub(super) shelf: Arc<FakeShelf>,
+    pub(super) work: Arc<FakeWork>,
     pub(super) spool: tempfile::TempDir,
 }
 
@@ -56,8 +71,11 @@ impl Server {
         let config =
             ControlConfig { spool_dir: spool.path().join("spool"), upload_bytes_max, ingests_max: 1 };
         let sessions = Arc::new(FakeSessions::default());
-        let control = ControlPlane::new(config, shelf.clone(), sessions, MetricsRegistry::default());
-        Server { control, shelf, spool }
+        let work = Arc::new(FakeWork::default());
+        let promises = Arc::new(FakePromises { classes: Mutex::default() });
+        let rooms = Rooms { shelf: shelf.clone(), sessions, promises, work: work.clone() };
+        let control = ControlPlane::new(config, rooms, MetricsRegistry::default());
+        Server { control, shelf, work, spool }
     }
 
     pub(super) async fn send(&self, request: Request<Body>) -> Answer {
@@ -269,7 +287,16 @@ impl Sessions for FakeSessions {
             _ => {}
         }
         if open.len() == 2 {
-            return Err(SessionRefusal::Refused { detail: "two are enough".to_owned(), retry_after_s: 7 });
+            let refusal = Refusal {
+                resource: Resource::Member(3),
+                round: 9,
+                asked: 800,
+                available: 200,
+                grantable_bps: 2_000_000,
+                retry_after_s: Some(7),
+            };
+            let detail = "two are enough".to_owned();
+            return Err(SessionRefusal::Refused { detail, retry_after_s: 7, refusal: Some(refusal) });
         }
         let session =
             SessionReport { key: format!("k{}", open.len()), title: title.to_owned(), expires_in_s: 300 };
@@ -286,5 +313,98 @@ impl Sessions for FakeSessions {
         let before = open.len();
         open.retain(|session| session.key != key);
         open.len() < before
+    }
+}
+
+impl Promises for FakePromises {
+    fn report(&self) -> PromisesReport {
+        let mut counts = [ClassCounts::default(); CLASSES_MAX];
+        counts[0] = ClassCounts { sent_bytes: 1000, deadline_misses: 2 };
+        let usage = |resource, capacity| ResourceUsage {
+            resource,
+            used: 300,
+            capacity,
+            peak_used: 400,
+            peak_round: 5,
+        };
+        PromisesReport {
+            now_ns: 77_900_000_000,
+            members: vec![MemberView {
+                stats: MemberStats { queued: 4, in_device: 2, errors: 1, ..MemberStats::default() },
+                view: SchedulerView {
+                    policy: "rounds",
+                    rounds: 12,
+                    slack_ns: 250_000_000,
+                    least_slack_ns: -1_500_000,
+                    late: 3,
+                    classes: vec![ClassView {
+                        queued: 4,
+                        quota_ns: 700_000_000,
+                        used_ns: 1_234_567,
+                        total_ns: 9,
+                    }],
+                },
+                price: DiskPrice {
+                    read_request_ns: 100_000,
+                    read_mib_ns: 400_000,
+                    write_request_ns: 0,
+                    write_mib_ns: 0,
+                },
+            }],
+            usage: vec![usage(Resource::Arena, 1000), usage(Resource::Network, UNLIMITED)],
+            classes: self.classes(),
+            counts,
+            sessions: vec![SessionView {
+                key_hint: "ab12".to_owned(),
+                title: "a-film".to_owned(),
+                client: "10.0.0.7".parse().expect("an address"),
+                class: "periodic".to_owned(),
+                rate_bps: 5_000_000,
+                state: "playing",
+                reserved: true,
+                position_s: 61,
+                sent_bytes: 5,
+                age_s: 60,
+            }],
+            refusals: vec![("member", 6)],
+        }
+    }
+
+    fn classes(&self) -> Arc<ClassTable> {
+        self.classes.lock().expect("lock").clone()
+    }
+
+    fn set_classes(&self, classes: ClassTable) {
+        *self.classes.lock().expect("lock") = Arc::new(classes);
+    }
+
+    fn capacity(&self, rate_bps: u64) -> CapacityReport {
+        let viewers = 100_000_000 / rate_bps;
+        CapacityReport { viewers, stopped_by: Some(Resource::Member(0)), more_now: Some(viewers - 1) }
+    }
+}
+
+impl VolumeWork for FakeWork {
+    fn scrub(&self, watch: &mut dyn FnMut(WorkProgress) -> bool) -> Result<WorkDone, WorkFailed> {
+        while watch(WorkProgress { done_bytes: 30, total_bytes: 100 }) {
+            if *self.gate.lock().expect("lock") {
+                return Ok(WorkDone { text: "all is well".to_owned(), warnings: vec!["one row".to_owned()] });
+            }
+            std::thread::sleep(std::time::Duration::from_millis(1));
+        }
+        Err(WorkFailed("it was told to end".to_owned()))
+    }
+
+    fn rebuild(&self, _: &mut dyn FnMut(WorkProgress) -> bool) -> Result<WorkDone, WorkFailed> {
+        Err(WorkFailed("no member lacks anything".to_owned()))
+    }
+
+    fn replace(
+        &self,
+        member: usize,
+        path: &std::path::Path,
+        _: &mut dyn FnMut(WorkProgress) -> bool,
+    ) -> Result<WorkDone, WorkFailed> {
+        Ok(WorkDone { text: format!("{member} is {} now", path.display()), warnings: Vec::new() })
     }
 }

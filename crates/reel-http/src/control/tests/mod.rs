@@ -4,4 +4,5 @@ mod api;
 mod connection;
 mod fake;
 mod openapi;
+mod promises;
 mod uploads;

@@ -74,6 +74,9 @@ async fn answers_have_the_fields_of_their_schemas() {
         ("Volume", server.get("/api/v1/volume").await.json()),
         ("Readiness", server.get("/readyz").await.json()),
         ("Problem", server.get("/none").await.json()),
+        ("Dashboard", server.get("/api/v1/dashboard").await.json()),
+        ("Class", server.get("/api/v1/classes").await.json()[0].clone()),
+        ("Capacity", server.get("/api/v1/capacity?rate_bps=9").await.json()),
     ] {
         let schema = &openapi_document()["components"]["schemas"][schema];
         conforms(schema, &value, "");
@@ -108,6 +111,11 @@ fn check_references(document: &Value, value: &Value) {
 }
 
 fn conforms(schema: &Value, value: &Value, place: &str) {
+    if let Some(target) = schema["$ref"].as_str() {
+        let document = openapi_document();
+        let target = document.pointer(&target[1..]).expect("checked by another test");
+        return conforms(target, value, place);
+    }
     let kinds: Vec<&str> = match &schema["type"] {
         Value::Array(kinds) => kinds.iter().filter_map(Value::as_str).collect(),
         kind => kind.as_str().into_iter().collect(),

@@ -12,7 +12,7 @@ use std::time::Duration;
 async fn ended(server: &Server, address: &str) -> Value {
     for _ in 0..3000 {
         let job = server.get(address).await.json();
-        if matches!(job["state"].as_str(), Some("done" | "failed")) {
+        if matches!(job["state"].as_str(), Some("done" | "failed" | "cancelled")) {
             return job;
         }
         tokio::time::sleep(Duration::from_millis(10)).await;

@@ -4,7 +4,7 @@ use reel_http::control::Shelf;
 use reel_volume::VolumeStatus;
 
 use crate::args::VolumeArguments;
-use crate::command::{Access, open_library};
+use crate::command::{Access, open_library, profiles};
 use crate::failure::{Exit, Failure};
 use crate::output::print;
 use crate::size::Size;
@@ -18,7 +18,13 @@ pub(super) fn run(arguments: &VolumeArguments) -> Result<Exit, Failure> {
             .map_err(|error| Failure::failed(format!("cannot write the status as JSON: {error}")))?;
         print(&report)?;
     } else {
-        print(&text(&library.volume().status()))?;
+        let mut lines = text(&library.volume().status());
+        for finding in library.volume().findings().iter().filter(|finding| finding.state.in_use()) {
+            let known = profiles::load(&arguments.volume, finding);
+            let line = profiles::line(&known, &arguments.volume, profiles::now_unix_s());
+            lines.push_str(&format!("\nmember {}: {line}", finding.member));
+        }
+        print(&lines)?;
     }
     Ok(Exit::Done)
 }

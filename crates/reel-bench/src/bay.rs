@@ -1,0 +1,183 @@
+//! A bay of disks to measure on: modelled, throttled, or plain files.
+
+use crate::device::{Ask, Change, DiskCounts, Keeper};
+use crate::server::Server;
+use anyhow::{Context, Result, ensure};
+use std::fs::{self, File, OpenOptions};
+use std::io;
+use std::path::{Path, PathBuf};
+
+/// What the disks are.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub(crate) enum Kind {
+    /// Modelled hard disks (FUSE) with loop devices on top.
+    Modelled,
+    /// Loop devices over files, for which the server gets so much from each.
+    Throttled { read_bps: u64, read_iops: u64 },
+    /// Files of the file system that the bench runs on.
+    Plain,
+}
+
+impl Kind {
+    /// In a few words.
+    pub(crate) fn words(self) -> String {
+        match self {
+            Self::Modelled => "modelled 7200 rpm disks".into(),
+            Self::Throttled { read_bps, read_iops } => {
+                format!("loop devices throttled to {} MB/s and {read_iops} reads/s", read_bps / 1_000_000)
+            }
+            Self::Plain => "plain files".into(),
+        }
+    }
+}
+
+/// The disks. They go with this value.
+pub(crate) struct Bay {
+    pub(crate) kind: Kind,
+    /// What a server is given, the spare excluded.
+    pub(crate) devices: Vec<PathBuf>,
+    /// One disk more, for replacing another.
+    pub(crate) spare: PathBuf,
+    pub(crate) keeper: Option<Keeper>,
+    dir: PathBuf,
+}
+
+impl Bay {
+    /// `count` disks of `bytes` each and a spare, with their files below `dir`.
+    ///
+    /// # Errors
+    /// All kinds but plain files need root.
+    pub(crate) fn make(dir: &Path, kind: Kind, count: usize, bytes: u64) -> Result<Self> {
+        fs::create_dir_all(dir)?;
+        let dir = fs::canonicalize(dir)?.join(format!("bay-{}", std::process::id()));
+        let keeper = if kind == Kind::Plain { None } else { Some(Keeper::start()?) };
+        let all = count + 1;
+        let mut devices = match &keeper {
+            None => Self::plain(&dir, all, bytes)?,
+            Some(keeper) => Self::kept(keeper, &dir, kind, all, bytes)?,
+        };
+        let spare = devices.pop().context("a bay has at least its spare")?;
+        let bay = Self { kind, devices, spare, keeper, dir };
+        bay.schedule("none", None)?;
+        Ok(bay)
+    }
+
+    fn plain(dir: &Path, count: usize, bytes: u64) -> Result<Vec<PathBuf>> {
+        fs::create_dir_all(dir)?;
+        let mut devices = Vec::new();
+        for number in 0..count {
+            let path = dir.join(format!("member-{number}"));
+            File::create(&path)?.set_len(bytes)?;
+            devices.push(path);
+        }
+        Ok(devices)
+    }
+
+    fn kept(keeper: &Keeper, dir: &Path, kind: Kind, count: usize, bytes: u64) -> Result<Vec<PathBuf>> {
+        if kind == Kind::Modelled {
+            let disks: Vec<PathBuf> = keeper.ask(&Ask::Disks { dir: dir.to_owned(), count, bytes })?;
+            return keeper.loops(&disks);
+        }
+        keeper.ask::<()>(&Ask::Dir { path: dir.to_owned() })?;
+        let mut files = Vec::new();
+        for number in 0..count {
+            let path = dir.join(format!("member-{number}"));
+            keeper.ask::<()>(&Ask::File { path: path.clone(), bytes })?;
+            files.push(path);
+        }
+        keeper.loops(&files)
+    }
+
+    /// A place for the server's own things: configuration, catalogue of members, mount points. Goes with the bay.
+    pub(crate) fn dir(&self) -> &Path {
+        &self.dir
+    }
+
+    /// Full speed, for putting films on; `measure` ends it.
+    pub(crate) fn load(&self) -> Result<()> {
+        self.change_all(Change::Instant)
+    }
+
+    /// From now on the disks are as slow as they are, and nothing is in memory.
+    pub(crate) fn measure(&self) -> Result<()> {
+        forget()?;
+        self.change_all(Change::Modelled)
+    }
+
+    /// Changes one modelled disk; other kinds have nothing to change.
+    pub(crate) fn change(&self, disk: usize, change: Change) -> Result<()> {
+        ensure!(self.kind == Kind::Modelled, "only modelled disks can be changed");
+        self.keeper.as_ref().context("modelled disks have a keeper")?.ask(&Ask::Change { disk, change })
+    }
+
+    fn change_all(&self, change: Change) -> Result<()> {
+        match (&self.keeper, self.kind) {
+            (Some(keeper), Kind::Modelled) => keeper.change_all(self.devices.len() + 1, change),
+            _ => Ok(()),
+        }
+    }
+
+    /// Scheduler and read-ahead of the kernel for all disks that are block devices.
+    pub(crate) fn schedule(&self, scheduler: &str, read_ahead_kib: Option<u64>) -> Result<()> {
+        match &self.keeper {
+            Some(keeper) => {
+                let mut devices = self.devices.clone();
+                devices.push(self.spare.clone());
+                keeper.queues(&devices, Some(scheduler), read_ahead_kib)
+            }
+            None => Ok(()),
+        }
+    }
+
+    /// Puts a server under the throttles of this bay, and among what ends with us.
+    pub(crate) fn adopt(&self, server: &Server, memory_bytes: Option<u64>) -> Result<()> {
+        let Some(keeper) = &self.keeper else { return Ok(()) };
+        let pids: Vec<i32> = server.processes()?.into_iter().map(i32::try_from).collect::<Result<_, _>>()?;
+        if let Some(&pid) = pids.first() {
+            keeper.ask::<()>(&Ask::Own { pid })?;
+        }
+        if let Kind::Throttled { read_bps, read_iops } = self.kind {
+            for device in self.devices.iter().chain([&self.spare]) {
+                let device = device.clone();
+                keeper.ask::<()>(&Ask::Throttle { device, read_bps, read_iops })?;
+            }
+        }
+        if let Some(bytes) = memory_bytes {
+            keeper.ask::<()>(&Ask::Memory { bytes })?;
+        }
+        if memory_bytes.is_some() || matches!(self.kind, Kind::Throttled { .. }) {
+            pids.into_iter().try_for_each(|pid| keeper.ask(&Ask::Join { pid }))?;
+        }
+        Ok(())
+    }
+
+    /// What the modelled disks did until now, the spare last. Nothing for other kinds.
+    pub(crate) fn counts(&self) -> Result<Vec<DiskCounts>> {
+        match (&self.keeper, self.kind) {
+            (Some(keeper), Kind::Modelled) => keeper.ask(&Ask::Counts),
+            _ => Ok(Vec::new()),
+        }
+    }
+}
+
+impl Drop for Bay {
+    fn drop(&mut self) {
+        // The keeper takes its things first.
+        self.keeper = None;
+        if let Err(error) = fs::remove_dir_all(&self.dir)
+            && error.kind() != io::ErrorKind::NotFound
+        {
+            eprintln!("reel-bench: {} is left behind: {error}", self.dir.display());
+        }
+    }
+}
+
+/// Empties the page cache. Without the right to, what is read may be in memory.
+pub(crate) fn forget() -> Result<()> {
+    rustix::fs::sync();
+    match OpenOptions::new().write(true).open("/proc/sys/vm/drop_caches") {
+        Err(error) if error.kind() == io::ErrorKind::PermissionDenied => Ok(()),
+        Err(error) => Err(error).context("emptying the page cache"),
+        Ok(mut file) => io::Write::write_all(&mut file, b"1").context("emptying the page cache"),
+    }
+}

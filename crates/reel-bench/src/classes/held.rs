@@ -1,0 +1,210 @@
+//! Streams held with ten downloads and ten browsers beside (Prism figure 5).
+
+use super::{BESIDE, RATE_BPS, Set};
+use crate::fleet::{Mix, paced, players};
+use crate::load::Outcome;
+use crate::reel::{Settings, capacity};
+use crate::report::{Claim, spread};
+use crate::sheet::Sheet;
+use crate::stage::{Films, Playing, Stage, Tuning};
+use anyhow::Result;
+use std::collections::BTreeMap;
+
+/// A number of streams is held if not more than so many of their reads are late (Prism figure 5).
+const LATE_PERCENT: f64 = 12.0;
+const CASE: &str = "streams held";
+
+/// How many streams each server held, run by run.
+#[derive(Default)]
+pub(super) struct Found(BTreeMap<String, Vec<f64>>);
+
+impl Found {
+    fn add(&mut self, who: &str, streams: usize) {
+        self.0.entry(who.to_owned()).or_default().push(streams as f64);
+    }
+
+    /// Ratios of the medians.
+    pub(super) fn claim(&self, sheet: &mut Sheet) {
+        let median = |who: &str| self.0.get(who).map_or(0.0, |runs| spread(&mut runs.clone()).1);
+        for (rival, bar) in [("nginx shipped", 3.0), ("nginx tuned", 1.5)] {
+            let ratio = median("reel") / median(rival).max(1.0);
+            let claim = format!(
+                "streams at {LATE_PERCENT} % late reads, reel {} / {rival} {}",
+                median("reel"),
+                median(rival)
+            );
+            sheet.claim(Claim::at_least(claim, ratio, bar));
+        }
+    }
+}
+
+/// Reel: without admission until too much is late, and with admission as many as it lets in.
+pub(super) fn reel(
+    set: &Set,
+    stage: &Stage,
+    films: &Films,
+    sheet: &mut Sheet,
+    found: &mut Found,
+) -> Result<()> {
+    for run in 0..set.runs {
+        let streams = search(set, |streams| {
+            let playing = stage.start_reel(&Settings::open())?;
+            measure(set, &playing, films, sheet, "reel", streams, run)
+        })?;
+        found.add("reel", streams);
+    }
+    Ok(())
+}
+
+/// The rival, set up in one way.
+pub(super) fn rival(
+    set: &Set,
+    stage: &Stage,
+    films: &Films,
+    sheet: &mut Sheet,
+    (who, tuning): (&str, Tuning),
+    found: &mut Found,
+) -> Result<()> {
+    sheet.note(format!("{who}: {tuning}"));
+    for run in 0..set.runs {
+        let streams = search(set, |streams| {
+            let playing = stage.start_nginx(tuning)?;
+            measure(set, &playing, films, sheet, who, streams, run)
+        })?;
+        found.add(who, streams);
+    }
+    Ok(())
+}
+
+/// More players than can be promised, for ten minutes: those who are let in must not miss a byte.
+pub(super) fn admitted(set: &Set, stage: &Stage, films: &Films, sheet: &mut Sheet) -> Result<()> {
+    let playing = stage.start_reel(&Settings::promised())?;
+    let (can, stopped_by) = capacity(&playing.server, RATE_BPS)?;
+    sheet.note(format!("at {RATE_BPS} b/s Reel promises {can} viewers; then {stopped_by} is used up"));
+    let streams = (can as usize).saturating_mul(5) / 4 + 2;
+    let mix = Mix {
+        streams: streams.min(if set.quick { 4 } else { 2000 }),
+        aperiodic: BESIDE,
+        interactive: BESIDE,
+        rate_bps: RATE_BPS,
+        seconds: set.admitted_seconds,
+    };
+    let outcome = players(&playing, films, mix)?;
+    let viewers = &outcome.viewers;
+    let values = [
+        ("admitted", viewers.admitted as f64),
+        ("refused", viewers.refused as f64),
+        ("failed", viewers.failed as f64),
+        ("late_bytes", viewers.late_bytes as f64),
+        ("late_segments", viewers.late_segments as f64),
+        ("segments", viewers.segments as f64),
+        ("played_s", viewers.played_s),
+        ("client_p99_ms", outcome.client.tick_late_ms.p99),
+    ];
+    sheet.row("full admission", "reel", mix.streams as f64, 0, &values);
+    let claim = format!(
+        "late segments of {} in {} s at full admission ({} sessions let in, {} refused)",
+        viewers.segments, mix.seconds, viewers.admitted, viewers.refused
+    );
+    sheet.claim(Claim::at_most(claim, viewers.late_segments as f64, 0.0));
+    Ok(())
+}
+
+/// Per cent of late reads with so many streams.
+fn measure(
+    set: &Set,
+    playing: &Playing,
+    films: &Films,
+    sheet: &mut Sheet,
+    who: &str,
+    streams: usize,
+    run: usize,
+) -> Result<f64> {
+    let mix =
+        Mix { streams, aperiodic: BESIDE, interactive: BESIDE, rate_bps: RATE_BPS, seconds: set.seconds };
+    let outcome = paced(playing, films, mix)?;
+    sheet.row(CASE, who, streams as f64, run, &values(&outcome));
+    Ok(late_percent(&outcome))
+}
+
+/// What is told of every mixed run.
+pub(super) fn values(outcome: &Outcome) -> Vec<(&'static str, f64)> {
+    let mut values =
+        vec![("late_percent", late_percent(outcome)), ("client_p99_ms", outcome.client.tick_late_ms.p99)];
+    if let Some(paced) = &outcome.paced {
+        values.push(("late_bytes_percent", paced.late_bytes_percent));
+        values.push(("reads", paced.reads as f64));
+    }
+    if let Some(downloads) = &outcome.downloads {
+        values.push(("download_mbit_per_s", downloads.mbit_per_s));
+        values.push(("downloads_failed", downloads.failed as f64));
+    }
+    if let Some(browsers) = &outcome.browsers {
+        values.push(("interactive_p50_ms", browsers.response_ms.p50));
+        values.push(("interactive_p99_ms", browsers.response_ms.p99));
+        values.push(("interactive_failed", browsers.failed as f64));
+    }
+    values.push(("failed", outcome.viewers.failed as f64));
+    values
+}
+
+fn late_percent(outcome: &Outcome) -> f64 {
+    outcome.paced.as_ref().map_or(0.0, |paced| paced.late_reads_percent)
+}
+
+/// The greatest number of streams that is held, to a sixteenth of it.
+fn search(set: &Set, mut late_percent: impl FnMut(usize) -> Result<f64>) -> Result<usize> {
+    let (mut held, mut fails) = (0, set.streams_max + 1);
+    let mut next = if set.quick { set.streams_max } else { 8 };
+    while next > held && next < fails {
+        if late_percent(next)? <= LATE_PERCENT {
+            held = next;
+        } else {
+            fails = next;
+        }
+        next = if fails > set.streams_max { (held * 2).min(set.streams_max) } else { held.midpoint(fails) };
+        if set.quick || (fails <= set.streams_max && fails - held <= (held / 16).max(1)) {
+            break;
+        }
+    }
+    Ok(held)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::path::PathBuf;
+
+    fn set(streams_max: usize) -> Set {
+        Set {
+            reel: PathBuf::new(),
+            seconds: 1,
+            runs: 1,
+            streams_max,
+            bulk: 1,
+            bulk_seconds: 1,
+            admitted_seconds: 1,
+            quick: false,
+        }
+    }
+
+    #[test]
+    fn the_search_ends_just_below_the_number_that_fails() {
+        for border in [1, 7, 8, 9, 30, 100, 191] {
+            let mut asked = 0;
+            let held = search(&set(192), |streams| {
+                asked += 1;
+                Ok(if streams > border { 50.0 } else { 0.0 })
+            });
+            let held = held.expect("nothing fails");
+            assert!(held <= border && border - held <= (border / 16).max(1), "{held} for {border}");
+            assert!(asked <= 12, "{asked} runs for {border}");
+        }
+    }
+
+    #[test]
+    fn the_search_stops_at_the_most_and_at_nothing() {
+        assert_eq!(search(&set(100), |_| Ok(0.0)).expect("nothing fails"), 100);
+        assert_eq!(search(&set(100), |_| Ok(99.0)).expect("nothing fails"), 0);
+    }
+}

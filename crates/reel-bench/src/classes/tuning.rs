@@ -1,0 +1,54 @@
+//! Finds the rival's best settings, as an expert would: short runs, one thing after the other.
+
+use super::{BESIDE, RATE_BPS, Set};
+use crate::fleet::{Mix, paced};
+use crate::rival::Reading;
+use crate::sheet::Sheet;
+use crate::stage::{Films, Stage, Tuning};
+use anyhow::Result;
+
+const SCHEDULERS: [&str; 4] = ["none", "mq-deadline", "bfq", "kyber"];
+const READ_AHEADS_KIB: [u64; 3] = [128, 1024, 4096];
+/// Seconds of a run, and its streams: enough that settings differ.
+const SECONDS: u64 = 10;
+const STREAMS: usize = 64;
+
+/// The settings with the fewest late reads: every way of reading with every read-ahead, then every scheduler with the best of
+/// them.
+pub(super) fn best(set: &Set, stage: &Stage, films: &Films, sheet: &mut Sheet) -> Result<Tuning> {
+    let mut try_all = |all: Vec<Tuning>| -> Result<Tuning> {
+        let mut best = (f64::MAX, all[0]);
+        for tuning in all {
+            let playing = stage.start_nginx(tuning)?;
+            let mix = Mix {
+                streams: STREAMS.min(set.streams_max),
+                aperiodic: BESIDE,
+                interactive: BESIDE,
+                rate_bps: RATE_BPS,
+                seconds: SECONDS.min(set.seconds),
+            };
+            let outcome = paced(&playing, films, mix)?;
+            // Among equals the one whose reads come sooner.
+            let score = outcome
+                .paced
+                .map_or(f64::MAX, |paced| paced.late_reads_percent + paced.response_ms.p99 / 1e6);
+            sheet.note(format!("calibration: {tuning}: {score:.4} % late with {} streams", mix.streams));
+            if score < best.0 {
+                best = (score, tuning);
+            }
+        }
+        Ok(best.1)
+    };
+    if set.quick {
+        return try_all(vec![Tuning {
+            scheduler: "mq-deadline",
+            read_ahead_kib: 1024,
+            reading: Reading::Threads,
+        }]);
+    }
+    let ways = Reading::EXPERT.into_iter().flat_map(|reading| {
+        READ_AHEADS_KIB.map(|read_ahead_kib| Tuning { scheduler: "mq-deadline", read_ahead_kib, reading })
+    });
+    let best = try_all(ways.collect())?;
+    try_all(SCHEDULERS.map(|scheduler| Tuning { scheduler, ..best }).to_vec())
+}

@@ -1,0 +1,142 @@
+//! `degraded`: a disk is pulled, replaced and rebuilt under full load; a disk that stalls again and again. Nobody may notice.
+
+use crate::ExperimentArguments;
+use crate::api::{get, post};
+use crate::bay::{Bay, Kind};
+use crate::classes::{DISKS, RATE_BPS};
+use crate::device::Change;
+use crate::film;
+use crate::fleet::{Mix, players};
+use crate::load::Outcome;
+use crate::reel::{self, Settings, capacity, job};
+use crate::report::Claim;
+use crate::sheet::{Chart, Sheet};
+use crate::stage::{Films, Playing, Stage};
+use anyhow::{Context, Result};
+use serde_json::json;
+use std::fs;
+use std::thread::{scope, sleep};
+use std::time::{Duration, Instant};
+
+/// The disk that suffers.
+const VICTIM: usize = 2;
+/// A stall of 2 s in every 10 s.
+const STALLS: Change = Change::Stalls { stall_ms: 2000, every_ms: 10_000 };
+/// Downloads beside, which take what viewers leave.
+const DOWNLOADS: usize = 2;
+/// Players come over 20 s; what happens to disks happens after that.
+const SETTLED: Duration = Duration::from_secs(25);
+
+/// Runs both.
+pub(crate) fn run(arguments: &ExperimentArguments) -> Result<()> {
+    let mut sheet = Sheet::new("degraded");
+    sheet.charts = vec![Chart { case: "disk pulled", at: "players", value: "late_bytes" }];
+    if let Err(error) = measure(arguments, &mut sheet) {
+        if !arguments.quick || rustix::process::geteuid().is_root() {
+            return Err(error);
+        }
+        sheet.note(format!("skipped: {error:#}"));
+    }
+    sheet.publish(&arguments.dir, arguments.json)
+}
+
+fn measure(arguments: &ExperimentArguments, sheet: &mut Sheet) -> Result<()> {
+    let reel = reel::binary(arguments.reel.as_deref())?;
+    fs::create_dir_all(&arguments.dir)?;
+    let dir = fs::canonicalize(&arguments.dir)?;
+    let quick = arguments.quick;
+    let seconds = arguments.seconds.unwrap_or(if quick { 4 } else { 180 });
+    let (count, length) = if quick { (4, 10) } else { (60, 120) };
+    let film = film::varying(&dir, length, RATE_BPS)?;
+    let bytes = fs::metadata(&film)?.len() * (count as u64 + 2);
+    let bay = Bay::make(&dir, Kind::Modelled, DISKS, Films::disk_bytes(bytes, DISKS))?;
+    sheet.note(format!(
+        "{DISKS} {} and a spare; {:.1} GB of films; more players than are let in, {DOWNLOADS} downloads beside; \
+         disk {VICTIM} suffers",
+        bay.kind.words(),
+        bytes as f64 / 1e9
+    ));
+    let films = Films::make(&bay.dir().join("films"), (&film, count), (&film, 2))?;
+    let stage = Stage::reel(&reel, bay, &films)?;
+    stage.volume().context("a stage of Reel has a volume")?.probe()?;
+    let settled = if quick { Duration::from_secs(1) } else { SETTLED };
+    stalls(&stage, &films, sheet, seconds, settled)?;
+    pulled(&stage, &films, sheet, seconds, settled)
+}
+
+/// One disk stands still for 2 s of every 10 s, from the moment when all players are there.
+fn stalls(stage: &Stage, films: &Films, sheet: &mut Sheet, seconds: u64, settled: Duration) -> Result<()> {
+    let playing = stage.start_reel(&Settings::promised())?;
+    let mix = full(&playing, films, seconds)?;
+    let outcome = scope(|scope| -> Result<Outcome> {
+        let fleet = scope.spawn(|| players(&playing, films, mix));
+        sleep(settled);
+        stage.bay.change(VICTIM, STALLS)?;
+        fleet.join().expect("the fleet panicked")
+    })?;
+    stage.bay.change(VICTIM, Change::Modelled)?;
+    keep(sheet, "disk stalls", &mix, &outcome, &[]);
+    Ok(())
+}
+
+/// One disk fails, another takes its place and is filled while everybody watches.
+fn pulled(stage: &Stage, films: &Films, sheet: &mut Sheet, seconds: u64, settled: Duration) -> Result<()> {
+    let playing = stage.start_reel(&Settings::promised())?;
+    let mix = full(&playing, films, seconds)?;
+    let (outcome, rebuilt_s) = scope(|scope| -> Result<(Outcome, f64)> {
+        let fleet = scope.spawn(|| players(&playing, films, mix));
+        sleep(settled);
+        stage.bay.change(VICTIM, Change::Pulled)?;
+        // Time to notice that it is gone.
+        sleep(settled / 2);
+        let begun = Instant::now();
+        let server = &playing.server;
+        let successor = json!({ "member": VICTIM, "path": stage.bay.spare });
+        let replaced = post(server.address, "/api/v1/volume/replace", &successor)
+            .and_then(|started| job(server, &started, seconds))
+            .and_then(|_| post(server.address, "/api/v1/volume/rebuild", &json!({})))
+            .and_then(|started| job(server, &started, seconds * 20));
+        // The players' outcome counts even if the rebuild fails.
+        let outcome = fleet.join().expect("the fleet panicked")?;
+        replaced?;
+        Ok((outcome, begun.elapsed().as_secs_f64()))
+    })?;
+    let volume = get(playing.server.address, "/api/v1/volume")?;
+    sheet.note(format!("after the rebuild: {}", volume["members"]));
+    keep(sheet, "disk pulled", &mix, &outcome, &[("rebuilt_s", rebuilt_s)]);
+    Ok(())
+}
+
+/// More players than are let in.
+fn full(playing: &Playing, films: &Films, seconds: u64) -> Result<Mix> {
+    let can = capacity(&playing.server, RATE_BPS)?.0 as usize;
+    let most = films.streams.len() * 4;
+    Ok(Mix {
+        streams: (can * 5 / 4 + 2).min(most),
+        aperiodic: DOWNLOADS,
+        interactive: 0,
+        rate_bps: RATE_BPS,
+        seconds,
+    })
+}
+
+fn keep(sheet: &mut Sheet, case: &'static str, mix: &Mix, outcome: &Outcome, more: &[(&'static str, f64)]) {
+    let viewers = &outcome.viewers;
+    let mut values = vec![
+        ("admitted", viewers.admitted as f64),
+        ("refused", viewers.refused as f64),
+        ("failed", viewers.failed as f64),
+        ("segments", viewers.segments as f64),
+        ("late_segments", viewers.late_segments as f64),
+        ("late_bytes", viewers.late_bytes as f64),
+        ("latest_s", viewers.latest_s),
+        ("client_p99_ms", outcome.client.tick_late_ms.p99),
+    ];
+    values.extend(more);
+    sheet.row(case, "reel", mix.streams as f64, 0, &values);
+    let claim = format!(
+        "{case} at full admission: late segments of {} ({} sessions let in, {} refused)",
+        viewers.segments, viewers.admitted, viewers.refused
+    );
+    sheet.claim(Claim::at_most(claim, (viewers.late_segments + viewers.failed) as f64, 0.0));
+}

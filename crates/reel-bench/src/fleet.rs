@@ -1,0 +1,75 @@
+//! The clients of an experiment: a mix of the three kinds, played by the same fleet whoever serves.
+
+use crate::load::{self, ArrivalShape, Arrivals, Hls, Outcome, Paced, Plan, Reading, Viewing};
+use crate::stage::{Films, Playing};
+use anyhow::{Result, ensure};
+use std::time::Duration;
+
+/// Bytes of one paced read: Prism section 5.
+const BLOCK_BYTES: u64 = 64 << 10;
+/// A paced read is asked for so long before it is due, and the first is due so long after a stream begins: the buffer of a
+/// client that keeps one round.
+const AHEAD: Duration = Duration::from_secs(1);
+/// What a browser asks for, and how long it thinks: Prism's interactive clients read 4 to 12 KB and pause for 70 ms on average.
+const BROWSE_BYTES: u64 = 12 << 10;
+const THINK: Duration = Duration::from_millis(70);
+/// Players keep two segments; with more, an overload shows only after minutes.
+const PLAYER_BUFFER: Duration = Duration::from_secs(8);
+
+/// Who plays.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Mix {
+    /// Readers with deadlines.
+    pub(crate) streams: usize,
+    /// Downloads as fast as they come.
+    pub(crate) aperiodic: usize,
+    /// Browsers.
+    pub(crate) interactive: usize,
+    pub(crate) rate_bps: u64,
+    pub(crate) seconds: u64,
+}
+
+/// Plays paced readers with downloads and browsers beside.
+pub(crate) fn paced(playing: &Playing, films: &Films, mix: Mix) -> Result<Outcome> {
+    let viewing = Viewing::Paced(Paced {
+        rate_bps: mix.rate_bps,
+        block_bytes: BLOCK_BYTES,
+        startup: Some(AHEAD),
+        ahead: Some(AHEAD),
+    });
+    let urls = playing.streams(films, mix.streams);
+    play(playing, films, mix, viewing, urls)
+}
+
+/// Plays HLS players with downloads and browsers beside. They come over 20 s: a scene of each kind.
+pub(crate) fn players(playing: &Playing, films: &Films, mix: Mix) -> Result<Outcome> {
+    let hls = Hls { buffer: PLAYER_BUFFER, retry: false, ..Hls::default() };
+    play(playing, films, mix, Viewing::Hls(hls), playing.playlists(films))
+}
+
+fn play(playing: &Playing, films: &Films, mix: Mix, viewing: Viewing, urls: Vec<String>) -> Result<Outcome> {
+    let downloads = Reading { clients: mix.aperiodic, urls: playing.downloads(films), ..Reading::default() };
+    let browsers = Reading {
+        clients: mix.interactive,
+        urls: playing.sessions(films, mix.interactive, "interactive")?,
+        range_bytes: Some(BROWSE_BYTES),
+        think: THINK,
+    };
+    let over = Duration::from_secs(if matches!(viewing, Viewing::Hls(_)) { mix.seconds.min(20) } else { 0 });
+    let plan = Plan {
+        viewing,
+        downloads,
+        browsers,
+        arrivals: Arrivals { over, shape: ArrivalShape::Uniform },
+        duration: Some(Duration::from_secs(mix.seconds) + over),
+        ..Plan::players(urls, mix.streams)
+    };
+    run(&plan)
+}
+
+/// Plays a plan.
+pub(crate) fn run(plan: &Plan) -> Result<Outcome> {
+    let outcome = load::run(plan.clone())?;
+    ensure!(!outcome.interrupted, "interrupted");
+    Ok(outcome)
+}

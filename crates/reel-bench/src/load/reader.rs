@@ -1,0 +1,135 @@
+//! Clients that are not viewers: downloads and browsers.
+
+use super::dice::{Dice, Purpose};
+use super::http::Connection;
+use super::limits::{RETRY_NS, SAMPLE_NS};
+use super::origin::{Origin, Role};
+use super::plan::Reading;
+use super::tallies::{ReadTally, Tallies};
+use super::thread::Thread;
+use super::trouble::Trouble;
+use super::url::Url;
+use std::collections::HashMap;
+use std::rc::Rc;
+
+/// Which of the two.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Kind {
+    Download,
+    Browser,
+}
+
+/// One of them; comes at `at_ns` and asks without end, or, as a download of a fleet that has no duration, once.
+pub(crate) async fn reader(thread: Rc<Thread>, kind: Kind, number: usize, at_ns: u64) {
+    let (reading, purpose, role) = match kind {
+        Kind::Download => (&thread.plan.downloads, Purpose::Download, Role::Download),
+        Kind::Browser => (&thread.plan.browsers, Purpose::Browse, Role::Browser),
+    };
+    let mut reader = Reader {
+        kind,
+        dice: Dice::new(thread.plan.seed, purpose, number),
+        connection: Connection::new(&thread, Origin::of(&thread.plan.from, role, number)),
+        lengths: HashMap::new(),
+        thread: &thread,
+    };
+    thread.sleep_until(at_ns).await;
+    reader.tally(|tally| tally.clients += 1);
+    let urls = match kind {
+        Kind::Download => &thread.catalogue.downloads,
+        Kind::Browser => &thread.catalogue.pages,
+    };
+    let think_ns = reading.think.as_nanos() as f64;
+    for turn in 0.. {
+        // Downloads take turns, so that few of them still are of different files.
+        let url = match kind {
+            Kind::Download => &urls[(number + turn) % urls.len()],
+            Kind::Browser => &urls[reader.dice.below(urls.len() as u64) as usize],
+        };
+        match reader.ask(url, reading).await {
+            Ok(()) if kind == Kind::Download && thread.plan.duration.is_none() => return,
+            Ok(()) => {}
+            Err(trouble) => {
+                reader.connection.close();
+                let wait_ns = match &trouble {
+                    Trouble::Refused(refusal) => refusal.retry_after_s.unwrap_or(1) * SAMPLE_NS,
+                    _ => RETRY_NS,
+                };
+                reader.tally(|tally| tally.failures.add(&trouble.reason(), None));
+                thread.sleep(wait_ns).await;
+            }
+        }
+        let pause_ns = reader.dice.exponential(think_ns) as u64;
+        thread.sleep(pause_ns).await;
+    }
+}
+
+struct Reader<'a> {
+    kind: Kind,
+    dice: Dice,
+    connection: Connection,
+    /// Of files that ranges are taken from.
+    lengths: HashMap<Url, u64>,
+    thread: &'a Thread,
+}
+
+impl Reader<'_> {
+    async fn ask(&mut self, url: &Url, reading: &Reading) -> Result<(), Trouble> {
+        let range = match reading.range_bytes {
+            Some(bytes) => Some(self.somewhere(url, bytes).await?),
+            None => None,
+        };
+        let asked_ns = self.thread.now_ns();
+        self.connection.get(url, range).await?;
+        let first_ns = self.thread.now_ns() - asked_ns;
+        self.tally(|tally| tally.first_byte.add(first_ns));
+        while let Some(got) = self.connection.next().await? {
+            self.tally(|tally| tally.bytes += got.bytes);
+            if self.kind == Kind::Download {
+                self.thread.counters.download_bytes.add(got.bytes);
+            }
+        }
+        let response_ns = self.thread.now_ns() - asked_ns;
+        self.tally(|tally| {
+            tally.requests += 1;
+            tally.response.add(response_ns);
+        });
+        if self.kind == Kind::Browser {
+            self.thread.counters.browser_requests.add(1);
+        }
+        Ok(())
+    }
+
+    /// A range at a random place of a file.
+    async fn somewhere(&mut self, url: &Url, bytes: u64) -> Result<(u64, u64), Trouble> {
+        let length = match self.lengths.get(url) {
+            Some(length) => *length,
+            None => {
+                let length = length(&mut self.connection, url).await?.1;
+                self.lengths.insert(url.clone(), length);
+                length
+            }
+        };
+        let bytes = bytes.min(length).max(1);
+        Ok((self.dice.below(length - bytes + 1), bytes))
+    }
+
+    fn tally(&self, change: impl FnOnce(&mut ReadTally)) {
+        let mut tallies = self.thread.tallies.borrow_mut();
+        let Tallies { downloads, browsers, .. } = &mut *tallies;
+        change(match self.kind {
+            Kind::Download => downloads,
+            Kind::Browser => browsers,
+        });
+    }
+}
+
+/// Where a file lies after redirects, and how long it is.
+pub(crate) async fn length(connection: &mut Connection, url: &Url) -> Result<(Url, u64), Trouble> {
+    let (url, head) = connection.get(url, Some((0, 1))).await?;
+    while connection.next().await?.is_some() {}
+    match head.total {
+        Some(length) if length > 0 => Ok((url, length)),
+        Some(_) => Err(Trouble::failed("the file is empty")),
+        None => Err(Trouble::failed("the server does not know ranges")),
+    }
+}

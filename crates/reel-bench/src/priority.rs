@@ -1,0 +1,140 @@
+//! `priority`: one transfer of 400 MB beside readers of a lower class (MARS table 2).
+
+use crate::ExperimentArguments;
+use crate::bay::{Bay, Kind};
+use crate::classes::{DISKS, RATE_BPS};
+use crate::client::{fetch, length, resolve};
+use crate::film;
+use crate::load::{Fleet, Plan, Reading};
+use crate::reel::{self, Settings};
+use crate::report::{Claim, spread};
+use crate::sheet::{Chart, Sheet};
+use crate::stage::{Films, Playing, Stage, Tuning};
+use anyhow::Result;
+use std::fs;
+use std::thread::sleep;
+use std::time::Duration;
+
+/// MARS table 2: 400 MB beside up to six readers.
+const TRANSFER_BYTES: u64 = 400_000_000;
+const READERS: [usize; 7] = [0, 1, 2, 3, 4, 5, 6];
+const CASE: &str = "transfer";
+const TITLE: &str = "film-000";
+/// Connections of the transfer: 4 and 32 stream-reads in the table; one client with a few requests open.
+const CONNECTIONS: usize = 4;
+/// Seconds that readers run before the transfer begins.
+const AHEAD: Duration = Duration::from_secs(1);
+
+/// Runs the experiment.
+pub(crate) fn run(arguments: &ExperimentArguments) -> Result<()> {
+    let mut sheet = Sheet::new("priority");
+    sheet.charts = vec![Chart { case: CASE, at: "background readers", value: "took_s" }];
+    if let Err(error) = measure(arguments, &mut sheet) {
+        if !arguments.quick || rustix::process::geteuid().is_root() {
+            return Err(error);
+        }
+        sheet.note(format!("skipped: {error:#}"));
+    }
+    sheet.publish(&arguments.dir, arguments.json)
+}
+
+fn measure(arguments: &ExperimentArguments, sheet: &mut Sheet) -> Result<()> {
+    let reel = reel::binary(arguments.reel.as_deref())?;
+    fs::create_dir_all(&arguments.dir)?;
+    let dir = fs::canonicalize(&arguments.dir)?;
+    let transfer_bytes = if arguments.quick { 4_000_000 } else { TRANSFER_BYTES };
+    let seconds = |bytes: u64| (bytes * 8 / RATE_BPS * 5 / 4).max(5);
+    let transfer = film::varying(&dir, seconds(transfer_bytes), RATE_BPS)?;
+    let bulk = film::varying(&dir, seconds(transfer_bytes), RATE_BPS)?;
+    let bulks = if arguments.quick { 2 } else { 12 };
+    let bytes = fs::metadata(&transfer)?.len() + fs::metadata(&bulk)?.len() * bulks as u64;
+    let kind = if rustix::process::geteuid().is_root() { Kind::Modelled } else { Kind::Plain };
+    let make = || -> Result<(Bay, Films)> {
+        let bay = Bay::make(&dir, kind, DISKS, Films::disk_bytes(bytes, DISKS))?;
+        let films = Films::make(&bay.dir().join("films"), (&transfer, 1), (&bulk, bulks))?;
+        Ok((bay, films))
+    };
+    sheet.note(format!(
+        "{DISKS} {}; one transfer of {} MB over {CONNECTIONS} connections, begun when the readers run; readers fetch whole films \
+         as fast as they come",
+        kind.words(),
+        transfer_bytes / 1_000_000
+    ));
+    sheet.note("Reel: the transfer has the class `interactive` with 900 thousandths of the disks, readers are aperiodic with 50");
+    let readers = if arguments.quick { &READERS[..2] } else { &READERS };
+    let runs = arguments.runs.unwrap_or(if arguments.quick { 1 } else { 3 });
+    {
+        let (bay, films) = make()?;
+        let stage = Stage::reel(&reel, bay, &films)?;
+        let classes = [("periodic", 50), ("interactive", 900), ("aperiodic", 50)];
+        let classes = classes
+            .map(|(name, share)| format!("{name} = {{ kind = \"{name}\", share_permille = {share} }}"));
+        let settings = Settings { admission: true, classes: classes.to_vec() };
+        for run in 0..runs {
+            for &count in readers {
+                let playing = stage.start_reel(&settings)?;
+                let path = resolve(
+                    playing.server.address,
+                    &format!("/watch/{TITLE}/{TITLE}.mp4?class=interactive"),
+                )?;
+                one(sheet, "reel", &playing, &films, &path, (count, run, transfer_bytes))?;
+            }
+        }
+    }
+    if kind == Kind::Modelled {
+        let (bay, films) = make()?;
+        let stage = Stage::ext4(bay, &films)?;
+        sheet.note(format!("nginx shipped: {}", Tuning::SHIPPED));
+        for &count in readers {
+            let playing = stage.start_nginx(Tuning::SHIPPED)?;
+            one(
+                sheet,
+                "nginx shipped",
+                &playing,
+                &films,
+                &format!("/0/{TITLE}.mp4"),
+                (count, 0, transfer_bytes),
+            )?;
+        }
+    }
+    claim(sheet);
+    Ok(())
+}
+
+/// One transfer beside `count` readers.
+fn one(
+    sheet: &mut Sheet,
+    who: &str,
+    playing: &Playing,
+    films: &Films,
+    path: &str,
+    (count, run, most): (usize, usize, u64),
+) -> Result<()> {
+    let bytes = length(playing.server.address, path)?.min(most);
+    let downloads = Reading { clients: count, urls: playing.downloads(films), ..Reading::default() };
+    // Longer than any transfer: it ends when it is dropped.
+    let duration = Some(Duration::from_secs(3600));
+    let plan = Plan { downloads, duration, ..Plan::players(playing.streams(films, 1), 0) };
+    let background = if count > 0 { Some(Fleet::start(plan)?) } else { None };
+    sleep(AHEAD);
+    let before = background.as_ref().map_or(0, |fleet| fleet.sample().download_bytes);
+    let took_s = fetch(playing.server.address, path, bytes, CONNECTIONS, false)?.took_s;
+    let read = background.as_ref().map_or(0, |fleet| fleet.sample().download_bytes) - before;
+    drop(background);
+    let mb = |bytes: u64| bytes as f64 / 1e6;
+    let values =
+        [("took_s", took_s), ("mb_per_s", mb(bytes) / took_s), ("readers_mb_per_s", mb(read) / took_s)];
+    sheet.row(CASE, who, count as f64, run, &values);
+    Ok(())
+}
+
+fn claim(sheet: &mut Sheet) {
+    let median = |sheet: &Sheet, count: usize| {
+        let rows = sheet.rows.iter().filter(|row| row.who == "reel" && row.at == count as f64);
+        spread(&mut rows.filter_map(|row| row.values.get("took_s").copied()).collect::<Vec<_>>()).1
+    };
+    let alone = median(sheet, 0);
+    let worst = READERS.iter().map(|&count| median(sheet, count)).fold(0.0, f64::max);
+    let claim = format!("400 MB beside 0 to 6 readers: the slowest ({worst:.2} s) / alone ({alone:.2} s)");
+    sheet.claim(Claim::at_most(claim, worst / alone.max(1e-9), 1.05));
+}

@@ -1,0 +1,162 @@
+//! The server under test, on a bay of disks.
+
+use crate::api;
+use crate::bay::Bay;
+use crate::server::{Server, free_address};
+use anyhow::{Context, Result, bail, ensure};
+use serde_json::Value;
+use std::env;
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
+
+/// Memory that each server may use for media: Reel's arena, nginx with its page cache.
+pub(crate) const MEMORY_BYTES: u64 = 1 << 30;
+
+/// How a server is set up, beyond its defaults: lines of `reel.toml` by table.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Settings {
+    /// Whether streams must be admitted.
+    pub(crate) admission: bool,
+    /// Lines for the table `[classes]`.
+    pub(crate) classes: Vec<String>,
+}
+
+impl Settings {
+    /// Everybody is let in: to see what the disks can carry.
+    pub(crate) fn open() -> Self {
+        Self { admission: false, classes: Vec::new() }
+    }
+
+    /// As delivered.
+    pub(crate) fn promised() -> Self {
+        Self { admission: true, classes: Vec::new() }
+    }
+
+    fn text(&self) -> String {
+        let mut text = format!(
+            "arena_bytes = {MEMORY_BYTES}\n[promise]\nadmission = \"{}\"\n",
+            if self.admission { "on" } else { "off" }
+        );
+        if !self.classes.is_empty() {
+            text.push_str("[classes]\n");
+            self.classes.iter().for_each(|line| text.extend([line, "\n"]));
+        }
+        text
+    }
+}
+
+/// A volume on a bay.
+pub(crate) struct Volume {
+    reel: PathBuf,
+    dir: PathBuf,
+}
+
+impl Volume {
+    /// Makes a volume of all disks of the bay, puts `films` on it and measures the disks, as an operator would.
+    pub(crate) fn make(reel: &Path, bay: &Bay, films: &[PathBuf]) -> Result<Self> {
+        let volume = Self { reel: reel.to_owned(), dir: bay.dir().join("volume") };
+        bay.load()?;
+        let mut create = volume.command(&["volume", "create"]);
+        create.arg("--force").arg("--members").args(&bay.devices);
+        run(&mut create)?;
+        let mut ingest = volume.command(&["ingest"]);
+        run(ingest.args(films))?;
+        bay.measure()?;
+        Ok(volume)
+    }
+
+    /// `reel probe`: the price of the members, which admission needs. As slow as the disks are.
+    pub(crate) fn probe(&self) -> Result<()> {
+        run(&mut self.command(&["probe"]))
+    }
+
+    /// Starts a server.
+    pub(crate) fn serve(&self, bay: &Bay, settings: &Settings) -> Result<Server> {
+        if std::env::var_os("BARE").is_some() {
+            let address = free_address()?;
+            let mut command = self.command(&["serve"]);
+            command.args(["--listen", &address.to_string()]);
+            let log = fs::File::create(self.dir.with_extension("log"))?;
+            command.stderr(Stdio::from(log));
+            let server = Server::start(command, address)?;
+            bay.adopt(&server, None)?;
+            return Ok(server);
+        }
+        let config = self.dir.with_extension("toml");
+        fs::write(&config, settings.text())?;
+        let address = free_address()?;
+        let mut command = self.command(&["serve"]);
+        command.args(["--listen", &address.to_string(), "--config"]).arg(&config);
+        let log = fs::File::create(self.dir.with_extension("log"))?;
+        command.stderr(Stdio::from(log));
+        let server = Server::start(command, address)
+            .with_context(|| fs::read_to_string(self.dir.with_extension("log")).unwrap_or_default())?;
+        bay.adopt(&server, None)?;
+        Ok(server)
+    }
+
+    fn command(&self, words: &[&str]) -> Command {
+        let mut command = Command::new(&self.reel);
+        command.arg("--quiet").args(words).arg(&self.dir).stdin(Stdio::null());
+        command
+    }
+}
+
+/// The reel binary to measure: what was named, or what lies beside this program.
+pub(crate) fn binary(named: Option<&Path>) -> Result<PathBuf> {
+    let reel = match named {
+        Some(named) => named.to_owned(),
+        None => env::current_exe()?.with_file_name("reel"),
+    };
+    ensure!(reel.exists(), "{} does not exist; build it with cargo build --release", reel.display());
+    Ok(reel)
+}
+
+/// What a server says it can carry at `rate_bps`, and what stops the next viewer.
+pub(crate) fn capacity(server: &Server, rate_bps: u64) -> Result<(u64, String)> {
+    let answer = api::get(server.address, &format!("/api/v1/capacity?rate_bps={rate_bps}"))?;
+    let viewers = answer["viewers"].as_u64().context("no number of viewers in the answer about capacity")?;
+    Ok((viewers, answer["stopped_by"].as_str().unwrap_or("nothing").to_owned()))
+}
+
+/// Device nanoseconds that each class had on all members together, by the class's name.
+pub(crate) fn device_ms(server: &Server) -> Result<Vec<(String, f64)>> {
+    let answer = api::get(server.address, "/api/v1/dashboard")?;
+    let mut all: Vec<(String, f64)> = Vec::new();
+    for member in answer["members"].as_array().context("no members in the answer of the dashboard")? {
+        for class in member["classes"].as_array().into_iter().flatten() {
+            let name = class["class"].as_str().context("a class without a name")?;
+            let ms = class["total_ms"].as_f64().context("a class without its device time")?;
+            match all.iter_mut().find(|(known, _)| known == name) {
+                Some((_, sum)) => *sum += ms,
+                None => all.push((name.to_owned(), ms)),
+            }
+        }
+    }
+    Ok(all)
+}
+
+/// Waits until the job that `started` names has ended; `seconds` at most.
+pub(crate) fn job(server: &Server, started: &Value, seconds: u64) -> Result<Value> {
+    let id = &started["id"];
+    let id = id.as_str().map(str::to_owned).or_else(|| id.as_u64().map(|id| id.to_string()));
+    let path = format!("/api/v1/jobs/{}", id.context("a job without an id")?);
+    for _ in 0..seconds * 5 {
+        let state = api::get(server.address, &path)?;
+        match state["state"].as_str() {
+            Some("done") => return Ok(state),
+            Some("failed") => bail!("the job failed: {state}"),
+            _ => std::thread::sleep(std::time::Duration::from_millis(200)),
+        }
+    }
+    bail!("the job did not end within {seconds} s")
+}
+
+fn run(command: &mut Command) -> Result<()> {
+    let output = command.output().with_context(|| format!("starting {command:?}"))?;
+    if !output.status.success() {
+        bail!("{command:?} failed: {}", String::from_utf8_lossy(&output.stderr).trim());
+    }
+    Ok(())
+}

@@ -1,0 +1,185 @@
+//! A server with films on disks, whoever it is: what experiments play from.
+
+use crate::bay::{Bay, forget};
+use crate::client::resolve;
+use crate::film;
+use crate::reel::{MEMORY_BYTES, Settings, Volume};
+use crate::rival::{Reading, nginx};
+use crate::server::Server;
+use anyhow::{Context, Result};
+use std::fmt;
+use std::fs;
+use std::path::{Path, PathBuf};
+
+/// The titles of an experiment: links to two films, so that a server sees so many different ones.
+pub(crate) struct Films {
+    /// `film-000` and on: for streams, one each, so that nobody reads what another has read.
+    pub(crate) streams: Vec<PathBuf>,
+    /// `bulk-000` and on: for downloads and browsing.
+    pub(crate) bulk: Vec<PathBuf>,
+}
+
+impl Films {
+    /// Links in `dir`, which goes with the bay it belongs to.
+    pub(crate) fn make(dir: &Path, stream: (&Path, usize), other: (&Path, usize)) -> Result<Self> {
+        let streams = film::titles(dir, stream.0, "film", stream.1)?;
+        let bulk = film::titles(dir, other.0, "bulk", other.1)?;
+        Ok(Self { streams, bulk })
+    }
+
+    /// Size of each of `disks` disks so that a volume with parity fills three quarters of them: the model's arm travels over all
+    /// of a disk, so an empty one would flatter.
+    pub(crate) fn disk_bytes(bytes: u64, disks: usize) -> u64 {
+        let stored = bytes * disks as u64 / (disks as u64 - 1);
+        (stored / disks as u64 * 4 / 3 + (256 << 20)).next_multiple_of(64 << 20)
+    }
+
+    fn all(&self) -> Vec<PathBuf> {
+        self.streams.iter().chain(&self.bulk).cloned().collect()
+    }
+}
+
+/// How the rival is set up.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Tuning {
+    pub(crate) scheduler: &'static str,
+    pub(crate) read_ahead_kib: u64,
+    pub(crate) reading: Reading,
+}
+
+impl Tuning {
+    /// Debian on a hard disk: mq-deadline, 128 KiB of read-ahead, nginx as packaged.
+    pub(crate) const SHIPPED: Self =
+        Self { scheduler: "mq-deadline", read_ahead_kib: 128, reading: Reading::Shipped };
+}
+
+impl fmt::Display for Tuning {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Self { scheduler, read_ahead_kib, reading } = self;
+        write!(formatter, "{scheduler}, read-ahead {read_ahead_kib} KiB, {reading}")
+    }
+}
+
+/// Disks with films on them, for one of the two.
+pub(crate) struct Stage {
+    pub(crate) bay: Bay,
+    holds: Holds,
+}
+
+enum Holds {
+    Reel(Volume),
+    /// ext4 file systems, one on each disk, films in turn: what the stock stack can do with so many disks without RAID.
+    Ext4(PathBuf),
+}
+
+impl Stage {
+    /// Films on a volume of Reel over all disks, one of them parity.
+    pub(crate) fn reel(reel: &Path, bay: Bay, films: &Films) -> Result<Self> {
+        let volume = Volume::make(reel, &bay, &films.all())?;
+        Ok(Self { bay, holds: Holds::Reel(volume) })
+    }
+
+    /// Films on ext4, each on one disk.
+    pub(crate) fn ext4(bay: Bay, films: &Films) -> Result<Self> {
+        let root = bay.dir().join("www");
+        bay.load()?;
+        let keeper = bay.keeper.as_ref().context("file systems of our own need root")?;
+        let mounts = keeper.ext4(&bay.devices, &root)?;
+        for (number, film) in films.all().iter().enumerate() {
+            let name = film.file_name().context("a film without a name")?;
+            fs::copy(film, mounts[number % mounts.len()].join(name))?;
+        }
+        rustix::fs::sync();
+        bay.measure()?;
+        Ok(Self { bay, holds: Holds::Ext4(root) })
+    }
+
+    /// What is measured: the volume, if this is Reel's.
+    pub(crate) fn volume(&self) -> Option<&Volume> {
+        match &self.holds {
+            Holds::Reel(volume) => Some(volume),
+            Holds::Ext4(_) => None,
+        }
+    }
+
+    /// Starts Reel, with nothing in memory.
+    pub(crate) fn start_reel(&self, settings: &Settings) -> Result<Playing> {
+        forget()?;
+        let server = self.volume().context("no volume on this stage")?.serve(&self.bay, settings)?;
+        Ok(Playing { server, disks: None })
+    }
+
+    /// Starts nginx, with nothing in memory.
+    pub(crate) fn start_nginx(&self, tuning: Tuning) -> Result<Playing> {
+        let Holds::Ext4(root) = &self.holds else { anyhow::bail!("no file systems on this stage") };
+        self.bay.schedule(tuning.scheduler, Some(tuning.read_ahead_kib))?;
+        forget()?;
+        let workers = std::thread::available_parallelism().map_or(1, usize::from);
+        let server = nginx(root, &self.bay.dir().join("nginx"), workers, tuning.reading)?;
+        self.bay.adopt(&server, Some(MEMORY_BYTES))?;
+        Ok(Playing { server, disks: Some(self.bay.devices.len()) })
+    }
+}
+
+/// A server that runs, and where its films are.
+pub(crate) struct Playing {
+    pub(crate) server: Server,
+    /// How many file systems the rival has; `None` is Reel.
+    disks: Option<usize>,
+}
+
+impl Playing {
+    /// The first `count` of `films` as streams with deadlines; further ones begin anew.
+    pub(crate) fn streams(&self, films: &Films, count: usize) -> Vec<String> {
+        let names = films.streams.iter().cycle().take(count).enumerate();
+        names.map(|(number, film)| self.url(number % films.streams.len(), film, "watch", "")).collect()
+    }
+
+    /// The same films as HLS, of a class if one is named; Reel only.
+    pub(crate) fn playlists(&self, films: &Films) -> Vec<String> {
+        films.streams.iter().map(|film| format!("{}/watch/{}/master.m3u8", self.root(), stem(film))).collect()
+    }
+
+    /// All bulk films as downloads.
+    pub(crate) fn downloads(&self, films: &Films) -> Vec<String> {
+        self.bulk(films, "files", "")
+    }
+
+    /// `count` bulk films to read here and there. For Reel these are sessions of `class`, opened once: a browser keeps its own.
+    pub(crate) fn sessions(&self, films: &Films, count: usize, class: &str) -> Result<Vec<String>> {
+        let urls = self.bulk(films, "watch", &format!("?class={class}"));
+        let urls = urls.into_iter().cycle().take(count);
+        if self.disks.is_some() {
+            return Ok(urls.collect());
+        }
+        let root = self.root();
+        urls.map(|url| {
+            let path = resolve(self.server.address, url.strip_prefix(&root).unwrap_or(&url))?;
+            Ok(format!("{root}{path}"))
+        })
+        .collect()
+    }
+
+    fn bulk(&self, films: &Films, way: &str, query: &str) -> Vec<String> {
+        let first = films.streams.len();
+        let bulk = films.bulk.iter().enumerate();
+        bulk.map(|(number, film)| self.url(first + number, film, way, query)).collect()
+    }
+
+    fn url(&self, number: usize, film: &Path, way: &str, query: &str) -> String {
+        let (root, name) = (self.root(), stem(film));
+        match (self.disks, way) {
+            (Some(disks), _) => format!("{root}/{}/{name}.mp4", number % disks),
+            (None, "files") => format!("{root}/files/{name}.mp4{query}"),
+            (None, _) => format!("{root}/{way}/{name}/{name}.mp4{query}"),
+        }
+    }
+
+    fn root(&self) -> String {
+        format!("http://{}", self.server.address)
+    }
+}
+
+fn stem(film: &Path) -> String {
+    film.file_stem().unwrap_or_default().to_string_lossy().into_owned()
+}

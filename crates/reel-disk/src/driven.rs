@@ -1,0 +1,111 @@
+//! A member as its thread sees it.
+
+use crate::correction::PriceCorrection;
+use crate::disks::{Shared, lock};
+use crate::error::DiskError;
+use crate::limits::{FAILURE_LOG_INTERVAL_NS, VIEW_INTERVAL_NS};
+use crate::member::MemberFile;
+use crate::scheduler::Scheduler;
+use reel_qos::DiskPrice;
+use std::os::fd::OwnedFd;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+/// A member with its scheduler.
+pub(crate) struct Driven {
+    pub(crate) file: Arc<OwnedFd>,
+    pub(crate) path: PathBuf,
+    pub(crate) bytes: u64,
+    pub(crate) scheduler: Box<dyn Scheduler>,
+    pub(crate) log: FailureLog,
+    correction: PriceCorrection,
+    shown: Shown,
+}
+
+/// A dead member fails thousands of requests a second; the log gets one line a second.
+#[derive(Default)]
+pub(crate) struct FailureLog {
+    silent_until_ns: u64,
+    unsaid: u64,
+}
+
+/// When its view was last shown, and whether it has changed since.
+#[derive(Default)]
+struct Shown {
+    at_ns: u64,
+    changed: bool,
+}
+
+impl Driven {
+    pub(crate) fn new(file: &MemberFile, scheduler: Box<dyn Scheduler>, price: DiskPrice) -> Self {
+        Self {
+            file: Arc::clone(file.ring_file()),
+            path: file.path().to_owned(),
+            bytes: file.bytes(),
+            scheduler,
+            log: FailureLog::default(),
+            correction: PriceCorrection::new(price),
+            shown: Shown { at_ns: 0, changed: true },
+        }
+    }
+
+    /// Another file from here on. What was learnt about the old one is forgotten: the price is the one that was given again.
+    pub(crate) fn reopen(&mut self, file: &MemberFile) -> DiskPrice {
+        (self.path, self.bytes) = (file.path().to_owned(), file.bytes());
+        self.file = Arc::clone(file.ring_file());
+        let given = self.correction.given();
+        self.set_price(given);
+        given
+    }
+
+    /// A price from outside: what was learnt about the one before is forgotten.
+    pub(crate) fn set_price(&mut self, price: DiskPrice) {
+        self.correction = PriceCorrection::new(price);
+        self.scheduler.set_price(price);
+        self.shown.changed = true;
+    }
+
+    /// The device has got what the scheduler lets it have.
+    pub(crate) fn filled(&mut self, now_ns: u64) {
+        self.correction.filled(!self.scheduler.is_empty(), now_ns);
+    }
+
+    /// The device is through with a request. The price, if it was corrected.
+    pub(crate) fn done(&mut self, id: u64, bytes: usize, write: bool, now_ns: u64) -> Option<DiskPrice> {
+        self.changed();
+        self.scheduler.done(id, now_ns);
+        let price = self.correction.done(bytes as u64, write, now_ns)?;
+        self.scheduler.set_price(price);
+        Some(price)
+    }
+
+    pub(crate) fn changed(&mut self) {
+        self.shown.changed = true;
+    }
+
+    /// Shows its view if that has changed and the last was a while ago; when to come again if it is too early.
+    pub(crate) fn show(&mut self, number: usize, shared: &Shared, now_ns: u64) -> Option<u64> {
+        if !self.shown.changed {
+            return None;
+        }
+        let next_ns = self.shown.at_ns.saturating_add(VIEW_INTERVAL_NS);
+        if now_ns < next_ns {
+            return Some(next_ns);
+        }
+        self.shown = Shown { at_ns: now_ns, changed: false };
+        *lock(&shared.views[number]) = self.scheduler.view(now_ns);
+        None
+    }
+}
+
+impl FailureLog {
+    pub(crate) fn failure(&mut self, now_ns: u64, path: &Path, error: &DiskError) {
+        if now_ns < self.silent_until_ns {
+            self.unsaid += 1;
+            return;
+        }
+        tracing::warn!(path = %path.display(), %error, unsaid = self.unsaid, "a member failed a request");
+        self.silent_until_ns = now_ns.saturating_add(FAILURE_LOG_INTERVAL_NS);
+        self.unsaid = 0;
+    }
+}

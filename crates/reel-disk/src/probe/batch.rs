@@ -1,0 +1,240 @@
+//! Requests handed to a device at a given depth, and how long each took.
+
+use super::error::ProbeError;
+use super::scratch::Scratch;
+use crate::limits::{
+    BLOCK_BYTES, DEVICE_BYTES_MAX, DEVICE_REQUESTS_MAX, PROBE_SCRATCH_BYTES, PROBE_SIZES, PROBE_STALL_NS,
+};
+use reel_arena::{Arena, ArenaConfig, Buffer, Lease};
+use reel_ring::{Done, DriverChoice, Op, Ring, RingConfig};
+use reel_rt::now_ns;
+use std::os::fd::OwnedFd;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Duration;
+
+/// A ring and its memory, for one member.
+pub(super) struct Bench {
+    ring: Ring,
+    arena: Arena,
+    /// What is written.
+    noise: Lease,
+    path: PathBuf,
+    done: Vec<Done>,
+    next_token: u64,
+}
+
+/// What to hand over.
+pub(super) struct Batch<'a> {
+    pub(super) file: &'a Arc<OwnedFd>,
+    pub(super) bytes: usize,
+    pub(super) depth: usize,
+    /// So many are handed over whatever the time.
+    pub(super) least: usize,
+    /// Beyond those, nothing is handed over after this.
+    pub(super) until_ns: u64,
+    /// Nothing more is handed over when this is set.
+    pub(super) stop: &'a AtomicBool,
+    /// Writes go here, one at any time, until all else is done.
+    pub(super) beside: Option<&'a mut Scratch>,
+    /// Writes instead of reads, made durable at the end.
+    pub(super) write: bool,
+}
+
+/// What came of it.
+#[derive(Debug, Default)]
+pub(super) struct Ran {
+    /// How long each request was in the device.
+    pub(super) service_ns: Vec<u64>,
+    /// From the first hand-over to the last answer, that of the sync after writes included.
+    pub(super) elapsed_ns: u64,
+    last_ns: u64,
+    /// Writes that were done beside.
+    pub(super) writes: u32,
+}
+
+/// What is in the device.
+struct Begun {
+    token: u64,
+    offset: u64,
+    bytes: usize,
+    begun_ns: u64,
+    what: What,
+}
+
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum What {
+    Measured,
+    Beside,
+    Sync,
+}
+
+/// Bytes of one write beside reads: ingest and rebuild write several units, one after another.
+pub(super) const BESIDE_BYTES: usize = PROBE_SIZES[3];
+
+/// How long one wait lasts at most, to see that nothing answers.
+const WAIT: Duration = Duration::from_millis(500);
+
+impl Bench {
+    /// Must be made on the thread that uses it.
+    pub(super) fn new(driver: DriverChoice, path: &Path) -> Result<Bench, ProbeError> {
+        let setup = |reason: &dyn std::fmt::Display| ProbeError::Setup {
+            path: path.to_owned(),
+            reason: reason.to_string(),
+        };
+        let largest = PROBE_SIZES[PROBE_SIZES.len() - 1];
+        // Three units of 264 KiB fit into a buffer of 1 MiB: a full queue of any size, one write beside and the noise.
+        let config = ArenaConfig {
+            buffer_bytes: largest,
+            buffer_count: DEVICE_BYTES_MAX / largest + 2,
+            cells_per_buffer: 3,
+            huge_pages: false,
+        };
+        let arena = Arena::new(config).map_err(|error| setup(&error))?;
+        let mut noise = arena.take(largest).ok_or_else(|| setup(&"its memory is used up"))?;
+        let mut random = super::places::Random::new(now_ns());
+        // Disks that compress or leave out zeros must not get any.
+        for word in noise.chunks_exact_mut(8) {
+            word.copy_from_slice(&random.next().to_le_bytes());
+        }
+        let config = RingConfig { entries: 4 * DEVICE_REQUESTS_MAX as u32, driver };
+        let ring = Ring::new(config, Some(&arena)).map_err(|error| setup(&error))?;
+        Ok(Bench {
+            ring,
+            noise: noise.freeze(),
+            arena,
+            path: path.to_owned(),
+            done: Vec::new(),
+            next_token: 0,
+        })
+    }
+
+    /// Hands over requests at these places, in their order, as deep as allowed.
+    pub(super) fn run(
+        &mut self,
+        mut batch: Batch<'_>,
+        places: &mut dyn Iterator<Item = u64>,
+    ) -> Result<Ran, ProbeError> {
+        let begun_ns = now_ns();
+        let mut ran = Ran { last_ns: begun_ns, ..Ran::default() };
+        let mut begun: Vec<Begun> = Vec::new();
+        let mut handed_over = 0;
+        loop {
+            let mut measured = begun.iter().filter(|one| one.what == What::Measured).count();
+            while batch.takes(measured) && (handed_over < batch.least || batch.has_time()) {
+                let Some(offset) = places.next() else { break };
+                let op = match batch.write {
+                    true => self.write(batch.file, offset, batch.bytes),
+                    false => self.read(batch.file, offset, batch.bytes)?,
+                };
+                self.push(&mut begun, op, offset, batch.bytes, What::Measured);
+                (measured, handed_over) = (measured + 1, handed_over + 1);
+            }
+            if let Some(scratch) = &mut batch.beside
+                && measured > 0
+                && begun.len() == measured
+            {
+                let offset = scratch.next(BESIDE_BYTES);
+                let op = self.write(scratch.file(), offset, BESIDE_BYTES);
+                self.push(&mut begun, op, offset, BESIDE_BYTES, What::Beside);
+            }
+            if begun.is_empty() {
+                break;
+            }
+            self.wait(&mut begun, &mut ran)?;
+        }
+        if batch.write {
+            let op = Op::Sync { file: Arc::clone(batch.file) };
+            self.push(&mut begun, op, 0, 0, What::Sync);
+            while !begun.is_empty() {
+                self.wait(&mut begun, &mut ran)?;
+            }
+        }
+        ran.elapsed_ns = (ran.last_ns - begun_ns).max(1);
+        Ok(ran)
+    }
+
+    fn push(&mut self, begun: &mut Vec<Begun>, op: Op, offset: u64, bytes: usize, what: What) {
+        self.next_token += 1;
+        begun.push(Begun { token: self.next_token, offset, bytes, begun_ns: now_ns(), what });
+        self.ring.push(self.next_token, op);
+    }
+
+    /// Waits for answers and takes their requests out of `begun`.
+    fn wait(&mut self, begun: &mut Vec<Begun>, ran: &mut Ran) -> Result<(), ProbeError> {
+        let waiting_since_ns = now_ns();
+        while self.done.is_empty() {
+            if now_ns() - waiting_since_ns > PROBE_STALL_NS {
+                let seconds = PROBE_STALL_NS / 1_000_000_000;
+                return Err(ProbeError::Stalled { path: self.path.clone(), seconds });
+            }
+            self.ring
+                .wait(Some(WAIT), &mut self.done)
+                .map_err(|error| ProbeError::Setup { path: self.path.clone(), reason: error.to_string() })?;
+        }
+        let now = now_ns();
+        for done in self.done.drain(..) {
+            let Some(at) = begun.iter().position(|one| one.token == done.token) else { continue };
+            let one = begun.swap_remove(at);
+            let failed = |source| ProbeError::Failed { path: self.path.clone(), offset: one.offset, source };
+            match done.result {
+                Ok(bytes) if bytes == one.bytes => {}
+                Ok(_) => return Err(failed(std::io::ErrorKind::UnexpectedEof.into())),
+                Err(source) => return Err(failed(source)),
+            }
+            match one.what {
+                What::Measured => ran.service_ns.push((now - one.begun_ns).max(1)),
+                What::Sync => {}
+                What::Beside => {
+                    ran.writes += 1;
+                    continue;
+                }
+            }
+            ran.last_ns = now;
+        }
+        Ok(())
+    }
+
+    fn read(&self, file: &Arc<OwnedFd>, offset: u64, bytes: usize) -> Result<Op, ProbeError> {
+        let buffer: Buffer = self.arena.take(bytes).ok_or_else(|| ProbeError::Setup {
+            path: self.path.clone(),
+            reason: "its memory is used up".to_owned(),
+        })?;
+        Ok(Op::Read { file: Arc::clone(file), offset, buffer, start: 0, bytes })
+    }
+
+    /// Writes all of a scratch file once: what was only set aside is written differently from what is written again.
+    pub(super) fn fill(&mut self, scratch: &Scratch) -> Result<(), ProbeError> {
+        let file = scratch.file();
+        let batch = Batch {
+            file,
+            bytes: BESIDE_BYTES,
+            depth: DEVICE_REQUESTS_MAX,
+            least: usize::MAX,
+            until_ns: 0,
+            stop: &AtomicBool::new(false),
+            beside: None,
+            write: true,
+        };
+        self.run(batch, &mut (0..PROBE_SCRATCH_BYTES).step_by(BESIDE_BYTES)).map(|_| ())
+    }
+
+    fn write(&self, file: &Arc<OwnedFd>, offset: u64, bytes: usize) -> Op {
+        debug_assert!(bytes.is_multiple_of(BLOCK_BYTES as usize));
+        Op::Write { file: Arc::clone(file), offset, lease: self.noise.slice(0..bytes) }
+    }
+}
+
+impl Batch<'_> {
+    fn has_time(&self) -> bool {
+        now_ns() < self.until_ns && !self.stop.load(Ordering::Relaxed)
+    }
+
+    /// Whether the device may have one more: the scheduler's own bound.
+    fn takes(&self, in_device: usize) -> bool {
+        in_device == 0
+            || (in_device < self.depth.min(DEVICE_REQUESTS_MAX)
+                && (in_device + 1) * self.bytes <= DEVICE_BYTES_MAX)
+    }
+}

@@ -1,0 +1,94 @@
+//! Why a member could not be measured.
+
+use crate::error::DiskError;
+use crate::profile::ProfileError;
+use std::io;
+use std::path::PathBuf;
+
+/// Why there is no profile.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum ProbeError {
+    /// The member cannot be opened or looked at.
+    #[error(transparent)]
+    Disk(#[from] DiskError),
+    /// Memory or a ring is not to be had.
+    #[error("cannot measure {}: {reason}", path.display())]
+    Setup {
+        /// Which member.
+        path: PathBuf,
+        /// What is missing.
+        reason: String,
+    },
+    /// The file system has no direct I/O.
+    #[error(
+        "cannot measure {}: there is no direct I/O here, so the page cache would be measured and not the disk; \
+         put members on ext4, XFS or a block device", path.display()
+    )]
+    NotDirect {
+        /// Which member.
+        path: PathBuf,
+    },
+    /// Nearly all of the file was never written, and reading that is not reading a disk.
+    #[error(
+        "cannot measure {}: only {data_bytes} bytes of it were ever written, and what was never written is not read \
+         from the disk; put films in first ({least_bytes} bytes are enough)", path.display()
+    )]
+    TooLittleData {
+        /// Which member.
+        path: PathBuf,
+        /// What was written.
+        data_bytes: u64,
+        /// What is needed.
+        least_bytes: u64,
+    },
+    /// Writes cannot be measured beside a device.
+    #[error(
+        "cannot measure writes of {}: a block device has no file system beside it for a scratch file; leave out --write",
+        path.display()
+    )]
+    NoPlaceForScratch {
+        /// Which member.
+        path: PathBuf,
+    },
+    /// The scratch file cannot be made.
+    #[error("cannot make a file beside {} to measure writes: {source}; leave out --write", path.display())]
+    Scratch {
+        /// Which member.
+        path: PathBuf,
+        /// What the system said.
+        source: io::Error,
+    },
+    /// A request failed.
+    #[error("measuring {} failed at byte {offset}: {source}", path.display())]
+    Failed {
+        /// Which member.
+        path: PathBuf,
+        /// Where on the member or on its scratch file.
+        offset: u64,
+        /// What the system said.
+        source: io::Error,
+    },
+    /// The device does not answer.
+    #[error("{} has not answered for {seconds} s", path.display())]
+    Stalled {
+        /// Which member.
+        path: PathBuf,
+        /// For how long.
+        seconds: u64,
+    },
+    /// The caller wanted no more.
+    #[error("the measurement was stopped")]
+    Stopped,
+    /// What was measured cannot be.
+    #[error("what was measured of {} is no profile: {source}", path.display())]
+    Profile {
+        /// Which member.
+        path: PathBuf,
+        /// Why it is not believed.
+        source: ProfileError,
+    },
+    /// A thread that measured ended badly. A bug.
+    #[error("a measuring thread ended badly; please report this")]
+    Thread,
+}

@@ -1,0 +1,128 @@
+//! Measuring members: what requests take, and what a round's worth of them takes.
+//!
+//! All members are measured at the same time. Members that share a disk, a controller or a bus are then measured as they will be
+//! used: each gets its part, and its price says so.
+
+mod batch;
+mod device;
+mod error;
+mod places;
+mod plan;
+mod scratch;
+mod work;
+
+use crate::error::DiskError;
+use crate::limits::PROBE_DATA_BYTES_MIN;
+use crate::member::{MemberFile, OpenMode};
+use crate::profile::Profile;
+use reel_ring::DriverChoice;
+use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Barrier};
+use std::time::Duration;
+
+pub use device::identity;
+pub use error::ProbeError;
+
+use places::Places;
+use plan::Plan;
+use scratch::Scratch;
+use work::Subject;
+
+/// What is measured, and for how long.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Probe {
+    /// How long, for all members together. It takes longer where every size would not have its window otherwise.
+    pub time_ns: u64,
+    /// Only what makes a price.
+    pub quick: bool,
+    /// Whether to write, too: into a file without a name beside each member, never into the member.
+    pub writes: bool,
+    /// io_uring or the portable driver.
+    pub driver: DriverChoice,
+}
+
+/// How often progress is told.
+const PROGRESS_EVERY: Duration = Duration::from_millis(100);
+
+/// Measures these members, all at the same time. Members are opened for reading only.
+///
+/// `progress` is told the nanoseconds since the start and those that it will take, about; it says whether to go on. One result for
+/// each path, in their order. Waits until all is done.
+pub fn probe(
+    members: &[PathBuf],
+    probe: &Probe,
+    now_unix_s: u64,
+    progress: &mut dyn FnMut(u64, u64) -> bool,
+) -> Vec<Result<Profile, ProbeError>> {
+    // Opened here, so that those that cannot be measured do not count as company for the others.
+    let subjects: Vec<Result<Subject, ProbeError>> =
+        members.iter().map(|path| open(path, probe, members.len())).collect();
+    let count = subjects.iter().filter(|subject| subject.is_ok()).count();
+    let stop = AtomicBool::new(false);
+    let start = Barrier::new(count);
+    let plan = Plan::new(probe);
+    std::thread::scope(|scope| {
+        let threads: Vec<_> = subjects
+            .into_iter()
+            .map(|subject| {
+                subject.map(|mut subject| {
+                    let (stop, start, plan) = (&stop, &start, &plan);
+                    scope.spawn(move || {
+                        let bench = subject.prepare(probe.driver);
+                        // Also those that failed: the others wait for them.
+                        start.wait();
+                        subject.measure(bench?, plan, now_unix_s, count as u32, stop)
+                    })
+                })
+            })
+            .collect();
+        let begun_ns = reel_rt::now_ns();
+        while threads.iter().flatten().any(|thread| !thread.is_finished()) {
+            if !progress(reel_rt::now_ns() - begun_ns, plan.time_ns) {
+                stop.store(true, Ordering::Relaxed);
+            }
+            std::thread::sleep(PROGRESS_EVERY);
+        }
+        let joined = threads.into_iter().map(|thread| match thread {
+            Ok(thread) => thread.join().unwrap_or(Err(ProbeError::Thread)),
+            Err(error) => Err(error),
+        });
+        joined.collect()
+    })
+}
+
+fn open(path: &Path, probe: &Probe, company: usize) -> Result<Subject, ProbeError> {
+    let member = MemberFile::open(path, OpenMode::ReadOnly)?;
+    let device = identity(path)?;
+    if !member.direct() {
+        return Err(ProbeError::NotDirect { path: path.to_owned() });
+    }
+    let places = Places::of_file(member.file(), path)?;
+    if places.bytes() < PROBE_DATA_BYTES_MIN {
+        return Err(ProbeError::TooLittleData {
+            path: path.to_owned(),
+            data_bytes: places.bytes(),
+            least_bytes: PROBE_DATA_BYTES_MIN,
+        });
+    }
+    let scratch = match probe.writes {
+        true => Some(Scratch::beside(path, &device)?),
+        false => None,
+    };
+    tracing::debug!(path = %path.display(), company, data_bytes = places.bytes(), "measuring a member");
+    Ok(Subject { path: path.to_owned(), member, device, places, scratch })
+}
+
+/// Bytes that were written of a member: what a measurement spreads its reads over.
+pub fn written_bytes(member: &Path) -> Result<u64, ProbeError> {
+    let file = std::fs::File::open(member).map_err(|source| DiskError::File {
+        path: member.to_owned(),
+        what: "open",
+        source: Arc::new(source),
+    })?;
+    Ok(Places::of_file(&file, member)?.bytes())
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,51 @@
+//! The file that writes are measured on. It has no name and is gone when the measurement is, however that ends.
+
+use super::error::ProbeError;
+use super::places::{Places, Random};
+use crate::limits::{BLOCK_BYTES, PROBE_SCRATCH_BYTES};
+use crate::profile::{DeviceIdentity, DeviceKind};
+use rustix::fs::{FallocateFlags, Mode, OFlags};
+use std::os::fd::OwnedFd;
+use std::path::Path;
+use std::sync::Arc;
+
+/// A file beside a member, on the same file system.
+pub(super) struct Scratch {
+    file: Arc<OwnedFd>,
+    places: Places,
+    random: Random,
+}
+
+impl Scratch {
+    pub(super) fn beside(path: &Path, device: &DeviceIdentity) -> Result<Scratch, ProbeError> {
+        if device.kind == DeviceKind::BlockDevice {
+            return Err(ProbeError::NoPlaceForScratch { path: path.to_owned() });
+        }
+        let failed =
+            |error: rustix::io::Errno| ProbeError::Scratch { path: path.to_owned(), source: error.into() };
+        // A link to the member leads to another file system than the one the link is on.
+        let real =
+            path.canonicalize().map_err(|source| ProbeError::Scratch { path: path.to_owned(), source })?;
+        let directory = real.parent().unwrap_or(Path::new("/"));
+        let flags = OFlags::TMPFILE | OFlags::RDWR | OFlags::DIRECT | OFlags::CLOEXEC;
+        let file = rustix::fs::open(directory, flags, Mode::from_raw_mode(0o600)).map_err(failed)?;
+        // A full disk is told of here, before anything is measured.
+        rustix::fs::fallocate(&file, FallocateFlags::empty(), 0, PROBE_SCRATCH_BYTES).map_err(failed)?;
+        let places = Places::new(std::iter::once(0..PROBE_SCRATCH_BYTES));
+        Ok(Scratch { file: Arc::new(file), places, random: Random::new(reel_rt::now_ns()) })
+    }
+
+    pub(super) fn file(&self) -> &Arc<OwnedFd> {
+        &self.file
+    }
+
+    pub(super) fn places(&self) -> &Places {
+        &self.places
+    }
+
+    /// Where the next write goes.
+    pub(super) fn next(&mut self, bytes: usize) -> u64 {
+        debug_assert!(bytes.is_multiple_of(BLOCK_BYTES as usize));
+        self.places.random(bytes, &mut self.random)
+    }
+}

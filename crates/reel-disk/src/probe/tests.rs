@@ -1,0 +1,109 @@
+use super::*;
+use crate::profile::WindowKind;
+use std::io::Write;
+
+const NOW: u64 = 1_790_000_000;
+
+/// A directory on the disk of the build: what lies in memory has no direct I/O on older kernels.
+fn directory() -> tempfile::TempDir {
+    tempfile::tempdir_in(env!("CARGO_MANIFEST_DIR")).unwrap()
+}
+
+fn written(directory: &Path, name: &str, bytes: usize) -> PathBuf {
+    let path = directory.join(name);
+    let mut file = std::fs::File::create(&path).unwrap();
+    file.write_all(&vec![7; bytes]).unwrap();
+    file.sync_all().unwrap();
+    path
+}
+
+fn short(quick: bool, writes: bool) -> Probe {
+    Probe { time_ns: 300_000_000, quick, writes, driver: DriverChoice::Auto }
+}
+
+fn go_on(_done_ns: u64, _total_ns: u64) -> bool {
+    true
+}
+
+#[test]
+fn every_member_gets_a_profile_of_its_own_and_is_not_changed() {
+    let directory = directory();
+    let paths = ["a", "b"].map(|name| written(directory.path(), name, 6 << 20));
+    let before = paths.clone().map(|path| std::fs::read(path).unwrap());
+    let mut told = Vec::new();
+    let found = probe(&paths, &short(false, true), NOW, &mut |done_ns, total_ns| {
+        told.push((done_ns, total_ns));
+        true
+    });
+    assert_eq!(found.len(), 2);
+    for (profile, path) in found.into_iter().zip(&paths) {
+        let profile = profile.unwrap();
+        assert_eq!(profile.check_device(&identity(path).unwrap()), Ok(()));
+        assert_eq!((profile.together, profile.data_bytes, profile.quick), (2, 6 << 20, false));
+        assert!(profile.has_writes());
+        for kind in [WindowKind::Read, WindowKind::ReadBesideWrites, WindowKind::Write] {
+            let sizes: Vec<u64> = profile
+                .windows
+                .iter()
+                .filter(|window| window.kind == kind)
+                .map(|window| window.bytes)
+                .collect();
+            assert_eq!(sizes, [4 << 10, 64 << 10, 264 << 10, 1 << 20], "{kind:?}");
+        }
+        assert_eq!(profile.cells.len(), 48);
+        assert_eq!(Profile::parse(profile.to_text().as_bytes(), NOW), Ok(profile));
+    }
+    assert!(told.iter().all(|&(_, total_ns)| total_ns > 300_000_000) && !told.is_empty());
+    assert_eq!(paths.map(|path| std::fs::read(path).unwrap()), before);
+    assert_eq!(std::fs::read_dir(directory.path()).unwrap().count(), 2, "nothing is left behind");
+}
+
+#[test]
+fn a_quick_one_makes_a_price_from_windows_alone_on_either_driver() {
+    let directory = directory();
+    let path = written(directory.path(), "a", 6 << 20);
+    for driver in [DriverChoice::Auto, DriverChoice::Portable] {
+        let quick = Probe { driver, ..short(true, false) };
+        let profile = probe(std::slice::from_ref(&path), &quick, NOW, &mut go_on).remove(0).unwrap();
+        assert!(profile.quick && profile.cells.is_empty() && !profile.has_writes());
+        for window in &profile.windows {
+            let each_ns = profile.price().read_ns(window.bytes);
+            assert!(each_ns * u64::from(window.requests) >= window.p99_ns, "{profile:?}");
+        }
+    }
+}
+
+#[test]
+fn space_that_was_never_written_is_not_measured() {
+    let directory = directory();
+    let path = written(directory.path(), "new", 64 << 10);
+    std::fs::OpenOptions::new().write(true).open(&path).unwrap().set_len(1 << 30).unwrap();
+    let set_aside = directory.path().join("set-aside");
+    let file = std::fs::File::create(&set_aside).unwrap();
+    rustix::fs::fallocate(&file, rustix::fs::FallocateFlags::empty(), 0, 64 << 20).unwrap();
+    for (path, least) in [(path, 64 << 10), (set_aside, 0)] {
+        match probe(&[path], &short(true, false), NOW, &mut go_on).remove(0) {
+            Err(ProbeError::TooLittleData { data_bytes, .. }) => assert_eq!(data_bytes, least),
+            other => panic!("{other:?}"),
+        }
+    }
+}
+
+#[test]
+fn one_that_cannot_be_measured_does_not_hold_up_the_others() {
+    let directory = directory();
+    let paths = [directory.path().join("absent"), written(directory.path(), "a", 6 << 20)];
+    let found = probe(&paths, &short(true, false), NOW, &mut go_on);
+    assert!(matches!(found[0], Err(ProbeError::Disk(_))), "{found:?}");
+    assert_eq!(found[1].as_ref().unwrap().together, 1);
+    assert!(probe(&[], &short(true, false), NOW, &mut go_on).is_empty());
+}
+
+#[test]
+fn whoever_has_seen_enough_is_obeyed() {
+    let directory = directory();
+    let path = written(directory.path(), "a", 6 << 20);
+    let long = Probe { time_ns: 3_600_000_000_000, ..short(false, false) };
+    let found = probe(&[path], &long, NOW, &mut |done_ns, _| done_ns < 500_000_000);
+    assert!(matches!(found[0], Err(ProbeError::Stopped)), "{found:?}");
+}

@@ -1,0 +1,253 @@
+//! One member being measured, by the plan.
+
+use super::batch::{Batch, Bench, Ran};
+use super::error::ProbeError;
+use super::places::{Places, Random};
+use super::plan::{CellPlan, Plan, WindowPlan};
+use super::scratch::Scratch;
+use crate::limits::{DEVICE_REQUESTS_MAX, PROBE_WINDOW_REQUESTS_MAX};
+use crate::member::MemberFile;
+use crate::profile::{Cell, DeviceIdentity, Locality, Measured, Profile, Window, WindowKind};
+use reel_ring::DriverChoice;
+use reel_rt::now_ns;
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Duration;
+
+/// A member that can be measured.
+pub(super) struct Subject {
+    pub(super) path: PathBuf,
+    pub(super) member: MemberFile,
+    pub(super) device: DeviceIdentity,
+    pub(super) places: Places,
+    pub(super) scratch: Option<Scratch>,
+}
+
+/// Places are chosen anew after so many: a sweep of them is sorted, as a round is.
+const SWEEP_REQUESTS: usize = 64;
+
+/// Requests of a cell, at least: on a hard disk they take more than the time there is for it.
+const CELL_REQUESTS_MIN: usize = 4;
+
+/// Windows of one kind and size while they are measured.
+struct Series {
+    kind: WindowKind,
+    bytes: usize,
+    places: Places,
+    /// Of each window.
+    requests: usize,
+    times_ns: Vec<u64>,
+    least_writes: u32,
+}
+
+/// A measurement under way.
+struct Work<'a> {
+    subject: &'a mut Subject,
+    bench: Bench,
+    random: Random,
+    begun_ns: u64,
+    stop: &'a AtomicBool,
+}
+
+impl Subject {
+    /// Everything that takes time and is not measured. On the thread that measures.
+    pub(super) fn prepare(&self, driver: DriverChoice) -> Result<Bench, ProbeError> {
+        let mut bench = Bench::new(driver, &self.path)?;
+        if let Some(scratch) = &self.scratch {
+            bench.fill(scratch)?;
+        }
+        Ok(bench)
+    }
+
+    pub(super) fn measure(
+        &mut self,
+        bench: Bench,
+        plan: &Plan,
+        now_unix_s: u64,
+        together: u32,
+        stop: &AtomicBool,
+    ) -> Result<Profile, ProbeError> {
+        // Another seed every time: places that were read a moment ago may be in the drive's memory.
+        let random = Random::new(now_ns() ^ self.device.inode.rotate_left(32));
+        let mut work = Work { subject: self, bench, random, begun_ns: now_ns(), stop };
+        let cells = work.cells(plan)?;
+        let windows = work.windows(plan)?;
+        let measured = Measured {
+            measured_unix_s: now_unix_s,
+            quick: plan.cells.is_empty(),
+            together,
+            data_bytes: self.places.bytes(),
+            device: self.device.clone(),
+            cells,
+            windows,
+        };
+        Profile::new(measured).map_err(|source| ProbeError::Profile { path: self.path.clone(), source })
+    }
+}
+
+impl Work<'_> {
+    fn cells(&mut self, plan: &Plan) -> Result<Vec<Cell>, ProbeError> {
+        let mut cells = Vec::new();
+        for (cell, end_ns) in &plan.cells {
+            self.go_on()?;
+            let Some(places) = self.subject.places.holding(cell.bytes) else { continue };
+            let mut times_ns = self.cell(cell, &places, self.begun_ns + end_ns)?.service_ns;
+            times_ns.sort_unstable();
+            cells.push(Cell {
+                bytes: cell.bytes as u64,
+                depth: cell.depth as u32,
+                locality: cell.locality,
+                beside_writes: cell.beside_writes,
+                requests: times_ns.len() as u32,
+                p50_ns: percentile(&times_ns, 50),
+                p99_ns: percentile(&times_ns, 99),
+            });
+        }
+        Ok(cells)
+    }
+
+    fn cell(&mut self, cell: &CellPlan, places: &Places, until_ns: u64) -> Result<Ran, ProbeError> {
+        let Self { subject, bench, random, stop, .. } = self;
+        let bytes = cell.bytes;
+        let batch = Batch {
+            file: subject.member.ring_file(),
+            bytes,
+            depth: cell.depth,
+            least: CELL_REQUESTS_MIN,
+            until_ns,
+            stop,
+            beside: subject.scratch.as_mut().filter(|_| cell.beside_writes),
+            write: false,
+        };
+        match cell.locality {
+            Locality::Sequential => bench.run(batch, &mut places.sequence(bytes, random)),
+            Locality::Random => {
+                bench.run(batch, &mut std::iter::repeat_with(|| places.random(bytes, random)))
+            }
+            Locality::Sorted => {
+                let sweeps = std::iter::repeat_with(|| sorted(places, SWEEP_REQUESTS, bytes, random));
+                bench.run(batch, &mut sweeps.flatten())
+            }
+        }
+    }
+
+    fn windows(&mut self, plan: &Plan) -> Result<Vec<Window>, ProbeError> {
+        let mut all: Vec<Series> = Vec::new();
+        for window in &plan.windows {
+            self.go_on()?;
+            if window.is_trial {
+                all.extend(self.trial(plan, window)?);
+                continue;
+            }
+            let same = |series: &&mut Series| (series.kind, series.bytes) == (window.kind, window.bytes);
+            if let Some(series) = all.iter_mut().find(same) {
+                self.window(window, series)?;
+            }
+        }
+        Ok(all.iter().filter(|series| !series.times_ns.is_empty()).map(Series::window).collect())
+    }
+
+    /// How many requests make a window of the planned length; nothing if the member has no place for such requests.
+    fn trial(&mut self, plan: &Plan, window: &WindowPlan) -> Result<Option<Series>, ProbeError> {
+        let WindowPlan { kind, bytes, .. } = *window;
+        let Some(places) = self.places(kind).holding(bytes) else { return Ok(None) };
+        let Some(ran) = self.run(window, &places, SWEEP_REQUESTS, true)? else { return Ok(None) };
+        let each_ns = (ran.elapsed_ns / ran.service_ns.len().max(1) as u64).max(1);
+        let requests = usize::try_from(plan.window_ns / each_ns).unwrap_or(usize::MAX);
+        let requests = requests.clamp(DEVICE_REQUESTS_MAX, PROBE_WINDOW_REQUESTS_MAX);
+        Ok(Some(Series { kind, bytes, places, requests, times_ns: Vec::new(), least_writes: u32::MAX }))
+    }
+
+    fn window(&mut self, window: &WindowPlan, series: &mut Series) -> Result<(), ProbeError> {
+        let zone = series.places.eighths(window.zone.start, window.zone.end, window.bytes);
+        let is_first = series.times_ns.is_empty();
+        let Some(ran) = self.run(window, &zone, series.requests, is_first)? else { return Ok(()) };
+        // Windows end by the clock; each counts as if it had as many requests as the others.
+        let (done, requests) = (ran.service_ns.len().max(1) as u128, series.requests as u128);
+        let whole = |part: u128| u64::try_from(part * requests / done).unwrap_or(u64::MAX);
+        series.times_ns.push(whole(ran.elapsed_ns.into()).max(1));
+        let writes = u32::try_from(whole(ran.writes.into())).unwrap_or(u32::MAX);
+        series.least_writes = series.least_writes.min(writes);
+        Ok(())
+    }
+
+    /// Sweeps of so many requests until the time is over; nothing if most of it is over already, unless it must be.
+    fn run(
+        &mut self,
+        window: &WindowPlan,
+        places: &Places,
+        requests: usize,
+        must_be: bool,
+    ) -> Result<Option<Ran>, ProbeError> {
+        let WindowPlan { kind, bytes, .. } = *window;
+        let Self { subject, bench, random, stop, begun_ns } = self;
+        let (from_ns, mut until_ns) = (*begun_ns + window.time_ns.start, *begun_ns + window.time_ns.end);
+        let file = match &subject.scratch {
+            Some(scratch) if kind == WindowKind::Write => Arc::clone(scratch.file()),
+            _ => Arc::clone(subject.member.ring_file()),
+        };
+        // Sorted before the time begins.
+        let first = sorted(places, requests, bytes, random);
+        let now = now_ns();
+        if now > from_ns + (until_ns - from_ns) / 2 {
+            if !must_be {
+                return Ok(None);
+            }
+            until_ns = now + (until_ns - from_ns);
+        }
+        std::thread::sleep(Duration::from_nanos(from_ns.saturating_sub(now)));
+        let batch = Batch {
+            file: &file,
+            bytes,
+            depth: DEVICE_REQUESTS_MAX,
+            least: DEVICE_REQUESTS_MAX,
+            until_ns,
+            stop,
+            beside: subject.scratch.as_mut().filter(|_| kind == WindowKind::ReadBesideWrites),
+            write: kind == WindowKind::Write,
+        };
+        let others = std::iter::repeat_with(|| sorted(places, requests, bytes, random)).flatten();
+        bench.run(batch, &mut first.into_iter().chain(others)).map(Some)
+    }
+
+    fn places(&self, kind: WindowKind) -> &Places {
+        match &self.subject.scratch {
+            Some(scratch) if kind == WindowKind::Write => scratch.places(),
+            _ => &self.subject.places,
+        }
+    }
+
+    fn go_on(&self) -> Result<(), ProbeError> {
+        if self.stop.load(Ordering::Relaxed) { Err(ProbeError::Stopped) } else { Ok(()) }
+    }
+}
+
+impl Series {
+    fn window(&self) -> Window {
+        let mut times_ns = self.times_ns.clone();
+        times_ns.sort_unstable();
+        Window {
+            kind: self.kind,
+            bytes: self.bytes as u64,
+            requests: self.requests as u32,
+            writes: if self.kind == WindowKind::ReadBesideWrites { self.least_writes } else { 0 },
+            windows: times_ns.len() as u32,
+            p50_ns: percentile(&times_ns, 50),
+            p99_ns: percentile(&times_ns, 99),
+        }
+    }
+}
+
+/// Random places in the order in which a sweep meets them.
+fn sorted(places: &Places, count: usize, bytes: usize, random: &mut Random) -> Vec<u64> {
+    let mut sweep: Vec<u64> = (0..count).map(|_| places.random(bytes, random)).collect();
+    sweep.sort_unstable();
+    sweep
+}
+
+/// The least of these, in ascending order, that so many per cent are not above; 0 of none.
+fn percentile(sorted: &[u64], percent: usize) -> u64 {
+    let rank = (sorted.len() * percent).div_ceil(100);
+    sorted.get(rank.saturating_sub(1)).copied().unwrap_or(0)
+}

@@ -1,0 +1,418 @@
+//! What a member was measured to do. Pure, and suspicious: a stored profile may be damaged, old, another device's or a lie.
+
+mod price;
+
+pub(crate) use price::price_of;
+
+use crate::limits::{
+    PROFILE_BYTES_MAX, PROFILE_COMPARED_REQUESTS_MIN, PROFILE_COMPARED_WINDOWS_MIN, PROFILE_ENTRIES_MAX,
+    PROFILE_FUTURE_S_MAX, PROFILE_INVERSION_MAX, PROFILE_MIB_NS_MIN, PROFILE_NAME_BYTES_MAX, PROFILE_NS_MAX,
+    PROFILE_READ_NS_MIN, PROFILE_WINDOW_READ_NS_MIN,
+};
+use reel_qos::DiskPrice;
+use serde::{Deserialize, Serialize};
+
+/// The version of the format that is written and read.
+const VERSION: u32 = 1;
+
+/// What was measured of one member, and the price that admission counts with.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Profile {
+    version: u32,
+    /// When it was measured, seconds since 1970 UTC.
+    pub measured_unix_s: u64,
+    /// Measured in a hurry when a server started, not by `reel probe`.
+    pub quick: bool,
+    /// Members that were measured at the same time, this one included: what they share is in the figures.
+    pub together: u32,
+    /// Bytes that reads were spread over: what had been written of the member.
+    pub data_bytes: u64,
+    /// Which device it is true of.
+    pub device: DeviceIdentity,
+    #[serde(with = "PriceFields")]
+    price: DiskPrice,
+    /// Times of single requests: for people; admission does not count with them.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub cells: Vec<Cell>,
+    /// Times of windows: what the price is made of.
+    #[serde(default)]
+    pub windows: Vec<Window>,
+}
+
+/// What tells one device from another.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct DeviceIdentity {
+    /// What it is.
+    pub kind: DeviceKind,
+    /// Number of the block device, or of the one that the file's file system lies on.
+    pub major: u32,
+    /// The second part of that number.
+    pub minor: u32,
+    /// The partition's number; 0 for a whole device.
+    pub partition: u32,
+    /// The file's inode; 0 for a device.
+    pub inode: u64,
+    /// Length of the device or file.
+    pub bytes: u64,
+    /// What the device calls itself; empty if it does not.
+    pub model: String,
+    /// Its serial number, or what there is instead; empty if there is none.
+    pub serial: String,
+}
+
+/// What a member is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum DeviceKind {
+    /// A file of a file system.
+    File,
+    /// A block device.
+    BlockDevice,
+}
+
+/// Where the requests of a cell lie.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Locality {
+    /// One after another.
+    Sequential,
+    /// Random places in ascending order, as a scheduler sorts them.
+    Sorted,
+    /// Random places as they come.
+    Random,
+}
+
+/// Times of single requests of one kind, from the hand-over to the device to its answer.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Cell {
+    /// Bytes of each.
+    pub bytes: u64,
+    /// Requests in the device at once, at most.
+    pub depth: u32,
+    /// Where they lay.
+    pub locality: Locality,
+    /// Whether something was written at the same time.
+    pub beside_writes: bool,
+    /// How many were measured.
+    pub requests: u32,
+    /// Half of them took no longer.
+    pub p50_ns: u64,
+    /// 99 of 100 took no longer; the slowest, of fewer than 100.
+    pub p99_ns: u64,
+}
+
+/// What is done in a window.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum WindowKind {
+    /// Only reads.
+    Read,
+    /// Reads, and one write in the device at any time.
+    ReadBesideWrites,
+    /// Only writes, durable at the end.
+    Write,
+}
+
+/// Times of whole windows: batches of requests at random places, sorted, at the scheduler's depth, from the first to the last answer.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Window {
+    /// What was done.
+    pub kind: WindowKind,
+    /// Bytes of each request.
+    pub bytes: u64,
+    /// Requests of each window.
+    pub requests: u32,
+    /// Least number of writes that went on beside the reads of a window.
+    pub writes: u32,
+    /// How many windows were measured.
+    pub windows: u32,
+    /// Half of them took no longer.
+    pub p50_ns: u64,
+    /// 99 of 100 took no longer; the slowest, of fewer than 100.
+    pub p99_ns: u64,
+}
+
+/// Why a profile is not used.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
+pub enum ProfileError {
+    /// Larger than any profile.
+    #[error("it has more than {PROFILE_BYTES_MAX} bytes, which no profile has; run reel probe again")]
+    TooLarge,
+    /// Not the text of a profile.
+    #[error("it cannot be understood: {0}; run reel probe again")]
+    Malformed(String),
+    /// Written by another version.
+    #[error(
+        "it is of version {found} of the format, and this program reads version {VERSION}; run reel probe again"
+    )]
+    Version {
+        /// Its version.
+        found: u32,
+    },
+    /// No device does what it says.
+    #[error("it is not plausible: {0}; run reel probe again")]
+    Implausible(String),
+    /// It is true of something else.
+    #[error("this profile was measured on another device ({measured}, not {found}); run reel probe again")]
+    OtherDevice {
+        /// The device it is true of.
+        measured: String,
+        /// The device it was to be used for.
+        found: String,
+    },
+}
+
+#[derive(Serialize, Deserialize)]
+#[serde(remote = "DiskPrice", deny_unknown_fields)]
+struct PriceFields {
+    read_request_ns: u64,
+    read_mib_ns: u64,
+    write_request_ns: u64,
+    write_mib_ns: u64,
+}
+
+/// What a measurement found, before it is believed.
+pub(crate) struct Measured {
+    pub(crate) measured_unix_s: u64,
+    pub(crate) quick: bool,
+    pub(crate) together: u32,
+    pub(crate) data_bytes: u64,
+    pub(crate) device: DeviceIdentity,
+    pub(crate) cells: Vec<Cell>,
+    pub(crate) windows: Vec<Window>,
+}
+
+impl Profile {
+    /// A profile of what was measured, if it can be believed.
+    pub(crate) fn new(measured: Measured) -> Result<Profile, ProfileError> {
+        let Measured { measured_unix_s, quick, together, data_bytes, device, cells, windows } = measured;
+        let price = price_of(&windows).ok_or_else(|| too_few_windows(&windows))?;
+        let version = VERSION;
+        let profile =
+            Profile { version, measured_unix_s, quick, together, data_bytes, device, price, cells, windows };
+        profile.check(measured_unix_s)?;
+        Ok(profile)
+    }
+
+    /// Reads the text of a profile and checks everything that can be checked without its device.
+    pub fn parse(text: &[u8], now_unix_s: u64) -> Result<Profile, ProfileError> {
+        #[derive(Deserialize)]
+        struct OnlyVersion {
+            version: u32,
+        }
+        if text.len() > PROFILE_BYTES_MAX {
+            return Err(ProfileError::TooLarge);
+        }
+        let text = std::str::from_utf8(text)
+            .map_err(|_| ProfileError::Malformed("it is not UTF-8 text".to_owned()))?;
+        let malformed =
+            |error: toml::de::Error| ProfileError::Malformed(error.message().replace(['\n', ';'], ","));
+        // Another version may have other fields: its number is looked at first.
+        let OnlyVersion { version } = toml::from_str(text).map_err(malformed)?;
+        if version != VERSION {
+            return Err(ProfileError::Version { found: version });
+        }
+        let profile: Profile = toml::from_str(text).map_err(malformed)?;
+        profile.check(now_unix_s)?;
+        Ok(profile)
+    }
+
+    /// The text that [`Profile::parse`] reads.
+    pub fn to_text(&self) -> String {
+        // All numbers are below PROFILE_NS_MAX or lengths of files, which TOML's signed integers hold.
+        let fields = toml::to_string(self).unwrap_or_default();
+        format!(
+            "# What `reel probe` measured of a member. Only what lies under [price] is counted with; it follows from the windows.\n{fields}"
+        )
+    }
+
+    /// What requests cost, at the p99 of windows.
+    pub fn price(&self) -> DiskPrice {
+        self.price
+    }
+
+    /// Whether writes were measured; otherwise they are taken to cost a multiple of reads.
+    pub fn has_writes(&self) -> bool {
+        self.windows.iter().any(|window| window.kind == WindowKind::Write)
+    }
+
+    /// Whether it is true of this device.
+    pub fn check_device(&self, found: &DeviceIdentity) -> Result<(), ProfileError> {
+        if self.device.is_same(found) {
+            return Ok(());
+        }
+        Err(ProfileError::OtherDevice { measured: self.device.to_string(), found: found.to_string() })
+    }
+
+    fn check(&self, now_unix_s: u64) -> Result<(), ProfileError> {
+        let wrong = |text: &str| Err(ProfileError::Implausible(text.to_owned()));
+        if self.measured_unix_s > now_unix_s.saturating_add(PROFILE_FUTURE_S_MAX) {
+            return wrong("it was measured in the future, or the clock of this machine is wrong");
+        }
+        if self.cells.len() > PROFILE_ENTRIES_MAX || self.windows.len() > PROFILE_ENTRIES_MAX {
+            return wrong("it has more cells or windows than are ever measured");
+        }
+        if self.device.model.len() > PROFILE_NAME_BYTES_MAX
+            || self.device.serial.len() > PROFILE_NAME_BYTES_MAX
+        {
+            return wrong("the device's name is longer than a name");
+        }
+        if self.together == 0 || self.data_bytes == 0 || self.data_bytes > self.device.bytes {
+            return wrong("it was measured on nothing, or on more than the device holds");
+        }
+        self.cells.iter().try_for_each(Cell::check)?;
+        self.windows.iter().try_for_each(Window::check)?;
+        self.check_order()?;
+        match price_of(&self.windows) {
+            None => Err(too_few_windows(&self.windows)),
+            // Otherwise a price could be written into a profile that its own measurements contradict.
+            Some(price) if price != self.price => wrong("its price does not follow from what was measured"),
+            Some(_) => Ok(()),
+        }
+    }
+
+    /// Larger reads are not faster than smaller ones by far. Sequential ones may be: a drive reads ahead.
+    fn check_order(&self) -> Result<(), ProfileError> {
+        let too_fast = |small: u64, small_ns: u64, large: u64, large_ns: u64| {
+            if small < large && large_ns.saturating_mul(PROFILE_INVERSION_MAX) < small_ns {
+                return Err(ProfileError::Implausible(format!(
+                    "requests of {large} bytes take {large_ns} ns, and those of {small} bytes {small_ns} ns"
+                )));
+            }
+            Ok(())
+        };
+        for small in &self.cells {
+            for large in self.cells.iter().filter(|large| large.compares_with(small)) {
+                too_fast(small.bytes, small.p50_ns, large.bytes, large.p99_ns)?;
+            }
+        }
+        for small in &self.windows {
+            for large in self.windows.iter().filter(|large| large.compares_with(small)) {
+                let small_ns = small.p50_ns / u64::from(small.requests.max(1));
+                too_fast(small.bytes, small_ns, large.bytes, large.request_p99_ns())?;
+            }
+        }
+        Ok(())
+    }
+}
+
+impl Cell {
+    fn compares_with(&self, other: &Cell) -> bool {
+        self.depth == other.depth
+            && self.locality == other.locality
+            && self.locality != Locality::Sequential
+            && self.beside_writes == other.beside_writes
+            && self.requests.min(other.requests) >= PROFILE_COMPARED_REQUESTS_MIN
+    }
+
+    fn check(&self) -> Result<(), ProfileError> {
+        let name = format!("reads of {} bytes at depth {}", self.bytes, self.depth);
+        check_counts(&name, self.bytes, self.requests)?;
+        if self.depth == 0 {
+            return Err(ProfileError::Implausible(format!("{name}: nothing was in the device")));
+        }
+        check_times(&name, self.p50_ns, self.p99_ns, PROFILE_READ_NS_MIN)?;
+        if self.depth == 1 {
+            check_rate(&name, self.bytes, self.p50_ns)?;
+        }
+        Ok(())
+    }
+}
+
+impl Window {
+    /// Writes wait for the drive's memory to empty, at any size.
+    fn compares_with(&self, other: &Window) -> bool {
+        self.kind == WindowKind::Read
+            && other.kind == WindowKind::Read
+            && self.windows.min(other.windows) >= PROFILE_COMPARED_WINDOWS_MIN
+    }
+
+    /// What one of its requests cost when the window was slow.
+    pub fn request_p99_ns(&self) -> u64 {
+        self.p99_ns.div_ceil(u64::from(self.requests.max(1)))
+    }
+
+    fn check(&self) -> Result<(), ProfileError> {
+        let name = format!("windows of {} requests of {} bytes", self.requests, self.bytes);
+        check_counts(&name, self.bytes, self.requests.min(self.windows))?;
+        let least = PROFILE_WINDOW_READ_NS_MIN.saturating_mul(self.requests.into());
+        check_times(&name, self.p50_ns, self.p99_ns, least)?;
+        check_rate(&name, self.bytes.saturating_mul(self.requests.into()), self.p50_ns)
+    }
+}
+
+fn check_counts(name: &str, bytes: u64, count: u32) -> Result<(), ProfileError> {
+    // 2^30 bytes are beyond every unit; the bound keeps later sums within 64 bits.
+    if bytes == 0 || bytes > 1 << 30 || count == 0 || count > 1 << 30 {
+        return Err(ProfileError::Implausible(format!("{name}: nothing, or nothing that is ever measured")));
+    }
+    Ok(())
+}
+
+fn check_times(name: &str, p50_ns: u64, p99_ns: u64, least_ns: u64) -> Result<(), ProfileError> {
+    let text = if p50_ns == 0 || p99_ns == 0 {
+        "took no time"
+    } else if p99_ns < p50_ns {
+        "the 99th percentile is below the median"
+    } else if p99_ns > PROFILE_NS_MAX {
+        "took longer than any device"
+    } else if p50_ns < least_ns {
+        "were faster than memory"
+    } else {
+        return Ok(());
+    };
+    Err(ProfileError::Implausible(format!("{name}: {text}")))
+}
+
+fn check_rate(name: &str, bytes: u64, ns: u64) -> Result<(), ProfileError> {
+    if u128::from(ns) << 20 < u128::from(bytes) * u128::from(PROFILE_MIB_NS_MIN) {
+        return Err(ProfileError::Implausible(format!("{name}: were faster than memory")));
+    }
+    Ok(())
+}
+
+fn too_few_windows(windows: &[Window]) -> ProfileError {
+    ProfileError::Implausible(format!(
+        "{} windows of reads do not make a price; it takes those of two sizes",
+        windows.iter().filter(|window| window.kind == WindowKind::Read).count()
+    ))
+}
+
+impl DeviceIdentity {
+    /// Whether both are one device. Numbers of devices change with the order in which they are found; a serial number does not, so
+    /// it counts where both have one.
+    pub fn is_same(&self, other: &DeviceIdentity) -> bool {
+        let place = if self.serial.is_empty() || other.serial.is_empty() {
+            (self.major, self.minor) == (other.major, other.minor)
+        } else {
+            self.serial == other.serial && self.model == other.model && self.partition == other.partition
+        };
+        place && self.kind == other.kind && self.inode == other.inode && self.bytes == other.bytes
+    }
+}
+
+/// `file of inode 12 on 254:0 (QEMU, serial 7), 1024 bytes`.
+impl std::fmt::Display for DeviceIdentity {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        match self.kind {
+            DeviceKind::File => write!(f, "file of inode {} on ", self.inode)?,
+            DeviceKind::BlockDevice => f.write_str("device ")?,
+        }
+        write!(f, "{}:{}", self.major, self.minor)?;
+        let names = [&self.model, &self.serial].map(|name| name.escape_debug().to_string());
+        match [names[0].as_str(), names[1].as_str()] {
+            ["", ""] => {}
+            ["", name] | [name, ""] => write!(f, " ({name})")?,
+            [model, serial] => write!(f, " ({model}, serial {serial})")?,
+        }
+        write!(f, ", {} bytes", self.bytes)
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,162 @@
+//! From windows to a price.
+
+use super::{Window, WindowKind};
+use crate::limits::WRITE_READ_RATIO;
+use reel_qos::DiskPrice;
+
+/// What one request of so many bytes costs at least.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Point {
+    pub(super) bytes: u64,
+    pub(super) ns: u64,
+}
+
+/// The price of requests that is nowhere below a measured window; `None` without reads of two sizes.
+///
+/// Writes are charged with what they took from the reads beside them, too: the sum of a round that holds both must not be
+/// less than the round takes.
+pub(crate) fn price_of(windows: &[Window]) -> Option<DiskPrice> {
+    let of = |kind: WindowKind| windows.iter().filter(move |window| window.kind == kind);
+    let point = |window: &Window| Point { bytes: window.bytes, ns: window.request_p99_ns() };
+    let reads: Vec<Point> = of(WindowKind::Read).map(point).collect();
+    let first = reads.first()?;
+    if reads.iter().all(|read| read.bytes == first.bytes) {
+        return None;
+    }
+    let (read_request_ns, read_mib_ns) = cover(&reads)?;
+    let mut price = DiskPrice { read_request_ns, read_mib_ns, write_request_ns: 0, write_mib_ns: 0 };
+    let mut writes: Vec<Point> = of(WindowKind::Write).map(point).collect();
+    let largest = writes.iter().map(|write| write.bytes).max();
+    for beside in of(WindowKind::ReadBesideWrites).filter(|beside| beside.writes > 0) {
+        let reads_ns = price.read_ns(beside.bytes).saturating_mul(beside.requests.into());
+        let ns = beside.p99_ns.saturating_sub(reads_ns) / u64::from(beside.writes);
+        // The writes beside are of the largest size.
+        writes.extend(largest.filter(|_| ns > 0).map(|bytes| Point { bytes, ns }));
+    }
+    (price.write_request_ns, price.write_mib_ns) = match cover(&writes) {
+        Some(covered) => covered,
+        None => {
+            (read_request_ns.saturating_mul(WRITE_READ_RATIO), read_mib_ns.saturating_mul(WRITE_READ_RATIO))
+        }
+    };
+    Some(price)
+}
+
+/// The line `request + bytes x mib` that is below none of the points and above them by the least sum of shares. An average line
+/// would be too cheap for half of the sizes, and a round may hold requests of one size only. `None` without points.
+pub(super) fn cover(points: &[Point]) -> Option<(u64, u64)> {
+    // The best line goes through two points, or through one and has no part of one kind: the corners of a linear program in two
+    // unknowns.
+    let flat = (points.iter().map(|point| point.ns).max()?, 0);
+    let steep = (0, points.iter().map(|point| slope(point.ns, point.bytes)).max()?);
+    let through = points.iter().flat_map(|low| {
+        let high = points.iter().filter(|high| high.bytes > low.bytes && high.ns >= low.ns);
+        high.filter_map(|high| {
+            let mib_ns = slope(high.ns - low.ns, high.bytes - low.bytes);
+            Some((low.ns.checked_sub(part(low.bytes, mib_ns))?, mib_ns))
+        })
+    });
+    let candidates = [flat, steep].into_iter().chain(through).map(|line| raise(line, points));
+    candidates.min_by(|a, b| excess(*a, points).total_cmp(&excess(*b, points)))
+}
+
+/// Lifts a line until it is below no point.
+fn raise((request_ns, mib_ns): (u64, u64), points: &[Point]) -> (u64, u64) {
+    let missing =
+        |point: &Point| point.ns.saturating_sub(request_ns.saturating_add(part(point.bytes, mib_ns)));
+    (request_ns.saturating_add(points.iter().map(missing).max().unwrap_or(0)), mib_ns)
+}
+
+fn excess((request_ns, mib_ns): (u64, u64), points: &[Point]) -> f64 {
+    let share =
+        |point: &Point| request_ns.saturating_add(part(point.bytes, mib_ns)) as f64 / point.ns.max(1) as f64;
+    points.iter().map(share).sum()
+}
+
+/// Nanoseconds for each MiB, rounded up.
+fn slope(ns: u64, bytes: u64) -> u64 {
+    let mib_ns = (u128::from(ns) << 20).div_ceil(u128::from(bytes.max(1)));
+    u64::try_from(mib_ns).unwrap_or(u64::MAX)
+}
+
+fn part(bytes: u64, mib_ns: u64) -> u64 {
+    DiskPrice { read_request_ns: 0, read_mib_ns: mib_ns, write_request_ns: 0, write_mib_ns: 0 }.read_ns(bytes)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    fn points(all: &[(u64, u64)]) -> Vec<Point> {
+        all.iter().map(|&(bytes, ns)| Point { bytes, ns }).collect()
+    }
+
+    #[test]
+    fn a_straight_line_is_found_again() {
+        let line = |bytes: u64| (bytes, 100_000 + bytes);
+        let (request_ns, mib_ns) = cover(&points(&[line(4096), line(65_536), line(1 << 20)])).unwrap();
+        assert!((99_000..=100_001).contains(&request_ns), "{request_ns}");
+        assert!((1 << 20..=(1 << 20) + 1_000).contains(&mib_ns), "{mib_ns}");
+    }
+
+    #[test]
+    fn one_slow_size_lifts_the_line_and_no_fast_one_lowers_it() {
+        let slow = cover(&points(&[(4096, 10_000), (65_536, 300_000), (1 << 20, 1_000_000)])).unwrap();
+        assert!(slow.0 + part(65_536, slow.1) >= 300_000);
+        let fast = cover(&points(&[(4096, 10_000), (65_536, 1), (1 << 20, 1_000_000)])).unwrap();
+        assert!(fast.0 + part(4096, fast.1) >= 10_000 && fast.0 + part(1 << 20, fast.1) >= 1_000_000);
+    }
+
+    proptest! {
+        #[test]
+        fn a_price_is_below_no_point(all in prop::collection::vec((1u64..1 << 22, 1u64..1 << 40), 1..9)) {
+            let points = points(&all);
+            let (request_ns, mib_ns) = cover(&points).unwrap();
+            for point in points {
+                prop_assert!(request_ns + part(point.bytes, mib_ns) >= point.ns);
+            }
+        }
+
+        #[test]
+        fn a_round_is_never_counted_for_less_than_its_windows(
+            ns in prop::collection::vec(1_000u64..1 << 34, 3), requests in 8u32..1000,
+        ) {
+            let sizes = [4096, 264 << 10, 1 << 20];
+            let windows: Vec<Window> = sizes.iter().zip(&ns).map(|(&bytes, &p99_ns)| Window {
+                kind: WindowKind::Read, bytes, requests, writes: 0, windows: 3, p50_ns: p99_ns, p99_ns,
+            }).collect();
+            let price = price_of(&windows).unwrap();
+            for window in windows {
+                prop_assert!(price.read_ns(window.bytes) * u64::from(requests) >= window.p99_ns);
+            }
+        }
+    }
+
+    #[test]
+    fn what_writes_take_from_reads_is_their_price() {
+        let window = |kind, bytes, writes, p99_ns| Window {
+            kind,
+            bytes,
+            requests: 100,
+            writes,
+            windows: 3,
+            p50_ns: p99_ns,
+            p99_ns,
+        };
+        let reads =
+            [window(WindowKind::Read, 4096, 0, 1_000_000), window(WindowKind::Read, 1 << 20, 0, 100_000_000)];
+        assert_eq!(price_of(&reads[..1]), None);
+        let unmeasured = price_of(&reads).unwrap();
+        assert_eq!(unmeasured.write_ns(1 << 20), 2 * unmeasured.read_ns(1 << 20));
+        let writes = [
+            window(WindowKind::Write, 65_536, 0, 10_000_000),
+            window(WindowKind::Write, 1 << 20, 0, 50_000_000),
+        ];
+        let alone = price_of(&[reads, writes].concat()).unwrap();
+        assert!((500_000..520_000).contains(&alone.write_ns(1 << 20)), "{alone:?}");
+        let beside = window(WindowKind::ReadBesideWrites, 1 << 20, 10, 200_000_000);
+        let both = price_of(&[&reads[..], &writes, &[beside]].concat()).unwrap();
+        assert!(100 * both.read_ns(1 << 20) + 10 * both.write_ns(1 << 20) >= 200_000_000, "{both:?}");
+    }
+}

@@ -1,0 +1,168 @@
+//! Deficit round robin between classes.
+
+use super::device::DepthBound;
+use super::meter::Meter;
+use super::{Queued, Scheduler, SchedulerView, more_urgent};
+use reel_qos::{Class, ClassTable, DiskPrice};
+use std::collections::{BTreeMap, HashMap};
+
+/// MARS's disk queues: one queue per class, FIFO. A round moves requests from each into the work queue until the class's quantum of
+/// device time is used up; the work queue is then handed down in the order of a circular scan, and the next round follows. Fair, but what
+/// comes while a round is served waits for the next one, however urgent. For comparison.
+#[derive(Debug)]
+pub struct Drr {
+    meter: Meter,
+    waiting: HashMap<u64, Filed>,
+    lanes: Vec<Lane>,
+    work: BTreeMap<(u64, u64), Queued>,
+    arm: u64,
+    arrivals: u64,
+}
+
+/// A request that waits, and since when.
+#[derive(Debug)]
+struct Filed {
+    request: Queued,
+    arrival: u64,
+    lane: usize,
+    in_work: bool,
+}
+
+/// One class.
+#[derive(Debug, Default)]
+struct Lane {
+    /// Ids by arrival, without those in the work queue.
+    line: BTreeMap<u64, u64>,
+    quantum_ns: u64,
+    deficit_ns: u64,
+}
+
+impl Drr {
+    /// An empty scheduler that keeps at most `bound` in the device.
+    pub fn new(classes: &ClassTable, price: DiskPrice, bound: DepthBound) -> Self {
+        let meter = Meter::new(classes, price, bound);
+        let (waiting, work) = (HashMap::new(), BTreeMap::new());
+        let mut drr = Self { meter, waiting, lanes: Vec::new(), work, arm: 0, arrivals: 0 };
+        drr.set_classes(classes);
+        drr
+    }
+
+    fn file(&mut self, request: Queued, arrival: u64) {
+        let lane = self.meter.lane(request.class);
+        self.meter.joined(lane);
+        self.lanes[lane].line.insert(arrival, request.id);
+        self.waiting.insert(request.id, Filed { request, arrival, lane, in_work: false });
+    }
+
+    /// Rounds until at least one request is in the work queue.
+    fn form_round(&mut self) {
+        while self.work.is_empty() && !self.waiting.is_empty() {
+            // As many rounds at once as the first of them with a request in it is away: a tiny quantum must not mean a long loop.
+            let rounds =
+                self.lanes.iter().filter_map(|lane| lane.rounds_to_the_first(&self.waiting, &self.meter));
+            let Some(rounds) = rounds.min() else { return };
+            for lane in &mut self.lanes {
+                if lane.line.is_empty() {
+                    lane.deficit_ns = 0;
+                    continue;
+                }
+                lane.deficit_ns = lane.deficit_ns.saturating_add(lane.quantum_ns.saturating_mul(rounds));
+                lane.move_into(&mut self.work, &mut self.waiting, &self.meter);
+            }
+        }
+    }
+}
+
+impl Lane {
+    fn rounds_to_the_first(&self, waiting: &HashMap<u64, Filed>, meter: &Meter) -> Option<u64> {
+        let (_, id) = self.line.first_key_value()?;
+        let cost_ns = meter.cost_ns(&waiting.get(id)?.request);
+        Some(cost_ns.saturating_sub(self.deficit_ns).div_ceil(self.quantum_ns.max(1)).max(1))
+    }
+
+    fn move_into(
+        &mut self,
+        work: &mut BTreeMap<(u64, u64), Queued>,
+        waiting: &mut HashMap<u64, Filed>,
+        meter: &Meter,
+    ) {
+        while let Some(entry) = self.line.first_entry() {
+            let Some(filed) = waiting.get_mut(entry.get()) else { return };
+            let cost_ns = meter.cost_ns(&filed.request);
+            if cost_ns > self.deficit_ns {
+                return;
+            }
+            self.deficit_ns -= cost_ns;
+            entry.remove();
+            filed.in_work = true;
+            work.insert((filed.request.offset, filed.request.id), filed.request);
+        }
+        self.deficit_ns = 0;
+    }
+}
+
+impl Scheduler for Drr {
+    fn push(&mut self, request: Queued, now_ns: u64) {
+        self.meter.tick(now_ns);
+        self.file(request, self.arrivals);
+        self.arrivals += 1;
+    }
+
+    fn pop(&mut self, now_ns: u64) -> Option<Queued> {
+        self.meter.tick(now_ns);
+        self.form_round();
+        let beyond = self.work.range((self.arm, 0)..).next();
+        let (&place, &request) = beyond.or_else(|| self.work.first_key_value())?;
+        let cost_ns = self.meter.cost_ns(&request);
+        if !self.meter.device.takes(request.bytes, cost_ns) {
+            return None;
+        }
+        self.work.remove(&place);
+        self.arm = place.0.saturating_add(1);
+        let lane = self.waiting.remove(&request.id)?.lane;
+        self.meter.start(&request, lane, cost_ns, true, now_ns);
+        Some(request)
+    }
+
+    fn done(&mut self, id: u64, now_ns: u64) {
+        self.meter.finish(id, now_ns);
+    }
+
+    /// To the end of the line of its new class, unless it is in the work queue already.
+    fn promote(&mut self, id: u64, class: Class, deadline_ns: u64) {
+        let Some(filed) = self.waiting.get_mut(&id) else { return };
+        filed.request.deadline_ns = filed.request.deadline_ns.min(deadline_ns);
+        if !filed.in_work && more_urgent(&self.meter.classes, class, filed.request.class) {
+            let (mut request, arrival, lane) = (filed.request, filed.arrival, filed.lane);
+            self.lanes[lane].line.remove(&arrival);
+            self.meter.quit(lane);
+            request.class = class;
+            self.file(request, self.arrivals);
+            self.arrivals += 1;
+        }
+    }
+
+    fn set_classes(&mut self, classes: &ClassTable) {
+        self.meter.set_classes(classes);
+        self.lanes = Vec::new();
+        for lane in 0..classes.len() {
+            self.lanes.push(Lane { quantum_ns: self.meter.quantum_ns(lane), ..Lane::default() });
+        }
+        self.work.clear();
+        let mut all: Vec<Filed> = std::mem::take(&mut self.waiting).into_values().collect();
+        all.sort_unstable_by_key(|filed| filed.arrival);
+        all.into_iter().for_each(|filed| self.file(filed.request, filed.arrival));
+    }
+
+    fn set_price(&mut self, price: DiskPrice) {
+        self.meter.set_price(price);
+    }
+
+    fn view(&self, _now_ns: u64) -> SchedulerView {
+        self.meter.view("drr")
+    }
+
+    fn len(&self) -> usize {
+        self.waiting.len()
+    }
+}

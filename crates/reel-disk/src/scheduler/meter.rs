@@ -1,0 +1,152 @@
+//! What every class waits for and was given: the same for all policies, so that they can be compared.
+
+use super::device::{DepthBound, Device, Inside};
+use super::{ClassView, Queued, SchedulerView};
+use crate::limits::{REQUEST_NS_MAX, SEEK_MATTERS_NS};
+use reel_qos::limits::ROUND_NS;
+use reel_qos::{Class, ClassTable, DiskPrice};
+
+/// The part of its expected cost that a request is charged with at least, as a divisor: a device that answers at once, or a clock that stands
+/// still, must not make a class free of charge, or it would be served for ever.
+const CHARGE_LEAST_DIVISOR: u64 = 8;
+
+/// Whether the device has an arm, by what a read costs it.
+pub(super) fn seeks_matter(price: DiskPrice) -> bool {
+    price.read_request_ns >= SEEK_MATTERS_NS
+}
+
+/// Counts, prices and the device of one scheduler.
+#[derive(Debug)]
+pub(super) struct Meter {
+    pub(super) classes: ClassTable,
+    price: DiskPrice,
+    pub(super) device: Device,
+    /// The round of the last call, if there was one.
+    pub(super) round: Option<u64>,
+    lanes: Vec<Lane>,
+    rounds: u64,
+    late: u64,
+}
+
+/// One class.
+#[derive(Clone, Debug, Default)]
+struct Lane {
+    queued: u64,
+    used_ns: u64,
+    used_before_ns: u64,
+    total_ns: u64,
+}
+
+/// A request that left the device, and what the estimate at its start was wrong by.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Left {
+    pub(super) lane: usize,
+    pub(super) cost_ns: u64,
+    pub(super) charged_ns: u64,
+    /// Whether it was paid from the class's own quantum.
+    pub(super) own: bool,
+}
+
+impl Meter {
+    pub(super) fn new(classes: &ClassTable, price: DiskPrice, bound: DepthBound) -> Self {
+        let lanes = vec![Lane::default(); classes.len()];
+        let device = Device::new(bound);
+        let classes = classes.clone();
+        let mut meter = Self { classes, price, device, round: None, lanes, rounds: 0, late: 0 };
+        meter.set_price(price);
+        meter
+    }
+
+    pub(super) fn price(&self) -> DiskPrice {
+        self.price
+    }
+
+    pub(super) fn set_price(&mut self, price: DiskPrice) {
+        self.price = price;
+        self.device.set_one_by_one(seeks_matter(price));
+    }
+
+    /// Where a class counts: its own place, or that of `aperiodic` if it left the table.
+    pub(super) fn lane(&self, class: Class) -> usize {
+        if class.index() < self.lanes.len() { class.index() } else { Class::APERIODIC.index() }
+    }
+
+    pub(super) fn cost_ns(&self, request: &Queued) -> u64 {
+        let bytes = request.bytes as u64;
+        // Never free: what costs nothing would never use up a quantum.
+        let cost_ns = if request.write { self.price.write_ns(bytes) } else { self.price.read_ns(bytes) };
+        cost_ns.clamp(1, REQUEST_NS_MAX)
+    }
+
+    /// Time goes on. Whether another round has begun.
+    pub(super) fn tick(&mut self, now_ns: u64) -> bool {
+        self.device.elapse(now_ns);
+        let round = now_ns / ROUND_NS;
+        if self.round == Some(round) {
+            return false;
+        }
+        let next = self.round.is_some_and(|before| before.checked_add(1) == Some(round));
+        for lane in &mut self.lanes {
+            // After a leap the last whole round was one without any work.
+            lane.used_before_ns = if next { lane.used_ns } else { 0 };
+            lane.used_ns = 0;
+        }
+        self.round = Some(round);
+        self.rounds += 1;
+        true
+    }
+
+    pub(super) fn joined(&mut self, lane: usize) {
+        self.lanes[lane].queued += 1;
+    }
+
+    pub(super) fn quit(&mut self, lane: usize) {
+        self.lanes[lane].queued -= 1;
+    }
+
+    /// A request goes from its queue to the device, paid from the class's `own` quantum or lent.
+    pub(super) fn start(&mut self, request: &Queued, lane: usize, cost_ns: u64, own: bool, now_ns: u64) {
+        self.device.enter(Inside { id: request.id, lane, cost_ns, own, got_ns: 0, bytes: request.bytes });
+        self.late += u64::from(now_ns.saturating_add(cost_ns) > request.deadline_ns);
+        self.quit(lane);
+        let lane = &mut self.lanes[lane];
+        lane.used_ns = lane.used_ns.saturating_add(cost_ns);
+        lane.total_ns = lane.total_ns.saturating_add(cost_ns);
+    }
+
+    /// A request has left the device: what it was charged at its start becomes what it took.
+    pub(super) fn finish(&mut self, id: u64, now_ns: u64) -> Option<Left> {
+        self.tick(now_ns);
+        let Inside { lane, cost_ns, got_ns, own, .. } = self.device.leave(id)?;
+        let charged_ns = got_ns.clamp(cost_ns / CHARGE_LEAST_DIVISOR, REQUEST_NS_MAX);
+        let count = self.lanes.get_mut(lane)?;
+        count.used_ns = count.used_ns.saturating_add(charged_ns).saturating_sub(cost_ns);
+        count.total_ns = count.total_ns.saturating_add(charged_ns).saturating_sub(cost_ns);
+        Some(Left { lane, cost_ns, charged_ns, own })
+    }
+
+    /// The classes from here on. What waits joins again; what is in the device counts where its number says.
+    pub(super) fn set_classes(&mut self, classes: &ClassTable) {
+        self.classes = classes.clone();
+        self.lanes.resize_with(classes.len(), Lane::default);
+        self.lanes.iter_mut().for_each(|lane| lane.queued = 0);
+    }
+
+    /// Device time of a class in a round.
+    pub(super) fn quantum_ns(&self, lane: usize) -> u64 {
+        let share = self.classes.iter().nth(lane).map_or(0, |(_, spec)| spec.share_permille);
+        u64::from(share) * ROUND_NS / 1000
+    }
+
+    pub(super) fn view(&self, policy: &'static str) -> SchedulerView {
+        let view = |(number, lane): (usize, &Lane)| ClassView {
+            queued: lane.queued,
+            quota_ns: self.quantum_ns(number),
+            used_ns: lane.used_before_ns,
+            total_ns: lane.total_ns,
+        };
+        let classes = self.lanes.iter().enumerate().map(view).collect();
+        let (rounds, late) = (self.rounds, self.late);
+        SchedulerView { policy, rounds, late, classes, ..SchedulerView::default() }
+    }
+}

@@ -1,0 +1,346 @@
+//! The two-time-frame scheduler: Prism's rounds, sub-periods and slack over MARS's deficit round robin.
+
+mod choose;
+mod lane;
+mod promised;
+
+use super::device::DepthBound;
+use super::meter::{Meter, seeks_matter};
+use super::{Queued, Scheduler, SchedulerView, more_urgent};
+use crate::limits::{
+    DUE_GROUP_NS, INTERACTIVE_RESERVE_BYTES, LEAST_SLACK_ROUNDS, NO_DEADLINE_ROUNDS, PASSED_OVER_ROUNDS,
+    SEEK_MATTERS_NS,
+};
+use lane::Lane;
+use promised::{Budget, Promised};
+use reel_qos::limits::{ROUND_NS, SUB_PERIOD_NS};
+use reel_qos::{Class, ClassTable, DEADLINE_NONE_NS, DiskPrice, Kind};
+use std::collections::{HashMap, VecDeque};
+
+/// The scheduler that keeps promises (Prism, section 3.2; MARS, disk queues).
+///
+/// A main period is a round of CLOCK_MONOTONIC. What periodic classes ask lies in buckets by the last round that ends before it is due;
+/// the bucket of this round is served in one sweep, in which aperiodic requests take part. At each sub-period the first
+/// interactive requests cut in. Both only while *slack* covers it: the device time that is left when everything promised
+/// is done. Every class has a quantum of device time in each round: what it may claim while others wait too. When nothing promised is
+/// due, the device takes what there is.
+#[derive(Debug)]
+pub struct Rounds {
+    meter: Meter,
+    waiting: HashMap<u64, Filed>,
+    lanes: Vec<Lane>,
+    promised: Promised,
+    order: Order,
+    /// Where the sweep is; what lies before it waits for the next one.
+    arm: u64,
+    /// The same for what is due before the round ends.
+    due_arm: u64,
+    /// What all periodic classes may still claim of this round.
+    periodic_left_ns: i64,
+    arrivals: u64,
+    sub_period: SubPeriod,
+    /// Whether everybody who waited had used up his quantum before this round was over.
+    refilled: bool,
+    /// Whether some class got nothing for too long.
+    passed_over: bool,
+    /// When the device became empty.
+    idle_ns: u64,
+    /// The least slack of this round, if anything was chosen in it.
+    least_slack_ns: Option<i64>,
+    least_before_ns: VecDeque<i64>,
+}
+
+/// A request that waits.
+#[derive(Debug)]
+struct Filed {
+    request: Queued,
+    cost_ns: u64,
+    /// Its number in the order of arrival.
+    arrival: u64,
+    lane: usize,
+    /// Its key among those that are served together.
+    rank: u64,
+    place: Place,
+    /// Periodic: it is promised that it is done when so many rounds have ended.
+    promised: Option<u64>,
+}
+
+/// Where a request lies in its class.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Place {
+    /// Periodic and due before this round ends, with others due about then.
+    Due(u64),
+    /// Periodic: to be done when so many rounds have ended.
+    Bucket(u64),
+    /// In the order of arrival.
+    Line,
+    /// Aperiodic, in this sweep.
+    Batch,
+}
+
+/// In which order a bucket is served.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Order {
+    /// By offset: seeks cost.
+    Scan,
+    /// By deadline: they do not.
+    Deadline,
+}
+
+/// The small time frame.
+#[derive(Clone, Copy, Debug, Default)]
+struct SubPeriod {
+    /// Its number on the clock.
+    number: u64,
+    /// Device time that cut in since it began.
+    cut_in_ns: u64,
+    /// When the leaky buckets were filled up to.
+    filled_ns: u64,
+}
+
+impl Rounds {
+    /// An empty scheduler that keeps at most `bound` in the device.
+    pub fn new(classes: &ClassTable, price: DiskPrice, bound: DepthBound) -> Self {
+        let order = Order::of(price);
+        let mut rounds = Self {
+            meter: Meter::new(classes, price, bound),
+            waiting: HashMap::new(),
+            lanes: Vec::new(),
+            promised: Promised::default(),
+            order,
+            arm: 0,
+            due_arm: 0,
+            periodic_left_ns: 0,
+            arrivals: 0,
+            sub_period: SubPeriod::default(),
+            refilled: false,
+            passed_over: false,
+            idle_ns: 0,
+            least_slack_ns: None,
+            least_before_ns: VecDeque::new(),
+        };
+        rounds.set_classes(classes);
+        rounds
+    }
+
+    /// Files a request by its class and deadline.
+    fn file(&mut self, request: Queued, arrival: u64) {
+        let lane = self.meter.lane(request.class);
+        let cost_ns = self.meter.cost_ns(&request);
+        let filed = match self.lanes[lane].kind {
+            Kind::Periodic => {
+                let round = self.meter.round.unwrap_or(0);
+                let due_ns = match request.deadline_ns {
+                    DEADLINE_NONE_NS => round.saturating_add(NO_DEADLINE_ROUNDS).saturating_mul(ROUND_NS),
+                    deadline_ns => deadline_ns,
+                };
+                let end = due_ns / ROUND_NS;
+                let place =
+                    if end > round { Place::Bucket(end) } else { Place::Due(self.order.group(due_ns)) };
+                let rank = if self.order == Order::Scan { request.offset } else { due_ns };
+                self.promised.add(end, cost_ns);
+                Filed { request, cost_ns, arrival, lane, rank, place, promised: Some(end) }
+            }
+            kind => {
+                let swept = kind == Kind::Aperiodic && self.order == Order::Scan;
+                let rank = if swept { request.offset } else { arrival };
+                Filed { request, cost_ns, arrival, lane, rank, place: Place::Line, promised: None }
+            }
+        };
+        self.meter.joined(lane);
+        self.lanes[lane].insert(request.id, &filed);
+        self.waiting.insert(request.id, filed);
+        self.lanes[lane].fill_batch(&mut self.waiting);
+    }
+
+    /// Takes a request out of its queue.
+    fn unfile(&mut self, id: u64) -> Option<Filed> {
+        let filed = self.waiting.remove(&id)?;
+        let lane = &mut self.lanes[filed.lane];
+        lane.remove(id, &filed);
+        lane.fill_batch(&mut self.waiting);
+        if let Some(end) = filed.promised {
+            self.promised.remove(end, filed.cost_ns);
+        }
+        Some(filed)
+    }
+
+    /// Files everything anew: the classes or the order have changed.
+    fn file_all(&mut self) {
+        let classes = self.meter.classes.clone();
+        self.meter.set_classes(&classes);
+        self.lanes = Vec::with_capacity(classes.len());
+        for (class, spec) in classes.iter() {
+            self.lanes.push(Lane::new(spec.kind, self.meter.quantum_ns(class.index())));
+        }
+        self.periodic_left_ns = self.periodic_quantum_ns();
+        self.promised.clear();
+        let mut all: Vec<Filed> = std::mem::take(&mut self.waiting).into_values().collect();
+        all.sort_unstable_by_key(|filed| filed.arrival);
+        all.into_iter().for_each(|filed| self.file(filed.request, filed.arrival));
+    }
+
+    /// Time goes on.
+    fn tick(&mut self, now_ns: u64) {
+        if self.meter.tick(now_ns) {
+            self.begin_round();
+        }
+        let number = now_ns / SUB_PERIOD_NS;
+        if self.sub_period.number != number {
+            let since_ns = now_ns.saturating_sub(self.sub_period.filled_ns);
+            self.lanes.iter_mut().for_each(|lane| lane.fill_bucket(since_ns));
+            self.sub_period = SubPeriod { number, cut_in_ns: 0, filled_ns: now_ns };
+        }
+    }
+
+    fn begin_round(&mut self) {
+        let round = self.meter.round.unwrap_or(0);
+        let quantum_ns = self.periodic_quantum_ns();
+        self.periodic_left_ns = self.periodic_left_ns.clamp(-quantum_ns, 0) + quantum_ns;
+        let keeps = !std::mem::take(&mut self.refilled);
+        for lane in &mut self.lanes {
+            lane.begin_round(round, keeps);
+            // What this round should have done, or must do before it ends: by deadline from here on.
+            while let Some(&(end, rank, id)) = lane.buckets.first()
+                && end <= round
+                && let Some(filed) = self.waiting.get_mut(&id)
+            {
+                lane.buckets.pop_first();
+                let due_ns = filed.request.deadline_ns.min(end.saturating_add(1).saturating_mul(ROUND_NS));
+                let group = self.order.group(due_ns);
+                filed.place = Place::Due(group);
+                lane.due.insert((group, rank, id));
+            }
+        }
+        self.passed_over = self.lanes.iter().any(|lane| lane.passed_over >= PASSED_OVER_ROUNDS);
+        if let Some(least_ns) = self.least_slack_ns.take() {
+            self.least_before_ns.push_back(least_ns);
+            if self.least_before_ns.len() > LEAST_SLACK_ROUNDS {
+                self.least_before_ns.pop_front();
+            }
+        }
+    }
+
+    fn periodic_quantum_ns(&self) -> i64 {
+        self.lanes.iter().filter(|lane| lane.kind == Kind::Periodic).map(|lane| lane.quantum_ns).sum()
+    }
+
+    fn budget(&self) -> Budget {
+        Budget {
+            left_ns: self.periodic_left_ns,
+            per_round_ns: self.periodic_quantum_ns() as u64,
+            device_ns: self.meter.device.rest_ns(),
+        }
+    }
+
+    /// What slack must still cover when an aperiodic request has been served.
+    fn interactive_reserve_ns(&self) -> u64 {
+        self.meter.price().read_ns(INTERACTIVE_RESERVE_BYTES)
+    }
+}
+
+impl Order {
+    fn of(price: DiskPrice) -> Self {
+        if seeks_matter(price) { Order::Scan } else { Order::Deadline }
+    }
+
+    /// Deadlines that are served together when they are near: sweeping over them saves more than their order is worth, and under
+    /// overload the sweeps are what keeps the disk going.
+    fn group(self, due_ns: u64) -> u64 {
+        if self == Order::Scan { due_ns / DUE_GROUP_NS } else { due_ns }
+    }
+}
+
+impl Scheduler for Rounds {
+    fn push(&mut self, request: Queued, now_ns: u64) {
+        self.tick(now_ns);
+        self.file(request, self.arrivals);
+        self.arrivals += 1;
+    }
+
+    fn pop(&mut self, now_ns: u64) -> Option<Queued> {
+        self.tick(now_ns);
+        if self.waiting.is_empty() || self.meter.device.is_full() {
+            return None;
+        }
+        let choice = self.choose(now_ns)?;
+        let (bytes, cost_ns) =
+            self.waiting.get(&choice.id).map(|filed| (filed.request.bytes, filed.cost_ns))?;
+        if !self.meter.device.takes(bytes, cost_ns) {
+            return None;
+        }
+        self.take(choice, now_ns)
+    }
+
+    fn done(&mut self, id: u64, now_ns: u64) {
+        self.tick(now_ns);
+        let Some(left) = self.meter.finish(id, now_ns) else { return };
+        if self.meter.device.is_empty() {
+            self.idle_ns = now_ns;
+        }
+        let Some(lane) = self.lanes.get_mut(left.lane) else { return };
+        if left.own {
+            lane.correct(left.cost_ns, left.charged_ns);
+        }
+        if lane.kind == Kind::Periodic {
+            self.periodic_left_ns += left.cost_ns as i64 - left.charged_ns as i64;
+        }
+    }
+
+    fn promote(&mut self, id: u64, class: Class, deadline_ns: u64) {
+        let Some(filed) = self.waiting.get_mut(&id) else { return };
+        let mut request = filed.request;
+        if more_urgent(&self.meter.classes, class, request.class) {
+            request.class = class;
+        }
+        request.deadline_ns = request.deadline_ns.min(deadline_ns);
+        if request == filed.request {
+            return;
+        }
+        if request.class == filed.request.class && filed.promised.is_none() {
+            filed.request = request;
+            return;
+        }
+        if let Some(filed) = self.unfile(id) {
+            self.meter.quit(filed.lane);
+            // The last of its new class: what it left behind in a line is told apart by this number.
+            self.file(request, self.arrivals);
+            self.arrivals += 1;
+        }
+    }
+
+    fn set_classes(&mut self, classes: &ClassTable) {
+        self.meter.classes = classes.clone();
+        self.file_all();
+    }
+
+    fn set_price(&mut self, price: DiskPrice) {
+        self.meter.set_price(price);
+        // Not back and forth for a price that moves about the border.
+        let seek_ns = price.read_request_ns;
+        let near = (SEEK_MATTERS_NS / 2..SEEK_MATTERS_NS * 2).contains(&seek_ns);
+        if !near && self.order != Order::of(price) {
+            self.order = Order::of(price);
+            (self.arm, self.due_arm) = (0, 0);
+            return self.file_all();
+        }
+        self.promised.clear();
+        for filed in self.waiting.values_mut() {
+            filed.cost_ns = self.meter.cost_ns(&filed.request);
+            if let Some(end) = filed.promised {
+                self.promised.add(end, filed.cost_ns);
+            }
+        }
+    }
+
+    fn view(&self, now_ns: u64) -> SchedulerView {
+        let slack_ns = self.promised.outlook(now_ns, self.budget()).slack_ns;
+        let least = self.least_before_ns.iter().copied().chain(self.least_slack_ns).min();
+        let least_slack_ns = least.unwrap_or(slack_ns);
+        SchedulerView { slack_ns, least_slack_ns, ..self.meter.view("rounds") }
+    }
+
+    fn len(&self) -> usize {
+        self.waiting.len()
+    }
+}

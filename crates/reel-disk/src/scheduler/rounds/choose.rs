@@ -1,0 +1,212 @@
+//! Which request is next.
+
+use super::lane::Lane;
+use super::promised::Outlook;
+use super::{Order, Place, Queued, Rounds};
+use reel_qos::Kind;
+use reel_qos::limits::{ROUND_NS, SUB_PERIOD_NS};
+use std::collections::BTreeSet;
+
+use crate::limits::PASSED_OVER_ROUNDS;
+
+/// A request that may go, and whether it breaks the order.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Choice {
+    pub(super) id: u64,
+    cut_in: bool,
+}
+
+/// A place in a sweep: what is behind the arm comes after everything before it.
+type Turn = (bool, u64, u64);
+
+impl Rounds {
+    /// The next request, whether or not the device takes it now. There is one whenever anything waits.
+    pub(super) fn choose(&mut self, now_ns: u64) -> Option<Choice> {
+        if self.meter.device.is_empty() && now_ns > self.idle_ns {
+            // The device ran dry: the next sub-period begins early.
+            self.sub_period.cut_in_ns = 0;
+        }
+        let outlook = self.promised.outlook(now_ns, self.budget());
+        self.least_slack_ns =
+            Some(self.least_slack_ns.map_or(outlook.slack_ns, |least| least.min(outlook.slack_ns)));
+        if self.passed_over
+            && let Some(choice) = self.after_being_passed_over()
+        {
+            return Some(choice);
+        }
+        if let Some(choice) = self.by_the_rules(outlook) {
+            return Some(choice);
+        }
+        // Everybody who waits has used up his quantum and the round is not over: the rest of it is shared out in the same way.
+        self.refill();
+        let outlook = self.promised.outlook(now_ns, self.budget());
+        self.by_the_rules(outlook).or_else(|| self.unpromised(|_| true))
+    }
+
+    /// Takes a chosen request out of its queue, on its way to the device.
+    pub(super) fn take(&mut self, choice: Choice, now_ns: u64) -> Option<Queued> {
+        let filed = self.unfile(choice.id)?;
+        let beyond = filed.request.offset.saturating_add(1);
+        match filed.place {
+            // Beyond it, not at it: callers who ask for one place again and again would hold the sweep there for ever.
+            Place::Due(_) if self.order == Order::Scan => self.due_arm = beyond,
+            Place::Bucket(_) | Place::Batch if self.order == Order::Scan => self.arm = beyond,
+            _ => {}
+        }
+        // Nobody else wants it: that is not counted against the share of a moment later. What is promised is counted by the clock.
+        let alone =
+            self.waiting.len() == self.lanes[filed.lane].len && self.meter.device.has_only(filed.lane);
+        let lane = &mut self.lanes[filed.lane];
+        let lent = alone && lane.kind != Kind::Periodic;
+        let own = lane.charge(filed.cost_ns, lent);
+        if choice.cut_in {
+            lane.tokens_ns = lane.tokens_ns.saturating_sub_unsigned(filed.cost_ns);
+            self.sub_period.cut_in_ns = self.sub_period.cut_in_ns.saturating_add(filed.cost_ns);
+        }
+        if lane.kind == Kind::Periodic {
+            self.periodic_left_ns = self.periodic_left_ns.saturating_sub_unsigned(filed.cost_ns);
+        }
+        self.meter.start(&filed.request, filed.lane, filed.cost_ns, own, now_ns);
+        Some(filed.request)
+    }
+
+    fn by_the_rules(&mut self, outlook: Outlook) -> Option<Choice> {
+        match self.promised_now(outlook) {
+            Some((promised, turn)) => {
+                let cut_in = self.cut_in(outlook.slack_ns);
+                Some(cut_in.or_else(|| self.on_the_way(turn?, outlook.slack_ns)).unwrap_or(promised))
+            }
+            None => self.unpromised(|lane| lane.left_ns > 0),
+        }
+    }
+
+    /// What is to be done before the round ends, and its turn if it is part of the sweep. When that is more than the periodic classes may
+    /// claim together, each of them is held to its own quantum.
+    fn promised_now(&self, outlook: Outlook) -> Option<(Choice, Option<Turn>)> {
+        if outlook.due_ns == 0 {
+            return None;
+        }
+        let left_ns = self.periodic_left_ns;
+        let scarce = i64::try_from(outlook.due_ns).map_or(true, |due_ns| due_ns > left_ns);
+        let may = |lane: &Lane| lane.kind == Kind::Periodic && (!scarce || lane.left_ns > 0 && left_ns > 0);
+        if let Some((_, _, id)) = self.first_due(may) {
+            return Some((Choice { id, cut_in: false }, None));
+        }
+        let end = self.meter.round.unwrap_or(0).saturating_add(1);
+        let lanes = self.lanes.iter().filter(|lane| may(lane));
+        let (behind, rank, id) = lanes.filter_map(|lane| sweep(&lane.buckets, end, self.arm)).min()?;
+        Some((Choice { id, cut_in: false }, Some((behind, rank, id))))
+    }
+
+    /// The first of what is late or due within the round: (group, turn, id).
+    fn first_due(&self, may: impl Fn(&Lane) -> bool) -> Option<(u64, (bool, u64), u64)> {
+        let first = |lane: &Lane| {
+            let &(group, ..) = lane.due.first()?;
+            let (behind, rank, id) = sweep(&lane.due, group, self.due_arm)?;
+            Some((group, (behind, rank), id))
+        };
+        self.lanes.iter().filter(|lane| lane.kind == Kind::Periodic && may(lane)).filter_map(first).min()
+    }
+
+    /// The first interactive request, if it may break the order: once in a sub-period, or as often as its share of one goes; with a
+    /// token; and while slack covers it.
+    fn cut_in(&mut self, slack_ns: i64) -> Option<Choice> {
+        let (_, id, number) = self.first_interactive(|lane| lane.left_ns > 0 && lane.tokens_ns > 0)?;
+        let cost_ns = self.waiting.get(&id)?.cost_ns;
+        let share_ns = self.lanes[number].quantum_ns as u64 / (ROUND_NS / SUB_PERIOD_NS);
+        let cut_in_ns = self.sub_period.cut_in_ns;
+        let its_turn = cut_in_ns == 0 || cut_in_ns.saturating_add(cost_ns) <= share_ns;
+        (its_turn && covers(slack_ns, cost_ns)).then_some(Choice { id, cut_in: true })
+    }
+
+    /// An aperiodic request that comes before the promised one in the sweep, if slack covers it and one interactive request.
+    fn on_the_way(&self, promised: Turn, slack_ns: i64) -> Option<Choice> {
+        if self.order == Order::Deadline {
+            return None;
+        }
+        let turn = self.first_aperiodic(|lane| lane.left_ns > 0).filter(|turn| *turn < promised)?;
+        let cost_ns = self.waiting.get(&turn.2)?.cost_ns;
+        let reserve_ns = self.interactive_reserve_ns();
+        covers(slack_ns, cost_ns.saturating_add(reserve_ns)).then_some(Choice { id: turn.2, cut_in: false })
+    }
+
+    /// Nothing promised is due that may claim more: interactive requests first, then one sweep over aperiodic ones and periodic ones
+    /// before their time.
+    fn unpromised(&mut self, may: impl Fn(&Lane) -> bool + Copy) -> Option<Choice> {
+        let interactive = self.first_interactive(may).map(|(_, id, _)| id);
+        let id = interactive.or_else(|| match (self.first_aperiodic(may), self.first_early(may)) {
+            (Some(aperiodic), Some(early)) if self.order == Order::Scan => Some(aperiodic.min(early).2),
+            (Some((_, _, id)), _) | (None, Some((_, _, id))) => Some(id),
+            (None, None) => None,
+        });
+        id.map(|id| Choice { id, cut_in: false })
+    }
+
+    /// The first periodic request of the earliest bucket, unless another is due.
+    fn first_early(&self, may: impl Fn(&Lane) -> bool) -> Option<Turn> {
+        let lanes = || self.lanes.iter().filter(|lane| lane.kind == Kind::Periodic && may(lane));
+        if let Some((_, (behind, rank), id)) = self.first_due(&may) {
+            return Some((behind, rank, id));
+        }
+        let end = lanes().filter_map(|lane| lane.buckets.first()).map(|&(end, ..)| end).min()?;
+        lanes().filter_map(|lane| sweep(&lane.buckets, end, self.arm)).min()
+    }
+
+    /// The interactive request that waits longest: (arrival, id, class).
+    fn first_interactive(&mut self, may: impl Fn(&Lane) -> bool) -> Option<(u64, u64, usize)> {
+        let mut first: Option<(u64, u64, usize)> = None;
+        for (number, lane) in self.lanes.iter_mut().enumerate() {
+            if lane.kind == Kind::Interactive
+                && lane.len > 0
+                && may(lane)
+                && let Some((arrival, id)) = lane.first_in_line(&self.waiting)
+                && first.is_none_or(|(earliest, ..)| arrival < earliest)
+            {
+                first = Some((arrival, id, number));
+            }
+        }
+        first
+    }
+
+    fn first_aperiodic(&self, may: impl Fn(&Lane) -> bool) -> Option<Turn> {
+        let lanes =
+            self.lanes.iter().filter(|lane| lane.kind == Kind::Aperiodic && lane.len > 0 && may(lane));
+        lanes.filter_map(|lane| sweep_batch(&lane.batch, self.arm)).min()
+    }
+
+    /// The first of a class that had a claim and was given nothing for rounds: whatever the estimates say, nobody starves.
+    fn after_being_passed_over(&mut self) -> Option<Choice> {
+        let starving =
+            |lane: &Lane| lane.len > 0 && lane.left_ns > 0 && lane.passed_over >= PASSED_OVER_ROUNDS;
+        self.passed_over = self.lanes.iter().any(starving);
+        if self.passed_over { self.unpromised(starving) } else { None }
+    }
+
+    fn refill(&mut self) {
+        self.refilled = true;
+        let waiting = self.lanes.iter().filter(|lane| lane.len > 0);
+        let quanta = waiting.map(Lane::rounds_to_a_claim).min().unwrap_or(0).max(1);
+        self.lanes.iter_mut().for_each(|lane| lane.refill(quanta));
+        let quantum_ns = self.periodic_quantum_ns();
+        let more_ns = quantum_ns.saturating_mul(quanta);
+        self.periodic_left_ns =
+            self.periodic_left_ns.saturating_add(more_ns).min(quantum_ns.max(self.periodic_left_ns));
+    }
+}
+
+fn covers(slack_ns: i64, cost_ns: u64) -> bool {
+    u64::try_from(slack_ns).is_ok_and(|slack_ns| slack_ns >= cost_ns)
+}
+
+/// The first of a group at or beyond the arm, or else the first of it.
+fn sweep(set: &BTreeSet<(u64, u64, u64)>, group: u64, arm: u64) -> Option<Turn> {
+    let all = (group, 0, 0)..=(group, u64::MAX, u64::MAX);
+    let ahead = set.range((group, arm, 0)..=*all.end()).next();
+    let &(_, rank, id) = ahead.or_else(|| set.range(all).next())?;
+    Some((rank < arm, rank, id))
+}
+
+fn sweep_batch(batch: &BTreeSet<(u64, u64)>, arm: u64) -> Option<Turn> {
+    let &(rank, id) = batch.range((arm, 0)..).next().or_else(|| batch.first())?;
+    Some((rank < arm, rank, id))
+}

@@ -1,0 +1,181 @@
+//! One class: where its requests wait, and what it may claim.
+
+use super::{Filed, Place};
+use reel_qos::Kind;
+use reel_qos::limits::{ROUND_NS, SUB_PERIOD_NS};
+use std::collections::{BTreeSet, HashMap, VecDeque};
+
+use crate::limits::{BUCKET_TOKENS_SUB_PERIODS, CARRY_ROUNDS};
+
+/// One class.
+#[derive(Debug)]
+pub(super) struct Lane {
+    pub(super) kind: Kind,
+    /// Device time in a round.
+    pub(super) quantum_ns: i64,
+    /// What it may still claim of this round; below zero after a request that was larger than what was left.
+    pub(super) left_ns: i64,
+    /// Interactive: the leaky bucket of what cuts in. It fills at the rate of the share.
+    pub(super) tokens_ns: i64,
+    /// Requests waiting.
+    pub(super) len: usize,
+    /// Rounds that went by while it waited with a claim and got nothing.
+    pub(super) passed_over: u32,
+    /// Whether it was given anything in this round.
+    pub(super) served: bool,
+    /// Periodic, due after the end of this round or later: (rounds that end before, place in the order, id).
+    pub(super) buckets: BTreeSet<(u64, u64, u64)>,
+    /// Periodic, due before the end of this round or late: (group of deadlines, place in the order, id).
+    pub(super) due: BTreeSet<(u64, u64, u64)>,
+    /// Interactive and aperiodic, in the order of arrival: (arrival, id). What was promoted leaves its entry behind.
+    line: VecDeque<(u64, u64)>,
+    /// Aperiodic, chosen from the line for this sweep: (place in the order, id).
+    pub(super) batch: BTreeSet<(u64, u64)>,
+}
+
+impl Lane {
+    pub(super) fn new(kind: Kind, quantum_ns: u64) -> Self {
+        let quantum_ns = quantum_ns as i64;
+        Self {
+            kind,
+            quantum_ns,
+            left_ns: quantum_ns,
+            tokens_ns: 0,
+            len: 0,
+            passed_over: 0,
+            served: false,
+            buckets: BTreeSet::new(),
+            due: BTreeSet::new(),
+            line: VecDeque::new(),
+            batch: BTreeSet::new(),
+        }
+    }
+
+    /// Puts a request where `place` says. The caller has counted it.
+    pub(super) fn insert(&mut self, id: u64, filed: &Filed) {
+        self.len += 1;
+        match filed.place {
+            Place::Due(group) => {
+                self.due.insert((group, filed.rank, id));
+            }
+            Place::Bucket(end) => {
+                self.buckets.insert((end, filed.rank, id));
+            }
+            Place::Line => self.line.push_back((filed.arrival, id)),
+            Place::Batch => {
+                self.batch.insert((filed.rank, id));
+            }
+        }
+    }
+
+    pub(super) fn remove(&mut self, id: u64, filed: &Filed) {
+        self.len -= 1;
+        match filed.place {
+            Place::Due(group) => {
+                self.due.remove(&(group, filed.rank, id));
+            }
+            Place::Bucket(end) => {
+                self.buckets.remove(&(end, filed.rank, id));
+            }
+            Place::Line => match self.line.front() {
+                Some(&(arrival, _)) if arrival == filed.arrival => {
+                    self.line.pop_front();
+                }
+                // Found to be stale when it comes to the front.
+                _ => {}
+            },
+            Place::Batch => {
+                self.batch.remove(&(filed.rank, id));
+            }
+        }
+    }
+
+    /// The first of the line, past the entries of those that left it otherwise.
+    pub(super) fn first_in_line(&mut self, waiting: &HashMap<u64, Filed>) -> Option<(u64, u64)> {
+        while let Some(&(arrival, id)) = self.line.front() {
+            match waiting.get(&id) {
+                Some(filed) if filed.arrival == arrival && filed.place == Place::Line => {
+                    return Some((arrival, id));
+                }
+                _ => {
+                    self.line.pop_front();
+                }
+            }
+        }
+        None
+    }
+
+    /// Chooses a round's worth from the line when the batch is through: newcomers wait for the next one, so a reader who keeps just
+    /// ahead of the arm holds nobody up.
+    pub(super) fn fill_batch(&mut self, waiting: &mut HashMap<u64, Filed>) {
+        if self.kind != Kind::Aperiodic || !self.batch.is_empty() {
+            return;
+        }
+        let mut chosen_ns = 0;
+        while chosen_ns < ROUND_NS
+            && let Some((_, id)) = self.first_in_line(waiting)
+        {
+            self.line.pop_front();
+            if let Some(filed) = waiting.get_mut(&id) {
+                filed.place = Place::Batch;
+                self.batch.insert((filed.rank, id));
+                chosen_ns = chosen_ns.saturating_add(filed.cost_ns);
+            }
+        }
+    }
+
+    /// The place of the first periodic request: due, or in the earliest bucket.
+    pub(super) fn first_end(&self) -> Option<u64> {
+        if self.due.is_empty() { self.buckets.first().map(|&(end, ..)| end) } else { Some(0) }
+    }
+
+    /// Pays for device time, and whether it did: what is lent, to whoever is alone or has nothing left, costs nothing.
+    pub(super) fn charge(&mut self, cost_ns: u64, lent: bool) -> bool {
+        self.served = true;
+        self.passed_over = 0;
+        let own = !lent && self.left_ns > 0;
+        if own {
+            self.left_ns -= cost_ns.min(i64::MAX as u64) as i64;
+        }
+        own
+    }
+
+    /// What was charged for a request becomes what it took. A debt ends at a quantum or the request itself: a stall of the device must not
+    /// shut a class out for as many rounds.
+    pub(super) fn correct(&mut self, charged_ns: u64, took_ns: u64) {
+        let by_ns = took_ns as i64 - charged_ns as i64;
+        let least_ns = -self.quantum_ns.max(charged_ns as i64);
+        self.left_ns = (self.left_ns - by_ns).max(least_ns.min(self.left_ns));
+    }
+
+    /// A new round: the quantum again. What an empty class did not use is lost; one that waited keeps a bounded part of it, unless it is
+    /// periodic: what is promised is counted by rounds. Nobody `keeps` anything when all had used up their quanta before the round was over.
+    pub(super) fn begin_round(&mut self, round: u64, keeps: bool) {
+        let waited = self.len > 0;
+        let had_claim = waited && (self.kind != Kind::Periodic || self.first_end() <= Some(round));
+        let keeps = keeps && waited && self.kind != Kind::Periodic;
+        let carry_ns = if keeps { self.left_ns } else { self.left_ns.min(0) };
+        self.left_ns = self.quantum_ns + carry_ns.min(CARRY_ROUNDS * self.quantum_ns);
+        self.passed_over = if had_claim && !self.served && carry_ns >= 0 { self.passed_over + 1 } else { 0 };
+        self.served = false;
+    }
+
+    /// Quanta until it may claim again.
+    pub(super) fn rounds_to_a_claim(&self) -> i64 {
+        if self.left_ns > 0 { 0 } else { 1 - self.left_ns / self.quantum_ns.max(1) }
+    }
+
+    /// So many quanta more, within the round: everybody who waits has used up what he had.
+    pub(super) fn refill(&mut self, quanta: i64) {
+        let more_ns = self.quantum_ns.saturating_mul(quanta);
+        self.left_ns = self.left_ns.saturating_add(more_ns).min(self.quantum_ns.max(self.left_ns));
+    }
+
+    /// Lets the leaky bucket fill for so long.
+    pub(super) fn fill_bucket(&mut self, since_ns: u64) {
+        let share = self.quantum_ns as f64 / ROUND_NS as f64;
+        let most_ns = (SUB_PERIOD_NS as f64 * share) as i64 * BUCKET_TOKENS_SUB_PERIODS;
+        let more_ns = (since_ns as f64 * share) as i64;
+        self.tokens_ns = self.tokens_ns.saturating_add(more_ns).min(most_ns.max(1));
+    }
+}

@@ -1,0 +1,167 @@
+//! What the viewers of a title may be promised: the demands of its renditions and of its plain file.
+
+use reel_library::Title;
+use reel_media::progressive::{self, ObjectRef, VirtualFile};
+use reel_media::{TitleIndex, TrackIndex, TrackKind};
+use reel_qos::Demand;
+use reel_stream::limits::SEND_LEAD_NS;
+use reel_stream::{Ask, Strand, Stretch, demand};
+use std::cmp::Reverse;
+use std::sync::Arc;
+
+/// The demands of a title, best choice first in each form.
+pub(crate) struct Offers {
+    /// Video tracks, best first: choice `i` is to play the one at place `i` or any after it.
+    ranking: Vec<usize>,
+    /// One for each choice; one alone if there are no pictures. `None` if the title is too long to be promised.
+    ladder: Option<Arc<[Arc<Demand>]>>,
+    /// The title as one file.
+    file: Option<Arc<[Arc<Demand>]>>,
+}
+
+/// The ways a title is played.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Form {
+    /// By segments, changing between renditions.
+    Ladder,
+    /// As one file.
+    File,
+}
+
+impl Offers {
+    pub(crate) fn new(title: &Title, file: Option<&VirtualFile>) -> Self {
+        let index = title.index();
+        let mut ranking: Vec<usize> = index.of_kind(TrackKind::Video).map(|(number, _)| number).collect();
+        ranking.sort_by_key(|number| {
+            let track = &index.tracks[*number];
+            let (width, height) = track.display_size().unwrap_or_default();
+            Reverse((u64::from(width) * u64::from(height), track.average_bps))
+        });
+        let ladder = ladder(title, &ranking).map(Arc::from);
+        let file = file.and_then(|file| of_file(title, file)).map(|demand| Arc::from([Arc::new(demand)]));
+        Self { ranking, ladder, file }
+    }
+
+    /// The demands of a form, best first; `None` if it cannot be promised.
+    pub(crate) fn of(&self, form: Form) -> Option<&Arc<[Arc<Demand>]>> {
+        match form {
+            Form::Ladder => self.ladder.as_ref(),
+            Form::File => self.file.as_ref(),
+        }
+    }
+
+    /// The choice that a video track belongs to.
+    pub(crate) fn choice(&self, track: usize) -> Option<usize> {
+        self.ranking.iter().position(|ranked| *ranked == track)
+    }
+
+    /// How many choices the playlists can be cut to.
+    pub(crate) fn choices(&self) -> usize {
+        self.ranking.len().max(1)
+    }
+
+    /// Whether a video track is shown to a session that was offered `choice`.
+    pub(crate) fn shows(&self, choice: usize, track: usize) -> bool {
+        self.choice(track).is_none_or(|place| place >= choice)
+    }
+}
+
+/// What a viewer of a title asks who is offered all of its renditions; `None` if it is too long to be promised.
+pub fn title_demand(title: &Title) -> Option<Arc<Demand>> {
+    Offers::new(title, None).of(Form::Ladder)?.first().cloned()
+}
+
+/// The stretch of a track that a segment (from 1) is.
+pub(crate) fn ask(track: &TrackIndex, segment: usize) -> Option<Ask> {
+    let fragment = track.fragments.get(segment.checked_sub(1)?)?;
+    let strand = match track.track.kind {
+        TrackKind::Video => Strand::Picture,
+        TrackKind::Audio => Strand::Sound,
+        TrackKind::Subtitle => Strand::Text,
+    };
+    let until = fragment.time.saturating_add(fragment.duration);
+    Some(Ask { strand, from_ns: track.nanoseconds(fragment.time), until_ns: track.nanoseconds(until) })
+}
+
+/// For each choice: the most that the video tracks from there on ask in any round, and the most that any sound asks.
+fn ladder(title: &Title, ranking: &[usize]) -> Option<Vec<Arc<Demand>>> {
+    let index = title.index();
+    let of = |numbers: &mut dyn Iterator<Item = usize>| -> Option<Vec<Demand>> {
+        numbers.map(|number| of_track(title, &index.tracks[number])).collect()
+    };
+    let sound = of(&mut index.of_kind(TrackKind::Audio).map(|(number, _)| number))?;
+    let sound = Demand::peak_of(&sound.iter().collect::<Vec<_>>());
+    let pictures = of(&mut ranking.iter().copied())?;
+    if pictures.is_empty() {
+        return Some(vec![Arc::new(sound)]);
+    }
+    let from = |first: usize| {
+        let peak = Demand::peak_of(&pictures[first..].iter().collect::<Vec<_>>());
+        Arc::new(Demand::sum_of(&[&peak, &sound]))
+    };
+    Some((0..pictures.len()).map(from).collect())
+}
+
+fn of_track(title: &Title, track: &TrackIndex) -> Option<Demand> {
+    let map = title.track_map(track.object)?;
+    let stretches = track.fragments.iter().enumerate().map(|(number, fragment)| {
+        let range = fragment.offset..fragment.offset + u64::from(fragment.bytes);
+        let before = number.checked_sub(1).map_or(0, |before| track.fragments[before].time);
+        Stretch {
+            map,
+            range,
+            from_ns: track.nanoseconds(before),
+            due_ns: track.nanoseconds(fragment.time).saturating_sub(SEND_LEAD_NS),
+            duration_ns: track.nanoseconds(fragment.duration),
+        }
+    });
+    demand(map.geometry().members(), stretches)
+}
+
+/// A file is read in its own order; every part is due when its first picture or sound is shown.
+fn of_file(title: &Title, file: &VirtualFile) -> Option<Demand> {
+    let index = title.index();
+    let members = index.tracks.first().and_then(|track| title.track_map(track.object))?.geometry().members();
+    let mut before_ns = 0;
+    let stretches = file.parts().iter().filter_map(|part| match part {
+        progressive::Part::Bytes(..) => None,
+        progressive::Part::Object { object: ObjectRef::Tables, range } => Some(Stretch {
+            map: title.tables_map()?,
+            range: range.clone(),
+            from_ns: 0,
+            due_ns: 0,
+            duration_ns: 0,
+        }),
+        progressive::Part::Object { object: ObjectRef::Track(number), range } => {
+            let shown_ns = shown_ns(index, *number, range.start).max(before_ns);
+            let from_ns = std::mem::replace(&mut before_ns, shown_ns);
+            let (map, range) = (title.track_map(*number)?, range.clone());
+            let due_ns = shown_ns.saturating_sub(SEND_LEAD_NS);
+            Some(Stretch { map, range, from_ns, due_ns, duration_ns: 0 })
+        }
+    });
+    demand(members, stretches)
+}
+
+/// Where the stretches of a file begin and when they are shown, for pacing it.
+pub(crate) fn file_times(title: &Title, file: &VirtualFile) -> Arc<[(u64, u64)]> {
+    let (mut times, mut offset, mut last_ns) = (vec![(0, 0)], 0, 0);
+    for part in file.parts() {
+        if let progressive::Part::Object { object: ObjectRef::Track(number), range } = part {
+            let media_ns = shown_ns(title.index(), *number, range.start);
+            if media_ns > last_ns {
+                last_ns = media_ns;
+                times.push((offset, media_ns));
+            }
+        }
+        offset += part.bytes();
+    }
+    Arc::from(times)
+}
+
+/// The media time at which the byte at `offset` of a track's object is shown, to the fragment.
+fn shown_ns(index: &TitleIndex, object: u32, offset: u64) -> u64 {
+    let Some(track) = index.tracks.iter().find(|track| track.object == object) else { return 0 };
+    let after = track.fragments.partition_point(|fragment| fragment.offset <= offset);
+    after.checked_sub(1).map_or(0, |number| track.nanoseconds(track.fragments[number].time))
+}

@@ -1,0 +1,86 @@
+//! A demand on the clock: while it is asked for, and when it was granted.
+
+use crate::resource::{Capacities, Resource};
+use crate::{Class, Demand};
+use std::sync::Arc;
+
+/// A part of a demand that lies on the clock, and whose class is allowed to ask.
+#[derive(Clone, Copy)]
+pub(crate) struct Ask<'a> {
+    pub(crate) demand: &'a Demand,
+    pub(crate) class: Class,
+    /// The round of the demand that lies on `start_round`.
+    pub(crate) from_round: usize,
+    /// Never before the ledger's present.
+    pub(crate) start_round: u64,
+    pub(crate) rounds: usize,
+}
+
+#[derive(Clone, Debug)]
+pub(crate) struct Reservation {
+    pub(crate) demand: Arc<Demand>,
+    pub(crate) class: Class,
+    pub(crate) from_round: usize,
+    pub(crate) start_round: u64,
+    pub(crate) end_round: u64,
+    pub(crate) label: Box<str>,
+}
+
+/// Rounds that are priced at a time: few enough for the first-level cache.
+const TOGETHER: usize = 256;
+
+impl Ask<'_> {
+    /// Hands on the costs of a resource, some rounds at a time, with the absolute round of the first, until the answer is
+    /// `false`. Nothing is handed on where nothing is asked.
+    pub(crate) fn each_costs(
+        &self,
+        prices: &Capacities,
+        series: usize,
+        mut each: impl FnMut(u64, &[u64]) -> bool,
+    ) {
+        let resource = Resource::of_series(series);
+        if !self.demand.asks(resource) {
+            return;
+        }
+        let mut costs = [0; TOGETHER];
+        for done in (0..self.rounds).step_by(TOGETHER) {
+            let costs = &mut costs[..TOGETHER.min(self.rounds - done)];
+            self.demand.write_costs(resource, prices, self.from_round + done, costs);
+            if !each(self.start_round + done as u64, costs) {
+                return;
+            }
+        }
+    }
+
+    /// The costs of a resource in all rounds.
+    pub(crate) fn costs(&self, prices: &Capacities, series: usize) -> Vec<u64> {
+        let mut costs = vec![0; self.rounds];
+        self.demand.write_costs(Resource::of_series(series), prices, self.from_round, &mut costs);
+        costs
+    }
+}
+
+impl Reservation {
+    pub(crate) fn new(ask: &Ask<'_>, demand: &Arc<Demand>, label: Box<str>) -> Reservation {
+        Reservation {
+            demand: demand.clone(),
+            class: ask.class,
+            from_round: ask.from_round,
+            start_round: ask.start_round,
+            end_round: ask.start_round + ask.rounds as u64,
+            label,
+        }
+    }
+
+    /// What of it lies not in the past.
+    pub(crate) fn rest(&self, now_round: u64) -> Ask<'_> {
+        let start_round = self.start_round.max(now_round);
+        Ask {
+            demand: &self.demand,
+            class: self.class,
+            from_round: self.from_round.saturating_add((start_round - self.start_round) as usize),
+            start_round,
+            rounds: self.end_round.saturating_sub(start_round) as usize,
+        }
+    }
+}

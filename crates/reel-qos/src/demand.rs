@@ -1,0 +1,217 @@
+//! What a stream asks of the machine, round by round.
+
+use crate::limits::{DEMAND_ROUNDS_MAX, ROUND_COST_MAX, ROUND_NS};
+use crate::resource::{Capacities, Resource};
+use crate::{DiskPrice, Lbap};
+
+/// Reads of one member in one round.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct DiskDemand {
+    /// How many requests.
+    pub reads: u32,
+    /// How many bytes all of them together.
+    pub bytes: u64,
+}
+
+/// What a stream asks, round by round from its start: round 0 is media time 0.
+///
+/// It is made once for a title and a choice of its tracks, never changes, and is shared by all who watch it. It counts reads
+/// and bytes, not time: what they cost is the ledger's to know, and may change.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Demand {
+    members: Vec<Vec<DiskDemand>>,
+    sent_bytes: Vec<u64>,
+    held_bytes: u64,
+    rounds: usize,
+    average_bps: u64,
+}
+
+impl Demand {
+    /// Reads of each member in each round (`members[member][round]`), bytes sent in each round, and bytes of media memory
+    /// held from the first round to the last. Lists that are shorter than the longest ask nothing in the rounds they lack.
+    pub fn new(mut members: Vec<Vec<DiskDemand>>, mut sent_bytes: Vec<u64>, held_bytes: u64) -> Demand {
+        let rounds = members.iter().map(Vec::len).fold(sent_bytes.len(), usize::max);
+        let kept = rounds.min(DEMAND_ROUNDS_MAX);
+        members.iter_mut().for_each(|member| member.resize(kept, DiskDemand::default()));
+        sent_bytes.resize(kept, 0);
+        Demand::of_rounds(members, sent_bytes, held_bytes, rounds)
+    }
+
+    /// A stream of constant rate from `members` members, striped over all of them with one row of parity, in units of
+    /// `unit_bytes`, and without the borders of segments. Every stripe costs one read of a whole unit on each member: what the
+    /// loss of any one of them can make it.
+    pub fn constant(
+        members: usize,
+        rate_bps: u64,
+        unit_bytes: u64,
+        rounds: usize,
+        held_bytes: u64,
+    ) -> Demand {
+        let kept = rounds.min(DEMAND_ROUNDS_MAX);
+        let round_bytes = u128::from(rate_bps) * u128::from(ROUND_NS) / 8;
+        let upto = |round: usize| u128::from(round as u64) * round_bytes / 1_000_000_000;
+        let stripe_bytes = stripe_bytes(members, unit_bytes);
+        let stripes_upto = |round: usize| upto(round).div_ceil(stripe_bytes);
+        let sent = (0..kept).map(|round| saturated(upto(round + 1) - upto(round))).collect();
+        let reads: Vec<DiskDemand> =
+            (0..kept).map(|r| whole_units(stripes_upto(r + 1) - stripes_upto(r), unit_bytes)).collect();
+        Demand::of_rounds(vec![reads; members], sent, held_bytes, rounds)
+    }
+
+    /// A stream that is specified as a linear bounded arrival process, read in order from `members` members as
+    /// [`constant`](Self::constant) is.
+    ///
+    /// Every round asks what the process can bring in logical arrivals in any round, wherever its messages lie in time; each
+    /// message is served within 1/R of its logical arrival (Govindan, dissertation, 1992, chapter 2). What arrives ahead is held:
+    /// W messages, and the one that is being served.
+    pub fn from_lbap(lbap: &Lbap, members: usize, unit_bytes: u64, rounds: usize) -> Demand {
+        let kept = rounds.min(DEMAND_ROUNDS_MAX);
+        let sent = lbap.round_bytes();
+        let stripes = u128::from(sent).div_ceil(stripe_bytes(members, unit_bytes));
+        let held = lbap.message_bytes.saturating_mul(lbap.workahead.saturating_add(1));
+        let reads = vec![whole_units(stripes, unit_bytes); kept];
+        Demand::of_rounds(vec![reads; members], vec![sent; kept], held, rounds)
+    }
+
+    /// In every round the most that one of these asks: for who may switch among them.
+    pub fn peak_of(all: &[&Demand]) -> Demand {
+        Demand::merged(all, |a, b| a.max(b))
+    }
+
+    /// What all of these ask together: tracks that are played at once.
+    pub fn sum_of(all: &[&Demand]) -> Demand {
+        Demand::merged(all, u64::saturating_add)
+    }
+
+    /// How many rounds it lasts. More than [`DEMAND_ROUNDS_MAX`] are counted but not kept: no ledger promises so many.
+    pub fn rounds(&self) -> usize {
+        self.rounds
+    }
+
+    /// How many members it reads from.
+    pub fn members(&self) -> usize {
+        self.members.len()
+    }
+
+    /// Reads of a member, round by round; empty for a member that it does not know.
+    pub fn reads(&self, member: usize) -> &[DiskDemand] {
+        self.members.get(member).map_or(&[], Vec::as_slice)
+    }
+
+    /// Bytes sent, round by round.
+    pub fn sent_bytes(&self) -> &[u64] {
+        &self.sent_bytes
+    }
+
+    /// Bytes of media memory held from the first round to the last.
+    pub fn held_bytes(&self) -> u64 {
+        self.held_bytes
+    }
+
+    /// Bits sent in a second, on average over the whole of it.
+    pub fn average_bps(&self) -> u64 {
+        self.average_bps
+    }
+
+    /// Does it ask anything of this resource in any round?
+    pub(crate) fn asks(&self, resource: Resource) -> bool {
+        match resource {
+            Resource::Arena => self.held_bytes > 0,
+            Resource::Network | Resource::Core => true,
+            Resource::Member(member) => member < self.members.len(),
+        }
+    }
+
+    /// Writes what the rounds from `from_round` on cost of a resource, in its unit, at these prices: as many as `costs` has
+    /// room for, which must lie within the demand. No cost is above [`ROUND_COST_MAX`].
+    pub(crate) fn write_costs(
+        &self,
+        resource: Resource,
+        prices: &Capacities,
+        from_round: usize,
+        costs: &mut [u64],
+    ) {
+        if costs.is_empty() {
+            return;
+        }
+        match resource {
+            Resource::Arena => costs.fill(self.held_bytes.min(ROUND_COST_MAX)),
+            Resource::Network => {
+                let sent = self.sent_bytes[from_round..].iter();
+                costs.iter_mut().zip(sent).for_each(|(cost, &bytes)| *cost = bytes.min(ROUND_COST_MAX));
+            }
+            Resource::Core => {
+                let price = DiskPrice {
+                    read_request_ns: 0,
+                    read_mib_ns: prices.core_mib_ns,
+                    write_request_ns: 0,
+                    write_mib_ns: 0,
+                };
+                let sent = self.sent_bytes[from_round..].iter();
+                costs.iter_mut().zip(sent).for_each(|(cost, &bytes)| {
+                    *cost = price.read_ns(bytes).min(ROUND_COST_MAX);
+                });
+            }
+            Resource::Member(member) => match (self.members.get(member), prices.members.get(member)) {
+                (Some(reads), Some(member)) => {
+                    costs.iter_mut().zip(&reads[from_round..]).for_each(|(cost, read)| {
+                        *cost = member.price.reads_ns(read.reads, read.bytes).min(ROUND_COST_MAX);
+                    });
+                }
+                _ => costs.fill(0),
+            },
+        }
+    }
+
+    fn of_rounds(
+        members: Vec<Vec<DiskDemand>>,
+        sent_bytes: Vec<u64>,
+        held_bytes: u64,
+        rounds: usize,
+    ) -> Demand {
+        let bits: u128 = sent_bytes.iter().map(|&bytes| u128::from(bytes) * 8).sum();
+        let ns = (sent_bytes.len() as u128 * u128::from(ROUND_NS)).max(1);
+        let average_bps = saturated(bits.saturating_mul(1_000_000_000) / ns);
+        Demand { members, sent_bytes, held_bytes, rounds, average_bps }
+    }
+
+    fn merged(all: &[&Demand], merge: impl Fn(u64, u64) -> u64) -> Demand {
+        let mut members = Vec::new();
+        let mut sent_bytes: Vec<u64> = Vec::new();
+        let (mut held_bytes, mut rounds) = (0, 0);
+        for demand in all {
+            members.resize_with(demand.members.len().max(members.len()), Vec::<DiskDemand>::new);
+            for (into, from) in members.iter_mut().zip(&demand.members) {
+                into.resize(from.len().max(into.len()), DiskDemand::default());
+                for (into, from) in into.iter_mut().zip(from) {
+                    into.reads = merge(into.reads.into(), from.reads.into()).min(u32::MAX.into()) as u32;
+                    into.bytes = merge(into.bytes, from.bytes);
+                }
+            }
+            sent_bytes.resize(demand.sent_bytes.len().max(sent_bytes.len()), 0);
+            for (into, &from) in sent_bytes.iter_mut().zip(&demand.sent_bytes) {
+                *into = merge(*into, from);
+            }
+            held_bytes = merge(held_bytes, demand.held_bytes);
+            rounds = rounds.max(demand.rounds);
+        }
+        for member in &mut members {
+            member.resize(sent_bytes.len(), DiskDemand::default());
+        }
+        Demand::of_rounds(members, sent_bytes, held_bytes, rounds)
+    }
+}
+
+/// What a stripe over this many members holds besides its parity.
+fn stripe_bytes(members: usize, unit_bytes: u64) -> u128 {
+    u128::from(unit_bytes.max(1)) * members.saturating_sub(1).max(1) as u128
+}
+
+fn whole_units(units: u128, unit_bytes: u64) -> DiskDemand {
+    let bytes = saturated(units.saturating_mul(unit_bytes.into()));
+    DiskDemand { reads: units.min(u32::MAX.into()) as u32, bytes }
+}
+
+fn saturated(number: u128) -> u64 {
+    number.min(u64::MAX.into()) as u64
+}

@@ -1,0 +1,124 @@
+//! The decision: does it fit, and if not, where is it the tightest.
+
+use crate::ask::{Ask, Reservation};
+use crate::ledger::{Ledger, seconds};
+use crate::resource::{Resource, UNLIMITED};
+use crate::retry::{Lane, first_start};
+use crate::timeline::exceeds;
+use crate::{Demand, Refusal};
+
+/// The place where the least part of what is asked is left.
+#[derive(Clone, Copy)]
+struct Tightest {
+    resource: Resource,
+    round: u64,
+    asked: u64,
+    available: u64,
+}
+
+impl Ledger {
+    /// Fits, or is refused with all a refusal has to say.
+    pub(crate) fn require(&self, ask: &Ask<'_>) -> Result<(), Refusal> {
+        let tight = |&series: &usize| !self.fits(ask, series);
+        match (0..self.capacities.series()).find(tight) {
+            None => Ok(()),
+            Some(_) => self.refusal(ask).map_or(Ok(()), Err),
+        }
+    }
+
+    /// Does it ask less than or as much as the old one, in every round of every resource?
+    pub(crate) fn asks_no_more(&self, ask: &Ask<'_>, old: &Reservation) -> bool {
+        let old = old.rest(self.now_round);
+        let end_round = ask.start_round + ask.rounds as u64;
+        if ask.start_round < old.start_round || end_round > old.start_round + old.rounds as u64 {
+            return false;
+        }
+        let later = (ask.start_round - old.start_round) as usize;
+        let old = Ask { from_round: old.from_round + later, rounds: ask.rounds, ..old };
+        (0..self.capacities.series()).all(|series| {
+            let has = if old.demand.asks(Resource::of_series(series)) {
+                old.costs(&self.capacities, series)
+            } else {
+                vec![0; ask.rounds]
+            };
+            let (mut done, mut no_more) = (0, true);
+            ask.each_costs(&self.capacities, series, |_, costs| {
+                no_more = costs.iter().zip(&has[done..]).all(|(new, old)| new <= old);
+                done += costs.len();
+                no_more
+            });
+            no_more
+        })
+    }
+
+    fn fits(&self, ask: &Ask<'_>, series: usize) -> bool {
+        let capacity = self.capacity(ask.class, series);
+        let mut fits = true;
+        if capacity != UNLIMITED {
+            ask.each_costs(&self.capacities, series, |start_round, costs| {
+                fits = match self.timeline(ask.class, series) {
+                    Some(timeline) => timeline.conflict(start_round, costs, capacity).is_none(),
+                    None => false,
+                };
+                fits
+            });
+        }
+        fits
+    }
+
+    fn refusal(&self, ask: &Ask<'_>) -> Option<Refusal> {
+        let lanes: Vec<Lane<'_>> =
+            (0..self.capacities.series()).filter_map(|series| self.lane(ask, series)).collect();
+        let tightest = lanes.iter().fold(None, |tightest, lane| tighter(lane, ask.start_round, tightest))?;
+        let never = lanes.iter().any(|lane| lane.peak > lane.capacity);
+        let retry = (!never).then(|| first_start(lanes, ask.start_round, self.horizon()));
+        Some(Refusal {
+            resource: tightest.resource,
+            round: tightest.round,
+            asked: tightest.asked,
+            available: tightest.available,
+            grantable_bps: tightest.part_of(ask.demand),
+            retry_after_s: retry.map(|start_round| seconds(start_round - ask.start_round)),
+        })
+    }
+
+    fn lane<'a>(&'a self, ask: &Ask<'_>, series: usize) -> Option<Lane<'a>> {
+        let resource = Resource::of_series(series);
+        let capacity = self.capacity(ask.class, series);
+        if capacity == UNLIMITED || !ask.demand.asks(resource) {
+            return None;
+        }
+        let costs = ask.costs(&self.capacities, series);
+        let peak = costs.iter().copied().max().unwrap_or(0);
+        let timeline = self.timeline(ask.class, series)?;
+        Some(Lane { resource, timeline, costs, capacity, peak })
+    }
+}
+
+impl Tightest {
+    fn part_of(&self, demand: &Demand) -> u64 {
+        let part = u128::from(demand.average_bps()) * u128::from(self.available) / u128::from(self.asked);
+        part as u64
+    }
+}
+
+/// The tightest place so far, or a tighter one of this lane. Only places where something does not fit can be: everywhere else all that
+/// is asked is left.
+fn tighter(lane: &Lane<'_>, start_round: u64, mut tightest: Option<Tightest>) -> Option<Tightest> {
+    lane.timeline.beside(start_round, &lane.costs, |index, used, asked| {
+        if !exceeds(asked, used, lane.capacity) {
+            return;
+        }
+        let available = lane.capacity.saturating_sub(used);
+        // available / asked < tightest.available / tightest.asked
+        let is_tighter = tightest.is_none_or(|tightest| {
+            u128::from(available) * u128::from(tightest.asked)
+                < u128::from(tightest.available) * u128::from(asked)
+        });
+        if is_tighter {
+            let round = start_round + index as u64;
+            tightest = Some(Tightest { resource: lane.resource, round, asked, available });
+        }
+    });
+    tightest
+}

@@ -1,0 +1,333 @@
+//! Who has been promised what, in every round of every resource.
+
+use crate::ask::{Ask, Reservation};
+use crate::limits::{
+    CLOCK_ROUNDS_MAX, DEMAND_ROUNDS_MAX, LABEL_BYTES_MAX, RESERVATIONS_MAX, ROUND_NS, TIMELINE_ROUNDS_MAX,
+};
+use crate::resource::{Capacities, MemberCapacity, Overcommitment, Resource};
+use crate::timeline::Timeline;
+use crate::{AdmitError, Class, ClassTable, Demand, Kind};
+use std::collections::{BTreeMap, BTreeSet};
+use std::fmt;
+use std::sync::Arc;
+
+/// Names a reservation of one ledger; never given twice.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct ReservationId(pub(crate) u64);
+
+/// The account of everything that is promised.
+///
+/// A stream is admitted if in every round until its end, and for every resource, its demand fits beside what was promised before. So
+/// a stream of variable rate is counted exactly. Each class of kind periodic is held to its own share of device, network and
+/// processor time. What one periodic class leaves idle is not promised to another: a promise cannot be taken back when the
+/// owner of the share comes. (The schedulers do lend what is idle at the moment.) Media memory is one pot for all classes.
+///
+/// The ledger knows no clock: call [`advance`](Self::advance) before anything else, and then once in a round. Rounds are
+/// absolute.
+#[derive(Clone, Debug)]
+pub struct Ledger {
+    pub(crate) capacities: Capacities,
+    pub(crate) classes: ClassTable,
+    /// Length of every timeline.
+    pub(crate) rounds: usize,
+    /// The first round that is kept account of.
+    pub(crate) now_round: u64,
+    pub(crate) arena: Timeline,
+    /// By class, and in each by series, of which the first (the arena) is kept in common and empty here. A class that was
+    /// never periodic has none.
+    pub(crate) accounts: Vec<Vec<Timeline>>,
+    pub(crate) reservations: BTreeMap<ReservationId, Reservation>,
+    /// Reservations by the round after their last: who ends is found without asking those who do not.
+    pub(crate) ends: BTreeSet<(u64, ReservationId)>,
+    next_id: u64,
+}
+
+impl Ledger {
+    /// A ledger of nothing, with timelines of `rounds` rounds (1 to [`TIMELINE_ROUNDS_MAX`]) and the default classes. Prices and
+    /// capacities should be those of the degraded volume, so that losing a member costs no promise.
+    pub fn new(capacities: Capacities, rounds: usize) -> Ledger {
+        let rounds = rounds.clamp(1, TIMELINE_ROUNDS_MAX);
+        let mut ledger = Ledger {
+            capacities,
+            classes: ClassTable::default(),
+            rounds,
+            now_round: 0,
+            arena: Timeline::new(rounds),
+            accounts: Vec::new(),
+            reservations: BTreeMap::new(),
+            ends: BTreeSet::new(),
+            next_id: 0,
+        };
+        ledger.open_accounts();
+        ledger
+    }
+
+    /// Promises a class the rest of a demand, from its round `from_round` on, which will lie on the absolute round
+    /// `start_round`. What would lie in the past is not counted. The label is for people: who holds what.
+    pub fn admit(
+        &mut self,
+        class: Class,
+        demand: &Arc<Demand>,
+        from_round: usize,
+        start_round: u64,
+        label: &str,
+    ) -> Result<ReservationId, AdmitError> {
+        let ask = self.ask(class, demand, from_round, start_round)?;
+        if self.reservations.len() >= RESERVATIONS_MAX {
+            return Err(AdmitError::TooMany);
+        }
+        self.require(&ask)?;
+        let id = ReservationId(self.next_id);
+        self.next_id += 1;
+        let label = label[..label.floor_char_boundary(LABEL_BYTES_MAX)].into();
+        self.enter(id, Reservation::new(&ask, demand, label));
+        Ok(id)
+    }
+
+    /// Would this be admitted? The same decision as [`admit`](Self::admit), promising nothing: for the renditions of a ladder.
+    pub fn check(
+        &self,
+        class: Class,
+        demand: &Demand,
+        from_round: usize,
+        start_round: u64,
+    ) -> Result<(), AdmitError> {
+        let ask = self.ask(class, demand, from_round, start_round)?;
+        if self.reservations.len() >= RESERVATIONS_MAX {
+            return Err(AdmitError::TooMany);
+        }
+        Ok(self.require(&ask)?)
+    }
+
+    /// Gives a reservation back. `false` if it has ended already, which is no fault.
+    pub fn release(&mut self, id: ReservationId) -> bool {
+        self.strike(id).is_some()
+    }
+
+    /// Puts another demand or another position in the place of a reservation, in the same class: seek, change of rate, a switch
+    /// in a ladder. All or nothing: if it is refused, the old reservation stays as it was. Who asks nowhere more than he
+    /// has is granted it even where too much is promised.
+    pub fn change(
+        &mut self,
+        id: ReservationId,
+        demand: &Arc<Demand>,
+        from_round: usize,
+        start_round: u64,
+    ) -> Result<(), AdmitError> {
+        let old = self.reservations.get(&id).ok_or(AdmitError::Ended(id))?;
+        let ask = self.ask(old.class, demand, from_round, start_round)?;
+        let new = Reservation::new(&ask, demand, old.label.clone());
+        let old = self.strike(id).ok_or(AdmitError::Ended(id))?;
+        let decision = match self.require(&ask) {
+            Err(_) if self.asks_no_more(&ask, &old) => Ok(()),
+            decision => decision,
+        };
+        self.enter(id, if decision.is_ok() { new } else { old });
+        Ok(decision?)
+    }
+
+    /// Tells the present: forgets the rounds before it and ends the reservations that lie wholly in them. A jump ahead is no more
+    /// work than a turn of the ring. A clock that goes back changes nothing while something is promised; when nothing is,
+    /// the ledger follows it, so that one wrong reading does not make it count for a time that never comes.
+    pub fn advance(&mut self, now_round: u64) {
+        let now_round = now_round.min(CLOCK_ROUNDS_MAX);
+        if self.reservations.is_empty() {
+            self.now_round = now_round;
+        }
+        if now_round <= self.now_round {
+            return;
+        }
+        let past = now_round.min(self.horizon()).saturating_sub(self.now_round) as usize;
+        for timeline in self.accounts.iter_mut().flatten().chain([&mut self.arena]) {
+            timeline.clear(self.now_round, past);
+        }
+        self.now_round = now_round;
+        while let Some(&(end_round, id)) = self.ends.first()
+            && end_round <= now_round
+        {
+            self.ends.pop_first();
+            self.reservations.remove(&id);
+        }
+    }
+
+    /// Other prices or capacities. What was promised stays, counted at the new prices; where that is more than there is now, it
+    /// is reported. A member that is left out stays known, with no time to give.
+    pub fn set_capacities(&mut self, mut capacities: Capacities) -> Vec<Overcommitment> {
+        let gone = self.capacities.members.iter().skip(capacities.members.len());
+        let gone: Vec<_> = gone.map(|member| MemberCapacity { round_ns: 0, ..*member }).collect();
+        capacities.members.extend(gone);
+        let old = std::mem::replace(&mut self.capacities, capacities);
+        self.open_accounts();
+        for series in 0..self.capacities.series() {
+            let repriced = match Resource::of_series(series) {
+                Resource::Arena | Resource::Network => false,
+                Resource::Core => old.core_mib_ns != self.capacities.core_mib_ns,
+                Resource::Member(member) => {
+                    let price = |capacities: &Capacities| capacities.members.get(member).map(|m| m.price);
+                    price(&old) != price(&self.capacities)
+                }
+            };
+            if repriced {
+                self.recompute(series);
+            }
+        }
+        self.over_committed()
+    }
+
+    /// Other classes or shares. What was promised stays; where it is more than the new share, it is reported.
+    pub fn set_classes(&mut self, classes: ClassTable) -> Vec<Overcommitment> {
+        self.classes = classes;
+        self.open_accounts();
+        self.over_committed()
+    }
+
+    /// The present, as last told by [`advance`](Self::advance).
+    pub fn now_round(&self) -> u64 {
+        self.now_round
+    }
+
+    /// The classes whose shares are kept.
+    pub fn classes(&self) -> &ClassTable {
+        &self.classes
+    }
+
+    /// The capacities that are divided among them.
+    pub fn capacities(&self) -> &Capacities {
+        &self.capacities
+    }
+
+    /// The round from which on nothing is promised.
+    pub(crate) fn horizon(&self) -> u64 {
+        self.ends.last().map_or(self.now_round, |&(end_round, _)| end_round.max(self.now_round))
+    }
+
+    /// What a class may be promised of a resource in a round.
+    pub(crate) fn capacity(&self, class: Class, series: usize) -> u64 {
+        let permille = match self.classes.kind(class) {
+            Kind::Periodic => self.classes.spec(class).share_permille,
+            _ => 0,
+        };
+        self.capacities.share(Resource::of_series(series), permille)
+    }
+
+    /// Where the promises to a class are written down; `None` if nothing can have been promised to it.
+    pub(crate) fn timeline(&self, class: Class, series: usize) -> Option<&Timeline> {
+        match series {
+            0 => Some(&self.arena),
+            _ => self.accounts.get(class.index())?.get(series),
+        }
+    }
+
+    /// Puts a demand on the clock, if this ledger can promise such a thing at all.
+    pub(crate) fn ask<'a>(
+        &self,
+        class: Class,
+        demand: &'a Demand,
+        from_round: usize,
+        start_round: u64,
+    ) -> Result<Ask<'a>, AdmitError> {
+        if self.classes.kind(class) != Kind::Periodic {
+            return Err(AdmitError::NotPeriodic { class: class.index() });
+        }
+        if demand.members() > self.capacities.members.len() {
+            let (asked, members) = (demand.members(), self.capacities.members.len());
+            return Err(AdmitError::OtherVolume { asked, members });
+        }
+        let past = self.now_round.saturating_sub(start_round);
+        let from_round = from_round.saturating_add(usize::try_from(past).unwrap_or(usize::MAX));
+        let start_round = start_round.max(self.now_round);
+        let rounds = demand.rounds().saturating_sub(from_round);
+        // Nothing to promise ends at once, wherever it starts.
+        let start_round = if rounds == 0 { self.now_round } else { start_round };
+        let ends_in = (start_round - self.now_round).saturating_add(rounds as u64);
+        if ends_in > self.rounds as u64 || (rounds > 0 && demand.rounds() > DEMAND_ROUNDS_MAX) {
+            return Err(AdmitError::TooLong {
+                ends_in_s: seconds(ends_in),
+                timeline_s: seconds(self.rounds as u64),
+            });
+        }
+        Ok(Ask { demand, class, from_round, start_round, rounds })
+    }
+
+    /// Clears a timeline of every class and adds all reservations anew, at the prices of now. Each demand is priced once for all
+    /// who watch it.
+    fn recompute(&mut self, series: usize) {
+        let resource = Resource::of_series(series);
+        let (now_round, rounds) = (self.now_round, self.rounds);
+        for timeline in self.accounts.iter_mut().filter_map(|account| account.get_mut(series)) {
+            timeline.clear(now_round, rounds);
+        }
+        let mut all: Vec<&Reservation> = self.reservations.values().collect();
+        all.sort_by_key(|reservation| Arc::as_ptr(&reservation.demand));
+        let mut costs: Vec<u64> = Vec::new();
+        let mut priced: Option<*const Demand> = None;
+        for reservation in all {
+            let demand = Arc::as_ptr(&reservation.demand);
+            if priced != Some(demand) {
+                costs.resize(reservation.demand.rounds(), 0);
+                reservation.demand.write_costs(resource, &self.capacities, 0, &mut costs);
+                priced = Some(demand);
+            }
+            let rest = reservation.rest(now_round);
+            if rest.rounds == 0 {
+                continue;
+            }
+            let account = self.accounts.get_mut(reservation.class.index());
+            if let Some(timeline) = account.and_then(|account| account.get_mut(series)) {
+                timeline.add(rest.start_round, &costs[rest.from_round..rest.from_round + rest.rounds]);
+            }
+        }
+    }
+
+    pub(crate) fn enter(&mut self, id: ReservationId, reservation: Reservation) {
+        self.apply(&reservation.rest(self.now_round), Timeline::add);
+        self.ends.insert((reservation.end_round, id));
+        self.reservations.insert(id, reservation);
+    }
+
+    fn strike(&mut self, id: ReservationId) -> Option<Reservation> {
+        let reservation = self.reservations.remove(&id)?;
+        self.ends.remove(&(reservation.end_round, id));
+        self.apply(&reservation.rest(self.now_round), Timeline::subtract);
+        Some(reservation)
+    }
+
+    fn apply(&mut self, ask: &Ask<'_>, apply: impl Fn(&mut Timeline, u64, &[u64])) {
+        let Some(account) = self.accounts.get_mut(ask.class.index()) else { return };
+        for (series, timeline) in account.iter_mut().enumerate() {
+            let timeline = if series == 0 { &mut self.arena } else { timeline };
+            ask.each_costs(&self.capacities, series, |start_round, costs| {
+                apply(timeline, start_round, costs);
+                true
+            });
+        }
+    }
+
+    /// Gives every periodic class its timelines, and every class that has some those of members that came later.
+    fn open_accounts(&mut self) {
+        self.accounts.resize_with(self.classes.len().max(self.accounts.len()), Vec::new);
+        for (index, account) in self.accounts.iter_mut().enumerate() {
+            let periodic = Class::new(index).is_some_and(|class| self.classes.kind(class) == Kind::Periodic);
+            if periodic || !account.is_empty() {
+                let rounds = self.rounds;
+                let missing = self.capacities.series().saturating_sub(account.len());
+                let first = account.len();
+                account.extend((first..first + missing).map(|series| match series {
+                    0 => Timeline::new(1),
+                    _ => Timeline::new(rounds),
+                }));
+            }
+        }
+    }
+}
+
+impl fmt::Display for ReservationId {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "reservation {}", self.0)
+    }
+}
+
+/// Seconds of so many rounds, rounded up.
+pub(crate) fn seconds(rounds: u64) -> u64 {
+    (u128::from(rounds) * u128::from(ROUND_NS)).div_ceil(1_000_000_000).min(u64::MAX.into()) as u64
+}

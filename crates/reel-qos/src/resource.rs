@@ -1,0 +1,157 @@
+//! What a stream needs of the machine, and how much of it there is.
+
+use crate::DiskPrice;
+use crate::limits::ROUND_COST_MAX;
+use std::fmt;
+
+/// A capacity of which nothing is known: nothing is refused for its sake.
+pub const UNLIMITED: u64 = u64::MAX;
+
+/// Something that can be used up.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum Resource {
+    /// Media memory: bytes held.
+    Arena,
+    /// The way out: bytes sent in a round.
+    Network,
+    /// The serve threads: nanoseconds of processor in a round.
+    Core,
+    /// The member of this place in the volume: nanoseconds of device time in a round.
+    Member(usize),
+}
+
+/// How much of everything there is: the whole of it, not yet divided among classes. The ledger divides by the shares of
+/// its class table, so that a change of shares is not a change of capacities.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Capacities {
+    /// Each member of the volume, in its order.
+    pub members: Vec<MemberCapacity>,
+    /// Bytes that can be sent in a round; [`UNLIMITED`] where the rate is not known.
+    pub network_bytes: u64,
+    /// Nanoseconds that all serve threads together have in a round.
+    pub core_ns: u64,
+    /// Nanoseconds of processor that sending a MiB costs.
+    pub core_mib_ns: u64,
+    /// Bytes of media memory that sessions may hold; all periodic classes share them.
+    pub arena_bytes: u64,
+}
+
+/// What one member can do in a round.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct MemberCapacity {
+    /// What its reads cost, at the quantile admission counts with.
+    pub price: DiskPrice,
+    /// Device nanoseconds in a round, for all classes together: [`ROUND_NS`](crate::limits::ROUND_NS), or less where a part
+    /// is kept back.
+    pub round_ns: u64,
+}
+
+/// How much of a resource is promised.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct ResourceUsage {
+    /// Of what.
+    pub resource: Resource,
+    /// Promised in the round asked for, in the resource's unit.
+    pub used: u64,
+    /// What can be promised in a round; [`UNLIMITED`] where nobody knows.
+    pub capacity: u64,
+    /// The most that is promised in this or any later round.
+    pub peak_used: u64,
+    /// The first round in which that is.
+    pub peak_round: u64,
+}
+
+/// More is promised than there is: a capacity shrank or a price rose after the promise was made. The promises stay; it is
+/// for the operator, or for whoever made the change, to say what gives way.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Overcommitment {
+    /// Whose share it is; `None` for media memory, which all classes share.
+    pub class: Option<crate::Class>,
+    /// Of what.
+    pub resource: Resource,
+    /// In how many rounds.
+    pub rounds: u64,
+    /// The first of the worst of them.
+    pub worst_round: u64,
+    /// What is promised there, in the resource's unit.
+    pub used: u64,
+    /// What could be.
+    pub capacity: u64,
+}
+
+/// The order in which a ledger keeps its timelines: those that every machine has first, since the members may grow.
+pub(crate) const SERIES_BEFORE_MEMBERS: usize = 3;
+
+impl Resource {
+    /// The timeline of this place.
+    pub(crate) const fn of_series(series: usize) -> Resource {
+        match series {
+            0 => Resource::Arena,
+            1 => Resource::Network,
+            2 => Resource::Core,
+            member => Resource::Member(member - SERIES_BEFORE_MEMBERS),
+        }
+    }
+
+    /// The place of its timeline; of a member that cannot exist, a place that does not exist.
+    pub(crate) const fn series(self) -> usize {
+        match self {
+            Resource::Arena => 0,
+            Resource::Network => 1,
+            Resource::Core => 2,
+            Resource::Member(member) => member.saturating_add(SERIES_BEFORE_MEMBERS),
+        }
+    }
+
+    /// An amount of it, with its unit, in words.
+    pub fn amount(self, amount: u64) -> String {
+        let number = amount as f64;
+        match self {
+            Resource::Member(_) => format!("{:.1} ms of device time", number / 1e6),
+            Resource::Core => format!("{:.1} ms of processor time", number / 1e6),
+            Resource::Network | Resource::Arena => format!("{:.2} MB", number / 1e6),
+        }
+    }
+}
+
+impl fmt::Display for Resource {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Resource::Arena => f.write_str("media memory"),
+            Resource::Network => f.write_str("the network"),
+            Resource::Core => f.write_str("the processor"),
+            Resource::Member(member) => write!(f, "member {member}"),
+        }
+    }
+}
+
+impl Capacities {
+    /// How many timelines it takes to keep account of these.
+    pub(crate) fn series(&self) -> usize {
+        SERIES_BEFORE_MEMBERS + self.members.len()
+    }
+
+    /// The whole of a resource in a round; nothing of a member that is not there.
+    pub fn whole(&self, resource: Resource) -> u64 {
+        match resource {
+            Resource::Arena => self.arena_bytes,
+            Resource::Network => self.network_bytes,
+            Resource::Core => self.core_ns,
+            Resource::Member(member) => self.members.get(member).map_or(0, |member| member.round_ns),
+        }
+    }
+
+    /// What a class with this share may be promised of a resource in a round. Memory is no time that passes: a share of it
+    /// left idle could not be lent, so all classes have the whole.
+    pub(crate) fn share(&self, resource: Resource, permille: u32) -> u64 {
+        let whole = self.whole(resource);
+        if whole == UNLIMITED && permille > 0 {
+            return UNLIMITED;
+        }
+        let part = match resource {
+            Resource::Arena => whole,
+            _ => (u128::from(whole) * u128::from(permille) / 1000) as u64,
+        };
+        part.min(ROUND_COST_MAX - 1)
+    }
+}

@@ -1,0 +1,334 @@
+//! The ledger at work: what a session, an operator and a dashboard see.
+#![allow(clippy::unwrap_used, reason = "a test that cannot go on should stop")]
+
+use reel_qos::{
+    AdmitError, Capacities, Class, ClassSpec, ClassTable, Demand, DiskDemand, DiskPrice, Kind, Lbap, Ledger,
+    MemberCapacity, Resource, Starts, UNLIMITED, limits,
+};
+use std::sync::Arc;
+
+const PRICE: DiskPrice = DiskPrice {
+    read_request_ns: 100_000,
+    read_mib_ns: 400_000,
+    write_request_ns: 100_000,
+    write_mib_ns: 400_000,
+};
+const DAY: usize = 86_400;
+const HOUR: usize = 3600;
+const UNIT_BYTES: u64 = 264 << 10;
+
+fn capacities() -> Capacities {
+    Capacities {
+        members: vec![MemberCapacity { price: PRICE, round_ns: limits::ROUND_NS }; 5],
+        network_bytes: UNLIMITED,
+        core_ns: 4 * limits::ROUND_NS,
+        core_mib_ns: 1_000_000,
+        arena_bytes: 4 << 30,
+    }
+}
+
+/// Sends so many bytes in each round and nothing else.
+fn sends(bytes: impl IntoIterator<Item = u64>) -> Arc<Demand> {
+    Arc::new(Demand::new(Vec::new(), bytes.into_iter().collect(), 0))
+}
+
+/// A network of 1000 bytes a round, of which 700 may be promised; everything else is plenty.
+fn narrow() -> Ledger {
+    Ledger::new(Capacities { network_bytes: 1000, ..capacities() }, 100)
+}
+
+fn refused(result: Result<impl std::fmt::Debug, AdmitError>) -> reel_qos::Refusal {
+    match result {
+        Err(AdmitError::Refused(refusal)) => refusal,
+        other => panic!("not refused: {other:?}"),
+    }
+}
+
+fn table(shares: [u32; 4]) -> ClassTable {
+    let names = [
+        ("periodic", Kind::Periodic),
+        ("interactive", Kind::Interactive),
+        ("aperiodic", Kind::Aperiodic),
+        ("gold", Kind::Periodic),
+    ];
+    let spec = |((name, kind), share_permille): ((&str, Kind), u32)| ClassSpec {
+        name: name.to_owned(),
+        kind,
+        share_permille,
+    };
+    ClassTable::new(names.into_iter().zip(shares).map(spec).collect()).unwrap()
+}
+
+#[test]
+fn a_film_of_variable_rate_is_counted_round_by_round() {
+    let mut ledger = narrow();
+    // Peaks of 600 in even rounds and 100 in odd ones: two fit if their peaks fall apart, though the sum of peaks would not.
+    let film = sends([600, 100].repeat(20));
+    ledger.admit(Class::PERIODIC, &film, 0, 0, "one").unwrap();
+    let refusal = refused(ledger.admit(Class::PERIODIC, &film, 0, 0, "two"));
+    assert_eq!((refusal.resource, refusal.asked, refusal.available), (Resource::Network, 600, 100));
+    assert_eq!(refusal.retry_after_s, Some(1));
+    ledger.admit(Class::PERIODIC, &film, 0, 1, "two").unwrap();
+}
+
+#[test]
+fn a_refusal_names_the_rate_that_would_do_and_when_to_come_back() {
+    let mut ledger = narrow();
+    ledger.admit(Class::PERIODIC, &sends([500; 30]), 0, 0, "").unwrap();
+    let refusal = refused(ledger.admit(Class::PERIODIC, &sends([400; 50]), 0, 5, ""));
+    assert_eq!((refusal.round, refusal.asked, refusal.available), (5, 400, 200));
+    assert_eq!(refusal.grantable_bps, 1600);
+    assert_eq!(refusal.retry_after_s, Some(25));
+    let never = refused(ledger.admit(Class::PERIODIC, &sends([701]), 0, 5, ""));
+    assert_eq!(never.retry_after_s, None);
+}
+
+#[test]
+fn what_is_longer_than_the_timeline_is_refused_with_that_reason() {
+    let mut ledger = narrow();
+    ledger.advance(1_000_000);
+    let long = sends(vec![1; 101]);
+    let error = ledger.admit(Class::PERIODIC, &long, 0, 1_000_000, "").unwrap_err();
+    assert_eq!(error, AdmitError::TooLong { ends_in_s: 101, timeline_s: 100 });
+    assert!(error.to_string().contains("100 s at most"));
+    ledger.admit(Class::PERIODIC, &long, 1, 1_000_000, "its end").unwrap();
+    assert!(ledger.admit(Class::PERIODIC, &sends([1]), 0, 1_000_100, "too far ahead").is_err());
+
+    let endless = Arc::new(Demand::constant(0, 8, 1, usize::MAX, 0));
+    let start = ledger.admit(Class::PERIODIC, &endless, limits::DEMAND_ROUNDS_MAX - 5, 1_000_000, "");
+    assert!(matches!(start, Err(AdmitError::TooLong { .. })), "{start:?}");
+}
+
+#[test]
+fn reservations_end_with_their_titles_and_by_hand() {
+    let mut ledger = narrow();
+    let ten = ledger.admit(Class::PERIODIC, &sends([600; 10]), 0, 0, "").unwrap();
+    let later = ledger.admit(Class::PERIODIC, &sends([600; 10]), 0, 10, "").unwrap();
+    ledger.advance(9);
+    assert_eq!(ledger.reservations().count(), 2);
+    ledger.advance(10);
+    assert_eq!(ledger.reservations().map(|view| view.id).collect::<Vec<_>>(), [later]);
+    assert!(!ledger.release(ten));
+    assert_eq!(ledger.change(ten, &sends([1]), 0, 10), Err(AdmitError::Ended(ten)));
+    assert!(ledger.release(later));
+    assert_eq!(ledger.used(None, Resource::Network, 12), 0);
+    ledger.admit(Class::PERIODIC, &sends([700; 100]), 0, 10, "all of it").unwrap();
+}
+
+#[test]
+fn a_demand_of_no_rounds_is_granted_and_ends() {
+    let mut ledger = narrow();
+    let nothing = Arc::new(Demand::new(vec![Vec::new(); 5], Vec::new(), 1 << 40));
+    let id = ledger.admit(Class::PERIODIC, &nothing, 0, u64::MAX, "").unwrap();
+    let over = ledger.admit(Class::PERIODIC, &sends([9; 9]), 9, 50, "at its end").unwrap();
+    ledger.change(id, &nothing, 7, 3).unwrap();
+    assert!(ledger.usage(0).iter().all(|usage| usage.peak_used == 0));
+    ledger.advance(1);
+    assert!(!ledger.release(id) && !ledger.release(over));
+}
+
+#[test]
+fn a_seek_that_does_not_fit_leaves_the_viewer_what_he_has() {
+    let mut ledger = narrow();
+    let film = sends((0..40).map(|round| if round < 20 { 300 } else { 600 }));
+    let viewer = ledger.admit(Class::PERIODIC, &film, 0, 0, "").unwrap();
+    ledger.admit(Class::PERIODIC, &sends([200; 20]), 0, 0, "").unwrap();
+    refused(ledger.change(viewer, &film, 20, 0));
+    assert!(ledger.adds_up());
+    assert_eq!(ledger.used(None, Resource::Network, 0), 500);
+    ledger.change(viewer, &film, 10, 10).unwrap();
+    assert_eq!(ledger.used(None, Resource::Network, 5), 200);
+    assert_eq!(ledger.used(None, Resource::Network, 15), 500);
+    assert_eq!(ledger.used(None, Resource::Network, 39), 600);
+}
+
+#[test]
+fn who_takes_less_may_do_so_even_where_too_much_is_promised() {
+    let mut ledger = narrow();
+    let viewer = ledger.admit(Class::PERIODIC, &sends([600; 20]), 0, 0, "").unwrap();
+    let over = ledger.set_capacities(Capacities { network_bytes: 500, ..capacities() });
+    assert_eq!(over.len(), 1);
+    assert_eq!(
+        (over[0].resource, over[0].rounds, over[0].used, over[0].capacity),
+        (Resource::Network, 20, 600, 350)
+    );
+    ledger.advance(5);
+    refused(ledger.change(viewer, &sends([601; 10]), 0, 5));
+    refused(ledger.change(viewer, &sends([500; 16]), 0, 5));
+    ledger.change(viewer, &sends([500; 10]), 0, 5).unwrap();
+    ledger.change(viewer, &sends([300; 10]), 0, 5).unwrap();
+    assert_eq!(ledger.over_committed(), []);
+}
+
+#[test]
+fn every_periodic_class_has_its_own_share_and_no_other() {
+    let mut ledger = narrow();
+    assert_eq!(ledger.set_classes(table([400, 150, 150, 300])), []);
+    let gold = ledger.classes().by_name("gold").unwrap();
+    ledger.admit(Class::PERIODIC, &sends([400; 10]), 0, 0, "").unwrap();
+    refused(ledger.admit(Class::PERIODIC, &sends([1; 10]), 0, 0, "gold is idle, and stays gold's"));
+    ledger.admit(gold, &sends([300; 10]), 0, 0, "").unwrap();
+    refused(ledger.admit(gold, &sends([1; 10]), 0, 0, ""));
+    let used = |class| ledger.used(class, Resource::Network, 3);
+    assert_eq!((used(None), used(Some(gold)), used(Some(Class::PERIODIC))), (700, 300, 400));
+    let usage = ledger.usage_of(gold, 0);
+    let network = usage.iter().find(|usage| usage.resource == Resource::Network).unwrap();
+    assert_eq!((network.used, network.capacity, network.peak_used), (300, 300, 300));
+
+    let unpromised = ledger.admit(Class::INTERACTIVE, &sends([1]), 0, 0, "");
+    assert_eq!(unpromised, Err(AdmitError::NotPeriodic { class: 1 }));
+
+    let over = ledger.set_classes(table([600, 150, 150, 100]));
+    assert_eq!(over.len(), 1);
+    assert_eq!((over[0].class, over[0].used, over[0].capacity), (Some(gold), 300, 100));
+    ledger.admit(Class::PERIODIC, &sends([200; 10]), 0, 0, "").unwrap();
+}
+
+#[test]
+fn media_memory_is_one_pot() {
+    let mut ledger = Ledger::new(Capacities { arena_bytes: 100, ..capacities() }, 50);
+    ledger.set_classes(table([400, 150, 150, 300]));
+    let gold = ledger.classes().by_name("gold").unwrap();
+    let holds = |bytes| Arc::new(Demand::new(Vec::new(), vec![0; 10], bytes));
+    ledger.admit(gold, &holds(80), 0, 0, "").unwrap();
+    let refusal = refused(ledger.admit(Class::PERIODIC, &holds(21), 0, 0, ""));
+    assert_eq!((refusal.resource, refusal.available), (Resource::Arena, 20));
+    assert_eq!(refusal.retry_after_s, Some(10));
+}
+
+#[test]
+fn a_new_price_counts_for_what_was_promised_too() {
+    let mut ledger = Ledger::new(capacities(), 100);
+    let read = DiskDemand { reads: 1000, bytes: 100 << 20 };
+    let demand = Arc::new(Demand::new(vec![vec![read; 10]; 5], vec![1; 10], 0));
+    ledger.admit(Class::PERIODIC, &demand, 0, 0, "").unwrap();
+    let member = Resource::Member(2);
+    assert_eq!(ledger.used(None, member, 4), 140_000_000);
+    let mut dearer = capacities();
+    dearer.members[2].price.read_request_ns = 1_000_000;
+    let over = ledger.set_capacities(dearer);
+    assert_eq!(ledger.used(None, member, 4), 1_040_000_000);
+    assert_eq!(over.iter().map(|over| over.resource).collect::<Vec<_>>(), [member]);
+    assert_eq!(ledger.used(None, Resource::Member(1), 4), 140_000_000);
+    let id = ledger.reservations().next().unwrap().id;
+    assert!(ledger.release(id));
+    assert!(ledger.adds_up());
+}
+
+#[test]
+fn members_may_come_and_go() {
+    let mut ledger =
+        Ledger::new(Capacities { members: capacities().members[..2].to_vec(), ..capacities() }, 100);
+    let demand = Arc::new(Demand::constant(3, 8_000_000, UNIT_BYTES, 10, 0));
+    let error = ledger.admit(Class::PERIODIC, &demand, 0, 0, "").unwrap_err();
+    assert_eq!(error, AdmitError::OtherVolume { asked: 3, members: 2 });
+    ledger.set_capacities(capacities());
+    ledger.admit(Class::PERIODIC, &demand, 0, 0, "").unwrap();
+    let over = ledger.set_capacities(Capacities { members: Vec::new(), ..capacities() });
+    assert_eq!(over.len(), 3, "{over:?}");
+    assert!(over.iter().all(|over| over.capacity == 0));
+    assert!(ledger.adds_up());
+}
+
+#[test]
+fn a_capacity_that_nobody_knows_refuses_nobody() {
+    let mut ledger = narrow();
+    ledger.set_capacities(Capacities { core_ns: UNLIMITED, ..capacities() });
+    ledger.admit(Class::PERIODIC, &sends([u64::MAX; 10]), 0, 0, "").unwrap();
+    let known = limits::ROUND_COST_MAX * 2;
+    ledger.set_capacities(Capacities { core_ns: UNLIMITED, network_bytes: known, ..capacities() });
+    refused(ledger.admit(Class::PERIODIC, &sends([u64::MAX; 10]), 0, 20, "more than any known network"));
+}
+
+#[test]
+fn labels_are_cut_at_a_letter() {
+    let mut ledger = narrow();
+    ledger.admit(Class::PERIODIC, &sends([1]), 0, 0, &"\u{e9}\u{1f3ac}".repeat(50)).unwrap();
+    let label = ledger.reservations().next().unwrap().label.to_owned();
+    assert!(label.len() <= limits::LABEL_BYTES_MAX && label.len() > limits::LABEL_BYTES_MAX - 4);
+}
+
+#[test]
+fn a_clock_that_was_wrong_once_does_no_lasting_harm() {
+    let mut ledger = narrow();
+    ledger.advance(50);
+    ledger.admit(Class::PERIODIC, &sends([700; 10]), 0, 50, "").unwrap();
+    ledger.advance(40);
+    assert_eq!(ledger.now_round(), 50);
+    refused(ledger.admit(Class::PERIODIC, &sends([1]), 0, 50, ""));
+    ledger.advance(u64::MAX);
+    assert_eq!(ledger.reservations().count(), 0);
+    ledger.advance(52);
+    assert_eq!(ledger.now_round(), 52);
+    ledger.admit(Class::PERIODIC, &sends([700; 10]), 0, 52, "").unwrap();
+    refused(ledger.admit(Class::PERIODIC, &sends([1]), 0, 55, ""));
+}
+
+#[test]
+fn how_many_viewers_of_a_constant_rate() {
+    let ledger = Ledger::new(capacities(), DAY);
+    // 8 Mb/s are 1,000,000 bytes a second: 0.9248 stripes of 4 x 264 KiB, a read of 203,125 ns on each member.
+    let demand = Demand::constant(5, 8_000_000, UNIT_BYTES, 3 * HOUR, 2 << 20);
+    assert_eq!(demand.average_bps(), 8_000_000);
+    let reads: u64 = demand.reads(4).iter().map(|read| u64::from(read.reads)).sum();
+    assert_eq!(reads, (10_800 * 1_000_000_u64).div_ceil(4 * UNIT_BYTES));
+    let together = ledger.how_many(Class::PERIODIC, &demand, Starts::Together).unwrap();
+    assert_eq!((together.viewers, together.stopped_by), (2048, Some(Resource::Arena)));
+    let lean = Demand::constant(5, 8_000_000, UNIT_BYTES, 3 * HOUR, 0);
+    let together = ledger.how_many(Class::PERIODIC, &lean, Starts::Together).unwrap();
+    assert_eq!((together.viewers, together.stopped_by), (2936, Some(Resource::Core)));
+    let mut slow = capacities();
+    slow.members[3].round_ns /= 2;
+    let ledger = Ledger::new(slow, DAY);
+    let together = ledger.how_many(Class::PERIODIC, &lean, Starts::Together).unwrap();
+    assert_eq!((together.viewers, together.stopped_by), (1723, Some(Resource::Member(3))));
+    let spread = ledger.how_many(Class::PERIODIC, &lean, Starts::Spread).unwrap();
+    assert_eq!((spread.viewers, spread.stopped_by), (1863, Some(Resource::Member(3))));
+}
+
+#[test]
+fn viewers_who_come_one_by_one_are_as_many_as_predicted() {
+    let mut slow = capacities();
+    slow.members[3].round_ns = 60_000_000;
+    let mut ledger = Ledger::new(slow, 2 * HOUR);
+    let film = Arc::new(Demand::constant(5, 5_000_000, UNIT_BYTES, HOUR, 0));
+    let predicted = ledger.how_many(Class::PERIODIC, &film, Starts::Spread).unwrap().viewers;
+    let starts = (0..HOUR as u64).step_by(7);
+    let admitted =
+        starts.filter(|&start| ledger.admit(Class::PERIODIC, &film, 0, start, "").is_ok()).count() as u64;
+    assert!(
+        admitted <= predicted + predicted / 50 && admitted * 10 >= predicted * 9,
+        "{admitted} of {predicted}"
+    );
+}
+
+#[test]
+fn an_lbap_is_admitted_for_its_rate_and_its_memory() {
+    // 30 frames of 40,000 bytes in 1.001 seconds, four of which may come early.
+    let lbap = Lbap { message_bytes: 40_000, rate_mhz: 29_970, workahead: 4 };
+    let demand = Demand::from_lbap(&lbap, 5, UNIT_BYTES, 60);
+    assert_eq!(demand.sent_bytes()[59], 1_198_800);
+    assert_eq!(demand.reads(4)[0], DiskDemand { reads: 2, bytes: 2 * UNIT_BYTES });
+    assert_eq!(demand.held_bytes(), 200_000);
+    assert_eq!(demand.average_bps(), lbap.average_bps());
+    let mut ledger = narrow();
+    let refusal = refused(ledger.admit(Class::PERIODIC, &Arc::new(demand.clone()), 0, 0, ""));
+    assert_eq!(refusal.resource, Resource::Network);
+    let mut ledger = Ledger::new(capacities(), 100);
+    ledger.admit(Class::PERIODIC, &Arc::new(demand), 0, 0, "").unwrap();
+}
+
+#[test]
+fn a_search_for_a_later_start_is_bounded_and_never_says_too_much() {
+    // Every round is a puzzle: what is left and what is asked change from round to round.
+    let mut ledger = Ledger::new(Capacities { network_bytes: 1000, ..capacities() }, DAY);
+    let noise = |seed: u64, round: u64| (round + 1).wrapping_mul(0x9e37_79b9_7f4a_7c15 ^ seed) >> 60;
+    let most = sends((0..DAY as u64 / 2).map(|round| 660 + noise(1, round)));
+    ledger.admit(Class::PERIODIC, &most, 0, 0, "").unwrap();
+    let asks = sends((0..DAY as u64 / 2).map(|round| 20 + noise(2, round)));
+    let wait_s = refused(ledger.check(Class::PERIODIC, &asks, 0, 0)).retry_after_s.unwrap();
+    assert!((1..=DAY as u64 / 2).contains(&wait_s));
+    for start in 1..wait_s.min(200) {
+        assert!(ledger.check(Class::PERIODIC, &asks, 0, start).is_err(), "{start}");
+    }
+}

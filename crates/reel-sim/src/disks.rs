@@ -1,0 +1,226 @@
+//! The members of a volume as simulated disks: what stands behind [`reel_disk::Disks`] in a simulation.
+
+use crate::device::Device;
+use crate::fault::FaultSpan;
+use crate::journal::{Happened, Journal};
+use crate::member::{Answer, Member};
+use crate::shelf::Shelf;
+use reel_disk::limits::PRICE_UNKNOWN;
+use reel_disk::{
+    DiskBackend, DiskDone, DiskError, DiskRequest, DisksConfig, MemberFile, MemberStats, Reply, SchedulerView,
+};
+use reel_qos::{Class, ClassTable, DiskPrice};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+/// All members, and the time.
+pub struct SimDisks {
+    inner: Mutex<Inner>,
+}
+
+struct Inner {
+    now_ns: u64,
+    members: Vec<Member>,
+    shelf: Arc<Shelf>,
+    classes: Arc<ClassTable>,
+    prices: Vec<DiskPrice>,
+    journal: Journal,
+}
+
+impl SimDisks {
+    /// A scheduler as `config` wants it before each of `devices`. Prices are of simulated bytes.
+    pub fn new(
+        devices: Vec<Box<dyn Device>>,
+        config: &DisksConfig,
+        shelf: Arc<Shelf>,
+        now_ns: u64,
+    ) -> SimDisks {
+        let prices: Vec<DiskPrice> = (0..devices.len())
+            .map(|member| config.prices.get(member).copied().unwrap_or(PRICE_UNKNOWN))
+            .collect();
+        let members = devices.into_iter().zip(&prices).enumerate();
+        let members = members
+            .map(|(number, (device, price))| {
+                Member::new(
+                    number,
+                    config.policy.scheduler(&config.classes, *price, config.depth),
+                    *price,
+                    device,
+                )
+            })
+            .collect();
+        let classes = Arc::new(config.classes.clone());
+        let journal = Journal::default();
+        let inner = Inner { now_ns, members, shelf, classes, prices, journal };
+        SimDisks { inner: Mutex::new(inner) }
+    }
+
+    /// When something happens next.
+    pub fn next_ns(&self) -> Option<u64> {
+        self.lock().members.iter().filter_map(Member::next_ns).min()
+    }
+
+    /// It is now that late; what has ended is answered. The error is a broken invariant.
+    pub fn advance(&self, now_ns: u64) -> Result<(), String> {
+        let mut answers = Vec::new();
+        {
+            let mut inner = self.lock();
+            let Inner { members, shelf, journal, now_ns: clock_ns, .. } = &mut *inner;
+            *clock_ns = now_ns;
+            for member in members.iter_mut() {
+                while member.next_ns().is_some_and(|at_ns| at_ns <= now_ns) {
+                    answers.extend(member.advance(now_ns, shelf, journal)?);
+                }
+            }
+        }
+        answers.into_iter().for_each(|(reply, done)| reply.deliver(done));
+        Ok(())
+    }
+
+    /// Gives the devices what their schedulers let them have: what a disk thread does once per turn.
+    pub fn turn(&self) {
+        let mut inner = self.lock();
+        let Inner { members, journal, now_ns, .. } = &mut *inner;
+        members.iter_mut().for_each(|member| member.turn(*now_ns, journal));
+    }
+
+    /// Changes what is wrong with a member.
+    pub fn set_fault(&self, member: usize, fault: Option<FaultSpan>) {
+        let mut inner = self.lock();
+        let Inner { members, shelf, journal, now_ns, .. } = &mut *inner;
+        let Some(place) = members.get_mut(member) else { return };
+        if let Some(span) = fault.or(place.fault()) {
+            let happened =
+                Happened::Fault { member: member as u32, code: span.fault.code(), began: fault.is_some() };
+            journal.note(*now_ns, happened);
+        }
+        place.set_fault(fault, *now_ns, shelf);
+    }
+
+    /// Units that a replaced member does not hold yet.
+    pub fn blank_units(&self, member: usize) -> usize {
+        self.lock().members.get(member).map_or(0, Member::blank_units)
+    }
+
+    /// A request that waits for longer than anybody should.
+    pub fn starved(&self) -> Option<String> {
+        let inner = self.lock();
+        inner.members.iter().find_map(|member| member.starved(inner.now_ns))
+    }
+
+    /// A round has ended; a class that wanted its share of a member and did not get it.
+    pub fn round_ended(&self) -> Option<String> {
+        let mut inner = self.lock();
+        let Inner { members, classes, now_ns, .. } = &mut *inner;
+        members.iter_mut().filter_map(|member| member.round_ended(classes, *now_ns)).last()
+    }
+
+    /// Times that a class wanted its share for long enough to be looked at.
+    pub fn shares_looked_at(&self) -> u64 {
+        self.lock().members.iter().map(Member::shares_looked_at).sum()
+    }
+
+    /// Requests that have not been answered.
+    pub fn unanswered(&self) -> usize {
+        self.lock().members.iter().map(Member::unanswered).sum()
+    }
+
+    /// What happened so far.
+    pub fn journal(&self) -> Journal {
+        self.lock().journal.clone()
+    }
+
+    fn lock(&self) -> MutexGuard<'_, Inner> {
+        // One thread only; a panic ends the run anyway.
+        self.inner.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl Inner {
+    fn take(&mut self, request: DiskRequest) -> Option<Answer> {
+        let number = request.member;
+        match self.members.get_mut(number) {
+            Some(member) => member.take(request, self.now_ns, &mut self.journal),
+            None => {
+                let DiskRequest { token, reply, .. } = request;
+                let result = Err(DiskError::Absent { member: number });
+                Some((
+                    reply,
+                    DiskDone { token, member: number, result, buffer: None, queued_ns: 0, device_ns: 0 },
+                ))
+            }
+        }
+    }
+}
+
+impl DiskBackend for SimDisks {
+    fn submit(&self, requests: &mut dyn Iterator<Item = DiskRequest>) {
+        for request in requests {
+            let answer = self.lock().take(request);
+            if let Some((reply, done)) = answer {
+                reply.deliver(done);
+            }
+        }
+    }
+
+    fn promote(&self, member: usize, token: u64, reply: &Arc<dyn Reply>, class: Class, deadline_ns: u64) {
+        let mut inner = self.lock();
+        let now_ns = inner.now_ns;
+        if let Some(member) = inner.members.get_mut(member) {
+            member.promote(token, reply, (class, deadline_ns), now_ns);
+        }
+    }
+
+    fn members(&self) -> usize {
+        self.lock().members.len()
+    }
+
+    fn is_present(&self, member: usize) -> bool {
+        member < self.members()
+    }
+
+    fn stats(&self) -> Vec<MemberStats> {
+        self.lock().members.iter().map(|member| member.stats.clone()).collect()
+    }
+
+    fn views(&self) -> Vec<SchedulerView> {
+        let inner = self.lock();
+        inner.members.iter().map(|member| member.scheduler.view(inner.now_ns)).collect()
+    }
+
+    fn classes(&self) -> Arc<ClassTable> {
+        Arc::clone(&self.lock().classes)
+    }
+
+    fn set_classes(&self, classes: Arc<ClassTable>) {
+        let mut inner = self.lock();
+        for member in &mut inner.members {
+            member.scheduler.set_classes(&classes);
+            member.wake();
+        }
+        inner.classes = classes;
+    }
+
+    fn price(&self, member: usize) -> DiskPrice {
+        self.lock().prices.get(member).copied().unwrap_or(PRICE_UNKNOWN)
+    }
+
+    fn set_price(&self, member: usize, price: DiskPrice) {
+        let mut inner = self.lock();
+        if let Some(member) = inner.members.get_mut(member) {
+            member.set_price(price);
+        }
+        if let Some(place) = inner.prices.get_mut(member) {
+            *place = price;
+        }
+    }
+
+    /// A simulated member is replaced by [`SimDisks::set_fault`].
+    fn replace(&self, member: usize, _file: MemberFile) -> Result<(), DiskError> {
+        Err(DiskError::Absent { member })
+    }
+
+    /// What is under way is answered, as by threads that end.
+    fn stop(&self) -> Result<(), DiskError> {
+        Ok(())
+    }
+}

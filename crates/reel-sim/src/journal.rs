@@ -1,0 +1,215 @@
+//! What happened: a digest of all of it, and the last of it for the story that is told when something breaks.
+
+use crate::limits::STORY_ENTRIES;
+use crate::rng::mix;
+use std::collections::VecDeque;
+use std::fmt;
+
+/// One thing that happened. Numbers only, so that noting it costs nothing.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Happened {
+    /// A request came to a member.
+    Asked {
+        /// The member.
+        member: u32,
+        /// Names the request on the member until it is answered.
+        job: u32,
+        /// The class.
+        class: u32,
+        /// Where, in simulated bytes.
+        offset: u64,
+        /// When it is due.
+        deadline_ns: u64,
+    },
+    /// The device got it.
+    Started {
+        /// The member.
+        member: u32,
+        /// The request.
+        job: u32,
+    },
+    /// It was answered.
+    Answered {
+        /// The member.
+        member: u32,
+        /// The request.
+        job: u32,
+        /// Without an error.
+        well: bool,
+        /// How long the device took.
+        device_ns: u64,
+    },
+    /// A fault began or ended.
+    Fault {
+        /// The member.
+        member: u32,
+        /// See [`crate::fault::Fault::code`].
+        code: u32,
+        /// It began.
+        began: bool,
+    },
+    /// A client did something.
+    Client {
+        /// Which.
+        client: u32,
+        /// What.
+        what: Deed,
+        /// Of what: a segment, a title, a number of bytes.
+        number: u64,
+    },
+}
+
+/// What a client does.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Deed {
+    /// Opens a title.
+    Opens,
+    /// Is refused it.
+    Refused,
+    /// Asks for a segment.
+    Asks,
+    /// Has all of what it asked for.
+    Has,
+    /// Begins to show a title.
+    Plays,
+    /// Shows nothing, because nothing is there.
+    Stalls,
+    /// Is given a part of a segment after it was due.
+    Late,
+    /// Pauses.
+    Pauses,
+    /// Goes on after a pause.
+    Resumes,
+    /// Goes elsewhere in its title.
+    Seeks,
+    /// Goes away.
+    Leaves,
+    /// Could not be given what it asked for.
+    Fails,
+}
+
+/// All that happened in one part of a simulation.
+#[derive(Clone, Debug, Default)]
+pub struct Journal {
+    digest: u64,
+    entries: u64,
+    last: VecDeque<(u64, Happened)>,
+}
+
+impl Journal {
+    /// Notes something.
+    pub fn note(&mut self, now_ns: u64, happened: Happened) {
+        let word = |a: u32, b: u32| u64::from(a) << 32 | u64::from(b);
+        let (kind, one, two) = match happened {
+            Happened::Asked { member, job, class, offset, deadline_ns } => {
+                (1, word(member, job), offset ^ deadline_ns.rotate_left(20) ^ u64::from(class) << 60)
+            }
+            Happened::Started { member, job } => (2, word(member, job), 0),
+            Happened::Answered { member, job, well, device_ns } => {
+                (3, word(member, job), device_ns << 1 | u64::from(well))
+            }
+            Happened::Fault { member, code, began } => (4, word(member, code), u64::from(began)),
+            Happened::Client { client, what, number } => (5, word(client, what as u32), number),
+        };
+        self.entries += 1;
+        self.digest =
+            mix(self.digest ^ mix(now_ns ^ one.rotate_left(17) ^ two.rotate_left(41)).wrapping_add(kind));
+        if self.last.len() == STORY_ENTRIES {
+            self.last.pop_front();
+        }
+        self.last.push_back((now_ns, happened));
+    }
+
+    /// A number that differs, as good as surely, if anything noted differs.
+    pub fn digest(&self) -> u64 {
+        self.digest
+    }
+
+    /// How much was noted.
+    pub fn entries(&self) -> u64 {
+        self.entries
+    }
+
+    /// The last things, oldest first.
+    pub fn last(&self) -> impl Iterator<Item = (u64, Happened)> {
+        self.last.iter().copied()
+    }
+}
+
+impl fmt::Display for Happened {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Happened::Asked { member, job, class, offset, deadline_ns } => {
+                write!(f, "member {member}: request {job} of class {class} for {offset}, due at ")?;
+                if *deadline_ns == u64::MAX {
+                    f.write_str("no time")
+                } else {
+                    write!(f, "{}", Seconds(*deadline_ns))
+                }
+            }
+            Happened::Started { member, job } => {
+                write!(f, "member {member}: request {job} goes to the device")
+            }
+            Happened::Answered { member, job, well, device_ns } => {
+                let how = if *well { "done" } else { "failed" };
+                write!(f, "member {member}: request {job} {how} after {} us in the device", device_ns / 1000)
+            }
+            Happened::Fault { member, code, began } => {
+                let what = crate::fault::name_of(*code);
+                write!(f, "member {member}: {what} {}", if *began { "begins" } else { "ends" })
+            }
+            Happened::Client { client, what, number } => {
+                write!(f, "client {client} {} {number}", what.name())
+            }
+        }
+    }
+}
+
+impl Deed {
+    fn name(self) -> &'static str {
+        match self {
+            Deed::Opens => "opens title",
+            Deed::Refused => "is refused title",
+            Deed::Asks => "asks for segment",
+            Deed::Has => "has segment",
+            Deed::Plays => "plays from segment",
+            Deed::Stalls => "STALLS before segment",
+            Deed::Late => "is given LATE segment",
+            Deed::Pauses => "pauses in segment",
+            Deed::Resumes => "resumes in segment",
+            Deed::Seeks => "seeks to segment",
+            Deed::Leaves => "leaves title",
+            Deed::Fails => "cannot be given segment",
+        }
+    }
+}
+
+/// A virtual time for people.
+#[derive(Clone, Copy, Debug)]
+pub struct Seconds(pub u64);
+
+impl fmt::Display for Seconds {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}.{:06} s", self.0 / 1_000_000_000, self.0 % 1_000_000_000 / 1000)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_digest_sees_order_time_and_numbers() {
+        let event = |number| Happened::Client { client: 1, what: Deed::Asks, number };
+        let digest = |events: &[(u64, u64)]| {
+            let mut journal = Journal::default();
+            events.iter().for_each(|&(now_ns, number)| journal.note(now_ns, event(number)));
+            journal.digest()
+        };
+        let base = digest(&[(1, 1), (2, 2)]);
+        assert_eq!(base, digest(&[(1, 1), (2, 2)]));
+        for other in [&[(2, 2), (1, 1)][..], &[(1, 1), (2, 3)], &[(1, 1), (3, 2)], &[(1, 1)]] {
+            assert_ne!(base, digest(other));
+        }
+    }
+}

@@ -1,0 +1,30 @@
+//! The server on simulated disks, clients and time: one seed is one run.
+//!
+//! Real are the schedulers of `reel-disk`, the ledger of `reel-qos`, maps, checksums and decoding of `reel-volume`, and units, readers
+//! and sessions of `reel-stream`. Simulated are devices, clients and the clock. `docs/design/simulator.md` says what the models
+//! leave out.
+#![forbid(unsafe_code)]
+
+pub mod client;
+pub mod content;
+mod core;
+mod desk;
+pub mod device;
+pub mod disks;
+pub mod fault;
+pub mod journal;
+pub mod limits;
+mod member;
+pub mod probe;
+mod report;
+pub mod rng;
+pub mod scale;
+mod scenario;
+mod shares;
+pub mod shelf;
+mod world;
+mod writer;
+
+pub use report::{Broken, Report};
+pub use scenario::Scenario;
+pub use world::World;

@@ -1,0 +1,51 @@
+//! Every bound of this room, with its reason.
+
+use reel_stream::limits::SEND_LEAD_NS;
+
+/// A segment of a title: what players ask for at once. Four seconds is what most packagers make.
+pub const SEGMENT_NS: u64 = 4_000_000_000;
+
+/// Runs of slots that a title is scattered over, at most: an old volume is not one of a thousand pieces, since writers take long runs.
+pub const TITLE_RUNS_MAX: u64 = 4;
+
+/// What a player keeps ahead of what it shows, at most: the default of hls.js.
+pub const BUFFER_NS: u64 = 30_000_000_000;
+
+/// The same for a small player: two segments.
+pub const BUFFER_LEAST_NS: u64 = 8_000_000_000;
+
+/// A request that is served later than this after it came, and after its deadline, was starved. Under full load a queue of 64 bulk reads with 15 % of a
+/// hard disk is served in some seconds.
+pub const STARVATION_NS: u64 = 60_000_000_000;
+
+/// Entries of the story that is told when an invariant breaks: what happened in about the last second.
+pub const STORY_ENTRIES: usize = 400;
+
+/// Units that a rebuild has under way at once: enough that all members are at work, few enough that it takes no memory from viewers.
+pub const REBUILD_UNITS_IN_FLIGHT: usize = 4;
+
+/// Between two looks at whether the ledger is the sum of its reservations: one takes as long as making all of them again.
+pub const LEDGER_CHECK_SECONDS: u64 = 60;
+
+/// How long before it is due a segment must be asked for if it is to be in time: the length of the segment before it, less the time to
+/// send it. Its demand is spread over just that.
+pub const ASKED_BEFORE_NS: u64 = SEGMENT_NS - SEND_LEAD_NS;
+
+/// How often a core looks whether something is to be read ahead, and whether somebody waits for memory; as in `reel-http`.
+pub const PREFETCH_EVERY_NS: u64 = 100_000_000;
+
+/// What a person waits for is due this long after it is asked for; as in `reel-http`.
+pub const INTERACTIVE_DEADLINE_NS: u64 = 200_000_000;
+
+/// Of a thousand viewers who leave, so many close their session; the others vanish, and what was promised to them must come free by itself.
+pub const CLOSES_PERMILLE: u64 = 700;
+
+/// Rounds over which a class must get its share: a request of a hard disk is some hundredths of a round, and schedulers settle what they owe in
+/// the next one.
+pub const SHARE_ROUNDS: usize = 5;
+
+/// How much of its share a class must get in those rounds, in percent.
+pub const SHARE_KEPT_PERCENT: u64 = 85;
+
+/// After a fault, what was late because of it may still come.
+pub const RECOVERY_NS: u64 = 10_000_000_000;

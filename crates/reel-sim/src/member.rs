@@ -1,0 +1,452 @@
+//! One simulated member: the real scheduler before a model of a device, and what is wrong with it.
+
+use crate::content::Unit;
+use crate::device::{Device, Transfer};
+use crate::fault::{Fault, FaultSpan};
+use crate::journal::{Happened, Journal};
+use crate::limits::{SHARE_ROUNDS, STARVATION_NS};
+use crate::scale::{MEMBER_SCALE, ROW_BYTES, UNIT_BYTES};
+use crate::shares::Shares;
+use crate::shelf::Shelf;
+use reel_arena::{Buffer, Lease};
+use reel_disk::{DiskDone, DiskError, DiskRequest, DiskWork, MemberStats, Queued, Reply, Scheduler};
+use reel_qos::limits::ROUND_NS;
+use reel_qos::{Class, ClassTable, DEADLINE_NONE_NS, DiskPrice};
+use std::cmp::Reverse;
+use std::collections::{BTreeMap, BTreeSet, BinaryHeap};
+use std::io;
+use std::sync::Arc;
+
+/// A member.
+pub(crate) struct Member {
+    number: usize,
+    pub(crate) scheduler: Box<dyn Scheduler>,
+    device: Box<dyn Device>,
+    jobs: Vec<Option<Job>>,
+    free: Vec<u32>,
+    /// Requests wait that the device may be able to take.
+    wants_turn: bool,
+    /// Given to the device while it stalls.
+    parked: Vec<(u32, Transfer)>,
+    /// Answers held back: errors that take their time.
+    held: BinaryHeap<Reverse<(u64, u32)>>,
+    fault: Option<FaultSpan>,
+    /// What was written where no title lies.
+    written: BTreeMap<u64, Box<Unit>>,
+    /// Units that a new disk in the place of a replaced one does not hold yet.
+    blank: BTreeSet<u64>,
+    pub(crate) stats: MemberStats,
+    price: DiskPrice,
+    shares: Shares,
+}
+
+/// An answer on its way.
+pub(crate) type Answer = (Arc<dyn Reply>, DiskDone);
+
+struct Job {
+    token: u64,
+    class: Class,
+    deadline_ns: u64,
+    reply: Arc<dyn Reply>,
+    work: Work,
+    offset: u64,
+    bytes: usize,
+    queued_ns: u64,
+    started_ns: u64,
+    result: Option<Result<(), DiskError>>,
+}
+
+enum Work {
+    Read(Buffer),
+    Write(Lease),
+}
+
+/// What a request that fails at once takes all the same: the way to the controller and back.
+const REFUSAL_NS: u64 = 200_000;
+
+impl Member {
+    pub(crate) fn new(
+        number: usize,
+        scheduler: Box<dyn Scheduler>,
+        price: DiskPrice,
+        device: Box<dyn Device>,
+    ) -> Member {
+        Member {
+            number,
+            scheduler,
+            device,
+            jobs: Vec::new(),
+            free: Vec::new(),
+            wants_turn: false,
+            parked: Vec::new(),
+            held: BinaryHeap::new(),
+            fault: None,
+            written: BTreeMap::new(),
+            blank: BTreeSet::new(),
+            stats: MemberStats { present: true, ..MemberStats::default() },
+            price,
+            shares: Shares::default(),
+        }
+    }
+
+    /// Takes a request; the answer, if it has one at once.
+    pub(crate) fn take(
+        &mut self,
+        request: DiskRequest,
+        now_ns: u64,
+        journal: &mut Journal,
+    ) -> Option<Answer> {
+        let DiskRequest { member, class, deadline_ns, work, token, reply } = request;
+        let (work, offset, bytes) = match work {
+            DiskWork::Read { offset, bytes, buffer } => (Work::Read(buffer), offset, bytes),
+            DiskWork::Write { offset, lease } => {
+                let bytes = lease.len();
+                (Work::Write(lease), offset, bytes)
+            }
+            DiskWork::Sync => {
+                self.stats.syncs += 1;
+                let done =
+                    DiskDone { token, member, result: Ok(()), buffer: None, queued_ns: 0, device_ns: 0 };
+                return Some((reply, done));
+            }
+        };
+        let id = self.free.pop().unwrap_or(self.jobs.len() as u32);
+        let write = matches!(work, Work::Write(_));
+        let queued_ns = now_ns;
+        let job = Job {
+            token,
+            class,
+            deadline_ns,
+            reply,
+            work,
+            offset,
+            bytes,
+            queued_ns,
+            started_ns: 0,
+            result: None,
+        };
+        match self.jobs.get_mut(id as usize) {
+            Some(place) => *place = Some(job),
+            None => self.jobs.push(Some(job)),
+        }
+        let (number, class_number) = (member as u32, class.index() as u32);
+        journal.note(
+            now_ns,
+            Happened::Asked { member: number, job: id, class: class_number, offset, deadline_ns },
+        );
+        self.scheduler.push(Queued { id: u64::from(id), class, deadline_ns, offset, bytes, write }, now_ns);
+        self.shares.queued(class, now_ns);
+        self.stats.queued += 1;
+        self.wants_turn = true;
+        None
+    }
+
+    /// Gives the device what its scheduler lets it have.
+    pub(crate) fn turn(&mut self, now_ns: u64, journal: &mut Journal) {
+        if !std::mem::take(&mut self.wants_turn) {
+            return;
+        }
+        while let Some(next) = self.scheduler.pop(now_ns) {
+            // A scheduler gives back what it was given.
+            let id = next.id as u32;
+            let Some(job) = self.jobs.get_mut(id as usize).and_then(Option::as_mut) else { continue };
+            job.started_ns = now_ns;
+            self.stats.queued -= 1;
+            self.stats.in_device += 1;
+            journal.note(now_ns, Happened::Started { member: self.number as u32, job: id });
+            let (offset, bytes) = (job.offset * MEMBER_SCALE, job.bytes as u64 * MEMBER_SCALE);
+            let transfer = Transfer { offset, bytes, write: matches!(job.work, Work::Write(_)) };
+            let simulated = job.bytes as u64;
+            let cost_ns =
+                if transfer.write { self.price.write_ns(simulated) } else { self.price.read_ns(simulated) };
+            self.shares.left(job.class, cost_ns);
+            match self.fault {
+                Some(FaultSpan { fault: Fault::Pulled, .. }) => {
+                    self.held.push(Reverse((now_ns + REFUSAL_NS, id)))
+                }
+                Some(FaultSpan { fault: Fault::Stall, .. }) => self.parked.push((id, transfer)),
+                _ => self.device.push(id, transfer, now_ns),
+            }
+        }
+    }
+
+    /// When something happens here next.
+    pub(crate) fn next_ns(&self) -> Option<u64> {
+        let held_ns = self.held.peek().map(|Reverse((at_ns, _))| *at_ns);
+        let device_ns = match self.fault {
+            // The world ends the stall; nothing ends before.
+            Some(FaultSpan { fault: Fault::Stall, .. }) => None,
+            _ => self.device.next_ns(),
+        };
+        match (held_ns, device_ns) {
+            (Some(held), Some(device)) => Some(held.min(device)),
+            (held, device) => held.or(device),
+        }
+    }
+
+    /// Something that has ended by now.
+    pub(crate) fn advance(
+        &mut self,
+        now_ns: u64,
+        shelf: &Shelf,
+        journal: &mut Journal,
+    ) -> Result<Option<Answer>, String> {
+        if let Some(Reverse((at_ns, id))) = self.held.peek().copied()
+            && at_ns <= now_ns
+        {
+            self.held.pop();
+            return self.end(id, now_ns, shelf, journal).map(Some);
+        }
+        if matches!(self.fault, Some(FaultSpan { fault: Fault::Stall, .. })) {
+            return Ok(None);
+        }
+        let Some(id) = self.device.pop(now_ns) else { return Ok(None) };
+        if let Some(span) = &self.fault
+            && let Fault::ReadErrors { recovery_ns, .. } = span.fault
+            && let Some(job) = self.jobs.get_mut(id as usize).and_then(Option::as_mut)
+            && matches!(job.work, Work::Read(_))
+            && span.fault.meets(span, job.offset / UNIT_BYTES as u64)
+        {
+            job.result = Some(Err(failed(self.number, job, "read", "a sector that cannot be read")));
+            self.held.push(Reverse((now_ns + recovery_ns, id)));
+            return Ok(None);
+        }
+        self.end(id, now_ns, shelf, journal).map(Some)
+    }
+
+    /// A fault begins, or the one that is ends.
+    pub(crate) fn set_fault(&mut self, fault: Option<FaultSpan>, now_ns: u64, shelf: &Shelf) {
+        match fault.map(|span| span.fault) {
+            Some(Fault::Slow(permille)) => self.device.set_slowness(permille),
+            Some(Fault::Replaced) => {
+                let units = shelf.units_of(self.number);
+                self.blank = units
+                    .map(|(title, stripe, position)| {
+                        title.map.unit_at(stripe, position).1 / UNIT_BYTES as u64
+                    })
+                    .collect();
+            }
+            Some(_) => {}
+            None => {
+                self.device.set_slowness(1000);
+                for (id, transfer) in std::mem::take(&mut self.parked) {
+                    self.device.push(id, transfer, now_ns);
+                }
+            }
+        }
+        self.fault = fault;
+        self.wants_turn = true;
+    }
+
+    /// What is wrong with it now.
+    pub(crate) fn fault(&self) -> Option<FaultSpan> {
+        self.fault
+    }
+
+    /// Units that a replaced member does not hold yet.
+    pub(crate) fn blank_units(&self) -> usize {
+        self.blank.len()
+    }
+
+    /// Requests that have not been answered.
+    pub(crate) fn unanswered(&self) -> usize {
+        self.jobs.len() - self.free.len()
+    }
+
+    /// The request to this reply with this token is wanted more urgently.
+    pub(crate) fn promote(
+        &mut self,
+        token: u64,
+        reply: &Arc<dyn Reply>,
+        (class, deadline_ns): (Class, u64),
+        now_ns: u64,
+    ) {
+        let same = |job: &Job| job.token == token && job.started_ns == 0 && Arc::ptr_eq(&job.reply, reply);
+        // The last one bears the name, as on real members.
+        let found = self
+            .jobs
+            .iter_mut()
+            .enumerate()
+            .rev()
+            .find_map(|(id, job)| Some((id, job.as_mut().filter(|job| same(job))?)));
+        if let Some((id, job)) = found {
+            job.deadline_ns = job.deadline_ns.min(deadline_ns);
+            if class < job.class {
+                self.shares.left(job.class, 0);
+                self.shares.queued(class, now_ns);
+                job.class = class;
+            }
+            self.scheduler.promote(id as u64, class, deadline_ns);
+            self.wants_turn = true;
+        }
+    }
+
+    /// The scheduler has changed its mind about something.
+    pub(crate) fn wake(&mut self) {
+        self.wants_turn = true;
+    }
+
+    /// A round has ended; a class that did not get its share.
+    pub(crate) fn round_ended(&mut self, classes: &ClassTable, now_ns: u64) -> Option<String> {
+        if self.fault.is_some() {
+            self.shares.forget(now_ns);
+        }
+        let window_ns = SHARE_ROUNDS as u64 * ROUND_NS;
+        let (class, permille, due) = self.shares.round_ended(classes, now_ns.saturating_sub(window_ns))?;
+        let (number, name) = (self.number, &classes.spec(class).name);
+        Some(format!(
+            "member {number} gave {permille} thousandths of its time to class {name}, which had a right to {due}"
+        ))
+    }
+
+    /// Times that a class wanted its share for long enough to be looked at.
+    pub(crate) fn shares_looked_at(&self) -> u64 {
+        self.shares.looked
+    }
+
+    pub(crate) fn set_price(&mut self, price: DiskPrice) {
+        self.price = price;
+        self.scheduler.set_price(price);
+    }
+
+    /// A request that waits for longer than anybody should.
+    pub(crate) fn starved(&self, now_ns: u64) -> Option<String> {
+        let since = self.fault.map_or(0, |span| span.from_ns);
+        let starved = |job: &&Job| is_starved(job, now_ns) && since + STARVATION_NS < now_ns;
+        let job = self.jobs.iter().flatten().find(starved)?;
+        Some(self.starvation(job, now_ns))
+    }
+
+    fn end(&mut self, id: u32, now_ns: u64, shelf: &Shelf, journal: &mut Journal) -> Result<Answer, String> {
+        let Some(mut job) = self.jobs.get_mut(id as usize).and_then(Option::take) else {
+            return Err(format!("member {} answered request {id} twice", self.number));
+        };
+        self.free.push(id);
+        self.scheduler.done(u64::from(id), now_ns);
+        self.wants_turn = true;
+        self.stats.in_device -= 1;
+        let device_ns = now_ns - job.started_ns;
+        self.stats.service_ns += device_ns;
+        let pulled = matches!(self.fault, Some(FaultSpan { fault: Fault::Pulled, .. }));
+        let result = match job.result.take() {
+            Some(result) => result,
+            None if pulled => Err(failed(self.number, &job, "reach", "no such device")),
+            None => self.carry_out(&mut job, shelf)?,
+        };
+        match &result {
+            Ok(()) => self.count(&job),
+            Err(_) => self.stats.errors += 1,
+        }
+        let happened =
+            Happened::Answered { member: self.number as u32, job: id, well: result.is_ok(), device_ns };
+        journal.note(now_ns, happened);
+        let buffer = match job.work {
+            Work::Read(buffer) => Some(buffer),
+            Work::Write(_) => None,
+        };
+        let queued_ns = job.started_ns - job.queued_ns;
+        Ok((
+            job.reply,
+            DiskDone { token: job.token, member: self.number, result, buffer, queued_ns, device_ns },
+        ))
+    }
+
+    fn count(&mut self, job: &Job) {
+        let bytes = job.bytes as u64;
+        let (count, sum) = match job.work {
+            Work::Read(_) => (&mut self.stats.reads, &mut self.stats.read_bytes),
+            Work::Write(_) => (&mut self.stats.writes, &mut self.stats.written_bytes),
+        };
+        *count += 1;
+        *sum += bytes;
+        let class = &mut self.stats.classes[job.class.index()];
+        class.requests += 1;
+        class.bytes += bytes;
+    }
+
+    /// Moves the bytes. The error is a broken invariant: bytes were written that nothing should write.
+    fn carry_out(&mut self, job: &mut Job, shelf: &Shelf) -> Result<Result<(), DiskError>, String> {
+        let first = job.offset / UNIT_BYTES as u64;
+        match &mut job.work {
+            Work::Read(buffer) => {
+                for (number, place) in buffer[..job.bytes].chunks_mut(UNIT_BYTES).enumerate() {
+                    let unit = self.content(first + number as u64, shelf);
+                    place[..unit.len()].copy_from_slice(&unit);
+                }
+            }
+            Work::Write(lease) => {
+                for (number, bytes) in lease.chunks(UNIT_BYTES).enumerate() {
+                    self.store(first + number as u64, bytes, shelf)?;
+                }
+            }
+        }
+        Ok(Ok(()))
+    }
+
+    fn content(&self, unit: u64, shelf: &Shelf) -> Unit {
+        let blank = [0; size_of::<Unit>()];
+        let mut content = match self.written.get(&unit) {
+            Some(written) => **written,
+            None if self.blank.contains(&unit) => blank,
+            None => shelf.unit(self.number, unit).unwrap_or(blank),
+        };
+        if let Some(span) = &self.fault
+            && matches!(span.fault, Fault::Lies(_))
+            && span.fault.meets(span, unit)
+        {
+            let place = crate::rng::mix(unit) as usize % content.len();
+            content[place] ^= 0x10;
+        }
+        content
+    }
+
+    fn store(&mut self, unit: u64, bytes: &[u8], shelf: &Shelf) -> Result<(), String> {
+        let rows = size_of::<Unit>() / ROW_BYTES * ROW_BYTES;
+        let Some(bytes) = bytes.get(..rows) else {
+            return Err(format!(
+                "{} bytes were written to unit {unit} of member {}",
+                bytes.len(),
+                self.number
+            ));
+        };
+        match shelf.unit(self.number, unit) {
+            Some(should) if should[..] == *bytes => {
+                self.blank.remove(&unit);
+                Ok(())
+            }
+            Some(_) => {
+                Err(format!("unit {unit} of member {} belongs to a title and got other bytes", self.number))
+            }
+            None => {
+                let mut content = Box::new([0; size_of::<Unit>()]);
+                content.copy_from_slice(bytes);
+                self.written.insert(unit, content);
+                Ok(())
+            }
+        }
+    }
+
+    fn starvation(&self, job: &Job, now_ns: u64) -> String {
+        format!(
+            "a request of class {} to member {} waits for {} s, {} s beyond its deadline",
+            job.class.index(),
+            self.number,
+            (now_ns - job.queued_ns) / 1_000_000_000,
+            if job.deadline_ns == DEADLINE_NONE_NS {
+                0
+            } else {
+                now_ns.saturating_sub(job.deadline_ns) / 1_000_000_000
+            }
+        )
+    }
+}
+
+fn is_starved(job: &Job, now_ns: u64) -> bool {
+    let due_ns = if job.deadline_ns == DEADLINE_NONE_NS { 0 } else { job.deadline_ns };
+    now_ns > job.queued_ns.max(due_ns).saturating_add(STARVATION_NS)
+}
+
+fn failed(member: usize, job: &Job, what: &'static str, why: &'static str) -> DiskError {
+    let source = Arc::new(io::Error::other(why));
+    DiskError::Failed { member, what, offset: job.offset, bytes: job.bytes, source }
+}

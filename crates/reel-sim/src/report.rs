@@ -1,0 +1,121 @@
+//! What a run says at its end, and what it says when an invariant broke.
+
+use crate::fault::FaultSpan;
+use crate::journal::{Happened, Seconds};
+use serde::Serialize;
+use std::fmt;
+
+/// What happened in a run, in numbers.
+#[derive(Clone, Debug, Default, Serialize)]
+pub struct Report {
+    /// Differs, as good as surely, if anything happened differently.
+    pub digest: u64,
+    /// Virtual time.
+    pub simulated_ns: u64,
+    /// Steps of the event loop.
+    pub steps: u64,
+    /// Things noted.
+    pub happened: u64,
+    /// Titles opened.
+    pub opened: u64,
+    /// Titles that could not be promised.
+    pub refused: u64,
+    /// Viewers that watched at the same time, at most.
+    pub viewing_most: u64,
+    /// The most that was promised of any member in the round that was, in thousandths of what can be.
+    pub promised_most_permille: u64,
+    /// Segments that viewers got.
+    pub segments: u64,
+    /// Segments that were asked for in time and came after they were due.
+    pub late_units: u64,
+    /// Times a viewer's picture stood still after it had begun.
+    pub stalls: u64,
+    /// For how long in all.
+    pub stalled_ns: u64,
+    /// Starts and seeks that came to a picture.
+    pub starts: u64,
+    /// The longest of them.
+    pub start_most_ns: u64,
+    /// Reads of browsers.
+    pub browsed: u64,
+    /// The longest of them.
+    pub browse_most_ns: u64,
+    /// Whole titles downloaded.
+    pub downloads: u64,
+    /// Units read for viewers, browsers and downloads.
+    pub units_read: u64,
+    /// Times that a class wanted its share of a member for long enough to be looked at.
+    pub shares_looked_at: u64,
+    /// Segments read ahead of their viewers.
+    pub prefetched: u64,
+    /// Units that were in memory or on their way.
+    pub units_shared: u64,
+    /// Times that a unit for an admitted viewer came after its deadline.
+    pub deadline_misses: u64,
+    /// Rows computed from others.
+    pub rows_decoded: u64,
+    /// Reads that members did.
+    pub reads: u64,
+    /// Writes that members did.
+    pub writes: u64,
+    /// Faults that began.
+    pub faults: u64,
+    /// Buffers in use at once, at most.
+    pub buffers_most: u64,
+}
+
+/// An invariant broke.
+#[derive(Clone, Debug)]
+pub struct Broken {
+    /// Which and how.
+    pub what: String,
+    /// The seed of the run.
+    pub seed: u64,
+    /// When the run began, in virtual time.
+    pub start_ns: u64,
+    /// When it broke.
+    pub at_ns: u64,
+    /// What was wrong with a member then.
+    pub fault: Option<FaultSpan>,
+    /// The last things that happened, oldest first.
+    pub story: Vec<(u64, Happened)>,
+}
+
+/// Lines of the story that are printed.
+const STORY_LINES: usize = 40;
+
+impl Report {
+    pub(crate) fn started(&mut self, took_ns: u64) {
+        self.starts += 1;
+        self.start_most_ns = self.start_most_ns.max(took_ns);
+    }
+
+    pub(crate) fn browsed(&mut self, took_ns: u64) {
+        self.browsed += 1;
+        self.browse_most_ns = self.browse_most_ns.max(took_ns);
+    }
+}
+
+impl fmt::Display for Broken {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let since = Seconds(self.at_ns - self.start_ns);
+        writeln!(f, "seed {}, after {since} of virtual time: {}", self.seed, self.what)?;
+        match self.fault {
+            Some(span) => writeln!(
+                f,
+                "member {} has a fault since {}: {:?}",
+                span.member,
+                Seconds(span.from_ns - self.start_ns),
+                span.fault
+            )?,
+            None => writeln!(f, "no member has a fault")?,
+        }
+        writeln!(f, "what happened last:")?;
+        for (at_ns, happened) in self.story.iter().skip(self.story.len().saturating_sub(STORY_LINES)) {
+            writeln!(f, "  {}  {happened}", Seconds(at_ns.saturating_sub(self.start_ns)))?;
+        }
+        Ok(())
+    }
+}
+
+impl std::error::Error for Broken {}

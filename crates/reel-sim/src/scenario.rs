@@ -1,0 +1,116 @@
+//! What is simulated: everything that a seed decides.
+
+use crate::client::PlayerSpec;
+use crate::device::{DeviceSpec, HddSpec, SsdSpec, ThrottledSpec};
+use crate::fault::FaultMenu;
+use crate::rng::Rng;
+use crate::shelf::TitleSpec;
+use reel_disk::Policy;
+
+/// One run.
+#[derive(Clone, Debug)]
+pub struct Scenario {
+    /// Everything that is left to chance follows from it.
+    pub seed: u64,
+    /// How long it lasts.
+    pub duration_ns: u64,
+    /// Members of the volume.
+    pub members: usize,
+    /// Data rows of a matrix; one of parity is beside them.
+    pub data_rows: usize,
+    /// What members are.
+    pub device: DeviceSpec,
+    /// Who decides what a device gets next.
+    pub policy: Policy,
+    /// The titles.
+    pub titles: TitleSpec,
+    /// People who watch, if they are let in.
+    pub viewers: usize,
+    /// How they watch.
+    pub player: PlayerSpec,
+    /// The links of viewers, at least and at most, in real bits per second.
+    pub link_bps: (u64, u64),
+    /// People who browse: small interactive reads.
+    pub browsers: usize,
+    /// Between two reads of one of them.
+    pub browse_ns: u64,
+    /// Downloads of whole titles side by side.
+    pub bulks: usize,
+    /// The rate that a download is given at most, in real bits per second.
+    pub bulk_bps: u64,
+    /// Stripes a second that are written.
+    pub ingest_stripes_per_s: u64,
+    /// Whether viewers are let in only if they can be promised their bytes. Without, nobody is promised anything, and being late
+    /// breaks nothing unless `strict`.
+    pub admission: bool,
+    /// Being late breaks the run even though nothing was promised: to see invariants fail.
+    pub strict: bool,
+    /// What may go wrong.
+    pub faults: FaultMenu,
+    /// Between two faults.
+    pub fault_rest_ns: u64,
+    /// Buffers of the arena.
+    pub buffers: usize,
+}
+
+const SECOND_NS: u64 = 1_000_000_000;
+
+impl Scenario {
+    /// Whether its policy gives every class its share.
+    pub fn keeps_shares(&self) -> bool {
+        self.strict || matches!(self.policy, Policy::Rounds | Policy::Drr)
+    }
+
+    /// What `seed` decides, for so many viewers.
+    pub fn drawn(seed: u64, duration_ns: u64, viewers: usize) -> Scenario {
+        let mut rng = Rng::new(seed).part(1);
+        let (data_rows, more) = (rng.range(2, 6) as usize, rng.below(4) as usize);
+        let device = match rng.below(3) {
+            0 => DeviceSpec::Hdd(HddSpec::default()),
+            1 => DeviceSpec::Ssd(SsdSpec::default()),
+            _ => DeviceSpec::Throttled(ThrottledSpec::default()),
+        };
+        Scenario {
+            members: data_rows + 1 + more,
+            data_rows,
+            device,
+            titles: TitleSpec {
+                titles: rng.range(5, 30) as usize,
+                segments: (75, 900),
+                rate_bps: (1_500_000, 8_000_000),
+            },
+            browsers: rng.below(20) as usize,
+            bulks: rng.below(6) as usize,
+            ingest_stripes_per_s: if rng.permille(500) { rng.range(1, 10) } else { 0 },
+            faults: FaultMenu::all(),
+            fault_rest_ns: rng.range(60, 600) * SECOND_NS,
+            ..Scenario::plain(seed, duration_ns, viewers)
+        }
+    }
+
+    /// Five solid state disks, viewers, nothing else and nothing wrong.
+    pub fn plain(seed: u64, duration_ns: u64, viewers: usize) -> Scenario {
+        Scenario {
+            seed,
+            duration_ns,
+            members: 5,
+            data_rows: 4,
+            device: DeviceSpec::Ssd(SsdSpec::default()),
+            policy: Policy::default(),
+            titles: TitleSpec { titles: 20, segments: (300, 1500), rate_bps: (2_000_000, 6_000_000) },
+            viewers,
+            player: PlayerSpec::default(),
+            link_bps: (40_000_000, 200_000_000),
+            browsers: 0,
+            browse_ns: 5 * SECOND_NS,
+            bulks: 0,
+            bulk_bps: 100_000_000,
+            ingest_stripes_per_s: 0,
+            admission: true,
+            strict: false,
+            faults: FaultMenu::default(),
+            fault_rest_ns: 300 * SECOND_NS,
+            buffers: 2048 + viewers * 96,
+        }
+    }
+}

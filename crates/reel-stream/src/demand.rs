@@ -1,0 +1,120 @@
+//! What a stream will ask of every member, computed from its index before it starts: pure.
+
+use crate::limits::{READER_STRIPES_MAX, ROUNDS_MAX};
+use reel_qos::limits::ROUND_NS;
+use reel_qos::{Demand, DiskDemand};
+use reel_volume::{Geometry, ObjectMap};
+use std::ops::Range;
+
+/// Bytes of an object that are asked for together: a segment.
+#[derive(Clone, Debug)]
+pub struct Stretch<'a> {
+    /// The object.
+    pub map: &'a ObjectMap,
+    /// Its bytes.
+    pub range: Range<u64>,
+    /// Media time from which they may be read.
+    pub from_ns: u64,
+    /// Media time at which its first bytes must be in memory; those that a reader can hold at once are due together.
+    pub due_ns: u64,
+    /// How long it is shown: what is beyond a reader's window is due as the stretch is shown.
+    pub duration_ns: u64,
+}
+
+/// The demand of stretches on a volume of `members` members, for any one of them lost.
+///
+/// A stripe that a stretch touches costs one read on each of its members, of the rows touched: while all members are there, those
+/// of parity are not read; with one lost, the others are read once each to decode it, and a unit that is wanted anyway is not read
+/// again. So no loss makes more of it.
+///
+/// `None` if it is longer than [`ROUNDS_MAX`]: nobody can promise so far ahead.
+pub fn demand<'a>(members: usize, stretches: impl IntoIterator<Item = Stretch<'a>>) -> Option<Demand> {
+    let mut disks: Vec<Vec<DiskDemand>> = vec![Vec::new(); members];
+    let mut sent_bytes: Vec<u64> = Vec::new();
+    let mut held_bytes = 0;
+    for stretch in stretches.into_iter().filter(|stretch| stretch.range.start < stretch.range.end) {
+        if stretch.due_ns.saturating_add(stretch.duration_ns) / ROUND_NS >= ROUNDS_MAX {
+            return None;
+        }
+        let geometry = stretch.map.geometry();
+        let stripe_bytes = geometry.stripe_bytes() as u64;
+        let stripes = stretch.range.start / stripe_bytes..(stretch.range.end - 1) / stripe_bytes + 1;
+        let count = stripes.end - stripes.start;
+        for stripe in stripes.clone() {
+            let round = round_of(&stretch, stripe - stripes.start, count);
+            let bytes = unit_bytes_touched(geometry, &stretch.range, stripe);
+            for position in 0..geometry.width() {
+                let (member, _) = stretch.map.unit_at(stripe, position);
+                let Some(rounds) = disks.get_mut(member) else { continue };
+                let at = slot(rounds, round);
+                at.reads += 1;
+                at.bytes += bytes;
+            }
+        }
+        let bytes = stretch.range.end - stretch.range.start;
+        let rounds = rounds(stretch.from_ns, stretch.due_ns);
+        let mut given = 0;
+        for round in rounds.clone() {
+            let until = part_until(bytes, round + 1 - rounds.start, rounds.end - rounds.start);
+            *slot(&mut sent_bytes, round as usize) += until - given;
+            given = until;
+        }
+        // A reader reserves a buffer for every unit that it touches, within its window.
+        let rows = bytes.div_ceil(geometry.row_bytes() as u64) + 1;
+        let units = rows.min(count.min(READER_STRIPES_MAX as u64) * geometry.data_rows() as u64);
+        held_bytes = held_bytes.max(units * geometry.unit_bytes() as u64);
+    }
+    Some(Demand::new(disks, sent_bytes, held_bytes))
+}
+
+/// The round that stripe `number` of the `count` of a stretch is counted in.
+///
+/// Those of a reader's first window spread over the time in which they may be read. Each further one can be read when one before it has
+/// been sent, which is as it is shown, and is due as much later.
+fn round_of(stretch: &Stretch<'_>, number: u64, count: u64) -> usize {
+    let window = count.min(READER_STRIPES_MAX as u64);
+    let round = match number.checked_sub(window) {
+        None => {
+            let rounds = rounds(stretch.from_ns, stretch.due_ns);
+            rounds.start + part_until(rounds.end - rounds.start, number, window)
+        }
+        Some(beyond) => {
+            let from_ns = stretch.due_ns + part_until(stretch.duration_ns, beyond, count);
+            rounds(from_ns, stretch.due_ns + part_until(stretch.duration_ns, beyond + 1, count)).start
+        }
+    };
+    // Fits: below ROUNDS_MAX.
+    round as usize
+}
+
+/// The rounds in which something may be read so that it is in memory when due: those that begin after it may be asked for and end before
+/// it is due; one at least.
+fn rounds(from_ns: u64, due_ns: u64) -> Range<u64> {
+    let end = due_ns / ROUND_NS;
+    let start = from_ns.div_ceil(ROUND_NS).min(end.saturating_sub(1));
+    start..end.max(start + 1)
+}
+
+/// Bytes that a read of one unit of a stripe moves when `range` of the object is wanted and any unit may be lost: all rows between the first
+/// and the last that are touched.
+fn unit_bytes_touched(geometry: &Geometry, range: &Range<u64>, stripe: u64) -> u64 {
+    let (stripe_bytes, row_bytes) = (geometry.stripe_bytes() as u64, geometry.row_bytes() as u64);
+    let start = stripe * stripe_bytes;
+    let within = range.start.max(start) - start..range.end.min(start + stripe_bytes) - start;
+    let matrix_bytes = row_bytes * geometry.data_rows() as u64;
+    let rows = within.start / matrix_bytes..(within.end - 1) / matrix_bytes + 1;
+    // Reads are of whole blocks around the rows.
+    let block = reel_volume::limits::BLOCK_BYTES as u64;
+    (rows.end * row_bytes).next_multiple_of(block) - rows.start * row_bytes / block * block
+}
+
+fn part_until(bytes: u64, part: u64, of: u64) -> u64 {
+    (u128::from(bytes) * u128::from(part) / u128::from(of)) as u64
+}
+
+fn slot<T: Clone + Default>(rounds: &mut Vec<T>, round: usize) -> &mut T {
+    if rounds.len() <= round {
+        rounds.resize(round + 1, T::default());
+    }
+    &mut rounds[round]
+}

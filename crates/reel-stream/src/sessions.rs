@@ -1,0 +1,428 @@
+//! All sessions, and what was promised to them.
+//!
+//! Locks are taken in this order, each optional: the table, a session's state, the ledger.
+
+use crate::key::SessionKey;
+use crate::limits::{
+    PAUSE_GRACE_NS, RETRY_AFTER_MAX_S, ROUNDS_MAX, SESSIONS_PER_CLIENT_MAX, UNSTARTED_PER_CLIENT_MAX,
+};
+use crate::schedule::{Ask, Place};
+use crate::session::{Opening, Promise, Session, SessionSummary, State};
+use reel_qos::limits::ROUND_NS;
+use reel_qos::{
+    AdmitError, Answer, Capacities, Class, ClassTable, Demand, Ledger, Overcommitment, ResourceUsage, Starts,
+};
+use std::collections::HashMap;
+use std::net::IpAddr;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+/// Bounds of the table, and what is promised.
+#[derive(Clone, Debug)]
+pub struct SessionsConfig {
+    /// Most sessions at once.
+    pub sessions_max: usize,
+    /// A session without a request for this long is forgotten.
+    pub idle_max_ns: u64,
+    /// What there is to promise; `None` promises nothing and refuses nothing.
+    pub capacities: Option<Capacities>,
+    /// The classes and their shares.
+    pub classes: ClassTable,
+}
+
+/// Why a session was not opened.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum OpenRefused {
+    /// One client address holds too many.
+    #[error("this address already holds {held} sessions, the most one address may; close some or wait")]
+    Client {
+        /// How many it holds.
+        held: usize,
+    },
+    /// One client address opened too many that it does not play.
+    #[error(
+        "this address has opened {held} sessions that it does not play; play or close them, or wait some seconds"
+    )]
+    Unstarted {
+        /// How many.
+        held: usize,
+    },
+    /// The table is full.
+    #[error("all {max} sessions are taken; try again in {retry_after_s} s")]
+    Full {
+        /// The bound.
+        max: usize,
+        /// When the least used one would be forgotten.
+        retry_after_s: u64,
+    },
+    /// Its deadlines cannot be promised.
+    #[error(transparent)]
+    NotAdmitted(#[from] AdmitError),
+    /// The system gave no random bytes.
+    #[error("the system gave no random bytes for a session key: {0}")]
+    NoRandom(String),
+}
+
+impl OpenRefused {
+    /// When it is worth asking again.
+    pub fn retry_after_s(&self) -> u64 {
+        match self {
+            OpenRefused::Full { retry_after_s, .. } => *retry_after_s,
+            OpenRefused::NotAdmitted(AdmitError::Refused(refusal)) => {
+                // Never is long: somebody may stop watching before.
+                refusal.retry_after_s.unwrap_or(RETRY_AFTER_MAX_S).clamp(1, RETRY_AFTER_MAX_S)
+            }
+            OpenRefused::NotAdmitted(_) => 10,
+            OpenRefused::Unstarted { .. } => PAUSE_GRACE_NS / 1_000_000_000,
+            OpenRefused::Client { .. } | OpenRefused::NoRandom(_) => 10,
+        }
+    }
+}
+
+/// What a request for media may do.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Permit {
+    /// The class of its reads.
+    pub class: Class,
+    /// When its bytes are due in memory.
+    pub due_ns: u64,
+    /// Whether this begins a start or a seek: somebody waits.
+    pub begins: bool,
+}
+
+/// All sessions, shared by every thread; `T` is what they play.
+#[derive(Debug)]
+pub struct Sessions<T> {
+    sessions_max: usize,
+    idle_max_ns: u64,
+    table: Mutex<Table<T>>,
+    ledger: Option<Mutex<Ledger>>,
+}
+
+#[derive(Debug)]
+struct Table<T> {
+    by_key: HashMap<SessionKey, Arc<Session<T>>>,
+    by_client: HashMap<IpAddr, usize>,
+}
+
+impl<T> Sessions<T> {
+    /// An empty table.
+    pub fn new(config: SessionsConfig) -> Self {
+        let ledger = config.capacities.map(|capacities| {
+            // Fits: a day of seconds.
+            let mut ledger = Ledger::new(capacities, ROUNDS_MAX as usize);
+            ledger.set_classes(config.classes);
+            Mutex::new(ledger)
+        });
+        Self {
+            sessions_max: config.sessions_max,
+            idle_max_ns: config.idle_max_ns,
+            table: Mutex::new(Table { by_key: HashMap::new(), by_client: HashMap::new() }),
+            ledger,
+        }
+    }
+
+    /// Opens a session; forgets idle ones first.
+    ///
+    /// `offers` are the demands of the title's choices (renditions), best first; the session is promised the first one that can be.
+    /// With no offers nothing is promised: that is for classes without deadlines.
+    pub fn open(
+        &self,
+        title_id: &str,
+        playing: Arc<T>,
+        offers: Arc<[Arc<Demand>]>,
+        (client, class): (IpAddr, Class),
+        now_ns: u64,
+    ) -> Result<Arc<Session<T>>, OpenRefused> {
+        let key = SessionKey::random().map_err(OpenRefused::NoRandom)?;
+        self.open_as(key, title_id, playing, offers, (client, class), now_ns)
+    }
+
+    /// The same with a key of the caller's, which no session may bear yet: for simulations, which must be able to be repeated.
+    pub fn open_as(
+        &self,
+        key: SessionKey,
+        title_id: &str,
+        playing: Arc<T>,
+        offers: Arc<[Arc<Demand>]>,
+        (client, class): (IpAddr, Class),
+        now_ns: u64,
+    ) -> Result<Arc<Session<T>>, OpenRefused> {
+        let mut table = self.table();
+        table.forget_idle(self.idle_max_ns, now_ns).iter().for_each(|session| self.end(session));
+        self.has_room(&table, client, now_ns)?;
+        let promise = self.promise(offers, class, title_id, now_ns)?;
+        let session =
+            Arc::new(Session::new(Opening { key, title_id, playing, client, class, promise, now_ns }));
+        *table.by_client.entry(client).or_default() += 1;
+        table.by_key.insert(key, Arc::clone(&session));
+        Ok(session)
+    }
+
+    /// The session of a key, marked as used now.
+    pub fn touch(&self, key: &SessionKey, now_ns: u64) -> Option<Arc<Session<T>>> {
+        let session = Arc::clone(self.table().by_key.get(key)?);
+        if now_ns.saturating_sub(session.used_ns()) > self.idle_max_ns {
+            self.close(key);
+            return None;
+        }
+        session.touch(now_ns);
+        Some(session)
+    }
+
+    /// Whether a request for media of a session keeps to what was promised to it: this is asked for every segment.
+    ///
+    /// `choice` is which of the offers the segment belongs to; `None` if to all of them. A seek, the end of a pause and a change to
+    /// a higher choice are admitted anew, and may be refused: the session stays, and what it holds stays as it was.
+    pub fn ask(
+        &self,
+        session: &Session<T>,
+        choice: Option<usize>,
+        ask: &Ask,
+        now_ns: u64,
+    ) -> Result<Permit, AdmitError> {
+        let mut state = session.state();
+        let place = state.schedule.place(ask, now_ns);
+        self.keep_promise(&mut state, (session.class(), session.title_id()), choice, place, ask, now_ns)?;
+        let begins = matches!(place, Place::Moved { .. });
+        if let Place::Moved { media_ns } = place {
+            state.schedule.anchor(media_ns, now_ns);
+        }
+        state.schedule.asked(ask);
+        let class = if begins && self.promises(session) { Class::INTERACTIVE } else { session.class() };
+        Ok(Permit { class, due_ns: state.schedule.due_ns(ask.from_ns, now_ns), begins })
+    }
+
+    /// When bytes of this media time of a session are due in memory.
+    pub fn due_ns(&self, session: &Session<T>, media_ns: u64, now_ns: u64) -> u64 {
+        session.state().schedule.due_ns(media_ns, now_ns)
+    }
+
+    /// Ends a session; `false` if there was none. Responses under way are finished.
+    pub fn close(&self, key: &SessionKey) -> bool {
+        let Some(session) = self.table().remove(key) else { return false };
+        self.end(&session);
+        true
+    }
+
+    /// Looks after all sessions; to be called every round. Those that were idle for too long are forgotten, and what is reserved for
+    /// clients that are paused or gone is given back.
+    pub fn tend(&self, now_ns: u64) {
+        if let Some(ledger) = &self.ledger {
+            lock(ledger).advance(now_ns / ROUND_NS);
+        }
+        let (forgotten, silent) = {
+            let mut table = self.table();
+            let forgotten = table.forget_idle(self.idle_max_ns, now_ns);
+            let is_silent =
+                |session: &&Arc<Session<T>>| now_ns.saturating_sub(session.used_ns()) > PAUSE_GRACE_NS;
+            let silent: Vec<_> = table.by_key.values().filter(is_silent).cloned().collect();
+            (forgotten, silent)
+        };
+        forgotten.iter().for_each(|session| self.end(session));
+        for session in silent {
+            let dry_ns = session.state().schedule.dry_ns().unwrap_or(session.opened_ns());
+            if now_ns > dry_ns.saturating_add(PAUSE_GRACE_NS) {
+                self.release(&mut session.state());
+            }
+        }
+    }
+
+    /// How many are open.
+    pub fn len(&self) -> usize {
+        self.table().by_key.len()
+    }
+
+    /// Whether none is open.
+    pub fn is_empty(&self) -> bool {
+        self.len() == 0
+    }
+
+    /// After how much silence a session is forgotten.
+    pub fn idle_max_ns(&self) -> u64 {
+        self.idle_max_ns
+    }
+
+    /// All sessions, oldest first.
+    pub fn list(&self, now_ns: u64) -> Vec<SessionSummary> {
+        let sessions: Vec<_> = self.table().by_key.values().cloned().collect();
+        let mut all: Vec<_> = sessions.iter().map(|session| session.summary(now_ns)).collect();
+        all.sort_by_key(|session| std::cmp::Reverse(session.age_ns));
+        all
+    }
+
+    /// How much of every resource is promised; empty if nothing is.
+    pub fn usage(&self, now_ns: u64) -> Vec<ResourceUsage> {
+        self.ledger.as_ref().map_or_else(Vec::new, |ledger| lock(ledger).usage(now_ns / ROUND_NS))
+    }
+
+    /// How many more viewers of `demand`, coming one after another, could be promised it in a class; `None` if nothing is promised
+    /// at all.
+    pub fn how_many(&self, class: Class, demand: &Demand) -> Option<Result<Answer, AdmitError>> {
+        let ledger = self.ledger.as_ref()?;
+        Some(lock(ledger).how_many(class, demand, Starts::Spread))
+    }
+
+    /// Whether what is promised is the sum of what the sessions hold; for simulations and tests.
+    pub fn adds_up(&self) -> bool {
+        self.ledger.as_ref().is_none_or(|ledger| lock(ledger).adds_up())
+    }
+
+    /// What there is to promise from here on. What was promised stays promised.
+    pub fn set_capacities(&self, capacities: Capacities) {
+        if let Some(ledger) = &self.ledger {
+            tell(lock(ledger).set_capacities(capacities));
+        }
+    }
+
+    /// The classes and their shares from here on. What was promised stays promised.
+    pub fn set_classes(&self, classes: ClassTable) {
+        if let Some(ledger) = &self.ledger {
+            tell(lock(ledger).set_classes(classes));
+        }
+    }
+
+    fn has_room(&self, table: &Table<T>, client: IpAddr, now_ns: u64) -> Result<(), OpenRefused> {
+        if table.by_key.len() >= self.sessions_max {
+            let oldest_ns = table.by_key.values().map(|session| session.used_ns()).min().unwrap_or(now_ns);
+            let left_ns = oldest_ns.saturating_add(self.idle_max_ns).saturating_sub(now_ns);
+            let retry_after_s = left_ns.div_ceil(1_000_000_000).max(1);
+            return Err(OpenRefused::Full { max: self.sessions_max, retry_after_s });
+        }
+        let held = table.by_client.get(&client).copied().unwrap_or(0);
+        if held >= SESSIONS_PER_CLIENT_MAX {
+            return Err(OpenRefused::Client { held });
+        }
+        if held >= UNSTARTED_PER_CLIENT_MAX {
+            let unstarted = |session: &&Arc<Session<T>>| {
+                session.client == client && {
+                    let state = session.state();
+                    !state.schedule.is_started()
+                        && state.promise.as_ref().is_some_and(|promise| promise.reservation.is_some())
+                }
+            };
+            let held = table.by_key.values().filter(unstarted).count();
+            if held >= UNSTARTED_PER_CLIENT_MAX {
+                return Err(OpenRefused::Unstarted { held });
+            }
+        }
+        Ok(())
+    }
+
+    /// Reserves for the best of `offers` that can be promised from now on.
+    fn promise(
+        &self,
+        offers: Arc<[Arc<Demand>]>,
+        class: Class,
+        label: &str,
+        now_ns: u64,
+    ) -> Result<Option<Promise>, OpenRefused> {
+        let Some(ledger) = &self.ledger else { return Ok(None) };
+        let mut refused = None;
+        let round = now_ns / ROUND_NS;
+        lock(ledger).advance(round);
+        for (choice, demand) in offers.iter().enumerate() {
+            match lock(ledger).admit(class, demand, 0, round, label) {
+                Ok(reservation) => return Ok(Some(Promise::new(Arc::clone(&offers), choice, reservation))),
+                Err(refusal) => refused = Some(refusal),
+            }
+        }
+        // The last one asked for least: what it was refused for is the nearest to being granted.
+        refused.map_or(Ok(None), |refusal| Err(refusal.into()))
+    }
+
+    /// Has the ledger follow what the client does, if it was promised anything.
+    fn keep_promise(
+        &self,
+        state: &mut State,
+        (class, label): (Class, &str),
+        choice: Option<usize>,
+        place: Place,
+        ask: &Ask,
+        now_ns: u64,
+    ) -> Result<(), AdmitError> {
+        let State { schedule, promise, is_closed } = state;
+        let (Some(promise), Some(ledger), false) = (promise, &self.ledger, *is_closed) else { return Ok(()) };
+        let wanted = choice.and_then(|choice| promise.takes(choice.min(promise.offers.len() - 1)));
+        let is_on = promise.reservation.is_some();
+        if is_on && wanted.is_none() && place == Place::OnSchedule {
+            return Ok(());
+        }
+        let choice = wanted.unwrap_or(promise.choice);
+        let position_ns = match place {
+            Place::Moved { media_ns } => media_ns,
+            Place::OnSchedule => schedule.position_ns(now_ns).min(ask.from_ns),
+        };
+        let demand = &promise.offers[choice];
+        let (from_round, round) = ((position_ns / ROUND_NS) as usize, now_ns / ROUND_NS);
+        let mut ledger = lock(ledger);
+        ledger.advance(round);
+        let changed =
+            promise.reservation.map(|reservation| ledger.change(reservation, demand, from_round, round));
+        match changed {
+            Some(Ok(())) => {}
+            // One that has come to the end of its title is no reservation any more, though nobody released it.
+            None | Some(Err(AdmitError::Ended(_))) => {
+                promise.reservation = Some(ledger.admit(class, demand, from_round, round, label)?);
+            }
+            Some(Err(error)) => return Err(error),
+        }
+        promise.choice = choice;
+        Ok(())
+    }
+
+    fn promises(&self, session: &Session<T>) -> bool {
+        session.offered().is_some()
+    }
+
+    fn end(&self, session: &Session<T>) {
+        let mut state = session.state();
+        state.is_closed = true;
+        self.release(&mut state);
+    }
+
+    /// Gives back what is reserved for a session.
+    fn release(&self, state: &mut State) {
+        let reservation = state.promise.as_mut().and_then(|promise| promise.reservation.take());
+        if let (Some(reservation), Some(ledger)) = (reservation, &self.ledger) {
+            lock(ledger).release(reservation);
+        }
+    }
+
+    fn table(&self) -> MutexGuard<'_, Table<T>> {
+        // A panic elsewhere leaves the table whole: every change of it is one insert or remove.
+        lock(&self.table)
+    }
+}
+
+impl<T> Table<T> {
+    fn remove(&mut self, key: &SessionKey) -> Option<Arc<Session<T>>> {
+        let session = self.by_key.remove(key)?;
+        if let Some(held) = self.by_client.get_mut(&session.client) {
+            *held -= 1;
+            if *held == 0 {
+                self.by_client.remove(&session.client);
+            }
+        }
+        Some(session)
+    }
+
+    fn forget_idle(&mut self, idle_max_ns: u64, now_ns: u64) -> Vec<Arc<Session<T>>> {
+        let is_idle = |session: &&Arc<Session<T>>| now_ns.saturating_sub(session.used_ns()) > idle_max_ns;
+        let idle: Vec<_> = self.by_key.values().filter(is_idle).map(|session| session.key).collect();
+        idle.iter().filter_map(|key| self.remove(key)).collect()
+    }
+}
+
+/// Says where more is promised than there is now.
+fn tell(over_committed: Vec<Overcommitment>) {
+    for over in over_committed {
+        tracing::warn!(
+            resource = %over.resource, used = over.used, capacity = over.capacity, rounds = over.rounds,
+            "more is promised than there is now; nothing new is admitted until enough of it has ended"
+        );
+    }
+}
+
+fn lock<V>(shared: &Mutex<V>) -> MutexGuard<'_, V> {
+    shared.lock().unwrap_or_else(PoisonError::into_inner)
+}

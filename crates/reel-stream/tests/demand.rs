@@ -1,0 +1,134 @@
+//! The demand of a film is what reading it costs, whichever member is lost.
+#![allow(clippy::unwrap_used, reason = "a test that cannot go on stops")]
+
+mod cinema;
+
+use cinema::{Cinema, Core, MEMBERS, Manners, STRIPE_BYTES};
+use proptest::prelude::*;
+use reel_qos::limits::ROUND_NS;
+use reel_qos::{Demand, DiskDemand};
+use reel_stream::limits::ROUNDS_MAX;
+use reel_stream::{Body, Part, Stretch, demand};
+use std::ops::Range;
+use std::sync::{Arc, OnceLock};
+
+const FILM: usize = 700_000;
+const SEGMENT_NS: u64 = 4 * ROUND_NS;
+
+/// Segments of uneven lengths, four seconds each.
+fn segments() -> Vec<Range<u64>> {
+    let lengths = [90_000, 36_000, 5, 200_000, 60_001, 313_994];
+    assert_eq!(lengths.iter().sum::<u64>(), FILM as u64);
+    let mut at = 0;
+    lengths.map(|length| (at, at += length).0..at).to_vec()
+}
+
+fn of(cinema: &Cinema, segments: &[Range<u64>]) -> Demand {
+    let stretches = segments.iter().zip(0..).map(|(range, number): (_, u64)| Stretch {
+        map: &cinema.objects[0],
+        range: range.clone(),
+        from_ns: number.saturating_sub(1) * SEGMENT_NS,
+        due_ns: number * SEGMENT_NS,
+        duration_ns: SEGMENT_NS,
+    });
+    demand(MEMBERS, stretches).unwrap()
+}
+
+fn total(rounds: &[DiskDemand]) -> DiskDemand {
+    rounds.iter().fold(DiskDemand::default(), |sum, round| DiskDemand {
+        reads: sum.reads + round.reads,
+        bytes: sum.bytes + round.bytes,
+    })
+}
+
+/// Plays the segments one after another, none from memory; what each member was asked for.
+fn played(cinema: &Cinema) -> Vec<(u64, u64)> {
+    let before = cinema.volume.disks().stats();
+    for range in segments() {
+        let units = cinema.units(8);
+        let mut core = Core::new(&units, 1);
+        let expected = cinema.bytes[0][range.start as usize..range.end as usize].to_vec();
+        core.watch(Body::new([Part::Object(Arc::clone(&cinema.objects[0]), range)]), expected);
+        assert_eq!(core.play(Manners::default()).complete, 1);
+        drop(core);
+        drop(units);
+        assert_eq!(cinema.buffers_taken(), 0);
+    }
+    let after = cinema.volume.disks().stats();
+    before.iter().zip(&after).map(|(a, b)| (b.reads - a.reads, b.read_bytes - a.read_bytes)).collect()
+}
+
+#[test]
+fn playing_asks_no_more_than_was_demanded() {
+    let cinema = Cinema::new(&[FILM], 8 << 20, None);
+    let demand = of(&cinema, &segments());
+    let mut reads_healthy = 0;
+    for (member, (reads, bytes)) in played(&cinema).into_iter().enumerate() {
+        let demanded = total(demand.reads(member));
+        assert!(reads <= u64::from(demanded.reads) && bytes <= demanded.bytes, "member {member}");
+        reads_healthy += reads;
+    }
+    // Not far from it, either: three of the four units of a stripe are data.
+    let demanded: u64 = (0..MEMBERS).map(|member| u64::from(total(demand.reads(member)).reads)).sum();
+    assert!(reads_healthy * 10 >= demanded * 6, "{reads_healthy} of {demanded}");
+}
+
+#[test]
+fn nor_with_any_one_member_lost() {
+    for lost in 0..MEMBERS {
+        let cinema = Cinema::new(&[FILM], 8 << 20, Some(lost));
+        let demand = of(&cinema, &segments());
+        for (member, (reads, bytes)) in played(&cinema).into_iter().enumerate() {
+            let demanded = total(demand.reads(member));
+            assert!(
+                reads <= u64::from(demanded.reads) && bytes <= demanded.bytes,
+                "member {member} without {lost}: {reads} reads of {bytes} bytes, {demanded:?} demanded"
+            );
+        }
+    }
+}
+
+#[test]
+fn a_film_longer_than_a_day_has_no_demand() {
+    let cinema = one();
+    let stretch =
+        |due_ns| Stretch { map: &cinema.objects[0], range: 0..10, from_ns: 0, due_ns, duration_ns: 0 };
+    assert!(demand(MEMBERS, [stretch((ROUNDS_MAX - 1) * ROUND_NS)]).is_some());
+    assert!(demand(MEMBERS, [stretch(ROUNDS_MAX * ROUND_NS)]).is_none());
+    assert!(demand(MEMBERS, [stretch(u64::MAX)]).is_none());
+}
+
+fn one() -> &'static Cinema {
+    static ONE: OnceLock<Cinema> = OnceLock::new();
+    ONE.get_or_init(|| Cinema::new(&[FILM], 0, None))
+}
+
+proptest! {
+    #[test]
+    fn every_byte_and_every_stripe_is_counted_once_and_in_time(
+        cuts in proptest::collection::btree_set(1_u64..FILM as u64, 0..12),
+        segment_ms in 1_u64..20_000,
+    ) {
+        let cinema = one();
+        let borders: Vec<u64> = [0].into_iter().chain(cuts).chain([FILM as u64]).collect();
+        let time = |number: u64| number * segment_ms * 1_000_000;
+        let stretches: Vec<Stretch<'_>> = borders.windows(2).zip(0..).map(|(pair, number): (_, u64)| Stretch {
+            map: &cinema.objects[0],
+            range: pair[0]..pair[1],
+            from_ns: time(number.saturating_sub(1)),
+            due_ns: time(number),
+            duration_ns: time(1),
+        }).collect();
+        let stripe = STRIPE_BYTES as u64;
+        let touched: u64 =
+            stretches.iter().map(|s| (s.range.end - 1) / stripe - s.range.start / stripe + 1).sum();
+        let last = stretches.last().unwrap();
+        let rounds = ((last.due_ns + last.duration_ns) / ROUND_NS + 1) as usize;
+        let demand = demand(MEMBERS, stretches).unwrap();
+        prop_assert_eq!(demand.sent_bytes().iter().sum::<u64>(), FILM as u64);
+        for member in 0..MEMBERS {
+            prop_assert_eq!(u64::from(total(demand.reads(member)).reads), touched);
+        }
+        prop_assert!(demand.rounds() <= rounds);
+    }
+}

@@ -1,0 +1,113 @@
+//! Reading ahead: when it starts, what it holds, and that it gives way.
+#![allow(clippy::unwrap_used, reason = "a test that cannot go on stops")]
+
+mod cinema;
+
+use cinema::{Cinema, Core, Manners, STRIPE_BYTES};
+use reel_qos::Class;
+use reel_stream::limits::PREFETCH_HELD_NS;
+use reel_stream::{Body, Part, Plan, Prefetcher, SessionKey};
+use std::ops::Range;
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
+
+const SECOND_NS: u64 = 1_000_000_000;
+const SEGMENT_BYTES: u64 = 3 * STRIPE_BYTES as u64 / 2;
+
+fn key() -> SessionKey {
+    "00112233445566778899aabbccddeeff".parse().unwrap()
+}
+
+fn range(number: u64) -> Range<u64> {
+    number * SEGMENT_BYTES..(number + 1) * SEGMENT_BYTES
+}
+
+fn plan(cinema: &Cinema, number: u64, start_ns: u64) -> Plan {
+    let body = Body::new([Part::Object(Arc::clone(&cinema.objects[0]), range(number))]);
+    let class = Class::PERIODIC;
+    Plan { body, class, start_ns, due_ns: start_ns + 4 * SECOND_NS, duration_ns: 4 * SECOND_NS }
+}
+
+fn play(cinema: &Cinema, core: &mut Core, number: u64) {
+    let bytes = range(number);
+    let expected = cinema.bytes[0][bytes.start as usize..bytes.end as usize].to_vec();
+    core.watch(Body::new([Part::Object(Arc::clone(&cinema.objects[0]), bytes)]), expected);
+    assert_eq!(core.play(Manners::default()).complete, 1);
+}
+
+/// Lets what was read ahead arrive.
+fn settle(core: &mut Core, prefetcher: &mut Prefetcher) {
+    while core.fetcher.in_flight() > 0 {
+        core.turn(Manners::default(), &mut cinema::Ends::default());
+    }
+    core.turn(Manners::default(), &mut cinema::Ends::default());
+    core.prefetched.drain(..).for_each(|fetched| prefetcher.fetched(&fetched));
+}
+
+#[test]
+fn the_next_segment_is_in_memory_before_a_punctual_client_asks() {
+    let cinema = Cinema::new(&[8 * SEGMENT_BYTES as usize], 8 << 20, None);
+    let units = cinema.units(8);
+    let (mut core, mut prefetcher) = (Core::new(&units, 1), Prefetcher::default());
+    prefetcher.plan((key(), 0), Some(plan(&cinema, 1, 5 * SECOND_NS)));
+    prefetcher.turn(&mut core.fetcher, 5 * SECOND_NS - 1);
+    assert_eq!(core.fetcher.in_flight(), 0, "not before it may be read");
+    assert_eq!(prefetcher.next_ns(), Some(5 * SECOND_NS));
+    prefetcher.turn(&mut core.fetcher, 5 * SECOND_NS);
+    settle(&mut core, &mut prefetcher);
+    let reads = units.counters().reads.load(Ordering::Relaxed);
+    assert!(reads > 0 && units.budget().reserved() > 0);
+    play(&cinema, &mut core, 1);
+    assert_eq!(
+        units.counters().reads.load(Ordering::Relaxed),
+        reads,
+        "the client's own request reads nothing"
+    );
+}
+
+#[test]
+fn a_client_that_runs_ahead_makes_it_needless() {
+    let cinema = Cinema::new(&[8 * SEGMENT_BYTES as usize], 8 << 20, None);
+    let units = cinema.units(8);
+    let (mut core, mut prefetcher) = (Core::new(&units, 1), Prefetcher::default());
+    for number in 0..6 {
+        prefetcher.plan((key(), 0), Some(plan(&cinema, number + 1, (number + 1) * 4 * SECOND_NS)));
+        prefetcher.turn(&mut core.fetcher, 0);
+    }
+    prefetcher.plan((key(), 0), None);
+    prefetcher.turn(&mut core.fetcher, 100 * SECOND_NS);
+    assert_eq!((prefetcher.started, prefetcher.is_empty()), (0, true));
+}
+
+#[test]
+fn what_nobody_comes_for_is_let_go() {
+    let cinema = Cinema::new(&[8 * SEGMENT_BYTES as usize], 8 << 20, None);
+    let units = cinema.units(8);
+    let (mut core, mut prefetcher) = (Core::new(&units, 1), Prefetcher::default());
+    prefetcher.plan((key(), 0), Some(plan(&cinema, 1, 0)));
+    prefetcher.turn(&mut core.fetcher, 0);
+    settle(&mut core, &mut prefetcher);
+    let over_ns = 8 * SECOND_NS + PREFETCH_HELD_NS;
+    prefetcher.turn(&mut core.fetcher, over_ns - 1);
+    assert!(units.budget().reserved() > 0);
+    prefetcher.turn(&mut core.fetcher, over_ns);
+    assert_eq!((units.budget().reserved(), prefetcher.is_empty()), (0, true));
+}
+
+#[test]
+fn it_never_takes_what_readers_need() {
+    let cinema = Cinema::new(&[8 * SEGMENT_BYTES as usize], 0, None);
+    let units = cinema.units(4);
+    let (mut core, mut prefetcher) = (Core::new(&units, 1), Prefetcher::default());
+    let taken = units.budget().reserve(units.budget().total() * 3 / 4).unwrap();
+    prefetcher.plan((key(), 0), Some(plan(&cinema, 1, 0)));
+    prefetcher.turn(&mut core.fetcher, 0);
+    assert_eq!(core.fetcher.in_flight(), 0, "memory is not plentiful");
+    drop(taken);
+    prefetcher.plan((key(), 0), Some(plan(&cinema, 1, 0)));
+    prefetcher.turn(&mut core.fetcher, 0);
+    settle(&mut core, &mut prefetcher);
+    assert!(units.budget().reserved() > 0);
+    prefetcher.release();
+    assert_eq!((units.budget().reserved(), prefetcher.is_empty()), (0, true));
+}

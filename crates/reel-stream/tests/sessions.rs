@@ -1,0 +1,282 @@
+//! Sessions: their table, and what they are promised while their clients play, wander and vanish.
+#![allow(clippy::unwrap_used, reason = "a test that cannot go on should stop")]
+
+use reel_qos::limits::ROUND_NS;
+use reel_qos::{
+    AdmitError, Capacities, Class, ClassTable, Demand, DiskPrice, MemberCapacity, Resource, UNLIMITED,
+};
+use reel_stream::limits::{
+    BELOW_SEGMENTS, PAUSE_GRACE_NS, ROUNDS_MAX, SEND_LEAD_NS, SESSIONS_PER_CLIENT_MAX,
+    UNSTARTED_PER_CLIENT_MAX,
+};
+use reel_stream::{Ask, OpenRefused, Session, Sessions, SessionsConfig, Standing, Strand};
+use std::net::{IpAddr, Ipv4Addr};
+use std::sync::Arc;
+
+const CLIENT: IpAddr = IpAddr::V4(Ipv4Addr::LOCALHOST);
+const OTHER: IpAddr = IpAddr::V4(Ipv4Addr::new(127, 0, 0, 2));
+const START_NS: u64 = 1_000 * ROUND_NS + 300_000_000;
+const MEMBERS: usize = 5;
+/// A film of ten minutes.
+const ROUNDS: usize = 600;
+
+/// A table that promises so many streams of 8 Mb/s: the network is what there is too little of.
+fn promising(streams: u64) -> Sessions<()> {
+    let price = DiskPrice { read_request_ns: 1, read_mib_ns: 1, write_request_ns: 1, write_mib_ns: 1 };
+    let capacities = Capacities {
+        members: vec![MemberCapacity { price, round_ns: ROUND_NS }; MEMBERS],
+        // The periodic class has 70 % of it.
+        network_bytes: (streams * 1_000_000 * 10).div_ceil(7),
+        core_ns: UNLIMITED,
+        core_mib_ns: 0,
+        arena_bytes: UNLIMITED,
+    };
+    table(10_000, Some(capacities))
+}
+
+fn table(sessions_max: usize, capacities: Option<Capacities>) -> Sessions<()> {
+    let idle_max_ns = 3_600 * ROUND_NS;
+    Sessions::new(SessionsConfig { sessions_max, idle_max_ns, capacities, classes: ClassTable::default() })
+}
+
+fn of(rates_bps: &[u64]) -> Arc<[Arc<Demand>]> {
+    rates_bps
+        .iter()
+        .map(|rate_bps| Arc::new(Demand::constant(MEMBERS, *rate_bps, 264 << 10, ROUNDS, 1 << 20)))
+        .collect()
+}
+
+fn open_for(
+    sessions: &Sessions<()>,
+    rates_bps: &[u64],
+    client: IpAddr,
+    now_ns: u64,
+) -> Result<Arc<Session<()>>, OpenRefused> {
+    sessions.open("film", Arc::new(()), of(rates_bps), (client, Class::PERIODIC), now_ns)
+}
+
+fn open(sessions: &Sessions<()>, rates_bps: &[u64]) -> Result<Arc<Session<()>>, OpenRefused> {
+    open_for(sessions, rates_bps, CLIENT, START_NS)
+}
+
+fn segment(number: u64) -> Ask {
+    let from_ns = number * 4 * ROUND_NS;
+    Ask { strand: Strand::Picture, from_ns, until_ns: from_ns + 4 * ROUND_NS }
+}
+
+fn standing(sessions: &Sessions<()>, session: &Session<()>, now_ns: u64) -> Standing {
+    sessions.list(now_ns).into_iter().find(|summary| summary.key == session.key()).unwrap().standing
+}
+
+fn network_used(sessions: &Sessions<()>, now_ns: u64) -> u64 {
+    let usage = sessions.usage(now_ns);
+    usage.iter().find(|usage| usage.resource == Resource::Network).unwrap().used
+}
+
+#[test]
+fn a_session_is_found_until_it_is_idle_for_too_long() {
+    let sessions = table(10, None);
+    let key = open(&sessions, &[]).unwrap().key();
+    let later_ns = START_NS + 3_600 * ROUND_NS;
+    assert!(sessions.touch(&key, later_ns).is_some());
+    assert!(sessions.touch(&key, later_ns + 3_600 * ROUND_NS).is_some());
+    assert!(sessions.touch(&key, later_ns + 3 * 3_600 * ROUND_NS).is_none());
+    assert!(sessions.is_empty());
+}
+
+#[test]
+fn sending_keeps_a_session_from_growing_idle() {
+    let sessions = table(10, None);
+    let session = open(&sessions, &[]).unwrap();
+    session.sent(7, START_NS + 3_000 * ROUND_NS);
+    let later_ns = START_NS + 4_000 * ROUND_NS;
+    assert!(sessions.touch(&session.key(), later_ns).is_some());
+    assert_eq!(sessions.list(later_ns)[0].sent_bytes, 7);
+}
+
+#[test]
+fn a_full_table_refuses_and_says_when_to_come_back() {
+    let sessions = table(2, None);
+    open(&sessions, &[]).unwrap();
+    open(&sessions, &[]).unwrap();
+    let refused = open(&sessions, &[]).unwrap_err();
+    assert_eq!(refused, OpenRefused::Full { max: 2, retry_after_s: 3_600 });
+    open_for(&sessions, &[], CLIENT, START_NS + 3_601 * ROUND_NS)
+        .expect("the others are idle for too long by now");
+}
+
+#[test]
+fn one_address_cannot_take_the_whole_table() {
+    let sessions = table(SESSIONS_PER_CLIENT_MAX * 2, None);
+    let first = open(&sessions, &[]).unwrap();
+    for _ in 1..SESSIONS_PER_CLIENT_MAX {
+        open(&sessions, &[]).unwrap();
+    }
+    assert!(matches!(open(&sessions, &[]), Err(OpenRefused::Client { .. })));
+    open_for(&sessions, &[], OTHER, START_NS).unwrap();
+    assert!(sessions.close(&first.key()) && !sessions.close(&first.key()));
+    open(&sessions, &[]).expect("the count of the address went down with its session");
+}
+
+#[test]
+fn who_does_not_fit_is_refused_with_what_would() {
+    let sessions = promising(2);
+    open(&sessions, &[8_000_000]).unwrap();
+    let half = open(&sessions, &[8_000_000, 4_000_000]).unwrap();
+    assert_eq!(half.offered(), Some(0));
+    let Err(OpenRefused::NotAdmitted(AdmitError::Refused(refusal))) = open(&sessions, &[8_000_000]) else {
+        panic!("it was admitted")
+    };
+    assert_eq!(refusal.resource, Resource::Network);
+    assert!(refusal.retry_after_s.is_some() && refusal.grantable_bps < 8_000_000, "{refusal}");
+}
+
+#[test]
+fn a_ladder_is_offered_from_the_best_rendition_that_fits() {
+    let sessions = promising(3);
+    open(&sessions, &[16_000_000]).unwrap();
+    let session = open(&sessions, &[16_000_000, 8_000_000, 4_000_000]).unwrap();
+    assert_eq!(session.offered(), Some(1));
+    let Err(OpenRefused::NotAdmitted(_)) = open(&sessions, &[8_000_000]) else { panic!("it was admitted") };
+}
+
+#[test]
+fn what_is_promised_ends_with_the_session() {
+    let sessions = promising(1);
+    let session = open(&sessions, &[8_000_000]).unwrap();
+    assert!(open(&sessions, &[8_000_000]).is_err());
+    sessions.close(&session.key());
+    assert_eq!(network_used(&sessions, START_NS), 0);
+    // A request that is still under way after the end must not take it again.
+    sessions.ask(&session, Some(0), &segment(0), START_NS).unwrap();
+    assert_eq!(network_used(&sessions, START_NS), 0);
+    open(&sessions, &[8_000_000]).unwrap();
+}
+
+#[test]
+fn segments_are_due_when_the_schedule_says_however_early_they_are_asked_for() {
+    let sessions = promising(1);
+    let session = open(&sessions, &[8_000_000]).unwrap();
+    let first = sessions.ask(&session, Some(0), &segment(0), START_NS).unwrap();
+    assert!(first.begins && first.class == Class::INTERACTIVE && first.due_ns == START_NS);
+    for number in 1..8 {
+        let permit = sessions.ask(&session, Some(0), &segment(number), START_NS).unwrap();
+        assert!(!permit.begins && permit.class == Class::PERIODIC);
+        assert_eq!(permit.due_ns, START_NS / ROUND_NS * ROUND_NS + segment(number).from_ns - SEND_LEAD_NS);
+    }
+}
+
+#[test]
+fn a_silent_client_loses_its_reservation_within_the_stated_time_and_is_admitted_again() {
+    let sessions = promising(1);
+    let session = open(&sessions, &[8_000_000]).unwrap();
+    for number in 0..3 {
+        sessions.ask(&session, Some(0), &segment(number), START_NS).unwrap();
+    }
+    let dry_ns = START_NS / ROUND_NS * ROUND_NS + 12 * ROUND_NS;
+    sessions.tend(dry_ns + PAUSE_GRACE_NS);
+    assert_eq!(standing(&sessions, &session, dry_ns), Standing::Reserved);
+    let free_ns = dry_ns + PAUSE_GRACE_NS + 1;
+    sessions.tend(free_ns);
+    assert_eq!(standing(&sessions, &session, free_ns), Standing::Paused);
+    assert_eq!(network_used(&sessions, free_ns), 0);
+
+    let other = open_for(&sessions, &[8_000_000], OTHER, free_ns).unwrap();
+    let refused = sessions.ask(&session, Some(0), &segment(3), free_ns).unwrap_err();
+    assert!(matches!(refused, AdmitError::Refused(refusal) if refusal.resource == Resource::Network));
+    sessions.close(&other.key());
+    assert!(sessions.ask(&session, Some(0), &segment(3), free_ns).unwrap().begins);
+    assert_eq!(standing(&sessions, &session, free_ns), Standing::Reserved);
+}
+
+#[test]
+fn a_session_that_never_asks_holds_nothing_for_long() {
+    let sessions = promising(1);
+    let session = open(&sessions, &[8_000_000]).unwrap();
+    let later_ns = START_NS + PAUSE_GRACE_NS + 1;
+    sessions.tend(later_ns);
+    assert_eq!(standing(&sessions, &session, later_ns), Standing::Paused);
+}
+
+#[test]
+fn ten_thousand_sessions_opened_and_dropped_leave_room_for_others() {
+    let sessions = promising(1_000);
+    let mut refused = 0;
+    for number in 0..10_000u64 {
+        // A minute of it.
+        let now_ns = START_NS + number * 6_000_000;
+        refused += u64::from(open_for(&sessions, &[8_000_000], CLIENT, now_ns).is_err());
+        if number % 100 == 0 {
+            sessions.tend(now_ns);
+        }
+        assert!(sessions.len() <= SESSIONS_PER_CLIENT_MAX);
+        assert!(network_used(&sessions, now_ns) <= UNSTARTED_PER_CLIENT_MAX as u64 * 1_100_000);
+    }
+    assert!(refused > 9_000);
+    open_for(&sessions, &[8_000_000], OTHER, START_NS + 60 * ROUND_NS)
+        .expect("another address is not affected");
+}
+
+#[test]
+fn a_seek_moves_the_promise() {
+    let sessions = promising(1);
+    let session = open(&sessions, &[8_000_000]).unwrap();
+    sessions.ask(&session, Some(0), &segment(0), START_NS).unwrap();
+    let seek = sessions.ask(&session, Some(0), &segment(140), START_NS + ROUND_NS).unwrap();
+    assert!(seek.begins);
+    // Ten minutes less 560 seconds are left, and the rounds after them are free again.
+    let after_ns = START_NS + 42 * ROUND_NS;
+    sessions.tend(after_ns);
+    assert_eq!(network_used(&sessions, after_ns), 0);
+}
+
+#[test]
+fn below_its_rendition_a_session_gives_back_and_going_up_is_admitted_again() {
+    let sessions = promising(2);
+    let session = open(&sessions, &[16_000_000, 4_000_000]).unwrap();
+    assert_eq!(session.offered(), Some(0));
+    for number in 0..=u64::from(BELOW_SEGMENTS) {
+        sessions.ask(&session, Some(1), &segment(number), START_NS).unwrap();
+    }
+    assert!(network_used(&sessions, START_NS) < 1_000_000);
+    let other = open_for(&sessions, &[8_000_000], OTHER, START_NS).unwrap();
+    let up = segment(u64::from(BELOW_SEGMENTS) + 1);
+    assert!(sessions.ask(&session, Some(0), &up, START_NS).is_err());
+    assert!(sessions.ask(&session, Some(1), &up, START_NS).is_ok(), "what it holds stays as it was");
+    sessions.close(&other.key());
+    let up = segment(u64::from(BELOW_SEGMENTS) + 2);
+    sessions.ask(&session, Some(0), &up, START_NS).unwrap();
+    assert!(network_used(&sessions, START_NS) > 1_500_000);
+}
+
+#[test]
+fn two_classes_of_one_client_beside_each_other() {
+    let sessions = promising(1);
+    open(&sessions, &[8_000_000]).unwrap();
+    let bulk = sessions.open("film", Arc::new(()), of(&[]), (CLIENT, Class::APERIODIC), START_NS).unwrap();
+    assert_eq!(standing(&sessions, &bulk, START_NS), Standing::Unpromised);
+    assert_eq!(bulk.class(), Class::APERIODIC);
+}
+
+#[test]
+fn a_title_longer_than_can_be_promised_is_refused() {
+    let sessions = promising(100);
+    let rounds = ROUNDS_MAX as usize + 1;
+    let long = Arc::new(Demand::constant(MEMBERS, 1_000, 264 << 10, rounds, 1 << 20));
+    let opened = sessions.open("film", Arc::new(()), Arc::from([long]), (CLIENT, Class::PERIODIC), START_NS);
+    assert!(matches!(opened, Err(OpenRefused::NotAdmitted(_))));
+    assert!(sessions.is_empty() && network_used(&sessions, START_NS) == 0);
+}
+
+#[test]
+fn a_clock_that_steps_breaks_nothing() {
+    let sessions = promising(2);
+    let session = open(&sessions, &[8_000_000]).unwrap();
+    for now_ns in [START_NS, 5, START_NS + 3_000 * ROUND_NS, START_NS, 0] {
+        sessions.tend(now_ns);
+        let _ = sessions.ask(&session, Some(0), &segment(1), now_ns);
+        sessions.list(now_ns);
+    }
+    sessions.close(&session.key());
+    assert_eq!(network_used(&sessions, START_NS + 3_000 * ROUND_NS), 0);
+}

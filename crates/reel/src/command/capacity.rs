@@ -1,0 +1,287 @@
+//! `reel capacity`: how many viewers a volume carries, and what stops the next one.
+
+use std::path::Path;
+
+use reel_disk::limits::PRICE_UNKNOWN;
+use reel_http::limits::CORE_MIB_NS;
+use reel_http::{spare_buffers, title_demand};
+use reel_library::Library;
+use reel_qos::limits::ROUND_NS;
+use reel_qos::{Answer, Capacities, Class, Demand, DiskDemand, Ledger, MemberCapacity, Starts, UNLIMITED};
+use reel_stream::limits::{READER_STRIPES_MAX, ROUNDS_MAX};
+use reel_volume::Geometry;
+use serde_json::{Value, json};
+
+use super::profiles::{Known, load, price_text};
+use super::{Access, open_library};
+use crate::args::CapacityArguments;
+use crate::config::Config;
+use crate::failure::{Exit, Failure};
+use crate::limits::{CAPACITY_ROUNDS, CAPACITY_SEGMENT_S};
+use crate::memory::{arena_bytes, machine_bytes};
+use crate::network::Network;
+use crate::output::print;
+use crate::rate::Rate;
+
+/// What is asked, and how it was answered.
+struct Report {
+    what: String,
+    rate: Rate,
+    /// Whatever single member is lost.
+    degraded: Answer,
+    /// The same if all start at once.
+    together: Answer,
+    /// While all members are there; not known of stored titles, whose demands are made for the degraded volume.
+    healthy: Option<Answer>,
+    notes: Vec<String>,
+}
+
+/// `reel capacity`.
+pub(super) fn run(arguments: &CapacityArguments) -> Result<Exit, Failure> {
+    let config = match &arguments.config {
+        Some(path) => Config::load(path)?,
+        None => Config::default(),
+    };
+    let library = open_library(&arguments.volume, Access::Read)?;
+    let mut notes = Vec::new();
+    let capacities = capacities(&config, &arguments.volume, &library, &mut notes);
+    let report = match (&arguments.title, arguments.rate) {
+        (Some(title), _) => of_title(&library, title, capacities, notes)?,
+        (None, Some(rate)) => of_rate(&library, rate, capacities, notes)?,
+        (None, None) => {
+            return Err(Failure::usage("viewers of what?").help("give --rate 8M, or --title TITLE"));
+        }
+    };
+    let text = if arguments.json { report.as_json().to_string() } else { report.text() };
+    print(&text)?;
+    Ok(Exit::Done)
+}
+
+fn of_rate(
+    library: &Library,
+    rate: Rate,
+    capacities: Capacities,
+    notes: Vec<String>,
+) -> Result<Report, Failure> {
+    let geometry = *library.volume().geometry();
+    let demand = |is_degraded| constant(&geometry, rate, is_degraded);
+    let ledger = Ledger::new(capacities, CAPACITY_ROUNDS);
+    Ok(Report {
+        what: format!("viewers of {rate}"),
+        rate,
+        degraded: ask(&ledger, &demand(true), Starts::Spread)?,
+        together: ask(&ledger, &demand(true), Starts::Together)?,
+        healthy: Some(ask(&ledger, &demand(false), Starts::Spread)?),
+        notes,
+    })
+}
+
+fn of_title(
+    library: &Library,
+    id: &str,
+    capacities: Capacities,
+    notes: Vec<String>,
+) -> Result<Report, Failure> {
+    let title = library.open(id).map_err(|error| Failure::library(&error))?;
+    let demand = title_demand(&title).ok_or_else(|| {
+        Failure::failed(format!(
+            "{id} is longer than what can be promised ahead, {} hours",
+            ROUNDS_MAX / 3600
+        ))
+    })?;
+    let ledger = Ledger::new(capacities, demand.rounds());
+    let rate = Rate(demand.average_bps());
+    Ok(Report {
+        what: format!("viewers of {id} ({rate} on average)"),
+        rate,
+        degraded: ask(&ledger, &demand, Starts::Spread)?,
+        together: ask(&ledger, &demand, Starts::Together)?,
+        healthy: None,
+        notes,
+    })
+}
+
+fn ask(ledger: &Ledger, demand: &Demand, starts: Starts) -> Result<Answer, Failure> {
+    ledger.how_many(Class::PERIODIC, demand, starts).map_err(Failure::failed)
+}
+
+/// What a server of this volume with this configuration would have to promise.
+fn capacities(config: &Config, dir: &Path, library: &Library, notes: &mut Vec<String>) -> Capacities {
+    let volume = library.volume();
+    let threads = match config.serve_threads {
+        0 => std::thread::available_parallelism().map_or(1, usize::from),
+        threads => threads,
+    };
+    let member = |finding| -> MemberCapacity {
+        let finding: &reel_volume::Finding = finding;
+        let member = finding.member;
+        if !finding.state.in_use() {
+            // Its reads are done by the others, and are counted there in any case.
+            notes.push(format!("member {member} is {} and does nothing", finding.state.name()));
+            return MemberCapacity { price: PRICE_UNKNOWN, round_ns: UNLIMITED };
+        }
+        let price = match load(dir, finding) {
+            Known::Measured(profile) => {
+                if profile.quick {
+                    notes.push(format!(
+                        "member {member} was measured in a hurry; reel probe {} measures better",
+                        dir.display()
+                    ));
+                }
+                profile.price()
+            }
+            Known::Not | Known::Refused(_) => {
+                notes.push(format!(
+                    "member {member} is not measured and counts as a slow hard disk ({} a read); reel probe {}",
+                    price_text(&PRICE_UNKNOWN),
+                    dir.display()
+                ));
+                PRICE_UNKNOWN
+            }
+        };
+        MemberCapacity { price, round_ns: ROUND_NS }
+    };
+    let members = volume.findings().iter().map(member).collect();
+    let network = Network::of(config);
+    notes.push(network.text());
+    let geometry = volume.geometry();
+    let unit_bytes = geometry.unit_bytes() as u64;
+    let arena_bytes = arena_bytes(config, threads as u64, machine_bytes());
+    let buffers = usize::try_from(arena_bytes / unit_bytes).unwrap_or(usize::MAX);
+    let spare = spare_buffers(geometry.width(), threads, config.upload.ingests_max, buffers);
+    Capacities {
+        members,
+        network_bytes: network.bps().map_or(UNLIMITED, |bps| bps / 8),
+        core_ns: ROUND_NS * threads as u64,
+        core_mib_ns: CORE_MIB_NS,
+        arena_bytes: (buffers - spare) as u64 * unit_bytes,
+    }
+}
+
+/// A stream of constant rate out of an object in consecutive slots. A stripe costs a read of a unit on each of its members, with the parity or
+/// without.
+fn constant(geometry: &Geometry, rate: Rate, is_degraded: bool) -> Demand {
+    let (data_rows, members) = (geometry.data_rows(), geometry.members());
+    let (unit_bytes, stripe_bytes) = (geometry.unit_bytes() as u64, geometry.stripe_bytes() as u64);
+    let positions = if is_degraded { geometry.width() } else { data_rows };
+    let upto = |round: usize| (u128::from(rate.0) * round as u128 / 8) as u64;
+    let mut disks = vec![vec![DiskDemand::default(); CAPACITY_ROUNDS]; members];
+    for round in 0..CAPACITY_ROUNDS {
+        // A stripe is read in the round in which its first byte is shown.
+        let stripes = upto(round).div_ceil(stripe_bytes)..upto(round + 1).div_ceil(stripe_bytes);
+        let whole_turns = (stripes.end - stripes.start) / members as u64;
+        // Every turn of all members meets each of them in every position once.
+        let reads_of_turns = whole_turns.saturating_mul(positions as u64);
+        for disk in &mut disks {
+            add(&mut disk[round], reads_of_turns, unit_bytes);
+        }
+        for stripe in stripes.start + whole_turns * members as u64..stripes.end {
+            for position in 0..positions as u64 {
+                let member = (stripe % members as u64 + position) % members as u64;
+                add(&mut disks[member as usize][round], 1, unit_bytes);
+            }
+        }
+    }
+    let sent = (0..CAPACITY_ROUNDS).map(|round| upto(round + 1) - upto(round)).collect();
+    // As much as a reader holds of a segment at once.
+    let segment_bytes = rate.0 / 8 * CAPACITY_SEGMENT_S;
+    let units = (segment_bytes.div_ceil(unit_bytes) + 1).min((READER_STRIPES_MAX * data_rows) as u64);
+    Demand::new(disks, sent, units * unit_bytes)
+}
+
+fn add(demand: &mut DiskDemand, reads: u64, unit_bytes: u64) {
+    demand.reads = demand.reads.saturating_add(u32::try_from(reads).unwrap_or(u32::MAX));
+    demand.bytes = demand.bytes.saturating_add(reads.saturating_mul(unit_bytes));
+}
+
+impl Report {
+    fn text(&self) -> String {
+        let mut lines = vec![format!(
+            "{} {}, also with any one member lost; {}",
+            self.degraded.viewers,
+            self.what,
+            stopped(&self.degraded)
+        )];
+        lines.push(format!(
+            "{} if all of them start in the same second; {}",
+            self.together.viewers,
+            stopped(&self.together)
+        ));
+        if let Some(healthy) = &self.healthy {
+            lines.push(format!(
+                "{} as long as no member is lost, which is not promised; {}",
+                healthy.viewers,
+                stopped(healthy)
+            ));
+        }
+        lines.extend(self.notes.iter().map(|note| format!("note: {note}")));
+        lines.join("\n")
+    }
+
+    fn as_json(&self) -> Value {
+        let stopped_by = |answer: &Answer| answer.stopped_by.map(|resource| resource.to_string());
+        json!({
+            "rate_bps": self.rate.0,
+            "viewers": self.degraded.viewers,
+            "stopped_by": stopped_by(&self.degraded),
+            "viewers_together": self.together.viewers,
+            "viewers_healthy": self.healthy.map(|answer| answer.viewers),
+            "healthy_stopped_by": self.healthy.as_ref().and_then(stopped_by),
+            "notes": self.notes,
+        })
+    }
+}
+
+fn stopped(answer: &Answer) -> String {
+    match answer.stopped_by {
+        Some(resource) => format!("{resource} stops the next one"),
+        None => "more are not counted".to_owned(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use reel_volume::GeometryFields;
+
+    use super::*;
+
+    fn reads(demand: &Demand, member: usize) -> u64 {
+        demand.reads(member).iter().map(|round| u64::from(round.reads)).sum()
+    }
+
+    #[test]
+    fn a_stripe_is_read_once_on_each_member_and_without_its_parity_while_none_is_lost() {
+        let geometry = Geometry::new(GeometryFields::cmaf(5)).unwrap();
+        // Four and a half stripes a second, and a rate beyond all disks.
+        for stripe_permille in [4_500, 4_000_000] {
+            let rate = Rate(geometry.stripe_bytes() as u64 * 8 * stripe_permille / 1000);
+            let (degraded, healthy) = (constant(&geometry, rate, true), constant(&geometry, rate, false));
+            let stripes = CAPACITY_ROUNDS as u64 * stripe_permille / 1000;
+            for member in 0..5 {
+                assert_eq!(reads(&degraded, member), stripes);
+                assert!(reads(&healthy, member).abs_diff(stripes * 4 / 5) <= 1);
+            }
+            assert!(degraded.average_bps().abs_diff(rate.0) <= 8);
+        }
+    }
+
+    #[test]
+    fn five_members_carry_what_their_prices_say() {
+        let geometry = Geometry::new(GeometryFields::cmaf(5)).unwrap();
+        let member = MemberCapacity { price: PRICE_UNKNOWN, round_ns: ROUND_NS };
+        let capacities = Capacities {
+            members: vec![member; 5],
+            network_bytes: UNLIMITED,
+            core_ns: UNLIMITED,
+            core_mib_ns: CORE_MIB_NS,
+            arena_bytes: UNLIMITED,
+        };
+        let ledger = Ledger::new(capacities, CAPACITY_ROUNDS);
+        // A stripe a second: 700 ms of a round hold 38 reads of 15 + 3.1 ms.
+        let rate = Rate(geometry.stripe_bytes() as u64 * 8);
+        let degraded = ask(&ledger, &constant(&geometry, rate, true), Starts::Spread).unwrap();
+        assert_eq!((degraded.viewers, degraded.stopped_by), (38, Some(reel_qos::Resource::Member(0))));
+        let healthy = ask(&ledger, &constant(&geometry, rate, false), Starts::Spread).unwrap();
+        assert_eq!(healthy.viewers, 48);
+    }
+}

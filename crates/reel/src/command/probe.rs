@@ -1,0 +1,142 @@
+//! `reel probe`: what the members of a volume, or one file or device, can do.
+
+use std::path::{Path, PathBuf};
+
+use reel_disk::{Probe, Profile, probe};
+use reel_ring::DriverChoice;
+use rustix::fs::FlockOperation;
+use serde_json::{Value, json};
+
+use super::profiles::{now_unix_s, path_of, price_text, spread_text, store};
+use super::{Access, open_library};
+use crate::args::ProbeArguments;
+use crate::failure::{Exit, Failure};
+use crate::output::{columns, print};
+use crate::progress::{Meter, Unit};
+
+/// `reel probe`.
+pub(super) fn run(arguments: &ProbeArguments, quiet: bool) -> Result<Exit, Failure> {
+    let path = &arguments.path;
+    let metadata = std::fs::metadata(path).map_err(|error| Failure::path("measure", path, &error))?;
+    if metadata.is_dir() { volume(arguments, quiet) } else { bare(arguments, quiet) }
+}
+
+/// One member of a volume and what came of measuring it.
+struct Outcome {
+    member: usize,
+    path: PathBuf,
+    result: Result<Profile, String>,
+}
+
+fn volume(arguments: &ProbeArguments, quiet: bool) -> Result<Exit, Failure> {
+    if arguments.out.is_some() {
+        return Err(Failure::usage("--out is for a single file or device")
+            .help("the profiles of a volume lie in its directory, as profile-0.toml and so on"));
+    }
+    let dir = &arguments.path;
+    // Held open while it is measured: nobody writes to it, and a server that has it is told of, not disturbed.
+    let library = open_library(dir, Access::Read)?;
+    let findings = library.volume().findings();
+    let (present, absent): (Vec<_>, Vec<_>) = findings.iter().partition(|finding| finding.state.in_use());
+    let paths: Vec<PathBuf> = present.iter().map(|finding| finding.path.clone()).collect();
+    let results = measure(arguments, &paths, quiet);
+    let mut outcomes = Vec::new();
+    for (finding, result) in present.iter().zip(results) {
+        let target = path_of(dir, finding.member);
+        let stored = result.and_then(|profile| {
+            let stored = store(&target, &profile);
+            stored.map(|()| profile).map_err(|error| format!("cannot write {}: {error}", target.display()))
+        });
+        outcomes.push(Outcome { member: finding.member, path: finding.path.clone(), result: stored });
+    }
+    for finding in absent {
+        let result = Err(format!("member {} is {}", finding.member, finding.state.name()));
+        outcomes.push(Outcome { member: finding.member, path: finding.path.clone(), result });
+    }
+    outcomes.sort_by_key(|outcome| outcome.member);
+    if arguments.json {
+        print(&json!({ "members": outcomes.iter().map(as_json).collect::<Vec<_>>() }).to_string())?;
+    } else {
+        print(&table(&outcomes))?;
+    }
+    let failed: Vec<&String> = outcomes.iter().filter_map(|outcome| outcome.result.as_ref().err()).collect();
+    match failed.as_slice() {
+        [] => Ok(Exit::Done),
+        [only] => Err(Failure::advised(Exit::Failed, only)),
+        [first, others @ ..] => Err(Failure::advised(
+            Exit::Failed,
+            &format!("{} members were not measured: {first}", 1 + others.len()),
+        )),
+    }
+}
+
+fn bare(arguments: &ProbeArguments, quiet: bool) -> Result<Exit, Failure> {
+    let path = &arguments.path;
+    let file = std::fs::File::open(path).map_err(|error| Failure::path("measure", path, &error))?;
+    if rustix::fs::flock(&file, FlockOperation::NonBlockingLockShared).is_err() {
+        return Err(Failure::failed(format!("{} is in use by another program", path.display()))
+            .help("stop that program first: each would measure and delay the other"));
+    }
+    let profile = measure(arguments, std::slice::from_ref(path), quiet)
+        .remove(0)
+        .map_err(|error| Failure::advised(Exit::Failed, &error))?;
+    if let Some(out) = &arguments.out {
+        store(out, &profile).map_err(|error| Failure::path("write", out, &error))?;
+    }
+    match (arguments.json, &arguments.out) {
+        (true, _) => print(&profile_json(path, &profile).to_string())?,
+        (false, None) => print(profile.to_text().trim_end())?,
+        (false, Some(_)) => print(&format!(
+            "{}: a read takes {}, over {}",
+            path.display(),
+            price_text(&profile.price()),
+            spread_text(&profile)
+        ))?,
+    }
+    Ok(Exit::Done)
+}
+
+fn measure(arguments: &ProbeArguments, paths: &[PathBuf], quiet: bool) -> Vec<Result<Profile, String>> {
+    let how = Probe {
+        time_ns: u64::from(arguments.seconds) * 1_000_000_000,
+        quick: false,
+        writes: arguments.write,
+        driver: DriverChoice::Auto,
+    };
+    let mut meter = Meter::new("measuring", Unit::Ms, quiet || arguments.json);
+    let results = probe(paths, &how, now_unix_s(), &mut |done_ns, total_ns| {
+        meter.set(done_ns / 1_000_000, total_ns / 1_000_000);
+        true
+    });
+    let done = results.iter().filter(|result| result.is_ok()).count();
+    meter.finish(&format!("measured {done} of {}", results.len()));
+    results.into_iter().map(|result| result.map_err(|error| error.to_string())).collect()
+}
+
+fn table(outcomes: &[Outcome]) -> String {
+    let row = |outcome: &Outcome| {
+        let text = match &outcome.result {
+            Ok(profile) => {
+                let writes = if profile.has_writes() { "" } else { " (writes taken to cost twice that)" };
+                let price = price_text(&profile.price());
+                format!("a read takes {price}, over {}{writes}", spread_text(profile))
+            }
+            Err(_) => "not measured".to_owned(),
+        };
+        vec![format!("member {}", outcome.member), outcome.path.display().to_string(), text]
+    };
+    columns(&outcomes.iter().map(row).collect::<Vec<_>>())
+}
+
+fn as_json(outcome: &Outcome) -> Value {
+    let mut value = match &outcome.result {
+        Ok(profile) => profile_json(&outcome.path, profile),
+        Err(error) => json!({ "path": outcome.path.display().to_string(), "error": error }),
+    };
+    value["member"] = json!(outcome.member);
+    value
+}
+
+fn profile_json(path: &Path, profile: &Profile) -> Value {
+    json!({ "path": path.display().to_string(), "profile": profile })
+}

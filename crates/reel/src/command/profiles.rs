@@ -1,0 +1,224 @@
+//! Profiles beside a volume: where they lie, which of them count, and what a server does without them.
+
+use std::fs::File;
+use std::io::{self, Read, Write};
+use std::path::{Path, PathBuf};
+use std::time::{Duration, SystemTime, UNIX_EPOCH};
+
+use reel_disk::limits::{PRICE_UNKNOWN, PROFILE_BYTES_MAX};
+use reel_disk::{Probe, Profile, ProfileError, identity, probe, written_bytes};
+use reel_qos::DiskPrice;
+use reel_ring::DriverChoice;
+use reel_volume::{Finding, Volume};
+
+use crate::limits::{PROFILE_OUTGROWN, QUICK_PROBE};
+use crate::new_file::NewFile;
+use crate::size::Size;
+
+/// What is known of a member.
+#[derive(Debug)]
+pub(super) enum Known {
+    /// It was measured, and it is this device.
+    Measured(Box<Profile>),
+    /// It has no profile.
+    Not,
+    /// It has one that does not count, and why.
+    Refused(String),
+}
+
+/// The profile of a member of the volume in `dir`.
+pub(super) fn path_of(dir: &Path, member: usize) -> PathBuf {
+    dir.join(format!("profile-{member}.toml"))
+}
+
+/// Reads the profile of a member, and looks whether it is of the device that is there.
+pub(super) fn load(dir: &Path, finding: &Finding) -> Known {
+    match read(&path_of(dir, finding.member)) {
+        Err(error) if error.kind() == io::ErrorKind::NotFound => Known::Not,
+        Err(error) => Known::Refused(format!("its profile cannot be read: {error}")),
+        Ok(text) => match believed(&text, &finding.path) {
+            Ok(profile) => Known::Measured(Box::new(profile)),
+            Err(reason) => Known::Refused(format!("its profile is not used: {reason}")),
+        },
+    }
+}
+
+/// Puts a profile where [`load`] finds it: all of it or nothing.
+pub(super) fn store(path: &Path, profile: &Profile) -> io::Result<()> {
+    let mut file = NewFile::create(path, true)?;
+    file.write_all(profile.to_text().as_bytes())?;
+    file.publish()
+}
+
+/// Seconds since 1970.
+pub(super) fn now_unix_s() -> u64 {
+    SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |since| since.as_secs())
+}
+
+/// Tells the disks of an open volume what their requests cost, measured in a hurry where it was not measured before.
+pub(super) fn apply(dir: &Path, volume: &Volume, driver: DriverChoice) {
+    let present: Vec<&Finding> = volume.findings().iter().filter(|finding| finding.state.in_use()).collect();
+    let known: Vec<Known> = present.iter().map(|finding| load(dir, finding)).collect();
+    let mut unknown = Vec::new();
+    for (finding, known) in present.iter().zip(&known) {
+        let member = finding.member;
+        match known {
+            Known::Measured(profile) if is_outgrown(profile, &finding.path) => {
+                tracing::info!(
+                    "member {member} holds far more than when it was measured in a hurry; measuring again"
+                );
+                unknown.push(*finding);
+            }
+            Known::Measured(profile) => use_profile(volume, member, profile),
+            Known::Not => unknown.push(*finding),
+            Known::Refused(reason) => {
+                tracing::warn!("member {member}: {reason}");
+                unknown.push(*finding);
+            }
+        }
+    }
+    if !unknown.is_empty() {
+        measure_quickly(dir, volume, &present, &unknown, driver);
+    }
+}
+
+/// `0.10 ms and 0.42 ms/MiB`.
+pub(super) fn price_text(price: &DiskPrice) -> String {
+    format!("{} and {}/MiB", ms_text(price.read_request_ns), ms_text(price.read_mib_ns))
+}
+
+/// What is known of a member, in one line. `volume` is what to name when it has to be measured.
+pub(super) fn line(known: &Known, volume: &Path, now_unix_s: u64) -> String {
+    let again = format!("reel probe {}", volume.display());
+    match known {
+        Known::Not => format!("not measured; {again}"),
+        Known::Refused(reason) => match reason.rsplit_once("; ") {
+            Some((reason, _)) => format!("{reason}; {again}"),
+            None => format!("{reason}; {again}"),
+        },
+        Known::Measured(profile) => {
+            let how = if profile.quick { ", in a hurry" } else { "" };
+            let age = age_text(now_unix_s.saturating_sub(profile.measured_unix_s));
+            format!("a read takes {}; measured {age}{how}", price_text(&profile.price()))
+        }
+    }
+}
+
+fn use_profile(volume: &Volume, member: usize, profile: &Profile) {
+    volume.disks().set_price(member, profile.price());
+    let how = if profile.quick { ", measured in a hurry" } else { "" };
+    tracing::info!("member {member}: a read takes {}{how}", price_text(&profile.price()));
+}
+
+/// All members are measured, since what they share shows only then; those that lack a profile get theirs.
+fn measure_quickly(
+    dir: &Path,
+    volume: &Volume,
+    present: &[&Finding],
+    unknown: &[&Finding],
+    driver: DriverChoice,
+) {
+    let paths: Vec<PathBuf> = present.iter().map(|finding| finding.path.clone()).collect();
+    let quick = Probe { time_ns: QUICK_PROBE.as_nanos() as u64, quick: true, writes: false, driver };
+    let measured = probe(&paths, &quick, now_unix_s(), &mut |_, _| true);
+    let mut failed = 0;
+    for (finding, measured) in present.iter().zip(measured) {
+        let member = finding.member;
+        if !unknown.iter().any(|one| one.member == member) {
+            continue;
+        }
+        match measured {
+            Ok(profile) => {
+                use_profile(volume, member, &profile);
+                if let Err(error) = store(&path_of(dir, member), &profile) {
+                    tracing::warn!("the profile of member {member} cannot be kept: {error}");
+                }
+            }
+            Err(error) => {
+                failed += 1;
+                tracing::warn!("member {member} has no profile: {error}");
+            }
+        }
+    }
+    let volume = dir.display();
+    if failed > 0 {
+        tracing::warn!(
+            "{failed} members count as slow hard disks ({} a read), so that too few viewers are admitted and never too many; \
+             stop the server and run `reel probe {volume}` when there are films in it",
+            price_text(&PRICE_UNKNOWN)
+        );
+    }
+    if failed < unknown.len() {
+        tracing::info!("members were measured in a hurry; `reel probe {volume}` measures better");
+    }
+}
+
+/// A quick measurement of a few films says little of a full disk, where the arm has further to go.
+fn is_outgrown(profile: &Profile, member: &Path) -> bool {
+    let now_bytes = written_bytes(member).unwrap_or(0);
+    profile.quick && now_bytes / PROFILE_OUTGROWN > profile.data_bytes
+}
+
+fn believed(text: &[u8], member: &Path) -> Result<Profile, String> {
+    let profile = Profile::parse(text, now_unix_s()).map_err(|error| error.to_string())?;
+    let found = identity(member).map_err(|error| error.to_string())?;
+    profile.check_device(&found).map_err(|error: ProfileError| error.to_string())?;
+    Ok(profile)
+}
+
+fn read(path: &Path) -> io::Result<Vec<u8>> {
+    let mut text = Vec::new();
+    // One byte more than a profile may have, so that a longer file is seen to be one.
+    File::open(path)?.take(PROFILE_BYTES_MAX as u64 + 1).read_to_end(&mut text)?;
+    Ok(text)
+}
+
+fn ms_text(ns: u64) -> String {
+    format!("{:.2} ms", Duration::from_nanos(ns).as_secs_f64() * 1000.0)
+}
+
+fn age_text(seconds: u64) -> String {
+    let (count, unit) = match seconds {
+        0..120 => return "just now".to_owned(),
+        120..7_200 => (seconds / 60, "minutes"),
+        7_200..172_800 => (seconds / 3_600, "hours"),
+        _ => (seconds / 86_400, "days"),
+    };
+    format!("{count} {unit} ago")
+}
+
+/// `12.3 GiB of 40.0 GiB`: what a measurement was spread over.
+pub(super) fn spread_text(profile: &Profile) -> String {
+    format!("{} of {}", Size(profile.data_bytes), Size(profile.device.bytes))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_age_is_told_in_one_unit() {
+        for (seconds, text) in [
+            (0, "just now"),
+            (119, "just now"),
+            (180, "3 minutes ago"),
+            (7_200, "2 hours ago"),
+            (864_000, "10 days ago"),
+        ] {
+            assert_eq!(age_text(seconds), text);
+        }
+    }
+
+    #[test]
+    fn a_price_is_told_in_milliseconds() {
+        let price = DiskPrice { read_request_ns: 100_000, read_mib_ns: 1_234_567, ..PRICE_UNKNOWN };
+        assert_eq!(price_text(&price), "0.10 ms and 1.23 ms/MiB");
+    }
+
+    #[test]
+    fn what_does_not_count_says_what_to_run() {
+        let refused = Known::Refused("it is old; run reel probe again".to_owned());
+        assert_eq!(line(&refused, Path::new("films"), 0), "it is old; reel probe films");
+        assert_eq!(line(&Known::Not, Path::new("films"), 0), "not measured; reel probe films");
+    }
+}

@@ -1,0 +1,121 @@
+//! `[classes]`: who may claim which part of everything.
+
+use std::collections::BTreeMap;
+
+use reel_qos::{ClassSpec, ClassTable, Kind};
+use serde::de::Error;
+use serde::{Deserialize, Deserializer};
+
+use super::{Fault, keys};
+
+/// `[classes]`, by name.
+#[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
+pub(crate) struct ClassesConfig(BTreeMap<String, ClassConfig>);
+
+/// `[classes.NAME]`.
+#[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct ClassConfig {
+    #[serde(deserialize_with = "kind")]
+    kind: Kind,
+    share_permille: u32,
+}
+
+impl Default for ClassesConfig {
+    fn default() -> Self {
+        let table = ClassTable::default();
+        let class = |spec: &ClassSpec| ClassConfig { kind: spec.kind, share_permille: spec.share_permille };
+        Self(table.iter().map(|(_, spec)| (spec.name.clone(), class(spec))).collect())
+    }
+}
+
+impl ClassesConfig {
+    /// The table: the built-in classes first, then the others by name.
+    ///
+    /// # Panics
+    /// If [`ClassesConfig::check`] was not asked before.
+    pub(crate) fn table(&self) -> ClassTable {
+        ClassTable::new(self.specs()).expect("checked when the configuration was read")
+    }
+
+    pub(super) fn check(&self, text: &str) -> Result<(), Fault> {
+        let help = "the three built-in classes must be there, and all shares make 1000; see reel.toml";
+        for (_, built_in) in ClassTable::default().iter() {
+            if !self.0.contains_key(&built_in.name) {
+                let what = format!("classes.{} is missing", built_in.name);
+                return Err(Fault { line: keys::line_of(text, "classes"), what, help: help.into() });
+            }
+        }
+        let Err(error) = ClassTable::new(self.specs()) else { return Ok(()) };
+        let error = error.to_string();
+        let named = self.0.keys().find(|name| error.contains(&format!("`{}`", name.escape_default())));
+        let key = named.map_or("classes".to_owned(), |name| format!("classes.{name}"));
+        let what = format!("{}: {error}", key.escape_default());
+        Err(Fault { line: keys::line_of(text, &key), what, help: help.into() })
+    }
+
+    fn specs(&self) -> Vec<ClassSpec> {
+        let default = ClassTable::default();
+        let is_built_in = |name: &String| default.by_name(name).is_some();
+        let built_in = default.iter().filter_map(|(_, spec)| self.0.get_key_value(&spec.name));
+        let others = self.0.iter().filter(|(name, _)| !is_built_in(name));
+        let spec = |(name, class): (&String, &ClassConfig)| ClassSpec {
+            name: name.clone(),
+            kind: class.kind,
+            share_permille: class.share_permille,
+        };
+        built_in.chain(others).map(spec).collect()
+    }
+}
+
+fn kind<'de, D: Deserializer<'de>>(source: D) -> Result<Kind, D::Error> {
+    let name = String::deserialize(source)?;
+    Kind::from_name(&name).ok_or_else(|| {
+        D::Error::custom(format!("`{name}` is no kind of class; choose periodic, interactive or aperiodic"))
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use crate::config::Config;
+
+    const THREE: &str = "[classes.periodic]\nkind = \"periodic\"\nshare_permille = 500\n\
+                         [classes.interactive]\nkind = \"interactive\"\nshare_permille = 150\n\
+                         [classes.aperiodic]\nkind = \"aperiodic\"\nshare_permille = 150\n";
+
+    #[test]
+    fn classes_are_taken_the_built_in_ones_first() {
+        let more = "[classes.gold]\nkind = \"periodic\"\nshare_permille = 150\n\
+                    [classes.crawlers]\nkind = \"aperiodic\"\nshare_permille = 50\n";
+        let table = Config::parse(&format!("{more}{THREE}")).unwrap().classes.table();
+        let names: Vec<&str> = table.iter().map(|(_, spec)| spec.name.as_str()).collect();
+        assert_eq!(names, ["periodic", "interactive", "aperiodic", "crawlers", "gold"]);
+        assert_eq!(table.spec(table.by_name("gold").unwrap()).share_permille, 150);
+    }
+
+    #[test]
+    fn what_cannot_be_names_its_key() {
+        let refused = |text: &str, line: usize, words: &str| {
+            let fault = Config::parse(text).unwrap_err();
+            assert_eq!(fault.line, line, "{fault:?}");
+            assert!(fault.what.contains(words), "{fault:?}");
+        };
+        refused(THREE, 1, "classes: these classes are not possible: their shares make 800");
+        let only = "[classes.gold]\nkind = \"periodic\"\nshare_permille = 1000\n";
+        refused(only, 1, "classes.periodic is missing");
+        let zero = format!("{THREE}[classes.gold]\nkind = \"periodic\"\nshare_permille = 0\n");
+        refused(&zero, 10, "classes.gold: these classes are not possible: `gold` has a share of 0");
+        let named = format!("{THREE}[classes.\"My Friends\"]\nkind = \"periodic\"\nshare_permille = 200\n");
+        refused(&named, 10, "`My Friends` is no name for a class");
+        refused(&THREE.replace("kind = \"aperiodic\"", "kind = \"best\""), 8, "`best` is no kind of class");
+        refused(
+            &THREE.replace("share_permille = 500", "share = 500"),
+            3,
+            "unknown key `classes.periodic.share`",
+        );
+        let other = THREE.replace("kind = \"interactive\"", "kind = \"periodic\"");
+        refused(&other, 4, "class 1 must be `interactive`, of kind interactive");
+        assert!(Config::parse("classes = 5\n").is_err());
+        assert!(Config::parse("[classes]\ngold = 5\n").is_err());
+    }
+}

@@ -1,0 +1,177 @@
+//! How fast the way out to the viewers is.
+
+use std::fs;
+use std::path::Path;
+
+/// The speed of the interface of the default route, in bits per second; `None` where the kernel does not say: virtual interfaces, and
+/// machines without a default route.
+pub(crate) fn default_route_bps() -> Option<u64> {
+    speed_of(&fs::read_to_string("/proc/net/route").ok()?, Path::new("/sys/class/net"))
+}
+
+fn speed_of(routes: &str, interfaces: &Path) -> Option<u64> {
+    let interface = default_interface(routes)?;
+    let megabits: u64 =
+        fs::read_to_string(interfaces.join(interface).join("speed")).ok()?.trim().parse().ok()?;
+    // The kernel writes -1 for unknown, some drivers 0 or the largest number there is.
+    (1..10_000_000).contains(&megabits).then(|| megabits * 1_000_000)
+}
+
+/// The interface of the default route with the lowest metric, from `/proc/net/route`.
+fn default_interface(routes: &str) -> Option<&str> {
+    let default = |line: &'_ str| -> Option<u64> {
+        let fields: Vec<&str> = line.split_whitespace().collect();
+        (fields.get(1) == Some(&"00000000") && fields.get(7) == Some(&"00000000"))
+            .then(|| fields.get(6)?.parse().ok())?
+    };
+    let (_, line) = routes.lines().skip(1).filter_map(|line| Some((default(line)?, line))).min()?;
+    line.split_whitespace().next()
+//! The way out to the viewers: which interface it is, and how fast.
+
+use std::fs::File;
+use std::io::Read;
+use std::path::Path;
+
+use crate::config::Config;
+use crate::limits::ROUTES_BYTES_MAX;
+use crate::rate::Rate;
+
+/// What is known of the way out.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) enum Network {
+    /// Its rate was told by the configuration.
+    Told(Rate),
+    /// The speed of the interface that the default route leaves by.
+    Found(Rate, String),
+    /// Nobody knows: it is not counted.
+    Unknown,
+}
+
+impl Network {
+    /// As configured, or as the system says.
+    pub(crate) fn of(config: &Config) -> Network {
+        match config.promise.network_bps {
+            Rate(0) => found().unwrap_or(Network::Unknown),
+            told => Network::Told(told),
+        }
+    }
+
+    /// Bits per second; `None` if it is not known.
+    pub(crate) fn bps(&self) -> Option<u64> {
+        match self {
+            Network::Told(rate) | Network::Found(rate, _) => Some(rate.0),
+            Network::Unknown => None,
+        }
+    }
+
+    /// In a sentence, for people.
+    pub(crate) fn text(&self) -> String {
+        match self {
+            Network::Told(rate) => format!("the network counts with {rate}, as configured"),
+            Network::Found(rate, interface) => {
+                format!("the network counts with {rate}, the speed of {interface}")
+            }
+            Network::Unknown => {
+                "the rate of the network is not known and not counted; set promise.network_bps \
+                                 in reel.toml where it may become scarce"
+                    .to_owned()
+            }
+        }
+    }
+}
+
+fn found() -> Option<Network> {
+    let interface = default_v4(&read(Path::new("/proc/net/route"))?)
+        .or_else(|| default_v6(&read(Path::new("/proc/net/ipv6_route"))?))?;
+    // A name of the kernel has no slash; what has one is not asked for.
+    let speed = read(&Path::new("/sys/class/net").join(interface.replace('/', "")).join("speed"))?;
+    speed_of(&speed).map(|rate| Network::Found(rate, interface))
+}
+
+/// The interface of the first route to everywhere: `eth0 00000000 ...`.
+fn default_v4(routes: &str) -> Option<String> {
+    let words = routes.lines().skip(1).map(|line| line.split_whitespace().collect::<Vec<_>>());
+    words
+        .filter(|words| words.get(1) == Some(&"00000000") && words.get(7) == Some(&"00000000"))
+        .find_map(|words| words.first().map(|name| (*name).to_owned()))
+}
+
+/// The same of IPv6, where the name comes last, and the loopback stands for what cannot be reached.
+fn default_v6(routes: &str) -> Option<String> {
+    let words = routes.lines().map(|line| line.split_whitespace().collect::<Vec<_>>());
+    words
+        .filter(|words| {
+            words.first().is_some_and(|to| to.bytes().all(|c| c == b'0')) && words.get(1) == Some(&"00")
+        })
+        .filter_map(|words| words.last().map(|name| (*name).to_owned()))
+        .find(|name| name != "lo")
+}
+
+/// Megabits per second; virtual interfaces say -1 or nothing.
+fn speed_of(text: &str) -> Option<Rate> {
+    let mbps: u64 = text.trim().parse().ok()?;
+    mbps.checked_mul(1_000_000).filter(|bps| *bps > 0).map(Rate)
+}
+
+fn read(path: &Path) -> Option<String> {
+    let mut text = String::new();
+    File::open(path).ok()?.take(ROUTES_BYTES_MAX).read_to_string(&mut text).ok()?;
+    Some(text)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const ROUTES: &str = "Iface\tDestination\tGateway\tFlags\tRefCnt\tUse\tMetric\tMask\tMTU\tWindow\tIRTT\n\
+        wlan0\t00000000\t0100A8C0\t0003\t0\t0\t600\t00000000\t0\t0\t0\n\
+        eth0\t00000000\t0100A8C0\t0003\t0\t0\t100\t00000000\t0\t0\t0\n\
+        eth0\t0000A8C0\t00000000\t0001\t0\t0\t0\t00FFFFFF\t0\t0\t0\n";
+
+    #[test]
+    fn the_default_route_with_the_lowest_metric_counts() {
+        assert_eq!(default_interface(ROUTES), Some("eth0"));
+        assert_eq!(default_interface("Iface\tDestination\n"), None);
+    }
+
+    #[test]
+    fn what_the_kernel_does_not_know_is_not_counted() {
+        let dir = tempfile::tempdir().unwrap();
+        fs::create_dir(dir.path().join("eth0")).unwrap();
+        let speed = |text: &str| {
+            fs::write(dir.path().join("eth0/speed"), text).unwrap();
+            speed_of(ROUTES, dir.path())
+        };
+        assert_eq!(speed("10000\n"), Some(10_000_000_000));
+        assert_eq!((speed("-1\n"), speed("0\n"), speed("4294967295\n"), speed("")), (None, None, None, None));
+    #[test]
+    fn the_default_route_is_found_among_others() {
+        let v4 = "Iface\tDestination\tGateway \tFlags\tRefCnt\tUse\tMetric\tMask\t\tMTU\tWindow\tIRTT\n\
+                  eth1\t000200C0\t00000000\t0001\t0\t0\t0\t00FFFFFF\t0\t0\t0\n\
+                  eth0\t00000000\t010200C0\t0003\t0\t0\t0\t00000000\t0\t0\t0\n";
+        assert_eq!(default_v4(v4).as_deref(), Some("eth0"));
+        assert_eq!(default_v4("Iface\n"), None);
+        let zeros = "0".repeat(32);
+        let v6 = format!(
+            "{zeros} 00 {zeros} 00 {zeros} ffffffff 1 0 00200200 lo\n{zeros} 00 {zeros} 00 fe80 64 1 0 3 eth2\n"
+        );
+        assert_eq!(default_v6(&v6).as_deref(), Some("eth2"));
+        assert_eq!(default_v6(""), None);
+    }
+
+    #[test]
+    fn a_speed_that_is_none_is_not_counted() {
+        assert_eq!(speed_of("10000\n"), Some(Rate(10_000_000_000)));
+        for text in ["-1\n", "0\n", "", "fast", "99999999999999999999"] {
+            assert_eq!(speed_of(text), None, "{text}");
+        }
+    }
+
+    #[test]
+    fn what_is_configured_goes_first() {
+        let mut config = Config::default();
+        config.promise.network_bps = Rate(5);
+        assert_eq!(Network::of(&config).bps(), Some(5));
+        assert_eq!(Network::Unknown.bps(), None);
+    }
+}

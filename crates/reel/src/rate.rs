@@ -1,0 +1,219 @@
+//! Rates as people write them: `8M`, `2.5G`, `800k`, in bits per second and powers of 1000.
+//! Rates as people write them: `8M`, `2.5M`, `10G`, `128000`.
+
+use std::fmt;
+use std::str::FromStr;
+
+use serde::Deserialize;
+use serde::de::{Deserializer, Error};
+
+/// Bits per second.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Default)]
+pub(crate) struct Rate(pub(crate) u64);
+
+/// Why a text is no rate.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct RateError(String);
+
+impl std::error::Error for RateError {}
+
+impl fmt::Display for RateError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "`{}` is no rate; write bits per second such as 8M, 2.5G or 800k", self.0)
+    }
+}
+
+use serde::de::{self, Deserialize, Deserializer, Visitor};
+
+/// Bits per second. Suffixes are powers of 1000, as everywhere in networks and codecs; `bit/s`, `b/s` and `bps` may follow them.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Default)]
+pub(crate) struct Rate(pub(crate) u64);
+
+/// Why a text is not a rate.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct RateError(String);
+
+impl FromStr for Rate {
+    type Err = RateError;
+
+    fn from_str(text: &str) -> Result<Self, RateError> {
+        let error = || RateError(text.chars().take(40).collect());
+        let plain = text.trim();
+        let (number, unit) = match plain.char_indices().last() {
+            Some((at, 'k' | 'K')) => (&plain[..at], 1e3),
+            Some((at, 'M')) => (&plain[..at], 1e6),
+            Some((at, 'G')) => (&plain[..at], 1e9),
+            _ => (plain, 1.0),
+        };
+        if number.is_empty() || !number.bytes().all(|byte| byte.is_ascii_digit() || byte == b'.') {
+            return Err(error());
+        }
+        let bps = number.parse::<f64>().map_err(|_| error())? * unit;
+        // Beyond this nothing is a rate, and the rounding of the number would show.
+        if bps > 1e15 { Err(error()) } else { Ok(Self(bps.round() as u64)) }
+    }
+}
+
+impl fmt::Display for Rate {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let bps = self.0 as f64;
+        match self.0 {
+            1_000_000_000.. => write!(f, "{:.1} Gb/s", bps / 1e9),
+            1_000_000.. => write!(f, "{:.1} Mb/s", bps / 1e6),
+            _ => write!(f, "{:.1} kb/s", bps / 1e3),
+        let error = || RateError(text.to_owned());
+        let text = text.trim();
+        let end = text.find(|c: char| !c.is_ascii_digit() && c != '.').unwrap_or(text.len());
+        let (number, suffix) = text.split_at(end);
+        let suffix = suffix.trim_start();
+        let suffix =
+            ["bit/s", "b/s", "bps"].iter().find_map(|unit| suffix.strip_suffix(unit)).unwrap_or(suffix);
+        let digits = match suffix {
+            "" => 0,
+            "k" | "K" => 3,
+            "M" => 6,
+            "G" => 9,
+            "T" => 12,
+            _ => return Err(error()),
+        };
+        let (whole, fraction) = number.split_once('.').unwrap_or((number, "0"));
+        if whole.is_empty() || fraction.is_empty() || !fraction.bytes().all(|byte| byte.is_ascii_digit()) {
+            return Err(error());
+        }
+        // Exact: what lies beyond the digits of the suffix is less than a bit.
+        let fraction = format!("{fraction:0<digits$}");
+        let fraction = match &fraction[..digits] {
+            "" => 0,
+            text => text.parse().map_err(|_| error())?,
+        };
+        let whole: u64 = whole.parse().map_err(|_| error())?;
+        let bps = whole.checked_mul(10_u64.pow(digits as u32)).and_then(|bps| bps.checked_add(fraction));
+        bps.map(Rate).ok_or_else(error)
+    }
+}
+
+/// With one decimal: `8.0 Mb/s`.
+impl fmt::Display for Rate {
+    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+        const UNITS: [&str; 5] = ["b/s", "kb/s", "Mb/s", "Gb/s", "Tb/s"];
+        let (mut value, mut unit) = (self.0 as f64, 0);
+        // 999.95 would print as 1000.0 of the smaller unit.
+        while value >= 999.95 && unit + 1 < UNITS.len() {
+            value /= 1000.0;
+            unit += 1;
+        }
+        match unit {
+            0 => write!(out, "{} {}", self.0, UNITS[0]),
+            _ => write!(out, "{value:.1} {}", UNITS[unit]),
+        }
+    }
+}
+
+impl<'de> Deserialize<'de> for Rate {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        #[derive(Deserialize)]
+        #[serde(untagged)]
+        enum Written {
+            Bps(u64),
+            Text(String),
+        }
+        match Written::deserialize(deserializer) {
+            Ok(Written::Bps(bps)) => Ok(Rate(bps)),
+            Ok(Written::Text(text)) => text.parse().map_err(D::Error::custom),
+            Err(_) => Err(D::Error::custom("a rate is bits per second, or a text such as \"10G\"")),
+        }
+impl fmt::Display for RateError {
+    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(
+            out,
+            "'{}' is not a rate; write bits per second as a number and a unit, such as 8M, 2.5M or 10G",
+            self.0
+        )
+    }
+}
+
+impl std::error::Error for RateError {}
+
+impl<'de> Deserialize<'de> for Rate {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        struct Parse;
+        impl Visitor<'_> for Parse {
+            type Value = Rate;
+
+            fn expecting(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+                out.write_str("a number of bits per second or a rate such as \"10G\"")
+            }
+
+            fn visit_i64<E: de::Error>(self, bps: i64) -> Result<Rate, E> {
+                u64::try_from(bps).map(Rate).map_err(|_| E::custom("a rate cannot be negative"))
+            }
+
+            fn visit_u64<E: de::Error>(self, bps: u64) -> Result<Rate, E> {
+                Ok(Rate(bps))
+            }
+
+            fn visit_str<E: de::Error>(self, text: &str) -> Result<Rate, E> {
+                text.parse().map_err(E::custom)
+            }
+        }
+        deserializer.deserialize_any(Parse)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn rates_are_powers_of_1000() {
+        for (text, bps) in
+            [("8M", 8_000_000), ("2.5G", 2_500_000_000), ("800k", 800_000), (" 12 ", 12), ("0", 0)]
+        {
+            assert_eq!(text.parse(), Ok(Rate(bps)), "{text}");
+        }
+        for text in ["", "M", "-1", "8MB", "1e9", "9999999G", "fast", "1.2.3"] {
+            assert!(text.parse::<Rate>().is_err(), "{text}");
+        }
+        assert_eq!(Rate(2_500_000_000).to_string(), "2.5 Gb/s");
+        assert_eq!(Rate(800_000).to_string(), "800.0 kb/s");
+    use proptest::prelude::*;
+
+    use super::*;
+
+    fn bps(text: &str) -> u64 {
+        text.parse::<Rate>().unwrap().0
+    }
+
+    #[test]
+    fn units_are_powers_of_a_thousand() {
+        assert_eq!(bps("8M"), 8_000_000);
+        assert_eq!(bps("2.5M"), 2_500_000);
+        assert_eq!(bps("10 Gbit/s"), 10_000_000_000);
+        assert_eq!(bps("128k"), 128_000);
+        assert_eq!(bps("128000"), 128_000);
+        assert_eq!(bps("0.0000019M"), 1);
+    }
+
+    #[test]
+    fn what_is_not_a_rate_is_refused() {
+        for text in
+            ["", "M", "-8M", "8MB", "8 MiB", "1..5M", "1.M", ".5M", "1e6", "fast", "99999999999T", "1.2.3M"]
+        {
+            assert!(text.parse::<Rate>().is_err(), "{text}");
+        }
+    }
+
+    #[test]
+    fn rates_are_shown_with_one_decimal() {
+        assert_eq!(Rate(999).to_string(), "999 b/s");
+        assert_eq!(Rate(8_000_000).to_string(), "8.0 Mb/s");
+        assert_eq!(Rate(999_999_999).to_string(), "1.0 Gb/s");
+    }
+
+    proptest! {
+        #[test]
+        fn any_text_is_a_rate_or_an_error(text in ".{0,40}") {
+            let _ = text.parse::<Rate>();
+        }
+    }
+}

@@ -1,0 +1,98 @@
+//! How many viewers: counted, explained, refused.
+
+use std::fs;
+
+use serde_json::Value;
+
+use crate::films::short;
+use crate::rig::Place;
+
+fn ask(place: &Place, arguments: &[&str]) -> Value {
+    place.reel(&[&["capacity", "volume", "--json"][..], arguments].concat()).done().json()
+}
+
+fn viewers(answer: &Value) -> u64 {
+    answer["viewers"].as_u64().unwrap()
+}
+
+#[test]
+fn a_volume_that_was_not_measured_counts_as_slow_hard_disks() {
+    let place = Place::with_volume();
+    fs::write(place.path("reel.toml"), "[promise]\nnetwork_bps = \"100G\"\n").unwrap();
+    let answer = ask(&place, &["--rate", "8M", "--config", "reel.toml"]);
+    // A stripe of 1,081,344 bytes lasts 1.08 s, and 700 ms of a round hold 38.6 reads of 15 + 3.1 ms.
+    assert_eq!((viewers(&answer), &answer["stopped_by"]), (41, &Value::from("member 0")));
+    assert_eq!(answer["rate_bps"], 8_000_000);
+    assert_eq!(answer["viewers_together"], 38);
+    assert_eq!(answer["viewers_healthy"], 52);
+    let notes = answer["notes"].to_string();
+    assert!(
+        notes.contains("member 4 is not measured") && notes.contains("100.0 Gb/s, as configured"),
+        "{notes}"
+    );
+    let half = ask(&place, &["--rate", "4M", "--config", "reel.toml"]);
+    assert!(viewers(&half) >= 2 * viewers(&answer), "{half}");
+    let said = place.reel(&["capacity", "volume", "--rate", "8M", "--config", "reel.toml"]).done().stdout;
+    assert!(
+        said.starts_with(
+            "41 viewers of 8.0 Mb/s, also with any one member lost; member 0 stops the next one\n"
+        ),
+        "{said}"
+    );
+}
+
+#[test]
+fn each_resource_can_be_the_one_that_stops() {
+    let place = Place::with_volume();
+    for (configuration, stopped_by) in
+        [("[promise]\nnetwork_bps = \"100M\"\n", "the network"), ("arena_bytes = \"64M\"\n", "media memory")]
+    {
+        fs::write(place.path("reel.toml"), configuration).unwrap();
+        let answer = ask(&place, &["--rate", "8M", "--config", "reel.toml"]);
+        assert_eq!(answer["stopped_by"], stopped_by, "{answer}");
+    }
+    fs::write(place.path("reel.toml"), "[promise]\nnetwork_bps = \"100M\"\n").unwrap();
+    let answer = ask(&place, &["--rate", "8M", "--config", "reel.toml"]);
+    assert_eq!(viewers(&answer), 8, "70 % of 100 Mb/s: {answer}");
+}
+
+#[test]
+fn a_lost_member_changes_nothing_that_was_promised() {
+    let place = Place::with_volume();
+    let before = ask(&place, &["--rate", "8M"]);
+    fs::remove_file(place.path("volume/member-0.reel")).unwrap();
+    let after = ask(&place, &["--rate", "8M"]);
+    assert_eq!(viewers(&after), viewers(&before));
+    assert_eq!(after["stopped_by"], "member 1");
+    assert!(after["notes"].to_string().contains("member 0 is missing"), "{after}");
+}
+
+#[test]
+fn a_title_is_counted_round_by_round() {
+    let place = Place::with_volume();
+    place.reel(&["ingest", "volume", short().to_str().unwrap()]).done();
+    let answer = ask(&place, &["--title", "short"]);
+    assert!(viewers(&answer) >= answer["viewers_together"].as_u64().unwrap());
+    assert!(viewers(&answer) > 0 && answer["rate_bps"].as_u64().unwrap() > 0, "{answer}");
+    assert_eq!(answer["viewers_healthy"], Value::Null);
+    place.reel(&["capacity", "volume", "--title", "long"]).refused(3, &["long", "reel titles"]);
+}
+
+#[test]
+fn what_makes_no_sense_is_refused() {
+    let place = Place::with_volume();
+    for arguments in [
+        &["capacity", "volume"][..],
+        &["capacity", "volume", "--rate", "fast"],
+        &["capacity", "volume", "--rate", "0"],
+        &["capacity", "volume", "--rate", "8MB"],
+        &["capacity", "volume", "--rate", "1.1T"],
+        &["capacity", "volume", "--rate", "8M", "--title", "short"],
+    ] {
+        assert_eq!(place.reel(arguments).code, Some(2), "{arguments:?}");
+    }
+    place.reel(&["capacity", "nowhere", "--rate", "8M"]).refused(3, &["nowhere"]);
+    // Faster than anything: nobody fits, and nothing overflows.
+    let answer = ask(&place, &["--rate", "1T"]);
+    assert_eq!(viewers(&answer), 0, "{answer}");
+}

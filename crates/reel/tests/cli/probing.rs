@@ -1,0 +1,149 @@
+//! Members measured; profiles kept, refused and made anew.
+
+use std::fs::{self, OpenOptions};
+use std::io::{Seek, SeekFrom, Write};
+use std::path::Path;
+
+use rustix::fs::FlockOperation;
+
+use crate::rig::Place;
+use crate::serving::Running;
+
+/// A volume of whose members a part was written that no title uses: what there is to read when films were stored.
+fn used_volume() -> Place {
+    let place = Place::with_volume();
+    for member in 0..5 {
+        write_at_the_end(&place.path(&format!("volume/member-{member}.reel")), 5 << 20);
+    }
+    place
+}
+
+fn write_at_the_end(path: &Path, bytes: usize) {
+    let mut file = OpenOptions::new().write(true).open(path).unwrap();
+    file.seek(SeekFrom::End(-(bytes as i64))).unwrap();
+    file.write_all(&vec![7; bytes]).unwrap();
+    file.sync_all().unwrap();
+}
+
+/// The lines of `reel volume status` that tell of profiles.
+fn told(place: &Place) -> Vec<String> {
+    let status = place.reel(&["volume", "status", "volume"]).done().stdout;
+    let lines: Vec<String> = status.lines().map(str::to_owned).collect();
+    lines[lines.len() - 5..].to_vec()
+}
+
+#[test]
+fn a_volume_is_measured_and_its_profiles_are_kept() {
+    let place = used_volume();
+    assert!(told(&place).iter().all(|line| line.ends_with(": not measured; reel probe volume")));
+    let before = place.names("volume");
+    let found = place.reel(&["probe", "volume", "--seconds", "1", "--write", "--json"]).done().json();
+    let members = found["members"].as_array().unwrap();
+    assert_eq!(members.len(), 5);
+    for (number, member) in members.iter().enumerate() {
+        assert_eq!(member["member"], number);
+        let profile = &member["profile"];
+        assert_eq!(profile["together"], 5);
+        assert!(profile["price"]["read_mib_ns"].as_u64().unwrap() > 0);
+        assert!(profile["data_bytes"].as_u64().unwrap() >= 5 << 20);
+        assert!(profile["windows"].as_array().unwrap().iter().any(|window| window["kind"] == "write"));
+    }
+    let new: Vec<String> = place.names("volume").into_iter().filter(|name| !before.contains(name)).collect();
+    let profiles: Vec<String> = (0..5).map(|member| format!("profile-{member}.toml")).collect();
+    assert_eq!(new, profiles, "profiles, and nothing of the scratch files");
+    for line in told(&place) {
+        assert!(line.contains("a read takes ") && line.ends_with("measured just now"), "{line}");
+    }
+    place.reel(&["volume", "check", "volume"]).done();
+}
+
+#[test]
+fn a_new_volume_has_nothing_to_measure() {
+    let place = Place::with_volume();
+    place
+        .reel(&["probe", "volume"])
+        .refused(1, &["5 members were not measured", "ever written", "put films in first"]);
+    assert!(!place.path("volume/profile-0.toml").exists());
+}
+
+#[test]
+fn a_profile_of_another_device_a_lie_and_rubbish_are_refused_and_made_anew() {
+    let place = used_volume();
+    place.reel(&["probe", "volume", "--seconds", "1"]).done();
+    let profile = |member: usize| place.path(&format!("volume/profile-{member}.toml"));
+    fs::copy(profile(1), profile(0)).unwrap();
+    fs::write(profile(1), "version = 9\n").unwrap();
+    fs::write(profile(2), vec![b'['; 1 << 20]).unwrap();
+    let text = fs::read_to_string(profile(3)).unwrap();
+    let lie: Vec<String> = text
+        .lines()
+        .map(|line| if line.starts_with("read_mib_ns") { "read_mib_ns = 1".into() } else { line.into() })
+        .collect();
+    fs::write(profile(3), lie.join("\n")).unwrap();
+    fs::remove_file(profile(4)).unwrap();
+    fs::create_dir(profile(4)).unwrap();
+    let lines = told(&place);
+    for (line, words) in lines.iter().zip([
+        "measured on another device",
+        "version 9",
+        "no profile has",
+        "does not follow from what was measured",
+        "cannot be read",
+    ]) {
+        assert!(line.contains(words) && line.ends_with("; reel probe volume"), "no {words:?} in: {line}");
+    }
+    // A server does not wait for somebody to measure, nor does what lies in its way keep it from serving.
+    let mut server = Running::start(&place, &["serve", "volume", "--listen", "127.0.0.1:0"]);
+    assert_eq!(server.signal(rustix::process::Signal::TERM), Some(0));
+    let said = server.said();
+    assert!(said.contains("member 0: its profile is not used") && said.contains("reel probe"), "{said}");
+    for line in &told(&place)[..4] {
+        assert!(line.contains("a read takes ") && line.ends_with("in a hurry"), "{line}");
+    }
+}
+
+#[test]
+fn a_server_of_an_empty_volume_says_what_it_counts_with() {
+    let place = Place::with_volume();
+    let mut server = Running::start(&place, &["serve", "volume", "--listen", "127.0.0.1:0"]);
+    assert_eq!(server.signal(rustix::process::Signal::TERM), Some(0));
+    let said = server.said();
+    assert!(
+        said.contains("5 members count as slow hard disks") && said.contains("`reel probe volume`"),
+        "{said}"
+    );
+}
+
+#[test]
+fn one_file_is_measured_by_itself() {
+    let place = Place::new();
+    fs::write(place.path("file"), vec![7; 5 << 20]).unwrap();
+    let printed = place.reel(&["probe", "file", "--seconds", "1"]).done().stdout;
+    assert!(printed.contains("[price]") && printed.contains("quick = false"), "{printed}");
+    place.reel(&["probe", "file", "--seconds", "1", "--out", "file.toml"]).done();
+    assert!(fs::read_to_string(place.path("file.toml")).unwrap().contains("[price]"));
+    assert_eq!(place.names(""), ["file", "file.toml"]);
+    assert_eq!(fs::read(place.path("file")).unwrap(), vec![7; 5 << 20]);
+
+    let locked = fs::File::open(place.path("file")).unwrap();
+    rustix::fs::flock(&locked, FlockOperation::LockExclusive).unwrap();
+    place.reel(&["probe", "file"]).refused(1, &["in use by another program"]);
+}
+
+#[test]
+fn what_cannot_be_measured_is_told() {
+    let place = used_volume();
+    fs::create_dir(place.path("empty")).unwrap();
+    fs::write(place.path("small"), "x").unwrap();
+    place.reel(&["probe", "nowhere"]).refused(3, &["nowhere"]);
+    place.reel(&["probe", "empty"]).refused(3, &["not a Reel volume"]);
+    place.reel(&["probe", "small"]).refused(1, &["small", "ever written"]);
+    place.reel(&["probe", "/dev/null"]).refused(1, &["/dev/null"]);
+    place.reel(&["probe", "volume", "--out", "x"]).refused(2, &["--out"]);
+    for seconds in ["0", "601", "many"] {
+        assert_eq!(place.reel(&["probe", "volume", "--seconds", seconds]).code, Some(2));
+    }
+    fs::remove_file(place.path("volume/member-2.reel")).unwrap();
+    place.reel(&["probe", "volume", "--seconds", "1"]).refused(1, &["member 2 is missing"]);
+    assert!(place.path("volume/profile-1.toml").exists(), "the others are measured all the same");
+}

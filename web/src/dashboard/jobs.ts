@@ -1,0 +1,91 @@
+import { cancelJob, startVolumeWork } from "../api/client.ts";
+import { asProblem } from "../api/problem.ts";
+import type { Job } from "../api/types.ts";
+import { bytes, byteRate, timeLeft } from "../format.ts";
+import { h, setText } from "../ui/dom.ts";
+import { toast } from "../ui/toast.ts";
+import { rows } from "./bar.ts";
+
+/** Ended work that is still shown. */
+const ENDED_MAX = 4;
+
+const names = { scrub: "Scrub", rebuild: "Rebuild", replace: "Replace", ingest: "Ingest" } as const;
+
+/** Work on the volume: what goes on, what came of the last, and the buttons that begin it. */
+export function volumeJobs(changed: () => void): { element: HTMLElement; show(jobs: Job[], writable: boolean): void } {
+  const list = h("ul", { class: "jobs" });
+  const error = h("p", { class: "share-error", role: "alert", hidden: true });
+  const begin = (work: "scrub" | "rebuild", words: string) => {
+    const button = h("button", { type: "button", class: "button small" }, words);
+    button.addEventListener("click", () => {
+      startVolumeWork(work).then(
+        () => {
+          error.hidden = true;
+          changed();
+        },
+        (thrown: unknown) => {
+          const problem = asProblem(thrown);
+          setText(error, [problem.headline, problem.detail].filter(Boolean).join(": "));
+          error.hidden = false;
+        },
+      );
+    });
+    return button;
+  };
+  const buttons = [begin("scrub", "Scrub"), begin("rebuild", "Rebuild")];
+  const help = h("p", { class: "quiet-line" }, "Scrub reads everything and mends silent damage. Rebuild fills a disk that lacks something. Both take only the time that nobody else wants.");
+  const showRows = rows<Job>(list, () => jobRow(changed));
+  return {
+    element: h("div", {}, h("div", { class: "job-buttons" }, ...buttons), help, error, list),
+    show(jobs, writable) {
+      const works = jobs.filter((job) => job.kind !== "ingest");
+      const running = works.filter((job) => job.state === "running");
+      for (const button of buttons) button.disabled = running.length > 0 || !writable;
+      if (running.length > 0) error.hidden = true;
+      showRows([...running, ...works.filter((job) => job.state !== "running").slice(0, ENDED_MAX)]);
+    },
+  };
+}
+
+function jobRow(changed: () => void): { element: HTMLElement; show(job: Job): void } {
+  const name = h("span", { class: "tray-name" });
+  const stop = h("button", { type: "button", class: "button small" }, "Cancel");
+  const bar = h("progress", { class: "tray-bar", max: 1 });
+  const line = h("p", { class: "tray-line" });
+  const element = h("li", { class: "job tray-item" }, h("div", { class: "tray-top" }, name, stop), bar, line);
+  let id: string | number = "";
+  stop.addEventListener("click", () => {
+    cancelJob(id).then(changed, (thrown: unknown) => toast(asProblem(thrown).headline));
+  });
+  return {
+    element,
+    show(job) {
+      id = job.id;
+      const running = job.state === "running";
+      element.dataset.state = job.state;
+      setText(name, job.kind === "replace" ? `Replace ${job.file_name}` : names[job.kind]);
+      stop.hidden = !running;
+      stop.setAttribute("aria-label", `Cancel ${names[job.kind].toLowerCase()}`);
+      bar.hidden = !running;
+      bar.setAttribute("aria-label", `${names[job.kind]}: progress`);
+      if (job.total_bytes) bar.value = job.done_bytes / job.total_bytes;
+      else bar.removeAttribute("value");
+      setText(line, describe(job));
+    },
+  };
+}
+
+function describe(job: Job): string {
+  switch (job.state) {
+    case "running": {
+      const amount = job.total_bytes ? `${bytes(job.done_bytes)} of ${bytes(job.total_bytes)}` : "Beginning";
+      return [amount, job.rate_bytes_per_s ? byteRate(job.rate_bytes_per_s) : "", job.eta_s !== null && job.total_bytes ? timeLeft(job.eta_s) : ""].filter(Boolean).join(" · ");
+    }
+    case "done":
+      return ["Done", job.result ?? "", ...job.warnings].filter(Boolean).join(" · ");
+    case "cancelled":
+      return "Cancelled";
+    default:
+      return `Not done: ${job.error ?? "the server gave no reason"}`;
+  }
+}

@@ -1,0 +1,86 @@
+import type { Dashboard, Member } from "../api/types.ts";
+import { count } from "../format.ts";
+import { header } from "../library/header.ts";
+import { refreshTitles } from "../library/store.ts";
+import { h, setText } from "../ui/dom.ts";
+import { failure } from "../ui/failure.ts";
+import { icon } from "../ui/icons.ts";
+import { rows } from "./bar.ts";
+import { classTable } from "./classes.ts";
+import { volumeJobs } from "./jobs.ts";
+import { memberCard } from "./member.ts";
+import { pollDashboard } from "./poll.ts";
+import { resourceTable } from "./resources.ts";
+import { refusalList, sessionTable } from "./sessions.ts";
+
+/** How the promises stand: what is promised, to whom, and how the disks keep it. */
+export function dashboardPage(root: HTMLElement, signal: AbortSignal): void {
+  document.title = "Dashboard · Reel";
+  const bar = header();
+  bar.prepend(h("a", { class: "icon-button back", href: "/", "aria-label": "Back to the library", title: "Library" }, icon("back")));
+  const tally = h("p", { class: "tally" });
+  const gone = h("div", { class: "notice failed", role: "alert", hidden: true }, icon("warning"), h("div", {}, h("strong", {}, "Reel does not answer"), h("p", { class: "gone-text" })));
+  const content = h("div", { class: "dashboard-content", hidden: true });
+  const broken = h("div", {});
+  root.append(bar, h("main", { class: "dashboard" }, h("div", { class: "library-bar" }, h("h1", {}, "Dashboard"), tally), gone, broken, content));
+
+  let ask: () => void = () => {};
+  const members = h("div", { class: "members" });
+  let at_s = 0;
+  let round_ms = 1000;
+  const showMembers = rows<Member>(members, () => {
+    const card = memberCard();
+    return { element: card.element, show: (member) => card.show(member, at_s, round_ms) };
+  });
+  const resources = resourceTable();
+  const classes = classTable(() => ask());
+  const sessions = sessionTable();
+  const refusals = refusalList();
+  const jobs = volumeJobs(() => ask());
+  content.append(
+    panel("Who is watching", sessions.element, "wide"),
+    panel("Promised", resources.element),
+    panel("Classes", classes.element),
+    h("section", { class: "panel-bare wide" }, h("h2", {}, "Disks"), members),
+    panel("Work on the volume", jobs.element),
+    panel("Refused", refusals.element),
+  );
+
+  const show = (dashboard: Dashboard) => {
+    gone.hidden = true;
+    content.hidden = false;
+    content.removeAttribute("data-old");
+    broken.replaceChildren();
+    at_s = dashboard.now_s;
+    round_ms = dashboard.round_ns / 1e6;
+    const amiss = dashboard.members.filter((member) => !member.in_use).length;
+    const reserved = dashboard.sessions.filter((session) => session.reserved).length;
+    setText(tally, [count(dashboard.sessions_total, "session"), `${reserved} promised`, amiss === 0 ? `all ${count(dashboard.members.length, "disk")} in order` : `${amiss} of ${count(dashboard.members.length, "disk")} not in use`].join(" · "));
+    showMembers(dashboard.members);
+    resources.show(dashboard.resources);
+    classes.show(dashboard.classes);
+    sessions.show(dashboard.sessions, dashboard.sessions_total);
+    refusals.show(dashboard.refusals);
+    jobs.show(dashboard.jobs, dashboard.volume.writable);
+  };
+
+  ask = pollDashboard({
+    heard: show,
+    missed(problem, silent_s) {
+      if (content.hidden) {
+        broken.replaceChildren(failure(problem));
+        return;
+      }
+      content.setAttribute("data-old", "");
+      gone.hidden = false;
+      setText(gone.querySelector("strong") ?? gone, problem.headline);
+      setText(gone.querySelector(".gone-text") ?? gone, `What is shown is ${count(silent_s ?? 0, "second")} old. This page goes on asking.`);
+    },
+  }, signal);
+  // Only for their names; without them the ids are shown.
+  refreshTitles(signal).catch(() => {});
+}
+
+function panel(heading: string, content: HTMLElement, more = ""): HTMLElement {
+  return h("section", { class: more ? `panel ${more}` : "panel", "aria-label": heading }, h("h2", {}, heading), content);
+}

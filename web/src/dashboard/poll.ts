@@ -1,0 +1,41 @@
+import { getDashboard } from "../api/client.ts";
+import { asProblem, type Problem } from "../api/problem.ts";
+import type { Dashboard } from "../api/types.ts";
+import { wait } from "../ui/dom.ts";
+
+const POLL_MS = 1000;
+
+export interface Listener {
+  heard(dashboard: Dashboard): void;
+  /** Nothing was heard; the last thing that was is so old. */
+  missed(problem: Problem, silent_s: number | undefined): void;
+}
+
+/** Asks once a second while the page is looked at. Gives a function that asks at once. */
+export function pollDashboard(listener: Listener, signal: AbortSignal): () => void {
+  let heard_ms: number | undefined;
+  let asking = false;
+  const ask = async () => {
+    if (asking || document.visibilityState !== "visible") return;
+    asking = true;
+    try {
+      const dashboard = await getDashboard(signal);
+      heard_ms = performance.now();
+      listener.heard(dashboard);
+    } catch (error) {
+      if (!signal.aborted) listener.missed(asProblem(error), heard_ms === undefined ? undefined : Math.round((performance.now() - heard_ms) / 1000));
+    } finally {
+      asking = false;
+    }
+  };
+  const run = async () => {
+    while (!signal.aborted) {
+      await ask();
+      await wait(POLL_MS, signal);
+    }
+  };
+  document.addEventListener("visibilitychange", () => void ask(), { signal });
+  // Ends by the signal's abort and in no other way.
+  run().catch(() => {});
+  return () => void ask();
+}

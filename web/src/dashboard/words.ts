@@ -1,0 +1,65 @@
+/** What the dashboard's figures are called. Pure. */
+
+import type { ResourceUse } from "../api/types.ts";
+import { bitRate, bytes } from "../format.ts";
+
+const states: Record<string, string> = {
+  present: "In order",
+  swapped: "In order, in another place",
+  repaired: "In order, repaired",
+  missing: "Missing",
+  truncated: "Too short",
+  damaged: "Damaged",
+  foreign: "Of another volume",
+  stale: "Out of date",
+  failed: "Failed",
+  rebuilding: "Being rebuilt",
+  lost: "Lost",
+};
+
+export function stateWords(state: string): string {
+  return states[state] ?? state.charAt(0).toUpperCase() + state.slice(1);
+}
+
+/** "member 3" -> "Disk 3", "the network" -> "Network". */
+export function resourceName(resource: string): string {
+  const member = /^member (\d+)$/.exec(resource)?.[1];
+  if (member !== undefined) return `Disk ${member}`;
+  const bare = resource.replace(/^the /, "");
+  return bare.charAt(0).toUpperCase() + bare.slice(1);
+}
+
+/** Reasons of refusals, as the server counts them. */
+export function refusalName(resource: string): string {
+  return { member: "Disks", network: "Network", core: "Processor", arena: "Media memory", table: "Too many sessions" }[resource] ?? resourceName(resource);
+}
+
+/** "412 ms", "8.0 ms", "−35 ms". */
+export function milliseconds(ms: number): string {
+  const size = Math.abs(ms);
+  const digits = size > 0 && size < 10 ? size.toFixed(1) : String(Math.round(size));
+  return `${ms < 0 && Number(digits) !== 0 ? "−" : ""}${digits} ms`;
+}
+
+/** "120 ms of 700 ms", "4.1 Mb/s, no limit known". */
+export function useWords({ resource, unit, used, capacity }: ResourceUse): string {
+  const isRate = unit === "bytes" && /network/.test(resource);
+  const amount = (value: number) => (unit === "ns" ? milliseconds(value / 1e6) : isRate ? bitRate(value * 8) : bytes(value));
+  return capacity === null ? `${amount(used)}, no limit known` : `${amount(used)} of ${amount(capacity)}`;
+}
+
+/** A part in percent; 0 when there is nothing to be a part of. */
+export function percent(used: number, capacity: number | null): number {
+  return capacity ? Math.min(100, (used / capacity) * 100) : 0;
+}
+
+/** Thousandths as people write them: 705 -> "70.5". */
+export function shareText(permille: number): string {
+  return String(permille / 10);
+}
+
+/** And back; NaN when it is no number of tenths. */
+export function shareOf(text: string): number {
+  const tenths = Number(text.trim().replace(",", ".")) * 10;
+  return text.trim() !== "" && Math.abs(tenths - Math.round(tenths)) < 1e-6 ? Math.round(tenths) : Number.NaN;
+}

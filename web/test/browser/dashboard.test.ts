@@ -1,0 +1,148 @@
+import assert from "node:assert/strict";
+import { after, test } from "node:test";
+import type { TrafficClass } from "../../src/api/types.ts";
+import { begin, pickFilm, useStage, windows, type Window } from "./harness.ts";
+
+const stage = useStage();
+
+/** What the classes were, for a real server that others use afterwards. */
+let before: TrafficClass[] | undefined;
+after(async () => {
+  if (before && stage.mock === undefined) await fetch(`${stage.url}/api/v1/classes`, { method: "PUT", headers: { "content-type": "application/json" }, body: JSON.stringify(before) });
+});
+
+for (const window of Object.keys(windows) as Window[]) {
+  test(`the dashboard shows disks and who holds what while a film plays (${window})`, async () => {
+    const film = await pickFilm(stage);
+    const player = await stage.open(`/title/${film.id}`);
+    await begin(player.page);
+    for (const key of stage.mock ? ["7c01", "e93a", "51d8"] : []) stage.mock?.sessions.set(key, stage.mock.titles[key.length % 3]?.id ?? film.id);
+
+    const { page, shot, calm, close } = await stage.open("/", { window });
+    await page.click(".to-dashboard");
+    await page.waitForSelector(".member");
+    assert.equal(await page.title(), "Dashboard · Reel");
+    const disks = await page.locator(".member h3").allTextContents();
+    assert.ok(disks.length >= 2 && disks[0] === "Disk 0", disks.join());
+    const row = page.locator(".sessions tbody tr", { hasText: film.name }).first();
+    assert.match((await row.textContent()) ?? "", /Playing|Without a promise/);
+    assert.match((await page.textContent(".tally")) ?? "", /\d+ sessions? · \d+ promised · all \d+ disks in order/);
+    assert.match((await page.textContent(".member .member-facts")) ?? "", /Rounds.*Waiting.*Late.*Errors.*A read costs/s);
+
+    // It moves by itself: the chart gets longer, the round goes on.
+    const drawn = () => page.evaluate(() => document.querySelector(".chart-slack")?.getAttribute("points")?.split(" ").length ?? 0);
+    const then = await drawn();
+    await page.waitForFunction((least) => (document.querySelector(".chart-slack")?.getAttribute("points")?.split(" ").length ?? 0) >= least, then + 3);
+    assert.match((await page.getAttribute(".chart", "aria-label")) ?? "", /Slack of disk 0 .* now, .* at least/);
+
+    const overflow = await page.evaluate(() => document.documentElement.scrollWidth - document.documentElement.clientWidth);
+    assert.ok(overflow <= 0, `the page is ${overflow} px too wide`);
+    await shot(`dashboard-${window}`);
+    await page.screenshot({ path: `${process.env.REEL_TEST_OUT ?? "test-results"}/dashboard-${window}-whole.png`, fullPage: true, animations: "disabled" });
+    calm();
+    for (const key of ["7c01", "e93a", "51d8"]) stage.mock?.sessions.delete(key);
+
+    // The film ends, and so does its row.
+    await player.page.goto("about:blank");
+    await page.waitForFunction((name) => ![...document.querySelectorAll(".sessions tbody tr")].some((tr) => tr.textContent?.includes(name)), film.name);
+    await close();
+    await player.close();
+  });
+}
+
+test("shares are changed in place, and a wrong sum is refused in words", async () => {
+  before = (await (await fetch(`${stage.url}/api/v1/dashboard`)).json() as { classes: TrafficClass[] }).classes.map(({ name, kind, share_permille }) => ({ name, kind, share_permille }));
+  const { page, shot, close } = await stage.open("/dashboard", { expected: /422/ });
+  const share = (name: string) => page.getByLabel(`Share of ${name} in percent`);
+  await share("periodic").fill("80");
+  assert.match((await page.textContent(".share-sum")) ?? "", /110% in all/);
+  // What is being written survives what the server says meanwhile.
+  await page.waitForTimeout(1500);
+  assert.equal(await share("periodic").inputValue(), "80");
+  await page.click("text=Save shares");
+  await page.waitForSelector(".share-error:visible");
+  assert.match((await page.textContent(".classes .share-error")) ?? "", /shares make 1100 thousandths; they must make 1000/);
+  await shot("dashboard-shares-refused");
+  await share("periodic").fill("much");
+  await page.keyboard.press("Enter");
+  await page.waitForFunction(() => /“much” is no share for periodic/.test(document.querySelector(".classes .share-error")?.textContent ?? ""));
+
+  await share("periodic").fill("62.5");
+  await share("aperiodic").fill("22.5");
+  await page.click("text=Save shares");
+  await page.waitForSelector(".share-actions", { state: "hidden" });
+  const now = (await (await fetch(`${stage.url}/api/v1/dashboard`)).json()) as { classes: TrafficClass[] };
+  assert.deepEqual(now.classes.slice(0, 3).map(({ share_permille }) => share_permille), [625, 150, 225]);
+  assert.equal(await page.isVisible(".classes .share-error"), false);
+  await share("periodic").fill("1");
+  await page.click("text=Undo");
+  assert.equal(await share("periodic").inputValue(), "62.5");
+  await close();
+});
+
+test("a scrub is begun, shown, and ended by hand", { skip: process.env.REEL_URL !== undefined && "a small volume is scrubbed before anybody can look" }, async () => {
+  const { page, shot, calm, close } = await stage.open("/dashboard", { window: "phone" });
+  await page.click("text=Scrub");
+  await page.waitForSelector(".job progress:visible");
+  assert.ok(await page.isDisabled(".job-buttons >> text=Rebuild"), "one at a time");
+  await page.waitForFunction(() => /MB of 41 GB|GB of 41 GB/.test(document.querySelector(".job .tray-line")?.textContent ?? ""));
+  await page.locator(".job").scrollIntoViewIfNeeded();
+  await shot("dashboard-scrub");
+  assert.equal(await page.isVisible(".tray"), false, "it is no film being added");
+  await page.click(".job >> text=Cancel");
+  await page.waitForFunction(() => document.querySelector(".job .tray-line")?.textContent === "Cancelled");
+  assert.equal(await page.isDisabled(".job-buttons >> text=Rebuild"), false);
+  calm();
+  await close();
+});
+
+test("the server goes away and comes back", async () => {
+  let away = false;
+  const { page, shot, close } = await stage.open("/dashboard", {
+    expected: /./,
+    prepare: (page) => page.route("**/api/v1/dashboard", (route) => (away ? route.abort("connectionrefused") : route.continue())),
+  });
+  await page.waitForSelector(".member");
+  away = true;
+  await page.waitForSelector("text=/What is shown is \\d+ seconds? old/");
+  assert.match((await page.textContent(".notice.failed")) ?? "", /Reel does not answer/);
+  await shot("dashboard-server-away");
+  away = false;
+  await page.waitForSelector(".notice.failed", { state: "hidden" });
+  await close();
+});
+
+test("a page that nobody looks at asks nothing", async () => {
+  let asked = 0;
+  const { page, close } = await stage.open("/dashboard", {
+    prepare: (page) => page.route("**/api/v1/dashboard", (route) => {
+      asked += 1;
+      return route.continue();
+    }),
+  });
+  await page.waitForSelector(".member");
+  const hide = (state: string) => page.evaluate((to) => {
+    Object.defineProperty(document, "visibilityState", { value: to, configurable: true });
+    document.dispatchEvent(new Event("visibilitychange"));
+  }, state);
+  await hide("hidden");
+  await page.waitForTimeout(300);
+  const then = asked;
+  await page.waitForTimeout(2500);
+  assert.equal(asked, then);
+  await hide("visible");
+  await page.waitForTimeout(300);
+  assert.ok(asked > then, "and again when it is looked at");
+  await close();
+});
+
+test("a disk that is out of use is said to be", { skip: process.env.REEL_URL !== undefined && "no disk of a real server is broken for this" }, async () => {
+  if (stage.mock) stage.mock.promises.lost = 2;
+  const { page, shot, close } = await stage.open("/dashboard", { scheme: "light" });
+  await page.waitForSelector(".member[data-amiss]");
+  assert.match((await page.textContent(".member[data-amiss]")) ?? "", /Disk 2Missing.*member 2 is not at/s);
+  assert.match((await page.textContent(".tally")) ?? "", /1 of 5 disks not in use/);
+  await shot("dashboard-disk-lost");
+  if (stage.mock) stage.mock.promises.lost = undefined;
+  await close();
+});

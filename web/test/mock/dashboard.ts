@@ -1,0 +1,113 @@
+/** What the mock says of disks and promises: made up, but moving as the real thing does. */
+
+import type { Dashboard, Job, Member, TrafficClass } from "../../src/api/types.ts";
+
+export interface MockPromises {
+  dashboard(sessions: Map<string, string>): Dashboard;
+  classes: TrafficClass[];
+  /** Undefined when they add up; else why not, as Reel says it. */
+  change(wanted: TrafficClass[]): string | undefined;
+  /** Undefined while other work goes on. */
+  start(kind: "scrub" | "rebuild"): Job | undefined;
+  cancel(id: string): boolean;
+  /** All work so far, newest first. */
+  jobs(): Job[];
+  /** A disk that is out of use. */
+  lost: number | undefined;
+}
+
+const WORK_S = 20;
+const WORK_BYTES = 41_000_000_000;
+
+export function mockPromises(): MockPromises {
+  const began_ms = Date.now();
+  const works: { job: Job; since_ms: number }[] = [];
+  const self: MockPromises = {
+    lost: undefined,
+    classes: [
+      { name: "periodic", kind: "periodic", share_permille: 700 },
+      { name: "interactive", kind: "interactive", share_permille: 150 },
+      { name: "aperiodic", kind: "aperiodic", share_permille: 150 },
+    ],
+    change(wanted) {
+      const sum = wanted.reduce((all, { share_permille }) => all + share_permille, 0);
+      if (sum !== 1000) return `these classes are not possible: their shares make ${sum} thousandths; they must make 1000`;
+      self.classes = wanted;
+      return undefined;
+    },
+    start(kind) {
+      if (self.jobs().some(({ state }) => state === "running")) return undefined;
+      const job: Job = { id: `work-${works.length + 1}`, kind, file_name: "the volume", state: "running", done_bytes: 0, total_bytes: WORK_BYTES, rate_bytes_per_s: 0, eta_s: null, title_id: null, error: null, result: null, warnings: [] };
+      works.unshift({ job, since_ms: Date.now() });
+      return job;
+    },
+    cancel(id) {
+      const work = works.find(({ job }) => job.id === id);
+      if (work?.job.state !== "running") return false;
+      work.job.state = "cancelled";
+      work.job.error = "it was told to end";
+      return true;
+    },
+    jobs() {
+      for (const { job, since_ms } of works) {
+        if (job.state !== "running") continue;
+        const part = Math.min(1, (Date.now() - since_ms) / (WORK_S * 1000));
+        Object.assign(job, { done_bytes: Math.round(part * WORK_BYTES), rate_bytes_per_s: WORK_BYTES / WORK_S, eta_s: Math.round((1 - part) * WORK_S) });
+        if (part === 1) Object.assign(job, { state: "done", result: "everything is as it was written" });
+      }
+      return works.map(({ job }) => job);
+    },
+    dashboard(sessions) {
+      const now_s = 5000 + Math.floor((Date.now() - began_ms) / 1000);
+      const playing = sessions.size;
+      const load = Math.min(0.68, 0.16 + playing * 0.07);
+      const use = (resource: string, unit: "ns" | "bytes", capacity: number | null, part: number) => ({ resource, unit, used: Math.round((capacity ?? 4e6) * part), capacity, peak_used: Math.round((capacity ?? 4e6) * Math.min(1, part * 1.3)) });
+      return {
+        now_s,
+        round_ns: 1_000_000_000,
+        volume: { state: self.lost === undefined ? "ok" : "degraded", writable: true },
+        members: [0, 1, 2, 3, 4].map((number) => member(number, now_s, load, self)),
+        resources: [
+          use("media memory", "bytes", 1_600_000_000, load * 0.6),
+          use("the network", "bytes", null, load),
+          use("the processor", "ns", 2_800_000_000, load * 0.2),
+          ...[0, 1, 2, 3, 4].map((number) => use(`member ${number}`, "ns", 700_000_000, load + number * 0.02)),
+        ],
+        classes: self.classes.map((spec, i) => ({ ...spec, sent_bytes: [81_300_000_000, 412_000_000, 9_870_000_000][i] ?? 0, deadline_misses: i === 2 ? 3 : 0 })),
+        sessions_total: playing,
+        sessions: [...sessions].map(([key, title], i) => ({ key_hint: key.padEnd(4, "0").slice(0, 4), title, client: `192.168.1.${20 + i}`, class: "periodic", rate_bps: 1_700_000, state: i === 3 ? ("paused" as const) : ("playing" as const), reserved: i !== 3, position_s: 61 + 733 * i, sent_bytes: 43_000_000 * (i + 1), age_s: 64 })),
+        refusals: [
+          { resource: "member", count: 4 },
+          { resource: "network", count: 0 },
+          { resource: "table", count: 1 },
+        ],
+        jobs: self.jobs(),
+      };
+    },
+  };
+  return self;
+}
+
+function member(number: number, now_s: number, load: number, { classes, lost }: MockPromises): Member {
+  const there = lost !== number;
+  const wave = Math.sin(now_s / 7 + number * 1.7) * 60 + Math.sin(now_s / 2.3 + number) * 25;
+  const slack_ms = there ? 1000 - load * 900 - 60 + wave : 1000;
+  const used = [load * 700, 40 + wave / 4, 120 + wave];
+  return {
+    member: number,
+    path: `/srv/reel/disk${number}/member`,
+    state: there ? "present" : "missing",
+    in_use: there,
+    text: there ? `member ${number} is in order` : `member ${number} is not at /srv/reel/disk${number}/member; films play from the others`,
+    policy: "rounds",
+    rounds: now_s,
+    slack_ms,
+    least_slack_ms: slack_ms - 70,
+    late: 0,
+    queued: there ? 3 + number : 0,
+    in_device: there ? 2 : 0,
+    errors: there ? 0 : 17,
+    price: { read_request_us: 112.5, read_mib_us: 2210 },
+    classes: classes.map((spec, i) => ({ class: spec.name, queued: i, quota_ms: spec.share_permille, used_ms: there ? Math.max(0, used[i] ?? 0) : 0, total_ms: 1 })),
+  };
+}

@@ -1,0 +1,40 @@
+import assert from "node:assert/strict";
+import { test } from "node:test";
+import { keep, points, SPAN_S, type Sample } from "../../src/dashboard/chart.ts";
+import { milliseconds, percent, refusalName, resourceName, shareOf, shareText, stateWords, useWords } from "../../src/dashboard/words.ts";
+
+const sample = (at_s: number, slack_ms = 500): Sample => ({ at_s, slack_ms, least_ms: slack_ms - 10 });
+
+test("a chart keeps two minutes, each second once, and begins anew with the server", () => {
+  let samples: Sample[] = [];
+  for (let at_s = 100; at_s <= 400; at_s += 1) samples = keep(samples, sample(at_s));
+  assert.deepEqual([samples.length, samples[0]?.at_s], [SPAN_S + 1, 400 - SPAN_S]);
+  samples = keep(samples, sample(400, 7));
+  assert.deepEqual([samples.length, samples.at(-1)?.slack_ms], [SPAN_S + 1, 7]);
+  assert.deepEqual(keep(samples, sample(3)), [sample(3)]);
+});
+
+test("the newest point is at the right edge, the least slack at the bottom", () => {
+  const line = points([sample(340, 0), sample(370, 1000), sample(400, -5000)], ({ slack_ms }) => slack_ms, -500, 1000);
+  assert.equal(line, "120.0,42.7 180.0,0.0 240.0,64.0");
+});
+
+test("figures in words", () => {
+  assert.deepEqual([412.4, 8.04, 0, -35.2, -0.01].map(milliseconds), ["412 ms", "8.0 ms", "0 ms", "−35 ms", "0.0 ms"]);
+  assert.equal(resourceName("member 3"), "Disk 3");
+  assert.equal(resourceName("the network"), "Network");
+  assert.equal(refusalName("core"), "Processor");
+  assert.equal(stateWords("missing"), "Missing");
+  assert.equal(stateWords("sleepy"), "Sleepy", "a state of a newer server");
+  const use = { resource: "the network", unit: "bytes", used: 1e6, capacity: null, peak_used: 2e6 } as const;
+  assert.equal(useWords(use), "8 Mb/s, no limit known");
+  assert.equal(useWords({ ...use, resource: "member 0", unit: "ns", used: 120e6, capacity: 700e6 }), "120 ms of 700 ms");
+  assert.equal(useWords({ ...use, resource: "media memory", capacity: 4e6 }), "1 MB of 4 MB");
+  assert.deepEqual([percent(1, 4), percent(9, 4), percent(1, 0), percent(1, null)], [25, 100, 0, 0]);
+});
+
+test("shares are written in percent and counted in thousandths", () => {
+  assert.deepEqual([700, 125, 1].map(shareText), ["70", "12.5", "0.1"]);
+  assert.deepEqual(["70", " 12,5 ", "0.1", "0"].map(shareOf), [700, 125, 1, 0]);
+  for (const text of ["", " ", "much", "12.55", "1e"]) assert.ok(Number.isNaN(shareOf(text)), text);
+});
