@@ -34,10 +34,7 @@ impl Settings {
     }
 
     fn text(&self) -> String {
-        let mut text = format!(
-            "arena_bytes = {MEMORY_BYTES}\n[promise]\nadmission = \"{}\"\n",
-            if self.admission { "on" } else { "off" }
-        );
+        let mut text = format!("arena_bytes = {MEMORY_BYTES}\n[promise]\nadmission = {}\n", self.admission);
         if !self.classes.is_empty() {
             text.push_str("[classes]\n");
             self.classes.iter().for_each(|line| text.extend([line, "\n"]));

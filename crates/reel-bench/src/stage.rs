@@ -102,9 +102,8 @@ impl Stage {
         }
     }
 
-    /// Starts Reel, with nothing in memory.
+    /// Starts Reel, with nothing in memory: it reads past the page cache.
     pub(crate) fn start_reel(&self, settings: &Settings) -> Result<Playing> {
-        forget()?;
         let server = self.volume().context("no volume on this stage")?.serve(&self.bay, settings)?;
         Ok(Playing { server, disks: None })
     }
@@ -113,7 +112,7 @@ impl Stage {
     pub(crate) fn start_nginx(&self, tuning: Tuning) -> Result<Playing> {
         let Holds::Ext4(root) = &self.holds else { anyhow::bail!("no file systems on this stage") };
         self.bay.schedule(tuning.scheduler, Some(tuning.read_ahead_kib))?;
-        forget()?;
+        (0..self.bay.devices.len()).try_for_each(|disk| forget(&root.join(disk.to_string())))?;
         let workers = std::thread::available_parallelism().map_or(1, usize::from);
         let server = nginx(root, &self.bay.dir().join("nginx"), workers, tuning.reading)?;
         self.bay.adopt(&server, Some(MEMORY_BYTES))?;

@@ -75,12 +75,24 @@ pub(crate) enum Command {
     /// Run an experiment: `reel bench path --help`
     #[command(disable_help_flag = true)]
     Bench(BenchArguments),
+
+    /// The whole server on simulated disks, clients and time; one seed is one run: `reel sim --help`
+    #[command(disable_help_flag = true)]
+    Sim(SimArguments),
 }
 
 /// `reel bench`: everything is handed to the program `reel-bench`, so that the server does not carry its experiments about.
 #[derive(Debug, Args)]
 pub(crate) struct BenchArguments {
     /// The experiment and its options
+    #[arg(trailing_var_arg = true, allow_hyphen_values = true)]
+    pub(crate) arguments: Vec<OsString>,
+}
+
+/// `reel sim`: everything is handed to the program `reel-sim`.
+#[derive(Debug, Args)]
+pub(crate) struct SimArguments {
+    /// The seed and other options
     #[arg(trailing_var_arg = true, allow_hyphen_values = true)]
     pub(crate) arguments: Vec<OsString>,
 }

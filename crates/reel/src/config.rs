@@ -52,7 +52,7 @@ pub(crate) struct Config {
     /// Connections open at once.
     pub(crate) connections_max: usize,
     /// What is promised to viewers.
-    pub(crate) promise: PromiseTable,
+    pub(crate) promise: PromiseConfig,
     /// Logging.
     pub(crate) log: LogConfig,
     /// Uploads by HTTP.
@@ -70,34 +70,6 @@ pub(crate) struct DisksSection {
     /// Who decides what a disk gets next.
     #[serde(deserialize_with = "policy")]
     pub(crate) policy: Policy,
-}
-
-/// `[promise]`.
-#[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
-#[serde(default, deny_unknown_fields)]
-pub(crate) struct PromiseTable {
-    /// Whether viewers are admitted by what can be promised.
-    pub(crate) admission: OnOff,
-    /// The way out to the viewers; 0 is the speed of the default route's interface.
-    pub(crate) network_bps: Rate,
-}
-
-/// A switch.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize)]
-#[serde(rename_all = "lowercase")]
-pub(crate) enum OnOff {
-    /// Yes.
-    On,
-    /// No.
-    Off,
-}
-
-impl Default for PromiseTable {
-    fn default() -> Self {
-        Self { admission: OnOff::On, network_bps: Rate(0) }
-    }
-    /// What is promised to viewers.
-    pub(crate) promise: PromiseConfig,
 }
 
 /// `[log]`.
@@ -187,7 +159,6 @@ impl Default for Config {
             sessions_max: 4096,
             session_idle_s: 300,
             connections_max: 16_384,
-            promise: PromiseTable::default(),
             log: LogConfig::default(),
             upload: UploadConfig::default(),
             disks: DisksSection::default(),

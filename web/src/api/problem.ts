@@ -18,6 +18,12 @@ export class Problem extends Error {
     return this.message;
   }
 
+  /** What happened this time, as a sentence by itself. */
+  get sentence(): string {
+    const text = this.detail || this.headline;
+    return text.charAt(0).toUpperCase() + text.slice(1);
+  }
+
   get detail(): string {
     return this.body.detail ?? "";
   }

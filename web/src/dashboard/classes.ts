@@ -69,8 +69,7 @@ export function classTable(changed: () => void): { element: HTMLElement; show(cl
       toast("The shares were changed");
       changed();
     } catch (thrown) {
-      const problem = asProblem(thrown);
-      setText(error, [problem.headline, problem.detail].filter(Boolean).join(": "));
+      setText(error, asProblem(thrown).sentence);
       error.hidden = false;
     } finally {
       save.disabled = false;

@@ -24,8 +24,7 @@ export function volumeJobs(changed: () => void): { element: HTMLElement; show(jo
           changed();
         },
         (thrown: unknown) => {
-          const problem = asProblem(thrown);
-          setText(error, [problem.headline, problem.detail].filter(Boolean).join(": "));
+          setText(error, asProblem(thrown).sentence);
           error.hidden = false;
         },
       );

@@ -56,7 +56,7 @@ export function memberCard(): { element: HTMLElement; show(member: Member, at_s:
         ["In the disk", count(member.in_device, "request"), false],
         ["Late", count(member.late, "request"), member.late > 0],
         ["Errors", member.errors.toLocaleString("en"), member.errors > 0],
-        ["A read costs", `${milliseconds(read_request_us / 1000)} + ${milliseconds(read_mib_us / 1000)} per MiB`, false],
+        ["A read", `${(read_request_us / 1000).toFixed(1)} + ${(read_mib_us / 1000).toFixed(1)} ms/MiB`, false],
       ]);
     },
   };

@@ -39,11 +39,9 @@ export function dashboardPage(root: HTMLElement, signal: AbortSignal): void {
   const jobs = volumeJobs(() => ask());
   content.append(
     panel("Who is watching", sessions.element, "wide"),
-    panel("Promised", resources.element),
-    panel("Classes", classes.element),
-    h("section", { class: "panel-bare wide" }, h("h2", {}, "Disks"), members),
-    panel("Work on the volume", jobs.element),
-    panel("Refused", refusals.element),
+    h("div", { class: "stack" }, panel("Promised", resources.element), panel("Refused", refusals.element)),
+    h("div", { class: "stack" }, panel("Classes", classes.element), panel("Work on the volume", jobs.element)),
+    h("section", { class: "panel-bare wide", "aria-label": "Disks" }, h("h2", {}, "Disks"), members),
   );
 
   const show = (dashboard: Dashboard) => {

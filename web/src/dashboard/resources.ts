@@ -10,7 +10,7 @@ export function resourceTable(): { element: HTMLElement; show(resources: Resourc
     "table",
     { class: "grid-table resources" },
     h("caption", { class: "visually-hidden" }, "What is promised of each resource"),
-    h("thead", {}, h("tr", {}, ...["Resource", "Promised", "Now", "Peak to come"].map((word) => h("th", { scope: "col" }, word)))),
+    h("thead", {}, h("tr", {}, ...["Resource", "Promised", "Now", "Peak"].map((word) => h("th", { scope: "col" }, word)))),
     body,
   );
   const off = h("p", { class: "quiet-line", hidden: true }, "Admission is off: nothing is promised, and nobody is refused.");

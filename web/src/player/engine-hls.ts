@@ -3,9 +3,13 @@ import { problemFrom, type Problem } from "../api/problem.ts";
 import { channelLabel, codecName } from "../format.ts";
 import type { Choice, Engine, EngineOptions, Level } from "./engine.ts";
 import { recall, remember } from "./preferences.ts";
+import { ahead_s } from "./statistics.ts";
 import { TextTracks } from "./texttracks.ts";
 
 const REFUSED = 503;
+
+/** So long before the picture would stand a refused segment is asked for once more. */
+const LAST_TRY_S = 1;
 
 /** What a first visit assumes of the way to the server, until it is measured: enough to start at 1080p on a home network. */
 const FIRST_BANDWIDTH_BPS = 8_000_000;
@@ -31,6 +35,7 @@ export class HlsEngine implements Engine {
   private readonly texts: TextTracks;
   private recoveries = 0;
   private wanted = -1;
+  private again: ReturnType<typeof setTimeout> | undefined;
 
   static supported(): boolean {
     return Hls.isSupported();
@@ -156,6 +161,7 @@ export class HlsEngine implements Engine {
   destroy(): void {
     const measured = this.hls.bandwidthEstimate;
     if (Number.isFinite(measured) && measured > 0) remember({ bandwidth_bps: Math.round(measured) });
+    clearTimeout(this.again);
     this.hls.destroy();
     this.texts.clear();
   }
@@ -190,6 +196,17 @@ export class HlsEngine implements Engine {
     return this.hls.allAudioTracks.filter((track) => this.hls.levels.some((level) => level.hasAudioGroup(track.groupId)));
   }
 
+  /** Nothing more comes for now. What is in memory plays on, and just before its end it is asked again; only then is it said. */
+  private refused(problem: Problem): void {
+    const left_s = ahead_s(this.options.video) - LAST_TRY_S;
+    if (left_s <= 0) {
+      this.options.failed({ reason: "refused", problem });
+      return;
+    }
+    clearTimeout(this.again);
+    this.again = setTimeout(() => this.hls.startLoad(), Math.min(left_s / (this.options.video.playbackRate || 1), problem.retryAfterS ?? left_s) * 1000);
+  }
+
   private onError(data: ErrorData): void {
     const status = data.response?.code;
     if (data.type === ErrorTypes.NETWORK_ERROR && (status === 404 || status === 410 || status === 403)) {
@@ -203,7 +220,7 @@ export class HlsEngine implements Engine {
     }
     if (!data.fatal) return;
     if (status === REFUSED) {
-      this.options.failed({ reason: "refused", problem: refusalOf(data.networkDetails) });
+      this.refused(refusalOf(data.networkDetails));
       return;
     }
     if (data.details === ErrorDetails.MANIFEST_INCOMPATIBLE_CODECS_ERROR || data.details === ErrorDetails.BUFFER_ADD_CODEC_ERROR) {

@@ -14,15 +14,13 @@ use reel_volume::{ArenaBudget, OpenOptions, Volume};
 
 use super::profiles;
 use crate::args::ServeArguments;
-use crate::config::{Config, DriverName, OnOff};
+use crate::config::{Config, DriverName};
 use crate::descriptors;
 use crate::failure::{Exit, Failure};
 use crate::logging;
 use crate::memory::{arena_bytes, machine_bytes};
-use crate::network::default_route_bps;
 use crate::network::Network;
 use crate::output::print;
-use crate::rate::Rate;
 use crate::signals::Signals;
 use crate::size::Size;
 
@@ -124,22 +122,6 @@ fn library(config: &Config, directory: &Path) -> Result<Library, Failure> {
     Ok(Library::new(Arc::new(volume)))
 }
 
-fn promise(config: &Config) -> PromiseConfig {
-    let admission = config.promise.admission == OnOff::On;
-    let network_bps = match config.promise.network_bps.0 {
-        0 => default_route_bps(),
-        bps => Some(bps),
-    };
-    match (admission, network_bps) {
-        (false, _) => tracing::warn!("admission is off: nothing is promised to anybody"),
-        (true, Some(bps)) => tracing::info!("the network carries {}", Rate(bps)),
-        (true, None) => tracing::info!(
-            "the speed of the network is not known, so admission does not count it; set promise.network_bps"
-        ),
-    }
-    PromiseConfig { admission, network_bps }
-}
-
 fn serve_config(config: &Config, volume: &Path) -> Result<ServeConfig, Failure> {
     let spool_dir = config.upload.spool_dir.clone().unwrap_or_else(|| volume.join("spool"));
     std::fs::create_dir_all(&spool_dir)
@@ -153,7 +135,6 @@ fn serve_config(config: &Config, volume: &Path) -> Result<ServeConfig, Failure> 
         sessions_max: config.sessions_max,
         session_idle: Duration::from_secs(config.session_idle_s.into()),
         access_log: config.log.access,
-        promise: promise(config),
         promise: PromiseConfig { admission: config.promise.admission, network_bps: network_bps(config) },
         watch: config.watch.clone(),
         control: ControlConfig {

@@ -17,8 +17,6 @@ pub(super) const KEYS: &[&str] = &[
     "sessions_max",
     "session_idle_s",
     "connections_max",
-    "promise.admission",
-    "promise.network_bps",
     "log.level",
     "log.format",
     "log.access",
