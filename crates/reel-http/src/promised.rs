@@ -10,7 +10,7 @@ use reel_disk::Disks;
 use reel_qos::{Capacities, Class, ClassTable, Demand, Ledger, Resource, ResourceUsage, Starts, UNLIMITED};
 use reel_rt::now_ns;
 use reel_stream::{SessionSummary, Sessions, Standing, Units};
-use reel_volume::Volume;
+use reel_volume::{CheckProgress, MemberState, MendOptions, Replacement, Volume, VolumeError};
 use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -155,33 +155,66 @@ fn view(session: SessionSummary, classes: &ClassTable) -> SessionView {
 
 impl VolumeWork for Works {
     fn scrub(&self, watch: &mut dyn FnMut(WorkProgress) -> bool) -> Result<WorkDone, WorkFailed> {
-        let report = self.0.check(&mut |progress| {
-            watch(WorkProgress { done_bytes: progress.bytes_done, total_bytes: progress.bytes_total })
-        });
+        let report = self.0.scrub(MendOptions::default(), &mut |progress| watch(progress_of(progress)));
+        let report = report.map_err(failed)?;
         if !report.complete {
             return Err(WorkFailed("the scrub was ended before everything was looked at".to_owned()));
         }
-        let text =
-            if report.is_clean() { "everything is as it was written" } else { "not everything is in order" };
-        let damaged = report.titles.iter().map(|title| {
+        let mended: u64 = report.members.iter().map(|member| member.mended_rows).sum();
+        let text = if report.is_clean() {
+            "everything is as it was written".to_owned()
+        } else {
+            format!("{mended} rows were mended")
+        };
+        let damaged = report.titles.iter().filter(|_| !report.is_mended()).map(|title| {
             format!(
-                "{}: {} rows are damaged and can be computed from others, {} are lost",
+                "{}: {} rows were damaged and can be computed from others, {} are lost",
                 title.id, title.recoverable_rows, title.lost_rows
             )
         });
-        Ok(WorkDone { text: text.to_owned(), warnings: damaged.collect() })
+        Ok(WorkDone { text, warnings: damaged.collect() })
     }
 
-    fn rebuild(&self, _: &mut dyn FnMut(WorkProgress) -> bool) -> Result<WorkDone, WorkFailed> {
-        Err(WorkFailed("this volume cannot be rebuilt while it is served".to_owned()))
+    fn rebuild(&self, watch: &mut dyn FnMut(WorkProgress) -> bool) -> Result<WorkDone, WorkFailed> {
+        let members = self.0.status().members;
+        let lacks = |state: MemberState| {
+            matches!(state, MemberState::Rebuilding | MemberState::Stale | MemberState::Failed)
+        };
+        let Some(member) = members.iter().find(|member| lacks(member.state)) else {
+            let text = "there is no member to rebuild: all are in use, or what is away has no successor yet";
+            return Err(WorkFailed(text.to_owned()));
+        };
+        let member = member.member;
+        let report =
+            self.0.rebuild(member, MendOptions::default(), &mut |progress| watch(progress_of(progress)));
+        let report = report.map_err(failed)?;
+        if !report.complete {
+            return Err(WorkFailed(format!(
+                "the rebuild of member {member} was ended; what was done stays, and the next one goes on from there"
+            )));
+        }
+        let lost = (report.lost_rows > 0)
+            .then(|| format!("{} rows are lost; a check names their titles", report.lost_rows));
+        Ok(WorkDone { text: format!("member {member} is in use"), warnings: lost.into_iter().collect() })
     }
 
     fn replace(
         &self,
-        _: usize,
-        _: &Path,
-        _: &mut dyn FnMut(WorkProgress) -> bool,
+        member: usize,
+        path: &Path,
+        watch: &mut dyn FnMut(WorkProgress) -> bool,
     ) -> Result<WorkDone, WorkFailed> {
-        Err(WorkFailed("a member of this volume cannot be replaced while it is served".to_owned()))
+        let replacement = Replacement { member, path: path.to_owned(), force: false };
+        self.0.replace(&replacement).map_err(failed)?;
+        // A successor that is not filled is of no use to anybody.
+        self.rebuild(watch)
     }
+}
+
+fn progress_of(progress: CheckProgress) -> WorkProgress {
+    WorkProgress { done_bytes: progress.bytes_done, total_bytes: progress.bytes_total }
+}
+
+fn failed(error: VolumeError) -> WorkFailed {
+    WorkFailed(error.to_string())
 }
