@@ -34,7 +34,12 @@ pub(crate) struct Mix {
 
 /// Readers of a constant rate.
 pub(crate) fn pace(rate_bps: u64) -> Viewing {
-    Viewing::Paced(Paced { rate_bps, block_bytes: block_bytes(rate_bps), startup: Some(AHEAD), ahead: Some(AHEAD) })
+    Viewing::Paced(Paced {
+        rate_bps,
+        block_bytes: block_bytes(rate_bps),
+        startup: Some(AHEAD),
+        ahead: Some(AHEAD),
+    })
 }
 
 /// Plays paced readers with downloads and browsers beside.
