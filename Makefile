@@ -3,9 +3,10 @@
 MEDIA ?=
 LISTEN ?=
 CARGO ?= cargo
+SEED ?= 1
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test bench fmt lint web fuzz-smoke setup
+.PHONY: help demo test bench sim sim-nightly fmt lint web fuzz-smoke setup
 
 help: ## what can be made
 	@grep -E '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/^([a-z-]+):.*## /  make \1\t/' | expand -t 20
@@ -24,6 +25,12 @@ bench: ## disk to network, Reel beside nginx
 	scripts/web build
 	$(CARGO) build --release --locked --package reel --package reel-bench
 	target/release/reel bench path
+
+sim: ## the server on simulated disks, clients and time, for an hour; SEED=number
+	$(CARGO) run --release --locked --package reel-sim -- --seed $(SEED)
+
+sim-nightly: ## 10,000 seeds with random faults, a simulated hour each; SEED=number for the first
+	$(CARGO) run --release --locked --package reel-sim -- --seed $(SEED) --seeds 10000
 
 fmt: ## format the sources
 	$(CARGO) fmt --all

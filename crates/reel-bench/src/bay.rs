@@ -3,9 +3,11 @@
 use crate::device::{Ask, Change, DiskCounts, Keeper};
 use crate::server::Server;
 use anyhow::{Context, Result, ensure};
-use std::fs::{self, File, OpenOptions};
+use rustix::fs::{Advice, fadvise};
+use std::fs::{self, File};
 use std::io;
 use std::path::{Path, PathBuf};
+use std::time::Instant;
 
 /// What the disks are.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -98,9 +100,9 @@ impl Bay {
         self.change_all(Change::Instant)
     }
 
-    /// From now on the disks are as slow as they are, and nothing is in memory.
+    /// From now on the disks are as slow as they are.
     pub(crate) fn measure(&self) -> Result<()> {
-        forget()?;
+        rustix::fs::sync();
         self.change_all(Change::Modelled)
     }
 
@@ -151,6 +153,32 @@ impl Bay {
         Ok(())
     }
 
+    /// What the modelled disks did while `work` went on, all together: megabytes read a second, reads a second, share of their
+    /// time. Nothing for other kinds.
+    pub(crate) fn watched<T>(
+        &self,
+        work: impl FnOnce() -> Result<T>,
+    ) -> Result<(T, Vec<(&'static str, f64)>)> {
+        let (begun, before) = (Instant::now(), self.counts()?);
+        let done = work()?;
+        let (took_s, after) = (begun.elapsed().as_secs_f64(), self.counts()?);
+        if after.is_empty() {
+            return Ok((done, Vec::new()));
+        }
+        let disks = self.devices.len();
+        let sum = |of: fn(&DiskCounts) -> u64| {
+            let pairs = after.iter().zip(&before).take(disks);
+            pairs.map(|(after, before)| of(after) - of(before)).sum::<u64>() as f64
+        };
+        let values = vec![
+            ("disks_mb_per_s", sum(|counts| counts.read_bytes) / 1e6 / took_s),
+            ("disks_reads_per_s", sum(|counts| counts.reads) / took_s),
+            ("disks_busy", sum(|counts| counts.busy_ns) / 1e9 / took_s / disks as f64),
+            ("disks_overruns", sum(|counts| counts.overruns)),
+        ];
+        Ok((done, values))
+    }
+
     /// What the modelled disks did until now, the spare last. Nothing for other kinds.
     pub(crate) fn counts(&self) -> Result<Vec<DiskCounts>> {
         match (&self.keeper, self.kind) {
@@ -172,12 +200,16 @@ impl Drop for Bay {
     }
 }
 
-/// Empties the page cache. Without the right to, what is read may be in memory.
-pub(crate) fn forget() -> Result<()> {
+/// Takes the files below `dir` out of the page cache, and nothing else: a modelled disk may keep its own bytes in memory, it
+/// takes the model's time anyway.
+pub(crate) fn forget(dir: &Path) -> Result<()> {
     rustix::fs::sync();
-    match OpenOptions::new().write(true).open("/proc/sys/vm/drop_caches") {
-        Err(error) if error.kind() == io::ErrorKind::PermissionDenied => Ok(()),
-        Err(error) => Err(error).context("emptying the page cache"),
-        Ok(mut file) => io::Write::write_all(&mut file, b"1").context("emptying the page cache"),
+    for entry in fs::read_dir(dir).with_context(|| format!("reading {}", dir.display()))? {
+        let path = entry?.path();
+        // What is no file of ours has nothing to forget: lost+found.
+        if path.is_file() {
+            fadvise(File::open(&path)?, 0, None, Advice::DontNeed)?;
+        }
     }
+    Ok(())
 }

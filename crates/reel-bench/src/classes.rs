@@ -37,7 +37,7 @@ pub(crate) enum Part {
 
 /// Runs the experiments.
 pub(crate) fn run(arguments: &ClassesArguments) -> Result<()> {
-    let (parts, set) = (&arguments.parts, Set::of(arguments)?);
+    let (parts, set, against) = (&arguments.parts, Set::of(arguments)?, !arguments.alone);
     let arguments = &arguments.common;
     let mut sheet = Sheet::new("classes");
     sheet.charts = vec![
@@ -45,7 +45,7 @@ pub(crate) fn run(arguments: &ClassesArguments) -> Result<()> {
         Chart { case: "downloads grow", at: "downloads", value: "late_percent" },
         Chart { case: "downloads grow", at: "downloads", value: "interactive_p99_ms" },
     ];
-    if let Err(error) = measure(arguments, &set, parts, &mut sheet) {
+    if let Err(error) = measure(arguments, &set, (parts, against), &mut sheet) {
         // In a smoke run the machine may not allow what is measured; otherwise there is no result.
         if !arguments.quick || rustix::process::geteuid().is_root() {
             return Err(error);
@@ -70,8 +70,14 @@ pub(crate) struct Set {
 }
 
 impl Set {
+    /// Hard disks deserve a minute.
+    fn probe_seconds(&self) -> u64 {
+        if self.quick { 1 } else { 60 }
+    }
+
     fn of(arguments: &ClassesArguments) -> Result<Self> {
-        let (admitted_seconds, arguments) = (arguments.admitted_seconds, &arguments.common);
+        let (admitted_seconds, streams_max) = (arguments.admitted_seconds, arguments.streams_max);
+        let arguments = &arguments.common;
         let reel = reel::binary(arguments.reel.as_deref())?;
         let runs = arguments.runs.unwrap_or(1);
         Ok(if arguments.quick {
@@ -87,14 +93,14 @@ impl Set {
                 quick: true,
             }
         } else {
-            let seconds = arguments.seconds.unwrap_or(30);
+            let seconds = arguments.seconds.unwrap_or(20);
             Self {
                 reel,
                 seconds,
                 runs,
-                streams_max: 192,
-                bulk: 40,
-                bulk_seconds: 120,
+                streams_max,
+                bulk: 128,
+                bulk_seconds: 40,
                 admitted_seconds,
                 quick: false,
             }
@@ -102,12 +108,17 @@ impl Set {
     }
 }
 
-fn measure(arguments: &ExperimentArguments, set: &Set, parts: &[Part], sheet: &mut Sheet) -> Result<()> {
+fn measure(
+    arguments: &ExperimentArguments,
+    set: &Set,
+    (parts, against): (&[Part], bool),
+    sheet: &mut Sheet,
+) -> Result<()> {
     fs::create_dir_all(&arguments.dir)?;
     let dir = fs::canonicalize(&arguments.dir)?;
     // A stream reads for as long as a run takes, and the first second is asked for before.
-    let stream = film::varying(&dir, set.seconds + 5, RATE_BPS)?;
-    let bulk = film::varying(&dir, set.bulk_seconds, RATE_BPS)?;
+    let stream = film::constant(&dir, set.seconds + 5, RATE_BPS)?;
+    let bulk = film::constant(&dir, set.bulk_seconds, RATE_BPS)?;
     let bytes =
         fs::metadata(&stream)?.len() * set.streams_max as u64 + fs::metadata(&bulk)?.len() * set.bulk as u64;
     let kind = if set.quick && !rustix::process::geteuid().is_root() { Kind::Plain } else { Kind::Modelled };
@@ -121,8 +132,8 @@ fn measure(arguments: &ExperimentArguments, set: &Set, parts: &[Part], sheet: &m
         bytes as f64 / 1e9
     ));
     sheet.note(format!(
-        "every stream reads a film of its own at {} Mb/s, 64 KiB at a time, each due 1 s after it is asked for; the page cache \
-         is emptied before every run and belongs to a group of 1 GiB, as much as Reel's media memory",
+        "every stream reads a film of its own at {} Mb/s, a second of it at a time, each due 3 s after it is asked for; films leave the \
+         page cache before every run, and the rival's belongs to a group of 1 GiB, as much as Reel's media memory",
         RATE_BPS / 1_000_000
     ));
     let make = || -> Result<(Bay, Films)> {
@@ -139,7 +150,7 @@ fn measure(arguments: &ExperimentArguments, set: &Set, parts: &[Part], sheet: &m
             held::reel(set, &ours, &films, sheet, &mut found)?;
         }
         if wanted(Part::Admitted) || wanted(Part::Growth) {
-            ours.volume().context("a stage of Reel has a volume")?.probe()?;
+            ours.volume().context("a stage of Reel has a volume")?.probe(set.probe_seconds())?;
         }
         if wanted(Part::Admitted) {
             held::admitted(set, &ours, &films, sheet)?;
@@ -150,6 +161,9 @@ fn measure(arguments: &ExperimentArguments, set: &Set, parts: &[Part], sheet: &m
         if wanted(Part::Shares) {
             shares::reel(set, &ours, &films, sheet)?;
         }
+    }
+    if !against {
+        return Ok(());
     }
     if kind == Kind::Plain {
         sheet.note("skipped: the rival needs disks with file systems, which need root");

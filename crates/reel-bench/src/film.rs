@@ -114,6 +114,47 @@ pub(crate) fn varying(dir: &Path, seconds: u64, rate_bps: u64) -> Result<PathBuf
     Ok(film)
 }
 
+/// A film of `seconds` at exactly `rate_bps`, every second of it: a constant-rate reader is then a player of it. Made once.
+pub(crate) fn constant(dir: &Path, seconds: u64, rate_bps: u64) -> Result<PathBuf> {
+    let film = dir.join(format!("constant-{seconds}s-{}k.mp4", rate_bps / 1000));
+    if film.exists() {
+        return Ok(film);
+    }
+    let making = dir.join("constant-making.mp4");
+    let rate = rate_bps.to_string();
+    ffmpeg(&[
+        "-f",
+        "lavfi",
+        "-i",
+        "testsrc2=size=854x480:rate=25,noise=alls=30:allf=t",
+        "-t",
+        &seconds.to_string(),
+        "-c:v",
+        "libx264",
+        "-preset",
+        "ultrafast",
+        "-b:v",
+        &rate,
+        "-minrate",
+        &rate,
+        "-maxrate",
+        &rate,
+        "-bufsize",
+        &rate,
+        "-x264-params",
+        "nal-hrd=cbr:filler=1",
+        "-g",
+        "50",
+        "-pix_fmt",
+        "yuv420p",
+        "-movflags",
+        "+faststart",
+        &making.to_string_lossy(),
+    ])?;
+    fs::rename(&making, &film)?;
+    Ok(film)
+}
+
 /// `count` titles of the same film in `dir`, as links named `NAME-000.mp4` and so on. A server cannot know that they are equal.
 pub(crate) fn titles(dir: &Path, film: &Path, name: &str, count: usize) -> Result<Vec<PathBuf>> {
     fs::create_dir_all(dir)?;

@@ -12,6 +12,7 @@ mod fleet;
 mod histogram;
 mod http;
 mod limits;
+mod loader;
 mod origin;
 mod outcome;
 mod paced;

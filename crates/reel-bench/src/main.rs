@@ -90,6 +90,12 @@ pub(crate) struct ClassesArguments {
     /// Only these parts of it.
     #[arg(long, value_enum, value_delimiter = ',', default_values_t = [classes::Part::Held, classes::Part::Admitted, classes::Part::Growth, classes::Part::Shares])]
     parts: Vec<classes::Part>,
+    /// Only Reel, without its rival.
+    #[arg(long)]
+    alone: bool,
+    /// The most streams that are tried: each has a film of its own.
+    #[arg(long, default_value_t = 400)]
+    streams_max: usize,
     /// Seconds at full admission.
     #[arg(long, default_value_t = 600)]
     admitted_seconds: u64,

@@ -9,6 +9,7 @@ use crate::server::Server;
 use anyhow::{Context, Result};
 use std::fmt;
 use std::fs;
+use std::ops::Range;
 use std::path::{Path, PathBuf};
 
 /// The titles of an experiment: links to two films, so that a server sees so many different ones.
@@ -102,9 +103,8 @@ impl Stage {
         }
     }
 
-    /// Starts Reel, with nothing in memory.
+    /// Starts Reel, with nothing in memory: it reads past the page cache.
     pub(crate) fn start_reel(&self, settings: &Settings) -> Result<Playing> {
-        forget()?;
         let server = self.volume().context("no volume on this stage")?.serve(&self.bay, settings)?;
         Ok(Playing { server, disks: None })
     }
@@ -113,7 +113,7 @@ impl Stage {
     pub(crate) fn start_nginx(&self, tuning: Tuning) -> Result<Playing> {
         let Holds::Ext4(root) = &self.holds else { anyhow::bail!("no file systems on this stage") };
         self.bay.schedule(tuning.scheduler, Some(tuning.read_ahead_kib))?;
-        forget()?;
+        (0..self.bay.devices.len()).try_for_each(|disk| forget(&root.join(disk.to_string())))?;
         let workers = std::thread::available_parallelism().map_or(1, usize::from);
         let server = nginx(root, &self.bay.dir().join("nginx"), workers, tuning.reading)?;
         self.bay.adopt(&server, Some(MEMORY_BYTES))?;
@@ -145,10 +145,10 @@ impl Playing {
         self.bulk(films, "files", "")
     }
 
-    /// `count` bulk films to read here and there. For Reel these are sessions of `class`, opened once: a browser keeps its own.
-    pub(crate) fn sessions(&self, films: &Films, count: usize, class: &str) -> Result<Vec<String>> {
+    /// Bulk films of those numbers. For Reel these are sessions of `class`, opened once: a browser keeps its own.
+    pub(crate) fn sessions(&self, films: &Films, numbers: Range<usize>, class: &str) -> Result<Vec<String>> {
         let urls = self.bulk(films, "watch", &format!("?class={class}"));
-        let urls = urls.into_iter().cycle().take(count);
+        let urls = urls.into_iter().cycle().skip(numbers.start).take(numbers.len());
         if self.disks.is_some() {
             return Ok(urls.collect());
         }

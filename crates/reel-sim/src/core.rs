@@ -109,6 +109,16 @@ impl Core {
         self.prefetcher.turn(&mut self.fetcher, now_ns);
     }
 
+    /// When [`Core::overdue`] has something to do next.
+    pub(crate) fn next_due_ns(&self) -> Option<u64> {
+        self.fetcher.next_due_ns()
+    }
+
+    /// Reads around members that have not answered in time.
+    pub(crate) fn overdue(&mut self, now_ns: u64) {
+        self.fetcher.overdue(now_ns);
+    }
+
     /// Segments read ahead.
     pub(crate) fn prefetched(&self) -> u64 {
         self.prefetcher.started

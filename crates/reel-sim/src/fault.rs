@@ -56,7 +56,7 @@ pub struct FaultMenu {
 
 /// There is no fault of this name.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("there is no fault `{0}`; choose from pulled, replaced, stalls, slow, read-errors, lies")]
+#[error("there is no fault `{0}`; choose from pulled, replaced, stalls, slow, read-errors, lies, none")]
 pub struct UnknownFault(String);
 
 impl Fault {
@@ -106,6 +106,7 @@ impl FaultMenu {
                 "slow" => &mut menu.slow,
                 "read-errors" => &mut menu.read_errors,
                 "lies" => &mut menu.lies,
+                "none" => continue,
                 _ => return Err(UnknownFault(name.clone())),
             };
             *place = true;

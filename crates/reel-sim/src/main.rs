@@ -1,77 +1,109 @@
-//! `reel sim`: runs one seed and says what happened.
+//! `reel sim`: runs seeds and says what happened.
 #![forbid(unsafe_code)]
 
-use clap::Parser;
-use reel_disk::Policy;
-use reel_sim::fault::FaultMenu;
-use reel_sim::{Scenario, World};
-use std::process::ExitCode;
-use std::time::Instant;
+mod args;
 
-/// The server on simulated disks, clients and time. The same seed gives the same run.
-#[derive(Parser)]
-#[command(name = "reel sim")]
-struct Arguments {
-    /// Decides everything that is left to chance.
-    #[arg(long)]
+use anyhow::Result;
+use args::Arguments;
+use clap::Parser;
+use reel_sim::{Broken, Report, World};
+use serde::Serialize;
+use std::process::ExitCode;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::thread;
+use std::time::{Duration, Instant};
+
+/// What came of one seed.
+#[derive(Serialize)]
+struct Outcome<'a> {
     seed: u64,
-    /// Virtual hours.
-    #[arg(long, default_value_t = 1.0)]
-    hours: f64,
-    /// People who want to watch.
-    #[arg(long, default_value_t = 200)]
-    viewers: usize,
-    /// Five solid state disks without faults and other traffic: for the speed of the simulation itself.
-    #[arg(long)]
-    plain: bool,
-    /// Who decides what a device gets next: rounds, fifo, cscan, drr, edf.
-    #[arg(long, default_value = "rounds")]
-    policy: Policy,
-    /// No faults.
-    #[arg(long)]
-    healthy: bool,
-    /// Lets everybody in.
-    #[arg(long)]
-    unadmitted: bool,
-    /// Only these faults: pulled, replaced, stalls, slow, read-errors, lies.
-    #[arg(long, value_delimiter = ',')]
-    faults: Option<Vec<String>>,
-    /// Print JSON.
-    #[arg(long)]
-    json: bool,
+    /// How many times faster than real time.
+    times_real_time: f64,
+    report: Option<&'a Report>,
+    broken: Option<String>,
 }
 
-fn main() -> anyhow::Result<ExitCode> {
+fn main() -> Result<ExitCode> {
     let arguments = Arguments::parse();
-    let duration_ns = (arguments.hours * 3600e9) as u64;
-    let make = if arguments.plain { Scenario::plain } else { Scenario::drawn };
-    let mut scenario = make(arguments.seed, duration_ns, arguments.viewers);
-    scenario.policy = arguments.policy;
-    if arguments.healthy {
-        scenario.faults = FaultMenu::default();
-    }
-    if let Some(names) = &arguments.faults {
-        scenario.faults = FaultMenu::of(names)?;
-    }
-    scenario.admission = !arguments.unadmitted;
-    let began = Instant::now();
-    let world = World::new(scenario)?;
-    let made = began.elapsed();
-    match world.run() {
+    let broken = if arguments.seeds > 1 { many(&arguments)? } else { u64::from(!one(&arguments)?) };
+    Ok(if broken == 0 { ExitCode::SUCCESS } else { ExitCode::FAILURE })
+}
+
+/// Runs one seed and tells all of it; whether everything held.
+fn one(arguments: &Arguments) -> Result<bool> {
+    let (result, took) = run(arguments, arguments.seed)?;
+    match &result {
+        _ if arguments.json => println!("{}", json(arguments.seed, &result, took)?),
         Ok(report) => {
-            let took = began.elapsed();
-            println!("{report:#?}");
-            let ratio = report.simulated_ns as f64 / 1e9 / (took - made).as_secs_f64();
-            println!("made in {made:.2?}, ran in {:.2?}: {ratio:.0} times real time", took - made);
-            Ok(ExitCode::SUCCESS)
+            println!("{report}");
+            let (seconds, ratio) = (report.simulated_ns / 1_000_000_000, ratio(report.simulated_ns, took));
+            println!("{seconds} simulated seconds in {took:.2?}: {ratio:.0} times faster than real time");
         }
-        Err(broken) => {
-            print!("{broken}");
-            println!(
-                "again: reel sim --seed {} --hours {} --viewers {}",
-                arguments.seed, arguments.hours, arguments.viewers
-            );
-            Ok(ExitCode::FAILURE)
-        }
+        Err(broken) => print!("{broken}{}", again(arguments, broken.seed)),
     }
+    Ok(result.is_ok())
+}
+
+/// Runs many seeds side by side, each on one thread, and tells of those that break; how many did.
+fn many(arguments: &Arguments) -> Result<u64> {
+    let (next, bad) = (AtomicU64::new(arguments.seed), AtomicU64::new(0));
+    let end = arguments.seed.saturating_add(arguments.seeds);
+    let work = || -> Result<()> {
+        loop {
+            let seed = next.fetch_add(1, Ordering::Relaxed);
+            if seed >= end {
+                return Ok(());
+            }
+            let (result, took) = run(arguments, seed)?;
+            if result.is_err() {
+                bad.fetch_add(1, Ordering::Relaxed);
+            }
+            match &result {
+                _ if arguments.json => println!("{}", json(seed, &result, took)?),
+                Ok(report) => println!("seed {seed}: all held; {}", report.in_short()),
+                Err(broken) => print!("{broken}{}", again(arguments, seed)),
+            }
+        }
+    };
+    let jobs = match arguments.jobs {
+        0 => thread::available_parallelism().map_or(1, usize::from),
+        jobs => jobs,
+    };
+    thread::scope(|scope| {
+        let workers: Vec<_> = (0..jobs).map(|_| scope.spawn(work)).collect();
+        workers.into_iter().try_for_each(|worker| {
+            worker.join().unwrap_or_else(|_| Err(anyhow::anyhow!("a simulation panicked")))
+        })
+    })?;
+    let bad = bad.into_inner();
+    if !arguments.json {
+        println!("{} seeds, {bad} of them broke an invariant", arguments.seeds);
+    }
+    Ok(bad)
+}
+
+fn run(arguments: &Arguments, seed: u64) -> Result<(Result<Report, Box<Broken>>, Duration)> {
+    let world = World::new(arguments.scenario(seed)?)?;
+    let began = Instant::now();
+    let result = world.run();
+    Ok((result, began.elapsed()))
+}
+
+fn json(seed: u64, result: &Result<Report, Box<Broken>>, took: Duration) -> Result<String> {
+    let simulated_ns = match result {
+        Ok(report) => report.simulated_ns,
+        Err(broken) => broken.at_ns - broken.start_ns,
+    };
+    let broken = result.as_ref().err().map(|broken| broken.to_string());
+    let times_real_time = ratio(simulated_ns, took);
+    Ok(serde_json::to_string(&Outcome { seed, times_real_time, report: result.as_ref().ok(), broken })?)
+}
+
+fn ratio(simulated_ns: u64, took: Duration) -> f64 {
+    simulated_ns as f64 / 1e9 / took.as_secs_f64().max(1e-9)
+}
+
+/// The command that repeats the run.
+fn again(arguments: &Arguments, seed: u64) -> String {
+    format!("to repeat it: reel sim {}\n", arguments.of_seed(seed))
 }

@@ -61,6 +61,10 @@ enum Work {
     Write(Lease),
 }
 
+/// The errors that Linux gives for a sector that cannot be read and for a device that is gone.
+const EIO: i32 = 5;
+const ENODEV: i32 = 19;
+
 /// What a request that fails at once takes all the same: the way to the controller and back.
 const REFUSAL_NS: u64 = 200_000;
 
@@ -207,7 +211,7 @@ impl Member {
             && matches!(job.work, Work::Read(_))
             && span.fault.meets(span, job.offset / UNIT_BYTES as u64)
         {
-            job.result = Some(Err(failed(self.number, job, "read", "a sector that cannot be read")));
+            job.result = Some(Err(failed(self.number, job, "read", EIO)));
             self.held.push(Reverse((now_ns + recovery_ns, id)));
             return Ok(None);
         }
@@ -330,7 +334,7 @@ impl Member {
         let pulled = matches!(self.fault, Some(FaultSpan { fault: Fault::Pulled, .. }));
         let result = match job.result.take() {
             Some(result) => result,
-            None if pulled => Err(failed(self.number, &job, "reach", "no such device")),
+            None if pulled => Err(failed(self.number, &job, "reach", ENODEV)),
             None => self.carry_out(&mut job, shelf)?,
         };
         match &result {
@@ -446,7 +450,7 @@ fn is_starved(job: &Job, now_ns: u64) -> bool {
     now_ns > job.queued_ns.max(due_ns).saturating_add(STARVATION_NS)
 }
 
-fn failed(member: usize, job: &Job, what: &'static str, why: &'static str) -> DiskError {
-    let source = Arc::new(io::Error::other(why));
+fn failed(member: usize, job: &Job, what: &'static str, errno: i32) -> DiskError {
+    let source = Arc::new(io::Error::from_raw_os_error(errno));
     DiskError::Failed { member, what, offset: job.offset, bytes: job.bytes, source }
 }

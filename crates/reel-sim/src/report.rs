@@ -96,6 +96,55 @@ impl Report {
     }
 }
 
+impl Report {
+    /// In one line.
+    pub fn in_short(&self) -> String {
+        let Report { viewing_most, segments, refused, faults, digest, .. } = self;
+        format!(
+            "{viewing_most} viewers, {segments} segments, {refused} refused, {faults} faults, digest {digest:016x}"
+        )
+    }
+}
+
+impl fmt::Display for Report {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let ms = |ns: u64| ns / 1_000_000;
+        writeln!(f, "digest {:016x} of {} things that happened", self.digest, self.happened)?;
+        writeln!(
+            f,
+            "viewers   {} at once, {} titles opened, {} refused",
+            self.viewing_most, self.opened, self.refused
+        )?;
+        let promised = self.promised_most_permille as f64 / 10.0;
+        writeln!(f, "promised  up to {promised:.1} % of what can be promised of a member's round")?;
+        let (segments, ahead) = (self.segments, self.prefetched);
+        writeln!(
+            f,
+            "segments  {segments}, {ahead} read ahead, {} late, {} stalls",
+            self.late_units, self.stalls
+        )?;
+        writeln!(f, "starts    {}, the slowest {} ms", self.starts, ms(self.start_most_ns))?;
+        writeln!(
+            f,
+            "browsed   {}, the slowest {} ms; {} titles downloaded",
+            self.browsed,
+            ms(self.browse_most_ns),
+            self.downloads
+        )?;
+        let (reads, writes, decoded) = (self.reads, self.writes, self.rows_decoded);
+        writeln!(
+            f,
+            "members   {reads} reads, {writes} writes, {decoded} rows computed, {} faults",
+            self.faults
+        )?;
+        write!(
+            f,
+            "memory    up to {} buffers; shares looked at {} times",
+            self.buffers_most, self.shares_looked_at
+        )
+    }
+}
+
 impl fmt::Display for Broken {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let since = Seconds(self.at_ns - self.start_ns);

@@ -49,6 +49,8 @@ pub struct Scenario {
     pub faults: FaultMenu,
     /// Between two faults.
     pub fault_rest_ns: u64,
+    /// Members that a fault strikes at once. More than 1, the parity of every geometry, breaks a run: to see invariants fail.
+    pub members_at_fault: usize,
     /// Buffers of the arena.
     pub buffers: usize,
 }
@@ -110,6 +112,7 @@ impl Scenario {
             strict: false,
             faults: FaultMenu::default(),
             fault_rest_ns: 300 * SECOND_NS,
+            members_at_fault: 1,
             buffers: 2048 + viewers * 96,
         }
     }

@@ -23,7 +23,7 @@ use reel_disk::{DepthBound, DiskBackend, Disks, DisksConfig};
 use reel_qos::limits::ROUND_NS;
 use reel_qos::{Capacities, Class, DEADLINE_NONE_NS, DiskPrice, MemberCapacity, Resource, UNLIMITED};
 use reel_stream::{Due, Units};
-use reel_volume::Health;
+use reel_volume::{Health, MemberUse};
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
 use std::sync::Arc;
@@ -117,10 +117,11 @@ impl World {
             cells_per_buffer: 1,
             huge_pages: false,
         })?;
-        let health = Health::new(&vec![true; scenario.members]);
+        let uses = std::iter::repeat_n(MemberUse::InUse, scenario.members);
+        let health = Health::tolerating(uses, geometry.parity_rows());
         let backend = Arc::clone(&disks) as Arc<dyn DiskBackend>;
         let handle = Disks::with_backend(backend);
-        let units = Units::new(arena.clone(), handle.clone(), health, scenario.buffers / 16);
+        let units = Units::new(arena.clone(), handle.clone(), health.clone(), scenario.buffers / 16);
         let clients = clients(&scenario, &seed.part(5));
         let core = Core::new(units, clients.len());
         let end_ns = start_ns + scenario.duration_ns;
@@ -131,7 +132,7 @@ impl World {
             scenario.fault_rest_ns,
             &mut seed.part(6),
         );
-        let writer = Writer::new(handle, arena.clone(), Arc::clone(&shelf), seed.part(7));
+        let writer = Writer::new(handle, arena.clone(), Arc::clone(&shelf), health, seed.part(7));
         let capacities = capacities(&scenario, config.prices[0]);
         let desk = Desk::new(&scenario, capacities, &shelf).map_err(anyhow::Error::msg)?;
         let mut world = World {
@@ -175,19 +176,20 @@ impl World {
     fn step(&mut self, end_ns: u64) -> Result<bool, String> {
         let event_ns = self.events.peek().map(|Reverse((at_ns, ..))| *at_ns);
         let disk_ns = self.disks.next_ns();
-        let at_ns = match (event_ns, disk_ns) {
-            (Some(event_ns), Some(disk_ns)) => event_ns.min(disk_ns),
-            (event_ns, disk_ns) => match event_ns.or(disk_ns) {
-                Some(at_ns) => at_ns,
-                None => return Ok(false),
-            },
-        };
-        if at_ns > end_ns {
+        let due_ns = self.core.next_due_ns();
+        let Some(at_ns) =
+            [event_ns, disk_ns, due_ns].into_iter().flatten().min().filter(|at_ns| *at_ns <= end_ns)
+        else {
             return Ok(false);
-        }
+        };
+        // What should have been looked at before is looked at now.
+        let at_ns = at_ns.max(self.now_ns);
         self.now_ns = at_ns;
         self.report.steps += 1;
         self.disks.advance(at_ns)?;
+        if due_ns.is_some_and(|due_ns| due_ns <= at_ns) {
+            self.core.overdue(at_ns);
+        }
         if event_ns == Some(at_ns)
             && let Some(Reverse((_, _, event))) = self.events.pop()
         {
@@ -422,9 +424,8 @@ impl World {
             self.report.started(now_ns - client.asked_ns);
         }
         self.deed(number, if began { Deed::Plays } else { Deed::Has }, segment);
-        match late_ns {
-            Some(late_ns) => self.late(number, segment, late_ns)?,
-            None => {}
+        if let Some(late_ns) = late_ns {
+            self.late(number, segment, late_ns)?;
         }
         self.go_on(number)
     }
@@ -561,7 +562,9 @@ impl World {
         if self.fault.is_none() {
             self.report.faults += 1;
             self.fault = Some(span);
-            self.disks.set_fault(span.member, Some(span));
+            for member in self.struck(span) {
+                self.disks.set_fault(member, Some(FaultSpan { member, ..span }));
+            }
             if span.fault == Fault::Replaced {
                 self.writer.rebuild(span.member);
             }
@@ -574,9 +577,23 @@ impl World {
         if span.fault == Fault::Replaced && self.disks.blank_units(span.member) > 0 {
             return self.at(self.now_ns + SECOND_NS, Event::Mend);
         }
-        self.disks.set_fault(span.member, None);
+        self.struck(span).for_each(|member| self.disks.set_fault(member, None));
         self.mended_ns = self.now_ns;
+        let health = self.core.fetcher.units().health();
+        if !health.readable(span.member) {
+            // Nothing was written to titles meanwhile, so it holds all it should.
+            if health.member(span.member) == MemberUse::Out {
+                health.begin_to_rebuild(span.member, "back");
+            }
+            health.rebuilt(span.member);
+        }
         self.fault = None;
+    }
+
+    /// The members that a fault strikes.
+    fn struck(&self, span: FaultSpan) -> impl Iterator<Item = usize> + use<> {
+        let members = self.scenario.members;
+        (0..self.scenario.members_at_fault).map(move |next| (span.member + next) % members)
     }
 
     /// Everything that happens by itself.

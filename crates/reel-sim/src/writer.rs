@@ -17,6 +17,7 @@ pub(crate) struct Writer {
     disks: Disks,
     arena: Arena,
     shelf: Arc<Shelf>,
+    health: Health,
     rng: Rng,
     inbox: Arc<Inbox>,
     next_token: u64,
@@ -26,8 +27,6 @@ pub(crate) struct Writer {
 }
 
 struct Rebuild {
-    member: usize,
-    health: Health,
     left: VecDeque<(Arc<Title>, u64, usize)>,
 }
 
@@ -46,13 +45,14 @@ const FETCH_BITS: u32 = 8;
 const WRITE: u64 = (1 << FETCH_BITS) - 1;
 
 impl Writer {
-    pub(crate) fn new(disks: Disks, arena: Arena, shelf: Arc<Shelf>, rng: Rng) -> Writer {
+    pub(crate) fn new(disks: Disks, arena: Arena, shelf: Arc<Shelf>, health: Health, rng: Rng) -> Writer {
         let inbox = Arc::new(Inbox::default());
         let (next_token, next_slot) = (0, shelf.free_slots().start);
         Writer {
             disks,
             arena,
             shelf,
+            health,
             rng,
             inbox,
             next_token,
@@ -79,9 +79,8 @@ impl Writer {
 
     /// Fills a member that was replaced.
     pub(crate) fn rebuild(&mut self, member: usize) {
-        let readable: Vec<bool> = (0..self.shelf.geometry.members()).map(|other| other != member).collect();
-        let left = self.shelf.units_of(member).collect();
-        self.rebuild = Some(Rebuild { member, health: Health::new(&readable), left });
+        self.health.begin_to_rebuild(member, "replaced");
+        self.rebuild = Some(Rebuild { left: self.shelf.units_of(member).collect() });
         self.fetch_more();
     }
 
@@ -100,6 +99,7 @@ impl Writer {
 
     fn answered(&mut self, done: DiskDone) -> Result<(), String> {
         let (id, fetch) = (done.token & !WRITE, done.token & WRITE);
+        self.health.answered(done.member);
         if fetch == WRITE {
             // Writes to a member that was pulled fail; nobody counts on them here.
             return Ok(());
@@ -137,8 +137,7 @@ impl Writer {
             };
             let (member, offset) = title.map.unit_at(stripe, position);
             let rows = 0..self.shelf.geometry.unit_rows();
-            let mut read = UnitRead::new(Arc::clone(&title.map), &rebuild.health, stripe, position, rows);
-            debug_assert_eq!(member, rebuild.member);
+            let mut read = UnitRead::new(Arc::clone(&title.map), &self.health, stripe, position, rows);
             let fetches = read.reads();
             let id = self.token();
             self.reads.insert(id, Restored { read, member, offset });

@@ -156,7 +156,7 @@ impl Health {
     }
 
     /// From here on a member gets what is written and is not read: it lacks an unknown part of what it should hold.
-    pub(crate) fn begin_to_rebuild(&self, number: usize, reason: &str) {
+    pub fn begin_to_rebuild(&self, number: usize, reason: &str) {
         let _change = lock(&self.0.change);
         if let Some(member) = self.0.members.get(number) {
             member.life.fetch_add(1, Ordering::AcqRel);
@@ -167,7 +167,7 @@ impl Health {
     }
 
     /// A member holds all it should. `false` if it failed meanwhile.
-    pub(crate) fn rebuilt(&self, number: usize) -> bool {
+    pub fn rebuilt(&self, number: usize) -> bool {
         let _change = lock(&self.0.change);
         let member = &self.0.members[number];
         if member.state() != MemberUse::Rebuilding {

@@ -150,11 +150,13 @@ fn is_left_over(inner: &Inner, member: usize, path: &Path) -> bool {
     if file.read_at(0, &mut block).is_err() {
         return false;
     }
-    Superblock::decode(&block).is_ok_and(|found| {
-        let ours = found.volume == inner.superblock.volume && found.index == member;
-        // It joined later than any member that the catalogue has known.
-        ours && found.joined_epoch > 1 && inner.member_id(member) != Some(found.member)
-    })
+    let Ok(found) = Superblock::decode(&block) else { return false };
+    let meant = inner.member_id(member) == Some(found.member);
+    // It has never held a copy of the catalogue, as any member that was in use has.
+    let never_joined = (0..2).all(|area| {
+        file.read_at(found.area_offset(area), &mut block).is_ok() && block.iter().all(|byte| *byte == 0)
+    });
+    found.volume == inner.superblock.volume && found.index == member && !meant && never_joined
 }
 
 /// Writes the superblocks; the catalogue areas hold nothing that could be taken for a copy.

@@ -149,11 +149,17 @@ fn an_old_disk_that_comes_back_does_not_count() {
     std::fs::rename(scratch.path().join("new"), scratch.path().join("new-aside")).unwrap();
     std::fs::rename(&aside, scratch.path().join("new")).unwrap();
     let volume = scratch.open();
-    assert_eq!(volume.findings()[2].state, MemberState::Stale);
+    assert_eq!(volume.findings()[2].state, MemberState::Foreign);
+    assert!(volume.findings()[2].text.contains("means another disk"));
     // It is not the disk that the catalogue means, so it is not filled either.
     let refused = volume.rebuild(2, MendOptions::default(), &mut |_| true).unwrap_err().to_string();
     assert!(refused.contains("replace"), "{refused}");
     assert_all_right(&volume);
+    let old = successor(&scratch, 2, "new");
+    assert!(volume.replace(&old).unwrap_err().to_string().contains("is member 2 of the Reel volume"));
+    volume.replace(&Replacement { force: true, ..old }).unwrap();
+    rebuild(&volume, 2);
+    assert_sound(&volume);
 }
 
 #[test]
@@ -266,7 +272,8 @@ fn a_rebuild_that_was_interrupted_goes_on_where_it_was() {
     assert_eq!(volume.rebuilding(), [2]);
     drop(volume);
     let reading = Volume::open(scratch.path(), OpenOptions { read_only: true, ..open_options() }).unwrap();
-    assert!(!reading.findings()[2].state.in_use());
+    assert_eq!(reading.findings()[2].state, MemberState::Rebuilding);
+    assert_eq!(reading.rebuilding(), [] as [usize; 0], "who may not write rebuilds nothing");
     drop(reading);
     let volume = scratch.open();
     assert_eq!(volume.findings()[2].state, MemberState::Rebuilding);

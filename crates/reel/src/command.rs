@@ -9,6 +9,7 @@ mod probe;
 mod profiles;
 mod remove;
 mod serve;
+mod sim;
 mod titles;
 mod volume;
 
@@ -46,6 +47,7 @@ pub(crate) fn run(arguments: Arguments) -> Result<Exit, Failure> {
         Command::Serve(arguments) => serve::run(&arguments),
         Command::Load(arguments) => load::run(&arguments),
         Command::Bench(arguments) => bench::run(&arguments),
+        Command::Sim(arguments) => sim::run(&arguments),
     }
 }
 

@@ -49,7 +49,7 @@ pub(super) fn reel(
     for run in 0..set.runs {
         let streams = search(set, |streams| {
             let playing = stage.start_reel(&Settings::open())?;
-            measure(set, &playing, films, sheet, "reel", streams, run)
+            measure(set, (stage, &playing), films, sheet, "reel", streams, run)
         })?;
         found.add("reel", streams);
     }
@@ -69,7 +69,7 @@ pub(super) fn rival(
     for run in 0..set.runs {
         let streams = search(set, |streams| {
             let playing = stage.start_nginx(tuning)?;
-            measure(set, &playing, films, sheet, who, streams, run)
+            measure(set, (stage, &playing), films, sheet, who, streams, run)
         })?;
         found.add(who, streams);
     }
@@ -113,7 +113,7 @@ pub(super) fn admitted(set: &Set, stage: &Stage, films: &Films, sheet: &mut Shee
 /// Per cent of late reads with so many streams.
 fn measure(
     set: &Set,
-    playing: &Playing,
+    (stage, playing): (&Stage, &Playing),
     films: &Films,
     sheet: &mut Sheet,
     who: &str,
@@ -122,8 +122,8 @@ fn measure(
 ) -> Result<f64> {
     let mix =
         Mix { streams, aperiodic: BESIDE, interactive: BESIDE, rate_bps: RATE_BPS, seconds: set.seconds };
-    let outcome = paced(playing, films, mix)?;
-    sheet.row(CASE, who, streams as f64, run, &values(&outcome));
+    let (outcome, disks) = stage.bay.watched(|| paced(playing, films, mix))?;
+    sheet.row(CASE, who, streams as f64, run, &[values(&outcome), disks].concat());
     Ok(late_percent(&outcome))
 }
 

@@ -54,7 +54,7 @@ pub(crate) struct Viewers {
     pub(crate) late_segments: u64,
     /// Media bytes.
     pub(crate) bytes: u64,
-    /// Media bytes that came after their media time was due.
+    /// Media bytes that came after their media time was due, or had not come by then when their viewer left or sought elsewhere.
     pub(crate) late_bytes: u64,
     /// How late the latest byte was.
     pub(crate) latest_s: f64,
@@ -80,7 +80,10 @@ pub(crate) struct Reason {
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
 pub(crate) struct PacedReads {
     pub(crate) reads: u64,
+    /// Reads whose last byte came after it was due, or had not come at the end though it was due.
     pub(crate) late_reads: u64,
+    /// Those that had not come at the end.
+    pub(crate) unread: u64,
     pub(crate) late_reads_percent: f64,
     pub(crate) bytes: u64,
     pub(crate) late_bytes: u64,
@@ -131,8 +134,8 @@ pub(crate) struct Sample {
 }
 
 impl Outcome {
-    /// Late bytes of players or paced readers.
+    /// Late bytes of players or paced readers. A paced read that never came has at least one.
     pub(crate) fn late_bytes(&self) -> u64 {
-        self.viewers.late_bytes + self.paced.as_ref().map_or(0, |paced| paced.late_bytes)
+        self.viewers.late_bytes + self.paced.as_ref().map_or(0, |paced| paced.late_bytes + paced.unread)
     }
 }

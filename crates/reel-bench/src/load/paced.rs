@@ -50,6 +50,23 @@ struct Reader<'a> {
     /// The first block that is read: readers of the same file are spread over it.
     first: u64,
     schedule: Schedule,
+    /// The block that is read, or will be.
+    next: u64,
+}
+
+impl Drop for Reader<'_> {
+    /// What is due and has not come when the fleet ends is late, or else a server would be the better the less it sends.
+    fn drop(&mut self) {
+        let mut end = self.schedule.due_before(self.thread.now_ns());
+        if self.thread.plan.duration.is_none() {
+            end = end.min(self.length.div_ceil(self.block_bytes));
+        }
+        let unread = end.saturating_sub(self.next);
+        let mut tallies = self.thread.tallies.borrow_mut();
+        tallies.paced.reads += unread;
+        tallies.paced.late_reads += unread;
+        tallies.paced.unread += unread;
+    }
 }
 
 impl<'a> Reader<'a> {
@@ -60,7 +77,7 @@ impl<'a> Reader<'a> {
         let turn = (number / thread.catalogue.titles.len()) as u64;
         let first = length.div_ceil(paced.block_bytes) * turn / sharing.max(1);
         let schedule = Schedule::new(paced, thread.now_ns());
-        Ok(Self { thread, connection, url, length, block_bytes: paced.block_bytes, first, schedule })
+        Ok(Self { thread, connection, url, length, block_bytes: paced.block_bytes, first, schedule, next: 0 })
     }
 
     /// Reads a block in its time, again and again if need be: the longer it takes, the later it is.
@@ -73,6 +90,7 @@ impl<'a> Reader<'a> {
             note(self.thread, &trouble);
             self.thread.sleep(RETRY_NS).await;
         }
+        self.next = number + 1;
         let now_ns = self.thread.now_ns();
         let mut tallies = self.thread.tallies.borrow_mut();
         let tally = &mut tallies.paced;
@@ -127,6 +145,14 @@ impl Schedule {
         self.started_ns + self.startup_ns + time_ns(number.saturating_mul(self.block_bytes), self.rate_bps)
     }
 
+    /// How many blocks were due before this time.
+    fn due_before(&self, now_ns: u64) -> u64 {
+        let since_ns = now_ns.saturating_sub(self.started_ns + self.startup_ns);
+        let bytes = u128::from(since_ns) * u128::from(self.rate_bps);
+        let block = u128::from(self.block_bytes) * 8_000_000_000;
+        bytes.div_ceil(block.max(1)) as u64
+    }
+
     fn ask_ns(&self, number: u64) -> u64 {
         self.due_ns(number).saturating_sub(self.ahead_ns)
     }
@@ -149,6 +175,10 @@ mod tests {
         assert_eq!(schedule.due_ns(3_000), 5_000 + block_ns + 800_000_000_000);
         assert_eq!(schedule.due_ns(3_000) - schedule.ask_ns(3_000), 2 * block_ns);
         assert_eq!(schedule.ask_ns(0), 0);
+        for block in [0, 1, 2, 999] {
+            assert_eq!(schedule.due_before(schedule.due_ns(block)), block, "{block}");
+            assert_eq!(schedule.due_before(schedule.due_ns(block) + 2), block + 1, "{block}");
+        }
         let paced =
             Paced { startup: Some(Duration::from_secs(2)), ahead: Some(Duration::from_secs(1)), ..paced };
         let schedule = Schedule::new(&paced, 5_000);

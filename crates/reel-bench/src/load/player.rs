@@ -245,7 +245,7 @@ impl Player {
         let from_ns = self.position_ns(now_ns);
         match self.clock {
             Clock::Playing { since_ns, .. } => self.tally.played_ns += now_ns - since_ns,
-            Clock::Stalled { since_ns, .. } => self.tally.end_stall(now_ns - since_ns),
+            Clock::Stalled { .. } => self.give_up(now_ns),
             _ => {}
         }
         let position_ns = to_ns.min(self.duration_ns().saturating_sub(1));
@@ -269,10 +269,27 @@ impl Player {
         self.advance(now_ns);
         match self.clock {
             Clock::Playing { since_ns, .. } => self.tally.played_ns += now_ns.saturating_sub(since_ns),
-            Clock::Stalled { since_ns, .. } => self.tally.end_stall(now_ns.saturating_sub(since_ns)),
+            Clock::Stalled { .. } => self.give_up(now_ns),
             _ => {}
         }
         self.tally
+    }
+
+    /// Ends a stall without the bytes that were waited for. They are late, though they never came: else a server that falls silent would
+    /// have nothing late.
+    fn give_up(&mut self, now_ns: u64) {
+        let Clock::Stalled { epoch_ns, since_ns } = self.clock else { return };
+        let now_ns = now_ns.max(since_ns);
+        self.tally.end_stall(now_ns - since_ns);
+        for track in &mut self.tracks {
+            if track.is_whole() || at(epoch_ns, track.ready_until_ns()) >= now_ns {
+                continue;
+            }
+            let late_bytes = track.loading.take().map_or(1, |loading| loading.overdue(now_ns, epoch_ns));
+            let latest_ns = now_ns - since_ns;
+            self.tally.count(&Arrived { late_bytes: late_bytes.max(1), latest_ns }, now_ns);
+            self.tally.late_segments += 1;
+        }
     }
 
     /// What was counted so far.

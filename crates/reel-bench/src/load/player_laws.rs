@@ -249,6 +249,23 @@ fn a_stall_that_is_under_way_counts_at_the_end() {
     assert_eq!(player.phase(), Phase::Playing);
     let tally = player.finish(8 * S);
     assert_eq!((tally.stalls, tally.stalled_ns, tally.played_ns), (1, 5 * S, 2 * S));
+    // How many bytes were missing nobody knows, but it was not none.
+    assert_eq!((tally.late_bytes, tally.first_late_ns), (1, Some(8 * S)));
+}
+
+#[test]
+fn bytes_that_never_came_are_late_when_the_viewer_gives_up() {
+    let mut player = Player::new(settings(0, 30 * S), vec![media(&[2 * S; 3])], 0);
+    player.begin(0, 0, Some(10));
+    player.received(S, 0, 10);
+    player.complete(S, 0);
+    player.begin(0, 1, Some(100));
+    player.received(2 * S, 0, 20);
+    // Byte 20 is due at 3.4 s; at 4 s the bytes 20 to 49 should be here.
+    player.seek(4 * S, 5 * S);
+    let tally = player.finish(4 * S);
+    assert_eq!((tally.stalls, tally.stalled_ns, tally.late_bytes, tally.late_segments), (1, 600 * MS, 30, 1));
+    assert_eq!(tally.latest_ns, 600 * MS);
 }
 
 #[test]

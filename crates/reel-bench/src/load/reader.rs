@@ -40,9 +40,10 @@ pub(crate) async fn reader(thread: Rc<Thread>, kind: Kind, number: usize, at_ns:
     };
     let think_ns = reading.think.as_nanos() as f64;
     for turn in 0.. {
-        // Downloads take turns, so that few of them still are of different files.
+        // Downloads take turns, so that few of them still are of different files; in strides, so that nobody reads what a
+        // neighbour has just brought into a server's memory.
         let url = match kind {
-            Kind::Download => &urls[(number + turn) % urls.len()],
+            Kind::Download => &urls[turn_of(number, turn, reading.clients, urls.len())],
             Kind::Browser => &urls[reader.dice.below(urls.len() as u64) as usize],
         };
         match reader.ask(url, reading).await {
@@ -61,6 +62,13 @@ pub(crate) async fn reader(thread: Rc<Thread>, kind: Kind, number: usize, at_ns:
         let pause_ns = reader.dice.exponential(think_ns) as u64;
         thread.sleep(pause_ns).await;
     }
+}
+
+/// Which of `urls` files client `number` of `clients` reads in its `turn`.
+fn turn_of(number: usize, turn: usize, clients: usize, urls: usize) -> usize {
+    // A whole number of rounds would bring a client to its own file again and again.
+    let stride = if clients.is_multiple_of(urls) { 1 } else { clients };
+    (number + turn * stride) % urls
 }
 
 struct Reader<'a> {
@@ -131,5 +139,24 @@ pub(crate) async fn length(connection: &mut Connection, url: &Url) -> Result<(Ur
         Some(length) if length > 0 => Ok((url, length)),
         Some(_) => Err(Trouble::failed("the file is empty")),
         None => Err(Trouble::failed("the server does not know ranges")),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::turn_of;
+    use std::collections::HashSet;
+
+    #[test]
+    fn clients_read_files_of_their_own_as_long_as_there_are_any() {
+        let firsts = |clients, turns| -> HashSet<usize> {
+            (0..clients)
+                .flat_map(|number| (0..turns).map(move |turn| turn_of(number, turn, clients, 40)))
+                .collect()
+        };
+        assert_eq!(firsts(10, 4).len(), 40, "ten clients, four turns: every file once");
+        assert_eq!(firsts(40, 2).len(), 40);
+        assert_eq!(firsts(1, 40).len(), 40);
+        assert_ne!(turn_of(3, 0, 40, 40), turn_of(3, 1, 40, 40), "not the same again");
     }
 }

@@ -62,6 +62,13 @@ impl Segment {
         (self.late, all)
     }
 
+    /// How many bytes should be here at `now_ns` and are not. One at least, where nobody knows how many there are.
+    pub(crate) fn overdue(mut self, now_ns: u64, epoch_ns: i64) -> u64 {
+        let Some(bytes) = self.bytes else { return 1 };
+        let missing = bytes.saturating_sub(self.received);
+        self.judge(Arrival { now_ns, bytes: missing, epoch_ns: Some(epoch_ns) }).late_bytes
+    }
+
     /// The media time of the first byte that is not here. Without a known length that is the first of all.
     pub(crate) fn ready_until_ns(&self) -> u64 {
         self.media_ns(self.received)
@@ -124,6 +131,16 @@ mod tests {
         let mut one = segment(Some(1000));
         assert_eq!(one.received(4_100, 1, Some(100)).late_bytes, 0);
         assert_eq!(one.received(4_105, 1, Some(100)).late_bytes, 1);
+    }
+
+    #[test]
+    fn what_never_came_is_overdue_from_its_media_time_on() {
+        let mut one = segment(Some(1000));
+        one.received(4_000, 250, Some(100));
+        assert_eq!(one.overdue(5_500, 100), 100);
+        assert_eq!(segment(Some(1000)).overdue(4_100, 100), 0);
+        assert_eq!(segment(Some(1000)).overdue(1_000_000, 100), 1000);
+        assert_eq!(segment(None).overdue(5_000, 100), 1);
     }
 
     #[test]

@@ -1,14 +1,12 @@
-//! One viewer and one title: playlists, one loader for each track, a hand on the remote control.
+//! One viewer and one title: what loaders bring, a player makes of it, and a hand on the remote control wants.
 
 use super::dice::Dice;
-use super::http::Connection;
-use super::limits::{RETRY_NS, SAMPLE_NS, TRIES_MAX};
+use super::limits::SAMPLE_NS;
+use super::loader::Opened;
 use super::origin::Origin;
 use super::plan::Hls;
-use super::player::{Next, Phase, Player, PlayerSettings};
-use super::playlist::{Media, Piece, Variant};
-use super::rendition::Choice;
-use super::thread::{Known, Thread};
+use super::player::{Phase, Player, PlayerSettings};
+use super::thread::Thread;
 use super::trouble::{Refusal, Trouble};
 use super::url::Url;
 use std::cell::{Cell, RefCell};
@@ -74,47 +72,12 @@ fn failed(thread: &Thread, trouble: &Trouble) -> End {
     End::Failed
 }
 
-/// A title whose playlists are known.
-struct Opened {
-    pictures: Loader,
-    sound: Option<Loader>,
-}
-
-impl Opened {
-    async fn open(thread: &Rc<Thread>, hls: &Hls, title: &Url, from: Origin) -> Result<Self, Trouble> {
-        let mut connection = Connection::new(thread, from);
-        let (url, known) = fetch_playlist(thread, &mut connection, title).await?;
-        let master = match known {
-            Known::Media(media) => {
-                let pictures = Loader::new(0, connection, url, media, Renditions::none());
-                return Ok(Self { pictures, sound: None });
-            }
-            Known::Master(master) => master,
-        };
-        let choice = Choice::new(hls.rendition);
-        let current = choice.choose(&master.variants, None);
-        let variant = &master.variants[current];
-        let (video_url, video) = fetch_media(thread, &mut connection, &join(&url, &variant.uri)?).await?;
-        let sound = match &variant.audio {
-            Some(uri) => {
-                let mut connection = Connection::new(thread, from);
-                let (url, media) = fetch_media(thread, &mut connection, &join(&url, uri)?).await?;
-                Some(Loader::new(1, connection, url, media, Renditions::none()))
-            }
-            None => None,
-        };
-        let renditions =
-            Renditions { master_url: Some(url), variants: master.variants.clone(), current, choice };
-        Ok(Self { pictures: Loader::new(0, connection, video_url, video, renditions), sound })
-    }
-}
-
 /// The state that loaders and remote control share. Whoever drops it ends the account.
-struct Session {
-    thread: Rc<Thread>,
+pub(super) struct Session {
+    pub(super) thread: Rc<Thread>,
     player: RefCell<Player>,
     /// The film started, went on or was put elsewhere.
-    changed: Notify,
+    pub(super) changed: Notify,
     shown: Cell<Phase>,
     late_bytes: Cell<u64>,
 }
@@ -132,7 +95,7 @@ impl Session {
     }
 
     /// Tells the player something, and others what came of it.
-    fn tell<T>(&self, what: impl FnOnce(&mut Player, u64) -> T) -> T {
+    pub(super) fn tell<T>(&self, what: impl FnOnce(&mut Player, u64) -> T) -> T {
         let mut player = self.player.borrow_mut();
         let generation = player.generation();
         let answer = what(&mut player, self.thread.now_ns());
@@ -148,8 +111,12 @@ impl Session {
         answer
     }
 
+    pub(super) fn generation(&self) -> u64 {
+        self.player.borrow().generation()
+    }
+
     /// Until a seek has made useless what was asked for in `generation`.
-    async fn useless(&self, generation: u64) {
+    pub(super) async fn useless(&self, generation: u64) {
         loop {
             let changed = self.changed.notified();
             if self.player.borrow().generation() != generation {
@@ -245,181 +212,6 @@ impl Remote {
         self.think(thread.now_ns(), if self.paused { Self::PAUSE_SHARE } else { 1.0 }, dice);
         None
     }
-}
-
-/// Loads one track, segment by segment, over a connection of its own.
-struct Loader {
-    track: usize,
-    connection: Connection,
-    /// Where the playlist was found, and what it says.
-    url: Url,
-    media: Rc<Media>,
-    /// What must come before the segments is here.
-    initialised: bool,
-    renditions: Renditions,
-}
-
-/// Where a track may be taken from.
-struct Renditions {
-    master_url: Option<Url>,
-    variants: Vec<Variant>,
-    current: usize,
-    choice: Choice,
-}
-
-impl Renditions {
-    /// A track of which there is only one.
-    fn none() -> Self {
-        let choice = Choice::new(super::plan::Rendition::Highest);
-        Self { master_url: None, variants: Vec::new(), current: 0, choice }
-    }
-}
-
-impl Loader {
-    fn new(track: usize, connection: Connection, url: Url, media: Rc<Media>, renditions: Renditions) -> Self {
-        Self { track, connection, url, media, initialised: false, renditions }
-    }
-
-    /// Loads what the player wants, for as long as it may want something; returns only in trouble.
-    async fn run(mut self, session: &Session) -> Trouble {
-        loop {
-            let changed = session.changed.notified();
-            let next = session.tell(|player, now_ns| player.next(now_ns, self.track));
-            match next {
-                Next::Fetch(segment) => {
-                    if let Err(trouble) = self.load(session, segment).await {
-                        return trouble;
-                    }
-                }
-                Next::WaitUntil(at_ns) => tokio::select! {
-                    () = session.thread.sleep_until(at_ns) => {}
-                    () = changed => {}
-                },
-                Next::WaitForChange | Next::Done => changed.await,
-            }
-        }
-    }
-
-    /// Loads a segment, with some patience, unless a seek makes it useless.
-    async fn load(&mut self, session: &Session, segment: usize) -> Result<(), Trouble> {
-        let generation = session.player.borrow().generation();
-        let mut wait_ns = RETRY_NS;
-        for attempt in 1.. {
-            let tried = tokio::select! {
-                tried = self.try_load(session, segment) => Some(tried),
-                () = session.useless(generation) => None,
-            };
-            let trouble = match tried {
-                Some(Ok(())) => return Ok(()),
-                Some(Err(trouble)) => trouble,
-                None => {
-                    self.connection.close();
-                    return Ok(());
-                }
-            };
-            self.connection.close();
-            session.tell(|player, now_ns| player.broke_off(now_ns, self.track));
-            if attempt >= TRIES_MAX {
-                return Err(trouble);
-            }
-            session.thread.tallies.borrow_mut().viewers.retries += 1;
-            tokio::select! {
-                () = session.thread.sleep(wait_ns) => wait_ns *= 2,
-                () = session.useless(generation) => return Ok(()),
-            }
-        }
-        Ok(())
-    }
-
-    async fn try_load(&mut self, session: &Session, segment: usize) -> Result<(), Trouble> {
-        if self.change_rendition(session).await? {
-            // The same media time may be another segment there.
-            return Ok(());
-        }
-        let media = Rc::clone(&self.media);
-        if !self.initialised
-            && let Some(init) = &media.init
-        {
-            self.fetch(session, init, None).await?;
-        }
-        self.initialised = true;
-        let asked_ns = session.thread.now_ns();
-        let bytes = self.fetch(session, &media.segments[segment], Some(segment)).await?;
-        self.renditions.choice.measured(bytes, session.thread.now_ns() - asked_ns);
-        Ok(())
-    }
-
-    /// Takes another rendition if one fits better.
-    async fn change_rendition(&mut self, session: &Session) -> Result<bool, Trouble> {
-        let Renditions { master_url: Some(master_url), variants, current, choice } = &mut self.renditions
-        else {
-            return Ok(false);
-        };
-        let chosen = choice.choose(variants, Some(*current));
-        if chosen == *current {
-            return Ok(false);
-        }
-        let url = join(master_url, &variants[chosen].uri)?;
-        let (url, media) = fetch_media(&session.thread, &mut self.connection, &url).await?;
-        *current = chosen;
-        session.thread.tallies.borrow_mut().viewers.switches += 1;
-        session.tell(|player, _| player.switch(self.track, Rc::clone(&media)));
-        (self.url, self.media, self.initialised) = (url, media, false);
-        Ok(true)
-    }
-
-    /// Fetches a piece; a segment is accounted for as it arrives.
-    async fn fetch(
-        &mut self,
-        session: &Session,
-        piece: &Piece,
-        segment: Option<usize>,
-    ) -> Result<u64, Trouble> {
-        let url = piece.url(&self.url).map_err(|error| Trouble::failed(error.to_string()))?;
-        let (_, head) = self.connection.get(&url, piece.range).await?;
-        let track = self.track;
-        if let Some(segment) = segment {
-            session.tell(|player, _| player.begin(track, segment, head.length));
-        }
-        let mut bytes = 0;
-        while let Some(got) = self.connection.next().await? {
-            bytes += got.bytes;
-            session.thread.counters.bytes.add(got.bytes);
-            if segment.is_some() {
-                session.tell(|player, _| player.received(got.now_ns, track, got.bytes));
-            }
-        }
-        if segment.is_some() {
-            session.tell(|player, now_ns| player.complete(now_ns, track));
-        }
-        Ok(bytes)
-    }
-}
-
-async fn fetch_playlist(
-    thread: &Thread,
-    connection: &mut Connection,
-    url: &Url,
-) -> Result<(Url, Known), Trouble> {
-    let (url, _) = connection.get(url, None).await?;
-    let text = connection.text().await?;
-    thread.counters.bytes.add(text.len() as u64);
-    Ok((url, thread.playlist(text)?))
-}
-
-async fn fetch_media(
-    thread: &Thread,
-    connection: &mut Connection,
-    url: &Url,
-) -> Result<(Url, Rc<Media>), Trouble> {
-    match fetch_playlist(thread, connection, url).await? {
-        (url, Known::Media(media)) => Ok((url, media)),
-        _ => Err(Trouble::failed("a master playlist inside a master playlist")),
-    }
-}
-
-fn join(base: &Url, reference: &str) -> Result<Url, Trouble> {
-    base.join(reference).map_err(|error| Trouble::failed(error.to_string()))
 }
 
 fn nanoseconds(duration: Duration) -> u64 {

@@ -123,10 +123,10 @@ impl Sheet {
         );
         self.reasons("refused", &viewers.refusals);
         self.reasons("failed", &viewers.failures);
-        let PacedReads { reads, late_reads, late_reads_percent, latest_s, .. } = paced;
+        let PacedReads { reads, late_reads, late_reads_percent, latest_s, unread, .. } = paced;
         self.row(
             "late reads",
-            format!("{late_reads} of {reads} ({late_reads_percent:.3} %), at most {latest_s:.3} s late"),
+            format!("{late_reads} of {reads} ({late_reads_percent:.3} %), at most {latest_s:.3} s late, {unread} never came"),
         );
         let PacedReads { bytes, late_bytes, late_bytes_percent, .. } = paced;
         self.row("late bytes", format!("{late_bytes} of {bytes} ({late_bytes_percent:.3} %)"));

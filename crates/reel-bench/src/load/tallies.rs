@@ -39,6 +39,7 @@ pub(crate) struct ViewerTally {
 pub(crate) struct PacedTally {
     pub(crate) reads: u64,
     pub(crate) late_reads: u64,
+    pub(crate) unread: u64,
     pub(crate) bytes: u64,
     pub(crate) late_bytes: u64,
     pub(crate) latest_ns: u64,
@@ -159,6 +160,7 @@ impl PacedTally {
     fn merge(&mut self, other: &PacedTally) {
         self.reads += other.reads;
         self.late_reads += other.late_reads;
+        self.unread += other.unread;
         self.bytes += other.bytes;
         self.late_bytes += other.late_bytes;
         self.latest_ns = self.latest_ns.max(other.latest_ns);
@@ -170,6 +172,7 @@ impl PacedTally {
         PacedReads {
             reads: self.reads,
             late_reads: self.late_reads,
+            unread: self.unread,
             late_reads_percent: percent(self.late_reads, self.reads),
             bytes: self.bytes,
             late_bytes: self.late_bytes,

@@ -277,3 +277,19 @@ fn a_rate_limit_holds() {
     assert_eq!(outcome.downloads.unwrap().bytes, 100_000);
     assert!(outcome.took_s > 0.5, "{}", outcome.took_s);
 }
+
+#[test]
+fn reads_that_never_come_are_late() {
+    let server = Server::start(|request| {
+        let answer = Answer::bytes(FILE_BYTES);
+        if request.is_range_from(0) { answer } else { answer.after(Duration::from_secs(60)) }
+    });
+    let mut plan = Plan::players(vec![server.url("/a.mp4")], 1);
+    plan.viewing =
+        Viewing::Paced(Paced { rate_bps: 4096 * 8 * 50, block_bytes: 4096, startup: None, ahead: None });
+    plan.duration = Some(Duration::from_secs(1));
+    let reads = played(plan).paced.unwrap();
+    // 50 a second, and more if this machine was late to end it; one came.
+    assert!(reads.unread >= 30, "{reads:?}");
+    assert!(reads.late_reads >= reads.unread && reads.reads == reads.unread + 1, "{reads:?}");
+}

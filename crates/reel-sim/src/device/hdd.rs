@@ -200,9 +200,10 @@ impl Device for Hdd {
     }
 
     fn pop(&mut self, now_ns: u64) -> Option<u32> {
-        let (id, end_ns) = self.busy.filter(|(_, end_ns)| *end_ns <= now_ns)?;
+        let (id, _) = self.busy.filter(|(_, end_ns)| *end_ns <= now_ns)?;
         self.busy = None;
-        self.start(end_ns);
+        // Later than its end only after a stall.
+        self.start(now_ns);
         Some(id)
     }
 

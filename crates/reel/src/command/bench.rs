@@ -16,14 +16,22 @@ pub(super) fn run(arguments: &BenchArguments) -> Result<Exit, Failure> {
 
 /// Goes on as the program `reel-bench` beside this one.
 pub(super) fn become_bench(arguments: impl IntoIterator<Item = impl AsRef<OsStr>>) -> Result<Exit, Failure> {
+    become_program("reel-bench", arguments)
+}
+
+/// Goes on as another program of this workspace, which lies beside this one.
+pub(super) fn become_program(
+    name: &str,
+    arguments: impl IntoIterator<Item = impl AsRef<OsStr>>,
+) -> Result<Exit, Failure> {
     let own =
         env::current_exe().map_err(|error| Failure::failed(format!("cannot find this program: {error}")))?;
-    let bench = own.with_file_name("reel-bench");
+    let program = own.with_file_name(name);
     // Comes back only if it could not be started.
-    let error = Command::new(&bench).args(arguments).exec();
+    let error = Command::new(&program).args(arguments).exec();
     match error.kind() {
-        ErrorKind::NotFound => Err(Failure::not_found(format!("{} is not there", bench.display()))
-            .help("build it beside reel: cargo build --release --package reel-bench")),
-        _ => Err(Failure::path("start", &bench, &error)),
+        ErrorKind::NotFound => Err(Failure::not_found(format!("{} is not there", program.display()))
+            .help(format!("build it beside reel: cargo build --release --package {name}"))),
+        _ => Err(Failure::path("start", &program, &error)),
     }
 }

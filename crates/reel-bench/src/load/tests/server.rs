@@ -101,6 +101,12 @@ fn serve(stream: &TcpStream, seen: &Seen, answer: &dyn Fn(&Request) -> Answer) -
     }
 }
 
+impl Request {
+    pub(crate) fn is_range_from(&self, start: usize) -> bool {
+        self.range.is_some_and(|range| range.0 == start)
+    }
+}
+
 impl Answer {
     fn new(status: u16, fields: &str, body: Vec<u8>) -> Self {
         Self { status, fields: fields.to_owned(), body, after: Duration::ZERO, manner: Manner::KeepAlive }

@@ -1,0 +1,72 @@
+//! What can be asked of `reel sim`.
+
+use clap::Parser;
+use reel_disk::Policy;
+use reel_sim::Scenario;
+use reel_sim::fault::{FaultMenu, UnknownFault};
+
+/// The server on simulated disks, clients and time. The same seed and options give the same run.
+#[derive(Parser, Debug)]
+#[command(name = "reel sim")]
+pub(crate) struct Arguments {
+    /// Decides everything that is left to chance.
+    #[arg(long)]
+    pub(crate) seed: u64,
+    /// Runs so many seeds, from this one on.
+    #[arg(long, default_value_t = 1)]
+    pub(crate) seeds: u64,
+    /// Seeds side by side; 0 for one on each processor.
+    #[arg(long, default_value_t = 0)]
+    pub(crate) jobs: usize,
+    /// Virtual hours.
+    #[arg(long, default_value_t = 1.0)]
+    hours: f64,
+    /// People who want to watch.
+    #[arg(long, default_value_t = 200)]
+    viewers: usize,
+    /// Five solid state disks, viewers, no other traffic and no faults: for the speed of the simulation itself.
+    #[arg(long)]
+    plain: bool,
+    /// Who decides what a device gets next: rounds, fifo, cscan, drr, edf.
+    #[arg(long, default_value = "rounds")]
+    policy: Policy,
+    /// Only these faults: pulled, replaced, stalls, slow, read-errors, lies, none. Default: all.
+    #[arg(long, value_delimiter = ',')]
+    faults: Option<Vec<String>>,
+    /// Lets everybody in. Nothing is promised then, and being late breaks nothing.
+    #[arg(long)]
+    unadmitted: bool,
+    /// Print JSON, a line for each seed.
+    #[arg(long)]
+    pub(crate) json: bool,
+}
+
+impl Arguments {
+    /// What a seed decides, as far as the other options leave it to it.
+    pub(crate) fn scenario(&self, seed: u64) -> Result<Scenario, UnknownFault> {
+        let duration_ns = (self.hours * 3600e9) as u64;
+        let make = if self.plain { Scenario::plain } else { Scenario::drawn };
+        let mut scenario = make(seed, duration_ns, self.viewers);
+        scenario.policy = self.policy;
+        scenario.admission = !self.unadmitted;
+        if let Some(names) = &self.faults {
+            scenario.faults = FaultMenu::of(names)?;
+        }
+        Ok(scenario)
+    }
+
+    /// The options that repeat one seed of these.
+    pub(crate) fn of_seed(&self, seed: u64) -> String {
+        let mut text = format!("--seed {seed} --hours {} --viewers {}", self.hours, self.viewers);
+        if self.policy != Policy::default() {
+            text += &format!(" --policy {}", self.policy);
+        }
+        if let Some(names) = &self.faults {
+            text += &format!(" --faults {}", names.join(","));
+        }
+        for (is, option) in [(self.plain, " --plain"), (self.unadmitted, " --unadmitted")] {
+            text += if is { option } else { "" };
+        }
+        text
+    }
+}

@@ -1,0 +1,97 @@
+//! Whole runs: that they can be repeated, that promises are kept in them, and that broken ones are seen.
+#![allow(clippy::unwrap_used, reason = "a test that cannot go on should stop")]
+
+use reel_disk::Policy;
+use reel_sim::device::{DeviceSpec, HddSpec};
+use reel_sim::fault::FaultMenu;
+use reel_sim::{Broken, Report, Scenario, World};
+
+const MINUTE_NS: u64 = 60_000_000_000;
+
+fn run(scenario: Scenario) -> Result<Report, Box<Broken>> {
+    World::new(scenario).unwrap().run()
+}
+
+/// Hard disks, viewers and more downloads than there is time for.
+fn busy_disks(seed: u64) -> Scenario {
+    let mut scenario = Scenario::plain(seed, 3 * MINUTE_NS, 120);
+    scenario.device = DeviceSpec::Hdd(HddSpec::default());
+    // More than fits into memory, or nobody would need the disks.
+    scenario.titles.titles = 30;
+    scenario.buffers = 8_000;
+    (scenario.bulks, scenario.bulk_bps) = (40, 1_000_000_000);
+    scenario
+}
+
+fn broken(scenario: Scenario) -> Broken {
+    *run(scenario).expect_err("the run should have been seen to be broken")
+}
+
+#[test]
+fn one_seed_is_one_run() {
+    let digest = |seed| {
+        run(Scenario::drawn(seed, 3 * MINUTE_NS, 40)).unwrap_or_else(|broken| panic!("{broken}")).digest
+    };
+    assert_eq!(digest(5), digest(5));
+    assert_ne!(digest(5), digest(6));
+}
+
+#[test]
+fn promises_are_kept_with_one_member_at_a_time_at_fault() {
+    let (mut faults, mut decoded, mut segments) = (0, 0, 0);
+    for seed in 1..=8 {
+        let scenario = Scenario { fault_rest_ns: MINUTE_NS / 4, ..Scenario::drawn(seed, 8 * MINUTE_NS, 40) };
+        let report = run(scenario).unwrap_or_else(|broken| panic!("{broken}"));
+        assert_eq!((report.stalls, report.late_units), (0, 0), "seed {seed}");
+        faults += report.faults;
+        decoded += report.rows_decoded;
+        segments += report.segments;
+    }
+    assert!(
+        faults > 10 && decoded > 0 && segments > 5_000,
+        "{faults} faults, {decoded} rows, {segments} segments"
+    );
+}
+
+#[test]
+fn a_full_house_is_kept_whatever_downloads_do() {
+    let report = run(Scenario { viewers: 180, ..busy_disks(2) }).unwrap_or_else(|broken| panic!("{broken}"));
+    assert!(report.refused > 0 && report.promised_most_permille > 800, "{report}");
+    assert_eq!((report.stalls, report.deadline_misses), (0, 0));
+}
+
+#[test]
+fn every_policy_runs_and_each_in_its_own_way() {
+    let mut digests: Vec<u64> = Policy::ALL
+        .into_iter()
+        .map(|policy| {
+            let unpromised = Scenario { policy, admission: false, duration_ns: MINUTE_NS, ..busy_disks(3) };
+            run(unpromised).unwrap_or_else(|broken| panic!("{policy}: {broken}")).digest
+        })
+        .collect();
+    digests.sort_unstable();
+    digests.dedup();
+    assert_eq!(digests.len(), Policy::ALL.len());
+}
+
+#[test]
+fn letting_everybody_in_is_seen_to_break() {
+    let broken = broken(Scenario { admission: false, strict: true, viewers: 400, ..busy_disks(4) });
+    assert!(["late", "due", "deadline"].iter().any(|word| broken.what.contains(word)), "{broken}");
+}
+
+#[test]
+fn a_policy_blind_to_deadlines_is_seen_to_break() {
+    let broken = broken(Scenario { policy: Policy::Fifo, ..busy_disks(2) });
+    let story = broken.to_string();
+    assert!(story.starts_with("seed 2, after ") && story.contains("what happened last"), "{story}");
+    assert!(!broken.story.is_empty());
+}
+
+#[test]
+fn more_than_parity_covers_is_seen_to_break() {
+    let mut scenario = Scenario::plain(1, 30 * MINUTE_NS, 20);
+    scenario.faults = FaultMenu { pulled: true, ..FaultMenu::default() };
+    (scenario.fault_rest_ns, scenario.members_at_fault) = (MINUTE_NS / 4, 2);
+    assert!(broken(scenario).what.contains("cannot be given what is stored"));
+}
