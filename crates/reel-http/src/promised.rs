@@ -1,8 +1,8 @@
-//! What the control plane asks of the ledger, the disks and the volume of a running server.
+//! What the control plane asks of the ledger and the disks of a running server.
 
 use crate::control::{
     CapacityReport, ClassCounts, MemberView, MetricsPage, MetricsSource, Promises, PromisesReport,
-    SessionView, VolumeWork, WorkDone, WorkFailed, WorkProgress,
+    SessionView,
 };
 use crate::data::{DataCounters, Film, RESOURCES};
 use crate::limits::{CAPACITY_HELD_S, CAPACITY_ROUNDS};
@@ -10,8 +10,6 @@ use reel_disk::Disks;
 use reel_qos::{Capacities, Class, ClassTable, Demand, Ledger, Resource, ResourceUsage, Starts, UNLIMITED};
 use reel_rt::now_ns;
 use reel_stream::{SessionSummary, Sessions, Standing, Units};
-use reel_volume::{CheckProgress, MemberState, MendOptions, Replacement, Volume, VolumeError};
-use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
@@ -24,9 +22,6 @@ pub(crate) struct Promised {
     pub(crate) capacities: Capacities,
     pub(crate) unit_bytes: u64,
 }
-
-/// Long work on the volume of a server.
-pub(crate) struct Works(pub(crate) Arc<Volume>);
 
 impl Promises for Promised {
     fn report(&self) -> PromisesReport {
@@ -151,70 +146,4 @@ fn view(session: SessionSummary, classes: &ClassTable) -> SessionView {
         sent_bytes: session.sent_bytes,
         age_s: session.age_ns / 1_000_000_000,
     }
-}
-
-impl VolumeWork for Works {
-    fn scrub(&self, watch: &mut dyn FnMut(WorkProgress) -> bool) -> Result<WorkDone, WorkFailed> {
-        let report = self.0.scrub(MendOptions::default(), &mut |progress| watch(progress_of(progress)));
-        let report = report.map_err(failed)?;
-        if !report.complete {
-            return Err(WorkFailed("the scrub was ended before everything was looked at".to_owned()));
-        }
-        let mended: u64 = report.members.iter().map(|member| member.mended_rows).sum();
-        let text = if report.is_clean() {
-            "everything is as it was written".to_owned()
-        } else {
-            format!("{mended} rows were mended")
-        };
-        let damaged = report.titles.iter().filter(|_| !report.is_mended()).map(|title| {
-            format!(
-                "{}: {} rows were damaged and can be computed from others, {} are lost",
-                title.id, title.recoverable_rows, title.lost_rows
-            )
-        });
-        Ok(WorkDone { text, warnings: damaged.collect() })
-    }
-
-    fn rebuild(&self, watch: &mut dyn FnMut(WorkProgress) -> bool) -> Result<WorkDone, WorkFailed> {
-        let members = self.0.status().members;
-        let lacks = |state: MemberState| {
-            matches!(state, MemberState::Rebuilding | MemberState::Stale | MemberState::Failed)
-        };
-        let Some(member) = members.iter().find(|member| lacks(member.state)) else {
-            let text = "there is no member to rebuild: all are in use, or what is away has no successor yet";
-            return Err(WorkFailed(text.to_owned()));
-        };
-        let member = member.member;
-        let report =
-            self.0.rebuild(member, MendOptions::default(), &mut |progress| watch(progress_of(progress)));
-        let report = report.map_err(failed)?;
-        if !report.complete {
-            return Err(WorkFailed(format!(
-                "the rebuild of member {member} was ended; what was done stays, and the next one goes on from there"
-            )));
-        }
-        let lost = (report.lost_rows > 0)
-            .then(|| format!("{} rows are lost; a check names their titles", report.lost_rows));
-        Ok(WorkDone { text: format!("member {member} is in use"), warnings: lost.into_iter().collect() })
-    }
-
-    fn replace(
-        &self,
-        member: usize,
-        path: &Path,
-        watch: &mut dyn FnMut(WorkProgress) -> bool,
-    ) -> Result<WorkDone, WorkFailed> {
-        let replacement = Replacement { member, path: path.to_owned(), force: false };
-        self.0.replace(&replacement).map_err(failed)?;
-        // A successor that is not filled is of no use to anybody.
-        self.rebuild(watch)
-    }
-}
-
-fn progress_of(progress: CheckProgress) -> WorkProgress {
-    WorkProgress { done_bytes: progress.bytes_done, total_bytes: progress.bytes_total }
-}
-
-fn failed(error: VolumeError) -> WorkFailed {
-    WorkFailed(error.to_string())
 }

@@ -8,7 +8,8 @@ use crate::data::{
     Capacity, DataConfig, DataCounters, DataPlane, Film, Films, Form, Handover, RESOURCES, open_session,
 };
 use crate::limits::{HANDOVERS_MAX, LISTEN_BACKLOG, STRIPES_PER_INGEST};
-use crate::promised::{Promised, Works};
+use crate::promised::Promised;
+use crate::works::Works;
 use reel_disk::Disks;
 use reel_library::{Library, LibraryError};
 use reel_qos::{AdmitError, Class};

@@ -44,7 +44,7 @@ export function memberCard(): { element: HTMLElement; show(member: Member, at_s:
       // Other policies than the one that keeps promises know no slack.
       const knows = member.policy === "rounds" && member.in_use;
       setText(slack, knows ? milliseconds(member.slack_ms) : "none known");
-      setText(least, knows ? `least ${milliseconds(member.least_slack_ms)}` : "");
+      setText(least, knows ? `min ${milliseconds(member.least_slack_ms)}` : "");
       element.toggleAttribute("data-late", knows && member.least_slack_ms < 0);
       chart.element.toggleAttribute("data-off", !knows);
       chart.draw(samples, round_ms, `Slack of disk ${member.member} in the last two minutes: ${milliseconds(member.slack_ms)} now, ${milliseconds(Math.min(...samples.map((s) => s.least_ms)))} at least, of ${milliseconds(round_ms)}`);

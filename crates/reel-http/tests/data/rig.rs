@@ -96,6 +96,11 @@ impl Rig {
         Client::new(socket.into())
     }
 
+    /// A place for a file beside the volume.
+    pub(crate) fn path(&self, name: &str) -> PathBuf {
+        self.dir.path().join(name)
+    }
+
     /// Opens a session; where its files are.
     pub(crate) fn session(&self) -> String {
         let answer = self.connect().ask("GET /watch/film/master.m3u8", "");
@@ -149,6 +154,13 @@ impl Client {
     pub(crate) fn ask(&mut self, request: &str, fields: &str) -> Answer {
         self.send(head(request, fields).as_bytes());
         self.answer(request.starts_with("HEAD"))
+    }
+
+    /// The same with a body.
+    pub(crate) fn ask_with(&mut self, request: &str, fields: &str, body: &str) -> Answer {
+        self.send(head(request, fields).as_bytes());
+        self.send(body.as_bytes());
+        self.answer(false)
     }
 
     /// The status of the answer; `None` if the server closed before, which may reset the connection.
