@@ -375,3 +375,21 @@ fn one_at_a_time() {
     assert!(matches!(refused, Err(VolumeError::ReadOnly { .. })));
     assert!(matches!(reading.replace(&successor(&scratch, 1, "new")), Err(VolumeError::ReadOnly { .. })));
 }
+
+#[test]
+fn a_successor_may_take_the_very_place_of_the_old_disk() {
+    let scratch = filled();
+    std::fs::remove_file(scratch.member(2)).unwrap();
+    // By a path that is written otherwise.
+    let path = scratch.path().join("./member-2.reel");
+    let volume = scratch.open();
+    volume.replace(&Replacement { member: 2, path, force: false }).unwrap();
+    drop(volume);
+    let text = std::fs::read_to_string(scratch.path().join("volume.toml")).unwrap();
+    assert_eq!(text.matches("member-2.reel").count(), 1, "{text}");
+    assert!(!text.contains(scratch.path().to_str().unwrap()), "the directory may be moved: {text}");
+    let volume = scratch.open();
+    assert_eq!(volume.rebuilding(), [2]);
+    rebuild(&volume, 2);
+    assert_sound(&volume);
+}
