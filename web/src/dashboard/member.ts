@@ -3,7 +3,7 @@ import { count } from "../format.ts";
 import { h, setText } from "../ui/dom.ts";
 import { makeBar, rows } from "./bar.ts";
 import { keep, makeChart, type Sample } from "./chart.ts";
-import { milliseconds, stateWords } from "./words.ts";
+import { milliseconds, pathEnd, stateWords } from "./words.ts";
 
 /** One disk: how it is, how much time it has left, who uses it. */
 export function memberCard(): { element: HTMLElement; show(member: Member, at_s: number, round_ms: number): void } {
@@ -36,7 +36,7 @@ export function memberCard(): { element: HTMLElement; show(member: Member, at_s:
       setText(name, `Disk ${member.member}`);
       setText(state, stateWords(member.state));
       element.toggleAttribute("data-amiss", !member.in_use);
-      setText(path, member.path);
+      setText(path, pathEnd(member.path));
       path.title = member.path;
       trouble.hidden = member.state === "present";
       setText(trouble, member.text);
@@ -56,7 +56,7 @@ export function memberCard(): { element: HTMLElement; show(member: Member, at_s:
         ["In the disk", count(member.in_device, "request"), false],
         ["Late", count(member.late, "request"), member.late > 0],
         ["Errors", member.errors.toLocaleString("en"), member.errors > 0],
-        ["A read", `${(read_request_us / 1000).toFixed(1)} + ${(read_mib_us / 1000).toFixed(1)} ms/MiB`, false],
+        ["A read", `${read_request_us < 1000 ? `${Math.round(read_request_us)} µs` : milliseconds(read_request_us / 1000)} + ${milliseconds(read_mib_us / 1000)}/MiB`, false],
       ]);
     },
   };
