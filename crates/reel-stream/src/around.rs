@@ -2,12 +2,12 @@
 //!
 //! Never more at once than parity makes up for: who waits for two members cannot read around either of them.
 
-use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Mutex, PoisonError};
 
 use reel_volume::Health;
 
-use crate::limits::STALL_NS;
+use crate::limits::{SLOW_AWAY_NS, SLOW_READS, STALL_NS};
 
 /// The members as all fetchers of a table see them.
 pub(crate) struct Around {
@@ -21,6 +21,11 @@ pub(crate) struct Around {
 struct Member {
     /// Does not answer at all; new reads go around it.
     stalled: AtomicBool,
+    /// Answers, but too late again and again; new reads go around it until `slow_until_ns`.
+    slow: AtomicBool,
+    slow_until_ns: AtomicU64,
+    /// Reads in a row that had to be read around because they did not come in time.
+    late_in_row: AtomicU32,
     /// Reads of it that are being read around.
     reads: AtomicUsize,
     /// Requests of all fetchers that it has not answered.
@@ -38,7 +43,10 @@ impl Around {
 
     /// Whether reads of this member are asked of the others from the start.
     pub(crate) fn is_away(&self, member: usize) -> bool {
-        !self.health.readable(member) || self.members[member].stalled.load(Ordering::Relaxed)
+        let known = &self.members[member];
+        !self.health.readable(member)
+            || known.stalled.load(Ordering::Relaxed)
+            || known.slow.load(Ordering::Relaxed)
     }
 
     /// Whether any member is.
@@ -122,6 +130,44 @@ impl Around {
         begins
     }
 
+    /// A read of this member was not there when half of its time was over. One that is so again and again, while the others are not, is
+    /// slow: it is left alone for a while, which costs the others no more than its loss would.
+    pub(crate) fn late(&self, number: usize, now_ns: u64) {
+        let member = &self.members[number];
+        let late = member.late_in_row.fetch_add(1, Ordering::Relaxed) + 1;
+        if late < SLOW_READS || member.slow.load(Ordering::Relaxed) {
+            return;
+        }
+        let is_late = |other: &Member| other.late_in_row.load(Ordering::Relaxed) >= SLOW_READS / 2;
+        let all_are = self.members.iter().enumerate().any(|(other, of)| other != number && is_late(of));
+        let _change = self.change.lock().unwrap_or_else(PoisonError::into_inner);
+        if all_are || !self.may_join(number) {
+            return;
+        }
+        member.slow_until_ns.store(now_ns.saturating_add(SLOW_AWAY_NS), Ordering::Relaxed);
+        member.slow.store(true, Ordering::Relaxed);
+        tracing::warn!(
+            member = number,
+            "a member answers too late again and again; reading around it for a while"
+        );
+    }
+
+    /// A read of this member came in time.
+    pub(crate) fn in_time(&self, number: usize) {
+        self.members[number].late_in_row.store(0, Ordering::Relaxed);
+    }
+
+    /// Gives members that were slow another chance when their time is over.
+    pub(crate) fn forgive(&self, now_ns: u64) {
+        for member in &self.members {
+            if member.slow.load(Ordering::Relaxed) && member.slow_until_ns.load(Ordering::Relaxed) <= now_ns {
+                // Half way to being slow again: it has to prove itself.
+                member.late_in_row.store(SLOW_READS / 2, Ordering::Relaxed);
+                member.slow.store(false, Ordering::Relaxed);
+            }
+        }
+    }
+
     /// Whether parity makes up for this member beside those that are away or read around already.
     fn may_join(&self, number: usize) -> bool {
         let away =
@@ -162,6 +208,31 @@ mod tests {
         assert!(around.look(1, 0, 2 * STALL_NS), "nothing came since");
         around.forgotten(1);
         assert!(!around.is_away(1), "nobody is left who would hear its answer");
+    }
+
+    #[test]
+    fn who_is_late_again_and_again_is_left_alone_for_a_while() {
+        let (_, around) = four();
+        for _ in 0..SLOW_READS {
+            around.late(1, 50);
+            around.late(2, 50);
+            around.in_time(2);
+        }
+        assert!(around.is_away(1) && !around.is_away(2));
+        around.forgive(49 + SLOW_AWAY_NS);
+        assert!(around.is_away(1));
+        around.forgive(50 + SLOW_AWAY_NS);
+        assert!(!around.is_any_away());
+    }
+
+    #[test]
+    fn when_all_are_late_it_is_the_load() {
+        let (_, around) = four();
+        for _ in 0..2 * SLOW_READS {
+            around.late(1, 0);
+            around.late(2, 0);
+        }
+        assert!(!around.is_any_away());
     }
 
     #[test]

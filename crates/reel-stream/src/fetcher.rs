@@ -124,6 +124,7 @@ impl Fetcher {
         now_ns: u64,
     ) -> Vec<Option<UnitRows>> {
         let around = self.units.around();
+        around.forgive(now_ns);
         let away = |want: &UnitWant| around.is_away(want.map.unit_at(want.stripe, want.position).0);
         let rows = wants.iter().any(away).then(|| {
             let first = wants.iter().map(|want| want.rows.start).min().unwrap_or(0);
@@ -202,9 +203,11 @@ impl Fetcher {
             if let Some(flight) = self.reads.get_mut(&id) {
                 flight.due_ns = None;
             }
-            if !self.read_around(id, now_ns)
-                && let Some(flight) = self.reads.get_mut(&id)
-            {
+            let begun = self.read_around(id, now_ns);
+            if let Some(hedge) = self.reads.get(&id).and_then(|flight| flight.hedge.as_ref()) {
+                self.units.around().late(hedge.member, now_ns);
+            }
+            if !begun && let Some(flight) = self.reads.get_mut(&id) {
                 let again_ns = now_ns.saturating_add(AROUND_AGAIN_NS);
                 flight.due_ns = Some(again_ns);
                 self.due.insert((again_ns, id));
@@ -482,8 +485,9 @@ impl Fetcher {
         if let Some(due_ns) = flight.due_ns {
             self.due.remove(&(due_ns, id));
         }
-        if let Some(hedge) = &flight.hedge {
-            self.units.around().end(hedge.member);
+        match &flight.hedge {
+            Some(hedge) => self.units.around().end(hedge.member),
+            None => self.units.around().in_time(flight.read.member()),
         }
         Some((flight.key, flight.private_to))
     }

@@ -74,3 +74,16 @@ pub const AROUND_LEAD_MAX_NS: u64 = 2 * reel_qos::limits::ROUND_NS;
 
 /// Who could not be read around, for want of memory or because another member is, tries again after this time.
 pub const AROUND_AGAIN_NS: u64 = 20_000_000;
+
+/// Reads in a row that had to be read around until their member counts as slow: more than a burst, less than a second of many viewers.
+pub const SLOW_READS: u32 = 16;
+
+/// How long a slow member is left alone before it is tried again. Each trial costs its reads twice.
+pub const SLOW_AWAY_NS: u64 = 30_000_000_000;
+
+/// A reader plans again when it has less than so many stripes: one being sent while the next ones come, all of them in one sweep.
+pub const READER_REFILL_STRIPES: u64 = 2;
+
+/// Stripes of a film as one file that are read ahead together for a client that asks for it piece by piece: a MiB on each member,
+/// which costs a hard disk as much time for the transfer as for getting there.
+pub const FILE_WINDOW_STRIPES: u64 = 4;
