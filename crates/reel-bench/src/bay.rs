@@ -1,7 +1,9 @@
 //! A bay of disks to measure on: modelled, throttled, or plain files.
 
+use crate::ExperimentArguments;
 use crate::device::{Ask, Change, DiskCounts, Keeper};
 use crate::server::Server;
+use crate::sheet::Sheet;
 use anyhow::{Context, Result, ensure};
 use rustix::fs::{Advice, fadvise};
 use std::fs::{self, File};
@@ -30,6 +32,19 @@ impl Kind {
             }
             Self::Plain => "plain files".into(),
         }
+    }
+}
+
+/// Modelled disks, if this machine lets us make them. A smoke run goes on with plain files where it does not: there it shows
+/// only that the experiment works.
+pub(crate) fn modelled(arguments: &ExperimentArguments, sheet: &mut Sheet) -> Result<Kind> {
+    match Bay::make(&arguments.dir, Kind::Modelled, 1, 1 << 26) {
+        Ok(_) => Ok(Kind::Modelled),
+        Err(error) if arguments.quick => {
+            sheet.note(format!("plain files instead of modelled disks: {error:#}"));
+            Ok(Kind::Plain)
+        }
+        Err(error) => Err(error),
     }
 }
 

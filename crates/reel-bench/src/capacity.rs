@@ -1,7 +1,7 @@
 //! `capacity`: what Reel says it can carry, against the number of players at which the first byte is late.
 
 use crate::ExperimentArguments;
-use crate::bay::{Bay, Kind};
+use crate::bay::{Bay, Kind, modelled};
 use crate::classes::DISKS;
 use crate::film;
 use crate::fleet::{Mix, players};
@@ -43,15 +43,11 @@ pub(crate) fn run(arguments: &ExperimentArguments) -> Result<()> {
         trials.iter_mut().for_each(|trial| trial.films = 4);
         trials.truncate(2);
     }
-    for trial in &trials {
-        if let Err(error) = measure(arguments, trial, &mut sheet) {
-            if !arguments.quick || rustix::process::geteuid().is_root() {
-                return Err(error);
-            }
-            sheet.note(format!("{} skipped: {error:#}", trial.name));
-        }
-    }
-    sheet.publish(&arguments.dir, arguments.json)
+    sheet.fill(arguments, |sheet| {
+        let possible = modelled(arguments, sheet)?;
+        let trials = trials.iter().filter(|trial| trial.kind == Kind::Plain || possible == Kind::Modelled);
+        trials.into_iter().try_for_each(|trial| measure(arguments, trial, sheet))
+    })
 }
 
 fn measure(arguments: &ExperimentArguments, trial: &Trial, sheet: &mut Sheet) -> Result<()> {

@@ -6,7 +6,7 @@ mod held;
 mod shares;
 mod tuning;
 
-use crate::bay::{Bay, Kind};
+use crate::bay::{Bay, Kind, modelled};
 use crate::film;
 use crate::reel;
 use crate::sheet::{Chart, Sheet};
@@ -46,14 +46,7 @@ pub(crate) fn run(arguments: &ClassesArguments) -> Result<()> {
         Chart { case: "downloads grow", at: "downloads", value: "late_percent" },
         Chart { case: "downloads grow", at: "downloads", value: "interactive_p99_ms" },
     ];
-    if let Err(error) = measure(arguments, &set, (parts, against), &mut sheet) {
-        // In a smoke run the machine may not allow what is measured; otherwise there is no result.
-        if !arguments.quick || rustix::process::geteuid().is_root() {
-            return Err(error);
-        }
-        sheet.note(format!("skipped: {error:#}"));
-    }
-    sheet.publish(&arguments.dir, arguments.json)
+    sheet.fill(arguments, |sheet| measure(arguments, &set, (parts, against), sheet))
 }
 
 /// How much of it.
@@ -122,7 +115,7 @@ fn measure(
     let bulk = film::constant(&dir, set.bulk_seconds, RATE_BPS)?;
     let bytes =
         fs::metadata(&stream)?.len() * set.streams_max as u64 + fs::metadata(&bulk)?.len() * set.bulk as u64;
-    let kind = if set.quick && !rustix::process::geteuid().is_root() { Kind::Plain } else { Kind::Modelled };
+    let kind = modelled(arguments, sheet)?;
     let disk_bytes = Films::disk_bytes(bytes, DISKS);
     sheet.note(format!(
         "{DISKS} {} of {} MiB each, {} films of {:.1} GB in all; Reel stripes them with one parity row, the rival has one ext4 \

@@ -1,6 +1,7 @@
 //! `devices`: whether the modelled disks behave as modelled, measured by fio, directly and through a loop device.
 
 use crate::ExperimentArguments;
+use crate::bay::{Kind, modelled};
 use crate::device::{Ask, Change, DiskCounts, Keeper};
 use crate::report::Claim;
 use crate::sheet::Sheet;
@@ -16,15 +17,15 @@ const MIB: f64 = 1048576.0;
 
 /// Runs the check.
 pub(crate) fn run(arguments: &ExperimentArguments) -> Result<()> {
-    let mut sheet = Sheet::new("devices");
-    fs::create_dir_all(&arguments.dir)?;
-    let keeper = match Keeper::start() {
-        Ok(keeper) => keeper,
-        Err(error) => {
-            sheet.note(format!("skipped: {error:#}"));
-            return sheet.publish(&arguments.dir, arguments.json);
-        }
-    };
+    Sheet::new("devices").fill(arguments, |sheet| measure(arguments, sheet))
+}
+
+fn measure(arguments: &ExperimentArguments, sheet: &mut Sheet) -> Result<()> {
+    if modelled(arguments, sheet)? != Kind::Modelled {
+        sheet.note("skipped: there is nothing to check");
+        return Ok(());
+    }
+    let keeper = Keeper::start()?;
     sheet.note(format!(
         "the model: 7200 rpm, seeks of 2 to 16 ms over {} GiB, 150 MB/s, nearest first among 32",
         DISK_BYTES >> 30
@@ -66,7 +67,7 @@ pub(crate) fn run(arguments: &ExperimentArguments) -> Result<()> {
     }
     let counts: Vec<DiskCounts> = keeper.ask(&Ask::Counts)?;
     sheet.note(format!("what the disk counted: {:?}", counts[0]));
-    sheet.publish(&arguments.dir, arguments.json)
+    Ok(())
 }
 
 /// Requests and bytes a second that fio reads.

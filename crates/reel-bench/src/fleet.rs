@@ -45,16 +45,21 @@ pub(crate) fn pace(rate_bps: u64) -> Viewing {
 /// Plays paced readers with downloads and browsers beside.
 pub(crate) fn paced(playing: &Playing, films: &Films, mix: Mix) -> Result<Outcome> {
     let urls = playing.streams(films, mix.streams);
-    play(playing, films, mix, pace(mix.rate_bps), urls)
+    run(&plan(playing, films, mix, pace(mix.rate_bps), urls)?)
 }
 
-/// Plays HLS players with downloads and browsers beside. They come over 20 s: a scene of each kind.
+/// Plays HLS players with downloads and browsers beside.
 pub(crate) fn players(playing: &Playing, films: &Films, mix: Mix) -> Result<Outcome> {
-    let hls = Hls { buffer: PLAYER_BUFFER, retry: false, ..Hls::default() };
-    play(playing, films, mix, Viewing::Hls(hls), playing.playlists(films))
+    run(&players_plan(playing, films, mix)?)
 }
 
-fn play(playing: &Playing, films: &Films, mix: Mix, viewing: Viewing, urls: Vec<String>) -> Result<Outcome> {
+/// The plan of [`players`]. They come over 20 s: a scene of each kind.
+pub(crate) fn players_plan(playing: &Playing, films: &Films, mix: Mix) -> Result<Plan> {
+    let hls = Hls { buffer: PLAYER_BUFFER, retry: false, ..Hls::default() };
+    plan(playing, films, mix, Viewing::Hls(hls), playing.playlists(films))
+}
+
+fn plan(playing: &Playing, films: &Films, mix: Mix, viewing: Viewing, urls: Vec<String>) -> Result<Plan> {
     let downloads = Reading { clients: mix.aperiodic, urls: playing.downloads(films), ..Reading::default() };
     let browsers = Reading {
         clients: mix.interactive,
@@ -63,15 +68,14 @@ fn play(playing: &Playing, films: &Films, mix: Mix, viewing: Viewing, urls: Vec<
         think: THINK,
     };
     let over = Duration::from_secs(if matches!(viewing, Viewing::Hls(_)) { mix.seconds.min(20) } else { 0 });
-    let plan = Plan {
+    Ok(Plan {
         viewing,
         downloads,
         browsers,
         arrivals: Arrivals { over, shape: ArrivalShape::Uniform },
         duration: Some(Duration::from_secs(mix.seconds) + over),
         ..Plan::players(urls, mix.streams)
-    };
-    run(&plan)
+    })
 }
 
 /// Plays a plan.

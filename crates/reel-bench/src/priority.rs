@@ -1,7 +1,7 @@
 //! `priority`: one transfer of 400 MB beside readers of a lower class (MARS table 2).
 
 use crate::ExperimentArguments;
-use crate::bay::{Bay, Kind};
+use crate::bay::{Bay, Kind, modelled};
 use crate::classes::{DISKS, RATE_BPS};
 use crate::client::{fetch, length, resolve};
 use crate::film;
@@ -29,13 +29,7 @@ const AHEAD: Duration = Duration::from_secs(1);
 pub(crate) fn run(arguments: &ExperimentArguments) -> Result<()> {
     let mut sheet = Sheet::new("priority");
     sheet.charts = vec![Chart { case: CASE, at: "background readers", value: "took_s" }];
-    if let Err(error) = measure(arguments, &mut sheet) {
-        if !arguments.quick || rustix::process::geteuid().is_root() {
-            return Err(error);
-        }
-        sheet.note(format!("skipped: {error:#}"));
-    }
-    sheet.publish(&arguments.dir, arguments.json)
+    sheet.fill(arguments, |sheet| measure(arguments, sheet))
 }
 
 fn measure(arguments: &ExperimentArguments, sheet: &mut Sheet) -> Result<()> {
@@ -48,7 +42,7 @@ fn measure(arguments: &ExperimentArguments, sheet: &mut Sheet) -> Result<()> {
     let bulk = film::varying(&dir, seconds(transfer_bytes), RATE_BPS)?;
     let bulks = if arguments.quick { 2 } else { 8 };
     let bytes = fs::metadata(&transfer)?.len() + fs::metadata(&bulk)?.len() * bulks as u64;
-    let kind = if rustix::process::geteuid().is_root() { Kind::Modelled } else { Kind::Plain };
+    let kind = modelled(arguments, sheet)?;
     let make = || -> Result<(Bay, Films)> {
         let bay = Bay::make(&dir, kind, DISKS, Films::disk_bytes(bytes, DISKS))?;
         let films = Films::make(&bay.dir().join("films"), (&transfer, 1), (&bulk, bulks))?;

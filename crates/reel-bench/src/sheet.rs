@@ -1,5 +1,6 @@
 //! Results as figures over a quantity that grows: a table for people, JSON for programs, lines for pages.
 
+use crate::ExperimentArguments;
 use crate::machine::Machine;
 use crate::report::{Claim, spread};
 use anyhow::{Context, Result};
@@ -71,8 +72,26 @@ impl Sheet {
         self.claims.push(claim);
     }
 
+    /// Measures, and publishes what was measured even if it ended early.
+    ///
+    /// # Errors
+    /// Those of `measure` and of publishing.
+    pub(crate) fn fill(
+        mut self,
+        arguments: &ExperimentArguments,
+        measure: impl FnOnce(&mut Self) -> Result<()>,
+    ) -> Result<()> {
+        let measured = measure(&mut self);
+        if let Err(error) = &measured {
+            self.note(format!("ended early: {error:#}"));
+        }
+        fs::create_dir_all(&arguments.dir)?;
+        self.publish(&arguments.dir, arguments.json)?;
+        measured
+    }
+
     /// Writes `BENCH.json` and `BENCH.svg` into `dir` and prints the table, or the JSON.
-    pub(crate) fn publish(&self, dir: &Path, json: bool) -> Result<()> {
+    fn publish(&self, dir: &Path, json: bool) -> Result<()> {
         let text = serde_json::to_string_pretty(self)?;
         let keep = |ending: &str, text: &str| {
             let path = dir.join(format!("{}.{ending}", self.bench));
