@@ -175,6 +175,10 @@ impl Server {
             work: Arc::new(Works(Arc::clone(volume))),
         };
         let control = ControlPlane::new(config.control, rooms, metrics);
+        {
+            let _tokio = runtime.enter();
+            control.resume_rebuild();
+        }
         let (handover, handed_over) = channel(HANDOVERS_MAX);
         runtime.spawn(take_over(handed_over, control.clone()));
         let watching = match config.watch {

@@ -50,13 +50,17 @@ impl VolumeWork for Works {
         &self,
         member: usize,
         path: &Path,
-        _: &mut dyn FnMut(WorkProgress) -> bool,
+        watch: &mut dyn FnMut(WorkProgress) -> bool,
     ) -> Result<WorkDone, WorkFailed> {
         // Never by force: whoever reaches the port must not overwrite what lies somewhere on the server.
         let replacement = Replacement { member, path: path.to_owned(), force: false };
-        let finding = self.0.replace(&replacement).map_err(failed)?;
-        let text = format!("member {member} is now {}; a rebuild fills it", finding.path.display());
-        Ok(WorkDone { text, warnings: Vec::new() })
+        self.0.replace(&replacement).map_err(failed)?;
+        // A successor that is not filled protects nobody.
+        self.rebuild(watch)
+    }
+
+    fn is_rebuild_unfinished(&self) -> bool {
+        !self.0.rebuilding().is_empty()
     }
 }
 

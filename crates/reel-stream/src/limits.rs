@@ -80,3 +80,10 @@ pub const SLOW_READS: u32 = 16;
 
 /// How long a slow member is left alone before it is tried again. Each trial costs its reads twice.
 pub const SLOW_AWAY_NS: u64 = 30_000_000_000;
+
+/// A reader plans again when it has less than so many stripes: one being sent while the next ones come, all of them in one sweep.
+pub const READER_REFILL_STRIPES: u64 = 2;
+
+/// Stripes of a film as one file that are read ahead together for a client that asks for it piece by piece: a MiB on each member,
+/// which costs a hard disk as much time for the transfer as for getting there.
+pub const FILE_WINDOW_STRIPES: u64 = 4;

@@ -2,6 +2,7 @@
 
 use crate::rig::Rig;
 use reel_disk::Fault;
+use reel_volume::Replacement;
 use serde_json::{Value, json};
 use std::time::{Duration, Instant};
 
@@ -122,12 +123,28 @@ fn a_member_is_replaced_and_rebuilt_while_the_server_runs() {
     rig.faults.inject(2, Fault::Vanish);
     assert_eq!(rig.connect().ask("GET /files/film.mp4", "").body, rig.film);
     assert_eq!(get(&rig, "/api/v1/dashboard")["members"][2]["state"], "failed");
-    let job = work(&rig, "replace", &body);
-    assert_eq!(job["state"], "done", "{job}");
+    // It is the old device that fails.
     rig.faults.clear(2);
-    assert_eq!(get(&rig, "/api/v1/dashboard")["members"][2]["state"], "rebuilding");
-    let job = work(&rig, "rebuild", "");
-    assert_eq!(job["result"], "member 2 is in use", "{job}");
+    let job = work(&rig, "replace", &body);
+    assert_eq!((&job["state"], &job["result"]), (&json!("done"), &json!("member 2 is in use")), "{job}");
     assert_eq!(get(&rig, "/api/v1/volume")["state"], "ok");
+    rig.faults.inject(3, Fault::Vanish);
+    assert_eq!(rig.connect().ask("GET /files/film.mp4", "").body, rig.film, "it protects again");
+}
+
+#[test]
+fn a_server_goes_on_with_a_rebuild_that_the_last_one_did_not_finish() {
+    let mut rig = Rig::new(|_| {});
+    rig.stop();
+    let replacement = Replacement { member: 1, path: rig.path("successor"), force: true };
+    rig.library.volume().replace(&replacement).expect("replaced");
+    assert_eq!(rig.library.volume().rebuilding(), [1]);
+    rig.start();
+    let begun = Instant::now();
+    while !rig.library.volume().rebuilding().is_empty() {
+        assert!(begun.elapsed() < Duration::from_secs(60), "it is not rebuilt");
+        std::thread::sleep(Duration::from_millis(10));
+    }
+    rig.faults.inject(3, Fault::Vanish);
     assert_eq!(rig.connect().ask("GET /files/film.mp4", "").body, rig.film);
 }

@@ -24,6 +24,7 @@ pub(crate) struct Rig {
     /// The whole title as one MP4 file.
     pub(crate) film: Vec<u8>,
     address: SocketAddr,
+    config: ServeConfig,
     dir: tempfile::TempDir,
 }
 
@@ -79,8 +80,16 @@ impl Rig {
             control,
         };
         change(&mut config);
-        let server = Server::start(config, Arc::clone(&library)).expect("started");
-        Rig { address: server.address(), server: Some(server), library, faults, film, dir }
+        let address = config.listen;
+        let mut rig = Rig { address, server: None, config, library, faults, film, dir };
+        rig.start();
+        rig
+    }
+
+    pub(crate) fn start(&mut self) {
+        let server = Server::start(self.config.clone(), Arc::clone(&self.library)).expect("started");
+        self.address = server.address();
+        self.server = Some(server);
     }
 
     pub(crate) fn connect(&self) -> Client {

@@ -411,4 +411,8 @@ impl VolumeWork for FakeWork {
     ) -> Result<WorkDone, WorkFailed> {
         Ok(WorkDone { text: format!("{member} is {} now", path.display()), warnings: Vec::new() })
     }
+
+    fn is_rebuild_unfinished(&self) -> bool {
+        false
+    }
 }
