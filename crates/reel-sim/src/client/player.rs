@@ -1,6 +1,6 @@
 //! A player of segments with a buffer, and the person before it.
 
-use crate::limits::{BUFFER_LEAST_NS, BUFFER_NS, SEGMENT_NS};
+use crate::limits::{BUFFER_LEAST_NS, BUFFER_NS, SEGMENT_NS, SKIP_NS};
 use crate::rng::Rng;
 use crate::shelf::{Shelf, Title};
 use std::sync::Arc;
@@ -24,6 +24,9 @@ pub struct Player {
     /// The segment it asks for next, or is being given.
     next: usize,
     show: Show,
+    /// The first segment that has to be in time again after a skip: how fast a jump is nobody promises, and the server sees only what is
+    /// asked for after it.
+    excused_until: usize,
     /// What it keeps ahead.
     buffer_ns: u64,
     /// For how long it has stood still in all.
@@ -61,6 +64,8 @@ pub enum Touch {
     Resume,
     /// Jumps to a segment; what is buffered and under way is of no use.
     Seek,
+    /// Jumps ahead to what is buffered: nobody is asked for that.
+    Skip,
     /// Turns it off.
     Stop,
 }
@@ -76,7 +81,16 @@ impl Player {
     /// A viewer who watches nothing yet.
     pub fn new(spec: PlayerSpec, mut rng: Rng) -> Player {
         let buffer_ns = rng.range(BUFFER_LEAST_NS, BUFFER_NS + 1);
-        Player { buffer_ns, spec, rng, title: None, next: 0, show: Show::Waits, stalled_ns: 0 }
+        Player {
+            buffer_ns,
+            spec,
+            rng,
+            title: None,
+            next: 0,
+            show: Show::Waits,
+            excused_until: 0,
+            stalled_ns: 0,
+        }
     }
 
     /// What it watches.
@@ -98,7 +112,7 @@ impl Player {
 
     /// It has been let in to what it chose.
     pub fn open(&mut self, title: Arc<Title>) {
-        (self.title, self.show) = (Some(title), Show::Waits);
+        (self.title, self.show, self.excused_until) = (Some(title), Show::Waits, 0);
     }
 
     /// What it wants at this moment, if nothing is under way.
@@ -141,7 +155,7 @@ impl Player {
         let segment_ns = self.next as u64 * SEGMENT_NS;
         let late_ns = self.late_ns(now_ns);
         self.next += 1;
-        if self.show == Show::Waits || late_ns.is_some() {
+        if self.show == Show::Waits || (!self.is_paused() && self.position_ns(now_ns) > segment_ns) {
             self.show = Show::Plays { since_ns: now_ns, media_ns: segment_ns };
         }
         self.stalled_ns += late_ns.unwrap_or(0);
@@ -151,8 +165,7 @@ impl Player {
     /// For how long it has shown nothing for want of the next segment; `None` while it shows something, is paused or has just begun.
     pub fn late_ns(&self, now_ns: u64) -> Option<u64> {
         let Show::Plays { .. } = self.show else { return None };
-        let title = self.title.as_ref().filter(|title| self.next < title.segments())?;
-        debug_assert!(self.next <= title.segments());
+        self.title.as_ref().filter(|title| (self.excused_until..title.segments()).contains(&self.next))?;
         self.position_ns(now_ns).checked_sub(self.next as u64 * SEGMENT_NS).filter(|late_ns| *late_ns > 0)
     }
 
@@ -178,9 +191,20 @@ impl Player {
                 self.show = Show::Paused { media_ns };
                 Touch::Pause
             }
+            Show::Plays { .. } if self.rng.permille(300) => {
+                let media_ns = self.position_ns(now_ns) + SKIP_NS;
+                if media_ns < self.next as u64 * SEGMENT_NS {
+                    self.show = Show::Plays { since_ns: now_ns, media_ns };
+                    self.excused_until = self.next + 2;
+                    return Touch::Skip;
+                }
+                self.next = ((media_ns / SEGMENT_NS) as usize).min(segments as usize - 1);
+                (self.show, self.excused_until) = (Show::Waits, 0);
+                Touch::Seek
+            }
             _ if self.rng.permille(700) => {
                 self.next = self.rng.below(segments) as usize;
-                self.show = Show::Waits;
+                (self.show, self.excused_until) = (Show::Waits, 0);
                 Touch::Seek
             }
             _ => Touch::Stop,
