@@ -22,6 +22,8 @@ use reel_qos::limits::ROUND_NS;
 pub(crate) struct Schedule {
     /// Set with the first request for media.
     anchor: Option<Anchor>,
+    /// How far the client's buffer has been seen to reach, before and after any seek: the most, while `Asked` has the least of late.
+    reach_ns: [Option<i128>; 3],
 }
 
 #[derive(Clone, Debug)]
@@ -90,7 +92,10 @@ impl Schedule {
         let moved = Place::Moved { media_ns: ask.from_ns };
         let Some(anchor) = &self.anchor else { return moved };
         let goes_on = match &anchor.asked[slot(ask.strand)] {
-            Some(before) => before.goes_on_with(ask) && !before.is_beyond_reach(anchor.ahead_ns(ask, now_ns)),
+            Some(before) => {
+                let reach_ns = before.reach_ns.or(self.reach_ns[slot(ask.strand)]);
+                before.goes_on_with(ask) && !is_beyond(reach_ns, anchor.ahead_ns(ask, now_ns))
+            }
             // Sound and pictures of one place do not begin at the same time.
             None => ask.from_ns.abs_diff(anchor.media_ns) <= JOIN_NS,
         };
@@ -116,6 +121,8 @@ impl Schedule {
             reach_ns: None,
         });
         asked.note(ask, ahead_ns);
+        let reach_ns = &mut self.reach_ns[slot(ask.strand)];
+        *reach_ns = (*reach_ns).max(asked.reach_ns);
     }
 
     /// When bytes of this media time must be in memory.
@@ -159,10 +166,6 @@ impl Asked {
             && ask.from_ns.saturating_add(2 * length_ns) >= self.until_ns
     }
 
-    fn is_beyond_reach(&self, ahead_ns: i128) -> bool {
-        self.reach_ns.is_some_and(|reach_ns| ahead_ns > reach_ns + i128::from(REACH_TOLERATED_NS))
-    }
-
     fn note(&mut self, ask: &Ask, ahead_ns: i128) {
         let same = (ahead_ns - self.ahead_ns).abs() <= i128::from(STEADY_WITHIN_NS);
         self.steady = if same { self.steady + 1 } else { 1 };
@@ -184,6 +187,10 @@ impl Ask {
     fn is_point(&self) -> bool {
         self.length_ns() == 0
     }
+}
+
+fn is_beyond(reach_ns: Option<i128>, ahead_ns: i128) -> bool {
+    reach_ns.is_some_and(|reach_ns| ahead_ns > reach_ns + i128::from(REACH_TOLERATED_NS))
 }
 
 fn slot(strand: Strand) -> usize {
@@ -280,6 +287,20 @@ mod tests {
             assert_eq!(schedule.place(&segment(number), jumped_ns), Place::OnSchedule);
             schedule.asked(&segment(number), jumped_ns);
         }
+    }
+
+    #[test]
+    fn a_buffer_reaches_as_far_after_a_seek_as_before_it() {
+        let mut schedule = playing(0, 5);
+        let now_ns = steady(5..9, &mut schedule, NOW_NS);
+        let Place::Moved { media_ns } = schedule.place(&segment(100), now_ns) else { panic!("it stayed") };
+        schedule.anchor(media_ns, now_ns);
+        for number in 100..106 {
+            assert_eq!(schedule.place(&segment(number), now_ns), Place::OnSchedule, "segment {number}");
+            schedule.asked(&segment(number), now_ns);
+        }
+        // Ten seconds are jumped over before it has asked for anything at its own pace.
+        assert!(matches!(schedule.place(&segment(106), now_ns), Place::Moved { .. }));
     }
 
     #[test]

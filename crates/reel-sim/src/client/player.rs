@@ -3,6 +3,7 @@
 use crate::limits::{BUFFER_LEAST_NS, BUFFER_NS, SEGMENT_NS, SKIP_NS};
 use crate::rng::Rng;
 use crate::shelf::{Shelf, Title};
+use reel_stream::limits::STEADY_ASKS;
 use std::sync::Arc;
 
 /// How people watch: the means of what they do.
@@ -27,6 +28,10 @@ pub struct Player {
     /// The first segment that has to be in time again after a skip: how fast a jump is nobody promises, and the server sees only what is
     /// asked for after it.
     excused_until: usize,
+    /// Segments it has taken since somebody touched it, and whether they were once enough to see from how far its buffer reaches: a skip before that
+    /// cannot be told from a larger buffer.
+    untouched: usize,
+    known: bool,
     /// What it keeps ahead.
     buffer_ns: u64,
     /// For how long it has stood still in all.
@@ -89,6 +94,8 @@ impl Player {
             next: 0,
             show: Show::Waits,
             excused_until: 0,
+            untouched: 0,
+            known: false,
             stalled_ns: 0,
         }
     }
@@ -112,7 +119,8 @@ impl Player {
 
     /// It has been let in to what it chose.
     pub fn open(&mut self, title: Arc<Title>) {
-        (self.title, self.show, self.excused_until) = (Some(title), Show::Waits, 0);
+        (self.title, self.show) = (Some(title), Show::Waits);
+        (self.excused_until, self.untouched, self.known) = (0, 0, false);
     }
 
     /// What it wants at this moment, if nothing is under way.
@@ -155,6 +163,8 @@ impl Player {
         let segment_ns = self.next as u64 * SEGMENT_NS;
         let late_ns = self.late_ns(now_ns);
         self.next += 1;
+        self.untouched += 1;
+        self.known |= self.untouched > (self.buffer_ns / SEGMENT_NS) as usize + STEADY_ASKS as usize;
         if self.show == Show::Waits || (!self.is_paused() && self.position_ns(now_ns) > segment_ns) {
             self.show = Show::Plays { since_ns: now_ns, media_ns: segment_ns };
         }
@@ -178,6 +188,7 @@ impl Player {
 
     /// The person does something; what it is.
     pub fn touch(&mut self, now_ns: u64) -> Touch {
+        self.untouched = 0;
         let Some(segments) = self.title.as_ref().map(|title| title.segments() as u64) else {
             return Touch::Stop;
         };
@@ -191,7 +202,7 @@ impl Player {
                 self.show = Show::Paused { media_ns };
                 Touch::Pause
             }
-            Show::Plays { .. } if self.rng.permille(300) => {
+            Show::Plays { .. } if self.rng.permille(300) && self.known => {
                 let media_ns = self.position_ns(now_ns) + SKIP_NS;
                 if media_ns < self.next as u64 * SEGMENT_NS {
                     self.show = Show::Plays { since_ns: now_ns, media_ns };
