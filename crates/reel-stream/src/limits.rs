@@ -91,3 +91,10 @@ pub const SLOW_READS: u32 = 16;
 
 /// How long a slow member is left alone before it is tried again. Each trial costs its reads twice.
 pub const SLOW_AWAY_NS: u64 = 30_000_000_000;
+
+/// A member that lets a read with a deadline wait for so long, while no other member lets one wait for a quarter of it, lags. Two rounds:
+/// demand is spread so that a member that keeps up is through with it then.
+pub const LAG_NS: u64 = 2 * reel_qos::limits::ROUND_NS;
+
+/// Between two looks at whether a member lags.
+pub const LAG_LOOK_NS: u64 = 100_000_000;
