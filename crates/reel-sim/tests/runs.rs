@@ -67,7 +67,7 @@ fn a_slow_member_is_left_alone_before_buffers_run_dry() {
         let mut scenario = Scenario::drawn(seed, 10 * MINUTE_NS, 200);
         scenario.faults = FaultMenu { slow: true, ..FaultMenu::default() };
         let report = run(scenario).unwrap_or_else(|broken| panic!("{broken}"));
-        assert!(report.faults > 0 && report.refused > 0 && report.rows_decoded > 0, "{report}");
+        assert!(report.faults > 0 && report.rows_decoded > 0, "{report}");
     }
 }
 
