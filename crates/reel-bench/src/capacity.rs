@@ -62,7 +62,7 @@ fn measure(arguments: &ExperimentArguments, trial: &Trial, sheet: &mut Sheet) ->
     let seconds = arguments.seconds.unwrap_or(if quick { 1 } else { 60 });
     let length = if quick { 5 } else { seconds + BEYOND_S };
     let (stage, films) = stage(&dir, &reel, trial, length)?;
-    stage.volume().context("a stage of Reel has a volume")?.probe()?;
+    stage.volume().context("a stage of Reel has a volume")?.probe(if quick { 1 } else { 60 })?;
     let (predicted, stopped_by) = {
         let playing = stage.start_reel(&Settings::promised())?;
         capacity(&playing.server, trial.rate_bps)?

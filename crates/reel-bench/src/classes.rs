@@ -70,6 +70,11 @@ pub(crate) struct Set {
 }
 
 impl Set {
+    /// Hard disks deserve a minute.
+    fn probe_seconds(&self) -> u64 {
+        if self.quick { 1 } else { 60 }
+    }
+
     fn of(arguments: &ClassesArguments) -> Result<Self> {
         let (admitted_seconds, streams_max) = (arguments.admitted_seconds, arguments.streams_max);
         let arguments = &arguments.common;
@@ -127,7 +132,7 @@ fn measure(
         bytes as f64 / 1e9
     ));
     sheet.note(format!(
-        "every stream reads a film of its own at {} Mb/s, 64 KiB at a time, each due 1 s after it is asked for; films leave the \
+        "every stream reads a film of its own at {} Mb/s, a second of it at a time, each due 3 s after it is asked for; films leave the \
          page cache before every run, and the rival's belongs to a group of 1 GiB, as much as Reel's media memory",
         RATE_BPS / 1_000_000
     ));
@@ -145,7 +150,7 @@ fn measure(
             held::reel(set, &ours, &films, sheet, &mut found)?;
         }
         if wanted(Part::Admitted) || wanted(Part::Growth) {
-            ours.volume().context("a stage of Reel has a volume")?.probe()?;
+            ours.volume().context("a stage of Reel has a volume")?.probe(set.probe_seconds())?;
         }
         if wanted(Part::Admitted) {
             held::admitted(set, &ours, &films, sheet)?;

@@ -5,11 +5,14 @@ use crate::stage::{Films, Playing};
 use anyhow::{Result, ensure};
 use std::time::Duration;
 
-/// Bytes of one paced read: Prism section 5.
-const BLOCK_BYTES: u64 = 64 << 10;
-/// A paced read is asked for so long before it is due, and the first is due so long after a stream begins: the buffer of a
-/// client that keeps one round.
-const AHEAD: Duration = Duration::from_secs(1);
+/// A stream reads a second of its film at a time (Prism section 5 reads frame by frame, from a local disk; over HTTP this is what a
+/// segment of a low-latency player is).
+fn block_bytes(rate_bps: u64) -> u64 {
+    rate_bps / 8
+}
+
+/// A second is asked for so long before it is due, and the first is due so long after a stream begins: the buffer of a client.
+const AHEAD: Duration = Duration::from_secs(3);
 /// What a browser asks for, and how long it thinks: Prism's interactive clients read 4 to 12 KB and pause for 70 ms on average.
 const BROWSE_BYTES: u64 = 12 << 10;
 const THINK: Duration = Duration::from_millis(70);
@@ -29,16 +32,20 @@ pub(crate) struct Mix {
     pub(crate) seconds: u64,
 }
 
-/// Plays paced readers with downloads and browsers beside.
-pub(crate) fn paced(playing: &Playing, films: &Films, mix: Mix) -> Result<Outcome> {
-    let viewing = Viewing::Paced(Paced {
-        rate_bps: mix.rate_bps,
-        block_bytes: BLOCK_BYTES,
+/// Readers of a constant rate.
+pub(crate) fn pace(rate_bps: u64) -> Viewing {
+    Viewing::Paced(Paced {
+        rate_bps,
+        block_bytes: block_bytes(rate_bps),
         startup: Some(AHEAD),
         ahead: Some(AHEAD),
-    });
+    })
+}
+
+/// Plays paced readers with downloads and browsers beside.
+pub(crate) fn paced(playing: &Playing, films: &Films, mix: Mix) -> Result<Outcome> {
     let urls = playing.streams(films, mix.streams);
-    play(playing, films, mix, viewing, urls)
+    play(playing, films, mix, pace(mix.rate_bps), urls)
 }
 
 /// Plays HLS players with downloads and browsers beside. They come over 20 s: a scene of each kind.
@@ -51,7 +58,7 @@ fn play(playing: &Playing, films: &Films, mix: Mix, viewing: Viewing, urls: Vec<
     let downloads = Reading { clients: mix.aperiodic, urls: playing.downloads(films), ..Reading::default() };
     let browsers = Reading {
         clients: mix.interactive,
-        urls: playing.sessions(films, mix.interactive, "interactive")?,
+        urls: playing.sessions(films, 0..mix.interactive, "interactive")?,
         range_bytes: Some(BROWSE_BYTES),
         think: THINK,
     };

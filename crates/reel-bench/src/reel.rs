@@ -63,23 +63,13 @@ impl Volume {
         Ok(volume)
     }
 
-    /// `reel probe`: the price of the members, which admission needs. As slow as the disks are.
-    pub(crate) fn probe(&self) -> Result<()> {
-        run(&mut self.command(&["probe"]))
+    /// `reel probe` for so many seconds: the price of the members, which admission needs.
+    pub(crate) fn probe(&self, seconds: u64) -> Result<()> {
+        run(self.command(&["probe"]).args(["--seconds", &seconds.to_string()]))
     }
 
     /// Starts a server.
     pub(crate) fn serve(&self, bay: &Bay, settings: &Settings) -> Result<Server> {
-        if std::env::var_os("BARE").is_some() {
-            let address = free_address()?;
-            let mut command = self.command(&["serve"]);
-            command.args(["--listen", &address.to_string()]);
-            let log = fs::File::create(self.dir.with_extension("log"))?;
-            command.stderr(Stdio::from(log));
-            let server = Server::start(command, address)?;
-            bay.adopt(&server, None)?;
-            return Ok(server);
-        }
         let config = self.dir.with_extension("toml");
         fs::write(&config, settings.text())?;
         let address = free_address()?;
@@ -143,7 +133,7 @@ pub(crate) fn job(server: &Server, started: &Value, seconds: u64) -> Result<Valu
         let state = api::get(server.address, &path)?;
         match state["state"].as_str() {
             Some("done") => return Ok(state),
-            Some("failed") => bail!("the job failed: {state}"),
+            Some("failed" | "cancelled") => bail!("the job failed: {state}"),
             _ => std::thread::sleep(std::time::Duration::from_millis(200)),
         }
     }

@@ -9,6 +9,7 @@ use crate::server::Server;
 use anyhow::{Context, Result};
 use std::fmt;
 use std::fs;
+use std::ops::Range;
 use std::path::{Path, PathBuf};
 
 /// The titles of an experiment: links to two films, so that a server sees so many different ones.
@@ -144,10 +145,10 @@ impl Playing {
         self.bulk(films, "files", "")
     }
 
-    /// `count` bulk films to read here and there. For Reel these are sessions of `class`, opened once: a browser keeps its own.
-    pub(crate) fn sessions(&self, films: &Films, count: usize, class: &str) -> Result<Vec<String>> {
+    /// Bulk films of those numbers. For Reel these are sessions of `class`, opened once: a browser keeps its own.
+    pub(crate) fn sessions(&self, films: &Films, numbers: Range<usize>, class: &str) -> Result<Vec<String>> {
         let urls = self.bulk(films, "watch", &format!("?class={class}"));
-        let urls = urls.into_iter().cycle().take(count);
+        let urls = urls.into_iter().cycle().skip(numbers.start).take(numbers.len());
         if self.disks.is_some() {
             return Ok(urls.collect());
         }

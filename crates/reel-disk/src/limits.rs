@@ -133,15 +133,15 @@ pub const PROFILE_COMPARED_WINDOWS_MIN: u32 = 3;
 /// How far in the future a profile may have been measured: clocks are set back by a little, not by days.
 pub const PROFILE_FUTURE_S_MAX: u64 = 86_400;
 
-/// Sizes that are measured: a block, a row or a few, a unit of the default geometry, a large unit.
+/// Sizes of cells: a block, a row or a few, a unit of the default geometry, a large unit.
 pub const PROBE_SIZES: [usize; 4] = [4 << 10, 64 << 10, 264 << 10, 1 << 20];
 
-/// Shortest and longest time of a measured window: a tenth of a round, and the part of it that is promised. Shorter ones would
-/// measure single requests; longer ones are never asked for.
-pub const PROBE_WINDOW_NS: [u64; 2] = [100_000_000, 700_000_000];
+/// Shortest and longest time of a measured window: a fifth of a round, and the part of it that is promised. Shorter ones would measure
+/// single requests, and throttles that look at the clock ten times a second; longer ones are never asked for.
+pub const PROBE_WINDOW_NS: [u64; 2] = [200_000_000, 700_000_000];
 
 /// Windows of each size that a measurement aims at.
-pub const PROBE_WINDOWS: u64 = 4;
+pub const PROBE_WINDOWS: u64 = 3;
 
 /// Most requests of a window: the fastest devices do fewer in the longest one.
 pub const PROBE_WINDOW_REQUESTS_MAX: usize = 1 << 19;

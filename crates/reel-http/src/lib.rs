@@ -8,6 +8,7 @@ mod data;
 pub mod limits;
 mod promised;
 mod server;
+mod works;
 
 pub use data::{DataCounters, title_demand};
 pub use server::{PromiseConfig, ServeConfig, ServeError, Server, spare_buffers};

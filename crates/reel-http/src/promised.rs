@@ -1,8 +1,8 @@
-//! What the control plane asks of the ledger, the disks and the volume of a running server.
+//! What the control plane asks of the ledger and the disks of a running server.
 
 use crate::control::{
     CapacityReport, ClassCounts, MemberView, MetricsPage, MetricsSource, Promises, PromisesReport,
-    SessionView, VolumeWork, WorkDone, WorkFailed, WorkProgress,
+    SessionView,
 };
 use crate::data::{DataCounters, Film, RESOURCES};
 use crate::limits::{CAPACITY_HELD_S, CAPACITY_ROUNDS};
@@ -10,8 +10,6 @@ use reel_disk::Disks;
 use reel_qos::{Capacities, Class, ClassTable, Demand, Ledger, Resource, ResourceUsage, Starts, UNLIMITED};
 use reel_rt::now_ns;
 use reel_stream::{SessionSummary, Sessions, Standing, Units};
-use reel_volume::Volume;
-use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
@@ -24,9 +22,6 @@ pub(crate) struct Promised {
     pub(crate) capacities: Capacities,
     pub(crate) unit_bytes: u64,
 }
-
-/// Long work on the volume of a server.
-pub(crate) struct Works(pub(crate) Arc<Volume>);
 
 impl Promises for Promised {
     fn report(&self) -> PromisesReport {
@@ -150,38 +145,5 @@ fn view(session: SessionSummary, classes: &ClassTable) -> SessionView {
         position_s: session.position_ns / 1_000_000_000,
         sent_bytes: session.sent_bytes,
         age_s: session.age_ns / 1_000_000_000,
-    }
-}
-
-impl VolumeWork for Works {
-    fn scrub(&self, watch: &mut dyn FnMut(WorkProgress) -> bool) -> Result<WorkDone, WorkFailed> {
-        let report = self.0.check(&mut |progress| {
-            watch(WorkProgress { done_bytes: progress.bytes_done, total_bytes: progress.bytes_total })
-        });
-        if !report.complete {
-            return Err(WorkFailed("the scrub was ended before everything was looked at".to_owned()));
-        }
-        let text =
-            if report.is_clean() { "everything is as it was written" } else { "not everything is in order" };
-        let damaged = report.titles.iter().map(|title| {
-            format!(
-                "{}: {} rows are damaged and can be computed from others, {} are lost",
-                title.id, title.recoverable_rows, title.lost_rows
-            )
-        });
-        Ok(WorkDone { text: text.to_owned(), warnings: damaged.collect() })
-    }
-
-    fn rebuild(&self, _: &mut dyn FnMut(WorkProgress) -> bool) -> Result<WorkDone, WorkFailed> {
-        Err(WorkFailed("this volume cannot be rebuilt while it is served".to_owned()))
-    }
-
-    fn replace(
-        &self,
-        _: usize,
-        _: &Path,
-        _: &mut dyn FnMut(WorkProgress) -> bool,
-    ) -> Result<WorkDone, WorkFailed> {
-        Err(WorkFailed("a member of this volume cannot be replaced while it is served".to_owned()))
     }
 }

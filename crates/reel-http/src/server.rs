@@ -8,7 +8,8 @@ use crate::data::{
     Capacity, DataConfig, DataCounters, DataPlane, Film, Films, Form, Handover, RESOURCES, open_session,
 };
 use crate::limits::{HANDOVERS_MAX, LISTEN_BACKLOG, STRIPES_PER_INGEST};
-use crate::promised::{Promised, Works};
+use crate::promised::Promised;
+use crate::works::Works;
 use reel_disk::Disks;
 use reel_library::{Library, LibraryError};
 use reel_qos::{AdmitError, Class};
@@ -174,6 +175,10 @@ impl Server {
             work: Arc::new(Works(Arc::clone(volume))),
         };
         let control = ControlPlane::new(config.control, rooms, metrics);
+        {
+            let _tokio = runtime.enter();
+            control.resume_rebuild();
+        }
         let (handover, handed_over) = channel(HANDOVERS_MAX);
         runtime.spawn(take_over(handed_over, control.clone()));
         let watching = match config.watch {

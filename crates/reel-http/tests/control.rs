@@ -81,6 +81,10 @@ impl VolumeWork for NoWork {
     ) -> Result<WorkDone, WorkFailed> {
         Err(WorkFailed("no".to_owned()))
     }
+
+    fn is_rebuild_unfinished(&self) -> bool {
+        false
+    }
 }
 
 fn server(dir: &Path, size_bytes: u64) -> Router {

@@ -98,3 +98,10 @@ pub const LAG_NS: u64 = 2 * reel_qos::limits::ROUND_NS;
 
 /// Between two looks at whether a member lags.
 pub const LAG_LOOK_NS: u64 = 100_000_000;
+
+/// A reader plans again when it has less than so many stripes: one being sent while the next ones come, all of them in one sweep.
+pub const READER_REFILL_STRIPES: u64 = 2;
+
+/// Stripes of a film as one file that are read ahead together for a client that asks for it piece by piece: a MiB on each member,
+/// which costs a hard disk as much time for the transfer as for getting there.
+pub const FILE_WINDOW_STRIPES: u64 = 4;

@@ -14,6 +14,7 @@ use crate::units::{UnitKey, UnitWant};
 use reel_qos::Class;
 use reel_volume::UnitRows;
 use std::collections::{BTreeSet, HashMap};
+use std::ops::Range;
 use std::sync::Arc;
 
 /// The prefetches of one core.
@@ -47,6 +48,8 @@ pub struct Plan {
 
 #[derive(Default)]
 struct Track {
+    /// Of a file that is read in pieces: the bytes of the newest plan.
+    window: Range<u64>,
     /// The segment the client takes now, if it was read ahead.
     current: Option<Held>,
     next: Option<Next>,
@@ -87,6 +90,29 @@ impl Prefetcher {
         }
         track.next = plan.map(Next::Planned);
         self.put_on_agenda(name);
+    }
+
+    /// Where the next window of a file begins whose client is at `offset` now: when it comes to the newest one, and when it was somewhere
+    /// else. `None` while that is ahead of it.
+    ///
+    /// Windows are read whole. Piece by piece, as clients ask, every piece would cost each disk another seek.
+    pub fn next_window(&self, name: TrackOfSession, offset: u64) -> Option<u64> {
+        let Some(track) = self.tracks.get(&name) else { return Some(offset) };
+        let Range { start, end } = track.window;
+        match offset {
+            _ if offset >= start && offset <= end => Some(end),
+            // In the window before it, or a little short of it.
+            _ if offset < start && offset + 2 * (end - start) >= start => None,
+            _ => Some(offset),
+        }
+    }
+
+    /// Reads `window` of a file ahead, as planned. What was read ahead before it stays until the next one.
+    pub fn plan_window(&mut self, name: TrackOfSession, window: Range<u64>, plan: Plan) {
+        self.plan(name, Some(plan));
+        if let Some(track) = self.tracks.get_mut(&name) {
+            track.window = window;
+        }
     }
 
     /// Does what is to be done by now.

@@ -13,7 +13,8 @@ use crate::body::{Body, Part};
 use crate::budget::{Reservation, Waiting};
 use crate::fetcher::{Fetched, Fetcher};
 use crate::limits::{
-    READ_TIME_MIN_NS, READER_STEPS_MAX, READER_STRIPES_MAX, SEND_BYTES_MAX, SEND_CHUNKS_MAX,
+    READ_TIME_MIN_NS, READER_REFILL_STRIPES, READER_STEPS_MAX, READER_STRIPES_MAX, SEND_BYTES_MAX,
+    SEND_CHUNKS_MAX,
 };
 use crate::units::{UnitKey, UnitWant};
 use reel_qos::Class;
@@ -47,6 +48,8 @@ pub struct Reader {
     class: Class,
     due: Due,
     connection: u64,
+    /// The window is being filled; then nothing is planned until most of it was sent.
+    is_filling: bool,
     /// Set while the front step finds no memory.
     waiting: Option<Waiting>,
 }
@@ -118,6 +121,7 @@ impl Reader {
             class,
             due,
             connection,
+            is_filling: true,
             waiting: None,
         }
     }
@@ -140,11 +144,15 @@ impl Reader {
 
     /// Asks for what comes next, as far as memory allows.
     pub fn fill(&mut self, fetcher: &mut Fetcher, now_ns: u64) -> ReaderState {
-        while self.window.len() < READER_STEPS_MAX
+        // All of a window at once, when most of the last one was sent: neighbours on the disks are then read in one go.
+        self.is_filling |= self.stripes_ahead() < READER_REFILL_STRIPES;
+        while self.is_filling
+            && self.window.len() < READER_STEPS_MAX
             && self.planned_bytes < self.unsent_bytes()
-            && !self.is_far_ahead()
         {
-            if !self.plan(fetcher, now_ns) {
+            if self.stripes_ahead() >= READER_STRIPES_MAX as u64 {
+                self.is_filling = false;
+            } else if !self.plan(fetcher, now_ns) {
                 break;
             }
         }
@@ -294,13 +302,13 @@ impl Reader {
         reservation
     }
 
-    /// Whether the window holds as many stripes' worth of bytes as it may.
-    fn is_far_ahead(&self) -> bool {
+    /// How many stripes' worth of bytes the window holds.
+    fn stripes_ahead(&self) -> u64 {
         let stripe_bytes = self.window.iter().find_map(|step| match step {
             Step::Bytes(..) => None,
-            Step::Stripe(stripe) => Some(stripe.map.geometry().stripe_bytes()),
+            Step::Stripe(stripe) => Some(stripe.map.geometry().stripe_bytes() as u64),
         });
-        stripe_bytes.is_some_and(|bytes| self.planned_bytes >= (bytes * READER_STRIPES_MAX) as u64)
+        stripe_bytes.map_or(0, |bytes| self.planned_bytes / bytes)
     }
 }
 

@@ -111,3 +111,18 @@ fn it_never_takes_what_readers_need() {
     prefetcher.release();
     assert_eq!((units.budget().reserved(), prefetcher.is_empty()), (0, true));
 }
+
+#[test]
+fn windows_of_a_file_follow_their_client() {
+    let cinema = Cinema::new(&[8 * SEGMENT_BYTES as usize], 8 << 20, None);
+    let mut prefetcher = Prefetcher::default();
+    let name = (key(), usize::MAX);
+    assert_eq!(prefetcher.next_window(name, 700), Some(700), "nothing is read ahead yet");
+    prefetcher.plan_window(name, 700..1700, plan(&cinema, 1, 0));
+    assert_eq!(prefetcher.next_window(name, 900), Some(1700), "the client has come to the newest window");
+    prefetcher.plan_window(name, 1700..2700, plan(&cinema, 2, 0));
+    assert_eq!(prefetcher.next_window(name, 1300), None, "it is still in the one before");
+    assert_eq!(prefetcher.next_window(name, 1700), Some(2700));
+    assert_eq!(prefetcher.next_window(name, 9000), Some(9000), "a seek");
+    assert_eq!(prefetcher.next_window((key(), 0), 900), Some(900), "another track");
+}

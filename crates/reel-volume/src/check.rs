@@ -1,20 +1,18 @@
-//! Checking everything a volume holds, and mending it.
+//! Checking everything a volume holds.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use reel_arena::Buffer;
 use reel_code::crc32c;
-use reel_disk::DiskError;
 use reel_qos::Class;
 
 use crate::access::{Answers, Span};
 use crate::catalogue::{ObjectRecord, Sums};
 use crate::error::VolumeError;
-use crate::fill::{Pace, holds};
+use crate::fill::Pace;
 use crate::finding::Finding;
 use crate::object::ObjectMap;
-use crate::rebuild::MendOptions;
 use crate::volume::{Inner, entry_name};
 
 /// How far a check has come.
@@ -113,30 +111,30 @@ impl TitleReport {
     }
 }
 
-struct Check<'a> {
-    inner: &'a Inner,
-    members: Vec<MemberReport>,
+pub(crate) struct Check<'a> {
+    pub(crate) inner: &'a Inner,
+    pub(crate) members: Vec<MemberReport>,
     progress: CheckProgress,
     bytes_read: u64,
     answers: Answers,
     /// Set while what is wrong is mended.
     mend: Option<Pace>,
     /// Members that were written.
-    written: BTreeSet<usize>,
+    pub(crate) written: BTreeSet<usize>,
 }
 
 /// How each row of a stripe was found, by position and matrix.
-struct Stripe {
-    map: Arc<ObjectMap>,
-    number: u64,
-    rows: Vec<Vec<RowState>>,
+pub(crate) struct Stripe {
+    pub(crate) map: Arc<ObjectMap>,
+    pub(crate) number: u64,
+    pub(crate) rows: Vec<Vec<RowState>>,
     /// The units that were read.
-    units: Vec<Option<Buffer>>,
+    pub(crate) units: Vec<Option<Buffer>>,
     waiting: usize,
 }
 
 #[derive(Clone, Copy, PartialEq, Eq)]
-enum RowState {
+pub(crate) enum RowState {
     Missing,
     Unreadable,
     Bad,
@@ -147,20 +145,8 @@ pub(crate) fn check(inner: &Inner, progress: &mut dyn FnMut(CheckProgress) -> bo
     look_at_all(inner, None, progress)
 }
 
-/// Like a check, and mends what it finds.
-pub(crate) fn scrub(
-    inner: &Inner,
-    options: MendOptions,
-    progress: &mut dyn FnMut(CheckProgress) -> bool,
-) -> Result<CheckReport, VolumeError> {
-    let _job = inner.begin_job("scrub")?;
-    if let Some(reason) = inner.refusal() {
-        return Err(VolumeError::ReadOnly { reason });
-    }
-    Ok(look_at_all(inner, Some(Pace::new(options.bytes_per_s)), progress))
-}
-
-fn look_at_all(
+/// Looks at everything, and mends what is wrong if it is given a pace for that.
+pub(crate) fn look_at_all(
     inner: &Inner,
     mend: Option<Pace>,
     progress: &mut dyn FnMut(CheckProgress) -> bool,
@@ -368,110 +354,6 @@ impl Check<'_> {
                 if *state != RowState::Missing && member.first_bad_offsets.len() < OFFSETS_TOLD {
                     member.first_bad_offsets.push(offset + (row * geometry.row_bytes()) as u64);
                 }
-            }
-        }
-    }
-}
-
-impl Check<'_> {
-    /// Writes anew the units of a stripe that hold wrong rows, where all of these can be computed.
-    fn mend(&mut self, mut stripe: Stripe) {
-        let geometry = self.inner.geometry;
-        let wrong: Vec<Vec<usize>> = stripe
-            .rows
-            .iter()
-            .map(|unit| (0..geometry.unit_rows()).filter(|&row| unit[row] != RowState::Good).collect())
-            .collect();
-        for position in 0..geometry.width() {
-            let (member, _) = stripe.map.unit_at(stripe.number, position);
-            let alone = |row: &usize| {
-                (0..geometry.width())
-                    .all(|other| other == position || stripe.rows[other][*row] == RowState::Good)
-            };
-            let rows = &wrong[position];
-            if rows.is_empty() || !self.inner.health.readable(member) || !rows.iter().all(alone) {
-                continue;
-            }
-            let Some(unit) = self.computed(&stripe, position, rows) else { continue };
-            match self.write_and_read_back(&stripe, position, unit) {
-                Ok(Some(unit)) => {
-                    self.members[member].mended_rows += rows.len() as u64;
-                    self.inner.counters.rows_decoded.add(rows.len() as u64);
-                    self.inner.counters.units_mended.add(1);
-                    stripe.rows[position].fill(RowState::Good);
-                    stripe.units[position] = Some(unit);
-                }
-                Ok(None) => {
-                    tracing::warn!(member, "a unit that was written anew does not hold what was written")
-                }
-                Err(error) => tracing::warn!(member, %error, "a unit could not be written anew"),
-            }
-        }
-    }
-
-    /// The unit as it was written: its good rows, and the others computed.
-    fn computed(&self, stripe: &Stripe, position: usize, rows: &[usize]) -> Option<Buffer> {
-        let geometry = self.inner.geometry;
-        let row_bytes = geometry.row_bytes();
-        let mut unit = self.inner.access.buffer(geometry.unit_bytes()).ok()?;
-        match &stripe.units[position] {
-            Some(own) => unit[..geometry.unit_bytes()].copy_from_slice(&own[..geometry.unit_bytes()]),
-            None => unit[..geometry.unit_bytes()].fill(0),
-        }
-        unit[geometry.unit_rows() * row_bytes..geometry.unit_bytes()].fill(0);
-        for &row in rows {
-            let range = row * row_bytes..(row + 1) * row_bytes;
-            let others: Vec<&[u8]> = stripe
-                .units
-                .iter()
-                .enumerate()
-                .filter(|(other, _)| *other != position)
-                .filter_map(|(_, unit)| Some(&unit.as_ref()?[range.clone()]))
-                .collect();
-            self.inner.superblock.code.rebuild(&others, &mut unit[range]);
-            if !holds(&stripe.map, stripe.number, position, row, &unit) {
-                return None;
-            }
-        }
-        Some(unit)
-    }
-
-    /// The unit as its member gives it back; `None` if that is not what was written.
-    fn write_and_read_back(
-        &mut self,
-        stripe: &Stripe,
-        position: usize,
-        unit: Buffer,
-    ) -> Result<Option<Buffer>, VolumeError> {
-        let geometry = self.inner.geometry;
-        let (member, offset) = stripe.map.unit_at(stripe.number, position);
-        let mut answers = Answers::new();
-        let lease = unit.freeze().slice(0..geometry.unit_bytes());
-        self.inner.access.write(&mut answers, Class::APERIODIC, (member, offset), lease);
-        let doing = || VolumeError::disk(format!("cannot mend a unit of {}", stripe.map.name()));
-        let written = answers.next().map(|done| done.result);
-        written.unwrap_or(Err(DiskError::Stopped)).map_err(doing())?;
-        self.written.insert(member);
-        let buffer = self.inner.access.buffer(geometry.unit_bytes())?;
-        let span = Span { member, offset, bytes: geometry.unit_bytes() };
-        self.inner.access.read(&mut answers, Class::APERIODIC, 0, span, buffer);
-        let Some(done) = answers.next() else { return Ok(None) };
-        done.result.map_err(doing())?;
-        let good = |unit: &Buffer| {
-            (0..geometry.unit_rows()).all(|row| holds(&stripe.map, stripe.number, position, row, unit))
-        };
-        Ok(done.buffer.filter(good))
-    }
-
-    /// Makes durable what was mended.
-    fn sync(&self) {
-        let mut answers = Answers::new();
-        for &member in &self.written {
-            self.inner.access.sync(&mut answers, Class::APERIODIC, member);
-        }
-        while let Some(done) = answers.next() {
-            if let Err(error) = done.result {
-                tracing::warn!(member = done.member, %error, "what was mended may not be durable");
             }
         }
     }

@@ -35,6 +35,7 @@ mod open;
 mod reader;
 mod rebuild;
 mod replace;
+mod scrub;
 mod space;
 mod superblock;
 mod unit_read;

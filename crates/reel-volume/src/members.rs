@@ -24,6 +24,8 @@ pub(crate) struct OpenMember {
     pub(crate) listed: usize,
     /// The catalogue copies it holds: those whose checksums match.
     pub(crate) areas: [Option<Copy>; 2],
+    /// Whether every catalogue area starts with a header that matches its checksum, of whatever version.
+    pub(crate) headers_whole: bool,
     /// The highest epoch number in a header, whether its body matches or not.
     pub(crate) epoch_seen: u64,
 }
@@ -102,12 +104,16 @@ fn look(path: &Path, volume: VolumeId, listed: usize, mode: OpenMode) -> Result<
     }
     let headers = [read_header(&file, &superblock, 0), read_header(&file, &superblock, 1)];
     let epoch_seen = headers.iter().flatten().map(|header| header.epoch.number).max().unwrap_or_default();
+    let headers_whole = (0..2).all(|area| {
+        let mut block = vec![0; BLOCK_BYTES];
+        file.read_at(superblock.area_offset(area), &mut block).is_ok() && CommitHeader::is_whole(&block)
+    });
     let [first, second] = headers;
     let areas = [
         first.and_then(|h| read_body(&file, &superblock, 0, h)),
         second.and_then(|h| read_body(&file, &superblock, 1, h)),
     ];
-    Ok(Ok(OpenMember { file, superblock, superblock_hurt, listed, areas, epoch_seen }))
+    Ok(Ok(OpenMember { file, superblock, superblock_hurt, listed, areas, headers_whole, epoch_seen }))
 }
 
 /// The superblock or its copy, and whether one of them is not good.
@@ -198,18 +204,26 @@ fn kept_id(kept: &[OpenMember], index: usize) -> MemberId {
     member.map_or(MemberId([0; 16]), |member| member.superblock.member)
 }
 
+/// What the catalogue in force says of members that are present.
+#[derive(Default)]
+pub(crate) struct Standing {
+    /// Not in sync.
+    pub(crate) stale: Vec<usize>,
+    /// Those among them that are new.
+    pub(crate) rebuilding: Vec<usize>,
+    /// Those of which it means another disk.
+    pub(crate) strangers: Vec<usize>,
+    /// Their copies of the catalogue are damaged.
+    pub(crate) hurt: Vec<usize>,
+}
+
 /// One finding for each member 0..N, in order.
-///
-/// `stale` are the members present but not in sync, `rebuilding` those among them that are new; `hurt` those whose
-/// catalogue copies are damaged.
 pub(crate) fn findings(
     found: &Found,
     manifest: &Manifest,
     directory: &Path,
     members: usize,
-    stale: &[usize],
-    rebuilding: &[usize],
-    hurt: &[usize],
+    standing: &Standing,
 ) -> Vec<Finding> {
     // A path that gave no member is told of under a number no other path has; its own place if that is free.
     let mut bad_of: Vec<Option<&Bad>> = vec![None; members];
@@ -229,8 +243,7 @@ pub(crate) fn findings(
     }
     (0..members)
         .map(|index| match found.members.iter().find(|member| member.superblock.index == index) {
-            Some(member) if rebuilding.contains(&index) => rebuilding_finding(index, member.file.path()),
-            Some(member) => finding_of(member, stale.contains(&index), hurt.contains(&index)),
+            Some(member) => finding_of(member, standing),
             None => match bad_of[index] {
                 Some(bad) => Finding {
                     member: index,
@@ -257,15 +270,24 @@ pub(crate) fn rebuilding_finding(member: usize, path: &Path) -> Finding {
     Finding { member, path: path.to_owned(), state: MemberState::Rebuilding, text }
 }
 
-fn finding_of(member: &OpenMember, stale: bool, hurt: bool) -> Finding {
+fn finding_of(member: &OpenMember, standing: &Standing) -> Finding {
     let index = member.superblock.index;
-    let (state, text) = if stale {
+    let (state, text) = if standing.strangers.contains(&index) {
+        let text = format!(
+            "the volume means another disk by this member: this one was replaced, or was to replace it and did not get \
+             so far; {}",
+            advice(MemberState::Foreign)
+        );
+        (MemberState::Foreign, text)
+    } else if standing.rebuilding.contains(&index) {
+        return rebuilding_finding(index, member.file.path());
+    } else if standing.stale.contains(&index) {
         let text = format!(
             "it was away while the volume was written, so it is not read; {}",
             advice(MemberState::Stale)
         );
         (MemberState::Stale, text)
-    } else if hurt || member.superblock_hurt {
+    } else if standing.hurt.contains(&index) || member.superblock_hurt {
         let what =
             if member.superblock_hurt { "one of its two superblocks" } else { "its copy of the catalogue" };
         let text = format!(

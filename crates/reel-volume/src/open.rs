@@ -20,7 +20,7 @@ use crate::hold::{Hold, Space};
 use crate::limits::WRITER_STRIPES_IN_FLIGHT;
 use crate::lock::lock;
 use crate::manifest::Manifest;
-use crate::members::{Found, OpenMember, find, findings, without_advice};
+use crate::members::{Found, OpenMember, Standing, find, findings, without_advice};
 use crate::space::FreeMap;
 use crate::superblock::SUPERBLOCK_COPY_OFFSET;
 use crate::volume::{Disk, Inner, Volume};
@@ -61,33 +61,32 @@ pub(crate) fn open(directory: &Path, options: OpenOptions) -> Result<Volume, Vol
     let mode = if options.read_only { OpenMode::ReadOnly } else { OpenMode::ReadWrite };
     let mut found = find(directory, &manifest, mode)?;
     let Some(superblock) = found.members.first().map(|member| member.superblock.clone()) else {
-        return Err(too_few(directory, &found, &manifest, manifest.members.len(), 0, &[]));
+        return Err(too_few(directory, &found, &manifest, manifest.members.len(), 0, &Standing::default()));
     };
     let geometry = superblock.geometry;
     let (members, tolerated) = (geometry.members(), geometry.parity_rows());
 
     let candidates: Vec<Candidate> = found.members.iter().map(|member| member.candidate()).collect();
     if found.members.len() + tolerated < members {
-        return Err(too_few(directory, &found, &manifest, members, tolerated, &[]));
+        return Err(too_few(directory, &found, &manifest, members, tolerated, &Standing::default()));
     }
-    let selection = select(&candidates, members, tolerated).map_err(|error| undecided(directory, error))?;
-    let stale: Vec<usize> = found
-        .members
-        .iter()
-        .map(|member| member.superblock.index)
-        .filter(|index| !selection.current.has(*index))
-        .collect();
+    let selection =
+        select(&candidates, members, tolerated).map_err(|error| undecided(directory, &found, error))?;
+    let indexes = |which: &dyn Fn(&OpenMember) -> bool| {
+        let members = found.members.iter().filter(|member| which(member));
+        members.map(|member| member.superblock.index).collect::<Vec<usize>>()
+    };
+    let mut standing = Standing {
+        stale: indexes(&|member| !selection.current.has(member.superblock.index)),
+        strangers: indexes(&|member| !is_meant(member, &selection)),
+        rebuilding: indexes(&|member| is_new(member, &selection)),
+        hurt: Vec::new(),
+    };
     if selection.current.count() + tolerated < members {
-        return Err(too_few(directory, &found, &manifest, members, tolerated, &stale));
+        return Err(too_few(directory, &found, &manifest, members, tolerated, &standing));
     }
-    let hurt = hurt_copies(&candidates, &selection);
-    let rebuilding: Vec<usize> = found
-        .members
-        .iter()
-        .filter(|member| is_new(member, &selection) && !options.read_only)
-        .map(|member| member.superblock.index)
-        .collect();
-    let findings = findings(&found, &manifest, directory, members, &stale, &rebuilding, &hurt);
+    standing.hurt = hurt_copies(&candidates, &selection);
+    let findings = findings(&found, &manifest, directory, members, &standing);
     for finding in findings.iter().filter(|finding| !finding.state.in_use()) {
         tracing::warn!(%finding, "a member is not in use");
     }
@@ -100,22 +99,21 @@ pub(crate) fn open(directory: &Path, options: OpenOptions) -> Result<Volume, Vol
     let mut files: Vec<Option<MemberFile>> = (0..members).map(|_| None).collect();
     let mut locks = vec![(None, manifest_file)];
     let mut belongs = vec![false; members];
-    for member in found.members {
+    // What is not a member is let go: it may be asked to become one.
+    for member in found.members.into_iter().filter(|member| is_meant(member, &selection)) {
         let index = member.superblock.index;
         // The lock belongs to the open file, which a clone shares: it holds for stale members too.
         let lock = member.file.file().try_clone();
         locks.push((Some(index), lock.map_err(VolumeError::file(member.file.path(), "keep locked"))?));
-        belongs[index] = selection.winner.members.get(index) == Some(&member.superblock.member);
         // One that is stale is there to be rebuilt; until then nobody asks it.
-        if belongs[index] {
-            files[index] = Some(member.file);
-        }
+        belongs[index] = true;
+        files[index] = Some(member.file);
     }
     let disks =
         Disks::start(files, &arena, options.disks).map_err(VolumeError::disk("cannot start the disks"))?;
     let uses = (0..members).map(|index| match selection.current.has(index) {
         true => MemberUse::InUse,
-        false if rebuilding.contains(&index) => MemberUse::Rebuilding,
+        false if standing.rebuilding.contains(&index) && !options.read_only => MemberUse::Rebuilding,
         false => MemberUse::Out,
     });
     let health = Health::tolerating(uses, tolerated);
@@ -140,10 +138,15 @@ pub(crate) fn open(directory: &Path, options: OpenOptions) -> Result<Volume, Vol
     Ok(Volume::from_inner(inner))
 }
 
+/// Whether a disk is the one that the catalogue means by its number.
+fn is_meant(member: &OpenMember, selection: &Selection) -> bool {
+    selection.winner.members.get(member.superblock.index) == Some(&member.superblock.member)
+}
+
 /// Whether a member is meant by the catalogue, and has never been in sync: a successor that is not filled yet.
 fn is_new(member: &OpenMember, selection: &Selection) -> bool {
     let index = member.superblock.index;
-    selection.winner.members.get(index) == Some(&member.superblock.member)
+    is_meant(member, selection)
         && !selection.winner.in_sync.has(index)
         && member.areas.iter().all(Option::is_none)
 }
@@ -166,9 +169,9 @@ fn too_few(
     manifest: &Manifest,
     members: usize,
     tolerated: usize,
-    stale: &[usize],
+    standing: &Standing,
 ) -> VolumeError {
-    let bad: Vec<_> = findings(found, manifest, directory, members, stale, &[], &[])
+    let bad: Vec<_> = findings(found, manifest, directory, members, standing)
         .into_iter()
         .filter(|finding| !finding.state.in_use())
         .collect();
@@ -185,8 +188,14 @@ fn too_few(
     }
 }
 
-fn undecided(directory: &Path, error: SelectionError) -> VolumeError {
+fn undecided(directory: &Path, found: &Found, error: SelectionError) -> VolumeError {
     let reason = match error {
+        // Nobody overwrites everything but the headers.
+        SelectionError::NoCopy if found.members.iter().all(|member| member.headers_whole) => {
+            "its catalogue was written by another version of Reel: the headers are whole, and what follows them is not laid \
+             out as this version does it. Open it with the Reel that made it, export its titles, and take them into a new \
+             volume"
+        }
         SelectionError::NoCopy => {
             "none of its members has a copy of the catalogue that can be read; the first megabytes of every member were \
              overwritten. Bring one member back from a backup"

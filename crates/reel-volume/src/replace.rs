@@ -36,8 +36,7 @@ pub struct Replacement {
 pub(crate) fn replace(inner: &Inner, replacement: &Replacement) -> Result<Finding, VolumeError> {
     let _job = inner.begin_job("replace")?;
     let member = replacement.member;
-    let path =
-        std::path::absolute(&replacement.path).map_err(VolumeError::file(&replacement.path, "find"))?;
+    let path = absolute(&replacement.path)?;
     may_be_replaced(inner, member, replacement.force)?;
     let mut made = Made::nothing();
     let target = prepare(inner, member, &path, replacement.force, &mut made)?;
@@ -150,11 +149,13 @@ fn is_left_over(inner: &Inner, member: usize, path: &Path) -> bool {
     if file.read_at(0, &mut block).is_err() {
         return false;
     }
-    Superblock::decode(&block).is_ok_and(|found| {
-        let ours = found.volume == inner.superblock.volume && found.index == member;
-        // It joined later than any member that the catalogue has known.
-        ours && found.joined_epoch > 1 && inner.member_id(member) != Some(found.member)
-    })
+    let Ok(found) = Superblock::decode(&block) else { return false };
+    let meant = inner.member_id(member) == Some(found.member);
+    // It has never held a copy of the catalogue, as any member that was in use has.
+    let never_joined = (0..2).all(|area| {
+        file.read_at(found.area_offset(area), &mut block).is_ok() && block.iter().all(|byte| *byte == 0)
+    });
+    found.volume == inner.superblock.volume && found.index == member && !meant && never_joined
 }
 
 /// Writes the superblocks; the catalogue areas hold nothing that could be taken for a copy.
@@ -208,22 +209,24 @@ impl Formatted<'_> {
 /// Has `volume.toml` name the new disk beside the old one, and gives what it is to say in the end.
 fn name_beside(inner: &Inner, member: usize, path: &Path) -> Result<Manifest, VolumeError> {
     let (mut manifest, ..) = Manifest::open(&inner.directory)?;
-    let named = |written: &PathBuf| inner.directory.join(written);
+    let directory = absolute(&inner.directory)?;
+    let named = |written: &PathBuf| directory.join(written);
+    let old = absolute(&inner.member_path(member))?;
+    // Within the volume's directory the name is relative, so that the directory can be moved.
+    let new = path.strip_prefix(&directory).unwrap_or(path).to_owned();
     if !manifest.members.iter().any(|written| named(written) == path) {
-        manifest.members.push(path.to_owned());
+        manifest.members.push(new.clone());
         write_manifest(inner, &manifest)?;
     }
-    let old = inner.member_path(member);
-    if old != path {
-        manifest.members.retain(|written| named(written) != old);
-    }
+    manifest.members.retain(|written| named(written) != old && named(written) != path);
     // At the member's place, as far as the others leave it free.
-    let place = manifest.members.iter().position(|written| named(written) == path);
-    if let Some(place) = place {
-        let written = manifest.members.remove(place);
-        manifest.members.insert(member.min(manifest.members.len()), written);
-    }
+    manifest.members.insert(member.min(manifest.members.len()), new);
     Ok(manifest)
+}
+
+/// A path as it is told from others: from the root, and without dots.
+fn absolute(path: &Path) -> Result<PathBuf, VolumeError> {
+    std::path::absolute(path).map_err(VolumeError::file(path, "find"))
 }
 
 fn write_manifest(inner: &Inner, manifest: &Manifest) -> Result<(), VolumeError> {

@@ -272,6 +272,11 @@ impl UnitRead {
         self.cause = format!("member {} holds other bytes than were written", self.member());
         let lost = self.lost_rows[0]..self.lost_rows[self.lost_rows.len() - 1] + 1;
         self.own = Own::Partial(buffer);
+        if self.around_failed.take().is_some() {
+            // All rows could not be computed; those that are lost may.
+            self.around = false;
+            self.fetches.iter_mut().for_each(|fetch| fetch.got = Got::Nothing);
+        }
         self.go_around(lost)
     }
 

@@ -211,3 +211,110 @@ proptest! {
         prop_assert_eq!(arena.usage().bytes_taken, 0, "every buffer went back");
     }
 }
+
+/// How the others of a stripe are had.
+#[derive(Clone, Copy, Debug)]
+struct Ways {
+    /// Whether the unit's own member is asked before the others; otherwise it is silent and they are asked at once.
+    own_first: bool,
+    /// How many answers have come when the caller has waited long enough.
+    patience: usize,
+    /// Which of the others are given by somebody else who reads them, one bit for each position.
+    shared: u16,
+}
+
+impl Memory {
+    /// Verified rows of a unit, as somebody else has them; `None` if he has not.
+    fn rows_of(&self, arena: &Arena, stripe: u64, fetch: &UnitFetch, wrong: &[Wrong]) -> Option<UnitRows> {
+        let all = Health::new(&vec![true; self.geometry.members()]);
+        let mut read = UnitRead::new(Arc::clone(&self.map), &all, stripe, fetch.position, fetch.rows.clone());
+        let own = read.reads().remove(0);
+        match read.fetched(own.index, self.answer(arena, &own, &wrong[own.member])) {
+            UnitStep::Ready(rows) => Some(rows),
+            _ => None,
+        }
+    }
+
+    fn run_in_ways(
+        &self,
+        arena: &Arena,
+        stripe: u64,
+        mut read: UnitRead,
+        wrong: &[Wrong],
+        mut order: u64,
+        ways: Ways,
+    ) -> Result<UnitRows, VolumeError> {
+        let mut under_way = if ways.own_first { read.reads() } else { read.read_around() };
+        let mut answers = 0;
+        loop {
+            if ways.own_first && answers == ways.patience {
+                under_way.extend(read.read_around());
+            }
+            answers += 1;
+            assert!(!under_way.is_empty(), "the read neither ended nor asked for more");
+            order = order.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1);
+            let fetch = under_way.swap_remove((order >> 33) as usize % under_way.len());
+            let shared = (!fetch.own && ways.shared >> (fetch.position % 16) & 1 == 1)
+                .then(|| self.rows_of(arena, stripe, &fetch, wrong))
+                .flatten();
+            let step = match shared {
+                Some(rows) => {
+                    if read.target_bytes() > 0 {
+                        read.give_target(arena.take(read.target_bytes()).expect("the arena is large enough"));
+                    }
+                    read.shared(fetch.index, rows)
+                }
+                None => read.fetched(fetch.index, self.answer(arena, &fetch, &wrong[fetch.member])),
+            };
+            match step {
+                UnitStep::Wait => {}
+                UnitStep::Fetch(fetches) => under_way.extend(fetches),
+                UnitStep::Ready(rows) => return Ok(rows),
+                UnitStep::Failed(error) => return Err(error),
+            }
+        }
+    }
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(600))]
+
+    /// Read around or not, shared or not, whoever is first: what can be had is had, and nothing else.
+    #[test]
+    fn the_same_bytes_in_whatever_way(
+        geometry in any_geometry(), seed in any::<u64>(), stripe in 0..STRIPES, position in any::<usize>(),
+        from in any::<usize>(), to in any::<usize>(), wrong in proptest::collection::vec(any_wrong(), 16), order in any::<u64>(),
+        own_first in any::<bool>(), patience in 0usize..4, shared in any::<u16>(),
+    ) {
+        let memory = Memory::new(geometry, seed);
+        let position = position % geometry.width();
+        let (from, to) = (from % geometry.unit_rows(), to % geometry.unit_rows());
+        let rows = from.min(to)..from.max(to) + 1;
+        let arena = Arena::new(ArenaConfig {
+            buffer_bytes: geometry.unit_bytes(),
+            buffer_count: geometry.width() * 3 + 2,
+            cells_per_buffer: 1,
+            huge_pages: false,
+        }).unwrap();
+        // Who is away fails: none is known to be.
+        let health = Health::new(&vec![true; geometry.members()]);
+        let read = UnitRead::new(Arc::clone(&memory.map), &health, stripe, position, rows.clone());
+        let got = memory.run_in_ways(&arena, stripe, read, &wrong, order, Ways { own_first, patience, shared });
+
+        let state = |position: usize| &wrong[geometry.place(FIRST_SLOT + stripe, position).member];
+        let bad = |position: usize, row: usize| *state(position) == Wrong::Lies(row);
+        let gone = |position: usize| matches!(state(position), Wrong::Away | Wrong::Fails);
+        let others = || (0..geometry.width()).filter(|other| *other != position);
+        let lost: Vec<usize> = rows.clone().filter(|&row| gone(position) || bad(position, row)).collect();
+        let possible = lost.is_empty()
+            || (!others().any(gone) && lost.iter().all(|&row| !others().any(|other| bad(other, row))));
+        prop_assert_eq!(got.is_ok(), possible);
+        if let Ok(got) = got {
+            for row in rows {
+                let expected = memory.row(stripe, position, row);
+                prop_assert_eq!(got.row_bytes(row), &expected[..]);
+            }
+        }
+        prop_assert_eq!(arena.usage().bytes_taken, 0, "every buffer went back");
+    }
+}

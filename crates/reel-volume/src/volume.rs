@@ -13,7 +13,7 @@ use reel_qos::Class;
 
 use crate::access::Access;
 use crate::catalogue::{ObjectEntry, ObjectRecord, Role, Selection, Sums, TitleRecord, TitleRecordError};
-use crate::check::{CheckProgress, CheckReport, check, scrub};
+use crate::check::{CheckProgress, CheckReport, check};
 use crate::commit::{Around, Change, CommitStatus, Committer, drop_member};
 use crate::counters::VolumeCounters;
 use crate::create::{VolumeOptions, VolumeSummary, create};
@@ -31,6 +31,7 @@ use crate::open::{OpenOptions, open};
 use crate::reader::ObjectReader;
 use crate::rebuild::{MendOptions, RebuildReport, rebuild};
 use crate::replace::{Replacement, replace};
+use crate::scrub::scrub;
 use crate::superblock::Superblock;
 use crate::writer::ObjectWriter;
 
@@ -315,11 +316,8 @@ impl Inner {
             let state = self.health.member(finding.member);
             if state == MemberUse::Rebuilding {
                 *finding = rebuilding_finding(finding.member, &finding.path);
-            } else if state == MemberUse::Out
-                && (finding.state.in_use() || finding.state == MemberState::Rebuilding)
-            {
+            } else if let (MemberUse::Out, Some(reason)) = (state, self.health.reason(finding.member)) {
                 finding.state = MemberState::Failed;
-                let reason = self.health.reason(finding.member).unwrap_or_default();
                 finding.text = format!(
                     "it failed while the volume was in use, so it is not used any more ({reason}); its bytes are computed \
                      from the other members until it is replaced or rebuilt"

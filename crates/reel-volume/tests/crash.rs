@@ -5,12 +5,12 @@
 mod volumes;
 
 use std::collections::BTreeSet;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex};
 
 use reel_disk::Fault;
 use reel_qos::Class;
-use reel_volume::{OpenOptions, Volume, WriteObserver};
+use reel_volume::{MemberState, MendOptions, OpenOptions, Replacement, Volume, WriteObserver};
 
 use volumes::{Scratch, assert_all_right, bytes_of, open_options, publish, title_of};
 
@@ -20,7 +20,13 @@ type Titles = BTreeSet<String>;
 
 /// Everything that went to the members, in order.
 #[derive(Default)]
-struct Recorder(Mutex<Vec<Event>>);
+struct Recorder {
+    events: Mutex<Vec<Event>>,
+    directory: PathBuf,
+    /// The member that has been replaced: what is written to it goes to the disk after the last.
+    replaced: Mutex<Option<usize>>,
+    members: usize,
+}
 
 enum Event {
     Write {
@@ -34,6 +40,8 @@ enum Event {
     Done {
         name: u64,
     },
+    /// `volume.toml` says this from here on.
+    Manifest(String),
     /// From here on the titles may be these.
     Begun(Titles),
     /// From here on they are.
@@ -42,11 +50,19 @@ enum Event {
 
 impl WriteObserver for Recorder {
     fn write(&self, member: usize, offset: u64, bytes: &[u8]) -> u64 {
-        self.push(Event::Write { member, offset, bytes: bytes.to_vec() })
+        self.push(Event::Write { member: self.disk_of(member), offset, bytes: bytes.to_vec() })
     }
 
     fn sync(&self, member: usize) -> u64 {
-        self.push(Event::Sync { member })
+        self.push(Event::Sync { member: self.disk_of(member) })
+    }
+
+    fn replaced(&self, member: usize) {
+        *self.replaced.lock().unwrap() = Some(member);
+    }
+
+    fn manifest(&self) {
+        self.push(Event::Manifest(std::fs::read_to_string(self.directory.join("volume.toml")).unwrap()));
     }
 
     fn done(&self, name: u64, succeeded: bool) {
@@ -57,8 +73,12 @@ impl WriteObserver for Recorder {
 }
 
 impl Recorder {
+    fn disk_of(&self, member: usize) -> usize {
+        if *self.replaced.lock().unwrap() == Some(member) { self.members } else { member }
+    }
+
     fn push(&self, event: Event) -> u64 {
-        let mut events = self.0.lock().unwrap();
+        let mut events = self.events.lock().unwrap();
         events.push(event);
         events.len() as u64 - 1
     }
@@ -82,7 +102,9 @@ impl Dice {
 
 /// A volume before a session, and what the session did.
 struct Session {
+    directory: PathBuf,
     manifest: String,
+    /// The members, and the file that takes the place of one of them.
     before: Vec<Option<Vec<u8>>>,
     events: Vec<Event>,
     titles_before: Titles,
@@ -101,17 +123,20 @@ fn record(
     change: impl FnOnce(&mut OpenOptions),
     work: impl FnOnce(&Volume, &Recorder),
 ) -> Session {
-    let before = (0..members).map(|index| std::fs::read(scratch.member(index)).ok()).collect();
-    let recorder = Arc::new(Recorder::default());
+    let mut before: Vec<_> = (0..members).map(|index| std::fs::read(scratch.member(index)).ok()).collect();
+    let bytes = before.iter().flatten().map(Vec::len).max().unwrap_or(0);
+    before.push(Some(vec![0; bytes]));
+    let manifest = std::fs::read_to_string(scratch.path().join("volume.toml")).unwrap();
+    let directory = scratch.path().to_owned();
+    let recorder = Arc::new(Recorder { directory: directory.clone(), members, ..Recorder::default() });
     let mut options = OpenOptions { observer: Some(recorder.clone()), ..open_options() };
     change(&mut options);
     let volume = Volume::open(scratch.path(), options).unwrap();
     let titles_before = volume.titles().iter().map(|title| title.id.clone()).collect();
     work(&volume, &recorder);
     drop(volume);
-    let events = std::mem::take(&mut *recorder.0.lock().unwrap());
-    let manifest = std::fs::read_to_string(scratch.path().join("volume.toml")).unwrap();
-    Session { manifest, before, events, titles_before }
+    let events = std::mem::take(&mut *recorder.events.lock().unwrap());
+    Session { directory, manifest, before, events, titles_before }
 }
 
 impl Session {
@@ -180,8 +205,17 @@ impl Session {
         allowed
     }
 
-    /// Lays an image out and opens it.
-    fn lay_out(&self, image: &[Option<Vec<u8>>], place: &Path) {
+    /// What `volume.toml` says before event `at`.
+    fn manifest(&self, at: usize) -> &str {
+        let said = self.events[..at].iter().rev().find_map(|event| match event {
+            Event::Manifest(text) => Some(text.as_str()),
+            _ => None,
+        });
+        said.unwrap_or(&self.manifest)
+    }
+
+    /// Lays an image out.
+    fn lay_out(&self, at: usize, image: &[Option<Vec<u8>>], place: &Path) {
         for (index, bytes) in image.iter().enumerate() {
             let path = place.join(format!("member-{index}.reel"));
             match bytes {
@@ -191,11 +225,25 @@ impl Session {
                 }
             }
         }
-        std::fs::write(place.join("volume.toml"), &self.manifest).unwrap();
+        let here = |path: &Path| path.to_str().unwrap().to_owned();
+        let manifest = self.manifest(at).replace(&here(&self.directory), &here(place));
+        std::fs::write(place.join("volume.toml"), manifest).unwrap();
     }
 
     /// Crashes before every `step`th event, and `more` times anywhere.
     fn try_crashes(&self, step: usize, more: usize, seed: u64, lose_one: bool) {
+        self.try_crashes_and(step, more, seed, lose_one, |_, _| {});
+    }
+
+    /// And does something with what is left, each time.
+    fn try_crashes_and(
+        &self,
+        step: usize,
+        more: usize,
+        seed: u64,
+        lose_one: bool,
+        then: impl Fn(&Path, &str),
+    ) {
         let place = in_memory();
         let mut dice = Dice(seed);
         let moments: Vec<usize> = (0..=self.events.len()).step_by(step).collect();
@@ -203,16 +251,18 @@ impl Session {
             let at = moments.get(case).copied().unwrap_or_else(|| dice.below(self.events.len() + 1));
             let case_seed = dice.0;
             let mut image = self.image(at, &mut dice);
-            let away: Vec<usize> = (0..image.len()).filter(|index| image[*index].is_none()).collect();
+            let members = image.len() - 1;
+            let away: Vec<usize> = (0..members).filter(|index| image[*index].is_none()).collect();
             if lose_one && away.is_empty() && dice.below(2) == 0 {
-                let lost = dice.below(image.len());
+                let lost = dice.below(members);
                 image[lost] = None;
             }
-            self.lay_out(&image, place.path());
+            self.lay_out(at, &image, place.path());
             let context = format!("crash before event {at} of {}, seed {case_seed:#x}", self.events.len());
             let titles = opened(place.path(), &context, self.allowed(at));
             // And again, as the first opening left it.
             opened(place.path(), &context, vec![titles]);
+            then(place.path(), &context);
         }
     }
 }
@@ -326,7 +376,7 @@ fn a_crash_while_a_crash_is_cleaned_up_leaves_the_same() {
         let at = dice.below(session.events.len());
         let image = session.image(at, &mut dice);
         let place = Scratch { directory: in_memory() };
-        session.lay_out(&image, place.path());
+        session.lay_out(at, &image, place.path());
         let second = record(&place, 3, |_| {}, |_, _| {});
         if second.events.is_empty() {
             continue;
@@ -336,4 +386,79 @@ fn a_crash_while_a_crash_is_cleaned_up_leaves_the_same() {
         // The old copy on some members and the new on others is what cleaning up decides about.
         second.try_crashes(2, 0, dice.0, false);
     }
+}
+
+/// Replaces member 1 and fills its successor, with titles coming and going before, between and after.
+fn replace_and_rebuild(volume: &Volume, recorder: &Recorder, force: bool) {
+    let steps = |id: &str, after: &[&str]| {
+        let title = title_of(volume, id, &[70_000, 30]);
+        recorder.titles(Event::Begun, after);
+        volume.publish(title).unwrap();
+        recorder.titles(Event::Acknowledged, after);
+    };
+    let path = recorder.directory.join(format!("member-{}.reel", recorder.members));
+    volume.replace(&Replacement { member: 1, path, force }).unwrap();
+    steps("b", &["a", "b"]);
+    let mut asked = 0;
+    let stopped = volume.rebuild(1, MendOptions::default(), &mut |_| {
+        asked += 1;
+        asked < 2
+    });
+    assert!(!stopped.unwrap().complete);
+    recorder.titles(Event::Begun, &["b"]);
+    volume.remove("a").unwrap();
+    recorder.titles(Event::Acknowledged, &["b"]);
+    steps("c", &["b", "c"]);
+    assert!(volume.rebuild(1, MendOptions::default(), &mut |_| true).unwrap().complete);
+    steps("d", &["b", "c", "d"]);
+}
+
+/// Whatever the crash left: what is being rebuilt can be, what was not replaced yet can be, and then nothing is wrong.
+fn made_whole(place: &Path, context: &str, members: usize) {
+    let volume = Volume::open(place, open_options()).unwrap();
+    let state = volume.findings()[1].state;
+    match state {
+        MemberState::Rebuilding | MemberState::Stale => {
+            volume
+                .rebuild(1, MendOptions::default(), &mut |_| true)
+                .unwrap_or_else(|error| panic!("{context}: {error}"));
+        }
+        // Foreign: it is named in `volume.toml`, and not meant by the catalogue yet.
+        MemberState::Missing | MemberState::Foreign => {
+            // The new file may be half a member by now; nothing has to be said by force.
+            let path = place.join(format!("member-{members}.reel"));
+            volume
+                .replace(&Replacement { member: 1, path, force: false })
+                .unwrap_or_else(|error| panic!("{context}: {error}"));
+            volume.rebuild(1, MendOptions::default(), &mut |_| true).unwrap();
+        }
+        _ => assert!(state.in_use(), "{context}: {state}"),
+    }
+    let report = volume.check(&mut |_| true);
+    assert!(report.is_clean(), "{context}: {report:?}");
+    drop(volume);
+    let volume = Volume::open(place, open_options()).unwrap();
+    let states: Vec<_> = volume.findings().iter().map(|finding| finding.state).collect();
+    assert!(states.iter().all(|state| state.in_use()), "{context}: {states:?}");
+    drop(volume);
+    // And any one may be lost again.
+    std::fs::remove_file(place.join("member-2.reel")).unwrap();
+    assert_all_right(&Volume::open(place, open_options()).unwrap());
+}
+
+#[test]
+fn any_crash_while_a_member_in_use_is_replaced_and_rebuilt_leaves_one_of_the_two() {
+    let scratch = with_title_a(3);
+    let session = record(&scratch, 3, |_| {}, |volume, recorder| replace_and_rebuild(volume, recorder, true));
+    assert!(session.events.len() > 100, "{}", session.events.len());
+    session.try_crashes_and(1, 30, 0x5eed_0006, false, |place, context| made_whole(place, context, 3));
+}
+
+#[test]
+fn any_crash_while_a_lost_member_is_replaced_and_rebuilt_can_be_gone_on_from() {
+    let scratch = with_title_a(4);
+    std::fs::remove_file(scratch.member(1)).unwrap();
+    let session =
+        record(&scratch, 4, |_| {}, |volume, recorder| replace_and_rebuild(volume, recorder, false));
+    session.try_crashes_and(1, 30, 0x5eed_0007, false, |place, context| made_whole(place, context, 4));
 }

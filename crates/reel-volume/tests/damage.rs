@@ -410,3 +410,19 @@ fn a_broken_volume_file_is_named() {
     std::fs::write(&file, good).unwrap();
     assert_all_right(&scratch.open());
 }
+
+/// The layout of catalogue areas before there were seals: the body follows the header at once.
+#[test]
+fn a_catalogue_laid_out_by_another_version_is_not_called_overwritten() {
+    let scratch = filled();
+    for member in 0..MEMBERS {
+        let file = FileOptions::new().read(true).write(true).open(scratch.member(member)).unwrap();
+        for area in [64 << 10, (64 << 10) + (256 << 10)] {
+            let mut body = vec![0; 100_000];
+            file.read_exact_at(&mut body, area + 8192).unwrap();
+            file.write_all_at(&body, area + 4096).unwrap();
+        }
+    }
+    let text = scratch.try_open().err().unwrap().to_string();
+    assert!(text.contains("another version of Reel") && !text.contains("overwritten"), "{text}");
+}

@@ -149,11 +149,17 @@ fn an_old_disk_that_comes_back_does_not_count() {
     std::fs::rename(scratch.path().join("new"), scratch.path().join("new-aside")).unwrap();
     std::fs::rename(&aside, scratch.path().join("new")).unwrap();
     let volume = scratch.open();
-    assert_eq!(volume.findings()[2].state, MemberState::Stale);
+    assert_eq!(volume.findings()[2].state, MemberState::Foreign);
+    assert!(volume.findings()[2].text.contains("means another disk"));
     // It is not the disk that the catalogue means, so it is not filled either.
     let refused = volume.rebuild(2, MendOptions::default(), &mut |_| true).unwrap_err().to_string();
     assert!(refused.contains("replace"), "{refused}");
     assert_all_right(&volume);
+    let old = successor(&scratch, 2, "new");
+    assert!(volume.replace(&old).unwrap_err().to_string().contains("is member 2 of the Reel volume"));
+    volume.replace(&Replacement { force: true, ..old }).unwrap();
+    rebuild(&volume, 2);
+    assert_sound(&volume);
 }
 
 #[test]
@@ -266,7 +272,8 @@ fn a_rebuild_that_was_interrupted_goes_on_where_it_was() {
     assert_eq!(volume.rebuilding(), [2]);
     drop(volume);
     let reading = Volume::open(scratch.path(), OpenOptions { read_only: true, ..open_options() }).unwrap();
-    assert!(!reading.findings()[2].state.in_use());
+    assert_eq!(reading.findings()[2].state, MemberState::Rebuilding);
+    assert_eq!(reading.rebuilding(), [] as [usize; 0], "who may not write rebuilds nothing");
     drop(reading);
     let volume = scratch.open();
     assert_eq!(volume.findings()[2].state, MemberState::Rebuilding);
@@ -367,4 +374,22 @@ fn one_at_a_time() {
     let refused = reading.scrub(MendOptions::default(), &mut |_| true);
     assert!(matches!(refused, Err(VolumeError::ReadOnly { .. })));
     assert!(matches!(reading.replace(&successor(&scratch, 1, "new")), Err(VolumeError::ReadOnly { .. })));
+}
+
+#[test]
+fn a_successor_may_take_the_very_place_of_the_old_disk() {
+    let scratch = filled();
+    std::fs::remove_file(scratch.member(2)).unwrap();
+    // By a path that is written otherwise.
+    let path = scratch.path().join("./member-2.reel");
+    let volume = scratch.open();
+    volume.replace(&Replacement { member: 2, path, force: false }).unwrap();
+    drop(volume);
+    let text = std::fs::read_to_string(scratch.path().join("volume.toml")).unwrap();
+    assert_eq!(text.matches("member-2.reel").count(), 1, "{text}");
+    assert!(!text.contains(scratch.path().to_str().unwrap()), "the directory may be moved: {text}");
+    let volume = scratch.open();
+    assert_eq!(volume.rebuilding(), [2]);
+    rebuild(&volume, 2);
+    assert_sound(&volume);
 }

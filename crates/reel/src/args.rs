@@ -334,9 +334,9 @@ pub(crate) struct ProbeArguments {
     /// A volume's directory: its members are measured together, and their profiles kept there. Or a file or block device
     pub(crate) path: PathBuf,
 
-    /// How long to measure; hard disks deserve 60
-    #[arg(long, value_name = "SECONDS", default_value_t = 3, value_parser = clap::value_parser!(u32).range(1..=PROBE_S_MAX))]
-    pub(crate) seconds: u32,
+    /// How long to measure; 3 for each member, at most 30, if not given. Hard disks deserve 60
+    #[arg(long, value_name = "SECONDS", value_parser = clap::value_parser!(u32).range(1..=PROBE_S_MAX))]
+    pub(crate) seconds: Option<u32>,
 
     /// Measure writes too, into a passing file beside each member, never into the member
     #[arg(long)]

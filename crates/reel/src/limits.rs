@@ -44,3 +44,9 @@ pub(crate) const ROUTES_BYTES_MAX: u64 = 1 << 20;
 
 /// Highest rate of a film that can be asked about: more than any interface carries, and its bytes of two hours can be counted.
 pub(crate) const FILM_BPS_MAX: u64 = 1_000_000_000_000;
+
+/// Seconds that `reel probe` takes for each member if it is not told: enough for cells and a few windows of each size.
+pub(crate) const PROBE_S_EACH: u32 = 3;
+
+/// Seconds that it takes for all members, which are measured together: half a minute is what a person waits.
+pub(crate) const PROBE_S_ALL: u32 = 30;

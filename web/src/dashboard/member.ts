@@ -3,7 +3,7 @@ import { count } from "../format.ts";
 import { h, setText } from "../ui/dom.ts";
 import { makeBar, rows } from "./bar.ts";
 import { keep, makeChart, type Sample } from "./chart.ts";
-import { milliseconds, stateWords } from "./words.ts";
+import { milliseconds, pathEnd, stateWords } from "./words.ts";
 
 /** One disk: how it is, how much time it has left, who uses it. */
 export function memberCard(): { element: HTMLElement; show(member: Member, at_s: number, round_ms: number): void } {
@@ -36,7 +36,7 @@ export function memberCard(): { element: HTMLElement; show(member: Member, at_s:
       setText(name, `Disk ${member.member}`);
       setText(state, stateWords(member.state));
       element.toggleAttribute("data-amiss", !member.in_use);
-      setText(path, member.path);
+      setText(path, pathEnd(member.path));
       path.title = member.path;
       trouble.hidden = member.state === "present";
       setText(trouble, member.text);
@@ -44,7 +44,7 @@ export function memberCard(): { element: HTMLElement; show(member: Member, at_s:
       // Other policies than the one that keeps promises know no slack.
       const knows = member.policy === "rounds" && member.in_use;
       setText(slack, knows ? milliseconds(member.slack_ms) : "none known");
-      setText(least, knows ? `least ${milliseconds(member.least_slack_ms)}` : "");
+      setText(least, knows ? `min ${milliseconds(member.least_slack_ms)}` : "");
       element.toggleAttribute("data-late", knows && member.least_slack_ms < 0);
       chart.element.toggleAttribute("data-off", !knows);
       chart.draw(samples, round_ms, `Slack of disk ${member.member} in the last two minutes: ${milliseconds(member.slack_ms)} now, ${milliseconds(Math.min(...samples.map((s) => s.least_ms)))} at least, of ${milliseconds(round_ms)}`);
@@ -56,7 +56,7 @@ export function memberCard(): { element: HTMLElement; show(member: Member, at_s:
         ["In the disk", count(member.in_device, "request"), false],
         ["Late", count(member.late, "request"), member.late > 0],
         ["Errors", member.errors.toLocaleString("en"), member.errors > 0],
-        ["A read", `${(read_request_us / 1000).toFixed(1)} + ${(read_mib_us / 1000).toFixed(1)} ms/MiB`, false],
+        ["A read", `${read_request_us < 1000 ? `${Math.round(read_request_us)} µs` : milliseconds(read_request_us / 1000)} + ${milliseconds(read_mib_us / 1000)}/MiB`, false],
       ]);
     },
   };

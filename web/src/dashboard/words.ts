@@ -34,9 +34,10 @@ export function refusalName(resource: string): string {
   return { member: "Disks", network: "Network", core: "Processor", arena: "Media memory", table: "Too many sessions" }[resource] ?? resourceName(resource);
 }
 
-/** "412 ms", "8.0 ms", "−35 ms". */
+/** "412 ms", "8.0 ms", "−35 ms", "1.00 s". */
 export function milliseconds(ms: number): string {
   const size = Math.abs(ms);
+  if (Math.round(size) >= 1000) return `${ms < 0 ? "−" : ""}${(size / 1000).toFixed(2)} s`;
   const digits = size > 0 && size < 10 ? size.toFixed(1) : String(Math.round(size));
   return `${ms < 0 && Number(digits) !== 0 ? "−" : ""}${digits} ms`;
 }
@@ -46,6 +47,12 @@ export function useWords({ resource, unit, used, capacity }: ResourceUse): strin
   const isRate = unit === "bytes" && /network/.test(resource);
   const amount = (value: number) => (unit === "ns" ? milliseconds(value / 1e6) : isRate ? bitRate(value * 8) : bytes(value));
   return capacity === null ? `${amount(used)}, no limit known` : `${amount(used)} of ${amount(capacity)}`;
+}
+
+/** The end of a path, which tells disks apart: "/srv/reel/disk0/member" -> "…/disk0/member". */
+export function pathEnd(path: string): string {
+  const parts = path.split("/").filter(Boolean);
+  return parts.length > 2 ? `…/${parts.slice(-2).join("/")}` : path;
 }
 
 /** A part in percent; 0 when there is nothing to be a part of. */

@@ -1,7 +1,7 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import { keep, points, SPAN_S, type Sample } from "../../src/dashboard/chart.ts";
-import { milliseconds, percent, refusalName, resourceName, shareOf, shareText, stateWords, useWords } from "../../src/dashboard/words.ts";
+import { milliseconds, pathEnd, percent, refusalName, resourceName, shareOf, shareText, stateWords, useWords } from "../../src/dashboard/words.ts";
 
 const sample = (at_s: number, slack_ms = 500): Sample => ({ at_s, slack_ms, least_ms: slack_ms - 10 });
 
@@ -21,6 +21,8 @@ test("the newest point is at the right edge, the least slack at the bottom", () 
 
 test("figures in words", () => {
   assert.deepEqual([412.4, 8.04, 0, -35.2, -0.01].map(milliseconds), ["412 ms", "8.0 ms", "0 ms", "−35 ms", "0.0 ms"]);
+  assert.deepEqual([999.6, 1000, -2800].map(milliseconds), ["1.00 s", "1.00 s", "−2.80 s"]);
+  assert.deepEqual(["/srv/reel/disk0/member", "/dev/sdb"].map(pathEnd), ["…/disk0/member", "/dev/sdb"]);
   assert.equal(resourceName("member 3"), "Disk 3");
   assert.equal(resourceName("the network"), "Network");
   assert.equal(refusalName("core"), "Processor");

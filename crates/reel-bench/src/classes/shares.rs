@@ -1,8 +1,8 @@
 //! Shares of device time under scarcity, and what becomes of a share that nobody uses (Prism figure 9).
 
 use super::{RATE_BPS, Set};
-use crate::fleet::run;
-use crate::load::{Outcome, Paced, Plan, Reading, Viewing};
+use crate::fleet::{pace, run};
+use crate::load::{Outcome, Plan, Reading};
 use crate::reel::{Settings, device_ms};
 use crate::report::Claim;
 use crate::sheet::Sheet;
@@ -33,12 +33,12 @@ pub(super) fn reel(set: &Set, stage: &Stage, films: &Films, sheet: &mut Sheet) -
     let outcome = std::thread::scope(|scope| -> Result<Outcome> {
         // A fleet for each class: the clients of one fleet take turns on all its films.
         let mut fleets = Vec::new();
-        for (name, _) in BULK {
-            let plan = bulk(&playing, films, set, name)?;
+        for (number, (name, _)) in BULK.into_iter().enumerate() {
+            let plan = bulk(&playing, films, set, (name, number))?;
             fleets.push(scope.spawn(move || run(&plan)));
         }
         let streams = playing.streams(films, STREAMS);
-        let mut plan = bulk(&playing, films, set, BULK[0].0)?;
+        let mut plan = bulk(&playing, films, set, (BULK[0].0, 0))?;
         (plan.viewers, plan.urls, plan.downloads) = (STREAMS, streams, Reading::default());
         let outcome = run(&plan);
         for fleet in fleets {
@@ -72,7 +72,7 @@ pub(super) fn reel(set: &Set, stage: &Stage, films: &Films, sheet: &mut Sheet) -
 /// One class alone: how much of the disks' time it gets.
 fn lent(set: &Set, stage: &Stage, films: &Films, sheet: &mut Sheet) -> Result<()> {
     let playing = stage.start_reel(&Settings::promised())?;
-    let mut plan = bulk(&playing, films, set, "aperiodic")?;
+    let mut plan = bulk(&playing, films, set, ("aperiodic", 0))?;
     plan.duration = Some(Duration::from_secs(set.seconds + 2));
     let busy = std::thread::scope(|scope| -> Result<f64> {
         let fleet = scope.spawn(|| run(&plan));
@@ -96,13 +96,13 @@ fn lent(set: &Set, stage: &Stage, films: &Films, sheet: &mut Sheet) -> Result<()
     Ok(())
 }
 
-/// Clients that read the bulk films as fast as they come, in sessions of a class.
-fn bulk(playing: &Playing, films: &Films, set: &Set, class: &str) -> Result<Plan> {
-    let urls = playing.sessions(films, CLIENTS, class)?;
-    let pace = Some(Duration::from_secs(1));
-    let paced = Paced { rate_bps: RATE_BPS, block_bytes: 64 << 10, startup: pace, ahead: pace };
+/// Clients that read a third of the bulk films as fast as they come, in sessions of a class: what one class has read must not
+/// be in memory for another.
+fn bulk(playing: &Playing, films: &Films, set: &Set, (class, third): (&str, usize)) -> Result<Plan> {
+    let share = (films.bulk.len() / BULK.len()).max(1);
+    let urls = playing.sessions(films, third * share..(third + 1) * share, class)?;
     Ok(Plan {
-        viewing: Viewing::Paced(paced),
+        viewing: pace(RATE_BPS),
         downloads: Reading { clients: CLIENTS, urls, ..Reading::default() },
         duration: Some(Duration::from_secs(set.seconds)),
         threads: 1,

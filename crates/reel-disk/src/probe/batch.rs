@@ -1,12 +1,13 @@
 //! Requests handed to a device at a given depth, and how long each took.
 
+use super::Probe;
 use super::error::ProbeError;
 use super::scratch::Scratch;
 use crate::limits::{
     BLOCK_BYTES, DEVICE_BYTES_MAX, DEVICE_REQUESTS_MAX, PROBE_SCRATCH_BYTES, PROBE_SIZES, PROBE_STALL_NS,
 };
 use reel_arena::{Arena, ArenaConfig, Buffer, Lease};
-use reel_ring::{Done, DriverChoice, Op, Ring, RingConfig};
+use reel_ring::{Done, Op, Ring, RingConfig};
 use reel_rt::now_ns;
 use std::os::fd::OwnedFd;
 use std::path::{Path, PathBuf};
@@ -34,6 +35,8 @@ pub(super) struct Batch<'a> {
     pub(super) least: usize,
     /// Beyond those, nothing is handed over after this.
     pub(super) until_ns: u64,
+    /// From then on the device counts as in step: what it does until nothing more is handed over is counted for itself.
+    pub(super) warm_at_ns: u64,
     /// Nothing more is handed over when this is set.
     pub(super) stop: &'a AtomicBool,
     /// Writes go here, one at any time, until all else is done.
@@ -51,6 +54,18 @@ pub(super) struct Ran {
     pub(super) elapsed_ns: u64,
     last_ns: u64,
     /// Writes that were done beside.
+    pub(super) writes: u32,
+    /// While the device had as much as it may have.
+    pub(super) in_step: InStep,
+}
+
+/// What a device did between two answers, with its queue full all the time: neither the first requests, for which it was idle or
+/// busy with something else, nor the last ones, which had it to themselves.
+#[derive(Clone, Copy, Debug, Default)]
+pub(super) struct InStep {
+    from_ns: Option<u64>,
+    pub(super) elapsed_ns: u64,
+    pub(super) requests: usize,
     pub(super) writes: u32,
 }
 
@@ -70,24 +85,25 @@ enum What {
     Sync,
 }
 
-/// Bytes of one write beside reads: ingest and rebuild write several units, one after another.
-pub(super) const BESIDE_BYTES: usize = PROBE_SIZES[3];
+/// Bytes of one write that fills a scratch file.
+const FILL_BYTES: usize = 1 << 20;
 
 /// How long one wait lasts at most, to see that nothing answers.
 const WAIT: Duration = Duration::from_millis(500);
 
 impl Bench {
     /// Must be made on the thread that uses it.
-    pub(super) fn new(driver: DriverChoice, path: &Path) -> Result<Bench, ProbeError> {
+    pub(super) fn new(probe: &Probe, path: &Path) -> Result<Bench, ProbeError> {
         let setup = |reason: &dyn std::fmt::Display| ProbeError::Setup {
             path: path.to_owned(),
             reason: reason.to_string(),
         };
-        let largest = PROBE_SIZES[PROBE_SIZES.len() - 1];
-        // Three units of 264 KiB fit into a buffer of 1 MiB: a full queue of any size, one write beside and the noise.
+        let unit_bytes = probe.unit_bytes.next_multiple_of(BLOCK_BYTES as usize);
+        let largest = unit_bytes.max(PROBE_SIZES[PROBE_SIZES.len() - 1]);
+        // Three units of 264 KiB fit into a buffer of 1 MiB: a full queue of any size, and the noise.
         let config = ArenaConfig {
             buffer_bytes: largest,
-            buffer_count: DEVICE_BYTES_MAX / largest + 2,
+            buffer_count: (DEVICE_BYTES_MAX / largest).max(DEVICE_REQUESTS_MAX) + 1,
             cells_per_buffer: 3,
             huge_pages: false,
         };
@@ -98,7 +114,7 @@ impl Bench {
         for word in noise.chunks_exact_mut(8) {
             word.copy_from_slice(&random.next().to_le_bytes());
         }
-        let config = RingConfig { entries: 4 * DEVICE_REQUESTS_MAX as u32, driver };
+        let config = RingConfig { entries: 4 * DEVICE_REQUESTS_MAX as u32, driver: probe.driver };
         let ring = Ring::new(config, Some(&arena)).map_err(|error| setup(&error))?;
         Ok(Bench {
             ring,
@@ -135,14 +151,19 @@ impl Bench {
                 && measured > 0
                 && begun.len() == measured
             {
-                let offset = scratch.next(BESIDE_BYTES);
-                let op = self.write(scratch.file(), offset, BESIDE_BYTES);
-                self.push(&mut begun, op, offset, BESIDE_BYTES, What::Beside);
+                let (offset, bytes) = scratch.next();
+                let op = self.write(scratch.file(), offset, bytes);
+                self.push(&mut begun, op, offset, bytes, What::Beside);
             }
             if begun.is_empty() {
                 break;
             }
+            let is_full = batch.has_time();
+            let before = (ran.service_ns.len(), ran.writes);
             self.wait(&mut begun, &mut ran)?;
+            if is_full && ran.last_ns >= batch.warm_at_ns && ran.service_ns.len() > before.0 {
+                ran.count_in_step(before);
+            }
         }
         if batch.write {
             let op = Op::Sync { file: Arc::clone(batch.file) };
@@ -209,20 +230,37 @@ impl Bench {
         let file = scratch.file();
         let batch = Batch {
             file,
-            bytes: BESIDE_BYTES,
+            bytes: FILL_BYTES,
             depth: DEVICE_REQUESTS_MAX,
             least: usize::MAX,
             until_ns: 0,
+            warm_at_ns: 0,
             stop: &AtomicBool::new(false),
             beside: None,
             write: true,
         };
-        self.run(batch, &mut (0..PROBE_SCRATCH_BYTES).step_by(BESIDE_BYTES)).map(|_| ())
+        self.run(batch, &mut (0..PROBE_SCRATCH_BYTES).step_by(FILL_BYTES)).map(|_| ())
     }
 
     fn write(&self, file: &Arc<OwnedFd>, offset: u64, bytes: usize) -> Op {
         debug_assert!(bytes.is_multiple_of(BLOCK_BYTES as usize));
         Op::Write { file: Arc::clone(file), offset, lease: self.noise.slice(0..bytes) }
+    }
+}
+
+impl Ran {
+    /// Answers have come since there were so many of them, and so many writes.
+    fn count_in_step(&mut self, (requests, writes): (usize, u32)) {
+        let step = &mut self.in_step;
+        match step.from_ns {
+            // These were begun before.
+            None => step.from_ns = Some(self.last_ns),
+            Some(from_ns) => {
+                step.elapsed_ns = self.last_ns - from_ns;
+                step.requests += self.service_ns.len() - requests;
+                step.writes += self.writes - writes;
+            }
+        }
     }
 }
 

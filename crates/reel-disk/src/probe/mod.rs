@@ -38,6 +38,8 @@ pub struct Probe {
     pub quick: bool,
     /// Whether to write, too: into a file without a name beside each member, never into the member.
     pub writes: bool,
+    /// Bytes of the largest read and of every write that is made of these members: a unit of their volume.
+    pub unit_bytes: usize,
     /// io_uring or the portable driver.
     pub driver: DriverChoice,
 }
@@ -69,7 +71,7 @@ pub fn probe(
                 subject.map(|mut subject| {
                     let (stop, start, plan) = (&stop, &start, &plan);
                     scope.spawn(move || {
-                        let bench = subject.prepare(probe.driver);
+                        let bench = subject.prepare(probe);
                         // Also those that failed: the others wait for them.
                         start.wait();
                         subject.measure(bench?, plan, now_unix_s, count as u32, stop)
@@ -107,7 +109,7 @@ fn open(path: &Path, probe: &Probe, company: usize) -> Result<Subject, ProbeErro
         });
     }
     let scratch = match probe.writes {
-        true => Some(Scratch::beside(path, &device)?),
+        true => Some(Scratch::beside(path, &device, probe.unit_bytes)?),
         false => None,
     };
     tracing::debug!(path = %path.display(), company, data_bytes = places.bytes(), "measuring a member");

@@ -4,17 +4,17 @@
 //! of one member, the large ones of another would look faster than they are.
 
 use super::Probe;
-use crate::limits::{DEVICE_REQUESTS_MAX, PROBE_SIZES, PROBE_WINDOW_NS, PROBE_WINDOWS};
+use crate::limits::{BLOCK_BYTES, DEVICE_REQUESTS_MAX, PROBE_SIZES, PROBE_WINDOW_NS, PROBE_WINDOWS};
 use crate::profile::{Locality, WindowKind};
 use std::ops::Range;
 
 /// What is measured when, in nanoseconds from the start.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Plan {
-    /// Cells, each with the time at which it ends; none when there is little time.
-    pub(super) cells: Vec<(CellPlan, u64)>,
     /// Windows in the order of their times.
     pub(super) windows: Vec<WindowPlan>,
+    /// Cells, after all windows since only people look at them, each with the time at which it ends. None when there is little time.
+    pub(super) cells: Vec<(CellPlan, u64)>,
     /// When all is over.
     pub(super) time_ns: u64,
     /// Length of a window.
@@ -45,8 +45,8 @@ pub(super) struct WindowPlan {
 
 impl Plan {
     pub(super) fn new(probe: &Probe) -> Plan {
-        let Probe { time_ns, quick, writes, .. } = *probe;
-        let sizes: &[usize] = if quick { &PROBE_SIZES[..3] } else { &PROBE_SIZES };
+        let Probe { time_ns, quick, writes, unit_bytes, .. } = *probe;
+        let sizes = sizes(unit_bytes, quick);
         // In thousandths of the time: cells, windows of reads, of reads beside writes, of writes.
         let [cells_share, reads_share, beside_share, writes_share] = match (quick, writes) {
             (true, false) => [0, 1000, 0, 0],
@@ -56,22 +56,19 @@ impl Plan {
         };
         let part = |permille: u64| (u128::from(time_ns) * u128::from(permille) / 1000) as u64;
         let cells = if quick { Vec::new() } else { cells(writes) };
-        let each_ns = part(cells_share) / cells.len().max(1) as u64;
-        let ends = (1..).map(|number| each_ns * number);
         let [shortest, longest] = PROBE_WINDOW_NS;
         let window_ns = (part(reads_share) / (PROBE_WINDOWS * sizes.len() as u64)).clamp(shortest, longest);
-        let mut windows = Windows { all: Vec::new(), at_ns: each_ns * cells.len() as u64, window_ns };
-        windows.add(WindowKind::Read, sizes, part(reads_share));
+        let mut windows = Windows { all: Vec::new(), at_ns: 0, window_ns };
+        windows.add(WindowKind::Read, &sizes, part(reads_share));
         if writes {
-            windows.add(WindowKind::ReadBesideWrites, sizes, part(beside_share));
-            windows.add(WindowKind::Write, sizes, part(writes_share));
+            windows.add(WindowKind::ReadBesideWrites, &sizes, part(beside_share));
+            windows.add(WindowKind::Write, &sizes, part(writes_share));
         }
-        Plan {
-            cells: cells.into_iter().zip(ends).collect(),
-            time_ns: windows.at_ns,
-            windows: windows.all,
-            window_ns,
-        }
+        let Windows { all: windows, at_ns: windows_end_ns, .. } = windows;
+        let each_ns = part(cells_share) / cells.len().max(1) as u64;
+        let time_ns = windows_end_ns + each_ns * cells.len() as u64;
+        let ends = (1..).map(|number| windows_end_ns + each_ns * number);
+        Plan { windows, cells: cells.into_iter().zip(ends).collect(), time_ns, window_ns }
     }
 }
 
@@ -108,6 +105,18 @@ impl Windows {
     }
 }
 
+/// A block, a quarter of a unit and a unit: reads of members lie between them. A larger one would bend the price for nothing.
+fn sizes(unit_bytes: usize, quick: bool) -> Vec<usize> {
+    let block = BLOCK_BYTES as usize;
+    let unit = unit_bytes.next_multiple_of(block).max(2 * block);
+    let mut sizes = vec![block, (unit / 4).next_multiple_of(block), unit];
+    sizes.dedup();
+    if quick {
+        sizes.retain(|&size| size == block || size == unit);
+    }
+    sizes
+}
+
 fn cells(writes: bool) -> Vec<CellPlan> {
     let mut cells = Vec::new();
     for beside_writes in [false, true].into_iter().take(1 + usize::from(writes)) {
@@ -127,9 +136,11 @@ mod tests {
     use super::*;
     use reel_ring::DriverChoice;
 
+    const UNIT_BYTES: usize = 264 << 10;
+
     fn plan(time_s: u64, quick: bool, writes: bool) -> Plan {
         let time_ns = time_s * 1_000_000_000;
-        Plan::new(&Probe { time_ns, quick, writes, driver: DriverChoice::Auto })
+        Plan::new(&Probe { time_ns, quick, writes, unit_bytes: UNIT_BYTES, driver: DriverChoice::Auto })
     }
 
     #[test]
@@ -137,23 +148,30 @@ mod tests {
         for (quick, writes) in [(true, false), (false, false), (true, true), (false, true)] {
             for time_s in [0, 1, 3, 600] {
                 let plan = plan(time_s, quick, writes);
-                let ends: Vec<u64> = plan.cells.iter().map(|(_, end_ns)| *end_ns).collect();
-                assert!(ends.is_sorted(), "{plan:?}");
-                let mut at_ns = ends.last().copied().unwrap_or(0);
+                let mut at_ns = 0;
                 for window in &plan.windows {
                     assert_eq!(window.time_ns.start, at_ns);
                     at_ns = window.time_ns.end;
                 }
-                assert_eq!(at_ns, plan.time_ns);
+                let ends: Vec<u64> = plan.cells.iter().map(|(_, end_ns)| *end_ns).collect();
+                assert!(ends.is_sorted() && ends.iter().all(|&end_ns| end_ns >= at_ns), "{plan:?}");
+                assert_eq!(ends.last().copied().unwrap_or(at_ns), plan.time_ns);
                 // Longer than asked for only where every size must have its window.
-                let kinds = if writes { 3 } else { 1 };
+                let least = if writes { 3 } else { 1 } * 3 * 5 * plan.window_ns / 4;
                 assert!(
-                    plan.time_ns
-                        <= (time_s * 1_000_000_000)
-                            .max(kinds * 5 * plan.window_ns + ends.last().copied().unwrap_or(0))
+                    plan.time_ns <= time_s * 1_000_000_000 * 7 / 10 + least.max(time_s * 300_000_000),
+                    "{plan:?}"
                 );
             }
         }
+    }
+
+    #[test]
+    fn sizes_are_those_of_reads_of_the_volume() {
+        assert_eq!(sizes(UNIT_BYTES, false), [4 << 10, 68 << 10, 264 << 10]);
+        assert_eq!(sizes(UNIT_BYTES, true), [4 << 10, 264 << 10]);
+        assert_eq!(sizes(1, false), [4 << 10, 8 << 10]);
+        assert_eq!(sizes(16 << 20, false), [4 << 10, 4 << 20, 16 << 20]);
     }
 
     #[test]
@@ -172,9 +190,9 @@ mod tests {
     #[test]
     fn a_second_in_a_hurry_has_several_windows_of_each_size() {
         let windows = plan(1, true, false).windows;
-        for bytes in &PROBE_SIZES[..3] {
-            let count = windows.iter().filter(|window| !window.is_trial && window.bytes == *bytes).count();
-            assert!(count >= 3, "{count}");
+        for bytes in [4096, UNIT_BYTES] {
+            let count = windows.iter().filter(|window| !window.is_trial && window.bytes == bytes).count();
+            assert!(count >= 2, "{count}");
         }
     }
 }

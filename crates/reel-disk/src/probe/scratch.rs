@@ -14,10 +14,16 @@ pub(super) struct Scratch {
     file: Arc<OwnedFd>,
     places: Places,
     random: Random,
+    /// Of one write beside reads.
+    beside_bytes: usize,
 }
 
 impl Scratch {
-    pub(super) fn beside(path: &Path, device: &DeviceIdentity) -> Result<Scratch, ProbeError> {
+    pub(super) fn beside(
+        path: &Path,
+        device: &DeviceIdentity,
+        unit_bytes: usize,
+    ) -> Result<Scratch, ProbeError> {
         if device.kind == DeviceKind::BlockDevice {
             return Err(ProbeError::NoPlaceForScratch { path: path.to_owned() });
         }
@@ -32,7 +38,12 @@ impl Scratch {
         // A full disk is told of here, before anything is measured.
         rustix::fs::fallocate(&file, FallocateFlags::empty(), 0, PROBE_SCRATCH_BYTES).map_err(failed)?;
         let places = Places::new(std::iter::once(0..PROBE_SCRATCH_BYTES));
-        Ok(Scratch { file: Arc::new(file), places, random: Random::new(reel_rt::now_ns()) })
+        Ok(Scratch {
+            file: Arc::new(file),
+            places,
+            random: Random::new(reel_rt::now_ns()),
+            beside_bytes: unit_bytes.next_multiple_of(BLOCK_BYTES as usize),
+        })
     }
 
     pub(super) fn file(&self) -> &Arc<OwnedFd> {
@@ -43,9 +54,8 @@ impl Scratch {
         &self.places
     }
 
-    /// Where the next write goes.
-    pub(super) fn next(&mut self, bytes: usize) -> u64 {
-        debug_assert!(bytes.is_multiple_of(BLOCK_BYTES as usize));
-        self.places.random(bytes, &mut self.random)
+    /// Where the next write beside reads goes, and how long it is.
+    pub(super) fn next(&mut self) -> (u64, usize) {
+        (self.places.random(self.beside_bytes, &mut self.random), self.beside_bytes)
     }
 }

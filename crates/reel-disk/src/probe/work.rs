@@ -1,14 +1,14 @@
 //! One member being measured, by the plan.
 
+use super::Probe;
 use super::batch::{Batch, Bench, Ran};
 use super::error::ProbeError;
 use super::places::{Places, Random};
 use super::plan::{CellPlan, Plan, WindowPlan};
 use super::scratch::Scratch;
-use crate::limits::{DEVICE_REQUESTS_MAX, PROBE_WINDOW_REQUESTS_MAX};
+use crate::limits::{DEVICE_NS_MAX, DEVICE_REQUESTS_MAX, PROBE_WINDOW_REQUESTS_MAX};
 use crate::member::MemberFile;
 use crate::profile::{Cell, DeviceIdentity, Locality, Measured, Profile, Window, WindowKind};
-use reel_ring::DriverChoice;
 use reel_rt::now_ns;
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -27,18 +27,28 @@ pub(super) struct Subject {
 /// Places are chosen anew after so many: a sweep of them is sorted, as a round is.
 const SWEEP_REQUESTS: usize = 64;
 
-/// Requests of a cell, at least: on a hard disk they take more than the time there is for it.
-const CELL_REQUESTS_MIN: usize = 4;
+/// Requests in step that make a window; if there are fewer, all of it counts.
+const IN_STEP_MIN: usize = 8;
+
+/// The part of a window in which a device gets into step: a fifth.
+const WARM_UP_PART: u64 = 5;
 
 /// Windows of one kind and size while they are measured.
 struct Series {
     kind: WindowKind,
     bytes: usize,
     places: Places,
-    /// Of each window.
-    requests: usize,
+    sweep: Sweep,
     times_ns: Vec<u64>,
     least_writes: u32,
+}
+
+/// Requests that are sorted together, and how they are handed over.
+#[derive(Clone, Copy)]
+struct Sweep {
+    requests: usize,
+    /// In the device at once, at most.
+    depth: usize,
 }
 
 /// A measurement under way.
@@ -52,8 +62,8 @@ struct Work<'a> {
 
 impl Subject {
     /// Everything that takes time and is not measured. On the thread that measures.
-    pub(super) fn prepare(&self, driver: DriverChoice) -> Result<Bench, ProbeError> {
-        let mut bench = Bench::new(driver, &self.path)?;
+    pub(super) fn prepare(&self, probe: &Probe) -> Result<Bench, ProbeError> {
+        let mut bench = Bench::new(probe, &self.path)?;
         if let Some(scratch) = &self.scratch {
             bench.fill(scratch)?;
         }
@@ -71,8 +81,8 @@ impl Subject {
         // Another seed every time: places that were read a moment ago may be in the drive's memory.
         let random = Random::new(now_ns() ^ self.device.inode.rotate_left(32));
         let mut work = Work { subject: self, bench, random, begun_ns: now_ns(), stop };
-        let cells = work.cells(plan)?;
         let windows = work.windows(plan)?;
+        let cells = work.cells(plan)?;
         let measured = Measured {
             measured_unix_s: now_unix_s,
             quick: plan.cells.is_empty(),
@@ -92,7 +102,12 @@ impl Work<'_> {
         for (cell, end_ns) in &plan.cells {
             self.go_on()?;
             let Some(places) = self.subject.places.holding(cell.bytes) else { continue };
-            let mut times_ns = self.cell(cell, &places, self.begun_ns + end_ns)?.service_ns;
+            let end_ns = self.begun_ns + end_ns;
+            // On a slow disk those before it took all of its time.
+            if now_ns() >= end_ns {
+                continue;
+            }
+            let mut times_ns = self.cell(cell, &places, end_ns)?.service_ns;
             times_ns.sort_unstable();
             cells.push(Cell {
                 bytes: cell.bytes as u64,
@@ -114,8 +129,9 @@ impl Work<'_> {
             file: subject.member.ring_file(),
             bytes,
             depth: cell.depth,
-            least: CELL_REQUESTS_MIN,
+            least: 1,
             until_ns,
+            warm_at_ns: 0,
             stop,
             beside: subject.scratch.as_mut().filter(|_| cell.beside_writes),
             write: false,
@@ -152,22 +168,33 @@ impl Work<'_> {
     fn trial(&mut self, plan: &Plan, window: &WindowPlan) -> Result<Option<Series>, ProbeError> {
         let WindowPlan { kind, bytes, .. } = *window;
         let Some(places) = self.places(kind).holding(bytes) else { return Ok(None) };
-        let Some(ran) = self.run(window, &places, SWEEP_REQUESTS, true)? else { return Ok(None) };
+        let sweep = Sweep { requests: SWEEP_REQUESTS, depth: DEVICE_REQUESTS_MAX };
+        let Some(ran) = self.run(window, &places, sweep, true)? else { return Ok(None) };
         let each_ns = (ran.elapsed_ns / ran.service_ns.len().max(1) as u64).max(1);
         let requests = usize::try_from(plan.window_ns / each_ns).unwrap_or(usize::MAX);
         let requests = requests.clamp(DEVICE_REQUESTS_MAX, PROBE_WINDOW_REQUESTS_MAX);
-        Ok(Some(Series { kind, bytes, places, requests, times_ns: Vec::new(), least_writes: u32::MAX }))
+        // As the scheduler bounds it, by requests, bytes and time.
+        let depth = usize::try_from(DEVICE_NS_MAX / each_ns).unwrap_or(usize::MAX);
+        let sweep = Sweep { requests, depth: depth.clamp(1, DEVICE_REQUESTS_MAX) };
+        Ok(Some(Series { kind, bytes, places, sweep, times_ns: Vec::new(), least_writes: u32::MAX }))
     }
 
     fn window(&mut self, window: &WindowPlan, series: &mut Series) -> Result<(), ProbeError> {
         let zone = series.places.eighths(window.zone.start, window.zone.end, window.bytes);
         let is_first = series.times_ns.is_empty();
-        let Some(ran) = self.run(window, &zone, series.requests, is_first)? else { return Ok(()) };
+        let Some(ran) = self.run(window, &zone, series.sweep, is_first)? else { return Ok(()) };
         // Windows end by the clock; each counts as if it had as many requests as the others.
-        let (done, requests) = (ran.service_ns.len().max(1) as u128, series.requests as u128);
-        let whole = |part: u128| u64::try_from(part * requests / done).unwrap_or(u64::MAX);
-        series.times_ns.push(whole(ran.elapsed_ns.into()).max(1));
-        let writes = u32::try_from(whole(ran.writes.into())).unwrap_or(u32::MAX);
+        let (elapsed_ns, done, writes) = match ran.in_step {
+            // Writes are over when they are durable.
+            step if step.requests >= IN_STEP_MIN && window.kind != WindowKind::Write => {
+                (step.elapsed_ns, step.requests, step.writes)
+            }
+            _ => (ran.elapsed_ns, ran.service_ns.len().max(1), ran.writes),
+        };
+        let requests = series.sweep.requests as u128;
+        let whole = |part: u128| u64::try_from(part * requests / done as u128).unwrap_or(u64::MAX);
+        series.times_ns.push(whole(elapsed_ns.into()).max(1));
+        let writes = u32::try_from(whole(writes.into())).unwrap_or(u32::MAX);
         series.least_writes = series.least_writes.min(writes);
         Ok(())
     }
@@ -177,7 +204,7 @@ impl Work<'_> {
         &mut self,
         window: &WindowPlan,
         places: &Places,
-        requests: usize,
+        sweep: Sweep,
         must_be: bool,
     ) -> Result<Option<Ran>, ProbeError> {
         let WindowPlan { kind, bytes, .. } = *window;
@@ -188,7 +215,7 @@ impl Work<'_> {
             _ => Arc::clone(subject.member.ring_file()),
         };
         // Sorted before the time begins.
-        let first = sorted(places, requests, bytes, random);
+        let first = sorted(places, sweep.requests, bytes, random);
         let now = now_ns();
         if now > from_ns + (until_ns - from_ns) / 2 {
             if !must_be {
@@ -200,14 +227,15 @@ impl Work<'_> {
         let batch = Batch {
             file: &file,
             bytes,
-            depth: DEVICE_REQUESTS_MAX,
-            least: DEVICE_REQUESTS_MAX,
+            depth: sweep.depth,
+            least: sweep.depth,
             until_ns,
+            warm_at_ns: from_ns.max(now) + (until_ns - from_ns) / WARM_UP_PART,
             stop,
             beside: subject.scratch.as_mut().filter(|_| kind == WindowKind::ReadBesideWrites),
             write: kind == WindowKind::Write,
         };
-        let others = std::iter::repeat_with(|| sorted(places, requests, bytes, random)).flatten();
+        let others = std::iter::repeat_with(|| sorted(places, sweep.requests, bytes, random)).flatten();
         bench.run(batch, &mut first.into_iter().chain(others)).map(Some)
     }
 
@@ -230,7 +258,7 @@ impl Series {
         Window {
             kind: self.kind,
             bytes: self.bytes as u64,
-            requests: self.requests as u32,
+            requests: self.sweep.requests as u32,
             writes: if self.kind == WindowKind::ReadBesideWrites { self.least_writes } else { 0 },
             windows: times_ns.len() as u32,
             p50_ns: percentile(&times_ns, 50),

@@ -19,7 +19,9 @@ use serde_json::{Value, json};
 pub(super) async fn dashboard(State(control): State<ControlPlane>) -> Json<Value> {
     let report = control.promises().report();
     let volume = control.shelf().volume();
-    let PromisesReport { now_ns, members, usage, classes, counts, sessions, refusals } = report;
+    let PromisesReport { now_ns, members, usage, classes, counts, mut sessions, refusals } = report;
+    // Who holds something comes first; of each kind the oldest.
+    sessions.sort_by_key(|session| !session.reserved);
     Json(json!({
         "now_s": now_ns / 1_000_000_000,
         "round_ns": ROUND_NS,

@@ -312,7 +312,7 @@ fn schemas() -> Value {
                 "member": count(),
                 "path": text(),
                 "in_use": { "type": "boolean" },
-                "state": { "type": "string", "enum": ["present", "swapped", "repaired", "missing", "truncated", "damaged", "foreign", "stale", "failed"] },
+                "state": { "type": "string", "enum": ["present", "swapped", "repaired", "missing", "truncated", "damaged", "foreign", "stale", "failed", "rebuilding"] },
                 "text": text(),
             }), &[])),
         }), &[]),

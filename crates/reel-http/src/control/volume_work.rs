@@ -20,13 +20,16 @@ pub trait VolumeWork: Send + Sync + 'static {
     /// Computes what members lack from the others, and writes it to them.
     fn rebuild(&self, watch: &mut dyn FnMut(WorkProgress) -> bool) -> Result<WorkDone, WorkFailed>;
 
-    /// Puts another file or device in the place of a member.
+    /// Puts another file or device in the place of a member, and fills it.
     fn replace(
         &self,
         member: usize,
         path: &Path,
         watch: &mut dyn FnMut(WorkProgress) -> bool,
     ) -> Result<WorkDone, WorkFailed>;
+
+    /// Whether a rebuild was begun and has not come to its end.
+    fn is_rebuild_unfinished(&self) -> bool;
 }
 
 /// How far work on the volume is.
@@ -90,6 +93,19 @@ pub(super) async fn replace(
     }
     let subject = format!("member {member}: {}", path.display());
     start(&control, JobKind::Replace, &subject, move |work, watch| work.replace(member, &path, watch))
+}
+
+impl ControlPlane {
+    /// Goes on with a rebuild that the last server did not come to the end of. To be called where tokio runs.
+    pub fn resume_rebuild(&self) {
+        if !self.volume_work().is_rebuild_unfinished() {
+            return;
+        }
+        match start(self, JobKind::Rebuild, "the volume", |work, watch| work.rebuild(watch)) {
+            Ok(_) => tracing::info!("going on with the rebuild of a member"),
+            Err(problem) => tracing::warn!("a member is not rebuilt yet: {}", problem.detail()),
+        }
+    }
 }
 
 /// Begins a job, if no other works on the volume, and answers with it.

@@ -118,6 +118,11 @@ impl Film {
         self.file.as_ref().map(|file| &file.times)
     }
 
+    /// The title as one file.
+    pub(crate) fn file_body(&self) -> Option<&Body> {
+        self.file.as_ref().map(|file| &file.body)
+    }
+
     /// The choice that a segment belongs to, the stretch of time that it is, and its length in bytes.
     pub(crate) fn segment(&self, number: usize, segment: usize) -> Option<(Option<usize>, Ask, u64)> {
         let track = self.media_track(number)?;

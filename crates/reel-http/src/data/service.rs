@@ -3,9 +3,13 @@
 //! Every event (an operation done, a message, a timer) moves one connection one step; the step ends with at most one new
 //! operation in the ring. Follow a request: [`Data::received`] -> [`Data::begin`] -> [`Data::respond`] -> [`Data::pump`].
 
+mod door;
+mod ending;
+mod memory;
+
 use super::access_log::AccessLog;
 use super::capacity::Capacity;
-use super::connection::{Connection, Sending, State, TimeOut};
+use super::connection::{Connection, Sending, State};
 use super::counters::DataCounters;
 use super::film::Film;
 use super::offers::Form;
@@ -16,17 +20,14 @@ use super::route::{Route, SessionFile};
 use super::slots::Slots;
 use super::terms::{Terms, TermsDesk, open_session};
 use super::{Handover, Message};
-use crate::limits::{
-    ACCEPT_RETRY_NS, DRAIN_TIME_MAX_NS, LINGER_BYTES_MAX, PREFETCH_EVERY_NS, PRESSURE_EVERY_NS,
-    RECEIVE_BYTES, RELEASE_AFTER_NS, SWEEP_EVERY_NS,
-};
+use crate::limits::{RECEIVE_BYTES, SWEEP_EVERY_NS};
 use reel_qos::Class;
 use reel_ring::{Done, Op};
 use reel_rt::{Core, Mailbox, Service};
 use reel_stream::{Fetcher, OpenRefused, Prefetcher, ReaderState, Session, Sessions};
 use std::collections::VecDeque;
 use std::io;
-use std::net::{SocketAddr, TcpStream};
+use std::net::SocketAddr;
 use std::os::fd::OwnedFd;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
@@ -123,51 +124,6 @@ impl Data {
             overdue_timer_ns: None,
             starved: VecDeque::new(),
         }
-    }
-
-    fn accept(&self, core: &mut Core) {
-        if let (Some(door), None) = (&self.door, self.draining_since_ns) {
-            core.ring.push(ACCEPT, Op::Accept { listener: Arc::clone(&door.listener) });
-        }
-    }
-
-    fn accepted(&mut self, core: &mut Core, done: Done) {
-        let socket = match (done.result, done.accepted) {
-            (Ok(_), Some(socket)) => socket,
-            (Err(error), _) if error.raw_os_error() == Some(rustix::io::Errno::CANCELED.raw_os_error()) => {
-                return;
-            }
-            // The client was gone before we came: no reason to keep others waiting.
-            (Err(error), _) if error.kind() == io::ErrorKind::ConnectionAborted => return self.accept(core),
-            (Err(error), _) => {
-                // Out of descriptors, most likely: those who are connected go on, the others wait in the backlog.
-                tracing::warn!(%error, "cannot accept a connection; trying again shortly (raise LimitNOFILE if this repeats)");
-                core.at(core.now_ns() + ACCEPT_RETRY_NS, ACCEPT_AGAIN);
-                return;
-            }
-            (Ok(_), None) => return self.accept(core),
-        };
-        let counters = &self.shared.counters;
-        counters.accepted.fetch_add(1, Ordering::Relaxed);
-        if counters.open_total() >= self.shared.connections_max {
-            counters.turned_away.fetch_add(1, Ordering::Relaxed);
-            turn_away(socket);
-        } else if let Some(peer) = peer_of(&socket)
-            && let Some(door) = &self.door
-        {
-            let open = |core: &usize| counters.open[*core].load(Ordering::Relaxed);
-            let least = (0..door.cores.len()).min_by_key(open).unwrap_or(self.core);
-            counters.open[least].fetch_add(1, Ordering::Relaxed);
-            door.cores[least].post(Message::Connection(socket, peer));
-        }
-        self.accept(core);
-    }
-
-    fn connected(&mut self, core: &mut Core, socket: OwnedFd, peer: SocketAddr) {
-        // A response's last bytes must not wait for the client's acknowledgement. A socket that is already dead says so later.
-        let _ = rustix::net::sockopt::set_tcp_nodelay(&socket, true);
-        let token = self.connections.insert(Connection::new(socket, peer, core.now_ns()));
-        self.await_request(core, token);
     }
 
     /// Waits for the next request without holding memory for it.
@@ -445,41 +401,6 @@ impl Data {
         }
     }
 
-    /// A response was taken whole.
-    fn finish(&mut self, core: &mut Core, token: u64) {
-        let Some(connection) = self.connections.get_mut(token) else { return };
-        let State::Sending(sending) = std::mem::replace(&mut connection.state, State::Idle) else { return };
-        let keep_alive = sending.keep_alive;
-        self.shared.access_log.record(sending.into_record(connection.peer, core.now_ns()));
-        if keep_alive { self.await_request(core, token) } else { self.linger(core, token) }
-    }
-
-    /// Closes our side and waits for the client to close its own.
-    fn linger(&mut self, core: &mut Core, token: u64) {
-        let Some(connection) = self.connections.get_mut(token) else { return };
-        connection.state = State::Lingering(LINGER_BYTES_MAX);
-        connection.since_ns = core.now_ns();
-        connection.input = Vec::new();
-        match rustix::net::shutdown(&connection.socket, rustix::net::Shutdown::Write) {
-            Ok(()) => self.receive(core, token),
-            Err(_gone) => self.close(token),
-        }
-    }
-
-    /// Throws away what came after the last response.
-    fn lingered(&mut self, core: &mut Core, token: u64, bytes: usize) {
-        let Some(connection) = self.connections.get_mut(token) else { return };
-        let State::Lingering(left_bytes) = &mut connection.state else { return };
-        connection.input.clear();
-        match left_bytes.checked_sub(bytes) {
-            None | Some(0) => self.close(token),
-            Some(left) => {
-                *left_bytes = left;
-                self.receive(core, token);
-            }
-        }
-    }
-
     fn unit_came(&mut self, core: &mut Core, fetched: reel_stream::Fetched) {
         let token = fetched.connection;
         if Prefetcher::is_for_prefetch(token) {
@@ -495,119 +416,6 @@ impl Data {
                 self.shared.counters.lost_bytes_responses.fetch_add(1, Ordering::Relaxed);
                 self.close(token);
             }
-        }
-    }
-
-    /// Gives the connection, with all that was read from it, to the control plane.
-    fn hand_over(&mut self, token: u64) {
-        let Some(connection) = self.connections.remove(token) else { return };
-        self.left();
-        let Ok(socket) = Arc::try_unwrap(connection.socket) else {
-            debug_assert!(false, "an operation in the ring still holds the socket");
-            return;
-        };
-        let stream = TcpStream::from(socket);
-        if stream.set_nonblocking(true).is_err() {
-            return;
-        }
-        let handover = Handover { stream, already_read: connection.input, peer: connection.peer };
-        match self.shared.handover.try_send(handover) {
-            Ok(()) => self.shared.counters.handed_over.fetch_add(1, Ordering::Relaxed),
-            Err(full) => {
-                turn_away(full.into_inner().stream.into());
-                self.shared.counters.turned_away.fetch_add(1, Ordering::Relaxed)
-            }
-        };
-    }
-
-    fn close(&mut self, token: u64) {
-        let Some(connection) = self.connections.remove(token) else { return };
-        self.left();
-        // Ends an operation that is still in the ring; its answer finds no connection.
-        let _ = rustix::net::shutdown(&connection.socket, rustix::net::Shutdown::Both);
-        if let State::Sending(sending) = connection.state {
-            self.shared.access_log.record(sending.into_record(connection.peer, reel_rt::now_ns()));
-        }
-    }
-
-    fn left(&self) {
-        self.shared.counters.open[self.core].fetch_sub(1, Ordering::Relaxed);
-    }
-
-    /// Closes connections that ran out of time; ends the core when it has drained.
-    fn sweep(&mut self, core: &mut Core) {
-        let now_ns = core.now_ns();
-        for token in self.connections.tokens(|connection| connection.timed_out(now_ns).is_some()) {
-            let Some(connection) = self.connections.get_mut(token) else { continue };
-            let Some(which) = connection.timed_out(now_ns) else { continue };
-            // Its response is complete: this is a way to close, not a loss.
-            if which != TimeOut::Linger {
-                self.shared.counters.timed_out.fetch_add(1, Ordering::Relaxed);
-            }
-            if which == TimeOut::Head {
-                let late = b"HTTP/1.1 408 Request Timeout\r\nContent-Length: 0\r\nConnection: close\r\n\r\n";
-                // Best effort: the connection is closed either way.
-                let _ = rustix::net::send(&connection.socket, late, rustix::net::SendFlags::DONTWAIT);
-            }
-            self.close(token);
-        }
-        if let Some(capacity) = &mut self.capacity {
-            capacity.refresh(&self.shared.sessions);
-            self.shared.sessions.tend(now_ns);
-        }
-        if let Some(since_ns) = self.draining_since_ns {
-            let out_of_time = now_ns.saturating_sub(since_ns) > DRAIN_TIME_MAX_NS;
-            if out_of_time {
-                for token in self.connections.tokens(|_| true) {
-                    self.close(token);
-                }
-            }
-            if out_of_time {
-                return core.stop();
-            }
-        }
-        core.at(now_ns + SWEEP_EVERY_NS, SWEEP);
-    }
-
-    fn drain(&mut self, core: &mut Core) {
-        if self.draining_since_ns.is_some() {
-            return;
-        }
-        self.draining_since_ns = Some(core.now_ns());
-        if self.door.take().is_some() {
-            core.ring.cancel(ACCEPT);
-        }
-        for token in
-            self.connections.tokens(|connection| matches!(connection.state, State::Idle | State::Heading))
-        {
-            self.close(token);
-        }
-    }
-
-    /// Nothing is left to do here; nor for the viewers of other cores who joined reads of this one.
-    fn has_drained(&self) -> bool {
-        self.draining_since_ns.is_some() && self.connections.len() == 0 && self.fetcher.in_flight() == 0
-    }
-
-    /// Reads ahead what is due to be, and looks again soon if more will be.
-    fn prefetch(&mut self, core: &mut Core) {
-        self.prefetch_timer = false;
-        self.prefetcher.turn(&mut self.fetcher, core.now_ns());
-        self.watch_prefetches(core);
-    }
-
-    fn watch_prefetches(&mut self, core: &mut Core) {
-        if !self.prefetch_timer && !self.prefetcher.is_empty() {
-            self.prefetch_timer = true;
-            core.at(core.now_ns() + PREFETCH_EVERY_NS, PREFETCH);
-        }
-    }
-
-    /// Somebody waits for memory: looks after it soon.
-    fn watch_pressure(&mut self, core: &mut Core) {
-        if !self.pressure_timer {
-            self.pressure_timer = true;
-            core.at(core.now_ns() + PRESSURE_EVERY_NS, PRESSURE);
         }
     }
 
@@ -627,41 +435,6 @@ impl Data {
             self.overdue_timer_ns = None;
         }
         self.fetcher.overdue(core.now_ns());
-    }
-
-    /// Takes buffers back from clients that take nothing; [`Data::turn`] gives them to those who wait.
-    fn relieve_pressure(&mut self, core: &mut Core) {
-        self.pressure_timer = false;
-        if self.fetcher.units().budget().starved() == 0 && !self.fetcher.is_hungry() {
-            return;
-        }
-        self.prefetcher.release();
-        let now_ns = core.now_ns();
-        let blocked = |connection: &Connection| {
-            let waited = now_ns.saturating_sub(connection.since_ns) > RELEASE_AFTER_NS;
-            matches!(&connection.state, State::Sending(sending) if sending.blocked && waited)
-        };
-        for token in self.connections.tokens(blocked) {
-            if let Some(State::Sending(sending)) = self.connections.get_mut(token).map(|c| &mut c.state) {
-                sending.reader.release(&self.fetcher);
-            }
-        }
-    }
-
-    /// Goes on with those who wait for memory, in their order, as long as there is some.
-    fn feed_starved(&mut self, core: &mut Core) {
-        while let Some(&token) = self.starved.front() {
-            self.pump(core, token);
-            if let Some(State::Sending(sending)) = self.connections.get_mut(token).map(|c| &c.state)
-                && sending.starved
-            {
-                return;
-            }
-            // Served, and gone from here by that; or its connection is gone.
-            if self.starved.front() == Some(&token) {
-                self.starved.pop_front();
-            }
-        }
     }
 }
 
@@ -746,17 +519,4 @@ impl Service for Data {
             core.stop();
         }
     }
-}
-
-/// Tells a client that the server is full, as far as its socket takes it at once.
-fn turn_away(socket: OwnedFd) {
-    let full = b"HTTP/1.1 503 Service Unavailable\r\nRetry-After: 5\r\nContent-Length: 0\r\nConnection: close\r\n\r\n";
-    let _ = rustix::net::send(&socket, full, rustix::net::SendFlags::DONTWAIT);
-    // A request that is here already would turn the close into a reset, which may overtake the answer.
-    let mut request = [0; RECEIVE_BYTES];
-    let _ = rustix::net::recv(&socket, &mut request, rustix::net::RecvFlags::DONTWAIT);
-}
-
-fn peer_of(socket: &OwnedFd) -> Option<SocketAddr> {
-    SocketAddr::try_from(rustix::net::getpeername(socket).ok()??).ok()
 }

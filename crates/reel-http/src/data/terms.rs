@@ -8,7 +8,10 @@ use super::route::SessionFile;
 use crate::limits::INTERACTIVE_DEADLINE_NS;
 use reel_qos::{AdmitError, Class, ClassTable, DEADLINE_NONE_NS, Kind};
 use reel_rt::now_ns;
-use reel_stream::{Ask, Due, OpenRefused, Pace, Plan, Prefetcher, Ramp, Session, Sessions, Strand};
+use reel_stream::limits::FILE_WINDOW_STRIPES;
+use reel_stream::{
+    Ask, Body, Due, OpenRefused, Pace, Part, Plan, Prefetcher, Ramp, Session, Sessions, Strand,
+};
 use std::net::IpAddr;
 use std::sync::Arc;
 
@@ -31,6 +34,28 @@ impl Terms {
     pub(crate) fn unhurried(class: Class) -> Self {
         Self { class, due: Due::After(DEADLINE_NONE_NS), is_paced: false }
     }
+}
+
+/// The track of a session's prefetches that is the whole film.
+const FILE: usize = usize::MAX;
+
+/// Where a window of a file ends that begins at `start`: at the end of a stripe, so that no unit is read for two of them.
+fn window_end(file: &Body, start: u64) -> u64 {
+    let mut end = start;
+    while let Some(part) = file.part_at(end) {
+        let Part::Object(map, range) = &part else {
+            end += part.bytes();
+            continue;
+        };
+        let stripe_bytes = map.geometry().stripe_bytes() as u64;
+        let left = (FILE_WINDOW_STRIPES * stripe_bytes).saturating_sub(end - start);
+        if left <= part.bytes() {
+            let stripe_end = (range.start + left).next_multiple_of(stripe_bytes).min(range.end);
+            return end + (stripe_end - range.start);
+        }
+        end += part.bytes();
+    }
+    end
 }
 
 /// What a core needs to know to set terms.
@@ -73,7 +98,9 @@ impl TermsDesk<'_> {
                 self.segment(session, (track, number), response, prefetcher)
             }
             (SessionFile::Progressive, Kind::Periodic) if is_media => {
-                self.paced(session, response.body_offset)
+                let terms = self.paced(session, response.body_offset)?;
+                self.read_file_ahead(session, response, prefetcher);
+                Ok(terms)
             }
             _ => Ok(Terms::interactive()),
         }
@@ -87,6 +114,32 @@ impl TermsDesk<'_> {
         let ask = Ask { strand: Strand::Picture, from_ns: pace.media_ns, until_ns: pace.media_ns };
         pace.due_ns = self.sessions.ask(session, None, &ask, self.now_ns)?.due_ns;
         Ok(Terms { class: session.class(), due: Due::Paced(pace), is_paced: true })
+    }
+
+    /// Has what follows in a film as one file read ahead, for a client that asks for it piece by piece.
+    fn read_file_ahead(&self, session: &Session<Film>, response: &Response, prefetcher: &mut Prefetcher) {
+        let film = session.playing();
+        let (Some(file), Some(times)) = (film.file_body(), film.file_times()) else { return };
+        let name = (session.key(), FILE);
+        let at = response.body_offset + response.body_bytes;
+        let Some(start) = prefetcher.next_window(name, at) else { return };
+        let end = window_end(file, start);
+        // A long answer is read ahead by its own reader.
+        if start >= end || response.body_bytes > end - start {
+            return;
+        }
+        let shown_ns = |offset| {
+            Pace { times: Arc::clone(times), from_offset: 0, media_ns: 0, due_ns: 0 }.media_ns(offset)
+        };
+        let due_ns = |offset| self.sessions.due_ns(session, shown_ns(offset), self.now_ns);
+        let plan = Plan {
+            body: file.slice(start..end),
+            class: session.class(),
+            start_ns: self.now_ns,
+            due_ns: due_ns(start),
+            duration_ns: due_ns(end).saturating_sub(due_ns(start)),
+        };
+        prefetcher.plan_window(name, start..end, plan);
     }
 
     fn segment(

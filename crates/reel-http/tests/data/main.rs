@@ -1,5 +1,6 @@
 //! The data plane behind real sockets: a server over a small volume with a film.
 
+mod dashboard;
 mod endings;
 mod limits;
 mod memory;

@@ -24,6 +24,7 @@ pub(crate) struct Rig {
     /// The whole title as one MP4 file.
     pub(crate) film: Vec<u8>,
     address: SocketAddr,
+    config: ServeConfig,
     dir: tempfile::TempDir,
 }
 
@@ -79,8 +80,16 @@ impl Rig {
             control,
         };
         change(&mut config);
-        let server = Server::start(config, Arc::clone(&library)).expect("started");
-        Rig { address: server.address(), server: Some(server), library, faults, film, dir }
+        let address = config.listen;
+        let mut rig = Rig { address, server: None, config, library, faults, film, dir };
+        rig.start();
+        rig
+    }
+
+    pub(crate) fn start(&mut self) {
+        let server = Server::start(self.config.clone(), Arc::clone(&self.library)).expect("started");
+        self.address = server.address();
+        self.server = Some(server);
     }
 
     pub(crate) fn connect(&self) -> Client {
@@ -94,6 +103,11 @@ impl Rig {
         sockopt::set_socket_recv_buffer_size(&socket, 16 * 1024).expect("set");
         connect(&socket, &self.address).expect("connected");
         Client::new(socket.into())
+    }
+
+    /// A place for a file beside the volume.
+    pub(crate) fn path(&self, name: &str) -> PathBuf {
+        self.dir.path().join(name)
     }
 
     /// Opens a session; where its files are.
@@ -149,6 +163,13 @@ impl Client {
     pub(crate) fn ask(&mut self, request: &str, fields: &str) -> Answer {
         self.send(head(request, fields).as_bytes());
         self.answer(request.starts_with("HEAD"))
+    }
+
+    /// The same with a body.
+    pub(crate) fn ask_with(&mut self, request: &str, fields: &str, body: &str) -> Answer {
+        self.send(head(request, fields).as_bytes());
+        self.send(body.as_bytes());
+        self.answer(false)
     }
 
     /// The status of the answer; `None` if the server closed before, which may reset the connection.

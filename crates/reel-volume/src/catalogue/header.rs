@@ -98,8 +98,13 @@ impl CommitHeader {
         Some(CommitHeader { sealed: header.encode_seal() == seal, ..header })
     }
 
+    /// Whether a block is a header of some version, undamaged.
+    pub(crate) fn is_whole(block: &[u8]) -> bool {
+        block.len() == BLOCK_BYTES && block[..8] == HEADER_MAGIC && block_sum_holds(block)
+    }
+
     fn decode_header(block: &[u8], volume: VolumeId, area_bytes: u64) -> Option<CommitHeader> {
-        if block.len() != BLOCK_BYTES || block[..8] != HEADER_MAGIC || !block_sum_holds(block) {
+        if !CommitHeader::is_whole(block) {
             return None;
         }
         let mut from = Decoder::new(block);

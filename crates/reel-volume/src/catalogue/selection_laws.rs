@@ -42,6 +42,9 @@ struct Step {
     /// Members that fail while it is in use, each at one of the commits.
     failing: Option<(usize, usize)>,
     commits: usize,
+    /// A member that is present and not in sync has been rebuilt, and joins at one of the commits; or a new disk in its
+    /// place has.
+    joining: Option<(usize, usize, bool)>,
     /// The machine dies after so many writes of an area.
     crash_after: Option<usize>,
     /// One area, or both, of one member is found damaged.
@@ -157,7 +160,22 @@ impl World {
             self.parent.push(session.body);
             let failing =
                 step.failing.filter(|(_, at)| *at == commit).map(|(member, _)| member % self.members);
+            let joins = |member: &usize| step.absent >> member & 1 == 0 && !session.current.has(*member);
+            let joining = step
+                .joining
+                .filter(|(_, at, _)| *at == commit)
+                .map(|(member, _, new)| (member % self.members, new))
+                .filter(|(member, _)| joins(member));
             let done = match failing.filter(|member| session.current.has(*member)) {
+                None if joining.is_some() => {
+                    let (member, new) = joining.unwrap_or_default();
+                    if new {
+                        (self.areas[member], self.numbers[member]) = ([None, None], [0; 2]);
+                        session.keep[member] = 0;
+                    }
+                    session.current = session.current.with(member);
+                    self.begin_epoch(&mut session, &mut highest, body, &mut budget)
+                }
                 None => self.write_all(&mut session, body, true, &mut budget),
                 Some(member) => {
                     session.current = session.current.without(member);
@@ -251,14 +269,18 @@ fn any_step() -> impl Strategy<Value = Step> {
         prop_oneof![2 => Just(0u128), 5 => (0u32..6).prop_map(|member| 1 << member), 1 => any::<u128>()];
     let failing = proptest::option::weighted(0.3, (0usize..6, 0usize..3));
     let crash = proptest::option::weighted(0.7, 0usize..40);
-    (absent, failing, 0usize..3, crash).prop_map(|(absent, failing, commits, crash_after)| Step {
-        absent,
-        failing,
-        commits,
-        crash_after,
-        damage: None,
-        put_back: None,
-    })
+    let joining = proptest::option::weighted(0.5, (0usize..6, 0usize..3, any::<bool>()));
+    (absent, failing, joining, 0usize..3, crash).prop_map(
+        |(absent, failing, joining, commits, crash_after)| Step {
+            absent,
+            failing,
+            joining,
+            commits,
+            crash_after,
+            damage: None,
+            put_back: None,
+        },
+    )
 }
 
 /// One member is hurt, which is found with all members present and lasts until the volume is next opened.
@@ -284,7 +306,7 @@ proptest! {
         for step in &steps {
             world.run(step)?;
         }
-        world.run(&Step { absent: 0, failing: None, commits: 0, crash_after: None, damage: None, put_back: None })?;
+        world.run(&Step { absent: 0, failing: None, joining: None, commits: 0, crash_after: None, damage: None, put_back: None })?;
     }
 
     #[test]
@@ -310,8 +332,15 @@ proptest! {
     }
 }
 
-const QUIET: Step =
-    Step { absent: 0, failing: None, commits: 0, crash_after: None, damage: None, put_back: None };
+const QUIET: Step = Step {
+    absent: 0,
+    failing: None,
+    joining: None,
+    commits: 0,
+    crash_after: None,
+    damage: None,
+    put_back: None,
+};
 
 fn run_all(members: usize, too_much: bool, steps: &[Step]) {
     let mut world = World::new(members);

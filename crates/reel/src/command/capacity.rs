@@ -7,7 +7,9 @@ use reel_http::limits::CORE_MIB_NS;
 use reel_http::{spare_buffers, title_demand};
 use reel_library::Library;
 use reel_qos::limits::ROUND_NS;
-use reel_qos::{Answer, Capacities, Class, Demand, DiskDemand, Ledger, MemberCapacity, Starts, UNLIMITED};
+use reel_qos::{
+    Answer, Capacities, Class, ClassTable, Demand, DiskDemand, Ledger, MemberCapacity, Starts, UNLIMITED,
+};
 use reel_stream::limits::{READER_STRIPES_MAX, ROUNDS_MAX};
 use reel_volume::Geometry;
 use serde_json::{Value, json};
@@ -45,9 +47,10 @@ pub(super) fn run(arguments: &CapacityArguments) -> Result<Exit, Failure> {
     let library = open_library(&arguments.volume, Access::Read)?;
     let mut notes = Vec::new();
     let capacities = capacities(&config, &arguments.volume, &library, &mut notes);
+    let granted = (capacities, config.classes.table());
     let report = match (&arguments.title, arguments.rate) {
-        (Some(title), _) => of_title(&library, title, capacities, notes)?,
-        (None, Some(rate)) => of_rate(&library, rate, capacities, notes)?,
+        (Some(title), _) => of_title(&library, title, granted, notes)?,
+        (None, Some(rate)) => of_rate(&library, rate, granted, notes)?,
         (None, None) => {
             return Err(Failure::usage("viewers of what?").help("give --rate 8M, or --title TITLE"));
         }
@@ -60,12 +63,12 @@ pub(super) fn run(arguments: &CapacityArguments) -> Result<Exit, Failure> {
 fn of_rate(
     library: &Library,
     rate: Rate,
-    capacities: Capacities,
+    (capacities, classes): (Capacities, ClassTable),
     notes: Vec<String>,
 ) -> Result<Report, Failure> {
     let geometry = *library.volume().geometry();
     let demand = |is_degraded| constant(&geometry, rate, is_degraded);
-    let ledger = Ledger::new(capacities, CAPACITY_ROUNDS);
+    let ledger = ledger(capacities, CAPACITY_ROUNDS, classes);
     Ok(Report {
         what: format!("viewers of {rate}"),
         rate,
@@ -79,7 +82,7 @@ fn of_rate(
 fn of_title(
     library: &Library,
     id: &str,
-    capacities: Capacities,
+    (capacities, classes): (Capacities, ClassTable),
     notes: Vec<String>,
 ) -> Result<Report, Failure> {
     let title = library.open(id).map_err(|error| Failure::library(&error))?;
@@ -89,7 +92,7 @@ fn of_title(
             ROUNDS_MAX / 3600
         ))
     })?;
-    let ledger = Ledger::new(capacities, demand.rounds());
+    let ledger = ledger(capacities, demand.rounds(), classes);
     let rate = Rate(demand.average_bps());
     Ok(Report {
         what: format!("viewers of {id} ({rate} on average)"),
@@ -99,6 +102,13 @@ fn of_title(
         healthy: None,
         notes,
     })
+}
+
+/// An empty ledger, in which nothing is promised that a change of shares could be too much for.
+fn ledger(capacities: Capacities, rounds: usize, classes: ClassTable) -> Ledger {
+    let mut ledger = Ledger::new(capacities, rounds);
+    let _ = ledger.set_classes(classes);
+    ledger
 }
 
 fn ask(ledger: &Ledger, demand: &Demand, starts: Starts) -> Result<Answer, Failure> {

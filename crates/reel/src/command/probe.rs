@@ -4,6 +4,7 @@ use std::path::{Path, PathBuf};
 
 use reel_disk::{Probe, Profile, probe};
 use reel_ring::DriverChoice;
+use reel_volume::GeometryFields;
 use rustix::fs::FlockOperation;
 use serde_json::{Value, json};
 
@@ -11,6 +12,7 @@ use super::profiles::{now_unix_s, path_of, price_text, spread_text, store};
 use super::{Access, open_library};
 use crate::args::ProbeArguments;
 use crate::failure::{Exit, Failure};
+use crate::limits::{PROBE_S_ALL, PROBE_S_EACH};
 use crate::output::{columns, print};
 use crate::progress::{Meter, Unit};
 
@@ -39,7 +41,7 @@ fn volume(arguments: &ProbeArguments, quiet: bool) -> Result<Exit, Failure> {
     let findings = library.volume().findings();
     let (present, absent): (Vec<_>, Vec<_>) = findings.iter().partition(|finding| finding.state.in_use());
     let paths: Vec<PathBuf> = present.iter().map(|finding| finding.path.clone()).collect();
-    let results = measure(arguments, &paths, quiet);
+    let results = measure(arguments, &paths, library.volume().geometry().unit_bytes(), quiet);
     let mut outcomes = Vec::new();
     for (finding, result) in present.iter().zip(results) {
         let target = path_of(dir, finding.member);
@@ -77,7 +79,10 @@ fn bare(arguments: &ProbeArguments, quiet: bool) -> Result<Exit, Failure> {
         return Err(Failure::failed(format!("{} is in use by another program", path.display()))
             .help("stop that program first: each would measure and delay the other"));
     }
-    let profile = measure(arguments, std::slice::from_ref(path), quiet)
+    // As large as in a volume that is made without further wishes.
+    let fields = GeometryFields::cmaf(5);
+    let unit_bytes = fields.symbol_bytes * fields.row_symbols * fields.unit_rows;
+    let profile = measure(arguments, std::slice::from_ref(path), unit_bytes, quiet)
         .remove(0)
         .map_err(|error| Failure::advised(Exit::Failed, &error))?;
     if let Some(out) = &arguments.out {
@@ -96,11 +101,19 @@ fn bare(arguments: &ProbeArguments, quiet: bool) -> Result<Exit, Failure> {
     Ok(Exit::Done)
 }
 
-fn measure(arguments: &ProbeArguments, paths: &[PathBuf], quiet: bool) -> Vec<Result<Profile, String>> {
+fn measure(
+    arguments: &ProbeArguments,
+    paths: &[PathBuf],
+    unit_bytes: usize,
+    quiet: bool,
+) -> Vec<Result<Profile, String>> {
+    let seconds =
+        arguments.seconds.unwrap_or(PROBE_S_EACH.saturating_mul(paths.len() as u32).min(PROBE_S_ALL));
     let how = Probe {
-        time_ns: u64::from(arguments.seconds) * 1_000_000_000,
+        time_ns: u64::from(seconds) * 1_000_000_000,
         quick: false,
         writes: arguments.write,
+        unit_bytes,
         driver: DriverChoice::Auto,
     };
     let mut meter = Meter::new("measuring", Unit::Ms, quiet || arguments.json);

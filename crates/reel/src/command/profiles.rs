@@ -119,7 +119,13 @@ fn measure_quickly(
     driver: DriverChoice,
 ) {
     let paths: Vec<PathBuf> = present.iter().map(|finding| finding.path.clone()).collect();
-    let quick = Probe { time_ns: QUICK_PROBE.as_nanos() as u64, quick: true, writes: false, driver };
+    let quick = Probe {
+        time_ns: QUICK_PROBE.as_nanos() as u64,
+        quick: true,
+        writes: false,
+        unit_bytes: volume.geometry().unit_bytes(),
+        driver,
+    };
     let measured = probe(&paths, &quick, now_unix_s(), &mut |_, _| true);
     let mut failed = 0;
     for (finding, measured) in present.iter().zip(measured) {

@@ -57,6 +57,17 @@ fn each_resource_can_be_the_one_that_stops() {
 }
 
 #[test]
+fn viewers_have_the_share_of_their_class() {
+    let place = Place::with_volume();
+    let half = "[classes]\nperiodic = { kind = \"periodic\", share_permille = 350 }\n\
+                interactive = { kind = \"interactive\", share_permille = 150 }\n\
+                aperiodic = { kind = \"aperiodic\", share_permille = 500 }\n";
+    fs::write(place.path("reel.toml"), half).unwrap();
+    let answer = ask(&place, &["--rate", "8M", "--config", "reel.toml"]);
+    assert_eq!((viewers(&answer), &answer["stopped_by"]), (20, &Value::from("member 0")));
+}
+
+#[test]
 fn a_lost_member_changes_nothing_that_was_promised() {
     let place = Place::with_volume();
     let before = ask(&place, &["--rate", "8M"]);

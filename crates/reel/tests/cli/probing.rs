@@ -103,6 +103,22 @@ fn a_profile_of_another_device_a_lie_and_rubbish_are_refused_and_made_anew() {
 }
 
 #[test]
+fn what_was_measured_in_a_hurry_is_measured_again_when_much_was_added() {
+    let place = used_volume();
+    let serve = || {
+        let mut server = Running::start(&place, &["serve", "volume", "--listen", "127.0.0.1:0"]);
+        assert_eq!(server.signal(rustix::process::Signal::TERM), Some(0));
+        server.said()
+    };
+    let said = serve();
+    assert!(said.contains("member 4: a read takes") && said.contains("in a hurry"), "{said}");
+    assert!(!serve().contains("measuring again"));
+    write_at_the_end(&place.path("volume/member-4.reel"), 28 << 20);
+    let said = serve();
+    assert!(said.contains("member 4 holds far more") && !said.contains("member 3 holds"), "{said}");
+}
+
+#[test]
 fn a_server_of_an_empty_volume_says_what_it_counts_with() {
     let place = Place::with_volume();
     let mut server = Running::start(&place, &["serve", "volume", "--listen", "127.0.0.1:0"]);

@@ -136,6 +136,11 @@ fn a_volume_has_one_owner() {
     let server = Running::start(&place, &["serve", "volume", "--listen", "127.0.0.1:0"]);
     place.reel(&["ingest", "volume", short().to_str().unwrap()]).refused(1, &["in use"]);
     place.reel(&["serve", "volume", "--listen", "127.0.0.1:0"]).refused(1, &["in use"]);
+    place.reel(&["volume", "scrub", "volume"]).refused(1, &["in use", "POST /api/v1/volume/scrub"]);
+    place.reel(&["volume", "rebuild", "volume"]).refused(1, &["in use", "POST /api/v1/volume/rebuild"]);
+    place
+        .reel(&["volume", "replace", "volume", "1", "new"])
+        .refused(1, &["in use", "POST /api/v1/volume/replace"]);
     assert!(server.get("/healthz").starts_with("HTTP/1.1 200"));
 }
 

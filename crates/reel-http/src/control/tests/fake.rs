@@ -354,18 +354,7 @@ impl Promises for FakePromises {
             usage: vec![usage(Resource::Arena, 1000), usage(Resource::Network, UNLIMITED)],
             classes: self.classes(),
             counts,
-            sessions: vec![SessionView {
-                key_hint: "ab12".to_owned(),
-                title: "a-film".to_owned(),
-                client: "10.0.0.7".parse().expect("an address"),
-                class: "periodic".to_owned(),
-                rate_bps: 5_000_000,
-                state: "playing",
-                reserved: true,
-                position_s: 61,
-                sent_bytes: 5,
-                age_s: 60,
-            }],
+            sessions: vec![session("cd34", false), session("ab12", true)],
             refusals: vec![("member", 6)],
         }
     }
@@ -381,6 +370,21 @@ impl Promises for FakePromises {
     fn capacity(&self, rate_bps: u64) -> CapacityReport {
         let viewers = 100_000_000 / rate_bps;
         CapacityReport { viewers, stopped_by: Some(Resource::Member(0)), more_now: Some(viewers - 1) }
+    }
+}
+
+fn session(key_hint: &str, reserved: bool) -> SessionView {
+    SessionView {
+        key_hint: key_hint.to_owned(),
+        title: "a-film".to_owned(),
+        client: "10.0.0.7".parse().expect("an address"),
+        class: "periodic".to_owned(),
+        rate_bps: 5_000_000,
+        state: if reserved { "playing" } else { "paused" },
+        reserved,
+        position_s: 61,
+        sent_bytes: 5,
+        age_s: 60,
     }
 }
 
@@ -406,5 +410,9 @@ impl VolumeWork for FakeWork {
         _: &mut dyn FnMut(WorkProgress) -> bool,
     ) -> Result<WorkDone, WorkFailed> {
         Ok(WorkDone { text: format!("{member} is {} now", path.display()), warnings: Vec::new() })
+    }
+
+    fn is_rebuild_unfinished(&self) -> bool {
+        false
     }
 }

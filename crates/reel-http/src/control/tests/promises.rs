@@ -45,6 +45,8 @@ async fn the_dashboard_shows_members_resources_classes_and_who_holds_what() {
     );
     assert_eq!(shown["classes"][0]["deadline_misses"], 2);
     assert_eq!(shown["classes"][2]["share_permille"], 150);
+    assert_eq!(shown["sessions_total"], 2);
+    assert_eq!(shown["sessions"][1]["state"], "paused", "who holds nothing comes last");
     let session = &shown["sessions"][0];
     assert_eq!((&session["client"], &session["position_s"]), (&json!("10.0.0.7"), &json!(61)));
     assert_eq!(shown["refusals"], json!([{ "resource": "member", "count": 6 }]));

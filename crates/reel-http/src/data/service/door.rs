@@ -1,0 +1,73 @@
+//! Connections come in, and are dealt out to the cores.
+
+use super::{ACCEPT, ACCEPT_AGAIN, Data};
+use crate::data::Message;
+use crate::data::connection::Connection;
+use crate::limits::{ACCEPT_RETRY_NS, RECEIVE_BYTES};
+use reel_ring::{Done, Op};
+use reel_rt::Core;
+use std::io;
+use std::net::SocketAddr;
+use std::os::fd::OwnedFd;
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
+
+impl Data {
+    pub(super) fn accept(&self, core: &mut Core) {
+        if let (Some(door), None) = (&self.door, self.draining_since_ns) {
+            core.ring.push(ACCEPT, Op::Accept { listener: Arc::clone(&door.listener) });
+        }
+    }
+
+    pub(super) fn accepted(&mut self, core: &mut Core, done: Done) {
+        let socket = match (done.result, done.accepted) {
+            (Ok(_), Some(socket)) => socket,
+            (Err(error), _) if error.raw_os_error() == Some(rustix::io::Errno::CANCELED.raw_os_error()) => {
+                return;
+            }
+            // The client was gone before we came: no reason to keep others waiting.
+            (Err(error), _) if error.kind() == io::ErrorKind::ConnectionAborted => return self.accept(core),
+            (Err(error), _) => {
+                // Out of descriptors, most likely: those who are connected go on, the others wait in the backlog.
+                tracing::warn!(%error, "cannot accept a connection; trying again shortly (raise LimitNOFILE if this repeats)");
+                core.at(core.now_ns() + ACCEPT_RETRY_NS, ACCEPT_AGAIN);
+                return;
+            }
+            (Ok(_), None) => return self.accept(core),
+        };
+        let counters = &self.shared.counters;
+        counters.accepted.fetch_add(1, Ordering::Relaxed);
+        if counters.open_total() >= self.shared.connections_max {
+            counters.turned_away.fetch_add(1, Ordering::Relaxed);
+            turn_away(socket);
+        } else if let Some(peer) = peer_of(&socket)
+            && let Some(door) = &self.door
+        {
+            let open = |core: &usize| counters.open[*core].load(Ordering::Relaxed);
+            let least = (0..door.cores.len()).min_by_key(open).unwrap_or(self.core);
+            counters.open[least].fetch_add(1, Ordering::Relaxed);
+            door.cores[least].post(Message::Connection(socket, peer));
+        }
+        self.accept(core);
+    }
+
+    pub(super) fn connected(&mut self, core: &mut Core, socket: OwnedFd, peer: SocketAddr) {
+        // A response's last bytes must not wait for the client's acknowledgement. A socket that is already dead says so later.
+        let _ = rustix::net::sockopt::set_tcp_nodelay(&socket, true);
+        let token = self.connections.insert(Connection::new(socket, peer, core.now_ns()));
+        self.await_request(core, token);
+    }
+}
+
+/// Tells a client that the server is full, as far as its socket takes it at once.
+pub(super) fn turn_away(socket: OwnedFd) {
+    let full = b"HTTP/1.1 503 Service Unavailable\r\nRetry-After: 5\r\nContent-Length: 0\r\nConnection: close\r\n\r\n";
+    let _ = rustix::net::send(&socket, full, rustix::net::SendFlags::DONTWAIT);
+    // A request that is here already would turn the close into a reset, which may overtake the answer.
+    let mut request = [0; RECEIVE_BYTES];
+    let _ = rustix::net::recv(&socket, &mut request, rustix::net::RecvFlags::DONTWAIT);
+}
+
+fn peer_of(socket: &OwnedFd) -> Option<SocketAddr> {
+    SocketAddr::try_from(rustix::net::getpeername(socket).ok()??).ok()
+}

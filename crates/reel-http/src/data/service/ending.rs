@@ -1,0 +1,139 @@
+//! How responses, connections and cores end.
+
+use super::door::turn_away;
+use super::{ACCEPT, Data, SWEEP};
+use crate::data::Handover;
+use crate::data::connection::{State, TimeOut};
+use crate::limits::{DRAIN_TIME_MAX_NS, LINGER_BYTES_MAX, SWEEP_EVERY_NS};
+use reel_rt::Core;
+use std::net::TcpStream;
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
+
+impl Data {
+    /// A response was taken whole.
+    pub(super) fn finish(&mut self, core: &mut Core, token: u64) {
+        let Some(connection) = self.connections.get_mut(token) else { return };
+        let State::Sending(sending) = std::mem::replace(&mut connection.state, State::Idle) else { return };
+        let keep_alive = sending.keep_alive;
+        self.shared.access_log.record(sending.into_record(connection.peer, core.now_ns()));
+        if keep_alive { self.await_request(core, token) } else { self.linger(core, token) }
+    }
+
+    /// Closes our side and waits for the client to close its own.
+    pub(super) fn linger(&mut self, core: &mut Core, token: u64) {
+        let Some(connection) = self.connections.get_mut(token) else { return };
+        connection.state = State::Lingering(LINGER_BYTES_MAX);
+        connection.since_ns = core.now_ns();
+        connection.input = Vec::new();
+        match rustix::net::shutdown(&connection.socket, rustix::net::Shutdown::Write) {
+            Ok(()) => self.receive(core, token),
+            Err(_gone) => self.close(token),
+        }
+    }
+
+    /// Throws away what came after the last response.
+    pub(super) fn lingered(&mut self, core: &mut Core, token: u64, bytes: usize) {
+        let Some(connection) = self.connections.get_mut(token) else { return };
+        let State::Lingering(left_bytes) = &mut connection.state else { return };
+        connection.input.clear();
+        match left_bytes.checked_sub(bytes) {
+            None | Some(0) => self.close(token),
+            Some(left) => {
+                *left_bytes = left;
+                self.receive(core, token);
+            }
+        }
+    }
+
+    /// Gives the connection, with all that was read from it, to the control plane.
+    pub(super) fn hand_over(&mut self, token: u64) {
+        let Some(connection) = self.connections.remove(token) else { return };
+        self.left();
+        let Ok(socket) = Arc::try_unwrap(connection.socket) else {
+            debug_assert!(false, "an operation in the ring still holds the socket");
+            return;
+        };
+        let stream = TcpStream::from(socket);
+        if stream.set_nonblocking(true).is_err() {
+            return;
+        }
+        let handover = Handover { stream, already_read: connection.input, peer: connection.peer };
+        match self.shared.handover.try_send(handover) {
+            Ok(()) => self.shared.counters.handed_over.fetch_add(1, Ordering::Relaxed),
+            Err(full) => {
+                turn_away(full.into_inner().stream.into());
+                self.shared.counters.turned_away.fetch_add(1, Ordering::Relaxed)
+            }
+        };
+    }
+
+    pub(super) fn close(&mut self, token: u64) {
+        let Some(connection) = self.connections.remove(token) else { return };
+        self.left();
+        // Ends an operation that is still in the ring; its answer finds no connection.
+        let _ = rustix::net::shutdown(&connection.socket, rustix::net::Shutdown::Both);
+        if let State::Sending(sending) = connection.state {
+            self.shared.access_log.record(sending.into_record(connection.peer, reel_rt::now_ns()));
+        }
+    }
+
+    pub(super) fn left(&self) {
+        self.shared.counters.open[self.core].fetch_sub(1, Ordering::Relaxed);
+    }
+
+    /// Closes connections that ran out of time; ends the core when it has drained.
+    pub(super) fn sweep(&mut self, core: &mut Core) {
+        let now_ns = core.now_ns();
+        for token in self.connections.tokens(|connection| connection.timed_out(now_ns).is_some()) {
+            let Some(connection) = self.connections.get_mut(token) else { continue };
+            let Some(which) = connection.timed_out(now_ns) else { continue };
+            // Its response is complete: this is a way to close, not a loss.
+            if which != TimeOut::Linger {
+                self.shared.counters.timed_out.fetch_add(1, Ordering::Relaxed);
+            }
+            if which == TimeOut::Head {
+                let late = b"HTTP/1.1 408 Request Timeout\r\nContent-Length: 0\r\nConnection: close\r\n\r\n";
+                // Best effort: the connection is closed either way.
+                let _ = rustix::net::send(&connection.socket, late, rustix::net::SendFlags::DONTWAIT);
+            }
+            self.close(token);
+        }
+        if let Some(capacity) = &mut self.capacity {
+            capacity.refresh(&self.shared.sessions);
+            self.shared.sessions.tend(now_ns);
+        }
+        if let Some(since_ns) = self.draining_since_ns {
+            let out_of_time = now_ns.saturating_sub(since_ns) > DRAIN_TIME_MAX_NS;
+            if out_of_time {
+                for token in self.connections.tokens(|_| true) {
+                    self.close(token);
+                }
+            }
+            if out_of_time {
+                return core.stop();
+            }
+        }
+        core.at(now_ns + SWEEP_EVERY_NS, SWEEP);
+    }
+
+    pub(super) fn drain(&mut self, core: &mut Core) {
+        if self.draining_since_ns.is_some() {
+            return;
+        }
+        self.draining_since_ns = Some(core.now_ns());
+        if self.door.take().is_some() {
+            core.ring.cancel(ACCEPT);
+        }
+        for token in
+            self.connections.tokens(|connection| matches!(connection.state, State::Idle | State::Heading))
+        {
+            self.close(token);
+        }
+    }
+
+    /// Nothing is left to do here; nor for the viewers of other cores who joined reads of this one.
+    pub(super) fn has_drained(&self) -> bool {
+        self.draining_since_ns.is_some() && self.connections.len() == 0 && self.fetcher.in_flight() == 0
+    }
+}

@@ -1,0 +1,65 @@
+//! What is read ahead, and who gives memory back when others wait for it.
+
+use super::{Data, PREFETCH, PRESSURE};
+use crate::data::connection::{Connection, State};
+use crate::limits::{PREFETCH_EVERY_NS, PRESSURE_EVERY_NS, RELEASE_AFTER_NS};
+use reel_rt::Core;
+
+impl Data {
+    /// Reads ahead what is due to be, and looks again soon if more will be.
+    pub(super) fn prefetch(&mut self, core: &mut Core) {
+        self.prefetch_timer = false;
+        self.prefetcher.turn(&mut self.fetcher, core.now_ns());
+        self.watch_prefetches(core);
+    }
+
+    pub(super) fn watch_prefetches(&mut self, core: &mut Core) {
+        if !self.prefetch_timer && !self.prefetcher.is_empty() {
+            self.prefetch_timer = true;
+            core.at(core.now_ns() + PREFETCH_EVERY_NS, PREFETCH);
+        }
+    }
+
+    /// Somebody waits for memory: looks after it soon.
+    pub(super) fn watch_pressure(&mut self, core: &mut Core) {
+        if !self.pressure_timer {
+            self.pressure_timer = true;
+            core.at(core.now_ns() + PRESSURE_EVERY_NS, PRESSURE);
+        }
+    }
+
+    /// Takes buffers back from clients that take nothing; [`Data::turn`] gives them to those who wait.
+    pub(super) fn relieve_pressure(&mut self, core: &mut Core) {
+        self.pressure_timer = false;
+        if self.fetcher.units().budget().starved() == 0 && !self.fetcher.is_hungry() {
+            return;
+        }
+        self.prefetcher.release();
+        let now_ns = core.now_ns();
+        let blocked = |connection: &Connection| {
+            let waited = now_ns.saturating_sub(connection.since_ns) > RELEASE_AFTER_NS;
+            matches!(&connection.state, State::Sending(sending) if sending.blocked && waited)
+        };
+        for token in self.connections.tokens(blocked) {
+            if let Some(State::Sending(sending)) = self.connections.get_mut(token).map(|c| &mut c.state) {
+                sending.reader.release(&self.fetcher);
+            }
+        }
+    }
+
+    /// Goes on with those who wait for memory, in their order, as long as there is some.
+    pub(super) fn feed_starved(&mut self, core: &mut Core) {
+        while let Some(&token) = self.starved.front() {
+            self.pump(core, token);
+            if let Some(State::Sending(sending)) = self.connections.get_mut(token).map(|c| &c.state)
+                && sending.starved
+            {
+                return;
+            }
+            // Served, and gone from here by that; or its connection is gone.
+            if self.starved.front() == Some(&token) {
+                self.starved.pop_front();
+            }
+        }
+    }
+}
