@@ -11,7 +11,7 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
 /// Memory that each server may use for media: Reel's arena, nginx with its page cache.
-pub(crate) const MEMORY_BYTES: u64 = 1 << 30;
+pub(crate) const MEMORY_BYTES: u64 = 3 << 30;
 
 /// How a server is set up, beyond its defaults: lines of `reel.toml` by table.
 #[derive(Clone, Debug, Default)]

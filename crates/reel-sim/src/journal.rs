@@ -82,6 +82,8 @@ pub enum Deed {
     Resumes,
     /// Goes elsewhere in its title.
     Seeks,
+    /// Jumps ahead within what it has; the segment it asks for next.
+    Skips,
     /// Goes away.
     Leaves,
     /// Could not be given what it asked for.
@@ -178,6 +180,7 @@ impl Deed {
             Deed::Pauses => "pauses in segment",
             Deed::Resumes => "resumes in segment",
             Deed::Seeks => "seeks to segment",
+            Deed::Skips => "skips ahead, to ask next for segment",
             Deed::Leaves => "leaves title",
             Deed::Fails => "cannot be given segment",
         }

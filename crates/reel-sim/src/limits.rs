@@ -14,6 +14,9 @@ pub const BUFFER_NS: u64 = 30_000_000_000;
 /// The same for a small player: two segments.
 pub const BUFFER_LEAST_NS: u64 = 8_000_000_000;
 
+/// What the button of a player for going on a bit skips.
+pub const SKIP_NS: u64 = 10_000_000_000;
+
 /// A request that is served later than this after it came, and after its deadline, was starved. Under full load a queue of 64 bulk reads with 15 % of a
 /// hard disk is served in some seconds.
 pub const STARVATION_NS: u64 = 60_000_000_000;

@@ -459,9 +459,8 @@ impl World {
         match touch {
             Touch::Pause => self.deed(number, Deed::Pauses, segment),
             Touch::Resume => self.deed(number, Deed::Resumes, segment),
-            Touch::Seek => {
-                self.deed(number, Deed::Seeks, segment);
-            }
+            Touch::Seek => self.deed(number, Deed::Seeks, segment),
+            Touch::Skip => self.deed(number, Deed::Skips, segment),
             Touch::Stop => {
                 self.leave(number);
                 return Ok(());

@@ -131,25 +131,33 @@ impl Around {
     }
 
     /// A read of this member was not there when half of its time was over. One that is so again and again, while the others are not, is
-    /// slow: it is left alone for a while, which costs the others no more than its loss would.
-    pub(crate) fn late(&self, number: usize, now_ns: u64) {
+    /// slow; `true` if it counts as that from here on.
+    pub(crate) fn late(&self, number: usize, now_ns: u64) -> bool {
         let member = &self.members[number];
         let late = member.late_in_row.fetch_add(1, Ordering::Relaxed) + 1;
-        if late < SLOW_READS || member.slow.load(Ordering::Relaxed) {
-            return;
+        if late < SLOW_READS {
+            return false;
         }
         let is_late = |other: &Member| other.late_in_row.load(Ordering::Relaxed) >= SLOW_READS / 2;
         let all_are = self.members.iter().enumerate().any(|(other, of)| other != number && is_late(of));
+        !all_are && self.leave_alone(number, now_ns)
+    }
+
+    /// A member is much slower than the others: it is left alone for a while, which costs them no more than its loss would. `false` if
+    /// that is so already, or others are away.
+    pub(crate) fn leave_alone(&self, number: usize, now_ns: u64) -> bool {
+        let member = &self.members[number];
         let _change = self.change.lock().unwrap_or_else(PoisonError::into_inner);
-        if all_are || !self.may_join(number) {
-            return;
+        if self.is_away(number) || !self.may_join(number) {
+            return false;
         }
         member.slow_until_ns.store(now_ns.saturating_add(SLOW_AWAY_NS), Ordering::Relaxed);
         member.slow.store(true, Ordering::Relaxed);
         tracing::warn!(
             member = number,
-            "a member answers too late again and again; reading around it for a while"
+            "a member is much slower than the others; reading around it for a while"
         );
+        true
     }
 
     /// A read of this member came in time.
@@ -223,6 +231,19 @@ mod tests {
         assert!(around.is_away(1));
         around.forgive(50 + SLOW_AWAY_NS);
         assert!(!around.is_any_away());
+    }
+
+    #[test]
+    fn no_more_are_left_alone_than_parity_makes_up_for() {
+        let (health, around) = four();
+        assert!(around.leave_alone(1, 0));
+        assert!(!around.leave_alone(1, 0), "told once");
+        assert!(!around.leave_alone(2, 0) && !around.is_away(2));
+        around.forgive(SLOW_AWAY_NS);
+        assert!(around.begin(3) && !around.leave_alone(2, 0), "another is read around");
+        around.end(3);
+        health.begin_to_rebuild(0, "replaced");
+        assert!(!around.leave_alone(2, 0), "another is not there");
     }
 
     #[test]

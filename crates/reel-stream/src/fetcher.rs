@@ -10,7 +10,7 @@
 
 use crate::budget::Reservation;
 use crate::flight::{FETCH_BITS, Flight, PROMOTED, Source};
-use crate::limits::{AROUND_AGAIN_NS, AROUND_LEAD_MAX_NS};
+use crate::limits::{AROUND_AGAIN_NS, AROUND_LEAD_MAX_NS, LAG_LOOK_NS, LAG_NS};
 use crate::units::{Decoder, Lookup, UnitKey, UnitWant, Units, Waiter};
 use reel_arena::Buffer;
 use reel_disk::{DiskDone, DiskError, DiskWork, Reply};
@@ -86,6 +86,8 @@ struct WithDisks {
     by_token: HashMap<u64, (usize, u64)>,
     /// (time, token) of each member's, oldest first.
     by_member: Vec<BTreeSet<(u64, u64)>>,
+    /// When to look next whether a member lags behind the others.
+    lag_look_ns: u64,
 }
 
 impl Fetcher {
@@ -100,7 +102,7 @@ impl Fetcher {
             reads: HashMap::new(),
             next_read: 0,
             hungry: VecDeque::new(),
-            with_disks: WithDisks { by_token: HashMap::new(), by_member },
+            with_disks: WithDisks { by_member, ..WithDisks::default() },
             due: BTreeSet::new(),
         }
     }
@@ -180,24 +182,29 @@ impl Fetcher {
         let look = |(member, oldest_ns)| self.units.around().look_ns(member, oldest_ns);
         let stalls = self.with_disks.oldest().filter_map(look).min();
         let due = self.due.first().map(|(due_ns, _)| *due_ns);
-        [stalls, due].into_iter().flatten().min()
+        let lags = self.with_disks.oldest().map(|(_, oldest_ns)| oldest_ns.saturating_add(LAG_NS)).min();
+        let lags = lags.map(|lag_ns| lag_ns.max(self.with_disks.lag_look_ns));
+        [stalls, due, lags].into_iter().flatten().min()
     }
 
     /// Reads around members that have not answered in time.
     pub fn overdue(&mut self, now_ns: u64) {
-        let around = self.units.around();
+        let units = self.units.clone();
+        let (around, mut slow) = (units.around(), Vec::new());
         let look = |&(member, oldest_ns): &(usize, u64)| around.look(member, oldest_ns, now_ns);
         let stalled: Vec<usize> = self.with_disks.oldest().filter(look).map(|(member, _)| member).collect();
         for &member in &stalled {
             self.units.counters().stalled.fetch_add(1, Ordering::Relaxed);
-            // Whoever waits for it, not only those with a deadline.
-            for id in self.with_disks.reads_of(member) {
-                self.read_around(id, now_ns);
-            }
+            self.read_around_all(member, now_ns);
+        }
+        if let Some(member) = self.lagging(now_ns)
+            && around.leave_alone(member, now_ns)
+        {
+            slow.push(member);
         }
         while let Some(&(due_ns, id)) = self.due.first() {
             if due_ns > now_ns {
-                return;
+                break;
             }
             self.due.pop_first();
             if let Some(flight) = self.reads.get_mut(&id) {
@@ -205,13 +212,57 @@ impl Fetcher {
             }
             let begun = self.read_around(id, now_ns);
             if let Some(hedge) = self.reads.get(&id).and_then(|flight| flight.hedge.as_ref()) {
-                self.units.around().late(hedge.member, now_ns);
+                let member = hedge.member;
+                if around.late(member, now_ns) {
+                    slow.push(member);
+                }
             }
             if !begun && let Some(flight) = self.reads.get_mut(&id) {
                 let again_ns = now_ns.saturating_add(AROUND_AGAIN_NS);
                 flight.due_ns = Some(again_ns);
                 self.due.insert((again_ns, id));
             }
+        }
+        for member in slow {
+            self.read_around_all(member, now_ns);
+        }
+    }
+
+    /// A member that lets somebody wait for long whose class has deadlines, while no other does. Deadlines may be far away: but who keeps
+    /// ahead of them lives on what he has buffered, and nobody knows how much that is.
+    fn lagging(&mut self, now_ns: u64) -> Option<usize> {
+        if now_ns < self.with_disks.lag_look_ns {
+            return None;
+        }
+        let waits = |&(_, oldest_ns): &(usize, u64)| oldest_ns.saturating_add(LAG_NS) <= now_ns;
+        self.with_disks.oldest().find(waits)?;
+        self.with_disks.lag_look_ns = now_ns + LAG_LOOK_NS;
+        let waiting: Vec<(usize, u64)> = (0..self.units.disks().members())
+            .filter_map(|member| Some((member, self.with_deadline(member, now_ns)?)))
+            .filter(|(_, oldest_ns)| oldest_ns.saturating_add(LAG_NS / 4) <= now_ns)
+            .collect();
+        match waiting[..] {
+            [(member, oldest_ns)] if oldest_ns.saturating_add(LAG_NS) <= now_ns => Some(member),
+            _ => None,
+        }
+    }
+
+    /// The oldest request to a member of a class with deadlines, of those that have waited for a while.
+    fn with_deadline(&self, member: usize, now_ns: u64) -> Option<u64> {
+        let classes = self.units.disks().classes();
+        let mut old = self.with_disks.by_member[member]
+            .iter()
+            .take_while(|(since_ns, _)| since_ns + LAG_NS / 4 <= now_ns);
+        old.find_map(|(since_ns, token)| {
+            let (class, _) = self.reads.get(&(token >> FETCH_BITS))?.flight.urgency();
+            (classes.kind(class) == Kind::Periodic).then_some(*since_ns)
+        })
+    }
+
+    /// Whoever waits for this member, not only those with a deadline.
+    fn read_around_all(&mut self, member: usize, now_ns: u64) {
+        for id in self.with_disks.reads_of(member) {
+            self.read_around(id, now_ns);
         }
     }
 

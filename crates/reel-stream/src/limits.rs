@@ -36,12 +36,23 @@ pub const SEND_LEAD_NS: u64 = 1_000_000_000;
 /// How long after it was shown a segment that was read ahead is held for a client that does not come for it.
 pub const PREFETCH_HELD_NS: u64 = 5_000_000_000;
 
-/// How far beyond what it asked before a client may ask and still go on: players leave out a segment they could not get.
-pub const ASKED_GAP_NS: u64 = 8_000_000_000;
+/// How far from where a client began on one strand its first request on another may be and still join it: segments of sound and pictures
+/// of one place begin at different times. Long segments are 10 seconds; players that ask ahead on one strand first have begun with two.
+pub const JOIN_NS: u64 = 21_000_000_000;
 
-/// How far back behind what it asked before a client may ask and still go on: players ask again for the last segments when they change
-/// the rendition. Long segments are 10 seconds.
-pub const ASKED_BACK_NS: u64 = 21_000_000_000;
+/// Requests in a row that come equally far ahead until that counts as the reach of the client's buffer. One or two may be chance on a slow
+/// link.
+pub const STEADY_ASKS: u32 = 3;
+
+/// What is equally far ahead: players look at their buffers several times a second.
+pub const STEADY_WITHIN_NS: u64 = 500_000_000;
+
+/// How much farther ahead than its buffer reaches a client may ask: what is more is a jump. As for those who are late, less than two
+/// rounds is jitter.
+pub const REACH_TOLERATED_NS: u64 = 2_000_000_000;
+
+/// How far apart two places of a film that is sent as one file may be if one follows the other: players leave out what they have.
+pub const POINT_NS: u64 = 8_000_000_000;
 
 /// How late against its schedule a client may ask before the schedule is moved: less than two rounds is jitter.
 pub const LATE_TOLERATED_NS: u64 = 2_000_000_000;
@@ -80,6 +91,13 @@ pub const SLOW_READS: u32 = 16;
 
 /// How long a slow member is left alone before it is tried again. Each trial costs its reads twice.
 pub const SLOW_AWAY_NS: u64 = 30_000_000_000;
+
+/// A member that lets a read with a deadline wait for so long, while no other member lets one wait for a quarter of it, lags. Two rounds:
+/// demand is spread so that a member that keeps up is through with it then.
+pub const LAG_NS: u64 = 2 * reel_qos::limits::ROUND_NS;
+
+/// Between two looks at whether a member lags.
+pub const LAG_LOOK_NS: u64 = 100_000_000;
 
 /// A reader plans again when it has less than so many stripes: one being sent while the next ones come, all of them in one sweep.
 pub const READER_REFILL_STRIPES: u64 = 2;

@@ -13,7 +13,7 @@ use crate::reader::rows_by_position;
 use crate::units::{UnitKey, UnitWant};
 use reel_qos::Class;
 use reel_volume::UnitRows;
-use std::collections::{BTreeSet, HashMap};
+use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::ops::Range;
 use std::sync::Arc;
 
@@ -228,9 +228,9 @@ fn start(plan: Plan, token: u64, fetcher: &mut Fetcher, now_ns: u64) -> Option<H
     Some(Held { token, rows, let_go_ns, _reservation: reservation })
 }
 
-/// Every unit that a segment touches, stripe by stripe, as its reader will want it.
+/// Every unit that the planned bytes touch, stripe by stripe and whole: a stripe that two parts share is read once.
 fn wants(plan: &Plan) -> Vec<Vec<UnitWant>> {
-    let mut wants = Vec::new();
+    let mut stripes: BTreeMap<(u64, u64), BTreeMap<usize, UnitWant>> = BTreeMap::new();
     let mut at = 0;
     while let Some(part) = plan.body.part_at(at) {
         at += part.bytes();
@@ -239,12 +239,13 @@ fn wants(plan: &Plan) -> Vec<Vec<UnitWant>> {
         for stripe in range.start / stripe_bytes..range.end.div_ceil(stripe_bytes) {
             let start = stripe * stripe_bytes;
             let within = range.start.max(start) - start..range.end.min(start + stripe_bytes) - start;
-            let want = |(position, rows)| {
+            let units = stripes.entry((map.id(), stripe)).or_default();
+            for (position, _) in rows_by_position(&map, &within) {
                 let (map, class, deadline_ns) = (Arc::clone(&map), plan.class, plan.due_ns);
-                UnitWant { map, stripe, position, rows, class, deadline_ns }
-            };
-            wants.push(rows_by_position(&map, &within).into_iter().map(want).collect());
+                let rows = 0..map.geometry().unit_rows();
+                units.insert(position, UnitWant { map, stripe, position, rows, class, deadline_ns });
+            }
         }
     }
-    wants
+    stripes.into_values().map(|units| units.into_values().collect()).collect()
 }

@@ -257,7 +257,11 @@ impl Reader {
         let stripe = range.start / stripe_bytes;
         let start = stripe * stripe_bytes;
         let range = range.start - start..range.end.min(start + stripe_bytes) - start;
-        let wanted = rows_by_position(&map, &range);
+        let mut wanted = rows_by_position(&map, &range);
+        if let Due::Paced(_) = self.due {
+            // The parts of a film as one file meet within stripes: the next part wants the other rows of the same units.
+            wanted.iter_mut().for_each(|(_, rows)| *rows = 0..map.geometry().unit_rows());
+        }
         let Some(reservation) = self.reserve(fetcher, &map, wanted.len()) else { return false };
         let want = |(position, rows): &(usize, Range<usize>)| UnitWant {
             map: Arc::clone(&map),

@@ -7,8 +7,14 @@
 //! Clients ask ahead of the clock as far as their buffers go; what they ask for keeps its place on it. A request that does not go
 //! on from the one before is a seek, and one for what should have been shown by now comes from a client that was paused: both
 //! move the epoch.
+//!
+//! A viewer who jumps within what his player has buffered asks for nothing at that place, only sooner for what follows. A buffer does
+//! not grow: who asks farther ahead than it reaches has jumped, and the epoch moves, too. Otherwise his bytes would be due when he has
+//! long wanted to see them, which nobody would notice while the disks are fast.
 
-use crate::limits::{ASKED_BACK_NS, ASKED_GAP_NS, LATE_TOLERATED_NS, SEND_LEAD_NS};
+use crate::limits::{
+    JOIN_NS, LATE_TOLERATED_NS, POINT_NS, REACH_TOLERATED_NS, SEND_LEAD_NS, STEADY_ASKS, STEADY_WITHIN_NS,
+};
 use reel_qos::limits::ROUND_NS;
 
 /// The schedule of one session.
@@ -16,6 +22,8 @@ use reel_qos::limits::ROUND_NS;
 pub(crate) struct Schedule {
     /// Set with the first request for media.
     anchor: Option<Anchor>,
+    /// How far the client's buffer has been seen to reach, before and after any seek: the most, while `Asked` has the least of late.
+    reach_ns: [Option<i128>; 3],
 }
 
 #[derive(Clone, Debug)]
@@ -24,8 +32,19 @@ struct Anchor {
     epoch_ns: i128,
     /// Where the client began to ask.
     media_ns: u64,
-    /// Up to where it asked since then: pictures, sound, text.
-    asked_until_ns: [Option<u64>; 3],
+    /// What it asked for since then: pictures, sound, text.
+    asked: [Option<Asked>; 3],
+}
+
+/// What was asked for of one strand.
+#[derive(Clone, Debug)]
+struct Asked {
+    until_ns: u64,
+    /// How far ahead of what is shown its last request was, and how many requests in a row were so far ahead.
+    ahead_ns: i128,
+    steady: u32,
+    /// How far ahead it asks when its buffer is full: as far as it reaches. The least, since a short pause makes it look less.
+    reach_ns: Option<i128>,
 }
 
 /// What a track is made of.
@@ -72,11 +91,15 @@ impl Schedule {
     pub(crate) fn place(&self, ask: &Ask, now_ns: u64) -> Place {
         let moved = Place::Moved { media_ns: ask.from_ns };
         let Some(anchor) = &self.anchor else { return moved };
-        let before = anchor.asked_until_ns[slot(ask.strand)].unwrap_or(anchor.media_ns);
-        let goes_on = ask.from_ns <= before.saturating_add(ASKED_GAP_NS)
-            && ask.from_ns.saturating_add(ASKED_BACK_NS) >= before;
-        let shown_ns = i128::from(now_ns) - anchor.epoch_ns;
-        let is_late = shown_ns > i128::from(ask.from_ns) + i128::from(LATE_TOLERATED_NS);
+        let goes_on = match &anchor.asked[slot(ask.strand)] {
+            Some(before) => {
+                let reach_ns = before.reach_ns.or(self.reach_ns[slot(ask.strand)]);
+                before.goes_on_with(ask) && !is_beyond(reach_ns, anchor.ahead_ns(ask, now_ns))
+            }
+            // Sound and pictures of one place do not begin at the same time.
+            None => ask.from_ns.abs_diff(anchor.media_ns) <= JOIN_NS,
+        };
+        let is_late = anchor.ahead_ns(ask, now_ns) + i128::from(LATE_TOLERATED_NS) < 0;
         if goes_on && !is_late { Place::OnSchedule } else { moved }
     }
 
@@ -84,15 +107,22 @@ impl Schedule {
     pub(crate) fn anchor(&mut self, media_ns: u64, now_ns: u64) {
         let round_start_ns = now_ns / ROUND_NS * ROUND_NS;
         let epoch_ns = i128::from(round_start_ns) - i128::from(media_ns / ROUND_NS * ROUND_NS);
-        self.anchor = Some(Anchor { epoch_ns, media_ns, asked_until_ns: [None; 3] });
+        self.anchor = Some(Anchor { epoch_ns, media_ns, asked: [const { None }; 3] });
     }
 
     /// Notes that `ask` is being answered.
-    pub(crate) fn asked(&mut self, ask: &Ask) {
-        if let Some(anchor) = &mut self.anchor {
-            let until_ns = &mut anchor.asked_until_ns[slot(ask.strand)];
-            *until_ns = Some(until_ns.unwrap_or(0).max(ask.until_ns));
-        }
+    pub(crate) fn asked(&mut self, ask: &Ask, now_ns: u64) {
+        let Some(anchor) = &mut self.anchor else { return };
+        let ahead_ns = anchor.ahead_ns(ask, now_ns);
+        let asked = anchor.asked[slot(ask.strand)].get_or_insert(Asked {
+            until_ns: 0,
+            ahead_ns,
+            steady: 0,
+            reach_ns: None,
+        });
+        asked.note(ask, ahead_ns);
+        let reach_ns = &mut self.reach_ns[slot(ask.strand)];
+        *reach_ns = (*reach_ns).max(asked.reach_ns);
     }
 
     /// When bytes of this media time must be in memory.
@@ -105,7 +135,8 @@ impl Schedule {
     /// When the client will have shown all it asked for. It has nothing left then and asks, unless it is paused or gone.
     pub(crate) fn dry_ns(&self) -> Option<u64> {
         let anchor = self.anchor.as_ref()?;
-        let [pictures, sound, _] = anchor.asked_until_ns;
+        let [pictures, sound, _] =
+            anchor.asked.each_ref().map(|asked| asked.as_ref().map(|asked| asked.until_ns));
         let until_ns = match (pictures, sound) {
             (Some(pictures), Some(sound)) => pictures.min(sound),
             (one, other) => one.or(other).unwrap_or(anchor.media_ns),
@@ -118,6 +149,48 @@ impl Schedule {
         let Some(anchor) = &self.anchor else { return 0 };
         u64::try_from((i128::from(now_ns) - anchor.epoch_ns).max(0)).unwrap_or(u64::MAX)
     }
+}
+
+impl Anchor {
+    /// How long before it would be shown `ask` comes.
+    fn ahead_ns(&self, ask: &Ask, now_ns: u64) -> i128 {
+        self.epoch_ns + i128::from(ask.from_ns) - i128::from(now_ns)
+    }
+}
+
+impl Asked {
+    /// Whether a request follows on, asks again for the last one, or overtook one that was sent with it.
+    fn goes_on_with(&self, ask: &Ask) -> bool {
+        let length_ns = if ask.is_point() { POINT_NS } else { ask.length_ns() };
+        ask.from_ns <= self.until_ns.saturating_add(length_ns)
+            && ask.from_ns.saturating_add(2 * length_ns) >= self.until_ns
+    }
+
+    fn note(&mut self, ask: &Ask, ahead_ns: i128) {
+        let same = (ahead_ns - self.ahead_ns).abs() <= i128::from(STEADY_WITHIN_NS);
+        self.steady = if same { self.steady + 1 } else { 1 };
+        self.ahead_ns = ahead_ns;
+        // Where a film that is sent as one file has got to says how much fits into sockets, too.
+        if self.steady >= STEADY_ASKS && !ask.is_point() {
+            self.reach_ns = Some(self.reach_ns.unwrap_or(ahead_ns).min(ahead_ns));
+        }
+        self.until_ns = self.until_ns.max(ask.until_ns);
+    }
+}
+
+impl Ask {
+    fn length_ns(&self) -> u64 {
+        self.until_ns.saturating_sub(self.from_ns)
+    }
+
+    /// No segment: a place in a film that is sent as one file.
+    fn is_point(&self) -> bool {
+        self.length_ns() == 0
+    }
+}
+
+fn is_beyond(reach_ns: Option<i128>, ahead_ns: i128) -> bool {
+    reach_ns.is_some_and(|reach_ns| ahead_ns > reach_ns + i128::from(REACH_TOLERATED_NS))
 }
 
 fn slot(strand: Strand) -> usize {
@@ -149,7 +222,7 @@ mod tests {
                 assert_eq!(number, first, "what goes on does not move");
                 schedule.anchor(media_ns, NOW_NS);
             }
-            schedule.asked(&segment(number));
+            schedule.asked(&segment(number), NOW_NS);
         }
         schedule
     }
@@ -170,9 +243,105 @@ mod tests {
     #[test]
     fn a_jump_in_either_direction_is_a_seek() {
         let schedule = playing(10, 5);
-        for (number, is_seek) in [(15, false), (14, false), (13, false), (16, false), (40, true), (3, true)] {
+        // 15 follows, 14 is asked for again, 13 and 16 may have overtaken each other on the way.
+        let places = [
+            (15, false),
+            (14, false),
+            (13, false),
+            (16, false),
+            (17, true),
+            (12, true),
+            (40, true),
+            (3, true),
+        ];
+        for (number, is_seek) in places {
             let place = schedule.place(&segment(number), NOW_NS);
             assert_eq!(matches!(place, Place::Moved { .. }), is_seek, "segment {number}");
+        }
+    }
+
+    /// A client whose buffer of 20 s is full asks for one segment after another as it shows them.
+    fn steady(segments: std::ops::Range<u64>, schedule: &mut Schedule, shown_first_ns: u64) -> u64 {
+        let mut now_ns = shown_first_ns;
+        for number in segments {
+            assert_eq!(schedule.place(&segment(number), now_ns), Place::OnSchedule, "segment {number}");
+            schedule.asked(&segment(number), now_ns);
+            now_ns += 4 * SECOND_NS;
+        }
+        now_ns
+    }
+
+    #[test]
+    fn a_jump_within_the_buffer_is_seen_by_what_is_asked_for_sooner() {
+        let mut schedule = playing(0, 5);
+        let now_ns = steady(5..12, &mut schedule, NOW_NS);
+        // Ten seconds are jumped over, so there is room for two and a half segments.
+        assert_eq!(schedule.place(&segment(12), now_ns - SECOND_NS), Place::OnSchedule, "a bit of jitter");
+        let jumped_ns = now_ns - 3 * SECOND_NS;
+        let Place::Moved { media_ns } = schedule.place(&segment(12), jumped_ns) else { panic!("it stayed") };
+        assert_eq!(media_ns, segment(12).from_ns);
+        schedule.anchor(media_ns, jumped_ns);
+        assert_eq!(schedule.due_ns(media_ns, jumped_ns), jumped_ns);
+        // Its buffer fills again: that is no jump.
+        for number in 12..17 {
+            assert_eq!(schedule.place(&segment(number), jumped_ns), Place::OnSchedule);
+            schedule.asked(&segment(number), jumped_ns);
+        }
+    }
+
+    #[test]
+    fn a_buffer_reaches_as_far_after_a_seek_as_before_it() {
+        let mut schedule = playing(0, 5);
+        let now_ns = steady(5..9, &mut schedule, NOW_NS);
+        let Place::Moved { media_ns } = schedule.place(&segment(100), now_ns) else { panic!("it stayed") };
+        schedule.anchor(media_ns, now_ns);
+        for number in 100..106 {
+            assert_eq!(schedule.place(&segment(number), now_ns), Place::OnSchedule, "segment {number}");
+            schedule.asked(&segment(number), now_ns);
+        }
+        // Ten seconds are jumped over before it has asked for anything at its own pace.
+        assert!(matches!(schedule.place(&segment(106), now_ns), Place::Moved { .. }));
+    }
+
+    #[test]
+    fn a_film_in_one_file_is_taken_in_gulps() {
+        let point = |second| Ask {
+            until_ns: second * SECOND_NS,
+            from_ns: second * SECOND_NS,
+            strand: Strand::Picture,
+        };
+        let mut schedule = Schedule::default();
+        schedule.anchor(0, NOW_NS);
+        for (after, second) in [(0, 0), (1, 6), (2, 7), (3, 8), (4, 16), (5, 24), (6, 20)] {
+            assert_eq!(
+                schedule.place(&point(second), NOW_NS + after * SECOND_NS),
+                Place::OnSchedule,
+                "{second}"
+            );
+            schedule.asked(&point(second), NOW_NS + after * SECOND_NS);
+        }
+        assert!(matches!(schedule.place(&point(40), NOW_NS + 7 * SECOND_NS), Place::Moved { .. }));
+    }
+
+    #[test]
+    fn a_short_pause_is_no_jump_and_leaves_none_unseen() {
+        let mut schedule = playing(0, 5);
+        let now_ns = steady(5..9, &mut schedule, NOW_NS);
+        let now_ns = steady(9..13, &mut schedule, now_ns + 6 * SECOND_NS);
+        let jumped_ns = now_ns - 3 * SECOND_NS;
+        assert!(matches!(schedule.place(&segment(13), jumped_ns), Place::Moved { .. }));
+    }
+
+    #[test]
+    fn a_link_that_recovers_is_no_jump() {
+        let mut schedule = playing(0, 1);
+        let mut now_ns = NOW_NS;
+        for (number, took_ms) in
+            (1..20).zip([3000, 4500, 3400, 4900, 2800, 2000, 1000, 300].into_iter().cycle())
+        {
+            now_ns += took_ms * 1_000_000;
+            assert_eq!(schedule.place(&segment(number), now_ns), Place::OnSchedule, "segment {number}");
+            schedule.asked(&segment(number), now_ns);
         }
     }
 

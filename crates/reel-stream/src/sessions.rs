@@ -187,7 +187,7 @@ impl<T> Sessions<T> {
         if let Place::Moved { media_ns } = place {
             state.schedule.anchor(media_ns, now_ns);
         }
-        state.schedule.asked(ask);
+        state.schedule.asked(ask, now_ns);
         let class = if begins && self.promises(session) { Class::INTERACTIVE } else { session.class() };
         Ok(Permit { class, due_ns: state.schedule.due_ns(ask.from_ns, now_ns), begins })
     }

@@ -1,8 +1,9 @@
 //! A player of segments with a buffer, and the person before it.
 
-use crate::limits::{BUFFER_LEAST_NS, BUFFER_NS, SEGMENT_NS};
+use crate::limits::{BUFFER_LEAST_NS, BUFFER_NS, SEGMENT_NS, SKIP_NS};
 use crate::rng::Rng;
 use crate::shelf::{Shelf, Title};
+use reel_stream::limits::STEADY_ASKS;
 use std::sync::Arc;
 
 /// How people watch: the means of what they do.
@@ -24,6 +25,13 @@ pub struct Player {
     /// The segment it asks for next, or is being given.
     next: usize,
     show: Show,
+    /// The first segment that has to be in time again after a skip: how fast a jump is nobody promises, and the server sees only what is
+    /// asked for after it.
+    excused_until: usize,
+    /// Segments it has taken since somebody touched it, and whether they were once enough to see from how far its buffer reaches: a skip before that
+    /// cannot be told from a larger buffer.
+    untouched: usize,
+    known: bool,
     /// What it keeps ahead.
     buffer_ns: u64,
     /// For how long it has stood still in all.
@@ -61,6 +69,8 @@ pub enum Touch {
     Resume,
     /// Jumps to a segment; what is buffered and under way is of no use.
     Seek,
+    /// Jumps ahead to what is buffered: nobody is asked for that.
+    Skip,
     /// Turns it off.
     Stop,
 }
@@ -76,7 +86,18 @@ impl Player {
     /// A viewer who watches nothing yet.
     pub fn new(spec: PlayerSpec, mut rng: Rng) -> Player {
         let buffer_ns = rng.range(BUFFER_LEAST_NS, BUFFER_NS + 1);
-        Player { buffer_ns, spec, rng, title: None, next: 0, show: Show::Waits, stalled_ns: 0 }
+        Player {
+            buffer_ns,
+            spec,
+            rng,
+            title: None,
+            next: 0,
+            show: Show::Waits,
+            excused_until: 0,
+            untouched: 0,
+            known: false,
+            stalled_ns: 0,
+        }
     }
 
     /// What it watches.
@@ -99,6 +120,7 @@ impl Player {
     /// It has been let in to what it chose.
     pub fn open(&mut self, title: Arc<Title>) {
         (self.title, self.show) = (Some(title), Show::Waits);
+        (self.excused_until, self.untouched, self.known) = (0, 0, false);
     }
 
     /// What it wants at this moment, if nothing is under way.
@@ -141,7 +163,9 @@ impl Player {
         let segment_ns = self.next as u64 * SEGMENT_NS;
         let late_ns = self.late_ns(now_ns);
         self.next += 1;
-        if self.show == Show::Waits || late_ns.is_some() {
+        self.untouched += 1;
+        self.known |= self.untouched > (self.buffer_ns / SEGMENT_NS) as usize + STEADY_ASKS as usize;
+        if self.show == Show::Waits || (!self.is_paused() && self.position_ns(now_ns) > segment_ns) {
             self.show = Show::Plays { since_ns: now_ns, media_ns: segment_ns };
         }
         self.stalled_ns += late_ns.unwrap_or(0);
@@ -151,8 +175,7 @@ impl Player {
     /// For how long it has shown nothing for want of the next segment; `None` while it shows something, is paused or has just begun.
     pub fn late_ns(&self, now_ns: u64) -> Option<u64> {
         let Show::Plays { .. } = self.show else { return None };
-        let title = self.title.as_ref().filter(|title| self.next < title.segments())?;
-        debug_assert!(self.next <= title.segments());
+        self.title.as_ref().filter(|title| (self.excused_until..title.segments()).contains(&self.next))?;
         self.position_ns(now_ns).checked_sub(self.next as u64 * SEGMENT_NS).filter(|late_ns| *late_ns > 0)
     }
 
@@ -165,6 +188,7 @@ impl Player {
 
     /// The person does something; what it is.
     pub fn touch(&mut self, now_ns: u64) -> Touch {
+        self.untouched = 0;
         let Some(segments) = self.title.as_ref().map(|title| title.segments() as u64) else {
             return Touch::Stop;
         };
@@ -178,9 +202,20 @@ impl Player {
                 self.show = Show::Paused { media_ns };
                 Touch::Pause
             }
+            Show::Plays { .. } if self.rng.permille(300) && self.known => {
+                let media_ns = self.position_ns(now_ns) + SKIP_NS;
+                if media_ns < self.next as u64 * SEGMENT_NS {
+                    self.show = Show::Plays { since_ns: now_ns, media_ns };
+                    self.excused_until = self.next + 2;
+                    return Touch::Skip;
+                }
+                self.next = ((media_ns / SEGMENT_NS) as usize).min(segments as usize - 1);
+                (self.show, self.excused_until) = (Show::Waits, 0);
+                Touch::Seek
+            }
             _ if self.rng.permille(700) => {
                 self.next = self.rng.below(segments) as usize;
-                self.show = Show::Waits;
+                (self.show, self.excused_until) = (Show::Waits, 0);
                 Touch::Seek
             }
             _ => Touch::Stop,
