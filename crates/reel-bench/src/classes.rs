@@ -93,7 +93,7 @@ impl Set {
                 seconds,
                 runs,
                 streams_max,
-                bulk: 128,
+                bulk: 160,
                 bulk_seconds: 40,
                 admitted_seconds,
                 quick: false,
@@ -127,8 +127,9 @@ fn measure(
     ));
     sheet.note(format!(
         "every stream reads a film of its own at {} Mb/s, a second of it at a time, each due 3 s after it is asked for; films leave the \
-         page cache before every run, and the rival's belongs to a group of 1 GiB, as much as Reel's media memory",
-        RATE_BPS / 1_000_000
+         page cache before every run, and the rival's belongs to a group of {} GiB, as much as Reel's media memory",
+        RATE_BPS / 1_000_000,
+        reel::MEMORY_BYTES >> 30
     ));
     let make = || -> Result<(Bay, Films)> {
         let bay = Bay::make(&dir, kind, DISKS, disk_bytes)?;

@@ -1,20 +1,22 @@
 //! Shares of device time under scarcity, and what becomes of a share that nobody uses (Prism figure 9).
 
 use super::{RATE_BPS, Set};
-use crate::fleet::{pace, run};
-use crate::load::{Outcome, Plan, Reading};
+use crate::fleet::pace;
+use crate::load::{Fleet, Plan, Reading};
 use crate::reel::{Settings, device_ms};
 use crate::report::Claim;
 use crate::sheet::Sheet;
 use crate::stage::{Films, Playing, Stage};
 use anyhow::{Context, Result};
 use std::thread::sleep;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 /// Bulk classes and their shares in thousandths; with the two of every server that makes 1000.
 const BULK: [(&str, u32); 3] = [("gold", 400), ("silver", 200), ("bronze", 100)];
 /// Clients of each bulk class: a share is only scarce while its class has a round of work waiting on every member.
 const CLIENTS: usize = 40;
+/// Before anything is measured, all have begun.
+const SETTLED: Duration = Duration::from_secs(3);
 /// Streams beside them.
 const STREAMS: usize = 4;
 
@@ -29,24 +31,22 @@ pub(super) fn reel(set: &Set, stage: &Stage, films: &Films, sheet: &mut Sheet) -
         BULK.map(|(name, share)| format!("{name} = {{ kind = \"aperiodic\", share_permille = {share} }}")),
     );
     let playing = stage.start_reel(&Settings { admission: false, classes })?;
+    // A fleet for each class: the clients of one fleet take turns on all its films. Sessions are opened before anybody reads.
+    let mut plans = Vec::new();
+    for (number, (name, _)) in BULK.into_iter().enumerate() {
+        plans.push(bulk(&playing, films, (name, number))?);
+    }
+    let streams = playing.streams(films, STREAMS);
+    let beside = Plan { viewers: STREAMS, urls: streams, downloads: Reading::default(), ..plans[0].clone() };
+    let fleets = plans.into_iter().map(Fleet::start).collect::<Result<Vec<_>>>()?;
+    let beside = Fleet::start(beside)?;
+    sleep(SETTLED);
     let before = device_ms(&playing.server)?;
-    let outcome = std::thread::scope(|scope| -> Result<Outcome> {
-        // A fleet for each class: the clients of one fleet take turns on all its films.
-        let mut fleets = Vec::new();
-        for (number, (name, _)) in BULK.into_iter().enumerate() {
-            let plan = bulk(&playing, films, set, (name, number))?;
-            fleets.push(scope.spawn(move || run(&plan)));
-        }
-        let streams = playing.streams(films, STREAMS);
-        let mut plan = bulk(&playing, films, set, (BULK[0].0, 0))?;
-        (plan.viewers, plan.urls, plan.downloads) = (STREAMS, streams, Reading::default());
-        let outcome = run(&plan);
-        for fleet in fleets {
-            fleet.join().expect("a fleet panicked")?;
-        }
-        outcome
-    })?;
+    sleep(Duration::from_secs(set.seconds));
     let after = device_ms(&playing.server)?;
+    drop(fleets);
+    beside.stopper().stop();
+    let outcome = beside.wait(|_| {})?;
     let used = |name: &str| -> Result<f64> {
         let of = |all: &[(String, f64)]| all.iter().find(|(known, _)| known == name).map(|(_, ms)| *ms);
         Ok(of(&after).with_context(|| format!("the dashboard has no class {name}"))?
@@ -72,39 +72,30 @@ pub(super) fn reel(set: &Set, stage: &Stage, films: &Films, sheet: &mut Sheet) -
 /// One class alone: how much of the disks' time it gets.
 fn lent(set: &Set, stage: &Stage, films: &Films, sheet: &mut Sheet) -> Result<()> {
     let playing = stage.start_reel(&Settings::promised())?;
-    let mut plan = bulk(&playing, films, set, ("aperiodic", 0))?;
-    plan.duration = Some(Duration::from_secs(set.seconds + 2));
-    let busy = std::thread::scope(|scope| -> Result<f64> {
-        let fleet = scope.spawn(|| run(&plan));
-        // Not the first second: clients come one after the other.
-        sleep(Duration::from_secs(1));
-        let (begun, before) = (Instant::now(), stage.bay.counts()?);
+    let plan = bulk(&playing, films, ("aperiodic", 0))?;
+    let fleet = Fleet::start(plan)?;
+    sleep(SETTLED);
+    let (_, disks) = stage.bay.watched(|| {
         sleep(Duration::from_secs(set.seconds));
-        let (took, after) = (begun.elapsed(), stage.bay.counts()?);
-        fleet.join().expect("the fleet panicked")?;
-        let members = stage.bay.devices.len();
-        let busy_ns: u64 = after
-            .iter()
-            .zip(&before)
-            .take(members)
-            .map(|(after, before)| after.busy_ns - before.busy_ns)
-            .sum();
-        Ok(busy_ns as f64 / took.as_nanos() as f64 / members as f64)
+        Ok(())
     })?;
-    sheet.row("idle shares", "aperiodic alone", CLIENTS as f64, 0, &[("busy", busy)]);
+    drop(fleet);
+    let busy = disks.iter().find(|(name, _)| *name == "disks_busy").map_or(0.0, |(_, busy)| *busy);
+    sheet.row("idle shares", "aperiodic alone", CLIENTS as f64, 0, &disks);
     sheet.claim(Claim::at_least("share of the disks' time that one class alone gets".into(), busy, 0.95));
     Ok(())
 }
 
 /// Clients that read a third of the bulk films as fast as they come, in sessions of a class: what one class has read must not
 /// be in memory for another.
-fn bulk(playing: &Playing, films: &Films, set: &Set, (class, third): (&str, usize)) -> Result<Plan> {
+fn bulk(playing: &Playing, films: &Films, (class, third): (&str, usize)) -> Result<Plan> {
     let share = (films.bulk.len() / BULK.len()).max(1);
     let urls = playing.sessions(films, third * share..(third + 1) * share, class)?;
     Ok(Plan {
         viewing: pace(RATE_BPS),
         downloads: Reading { clients: CLIENTS, urls, ..Reading::default() },
-        duration: Some(Duration::from_secs(set.seconds)),
+        // It is ended when all is measured.
+        duration: Some(Duration::from_secs(3600)),
         threads: 1,
         ..Plan::players(playing.streams(films, 1), 0)
     })

@@ -17,8 +17,9 @@ pub(crate) struct SeekModel {
     pub(crate) bytes_per_s: u64,
     /// Requests among which the drive chooses (NCQ). What comes beyond waits in order.
     pub(crate) depth: usize,
-    /// A request that has waited so long goes first, however far away it is.
-    pub(crate) patience_ns: u64,
+    /// Waiting makes near: a request that has waited so many times its way is as good as there. Drives age their queues so, or
+    /// reads in order would keep out all others (Worthington, Ganger, Patt 1994: aged shortest access time first).
+    pub(crate) patience: u64,
 }
 
 impl SeekModel {
@@ -31,7 +32,7 @@ impl SeekModel {
             revolution_ns: 8_333_333,
             bytes_per_s: 150_000_000,
             depth: 32,
-            patience_ns: 500_000_000,
+            patience: 16,
         }
     }
 
@@ -67,7 +68,7 @@ pub(crate) struct Begun {
     pub(crate) done_ns: u64,
 }
 
-/// A disk with its queue: nearest first, by the time until the first byte.
+/// A disk with its queue: nearest first, by the time until the first byte and by what was waited.
 #[derive(Debug)]
 pub(crate) struct Arm {
     model: SeekModel,
@@ -100,18 +101,13 @@ impl Arm {
     /// late does not make the disk slower. `None` if nobody waits.
     pub(crate) fn begin(&mut self) -> Option<Begun> {
         let start_ns = self.free_ns.max(self.queue.front()?.arrived_ns);
-        let waited_ns = |request: &Waiting| start_ns - request.arrived_ns;
         let seen =
             self.queue.iter().take(self.model.depth).take_while(|request| request.arrived_ns <= start_ns);
-        let place = match self.queue.front() {
-            Some(oldest) if waited_ns(oldest) >= self.model.patience_ns => 0,
-            _ => {
-                let near = seen
-                    .enumerate()
-                    .min_by_key(|(_, request)| self.model.position_ns(self.head, request.offset, start_ns));
-                near?.0
-            }
-        };
+        let (place, _) = seen.enumerate().min_by_key(|(_, request)| {
+            let way_ns = self.model.position_ns(self.head, request.offset, start_ns);
+            let waited_ns = start_ns - request.arrived_ns;
+            i128::from(way_ns * self.model.patience) - i128::from(waited_ns)
+        })?;
         let next = self.queue.remove(place)?;
         let took_ns =
             self.model.position_ns(self.head, next.offset, start_ns) + self.model.transfer_ns(next.bytes);
@@ -196,8 +192,8 @@ mod tests {
             id += 1;
             arm.push(id, (id - 1) * 65536, 65536, now_ns - 1);
         }
-        assert!(last_ns >= model.patience_ns, "the near ones went first");
-        assert!(last_ns < model.patience_ns + 50_000_000, "then the far one did: {last_ns}");
+        assert!(last_ns > 50_000_000, "the near ones went first: {last_ns}");
+        assert!(last_ns < model.patience * 30_000_000, "then the far one did: {last_ns}");
     }
 
     #[test]
