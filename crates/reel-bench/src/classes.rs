@@ -127,7 +127,7 @@ fn measure(
     ));
     sheet.note(format!(
         "every stream reads a film of its own at {} Mb/s, a second of it at a time, each due 3 s after it is asked for; films leave the \
-         page cache before every run, and the rival's belongs to a group of 1 GiB, as much as Reel's media memory",
+         page cache before every run, and the rival's belongs to a group of 3 GiB, as much as Reel's media memory",
         RATE_BPS / 1_000_000
     ));
     let make = || -> Result<(Bay, Films)> {
