@@ -20,8 +20,8 @@ const TRANSFER_BYTES: u64 = 400_000_000;
 const READERS: [usize; 7] = [0, 1, 2, 3, 4, 5, 6];
 const CASE: &str = "transfer";
 const TITLE: &str = "film-000";
-/// Connections of the transfer: 4 and 32 stream-reads in the table; one client with a few requests open.
-const CONNECTIONS: usize = 4;
+/// Connections of the transfer, as many as stream-reads in the table.
+const CONNECTIONS: [usize; 2] = [4, 32];
 /// Seconds that readers run before the transfer begins.
 const AHEAD: Duration = Duration::from_secs(1);
 
@@ -49,7 +49,7 @@ fn measure(arguments: &ExperimentArguments, sheet: &mut Sheet) -> Result<()> {
         Ok((bay, films))
     };
     sheet.note(format!(
-        "{DISKS} {}; one transfer of {} MB over {CONNECTIONS} connections, begun when the readers run; readers fetch whole films \
+        "{DISKS} {}; one transfer of {} MB over {CONNECTIONS:?} connections, begun when the readers run; readers fetch whole films \
          as fast as they come",
         kind.words(),
         transfer_bytes / 1_000_000
@@ -64,31 +64,22 @@ fn measure(arguments: &ExperimentArguments, sheet: &mut Sheet) -> Result<()> {
         let classes = classes
             .map(|(name, share)| format!("{name} = {{ kind = \"{name}\", share_permille = {share} }}"));
         let settings = Settings { admission: true, classes: classes.to_vec() };
-        for run in 0..runs {
-            for &count in readers {
-                let playing = stage.start_reel(&settings)?;
-                let path = resolve(
-                    playing.server.address,
-                    &format!("/watch/{TITLE}/{TITLE}.mp4?class=interactive"),
-                )?;
-                one(sheet, "reel", &playing, &films, &path, (count, run, transfer_bytes))?;
-            }
+        for (run, connections, &count) in cases(runs, readers) {
+            let playing = stage.start_reel(&settings)?;
+            let path =
+                resolve(playing.server.address, &format!("/watch/{TITLE}/{TITLE}.mp4?class=interactive"))?;
+            let who = format!("reel, {connections} conn.");
+            one(sheet, &who, &playing, &films, &path, (count, run, transfer_bytes, connections))?;
         }
     }
     if kind == Kind::Modelled {
         let (bay, films) = make()?;
         let stage = Stage::ext4(bay, &films)?;
         sheet.note(format!("nginx shipped: {}", Tuning::SHIPPED));
-        for &count in readers {
+        for (run, connections, &count) in cases(1, readers) {
             let playing = stage.start_nginx(Tuning::SHIPPED)?;
-            one(
-                sheet,
-                "nginx shipped",
-                &playing,
-                &films,
-                &format!("/0/{TITLE}.mp4"),
-                (count, 0, transfer_bytes),
-            )?;
+            let (who, path) = (format!("nginx, {connections} conn."), format!("/0/{TITLE}.mp4"));
+            one(sheet, &who, &playing, &films, &path, (count, run, transfer_bytes, connections))?;
         }
     }
     claim(sheet);
@@ -102,7 +93,7 @@ fn one(
     playing: &Playing,
     films: &Films,
     path: &str,
-    (count, run, most): (usize, usize, u64),
+    (count, run, most, connections): (usize, usize, u64, usize),
 ) -> Result<()> {
     let bytes = length(playing.server.address, path)?.min(most);
     let downloads = Reading { clients: count, urls: playing.downloads(films), ..Reading::default() };
@@ -112,7 +103,7 @@ fn one(
     let background = if count > 0 { Some(Fleet::start(plan)?) } else { None };
     sleep(AHEAD);
     let before = background.as_ref().map_or(0, |fleet| fleet.sample().download_bytes);
-    let took_s = fetch(playing.server.address, path, bytes, CONNECTIONS, false)?.took_s;
+    let took_s = fetch(playing.server.address, path, bytes, connections, false)?.took_s;
     let read = background.as_ref().map_or(0, |fleet| fleet.sample().download_bytes) - before;
     drop(background);
     let mb = |bytes: u64| bytes as f64 / 1e6;
@@ -122,13 +113,26 @@ fn one(
     Ok(())
 }
 
+/// Runs, connections and readers, the readers in turn.
+fn cases(runs: usize, readers: &[usize]) -> impl Iterator<Item = (usize, usize, &usize)> {
+    (0..runs).flat_map(move |run| {
+        CONNECTIONS
+            .into_iter()
+            .flat_map(move |connections| readers.iter().map(move |count| (run, connections, count)))
+    })
+}
+
 fn claim(sheet: &mut Sheet) {
-    let median = |sheet: &Sheet, count: usize| {
-        let rows = sheet.rows.iter().filter(|row| row.who == "reel" && row.at == count as f64);
-        spread(&mut rows.filter_map(|row| row.values.get("took_s").copied()).collect::<Vec<_>>()).1
-    };
-    let alone = median(sheet, 0);
-    let worst = READERS.iter().map(|&count| median(sheet, count)).fold(0.0, f64::max);
-    let claim = format!("400 MB beside 0 to 6 readers: the slowest ({worst:.2} s) / alone ({alone:.2} s)");
-    sheet.claim(Claim::at_most(claim, worst / alone.max(1e-9), 1.05));
+    for connections in CONNECTIONS {
+        let median = |count: usize| {
+            let who = format!("reel, {connections} conn.");
+            let rows = sheet.rows.iter().filter(|row| row.who == who && row.at == count as f64);
+            spread(&mut rows.filter_map(|row| row.values.get("took_s").copied()).collect::<Vec<_>>()).1
+        };
+        let (alone, worst) = (median(0), READERS.iter().map(|&count| median(count)).fold(0.0, f64::max));
+        let claim = format!(
+            "400 MB over {connections} connections beside 0 to 6 readers: the slowest ({worst:.2} s) / alone ({alone:.2} s)"
+        );
+        sheet.claim(Claim::at_most(claim, worst / alone.max(1e-9), 1.05));
+    }
 }
