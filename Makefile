@@ -4,6 +4,7 @@ MEDIA ?=
 LISTEN ?=
 CARGO ?= cargo
 SEED ?= 1
+BENCH ?= path
 
 .DEFAULT_GOAL := help
 .PHONY: help demo test bench sim sim-nightly fmt lint web fuzz-smoke setup
@@ -20,11 +21,11 @@ demo: ## a server with a few short films; MEDIA=dir uses the films in dir, LISTE
 test: ## everything: format, lint, the house, the pages, all tests, fuzz and bench smoke
 	scripts/test
 
-bench: ## disk to network, Reel beside nginx
+bench: ## one experiment, Reel beside nginx; BENCH=path, classes, priority, degraded or capacity
 	scripts/setup test
 	scripts/web build
 	$(CARGO) build --release --locked --package reel --package reel-bench
-	target/release/reel bench path
+	target/release/reel bench $(BENCH)
 
 sim: ## the server on simulated disks, clients and time, for an hour; SEED=number
 	$(CARGO) run --release --locked --package reel-sim -- --seed $(SEED)

@@ -73,14 +73,16 @@ pub(crate) struct Shared {
 }
 
 impl Default for DisksConfig {
+    /// For a command that has the disks to itself: nothing is promised to anybody, so sweeps are all the order there need be, and what
+    /// a request costs, which nobody has measured, holds nothing up.
     fn default() -> Self {
         Self {
             threads: 0,
             cpus: Vec::new(),
-            depth: DepthBound::default(),
+            depth: DepthBound { device_ns: u64::MAX, ..DepthBound::default() },
             driver: DriverChoice::Auto,
             faults: Faults::default(),
-            policy: Policy::default(),
+            policy: Policy::CScan,
             classes: ClassTable::default(),
             prices: Vec::new(),
         }

@@ -400,7 +400,7 @@ fn view_when(rig: &Rig, member: usize, wanted: impl Fn(&SchedulerView) -> bool) 
 #[test]
 fn what_the_schedulers_do_is_seen() {
     for driver in DRIVERS {
-        let rig = rig(driver);
+        let rig = rig_with(driver, |config| config.policy = Policy::Rounds);
         let view = rig.disks.views().swap_remove(0);
         assert_eq!((view.policy, view.classes.len()), ("rounds", 3), "before anything was asked");
         assert_eq!(view.classes[0].quota_ns, 700_000_000);

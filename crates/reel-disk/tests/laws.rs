@@ -2,6 +2,7 @@
 #![allow(clippy::unwrap_used, reason = "a test that cannot go on should stop")]
 
 use proptest::prelude::*;
+use reel_disk::limits::SEEKING_REQUESTS_MAX;
 use reel_disk::{DepthBound, Policy, Queued, Scheduler};
 use reel_qos::limits::ROUND_NS;
 use reel_qos::{Class, ClassSpec, ClassTable, DEADLINE_NONE_NS, DiskPrice, Kind};
@@ -117,7 +118,9 @@ proptest! {
             prop_assert_eq!(scheduler.len(), waiting.len());
             prop_assert!(waiting.is_empty() || !in_device.is_empty(), "the device idles while somebody waits");
             if bytes == usize::MAX && device_ns == u64::MAX && !waiting.is_empty() {
-                prop_assert_eq!(in_device.len(), requests, "the device could have had one more");
+                // Rounds give a disk that seeks, which some of these prices are of, the next request and no more.
+                let least = if policy == Policy::Rounds { requests.min(SEEKING_REQUESTS_MAX) } else { requests };
+                prop_assert!(in_device.len() >= least, "the device could have had one more");
             }
             let view = scheduler.view(now_ns);
             prop_assert_eq!(view.policy, policy.name());

@@ -103,6 +103,13 @@ impl Schedule {
         if goes_on && !is_late { Place::OnSchedule } else { moved }
     }
 
+    /// Whether `ask` could also go on from what was asked before, though it comes earlier than the client's buffer seemed to reach.
+    pub(crate) fn may_stay(&self, ask: &Ask, now_ns: u64) -> bool {
+        let Some(anchor) = &self.anchor else { return false };
+        let before = anchor.asked[slot(ask.strand)].as_ref();
+        anchor.ahead_ns(ask, now_ns) >= 0 && before.is_some_and(|before| before.goes_on_with(ask))
+    }
+
     /// Makes `media_ns` be now; the round under way counts whole, so that nothing is due later than its viewer needs it.
     pub(crate) fn anchor(&mut self, media_ns: u64, now_ns: u64) {
         let round_start_ns = now_ns / ROUND_NS * ROUND_NS;

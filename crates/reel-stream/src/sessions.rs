@@ -181,8 +181,16 @@ impl<T> Sessions<T> {
         now_ns: u64,
     ) -> Result<Permit, AdmitError> {
         let mut state = session.state();
-        let place = state.schedule.place(ask, now_ns);
-        self.keep_promise(&mut state, (session.class(), session.title_id()), choice, place, ask, now_ns)?;
+        let who = (session.class(), session.title_id());
+        let mut place = state.schedule.place(ask, now_ns);
+        if let Err(error) = self.keep_promise(&mut state, who, choice, place, ask, now_ns) {
+            // Whoever only asks farther ahead than before may have jumped, or has a buffer that grew: he keeps what he was promised.
+            if place == Place::OnSchedule || !state.schedule.may_stay(ask, now_ns) {
+                return Err(error);
+            }
+            place = Place::OnSchedule;
+            self.keep_promise(&mut state, who, choice, place, ask, now_ns)?;
+        }
         let begins = matches!(place, Place::Moved { .. });
         if let Place::Moved { media_ns } = place {
             state.schedule.anchor(media_ns, now_ns);

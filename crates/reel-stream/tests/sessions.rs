@@ -46,6 +46,11 @@ fn of(rates_bps: &[u64]) -> Arc<[Arc<Demand>]> {
         .collect()
 }
 
+/// The demand of a film that sends so many bytes in each round.
+fn of_bytes(sent_bytes: Vec<u64>) -> Arc<Demand> {
+    Arc::new(Demand::new(vec![Vec::new(); MEMBERS], sent_bytes, 1 << 20))
+}
+
 fn open_for(
     sessions: &Sessions<()>,
     rates_bps: &[u64],
@@ -228,6 +233,33 @@ fn a_seek_moves_the_promise() {
     let after_ns = START_NS + 42 * ROUND_NS;
     sessions.tend(after_ns);
     assert_eq!(network_used(&sessions, after_ns), 0);
+}
+
+#[test]
+fn a_buffer_that_grows_in_a_full_house_loses_nothing() {
+    let sessions = promising(2);
+    // Half a stream for five minutes, then one and a half.
+    let film = [vec![500_000; 300], vec![1_500_000; 300]].concat();
+    let session = sessions
+        .open("film", Arc::new(()), Arc::from([of_bytes(film)]), (CLIENT, Class::PERIODIC), START_NS)
+        .unwrap();
+    let mut now_ns = START_NS;
+    let mut number = 0;
+    let mut play = |ahead: u64, now_ns: u64| {
+        while number * 4 * ROUND_NS <= now_ns - START_NS + ahead * ROUND_NS {
+            sessions.ask(&session, Some(0), &segment(number), now_ns).unwrap();
+            number += 1;
+        }
+    };
+    for _ in 0..60 {
+        play(30, now_ns);
+        now_ns += ROUND_NS;
+    }
+    // Another one fits until just before the film asks for more, and not beside that half a minute sooner.
+    let short = Arc::from([of_bytes(vec![1_000_000; 230])]);
+    sessions.open("short", Arc::new(()), short, (OTHER, Class::PERIODIC), now_ns).unwrap();
+    play(60, now_ns);
+    assert_eq!(standing(&sessions, &session, now_ns), Standing::Reserved);
 }
 
 #[test]

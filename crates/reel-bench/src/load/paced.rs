@@ -16,10 +16,14 @@ pub(crate) async fn paced_reader(thread: Rc<Thread>, paced: Paced, number: usize
     thread.sleep_until(at_ns).await;
     thread.tallies.borrow_mut().viewers.came += 1;
     let titles = &thread.catalogue.titles;
+    // Until its file is open: a server that opens few of them must not look good with those.
+    let unopened = Unopened { thread: &thread, schedule: Schedule::new(&paced, at_ns) };
     let mut reader = match Reader::open(&thread, &paced, number, &titles[number % titles.len()]).await {
         Ok(reader) => reader,
         Err(trouble) => return note(&thread, &trouble),
     };
+    // It begins now; how long the opening took is no matter of its blocks.
+    std::mem::forget(unopened);
     thread.tallies.borrow_mut().viewers.admitted += 1;
     let blocks = reader.length.div_ceil(paced.block_bytes);
     for number in 0.. {
@@ -52,6 +56,23 @@ struct Reader<'a> {
     schedule: Schedule,
     /// The block that is read, or will be.
     next: u64,
+}
+
+/// A reader whose file is not open yet.
+struct Unopened<'a> {
+    thread: &'a Thread,
+    schedule: Schedule,
+}
+
+impl Drop for Unopened<'_> {
+    /// All that would have been due is late.
+    fn drop(&mut self) {
+        let unread = self.schedule.due_before(self.thread.now_ns());
+        let mut tallies = self.thread.tallies.borrow_mut();
+        tallies.paced.reads += unread;
+        tallies.paced.late_reads += unread;
+        tallies.paced.unread += unread;
+    }
 }
 
 impl Drop for Reader<'_> {

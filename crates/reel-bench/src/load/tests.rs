@@ -279,6 +279,20 @@ fn a_rate_limit_holds() {
 }
 
 #[test]
+fn a_file_that_never_opens_is_late_as_a_whole() {
+    let server = Server::start(|_| Answer::bytes(FILE_BYTES).after(Duration::from_secs(60)));
+    let mut plan = Plan::players(vec![server.url("/a.mp4")], 1);
+    plan.viewing =
+        Viewing::Paced(Paced { rate_bps: 4096 * 8 * 50, block_bytes: 4096, startup: None, ahead: None });
+    plan.duration = Some(Duration::from_secs(1));
+    let reads = played(plan).paced.unwrap();
+    assert!(
+        reads.unread >= 30 && reads.late_reads == reads.unread && reads.reads == reads.unread,
+        "{reads:?}"
+    );
+}
+
+#[test]
 fn reads_that_never_come_are_late() {
     let server = Server::start(|request| {
         let answer = Answer::bytes(FILE_BYTES);

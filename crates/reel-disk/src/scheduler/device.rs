@@ -81,6 +81,11 @@ impl Device {
         self.inside.len() >= self.bound.requests.max(1)
     }
 
+    /// How many requests it has.
+    pub(super) fn len(&self) -> usize {
+        self.inside.len()
+    }
+
     pub(super) fn is_empty(&self) -> bool {
         self.inside.is_empty()
     }

@@ -9,7 +9,7 @@ use super::meter::{Meter, seeks_matter};
 use super::{Queued, Scheduler, SchedulerView, more_urgent};
 use crate::limits::{
     DUE_GROUP_NS, INTERACTIVE_RESERVE_BYTES, LEAST_SLACK_ROUNDS, NO_DEADLINE_ROUNDS, PASSED_OVER_ROUNDS,
-    SEEK_MATTERS_NS,
+    SEEK_MATTERS_NS, SEEKING_REQUESTS_MAX,
 };
 use lane::Lane;
 use promised::{Budget, Promised};
@@ -221,6 +221,12 @@ impl Rounds {
         }
     }
 
+    /// An arm that has its next request besides the one it serves wants for nothing; more of them it would serve in an order of its own,
+    /// and let a person wait whom this one let cut in.
+    fn arm_has_enough(&self) -> bool {
+        self.order == Order::Scan && self.meter.device.len() >= SEEKING_REQUESTS_MAX
+    }
+
     fn periodic_quantum_ns(&self) -> i64 {
         self.lanes.iter().filter(|lane| lane.kind == Kind::Periodic).map(|lane| lane.quantum_ns).sum()
     }
@@ -260,7 +266,7 @@ impl Scheduler for Rounds {
 
     fn pop(&mut self, now_ns: u64) -> Option<Queued> {
         self.tick(now_ns);
-        if self.waiting.is_empty() || self.meter.device.is_full() {
+        if self.waiting.is_empty() || self.meter.device.is_full() || self.arm_has_enough() {
             return None;
         }
         let choice = self.choose(now_ns)?;

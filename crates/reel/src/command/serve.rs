@@ -5,7 +5,7 @@ use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
 
-use reel_disk::DisksConfig;
+use reel_disk::{DepthBound, DisksConfig};
 use reel_http::control::ControlConfig;
 use reel_http::{PromiseConfig, ServeConfig, ServeError, Server};
 use reel_library::Library;
@@ -102,6 +102,7 @@ fn library(config: &Config, directory: &Path) -> Result<Library, Failure> {
             threads: config.disk_threads,
             driver: driver(config),
             policy: config.disks.policy,
+            depth: DepthBound::default(),
             classes: config.classes.table(),
             ..DisksConfig::default()
         },
