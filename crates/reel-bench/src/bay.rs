@@ -56,6 +56,8 @@ pub(crate) struct Bay {
     /// One disk more, for replacing another.
     pub(crate) spare: PathBuf,
     pub(crate) keeper: Option<Keeper>,
+    /// Of each disk.
+    pub(crate) disk_bytes: u64,
     dir: PathBuf,
 }
 
@@ -74,7 +76,7 @@ impl Bay {
             Some(keeper) => Self::kept(keeper, &dir, kind, all, bytes)?,
         };
         let spare = devices.pop().context("a bay has at least its spare")?;
-        let bay = Self { kind, devices, spare, keeper, dir };
+        let bay = Self { kind, devices, spare, keeper, disk_bytes: bytes, dir };
         bay.schedule("none", None)?;
         Ok(bay)
     }

@@ -1,7 +1,7 @@
 //! The server under test, on a bay of disks.
 
 use crate::api;
-use crate::bay::Bay;
+use crate::bay::{Bay, Kind};
 use crate::server::{Server, free_address};
 use anyhow::{Context, Result, bail, ensure};
 use serde_json::Value;
@@ -55,6 +55,11 @@ impl Volume {
         let volume = Self { reel: reel.to_owned(), dir: bay.dir().join("volume") };
         bay.load()?;
         let mut create = volume.command(&["volume", "create"]);
+        if bay.kind == Kind::Plain {
+            // Files are made as large as is asked, whatever they were.
+            let bytes = bay.disk_bytes * bay.devices.len() as u64;
+            create.args(["--size", &bytes.to_string()]);
+        }
         create.arg("--force").arg("--members").args(&bay.devices);
         run(&mut create)?;
         let mut ingest = volume.command(&["ingest"]);
