@@ -110,8 +110,8 @@ fn measure(
 ) -> Result<()> {
     fs::create_dir_all(&arguments.dir)?;
     let dir = fs::canonicalize(&arguments.dir)?;
-    // A stream reads for as long as a run takes, and the first second is asked for before.
-    let stream = film::constant(&dir, set.seconds + 5, RATE_BPS)?;
+    // A stream reads for as long as a run takes, from its coming on.
+    let stream = film::constant(&dir, set.seconds + 10, RATE_BPS)?;
     let bulk = film::constant(&dir, set.bulk_seconds, RATE_BPS)?;
     let bytes =
         fs::metadata(&stream)?.len() * set.streams_max as u64 + fs::metadata(&bulk)?.len() * set.bulk as u64;

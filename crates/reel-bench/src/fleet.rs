@@ -60,14 +60,20 @@ pub(crate) fn players_plan(playing: &Playing, films: &Films, mix: Mix) -> Result
 }
 
 fn plan(playing: &Playing, films: &Films, mix: Mix, viewing: Viewing, urls: Vec<String>) -> Result<Plan> {
-    let downloads = Reading { clients: mix.aperiodic, urls: playing.downloads(films), ..Reading::default() };
+    // Browsers look at other films than downloads bring into memory.
+    let all = films.bulk.len();
+    let browsed = if mix.interactive == 0 { all..all } else { all - all / 4..all };
+    let mut urls_of_downloads = playing.downloads(films);
+    urls_of_downloads.truncate(browsed.start);
+    let downloads = Reading { clients: mix.aperiodic, urls: urls_of_downloads, ..Reading::default() };
     let browsers = Reading {
         clients: mix.interactive,
-        urls: playing.sessions(films, 0..mix.interactive, "interactive")?,
+        urls: playing.sessions(films, browsed, "interactive")?,
         range_bytes: Some(BROWSE_BYTES),
         think: THINK,
     };
-    let over = Duration::from_secs(if matches!(viewing, Viewing::Hls(_)) { mix.seconds.min(20) } else { 0 });
+    // Nobody's second begins with everybody's.
+    let over = Duration::from_secs(mix.seconds.min(if matches!(viewing, Viewing::Hls(_)) { 20 } else { 4 }));
     Ok(Plan {
         viewing,
         downloads,

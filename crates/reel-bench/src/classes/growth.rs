@@ -27,9 +27,9 @@ pub(super) fn reel(set: &Set, stage: &Stage, films: &Films, sheet: &mut Sheet) -
     let mut p99s = Vec::new();
     for &aperiodic in downloads(set) {
         let playing = stage.start_reel(&Settings { admission: true, classes: classes.clone() })?;
-        let streams = (capacity(&playing.server, RATE_BPS)?.0 as usize).clamp(1, streams(set));
-        let outcome = paced(&playing, films, mix(set, streams, aperiodic))?;
-        sheet.row(CASE, "reel", aperiodic as f64, 0, &values(&outcome));
+        let streams = (capacity(&playing.server, RATE_BPS)?.0 as usize * 3 / 4).clamp(1, streams(set));
+        let (outcome, disks) = stage.bay.watched(|| paced(&playing, films, mix(set, streams, aperiodic)))?;
+        sheet.row(CASE, "reel", aperiodic as f64, 0, &[values(&outcome), disks].concat());
         late = late.max(outcome.paced.as_ref().map_or(100.0, |paced| paced.late_reads_percent));
         p99s.push(outcome.browsers.as_ref().map_or(0.0, |browsers| browsers.response_ms.p99));
     }
@@ -50,8 +50,9 @@ pub(super) fn rival(
 ) -> Result<()> {
     for &aperiodic in downloads(set) {
         let playing = stage.start_nginx(tuning)?;
-        let outcome = paced(&playing, films, mix(set, streams(set), aperiodic))?;
-        sheet.row(CASE, who, aperiodic as f64, 0, &values(&outcome));
+        let (outcome, disks) =
+            stage.bay.watched(|| paced(&playing, films, mix(set, streams(set), aperiodic)))?;
+        sheet.row(CASE, who, aperiodic as f64, 0, &[values(&outcome), disks].concat());
     }
     Ok(())
 }

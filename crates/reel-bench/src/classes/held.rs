@@ -110,6 +110,8 @@ pub(super) fn values(outcome: &Outcome) -> Vec<(&'static str, f64)> {
         values.push(("interactive_p99_ms", browsers.response_ms.p99));
         values.push(("interactive_failed", browsers.failed as f64));
     }
+    values.push(("admitted", outcome.viewers.admitted as f64));
+    values.push(("refused", outcome.viewers.refused as f64));
     values.push(("failed", outcome.viewers.failed as f64));
     values
 }

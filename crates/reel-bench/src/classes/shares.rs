@@ -14,7 +14,7 @@ use std::time::Duration;
 /// Bulk classes and their shares in thousandths; with the two of every server that makes 1000.
 const BULK: [(&str, u32); 3] = [("gold", 400), ("silver", 200), ("bronze", 100)];
 /// Clients of each bulk class: a share is only scarce while its class has a round of work waiting on every member.
-const CLIENTS: usize = 40;
+const CLIENTS: usize = 80;
 /// Before anything is measured, all have begun.
 const SETTLED: Duration = Duration::from_secs(3);
 /// Streams beside them.
