@@ -147,12 +147,20 @@ impl<T> Sessions<T> {
         (client, class): (IpAddr, Class),
         now_ns: u64,
     ) -> Result<Arc<Session<T>>, OpenRefused> {
-        let mut table = self.table();
-        table.forget_idle(self.idle_max_ns, now_ns).iter().for_each(|session| self.end(session));
-        self.has_room(&table, client, now_ns)?;
+        let forgotten = self.table().forget_idle(self.idle_max_ns, now_ns);
+        forgotten.iter().for_each(|session| self.end(session));
+        self.has_room(&self.table(), client, now_ns)?;
+        // Without the table, which every request of every core needs: a ladder that is refused takes the ledger some milliseconds.
         let promise = self.promise(offers, class, title_id, now_ns)?;
         let session =
             Arc::new(Session::new(Opening { key, title_id, playing, client, class, promise, now_ns }));
+        let mut table = self.table();
+        // Others may have come meanwhile.
+        if let Err(refused) = self.has_room(&table, client, now_ns) {
+            drop(table);
+            self.end(&session);
+            return Err(refused);
+        }
         *table.by_client.entry(client).or_default() += 1;
         table.by_key.insert(key, Arc::clone(&session));
         Ok(session)
@@ -228,9 +236,11 @@ impl<T> Sessions<T> {
         };
         forgotten.iter().for_each(|session| self.end(session));
         for session in silent {
-            let dry_ns = session.state().schedule.dry_ns().unwrap_or(session.opened_ns());
+            // Under one lock: a client that asks meanwhile keeps what it holds.
+            let mut state = session.state();
+            let dry_ns = state.schedule.dry_ns().unwrap_or(session.opened_ns()).max(session.used_ns());
             if now_ns > dry_ns.saturating_add(PAUSE_GRACE_NS) {
-                self.release(&mut session.state());
+                self.release(&mut state);
             }
         }
     }
