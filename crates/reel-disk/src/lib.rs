@@ -30,7 +30,7 @@ pub use probe::{Probe, ProbeError, identity, probe, written_bytes};
 pub use profile::{Cell, DeviceIdentity, DeviceKind, Locality, Profile, ProfileError, Window, WindowKind};
 pub use request::{DiskDone, DiskRequest, DiskWork, Reply};
 pub use scheduler::{
-    CScan, ClassView, DepthBound, Drr, Edf, Fifo, Policy, Queued, Rounds, Scheduler, SchedulerView,
+    ClassView, DepthBound, Drr, Ordered, OrderedBy, Policy, Queued, Rounds, Scheduler, SchedulerView,
     UnknownPolicy,
 };
 pub use stats::{ClassStats, MemberStats};

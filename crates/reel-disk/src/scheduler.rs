@@ -1,20 +1,15 @@
 //! Which request goes to the device next. Pure: no clock, no I/O, no threads.
 
-mod cscan;
 mod device;
 mod drr;
-mod edf;
-mod fifo;
 mod meter;
-mod plain;
+mod ordered;
 mod policy;
 mod rounds;
 
-pub use cscan::CScan;
 pub use device::DepthBound;
 pub use drr::Drr;
-pub use edf::Edf;
-pub use fifo::Fifo;
+pub use ordered::{Ordered, OrderedBy};
 pub use policy::{Policy, UnknownPolicy};
 pub use rounds::Rounds;
 

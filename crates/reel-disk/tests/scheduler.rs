@@ -2,16 +2,16 @@
 #![allow(clippy::unwrap_used, reason = "a test that cannot go on should stop")]
 
 use proptest::prelude::*;
-use reel_disk::{CScan, DepthBound, Policy, Queued, Scheduler};
+use reel_disk::{DepthBound, Ordered, OrderedBy, Policy, Queued, Scheduler};
 use reel_qos::{Class, ClassTable, DEADLINE_NONE_NS, DiskPrice};
 use std::collections::{BTreeMap, BTreeSet};
 
 const CHEAP: DiskPrice =
     DiskPrice { read_request_ns: 1, read_mib_ns: 1, write_request_ns: 1, write_mib_ns: 1 };
 
-fn cscan(requests: usize, bytes: usize) -> CScan {
+fn cscan(requests: usize, bytes: usize) -> Ordered {
     let bound = DepthBound { requests, bytes, device_ns: u64::MAX };
-    CScan::new(&ClassTable::default(), CHEAP, bound)
+    Ordered::new(OrderedBy::Offset, &ClassTable::default(), CHEAP, bound)
 }
 
 fn queued(id: u64, offset: u64, bytes: usize) -> Queued {

@@ -1,6 +1,6 @@
 //! The policies by name.
 
-use super::{CScan, DepthBound, Drr, Edf, Fifo, Rounds, Scheduler};
+use super::{DepthBound, Drr, Ordered, OrderedBy, Rounds, Scheduler};
 use reel_qos::{ClassTable, DiskPrice};
 use std::fmt;
 use std::str::FromStr;
@@ -45,10 +45,10 @@ impl Policy {
     pub fn scheduler(self, classes: &ClassTable, price: DiskPrice, bound: DepthBound) -> Box<dyn Scheduler> {
         match self {
             Policy::Rounds => Box::new(Rounds::new(classes, price, bound)),
-            Policy::Fifo => Box::new(Fifo::new(classes, price, bound)),
-            Policy::CScan => Box::new(CScan::new(classes, price, bound)),
+            Policy::Fifo => Box::new(Ordered::new(OrderedBy::Arrival, classes, price, bound)),
+            Policy::CScan => Box::new(Ordered::new(OrderedBy::Offset, classes, price, bound)),
             Policy::Drr => Box::new(Drr::new(classes, price, bound)),
-            Policy::Edf => Box::new(Edf::new(classes, price, bound)),
+            Policy::Edf => Box::new(Ordered::new(OrderedBy::Deadline, classes, price, bound)),
         }
     }
 }

@@ -1,0 +1,127 @@
+//! One queue in one order, blind to classes: FIFO, C-SCAN and EDF, for comparison and for who has the disks to himself.
+
+use super::device::DepthBound;
+use super::meter::Meter;
+use super::{Queued, Scheduler, SchedulerView, more_urgent};
+use reel_qos::{Class, ClassTable, DiskPrice};
+use std::collections::{BTreeMap, HashMap};
+
+/// Requests in the order of a key, then of their ids.
+#[derive(Debug)]
+pub struct Ordered {
+    by: OrderedBy,
+    meter: Meter,
+    /// The keys of arrivals.
+    arrivals: u64,
+    /// Where the sweep is: everything at a lower key waits for the next one. Only offsets are swept over.
+    arm: u64,
+    waiting: BTreeMap<(u64, u64), Queued>,
+    keys: HashMap<u64, u64>,
+}
+
+/// What a queue is ordered by.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum OrderedBy {
+    /// FIFO: as they come.
+    Arrival,
+    /// Circular scan: ascending offsets, then again from the lowest. Nobody starves, because what arrives behind the arm waits for the
+    /// next sweep.
+    Offset,
+    /// EDF: the earliest first, whatever the place on the disk. The best order where seeks cost nothing and everything can be kept; under
+    /// overload it makes everything late, and what has no deadline waits until nothing else does.
+    Deadline,
+}
+
+impl Ordered {
+    /// An empty scheduler that keeps at most `bound` in the device.
+    pub fn new(by: OrderedBy, classes: &ClassTable, price: DiskPrice, bound: DepthBound) -> Self {
+        let (waiting, keys) = (BTreeMap::new(), HashMap::new());
+        Self { by, meter: Meter::new(classes, price, bound), arrivals: 0, arm: 0, waiting, keys }
+    }
+
+    /// Moves a waiting request to another key.
+    fn move_to(&mut self, id: u64, key: u64) {
+        if let Some(old) = self.keys.insert(id, key)
+            && let Some(request) = self.waiting.remove(&(old, id))
+        {
+            self.waiting.insert((key, id), request);
+        }
+    }
+}
+
+impl Scheduler for Ordered {
+    fn push(&mut self, request: Queued, now_ns: u64) {
+        self.meter.tick(now_ns);
+        self.meter.joined(self.meter.lane(request.class));
+        let key = match self.by {
+            OrderedBy::Arrival => self.arrivals,
+            OrderedBy::Offset => request.offset,
+            OrderedBy::Deadline => request.deadline_ns,
+        };
+        self.arrivals += 1;
+        self.keys.insert(request.id, key);
+        self.waiting.insert((key, request.id), request);
+    }
+
+    fn pop(&mut self, now_ns: u64) -> Option<Queued> {
+        self.meter.tick(now_ns);
+        let ahead = self.waiting.range((self.arm, 0)..).next();
+        let (&place, &request) = ahead.or_else(|| self.waiting.first_key_value())?;
+        let cost_ns = self.meter.cost_ns(&request);
+        if !self.meter.device.takes(request.bytes, cost_ns) {
+            return None;
+        }
+        self.waiting.remove(&place);
+        self.keys.remove(&request.id);
+        self.meter.start(&request, self.meter.lane(request.class), cost_ns, true, now_ns);
+        if self.by == OrderedBy::Offset {
+            // Beyond it, not at it: callers who ask for one place again and again would hold the sweep there for ever.
+            self.arm = place.0.saturating_add(1);
+        }
+        Some(request)
+    }
+
+    fn done(&mut self, id: u64, now_ns: u64) {
+        self.meter.finish(id, now_ns);
+    }
+
+    /// Counted for its new class; only an earlier deadline moves it.
+    fn promote(&mut self, id: u64, class: Class, deadline_ns: u64) {
+        let Some(request) = self.keys.get(&id).and_then(|key| self.waiting.get_mut(&(*key, id))) else {
+            return;
+        };
+        if more_urgent(&self.meter.classes, class, request.class) {
+            self.meter.quit(self.meter.lane(request.class));
+            self.meter.joined(self.meter.lane(class));
+            request.class = class;
+        }
+        request.deadline_ns = request.deadline_ns.min(deadline_ns);
+        let due_ns = request.deadline_ns;
+        if self.by == OrderedBy::Deadline {
+            self.move_to(id, due_ns);
+        }
+    }
+
+    fn set_classes(&mut self, classes: &ClassTable) {
+        self.meter.set_classes(classes);
+        for request in self.waiting.values() {
+            self.meter.joined(self.meter.lane(request.class));
+        }
+    }
+
+    fn set_price(&mut self, price: DiskPrice) {
+        self.meter.set_price(price);
+    }
+
+    fn view(&self, _now_ns: u64) -> SchedulerView {
+        self.meter.view(match self.by {
+            OrderedBy::Arrival => "fifo",
+            OrderedBy::Offset => "cscan",
+            OrderedBy::Deadline => "edf",
+        })
+    }
+
+    fn len(&self) -> usize {
+        self.waiting.len()
+    }
+}
