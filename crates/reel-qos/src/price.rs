@@ -26,6 +26,16 @@ impl DiskPrice {
         self.read_request_ns.saturating_mul(reads as u64).saturating_add(part(bytes, self.read_mib_ns))
     }
 
+    /// The slower of two prices in every part.
+    pub fn slower(self, other: DiskPrice) -> DiskPrice {
+        DiskPrice {
+            read_request_ns: self.read_request_ns.max(other.read_request_ns),
+            read_mib_ns: self.read_mib_ns.max(other.read_mib_ns),
+            write_request_ns: self.write_request_ns.max(other.write_request_ns),
+            write_mib_ns: self.write_mib_ns.max(other.write_mib_ns),
+        }
+    }
+
     /// Nanoseconds of a write.
     pub const fn write_ns(&self, bytes: u64) -> u64 {
         self.write_request_ns.saturating_add(part(bytes, self.write_mib_ns))

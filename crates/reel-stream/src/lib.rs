@@ -22,7 +22,7 @@ mod units;
 
 pub use body::{Body, Part};
 pub use budget::{Budget, Reservation};
-pub use demand::{Stretch, demand};
+pub use demand::{Stretch, demand, steady_demand};
 pub use fetcher::{Deliver, Fetched, Fetcher};
 pub use key::SessionKey;
 pub use prefetch::{Plan, Prefetcher, TrackOfSession};

@@ -105,3 +105,10 @@ pub const READER_REFILL_STRIPES: u64 = 2;
 /// Stripes of a film as one file that are read ahead together for a client that asks for it piece by piece: a MiB on each member,
 /// which costs a hard disk as much time for the transfer as for getting there.
 pub const FILE_WINDOW_STRIPES: u64 = 4;
+
+/// Rounds of a stream of steady rate, of which a question for the capacity asks: a film of two hours. Spread evenly, a longer one asks the
+/// same.
+pub const STEADY_ROUNDS: usize = 7_200;
+
+/// Seconds of it that a segment holds: what ingest aims at.
+pub const STEADY_SEGMENT_S: u64 = 4;
