@@ -78,6 +78,12 @@ impl Meter {
         cost_ns.clamp(1, REQUEST_NS_MAX)
     }
 
+    /// The cost of a read that is made right after one that ends at `end`, before it.
+    pub(super) fn neighbour_cost_ns(&self, request: &Queued, end: u64) -> u64 {
+        let passed_bytes = request.end().saturating_sub(end);
+        self.price.transfer_ns(passed_bytes).clamp(1, REQUEST_NS_MAX)
+    }
+
     /// Time goes on. Whether another round has begun.
     pub(super) fn tick(&mut self, now_ns: u64) -> bool {
         self.device.elapse(now_ns);
