@@ -2,8 +2,9 @@
 
 use crate::limits::{
     CORRECTION_MAX, CORRECTION_MIN, CORRECTION_PART, CORRECTION_READS_PART, CORRECTION_SHOWN,
-    CORRECTION_WINDOW_NS, CORRECTION_WINDOW_REQUESTS, NEIGHBOUR_GAP_BYTES, SEEK_MATTERS_NS,
+    CORRECTION_WINDOW_NS, CORRECTION_WINDOW_REQUESTS, NEIGHBOUR_GAP_BYTES,
 };
+use crate::scheduler::seeks_matter;
 use reel_qos::DiskPrice;
 
 /// Corrects a price by what the device does.
@@ -80,7 +81,7 @@ impl PriceCorrection {
         if let Some(passed_bytes) = passed_bytes
             && self.full_since_ns.is_some()
             && !write
-            && self.given.read_request_ns >= SEEK_MATTERS_NS
+            && seeks_matter(self.given)
         {
             let way_ns = self.given.read_request_ns.saturating_sub(self.given.transfer_ns(passed_bytes));
             self.saved_ns = self.saved_ns.saturating_add(way_ns);
@@ -156,7 +157,7 @@ mod tests {
             }
             correction.price().read_request_ns as f64 / given.read_request_ns as f64
         };
-        let runs = factor(|number| (number << 18) + (number / 10 << 30));
+        let runs = factor(|number| (number << 18) + ((number / 10) << 30));
         assert!((0.9..1.1).contains(&runs), "priced as what they are: {runs}");
         let scattered = factor(|number| number << 30);
         assert!(scattered < 0.6, "a disk that is faster than its price: {scattered}");

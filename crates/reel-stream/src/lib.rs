@@ -11,6 +11,7 @@ mod budget;
 mod demand;
 mod fetcher;
 mod flight;
+mod held;
 mod key;
 pub mod limits;
 mod prefetch;

@@ -5,8 +5,8 @@ mod lane;
 mod promised;
 
 use super::device::DepthBound;
-use super::meter::{Meter, seeks_matter};
-use super::{Queued, Scheduler, SchedulerView, more_urgent};
+use super::meter::Meter;
+use super::{Queued, Scheduler, SchedulerView, more_urgent, seeks_matter};
 use crate::limits::{
     DUE_GROUP_NS, INTERACTIVE_RESERVE_BYTES, LEAST_SLACK_ROUNDS, NO_DEADLINE_ROUNDS, PASSED_OVER_ROUNDS,
     SEEK_MATTERS_NS, SEEKING_REQUESTS_MAX,
