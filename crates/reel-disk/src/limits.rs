@@ -173,3 +173,7 @@ pub const NEIGHBOUR_GAP_BYTES: u64 = 640 << 10;
 
 /// Most bytes of neighbours that are read in one go, before their time: three hundredths of a second, as long as two requests far apart.
 pub const RUN_BYTES_MAX: usize = 4 << 20;
+
+/// When the disk cannot keep what was promised, neighbours that are due within this time are still read in one go: players that are late will
+/// ask for them next.
+pub const RUN_SOON_NS: u64 = 3_000_000_000;
