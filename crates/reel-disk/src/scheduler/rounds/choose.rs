@@ -117,7 +117,10 @@ impl Rounds {
         let share_ns = self.lanes[number].quantum_ns as u64 / (ROUND_NS / SUB_PERIOD_NS);
         let cut_in_ns = self.sub_period.cut_in_ns;
         let its_turn = cut_in_ns == 0 || cut_in_ns.saturating_add(cost_ns) <= share_ns;
-        (its_turn && covers(slack_ns, cost_ns)).then_some(Choice { id, cut_in: true })
+        // An arm goes back to the run that it left.
+        let back_ns = if self.run.is_some() { self.meter.price().read_request_ns } else { 0 };
+        let covered = covers(slack_ns, cost_ns.saturating_add(back_ns));
+        (its_turn && covered).then_some(Choice { id, cut_in: true })
     }
 
     /// What lies behind the last periodic read costs its transfer alone: it is read with it, even before its time, as far as slack covers
