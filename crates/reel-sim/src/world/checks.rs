@@ -1,0 +1,91 @@
+//! What must hold at every step and every second.
+
+use super::people::Kind;
+use super::{Event, SECOND_NS, World};
+use crate::limits::{LEDGER_CHECK_SECONDS, RECOVERY_NS, SEGMENT_NS};
+use reel_qos::{Class, Resource};
+use std::sync::atomic::Ordering;
+
+impl World {
+    /// No unit that was read for an admitted viewer, or ahead of one, came after its deadline.
+    pub(super) fn keeps_deadlines(&mut self) -> Result<(), String> {
+        let counters = self.core.fetcher.units().counters();
+        let misses = counters.deadline_misses[Class::PERIODIC.index()].load(Ordering::Relaxed);
+        // Requests that were made late are due soon; a member that has a fault cannot be held to those.
+        let healthy = self.fault.is_none() && self.now_ns > self.mended_ns + RECOVERY_NS;
+        let promised = self.scenario.admission || self.scenario.strict;
+        if misses > self.report.deadline_misses && healthy && promised {
+            return Err("a unit for an admitted stream came after its deadline".to_owned());
+        }
+        self.report.deadline_misses = misses;
+        Ok(())
+    }
+    /// What is looked after every second: writers, and the invariants that nobody's request would show.
+    pub(super) fn second(&mut self) -> Result<(), String> {
+        self.at(self.now_ns + SECOND_NS, Event::Second);
+        for _ in 0..self.scenario.ingest_stripes_per_s {
+            self.writer.ingest();
+        }
+        if let Some(starved) = self.disks.starved() {
+            return Err(starved);
+        }
+        self.keeps_within_memory()?;
+        self.keeps_promises()?;
+        let mut late = None;
+        let mut viewing = 0;
+        for (number, client) in self.clients.iter().enumerate() {
+            if let Kind::Viewer(player) = &client.kind {
+                viewing += u64::from(player.title().is_some());
+                // One that stands still for longer is found here even if its segment never comes.
+                late = late.or(player
+                    .late_ns(self.now_ns)
+                    .filter(|ns| *ns > SEGMENT_NS)
+                    .map(|ns| (number, player, ns)));
+            }
+        }
+        self.report.viewing_most = self.report.viewing_most.max(viewing);
+        if let Some((number, player, late_ns)) = late
+            && (self.scenario.admission || self.scenario.strict)
+        {
+            let segment = player.next_segment() as u64;
+            return self.late(number as u32, segment, late_ns);
+        }
+        Ok(())
+    }
+
+    pub(super) fn keeps_promises(&mut self) -> Result<(), String> {
+        if !self.scenario.admission {
+            return Ok(());
+        }
+        self.desk.tend(self.now_ns);
+        for used in self.desk.usage(self.now_ns) {
+            if used.peak_used > used.capacity {
+                let (resource, round) = (used.resource, used.peak_round);
+                return Err(format!("more is promised of {resource} in round {round} than there is"));
+            }
+            if let Resource::Member(_) = used.resource {
+                let permille = used.used * 1000 / used.capacity.max(1);
+                self.report.promised_most_permille = self.report.promised_most_permille.max(permille);
+            }
+        }
+        // It takes as long as promising everything anew, so not every second.
+        let second = (self.now_ns - self.start_ns) / SECOND_NS;
+        if second.is_multiple_of(LEDGER_CHECK_SECONDS) && !self.desk.adds_up() {
+            return Err("the ledger is not the sum of its reservations".to_owned());
+        }
+        Ok(())
+    }
+
+    pub(super) fn keeps_within_memory(&mut self) -> Result<(), String> {
+        let budget = self.core.fetcher.units().budget();
+        if budget.reserved() > budget.total() {
+            return Err(format!("{} buffers are reserved of {}", budget.reserved(), budget.total()));
+        }
+        let taken = self.arena.usage().buffers_taken;
+        self.report.buffers_most = self.report.buffers_most.max(taken as u64);
+        if taken > self.scenario.buffers {
+            return Err(format!("{taken} buffers are taken of {}", self.scenario.buffers));
+        }
+        Ok(())
+    }
+}

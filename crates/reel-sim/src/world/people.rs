@@ -1,0 +1,45 @@
+//! Who there is: viewers, browsers, downloads.
+
+use crate::client::Player;
+use crate::desk::Seat;
+use crate::rng::Rng;
+use crate::scale::OBJECT_SCALE;
+use crate::scenario::Scenario;
+
+/// One client.
+pub(super) struct Client {
+    pub(super) kind: Kind,
+    pub(super) rng: Rng,
+    pub(super) bytes_per_s: u64,
+    /// Changes whenever an older wake means nothing any more.
+    pub(super) turn: u32,
+    /// Changes whenever what is under way means nothing any more.
+    pub(super) visit: u32,
+    pub(super) asked_ns: u64,
+    pub(super) seat: Option<Seat>,
+}
+
+pub(super) enum Kind {
+    Viewer(Player),
+    Browser,
+    Bulk,
+}
+
+/// All clients of a scenario.
+pub(super) fn clients(scenario: &Scenario, seed: &Rng) -> Vec<Client> {
+    let viewers = (0..scenario.viewers).map(|_| None::<Kind>);
+    let others = (0..scenario.browsers)
+        .map(|_| Some(Kind::Browser))
+        .chain((0..scenario.bulks).map(|_| Some(Kind::Bulk)));
+    let make = |(number, kind): (usize, Option<Kind>)| {
+        let mut rng = seed.part(number as u64);
+        let link_bps = match kind {
+            Some(Kind::Bulk) => scenario.bulk_bps,
+            _ => rng.range(scenario.link_bps.0, scenario.link_bps.1 + 1),
+        };
+        let kind = kind.unwrap_or_else(|| Kind::Viewer(Player::new(scenario.player, rng.part(1))));
+        let bytes_per_s = (link_bps / 8 / OBJECT_SCALE).max(1);
+        Client { kind, rng, bytes_per_s, turn: 0, visit: 0, asked_ns: 0, seat: None }
+    };
+    viewers.chain(others).enumerate().map(make).collect()
+}
