@@ -92,6 +92,14 @@ impl Desk {
         self.sessions.usage(now_ns)
     }
 
+    pub(crate) fn set_capacities(&self, capacities: Capacities) {
+        self.sessions.set_capacities(capacities);
+    }
+
+    pub(crate) fn set_classes(&self, classes: ClassTable) {
+        self.sessions.set_classes(classes);
+    }
+
     /// Whether the ledger is the sum of its reservations.
     pub(crate) fn adds_up(&self) -> bool {
         self.sessions.adds_up()

@@ -5,6 +5,8 @@
 //! leave out.
 #![forbid(unsafe_code)]
 
+mod capacity;
+pub mod changes;
 pub mod client;
 pub mod content;
 mod core;

@@ -52,3 +52,21 @@ pub const SHARE_KEPT_PERCENT: u64 = 85;
 
 /// After a fault, what was late because of it may still come.
 pub const RECOVERY_NS: u64 = 10_000_000_000;
+
+/// What a device takes of the time it took when it was measured, at least: discs that were measured beside other work, caches that have warmed.
+pub const DRIFT_LEAST_PERMILLE: u64 = 700;
+
+/// And at most: worn flash, a link that fell back. What takes longer is a fault.
+pub const DRIFT_MOST_PERMILLE: u64 = 1400;
+
+/// Shares of the periodic class that an operator may set, at least and at most: 700 is the default.
+pub const PERIODIC_SHARES_PERMILLE: (u64, u64) = (500, 850);
+
+/// The least share that an operator gives the other classes.
+pub const SHARE_LEAST_PERMILLE: u64 = 50;
+
+/// Prices of a member that differ by less are the same; as in `reel-http`.
+pub const PRICE_CHANGE_PERCENT: u64 = 5;
+
+/// A member that is thought so much dearer than it is keeps viewers out for nothing.
+pub const DEAR_PERMILLE: u64 = 1500;

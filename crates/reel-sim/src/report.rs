@@ -60,6 +60,10 @@ pub struct Report {
     pub writes: u64,
     /// Faults that began.
     pub faults: u64,
+    /// Changes of a device's speed, or of the shares of classes.
+    pub changes: u64,
+    /// The longest that a member without a fault was thought much dearer than it is.
+    pub dear_most_ns: u64,
     /// Buffers in use at once, at most.
     pub buffers_most: u64,
 }
@@ -134,13 +138,15 @@ impl fmt::Display for Report {
         let (reads, writes, decoded) = (self.reads, self.writes, self.rows_decoded);
         writeln!(
             f,
-            "members   {reads} reads, {writes} writes, {decoded} rows computed, {} faults",
-            self.faults
+            "members   {reads} reads, {writes} writes, {decoded} rows computed, {} faults, {} changes",
+            self.faults, self.changes
         )?;
         write!(
             f,
-            "memory    up to {} buffers; shares looked at {} times",
-            self.buffers_most, self.shares_looked_at
+            "memory    up to {} buffers; shares looked at {} times; prices much too high for up to {} s",
+            self.buffers_most,
+            self.shares_looked_at,
+            self.dear_most_ns / 1_000_000_000
         )
     }
 }

@@ -6,6 +6,8 @@ mod people;
 mod troubles;
 mod visits;
 
+use crate::capacity::Capacity;
+use crate::changes::{self, Change};
 use crate::core::{Core, Outcome};
 use crate::desk::Desk;
 use crate::disks::SimDisks;
@@ -45,6 +47,8 @@ pub struct World {
     clients: Vec<Client>,
     writer: Writer,
     desk: Desk,
+    capacity: Capacity,
+    changes: Vec<(u64, Change)>,
     faults: Vec<FaultSpan>,
     fault: Option<FaultSpan>,
     mended_ns: u64,
@@ -71,6 +75,8 @@ enum Event {
     Fault { number: u32 },
     /// The fault that is ends.
     Mend,
+    /// A device or the classes change.
+    Change { number: u32 },
 }
 
 const SECOND_NS: u64 = 1_000_000_000;
@@ -118,6 +124,10 @@ impl World {
         );
         let writer = Writer::new(handle, arena.clone(), Arc::clone(&shelf), health, seed.part(7));
         let capacities = capacities(&scenario, config.prices[0]);
+        let capacity = Capacity::new(config.prices[0], capacities.clone(), disks.classes());
+        let changes = scenario
+            .change_rest_ns
+            .map(|rest_ns| changes::draw(scenario.members, start_ns, end_ns, rest_ns, &mut seed.part(9)));
         let desk = Desk::new(&scenario, capacities, &shelf).map_err(anyhow::Error::msg)?;
         let mut world = World {
             scenario,
@@ -132,6 +142,8 @@ impl World {
             clients,
             writer,
             desk,
+            capacity,
+            changes: changes.unwrap_or_default(),
             faults,
             fault: None,
             mended_ns: 0,
@@ -195,7 +207,7 @@ impl World {
             if self.outcomes.is_empty() {
                 self.outcomes = outcomes;
             }
-            self.disks.turn();
+            self.disks.turn()?;
             if !some && self.outcomes.is_empty() {
                 return Ok(());
             }
@@ -222,6 +234,7 @@ impl World {
             }
             Event::Round => {
                 self.at(self.now_ns + ROUND_NS, Event::Round);
+                self.capacity.refresh(&self.disks, &self.desk, self.now_ns);
                 let robbed = self.disks.round_ended().filter(|_| self.scenario.keeps_shares());
                 robbed.map_or(Ok(()), Err)
             }
@@ -233,6 +246,7 @@ impl World {
                 self.mend();
                 Ok(())
             }
+            Event::Change { number } => self.change(number as usize),
         }
     }
     /// Everything that happens by itself.
@@ -243,6 +257,9 @@ impl World {
         }
         for number in 0..self.faults.len() {
             self.at(self.faults[number].from_ns, Event::Fault { number: number as u32 });
+        }
+        for number in 0..self.changes.len() {
+            self.at(self.changes[number].0, Event::Change { number: number as u32 });
         }
         self.at(self.now_ns + SECOND_NS, Event::Second);
         self.at(self.now_ns + PREFETCH_EVERY_NS, Event::Prefetch);

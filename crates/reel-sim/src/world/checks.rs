@@ -3,18 +3,22 @@
 use super::people::Kind;
 use super::{Event, SECOND_NS, World};
 use crate::limits::{LEDGER_CHECK_SECONDS, RECOVERY_NS, SEGMENT_NS};
-use reel_qos::{Class, Resource};
+use reel_qos::Class;
 use std::sync::atomic::Ordering;
 
 impl World {
+    /// Whether what is late breaks a promise.
+    pub(super) fn is_promised(&self) -> bool {
+        (self.scenario.admission || self.scenario.strict) && !self.capacity.is_strained(self.now_ns)
+    }
+
     /// No unit that was read for an admitted viewer, or ahead of one, came after its deadline.
     pub(super) fn keeps_deadlines(&mut self) -> Result<(), String> {
         let counters = self.core.fetcher.units().counters();
         let misses = counters.deadline_misses[Class::PERIODIC.index()].load(Ordering::Relaxed);
         // Requests that were made late are due soon; a member that has a fault cannot be held to those.
         let healthy = self.fault.is_none() && self.now_ns > self.mended_ns + RECOVERY_NS;
-        let promised = self.scenario.admission || self.scenario.strict;
-        if misses > self.report.deadline_misses && healthy && promised {
+        if misses > self.report.deadline_misses && healthy && self.is_promised() {
             return Err("a unit for an admitted stream came after its deadline".to_owned());
         }
         self.report.deadline_misses = misses;
@@ -45,7 +49,7 @@ impl World {
         }
         self.report.viewing_most = self.report.viewing_most.max(viewing);
         if let Some((number, player, late_ns)) = late
-            && (self.scenario.admission || self.scenario.strict)
+            && self.is_promised()
         {
             let segment = player.next_segment() as u64;
             return self.late(number as u32, segment, late_ns);
@@ -58,16 +62,10 @@ impl World {
             return Ok(());
         }
         self.desk.tend(self.now_ns);
-        for used in self.desk.usage(self.now_ns) {
-            if used.peak_used > used.capacity {
-                let (resource, round) = (used.resource, used.peak_round);
-                return Err(format!("more is promised of {resource} in round {round} than there is"));
-            }
-            if let Resource::Member(_) = used.resource {
-                let permille = used.used * 1000 / used.capacity.max(1);
-                self.report.promised_most_permille = self.report.promised_most_permille.max(permille);
-            }
-        }
+        let permille = self.capacity.look(&self.disks, &self.desk, self.now_ns)?;
+        self.report.promised_most_permille = self.report.promised_most_permille.max(permille);
+        let dear_ns = self.capacity.dear_ns(&self.disks, self.fault.map(|span| span.member), self.now_ns);
+        self.report.dear_most_ns = self.report.dear_most_ns.max(dear_ns);
         // It takes as long as promising everything anew, so not every second.
         let second = (self.now_ns - self.start_ns) / SECOND_NS;
         if second.is_multiple_of(LEDGER_CHECK_SECONDS) && !self.desk.adds_up() {

@@ -1,8 +1,11 @@
-//! Faults begin and end.
+//! Faults begin and end, devices and classes change.
 
 use super::{Event, SECOND_NS, World};
+use crate::changes::Change;
 use crate::fault::{Fault, FaultSpan};
+use reel_disk::DiskBackend;
 use reel_volume::MemberUse;
+use std::sync::Arc;
 
 impl World {
     pub(super) fn begin_fault(&mut self, span: FaultSpan) {
@@ -36,6 +39,19 @@ impl World {
             health.rebuilt(span.member);
         }
         self.fault = None;
+    }
+
+    pub(super) fn change(&mut self, number: usize) -> Result<(), String> {
+        self.report.changes += 1;
+        match &self.changes[number].1 {
+            Change::Drift { member, permille } => self.disks.drift(*member, *permille),
+            Change::Classes(classes) => self.disks.set_classes(Arc::new(classes.clone())),
+        }
+        if !self.scenario.admission {
+            return Ok(());
+        }
+        self.capacity.refresh(&self.disks, &self.desk, self.now_ns);
+        self.capacity.look(&self.disks, &self.desk, self.now_ns).map(|_| ())
     }
 
     /// The members that a fault strikes.

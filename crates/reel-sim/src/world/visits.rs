@@ -126,7 +126,7 @@ impl World {
                 let segment = player.next_segment() as u64;
                 self.report.late_units += 1;
                 self.deed(number, Deed::Late, segment);
-                if !self.scenario.admission && !self.scenario.strict {
+                if !self.is_promised() {
                     return Ok(());
                 }
                 let late_us = late_ns / 1000;
@@ -182,7 +182,7 @@ impl World {
         self.deed(number, Deed::Stalls, segment);
         self.report.stalls += 1;
         self.report.stalled_ns += late_ns;
-        if !self.scenario.admission && !self.scenario.strict {
+        if !self.is_promised() {
             return Ok(());
         }
         let late_us = late_ns / 1000;
