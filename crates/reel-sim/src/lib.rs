@@ -24,6 +24,7 @@ pub mod scale;
 mod scenario;
 mod shares;
 pub mod shelf;
+pub mod title;
 mod world;
 mod writer;
 

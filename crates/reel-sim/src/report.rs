@@ -20,6 +20,10 @@ pub struct Report {
     pub opened: u64,
     /// Titles that could not be promised.
     pub refused: u64,
+    /// Times that a viewer took another rendition.
+    pub rendition_steps: u64,
+    /// Times that a viewer was refused a better one, and went on as before.
+    pub rendition_steps_refused: u64,
     /// Viewers that watched at the same time, at most.
     pub viewing_most: u64,
     /// The most that was promised of any member in the round that was, in thousandths of what can be.
@@ -116,8 +120,8 @@ impl fmt::Display for Report {
         writeln!(f, "digest {:016x} of {} things that happened", self.digest, self.happened)?;
         writeln!(
             f,
-            "viewers   {} at once, {} titles opened, {} refused",
-            self.viewing_most, self.opened, self.refused
+            "viewers   {} at once, {} titles opened, {} refused; {} steps between renditions, {} refused",
+            self.viewing_most, self.opened, self.refused, self.rendition_steps, self.rendition_steps_refused
         )?;
         let promised = self.promised_most_permille as f64 / 10.0;
         writeln!(f, "promised  up to {promised:.1} % of what can be promised of a member's round")?;

@@ -4,7 +4,7 @@ use crate::client::PlayerSpec;
 use crate::device::{DeviceSpec, HddSpec, SsdSpec, ThrottledSpec};
 use crate::fault::FaultMenu;
 use crate::rng::Rng;
-use crate::shelf::TitleSpec;
+use crate::title::TitleSpec;
 use reel_disk::Policy;
 
 /// One run.
@@ -84,6 +84,8 @@ impl Scenario {
                 titles: rng.range(5, 30) as usize,
                 segments: (75, 900),
                 rate_bps: (1_500_000, 8_000_000),
+                renditions: 4,
+                sound_permille: 800,
             },
             browsers: if crowds.0 { rng.range(100, 400) as usize } else { rng.below(20) as usize },
             browse_ns: if crowds.0 { SECOND_NS / 4 } else { 5 * SECOND_NS },
@@ -106,7 +108,13 @@ impl Scenario {
             data_rows: 4,
             device: DeviceSpec::Ssd(SsdSpec::default()),
             policy: Policy::default(),
-            titles: TitleSpec { titles: 20, segments: (300, 1500), rate_bps: (2_000_000, 6_000_000) },
+            titles: TitleSpec {
+                titles: 20,
+                segments: (300, 1500),
+                rate_bps: (2_000_000, 6_000_000),
+                renditions: 1,
+                sound_permille: 1000,
+            },
             viewers,
             player: PlayerSpec::default(),
             link_bps: (40_000_000, 200_000_000),

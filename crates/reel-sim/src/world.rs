@@ -22,7 +22,7 @@ use crate::scenario::Scenario;
 use crate::shelf::Shelf;
 use crate::writer::Writer;
 use anyhow::{Context, Result};
-use people::{Client, clients};
+use people::{Client, clients, lanes};
 use reel_arena::{Arena, ArenaConfig};
 use reel_disk::{DepthBound, DiskBackend, Disks, DisksConfig};
 use reel_qos::limits::ROUND_NS;
@@ -64,7 +64,7 @@ enum Event {
     /// A person does something.
     Touch { client: u32, visit: u32 },
     /// Bytes have arrived.
-    Sent { client: u32, visit: u32 },
+    Sent { lane: u32, visit: u32 },
     /// Every second.
     Second,
     /// Ten times a second.
@@ -88,7 +88,8 @@ impl World {
         let geometry =
             scale::geometry(scenario.members, scenario.data_rows).context("the scenario's geometry")?;
         let member_units = scenario.device.bytes() / scale::REAL_UNIT_BYTES;
-        let shelf = Arc::new(Shelf::new(geometry, member_units, scenario.titles, &mut seed.part(2)));
+        let shelf = Shelf::new(geometry, member_units, scenario.titles, &mut seed.part(2));
+        let shelf = Arc::new(shelf.context("a title is longer than anybody can promise")?);
         // A clock that has run for a while and is at no border of a round.
         let start_ns = seed.part(3).range(1_000_000_000_000, 2_000_000_000_000);
         let depth = DepthBound::default();
@@ -113,7 +114,7 @@ impl World {
         let handle = Disks::with_backend(backend);
         let units = Units::new(arena.clone(), handle.clone(), health.clone(), scenario.buffers / 16);
         let clients = clients(&scenario, &seed.part(5));
-        let core = Core::new(units, clients.len());
+        let core = Core::new(units, clients.len() * lanes::LANES as usize);
         let end_ns = start_ns + scenario.duration_ns;
         let faults = scenario.faults.draw(
             scenario.members,
@@ -128,7 +129,7 @@ impl World {
         let changes = scenario
             .change_rest_ns
             .map(|rest_ns| changes::draw(scenario.members, start_ns, end_ns, rest_ns, &mut seed.part(9)));
-        let desk = Desk::new(&scenario, capacities, &shelf).map_err(anyhow::Error::msg)?;
+        let desk = Desk::new(&scenario, capacities);
         let mut world = World {
             scenario,
             start_ns,
@@ -220,9 +221,9 @@ impl World {
             Event::Touch { client, visit } if self.clients[client as usize].visit == visit => {
                 self.touch(client)
             }
-            Event::Sent { client, visit } if self.clients[client as usize].visit == visit => {
-                let outcome = self.core.sent(client, self.now_ns)?;
-                outcome.map_or(Ok(()), |outcome| self.came(client, outcome))
+            Event::Sent { lane, visit } if self.clients[lanes::client(lane) as usize].visit == visit => {
+                let outcome = self.core.sent(lane, self.now_ns)?;
+                outcome.map_or(Ok(()), |outcome| self.came(lane, outcome))
             }
             Event::Wake { .. } | Event::Touch { .. } | Event::Sent { .. } => Ok(()),
             Event::Second => self.second(),

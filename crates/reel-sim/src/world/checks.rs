@@ -2,7 +2,7 @@
 
 use super::people::Kind;
 use super::{Event, SECOND_NS, World};
-use crate::limits::{LEDGER_CHECK_SECONDS, RECOVERY_NS, SEGMENT_NS};
+use crate::limits::{LEDGER_CHECK_SECONDS, MOVING_SEGMENT_NS, RECOVERY_NS};
 use reel_qos::Class;
 use std::sync::atomic::Ordering;
 
@@ -12,13 +12,17 @@ impl World {
         (self.scenario.admission || self.scenario.strict) && !self.capacity.is_strained(self.now_ns)
     }
 
+    /// Whether no member has a fault, and what was late because of one has had time to come. Requests that were made late are due soon; a member that
+    /// has a fault cannot be held to those.
+    pub(super) fn is_healthy(&self) -> bool {
+        self.fault.is_none() && self.now_ns > self.mended_ns + RECOVERY_NS
+    }
+
     /// No unit that was read for an admitted viewer, or ahead of one, came after its deadline.
     pub(super) fn keeps_deadlines(&mut self) -> Result<(), String> {
         let counters = self.core.fetcher.units().counters();
         let misses = counters.deadline_misses[Class::PERIODIC.index()].load(Ordering::Relaxed);
-        // Requests that were made late are due soon; a member that has a fault cannot be held to those.
-        let healthy = self.fault.is_none() && self.now_ns > self.mended_ns + RECOVERY_NS;
-        if misses > self.report.deadline_misses && healthy && self.is_promised() {
+        if misses > self.report.deadline_misses && self.is_healthy() && self.is_promised() {
             return Err("a unit for an admitted stream came after its deadline".to_owned());
         }
         self.report.deadline_misses = misses;
@@ -43,16 +47,15 @@ impl World {
                 // One that stands still for longer is found here even if its segment never comes.
                 late = late.or(player
                     .late_ns(self.now_ns)
-                    .filter(|ns| *ns > SEGMENT_NS)
-                    .map(|ns| (number, player, ns)));
+                    .filter(|(_, ns)| *ns > MOVING_SEGMENT_NS)
+                    .map(|(strand, ns)| (number, player.next_segment(strand), ns)));
             }
         }
         self.report.viewing_most = self.report.viewing_most.max(viewing);
-        if let Some((number, player, late_ns)) = late
+        if let Some((number, segment, late_ns)) = late
             && self.is_promised()
         {
-            let segment = player.next_segment() as u64;
-            return self.late(number as u32, segment, late_ns);
+            return self.late(number as u32, segment as u64, late_ns);
         }
         Ok(())
     }

@@ -5,6 +5,7 @@ use crate::desk::Seat;
 use crate::rng::Rng;
 use crate::scale::OBJECT_SCALE;
 use crate::scenario::Scenario;
+use reel_stream::Strand;
 
 /// One client.
 pub(super) struct Client {
@@ -42,4 +43,29 @@ pub(super) fn clients(scenario: &Scenario, seed: &Rng) -> Vec<Client> {
         Client { kind, rng, bytes_per_s, turn: 0, visit: 0, asked_ns: 0, seat: None }
     };
     viewers.chain(others).enumerate().map(make).collect()
+}
+
+/// What a client asks for side by side, each by a number of its own.
+pub(super) mod lanes {
+    use reel_stream::Strand;
+
+    /// Pictures and sound.
+    pub(in crate::world) const LANES: u32 = 2;
+
+    pub(in crate::world) fn of(client: u32) -> impl Iterator<Item = u32> {
+        client * LANES..client * LANES + LANES
+    }
+
+    pub(in crate::world) fn client(lane: u32) -> u32 {
+        lane / LANES
+    }
+
+    pub(in crate::world) fn strand(lane: u32) -> Strand {
+        if lane.is_multiple_of(LANES) { Strand::Picture } else { Strand::Sound }
+    }
+}
+
+/// The number under which a client asks for a strand.
+pub(super) fn lane(client: u32, strand: Strand) -> u32 {
+    client * lanes::LANES + u32::from(strand != Strand::Picture)
 }

@@ -1,63 +1,65 @@
 //! What clients do: they come, ask for segments, wait, touch their players, and go.
 
-use super::people::Kind;
+use super::people::{Kind, lane, lanes};
 use super::{Event, SECOND_NS, World};
 use crate::client::{Touch, Want};
 use crate::core::{Outcome, Request};
-use crate::desk::Terms;
+use crate::desk::{Seat, Terms};
 use crate::journal::Deed;
-use crate::limits::{CLOSES_PERMILLE, INTERACTIVE_DEADLINE_NS};
+use crate::limits::{CLOSES_PERMILLE, INTERACTIVE_DEADLINE_NS, START_MOST_NS};
 use crate::scale::ROW_BYTES;
-use crate::shelf::Title;
+use crate::title::{Title, Track};
 use reel_qos::{Class, DEADLINE_NONE_NS};
-use reel_stream::Due;
+use reel_stream::{Due, Strand};
+use std::ops::Range;
 use std::sync::Arc;
+
+/// How something is asked for: class, deadline, and when it is due if that was promised.
+type How = (Class, Due, Option<u64>);
 
 impl World {
     /// A client looks at the time.
     pub(super) fn wake(&mut self, number: u32) -> Result<(), String> {
-        if self.core.is_busy(number) {
-            return Ok(());
-        }
         let client = &mut self.clients[number as usize];
+        let lane = lane(number, Strand::Picture);
         match &mut client.kind {
             Kind::Viewer(player) if player.title().is_none() => {
-                let title = player.choose(&self.shelf);
+                let title = Arc::clone(self.shelf.choose(&mut client.rng));
                 self.open(number, title)
             }
             Kind::Viewer(_) => self.go_on(number),
+            _ if self.core.is_busy(lane) => Ok(()),
             Kind::Browser => {
-                let title = self.shelf.choose(&mut client.rng);
-                let rows = title.map.bytes() / ROW_BYTES as u64;
+                let track = Arc::clone(self.shelf.choose(&mut client.rng).best());
+                let rows = track.map.bytes() / ROW_BYTES as u64;
                 let row = client.rng.below(rows);
                 let end = (row + client.rng.range(1, 5)).min(rows);
                 let range = row * ROW_BYTES as u64..end * ROW_BYTES as u64;
-                let (title, due) = (Arc::clone(title), Due::After(INTERACTIVE_DEADLINE_NS));
-                self.ask(number, title, range, (Class::INTERACTIVE, due, None))
+                client.asked_ns = self.now_ns;
+                self.ask(lane, track, range, (Class::INTERACTIVE, Due::After(INTERACTIVE_DEADLINE_NS), None))
             }
             Kind::Bulk => {
-                let title = Arc::clone(self.shelf.choose(&mut client.rng));
-                let range = 0..title.map.bytes();
-                self.ask(number, title, range, (Class::APERIODIC, Due::After(DEADLINE_NONE_NS), None))
+                let track = Arc::clone(self.shelf.choose(&mut client.rng).best());
+                let range = 0..track.map.bytes();
+                self.ask(lane, track, range, (Class::APERIODIC, Due::After(DEADLINE_NONE_NS), None))
             }
         }
     }
 
-    pub(super) fn open(&mut self, number: u32, title: Arc<Title>) -> Result<(), String> {
+    fn open(&mut self, number: u32, title: Arc<Title>) -> Result<(), String> {
         let client = &mut self.clients[number as usize];
         let Kind::Viewer(player) = &mut client.kind else { return Ok(()) };
-        match self.desk.open(number, &title, self.now_ns) {
-            Ok(seat) => client.seat = Some(seat),
-            Err(_) => {
-                self.report.refused += 1;
-                self.deed(number, Deed::Refused, title.number as u64);
-                self.leave(number);
-                return Ok(());
-            }
-        }
         let opened = title.number as u64;
-        player.open(title);
+        let Ok(seat) = self.desk.open(number, &title, self.now_ns) else {
+            self.report.refused += 1;
+            self.deed(number, Deed::Refused, opened);
+            self.leave(number);
+            return Ok(());
+        };
+        player.open(title, seat.offered().unwrap_or(0));
+        client.seat = Some(seat);
         client.visit += 1;
+        client.asked_ns = self.now_ns;
         let (at_ns, visit) = (player.next_touch_ns(self.now_ns), client.visit);
         self.at(at_ns, Event::Touch { client: number, visit });
         self.report.opened += 1;
@@ -65,65 +67,118 @@ impl World {
         self.go_on(number)
     }
 
-    /// A viewer with nothing under way does what it wants next.
-    pub(super) fn go_on(&mut self, number: u32) -> Result<(), String> {
+    /// A viewer does what it wants next.
+    fn go_on(&mut self, number: u32) -> Result<(), String> {
         let client = &mut self.clients[number as usize];
         let Kind::Viewer(player) = &mut client.kind else { return Ok(()) };
-        match player.want(self.now_ns) {
-            Want::Segment(segment) => {
-                let Some(title) = player.title().cloned() else { return Ok(()) };
-                let Some(seat) = client.seat.clone() else { return Ok(()) };
-                let Ok(Terms { class, due, due_ns, plan }) = self.desk.ask(&seat, segment, self.now_ns)
-                else {
-                    self.report.refused += 1;
-                    self.deed(number, Deed::Refused, title.number as u64);
-                    self.leave(number);
-                    return Ok(());
-                };
-                self.core.plan(seat.key(), plan);
-                self.deed(number, Deed::Asks, segment as u64);
-                let promised_ns = (class == Class::PERIODIC).then_some(due_ns);
-                self.ask(number, title.clone(), title.segment(segment), (class, due, promised_ns))
+        let visit = client.visit;
+        let mut sleep_ns = player.ends_ns(self.now_ns);
+        if sleep_ns == Some(self.now_ns) {
+            self.leave(number);
+            return Ok(());
+        }
+        for strand in player.strands() {
+            let client = &self.clients[number as usize];
+            let Kind::Viewer(player) = &client.kind else { return Ok(()) };
+            // What it asked for before may have been there at once, or been refused.
+            if client.visit != visit {
+                return Ok(());
             }
-            Want::Sleep(at_ns) => {
-                client.turn += 1;
-                let turn = client.turn;
-                self.at(at_ns, Event::Wake { client: number, turn });
-                Ok(())
+            if self.core.is_busy(lane(number, strand)) {
+                continue;
             }
-            Want::Leave => {
-                self.leave(number);
-                Ok(())
+            match player.want(strand, self.now_ns) {
+                Want::Segment(segment) => self.ask_segment(number, strand, segment)?,
+                Want::Sleep(at_ns) => sleep_ns = Some(sleep_ns.map_or(at_ns, |other| other.min(at_ns))),
+                Want::Nothing => {}
             }
         }
+        let client = &mut self.clients[number as usize];
+        if let Some(at_ns) = sleep_ns.filter(|_| client.visit == visit) {
+            client.turn += 1;
+            let turn = client.turn;
+            self.at(at_ns, Event::Wake { client: number, turn });
+        }
+        Ok(())
     }
 
-    pub(super) fn ask(
+    fn ask_segment(&mut self, number: u32, strand: Strand, segment: usize) -> Result<(), String> {
+        let client = &mut self.clients[number as usize];
+        let Kind::Viewer(player) = &mut client.kind else { return Ok(()) };
+        let (Some(title), Some(seat)) = (player.title().cloned(), client.seat.clone()) else { return Ok(()) };
+        let before = player.choice();
+        if strand == Strand::Picture {
+            player.steps();
+        }
+        let (choice, goes_on) = (player.choice(), player.goes_on(strand));
+        let mut terms = self.desk.ask(&seat, (strand, choice), segment, self.now_ns);
+        if terms.is_err() && choice < before {
+            // As players do that are refused a better rendition.
+            self.report.rendition_steps_refused += 1;
+            player.stay_with(before);
+            self.deed(number, Deed::StaysBelow, choice as u64);
+            terms = self.desk.ask(&seat, (strand, before), segment, self.now_ns);
+        } else if choice != before {
+            self.report.rendition_steps += 1;
+            self.deed(number, Deed::Steps, choice as u64);
+        }
+        let terms = match terms {
+            Ok(terms) => terms,
+            Err(refusal) if goes_on && self.is_promised() => {
+                return Err(format!(
+                    "client {number} goes on with segment {segment} and is refused it: {refusal}"
+                ));
+            }
+            Err(_) => {
+                self.report.refused += 1;
+                self.deed(number, Deed::Refused, title.number as u64);
+                self.leave(number);
+                return Ok(());
+            }
+        };
+        self.take_segment(number, (strand, segment), (&title, &seat), terms)
+    }
+
+    fn take_segment(
         &mut self,
         number: u32,
-        title: Arc<Title>,
-        range: std::ops::Range<u64>,
-        (class, due, promised_ns): (Class, Due, Option<u64>),
+        (strand, segment): (Strand, usize),
+        (title, seat): (&Title, &Seat),
+        terms: Terms,
     ) -> Result<(), String> {
-        let client = &mut self.clients[number as usize];
-        client.asked_ns = self.now_ns;
-        let request = Request { title, range, class, due, promised_ns, bytes_per_s: client.bytes_per_s };
-        let outcome = self.core.begin(number, request, self.now_ns)?;
-        outcome.map_or(Ok(()), |outcome| self.came(number, outcome))
+        let Kind::Viewer(player) = &self.clients[number as usize].kind else { return Ok(()) };
+        let choice = player.choice();
+        let Some(track) = title.track(strand, choice).cloned() else { return Ok(()) };
+        let Terms { class, due, due_ns, plan } = terms;
+        let name = if strand == Strand::Picture { choice } else { title.pictures.len() };
+        self.core.plan((seat.key(), name), plan);
+        self.deed(number, Deed::Asks, segment as u64);
+        let promised_ns = (class == Class::PERIODIC).then_some(due_ns);
+        let range = track.segment(segment);
+        self.ask(lane(number, strand), track, range, (class, due, promised_ns))
+    }
+
+    fn ask(&mut self, lane: u32, track: Arc<Track>, range: Range<u64>, how: How) -> Result<(), String> {
+        let (class, due, promised_ns) = how;
+        let bytes_per_s = self.clients[lanes::client(lane) as usize].bytes_per_s;
+        let request = Request { track, range, class, due, promised_ns, bytes_per_s };
+        let outcome = self.core.begin(lane, request, self.now_ns)?;
+        outcome.map_or(Ok(()), |outcome| self.came(lane, outcome))
     }
 
     /// Something came of what a client asked for.
-    pub(super) fn came(&mut self, number: u32, outcome: Outcome) -> Result<(), String> {
+    pub(super) fn came(&mut self, lane: u32, outcome: Outcome) -> Result<(), String> {
+        let (number, strand) = (lanes::client(lane), lanes::strand(lane));
         let client = &mut self.clients[number as usize];
         match outcome {
             Outcome::Sends(until_ns) => {
                 let visit = client.visit;
-                self.at(until_ns, Event::Sent { client: number, visit });
+                self.at(until_ns, Event::Sent { lane, visit });
                 Ok(())
             }
             Outcome::Late(late_ns) => {
                 let Kind::Viewer(player) = &client.kind else { return Ok(()) };
-                let segment = player.next_segment() as u64;
+                let segment = player.next_segment(strand) as u64;
                 self.report.late_units += 1;
                 self.deed(number, Deed::Late, segment);
                 if !self.is_promised() {
@@ -138,40 +193,47 @@ impl World {
                 self.deed(number, Deed::Fails, 0);
                 Err(format!("client {number} cannot be given what is stored: {why}"))
             }
-            Outcome::Done => match &mut client.kind {
-                Kind::Viewer(_) => self.has(number),
-                Kind::Browser => {
-                    let took_ns = self.now_ns - client.asked_ns;
-                    let at_ns = self.now_ns + 1 + client.rng.wait_ns(self.scenario.browse_ns);
-                    client.turn += 1;
-                    let turn = client.turn;
-                    self.report.browsed(took_ns);
-                    self.at(at_ns, Event::Wake { client: number, turn });
-                    Ok(())
-                }
-                Kind::Bulk => {
-                    self.report.downloads += 1;
-                    client.turn += 1;
-                    let turn = client.turn;
-                    self.at(self.now_ns + SECOND_NS, Event::Wake { client: number, turn });
-                    Ok(())
-                }
-            },
+            Outcome::Done => self.done(number, strand),
         }
     }
 
+    /// A client has all of what it asked for.
+    fn done(&mut self, number: u32, strand: Strand) -> Result<(), String> {
+        let client = &mut self.clients[number as usize];
+        let at_ns = match &mut client.kind {
+            Kind::Viewer(_) => return self.has(number, strand),
+            Kind::Browser => {
+                self.report.browsed(self.now_ns - client.asked_ns);
+                self.now_ns + 1 + client.rng.wait_ns(self.scenario.browse_ns)
+            }
+            Kind::Bulk => {
+                self.report.downloads += 1;
+                self.now_ns + SECOND_NS
+            }
+        };
+        client.turn += 1;
+        let turn = client.turn;
+        self.at(at_ns, Event::Wake { client: number, turn });
+        Ok(())
+    }
+
     /// A viewer has a whole segment.
-    pub(super) fn has(&mut self, number: u32) -> Result<(), String> {
+    fn has(&mut self, number: u32, strand: Strand) -> Result<(), String> {
         let (now_ns, client) = (self.now_ns, &mut self.clients[number as usize]);
         let Kind::Viewer(player) = &mut client.kind else { return Ok(()) };
-        let segment = player.next_segment() as u64;
+        let segment = player.next_segment(strand) as u64;
         self.report.segments += 1;
         let began = player.begins();
-        let late_ns = player.has(now_ns);
-        if began {
-            self.report.started(now_ns - client.asked_ns);
+        let late_ns = player.has(strand, now_ns);
+        let plays = began && !player.begins();
+        let took_ns = now_ns - client.asked_ns;
+        self.deed(number, if plays { Deed::Plays } else { Deed::Has }, segment);
+        if plays {
+            self.report.started(took_ns);
+            if took_ns > START_MOST_NS && self.is_healthy() && self.is_promised() {
+                return Err(format!("client {number} waited {} ms for a picture", took_ns / 1_000_000));
+            }
         }
-        self.deed(number, if began { Deed::Plays } else { Deed::Has }, segment);
         if let Some(late_ns) = late_ns {
             self.late(number, segment, late_ns)?;
         }
@@ -197,11 +259,12 @@ impl World {
         let client = &mut self.clients[number as usize];
         let Kind::Viewer(player) = &mut client.kind else { return Ok(()) };
         let touch = player.touch(now_ns);
-        let segment = player.next_segment() as u64;
+        let segment = player.next_segment(Strand::Picture) as u64;
         let at_ns = player.next_touch_ns(now_ns);
         if matches!(touch, Touch::Seek | Touch::Stop) {
-            self.core.cancel(number);
+            lanes::of(number).for_each(|lane| self.core.cancel(lane));
             client.visit += 1;
+            client.asked_ns = now_ns;
         }
         let visit = client.visit;
         match touch {
@@ -215,7 +278,7 @@ impl World {
             }
         }
         self.at(at_ns, Event::Touch { client: number, visit });
-        if self.core.is_busy(number) { Ok(()) } else { self.go_on(number) }
+        self.go_on(number)
     }
 
     pub(super) fn leave(&mut self, number: u32) {
@@ -228,6 +291,7 @@ impl World {
             self.desk.close(&seat);
         }
         let at_ns = player.leave(self.now_ns);
+        lanes::of(number).for_each(|lane| self.core.cancel(lane));
         client.visit += 1;
         client.turn += 1;
         let turn = client.turn;
