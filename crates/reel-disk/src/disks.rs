@@ -14,6 +14,7 @@ use crate::job::{Job, JobName};
 use crate::limits::{PRICE_UNKNOWN, RING_ENTRIES};
 use crate::member::MemberFile;
 use crate::request::{DiskRequest, Reply};
+use crate::scheduler::seeks_matter;
 use crate::scheduler::{DepthBound, Policy, Scheduler, SchedulerView};
 use crate::stats::{Counters, MemberStats};
 use crate::thread::{DiskThread, Order};
@@ -160,6 +161,11 @@ impl Disks {
     /// See [`DiskBackend::price`].
     pub fn price(&self, member: usize) -> DiskPrice {
         self.backend.price(member)
+    }
+
+    /// Whether some member has an arm, by what a read costs it: ways between reads then matter.
+    pub fn has_arms(&self) -> bool {
+        (0..self.members()).any(|member| seeks_matter(self.price(member)))
     }
 
     /// Gives a member another price.

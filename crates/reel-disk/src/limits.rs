@@ -166,3 +166,10 @@ pub const WRITE_READ_RATIO: u64 = 2;
 /// Most requests in the queue of a disk whose arm seeks, in rounds: the one it serves and the next. Drives choose the nearest among what
 /// they have and let others wait for up to half a second (measured on the modelled disk: interactive p99 of 520 ms with eight in the queue).
 pub const SEEKING_REQUESTS_MAX: usize = 2;
+
+/// What may lie between two reads of a disk with an arm that are one way: a unit or two of others, which pass under the head
+/// sooner than it would come back (half a track).
+pub const NEIGHBOUR_GAP_BYTES: u64 = 640 << 10;
+
+/// Most bytes of neighbours that are read in one go, before their time: three hundredths of a second, as long as two requests far apart.
+pub const RUN_BYTES_MAX: usize = 4 << 20;

@@ -165,7 +165,7 @@ impl Server {
             counters: Arc::clone(&counters),
             units: units.clone(),
             capacities: capacity.capacities(),
-            unit_bytes: volume.geometry().unit_bytes() as u64,
+            geometry: *volume.geometry(),
         });
         metrics.register(promised.clone());
         let rooms = Rooms {

@@ -21,9 +21,24 @@ impl DiskPrice {
         self.read_request_ns.saturating_add(part(bytes, self.read_mib_ns))
     }
 
+    /// Nanoseconds of a read that goes on where the last one ended: its transfer alone.
+    pub const fn transfer_ns(&self, bytes: u64) -> u64 {
+        part(bytes, self.read_mib_ns)
+    }
+
     /// Nanoseconds of several reads that make these bytes together.
     pub const fn reads_ns(&self, reads: u32, bytes: u64) -> u64 {
         self.read_request_ns.saturating_mul(reads as u64).saturating_add(part(bytes, self.read_mib_ns))
+    }
+
+    /// The slower of two prices in every part.
+    pub fn slower(self, other: DiskPrice) -> DiskPrice {
+        DiskPrice {
+            read_request_ns: self.read_request_ns.max(other.read_request_ns),
+            read_mib_ns: self.read_mib_ns.max(other.read_mib_ns),
+            write_request_ns: self.write_request_ns.max(other.write_request_ns),
+            write_mib_ns: self.write_mib_ns.max(other.write_mib_ns),
+        }
     }
 
     /// Nanoseconds of a write.
@@ -65,6 +80,7 @@ mod tests {
         };
         assert_eq!(price.read_ns(4096), 4196);
         assert_eq!(price.reads_ns(3, 4096), 4396);
+        assert_eq!(price.transfer_ns(4096), 4096);
         assert_eq!(price.write_ns(0), 7);
         assert_eq!(price.write_ns(u64::MAX), u64::MAX);
     }

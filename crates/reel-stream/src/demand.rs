@@ -1,6 +1,6 @@
 //! What a stream will ask of every member, computed from its index before it starts: pure.
 
-use crate::limits::{READER_STRIPES_MAX, ROUNDS_MAX};
+use crate::limits::{READER_STRIPES_MAX, ROUNDS_MAX, STEADY_ROUNDS, STEADY_SEGMENT_S};
 use reel_qos::limits::ROUND_NS;
 use reel_qos::{Demand, DiskDemand};
 use reel_volume::{Geometry, ObjectMap};
@@ -67,6 +67,37 @@ pub fn demand<'a>(members: usize, stretches: impl IntoIterator<Item = Stretch<'a
     Some(Demand::new(disks, sent_bytes, held_bytes))
 }
 
+/// The demand of two hours of a steady rate, out of an object in consecutive slots: what `capacity` is asked of. A stripe costs a read of
+/// a unit on each of its members, with the parity (for any one of them lost) or without.
+pub fn steady_demand(geometry: &Geometry, rate_bps: u64, is_degraded: bool) -> Demand {
+    let (data_rows, members) = (geometry.data_rows(), geometry.members());
+    let (unit_bytes, stripe_bytes) = (geometry.unit_bytes() as u64, geometry.stripe_bytes() as u64);
+    let positions = if is_degraded { geometry.width() } else { data_rows };
+    let upto = |round: usize| (u128::from(rate_bps) * round as u128 / 8) as u64;
+    let mut disks = vec![vec![DiskDemand::default(); STEADY_ROUNDS]; members];
+    for round in 0..STEADY_ROUNDS {
+        // A stripe is read in the round in which its first byte is shown.
+        let stripes = upto(round).div_ceil(stripe_bytes)..upto(round + 1).div_ceil(stripe_bytes);
+        let whole_turns = (stripes.end - stripes.start) / members as u64;
+        // Every turn of all members meets each of them in every position once.
+        let reads_of_turns = whole_turns.saturating_mul(positions as u64);
+        for disk in &mut disks {
+            add(&mut disk[round], reads_of_turns, unit_bytes);
+        }
+        for stripe in stripes.start + whole_turns * members as u64..stripes.end {
+            for position in 0..positions as u64 {
+                let member = (stripe % members as u64 + position) % members as u64;
+                add(&mut disks[member as usize][round], 1, unit_bytes);
+            }
+        }
+    }
+    let sent = (0..STEADY_ROUNDS).map(|round| upto(round + 1) - upto(round)).collect();
+    // As much as a reader holds of a segment at once.
+    let segment_bytes = rate_bps / 8 * STEADY_SEGMENT_S;
+    let units = (segment_bytes.div_ceil(unit_bytes) + 1).min((READER_STRIPES_MAX * data_rows) as u64);
+    Demand::new(disks, sent, units * unit_bytes)
+}
+
 /// The round that stripe `number` of the `count` of a stretch is counted in.
 ///
 /// Those of a reader's first window spread over the time in which they may be read. Each further one can be read when one before it has
@@ -106,6 +137,11 @@ fn unit_bytes_touched(geometry: &Geometry, range: &Range<u64>, stripe: u64) -> u
     // Reads are of whole blocks around the rows.
     let block = reel_volume::limits::BLOCK_BYTES as u64;
     (rows.end * row_bytes).next_multiple_of(block) - rows.start * row_bytes / block * block
+}
+
+fn add(demand: &mut DiskDemand, reads: u64, unit_bytes: u64) {
+    demand.reads = demand.reads.saturating_add(u32::try_from(reads).unwrap_or(u32::MAX));
+    demand.bytes = demand.bytes.saturating_add(reads.saturating_mul(unit_bytes));
 }
 
 fn part_until(bytes: u64, part: u64, of: u64) -> u64 {

@@ -7,8 +7,9 @@ use cinema::{Cinema, Core, MEMBERS, Manners, STRIPE_BYTES};
 use proptest::prelude::*;
 use reel_qos::limits::ROUND_NS;
 use reel_qos::{Demand, DiskDemand};
-use reel_stream::limits::ROUNDS_MAX;
-use reel_stream::{Body, Part, Stretch, demand};
+use reel_stream::limits::{ROUNDS_MAX, STEADY_ROUNDS};
+use reel_stream::{Body, Part, Stretch, demand, steady_demand};
+use reel_volume::{Geometry, GeometryFields};
 use std::ops::Range;
 use std::sync::{Arc, OnceLock};
 
@@ -96,6 +97,24 @@ fn a_film_longer_than_a_day_has_no_demand() {
     assert!(demand(MEMBERS, [stretch((ROUNDS_MAX - 1) * ROUND_NS)]).is_some());
     assert!(demand(MEMBERS, [stretch(ROUNDS_MAX * ROUND_NS)]).is_none());
     assert!(demand(MEMBERS, [stretch(u64::MAX)]).is_none());
+}
+
+#[test]
+fn of_a_steady_rate_a_stripe_is_read_once_on_each_member_and_without_its_parity_while_none_is_lost() {
+    let geometry = Geometry::new(GeometryFields::cmaf(5)).unwrap();
+    let reads = |demand: &Demand, member| u64::from(total(demand.reads(member)).reads);
+    // Four and a half stripes a second, and a rate beyond all disks.
+    for stripe_permille in [4_500, 4_000_000] {
+        let rate_bps = geometry.stripe_bytes() as u64 * 8 * stripe_permille / 1000;
+        let (degraded, healthy) =
+            (steady_demand(&geometry, rate_bps, true), steady_demand(&geometry, rate_bps, false));
+        let stripes = STEADY_ROUNDS as u64 * stripe_permille / 1000;
+        for member in 0..5 {
+            assert_eq!(reads(&degraded, member), stripes);
+            assert!(reads(&healthy, member).abs_diff(stripes * 4 / 5) <= 1);
+        }
+        assert!(degraded.average_bps().abs_diff(rate_bps) <= 8);
+    }
 }
 
 fn one() -> &'static Cinema {

@@ -123,14 +123,18 @@ fn late_percent(outcome: &Outcome) -> f64 {
 /// The greatest number of streams that is held, to a sixteenth of it.
 fn search(set: &Set, mut late_percent: impl FnMut(usize) -> Result<f64>) -> Result<usize> {
     let (mut held, mut fails) = (0, set.streams_max + 1);
-    let mut next = if set.quick { set.streams_max } else { 8 };
+    let mut next = set.streams_from;
     while next > held && next < fails {
         if late_percent(next)? <= LATE_PERCENT {
             held = next;
         } else {
             fails = next;
         }
-        next = if fails > set.streams_max { (held * 2).min(set.streams_max) } else { held.midpoint(fails) };
+        next = match held {
+            0 => fails / 2,
+            _ if fails > set.streams_max => (held * 2).min(set.streams_max),
+            _ => held.midpoint(fails),
+        };
         if set.quick || (fails <= set.streams_max && fails - held <= (held / 16).max(1)) {
             break;
         }
@@ -149,6 +153,7 @@ mod tests {
             seconds: 1,
             runs: 1,
             streams_max,
+            streams_from: streams_max.min(8),
             bulk: 1,
             bulk_seconds: 1,
             admitted_seconds: 1,

@@ -2,12 +2,12 @@
 
 use super::lane::Lane;
 use super::promised::Outlook;
-use super::{Order, Place, Queued, Rounds};
+use super::{Filed, Order, Place, Queued, Rounds, Run};
 use reel_qos::Kind;
 use reel_qos::limits::{ROUND_NS, SUB_PERIOD_NS};
 use std::collections::BTreeSet;
 
-use crate::limits::PASSED_OVER_ROUNDS;
+use crate::limits::{NEIGHBOUR_GAP_BYTES, PASSED_OVER_ROUNDS, RUN_BYTES_MAX};
 
 /// A request that may go, and whether it breaks the order.
 #[derive(Clone, Copy, Debug)]
@@ -40,12 +40,13 @@ impl Rounds {
         // Everybody who waits has used up his quantum and the round is not over: the rest of it is shared out in the same way.
         self.refill();
         let outlook = self.promised.outlook(now_ns, self.budget());
-        self.by_the_rules(outlook).or_else(|| self.unpromised(|_| true))
+        self.by_the_rules(outlook).or_else(|| self.unpromised(outlook, |_| true))
     }
 
     /// Takes a chosen request out of its queue, on its way to the device.
     pub(super) fn take(&mut self, choice: Choice, now_ns: u64) -> Option<Queued> {
         let filed = self.unfile(choice.id)?;
+        self.run = self.run_after(&filed, choice);
         let beyond = filed.request.offset.saturating_add(1);
         match filed.place {
             // Beyond it, not at it: callers who ask for one place again and again would hold the sweep there for ever.
@@ -73,10 +74,10 @@ impl Rounds {
     fn by_the_rules(&mut self, outlook: Outlook) -> Option<Choice> {
         match self.promised_now(outlook) {
             Some((promised, turn)) => {
-                let cut_in = self.cut_in(outlook.slack_ns);
+                let cut_in = self.cut_in(outlook.slack_ns).or_else(|| self.neighbour(outlook));
                 Some(cut_in.or_else(|| self.on_the_way(turn?, outlook.slack_ns)).unwrap_or(promised))
             }
-            None => self.unpromised(|lane| lane.left_ns > 0),
+            None => self.unpromised(outlook, |lane| lane.left_ns > 0),
         }
     }
 
@@ -119,6 +120,29 @@ impl Rounds {
         (its_turn && covers(slack_ns, cost_ns)).then_some(Choice { id, cut_in: true })
     }
 
+    /// What lies behind the last periodic read costs its transfer alone: it is read with it, even before its time, as far as slack covers
+    /// that. When there is no slack left, the seeks that this saves are what is missing.
+    fn neighbour(&self, outlook: Outlook) -> Option<Choice> {
+        let run = self.run.filter(|run| run.bytes < RUN_BYTES_MAX)?;
+        let lane = self.lanes.get(run.lane)?;
+        let (_, id) = lane.neighbour_behind(run.end)?;
+        let cost_ns = self.meter.neighbour_cost_ns(&self.waiting.get(&id)?.request, run.end);
+        let free = outlook.slack_ns < 0 || covers(outlook.slack_ns, cost_ns);
+        (free && lane.left_ns > 0).then_some(Choice { id, cut_in: false })
+    }
+
+    /// The run that goes on when a request has been taken. A person who cuts in does not end it; whatever else is read elsewhere does.
+    fn run_after(&self, filed: &Filed, choice: Choice) -> Option<Run> {
+        if choice.cut_in {
+            return self.run;
+        }
+        let (lane, end, bytes) = (filed.lane, filed.request.end(), filed.request.bytes);
+        let before = self.run.filter(|run| run.lane == lane && run.end <= filed.request.offset);
+        let near = |run: &Run| filed.request.offset - run.end <= NEIGHBOUR_GAP_BYTES;
+        let bytes = before.filter(near).map_or(bytes, |run| run.bytes.saturating_add(bytes));
+        filed.placed.then_some(Run { lane, end, bytes })
+    }
+
     /// An aperiodic request that comes before the promised one in the sweep, if slack covers it and one interactive request.
     fn on_the_way(&self, promised: Turn, slack_ns: i64) -> Option<Choice> {
         if self.order == Order::Deadline {
@@ -132,13 +156,18 @@ impl Rounds {
 
     /// Nothing promised is due that may claim more: interactive requests first, then one sweep over aperiodic ones and periodic ones
     /// before their time.
-    fn unpromised(&mut self, may: impl Fn(&Lane) -> bool + Copy) -> Option<Choice> {
-        let interactive = self.first_interactive(may).map(|(_, id, _)| id);
-        let id = interactive.or_else(|| match (self.first_aperiodic(may), self.first_early(may)) {
+    fn unpromised(&mut self, outlook: Outlook, may: impl Fn(&Lane) -> bool + Copy) -> Option<Choice> {
+        if let Some((_, id, _)) = self.first_interactive(may) {
+            return Some(Choice { id, cut_in: false });
+        }
+        if let Some(choice) = self.neighbour(outlook) {
+            return Some(choice);
+        }
+        let id = match (self.first_aperiodic(may), self.first_early(may)) {
             (Some(aperiodic), Some(early)) if self.order == Order::Scan => Some(aperiodic.min(early).2),
             (Some((_, _, id)), _) | (None, Some((_, _, id))) => Some(id),
             (None, None) => None,
-        });
+        };
         id.map(|id| Choice { id, cut_in: false })
     }
 
@@ -179,7 +208,7 @@ impl Rounds {
         let starving =
             |lane: &Lane| lane.len > 0 && lane.left_ns > 0 && lane.passed_over >= PASSED_OVER_ROUNDS;
         self.passed_over = self.lanes.iter().any(starving);
-        if self.passed_over { self.unpromised(starving) } else { None }
+        if self.passed_over { self.unpromised(Outlook::default(), starving) } else { None }
     }
 
     fn refill(&mut self) {
