@@ -382,6 +382,9 @@ impl<T> Sessions<T> {
             None | Some(Err(AdmitError::Ended(_))) => {
                 promise.reservation = Some(ledger.admit(class, demand, from_round, round, label)?);
             }
+            // It gives something back, for the same time: it may keep it as well. A client that is a bit late asks for other rounds than it has,
+            // and could be refused in them.
+            Some(Err(_)) if place == Place::OnSchedule && choice > promise.choice => return Ok(()),
             Some(Err(error)) => return Err(error),
         }
         promise.choice = choice;
