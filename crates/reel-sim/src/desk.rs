@@ -3,6 +3,7 @@
 use crate::limits::INTERACTIVE_DEADLINE_NS;
 use crate::scenario::Scenario;
 use crate::title::Title;
+use reel_qos::limits::ROUND_NS;
 use reel_qos::{AdmitError, Capacities, Class, ClassTable, ResourceUsage};
 use reel_stream::{Due, Plan, Ramp, Session, SessionKey, Sessions, SessionsConfig, Strand};
 use std::net::{IpAddr, Ipv4Addr};
@@ -63,11 +64,13 @@ impl Desk {
         let choice = (strand == Strand::Picture).then_some(choice);
         let permit = self.sessions.ask(seat, choice, &track.ask(segment), now_ns)?;
         let next = segment + 1;
-        let plan = (next < track.segments()).then(|| Plan {
+        let next_due_ns = self.sessions.due_ns(seat, track.ask(next).from_ns, now_ns);
+        // What is due at once is asked for at once.
+        let plan = (next < track.segments() && next_due_ns > now_ns + 2 * ROUND_NS).then(|| Plan {
             body: track.body(next),
             class: seat.class(),
             start_ns: permit.due_ns,
-            due_ns: self.sessions.due_ns(seat, track.ask(next).from_ns, now_ns),
+            due_ns: next_due_ns,
             duration_ns: track.segment_ns,
         });
         let range = track.segment(segment);
