@@ -45,7 +45,7 @@ impl Capacity {
         }
         let mut repriced = false;
         for (member, told) in self.told.members.iter_mut().enumerate() {
-            let price = slower(self.measured, disks.price(member));
+            let price = self.measured.slower(disks.price(member));
             if differs(told.price, price) {
                 (told.price, repriced) = (price, true);
             }
@@ -103,15 +103,6 @@ impl Capacity {
             most_ns = most_ns.max(now_ns - *since_ns);
         }
         most_ns
-    }
-}
-
-fn slower(one: DiskPrice, other: DiskPrice) -> DiskPrice {
-    DiskPrice {
-        read_request_ns: one.read_request_ns.max(other.read_request_ns),
-        read_mib_ns: one.read_mib_ns.max(other.read_mib_ns),
-        write_request_ns: one.write_request_ns.max(other.write_request_ns),
-        write_mib_ns: one.write_mib_ns.max(other.write_mib_ns),
     }
 }
 

@@ -158,6 +158,7 @@ impl Member {
         // Shares are of device time, whatever a request is thought to cost.
         let price = self.correction.given();
         while let Some(next) = self.scheduler.pop(now_ns) {
+            self.correction.begun(next.offset, next.bytes as u64, next.write);
             // A scheduler gives back what it was given.
             let id = next.id as u32;
             let Some(job) = self.jobs.get_mut(id as usize).and_then(Option::as_mut) else { continue };
