@@ -75,3 +75,6 @@ pub const STEPS_PERMILLE: u64 = 30;
 /// A start or seek that takes longer, while no member has a fault and nothing is strained, was forgotten. Nobody is promised how soon a picture comes, but
 /// requests of people who wait are due in a fifth of a second.
 pub const START_MOST_NS: u64 = 10_000_000_000;
+
+/// What a player must have of pictures and sound before it begins to show them: browsers begin when they can go on for a while.
+pub const BEGINS_WITH_NS: u64 = 1_000_000_000;

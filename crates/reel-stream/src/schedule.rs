@@ -98,19 +98,21 @@ impl Schedule {
         // that move the schedule, each makes the other one early or late.
         let leads = ask.strand == Strand::Picture || anchor.asked[slot(Strand::Picture)].is_none();
         let ahead_ns = anchor.ahead_ns(ask, now_ns);
-        let (goes_on, tolerated_ns) = match &anchor.asked[slot(ask.strand)] {
-            Some(before) => {
+        let (goes_on, tolerated_ns, joins) = match &anchor.asked[slot(ask.strand)] {
+            Some(before) if leads => {
                 let reach_ns = before.reach_ns.or(self.reach_ns[slot(ask.strand)]);
-                let is_beyond = leads && is_beyond(reach_ns, ahead_ns);
-                (before.goes_on_with(ask) && !is_beyond, if leads { LATE_TOLERATED_NS } else { u64::MAX })
+                (before.goes_on_with(ask) && !is_beyond(reach_ns, ahead_ns), LATE_TOLERATED_NS, false)
             }
+            Some(before) => (before.goes_on_with(ask), u64::MAX, false),
             // Sound and pictures of one place do not begin at the same time.
-            None => (ask.from_ns.abs_diff(anchor.media_ns) <= JOIN_NS && !anchor.begins_before(ask), JOIN_NS),
+            None => {
+                let is_near = ask.from_ns.abs_diff(anchor.media_ns) <= JOIN_NS;
+                (is_near && !anchor.begins_before(ask), JOIN_NS, anchor.is_new(now_ns))
+            }
         };
         if !goes_on || ahead_ns + i128::from(tolerated_ns) < 0 {
             moved
-        } else if anchor.is_new(now_ns) && !ask.is_point() && ahead_ns <= i128::from(SEND_LEAD_NS + ROUND_NS)
-        {
+        } else if joins && !ask.is_point() && ahead_ns <= i128::from(SEND_LEAD_NS + ROUND_NS) {
             Place::Joins
         } else {
             Place::OnSchedule

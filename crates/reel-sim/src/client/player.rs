@@ -1,6 +1,6 @@
 //! A player of segments with a buffer, and the person before it.
 
-use crate::limits::{BUFFER_LEAST_NS, BUFFER_NS, MOVING_SEGMENT_NS, SKIP_NS, STEPS_PERMILLE};
+use crate::limits::{BEGINS_WITH_NS, BUFFER_LEAST_NS, BUFFER_NS, MOVING_SEGMENT_NS, SKIP_NS, STEPS_PERMILLE};
 use crate::rng::Rng;
 use crate::title::{Title, Track};
 use reel_stream::Strand;
@@ -224,7 +224,7 @@ impl Player {
         lane.untouched += 1;
         lane.known |= lane.untouched > (buffer_ns / lane.segment_ns) as usize + STEADY_ASKS as usize;
         match self.show {
-            Show::Waits { media_ns } if self.lanes.iter().all(|lane| lane.have_ns() > media_ns) => {
+            Show::Waits { media_ns } if self.lanes.iter().all(|lane| lane.may_begin(media_ns)) => {
                 self.show = Show::Plays { since_ns: now_ns, media_ns };
             }
             Show::Plays { .. } if !is_paused && position_ns > segment_ns => {
@@ -327,6 +327,11 @@ impl Player {
 }
 
 impl Lane {
+    /// Whether it has enough to begin with at this media time.
+    fn may_begin(&self, media_ns: u64) -> bool {
+        self.have_ns() >= media_ns + BEGINS_WITH_NS || self.next >= self.segments
+    }
+
     /// Up to which media time it has everything.
     fn have_ns(&self) -> u64 {
         self.next as u64 * self.segment_ns

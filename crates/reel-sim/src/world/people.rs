@@ -17,6 +17,8 @@ pub(super) struct Client {
     /// Changes whenever what is under way means nothing any more.
     pub(super) visit: u32,
     pub(super) asked_ns: u64,
+    /// Its last start or seek took so long that its schedule had to follow: what it goes on with is asked of the ledger anew.
+    pub(super) began_late: bool,
     pub(super) seat: Option<Seat>,
 }
 
@@ -40,7 +42,7 @@ pub(super) fn clients(scenario: &Scenario, seed: &Rng) -> Vec<Client> {
         };
         let kind = kind.unwrap_or_else(|| Kind::Viewer(Player::new(scenario.player, rng.part(1))));
         let bytes_per_s = (link_bps / 8 / OBJECT_SCALE).max(1);
-        Client { kind, rng, bytes_per_s, turn: 0, visit: 0, asked_ns: 0, seat: None }
+        Client { kind, rng, bytes_per_s, turn: 0, visit: 0, asked_ns: 0, began_late: false, seat: None }
     };
     viewers.chain(others).enumerate().map(make).collect()
 }

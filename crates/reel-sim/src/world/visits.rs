@@ -10,6 +10,7 @@ use crate::limits::{CLOSES_PERMILLE, INTERACTIVE_DEADLINE_NS, START_MOST_NS};
 use crate::scale::ROW_BYTES;
 use crate::title::{Title, Track};
 use reel_qos::{Class, DEADLINE_NONE_NS};
+use reel_stream::limits::LATE_TOLERATED_NS;
 use reel_stream::{Due, Strand};
 use std::ops::Range;
 use std::sync::Arc;
@@ -110,7 +111,9 @@ impl World {
         if strand == Strand::Picture {
             player.steps();
         }
-        let (choice, goes_on) = (player.choice(), player.goes_on(strand));
+        let choice = player.choice();
+        let starts_late = player.begins() && self.now_ns > client.asked_ns + LATE_TOLERATED_NS;
+        let goes_on = player.goes_on(strand) && !client.began_late && !starts_late;
         let mut terms = self.desk.ask(&seat, (strand, choice), segment, self.now_ns);
         if terms.is_err() && choice < before {
             // As players do that are refused a better rendition.
@@ -227,6 +230,9 @@ impl World {
         let late_ns = player.has(strand, now_ns);
         let plays = began && !player.begins();
         let took_ns = now_ns - client.asked_ns;
+        if plays {
+            client.began_late = took_ns > LATE_TOLERATED_NS;
+        }
         self.deed(number, if plays { Deed::Plays } else { Deed::Has }, segment);
         if plays {
             self.report.started(took_ns);
@@ -244,7 +250,7 @@ impl World {
         self.deed(number, Deed::Stalls, segment);
         self.report.stalls += 1;
         self.report.stalled_ns += late_ns;
-        if !self.is_promised() {
+        if !self.is_promised() || self.clients[number as usize].began_late {
             return Ok(());
         }
         let late_us = late_ns / 1000;
