@@ -4,7 +4,6 @@ use crate::limits::{
     CORRECTION_MAX, CORRECTION_MIN, CORRECTION_PART, CORRECTION_READS_PART, CORRECTION_SHOWN,
     CORRECTION_WINDOW_NS, CORRECTION_WINDOW_REQUESTS, NEIGHBOUR_GAP_BYTES,
 };
-use crate::scheduler::seeks_matter;
 use reel_qos::DiskPrice;
 
 /// Corrects a price by what the device does.
@@ -81,7 +80,7 @@ impl PriceCorrection {
         if let Some(passed_bytes) = passed_bytes
             && self.full_since_ns.is_some()
             && !write
-            && seeks_matter(self.given)
+            && self.given.has_arm()
         {
             let way_ns = self.given.read_request_ns.saturating_sub(self.given.transfer_ns(passed_bytes));
             self.saved_ns = self.saved_ns.saturating_add(way_ns);

@@ -14,7 +14,6 @@ use crate::job::{Job, JobName};
 use crate::limits::{PRICE_UNKNOWN, RING_ENTRIES};
 use crate::member::MemberFile;
 use crate::request::{DiskRequest, Reply};
-use crate::scheduler::seeks_matter;
 use crate::scheduler::{DepthBound, Policy, Scheduler, SchedulerView};
 use crate::stats::{Counters, MemberStats};
 use crate::thread::{DiskThread, Order};
@@ -165,7 +164,7 @@ impl Disks {
 
     /// Whether some member has an arm, by what a read costs it: ways between reads then matter.
     pub fn has_arms(&self) -> bool {
-        (0..self.members()).any(|member| seeks_matter(self.price(member)))
+        (0..self.members()).any(|member| self.price(member).has_arm())
     }
 
     /// Gives a member another price.

@@ -41,10 +41,6 @@ pub const NO_DEADLINE_ROUNDS: u64 = 16;
 /// than the seeks that it would cost.
 pub const DUE_GROUP_NS: u64 = 500_000_000;
 
-/// From this price of a read on, seeks matter and a round is served by offset; below, by deadline. Disks with arms need 3 ms and more,
-/// others a tenth of a millisecond.
-pub const SEEK_MATTERS_NS: u64 = 1_000_000;
-
 /// The interactive request that slack must still cover after an aperiodic one (Prism, section 3.2): as large as pictures and pages are.
 pub const INTERACTIVE_RESERVE_BYTES: u64 = 64 << 10;
 
@@ -173,3 +169,7 @@ pub const NEIGHBOUR_GAP_BYTES: u64 = 640 << 10;
 
 /// Most bytes of neighbours that are read in one go, before their time: three hundredths of a second, as long as two requests far apart.
 pub const RUN_BYTES_MAX: usize = 4 << 20;
+
+/// When the disk cannot keep what was promised, neighbours that are due within this time are still read in one go: players that are late will
+/// ask for them next.
+pub const RUN_SOON_NS: u64 = 3_000_000_000;

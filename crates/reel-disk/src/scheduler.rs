@@ -13,7 +13,6 @@ pub use ordered::{Ordered, OrderedBy};
 pub use policy::{Policy, UnknownPolicy};
 pub use rounds::Rounds;
 
-use crate::limits::SEEK_MATTERS_NS;
 use reel_qos::{Class, ClassTable, DiskPrice};
 
 /// What a scheduler knows of a request.
@@ -109,9 +108,4 @@ pub struct ClassView {
 /// Whether `to` is a more urgent class than `from`: of a more urgent kind. Classes of one kind differ in share, not in urgency.
 fn more_urgent(classes: &ClassTable, to: Class, from: Class) -> bool {
     classes.kind(to) < classes.kind(from)
-}
-
-/// Whether a device has an arm, by what a read costs it.
-pub(crate) fn seeks_matter(price: DiskPrice) -> bool {
-    price.read_request_ns >= SEEK_MATTERS_NS
 }

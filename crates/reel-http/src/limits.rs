@@ -76,3 +76,6 @@ pub const OPENINGS_MAX: usize = 4 * 1024;
 pub const OPENERS: usize = 8;
 
 const SECOND_NS: u64 = 1_000_000_000;
+
+/// Threads that open titles before anybody asks for them, for a while after the start: their reads go to different members.
+pub const OPENERS_AHEAD: usize = 4;

@@ -25,7 +25,8 @@ pub struct Stretch<'a> {
 ///
 /// A stripe that a stretch touches costs one read on each of its members, of the rows touched: while all members are there, those
 /// of parity are not read; with one lost, the others are read once each to decode it, and a unit that is wanted anyway is not read
-/// again. So no loss makes more of it.
+/// again. So no loss makes more of it. The stripes of a reader's first window are asked for at once and lie behind one another: one
+/// way of an arm. Each further one is another.
 ///
 /// `None` if it is longer than [`ROUNDS_MAX`]: nobody can promise so far ahead.
 pub fn demand<'a>(members: usize, stretches: impl IntoIterator<Item = Stretch<'a>>) -> Option<Demand> {
@@ -48,6 +49,7 @@ pub fn demand<'a>(members: usize, stretches: impl IntoIterator<Item = Stretch<'a
                 let Some(rounds) = disks.get_mut(member) else { continue };
                 let at = slot(rounds, round);
                 at.reads += 1;
+                at.ways += u32::from(is_way(stripe - stripes.start));
                 at.bytes += bytes;
             }
         }
@@ -67,8 +69,8 @@ pub fn demand<'a>(members: usize, stretches: impl IntoIterator<Item = Stretch<'a
     Some(Demand::new(disks, sent_bytes, held_bytes))
 }
 
-/// The demand of two hours of a steady rate, out of an object in consecutive slots: what `capacity` is asked of. A stripe costs a read of
-/// a unit on each of its members, with the parity (for any one of them lost) or without.
+/// The demand of two hours of a steady rate in segments of a steady length, out of an object in consecutive slots: what `capacity` is asked
+/// of. A stripe costs a read of a unit on each of its members, with the parity (for any one of them lost) or without.
 pub fn steady_demand(geometry: &Geometry, rate_bps: u64, is_degraded: bool) -> Demand {
     let (data_rows, members) = (geometry.data_rows(), geometry.members());
     let (unit_bytes, stripe_bytes) = (geometry.unit_bytes() as u64, geometry.stripe_bytes() as u64);
@@ -91,11 +93,32 @@ pub fn steady_demand(geometry: &Geometry, rate_bps: u64, is_degraded: bool) -> D
             }
         }
     }
+    let segment_bytes = rate_bps / 8 * STEADY_SEGMENT_S;
+    // What a segment touches beside its own length: half a stripe at either end, on average.
+    let stripes_of_segment = segment_bytes / stripe_bytes + 1;
+    let ways_of_segment = 1 + stripes_of_segment.saturating_sub(READER_STRIPES_MAX as u64);
+    disks.iter_mut().for_each(|rounds| spread_ways(rounds, ways_of_segment));
     let sent = (0..STEADY_ROUNDS).map(|round| upto(round + 1) - upto(round)).collect();
     // As much as a reader holds of a segment at once.
-    let segment_bytes = rate_bps / 8 * STEADY_SEGMENT_S;
     let units = (segment_bytes.div_ceil(unit_bytes) + 1).min((READER_STRIPES_MAX * data_rows) as u64);
     Demand::new(disks, sent, units * unit_bytes)
+}
+
+/// So many ways of an arm for each segment, evenly over its rounds, but never more than reads.
+fn spread_ways(rounds: &mut [DiskDemand], ways_of_segment: u64) {
+    let upto = |round: usize| ways_of_segment.saturating_mul(round as u64).div_ceil(STEADY_SEGMENT_S);
+    let mut made = 0;
+    for (number, round) in rounds.iter_mut().enumerate() {
+        let ways = upto(number + 1).saturating_sub(made).min(round.reads.into());
+        made += ways;
+        // Fits: not above the reads.
+        round.ways = ways as u32;
+    }
+}
+
+/// Whether stripe `number` of a stretch is another way: those of the first window are one.
+fn is_way(number: u64) -> bool {
+    number == 0 || number >= READER_STRIPES_MAX as u64
 }
 
 /// The round that stripe `number` of the `count` of a stretch is counted in.

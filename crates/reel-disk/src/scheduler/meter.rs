@@ -1,7 +1,7 @@
 //! What every class waits for and was given: the same for all policies, so that they can be compared.
 
 use super::device::{DepthBound, Device, Inside};
-use super::{ClassView, Queued, SchedulerView, seeks_matter};
+use super::{ClassView, Queued, SchedulerView};
 use crate::limits::REQUEST_NS_MAX;
 use reel_qos::limits::ROUND_NS;
 use reel_qos::{Class, ClassTable, DiskPrice};
@@ -58,7 +58,7 @@ impl Meter {
 
     pub(super) fn set_price(&mut self, price: DiskPrice) {
         self.price = price;
-        self.device.set_one_by_one(seeks_matter(price));
+        self.device.set_one_by_one(price.has_arm());
     }
 
     /// Where a class counts: its own place, or that of `aperiodic` if it left the table.

@@ -6,14 +6,14 @@ mod promised;
 
 use super::device::DepthBound;
 use super::meter::Meter;
-use super::{Queued, Scheduler, SchedulerView, more_urgent, seeks_matter};
+use super::{Queued, Scheduler, SchedulerView, more_urgent};
 use crate::limits::{
     DUE_GROUP_NS, INTERACTIVE_RESERVE_BYTES, LEAST_SLACK_ROUNDS, NO_DEADLINE_ROUNDS, PASSED_OVER_ROUNDS,
-    SEEK_MATTERS_NS, SEEKING_REQUESTS_MAX,
+    SEEKING_REQUESTS_MAX,
 };
 use lane::Lane;
 use promised::{Budget, Promised};
-use reel_qos::limits::{ROUND_NS, SUB_PERIOD_NS};
+use reel_qos::limits::{ARM_REQUEST_NS, ROUND_NS, SUB_PERIOD_NS};
 use reel_qos::{Class, ClassTable, DEADLINE_NONE_NS, DiskPrice, Kind};
 use std::collections::{HashMap, VecDeque};
 
@@ -276,7 +276,7 @@ impl Rounds {
 
 impl Order {
     fn of(price: DiskPrice) -> Self {
-        if seeks_matter(price) { Order::Scan } else { Order::Deadline }
+        if price.has_arm() { Order::Scan } else { Order::Deadline }
     }
 
     /// Deadlines that are served together when they are near: sweeping over them saves more than their order is worth, and under
@@ -353,7 +353,7 @@ impl Scheduler for Rounds {
         self.meter.set_price(price);
         // Not back and forth for a price that moves about the border.
         let seek_ns = price.read_request_ns;
-        let near = (SEEK_MATTERS_NS / 2..SEEK_MATTERS_NS * 2).contains(&seek_ns);
+        let near = (ARM_REQUEST_NS / 2..ARM_REQUEST_NS * 2).contains(&seek_ns);
         if !near && self.order != Order::of(price) {
             self.order = Order::of(price);
             (self.arm, self.due_arm) = (0, 0);

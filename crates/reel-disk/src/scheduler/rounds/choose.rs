@@ -7,7 +7,7 @@ use reel_qos::Kind;
 use reel_qos::limits::{ROUND_NS, SUB_PERIOD_NS};
 use std::collections::BTreeSet;
 
-use crate::limits::{NEIGHBOUR_GAP_BYTES, PASSED_OVER_ROUNDS, RUN_BYTES_MAX};
+use crate::limits::{NEIGHBOUR_GAP_BYTES, PASSED_OVER_ROUNDS, RUN_BYTES_MAX, RUN_SOON_NS};
 
 /// A request that may go, and whether it breaks the order.
 #[derive(Clone, Copy, Debug)]
@@ -30,17 +30,17 @@ impl Rounds {
         self.least_slack_ns =
             Some(self.least_slack_ns.map_or(outlook.slack_ns, |least| least.min(outlook.slack_ns)));
         if self.passed_over
-            && let Some(choice) = self.after_being_passed_over()
+            && let Some(choice) = self.after_being_passed_over(now_ns)
         {
             return Some(choice);
         }
-        if let Some(choice) = self.by_the_rules(outlook) {
+        if let Some(choice) = self.by_the_rules(outlook, now_ns) {
             return Some(choice);
         }
         // Everybody who waits has used up his quantum and the round is not over: the rest of it is shared out in the same way.
         self.refill();
         let outlook = self.promised.outlook(now_ns, self.budget());
-        self.by_the_rules(outlook).or_else(|| self.unpromised(outlook, |_| true))
+        self.by_the_rules(outlook, now_ns).or_else(|| self.unpromised(outlook, now_ns, |_| true))
     }
 
     /// Takes a chosen request out of its queue, on its way to the device.
@@ -71,13 +71,13 @@ impl Rounds {
         Some(filed.request)
     }
 
-    fn by_the_rules(&mut self, outlook: Outlook) -> Option<Choice> {
+    fn by_the_rules(&mut self, outlook: Outlook, now_ns: u64) -> Option<Choice> {
         match self.promised_now(outlook) {
             Some((promised, turn)) => {
-                let cut_in = self.cut_in(outlook.slack_ns).or_else(|| self.neighbour(outlook));
+                let cut_in = self.cut_in(outlook.slack_ns).or_else(|| self.neighbour(outlook, now_ns));
                 Some(cut_in.or_else(|| self.on_the_way(turn?, outlook.slack_ns)).unwrap_or(promised))
             }
-            None => self.unpromised(outlook, |lane| lane.left_ns > 0),
+            None => self.unpromised(outlook, now_ns, |lane| lane.left_ns > 0),
         }
     }
 
@@ -117,17 +117,21 @@ impl Rounds {
         let share_ns = self.lanes[number].quantum_ns as u64 / (ROUND_NS / SUB_PERIOD_NS);
         let cut_in_ns = self.sub_period.cut_in_ns;
         let its_turn = cut_in_ns == 0 || cut_in_ns.saturating_add(cost_ns) <= share_ns;
-        (its_turn && covers(slack_ns, cost_ns)).then_some(Choice { id, cut_in: true })
+        // An arm goes back to the run that it left.
+        let back_ns = if self.run.is_some() { self.meter.price().read_request_ns } else { 0 };
+        let covered = covers(slack_ns, cost_ns.saturating_add(back_ns));
+        (its_turn && covered).then_some(Choice { id, cut_in: true })
     }
 
     /// What lies behind the last periodic read costs its transfer alone: it is read with it, even before its time, as far as slack covers
-    /// that. When there is no slack left, the seeks that this saves are what is missing.
-    fn neighbour(&self, outlook: Outlook) -> Option<Choice> {
+    /// that. When there is no slack left, what will soon be due still is: the seeks that this saves are what is missing.
+    fn neighbour(&self, outlook: Outlook, now_ns: u64) -> Option<Choice> {
         let run = self.run.filter(|run| run.bytes < RUN_BYTES_MAX)?;
         let lane = self.lanes.get(run.lane)?;
         let (_, id) = lane.neighbour_behind(run.end)?;
-        let cost_ns = self.meter.neighbour_cost_ns(&self.waiting.get(&id)?.request, run.end);
-        let free = outlook.slack_ns < 0 || covers(outlook.slack_ns, cost_ns);
+        let request = &self.waiting.get(&id)?.request;
+        let soon = outlook.slack_ns < 0 && request.deadline_ns < now_ns.saturating_add(RUN_SOON_NS);
+        let free = soon || covers(outlook.slack_ns, self.meter.neighbour_cost_ns(request, run.end));
         (free && lane.left_ns > 0).then_some(Choice { id, cut_in: false })
     }
 
@@ -156,11 +160,16 @@ impl Rounds {
 
     /// Nothing promised is due that may claim more: interactive requests first, then one sweep over aperiodic ones and periodic ones
     /// before their time.
-    fn unpromised(&mut self, outlook: Outlook, may: impl Fn(&Lane) -> bool + Copy) -> Option<Choice> {
+    fn unpromised(
+        &mut self,
+        outlook: Outlook,
+        now_ns: u64,
+        may: impl Fn(&Lane) -> bool + Copy,
+    ) -> Option<Choice> {
         if let Some((_, id, _)) = self.first_interactive(may) {
             return Some(Choice { id, cut_in: false });
         }
-        if let Some(choice) = self.neighbour(outlook) {
+        if let Some(choice) = self.neighbour(outlook, now_ns) {
             return Some(choice);
         }
         let id = match (self.first_aperiodic(may), self.first_early(may)) {
@@ -204,11 +213,11 @@ impl Rounds {
     }
 
     /// The first of a class that had a claim and was given nothing for rounds: whatever the estimates say, nobody starves.
-    fn after_being_passed_over(&mut self) -> Option<Choice> {
+    fn after_being_passed_over(&mut self, now_ns: u64) -> Option<Choice> {
         let starving =
             |lane: &Lane| lane.len > 0 && lane.left_ns > 0 && lane.passed_over >= PASSED_OVER_ROUNDS;
         self.passed_over = self.lanes.iter().any(starving);
-        if self.passed_over { self.unpromised(Outlook::default(), starving) } else { None }
+        if self.passed_over { self.unpromised(Outlook::default(), now_ns, starving) } else { None }
     }
 
     fn refill(&mut self) {
