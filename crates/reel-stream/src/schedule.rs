@@ -77,11 +77,27 @@ pub(crate) enum Place {
     OnSchedule,
     /// It belongs to a start or a seek that was seen by another request: nothing moves, and somebody waits for it, too.
     Joins,
+    /// It goes on from what was asked before, but so late that the schedule has to move: after a pause, or because what came before took too
+    /// long. That its client waits is then ours to mend, with what it was promised; among those who begin it would only wait again.
+    Late {
+        /// The media time that is now.
+        media_ns: u64,
+    },
     /// The schedule has to move, so that this media time is now.
     Moved {
         /// The media time.
         media_ns: u64,
     },
+}
+
+impl Place {
+    /// The media time that is now, if the schedule has to move.
+    pub(crate) fn moves_to(self) -> Option<u64> {
+        match self {
+            Place::Late { media_ns } | Place::Moved { media_ns } => Some(media_ns),
+            Place::OnSchedule | Place::Joins => None,
+        }
+    }
 }
 
 impl Schedule {
@@ -110,8 +126,11 @@ impl Schedule {
                 (is_near && !anchor.begins_before(ask), JOIN_NS, anchor.is_new(now_ns))
             }
         };
-        if !goes_on || ahead_ns + i128::from(tolerated_ns) < 0 {
+        let is_late = ahead_ns + i128::from(tolerated_ns) < 0;
+        if !goes_on || is_late && anchor.asked[slot(ask.strand)].is_none() {
             moved
+        } else if is_late {
+            Place::Late { media_ns: ask.from_ns }
         } else if joins && !ask.is_point() && ahead_ns <= i128::from(SEND_LEAD_NS + ROUND_NS) {
             Place::Joins
         } else {
@@ -432,7 +451,7 @@ mod tests {
     fn a_client_that_was_paused_moves_the_schedule() {
         let schedule = playing(0, 2);
         let later_ns = NOW_NS + 60 * SECOND_NS;
-        assert_eq!(schedule.place(&segment(2), later_ns), Place::Moved { media_ns: segment(2).from_ns });
+        assert_eq!(schedule.place(&segment(2), later_ns), Place::Late { media_ns: segment(2).from_ns });
     }
 
     #[test]
