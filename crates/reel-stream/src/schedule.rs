@@ -77,9 +77,9 @@ pub(crate) enum Place {
     OnSchedule,
     /// It belongs to a start or a seek that was seen by another request: nothing moves, and somebody waits for it, too.
     Joins,
-    /// It goes on from what was asked before, but so late that the schedule has to move: after a pause, or because what came before took too
-    /// long. That its client waits is then ours to mend, with what it was promised; among those who begin it would only wait again.
-    Late {
+    /// It goes on from what was asked before, but the schedule has to move: its client was paused, was kept waiting, or has jumped over what it
+    /// had. It is read as what was promised: among those who begin it would wait for a flood of them.
+    Shifts {
         /// The media time that is now.
         media_ns: u64,
     },
@@ -94,7 +94,7 @@ impl Place {
     /// The media time that is now, if the schedule has to move.
     pub(crate) fn moves_to(self) -> Option<u64> {
         match self {
-            Place::Late { media_ns } | Place::Moved { media_ns } => Some(media_ns),
+            Place::Shifts { media_ns } | Place::Moved { media_ns } => Some(media_ns),
             Place::OnSchedule | Place::Joins => None,
         }
     }
@@ -114,27 +114,24 @@ impl Schedule {
         // that move the schedule, each makes the other one early or late.
         let leads = ask.strand == Strand::Picture || anchor.asked[slot(Strand::Picture)].is_none();
         let ahead_ns = anchor.ahead_ns(ask, now_ns);
-        let (goes_on, tolerated_ns, joins) = match &anchor.asked[slot(ask.strand)] {
-            Some(before) if leads => {
-                let reach_ns = before.reach_ns.or(self.reach_ns[slot(ask.strand)]);
-                (before.goes_on_with(ask) && !is_beyond(reach_ns, ahead_ns), LATE_TOLERATED_NS, false)
-            }
-            Some(before) => (before.goes_on_with(ask), u64::MAX, false),
+        let Some(before) = &anchor.asked[slot(ask.strand)] else {
             // Sound and pictures of one place do not begin at the same time.
-            None => {
-                let is_near = ask.from_ns.abs_diff(anchor.media_ns) <= JOIN_NS;
-                (is_near && !anchor.begins_before(ask), JOIN_NS, anchor.is_new(now_ns))
-            }
+            let is_near = ask.from_ns.abs_diff(anchor.media_ns) <= JOIN_NS;
+            let is_due = ahead_ns <= i128::from(SEND_LEAD_NS + ROUND_NS);
+            return match is_near && !anchor.begins_before(ask) && ahead_ns + i128::from(JOIN_NS) >= 0 {
+                false => moved,
+                true if anchor.is_new(now_ns) && !ask.is_point() && is_due => Place::Joins,
+                true => Place::OnSchedule,
+            };
         };
-        let is_late = ahead_ns + i128::from(tolerated_ns) < 0;
-        if !goes_on || is_late && anchor.asked[slot(ask.strand)].is_none() {
-            moved
-        } else if is_late {
-            Place::Late { media_ns: ask.from_ns }
-        } else if joins && !ask.is_point() && ahead_ns <= i128::from(SEND_LEAD_NS + ROUND_NS) {
-            Place::Joins
-        } else {
-            Place::OnSchedule
+        let reach_ns = before.reach_ns.or(self.reach_ns[slot(ask.strand)]);
+        let is_late = ahead_ns + i128::from(LATE_TOLERATED_NS) < 0;
+        match before.goes_on_with(ask) {
+            false => moved,
+            true if leads && (is_late || is_beyond(reach_ns, ahead_ns)) => {
+                Place::Shifts { media_ns: ask.from_ns }
+            }
+            true => Place::OnSchedule,
         }
     }
 
@@ -331,7 +328,7 @@ mod tests {
         // Ten seconds are jumped over, so there is room for two and a half segments.
         assert_eq!(schedule.place(&segment(12), now_ns - SECOND_NS), Place::OnSchedule, "a bit of jitter");
         let jumped_ns = now_ns - 3 * SECOND_NS;
-        let Place::Moved { media_ns } = schedule.place(&segment(12), jumped_ns) else { panic!("it stayed") };
+        let Place::Shifts { media_ns } = schedule.place(&segment(12), jumped_ns) else { panic!("it stayed") };
         assert_eq!(media_ns, segment(12).from_ns);
         schedule.anchor(media_ns, jumped_ns);
         assert_eq!(schedule.due_ns(media_ns, jumped_ns), jumped_ns);
@@ -354,7 +351,7 @@ mod tests {
             schedule.asked(&segment(number), now_ns);
         }
         // Ten seconds are jumped over before it has asked for anything at its own pace.
-        assert!(matches!(schedule.place(&segment(106), now_ns), Place::Moved { .. }));
+        assert!(matches!(schedule.place(&segment(106), now_ns), Place::Shifts { .. }));
     }
 
     #[test]
@@ -383,7 +380,7 @@ mod tests {
         let now_ns = steady(5..9, &mut schedule, NOW_NS);
         let now_ns = steady(9..13, &mut schedule, now_ns + 6 * SECOND_NS);
         let jumped_ns = now_ns - 3 * SECOND_NS;
-        assert!(matches!(schedule.place(&segment(13), jumped_ns), Place::Moved { .. }));
+        assert!(matches!(schedule.place(&segment(13), jumped_ns), Place::Shifts { .. }));
     }
 
     #[test]
@@ -451,7 +448,7 @@ mod tests {
     fn a_client_that_was_paused_moves_the_schedule() {
         let schedule = playing(0, 2);
         let later_ns = NOW_NS + 60 * SECOND_NS;
-        assert_eq!(schedule.place(&segment(2), later_ns), Place::Late { media_ns: segment(2).from_ns });
+        assert_eq!(schedule.place(&segment(2), later_ns), Place::Shifts { media_ns: segment(2).from_ns });
     }
 
     #[test]

@@ -368,7 +368,7 @@ impl<T> Sessions<T> {
         }
         let choice = wanted.unwrap_or(promise.choice);
         let position_ns = match place {
-            Place::Late { media_ns } | Place::Moved { media_ns } => media_ns,
+            Place::Shifts { media_ns } | Place::Moved { media_ns } => media_ns,
             Place::OnSchedule | Place::Joins => schedule.position_ns(now_ns).min(ask.from_ns),
         };
         let demand = &promise.offers[choice];
