@@ -146,7 +146,15 @@ impl Schedule {
     pub(crate) fn anchor(&mut self, media_ns: u64, now_ns: u64) {
         let round_start_ns = now_ns / ROUND_NS * ROUND_NS;
         let epoch_ns = i128::from(round_start_ns) - i128::from(media_ns / ROUND_NS * ROUND_NS);
-        self.anchor = Some(Anchor { epoch_ns, media_ns, asked: [const { None }; 3] });
+        // Sound that was asked for a moment ago, on the same seek, and reaches beyond its pictures' beginning goes on from there.
+        let same_seek = self.anchor.take().filter(|before| before.is_new(now_ns));
+        let sound = same_seek.and_then(|before| before.asked[slot(Strand::Sound)].clone());
+        let sound =
+            sound.filter(|sound| (media_ns..=media_ns.saturating_add(JOIN_NS)).contains(&sound.until_ns));
+        let mut asked = [const { None }; 3];
+        asked[slot(Strand::Sound)] =
+            sound.map(|sound| Asked { until_ns: sound.until_ns, ahead_ns: 0, steady: 0, reach_ns: None });
+        self.anchor = Some(Anchor { epoch_ns, media_ns, asked });
     }
 
     /// Notes that `ask` is being answered.
@@ -423,6 +431,8 @@ mod tests {
             }
             let due_ns = NOW_NS / ROUND_NS * ROUND_NS + 3 * SECOND_NS;
             assert_eq!(schedule.due_ns(segment(336).from_ns, NOW_NS), due_ns, "sound first: {sound_first}");
+            // It comes when the first of them is there; nobody waits for it.
+            assert_eq!(schedule.place(&sound(224), NOW_NS + 2 * SECOND_NS), Place::OnSchedule);
             assert_eq!(schedule.place(&sound(224), NOW_NS), Place::OnSchedule);
         }
     }
