@@ -4,17 +4,24 @@
 //! which the core hands messages, completions and timers, one at a time. Nothing in a service may block. Threads
 //! talk by [`Mailbox`]es only.
 
+mod agenda;
 mod clock;
 mod core;
 mod error;
+mod heap;
 pub mod limits;
 mod mailbox;
 mod spawn;
+mod task;
 mod thread;
 mod timers;
+mod upcall;
 
 pub use crate::core::{Core, Service};
+pub use agenda::{Agenda, Choice, Step};
 pub use clock::now_ns;
 pub use error::RtError;
 pub use mailbox::{Inbox, Mailbox, mailbox};
 pub use spawn::{CoreConfig, CoreHandle, spawn};
+pub use task::{Standing, TaskId, TaskKind, Workahead};
+pub use upcall::{Upcall, UpcallCounts, UpcallSpec};
