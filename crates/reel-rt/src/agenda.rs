@@ -1,6 +1,6 @@
 use crate::heap::Heap;
 use crate::limits::TASKS_MAX;
-use crate::task::{Standing, TaskId, TaskKind, Workahead};
+use crate::task::{Standing, Step, TaskId, TaskKind, Workahead};
 
 /// Who runs next on one thread: deadline/workahead scheduling (Govindan, chapter 4), as a pure state machine.
 ///
@@ -37,15 +37,6 @@ pub struct Choice {
     /// Nothing that time alone does changes the choice before this (Govindan's T_critical, claim 4.1): the only time
     /// for which a timer is worth its cost. `u64::MAX` if nothing will.
     pub until_ns: u64,
-}
-
-/// The time at which somebody of this agenda will stand better than all before him.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Step {
-    /// From when on.
-    pub at_ns: u64,
-    /// How he will stand then.
-    pub standing: Standing,
 }
 
 #[derive(Clone, Copy, Debug)]

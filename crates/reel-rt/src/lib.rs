@@ -5,6 +5,7 @@
 //! talk by [`Mailbox`]es only.
 
 mod agenda;
+mod atomic;
 mod clock;
 mod core;
 mod error;
@@ -12,16 +13,18 @@ mod heap;
 pub mod limits;
 mod mailbox;
 mod spawn;
+mod split;
 mod task;
 mod thread;
 mod timers;
 mod upcall;
 
 pub use crate::core::{Core, Service};
-pub use agenda::{Agenda, Choice, Step};
+pub use agenda::{Agenda, Choice};
 pub use clock::now_ns;
 pub use error::RtError;
 pub use mailbox::{Inbox, Mailbox, mailbox};
 pub use spawn::{CoreConfig, CoreHandle, spawn};
-pub use task::{Standing, TaskId, TaskKind, Workahead};
+pub use split::{Bell, Member, SharedCore, SharedCoreCounts, Warden};
+pub use task::{Standing, Step, TaskId, TaskKind, Workahead};
 pub use upcall::{Upcall, UpcallCounts, UpcallSpec};

@@ -12,3 +12,22 @@ pub const SLEEP_MAX_NS: u64 = 60_000_000_000;
 
 /// Tasks of one agenda: the connections that one core may hold, with room to spare; their queues then take a few megabytes.
 pub const TASKS_MAX: usize = 1 << 16;
+
+/// Processes (more exactly: threads) that share one processor by a board. All of their pages are looked at when the choice between them
+/// is made; a home server has Reel and a few readers of streams.
+pub const MEMBERS_MAX: usize = 16;
+
+/// Steps of its future that a member tells others (its L table). Tasks of equal delay need one step, so this is also how many
+/// different delay bounds are told exactly.
+pub const STEPS_MAX: usize = 16;
+
+/// Lines by which others wake one member: the bits of a word.
+pub const LINES_MAX: usize = 64;
+
+/// How long a member waits for the processor before it looks whether the one that has it is still alive. The warden sees most
+/// deaths at once; this is for the case that the warden died, too.
+pub const LIFE_LOOK_NS: u64 = 1_000_000_000;
+
+/// Between two looks of the warden at who has the processor. Who was asked for it and has not looked up for a whole interval
+/// loses it: longer than any section that is allowed, short beside the buffers of a player.
+pub const WARDEN_LOOK_NS: u64 = 50_000_000;

@@ -58,6 +58,15 @@ impl Standing {
     }
 }
 
+/// The time at which somebody of this agenda will stand better than all before him.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Step {
+    /// From when on.
+    pub at_ns: u64,
+    /// How he will stand then.
+    pub standing: Standing,
+}
+
 /// Which of several processes goes on when all have only work ahead of its time (Govindan, experiment E6).
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Workahead {
