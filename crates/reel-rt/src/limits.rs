@@ -31,3 +31,11 @@ pub const LIFE_LOOK_NS: u64 = 1_000_000_000;
 /// Between two looks of the warden at who has the processor. Who was asked for it and has not looked up for a whole interval
 /// loses it: longer than any section that is allowed, short beside the buffers of a player.
 pub const WARDEN_LOOK_NS: u64 = 50_000_000;
+
+/// The longest section of a task, from one yield point to the next: what an upcall may have to wait for its own core. Longer ones are
+/// counted. A fifth of the shortest period that is promised (1 ms), and time to checksum and send a megabyte.
+pub const SECTION_NS_MAX: u64 = 200_000;
+
+/// Tasks run for so long before completions and messages are looked at: one long section, or many short ones, for which one look at
+/// the ring (a system call of about 0.2 us) is then cheap.
+pub const TASKS_TURN_NS: u64 = 200_000;

@@ -317,6 +317,17 @@ impl<K: Kernel> Board<'_, K> {
         Baton(self.shared.head.baton.0.load(SeqCst))
     }
 
+    /// How many have told of work and do not have the processor.
+    pub(crate) fn waiting(&self) -> usize {
+        let (holder, now_ns) = (self.baton().holder(), self.kernel.now_ns());
+        let waits = |(slot, page): (usize, &Page)| {
+            Some(slot) != holder
+                && page.life.load(SeqCst) & 3 == LIVE
+                && stands(page, now_ns).0 != Standing::IDLE
+        };
+        self.shared.pages.iter().enumerate().map(waits).filter(|waits| *waits).count()
+    }
+
     /// How everybody but `me` stands.
     pub(crate) fn others(&self, me: usize, now_ns: u64) -> Others {
         let mut others = Others { best: Standing::IDLE, slot: None, next_ns: u64::MAX, next_slot: None };

@@ -88,6 +88,16 @@ impl SharedCore {
         }
     }
 
+    /// Whether a member has the processor and runs.
+    pub fn is_running(&self) -> bool {
+        self.board().baton().is_running()
+    }
+
+    /// How many members have something to do and wait for the processor.
+    pub fn waiting(&self) -> usize {
+        self.board().waiting()
+    }
+
     pub(crate) fn board(&self) -> Board<'_, Linux> {
         Board { shared: self.map.shared(), kernel: &Linux }
     }
