@@ -6,7 +6,7 @@
 #![allow(clippy::unwrap_used, reason = "a test that cannot go on should stop")]
 
 mod atomic {
-    pub(crate) use shuttle::sync::atomic::{AtomicU32, AtomicU64, Ordering};
+    pub(crate) use shuttle::sync::atomic::{AtomicU32, AtomicU64, Ordering, fence};
 }
 
 /// Small: each atomic costs the checker time.
@@ -137,7 +137,7 @@ impl World {
     fn member(&self, pid: u32, standing: u64, rings: u32, rest: Rest) {
         let board = self.board();
         let me = board.join(pid, 1).unwrap();
-        let mut baton = board.enter(me, Standing::BACKGROUND);
+        let mut baton = board.enter(me, Standing::BACKGROUND, u64::MAX, &[]);
         for _ in 0..rings {
             loop {
                 let ready = board.wait_on(me, 0, 0, Standing(standing));
@@ -214,7 +214,7 @@ fn one_dies_in_a_masked_section() {
     let victim = thread::spawn(move || {
         let board = dying.board();
         let me = board.join(2, 1).unwrap();
-        board.enter(me, Standing::BACKGROUND);
+        board.enter(me, Standing::BACKGROUND, u64::MAX, &[]);
         dying.shared.pages[me].used.0.version.store(1, SeqCst);
         dying.model.dead.store(1 << 2, SeqCst);
         me
@@ -243,11 +243,11 @@ fn one_is_revoked() {
     let hog = thread::spawn(move || {
         let board = hog.board();
         let me = board.join(1, 1).unwrap();
-        let mut baton = board.enter(me, Standing::BACKGROUND);
+        let mut baton = board.enter(me, Standing::BACKGROUND, u64::MAX, &[]);
         for _ in 0..2 {
             match board.look(me, baton, Standing::BACKGROUND, 10) {
                 Look::Stay => {}
-                Look::Lost => baton = board.enter(me, Standing::BACKGROUND),
+                Look::Lost => baton = board.enter(me, Standing::BACKGROUND, u64::MAX, &[]),
                 Look::Yield(slot) => {
                     board.publish(me, Standing::BACKGROUND, u64::MAX, &[]);
                     baton = board.hand_over(me, baton, slot);

@@ -1,8 +1,9 @@
 use super::baton::Baton;
 use super::kernel::Kernel;
 use super::layout::{DEAD, JOINING, LIVE, Page, Shared};
-use crate::atomic::Ordering::SeqCst;
-use crate::limits::{LIFE_LOOK_NS, LINES_MAX, MEMBERS_MAX, STEPS_MAX};
+use crate::atomic::Ordering::{Acquire, Relaxed, Release, SeqCst};
+use crate::atomic::fence;
+use crate::limits::{LIFE_LOOK_NS, MEMBERS_MAX, STEPS_MAX};
 use crate::task::{Standing, Step};
 
 /// The kernel part of split-level scheduling, run by whichever member has the processor.
@@ -17,8 +18,9 @@ use crate::task::{Standing, Step};
 /// From 3 and 4: either the changer sees the rest, or the rester sees the attention (both are sequentially consistent,
 /// hence one comes first). From 2 and 3: attention set while the baton changes hands is seen by the one who gets it.
 ///
-/// All of these words are used with `SeqCst` only, so that exploring sequentially consistent interleavings, as
-/// `tests/board_model.rs` does, is the whole truth about them.
+/// The words that decide (baton, attention, ready, waits, life, turn) are used with `SeqCst` only, so that exploring
+/// sequentially consistent interleavings, as `tests/board_model.rs` does, is the whole truth about them. What a member
+/// tells of itself is a sequence lock, and in all but its first entry ordered by the baton besides.
 pub(crate) struct Board<'a, K> {
     pub(crate) shared: &'a Shared,
     pub(crate) kernel: &'a K,
@@ -82,23 +84,22 @@ impl<K: Kernel> Board<'_, K> {
     /// The version is odd meanwhile, so that a reader on another core never takes half of it for the whole.
     pub(crate) fn publish(&self, me: usize, standing: Standing, next_ns: u64, steps: &[Step]) {
         let used = &self.shared.pages[me].used.0;
-        let version = used.version.load(SeqCst);
-        used.version.store(version | 1, SeqCst);
-        used.standing.store(standing.0, SeqCst);
-        used.next_ns.store(next_ns, SeqCst);
+        let version = used.version.load(Relaxed) | 1;
+        used.version.store(version, Relaxed);
+        fence(Release);
+        used.standing.store(standing.0, Relaxed);
+        used.next_ns.store(next_ns, Relaxed);
         for (shared, step) in used.steps.iter().zip(steps) {
-            shared.at_ns.store(step.at_ns, SeqCst);
-            shared.standing.store(step.standing.0, SeqCst);
+            shared.at_ns.store(step.at_ns, Relaxed);
+            shared.standing.store(step.standing.0, Relaxed);
         }
-        used.steps_len.store(steps.len().min(STEPS_MAX) as u32, SeqCst);
-        used.version.store((version | 1).wrapping_add(1), SeqCst);
+        used.steps_len.store(steps.len().min(STEPS_MAX) as u32, Relaxed);
+        used.version.store(version.wrapping_add(1), Release);
     }
 
-    /// Waits for the processor, for work of this standing.
-    ///
-    /// Nobody may come idle: a holder that looks at his page would pass him over, and then rest.
-    pub(crate) fn enter(&self, me: usize, standing: Standing) -> Baton {
-        self.publish(me, standing.min(Standing::BACKGROUND), u64::MAX, &[]);
+    /// Comes from elsewhere: tells how `me` stands and will stand, and waits for the processor.
+    pub(crate) fn enter(&self, me: usize, standing: Standing, next_ns: u64, steps: &[Step]) -> Baton {
+        self.publish(me, standing, next_ns, steps);
         self.acquire(me, true)
     }
 
@@ -146,7 +147,7 @@ impl<K: Kernel> Board<'_, K> {
         if self.baton() != mine {
             return Look::Lost;
         }
-        self.shared.pages[me].used.0.standing.store(standing.0, SeqCst);
+        self.shared.pages[me].used.0.standing.store(standing.0, Relaxed);
         let quiet = self.shared.head.attention.0.load(SeqCst) == 0 && now_ns < told.other_at_ns.load(SeqCst);
         if quiet && standing.0 <= told.other.load(SeqCst) {
             return Look::Stay;
@@ -277,8 +278,10 @@ impl<K: Kernel> Board<'_, K> {
             return 0;
         }
         let came = ready.swap(0, SeqCst);
-        for line in (0..LINES_MAX).filter(|line| came & (1 << line) != 0) {
-            page.waits[line].critical_ns.store(0, SeqCst);
+        for (line, wait) in page.waits.iter().enumerate() {
+            if came & (1 << line) != 0 {
+                wait.critical_ns.store(0, SeqCst);
+            }
         }
         came
     }
@@ -317,7 +320,7 @@ impl<K: Kernel> Board<'_, K> {
         Baton(self.shared.head.baton.0.load(SeqCst))
     }
 
-    /// How many have told of work and do not have the processor.
+    /// How many have told of work, now or later, and do not have the processor.
     pub(crate) fn waiting(&self) -> usize {
         let (holder, now_ns) = (self.baton().holder(), self.kernel.now_ns());
         let waits = |(slot, page): (usize, &Page)| {
@@ -398,25 +401,29 @@ impl<K: Kernel> Board<'_, K> {
 /// page that is being written is passed over: its owner sets attention when it is whole, or is found dead.
 fn stands(page: &Page, now_ns: u64) -> (Standing, u64) {
     let used = &page.used.0;
-    let version = used.version.load(SeqCst);
-    let (mut best, mut next_ns) = (Standing(used.standing.load(SeqCst)), u64::MAX);
-    let steps_len = (used.steps_len.load(SeqCst) as usize).min(STEPS_MAX);
+    let version = used.version.load(Acquire);
+    let (mut best, mut next_ns) = (Standing(used.standing.load(Relaxed)), u64::MAX);
+    let steps_len = (used.steps_len.load(Relaxed) as usize).min(STEPS_MAX);
     for step in &used.steps[..steps_len] {
-        let (at_ns, standing) = (step.at_ns.load(SeqCst), Standing(step.standing.load(SeqCst)));
+        let (at_ns, standing) = (step.at_ns.load(Relaxed), Standing(step.standing.load(Relaxed)));
         if at_ns <= now_ns {
             best = best.min(standing);
         } else if standing < best {
             next_ns = next_ns.min(at_ns);
         }
     }
-    if version & 1 == 1 || used.version.load(SeqCst) != version {
+    fence(Acquire);
+    if version & 1 == 1 || used.version.load(Relaxed) != version {
         return (Standing::IDLE, u64::MAX);
     }
-    let ready = page.told.0.ready.0.load(SeqCst);
-    for line in (0..LINES_MAX).filter(|line| ready & (1 << line) != 0) {
-        let wait = &page.waits[line];
-        let Some(critical_ns) = wait.critical_ns.load(SeqCst).checked_sub(1) else { continue };
-        let standing = Standing(wait.standing.load(SeqCst));
+    let mut ready = page.told.0.ready.0.load(SeqCst);
+    while ready != 0 {
+        let wait = page.waits.get(ready.trailing_zeros() as usize);
+        ready &= ready - 1;
+        let Some(critical_ns) = wait.and_then(|wait| wait.critical_ns.load(SeqCst).checked_sub(1)) else {
+            continue;
+        };
+        let standing = Standing(wait.map_or(u64::MAX, |wait| wait.standing.load(SeqCst)));
         if critical_ns <= now_ns {
             best = best.min(standing);
         } else {

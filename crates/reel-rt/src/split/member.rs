@@ -22,6 +22,8 @@ pub struct Member {
 /// Somebody else's task should run, or nobody's.
 const NOBODY: Choice = Choice { task: None, standing: Standing::IDLE, until_ns: u64::MAX };
 
+const NO_STEPS: [Step; STEPS_MAX] = [Step { at_ns: 0, standing: Standing::IDLE }; STEPS_MAX];
+
 impl Member {
     pub(crate) fn new(core: SharedCore, slot: usize) -> Member {
         Member { core, slot, baton: None, masks: 0 }
@@ -59,7 +61,10 @@ impl Member {
             let now_ns = now_ns();
             let choice = agenda.choose(now_ns);
             let Some(baton) = self.baton else {
-                self.baton = Some(self.core.board().enter(self.slot, choice.standing));
+                let mut steps = NO_STEPS;
+                let count = agenda.steps(choice.standing, &mut steps);
+                let (standing, until_ns) = (choice.standing, choice.until_ns);
+                self.baton = Some(self.core.board().enter(self.slot, standing, until_ns, &steps[..count]));
                 continue;
             };
             let board = self.core.board();
@@ -137,7 +142,7 @@ impl Member {
     }
 
     fn tell(&self, agenda: &Agenda, choice: Choice) {
-        let mut steps = [Step { at_ns: 0, standing: Standing::IDLE }; STEPS_MAX];
+        let mut steps = NO_STEPS;
         let count = agenda.steps(choice.standing, &mut steps);
         self.core.board().publish(self.slot, choice.standing, choice.until_ns, &steps[..count]);
     }
