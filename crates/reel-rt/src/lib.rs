@@ -32,7 +32,7 @@ pub use error::RtError;
 pub use mailbox::{Inbox, Mailbox, mailbox};
 pub use real_time::{Scheduling, real_time};
 pub use spawn::{CoreConfig, CoreHandle, spawn};
-pub use split::{Bell, Member, SharedCore, SharedCoreCounts, Warden};
+pub use split::{Bell, Member, SharedCore, SharedCoreCounts};
 pub use task::{Standing, Step, TaskId, TaskKind, Workahead};
 pub use tasks::{Next, SectionCounts, Tasks};
 pub use upcall::{Upcall, UpcallCounts, UpcallSpec};

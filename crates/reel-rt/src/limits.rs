@@ -24,11 +24,7 @@ pub const STEPS_MAX: usize = 16;
 /// Lines by which others wake one member: the bits of a word.
 pub const LINES_MAX: usize = 64;
 
-/// How long a member waits for the processor before it looks whether the one that has it is still alive. The warden sees most
-/// deaths at once; this is for the case that the warden died, too.
-pub const LIFE_LOOK_NS: u64 = 1_000_000_000;
-
-/// Between two looks of the warden at who has the processor. Who was asked for it and has not looked up for a whole interval
+/// Between two looks of a warden at who has the processor, and at who has come. Who was asked for it and has not looked up for a whole interval
 /// loses it: longer than any section that is allowed, short beside the buffers of a player.
 pub const WARDEN_LOOK_NS: u64 = 50_000_000;
 

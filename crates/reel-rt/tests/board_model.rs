@@ -1,7 +1,7 @@
 //! Every word of the board, under a scheduler that interleaves at each access: nobody runs beside another, no wake-up is
 //! lost (a lost one is a deadlock, which the checker reports), and the death of a member keeps nobody waiting.
 //!
-//! Waits never time out here: what would only be healed by a timeout is found as a deadlock.
+//! Waits for the processor have no timeout: what is lost is found as a deadlock.
 #![allow(dead_code, unreachable_pub, reason = "the sources of the library, with the checker's atomics")]
 #![allow(clippy::unwrap_used, reason = "a test that cannot go on should stop")]
 
@@ -14,7 +14,6 @@ mod limits {
     pub(crate) const MEMBERS_MAX: usize = 3;
     pub(crate) const STEPS_MAX: usize = 2;
     pub(crate) const LINES_MAX: usize = 2;
-    pub(crate) const LIFE_LOOK_NS: u64 = 1_000_000_000;
 }
 
 #[path = "../src/task.rs"]
@@ -74,6 +73,8 @@ struct World {
     /// How many are in the middle of a task, and what has been done.
     running: AtomicU32,
     done: AtomicU32,
+    /// For each member, what it has not yet taken.
+    messages: [AtomicU32; 3],
 }
 
 /// How a member goes to rest.
@@ -140,11 +141,13 @@ impl World {
         let mut baton = board.enter(me, Standing::BACKGROUND, u64::MAX, &[]);
         for _ in 0..rings {
             loop {
-                let ready = board.wait_on(me, 0, 0, Standing(standing));
-                board.publish(me, Standing::IDLE, u64::MAX, &[]);
-                if ready {
+                board.wait_on(me, 0, 0, Standing(standing));
+                // The flag before the test.
+                if self.take_message(pid) {
+                    board.wait_no_longer(me, 0);
                     break;
                 }
+                board.publish(me, Standing::IDLE, u64::MAX, &[]);
                 let others = board.look_around(me, 10);
                 baton = match others.slot {
                     Some(slot) => board.hand_over(me, baton, slot),
@@ -161,6 +164,15 @@ impl World {
         }
         board.leave(me, baton);
         board.quit(me);
+    }
+
+    fn take_message(&self, pid: u32) -> bool {
+        let messages = &self.messages[pid as usize];
+        let some = messages.load(SeqCst) > 0;
+        if some {
+            messages.fetch_sub(1, SeqCst);
+        }
+        some
     }
 
     fn rest_without_looking(&self, me: usize, mine: split::baton::Baton) -> split::baton::Baton {
@@ -183,6 +195,7 @@ impl World {
                 None => thread::yield_now(),
             }
         };
+        self.messages[pid as usize].fetch_add(1, SeqCst);
         self.board().ring(slot, 0);
     }
 }

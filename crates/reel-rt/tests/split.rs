@@ -2,7 +2,7 @@
 #![allow(clippy::unwrap_used, reason = "a test that cannot go on should stop")]
 
 use proptest::prelude::*;
-use reel_rt::{Agenda, Member, SharedCore, TaskId, TaskKind, Warden, now_ns};
+use reel_rt::{Agenda, Member, SharedCore, TaskId, TaskKind, now_ns};
 use std::collections::HashMap;
 use std::fs::OpenOptions;
 use std::os::fd::{AsRawFd, OwnedFd};
@@ -148,7 +148,6 @@ fn listen(player: &mut Player, line: usize, heard: &Mutex<i32>) {
 #[test]
 fn who_keeps_the_processor_loses_it_to_the_next_one() {
     let core = SharedCore::create().unwrap();
-    let _warden = Warden::start(&core).unwrap();
     let mut hog = Player::new(&core, &[]);
     let task = hog.agenda.add(BACKGROUND, 0).unwrap();
     hog.member.next(&mut hog.agenda, |_, _| {});
@@ -159,7 +158,7 @@ fn who_keeps_the_processor_loses_it_to_the_next_one() {
             Player::new(&core, &[HOUR_NS]).play(&Mutex::new(Vec::new()));
             over.store(true, Ordering::SeqCst);
         });
-        // Neither looks nor unmasks until the other is through: without the warden this would not end.
+        // Neither looks nor unmasks until the other is through: without the wardens this would not end.
         while !over.load(Ordering::SeqCst) {
             thread::yield_now();
         }
@@ -207,10 +206,17 @@ fn start_child(core: &SharedCore, fault: &str) -> Child {
 
 #[test]
 fn a_process_that_exits_in_a_masked_section_is_taken_out() {
-    for with_warden in [true, false] {
+    // Before the other joins, and while it waits.
+    for waits in [false, true] {
         let core = SharedCore::create().unwrap();
-        let _warden = with_warden.then(|| Warden::start(&core).unwrap());
+        let gate = waits.then(|| Player::new(&core, &[1]));
         let mut child = start_child(&core, "exit");
+        if let Some(mut gate) = gate {
+            while !core.is_running() && core.counts().buried == 0 {
+                thread::yield_now();
+            }
+            gate.member.next(&mut gate.agenda, |_, _| {});
+        }
         child.wait().unwrap();
         Player::new(&core, &[HOUR_NS]).play(&Mutex::new(Vec::new()));
         assert_eq!(core.counts().buried, 1);
@@ -224,7 +230,6 @@ fn a_process_that_exits_in_a_masked_section_is_taken_out() {
 #[test]
 fn a_process_that_is_killed_while_it_has_the_processor_is_taken_out() {
     let core = SharedCore::create().unwrap();
-    let _warden = Warden::start(&core).unwrap();
     let mut child = start_child(&core, "sleep");
     while !core.is_running() {
         thread::yield_now();

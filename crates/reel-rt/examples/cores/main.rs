@@ -9,6 +9,7 @@ mod paths;
 mod processes;
 mod ring;
 mod rivals;
+mod streams;
 
 mod upcalls;
 
@@ -38,6 +39,7 @@ fn main() -> ExitCode {
         "hog" => meter::hog(),
         "path" => paths::run(&arguments),
         "partner" => processes::partner(&arguments),
+        "streams" => streams::run(&arguments),
         "upcalls" => upcalls::run(&arguments),
         _ => Err(format!("`{part}` is no part; parts are path, streams, upcalls and hog")),
     };

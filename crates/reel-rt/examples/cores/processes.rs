@@ -28,11 +28,30 @@ struct Side {
     rings: &'static [MessageRing; 2],
 }
 
+/// A member with its tasks.
+struct Seat {
+    member: Member,
+    agenda: Agenda,
+}
+
+impl Seat {
+    /// The first one, with the processor.
+    fn take(core: &SharedCore) -> Result<Seat, String> {
+        let (mut member, mut agenda) = (core.join().map_err(text)?, Agenda::default());
+        let task = agenda.add(TaskKind::Background, 0).ok_or("no task")?;
+        member.next(&mut agenda, |_, _| {});
+        agenda.remove(task);
+        Ok(Seat { member, agenda })
+    }
+}
+
 pub(crate) fn run(arguments: &Arguments) -> Measured {
     let (who, path, count) =
         (arguments.text("who"), arguments.text("path"), arguments.number("count", 20_000));
     let split = who == "split";
     let core = split.then(SharedCore::create).transpose().map_err(|error| error.to_string())?;
+    // Has the processor before there is a partner, so that both begin together.
+    let seat = core.as_ref().map(Seat::take).transpose()?;
     let board =
         core.as_ref().map(|core| format!("/proc/{}/fd/{}", std::process::id(), core.fd().as_raw_fd()));
     let shared = format!("/dev/shm/reel-cores-{}", std::process::id());
@@ -49,7 +68,7 @@ pub(crate) fn run(arguments: &Arguments) -> Measured {
     fifo(fifo_priority)?;
     let side = Side { number: 0, count, fifo: fifo_priority, core, rings };
     let wanted = arguments.number("calls", 0) == 1;
-    let measured = side.measure(who, path, &mut partner, wanted);
+    let measured = side.measure(who, path, seat, &mut partner, wanted);
     if measured.is_err() {
         let _ = partner.kill();
     }
@@ -81,7 +100,10 @@ pub(crate) fn partner(arguments: &Arguments) -> Measured {
     let (count, fifo) = (arguments.number("count", 0), arguments.number("fifo", 0));
     let side = Side { number: 1, count, fifo, core, rings };
     let steps = match (arguments.text("who"), arguments.text("path")) {
-        ("split", path) => side.split(path, || ())?,
+        ("split", path) => {
+            let member = side.core.as_ref().ok_or("no board")?.join().map_err(text)?;
+            side.split(path, Seat { member, agenda: Agenda::default() }, || ())?
+        }
         ("threads", "process-preempt") => side.wake_often()?,
         ("threads", "process-message") => side.pipes(&mut std::io::stdin(), &mut std::io::stdout())?,
         ("threads", "process-futex") => side.futexes()?,
@@ -111,6 +133,7 @@ impl Side {
         &self,
         who: &str,
         path: &str,
+        seat: Option<Seat>,
         partner: &mut Child,
         wanted: bool,
     ) -> Result<(Steps, Option<f64>), String> {
@@ -120,7 +143,7 @@ impl Side {
             before = counter.so_far();
         };
         let steps = match (who, path) {
-            ("split", path) => self.split(path, begin)?,
+            ("split", path) => self.split(path, seat.ok_or("no board")?, begin)?,
             ("threads", "process-preempt") => {
                 begin();
                 while partner.try_wait().map_err(text)?.is_none() {
@@ -161,18 +184,15 @@ impl Side {
         Ok((steps, calls))
     }
 
-    fn split(&self, path: &str, begin: impl FnOnce()) -> Result<Steps, String> {
+    fn split(&self, path: &str, seat: Seat, begin: impl FnOnce()) -> Result<Steps, String> {
         let core = self.core.as_ref().ok_or("no board")?;
-        let mut member = core.join().map_err(text)?;
-        let mut agenda = Agenda::default();
+        let Seat { mut member, mut agenda } = seat;
         if self.number == 0 {
-            // Has the processor first; the partner has told how it stands when it waits.
-            let gate = agenda.add(TaskKind::Deadline { delay_ns: 0 }, 0).ok_or("no task")?;
-            member.next(&mut agenda, |_, _| {});
-            while core.waiting() == 0 {
-                sched_yield();
+            while core.members() < 2 {
+                sleep_until(now_ns() + 1_000_000);
             }
-            agenda.remove(gate);
+            // Until the partner has told how it stands, and waits.
+            sleep_until(now_ns() + 20_000_000);
         }
         begin();
         match path {
@@ -339,6 +359,7 @@ fn receive(ring: &MessageRing, member: &mut Member, agenda: &mut Agenda, task: T
         // The flag before the test.
         member.wait_on(0, agenda, task);
         if ring.waiting() > 0 {
+            member.wait_no_longer(0);
             agenda.ready(task);
         }
         let choice = member.next(agenda, |agenda, _| {

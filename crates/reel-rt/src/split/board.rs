@@ -3,7 +3,7 @@ use super::kernel::Kernel;
 use super::layout::{DEAD, JOINING, LIVE, Page, Shared};
 use crate::atomic::Ordering::{Acquire, Relaxed, Release, SeqCst};
 use crate::atomic::fence;
-use crate::limits::{LIFE_LOOK_NS, MEMBERS_MAX, STEPS_MAX};
+use crate::limits::{MEMBERS_MAX, STEPS_MAX};
 use crate::task::{Standing, Step};
 
 /// The kernel part of split-level scheduling, run by whichever member has the processor.
@@ -20,7 +20,8 @@ use crate::task::{Standing, Step};
 ///
 /// The words that decide (baton, attention, ready, waits, life, turn) are used with `SeqCst` only, so that exploring
 /// sequentially consistent interleavings, as `tests/board_model.rs` does, is the whole truth about them. What a member
-/// tells of itself is a sequence lock, and in all but its first entry ordered by the baton besides.
+/// tells of itself is a sequence lock, and in all but its first entry ordered by the baton besides; what it was told
+/// of the others is written and read by the holder alone.
 pub(crate) struct Board<'a, K> {
     pub(crate) shared: &'a Shared,
     pub(crate) kernel: &'a K,
@@ -134,10 +135,8 @@ impl<K: Kernel> Board<'_, K> {
                 self.shared.head.attention.0.store(1, SeqCst);
                 continue;
             }
-            self.kernel.wait(&page.turn.0, turn, self.kernel.now_ns().saturating_add(LIFE_LOOK_NS));
-            if self.baton() == baton {
-                self.look_after(holder);
-            }
+            // Without a timeout, which would cost a timer at every hand-over: that the holder lives is the wardens' care.
+            self.kernel.wait(&page.turn.0, turn, u64::MAX);
         }
     }
 
@@ -148,8 +147,8 @@ impl<K: Kernel> Board<'_, K> {
             return Look::Lost;
         }
         self.shared.pages[me].used.0.standing.store(standing.0, Relaxed);
-        let quiet = self.shared.head.attention.0.load(SeqCst) == 0 && now_ns < told.other_at_ns.load(SeqCst);
-        if quiet && standing.0 <= told.other.load(SeqCst) {
+        let quiet = self.shared.head.attention.0.load(SeqCst) == 0 && now_ns < told.other_at_ns.load(Relaxed);
+        if quiet && standing.0 <= told.other.load(Relaxed) {
             return Look::Stay;
         }
         let others = self.look_around(me, now_ns);
@@ -161,11 +160,13 @@ impl<K: Kernel> Board<'_, K> {
 
     /// Looks at all others (rule 2), and keeps what it saw in the page of `me`.
     pub(crate) fn look_around(&self, me: usize, now_ns: u64) -> Others {
-        self.shared.head.attention.0.swap(0, SeqCst);
+        if self.shared.head.attention.0.load(SeqCst) != 0 {
+            self.shared.head.attention.0.store(0, SeqCst);
+        }
         let others = self.others(me, now_ns);
         let told = &self.shared.pages[me].told.0;
-        told.other.store(others.best.0, SeqCst);
-        told.other_at_ns.store(others.next_ns, SeqCst);
+        told.other.store(others.best.0, Relaxed);
+        told.other_at_ns.store(others.next_ns, Relaxed);
         others
     }
 
@@ -218,14 +219,14 @@ impl<K: Kernel> Board<'_, K> {
         }
     }
 
-    /// Something has come on a line of `to`. Anybody may call this, on any core.
+    /// Something has come on a line of `to`, where it can be found. Anybody may call this, on any core. Two loads if nobody waits.
     pub(crate) fn ring(&self, to: usize, line: usize) {
         let page = &self.shared.pages[to];
-        page.told.0.ready.0.fetch_or(1 << line, SeqCst);
         let Some(critical_ns) = page.waits[line].critical_ns.load(SeqCst).checked_sub(1) else {
-            // Nobody waits: he looks at the bit after he has said that he does (the flag before the test).
+            // Nobody waits: he looks for what has come after he has said that he does (the flag before the test).
             return;
         };
+        page.told.0.ready.0.fetch_or(1 << line, SeqCst);
         if page.life.load(SeqCst) & 3 != LIVE {
             return;
         }
@@ -261,13 +262,16 @@ impl<K: Kernel> Board<'_, K> {
         }
     }
 
-    /// Says that `me` waits on a line; true if it need not, because something has come already.
-    pub(crate) fn wait_on(&self, me: usize, line: usize, critical_ns: u64, standing: Standing) -> bool {
-        let page = &self.shared.pages[me];
-        let wait = &page.waits[line];
+    /// Says that `me` waits on a line. What comes from now on rings; what has come before, `me` must find by looking.
+    pub(crate) fn wait_on(&self, me: usize, line: usize, critical_ns: u64, standing: Standing) {
+        let wait = &self.shared.pages[me].waits[line];
         wait.standing.store(standing.0, SeqCst);
         wait.critical_ns.store(critical_ns.saturating_add(1), SeqCst);
-        page.told.0.ready.0.load(SeqCst) & (1 << line) != 0
+    }
+
+    /// Says that `me` no longer waits on a line.
+    pub(crate) fn wait_no_longer(&self, me: usize, line: usize) {
+        self.shared.pages[me].waits[line].critical_ns.store(0, SeqCst);
     }
 
     /// Takes what has come on the lines of `me` that are waited on; those no longer wait.
@@ -278,10 +282,12 @@ impl<K: Kernel> Board<'_, K> {
             return 0;
         }
         let came = ready.swap(0, SeqCst);
-        for (line, wait) in page.waits.iter().enumerate() {
-            if came & (1 << line) != 0 {
+        let mut lines = came;
+        while lines != 0 {
+            if let Some(wait) = page.waits.get(lines.trailing_zeros() as usize) {
                 wait.critical_ns.store(0, SeqCst);
             }
+            lines &= lines - 1;
         }
         came
     }

@@ -42,13 +42,18 @@ impl Member {
     /// A task waits for the bell of `line`: when it rings, [`next`](Member::next) says so. `task` must wait in `agenda`,
     /// and its times are those of what it waits for.
     ///
-    /// Say so before looking whether what is waited for has come already: then nothing can come unnoticed.
+    /// Say so, then look whether what is waited for has come already: then nothing can come unnoticed. If it has, call
+    /// [`wait_no_longer`](Member::wait_no_longer).
     pub fn wait_on(&mut self, line: usize, agenda: &Agenda, task: TaskId) {
         let (critical_ns, deadline_ns) = agenda.times_ns(task).unwrap_or((0, u64::MAX));
         let standing =
             if deadline_ns == u64::MAX { Standing::INTERACTIVE } else { Standing::critical(deadline_ns) };
-        // What has come already is found by the next look.
         self.core.board().wait_on(self.slot, line, critical_ns, standing);
+    }
+
+    /// What was waited for on `line` has been found without its bell.
+    pub fn wait_no_longer(&mut self, line: usize) {
+        self.core.board().wait_no_longer(self.slot, line);
     }
 
     /// The next task of this member that is also the best of all members; waits until there is one. `rung` is told of

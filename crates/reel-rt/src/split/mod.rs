@@ -12,4 +12,3 @@ mod warden;
 
 pub use member::Member;
 pub use shared_core::{Bell, SharedCore, SharedCoreCounts};
-pub use warden::Warden;

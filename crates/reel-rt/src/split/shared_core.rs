@@ -1,12 +1,14 @@
 use std::os::fd::{BorrowedFd, OwnedFd};
 use std::process;
-use std::sync::Arc;
 use std::sync::atomic::Ordering::SeqCst;
+use std::sync::{Arc, Mutex, PoisonError};
 
 use super::board::Board;
+use super::layout::{LIVE, Page};
 use super::linux::{Linux, born};
 use super::map::Map;
 use super::member::Member;
+use super::warden::Warden;
 use crate::error::RtError;
 use crate::limits::LINES_MAX;
 
@@ -14,11 +16,15 @@ use crate::limits::LINES_MAX;
 ///
 /// Whoever creates it hands its descriptor to the others (over a Unix socket, or by inheritance); all that join must
 /// be pinned to the same processor and must be of one namespace of processes. Members trust each other as far as time
-/// goes: one can claim deadlines it does not have, but it cannot stop the others for longer than the
-/// [`Warden`](crate::Warden) looks away, and rubbish in the shared pages makes nobody crash.
+/// goes: one can claim deadlines it does not have, but it cannot stop the others for longer than
+/// [`WARDEN_LOOK_NS`](crate::limits::WARDEN_LOOK_NS) twice, and rubbish in the shared pages makes nobody crash.
+///
+/// A thread in every process that joins (the warden) takes out whoever dies, and takes the processor from whoever is
+/// asked for it and does not look up.
 #[derive(Clone, Debug)]
 pub struct SharedCore {
-    pub(crate) map: Arc<Map>,
+    warden: Arc<Mutex<Option<Warden>>>,
+    map: Arc<Map>,
 }
 
 /// What has happened on a shared core.
@@ -46,7 +52,7 @@ impl SharedCore {
     /// # Errors
     /// If the kernel gives no memory.
     pub fn create() -> Result<SharedCore, RtError> {
-        Ok(SharedCore { map: Arc::new(Map::create()?) })
+        Ok(SharedCore::of(Map::create()?))
     }
 
     /// That of another process.
@@ -54,7 +60,7 @@ impl SharedCore {
     /// # Errors
     /// If the descriptor is none of a board, or of another version, or can shrink.
     pub fn attach(fd: OwnedFd) -> Result<SharedCore, RtError> {
-        Ok(SharedCore { map: Arc::new(Map::attach(fd)?) })
+        Ok(SharedCore::of(Map::attach(fd)?))
     }
 
     /// What to give to those who are to join.
@@ -65,8 +71,15 @@ impl SharedCore {
     /// Takes a page on it, for the calling thread.
     ///
     /// # Errors
-    /// If all pages are taken.
+    /// If all pages are taken, or the kernel gives no thread for the warden.
     pub fn join(&self) -> Result<Member, RtError> {
+        {
+            // Starting a thread does not panic, so a poisoned lock protects sound data.
+            let mut warden = self.warden.lock().unwrap_or_else(PoisonError::into_inner);
+            if warden.is_none() {
+                *warden = Some(Warden::start(Arc::clone(&self.map))?);
+            }
+        }
         let pid = process::id();
         let slot = self.board().join(pid, born(pid).unwrap_or(0)).ok_or(RtError::BoardFull)?;
         Ok(Member::new(self.clone(), slot))
@@ -93,9 +106,19 @@ impl SharedCore {
         self.board().baton().is_running()
     }
 
+    /// How many have joined and not left.
+    pub fn members(&self) -> usize {
+        let live = |page: &&Page| page.life.load(SeqCst) & 3 == LIVE;
+        self.map.shared().pages.iter().filter(live).count()
+    }
+
     /// How many members have something to do and wait for the processor.
     pub fn waiting(&self) -> usize {
         self.board().waiting()
+    }
+
+    fn of(map: Map) -> SharedCore {
+        SharedCore { warden: Arc::default(), map: Arc::new(map) }
     }
 
     pub(crate) fn board(&self) -> Board<'_, Linux> {
@@ -104,7 +127,8 @@ impl SharedCore {
 }
 
 impl Bell {
-    /// Something has come. Costs no system call unless a core that rests must be woken.
+    /// Something has come, and can be found by who waits for it. Two loads if he does not wait; no system call unless
+    /// a core that rests must be woken.
     pub fn ring(&self) {
         Board { shared: self.map.shared(), kernel: &Linux }.ring(self.slot, self.line);
     }

@@ -8,32 +8,34 @@ use rustix::event::{EventfdFlags, PollFd, PollFlags, Timespec, eventfd, poll};
 use rustix::process::{Pid, PidfdFlags, pidfd_open};
 
 use super::baton::Baton;
+use super::board::Board;
 use super::layout::DEAD;
-use super::shared_core::SharedCore;
+use super::linux::Linux;
+use super::map::Map;
 use crate::error::RtError;
 use crate::limits::{MEMBERS_MAX, WARDEN_LOOK_NS};
+use crate::thread::settle_anywhere;
 
 /// Contains the faults of members: takes the pages of the dead out, and the processor from those who do not look up.
 ///
-/// Without it the others notice a death within a second, and nobody is stopped from keeping the processor.
+/// Every process that has joined has one, so whoever is left over notices whoever has died.
 #[derive(Debug)]
-pub struct Warden {
+pub(crate) struct Warden {
     end: Arc<OwnedFd>,
     thread: Option<JoinHandle<()>>,
 }
 
 impl Warden {
-    /// Starts the thread that watches over `core`. It must not be pinned to that processor alone, nor have a lower
-    /// priority than the members.
-    ///
-    /// # Errors
-    /// If the kernel gives no thread or no descriptor.
-    pub fn start(core: &SharedCore) -> Result<Warden, RtError> {
+    /// Starts the thread that watches over a board.
+    pub(crate) fn start(map: Arc<Map>) -> Result<Warden, RtError> {
         let name = "reel-warden".to_owned();
         let no_thread = |source| RtError::Thread { name: name.clone(), source };
         let end = Arc::new(eventfd(0, EventfdFlags::CLOEXEC).map_err(|errno| no_thread(errno.into()))?);
-        let (core, ending) = (core.clone(), Arc::clone(&end));
-        let body = move || watch(&core, &ending);
+        let ending = Arc::clone(&end);
+        let body = move || {
+            settle_anywhere();
+            watch(&map, &ending);
+        };
         let thread = thread::Builder::new().name(name.clone()).spawn(body).map_err(no_thread)?;
         Ok(Warden { end, thread: Some(thread) })
     }
@@ -49,14 +51,15 @@ impl Drop for Warden {
     }
 }
 
-fn watch(core: &SharedCore, end: &OwnedFd) {
+fn watch(map: &Map, end: &OwnedFd) {
+    let board = Board { shared: map.shared(), kernel: &Linux };
     let mut lives: [Option<(u64, OwnedFd)>; MEMBERS_MAX] = [const { None }; MEMBERS_MAX];
     let mut before = Baton(0);
     loop {
-        meet(core, &mut lives);
+        meet(map, &mut lives);
         let mut fds = vec![PollFd::new(end, PollFlags::IN)];
         fds.extend(lives.iter().flatten().map(|(_, fd)| PollFd::new(fd, PollFlags::IN)));
-        let running = core.board().baton().is_running();
+        let running = board.baton().is_running();
         let look = Duration::from_nanos(if running { WARDEN_LOOK_NS } else { 20 * WARDEN_LOOK_NS });
         let timeout = Timespec { tv_sec: look.as_secs() as i64, tv_nsec: look.subsec_nanos() as _ };
         // A failure is an interruption; everything is looked at again.
@@ -66,19 +69,19 @@ fn watch(core: &SharedCore, end: &OwnedFd) {
         }
         drop(fds);
         for slot in 0..MEMBERS_MAX {
-            if core.board().look_after(slot) {
+            if board.look_after(slot) {
                 tracing::warn!(
                     "a member of a shared core died without a farewell; its page {slot} is taken out, the others go on"
                 );
             }
         }
-        before = press(core, before);
+        before = press(&board, before);
     }
 }
 
 /// Opens an eye on every member that has come, and closes those on members that have gone.
-fn meet(core: &SharedCore, lives: &mut [Option<(u64, OwnedFd)>; MEMBERS_MAX]) {
-    for (page, known) in core.map.shared().pages.iter().zip(lives) {
+fn meet(map: &Map, lives: &mut [Option<(u64, OwnedFd)>; MEMBERS_MAX]) {
+    for (page, known) in map.shared().pages.iter().zip(lives) {
         let life = page.life.load(SeqCst);
         if known.as_ref().is_some_and(|(known, _)| *known == life) {
             continue;
@@ -93,9 +96,8 @@ fn meet(core: &SharedCore, lives: &mut [Option<(u64, OwnedFd)>; MEMBERS_MAX]) {
 }
 
 /// Takes the processor from a member that was asked at the last look already and has not looked up since.
-fn press(core: &SharedCore, before: Baton) -> Baton {
-    let board = core.board();
-    let (baton, asked) = (board.baton(), core.map.shared().head.attention.0.load(SeqCst) != 0);
+fn press(board: &Board<'_, Linux>, before: Baton) -> Baton {
+    let (baton, asked) = (board.baton(), board.shared.head.attention.0.load(SeqCst) != 0);
     if !baton.is_running() || !asked {
         return Baton(0);
     }
