@@ -5,8 +5,8 @@ use reel_rt::now_ns;
 use rustix::thread::{NanosleepRelativeResult, nanosleep, sched_yield};
 use rustix::time::Timespec;
 use std::io::{Read, Write};
-use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::{Arc, Barrier};
 use std::thread;
 
 type Path = Box<dyn FnOnce(u64) -> Result<Steps, String>>;
@@ -75,9 +75,17 @@ fn yield_threads(count: u64, fifo: u64) -> Result<Steps, String> {
             sched_yield();
         }
     };
+    // A new thread is an ordinary one at first, and does not run while one with SCHED_FIFO wants to.
+    let (other, both) = (Arc::clone(&turns), Arc::new(Barrier::new(2)));
+    let there = Arc::clone(&both);
+    let thread = thread::spawn(move || -> Result<(), String> {
+        crate::meter::fifo(fifo)?;
+        there.wait();
+        go_on(&other, 1);
+        Ok(())
+    });
+    both.wait();
     let begun_ns = now_ns();
-    let other = Arc::clone(&turns);
-    let thread = thread::spawn(move || crate::meter::fifo(fifo).map(|()| go_on(&other, 1)));
     go_on(&turns, 0);
     thread.join().map_err(|_| "a thread died")??;
     Ok(Steps::since(begun_ns, count))
@@ -98,8 +106,16 @@ fn park_threads(count: u64, fifo: u64) -> Result<Steps, String> {
         other.unpark();
     };
     let (first, others) = (thread::current(), Arc::clone(&turns));
+    let both = Arc::new(Barrier::new(2));
+    let there = Arc::clone(&both);
+    let thread = thread::spawn(move || -> Result<(), String> {
+        crate::meter::fifo(fifo)?;
+        there.wait();
+        go_on(&others, 1, &first);
+        Ok(())
+    });
+    both.wait();
     let begun_ns = now_ns();
-    let thread = thread::spawn(move || crate::meter::fifo(fifo).map(|()| go_on(&others, 1, &first)));
     go_on(&turns, 0, thread.thread());
     thread.join().map_err(|_| "a thread died")??;
     Ok(Steps::since(begun_ns, count))
@@ -145,14 +161,18 @@ fn pipe_threads(count: u64, fifo: u64) -> Result<Steps, String> {
     let failed = |error: std::io::Error| error.to_string();
     let ((mut here, mut there), (mut back_read, mut back_write)) =
         (std::io::pipe().map_err(failed)?, std::io::pipe().map_err(failed)?);
+    let both = Arc::new(Barrier::new(2));
+    let there_too = Arc::clone(&both);
     let thread = thread::spawn(move || -> Result<(), String> {
         crate::meter::fifo(fifo)?;
+        there_too.wait();
         let mut byte = [0];
         for _ in 0..count / 2 {
             here.read_exact(&mut byte).and_then(|()| back_write.write_all(&byte)).map_err(failed)?;
         }
         Ok(())
     });
+    both.wait();
     let begun_ns = now_ns();
     let mut byte = [0];
     for _ in 0..count / 2 {

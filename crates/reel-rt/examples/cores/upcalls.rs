@@ -140,6 +140,7 @@ impl Metronomes {
         let _ = self.told.send(json!({
             "scheduling": self.scheduling.to_string(),
             "upcalls": upcalls,
+            "own_delay_us_p999": percentile(&self.own_delays, 0.999) as f64 / 1e3,
             "own_delay_us_max": percentile(&self.own_delays, 1.0) as f64 / 1e3,
             "section_us_p50": percentile(&self.sections, 0.5) as f64 / 1e3,
             "section_us_max": percentile(&self.sections, 1.0) as f64 / 1e3,

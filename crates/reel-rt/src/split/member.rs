@@ -17,6 +17,8 @@ pub struct Member {
     /// Set while this member has the processor, as far as it knows.
     baton: Option<Baton>,
     masks: u32,
+    /// For each line that is waited on, when what will come is critical; `u64::MAX` for the others.
+    waits_ns: [u64; LINES_MAX],
 }
 
 /// Somebody else's task should run, or nobody's.
@@ -26,7 +28,7 @@ const NO_STEPS: [Step; STEPS_MAX] = [Step { at_ns: 0, standing: Standing::IDLE }
 
 impl Member {
     pub(crate) fn new(core: SharedCore, slot: usize) -> Member {
-        Member { core, slot, baton: None, masks: 0 }
+        Member { core, slot, baton: None, masks: 0, waits_ns: [u64::MAX; LINES_MAX] }
     }
 
     /// The number of its page, for who wants to ring its bells.
@@ -48,11 +50,13 @@ impl Member {
         let (critical_ns, deadline_ns) = agenda.times_ns(task).unwrap_or((0, u64::MAX));
         let standing =
             if deadline_ns == u64::MAX { Standing::INTERACTIVE } else { Standing::critical(deadline_ns) };
+        self.waits_ns[line] = critical_ns;
         self.core.board().wait_on(self.slot, line, critical_ns, standing);
     }
 
     /// What was waited for on `line` has been found without its bell.
     pub fn wait_no_longer(&mut self, line: usize) {
+        self.waits_ns[line] = u64::MAX;
         self.core.board().wait_no_longer(self.slot, line);
     }
 
@@ -91,7 +95,7 @@ impl Member {
             self.baton = Some(match others.slot.or(sooner) {
                 Some(to) => board.hand_over(self.slot, baton, to),
                 // Whoever comes first keeps watch.
-                None => board.rest(self.slot, baton, choice.until_ns),
+                None => board.rest(self.slot, baton, choice.until_ns.min(self.next_wait_ns(now_ns))),
             });
         }
     }
@@ -136,12 +140,18 @@ impl Member {
         self.masks = self.masks.saturating_sub(1);
     }
 
-    fn hear(&self, agenda: &mut Agenda, rung: &mut impl FnMut(&mut Agenda, usize)) {
+    /// When the first of what is waited for will be critical. Until then a core that rests need not be woken by what
+    /// comes early: then it takes all of it at once, instead of waking for each.
+    fn next_wait_ns(&self, now_ns: u64) -> u64 {
+        self.waits_ns.iter().copied().filter(|critical_ns| *critical_ns > now_ns).min().unwrap_or(u64::MAX)
+    }
+
+    fn hear(&mut self, agenda: &mut Agenda, rung: &mut impl FnMut(&mut Agenda, usize)) {
         let mut ready = self.core.board().take_ready(self.slot);
         while ready != 0 {
             let line = ready.trailing_zeros() as usize;
             ready &= ready - 1;
-            debug_assert!(line < LINES_MAX);
+            self.waits_ns[line] = u64::MAX;
             rung(agenda, line);
         }
     }
