@@ -145,6 +145,49 @@ fn listen(player: &mut Player, line: usize, heard: &Mutex<i32>) {
     }
 }
 
+/// One rests, another comes with nothing but a future and keeps watch, the first is woken by its bell: it must know of that
+/// future, which it has not seen before.
+#[test]
+fn who_comes_back_looks_anew() {
+    let core = SharedCore::create().unwrap();
+    let mut first = Player::new(&core, &[]);
+    let bell = first.member.bell(0).unwrap();
+    let came = AtomicBool::new(false);
+    thread::scope(|scope| {
+        scope.spawn(|| {
+            // Once the first one rests.
+            while !core.is_resting() {
+                thread::yield_now();
+            }
+            let mut second = Player::new(&core, &[]);
+            let due_ns = now_ns() + 20_000_000;
+            let task = second.agenda.add(TaskKind::Deadline { delay_ns: 0 }, due_ns).unwrap();
+            let bell = bell.clone();
+            scope.spawn(move || {
+                // When the second one has told its future and rests.
+                while now_ns() + 10_000_000 < due_ns {
+                    thread::yield_now();
+                }
+                bell.ring();
+            });
+            assert_eq!(second.member.next(&mut second.agenda, |_, _| {}).task, Some(task));
+            came.store(true, Ordering::SeqCst);
+        });
+        let task = first.agenda.add(BACKGROUND, u64::MAX).unwrap();
+        first.agenda.wait(task, 0);
+        first.member.wait_on(0, &first.agenda, task);
+        first.member.next(&mut first.agenda, |agenda, _| assert!(agenda.ready(task)));
+        // Works in the background until the other, who is always better, has come; ten seconds are no measure of speed.
+        let given_up_ns = now_ns() + 10_000_000_000;
+        while !came.load(Ordering::SeqCst) {
+            assert!(now_ns() < given_up_ns, "the other is never let run");
+            first.member.next(&mut first.agenda, |_, _| {});
+            first.agenda.advance(task, 0);
+        }
+        first.member.leave();
+    });
+}
+
 #[test]
 fn who_keeps_the_processor_loses_it_to_the_next_one() {
     let core = SharedCore::create().unwrap();

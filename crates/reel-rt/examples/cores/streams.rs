@@ -302,7 +302,7 @@ fn tokio_tasks(streams: &[Stream], rounds: u64, device_cpu: u64) -> Played {
 impl Taken {
     /// Does the work of a message.
     fn message(&mut self, stream: &Stream, number: u64, rounds: u64) {
-        if number % 8 == 0 {
+        if number.is_multiple_of(8) {
             let begun_ns = now_ns();
             work(rounds);
             self.works_ns.push(now_ns() - begun_ns);

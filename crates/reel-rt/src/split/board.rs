@@ -116,18 +116,16 @@ impl<K: Kernel> Board<'_, K> {
             let baton = self.baton();
             let Some(holder) = baton.holder().filter(|_| !eager || baton.is_running()) else {
                 if let Some(baton) = self.change(baton, baton.to(me)) {
-                    return baton;
+                    return self.anew(me, baton);
                 }
                 continue;
             };
             if holder == me {
-                match baton.is_running() {
-                    true => return baton,
-                    // It rested when it was called.
-                    false => match self.change(baton, baton.to(me)) {
-                        Some(baton) => return baton,
-                        None => continue,
-                    },
+                // If it rests, it did so when it was called.
+                let mine = if baton.is_running() { Some(baton) } else { self.change(baton, baton.to(me)) };
+                match mine {
+                    Some(baton) => return self.anew(me, baton),
+                    None => continue,
                 }
             }
             if !told {
@@ -201,7 +199,7 @@ impl<K: Kernel> Board<'_, K> {
             self.kernel.wait(&page.turn.0, turn, until_ns);
         }
         match self.change(resting, resting.to(me)) {
-            Some(baton) => baton,
+            Some(baton) => self.anew(me, baton),
             None => self.acquire(me, false),
         }
     }
@@ -354,6 +352,12 @@ impl<K: Kernel> Board<'_, K> {
             }
         }
         others
+    }
+
+    /// What `me` saw of the others before it had the processor is old: its first look must be a whole one (rule 2).
+    fn anew(&self, me: usize, baton: Baton) -> Baton {
+        self.shared.pages[me].told.0.other_at_ns.store(0, Relaxed);
+        baton
     }
 
     /// Frees the baton of a member that is gone, and sees to it that somebody goes on.

@@ -106,6 +106,11 @@ impl SharedCore {
         self.board().baton().is_running()
     }
 
+    /// Whether nobody has anything to do just now, and the one who has the processor sleeps.
+    pub fn is_resting(&self) -> bool {
+        self.board().baton().is_resting()
+    }
+
     /// How many have joined and not left.
     pub fn members(&self) -> usize {
         let live = |page: &&Page| page.life.load(SeqCst) & 3 == LIVE;
