@@ -36,7 +36,7 @@ fn measure(arguments: &ExperimentArguments, sheet: &mut Sheet) -> Result<()> {
         cores.cpu
     ));
     sheet.note(format!(
-        "own work: background sections of about {SECTION_US} us that never end; what one delays an upcall by is its processor time \
+        "own work: background sections of about {SECTION_US} us, three quarters of the time; what one delays an upcall by is its processor time \
          after the upcall was due (a clock that counts what the hypervisor takes, too)"
     ));
     if !fifo {

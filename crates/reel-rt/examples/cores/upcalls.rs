@@ -109,7 +109,9 @@ impl Service for Metronomes {
             }
             None => {
                 work(self.section_rounds);
-                Next::Yield
+                // A quarter is left: a thread with SCHED_FIFO that never sleeps is stopped for 5 % of each second.
+                let now_ns = now_ns();
+                Next::Sleep { until_ns: now_ns + (now_ns - from_ns) / 3 }
             }
         };
         let cpu_ns = crate::meter::thread_cpu_ns() - cpu_ns;
