@@ -24,6 +24,8 @@ mod rival;
 mod server;
 mod sheet;
 mod stage;
+mod wire;
+mod wired;
 mod write;
 
 use anyhow::Result;
@@ -52,6 +54,8 @@ enum Experiment {
     Capacity(ExperimentArguments),
     /// Whether the modelled disks that other experiments use behave as modelled (root, fio).
     Devices(ExperimentArguments),
+    /// Whether the wire, on which others measure, sends what it should and copies nothing (root, clang).
+    Wire(ExperimentArguments),
     /// A fleet of players against any HLS server: start-up, stalls, late bytes (`reel load`).
     Load(Box<load::LoadArguments>),
     /// Makes devices for an experiment and takes them away when its input ends; started by experiments.
@@ -140,6 +144,7 @@ fn main() -> Result<()> {
         Experiment::Degraded(arguments) => degraded::run(&arguments),
         Experiment::Capacity(arguments) => capacity::run(&arguments),
         Experiment::Devices(arguments) => devices::run(&arguments),
+        Experiment::Wire(arguments) => wired::run(&arguments),
         Experiment::Keep => device::keep(),
         Experiment::Load(arguments) => load::command(&arguments),
     }

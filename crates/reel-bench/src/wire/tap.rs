@@ -1,0 +1,70 @@
+//! The program on the cable's near end (`tap.bpf.c`): compiled by clang, loaded and attached here, removed with this value.
+
+use super::limits::{DEVICE, HEAD_BYTES, PIECE_BYTES, RING_BYTES, VIEWERS, VIEWERS_BITS};
+use super::space::Space;
+use anyhow::{Context, Result, ensure};
+use aya::maps::{Array, MapData, RingBuf};
+use aya::programs::tc::{NlOptions, TcAttachOptions, qdisc_add_clsact};
+use aya::programs::{SchedClassifier, TcAttachType};
+use aya::{Ebpf, EbpfLoader};
+use std::io::Write;
+use std::process::{Command, Stdio};
+
+const SOURCE: &str = include_str!("tap.bpf.c");
+
+/// Headers of segments, as they would have left the machine.
+pub(super) struct Tap {
+    pub(super) records: RingBuf<MapData>,
+    lost: Array<MapData, u64>,
+    /// Keeps the program loaded. It is detached with its device.
+    _program: Ebpf,
+}
+
+impl Tap {
+    pub(super) fn attach(near: &Space) -> Result<Self> {
+        let object = compile()?;
+        near.inside(|| {
+            let mut program = EbpfLoader::new().load(&object).context("loading the program of the wire")?;
+            let classifier: &mut SchedClassifier =
+                program.program_mut("wire").context("no program in the object")?.try_into()?;
+            classifier.load().context("the kernel refused the program of the wire")?;
+            // Not tcx, which Linux has had since 6.6: it cannot take a packet, only pass or drop it.
+            qdisc_add_clsact(DEVICE).context("a clsact queue on the cable")?;
+            let options = TcAttachOptions::Netlink(NlOptions::default());
+            classifier
+                .attach_with_options(DEVICE, TcAttachType::Egress, options)
+                .context("attaching to the cable")?;
+            let records = RingBuf::try_from(program.take_map("records").context("no ring in the object")?)?;
+            let lost = Array::try_from(program.take_map("lost").context("no counter in the object")?)?;
+            Ok(Self { records, lost, _program: program })
+        })
+    }
+
+    /// Segments that found the ring full since the program was attached. To the server they were lost on the way.
+    pub(super) fn lost(&self) -> Result<u64> {
+        Ok(self.lost.get(&0, 0)?)
+    }
+}
+
+fn compile() -> Result<Vec<u8>> {
+    let mask = u32::MAX << (32 - VIEWERS_BITS);
+    let mut clang = Command::new("clang");
+    clang.args(["-O2", "-g", "-target", "bpf", "-x", "c", "-c", "-", "-o", "-"]).args([
+        format!("-DHEAD_BYTES={HEAD_BYTES}"),
+        format!("-DPIECE_BYTES={PIECE_BYTES}"),
+        format!("-DRING_BYTES={RING_BYTES}"),
+        format!("-DVIEWERS_MASK={mask}u"),
+        format!("-DVIEWERS_NET={}u", u32::from(VIEWERS) & mask),
+    ]);
+    let child = clang.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn();
+    let mut child = child.context("the wire's program is compiled by clang; is it installed? (apt install clang)")?;
+    // The source is smaller than a pipe, and clang reads it before it writes.
+    child.stdin.take().context("a child without its input")?.write_all(SOURCE.as_bytes())?;
+    let output = child.wait_with_output()?;
+    ensure!(
+        output.status.success(),
+        "clang does not compile the wire's program: {}",
+        String::from_utf8_lossy(&output.stderr).trim()
+    );
+    Ok(output.stdout)
+}
