@@ -17,6 +17,7 @@ mod fleet;
 mod load;
 mod machine;
 mod path;
+mod peers;
 mod priority;
 mod reel;
 mod report;
@@ -44,6 +45,8 @@ struct Arguments {
 enum Experiment {
     /// Disk to network: one cold title to a loopback client, Reel beside nginx sendfile; ingest beside a plain write.
     Path(PathArguments),
+    /// Processor time per GB of HLS viewers, Reel beside its peers, on loopback and on the wire (root, clang, nginx).
+    Peers(PeersArguments),
     /// Streams, browsers and downloads on the same disks, beside nginx on ext4 as shipped and tuned (root).
     Classes(ClassesArguments),
     /// One transfer of 400 MB beside readers of a lower class.
@@ -105,6 +108,46 @@ pub(crate) struct ClassesArguments {
     admitted_seconds: u64,
 }
 
+/// `peers`.
+#[derive(clap::Args)]
+pub(crate) struct PeersArguments {
+    #[command(flatten)]
+    common: ExperimentArguments,
+    /// Over what.
+    #[arg(long, value_enum, value_delimiter = ',', default_values_t = [peers::Net::Wire, peers::Net::Loopback])]
+    nets: Vec<peers::Net>,
+    /// Whether the titles are in memory.
+    #[arg(long, value_enum, value_delimiter = ',', default_values_t = [peers::Titles::Cold, peers::Titles::Hot])]
+    titles: Vec<peers::Titles>,
+    /// Who is measured.
+    #[arg(long, value_enum, value_delimiter = ',', default_values_t = [peers::Who::Reel, peers::Who::Sendfile, peers::Who::Threads, peers::Who::Direct])]
+    who: Vec<peers::Who>,
+    /// Viewers at once, each with a title of his own when titles are cold.
+    #[arg(long, default_value_t = 32)]
+    viewers: usize,
+    /// Size of a title in MiB; so many titles as viewers are made, on Reel's volume and as files.
+    #[arg(long, default_value_t = 64)]
+    title_mib: u64,
+    /// Memory of a server in MiB: Reel's arena, a peer's page cache and all.
+    #[arg(long, default_value_t = 512)]
+    memory_mib: u64,
+    /// Round trip between the server and a viewer on the wire, in milliseconds.
+    #[arg(long, default_value_t = 20)]
+    rtt_ms: u64,
+    /// Rate of a viewer's line on the wire, in Mb/s; 0: as fast as the window allows.
+    #[arg(long, default_value_t = 0)]
+    line_mbps: u64,
+    /// Window of a viewer on the wire, in KiB.
+    #[arg(long, default_value_t = 1024)]
+    window_kib: u32,
+    /// The chance that a segment is lost on the wire.
+    #[arg(long, default_value_t = 0.0)]
+    loss: f64,
+    /// A bare server to measure beside: the example `floor` of reel-ring.
+    #[arg(long)]
+    floor: Option<PathBuf>,
+}
+
 /// How large and how often.
 #[derive(clap::Args)]
 pub(crate) struct PathArguments {
@@ -139,6 +182,7 @@ fn main() -> Result<()> {
             }
             path::run(&arguments)
         }
+        Experiment::Peers(arguments) => peers::run(&arguments),
         Experiment::Classes(arguments) => classes::run(&arguments),
         Experiment::Priority(arguments) => priority::run(&arguments),
         Experiment::Degraded(arguments) => degraded::run(&arguments),

@@ -11,6 +11,7 @@ mod response;
 mod script;
 mod segment;
 mod sink;
+pub(crate) mod sockets;
 mod space;
 mod tap;
 mod tcp;
@@ -21,6 +22,7 @@ pub(crate) use network::Way;
 pub(crate) use script::{Pace, Want, Wish};
 
 use anyhow::{Context, Result, ensure};
+use network::Line;
 use limits::{RUNS, VIEWERS, VIEWERS_MAX};
 use rustix::net::{AddressFamily, Protocol, SocketType, connect, socket};
 use rustix::process::geteuid;
@@ -36,12 +38,12 @@ use std::thread;
 use std::time::{Duration, Instant};
 use tap::Tap;
 use tcp::Manner;
-use viewer::Viewer;
+use viewer::{Came, Viewer};
 
 /// Sockets of the raw protocol: IP headers are ours (raw(7), IPPROTO_RAW).
 const RAW: u32 = 255;
 
-/// Who comes, and over what.
+/// Who comes, and over what. Sockets have a way, window and steps of their own.
 #[derive(Clone, Debug)]
 pub(crate) struct Crowd {
     pub(crate) wishes: Vec<Wish>,
@@ -135,11 +137,13 @@ impl Wire {
         let manner = Manner { window_bytes: crowd.window_bytes, step_bytes: crowd.step_bytes };
         let host = address.to_string();
         self.runs += 1;
+        let start_ns = sink::now_ns();
         let mut viewers = Vec::new();
         for (number, wish) in crowd.wishes.into_iter().enumerate() {
             // Other addresses in each run: nothing of an earlier one is theirs.
             let of = Ipv4Addr::from(u32::from(VIEWERS) + self.runs % RUNS * VIEWERS_MAX + number as u32);
-            viewers.push(Viewer::new(of, &host, wish, manner, (crowd.way, crowd.seed, number))?);
+            let line = Line::new(crowd.way, crowd.seed, number);
+            viewers.push(Viewer::new(of, &host, wish, manner, start_ns, line)?);
         }
         let lost_before = self.tap.lost()?;
         let gauge = Gauge::default();
@@ -160,16 +164,22 @@ impl Wire {
             }
             running.join().expect("the sink does not panic")
         })?;
-        let mut seen = Seen {
+        Ok(Seen {
             took_s: started.elapsed().as_secs_f64(),
             segments: counts.segments,
             payload_bytes: counts.payload_bytes,
             packets: counts.packets,
             sink_late_ms: counts.latest_ns as f64 / 1e6,
             overrun: self.tap.lost()? - lost_before,
-            ..Seen::default()
-        };
-        for came in came {
+            ..Seen::of(came)
+        })
+    }
+}
+
+impl Seen {
+    fn of(viewers: Vec<Came>) -> Self {
+        let mut seen = Self::default();
+        for came in viewers {
             seen.body_bytes += came.body_bytes;
             seen.responses += came.responses;
             seen.connections += came.connections;
@@ -184,7 +194,7 @@ impl Wire {
                 *seen.failures.entry(failure).or_default() += 1;
             }
         }
-        Ok(seen)
+        seen
     }
 }
 

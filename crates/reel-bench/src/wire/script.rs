@@ -32,7 +32,8 @@ pub(crate) enum Pace {
 pub(crate) enum Wish {
     /// These, one after another.
     Pieces(Vec<Want>),
-    /// A film by HLS, from the address of its playlist: the first rendition, pictures only. `keep`: all of it is kept.
+    /// A film by HLS, from the address of its playlist: the first rendition, pictures only; it begins so long after the crowd came.
+    /// `keep`: all of it is kept.
     Film { playlist: Url, pace: Pace, begins_ns: u64, keep: bool },
 }
 
@@ -71,9 +72,13 @@ pub(super) struct Script {
 }
 
 impl Script {
-    pub(super) fn new(wish: Wish) -> Result<Self> {
-        let at = match &wish {
-            Wish::Film { playlist, .. } => playlist.clone(),
+    /// A viewer's way, by a clock that shows `start_ns` when the crowd comes.
+    pub(super) fn new(mut wish: Wish, start_ns: u64) -> Result<Self> {
+        let at = match &mut wish {
+            Wish::Film { playlist, begins_ns, .. } => {
+                *begins_ns += start_ns;
+                playlist.clone()
+            }
             Wish::Pieces(_) => Url::parse("http://wire/")?,
         };
         Ok(Self {
@@ -209,7 +214,7 @@ mod tests {
 
     fn film(pace: Pace) -> Script {
         let playlist = Url::parse("http://wire/watch/film").expect("a url");
-        Script::new(Wish::Film { playlist, pace, begins_ns: 5, keep: false }).expect("a script")
+        Script::new(Wish::Film { playlist, pace, begins_ns: 2, keep: false }, 3).expect("a script")
     }
 
     fn asks(script: &Script, now_ns: u64) -> String {

@@ -1,7 +1,7 @@
 //! One simulated viewer: what he wishes, over connections of his own. No clock and no sockets; the sink brings him what arrives.
 
 use super::limits::SILENCE_NS;
-use super::network::{Line, Way};
+use super::network::Line;
 use super::response::Response;
 use super::script::{Script, Shown, Step, Want, Wish};
 use super::segment::{Packet, Segment, flag};
@@ -63,14 +63,15 @@ impl Viewer {
         host: &str,
         wish: Wish,
         manner: Manner,
-        (way, seed, number): (Way, u64, usize),
+        start_ns: u64,
+        line: Line,
     ) -> Result<Self> {
         Ok(Self {
             address,
             host: host.to_owned(),
             manner,
-            line: Line::new(way, seed, number),
-            script: Script::new(wish)?,
+            line,
+            script: Script::new(wish, start_ns)?,
             port: PORT_FIRST,
             current: None,
             leaving: None,
@@ -286,7 +287,8 @@ fn flush(packets: &mut Vec<Packet>, port: u16, out: &mut Sent) {
     out.extend(packets.drain(..).map(|packet| (port, packet)));
 }
 
-fn request(host: &str, want: &Want) -> String {
+/// A request as it is sent.
+pub(super) fn request(host: &str, want: &Want) -> String {
     let range = match &want.range {
         Some(range) => format!("Range: bytes={}-{}\r\n", range.start, range.end.max(1) - 1),
         None => String::new(),
