@@ -58,7 +58,7 @@ enum Experiment {
     /// Whether the modelled disks that other experiments use behave as modelled (root, fio).
     Devices(ExperimentArguments),
     /// Whether the wire, on which others measure, sends what it should and copies nothing (root, clang).
-    Wire(ExperimentArguments),
+    Wire(WireArguments),
     /// A fleet of players against any HLS server: start-up, stalls, late bytes (`reel load`).
     Load(Box<load::LoadArguments>),
     /// Makes devices for an experiment and takes them away when its input ends; started by experiments.
@@ -108,6 +108,16 @@ pub(crate) struct ClassesArguments {
     admitted_seconds: u64,
 }
 
+/// `wire`.
+#[derive(clap::Args)]
+pub(crate) struct WireArguments {
+    #[command(flatten)]
+    common: ExperimentArguments,
+    /// The bare server, the example `floor` of reel-ring; default: in `examples` beside this program.
+    #[arg(long)]
+    floor: Option<PathBuf>,
+}
+
 /// `peers`.
 #[derive(clap::Args)]
 pub(crate) struct PeersArguments {
@@ -143,7 +153,7 @@ pub(crate) struct PeersArguments {
     /// The chance that a segment is lost on the wire.
     #[arg(long, default_value_t = 0.0)]
     loss: f64,
-    /// A bare server to measure beside: the example `floor` of reel-ring.
+    /// The bare server, the example `floor` of reel-ring; default: in `examples` beside this program.
     #[arg(long)]
     floor: Option<PathBuf>,
 }

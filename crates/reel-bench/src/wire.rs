@@ -17,13 +17,12 @@ mod tap;
 mod tcp;
 mod viewer;
 
-pub(crate) use limits::SERVER;
 pub(crate) use network::Way;
 pub(crate) use script::{Pace, Want, Wish};
 
 use anyhow::{Context, Result, ensure};
 use network::Line;
-use limits::{RUNS, VIEWERS, VIEWERS_MAX};
+use limits::{PORT_FIRST, RUNS, SERVER, VIEWERS, VIEWERS_MAX};
 use rustix::net::{AddressFamily, Protocol, SocketType, connect, socket};
 use rustix::process::geteuid;
 use rustix::thread::{CpuSet, sched_setaffinity};
@@ -33,7 +32,7 @@ use std::collections::BTreeMap;
 use std::net::{Ipv4Addr, SocketAddr, SocketAddrV4};
 use std::num::NonZero;
 use std::os::fd::OwnedFd;
-use std::sync::atomic::Ordering;
+use std::sync::atomic::{AtomicU16, Ordering};
 use std::thread;
 use std::time::{Duration, Instant};
 use tap::Tap;
@@ -91,6 +90,7 @@ pub(crate) struct Wire {
     cable: Cable,
     processors: usize,
     runs: u32,
+    ports: AtomicU16,
 }
 
 impl Wire {
@@ -108,7 +108,12 @@ impl Wire {
             connect(&raw, &SocketAddrV4::new(SERVER, 0))?;
             Ok(raw)
         })?;
-        Ok(Self { tap, raw, cable, processors, runs: 0 })
+        Ok(Self { tap, raw, cable, processors, runs: 0, ports: AtomicU16::new(PORT_FIRST) })
+    }
+
+    /// An address for the next server. Each has a port of its own: one that is ending may hold its own for a while.
+    pub(crate) fn address(&self) -> SocketAddr {
+        SocketAddr::from((SERVER, self.ports.fetch_add(1, Ordering::Relaxed)))
     }
 
     /// Does something at the server's side, for example starts it there, on the processors that are the server's: all but the last, which
@@ -123,6 +128,16 @@ impl Wire {
     /// Does something on the far side: real sockets there reach the server, and their bytes pass the wire.
     pub(crate) fn far_away<T: Send>(&self, act: impl FnOnce() -> Result<T> + Send) -> Result<T> {
         self.cable.far.inside(act)
+    }
+
+    /// What our looking at segments cost the sender while it was watched: nanoseconds, and how many segments.
+    pub(crate) fn looked(&self) -> Result<(u64, u64)> {
+        self.tap.ran()
+    }
+
+    /// Watches that cost until it is dropped; watching costs a little, too.
+    pub(crate) fn watch_cost(&self) -> Result<OwnedFd> {
+        Tap::watch()
     }
 
     /// Lets a crowd come to the server at `address`; `look` is called some ten times a second with the bytes of bodies that have come

@@ -5,7 +5,8 @@ use crate::PeersArguments;
 use crate::device::{Ask, Keeper};
 use crate::rival::{Reading, nginx_at};
 use crate::server::{Server, free_address};
-use crate::wire::{SERVER, Wire};
+use crate::wire::Wire;
+use crate::wired::bare;
 use anyhow::{Context, Result};
 use clap::ValueEnum;
 use std::fmt;
@@ -65,7 +66,7 @@ pub(super) struct Standing {
 impl Stand<'_> {
     pub(super) fn start(&self, who: Who, wire: Option<&Wire>) -> Result<Standing> {
         let server = match wire {
-            Some(wire) => wire.at_server(|| self.serve(who, SocketAddr::from((SERVER, 8080))))?,
+            Some(wire) => wire.at_server(|| self.serve(who, wire.address()))?,
             None => self.serve(who, free_address()?)?,
         };
         let bound = if who.is_rival() && !self.arguments.common.quick {
@@ -99,8 +100,8 @@ impl Stand<'_> {
                 Server::start(command, address).context("is caddy installed? (apt install caddy)")
             }
             Who::Floor => {
-                let floor = self.arguments.floor.as_ref();
-                let floor = floor.context("--floor must name the program: cargo build --release -p reel-ring --example floor")?;
+                let floor = bare(self.arguments.floor.as_deref())?;
+                let floor = floor.context("no bare server; cargo build --release -p reel-ring --example floor")?;
                 let mut command = Command::new(floor);
                 command.arg(address.to_string()).arg(www).stderr(Stdio::null());
                 Server::start(command, address)

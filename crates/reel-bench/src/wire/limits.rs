@@ -5,6 +5,9 @@ use std::net::Ipv4Addr;
 /// The server's address on the cable.
 pub(crate) const SERVER: Ipv4Addr = Ipv4Addr::new(10, 0, 0, 1);
 
+/// Port of the first server; each has the next one.
+pub(crate) const PORT_FIRST: u16 = 8000;
+
 /// The far side's own address: for clients that are real sockets.
 pub(crate) const SIDE: Ipv4Addr = Ipv4Addr::new(10, 0, 0, 2);
 

@@ -6,8 +6,10 @@ use anyhow::{Context, Result, ensure};
 use aya::maps::{Array, MapData, RingBuf};
 use aya::programs::tc::{NlOptions, TcAttachOptions, qdisc_add_clsact};
 use aya::programs::{SchedClassifier, TcAttachType};
+use aya::sys::{Stats, enable_stats};
 use aya::{Ebpf, EbpfLoader};
 use std::io::Write;
+use std::os::fd::OwnedFd;
 use std::process::{Command, Stdio};
 
 const SOURCE: &str = include_str!("tap.bpf.c");
@@ -17,7 +19,7 @@ pub(super) struct Tap {
     pub(super) records: RingBuf<MapData>,
     lost: Array<MapData, u64>,
     /// Keeps the program loaded. It is detached with its device.
-    _program: Ebpf,
+    program: Ebpf,
 }
 
 impl Tap {
@@ -36,8 +38,20 @@ impl Tap {
                 .context("attaching to the cable")?;
             let records = RingBuf::try_from(program.take_map("records").context("no ring in the object")?)?;
             let lost = Array::try_from(program.take_map("lost").context("no counter in the object")?)?;
-            Ok(Self { records, lost, _program: program })
+            Ok(Self { records, lost, program })
         })
+    }
+
+    /// Nanoseconds that the program has run, and how often, while somebody measured it ([`Self::watch`]).
+    pub(super) fn ran(&self) -> Result<(u64, u64)> {
+        let program: &SchedClassifier = self.program.program("wire").context("no program")?.try_into()?;
+        let info = program.info()?;
+        Ok((info.run_time().as_nanos() as u64, info.run_count()))
+    }
+
+    /// The kernel measures its programs as long as this descriptor lives.
+    pub(super) fn watch() -> Result<OwnedFd> {
+        enable_stats(Stats::RunTime).context("measuring BPF programs")
     }
 
     /// Segments that found the ring full since the program was attached. To the server they were lost on the way.
