@@ -5,15 +5,18 @@
 
 mod api;
 mod bay;
+mod bpf;
 mod capacity;
 mod classes;
 mod client;
+mod cost;
 mod cpu;
 mod degraded;
 mod device;
 mod devices;
 mod film;
 mod fleet;
+mod interrupts;
 mod load;
 mod machine;
 mod path;

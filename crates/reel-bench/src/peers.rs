@@ -8,7 +8,7 @@ mod material;
 mod stand;
 
 use crate::PeersArguments;
-use crate::cpu::CpuTime;
+use crate::cost::{Cost, Meter};
 use crate::load::Url;
 use crate::reel;
 use crate::report::{Claim, spread};
@@ -182,7 +182,7 @@ impl Bench<'_> {
         case: &Case,
         (who, run): (Who, usize),
         seen: &Seen,
-        (took_s, bytes, used): (f64, u64, CpuTime),
+        (took_s, bytes, used): (f64, u64, Cost),
     ) -> Result<f64> {
         for (failure, count) in &seen.failures {
             self.sheet.note(format!("{}, {who}, run {run}: {count} viewers failed: {failure}", case.name));
@@ -192,6 +192,8 @@ impl Bench<'_> {
         let mut values = vec![
             ("cpu_s_per_gb", cost),
             ("server_cpu_s_per_gb", used.server_s / gb),
+            ("kernel_cpu_s_per_gb", used.kernel_s / gb),
+            ("interrupts_s_per_gb", used.interrupts_s / gb),
             ("client_cpu_s_per_gb", used.client_s / gb),
             ("mb_per_s", gb * 1e3 / took_s),
             // Of one processor: figures of a machine on which others worked are worth less.
@@ -212,23 +214,24 @@ impl Bench<'_> {
 
 /// The time in which is measured: after everybody has come, for so long.
 struct Window {
-    processes: Vec<u32>,
+    meter: Meter,
     began: Instant,
     seconds: Duration,
-    first: Option<(Instant, u64, CpuTime)>,
-    last: Option<Result<(f64, u64, CpuTime)>>,
+    first: Option<(Instant, u64, Cost)>,
+    last: Option<Result<(f64, u64, Cost)>>,
 }
 
 impl Window {
     fn new(server: &Server, seconds: Duration) -> Result<Self> {
-        Ok(Self { processes: server.processes()?, began: Instant::now(), seconds, first: None, last: None })
+        let meter = Meter::new(server.processes()?)?;
+        Ok(Self { meter, began: Instant::now(), seconds, first: None, last: None })
     }
 
     /// Looks at the bytes that have come; whether to go on.
     fn look(&mut self, bytes: u64) -> bool {
         match &self.first {
             None if self.began.elapsed() < AHEAD => true,
-            None => match CpuTime::now(&self.processes) {
+            None => match self.meter.read() {
                 Ok(used) => {
                     self.first = Some((Instant::now(), bytes, used));
                     true
@@ -240,15 +243,15 @@ impl Window {
             },
             Some((at, _, _)) if at.elapsed() < self.seconds => true,
             Some((at, before, used)) => {
-                let now = CpuTime::now(&self.processes);
-                let measured = now.map(|now| (at.elapsed().as_secs_f64(), bytes - before, now.since(*used)));
+                let now = self.meter.read();
+                let measured = now.map(|now| (at.elapsed().as_secs_f64(), bytes - before, now.since(used)));
                 self.last.get_or_insert(measured);
                 false
             }
         }
     }
 
-    fn result(self) -> Result<(f64, u64, CpuTime)> {
+    fn result(self) -> Result<(f64, u64, Cost)> {
         self.last.context("the viewers were gone before anything could be measured")?
     }
 }

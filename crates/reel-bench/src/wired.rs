@@ -4,7 +4,7 @@
 //! be "not copied"; and what a segment costs the sender for our looking at it is said.
 
 use crate::WireArguments;
-use crate::cpu::CpuTime;
+use crate::cost::Meter;
 use crate::rival::{Reading, nginx_at};
 use crate::server::{Server, free_address};
 use crate::report::Claim;
@@ -101,12 +101,12 @@ impl Check<'_> {
         let server = start(self.wire, &self.root)?;
         let rounds = if self.quick { 2 } else { 64 };
         let crowd = self.crowd(rounds, false, 0.0);
-        let processes = server.processes()?;
-        let before = (CpuTime::now(&processes)?, self.wire.looked()?);
+        let meter = Meter::new(server.processes()?)?;
+        let before = (meter.read()?, self.wire.looked()?);
         let watching = self.wire.watch_cost()?;
         let seen = self.wire.run(server.address, crowd, |_| true)?;
         drop(watching);
-        let used = CpuTime::now(&processes)?.since(before.0);
+        let used = meter.read()?.since(&before.0);
         let (ns, times) = self.wire.looked()?;
         let looks = (times - before.1.1).max(1) as f64;
         self.failures(who, &seen);
@@ -118,6 +118,8 @@ impl Check<'_> {
             ("mb_per_s", gb * 1e3 / seen.took_s),
             ("cpu_s_per_gb", used.sender_s() / gb),
             ("server_cpu_s_per_gb", used.server_s / gb),
+            ("kernel_cpu_s_per_gb", used.kernel_s / gb),
+            ("interrupts_s_per_gb", used.interrupts_s / gb),
             ("client_cpu_s_per_gb", used.client_s / gb),
             ("others_cpus", used.others_s / seen.took_s),
             ("segment_kb", seen.payload_bytes as f64 / 1e3 / seen.segments as f64),

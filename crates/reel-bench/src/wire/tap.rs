@@ -2,17 +2,14 @@
 
 use super::limits::{DEVICE, HEAD_BYTES, PIECE_BYTES, RING_BYTES, VIEWERS, VIEWERS_BITS};
 use super::space::Space;
-use anyhow::{Context, Result, ensure};
+use crate::bpf;
+use anyhow::{Context, Result};
 use aya::maps::{Array, MapData, RingBuf};
 use aya::programs::tc::{NlOptions, TcAttachOptions, qdisc_add_clsact};
 use aya::programs::{SchedClassifier, TcAttachType};
 use aya::sys::{Stats, enable_stats};
 use aya::{Ebpf, EbpfLoader};
-use std::io::Write;
 use std::os::fd::OwnedFd;
-use std::process::{Command, Stdio};
-
-const SOURCE: &str = include_str!("tap.bpf.c");
 
 /// Headers of segments, as they would have left the machine.
 pub(super) struct Tap {
@@ -24,7 +21,7 @@ pub(super) struct Tap {
 
 impl Tap {
     pub(super) fn attach(near: &Space) -> Result<Self> {
-        let object = compile()?;
+        let object = object()?;
         near.inside(|| {
             let mut program = EbpfLoader::new().load(&object).context("loading the program of the wire")?;
             let classifier: &mut SchedClassifier =
@@ -60,25 +57,16 @@ impl Tap {
     }
 }
 
-fn compile() -> Result<Vec<u8>> {
+fn object() -> Result<Vec<u8>> {
     let mask = u32::MAX << (32 - VIEWERS_BITS);
-    let mut clang = Command::new("clang");
-    clang.args(["-O2", "-g", "-target", "bpf", "-x", "c", "-c", "-", "-o", "-"]).args([
-        format!("-DHEAD_BYTES={HEAD_BYTES}"),
-        format!("-DPIECE_BYTES={PIECE_BYTES}"),
-        format!("-DRING_BYTES={RING_BYTES}"),
-        format!("-DVIEWERS_MASK={mask}u"),
-        format!("-DVIEWERS_NET={}u", u32::from(VIEWERS) & mask),
-    ]);
-    let child = clang.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn();
-    let mut child = child.context("the wire's program is compiled by clang; is it installed? (apt install clang)")?;
-    // The source is smaller than a pipe, and clang reads it before it writes.
-    child.stdin.take().context("a child without its input")?.write_all(SOURCE.as_bytes())?;
-    let output = child.wait_with_output()?;
-    ensure!(
-        output.status.success(),
-        "clang does not compile the wire's program: {}",
-        String::from_utf8_lossy(&output.stderr).trim()
-    );
-    Ok(output.stdout)
+    bpf::compile(
+        include_str!("tap.bpf.c"),
+        &[
+            format!("HEAD_BYTES={HEAD_BYTES}"),
+            format!("PIECE_BYTES={PIECE_BYTES}"),
+            format!("RING_BYTES={RING_BYTES}"),
+            format!("VIEWERS_MASK={mask}u"),
+            format!("VIEWERS_NET={}u", u32::from(VIEWERS) & mask),
+        ],
+    )
 }
