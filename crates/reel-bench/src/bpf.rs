@@ -10,7 +10,8 @@ pub(crate) fn compile(source: &str, defined: &[String]) -> Result<Vec<u8>> {
     clang.args(["-O2", "-g", "-target", "bpf", "-x", "c", "-c", "-", "-o", "-"]);
     clang.args(defined.iter().map(|defined| format!("-D{defined}")));
     let child = clang.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn();
-    let mut child = child.context("programs for the kernel are compiled by clang; is it installed? (apt install clang)")?;
+    let mut child = child
+        .context("programs for the kernel are compiled by clang; is it installed? (apt install clang)")?;
     // A source is smaller than a pipe, and clang reads it before it writes.
     child.stdin.take().context("a child without its input")?.write_all(source.as_bytes())?;
     let output = child.wait_with_output()?;

@@ -2,14 +2,16 @@
 
 use crate::cpu::process_s;
 use crate::interrupts::Interrupts;
-use anyhow::Result;
+use anyhow::{Context, Result};
 use std::collections::BTreeMap;
 use std::fs;
+use std::sync::Arc;
 
 /// Measures cost from one reading to the next.
 pub(crate) struct Meter {
-    interrupts: Interrupts,
+    interrupts: Arc<Interrupts>,
     server: Vec<u32>,
+    receivers: Vec<i32>,
 }
 
 /// Seconds of processor time.
@@ -17,47 +19,37 @@ pub(crate) struct Meter {
 pub(crate) struct Cost {
     /// The server's processes, with the interrupts that hit them.
     pub(crate) server_s: f64,
-    /// Threads of the kernel: deferred interrupts, work queues, writing back.
-    pub(crate) kernel_s: f64,
-    /// Soft interrupts of network and disks that hit the idle loop or somebody who has nothing to do with it.
+    /// The kernel's threads that receive for the server.
+    pub(crate) receiving_s: f64,
+    /// Soft interrupts of the measured network, and of disks, that hit the idle loop or somebody who has nothing to do with it.
     pub(crate) interrupts_s: f64,
     /// This process: the client.
     pub(crate) client_s: f64,
-    /// All others. The more there is of it, the less the rest is worth.
-    pub(crate) others_s: f64,
+    /// All processors while they were not idle.
+    busy_s: f64,
     by_process: BTreeMap<u32, f64>,
 }
 
 impl Meter {
-    /// For a server of these processes.
-    ///
-    /// # Errors
-    /// See [`Interrupts::measure`].
-    pub(crate) fn new(server: Vec<u32>) -> Result<Self> {
-        Ok(Self { interrupts: Interrupts::measure()?, server })
+    pub(crate) fn new(interrupts: Arc<Interrupts>, server: Vec<u32>, receivers: Vec<i32>) -> Self {
+        Self { interrupts, server, receivers }
     }
 
     /// What was used until now.
     pub(crate) fn read(&self) -> Result<Cost> {
-        let own = std::process::id();
         let mut by_process = self.interrupts.seconds()?;
-        let (mut server_s, mut kernel_s, mut others_s) = (0.0, 0.0, 0.0);
-        for entry in fs::read_dir("/proc")? {
-            let Some(pid) = entry?.file_name().to_str().and_then(|name| name.parse::<u32>().ok()) else { continue };
-            if self.server.contains(&pid) {
-                server_s += process_s(&format!("/proc/{pid}/stat"))?;
-                by_process.remove(&pid);
-            } else if is_kernel(pid) {
-                kernel_s += scheduled_s(pid);
-                by_process.remove(&pid);
-            } else if pid != own {
-                // It may have ended since it was listed.
-                others_s += process_s(&format!("/proc/{pid}/stat")).unwrap_or(0.0);
-            }
+        let mut server_s = 0.0;
+        for &pid in &self.server {
+            server_s += process_s(&format!("/proc/{pid}/stat"))?;
+            by_process.remove(&pid);
         }
-        by_process.remove(&own);
+        let receiving_s = self.receivers.iter().map(|&receiver| scheduled_s(receiver)).sum();
+        for receiver in &self.receivers {
+            by_process.remove(&receiver.cast_unsigned());
+        }
+        by_process.remove(&std::process::id());
         let client_s = process_s("/proc/self/stat")?;
-        Ok(Cost { server_s, kernel_s, interrupts_s: 0.0, client_s, others_s, by_process })
+        Ok(Cost { server_s, receiving_s, interrupts_s: 0.0, client_s, busy_s: busy_s()?, by_process })
     }
 }
 
@@ -71,28 +63,41 @@ impl Cost {
         Self {
             interrupts_s: interrupts_s.sum(),
             server_s: self.server_s - earlier.server_s,
-            kernel_s: self.kernel_s - earlier.kernel_s,
+            receiving_s: self.receiving_s - earlier.receiving_s,
             client_s: self.client_s - earlier.client_s,
-            others_s: self.others_s - earlier.others_s,
+            busy_s: self.busy_s - earlier.busy_s,
             by_process: BTreeMap::new(),
         }
     }
 
     /// All that the work cost but the client.
     pub(crate) fn sender_s(&self) -> f64 {
-        self.server_s + self.kernel_s + self.interrupts_s
+        self.server_s + self.receiving_s + self.interrupts_s
+    }
+
+    /// Everybody else. The more there is of it, the less the rest is worth.
+    pub(crate) fn others_s(&self) -> f64 {
+        self.busy_s - self.sender_s() - self.client_s
     }
 }
 
-fn is_kernel(pid: u32) -> bool {
-    // proc(5): the flags are field 9, the list after the name begins with 3; PF_KTHREAD is 0x200000.
-    let stat = fs::read_to_string(format!("/proc/{pid}/stat")).unwrap_or_default();
-    let flags = stat.rsplit(')').next().and_then(|rest| rest.split_ascii_whitespace().nth(6)?.parse::<u64>().ok());
-    flags.is_some_and(|flags| flags & 0x20_0000 != 0)
-}
-
 /// Time on a processor, finer than in ticks.
-fn scheduled_s(pid: u32) -> f64 {
+fn scheduled_s(pid: i32) -> f64 {
     let text = fs::read_to_string(format!("/proc/{pid}/schedstat")).unwrap_or_default();
     text.split(' ').next().and_then(|ns| ns.parse::<f64>().ok()).unwrap_or(0.0) / 1e9
+}
+
+/// By the clock of the idle loop, which does not sample.
+fn busy_s() -> Result<f64> {
+    let stat = fs::read_to_string("/proc/stat")?;
+    let second = rustix::param::clock_ticks_per_second() as f64;
+    let processors = stat.lines().filter(|line| line.starts_with("cpu") && !line.starts_with("cpu ")).count();
+    let line = stat.lines().next().context("an empty /proc/stat")?;
+    let ticks: Vec<f64> =
+        line.split_ascii_whitespace().skip(1).map(|field| field.parse().unwrap_or(0.0)).collect();
+    // proc(5): user nice system idle iowait irq softirq steal
+    let idle: f64 = [3, 4, 7].iter().filter_map(|&index| ticks.get(index)).sum();
+    let now = rustix::time::clock_gettime(rustix::time::ClockId::Boottime);
+    let now_s = now.tv_sec as f64 + now.tv_nsec as f64 / 1e9;
+    Ok(now_s * processors as f64 - idle / second)
 }

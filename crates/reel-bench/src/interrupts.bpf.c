@@ -1,4 +1,5 @@
-// How long soft interrupts ran, by whom they interrupted: the kernel counts that time as his.
+// How long soft interrupts ran that had to do with the measured network or with disks, by whom they interrupted: the kernel counts
+// that time as his.
 
 typedef unsigned int u32;
 typedef unsigned long long u64;
@@ -13,6 +14,14 @@ struct {
     u64 *value;
     FIELD(max_entries, 1);
 } began MAP;
+
+// Whether a packet of the measured network passed on this processor since then.
+struct {
+    FIELD(type, 6);
+    u32 *key;
+    u64 *value;
+    FIELD(max_entries, 1);
+} touched MAP;
 
 // Nanoseconds by process; 0 is the idle loop.
 struct {
@@ -29,19 +38,29 @@ static u64 (*const current)(void) = (void *)14;
 
 __attribute__((section("tp_btf/softirq_entry"), used)) int entered(u64 *arguments) {
     u32 first = 0;
-    u64 *at = map_lookup(&began, &first);
-    if (at) {
+    u64 *at = map_lookup(&began, &first), *mark = map_lookup(&touched, &first);
+    if (at && mark) {
         *at = now_ns();
+        *mark = 0;
     }
     return 0;
 }
 
+// On the devices of the measured network, both ways.
+__attribute__((section("classifier"), used)) int mark(void *packet) {
+    u32 first = 0;
+    u64 *mark = map_lookup(&touched, &first);
+    if (mark) {
+        *mark = 1;
+    }
+    return -1; // TC_ACT_UNSPEC: whoever is next decides
+}
+
 __attribute__((section("tp_btf/softirq_exit"), used)) int left(u64 *arguments) {
-    // Network out and in, disks, tasklets, fine timers (TCP's pacing): include/linux/interrupt.h. The rest is housekeeping.
-    const u32 ours = 1 << 2 | 1 << 3 | 1 << 4 | 1 << 6 | 1 << 8;
-    u32 first = 0, kind = (u32)arguments[0], process = current() >> 32;
-    u64 *at = map_lookup(&began, &first);
-    if (!at || !*at || kind > 31 || !(ours >> kind & 1)) {
+    const u32 disks = 4; // BLOCK_SOFTIRQ, include/linux/interrupt.h
+    u32 first = 0, process = current() >> 32;
+    u64 *at = map_lookup(&began, &first), *mark = map_lookup(&touched, &first);
+    if (!at || !*at || !mark || !(*mark || arguments[0] == disks)) {
         return 0;
     }
     u64 took = now_ns() - *at, none = 0;

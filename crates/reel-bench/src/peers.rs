@@ -12,7 +12,6 @@ use crate::cost::{Cost, Meter};
 use crate::load::Url;
 use crate::reel;
 use crate::report::{Claim, spread};
-use crate::server::Server;
 use crate::sheet::{Chart, Sheet};
 use crate::wire::{Crowd, Pace, Seen, Way, Wire, Wish, sockets};
 use anyhow::{Context, Result};
@@ -44,10 +43,8 @@ const AHEAD: Duration = Duration::from_secs(2);
 /// Runs the experiment.
 pub(crate) fn run(arguments: &PeersArguments) -> Result<()> {
     let mut sheet = Sheet::new("peers");
-    sheet.charts = CASES
-        .iter()
-        .map(|case| Chart { case: case.name, at: "viewers", value: "cpu_s_per_gb" })
-        .collect();
+    sheet.charts =
+        CASES.iter().map(|case| Chart { case: case.name, at: "viewers", value: "cpu_s_per_gb" }).collect();
     sheet.fill(&arguments.common, |sheet| measure(arguments, sheet))
 }
 
@@ -83,18 +80,18 @@ fn measure(arguments: &PeersArguments, sheet: &mut Sheet) -> Result<()> {
         arguments.loss,
         fs::read_to_string("/proc/sys/net/ipv4/tcp_congestion_control").unwrap_or_default().trim()
     ));
-    let mut bench = Bench { arguments, sheet, material, viewers, wire: None };
-    for case in CASES.iter().filter(|c| arguments.nets.contains(&c.net) && arguments.titles.contains(&c.titles)) {
-        if case.net == Net::Wire && bench.wire.is_none() {
-            match Wire::lay() {
-                Ok(wire) => bench.wire = Some(wire),
-                Err(error) if common.quick => {
-                    bench.sheet.note(format!("skipped: {}: {error:#}", case.name));
-                    continue;
-                }
-                Err(error) => return Err(error),
-            }
+    let wire = match Wire::lay() {
+        Ok(wire) => wire,
+        Err(error) if common.quick => {
+            sheet.note(format!("skipped: {error:#}"));
+            return Ok(());
         }
+        Err(error) => return Err(error),
+    };
+    let mut bench = Bench { arguments, sheet, material, viewers, wire };
+    for case in
+        CASES.iter().filter(|c| arguments.nets.contains(&c.net) && arguments.titles.contains(&c.titles))
+    {
         bench.case(case)?;
     }
     Ok(())
@@ -105,7 +102,7 @@ struct Bench<'a> {
     sheet: &'a mut Sheet,
     material: Material,
     viewers: usize,
-    wire: Option<Wire>,
+    wire: Wire,
 }
 
 impl Bench<'_> {
@@ -119,14 +116,17 @@ impl Bench<'_> {
                 costs.push((who, self.one(case, who, run).with_context(|| format!("{}, {who}", case.name))?));
             }
             if let Some(&(_, ours)) = costs.iter().find(|cost| cost.0 == Who::Reel) {
-                ratios.extend(costs.iter().filter(|cost| cost.0.is_rival()).map(|&(who, cost)| (who, ours / cost)));
+                ratios.extend(
+                    costs.iter().filter(|cost| cost.0.is_rival()).map(|&(who, cost)| (who, ours / cost)),
+                );
             }
         }
         // The best peer is the one that leaves Reel the highest median ratio.
         let rivals = self.arguments.who.iter().filter(|who| who.is_rival());
         let best = rivals
             .map(|&who| {
-                let mut of: Vec<_> = ratios.iter().filter(|ratio| ratio.0 == who).map(|ratio| ratio.1).collect();
+                let mut of: Vec<_> =
+                    ratios.iter().filter(|ratio| ratio.0 == who).map(|ratio| ratio.1).collect();
                 (spread(&mut of).1, who)
             })
             .filter(|(ratio, _)| ratio.is_finite())
@@ -142,9 +142,9 @@ impl Bench<'_> {
     fn one(&mut self, case: &Case, who: Who, run: usize) -> Result<f64> {
         let arguments = self.arguments;
         drop_caches(arguments.common.quick)?;
-        let stand = stand::Stand { material: &self.material, memory_bytes: arguments.memory_mib << 20, arguments };
-        let wire = (case.net == Net::Wire).then_some(self.wire.as_ref()).flatten();
-        let standing = stand.start(who, wire)?;
+        let stand =
+            stand::Stand { material: &self.material, memory_bytes: arguments.memory_mib << 20, arguments };
+        let standing = stand.start(who, &self.wire, case.net)?;
         let address = standing.server.address;
         let mut wishes = Vec::new();
         for number in 0..self.viewers {
@@ -167,10 +167,14 @@ impl Bench<'_> {
             seed: run as u64,
             most: Duration::from_secs(600),
         };
-        let mut window = Window::new(&standing.server, Duration::from_secs(seconds))?;
-        let seen = match (&mut self.wire, case.net) {
-            (Some(wire), Net::Wire) => wire.run(address, crowd, |bytes| window.look(bytes))?,
-            _ => sockets::run(address, crowd, |bytes| window.look(bytes))?,
+        let mut window =
+            Window::new(self.wire.meter(standing.server.processes()?), Duration::from_secs(seconds));
+        let seen = match case.net {
+            Net::Wire => self.wire.run(address, crowd, |bytes| window.look(bytes))?,
+            Net::Loopback => {
+                let stop = || sockets::run(address, crowd, |bytes| window.look(bytes));
+                self.wire.beside_server(stop)?
+            }
         };
         let (took_s, bytes, used) = window.result()?;
         drop(standing);
@@ -192,12 +196,12 @@ impl Bench<'_> {
         let mut values = vec![
             ("cpu_s_per_gb", cost),
             ("server_cpu_s_per_gb", used.server_s / gb),
-            ("kernel_cpu_s_per_gb", used.kernel_s / gb),
+            ("receiving_s_per_gb", used.receiving_s / gb),
             ("interrupts_s_per_gb", used.interrupts_s / gb),
             ("client_cpu_s_per_gb", used.client_s / gb),
             ("mb_per_s", gb * 1e3 / took_s),
             // Of one processor: figures of a machine on which others worked are worth less.
-            ("others_cpus", used.others_s / took_s),
+            ("others_cpus", used.others_s() / took_s),
         ];
         if case.net == Net::Wire {
             values.extend([
@@ -205,6 +209,7 @@ impl Bench<'_> {
                 ("acks_per_segment", seen.packets as f64 / seen.segments.max(1) as f64),
                 ("repeated_percent", 100.0 * seen.repeated_bytes as f64 / seen.payload_bytes.max(1) as f64),
                 ("overrun", seen.overrun as f64),
+                ("dropped", seen.dropped as f64),
             ]);
         }
         self.sheet.row(case.name, &who.to_string(), self.viewers as f64, run, &values);
@@ -222,9 +227,8 @@ struct Window {
 }
 
 impl Window {
-    fn new(server: &Server, seconds: Duration) -> Result<Self> {
-        let meter = Meter::new(server.processes()?)?;
-        Ok(Self { meter, began: Instant::now(), seconds, first: None, last: None })
+    fn new(meter: Meter, seconds: Duration) -> Self {
+        Self { meter, began: Instant::now(), seconds, first: None, last: None }
     }
 
     /// Looks at the bytes that have come; whether to go on.

@@ -20,9 +20,11 @@ mod viewer;
 pub(crate) use network::Way;
 pub(crate) use script::{Pace, Want, Wish};
 
+use crate::cost::Meter;
+use crate::interrupts::Interrupts;
 use anyhow::{Context, Result, ensure};
+use limits::{DEVICE, PORT_FIRST, RUNS, SERVER, VIEWERS, VIEWERS_MAX};
 use network::Line;
-use limits::{PORT_FIRST, RUNS, SERVER, VIEWERS, VIEWERS_MAX};
 use rustix::net::{AddressFamily, Protocol, SocketType, connect, socket};
 use rustix::process::geteuid;
 use rustix::thread::{CpuSet, sched_setaffinity};
@@ -31,7 +33,9 @@ use space::Cable;
 use std::collections::BTreeMap;
 use std::net::{Ipv4Addr, SocketAddr, SocketAddrV4};
 use std::num::NonZero;
+use std::ops::Range;
 use std::os::fd::OwnedFd;
+use std::sync::Arc;
 use std::sync::atomic::{AtomicU16, Ordering};
 use std::thread;
 use std::time::{Duration, Instant};
@@ -72,6 +76,8 @@ pub(crate) struct Seen {
     /// Segments lost because the sink was too slow. Such a run is about the sink.
     pub(crate) overrun: u64,
     pub(crate) sink_late_ms: f64,
+    /// Viewers' packets that found the server's queue full.
+    pub(crate) dropped: u64,
     /// Reasons of viewers who failed, with their number.
     pub(crate) failures: BTreeMap<String, usize>,
     pub(crate) unfinished: usize,
@@ -86,6 +92,7 @@ pub(crate) struct Seen {
 /// The wire. It goes with this value.
 pub(crate) struct Wire {
     tap: Tap,
+    interrupts: Arc<Interrupts>,
     raw: OwnedFd,
     cable: Cable,
     processors: usize,
@@ -99,21 +106,36 @@ impl Wire {
     /// # Errors
     /// Without root, `ip`, `unshare` or `clang`, and on Linux before 6.6.
     pub(crate) fn lay() -> Result<Self> {
-        ensure!(geteuid().is_root(), "the wire needs root: it makes network name spaces, a device and a BPF program");
+        ensure!(
+            geteuid().is_root(),
+            "the wire needs root: it makes network name spaces, a device and a BPF program"
+        );
         let processors = thread::available_parallelism().map_or(1, NonZero::get).min(64);
-        let cable = Cable::lay((1 << servers(processors)) - 1)?;
+        let cable = Cable::lay(&set(0..servers(processors)))?;
         let tap = Tap::attach(&cable.near)?;
+        let interrupts = Arc::new(cable.near.inside(|| Interrupts::measure(&[DEVICE, "lo"]))?);
         let raw = cable.far.inside(|| {
-            let raw = socket(AddressFamily::INET, SocketType::RAW, NonZero::new(RAW).map(Protocol::from_raw))?;
+            let raw =
+                socket(AddressFamily::INET, SocketType::RAW, NonZero::new(RAW).map(Protocol::from_raw))?;
             connect(&raw, &SocketAddrV4::new(SERVER, 0))?;
             Ok(raw)
         })?;
-        Ok(Self { tap, raw, cable, processors, runs: 0, ports: AtomicU16::new(PORT_FIRST) })
+        Ok(Self { tap, interrupts, raw, cable, processors, runs: 0, ports: AtomicU16::new(PORT_FIRST) })
     }
 
     /// An address for the next server. Each has a port of its own: one that is ending may hold its own for a while.
     pub(crate) fn address(&self) -> SocketAddr {
         SocketAddr::from((SERVER, self.ports.fetch_add(1, Ordering::Relaxed)))
+    }
+
+    /// A meter of what a server of these processes costs, on the wire or on the loopback device beside it.
+    pub(crate) fn meter(&self, server: Vec<u32>) -> Meter {
+        Meter::new(self.interrupts.clone(), server, self.cable.receivers.clone())
+    }
+
+    /// Does something where the server is, on any processor: its loopback device is nobody else's.
+    pub(crate) fn beside_server<T: Send>(&self, act: impl FnOnce() -> Result<T> + Send) -> Result<T> {
+        self.cable.near.inside(act)
     }
 
     /// Does something at the server's side, for example starts it there, on the processors that are the server's: all but the last, which
@@ -160,7 +182,7 @@ impl Wire {
             let line = Line::new(crowd.way, crowd.seed, number);
             viewers.push(Viewer::new(of, &host, wish, manner, start_ns, line)?);
         }
-        let lost_before = self.tap.lost()?;
+        let (lost_before, dropped_before) = (self.tap.lost()?, self.cable.dropped()?);
         let gauge = Gauge::default();
         let last = self.processors - 1;
         let sink = Sink::new(&mut self.tap, &self.raw, address.port(), viewers)?;
@@ -186,6 +208,7 @@ impl Wire {
             packets: counts.packets,
             sink_late_ms: counts.latest_ns as f64 / 1e6,
             overrun: self.tap.lost()? - lost_before,
+            dropped: self.cable.dropped()? - dropped_before,
             ..Seen::of(came)
         })
     }
@@ -218,8 +241,12 @@ fn servers(processors: usize) -> usize {
     processors.saturating_sub(1).max(1)
 }
 
-fn stay_on(processors: std::ops::Range<usize>) -> Result<()> {
+fn stay_on(processors: Range<usize>) -> Result<()> {
+    sched_setaffinity(None, &set(processors)).context("keeping to some processors")
+}
+
+fn set(processors: Range<usize>) -> CpuSet {
     let mut set = CpuSet::new();
     processors.for_each(|processor| set.set(processor));
-    sched_setaffinity(None, &set).context("keeping to some processors")
+    set
 }

@@ -4,10 +4,9 @@
 //! be "not copied"; and what a segment costs the sender for our looking at it is said.
 
 use crate::WireArguments;
-use crate::cost::Meter;
+use crate::report::Claim;
 use crate::rival::{Reading, nginx_at};
 use crate::server::{Server, free_address};
-use crate::report::Claim;
 use crate::sheet::Sheet;
 use crate::wire::{Crowd, Seen, Want, Way, Wire, Wish, sockets};
 use anyhow::{Context, Result, ensure};
@@ -40,9 +39,16 @@ fn measure(arguments: &WireArguments, sheet: &mut Sheet) -> Result<()> {
         }
         Err(error) => return Err(error),
     };
-    let mut check = Check { wire: &mut wire, sheet, root: dir.join("wire-www"), bytes: if quick { 8 } else { 64 } << 20, quick };
+    let mut check = Check {
+        wire: &mut wire,
+        sheet,
+        root: dir.join("wire-www"),
+        bytes: if quick { 8 } else { 64 } << 20,
+        quick,
+    };
     fs::create_dir_all(&check.root)?;
-    let bytes: Vec<u8> = (0..check.bytes).map(|at| (at.wrapping_mul(0x9E37_79B9_7F4A_7C15) >> 56) as u8).collect();
+    let bytes: Vec<u8> =
+        (0..check.bytes).map(|at| (at.wrapping_mul(0x9E37_79B9_7F4A_7C15) >> 56) as u8).collect();
     fs::write(check.root.join(FILE), bytes)?;
     check.all(&dir, arguments.floor.as_deref())?;
     fs::remove_dir_all(&check.root)?;
@@ -88,7 +94,11 @@ impl Check<'_> {
     }
 
     /// One server: what is kept, with and without losses, then what sending costs. It is still there afterwards.
-    fn one(&mut self, who: &str, start: impl Fn(SocketAddr, &Path) -> Result<Server> + Sync) -> Result<Server> {
+    fn one(
+        &mut self,
+        who: &str,
+        start: impl Fn(SocketAddr, &Path) -> Result<Server> + Sync,
+    ) -> Result<Server> {
         let start = |wire: &Wire, root: &Path| wire.at_server(|| start(wire.address(), root));
         for loss in [0.0, 0.01] {
             let server = start(self.wire, &self.root)?;
@@ -101,7 +111,7 @@ impl Check<'_> {
         let server = start(self.wire, &self.root)?;
         let rounds = if self.quick { 2 } else { 64 };
         let crowd = self.crowd(rounds, false, 0.0);
-        let meter = Meter::new(server.processes()?)?;
+        let meter = self.wire.meter(server.processes()?);
         let before = (meter.read()?, self.wire.looked()?);
         let watching = self.wire.watch_cost()?;
         let seen = self.wire.run(server.address, crowd, |_| true)?;
@@ -118,14 +128,15 @@ impl Check<'_> {
             ("mb_per_s", gb * 1e3 / seen.took_s),
             ("cpu_s_per_gb", used.sender_s() / gb),
             ("server_cpu_s_per_gb", used.server_s / gb),
-            ("kernel_cpu_s_per_gb", used.kernel_s / gb),
+            ("receiving_s_per_gb", used.receiving_s / gb),
             ("interrupts_s_per_gb", used.interrupts_s / gb),
             ("client_cpu_s_per_gb", used.client_s / gb),
-            ("others_cpus", used.others_s / seen.took_s),
+            ("others_cpus", used.others_s() / seen.took_s),
             ("segment_kb", seen.payload_bytes as f64 / 1e3 / seen.segments as f64),
             ("look_ns", (ns - before.1.0) as f64 / looks),
             ("look_s_per_gb", (ns - before.1.0) as f64 / 1e9 / gb),
             ("overrun", seen.overrun as f64),
+            ("dropped", seen.dropped as f64),
             ("sink_late_ms", seen.sink_late_ms),
         ];
         self.sheet.row("cost", who, 0.0, 0, &values);
@@ -172,7 +183,10 @@ impl Check<'_> {
         let (free, copied) = report.split_once(' ').context("an unexpected report of the bare server")?;
         let (free, copied): (u64, u64) = (free.parse()?, copied.parse()?);
         ensure!(free + copied > 0, "{who} reports no zero-copy sends at all");
-        self.sheet.note(format!("{who} on {on}: of {} zero-copy sends the kernel reports {copied} copied", free + copied));
+        self.sheet.note(format!(
+            "{who} on {on}: of {} zero-copy sends the kernel reports {copied} copied",
+            free + copied
+        ));
         if on != "loopback" {
             let claim = format!("{who} on {on}: share of zero-copy sends that the kernel reports as copied");
             self.sheet.claim(Claim::at_most(claim, copied as f64 / (free + copied) as f64, 0.0));

@@ -28,8 +28,12 @@ pub(crate) struct Material {
 impl Material {
     pub(crate) fn make(dir: &Path, reel: &Path, title_mib: u64, titles: usize) -> Result<Self> {
         let dir = dir.join(format!("peers-{titles}x{title_mib}"));
-        let material =
-            Self { reel: reel.to_owned(), volume: dir.join("volume"), www: dir.join("www"), dir: dir.clone() };
+        let material = Self {
+            reel: reel.to_owned(),
+            volume: dir.join("volume"),
+            www: dir.join("www"),
+            dir: dir.clone(),
+        };
         let done = dir.join("complete");
         if done.exists() {
             return Ok(material);
@@ -78,7 +82,9 @@ impl Material {
         ensure!(seen.unfinished == 0, "a title could not be fetched: {:?}", seen.failures);
         for (want, body) in seen.kept {
             // `/s/KEY/...`: what comes behind the key is the same for every session.
-            let Some(path) = want.target.strip_prefix("/s/").and_then(|rest| rest.split_once('/')) else { continue };
+            let Some(path) = want.target.strip_prefix("/s/").and_then(|rest| rest.split_once('/')) else {
+                continue;
+            };
             let file = self.www.join(name(title)).join(path.1);
             fs::create_dir_all(file.parent().context("a file without a directory")?)?;
             fs::write(&file, body).with_context(|| format!("writing {}", file.display()))?;

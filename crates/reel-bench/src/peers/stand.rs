@@ -1,5 +1,6 @@
 //! The servers, each set up as its experts would for this.
 
+use super::Net;
 use super::material::Material;
 use crate::PeersArguments;
 use crate::device::{Ask, Keeper};
@@ -64,10 +65,10 @@ pub(super) struct Standing {
 }
 
 impl Stand<'_> {
-    pub(super) fn start(&self, who: Who, wire: Option<&Wire>) -> Result<Standing> {
-        let server = match wire {
-            Some(wire) => wire.at_server(|| self.serve(who, wire.address()))?,
-            None => self.serve(who, free_address()?)?,
+    pub(super) fn start(&self, who: Who, wire: &Wire, net: Net) -> Result<Standing> {
+        let server = match net {
+            Net::Wire => wire.at_server(|| self.serve(who, wire.address()))?,
+            Net::Loopback => wire.beside_server(|| self.serve(who, free_address()?))?,
         };
         let bound = if who.is_rival() && !self.arguments.common.quick {
             let keeper = Keeper::start()?;
@@ -101,7 +102,8 @@ impl Stand<'_> {
             }
             Who::Floor => {
                 let floor = bare(self.arguments.floor.as_deref())?;
-                let floor = floor.context("no bare server; cargo build --release -p reel-ring --example floor")?;
+                let floor =
+                    floor.context("no bare server; cargo build --release -p reel-ring --example floor")?;
                 let mut command = Command::new(floor);
                 command.arg(address.to_string()).arg(www).stderr(Stdio::null());
                 Server::start(command, address)
@@ -113,12 +115,14 @@ impl Stand<'_> {
 /// Starts Reel with so much media memory, open to everybody: what is measured is cost, not promises.
 pub(super) fn serve(material: &Material, address: SocketAddr, memory_bytes: u64) -> Result<Server> {
     let config = material.dir.join("reel.toml");
-    let text = format!(
-        "arena_bytes = {memory_bytes}\n[promise]\nadmission = false\n"
-    );
+    let text = format!("arena_bytes = {memory_bytes}\n[promise]\nadmission = false\n");
     fs::write(&config, text)?;
     let mut command = Command::new(&material.reel);
-    command.arg("serve").arg(&material.volume).args(["--listen", &address.to_string(), "--config"]).arg(&config);
+    command
+        .arg("serve")
+        .arg(&material.volume)
+        .args(["--listen", &address.to_string(), "--config"])
+        .arg(&config);
     let log = material.dir.join("reel.log");
     command.stderr(Stdio::from(File::create(&log)?));
     Server::start(command, address).with_context(|| fs::read_to_string(&log).unwrap_or_default())

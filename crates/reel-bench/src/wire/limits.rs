@@ -65,5 +65,5 @@ pub(crate) const HELD_NS: u64 = 40_000_000;
 /// A viewer who gets nothing for this long has failed.
 pub(crate) const SILENCE_NS: u64 = 30_000_000_000;
 
-/// The sink's sleep when there is nothing to do: well below any round trip worth simulating.
-pub(crate) const NAP_NS: u64 = 50_000;
+/// How often the sink looks what came: as a card that gathers its interrupts, and well below any round trip worth simulating.
+pub(crate) const TURN_NS: u64 = 200_000;

@@ -56,7 +56,8 @@ impl Response {
                 kept[from..from + text.len()].copy_from_slice(text);
             }
             None if self.head.is_none() && at == self.start as i64 && !text.is_empty() => {
-                self.head = Some(head(text)?.context("a response head longer than what the wire hands over")?);
+                self.head =
+                    Some(head(text)?.context("a response head longer than what the wire hands over")?);
             }
             None => {}
         }
@@ -120,7 +121,8 @@ fn head(text: &[u8]) -> Result<Option<Head>> {
 mod tests {
     use super::*;
 
-    const TEXT: &[u8] = b"HTTP/1.1 206 Partial Content\r\ncontent-length: 5\r\nConnection: close\r\n\r\nhello";
+    const TEXT: &[u8] =
+        b"HTTP/1.1 206 Partial Content\r\ncontent-length: 5\r\nConnection: close\r\n\r\nhello";
 
     #[test]
     fn a_response_is_known_by_its_head_alone() {

@@ -1,7 +1,7 @@
 //! The world behind the wire: one thread that reads what the tap hands over, plays all viewers, and puts their packets into the
 //! server's stack through a raw socket at the far end of the cable.
 
-use super::limits::{BATCH_PACKETS, NAP_NS};
+use super::limits::{BATCH_PACKETS, TURN_NS};
 use super::segment::{Name, Packet, Segment};
 use super::tap::Tap;
 use super::viewer::{Came, Sent, Viewer};
@@ -54,7 +54,12 @@ pub(super) struct Sink<'a> {
 
 impl<'a> Sink<'a> {
     /// `socket` is a raw one at the far end, connected to the server.
-    pub(super) fn new(tap: &'a mut Tap, socket: &'a OwnedFd, port: u16, viewers: Vec<Viewer>) -> Result<Self> {
+    pub(super) fn new(
+        tap: &'a mut Tap,
+        socket: &'a OwnedFd,
+        port: u16,
+        viewers: Vec<Viewer>,
+    ) -> Result<Self> {
         let first = viewers.first().map_or(0, |viewer| u32::from(viewer.address()));
         let socket = socket.try_clone().context("a second handle of the raw socket")?;
         let live = viewers.len();
@@ -75,16 +80,16 @@ impl<'a> Sink<'a> {
             })?;
         }
         while self.live > 0 && !gauge.stop.load(Ordering::Relaxed) {
-            let took = self.take_records();
-            let (acted, bytes) = self.act()?;
+            let began_ns = now_ns();
+            self.take_records();
+            let bytes = self.act()?;
             self.out.flush()?;
             if bytes > 0 {
                 gauge.body_bytes.fetch_add(bytes, Ordering::Relaxed);
             }
-            if took == 0 && !acted {
-                let wait_ns = self.queue.due_ns().saturating_sub(now_ns()).min(NAP_NS);
-                sleep(Duration::from_nanos(wait_ns));
-            }
+            // What comes meanwhile is acknowledged in one go, as by a card that gathers interrupts.
+            let wait_ns = (began_ns + TURN_NS).saturating_sub(now_ns());
+            sleep(Duration::from_nanos(wait_ns));
         }
         self.counts.packets = self.out.sent;
         for viewer in &mut self.viewers {
@@ -96,7 +101,7 @@ impl<'a> Sink<'a> {
         Ok((self.viewers.into_iter().map(Viewer::finish).collect(), self.counts))
     }
 
-    fn take_records(&mut self) -> usize {
+    fn take_records(&mut self) {
         let mut took = 0;
         while took < TURN_RECORDS
             && let Some(item) = self.tap.records.next()
@@ -117,15 +122,13 @@ impl<'a> Sink<'a> {
                 });
             }
         }
-        took
     }
 
-    /// Does what is due; whether there was anything, and the bytes of bodies it brought.
-    fn act(&mut self) -> Result<(bool, u64)> {
-        let (mut acted, mut bytes) = (false, 0);
+    /// Does what is due; returns the bytes of bodies it brought.
+    fn act(&mut self) -> Result<u64> {
+        let mut bytes = 0;
         let mut now = now_ns();
         while let Some(event) = self.queue.pop(now) {
-            acted = true;
             let number = event.viewer;
             bytes += match event.arrival {
                 Some((port, segment)) => {
@@ -145,7 +148,7 @@ impl<'a> Sink<'a> {
                 now = now_ns();
             }
         }
-        Ok((acted, bytes))
+        Ok(bytes)
     }
 
     fn with(
@@ -257,8 +260,11 @@ impl Out {
                 })
                 .collect();
             let mut controls: Vec<_> = ends.iter().map(|_| SendAncillaryBuffer::default()).collect();
-            let mut messages: Vec<_> =
-                slices.iter().zip(&mut controls).map(|(slice, control)| MMsgHdr::new(slice, control)).collect();
+            let mut messages: Vec<_> = slices
+                .iter()
+                .zip(&mut controls)
+                .map(|(slice, control)| MMsgHdr::new(slice, control))
+                .collect();
             let mut done = 0;
             while done < messages.len() {
                 match sendmmsg(&self.socket, &mut messages[done..], SendFlags::empty()) {

@@ -3,7 +3,9 @@
 
 use super::limits::{DEVICE, SERVER, SERVER_BITS, SIDE, VIEWERS, VIEWERS_BITS};
 use anyhow::{Context, Result, bail, ensure};
-use rustix::thread::{LinkNameSpaceType, move_into_link_name_space};
+use aya::programs::tc::qdisc_add_clsact;
+use rustix::process::Pid;
+use rustix::thread::{CpuSet, LinkNameSpaceType, move_into_link_name_space, sched_setaffinity};
 use std::fs::{self, File};
 use std::os::fd::AsFd;
 use std::process::{Child, Command, Stdio};
@@ -71,12 +73,15 @@ impl Drop for Space {
 pub(super) struct Cable {
     pub(super) near: Space,
     pub(super) far: Space,
+    /// The kernel's threads that receive at the server's side.
+    pub(super) receivers: Vec<i32>,
 }
 
 impl Cable {
-    /// Lays it. `processors` take what arrives at the server, as the queues of a card would; bit 0 is processor 0.
-    pub(super) fn lay(processors: u64) -> Result<Self> {
-        let cable = Self { near: Space::make()?, far: Space::make()? };
+    /// Lays it. What arrives at the server is taken by a thread of the kernel, which keeps to `processors`: it takes what has come in one
+    /// go, as from a card that gathers interrupts, and its time can be told from everybody else's.
+    pub(super) fn lay(processors: &CpuSet) -> Result<Self> {
+        let mut cable = Self { near: Space::make()?, far: Space::make()?, receivers: Vec::new() };
         let far = cable.far.holder.id().to_string();
         let (server, side) = (format!("{SERVER}/{SERVER_BITS}"), format!("{SIDE}/{SERVER_BITS}"));
         let viewers = format!("{VIEWERS}/{VIEWERS_BITS}");
@@ -92,14 +97,32 @@ impl Cable {
             ip(&["link", "set", DEVICE, "up"])
         })?;
         cable.near.inside(|| {
+            for device in [DEVICE, "lo"] {
+                qdisc_add_clsact(device).with_context(|| format!("a clsact queue on {device}"))?;
+            }
             ip(&["route", "add", &viewers, "via", &SIDE.to_string(), "dev", DEVICE])?;
             // What one run learned of a viewer's path must not help the next.
             fs::write("/proc/sys/net/ipv4/tcp_no_metrics_save", "1")?;
             Ok(())
         })?;
         cable.neighbours()?;
-        cable.near.sys(&format!("class/net/{DEVICE}/queues/rx-0/rps_cpus"), &format!("{processors:x}"))?;
+        cable.near.inside(|| run("ethtool", &["-K", DEVICE, "gro", "on"]))?;
+        let others = receivers()?;
+        cable.near.sys(&format!("class/net/{DEVICE}/threaded"), "1")?;
+        cable.receivers = receivers()?.into_iter().filter(|receiver| !others.contains(receiver)).collect();
+        for &receiver in &cable.receivers {
+            sched_setaffinity(Pid::from_raw(receiver), processors)
+                .context("the processors of the receiving thread")?;
+        }
         Ok(cable)
+    }
+
+    /// Packets of viewers that found the server's queue full.
+    pub(super) fn dropped(&self) -> Result<u64> {
+        let path =
+            format!("/proc/{}/root/sys/class/net/{DEVICE}/statistics/tx_dropped", self.far.holder.id());
+        let text = fs::read_to_string(&path).with_context(|| format!("reading {path}"))?;
+        text.trim().parse().context("a count that is no number")
     }
 
     /// Fixed link addresses: no ARP in a measurement.
@@ -113,7 +136,15 @@ impl Cable {
             let ip_address = ip_address.to_string();
             space.inside(|| {
                 ip(&[
-                    "neigh", "replace", &ip_address, "lladdr", link.trim(), "dev", DEVICE, "nud", "permanent",
+                    "neigh",
+                    "replace",
+                    &ip_address,
+                    "lladdr",
+                    link.trim(),
+                    "dev",
+                    DEVICE,
+                    "nud",
+                    "permanent",
                 ])
             })?;
         }
@@ -121,12 +152,29 @@ impl Cable {
     }
 }
 
+/// The kernel's threads that receive for devices of this name.
+fn receivers() -> Result<Vec<i32>> {
+    let mut receivers = Vec::new();
+    for entry in fs::read_dir("/proc")? {
+        let Some(pid) = entry?.file_name().to_str().and_then(|name| name.parse().ok()) else { continue };
+        let name = fs::read_to_string(format!("/proc/{pid}/comm")).unwrap_or_default();
+        if name.starts_with(&format!("napi/{DEVICE}")) {
+            receivers.push(pid);
+        }
+    }
+    Ok(receivers)
+}
+
 fn ip(words: &[&str]) -> Result<()> {
-    let output = Command::new("ip").args(words).stdin(Stdio::null()).output();
-    let output = output.context("is ip installed? (apt install iproute2)")?;
+    run("ip", words)
+}
+
+fn run(program: &str, words: &[&str]) -> Result<()> {
+    let output = Command::new(program).args(words).stdin(Stdio::null()).output();
+    let output = output.with_context(|| format!("is {program} installed? (apt install iproute2 ethtool)"))?;
     ensure!(
         output.status.success(),
-        "ip {} failed: {}",
+        "{program} {} failed: {}",
         words.join(" "),
         String::from_utf8_lossy(&output.stderr).trim()
     );

@@ -5,7 +5,7 @@ use super::space::Space;
 use crate::bpf;
 use anyhow::{Context, Result};
 use aya::maps::{Array, MapData, RingBuf};
-use aya::programs::tc::{NlOptions, TcAttachOptions, qdisc_add_clsact};
+use aya::programs::tc::{NlOptions, TcAttachOptions};
 use aya::programs::{SchedClassifier, TcAttachType};
 use aya::sys::{Stats, enable_stats};
 use aya::{Ebpf, EbpfLoader};
@@ -28,8 +28,8 @@ impl Tap {
                 program.program_mut("wire").context("no program in the object")?.try_into()?;
             classifier.load().context("the kernel refused the program of the wire")?;
             // Not tcx, which Linux has had since 6.6: it cannot take a packet, only pass or drop it.
-            qdisc_add_clsact(DEVICE).context("a clsact queue on the cable")?;
-            let options = TcAttachOptions::Netlink(NlOptions::default());
+            // Behind others: it takes what it sees.
+            let options = TcAttachOptions::Netlink(NlOptions { priority: 2, ..NlOptions::default() });
             classifier
                 .attach_with_options(DEVICE, TcAttachType::Egress, options)
                 .context("attaching to the cable")?;

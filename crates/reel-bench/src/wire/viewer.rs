@@ -95,13 +95,7 @@ impl Viewer {
     }
 
     /// A segment arrived for his port; returns how many bytes of bodies it brought.
-    pub(super) fn arrived(
-        &mut self,
-        now_ns: u64,
-        port: u16,
-        segment: &Segment,
-        out: &mut Sent,
-    ) -> u64 {
+    pub(super) fn arrived(&mut self, now_ns: u64, port: u16, segment: &Segment, out: &mut Sent) -> u64 {
         let before = self.came.body_bytes;
         self.heard_ns = now_ns;
         if self.current.as_ref().is_some_and(|talk| talk.port == port) {
@@ -190,7 +184,8 @@ impl Viewer {
         }
         talk.connection.arrived(now_ns, segment, &mut self.packets);
         let received = talk.connection.received();
-        if segment.bytes > 0 && received == before && talk.connection.place(segment.sequence) < before as i64 {
+        if segment.bytes > 0 && received == before && talk.connection.place(segment.sequence) < before as i64
+        {
             self.came.repeated_bytes += u64::from(segment.bytes);
         }
         flush(&mut self.packets, talk.port, out);

@@ -115,7 +115,9 @@ impl<'a> Connection<'a> {
     /// Sends what more follows.
     fn more(&self, bytes: &[u8]) -> io::Result<()> {
         // SAFETY: the bytes are there until the call returns.
-        let sent = unsafe { libc::send(self.stream.as_raw_fd(), bytes.as_ptr().cast(), bytes.len(), libc::MSG_MORE) };
+        let sent = unsafe {
+            libc::send(self.stream.as_raw_fd(), bytes.as_ptr().cast(), bytes.len(), libc::MSG_MORE)
+        };
         if sent == bytes.len() as isize { Ok(()) } else { Err(io::Error::last_os_error()) }
     }
 
@@ -127,8 +129,9 @@ impl<'a> Connection<'a> {
                 Way::Sendfile => {
                     let mut from = at as libc::off_t;
                     // SAFETY: both descriptors are open and the offset outlives the call.
-                    let sent =
-                        unsafe { libc::sendfile(self.stream.as_raw_fd(), file.as_raw_fd(), &mut from, count) };
+                    let sent = unsafe {
+                        libc::sendfile(self.stream.as_raw_fd(), file.as_raw_fd(), &mut from, count)
+                    };
                     u64::try_from(sent).map_err(|_| io::Error::last_os_error())?
                 }
                 Way::Write => {

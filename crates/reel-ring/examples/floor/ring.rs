@@ -23,8 +23,14 @@ const BLOCK_BYTES: u64 = 4096;
 const REPORT_USAGE: u16 = 1 << 3;
 const USAGE_COPIED: u32 = 1 << 31;
 
-pub(crate) fn serve(listener: &TcpListener, root: &Path, zero_copy: bool, reported: &Reported) -> io::Result<()> {
-    let ring = IoUring::builder().setup_single_issuer().setup_defer_taskrun().setup_cqsize(8192).build(2048)?;
+pub(crate) fn serve(
+    listener: &TcpListener,
+    root: &Path,
+    zero_copy: bool,
+    reported: &Reported,
+) -> io::Result<()> {
+    let ring =
+        IoUring::builder().setup_single_issuer().setup_defer_taskrun().setup_cqsize(8192).build(2048)?;
     let memory = Memory::map(CONNECTIONS * BUFFERS * BUFFER_BYTES)?;
     let pieces: Vec<_> = (0..memory.bytes.div_ceil(1 << 30))
         .map(|piece| libc::iovec {
@@ -40,7 +46,11 @@ pub(crate) fn serve(listener: &TcpListener, root: &Path, zero_copy: bool, report
     server.accept(listener)?;
     loop {
         server.ring.submit_and_wait(1)?;
-        let done: Vec<_> = server.ring.completion().map(|entry| (entry.user_data(), entry.result(), entry.flags())).collect();
+        let done: Vec<_> = server
+            .ring
+            .completion()
+            .map(|entry| (entry.user_data(), entry.result(), entry.flags()))
+            .collect();
         for (tag, result, flags) in done {
             server.done(listener, Tag::from(tag), result, flags)?;
         }
@@ -82,10 +92,19 @@ struct Body {
 #[derive(Clone, Copy, PartialEq)]
 enum State {
     Free,
-    Reading { at: u64 },
+    Reading {
+        at: u64,
+    },
     /// Bytes of it that are to be sent.
-    Ready { at: u64, from: usize, to: usize },
-    Sending { from: usize, to: usize },
+    Ready {
+        at: u64,
+        from: usize,
+        to: usize,
+    },
+    Sending {
+        from: usize,
+        to: usize,
+    },
 }
 
 #[derive(Clone, Copy, PartialEq)]
@@ -235,7 +254,9 @@ impl Loop<'_> {
     fn read(&mut self, number: usize) -> io::Result<()> {
         for buffer in 0..BUFFERS {
             let Some(connection) = &mut self.connections[number] else { return Ok(()) };
-            let Some(body) = connection.body.as_mut().filter(|body| body.read_at < body.wanted.end) else { break };
+            let Some(body) = connection.body.as_mut().filter(|body| body.read_at < body.wanted.end) else {
+                break;
+            };
             if connection.buffers[buffer] != State::Free {
                 continue;
             }
@@ -255,9 +276,9 @@ impl Loop<'_> {
     fn send(&mut self, number: usize) -> io::Result<()> {
         let Some(connection) = &mut self.connections[number] else { return Ok(()) };
         let Some(body) = connection.body.as_mut().filter(|body| !body.sending) else { return Ok(()) };
-        let next = connection.buffers.iter().position(|state| {
-            matches!(state, State::Ready { at, from, .. } if at + *from as u64 == body.send_at)
-        });
+        let next = connection.buffers.iter().position(
+            |state| matches!(state, State::Ready { at, from, .. } if at + *from as u64 == body.send_at),
+        );
         let Some(buffer) = next else { return Ok(()) };
         let State::Ready { from, to, .. } = connection.buffers[buffer] else { return Ok(()) };
         body.sending = true;
@@ -324,7 +345,8 @@ struct Memory {
 
 impl Memory {
     fn map(bytes: usize) -> io::Result<Self> {
-        let (protection, flags) = (libc::PROT_READ | libc::PROT_WRITE, libc::MAP_PRIVATE | libc::MAP_ANONYMOUS);
+        let (protection, flags) =
+            (libc::PROT_READ | libc::PROT_WRITE, libc::MAP_PRIVATE | libc::MAP_ANONYMOUS);
         // SAFETY: a new mapping anywhere.
         let start = unsafe { libc::mmap(std::ptr::null_mut(), bytes, protection, flags, -1, 0) };
         if start == libc::MAP_FAILED {
