@@ -106,7 +106,9 @@ impl Cable {
             Ok(())
         })?;
         cable.neighbours()?;
+        // A cable queues what arrives only if it may be gathered, and what might have been segmented on the far side may not.
         cable.near.inside(|| run("ethtool", &["-K", DEVICE, "gro", "on"]))?;
+        cable.far.inside(|| run("ethtool", &["-K", DEVICE, "tso", "off"]))?;
         let others = receivers()?;
         cable.near.sys(&format!("class/net/{DEVICE}/threaded"), "1")?;
         cable.receivers = receivers()?.into_iter().filter(|receiver| !others.contains(receiver)).collect();
