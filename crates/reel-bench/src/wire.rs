@@ -15,6 +15,8 @@ pub(crate) mod sockets;
 mod space;
 mod tap;
 mod tcp;
+#[cfg(test)]
+mod tcp_laws;
 mod viewer;
 
 pub(crate) use network::Way;
