@@ -179,6 +179,9 @@ pub(crate) struct PathArguments {
     /// The reel binary to measure; default: beside this one.
     #[arg(long)]
     reel: Option<PathBuf>,
+    /// Measure serving on the wire instead of loopback, where nothing that was sent is copied (root, clang).
+    #[arg(long)]
+    wire: bool,
     /// A few seconds on a small film, to see that the experiment itself works; its figures mean nothing.
     #[arg(long)]
     smoke: bool,

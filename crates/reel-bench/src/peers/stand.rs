@@ -29,11 +29,13 @@ pub(crate) enum Who {
     Caddy,
     /// The bare loop: what is left when there is nothing but reading and sending. No rival.
     Floor,
+    /// The same with zero-copy sends.
+    FloorZc,
 }
 
 impl Who {
     pub(crate) fn is_rival(self) -> bool {
-        !matches!(self, Self::Reel | Self::Floor)
+        !matches!(self, Self::Reel | Self::Floor | Self::FloorZc)
     }
 }
 
@@ -46,6 +48,7 @@ impl fmt::Display for Who {
             Self::Direct => "nginx directio",
             Self::Caddy => "caddy",
             Self::Floor => "floor",
+            Self::FloorZc => "floor zero-copy",
         })
     }
 }
@@ -100,12 +103,13 @@ impl Stand<'_> {
                 command.env("XDG_DATA_HOME", dir).env("XDG_CONFIG_HOME", dir).stderr(Stdio::null());
                 Server::start(command, address).context("is caddy installed? (apt install caddy)")
             }
-            Who::Floor => {
+            Who::Floor | Who::FloorZc => {
                 let floor = bare(self.arguments.floor.as_deref())?;
                 let floor =
                     floor.context("no bare server; cargo build --release -p reel-ring --example floor")?;
                 let mut command = Command::new(floor);
-                command.arg(address.to_string()).arg(www).stderr(Stdio::null());
+                let mode = if who == Who::Floor { "ring" } else { "ring-zc" };
+                command.arg(address.to_string()).arg(www).arg(mode).stderr(Stdio::null());
                 Server::start(command, address)
             }
         }

@@ -87,7 +87,7 @@ impl Packet {
         bytes.extend(to_port.to_be_bytes());
         bytes.extend(self.sequence.to_be_bytes());
         bytes.extend(self.acknowledged.to_be_bytes());
-        bytes.extend([(header / 4 << 4) as u8, self.flags]);
+        bytes.extend([((header / 4) << 4) as u8, self.flags]);
         // The window of a SYN is never scaled (RFC 7323, 2.2).
         let scale = if self.flags & flag::SYN != 0 { 0 } else { WINDOW_SCALE };
         let window = (self.window_bytes >> scale).min(u32::from(u16::MAX)) as u16;
@@ -152,7 +152,7 @@ mod tests {
             let mut bytes = Vec::new();
             packet.write(NAME, 80, &mut bytes);
             assert_eq!(checksum(NAME.address, &bytes[IP_BYTES..]), 0);
-            assert_eq!(bytes[IP_BYTES + 12] >> 4 << 2, (bytes.len() - IP_BYTES - payload.len()) as u8);
+            assert_eq!((bytes[IP_BYTES + 12] >> 4) << 2, (bytes.len() - IP_BYTES - payload.len()) as u8);
         }
     }
 

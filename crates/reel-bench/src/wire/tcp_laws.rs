@@ -164,7 +164,12 @@ fn transfer(seed: u64, loss: f64, reorder: bool) -> (State, Option<Vec<u8>>, u64
         }
         let over = matches!(connection.state(), State::Closed | State::Broken(_));
         if over && packets.is_empty() {
-            return (connection.state(), answer.and_then(|a| a.body).filter(|b| *b == body), now_ns, server.resent);
+            return (
+                connection.state(),
+                answer.and_then(|a| a.body).filter(|b| *b == body),
+                now_ns,
+                server.resent,
+            );
         }
     }
     (connection.state(), None, u64::MAX, server.resent)
