@@ -159,6 +159,9 @@ pub(crate) struct PeersArguments {
     /// The bare server, the example `floor` of reel-ring; default: in `examples` beside this program.
     #[arg(long)]
     floor: Option<PathBuf>,
+    /// Tell where each server's time goes, by function (perf). It costs a little itself.
+    #[arg(long)]
+    profile: bool,
 }
 
 /// How large and how often.

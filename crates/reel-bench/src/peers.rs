@@ -5,6 +5,7 @@
 //! media that arrived, over a window in which everybody is served.
 
 mod material;
+mod profile;
 mod stand;
 
 use crate::PeersArguments;
@@ -17,6 +18,7 @@ use crate::wire::{Crowd, Pace, Seen, Way, Wire, Wish, sockets};
 use anyhow::{Context, Result};
 use clap::ValueEnum;
 use material::Material;
+use profile::Profile;
 use std::fmt;
 use std::fs;
 use std::time::{Duration, Instant};
@@ -169,6 +171,13 @@ impl Bench<'_> {
         };
         let mut window =
             Window::new(self.wire.meter(standing.server.processes()?), Duration::from_secs(seconds));
+        let profile = if arguments.profile {
+            let processes = standing.server.processes()?.into_iter().chain(self.wire.receivers());
+            let all: Vec<_> = processes.collect();
+            Some(Profile::take(&all, AHEAD.as_secs() + seconds, &self.material.dir)?)
+        } else {
+            None
+        };
         let seen = match case.net {
             Net::Wire => self.wire.run(address, crowd, |bytes| window.look(bytes))?,
             Net::Loopback => {
@@ -177,6 +186,11 @@ impl Bench<'_> {
             }
         };
         let (took_s, bytes, used) = window.result()?;
+        if let Some(profile) = profile {
+            let told = profile.told()?;
+            self.sheet
+                .note(format!("{}, {who}: percent of the server's time by function: {told}", case.name));
+        }
         drop(standing);
         self.row(case, (who, run), &seen, (took_s, bytes, used))
     }

@@ -135,6 +135,11 @@ impl Wire {
         Meter::new(self.interrupts.clone(), server, self.cable.receivers.clone())
     }
 
+    /// The kernel's threads that receive for the server.
+    pub(crate) fn receivers(&self) -> impl Iterator<Item = u32> {
+        self.cable.receivers.iter().map(|receiver| receiver.cast_unsigned())
+    }
+
     /// Does something where the server is, on any processor: its loopback device is nobody else's.
     pub(crate) fn beside_server<T: Send>(&self, act: impl FnOnce() -> Result<T> + Send) -> Result<T> {
         self.cable.near.inside(act)
