@@ -3,6 +3,7 @@
 use anyhow::{Context, Result, ensure};
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
+use std::time::Duration;
 
 /// Functions that are told.
 const TOLD: usize = 16;
@@ -16,12 +17,16 @@ pub(super) struct Profile {
 }
 
 impl Profile {
-    /// Of these processes for so many seconds.
-    pub(super) fn take(processes: &[u32], seconds: u64, dir: &Path) -> Result<Self> {
+    /// Of these processes for so many seconds, the first `ahead` left out.
+    pub(super) fn take(processes: &[u32], (ahead, seconds): (Duration, u64), dir: &Path) -> Result<Self> {
         let file = dir.join("perf.data");
         let list = processes.iter().map(u32::to_string).collect::<Vec<_>>().join(",");
         let mut command = Command::new("perf");
-        command.args(["record", "-q", "-e", "cpu-clock", "-F", RATE, "-p", &list, "-o"]).arg(&file);
+        command
+            .args(["record", "-q", "-e", "cpu-clock", "-F", RATE, "-p", &list])
+            .args(["-D", &ahead.as_millis().to_string(), "-o"])
+            .arg(&file);
+        let seconds = ahead.as_secs() + seconds;
         command.args(["--", "sleep", &seconds.to_string()]).stdin(Stdio::null());
         let perf = command.stdout(Stdio::null()).stderr(Stdio::null()).spawn();
         Ok(Self { perf: perf.context("is perf installed? (apt install linux-perf)")?, file })

@@ -287,7 +287,9 @@ impl Loop<'_> {
         let (place, piece) = self.memory.buffer(number * BUFFERS + buffer);
         let (place, bytes) = (place.wrapping_add(from).cast_const(), (to - from) as u32);
         let last = body.send_at + u64::from(bytes) == body.wanted.end;
-        let flags = libc::MSG_WAITALL | libc::MSG_NOSIGNAL | if last { 0 } else { libc::MSG_MORE };
+        // A send that waits for more is not acknowledged, and its buffer not given back, before more comes.
+        let more = if last || self.zero_copy { 0 } else { libc::MSG_MORE };
+        let flags = libc::MSG_WAITALL | libc::MSG_NOSIGNAL | more;
         let send = if self.zero_copy {
             let send = opcode::SendZc::new(fd, place, bytes).buf_index(Some(piece));
             send.flags(flags).zc_flags(REPORT_USAGE).build()
