@@ -5,15 +5,15 @@ mod lane;
 mod promised;
 
 use super::device::DepthBound;
-use super::meter::{Meter, seeks_matter};
+use super::meter::Meter;
 use super::{Queued, Scheduler, SchedulerView, more_urgent};
 use crate::limits::{
-    DUE_GROUP_NS, INTERACTIVE_RESERVE_BYTES, LEAST_SLACK_ROUNDS, NO_DEADLINE_ROUNDS, PASSED_OVER_ROUNDS,
-    SEEK_MATTERS_NS, SEEKING_REQUESTS_MAX,
+    DUE_GROUP_NS, INTERACTIVE_RESERVE_BYTES, LEAST_SLACK_ROUNDS, NEIGHBOUR_GAP_BYTES, NO_DEADLINE_ROUNDS,
+    PASSED_OVER_ROUNDS, SEEKING_REQUESTS_MAX,
 };
 use lane::Lane;
 use promised::{Budget, Promised};
-use reel_qos::limits::{ROUND_NS, SUB_PERIOD_NS};
+use reel_qos::limits::{ARM_REQUEST_NS, ROUND_NS, SUB_PERIOD_NS};
 use reel_qos::{Class, ClassTable, DEADLINE_NONE_NS, DiskPrice, Kind};
 use std::collections::{HashMap, VecDeque};
 
@@ -35,6 +35,10 @@ pub struct Rounds {
     arm: u64,
     /// The same for what is due before the round ends.
     due_arm: u64,
+    /// The periodic read that the arm did last.
+    run: Option<Run>,
+    /// Where the last request of all ends.
+    head: u64,
     /// What all periodic classes may still claim of this round.
     periodic_left_ns: i64,
     arrivals: u64,
@@ -63,6 +67,19 @@ struct Filed {
     place: Place,
     /// Periodic: it is promised that it is done when so many rounds have ended.
     promised: Option<u64>,
+    /// Whether it is among those that may be read with their neighbours.
+    placed: bool,
+    /// Where the read before it ended, if that waited when it came: together they are one way of the arm.
+    behind: Option<u64>,
+}
+
+/// Neighbours that are read in one go.
+#[derive(Clone, Copy, Debug)]
+struct Run {
+    lane: usize,
+    /// Where the last of them ended.
+    end: u64,
+    bytes: usize,
 }
 
 /// Where a request lies in its class.
@@ -110,6 +127,8 @@ impl Rounds {
             order,
             arm: 0,
             due_arm: 0,
+            run: None,
+            head: 0,
             periodic_left_ns: 0,
             arrivals: 0,
             sub_period: SubPeriod::default(),
@@ -126,9 +145,11 @@ impl Rounds {
     /// Files a request by its class and deadline.
     fn file(&mut self, request: Queued, arrival: u64) {
         let lane = self.meter.lane(request.class);
-        let cost_ns = self.meter.cost_ns(&request);
         let filed = match self.lanes[lane].kind {
             Kind::Periodic => {
+                let placed = self.order == Order::Scan && !request.write;
+                let behind = if placed { self.lanes[lane].neighbour_before(request.offset) } else { None };
+                let cost_ns = self.cost_ns(&request, behind);
                 let round = self.meter.round.unwrap_or(0);
                 let due_ns = match request.deadline_ns {
                     DEADLINE_NONE_NS => round.saturating_add(NO_DEADLINE_ROUNDS).saturating_mul(ROUND_NS),
@@ -139,18 +160,28 @@ impl Rounds {
                     if end > round { Place::Bucket(end) } else { Place::Due(self.order.group(due_ns)) };
                 let rank = if self.order == Order::Scan { request.offset } else { due_ns };
                 self.promised.add(end, cost_ns);
-                Filed { request, cost_ns, arrival, lane, rank, place, promised: Some(end) }
+                let promised = Some(end);
+                Filed { request, cost_ns, arrival, lane, rank, place, promised, placed, behind }
             }
             kind => {
+                let cost_ns = self.cost_ns(&request, None);
                 let swept = kind == Kind::Aperiodic && self.order == Order::Scan;
                 let rank = if swept { request.offset } else { arrival };
-                Filed { request, cost_ns, arrival, lane, rank, place: Place::Line, promised: None }
+                let (place, promised, placed, behind) = (Place::Line, None, false, None);
+                Filed { request, cost_ns, arrival, lane, rank, place, promised, placed, behind }
             }
         };
         self.meter.joined(lane);
         self.lanes[lane].insert(request.id, &filed);
         self.waiting.insert(request.id, filed);
         self.lanes[lane].fill_batch(&mut self.waiting);
+    }
+
+    fn cost_ns(&self, request: &Queued, behind: Option<u64>) -> u64 {
+        match behind {
+            Some(end) => self.meter.neighbour_cost_ns(request, end),
+            None => self.meter.cost_ns(request),
+        }
     }
 
     /// Takes a request out of its queue.
@@ -169,6 +200,7 @@ impl Rounds {
     fn file_all(&mut self) {
         let classes = self.meter.classes.clone();
         self.meter.set_classes(&classes);
+        self.run = None;
         self.lanes = Vec::with_capacity(classes.len());
         for (class, spec) in classes.iter() {
             self.lanes.push(Lane::new(spec.kind, self.meter.quantum_ns(class.index())));
@@ -227,6 +259,15 @@ impl Rounds {
         self.order == Order::Scan && self.meter.device.len() >= SEEKING_REQUESTS_MAX
     }
 
+    /// Whether an arm that serves another request may have this one as its next. What nobody waits for is given to an idle arm alone, if it
+    /// costs a way: a person who comes meanwhile would wait for that, too.
+    fn may_be_next(&self, filed: &Filed) -> bool {
+        let aperiodic = self.lanes[filed.lane].kind == Kind::Aperiodic;
+        let passed_bytes = filed.request.offset.checked_sub(self.head);
+        let is_neighbour = passed_bytes.is_some_and(|passed| passed <= NEIGHBOUR_GAP_BYTES);
+        self.order == Order::Deadline || self.meter.device.is_empty() || !aperiodic || is_neighbour
+    }
+
     fn periodic_quantum_ns(&self) -> i64 {
         self.lanes.iter().filter(|lane| lane.kind == Kind::Periodic).map(|lane| lane.quantum_ns).sum()
     }
@@ -247,7 +288,7 @@ impl Rounds {
 
 impl Order {
     fn of(price: DiskPrice) -> Self {
-        if seeks_matter(price) { Order::Scan } else { Order::Deadline }
+        if price.has_arm() { Order::Scan } else { Order::Deadline }
     }
 
     /// Deadlines that are served together when they are near: sweeping over them saves more than their order is worth, and under
@@ -270,9 +311,8 @@ impl Scheduler for Rounds {
             return None;
         }
         let choice = self.choose(now_ns)?;
-        let (bytes, cost_ns) =
-            self.waiting.get(&choice.id).map(|filed| (filed.request.bytes, filed.cost_ns))?;
-        if !self.meter.device.takes(bytes, cost_ns) {
+        let filed = self.waiting.get(&choice.id)?;
+        if !self.meter.device.takes(filed.request.bytes, filed.cost_ns) || !self.may_be_next(filed) {
             return None;
         }
         self.take(choice, now_ns)
@@ -324,7 +364,7 @@ impl Scheduler for Rounds {
         self.meter.set_price(price);
         // Not back and forth for a price that moves about the border.
         let seek_ns = price.read_request_ns;
-        let near = (SEEK_MATTERS_NS / 2..SEEK_MATTERS_NS * 2).contains(&seek_ns);
+        let near = (ARM_REQUEST_NS / 2..ARM_REQUEST_NS * 2).contains(&seek_ns);
         if !near && self.order != Order::of(price) {
             self.order = Order::of(price);
             (self.arm, self.due_arm) = (0, 0);
@@ -332,7 +372,10 @@ impl Scheduler for Rounds {
         }
         self.promised.clear();
         for filed in self.waiting.values_mut() {
-            filed.cost_ns = self.meter.cost_ns(&filed.request);
+            filed.cost_ns = match filed.behind {
+                Some(end) => self.meter.neighbour_cost_ns(&filed.request, end),
+                None => self.meter.cost_ns(&filed.request),
+            };
             if let Some(end) = filed.promised {
                 self.promised.add(end, filed.cost_ns);
             }
