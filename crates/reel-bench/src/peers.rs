@@ -70,6 +70,14 @@ fn measure(arguments: &PeersArguments, sheet: &mut Sheet) -> Result<()> {
     let reel = reel::binary(common.reel.as_deref())?;
     fs::create_dir_all(&common.dir)?;
     let dir = fs::canonicalize(&common.dir)?;
+    let wire = match Wire::lay() {
+        Ok(wire) => wire,
+        Err(error) if common.quick => {
+            sheet.note(format!("skipped: {error:#}"));
+            return Ok(());
+        }
+        Err(error) => return Err(error),
+    };
     let (title_mib, viewers) = if common.quick { (8, 4) } else { (arguments.title_mib, arguments.viewers) };
     let material = Material::make(&dir, &reel, title_mib, viewers)?;
     sheet.note(format!(
@@ -82,14 +90,6 @@ fn measure(arguments: &PeersArguments, sheet: &mut Sheet) -> Result<()> {
         arguments.loss,
         fs::read_to_string("/proc/sys/net/ipv4/tcp_congestion_control").unwrap_or_default().trim()
     ));
-    let wire = match Wire::lay() {
-        Ok(wire) => wire,
-        Err(error) if common.quick => {
-            sheet.note(format!("skipped: {error:#}"));
-            return Ok(());
-        }
-        Err(error) => return Err(error),
-    };
     let mut bench = Bench { arguments, sheet, material, viewers, wire };
     for case in
         CASES.iter().filter(|c| arguments.nets.contains(&c.net) && arguments.titles.contains(&c.titles))
