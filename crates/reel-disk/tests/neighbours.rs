@@ -139,7 +139,7 @@ fn what_nobody_waits_for_keeps_nobody_who_comes_meanwhile() {
     for place in [FAR, FAR + UNIT, 3 * FAR] {
         desk.ask(Class::APERIODIC, DEADLINE_NONE_NS, place);
     }
-    let mut pop = |desk: &mut Desk| desk.scheduler.pop(desk.now_ns).map(|next| (next.id, next.offset));
+    let pop = |desk: &mut Desk| desk.scheduler.pop(desk.now_ns).map(|next| (next.id, next.offset));
     assert_eq!(pop(&mut desk), Some((0, FAR)));
     assert_eq!(pop(&mut desk), Some((1, FAR + UNIT)), "a neighbour is no way");
     assert_eq!(pop(&mut desk), None);

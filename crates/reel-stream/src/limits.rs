@@ -40,6 +40,9 @@ pub const PREFETCH_HELD_NS: u64 = 5_000_000_000;
 /// of one place begin at different times. Long segments are 10 seconds; players that ask ahead on one strand first have begun with two.
 pub const JOIN_NS: u64 = 21_000_000_000;
 
+/// How long after a start or seek what must be shown at once still belongs to it: two rounds for its first requests, and their way.
+pub const JOINING_NS: u64 = 3_000_000_000;
+
 /// Requests in a row that come equally far ahead until that counts as the reach of the client's buffer. One or two may be chance on a slow
 /// link.
 pub const STEADY_ASKS: u32 = 3;
