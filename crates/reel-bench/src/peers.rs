@@ -19,7 +19,6 @@ use anyhow::{Context, Result};
 use clap::ValueEnum;
 use material::Material;
 use profile::Profile;
-use std::fmt;
 use std::fs;
 use std::time::{Duration, Instant};
 
@@ -275,12 +274,6 @@ impl Window {
 
     fn result(self) -> Result<(f64, u64, Cost)> {
         self.last.context("the viewers were gone before anything could be measured")?
-    }
-}
-
-impl fmt::Display for Net {
-    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
-        formatter.write_str(if *self == Self::Wire { "wire" } else { "loopback" })
     }
 }
 
