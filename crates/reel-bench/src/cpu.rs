@@ -48,7 +48,8 @@ pub(crate) fn family(pid: u32) -> Result<Vec<u32>> {
     Ok(family)
 }
 
-fn process_s(path: &str) -> Result<f64> {
+/// What a process has used, with its threads.
+pub(crate) fn process_s(path: &str) -> Result<f64> {
     let stat = fs::read_to_string(path).with_context(|| format!("reading {path}: did the process end?"))?;
     let fields = fields(&stat).context("an unexpected form of a process's stat")?;
     // proc(5): utime and stime are fields 14 and 15; the list starts at field 3.

@@ -39,9 +39,12 @@ use std::io::{IsTerminal, Write, stderr};
 
 #[allow(unused_imports, reason = "the face for experiments that run fleets")]
 pub(crate) use self::{
+    dice::{Dice, Purpose},
     fleet::{Fleet, Stopper, run},
     outcome::{Outcome, Sample},
     plan::{ArrivalShape, Arrivals, Hls, Paced, Plan, Reading, Rendition, Viewing},
+    playlist::{Media, Playlist},
+    url::Url,
 };
 pub(crate) use arguments::LoadArguments;
 

@@ -5,19 +5,23 @@
 
 mod api;
 mod bay;
+mod bpf;
 mod capacity;
 mod classes;
 mod client;
 mod cores;
+mod cost;
 mod cpu;
 mod degraded;
 mod device;
 mod devices;
 mod film;
 mod fleet;
+mod interrupts;
 mod load;
 mod machine;
 mod path;
+mod peers;
 mod priority;
 mod reel;
 mod report;
@@ -27,6 +31,8 @@ mod sheet;
 mod splitlevel;
 mod stage;
 mod upcalls;
+mod wire;
+mod wired;
 mod write;
 
 use anyhow::Result;
@@ -45,6 +51,8 @@ struct Arguments {
 enum Experiment {
     /// Disk to network: one cold title to a loopback client, Reel beside nginx sendfile; ingest beside a plain write.
     Path(PathArguments),
+    /// Processor time per GB of HLS viewers, Reel beside its peers, on loopback and on the wire (root, clang, nginx).
+    Peers(PeersArguments),
     /// Streams, browsers and downloads on the same disks, beside nginx on ext4 as shipped and tuned (root).
     Classes(ClassesArguments),
     /// One transfer of 400 MB beside readers of a lower class.
@@ -59,6 +67,8 @@ enum Experiment {
     Upcalls(ExperimentArguments),
     /// What it costs to schedule messages by deadline: Reel's cores beside a thread for each stream and tokio.
     Splitlevel(ExperimentArguments),
+    /// Whether the wire, on which others measure, sends what it should and copies nothing (root, clang).
+    Wire(WireArguments),
     /// A fleet of players against any HLS server: start-up, stalls, late bytes (`reel load`).
     Load(Box<load::LoadArguments>),
     /// Makes devices for an experiment and takes them away when its input ends; started by experiments.
@@ -111,6 +121,59 @@ pub(crate) struct ClassesArguments {
     admitted_seconds: u64,
 }
 
+/// `wire`.
+#[derive(clap::Args)]
+pub(crate) struct WireArguments {
+    #[command(flatten)]
+    common: ExperimentArguments,
+    /// The bare server, the example `floor` of reel-ring; default: in `examples` beside this program.
+    #[arg(long)]
+    floor: Option<PathBuf>,
+}
+
+/// `peers`.
+#[derive(clap::Args)]
+pub(crate) struct PeersArguments {
+    #[command(flatten)]
+    common: ExperimentArguments,
+    /// Over what.
+    #[arg(long, value_enum, value_delimiter = ',', default_values_t = [peers::Net::Wire, peers::Net::Loopback])]
+    nets: Vec<peers::Net>,
+    /// Whether the titles are in memory.
+    #[arg(long, value_enum, value_delimiter = ',', default_values_t = [peers::Titles::Cold, peers::Titles::Hot])]
+    titles: Vec<peers::Titles>,
+    /// Who is measured.
+    #[arg(long, value_enum, value_delimiter = ',', default_values_t = [peers::Who::Reel, peers::Who::Sendfile, peers::Who::Threads, peers::Who::Direct])]
+    who: Vec<peers::Who>,
+    /// Viewers at once, each with a title of his own when titles are cold.
+    #[arg(long, default_value_t = 32)]
+    viewers: usize,
+    /// Size of a title in MiB; so many titles as viewers are made, on Reel's volume and as files.
+    #[arg(long, default_value_t = 64)]
+    title_mib: u64,
+    /// Memory of a server in MiB: Reel's arena, a peer's page cache and all.
+    #[arg(long, default_value_t = 512)]
+    memory_mib: u64,
+    /// Round trip between the server and a viewer on the wire, in milliseconds.
+    #[arg(long, default_value_t = 20)]
+    rtt_ms: u64,
+    /// Rate of a viewer's line on the wire, in Mb/s; 0: as fast as the window allows.
+    #[arg(long, default_value_t = 0)]
+    line_mbps: u64,
+    /// Window of a viewer on the wire, in KiB.
+    #[arg(long, default_value_t = 1024)]
+    window_kib: u32,
+    /// The chance that a segment is lost on the wire.
+    #[arg(long, default_value_t = 0.0)]
+    loss: f64,
+    /// The bare server, the example `floor` of reel-ring; default: in `examples` beside this program.
+    #[arg(long)]
+    floor: Option<PathBuf>,
+    /// Tell where each server's time goes, by function (perf). It costs a little itself.
+    #[arg(long)]
+    profile: bool,
+}
+
 /// How large and how often.
 #[derive(clap::Args)]
 pub(crate) struct PathArguments {
@@ -129,6 +192,9 @@ pub(crate) struct PathArguments {
     /// The reel binary to measure; default: beside this one.
     #[arg(long)]
     reel: Option<PathBuf>,
+    /// Measure serving on the wire instead of loopback, where nothing that was sent is copied (root, clang).
+    #[arg(long)]
+    wire: bool,
     /// A few seconds on a small film, to see that the experiment itself works; its figures mean nothing.
     #[arg(long)]
     smoke: bool,
@@ -145,6 +211,7 @@ fn main() -> Result<()> {
             }
             path::run(&arguments)
         }
+        Experiment::Peers(arguments) => peers::run(&arguments),
         Experiment::Classes(arguments) => classes::run(&arguments),
         Experiment::Priority(arguments) => priority::run(&arguments),
         Experiment::Degraded(arguments) => degraded::run(&arguments),
@@ -152,6 +219,7 @@ fn main() -> Result<()> {
         Experiment::Devices(arguments) => devices::run(&arguments),
         Experiment::Upcalls(arguments) => upcalls::run(&arguments),
         Experiment::Splitlevel(arguments) => splitlevel::run(&arguments),
+        Experiment::Wire(arguments) => wired::run(&arguments),
         Experiment::Keep => device::keep(),
         Experiment::Load(arguments) => load::command(&arguments),
     }

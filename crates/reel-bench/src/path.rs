@@ -9,14 +9,17 @@ use crate::client::{fetch, length, resolve};
 use crate::cpu::CpuTime;
 use crate::machine::Machine;
 use crate::report::{Claim, Report, Row, spread};
-use crate::rival::{Reading, nginx};
+use crate::rival::{Reading, nginx, nginx_at};
 use crate::server::{Server, free_address};
+use crate::wire::{Crowd, Want, Way, Wire, Wish};
 use crate::{PathArguments, film, write};
 use anyhow::{Context, Result, bail, ensure};
 use std::fs::File;
+use std::net::SocketAddr;
+use std::os::unix::fs::FileExt;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
-use std::time::Instant;
+use std::time::{Duration, Instant};
 use std::{env, fs, io};
 
 const MEMBERS: usize = 5;
@@ -24,6 +27,11 @@ const TITLE: &str = "bench-film";
 /// Reel must reach this share of nginx's throughput for now, and ingest this share of a plain write.
 const SERVE_BAR: f64 = 0.8;
 const INGEST_BAR: f64 = 0.5;
+
+/// On the wire: a viewer in the same country, with a window that does not keep a server waiting, and what is sampled in each run.
+const ROUND_TRIP_NS: u64 = 10_000_000;
+const WINDOW_BYTES: u32 = 4 << 20;
+const SAMPLE_BYTES: u64 = 4 << 20;
 
 /// Runs the experiment and publishes its report.
 pub(crate) fn run(arguments: &PathArguments) -> Result<()> {
@@ -33,7 +41,8 @@ pub(crate) fn run(arguments: &PathArguments) -> Result<()> {
         None => env::current_exe()?.with_file_name("reel"),
     };
     ensure!(reel.exists(), "{} does not exist: build it with cargo build --release", reel.display());
-    let mut bench = Bench { arguments, reel, rows: Vec::new(), claims: Vec::new() };
+    let wire = if arguments.wire { Some(Wire::lay()?) } else { None };
+    let mut bench = Bench { arguments, reel, wire, rows: Vec::new(), claims: Vec::new() };
     let film = film::make(&arguments.dir, arguments.film_mib)?;
     bench.ingest(&film)?;
     bench.serve()?;
@@ -44,6 +53,7 @@ pub(crate) fn run(arguments: &PathArguments) -> Result<()> {
 struct Bench<'a> {
     arguments: &'a PathArguments,
     reel: PathBuf,
+    wire: Option<Wire>,
     rows: Vec<Row>,
     claims: Vec<Claim>,
 }
@@ -94,7 +104,8 @@ impl Bench<'_> {
         let bytes = fs::metadata(&file)?.len();
         self.same_bytes(bytes)?;
         for &connections in &self.arguments.connections {
-            let case = format!("serve, {connections} conn.");
+            let on = if self.wire.is_some() { "wire, " } else { "" };
+            let case = format!("serve, {on}{connections} conn.");
             let mut per_mode = Vec::new();
             for run in 0..self.arguments.runs {
                 let ours = self.measure_reel(&case, run, bytes, connections)?;
@@ -112,7 +123,7 @@ impl Bench<'_> {
                     spread(&mut ratios).1
                 })
                 .fold(f64::MAX, f64::min);
-            let claim = format!("reel / best nginx, throughput, {connections} connections, cold");
+            let claim = format!("reel / best nginx, throughput, {on}{connections} connections, cold");
             self.claims.push(Claim::at_least(claim, ratio, SERVE_BAR));
         }
         Ok(())
@@ -120,11 +131,11 @@ impl Bench<'_> {
 
     /// Both servers must send the same bytes, or nothing else counts.
     fn same_bytes(&self, bytes: u64) -> Result<()> {
-        let (reel, path) = self.start_reel()?;
+        let (reel, path) = self.start_reel(None)?;
         ensure!(length(reel.address, &path)? == bytes, "the export and the served film differ in length");
         let ours = fetch(reel.address, &path, bytes, 4, true)?.sum;
         drop(reel);
-        let nginx = self.start_nginx(Reading::Sendfile)?;
+        let nginx = self.start_nginx(Reading::Sendfile, None)?;
         let theirs = fetch(nginx.address, "/film.mp4", bytes, 4, true)?.sum;
         ensure!(ours == theirs, "the two servers send different bytes");
         Ok(())
@@ -132,7 +143,7 @@ impl Bench<'_> {
 
     fn measure_reel(&mut self, case: &str, run: usize, bytes: u64, connections: usize) -> Result<f64> {
         drop_caches(self.arguments.smoke)?;
-        let (server, path) = self.start_reel()?;
+        let (server, path) = self.start_reel(self.wire.as_ref())?;
         self.measure(case, "reel", run, &server, &path, bytes, connections)
     }
 
@@ -145,7 +156,7 @@ impl Bench<'_> {
         reading: Reading,
     ) -> Result<f64> {
         drop_caches(self.arguments.smoke)?;
-        let server = self.start_nginx(reading)?;
+        let server = self.start_nginx(reading, self.wire.as_ref())?;
         let who = if reading == Reading::Sendfile { "nginx sendfile" } else { "nginx threads" };
         self.measure(case, who, run, &server, "/film.mp4", bytes, connections)
     }
@@ -161,6 +172,9 @@ impl Bench<'_> {
         bytes: u64,
         connections: usize,
     ) -> Result<f64> {
+        if self.wire.is_some() {
+            return self.measure_on_wire(case, who, run, server, path, bytes, connections);
+        }
         let processes = server.processes()?;
         let before = CpuTime::now(&processes)?;
         let fetched = fetch(server.address, path, bytes, connections, false)?;
@@ -178,20 +192,91 @@ impl Bench<'_> {
         Ok(mb_per_s)
     }
 
-    fn start_reel(&self) -> Result<(Server, String)> {
-        let address = free_address()?;
-        let mut command = Command::new(&self.reel);
-        command
-            .args(["serve", &text(&self.volume()), "--listen", &address.to_string()])
-            .stderr(Stdio::null());
-        let server = Server::start(command, address)?;
-        let path = resolve(address, &format!("/watch/{TITLE}/{TITLE}.mp4"))?;
-        Ok((server, path))
+    /// The same over connections of simulated viewers. One piece is kept and compared with the file.
+    #[allow(clippy::too_many_arguments, reason = "as the other")]
+    fn measure_on_wire(
+        &mut self,
+        case: &str,
+        who: &str,
+        run: usize,
+        server: &Server,
+        path: &str,
+        bytes: u64,
+        connections: usize,
+    ) -> Result<f64> {
+        let share = bytes.div_ceil(connections as u64);
+        let piece = |from: u64, to: u64, keep| {
+            Wish::Pieces(vec![Want { target: path.to_owned(), range: Some(from..to.min(bytes)), keep }])
+        };
+        let shares = (0..connections as u64).map(|number| piece(number * share, (number + 1) * share, false));
+        let sampled = bytes / 2..(bytes / 2 + SAMPLE_BYTES).min(bytes);
+        let crowd = Crowd {
+            wishes: shares.chain([piece(sampled.start, sampled.end, true)]).collect(),
+            way: Way { round_trip_ns: ROUND_TRIP_NS, line_bps: None, loss: 0.0 },
+            window_bytes: WINDOW_BYTES,
+            step_bytes: 64 << 10,
+            seed: run as u64,
+            most: Duration::from_secs(600),
+        };
+        let wire = self.wire.as_mut().context("no wire")?;
+        let meter = wire.meter(server.processes()?);
+        let before = meter.read()?;
+        let seen = wire.run(server.address, crowd, |_| true)?;
+        let used = meter.read()?.since(&before);
+        ensure!(seen.failures.is_empty() && seen.unfinished == 0, "viewers failed: {:?}", seen.failures);
+        let mut file = vec![0; (sampled.end - sampled.start) as usize];
+        File::open(self.arguments.dir.join("www/film.mp4"))?.read_exact_at(&mut file, sampled.start)?;
+        let (_, body) = seen.kept.first().context("the sampled piece did not come")?;
+        ensure!(*body == file, "{who} sent other bytes than the file's");
+        let gb = seen.body_bytes as f64 / 1e9;
+        let mb_per_s = gb * 1e3 / seen.took_s;
+        self.rows.push(Row {
+            case: case.to_owned(),
+            who: who.to_owned(),
+            run,
+            mb_per_s,
+            server_cpu_s_per_gb: Some(used.server_s / gb),
+            system_cpu_s_per_gb: Some(used.sender_s() / gb),
+        });
+        Ok(mb_per_s)
     }
 
-    fn start_nginx(&self, reading: Reading) -> Result<Server> {
+    fn start_reel(&self, wire: Option<&Wire>) -> Result<(Server, String)> {
+        let watch = format!("/watch/{TITLE}/{TITLE}.mp4");
+        let start = |address: SocketAddr| {
+            let mut command = Command::new(&self.reel);
+            command
+                .args(["serve", &text(&self.volume()), "--listen", &address.to_string()])
+                .stderr(Stdio::null());
+            Server::start(command, address)
+        };
+        match wire {
+            None => {
+                let server = start(free_address()?)?;
+                let path = resolve(server.address, &watch)?;
+                Ok((server, path))
+            }
+            Some(wire) => {
+                let address = wire.address();
+                let server = wire.at_server(|| start(address))?;
+                let path = wire.far_away(|| resolve(address, &watch))?;
+                Ok((server, path))
+            }
+        }
+    }
+
+    fn start_nginx(&self, reading: Reading, wire: Option<&Wire>) -> Result<Server> {
         let workers = std::thread::available_parallelism().map_or(1, usize::from);
-        nginx(&self.arguments.dir.join("www"), &self.arguments.dir.join("nginx"), workers, reading)
+        let (root, run) = (self.arguments.dir.join("www"), self.arguments.dir.join("nginx"));
+        match wire {
+            None => nginx(&root, &run, workers, reading),
+            Some(wire) => {
+                let address = wire.address();
+                // The last processor is the sink's.
+                let workers = (workers - 1).max(1);
+                wire.at_server(|| nginx_at(address, &root, &run, workers, reading))
+            }
+        }
     }
 
     fn reel(&self, arguments: &[&str]) -> Result<()> {

@@ -4,6 +4,7 @@ use crate::server::{Server, free_address};
 use anyhow::{Context, Result};
 use std::fmt;
 use std::fs;
+use std::net::SocketAddr;
 use std::path::Path;
 use std::process::Command;
 
@@ -53,7 +54,17 @@ impl fmt::Display for Reading {
 
 /// Starts nginx over the files of `root`, with its own files in `run`.
 pub(crate) fn nginx(root: &Path, run: &Path, workers: usize, reading: Reading) -> Result<Server> {
-    let address = free_address()?;
+    nginx_at(free_address()?, root, run, workers, reading)
+}
+
+/// The same at a given address.
+pub(crate) fn nginx_at(
+    address: SocketAddr,
+    root: &Path,
+    run: &Path,
+    workers: usize,
+    reading: Reading,
+) -> Result<Server> {
     fs::create_dir_all(run)?;
     let run = fs::canonicalize(run)?;
     let root = fs::canonicalize(root)?;

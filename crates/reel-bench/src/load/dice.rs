@@ -8,6 +8,8 @@ pub(crate) enum Purpose {
     Remote,
     Download,
     Browse,
+    /// What is lost on the way.
+    Way,
 }
 
 /// A sequence of random numbers (SplitMix64: Steele, Lea, Flood, OOPSLA 2014).

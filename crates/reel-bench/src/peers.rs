@@ -1,0 +1,286 @@
+//! `peers`: what it costs to send films to HLS viewers, Reel beside what people run today.
+//!
+//! Viewers take one segment after another. Cold: each has a title of his own, and all titles together are several times what a server may
+//! keep in memory. Hot: one title that fits. What counts is the processor time of the whole machine less the client's, per GB of
+//! media that arrived, over a window in which everybody is served.
+
+mod material;
+mod profile;
+mod stand;
+
+use crate::PeersArguments;
+use crate::cost::{Cost, Meter};
+use crate::load::Url;
+use crate::reel;
+use crate::report::{Claim, spread};
+use crate::sheet::{Chart, Sheet};
+use crate::wire::{Crowd, Pace, Seen, Way, Wire, Wish, sockets};
+use anyhow::{Context, Result};
+use clap::ValueEnum;
+use material::Material;
+use profile::Profile;
+use std::fs;
+use std::time::{Duration, Instant};
+
+pub(crate) use stand::Who;
+
+/// Over what viewers come.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub(crate) enum Net {
+    Wire,
+    Loopback,
+}
+
+/// Whether titles are in memory.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub(crate) enum Titles {
+    Cold,
+    Hot,
+}
+
+/// How long viewers come before anything is measured.
+const AHEAD: Duration = Duration::from_secs(2);
+
+/// Runs the experiment.
+pub(crate) fn run(arguments: &PeersArguments) -> Result<()> {
+    let mut sheet = Sheet::new("peers");
+    sheet.charts =
+        CASES.iter().map(|case| Chart { case: case.name, at: "viewers", value: "cpu_s_per_gb" }).collect();
+    sheet.fill(&arguments.common, |sheet| measure(arguments, sheet))
+}
+
+struct Case {
+    name: &'static str,
+    net: Net,
+    titles: Titles,
+    /// Reel's processor time may be so much of the best peer's.
+    bar: f64,
+}
+
+const CASES: [Case; 4] = [
+    Case { name: "wire, cold", net: Net::Wire, titles: Titles::Cold, bar: 0.6 },
+    Case { name: "wire, hot", net: Net::Wire, titles: Titles::Hot, bar: 0.8 },
+    Case { name: "loopback, cold", net: Net::Loopback, titles: Titles::Cold, bar: 1.2 },
+    Case { name: "loopback, hot", net: Net::Loopback, titles: Titles::Hot, bar: 1.2 },
+];
+
+fn measure(arguments: &PeersArguments, sheet: &mut Sheet) -> Result<()> {
+    let common = &arguments.common;
+    let reel = reel::binary(common.reel.as_deref())?;
+    fs::create_dir_all(&common.dir)?;
+    let dir = fs::canonicalize(&common.dir)?;
+    let wire = match Wire::lay() {
+        Ok(wire) => wire,
+        Err(error) if common.quick => {
+            sheet.note(format!("skipped: {error:#}"));
+            return Ok(());
+        }
+        Err(error) => return Err(error),
+    };
+    let (title_mib, viewers) = if common.quick { (8, 4) } else { (arguments.title_mib, arguments.viewers) };
+    let material = Material::make(&dir, &reel, title_mib, viewers)?;
+    sheet.note(format!(
+        "{viewers} viewers; {viewers} titles of {title_mib} MiB (cold: one each, hot: the first for all); {} MiB of memory for a server; on the \
+         wire {} ms there and back, windows of {} KiB, lines of {} Mb/s (0: no bound), loss {}; TCP by {}",
+        arguments.memory_mib,
+        arguments.rtt_ms,
+        arguments.window_kib,
+        arguments.line_mbps,
+        arguments.loss,
+        fs::read_to_string("/proc/sys/net/ipv4/tcp_congestion_control").unwrap_or_default().trim()
+    ));
+    let mut bench = Bench { arguments, sheet, material, viewers, wire };
+    for case in
+        CASES.iter().filter(|c| arguments.nets.contains(&c.net) && arguments.titles.contains(&c.titles))
+    {
+        bench.case(case)?;
+    }
+    Ok(())
+}
+
+struct Bench<'a> {
+    arguments: &'a PeersArguments,
+    sheet: &'a mut Sheet,
+    material: Material,
+    viewers: usize,
+    wire: Wire,
+}
+
+impl Bench<'_> {
+    fn case(&mut self, case: &Case) -> Result<()> {
+        let quick = self.arguments.common.quick;
+        let runs = self.arguments.common.runs.unwrap_or(if quick { 1 } else { 5 });
+        let mut ratios: Vec<(Who, f64)> = Vec::new();
+        for run in 0..runs {
+            let mut costs = Vec::new();
+            // nginx turns O_DIRECT off for the end of a file, for all requests that share its descriptor: with one title for all viewers
+            // they fail. It would not be anybody's choice for titles in memory either.
+            let whos = self.arguments.who.iter();
+            let whos = whos.filter(|&&who| !(who == Who::Direct && case.titles == Titles::Hot));
+            for &who in whos {
+                costs.push((who, self.one(case, who, run).with_context(|| format!("{}, {who}", case.name))?));
+            }
+            if let Some(&(_, ours)) = costs.iter().find(|cost| cost.0 == Who::Reel) {
+                ratios.extend(
+                    costs.iter().filter(|cost| cost.0.is_rival()).map(|&(who, cost)| (who, ours / cost)),
+                );
+            }
+        }
+        // The best peer is the one that leaves Reel the highest median ratio.
+        let rivals = self.arguments.who.iter().filter(|who| who.is_rival());
+        let best = rivals
+            .map(|&who| {
+                let mut of: Vec<_> =
+                    ratios.iter().filter(|ratio| ratio.0 == who).map(|ratio| ratio.1).collect();
+                (spread(&mut of).1, who)
+            })
+            .filter(|(ratio, _)| ratio.is_finite())
+            .max_by(|a, b| a.0.total_cmp(&b.0));
+        if let Some((ratio, who)) = best.filter(|_| !ratios.is_empty()) {
+            let claim = format!("{}: processor time per GB, Reel / {who}", case.name);
+            self.sheet.claim(Claim::at_most(claim, ratio, case.bar));
+        }
+        Ok(())
+    }
+
+    /// One run of one server; what a GB cost.
+    fn one(&mut self, case: &Case, who: Who, run: usize) -> Result<f64> {
+        let arguments = self.arguments;
+        drop_caches(arguments.common.quick)?;
+        let stand =
+            stand::Stand { material: &self.material, memory_bytes: arguments.memory_mib << 20, arguments };
+        let standing = stand.start(who, &self.wire, case.net)?;
+        let address = standing.server.address;
+        let mut wishes = Vec::new();
+        for number in 0..self.viewers {
+            let title = if case.titles == Titles::Hot { 0 } else { number };
+            let playlist = Url::parse(&format!("http://{address}{}", self.material.playlist(who, title)))?;
+            // A little apart: nobody's viewers all begin within a millisecond.
+            let begins_ns = number as u64 * 500_000_000 / self.viewers as u64;
+            wishes.push(Wish::Film { playlist, pace: Pace::Flat, begins_ns, keep: false });
+        }
+        let seconds = arguments.common.seconds.unwrap_or(if arguments.common.quick { 1 } else { 10 });
+        let crowd = Crowd {
+            wishes,
+            way: Way {
+                round_trip_ns: arguments.rtt_ms * 1_000_000,
+                line_bps: (arguments.line_mbps > 0).then_some(arguments.line_mbps * 1_000_000),
+                loss: arguments.loss,
+            },
+            window_bytes: arguments.window_kib << 10,
+            step_bytes: 64 << 10,
+            seed: run as u64,
+            most: Duration::from_secs(600),
+        };
+        let mut window =
+            Window::new(self.wire.meter(standing.server.processes()?), Duration::from_secs(seconds));
+        let profile = if arguments.profile {
+            let processes = standing.server.processes()?.into_iter().chain(self.wire.receivers());
+            let all: Vec<_> = processes.collect();
+            Some(Profile::take(&all, (AHEAD, seconds), &self.material.dir)?)
+        } else {
+            None
+        };
+        let seen = match case.net {
+            Net::Wire => self.wire.run(address, crowd, |bytes| window.look(bytes))?,
+            Net::Loopback => {
+                let stop = || sockets::run(address, crowd, |bytes| window.look(bytes));
+                self.wire.beside_server(stop)?
+            }
+        };
+        let (took_s, bytes, used) = window.result()?;
+        if let Some(profile) = profile {
+            let told = profile.told()?;
+            self.sheet
+                .note(format!("{}, {who}: percent of the server's time by function: {told}", case.name));
+        }
+        drop(standing);
+        self.row(case, (who, run), &seen, (took_s, bytes, used))
+    }
+
+    fn row(
+        &mut self,
+        case: &Case,
+        (who, run): (Who, usize),
+        seen: &Seen,
+        (took_s, bytes, used): (f64, u64, Cost),
+    ) -> Result<f64> {
+        for (failure, count) in &seen.failures {
+            self.sheet.note(format!("{}, {who}, run {run}: {count} viewers failed: {failure}", case.name));
+        }
+        let gb = bytes as f64 / 1e9;
+        let cost = used.sender_s() / gb;
+        let mut values = vec![
+            ("cpu_s_per_gb", cost),
+            ("server_cpu_s_per_gb", used.server_s / gb),
+            ("receiving_s_per_gb", used.receiving_s / gb),
+            ("interrupts_s_per_gb", used.interrupts_s / gb),
+            ("client_cpu_s_per_gb", used.client_s / gb),
+            ("mb_per_s", gb * 1e3 / took_s),
+            // Of one processor: figures of a machine on which others worked are worth less.
+            ("others_cpus", used.others_s() / took_s),
+        ];
+        if case.net == Net::Wire {
+            values.extend([
+                ("segment_kb", seen.payload_bytes as f64 / 1e3 / seen.segments.max(1) as f64),
+                ("acks_per_segment", seen.packets as f64 / seen.segments.max(1) as f64),
+                ("repeated_percent", 100.0 * seen.repeated_bytes as f64 / seen.payload_bytes.max(1) as f64),
+                ("overrun", seen.overrun as f64),
+                ("dropped", seen.dropped as f64),
+            ]);
+        }
+        self.sheet.row(case.name, &who.to_string(), self.viewers as f64, run, &values);
+        Ok(cost)
+    }
+}
+
+/// The time in which is measured: after everybody has come, for so long.
+struct Window {
+    meter: Meter,
+    began: Instant,
+    seconds: Duration,
+    first: Option<(Instant, u64, Cost)>,
+    last: Option<Result<(f64, u64, Cost)>>,
+}
+
+impl Window {
+    fn new(meter: Meter, seconds: Duration) -> Self {
+        Self { meter, began: Instant::now(), seconds, first: None, last: None }
+    }
+
+    /// Looks at the bytes that have come; whether to go on.
+    fn look(&mut self, bytes: u64) -> bool {
+        match &self.first {
+            None if self.began.elapsed() < AHEAD => true,
+            None => match self.meter.read() {
+                Ok(used) => {
+                    self.first = Some((Instant::now(), bytes, used));
+                    true
+                }
+                Err(error) => {
+                    self.last = Some(Err(error));
+                    false
+                }
+            },
+            Some((at, _, _)) if at.elapsed() < self.seconds => true,
+            Some((at, before, used)) => {
+                let now = self.meter.read();
+                let measured = now.map(|now| (at.elapsed().as_secs_f64(), bytes - before, now.since(used)));
+                self.last.get_or_insert(measured);
+                false
+            }
+        }
+    }
+
+    fn result(self) -> Result<(f64, u64, Cost)> {
+        self.last.context("the viewers were gone before anything could be measured")?
+    }
+}
+
+fn drop_caches(quick: bool) -> Result<()> {
+    rustix::fs::sync();
+    match fs::write("/proc/sys/vm/drop_caches", "1") {
+        Err(error) if quick && error.kind() == std::io::ErrorKind::PermissionDenied => Ok(()),
+        done => done.context("emptying the page cache needs root"),
+    }
+}

@@ -1,0 +1,133 @@
+//! The servers, each set up as its experts would for this.
+
+use super::Net;
+use super::material::Material;
+use crate::PeersArguments;
+use crate::device::{Ask, Keeper};
+use crate::rival::{Reading, nginx_at};
+use crate::server::{Server, free_address};
+use crate::wire::Wire;
+use crate::wired::bare;
+use anyhow::{Context, Result};
+use clap::ValueEnum;
+use std::fmt;
+use std::fs::{self, File};
+use std::net::SocketAddr;
+use std::process::{Command, Stdio};
+
+/// Who is measured.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub(crate) enum Who {
+    Reel,
+    /// nginx with sendfile.
+    Sendfile,
+    /// nginx with sendfile and a pool of threads that wait for the disk.
+    Threads,
+    /// nginx past the page cache, with the same pool.
+    Direct,
+    /// Caddy's file server.
+    Caddy,
+    /// The bare loop: what is left when there is nothing but reading and sending. No rival.
+    Floor,
+    /// The same with zero-copy sends.
+    FloorZc,
+}
+
+impl Who {
+    pub(crate) fn is_rival(self) -> bool {
+        !matches!(self, Self::Reel | Self::Floor | Self::FloorZc)
+    }
+}
+
+impl fmt::Display for Who {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        formatter.write_str(match self {
+            Self::Reel => "reel",
+            Self::Sendfile => "nginx sendfile",
+            Self::Threads => "nginx threads",
+            Self::Direct => "nginx directio",
+            Self::Caddy => "caddy",
+            Self::Floor => "floor",
+            Self::FloorZc => "floor zero-copy",
+        })
+    }
+}
+
+/// Where servers are started.
+pub(super) struct Stand<'a> {
+    pub(super) material: &'a Material,
+    /// What a server may use for media: Reel's arena; a peer with its page cache.
+    pub(super) memory_bytes: u64,
+    pub(super) arguments: &'a PeersArguments,
+}
+
+/// A server that runs. It ends first; what bounds it goes after it.
+pub(super) struct Standing {
+    pub(super) server: Server,
+    _bound: Option<Keeper>,
+}
+
+impl Stand<'_> {
+    pub(super) fn start(&self, who: Who, wire: &Wire, net: Net) -> Result<Standing> {
+        let server = match net {
+            Net::Wire => wire.at_server(|| self.serve(who, wire.address()))?,
+            Net::Loopback => wire.beside_server(|| self.serve(who, free_address()?))?,
+        };
+        let bound = if who.is_rival() && !self.arguments.common.quick {
+            let keeper = Keeper::start()?;
+            keeper.ask::<()>(&Ask::Memory { bytes: self.memory_bytes })?;
+            for pid in server.processes()? {
+                keeper.ask::<()>(&Ask::Join { pid: pid.try_into()? })?;
+            }
+            Some(keeper)
+        } else {
+            None
+        };
+        Ok(Standing { server, _bound: bound })
+    }
+
+    fn serve(&self, who: Who, address: SocketAddr) -> Result<Server> {
+        let Material { www, dir, .. } = self.material;
+        let nginx = |reading| {
+            let workers = std::thread::available_parallelism().map_or(1, usize::from);
+            nginx_at(address, www, &dir.join("nginx"), workers, reading)
+        };
+        match who {
+            Who::Reel => serve(self.material, address, self.memory_bytes),
+            Who::Sendfile => nginx(Reading::Sendfile),
+            Who::Threads => nginx(Reading::Threads),
+            Who::Direct => nginx(Reading::Direct),
+            Who::Caddy => {
+                let mut command = Command::new("caddy");
+                command.args(["file-server", "--listen", &address.to_string(), "--root"]).arg(www);
+                command.env("XDG_DATA_HOME", dir).env("XDG_CONFIG_HOME", dir).stderr(Stdio::null());
+                Server::start(command, address).context("is caddy installed? (apt install caddy)")
+            }
+            Who::Floor | Who::FloorZc => {
+                let floor = bare(self.arguments.floor.as_deref())?;
+                let floor =
+                    floor.context("no bare server; cargo build --release -p reel-ring --example floor")?;
+                let mut command = Command::new(floor);
+                let mode = if who == Who::Floor { "ring" } else { "ring-zc" };
+                command.arg(address.to_string()).arg(www).arg(mode).stderr(Stdio::null());
+                Server::start(command, address)
+            }
+        }
+    }
+}
+
+/// Starts Reel with so much media memory, open to everybody: what is measured is cost, not promises.
+pub(super) fn serve(material: &Material, address: SocketAddr, memory_bytes: u64) -> Result<Server> {
+    let config = material.dir.join("reel.toml");
+    let text = format!("arena_bytes = {memory_bytes}\n[promise]\nadmission = false\n");
+    fs::write(&config, text)?;
+    let mut command = Command::new(&material.reel);
+    command
+        .arg("serve")
+        .arg(&material.volume)
+        .args(["--listen", &address.to_string(), "--config"])
+        .arg(&config);
+    let log = material.dir.join("reel.log");
+    command.stderr(Stdio::from(File::create(&log)?));
+    Server::start(command, address).with_context(|| fs::read_to_string(&log).unwrap_or_default())
+}

@@ -1,0 +1,292 @@
+//! One simulated viewer: what he wishes, over connections of his own. No clock and no sockets; the sink brings him what arrives.
+
+use super::limits::SILENCE_NS;
+use super::network::Line;
+use super::response::Response;
+use super::script::{Script, Shown, Step, Want, Wish};
+use super::segment::{Packet, Segment, flag};
+use super::tcp::{Connection, Manner, State};
+use anyhow::{Result, anyhow};
+use std::net::Ipv4Addr;
+
+/// Ports of a viewer's connections: odd ones where all bytes are handed over.
+const PORT_FIRST: u16 = 20_000;
+const PORT_LAST: u16 = 60_000;
+
+/// Packets of a viewer, with the ports they come from.
+pub(super) type Sent = Vec<(u16, Packet)>;
+
+/// What came of a viewer.
+#[derive(Debug, Default)]
+pub(super) struct Came {
+    pub(super) body_bytes: u64,
+    pub(super) responses: u64,
+    pub(super) connections: u64,
+    /// Payload that was already there.
+    pub(super) repeated_bytes: u64,
+    pub(super) kept: Vec<(Want, Vec<u8>)>,
+    pub(super) failure: Option<String>,
+    pub(super) shown: Shown,
+    pub(super) done: bool,
+}
+
+/// A viewer.
+#[derive(Debug)]
+pub(super) struct Viewer {
+    address: Ipv4Addr,
+    host: String,
+    manner: Manner,
+    line: Line,
+    script: Script,
+    port: u16,
+    current: Option<Talk>,
+    /// A connection that is being closed.
+    leaving: Option<(u16, Connection)>,
+    wait_until_ns: Option<u64>,
+    heard_ns: u64,
+    came: Came,
+    packets: Vec<Packet>,
+}
+
+/// A connection with what is asked on it.
+#[derive(Debug)]
+struct Talk {
+    port: u16,
+    connection: Connection,
+    asked: Option<(Want, Response)>,
+    counted: u64,
+}
+
+impl Viewer {
+    pub(super) fn new(
+        address: Ipv4Addr,
+        host: &str,
+        wish: Wish,
+        manner: Manner,
+        start_ns: u64,
+        line: Line,
+    ) -> Result<Self> {
+        Ok(Self {
+            address,
+            host: host.to_owned(),
+            manner,
+            line,
+            script: Script::new(wish, start_ns)?,
+            port: PORT_FIRST,
+            current: None,
+            leaving: None,
+            wait_until_ns: None,
+            heard_ns: 0,
+            came: Came::default(),
+            packets: Vec::new(),
+        })
+    }
+
+    /// What left the server for him: what arrives, and when.
+    pub(super) fn carry(&mut self, now_ns: u64, segment: Segment, arrives: impl FnMut(u64, Segment)) {
+        self.line.carry(now_ns, segment, arrives);
+    }
+
+    /// He comes.
+    pub(super) fn begin(&mut self, now_ns: u64, out: &mut Sent) {
+        self.heard_ns = now_ns;
+        let went = self.go_on(now_ns, out);
+        self.settle(now_ns, went, out);
+    }
+
+    /// A segment arrived for his port; returns how many bytes of bodies it brought.
+    pub(super) fn arrived(&mut self, now_ns: u64, port: u16, segment: &Segment, out: &mut Sent) -> u64 {
+        let before = self.came.body_bytes;
+        self.heard_ns = now_ns;
+        if self.current.as_ref().is_some_and(|talk| talk.port == port) {
+            let took = self.take(now_ns, segment, out);
+            let went = took.and_then(|()| self.go_on(now_ns, out));
+            self.settle(now_ns, went, out);
+        } else if let Some((_, connection)) = self.leaving.as_mut().filter(|leaving| leaving.0 == port) {
+            connection.arrived(now_ns, segment, &mut self.packets);
+            flush(&mut self.packets, port, out);
+        } else if segment.has(flag::FIN) {
+            // A connection that is long forgotten: its end is acknowledged, so that the server may forget it, too.
+            let acknowledged = segment.sequence.wrapping_add(segment.bytes + 1);
+            let sequence = segment.acknowledged;
+            let packet = Packet { flags: flag::ACK, sequence, acknowledged, ..Packet::default() };
+            out.push((port, packet));
+        }
+        self.came.body_bytes - before
+    }
+
+    /// When `timer` is to be called next.
+    pub(super) fn due_ns(&self) -> Option<u64> {
+        let current = self.current.as_ref().and_then(|talk| talk.connection.due_ns());
+        let leaving = self.leaving.as_ref().and_then(|leaving| leaving.1.due_ns());
+        let asked = self.current.as_ref().is_some_and(|talk| talk.asked.is_some());
+        let silent = asked.then_some(self.heard_ns + SILENCE_NS);
+        [current, leaving, silent, self.wait_until_ns].into_iter().flatten().min()
+    }
+
+    /// Time has passed.
+    pub(super) fn timer(&mut self, now_ns: u64, out: &mut Sent) {
+        if let Some((port, connection)) = &mut self.leaving {
+            if connection.due_ns().is_some_and(|due| due <= now_ns) {
+                connection.timer(now_ns, &mut self.packets);
+            }
+            flush(&mut self.packets, *port, out);
+        }
+        if let Some(talk) = &mut self.current {
+            if talk.connection.due_ns().is_some_and(|due| due <= now_ns) {
+                talk.connection.timer(now_ns, &mut self.packets);
+            }
+            flush(&mut self.packets, talk.port, out);
+            if talk.asked.is_some() && self.heard_ns + SILENCE_NS <= now_ns {
+                self.settle(now_ns, Err(anyhow!("the server was silent")), out);
+                return;
+            }
+        }
+        let went = self.go_on(now_ns, out);
+        self.settle(now_ns, went, out);
+    }
+
+    /// He is gone, whatever he was about; the server shall not wait for him.
+    pub(super) fn abandon(&mut self, out: &mut Sent) {
+        let current = self.current.take().map(|talk| (talk.port, talk.connection));
+        for (port, mut connection) in current.into_iter().chain(self.leaving.take()) {
+            connection.abandon(&mut self.packets);
+            flush(&mut self.packets, port, out);
+        }
+    }
+
+    /// Whether the viewer's next packet is lost on the way.
+    pub(super) fn loses(&mut self) -> bool {
+        self.line.lost()
+    }
+
+    pub(super) fn address(&self) -> Ipv4Addr {
+        self.address
+    }
+
+    pub(super) fn is_done(&self) -> bool {
+        self.came.done
+    }
+
+    /// What came of it.
+    pub(super) fn finish(mut self) -> Came {
+        self.came.shown = self.script.shown;
+        self.came
+    }
+
+    fn take(&mut self, now_ns: u64, segment: &Segment, out: &mut Sent) -> Result<()> {
+        let Some(talk) = &mut self.current else { return Ok(()) };
+        let before = talk.connection.received();
+        if !segment.text.is_empty()
+            && let Some((_, response)) = &mut talk.asked
+        {
+            response.text(talk.connection.place(segment.sequence), &segment.text)?;
+        }
+        talk.connection.arrived(now_ns, segment, &mut self.packets);
+        let received = talk.connection.received();
+        if segment.bytes > 0 && received == before && talk.connection.place(segment.sequence) < before as i64
+        {
+            self.came.repeated_bytes += u64::from(segment.bytes);
+        }
+        flush(&mut self.packets, talk.port, out);
+        let Some((want, response)) = &mut talk.asked else { return Ok(()) };
+        let whole = response.whole(received)?;
+        let bytes = whole.as_ref().map_or_else(|| response.body_bytes(received), |a| a.head.body_bytes);
+        self.came.body_bytes += bytes - talk.counted;
+        talk.counted = bytes;
+        let Some(answer) = whole else { return Ok(()) };
+        self.came.responses += 1;
+        self.script.answered(now_ns, &answer)?;
+        let want = want.clone();
+        talk.asked = None;
+        if let Some(body) = answer.body.filter(|_| want.keep) {
+            self.came.kept.push((want, body));
+        }
+        if answer.head.closes {
+            self.leave(now_ns, out);
+        }
+        Ok(())
+    }
+
+    /// Asks for the next thing, if it is time.
+    fn go_on(&mut self, now_ns: u64, out: &mut Sent) -> Result<()> {
+        if let Some(talk) = &self.current {
+            match talk.connection.state() {
+                State::Broken(why) if talk.asked.is_some() => return Err(anyhow!(why)),
+                State::Broken(_) | State::Closed => self.current = None,
+                _ if talk.connection.server_ended() => {
+                    // Servers end connections that were used often enough. What was not begun is asked for again.
+                    if talk.asked.as_ref().is_some_and(|asked| asked.1.begun(talk.connection.received())) {
+                        return Err(anyhow!("the server ended the connection within a response"));
+                    }
+                    self.leave(now_ns, out);
+                }
+                _ => {}
+            }
+        }
+        self.wait_until_ns = None;
+        if self.current.as_ref().is_some_and(|talk| talk.asked.is_some()) {
+            return Ok(());
+        }
+        match self.script.step(now_ns)? {
+            Step::Done => {
+                self.came.done = true;
+                self.leave(now_ns, out);
+            }
+            Step::WaitUntil(at_ns) => self.wait_until_ns = Some(at_ns),
+            Step::Get(want) => self.ask(now_ns, want, out),
+        }
+        Ok(())
+    }
+
+    fn ask(&mut self, now_ns: u64, want: Want, out: &mut Sent) {
+        if self.current.as_ref().is_some_and(|talk| (talk.port & 1 == 1) != want.keep) {
+            self.leave(now_ns, out);
+        }
+        let text = request(&self.host, &want);
+        let mut talk = self.current.take().unwrap_or_else(|| {
+            self.port = if self.port >= PORT_LAST { PORT_FIRST } else { self.port + 2 };
+            self.came.connections += 1;
+            let port = self.port | u16::from(want.keep);
+            // A first number that differs from port to port, so that nothing old fits.
+            let sequence = u32::from(self.address) ^ (u32::from(port) << 16);
+            let connection = Connection::open(now_ns, sequence, self.manner, &mut self.packets);
+            Talk { port, connection, asked: None, counted: 0 }
+        });
+        let response = Response::awaited(talk.connection.received(), want.keep);
+        talk.counted = 0;
+        talk.connection.send(now_ns, text.as_bytes(), &mut self.packets);
+        flush(&mut self.packets, talk.port, out);
+        talk.asked = Some((want, response));
+        self.current = Some(talk);
+    }
+
+    fn leave(&mut self, now_ns: u64, out: &mut Sent) {
+        let Some(mut talk) = self.current.take() else { return };
+        talk.connection.close(now_ns, &mut self.packets);
+        flush(&mut self.packets, talk.port, out);
+        self.leaving = Some((talk.port, talk.connection));
+    }
+
+    fn settle(&mut self, now_ns: u64, went: Result<()>, out: &mut Sent) {
+        if let Err(error) = went {
+            self.came.failure = Some(format!("{error:#}"));
+            self.came.done = true;
+            self.wait_until_ns = None;
+            self.leave(now_ns, out);
+        }
+    }
+}
+
+fn flush(packets: &mut Vec<Packet>, port: u16, out: &mut Sent) {
+    out.extend(packets.drain(..).map(|packet| (port, packet)));
+}
+
+/// A request as it is sent.
+pub(super) fn request(host: &str, want: &Want) -> String {
+    let range = match &want.range {
+        Some(range) => format!("Range: bytes={}-{}\r\n", range.start, range.end.max(1) - 1),
+        None => String::new(),
+    };
+    format!("GET {} HTTP/1.1\r\nHost: {host}\r\n{range}\r\n", want.target)
+}
