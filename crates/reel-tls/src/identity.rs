@@ -48,6 +48,12 @@ impl Identity {
         self.validity
     }
 
+    /// The SHA-256 of the server's own certificate, as browsers show it.
+    pub fn fingerprint(&self) -> String {
+        let digest = aws_lc_rs::digest::digest(&aws_lc_rs::digest::SHA256, self.certificate());
+        digest.as_ref().iter().map(|byte| format!("{byte:02X}")).collect::<Vec<_>>().join(":")
+    }
+
     /// The server's own certificate, as DER.
     pub fn certificate(&self) -> &[u8] {
         self.key.cert.first().map_or(&[], |certificate| certificate.as_ref())

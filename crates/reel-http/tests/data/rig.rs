@@ -67,6 +67,7 @@ impl Rig {
             ControlConfig { spool_dir: dir.path().join("spool"), upload_bytes_max: 1 << 30, ingests_max: 1 };
         let mut config = ServeConfig {
             listen: SocketAddr::from(([127, 0, 0, 1], 0)),
+            tls: None,
             serve_threads: 2,
             pin_threads: false,
             driver: DriverChoice::Auto,
