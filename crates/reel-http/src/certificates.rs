@@ -76,8 +76,8 @@ impl Certificates {
     /// # Errors
     /// Files that cannot be read; a certificate that is expired, not valid yet, or made for another key.
     pub fn load(files: CertificateFiles, http2: bool) -> Result<Self, CertificateError> {
-        let seen = files.stamps();
-        let identity = files.identity()?;
+        let (identity, seen) = files.identity_with_stamps();
+        let identity = identity?;
         let acceptor = Acceptor::new(identity, http2).map_err(|source| files.unusable(source))?;
         let certificates = Self {
             files,
@@ -100,8 +100,9 @@ impl Certificates {
     /// Reads the files again. Connections under way stay as they are; new ones see the new certificate. If that cannot be used, the old
     /// one stays in use, and the log says why. Whether it was taken.
     pub fn reload(&self) -> bool {
-        *self.seen.lock().unwrap_or_else(PoisonError::into_inner) = self.files.stamps();
-        match self.files.identity() {
+        let (identity, seen) = self.files.identity_with_stamps();
+        *self.seen.lock().unwrap_or_else(PoisonError::into_inner) = seen;
+        match identity {
             Ok(identity) => {
                 self.acceptor.replace(identity);
                 self.reloads.fetch_add(1, Ordering::Relaxed);
@@ -172,6 +173,15 @@ impl Certificates {
 }
 
 impl CertificateFiles {
+    /// The identity, and what the files looked like that it was read from: before that, so that a change meanwhile is seen, but after
+    /// they were made.
+    fn identity_with_stamps(&self) -> (Result<Identity, CertificateError>, [Option<Stamp>; 2]) {
+        let before = self.stamps();
+        let identity = self.identity();
+        let seen = if self.generate_for.is_some() { self.stamps() } else { before };
+        (identity, seen)
+    }
+
     fn identity(&self) -> Result<Identity, CertificateError> {
         let Some(names) = &self.generate_for else { return self.read() };
         match self.read() {
@@ -293,6 +303,8 @@ mod tests {
     fn a_generated_one_is_used_again_and_its_key_is_secret() {
         let directory = tempfile::tempdir().unwrap();
         let first = Certificates::load(generated(directory.path()), true).unwrap();
+        first.look();
+        assert_eq!(first.reloads.load(Ordering::Relaxed), 0, "what was just made is no news");
         let again = Certificates::load(generated(directory.path()), true).unwrap();
         assert_eq!(first.acceptor.identity().fingerprint(), again.acceptor.identity().fingerprint());
         let mode = fs::metadata(&first.files.key).unwrap().mode();
