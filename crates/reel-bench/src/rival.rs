@@ -6,6 +6,8 @@ use std::fmt;
 use std::fs;
 use std::path::Path;
 use std::process::Command;
+use std::thread::sleep;
+use std::time::{Duration, Instant};
 
 /// How nginx reads.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -104,5 +106,11 @@ pub(crate) fn nginx_with(
     fs::write(&config, text).with_context(|| format!("writing {config}"))?;
     let mut command = Command::new("nginx");
     command.args(["-e", &format!("{run}/error.log"), "-c", &config]);
-    Server::start(command, address).context("is nginx installed? (apt install nginx-light)")
+    let server = Server::start(command, address).context("is nginx installed? (apt install nginx-light)")?;
+    // It listens before it has its workers, whose time is measured.
+    let started = Instant::now();
+    while server.processes()?.len() <= workers && started.elapsed() < Duration::from_secs(5) {
+        sleep(Duration::from_millis(5));
+    }
+    Ok(server)
 }
