@@ -228,3 +228,34 @@ fn another_certificate_is_taken_over_on_sighup_without_a_drop() {
     let output = slow.wait_with_output().unwrap();
     assert!(output.status.success() && output.stdout == secured.whole, "the download was not dropped");
 }
+
+/// A page that asks for pages, then for media, then for pages again, and writes down what came.
+const PAGE: &str = r#"<body><pre id=o></pre><script>(async () => { for (const [path, range] of PATHS) {
+    const text = await fetch(HOST + path, range ? { headers: { Range: range } } : {})
+        .then(async (answer) => answer.status + " " + (await answer.arrayBuffer()).byteLength, String);
+    o.textContent += "came " + path + " " + text + "\n"; } })()</script></body>"#;
+
+#[test]
+fn chromium_gets_media_after_pages_without_noticing_the_other_version() {
+    let dir = tempfile::tempdir_in(cache_dir()).unwrap();
+    let secured = Secured::new(dir.path().to_owned());
+    let media = format!("/files/{}.mp4", secured.film);
+    let paths = format!(
+        "[[\"/healthz\"], [\"/api/v1/titles\"], [\"{media}\", \"bytes=0-99999\"], [\"{media}\", \"bytes=5-9\"], [\"/healthz\"]]"
+    );
+    let host = format!("\"{}\"", secured.url(""));
+    let page = dir.path().join("page.html");
+    fs::write(&page, PAGE.replace("PATHS", &paths).replace("HOST", &host)).unwrap();
+    let mut chromium = Command::new("chromium");
+    chromium.args(["--headless", "--no-sandbox", "--disable-gpu", "--disable-web-security", "--ignore-certificate-errors"]);
+    chromium.arg(format!("--user-data-dir={}", dir.path().join("profile").display()));
+    chromium.args(["--virtual-time-budget=30000", "--dump-dom"]).arg(format!("file://{}", page.display()));
+    let shown = run(&mut chromium);
+    for (path, came) in [("/healthz", "200 3"), (&*media, "206 100000"), (&*media, "206 5")] {
+        assert!(shown.contains(&format!("came {path} {came}")), "{shown}");
+    }
+    let metrics = String::from_utf8(secured.curled(&["--http1.1", &secured.url("/metrics")])).unwrap();
+    let value = |name: &str| metrics.lines().find_map(|line| line.strip_prefix(name)?.trim().parse::<u32>().ok()).unwrap();
+    // One with HTTP/2, one with HTTP/1.1, and curl's.
+    assert_eq!(value("reel_tls_handshakes_total "), 3, "{metrics}");
+}
