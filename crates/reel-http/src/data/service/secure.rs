@@ -238,9 +238,10 @@ const NOT_HTTP: &[u8] = b"HTTP/1.1 400 Bad Request\r\nContent-Type: text/plain\r
 impl Connection {
     /// Says a last word without waiting, as far as the socket takes it: the connection is closed either way.
     pub(super) fn say(&mut self, text: &[u8]) {
+        // Bytes that are under way must not be cut in two.
+        let is_sending = self.in_ring && matches!(self.state, State::ShakingHands | State::Sending(_));
         match &mut self.secure {
-            // Bytes of a response that are under way must not be cut in two.
-            Some(secure) if secure.pending.is_none() && !self.in_ring => {
+            Some(secure) if secure.pending.is_none() && !is_sending => {
                 let sealed = secure.last_words(text);
                 self.say_plainly(&sealed);
             }
