@@ -90,12 +90,6 @@ pub const STRIPES_PER_INGEST: usize = reel_volume::limits::WRITER_STRIPES_IN_FLI
 /// Connections that may wait for the control plane.
 pub const HANDOVERS_MAX: usize = 1024;
 
-/// Rounds of the stream of which a question for the capacity asks: a film of two hours. Spread evenly, a longer one asks the same.
-pub const CAPACITY_ROUNDS: usize = 7200;
-
-/// Seconds of it that its viewers hold in memory: two segments of four seconds.
-pub const CAPACITY_HELD_S: u64 = 8;
-
 /// How often the files of a certificate are looked at. Renewed ones come weeks before the old ones end.
 pub const CERTIFICATE_LOOK_S: u64 = 5;
 
@@ -112,3 +106,6 @@ pub const OPENINGS_MAX: usize = 4 * 1024;
 pub const OPENERS: usize = 8;
 
 const SECOND_NS: u64 = 1_000_000_000;
+
+/// Threads that open titles before anybody asks for them, for a while after the start: their reads go to different members.
+pub const OPENERS_AHEAD: usize = 4;

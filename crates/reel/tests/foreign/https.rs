@@ -247,7 +247,13 @@ fn chromium_gets_media_after_pages_without_noticing_the_other_version() {
     let page = dir.path().join("page.html");
     fs::write(&page, PAGE.replace("PATHS", &paths).replace("HOST", &host)).unwrap();
     let mut chromium = Command::new("chromium");
-    chromium.args(["--headless", "--no-sandbox", "--disable-gpu", "--disable-web-security", "--ignore-certificate-errors"]);
+    chromium.args([
+        "--headless",
+        "--no-sandbox",
+        "--disable-gpu",
+        "--disable-web-security",
+        "--ignore-certificate-errors",
+    ]);
     chromium.arg(format!("--user-data-dir={}", dir.path().join("profile").display()));
     chromium.args(["--virtual-time-budget=30000", "--dump-dom"]).arg(format!("file://{}", page.display()));
     let shown = run(&mut chromium);
@@ -255,7 +261,9 @@ fn chromium_gets_media_after_pages_without_noticing_the_other_version() {
         assert!(shown.contains(&format!("came {path} {came}")), "{shown}");
     }
     let metrics = String::from_utf8(secured.curled(&["--http1.1", &secured.url("/metrics")])).unwrap();
-    let value = |name: &str| metrics.lines().find_map(|line| line.strip_prefix(name)?.trim().parse::<u32>().ok()).unwrap();
+    let value = |name: &str| {
+        metrics.lines().find_map(|line| line.strip_prefix(name)?.trim().parse::<u32>().ok()).unwrap()
+    };
     // One with HTTP/2, one with HTTP/1.1, and curl's.
     assert_eq!(value("reel_tls_handshakes_total "), 3, "{metrics}");
 }
