@@ -155,7 +155,14 @@ impl Connection {
             let Phase::Handshake(handshake) = &mut self.phase else { return Ok(()) };
             let UnbufferedStatus { discard, state, .. } = handshake.process_tls_records(&mut self.incoming);
             let mut waits = false;
-            match state.map_err(TlsError::Handshake)? {
+            let state = match state {
+                Ok(state) => state,
+                Err(error) => {
+                    self.incoming.drain(..discard);
+                    return Err(TlsError::Handshake(error));
+                }
+            };
+            match state {
                 ConnectionState::EncodeTlsData(mut message) => encode(&mut message, &mut self.outgoing)?,
                 ConnectionState::TransmitTlsData(message) => message.done(),
                 ConnectionState::ReadTraffic(mut traffic) => {
@@ -232,10 +239,11 @@ impl Connection {
     fn fail(&mut self, error: &TlsError) {
         match &mut self.phase {
             Phase::Handshake(handshake) => {
-                // rustls has the alert ready and gives it out at the next call.
-                while let Ok(ConnectionState::EncodeTlsData(mut message)) =
-                    handshake.process_tls_records(&mut []).state
-                {
+                // rustls has the alert ready and gives it out at the next call. As long as it has, it looks at nothing that came: it must
+                // not, for it has given up.
+                while handshake.wants_write() {
+                    let UnbufferedStatus { state, .. } = handshake.process_tls_records(&mut self.incoming);
+                    let Ok(ConnectionState::EncodeTlsData(mut message)) = state else { break };
                     if encode(&mut message, &mut self.outgoing).is_err() {
                         break;
                     }

@@ -182,6 +182,31 @@ fn records_in_the_clear_are_refused_after_the_handshake() {
     }
 }
 
+/// Found by the fuzzer: rustls remembers where the pieces of a message are.
+#[test]
+fn garbage_between_the_pieces_of_a_hello_is_refused() {
+    let acceptor = acceptor();
+    for garbage in [
+        b"\x17\x03\x03\x00\x03abc".as_slice(),
+        b"\x15\x03\x03\x00\x02\x02\x28",
+        b"\x99\x99\x99\x99\x99\x99",
+        b"\x16\x03\x03\x00\x00",
+    ] {
+        let mut pair = Pair::new(&acceptor, tls13(), &[]);
+        let hello = pair.client_bytes();
+        let half = &hello[5..hello.len() / 2];
+        let mut first = vec![22, 3, 1, 0, half.len() as u8];
+        assert!(half.len() < 256);
+        first.extend_from_slice(half);
+        pair.server_takes(&first).unwrap();
+        assert!(pair.server_takes(garbage).is_err(), "{garbage:?}");
+        assert!(
+            pair.server_takes(garbage).is_ok() && pair.received.is_empty(),
+            "what comes later is not looked at"
+        );
+    }
+}
+
 #[test]
 fn a_connection_can_go_on_elsewhere() {
     let acceptor = acceptor();
