@@ -374,3 +374,38 @@ impl std::fmt::Debug for Connection {
         f.debug_struct("Connection").field("phase", &phase).field("protocol", &self.protocol).finish()
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::client::{Pair, acceptor, suites};
+
+    fn suite(is_tls13: bool) -> rustls::SupportedCipherSuite {
+        *suites().iter().find(|suite| suite.tls13().is_some() == is_tls13).unwrap()
+    }
+
+    #[test]
+    fn other_keys_follow_before_these_are_used_up() {
+        let mut pair = Pair::established(&acceptor(), suite(true));
+        let film: Vec<u8> = (0..=255).collect();
+        let sealed: Vec<u8> = film.chunks(1).flat_map(|byte| pair.server_says(byte, 60)).collect();
+        assert_eq!(pair.client_takes(&sealed), film);
+        let overhead = pair.server.overhead_bytes();
+        let beside = sealed.len() - film.len() * (1 + overhead);
+        // Nine records a key: eight of data, and the one that says that another follows.
+        assert_eq!(beside, film.len() / 8 * (KEY_UPDATE_BYTES + overhead), "as often as that");
+        // The other direction, where the client does it.
+        pair.client.refresh_traffic_keys().unwrap();
+        let said = pair.client_says(b"on");
+        pair.server_takes(&said).unwrap();
+        assert_eq!(pair.received, b"on");
+    }
+
+    #[test]
+    fn without_other_keys_the_connection_ends() {
+        let mut pair = Pair::established(&acceptor(), suite(false));
+        let mut out = [0; 100];
+        let ended = (0..20).find_map(|_| pair.server.seal(b"x", &mut out).err());
+        assert!(matches!(ended, Some(TlsError::KeysUsedUp)), "{ended:?}");
+    }
+}

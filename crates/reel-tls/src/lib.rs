@@ -8,6 +8,14 @@
 //! and why it is safe, is told in `docs/design/tls.md`.
 #![forbid(unsafe_code)]
 
+// The client of the tests speaks of this crate by its name.
+#[cfg(test)]
+extern crate self as reel_tls;
+#[cfg(test)]
+#[path = "../tests/client/mod.rs"]
+#[allow(dead_code, clippy::unwrap_used, reason = "the other tests use the rest of it")]
+mod client;
+
 mod acceptor;
 mod connection;
 mod error;
