@@ -1,6 +1,10 @@
 //! What the fuzz targets share: a source in memory, and what every demuxer promises of any bytes.
 #![forbid(unsafe_code)]
 
+mod tls;
+
+pub use tls::tls;
+
 use reel_media::{Packet, Source, TrackKind};
 use std::io;
 

@@ -1,8 +1,8 @@
 //! The receiver: plain sockets, each fetching one range of a file and counting what arrives.
 
+use crate::secured::{Stream, Way};
 use anyhow::{Context, Result, bail, ensure};
 use std::io::{Read, Write};
-use std::net::{SocketAddr, TcpStream};
 use std::ops::Range;
 use std::time::{Duration, Instant};
 use std::{str, thread};
@@ -18,12 +18,13 @@ pub(crate) struct Fetched {
 
 /// Fetches `path` over `connections` sockets at once, each its share of `bytes`; time counts until the last byte.
 pub(crate) fn fetch(
-    server: SocketAddr,
+    server: impl Into<Way>,
     path: &str,
     bytes: u64,
     connections: usize,
     sum: bool,
 ) -> Result<Fetched> {
+    let server = &server.into();
     let started = Instant::now();
     let share = bytes.div_ceil(connections as u64);
     let shares = thread::scope(|scope| {
@@ -45,8 +46,8 @@ pub(crate) fn fetch(
 }
 
 /// Where `path` leads when it is a redirect, else `path` itself.
-pub(crate) fn resolve(server: SocketAddr, path: &str) -> Result<String> {
-    let (head, _) = request(server, path, 0..1, &mut vec![0; 4096])?.0;
+pub(crate) fn resolve(server: impl Into<Way>, path: &str) -> Result<String> {
+    let (head, _) = request(&server.into(), path, 0..1, &mut vec![0; 4096])?.0;
     match head.lines().find_map(|line| line.strip_prefix("Location: ")) {
         Some(location) => Ok(location.trim().to_owned()),
         None => Ok(path.to_owned()),
@@ -54,8 +55,8 @@ pub(crate) fn resolve(server: SocketAddr, path: &str) -> Result<String> {
 }
 
 /// The length of the file at `path`.
-pub(crate) fn length(server: SocketAddr, path: &str) -> Result<u64> {
-    let (head, _) = request(server, path, 0..1, &mut vec![0; 4096])?.0;
+pub(crate) fn length(server: impl Into<Way>, path: &str) -> Result<u64> {
+    let (head, _) = request(&server.into(), path, 0..1, &mut vec![0; 4096])?.0;
     let line = head.lines().find_map(|line| line.strip_prefix("Content-Range: bytes 0-0/"));
     line.context("no Content-Range in the answer to a range request")?
         .trim()
@@ -63,7 +64,7 @@ pub(crate) fn length(server: SocketAddr, path: &str) -> Result<u64> {
         .context("a length that is no number")
 }
 
-fn fetch_range(server: SocketAddr, path: &str, range: Range<u64>, sum: bool) -> Result<(u64, u64)> {
+fn fetch_range(server: &Way, path: &str, range: Range<u64>, sum: bool) -> Result<(u64, u64)> {
     let mut buffer = vec![0; 256 * 1024];
     let wanted = range.end - range.start;
     let ((head, body_start), mut stream, filled) = {
@@ -89,30 +90,25 @@ fn fetch_range(server: SocketAddr, path: &str, range: Range<u64>, sum: bool) -> 
 
 type Head = (String, usize);
 
-fn request(
-    server: SocketAddr,
-    path: &str,
-    range: Range<u64>,
-    buffer: &mut [u8],
-) -> Result<(Head, TcpStream)> {
+fn request(server: &Way, path: &str, range: Range<u64>, buffer: &mut [u8]) -> Result<(Head, Stream)> {
     let (head, stream, _) = request_stream(server, path, range, buffer)?;
     Ok((head, stream))
 }
 
 /// Sends a request and reads until its head is complete: the head, where the body starts in `buffer`, and how far it is filled.
 fn request_stream(
-    server: SocketAddr,
+    server: &Way,
     path: &str,
     range: Range<u64>,
     buffer: &mut [u8],
-) -> Result<(Head, TcpStream, usize)> {
-    let mut stream = TcpStream::connect(server)?;
-    stream.set_read_timeout(Some(Duration::from_secs(60)))?;
+) -> Result<(Head, Stream, usize)> {
+    let mut stream = server.connect()?;
+    stream.socket().set_read_timeout(Some(Duration::from_secs(60)))?;
     let last = range.end - 1;
     write!(
         stream,
-        "GET {path} HTTP/1.1\r\nHost: {server}\r\nRange: bytes={}-{last}\r\nConnection: close\r\n\r\n",
-        range.start
+        "GET {path} HTTP/1.1\r\nHost: {}\r\nRange: bytes={}-{last}\r\nConnection: close\r\n\r\n",
+        server.address, range.start
     )?;
     let mut filled = 0;
     loop {

@@ -293,12 +293,12 @@ impl Bench<'_> {
     }
 }
 
-fn text(path: &Path) -> String {
+pub(crate) fn text(path: &Path) -> String {
     path.to_string_lossy().into_owned()
 }
 
 /// Empties the page cache, so that every run starts cold. A smoke run, whose figures mean nothing, goes on without the right to.
-fn drop_caches(smoke: bool) -> Result<()> {
+pub(crate) fn drop_caches(smoke: bool) -> Result<()> {
     rustix::fs::sync();
     match fs::write("/proc/sys/vm/drop_caches", "1") {
         Err(error) if smoke && error.kind() == io::ErrorKind::PermissionDenied => Ok(()),

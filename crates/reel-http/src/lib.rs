@@ -3,6 +3,7 @@
 //! One port serves all. `data` accepts every connection and answers what is media; anything else goes, with its socket, to `control`.
 #![forbid(unsafe_code)]
 
+mod certificates;
 pub mod control;
 mod data;
 pub mod limits;
@@ -10,5 +11,6 @@ mod promised;
 mod server;
 mod works;
 
+pub use certificates::{CertificateError, CertificateFiles, Certificates};
 pub use data::{DataCounters, title_demand};
-pub use server::{PromiseConfig, ServeConfig, ServeError, Server, spare_buffers};
+pub use server::{PromiseConfig, ServeConfig, ServeError, Server, TlsConfig, scratch_buffers, spare_buffers};

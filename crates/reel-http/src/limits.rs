@@ -15,6 +15,23 @@ pub const RECEIVE_BYTES: usize = 4 * 1024;
 /// A head must be complete this long after its first byte (slowloris).
 pub const HEAD_TIME_MAX_NS: u64 = 10 * SECOND_NS;
 
+/// A TLS handshake must be done this long after its connection was accepted: two round trips of a slow link, and a person who is asked
+/// about a certificate has a new connection afterwards. Browsers that connect ahead of need make the handshake at once.
+pub const HANDSHAKE_TIME_MAX_NS: u64 = 10 * SECOND_NS;
+
+/// Buffers in which a core seals responses, of a unit each (264 KiB): one for each client whose socket is full at the moment, and
+/// those of a turn of the core. With more slow clients than that, what waits longest is put aside.
+pub const SCRATCH_BUFFERS_PER_CORE: usize = 32;
+
+/// The part of a small arena that all cores together seal in at most: one in so many buffers.
+pub const SCRATCH_PART: usize = 4;
+
+/// Responses up to this size are sealed outside of the arena: playlists, refusals, redirects. One record.
+pub const SEAL_SMALL_BYTES_MAX: usize = 16 * 1024;
+
+/// Sealed bytes of slow clients that a core holds outside of the arena. Beyond that, the slowest is cut off.
+pub const PARKED_BYTES_MAX: usize = 64 << 20;
+
 /// A connection without a request is closed after this long.
 pub const IDLE_TIME_MAX_NS: u64 = 75 * SECOND_NS;
 
@@ -53,6 +70,10 @@ pub const CORE_MIB_NS: u64 = 320_000;
 /// Prices of a member that differ by less are the same: they are corrected all the time, and the ledger counts anew with each change.
 pub const PRICE_CHANGE_PERCENT: u128 = 5;
 
+/// The same over TLS, with the seals: measured 0.39 to 0.46 seconds per GB (docs/benchmarks.md). Where TLS is spoken, all viewers are counted with it, since a session may be
+/// asked for either way.
+pub const CORE_MIB_TLS_NS: u64 = 480_000;
+
 /// What a person waits for is due this long after it is asked for.
 pub const INTERACTIVE_DEADLINE_NS: u64 = SECOND_NS / 5;
 
@@ -68,6 +89,15 @@ pub const STRIPES_PER_INGEST: usize = reel_volume::limits::WRITER_STRIPES_IN_FLI
 
 /// Connections that may wait for the control plane.
 pub const HANDOVERS_MAX: usize = 1024;
+
+/// How often the files of a certificate are looked at. Renewed ones come weeks before the old ones end.
+pub const CERTIFICATE_LOOK_S: u64 = 5;
+
+/// A certificate with less than this left is named in the log every day: those who renew by themselves do so with a month left.
+pub const CERTIFICATE_WARN_S: i64 = 14 * 86_400;
+
+/// Largest file of certificates or keys that is read: sixteen certificates of RSA with 4096 bits are a tenth of it.
+pub const CERTIFICATE_FILE_BYTES_MAX: u64 = 1 << 20;
 
 /// Titles that may wait to be opened.
 pub const OPENINGS_MAX: usize = 4 * 1024;

@@ -1,13 +1,18 @@
 //! A whole server: one port, the data plane behind it, the control plane beside it.
 
+use crate::certificates::{CertificateError, CertificateFiles, Certificates};
 use crate::control::{
     ArenaMetrics, ControlConfig, ControlPlane, DiskMetrics, MetricsPage, MetricsRegistry, MetricsSource,
     Rooms, SessionRefusal, SessionReport, VolumeMetrics, Watching, serve_connection, watch_directory,
 };
 use crate::data::{
-    Capacity, DataConfig, DataCounters, DataPlane, Film, Films, Form, Handover, RESOURCES, open_session,
+    Capacity, DataConfig, DataCounters, DataPlane, Film, Films, Form, Handover, RESOURCES, Speaks,
+    open_session,
 };
-use crate::limits::{HANDOVERS_MAX, LISTEN_BACKLOG, OPENERS_AHEAD, STRIPES_PER_INGEST};
+use crate::limits::{
+    CORE_MIB_NS, CORE_MIB_TLS_NS, HANDOVERS_MAX, LISTEN_BACKLOG, OPENERS_AHEAD, SCRATCH_BUFFERS_PER_CORE,
+    SCRATCH_PART, STRIPES_PER_INGEST,
+};
 use crate::promised::Promised;
 use crate::works::Works;
 use reel_disk::Disks;
@@ -30,6 +35,8 @@ use tokio::sync::mpsc::{Receiver, channel};
 pub struct ServeConfig {
     /// Where it listens.
     pub listen: SocketAddr,
+    /// Where it speaks TLS, and with which certificate.
+    pub tls: Option<TlsConfig>,
     /// Threads that serve media; 0 means one for each processor.
     pub serve_threads: usize,
     /// Whether each of them stays on its processor.
@@ -50,6 +57,17 @@ pub struct ServeConfig {
     pub watch: Option<PathBuf>,
     /// The control plane.
     pub control: ControlConfig,
+}
+
+/// How TLS is spoken.
+#[derive(Clone, Debug)]
+pub struct TlsConfig {
+    /// Where.
+    pub listen: SocketAddr,
+    /// As who.
+    pub files: CertificateFiles,
+    /// Whether HTTP/2 is offered for pages and API.
+    pub http2: bool,
 }
 
 /// What is promised to viewers.
@@ -80,6 +98,9 @@ pub enum ServeError {
         /// What the system said.
         source: io::Error,
     },
+    /// The certificate cannot be used.
+    #[error(transparent)]
+    Certificate(#[from] CertificateError),
     /// A thread of the data plane failed.
     #[error(transparent)]
     Rt(#[from] RtError),
@@ -99,6 +120,8 @@ pub enum ServeError {
 /// A running server.
 pub struct Server {
     address: SocketAddr,
+    tls_address: Option<SocketAddr>,
+    certificates: Option<Arc<Certificates>>,
     data: DataPlane,
     control: ControlPlane,
     runtime: Runtime,
@@ -108,30 +131,40 @@ pub struct Server {
 impl Server {
     /// Starts serving a volume. Returns when connections are accepted.
     pub fn start(config: ServeConfig, library: Arc<Library>) -> Result<Self, ServeError> {
-        let listener = listen(config.listen)?;
-        let address =
-            listener.local_addr().map_err(|source| ServeError::Listen { address: config.listen, source })?;
+        let (listener, address) = listen(config.listen)?;
+        let mut listeners = vec![(listener, Speaks::Plain)];
+        let (mut tls_address, mut certificates) = (None, None);
+        if let Some(tls) = config.tls {
+            certificates = Some(Arc::new(Certificates::load(tls.files, tls.http2)?));
+            let (listener, address) = listen(tls.listen)?;
+            listeners.push((listener, Speaks::Tls));
+            tls_address = Some(address);
+        }
         let threads = match config.serve_threads {
             0 => std::thread::available_parallelism().map_or(1, usize::from),
             threads => threads,
         };
         let volume = library.volume();
+        let buffers = volume.arena().usage().buffers_total;
+        let scratch = if certificates.is_some() { scratch_buffers(threads, buffers) } else { 0 };
         let units = Units::new(
             volume.arena().clone(),
             volume.disks().clone(),
             volume.health().clone(),
-            spare_buffers(
-                volume.geometry().width(),
-                threads,
-                config.control.ingests_max,
-                volume.arena().usage().buffers_total,
-            ),
+            threads * scratch
+                + spare_buffers(volume.geometry().width(), threads, config.control.ingests_max, buffers),
         );
         let films = Arc::new(Films::new(Arc::clone(&library)));
         let idle_max_ns = u64::try_from(config.session_idle.as_nanos()).unwrap_or(u64::MAX);
         let arena_bytes = (units.budget().total() * volume.arena().buffer_bytes()) as u64;
-        let capacity =
-            Capacity::new(volume.disks().clone(), threads, arena_bytes, config.promise.network_bps);
+        let core_mib_ns = if certificates.is_some() { CORE_MIB_TLS_NS } else { CORE_MIB_NS };
+        let capacity = Capacity::new(
+            volume.disks().clone(),
+            threads,
+            arena_bytes,
+            config.promise.network_bps,
+            core_mib_ns,
+        );
         let sessions = Arc::new(Sessions::new(SessionsConfig {
             sessions_max: config.sessions_max,
             idle_max_ns,
@@ -183,6 +216,11 @@ impl Server {
         open_ahead(&library, &control, runtime.handle());
         let (handover, handed_over) = channel(HANDOVERS_MAX);
         runtime.spawn(take_over(handed_over, control.clone()));
+        if let Some(certificates) = &certificates {
+            control.metrics().register(Arc::clone(certificates) as _);
+            let certificates = Arc::clone(certificates);
+            runtime.spawn(async move { certificates.look_after().await });
+        }
         let watching = match config.watch {
             None => None,
             Some(path) => {
@@ -196,15 +234,35 @@ impl Server {
             driver: config.driver,
             connections_max: config.connections_max,
             access_log: config.access_log,
+            tls: certificates.as_ref().map(|certificates| (certificates.acceptor().clone(), scratch)),
         };
-        let data =
-            DataPlane::start(&data_config, listener, &units, &films, sessions, counters, handover, capacity)?;
-        Ok(Self { address, data, control, runtime, _watching: watching })
+        let data = DataPlane::start(
+            &data_config,
+            listeners,
+            &units,
+            volume.arena(),
+            &films,
+            sessions,
+            counters,
+            handover,
+            capacity,
+        )?;
+        Ok(Self { address, tls_address, certificates, data, control, runtime, _watching: watching })
     }
 
     /// Where it listens.
     pub fn address(&self) -> SocketAddr {
         self.address
+    }
+
+    /// Where it speaks TLS.
+    pub fn tls_address(&self) -> Option<SocketAddr> {
+        self.tls_address
+    }
+
+    /// Reads the certificate and its key again; `None` if there are none.
+    pub fn reload_certificates(&self) -> Option<bool> {
+        Some(self.certificates.as_ref()?.reload())
     }
 
     /// The control plane, for those who want to know of its jobs.
@@ -232,12 +290,19 @@ pub fn spare_buffers(width: usize, threads: usize, ingests: usize, buffers: usiz
     (writing + decoding).min(buffers / 2)
 }
 
-fn listen(address: SocketAddr) -> Result<TcpListener, ServeError> {
+/// Buffers that each of so many cores seals responses in where TLS is spoken, of so many in all.
+pub fn scratch_buffers(threads: usize, buffers: usize) -> usize {
+    SCRATCH_BUFFERS_PER_CORE.min(buffers / SCRATCH_PART / threads.max(1))
+}
+
+fn listen(address: SocketAddr) -> Result<(TcpListener, SocketAddr), ServeError> {
     let failed = |source| ServeError::Listen { address, source };
     let listener = TcpListener::bind(address).map_err(failed)?;
     // A burst of players must not find the standard backlog of 128 full.
     rustix::net::listen(&listener, LISTEN_BACKLOG).map_err(|error| failed(error.into()))?;
-    Ok(listener)
+    // With port 0 the system chooses.
+    let address = listener.local_addr().map_err(failed)?;
+    Ok((listener, address))
 }
 
 /// Opens the newest titles before anybody asks for them, several at once, for they lie on different members.
@@ -267,9 +332,9 @@ fn open_ahead(library: &Arc<Library>, control: &ControlPlane, runtime: &Handle) 
 }
 
 async fn take_over(mut handed_over: Receiver<Handover>, control: ControlPlane) {
-    while let Some(Handover { stream, already_read, peer }) = handed_over.recv().await {
+    while let Some(Handover { stream, tls, already_read, peer }) = handed_over.recv().await {
         match tokio::net::TcpStream::from_std(stream) {
-            Ok(stream) => drop(tokio::spawn(serve_connection(stream, already_read, control.clone()))),
+            Ok(stream) => drop(tokio::spawn(serve_connection(stream, tls, already_read, control.clone()))),
             Err(error) => tracing::warn!(%peer, %error, "cannot take over a connection"),
         }
     }
@@ -371,6 +436,19 @@ impl MetricsSource for DataMetrics {
             "Connections closed because their client was too slow or silent.",
             &[],
             load(&data.timed_out),
+        );
+        page.counter("reel_tls_handshakes_total", "TLS handshakes done.", &[], load(&data.handshakes));
+        page.counter(
+            "reel_tls_failures_total",
+            "TLS connections that ended with an error: no TLS, nothing in common, or changed records.",
+            &[],
+            load(&data.tls_failures),
+        );
+        page.counter(
+            "reel_tls_parked_total",
+            "Times that sealed bytes a slow client had not taken were moved out of a buffer that another needed.",
+            &[],
+            load(&data.parked),
         );
         for (core, open) in data.open.iter().enumerate() {
             let open = open.load(Ordering::Relaxed) as f64;

@@ -388,6 +388,10 @@ pub(crate) struct ServeArguments {
     #[arg(long, value_name = "ADDR:PORT", value_parser = parse_address)]
     pub(crate) listen: Option<SocketAddr>,
 
+    /// Where to listen for HTTPS; goes before the configuration's. Without a certificate in the configuration, a self-signed one is made
+    #[arg(long, value_name = "ADDR:PORT", value_parser = parse_address)]
+    pub(crate) https: Option<SocketAddr>,
+
     /// Ingest films that are put into this directory; goes before the configuration's
     #[arg(long, value_name = "DIR")]
     pub(crate) watch: Option<PathBuf>,

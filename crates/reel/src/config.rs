@@ -5,6 +5,7 @@
 
 mod classes;
 mod keys;
+mod tls;
 
 use std::fs::File;
 use std::io::{self, Read};
@@ -16,6 +17,7 @@ use serde::de::Error;
 use serde::{Deserialize, Deserializer};
 
 pub(crate) use classes::ClassesConfig;
+pub(crate) use tls::TlsSection;
 
 use crate::failure::Failure;
 use crate::limits::{
@@ -61,6 +63,8 @@ pub(crate) struct Config {
     pub(crate) disks: DisksSection,
     /// Who may claim what.
     pub(crate) classes: ClassesConfig,
+    /// TLS.
+    pub(crate) tls: TlsSection,
 }
 
 /// `[disks]`.
@@ -164,6 +168,7 @@ impl Default for Config {
             disks: DisksSection::default(),
             classes: ClassesConfig::default(),
             promise: PromiseConfig::default(),
+            tls: TlsSection::default(),
         }
     }
 }
@@ -203,9 +208,14 @@ impl Config {
         let text = read(path).map_err(|error| Failure::path("read the configuration", path, &error))?;
         let mut config = Self::parse(&text).map_err(|fault| fault.failure(path))?;
         let home = path.parent().unwrap_or(Path::new(""));
-        for entry in
-            [&mut config.volume, &mut config.watch, &mut config.upload.spool_dir].into_iter().flatten()
-        {
+        let paths = [
+            &mut config.volume,
+            &mut config.watch,
+            &mut config.upload.spool_dir,
+            &mut config.tls.certificate,
+            &mut config.tls.key,
+        ];
+        for entry in paths.into_iter().flatten() {
             *entry = home.join(&*entry);
         }
         Ok(config)
@@ -216,6 +226,7 @@ impl Config {
         let config: Self = toml::from_str(text).map_err(|error| Fault::of_toml(text, &error))?;
         config.check_bounds(text)?;
         config.classes.check(text)?;
+        config.tls.check(text)?;
         Ok(config)
     }
 
@@ -250,6 +261,10 @@ pub(crate) fn parse_address(text: &str) -> Result<SocketAddr, String> {
 
 fn address<'de, D: Deserializer<'de>>(source: D) -> Result<SocketAddr, D::Error> {
     parse_address(&String::deserialize(source)?).map_err(D::Error::custom)
+}
+
+fn address_if_any<'de, D: Deserializer<'de>>(source: D) -> Result<Option<SocketAddr>, D::Error> {
+    address(source).map(Some)
 }
 
 fn policy<'de, D: Deserializer<'de>>(source: D) -> Result<Policy, D::Error> {

@@ -1,6 +1,6 @@
 //! How much media memory a server takes: the sum of its holders.
 
-use reel_http::limits::STRIPES_PER_INGEST;
+use reel_http::limits::{SCRATCH_BUFFERS_PER_CORE, STRIPES_PER_INGEST};
 use reel_stream::limits::READER_STRIPES_MAX;
 use reel_volume::GeometryFields;
 
@@ -28,7 +28,9 @@ pub(crate) fn arena_bytes(config: &Config, serve_threads: u64, memory_bytes: u64
     let viewers = VIEWERS * BUFFERS_PER_VIEWER * unit_bytes as u64;
     let writing = (config.upload.ingests_max * STRIPES_PER_INGEST) as u64;
     let decoding = serve_threads;
-    let sum = viewers + (writing + decoding) * stripe_bytes;
+    let sealing =
+        if config.tls.listen.is_some() { serve_threads * SCRATCH_BUFFERS_PER_CORE as u64 } else { 0 };
+    let sum = viewers + (writing + decoding) * stripe_bytes + sealing * unit_bytes as u64;
     sum.min(memory_bytes / 4).max(BYTES_MIN)
 }
 
@@ -58,6 +60,9 @@ mod tests {
         let mut config = Config::default();
         config.upload.ingests_max += 1;
         assert!(arena_bytes(&config, 1, large) > small);
+        let plain = arena_bytes(&config, 1, large);
+        config.tls.listen_at("127.0.0.1:8443".parse().unwrap());
+        assert!(arena_bytes(&config, 1, large) > plain);
     }
 
     #[test]

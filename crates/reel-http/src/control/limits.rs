@@ -8,6 +8,18 @@ pub const CONNECTIONS_MAX: usize = 512;
 /// Time for a request's head to arrive; a slower client is cut off.
 pub const HEAD_SECONDS_MAX: Duration = Duration::from_secs(15);
 
+/// Requests that a connection with HTTP/2 may have at once: a page with its pictures.
+pub const HTTP2_STREAMS_MAX: u32 = 64;
+
+/// Bytes of all fields of a request with HTTP/2.
+pub const HTTP2_HEADERS_BYTES_MAX: u32 = 16 << 10;
+
+/// A connection with HTTP/2 on which nothing was asked for so long is closed.
+pub const HTTP2_IDLE_MAX: Duration = Duration::from_secs(75);
+
+/// How often a peer with HTTP/2 is asked whether it is still there, and how long it may take to answer.
+pub const HTTP2_PING_EVERY: Duration = Duration::from_secs(20);
+
 /// Bytes read from a socket at once, and so the most a request's head can have: many for a head, few enough for a
 /// thousand connections, and large enough that uploads do not arrive in crumbs.
 pub const HEAD_BYTES_MAX: usize = 128 << 10;

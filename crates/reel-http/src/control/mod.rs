@@ -22,12 +22,14 @@ mod promises;
 mod requests;
 mod rfc3339;
 mod serve;
+mod serve_http2;
 mod sessions;
 mod shelf;
 mod status;
 #[cfg(test)]
 mod tests;
 mod titles;
+mod tls_stream;
 mod upload;
 mod volume_work;
 mod watch;
@@ -47,8 +49,8 @@ pub use watch::{Watching, watch_directory};
 
 use axum::Router;
 use axum::extract::Request;
-use axum::http::{HeaderValue, StatusCode, header};
-use axum::middleware::{from_fn, from_fn_with_state};
+use axum::http::{HeaderValue, StatusCode, Version, header};
+use axum::middleware::{Next, from_fn, from_fn_with_state};
 use axum::response::{IntoResponse, Response};
 use axum::routing::{MethodRouter, delete, get, post};
 use limits::{CONNECTIONS_MAX, UPLOADS_MAX};
@@ -133,7 +135,10 @@ impl ControlPlane {
             .fallback(pages::fallback)
             .method_not_allowed_fallback(method_not_allowed)
             .layer(from_fn(origin::refuse_foreign))
-            .layer(axum::middleware::map_response(finish))
+            .layer(from_fn(|request: Request, next: Next| async move {
+                let version = request.version();
+                finish(version, next.run(request).await).await
+            }))
             .layer(from_fn_with_state(self.inner.requests.clone(), requests::observe))
             .with_state(self.clone())
     }
@@ -235,10 +240,13 @@ async fn method_not_allowed(request: Request) -> Response {
 }
 
 /// What every response carries.
-async fn finish(mut response: Response) -> Response {
+async fn finish(version: Version, mut response: Response) -> Response {
     let fields = response.headers_mut();
-    // The next request of this client may be for media: it must come to the data plane, over a connection of its own.
-    fields.insert(header::CONNECTION, HeaderValue::from_static("close"));
+    // The next request of this client may be for media: it must come to the data plane, over a connection of its own. With HTTP/2
+    // that is told otherwise, and only to those who ask for media.
+    if version < Version::HTTP_2 {
+        fields.insert(header::CONNECTION, HeaderValue::from_static("close"));
+    }
     fields.insert(header::X_CONTENT_TYPE_OPTIONS, HeaderValue::from_static("nosniff"));
     fields.insert(header::REFERRER_POLICY, HeaderValue::from_static("same-origin"));
     // What the API says changes at any time.

@@ -1,20 +1,24 @@
-//! One connection of the control plane: one request, one response.
+//! One connection of the control plane: with HTTP/1.1 one request, one response; with HTTP/2 many.
 
 use super::ControlPlane;
 use super::limits::{
     HEAD_BYTES_MAX, HEAD_SECONDS_MAX, LINGER_BYTES_MAX, LINGER_SECONDS_MAX, RESPONSE_SECONDS_MAX,
 };
 use super::problem::Problem;
+use super::serve_http2::serve_http2;
 use super::sessions::Client;
+use super::tls_stream::TlsStream;
 use axum::response::IntoResponse;
 use hyper::body::Incoming;
 use hyper::server::conn::http1;
 use hyper::service::service_fn;
 use hyper_util::rt::{TokioIo, TokioTimer};
+use reel_tls::Protocol;
 use std::convert::Infallible;
 use std::io::Cursor;
+use std::net::IpAddr;
 use std::sync::Arc;
-use tokio::io::{AsyncRead, AsyncReadExt, join};
+use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite, join};
 use tokio::net::TcpStream;
 use tokio::sync::Notify;
 use tokio::time::{sleep, timeout};
@@ -24,17 +28,43 @@ use tower_service::Service;
 /// socket before it saw that they were not for it: the request's head, and perhaps the start of its body.
 ///
 /// Ends after one response; every wait on the client has a limit, so the future always ends.
-pub async fn serve_connection(stream: TcpStream, already_read: Vec<u8>, control: ControlPlane) {
-    let place = control.connection_places().try_acquire_owned();
+///
+/// With `tls`, `already_read` was opened with its keys; what else comes and goes is opened and sealed here.
+pub async fn serve_connection(
+    stream: TcpStream,
+    tls: Option<Box<reel_tls::Connection>>,
+    already_read: Vec<u8>,
+    control: ControlPlane,
+) {
     // A client that is gone already has no address, and will not miss its answer.
     let Ok(peer) = stream.peer_addr() else { return };
-    let (reader, writer) = stream.into_split();
-    let io = TokioIo::new(join(Cursor::new(already_read).chain(reader), writer));
+    match tls {
+        None => {
+            let (reader, writer) = stream.into_split();
+            serve_http1(join(Cursor::new(already_read).chain(reader), writer), peer.ip(), control).await;
+        }
+        Some(tls) => {
+            let protocol = tls.protocol();
+            let stream = TlsStream::new(stream, tls, already_read);
+            match protocol {
+                Protocol::Http1 => serve_http1(stream, peer.ip(), control).await,
+                Protocol::Http2 => serve_http2(stream, peer.ip(), control).await,
+            }
+        }
+    }
+}
+
+async fn serve_http1<S>(io: S, peer: IpAddr, control: ControlPlane)
+where
+    S: AsyncRead + AsyncWrite + Send + Unpin + 'static,
+{
+    let place = control.connection_places().try_acquire_owned();
+    let io = TokioIo::new(io);
     let answered = Arc::new(Notify::new());
     let (router, told) = (control.router(), answered.clone());
     let full = place.is_err();
     let service = service_fn(move |mut request: hyper::Request<Incoming>| {
-        request.extensions_mut().insert(Client(peer.ip()));
+        request.extensions_mut().insert(Client(peer));
         let (mut router, told) = (router.clone(), told.clone());
         // Boxed because taking the connection apart at its end wants a future that may be moved.
         Box::pin(async move {

@@ -1,7 +1,7 @@
 //! What there is to promise, as it changes while the server runs: prices of members, and the shares of classes.
 
 use super::film::Film;
-use crate::limits::{CORE_MIB_NS, PRICE_CHANGE_PERCENT};
+use crate::limits::PRICE_CHANGE_PERCENT;
 use reel_disk::Disks;
 use reel_qos::limits::ROUND_NS;
 use reel_qos::{Capacities, ClassTable, DiskPrice, MemberCapacity, UNLIMITED};
@@ -19,8 +19,14 @@ pub(crate) struct Capacity {
 
 impl Capacity {
     /// The capacities of a server with so many serve threads, so many bytes of memory for readers, and a network of this rate (`None` if
-    /// it is not known).
-    pub(crate) fn new(disks: Disks, threads: usize, arena_bytes: u64, network_bps: Option<u64>) -> Self {
+    /// it is not known). To send a MiB costs a core `core_mib_ns`.
+    pub(crate) fn new(
+        disks: Disks,
+        threads: usize,
+        arena_bytes: u64,
+        network_bps: Option<u64>,
+        core_mib_ns: u64,
+    ) -> Self {
         let measured: Vec<DiskPrice> = (0..disks.members()).map(|member| disks.price(member)).collect();
         let per_round = |bps: u64| (u128::from(bps) * u128::from(ROUND_NS) / 8_000_000_000) as u64;
         let told = Capacities {
@@ -30,7 +36,7 @@ impl Capacity {
                 .collect(),
             network_bytes: network_bps.map_or(UNLIMITED, per_round),
             core_ns: ROUND_NS * threads as u64,
-            core_mib_ns: CORE_MIB_NS,
+            core_mib_ns,
             arena_bytes,
         };
         let classes = disks.classes();

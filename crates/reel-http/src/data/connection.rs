@@ -5,8 +5,11 @@ use super::counters::DataCounters;
 use super::film::Film;
 use super::request::Request;
 use super::response::Response;
+use super::secure::Secure;
 use super::terms::{Terms, TermsDesk};
-use crate::limits::{HEAD_TIME_MAX_NS, IDLE_TIME_MAX_NS, LINGER_TIME_MAX_NS, STALL_TIME_MAX_NS};
+use crate::limits::{
+    HANDSHAKE_TIME_MAX_NS, HEAD_TIME_MAX_NS, IDLE_TIME_MAX_NS, LINGER_TIME_MAX_NS, STALL_TIME_MAX_NS,
+};
 use reel_qos::Class;
 use reel_stream::{Reader, Session};
 use std::net::SocketAddr;
@@ -15,11 +18,13 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
 /// A connection and its place in the life of a request:
-/// `Idle -> Heading -> (Opening ->) Sending -> Idle`, and after the last response `Lingering`.
+/// `(ShakingHands ->) Idle -> Heading -> (Opening ->) Sending -> Idle`, and after the last response `Lingering`.
 pub(crate) struct Connection {
     pub(crate) socket: Arc<OwnedFd>,
     pub(crate) peer: SocketAddr,
-    /// Received and not yet used. Empty while a receive operation has it.
+    /// Set if it speaks TLS.
+    pub(crate) secure: Option<Box<Secure>>,
+    /// Received, opened and not yet used. Empty while a receive operation has it.
     pub(crate) input: Vec<u8>,
     pub(crate) state: State,
     /// When `state` last changed or its client last took or sent something.
@@ -29,6 +34,8 @@ pub(crate) struct Connection {
 }
 
 pub(crate) enum State {
+    /// The TLS handshake is not done yet.
+    ShakingHands,
     /// Waits for the first byte of a request.
     Idle,
     /// Has the beginning of a request head.
@@ -56,6 +63,8 @@ pub(crate) struct Sending {
     /// Bytes of head and body that were taken.
     taken_bytes: u64,
     head_bytes: u64,
+    /// Bytes of head and body.
+    bytes: u64,
     started_ns: u64,
     status: u16,
     request: Request,
@@ -64,6 +73,8 @@ pub(crate) struct Sending {
 /// Why a connection is closed by the server.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum TimeOut {
+    /// A handshake did not end in time: closed without a word.
+    Handshake,
     /// No request came: closed without a word.
     Idle,
     /// A request head did not end in time: 408.
@@ -77,12 +88,21 @@ pub(crate) enum TimeOut {
 impl Connection {
     pub(crate) fn new(socket: OwnedFd, peer: SocketAddr, now_ns: u64) -> Self {
         let socket = Arc::new(socket);
-        Self { socket, peer, input: Vec::new(), state: State::Idle, since_ns: now_ns, in_ring: false }
+        Self {
+            socket,
+            peer,
+            secure: None,
+            input: Vec::new(),
+            state: State::Idle,
+            since_ns: now_ns,
+            in_ring: false,
+        }
     }
 
     /// The limit of time this connection has run into, if any.
     pub(crate) fn timed_out(&self, now_ns: u64) -> Option<TimeOut> {
         let (limit_ns, which) = match &self.state {
+            State::ShakingHands => (HANDSHAKE_TIME_MAX_NS, TimeOut::Handshake),
             State::Idle => (IDLE_TIME_MAX_NS, TimeOut::Idle),
             State::Heading => (HEAD_TIME_MAX_NS, TimeOut::Head),
             State::Opening(_) => return None,
@@ -107,6 +127,7 @@ impl Sending {
         let Terms { class, due, is_paced } = terms;
         Self {
             head_bytes: response.body.bytes() - response.body_bytes,
+            bytes: response.body.bytes(),
             reader: Reader::new(response.body, class, due, token),
             paced_from: is_paced.then_some(response.body_offset),
             blocked: false,
@@ -121,8 +142,14 @@ impl Sending {
         }
     }
 
+    /// So much of the reader's chunks was taken by the client.
     pub(crate) fn taken(&mut self, bytes: u64, now_ns: u64) {
         self.reader.advance(bytes);
+        self.arrived(bytes, now_ns);
+    }
+
+    /// So much was taken by the client of what the reader has let go before, when it was sealed.
+    pub(crate) fn arrived(&mut self, bytes: u64, now_ns: u64) {
         self.taken_bytes += bytes;
         if let Some(session) = &self.session {
             session.sent(bytes, now_ns);
@@ -164,7 +191,7 @@ impl Sending {
             class: self.class,
             sent_bytes: self.body_bytes_taken(),
             took_ns: now_ns.saturating_sub(self.started_ns),
-            complete: self.reader.unsent_bytes() == 0,
+            complete: self.taken_bytes == self.bytes,
             method: self.request.method,
             path: self.request.path,
             range: self.request.range,
@@ -198,6 +225,7 @@ mod tests {
     #[test]
     fn every_wait_on_a_client_has_an_end() {
         for (state, limit_ns, which) in [
+            (State::ShakingHands, HANDSHAKE_TIME_MAX_NS, TimeOut::Handshake),
             (State::Idle, IDLE_TIME_MAX_NS, TimeOut::Idle),
             (State::Heading, HEAD_TIME_MAX_NS, TimeOut::Head),
             (sending(true), STALL_TIME_MAX_NS, TimeOut::Stall),

@@ -13,6 +13,12 @@ pub struct DataCounters {
     pub turned_away: AtomicU64,
     /// Connections handed to the control plane.
     pub handed_over: AtomicU64,
+    /// TLS handshakes that were done.
+    pub handshakes: AtomicU64,
+    /// TLS connections that ended with an error: no TLS at all, nothing in common, changed records.
+    pub tls_failures: AtomicU64,
+    /// Times that what a slow client had not taken was moved out of a buffer that another needed.
+    pub parked: AtomicU64,
     /// Connections closed because their client was too slow or silent.
     pub timed_out: AtomicU64,
     /// Responses by hundreds of their status, 1xx to 5xx.

@@ -12,6 +12,8 @@ mod range;
 mod request;
 mod response;
 mod route;
+mod scratch;
+mod secure;
 mod service;
 mod slots;
 mod terms;
@@ -26,10 +28,13 @@ pub(crate) use terms::open_session;
 
 use access_log::AccessLog;
 use opener::{Opened, Opener};
+use reel_arena::Arena;
 use reel_disk::{DiskDone, Reply};
 use reel_ring::{DriverChoice, RingConfig};
 use reel_rt::{CoreConfig, CoreHandle, Mailbox};
 use reel_stream::{Deliver, Fetched, Fetcher, Sessions, Units};
+use reel_tls::Acceptor;
+use scratch::Scratch;
 use service::{Data, Door, Shared};
 use std::net::{SocketAddr, TcpListener, TcpStream};
 use std::os::fd::OwnedFd;
@@ -38,6 +43,11 @@ use std::thread::JoinHandle;
 
 use crate::ServeError;
 
+/// Whether the data plane alone answers requests for this path.
+pub(crate) fn is_media(path: &str) -> bool {
+    route::Route::of(path) != route::Route::Elsewhere
+}
+
 /// How the data plane is set up.
 pub(crate) struct DataConfig {
     pub(crate) threads: usize,
@@ -45,19 +55,32 @@ pub(crate) struct DataConfig {
     pub(crate) driver: DriverChoice,
     pub(crate) connections_max: usize,
     pub(crate) access_log: bool,
+    /// Set if TLS is spoken: with whom, and how many buffers each core seals in.
+    pub(crate) tls: Option<(Acceptor, usize)>,
 }
 
 /// A connection on its way to the control plane, with the bytes already read from it.
 pub(crate) struct Handover {
     pub(crate) stream: TcpStream,
+    /// Its keys, if it speaks TLS; what was read is opened already.
+    pub(crate) tls: Option<Box<reel_tls::Connection>>,
     pub(crate) already_read: Vec<u8>,
     pub(crate) peer: SocketAddr,
+}
+
+/// What a listening socket is for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Speaks {
+    /// HTTP.
+    Plain,
+    /// HTTP in TLS.
+    Tls,
 }
 
 /// What a core is told.
 pub(crate) enum Message {
     /// A new connection for this core.
-    Connection(OwnedFd, SocketAddr),
+    Connection(OwnedFd, SocketAddr, Speaks),
     /// A member answered.
     Disk(DiskDone),
     /// This core accepts connections from now on.
@@ -77,11 +100,12 @@ pub(crate) struct DataPlane {
 
 impl DataPlane {
     #[allow(clippy::too_many_arguments, reason = "called once, by the function that makes all of these")]
-    /// Starts the cores; they accept from `listener` at once.
+    /// Starts the cores; they accept from `listeners` at once.
     pub(crate) fn start(
         config: &DataConfig,
-        listener: TcpListener,
+        listeners: Vec<(TcpListener, Speaks)>,
         units: &Units,
+        arena: &Arena,
         films: &Arc<Films>,
         sessions: Arc<Sessions<Film>>,
         counters: Arc<DataCounters>,
@@ -99,7 +123,9 @@ impl DataPlane {
             opener,
             handover,
             connections_max: config.connections_max,
+            acceptor: config.tls.as_ref().map(|(acceptor, _)| acceptor.clone()),
         });
+        let scratch_buffers = config.tls.as_ref().map_or(0, |(_, buffers)| *buffers);
         let mut cores: Vec<CoreHandle<Message>> = Vec::with_capacity(config.threads);
         for number in 0..config.threads {
             let core_config = CoreConfig {
@@ -112,17 +138,20 @@ impl DataPlane {
             // The first core looks after what all of them share.
             let capacity = capacity.take();
             let units = units.clone();
+            let scratch = Scratch::new(arena, scratch_buffers);
             let core = reel_rt::spawn(core_config, move |core, own: Mailbox<Message>| {
                 let post = Arc::new(Post { own: own.clone() });
                 let fetcher = Fetcher::new(units, Arc::clone(&post) as Arc<dyn Reply>, post);
-                Data::new(core, number, shared, fetcher, own, capacity)
+                Data::new(core, number, shared, fetcher, scratch, own, capacity)
             })?;
             cores.push(core);
         }
         let plane = Self { cores, threads };
         if let Some(first) = plane.cores.first() {
             let cores = plane.cores.iter().map(|core| core.mailbox()).collect();
-            let door = Door { listener: Arc::new(listener.into()), cores };
+            let listeners =
+                listeners.into_iter().map(|(listener, speaks)| (Arc::new(listener.into()), speaks));
+            let door = Door { listeners: listeners.collect(), cores };
             first.mailbox().post(Message::Door(door));
         }
         Ok(plane)

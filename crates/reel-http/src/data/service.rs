@@ -6,6 +6,7 @@
 mod door;
 mod ending;
 mod memory;
+mod secure;
 
 use super::access_log::AccessLog;
 use super::capacity::Capacity;
@@ -17,12 +18,13 @@ use super::opener::{Opened, Opener, Opening};
 use super::request::{Head, Request};
 use super::response::Response;
 use super::route::{Route, SessionFile};
+use super::scratch::Scratch;
 use super::slots::Slots;
 use super::terms::{Terms, TermsDesk, open_session};
-use super::{Handover, Message};
+use super::{Handover, Message, Speaks};
 use crate::limits::{RECEIVE_BYTES, SWEEP_EVERY_NS};
 use reel_qos::Class;
-use reel_ring::{Done, Op};
+use reel_ring::{Chunk, Done, Op};
 use reel_rt::{Core, Mailbox, Service};
 use reel_stream::{Fetcher, OpenRefused, Prefetcher, ReaderState, Session, Sessions};
 use std::collections::VecDeque;
@@ -40,6 +42,8 @@ pub(crate) struct Shared {
     pub(crate) opener: Opener,
     pub(crate) handover: tokio::sync::mpsc::Sender<Handover>,
     pub(crate) connections_max: usize,
+    /// Set if TLS is spoken.
+    pub(crate) acceptor: Option<reel_tls::Acceptor>,
 }
 
 /// The state of one core.
@@ -47,6 +51,10 @@ pub(crate) struct Data {
     core: usize,
     shared: Arc<Shared>,
     fetcher: Fetcher,
+    /// Where responses are sealed.
+    scratch: Scratch,
+    /// Sealed bytes of slow clients that were put aside.
+    parked_bytes: usize,
     prefetcher: Prefetcher,
     prefetch_timer: bool,
     /// Set on the core that looks after the sessions and what can be promised.
@@ -63,9 +71,9 @@ pub(crate) struct Data {
     starved: VecDeque<u64>,
 }
 
-/// The listening socket, and the cores that connections are given to.
+/// The listening sockets, and the cores that connections are given to.
 pub(crate) struct Door {
-    pub(crate) listener: Arc<OwnedFd>,
+    pub(crate) listeners: Vec<(Arc<OwnedFd>, Speaks)>,
     pub(crate) cores: Vec<Mailbox<Message>>,
 }
 
@@ -73,31 +81,34 @@ pub(crate) struct Door {
 enum Ended {
     AwaitReadable,
     Receive(Vec<u8>),
-    Send,
+    /// What was sealed; of others, nothing.
+    Send(Vec<Chunk>),
     AwaitWritable,
 }
 
 impl Ended {
-    /// Takes the operation apart and gives back all it held: the connection may be given away next, which only the one holder of
-    /// its socket can do, and what was sent may be the memory that others wait for.
+    /// Takes the operation apart and gives back all it held but what was sent: the connection may be given away next, which only the
+    /// one holder of its socket can do.
     fn of(op: Op) -> Option<Ended> {
         // By value: what a pattern does not name is dropped with `op`, before the caller goes on.
         match op {
             Op::AwaitReadable { .. } => Some(Ended::AwaitReadable),
             Op::AwaitWritable { .. } => Some(Ended::AwaitWritable),
             Op::Receive { buffer, .. } => Some(Ended::Receive(buffer)),
-            Op::Send { .. } => Some(Ended::Send),
+            Op::Send { chunks, .. } => Some(Ended::Send(chunks)),
             _ => None,
         }
     }
 }
 
 const ACCEPT: u64 = u64::MAX;
+const ACCEPT_TLS: u64 = u64::MAX - 1;
 const SWEEP: u64 = 0;
 const PRESSURE: u64 = 1;
 const ACCEPT_AGAIN: u64 = 2;
 const PREFETCH: u64 = 3;
 const OVERDUE: u64 = 4;
+const ACCEPT_TLS_AGAIN: u64 = 5;
 
 impl Data {
     pub(crate) fn new(
@@ -105,6 +116,7 @@ impl Data {
         number: usize,
         shared: Arc<Shared>,
         fetcher: Fetcher,
+        scratch: Scratch,
         own: Mailbox<Message>,
         capacity: Option<Capacity>,
     ) -> Self {
@@ -113,6 +125,8 @@ impl Data {
             core: number,
             shared,
             fetcher,
+            scratch,
+            parked_bytes: 0,
             prefetcher: Prefetcher::default(),
             prefetch_timer: false,
             capacity,
@@ -145,7 +159,11 @@ impl Data {
 
     fn receive(&mut self, core: &mut Core, token: u64) {
         let Some(connection) = self.connections.get_mut(token) else { return };
-        let mut buffer = std::mem::take(&mut connection.input);
+        let mut buffer = match &mut connection.secure {
+            // What is thrown away need not be opened.
+            Some(secure) if !matches!(connection.state, State::Lingering(_)) => secure.tls.take_incoming(),
+            _ => std::mem::take(&mut connection.input),
+        };
         // A head that is not complete is shorter than the most it may be: there is always room for more.
         buffer.reserve_exact(RECEIVE_BYTES.max(buffer.len()));
         connection.in_ring = true;
@@ -350,6 +368,13 @@ impl Data {
         if connection.in_ring {
             return;
         }
+        if let Some(secure) = &mut connection.secure
+            && let Some(chunk) = secure.pending.take()
+        {
+            connection.in_ring = true;
+            let socket = Arc::clone(&connection.socket);
+            return core.ring.push(token, Op::Send { socket, chunks: vec![chunk] });
+        }
         let state = sending.reader.fill(&mut self.fetcher, core.now_ns());
         let was_starved = std::mem::replace(&mut sending.starved, state == ReaderState::AwaitMemory);
         if was_starved && !sending.starved {
@@ -360,6 +385,7 @@ impl Data {
             }
         }
         match state {
+            ReaderState::Ready if connection.secure.is_some() => self.seal(core, token),
             ReaderState::Ready => {
                 let chunks = sending.reader.chunks();
                 connection.in_ring = true;
@@ -379,17 +405,7 @@ impl Data {
             Ok(bytes) => {
                 connection.since_ns = core.now_ns();
                 sending.taken(bytes as u64, core.now_ns());
-                if let Some(offset) = sending.paced_offset() {
-                    let classes = self.fetcher.units().disks().classes();
-                    let desk = TermsDesk {
-                        sessions: &self.shared.sessions,
-                        classes: &classes,
-                        now_ns: core.now_ns(),
-                    };
-                    sending.follow(&desk, offset, &self.shared.counters);
-                }
-                self.shared.counters.sent_bytes[sending.class.index()]
-                    .fetch_add(bytes as u64, Ordering::Relaxed);
+                self.count_sent(core, token, bytes as u64);
                 self.pump(core, token);
             }
             Err(error) if error.kind() == io::ErrorKind::WouldBlock => {
@@ -399,6 +415,20 @@ impl Data {
             }
             Err(_gone) => self.close(token),
         }
+    }
+
+    /// The client took so many bytes of its response: its schedule may follow that.
+    fn count_sent(&mut self, core: &Core, token: u64, bytes: u64) {
+        let Some(State::Sending(sending)) = self.connections.get_mut(token).map(|c| &mut c.state) else {
+            return;
+        };
+        if let Some(offset) = sending.paced_offset() {
+            let classes = self.fetcher.units().disks().classes();
+            let desk =
+                TermsDesk { sessions: &self.shared.sessions, classes: &classes, now_ns: core.now_ns() };
+            sending.follow(&desk, offset, &self.shared.counters);
+        }
+        self.shared.counters.sent_bytes[sending.class.index()].fetch_add(bytes, Ordering::Relaxed);
     }
 
     fn unit_came(&mut self, core: &mut Core, fetched: reel_stream::Fetched) {
@@ -443,11 +473,11 @@ impl Service for Data {
 
     fn message(&mut self, core: &mut Core, message: Message) {
         match message {
-            Message::Connection(socket, peer) => self.connected(core, socket, peer),
+            Message::Connection(socket, peer, speaks) => self.connected(core, socket, peer, speaks),
             Message::Disk(done) => self.fetcher.disk_done(done, core.now_ns()),
             Message::Door(door) => {
                 self.door = Some(door);
-                self.accept(core);
+                self.accept_all(core);
             }
             Message::Opened(opened) => self.opened(core, opened),
             Message::Unit(fetched) => self.unit_came(core, fetched),
@@ -456,15 +486,25 @@ impl Service for Data {
 
     fn done(&mut self, core: &mut Core, done: Done) {
         let token = done.token;
-        if token == ACCEPT {
-            return self.accepted(core, done);
+        match token {
+            ACCEPT => return self.accepted(core, done, Speaks::Plain),
+            ACCEPT_TLS => return self.accepted(core, done, Speaks::Tls),
+            _ => {}
         }
-        let Some(connection) = self.connections.get_mut(token) else { return };
-        connection.in_ring = false;
         let Some(ended) = Ended::of(done.op) else { return };
+        let Some(connection) = self.connections.get_mut(token) else {
+            if let Ended::Send(chunks) = ended {
+                chunks.into_iter().for_each(|chunk| self.scratch.give(token, chunk));
+            }
+            return;
+        };
+        connection.in_ring = false;
         match ended {
             Ended::AwaitReadable => self.receive(core, token),
             Ended::Receive(buffer) => {
+                if connection.secure.is_some() && !matches!(connection.state, State::Lingering(_)) {
+                    return self.received_sealed(core, token, buffer, done.result);
+                }
                 connection.input = buffer;
                 match done.result {
                     Ok(0) | Err(_) => self.close(token),
@@ -480,11 +520,21 @@ impl Service for Data {
                     }
                 }
             }
-            Ended::Send => self.sent(core, token, done.result),
+            Ended::Send(chunks) if connection.secure.is_some() => {
+                self.sent_sealed(core, token, chunks, done.result);
+            }
+            Ended::Send(chunks) => {
+                // It may be the memory that others wait for.
+                drop(chunks);
+                self.sent(core, token, done.result);
+            }
             Ended::AwaitWritable => match done.result {
                 Ok(_) => {
                     if let State::Sending(sending) = &mut connection.state {
                         sending.blocked = false;
+                    }
+                    if matches!(connection.state, State::ShakingHands) {
+                        return self.shake_hands(core, token);
                     }
                     self.pump(core, token);
                 }
@@ -499,7 +549,8 @@ impl Service for Data {
             PRESSURE => self.relieve_pressure(core),
             PREFETCH => self.prefetch(core),
             OVERDUE => self.overdue(core),
-            _ => self.accept(core),
+            ACCEPT_TLS_AGAIN => self.accept(core, Speaks::Tls),
+            _ => self.accept(core, Speaks::Plain),
         }
     }
 

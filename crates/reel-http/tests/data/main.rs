@@ -7,3 +7,4 @@ mod memory;
 mod promise;
 mod requests;
 mod rig;
+mod secured;

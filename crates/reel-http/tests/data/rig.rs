@@ -30,8 +30,13 @@ pub(crate) struct Rig {
 
 /// A connection to the server.
 pub(crate) struct Client {
-    stream: TcpStream,
+    stream: Box<dyn Stream>,
 }
+
+/// What a client reads from and writes to: a socket, or one with TLS on it.
+pub(crate) trait Stream: Read + Write + Send {}
+
+impl<S: Read + Write + Send> Stream for S {}
 
 /// A response: its head and its body.
 pub(crate) struct Answer {
@@ -67,6 +72,7 @@ impl Rig {
             ControlConfig { spool_dir: dir.path().join("spool"), upload_bytes_max: 1 << 30, ingests_max: 1 };
         let mut config = ServeConfig {
             listen: SocketAddr::from(([127, 0, 0, 1], 0)),
+            tls: None,
             serve_threads: 2,
             pin_threads: false,
             driver: DriverChoice::Auto,
@@ -98,11 +104,12 @@ impl Rig {
 
     /// A client whose system takes only a few packets ahead of it.
     pub(crate) fn connect_narrow(&self) -> Client {
-        use rustix::net::{AddressFamily, SocketType, connect, socket, sockopt};
-        let socket = socket(AddressFamily::INET, SocketType::STREAM, None).expect("a socket");
-        sockopt::set_socket_recv_buffer_size(&socket, 16 * 1024).expect("set");
-        connect(&socket, &self.address).expect("connected");
-        Client::new(socket.into())
+        Client::new(narrow(self.address))
+    }
+
+    /// Where TLS is spoken.
+    pub(crate) fn tls_address(&self) -> SocketAddr {
+        self.server.as_ref().and_then(Server::tls_address).expect("a server that speaks TLS")
     }
 
     /// A place for a file beside the volume.
@@ -154,9 +161,12 @@ impl Rig {
 
 impl Client {
     fn new(stream: TcpStream) -> Client {
-        stream.set_read_timeout(Some(Duration::from_secs(30))).expect("set");
-        stream.set_nodelay(true).expect("set");
-        Client { stream }
+        Client { stream: Box::new(patient(stream)) }
+    }
+
+    /// A client on a stream of another kind.
+    pub(crate) fn on(stream: impl Stream + 'static) -> Client {
+        Client { stream: Box::new(stream) }
     }
 
     /// Sends a request and reads the answer. `fields` end with a line break each.
@@ -233,6 +243,22 @@ impl Answer {
     pub(crate) fn announced_bytes(&self) -> usize {
         self.field("Content-Length").map_or(0, |bytes| bytes.parse().expect("a number"))
     }
+}
+
+/// A socket of whose data the system takes only a few packets ahead.
+pub(crate) fn narrow(address: SocketAddr) -> TcpStream {
+    use rustix::net::{AddressFamily, SocketType, connect, socket, sockopt};
+    let socket = socket(AddressFamily::INET, SocketType::STREAM, None).expect("a socket");
+    sockopt::set_socket_recv_buffer_size(&socket, 16 * 1024).expect("set");
+    connect(&socket, &address).expect("connected");
+    socket.into()
+}
+
+/// A socket that gives up when nothing comes for long.
+pub(crate) fn patient(stream: TcpStream) -> TcpStream {
+    stream.set_read_timeout(Some(Duration::from_secs(30))).expect("set");
+    stream.set_nodelay(true).expect("set");
+    stream
 }
 
 pub(crate) fn head(request: &str, fields: &str) -> String {

@@ -21,7 +21,7 @@ use crate::logging;
 use crate::memory::{arena_bytes, machine_bytes};
 use crate::network::Network;
 use crate::output::print;
-use crate::signals::Signals;
+use crate::signals::{Signals, Wish};
 use crate::size::Size;
 
 /// `reel serve`.
@@ -45,8 +45,21 @@ pub(crate) fn serve(config: &Config) -> Result<Exit, Failure> {
     let library = Arc::new(library(config, volume)?);
     let count = library.volume().titles().len();
     let server = Server::start(serve_config(config, volume)?, library).map_err(|error| refused(&error))?;
-    print(&format!("serving {count} titles at {}", address_text(server.address())))?;
-    let name = signals.wait();
+    let secure = server.tls_address().map(|address| format!(" and {}", address_text("https", address)));
+    let places = format!("{}{}", address_text("http", server.address()), secure.unwrap_or_default());
+    print(&format!("serving {count} titles at {places}"))?;
+    let name = loop {
+        match signals.wait() {
+            Wish::End(name) => break name,
+            Wish::Reload => match server.reload_certificates() {
+                // Whether it was taken is in the log already.
+                Some(_) => {}
+                None => tracing::info!(
+                    "SIGHUP: there is no certificate to read again; for anything else, restart"
+                ),
+            },
+        }
+    };
     tracing::info!("{name}: stopping");
     signals.end_at_the_next();
     server.stop().map_err(|error| Failure::failed(&error))?;
@@ -81,6 +94,9 @@ fn configuration(arguments: &ServeArguments) -> Result<Config, Failure> {
     // What the command line says goes first.
     config.volume = arguments.volume.clone().or(config.volume);
     config.listen = arguments.listen.unwrap_or(config.listen);
+    if let Some(address) = arguments.https {
+        config.tls.listen_at(address);
+    }
     config.watch = arguments.watch.clone().or(config.watch);
     if let Some(watch) = &config.watch {
         let metadata = std::fs::metadata(watch).map_err(|error| Failure::path("watch", watch, &error))?;
@@ -129,6 +145,7 @@ fn serve_config(config: &Config, volume: &Path) -> Result<ServeConfig, Failure> 
         .map_err(|error| Failure::path("make the directory", &spool_dir, &error))?;
     Ok(ServeConfig {
         listen: config.listen,
+        tls: config.tls.config(volume),
         serve_threads: threads(config),
         pin_threads: config.pin_threads,
         driver: driver(config),
@@ -157,16 +174,16 @@ fn network_bps(config: &Config) -> Option<u64> {
 }
 
 /// What to type into a browser on this machine.
-fn address_text(address: SocketAddr) -> String {
+fn address_text(scheme: &str, address: SocketAddr) -> String {
     let port = address.port();
     match address.ip() {
         IpAddr::V4(ip) if ip.is_unspecified() => {
-            format!("http://127.0.0.1:{port}/, and at every other address of this machine")
+            format!("{scheme}://127.0.0.1:{port}/, and at every other address of this machine")
         }
         IpAddr::V6(ip) if ip.is_unspecified() => {
-            format!("http://[::1]:{port}/, and at every other address of this machine")
+            format!("{scheme}://[::1]:{port}/, and at every other address of this machine")
         }
-        _ => format!("http://{address}/"),
+        _ => format!("{scheme}://{address}/"),
     }
 }
 
@@ -223,7 +240,7 @@ mod tests {
 
     #[test]
     fn the_address_can_be_typed_into_a_browser() {
-        let text = |address: &str| address_text(address.parse().unwrap());
+        let text = |address: &str| address_text("http", address.parse().unwrap());
         assert_eq!(text("127.0.0.1:8080"), "http://127.0.0.1:8080/");
         assert!(text("0.0.0.0:80").starts_with("http://127.0.0.1:80/,"));
         assert!(text("[::]:80").starts_with("http://[::1]:80/,"));

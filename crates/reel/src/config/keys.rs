@@ -28,6 +28,11 @@ pub(super) const KEYS: &[&str] = &[
     "classes.NAME.share_permille",
     "promise.admission",
     "promise.network_bps",
+    "tls.listen",
+    "tls.certificate",
+    "tls.key",
+    "tls.generate",
+    "tls.http2",
 ];
 
 /// Finds the first key of `text` that does not exist. What is not TOML at all is left to the parser after this.

@@ -5,6 +5,7 @@ mod bad_input;
 mod capacity;
 mod configuration;
 mod films;
+mod https;
 mod life;
 mod names;
 mod probing;

@@ -10,6 +10,7 @@ mod damage;
 mod films;
 mod frames;
 mod gstreamer;
+mod https;
 mod ladder;
 mod players;
 mod rig;

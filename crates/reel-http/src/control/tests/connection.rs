@@ -12,7 +12,7 @@ async fn connected(server: &Server, already_read: &[u8]) -> (TcpStream, tokio::t
     let (stream, _) = listener.accept().await.expect("accepted");
     // As it comes from the data plane: new to this runtime, which does not know yet that it can be written to.
     let stream = TcpStream::from_std(stream.into_std().expect("a socket")).expect("registered");
-    let task = tokio::spawn(serve_connection(stream, already_read.to_vec(), server.control.clone()));
+    let task = tokio::spawn(serve_connection(stream, None, already_read.to_vec(), server.control.clone()));
     (client, task)
 }
 

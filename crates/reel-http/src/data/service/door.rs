@@ -1,8 +1,9 @@
 //! Connections come in, and are dealt out to the cores.
 
-use super::{ACCEPT, ACCEPT_AGAIN, Data};
-use crate::data::Message;
-use crate::data::connection::Connection;
+use super::{ACCEPT, ACCEPT_AGAIN, ACCEPT_TLS, ACCEPT_TLS_AGAIN, Data};
+use crate::data::connection::{Connection, State};
+use crate::data::secure::Secure;
+use crate::data::{Message, Speaks};
 use crate::limits::{ACCEPT_RETRY_NS, RECEIVE_BYTES};
 use reel_ring::{Done, Op};
 use reel_rt::Core;
@@ -13,49 +14,78 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
 impl Data {
-    pub(super) fn accept(&self, core: &mut Core) {
-        if let (Some(door), None) = (&self.door, self.draining_since_ns) {
-            core.ring.push(ACCEPT, Op::Accept { listener: Arc::clone(&door.listener) });
+    /// Opens all doors.
+    pub(super) fn accept_all(&self, core: &mut Core) {
+        for speaks in [Speaks::Plain, Speaks::Tls] {
+            self.accept(core, speaks);
         }
     }
 
-    pub(super) fn accepted(&mut self, core: &mut Core, done: Done) {
+    pub(super) fn accept(&self, core: &mut Core, speaks: Speaks) {
+        if let (Some(door), None) = (&self.door, self.draining_since_ns)
+            && let Some((listener, _)) = door.listeners.iter().find(|(_, of)| *of == speaks)
+        {
+            let token = if speaks == Speaks::Tls { ACCEPT_TLS } else { ACCEPT };
+            core.ring.push(token, Op::Accept { listener: Arc::clone(listener) });
+        }
+    }
+
+    pub(super) fn accepted(&mut self, core: &mut Core, done: Done, speaks: Speaks) {
         let socket = match (done.result, done.accepted) {
             (Ok(_), Some(socket)) => socket,
             (Err(error), _) if error.raw_os_error() == Some(rustix::io::Errno::CANCELED.raw_os_error()) => {
                 return;
             }
             // The client was gone before we came: no reason to keep others waiting.
-            (Err(error), _) if error.kind() == io::ErrorKind::ConnectionAborted => return self.accept(core),
+            (Err(error), _) if error.kind() == io::ErrorKind::ConnectionAborted => {
+                return self.accept(core, speaks);
+            }
             (Err(error), _) => {
                 // Out of descriptors, most likely: those who are connected go on, the others wait in the backlog.
                 tracing::warn!(%error, "cannot accept a connection; trying again shortly (raise LimitNOFILE if this repeats)");
-                core.at(core.now_ns() + ACCEPT_RETRY_NS, ACCEPT_AGAIN);
+                let again = if speaks == Speaks::Tls { ACCEPT_TLS_AGAIN } else { ACCEPT_AGAIN };
+                core.at(core.now_ns() + ACCEPT_RETRY_NS, again);
                 return;
             }
-            (Ok(_), None) => return self.accept(core),
+            (Ok(_), None) => return self.accept(core, speaks),
         };
         let counters = &self.shared.counters;
         counters.accepted.fetch_add(1, Ordering::Relaxed);
         if counters.open_total() >= self.shared.connections_max {
             counters.turned_away.fetch_add(1, Ordering::Relaxed);
-            turn_away(socket);
+            // Who speaks TLS would not understand.
+            if speaks == Speaks::Plain {
+                turn_away(socket);
+            }
         } else if let Some(peer) = peer_of(&socket)
             && let Some(door) = &self.door
         {
             let open = |core: &usize| counters.open[*core].load(Ordering::Relaxed);
             let least = (0..door.cores.len()).min_by_key(open).unwrap_or(self.core);
             counters.open[least].fetch_add(1, Ordering::Relaxed);
-            door.cores[least].post(Message::Connection(socket, peer));
+            door.cores[least].post(Message::Connection(socket, peer, speaks));
         }
-        self.accept(core);
+        self.accept(core, speaks);
     }
 
-    pub(super) fn connected(&mut self, core: &mut Core, socket: OwnedFd, peer: SocketAddr) {
+    pub(super) fn connected(&mut self, core: &mut Core, socket: OwnedFd, peer: SocketAddr, speaks: Speaks) {
         // A response's last bytes must not wait for the client's acknowledgement. A socket that is already dead says so later.
         let _ = rustix::net::sockopt::set_tcp_nodelay(&socket, true);
-        let token = self.connections.insert(Connection::new(socket, peer, core.now_ns()));
-        self.await_request(core, token);
+        let mut connection = Connection::new(socket, peer, core.now_ns());
+        if speaks == Speaks::Plain {
+            let token = self.connections.insert(connection);
+            return self.await_request(core, token);
+        }
+        let Some(Ok(tls)) = self.shared.acceptor.as_ref().map(reel_tls::Connection::new) else {
+            return self.left();
+        };
+        connection.secure = Some(Box::new(Secure::new(tls)));
+        connection.state = State::ShakingHands;
+        // No memory is held for a client that says nothing.
+        connection.in_ring = true;
+        let socket = Arc::clone(&connection.socket);
+        let token = self.connections.insert(connection);
+        core.ring.push(token, Op::AwaitReadable { socket });
     }
 }
 

@@ -1,9 +1,9 @@
 //! How responses, connections and cores end.
 
 use super::door::turn_away;
-use super::{ACCEPT, Data, SWEEP};
+use super::{ACCEPT, ACCEPT_TLS, Data, SWEEP};
 use crate::data::Handover;
-use crate::data::connection::{State, TimeOut};
+use crate::data::connection::{Connection, State, TimeOut};
 use crate::limits::{DRAIN_TIME_MAX_NS, LINGER_BYTES_MAX, SWEEP_EVERY_NS};
 use reel_rt::Core;
 use std::net::TcpStream;
@@ -26,6 +26,8 @@ impl Data {
         connection.state = State::Lingering(LINGER_BYTES_MAX);
         connection.since_ns = core.now_ns();
         connection.input = Vec::new();
+        // Most have heard it with the last of their response already; this is for those of which more was expected.
+        connection.say(&[]);
         match rustix::net::shutdown(&connection.socket, rustix::net::Shutdown::Write) {
             Ok(()) => self.receive(core, token),
             Err(_gone) => self.close(token),
@@ -58,11 +60,15 @@ impl Data {
         if stream.set_nonblocking(true).is_err() {
             return;
         }
-        let handover = Handover { stream, already_read: connection.input, peer: connection.peer };
+        let tls = connection.secure.map(|secure| Box::new(secure.tls));
+        let handover = Handover { stream, tls, already_read: connection.input, peer: connection.peer };
         match self.shared.handover.try_send(handover) {
             Ok(()) => self.shared.counters.handed_over.fetch_add(1, Ordering::Relaxed),
             Err(full) => {
-                turn_away(full.into_inner().stream.into());
+                let handover = full.into_inner();
+                if handover.tls.is_none() {
+                    turn_away(handover.stream.into());
+                }
                 self.shared.counters.turned_away.fetch_add(1, Ordering::Relaxed)
             }
         };
@@ -73,6 +79,12 @@ impl Data {
         self.left();
         // Ends an operation that is still in the ring; its answer finds no connection.
         let _ = rustix::net::shutdown(&connection.socket, rustix::net::Shutdown::Both);
+        if let Some(secure) = connection.secure {
+            self.parked_bytes -= secure.parked_bytes;
+            if let Some(chunk) = secure.pending {
+                self.scratch.give(token, chunk);
+            }
+        }
         if let State::Sending(sending) = connection.state {
             self.shared.access_log.record(sending.into_record(connection.peer, reel_rt::now_ns()));
         }
@@ -94,8 +106,7 @@ impl Data {
             }
             if which == TimeOut::Head {
                 let late = b"HTTP/1.1 408 Request Timeout\r\nContent-Length: 0\r\nConnection: close\r\n\r\n";
-                // Best effort: the connection is closed either way.
-                let _ = rustix::net::send(&connection.socket, late, rustix::net::SendFlags::DONTWAIT);
+                connection.say(late);
             }
             self.close(token);
         }
@@ -124,10 +135,12 @@ impl Data {
         self.draining_since_ns = Some(core.now_ns());
         if self.door.take().is_some() {
             core.ring.cancel(ACCEPT);
+            core.ring.cancel(ACCEPT_TLS);
         }
-        for token in
-            self.connections.tokens(|connection| matches!(connection.state, State::Idle | State::Heading))
-        {
+        let has_no_request = |connection: &Connection| {
+            matches!(connection.state, State::ShakingHands | State::Idle | State::Heading)
+        };
+        for token in self.connections.tokens(has_no_request) {
             self.close(token);
         }
     }

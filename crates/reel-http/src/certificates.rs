@@ -1,0 +1,364 @@
+//! The server's certificate and key: read from files or made, looked after while the server runs.
+
+use crate::control::{MetricsPage, MetricsSource};
+use crate::limits::{CERTIFICATE_FILE_BYTES_MAX, CERTIFICATE_LOOK_S, CERTIFICATE_WARN_S};
+use reel_tls::limits::RENEW_BEFORE_S;
+use reel_tls::{Acceptor, Identity, IdentityError, generate};
+use std::fs::{self, File, Permissions};
+use std::io::{self, Read, Write};
+use std::os::unix::fs::{MetadataExt, PermissionsExt};
+use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Mutex, PoisonError};
+use std::time::{Duration, SystemTime, UNIX_EPOCH};
+
+/// Where the certificate and its key are.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct CertificateFiles {
+    /// The chain as PEM, the server's own certificate first.
+    pub certificate: PathBuf,
+    /// Its key as PEM.
+    pub key: PathBuf,
+    /// Set if they are made by the server, for these names, when they are missing or about to expire.
+    pub generate_for: Option<Vec<String>>,
+}
+
+/// Why a certificate cannot be used.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum CertificateError {
+    /// A file cannot be read or written.
+    #[error("cannot {action} {}: {source}", path.display())]
+    File {
+        /// What was tried.
+        action: &'static str,
+        /// Which file.
+        path: PathBuf,
+        /// Why not.
+        source: io::Error,
+    },
+    /// What is in them cannot be used.
+    #[error("cannot use the certificate {} with the key {}: {source}", certificate.display(), key.display())]
+    Unusable {
+        /// The chain.
+        certificate: PathBuf,
+        /// The key.
+        key: PathBuf,
+        /// Why not, and what to do.
+        source: IdentityError,
+    },
+}
+
+/// The certificate in use, and the files it came from.
+#[derive(Debug)]
+pub struct Certificates {
+    files: CertificateFiles,
+    acceptor: Acceptor,
+    /// What the files looked like when they were last read, used or not.
+    seen: Mutex<[Option<Stamp>; 2]>,
+    reloads: AtomicU64,
+    refusals: AtomicU64,
+    /// The day on which the log was last told that the certificate ends soon.
+    warned_day: AtomicU64,
+}
+
+/// What changes when a file does.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+struct Stamp {
+    inode: u64,
+    bytes: u64,
+    changed_ns: i128,
+}
+
+impl Certificates {
+    /// Reads the files, or makes them.
+    ///
+    /// # Errors
+    /// Files that cannot be read; a certificate that is expired, not valid yet, or made for another key.
+    pub fn load(files: CertificateFiles, http2: bool) -> Result<Self, CertificateError> {
+        let (identity, seen) = files.identity_with_stamps();
+        let identity = identity?;
+        let acceptor = Acceptor::new(identity, http2).map_err(|source| files.unusable(source))?;
+        let certificates = Self {
+            files,
+            acceptor,
+            seen: Mutex::new(seen),
+            reloads: AtomicU64::new(0),
+            refusals: AtomicU64::new(0),
+            warned_day: AtomicU64::new(0),
+        };
+        certificates.tell("in use");
+        certificates.warn_of_end();
+        Ok(certificates)
+    }
+
+    /// Begins connections with the certificate in use.
+    pub(crate) fn acceptor(&self) -> &Acceptor {
+        &self.acceptor
+    }
+
+    /// Reads the files again. Connections under way stay as they are; new ones see the new certificate. If that cannot be used, the old
+    /// one stays in use, and the log says why. Whether it was taken.
+    pub fn reload(&self) -> bool {
+        let (identity, seen) = self.files.identity_with_stamps();
+        *self.seen.lock().unwrap_or_else(PoisonError::into_inner) = seen;
+        match identity {
+            Ok(identity) => {
+                self.acceptor.replace(identity);
+                self.reloads.fetch_add(1, Ordering::Relaxed);
+                self.tell("taken over");
+                true
+            }
+            Err(error) => {
+                self.refusals.fetch_add(1, Ordering::Relaxed);
+                let until = self.acceptor.identity().validity();
+                tracing::error!(
+                    "{error}; the certificate that was in use before (valid {until}) stays in use"
+                );
+                false
+            }
+        }
+    }
+
+    /// Reloads when a file has changed, makes a generated one anew in time, and warns of an end that comes near. For ever.
+    pub(crate) async fn look_after(&self) {
+        loop {
+            tokio::time::sleep(Duration::from_secs(CERTIFICATE_LOOK_S)).await;
+            self.look();
+        }
+    }
+
+    fn look(&self) {
+        let stamps = self.files.stamps();
+        let changed = *self.seen.lock().unwrap_or_else(PoisonError::into_inner) != stamps;
+        // Both are there: who replaces files removes them first, now and then.
+        let whole = stamps.iter().all(Option::is_some);
+        let renew = self.files.generate_for.is_some() && self.left_s() < RENEW_BEFORE_S;
+        if (changed && whole) || renew {
+            self.reload();
+        }
+        self.warn_of_end();
+    }
+
+    /// Seconds until the certificate in use ends.
+    fn left_s(&self) -> i64 {
+        self.acceptor.identity().validity().not_after_s - now_s()
+    }
+
+    fn warn_of_end(&self) {
+        let left_s = self.left_s();
+        // Fits: days since 1970.
+        let today = (now_s() / 86_400) as u64;
+        if left_s < CERTIFICATE_WARN_S && self.warned_day.swap(today, Ordering::Relaxed) != today {
+            let validity = self.acceptor.identity().validity();
+            tracing::warn!(
+                "the TLS certificate {} ends in {} days (valid {validity}); have it renewed, the server takes the new files by itself",
+                self.files.certificate.display(),
+                left_s.div_euclid(86_400)
+            );
+        }
+    }
+
+    fn tell(&self, what: &str) {
+        let identity = self.acceptor.identity();
+        let (validity, fingerprint) = (identity.validity(), identity.fingerprint());
+        let path = self.files.certificate.display();
+        tracing::info!("TLS certificate {path} {what}: valid {validity}, SHA-256 {fingerprint}");
+        if self.files.generate_for.is_some() {
+            tracing::warn!(
+                "the certificate is self-signed: browsers ask before they go on, and programs refuse it unless told to trust {path}"
+            );
+        }
+    }
+}
+
+impl CertificateFiles {
+    /// The identity, and what the files looked like that it was read from: before that, so that a change meanwhile is seen, but after
+    /// they were made.
+    fn identity_with_stamps(&self) -> (Result<Identity, CertificateError>, [Option<Stamp>; 2]) {
+        let before = self.stamps();
+        let identity = self.identity();
+        let seen = if self.generate_for.is_some() { self.stamps() } else { before };
+        (identity, seen)
+    }
+
+    fn identity(&self) -> Result<Identity, CertificateError> {
+        let Some(names) = &self.generate_for else { return self.read() };
+        match self.read() {
+            Ok(identity) if identity.validity().not_after_s - now_s() >= RENEW_BEFORE_S => {
+                return Ok(identity);
+            }
+            Ok(_) => tracing::info!("the generated certificate ends soon: a new one is made"),
+            Err(CertificateError::File { source, .. }) if source.kind() == io::ErrorKind::NotFound => {}
+            Err(error @ CertificateError::File { .. }) => return Err(error),
+            Err(error) => tracing::warn!("{error}; it was generated, so a new one is made"),
+        }
+        let made = generate(names, SystemTime::now()).map_err(|source| self.unusable(source))?;
+        if let Some(directory) = self.key.parent() {
+            fs::create_dir_all(directory).map_err(|source| file_error("make", directory, source))?;
+        }
+        write(&self.key, &made.key, 0o600)?;
+        write(&self.certificate, &made.certificate, 0o644)?;
+        self.read()
+    }
+
+    fn read(&self) -> Result<Identity, CertificateError> {
+        let (chain, key) = (read(&self.certificate)?, read(&self.key)?);
+        let identity = Identity::from_pem(&chain, &key).map_err(|source| self.unusable(source))?;
+        identity.validity().check(now_s()).map_err(|source| self.unusable(source))?;
+        Ok(identity)
+    }
+
+    fn stamps(&self) -> [Option<Stamp>; 2] {
+        [&self.certificate, &self.key].map(|path| {
+            let metadata = fs::metadata(path).ok()?;
+            let changed_ns = i128::from(metadata.mtime()) * 1_000_000_000 + i128::from(metadata.mtime_nsec());
+            Some(Stamp { inode: metadata.ino(), bytes: metadata.len(), changed_ns })
+        })
+    }
+
+    fn unusable(&self, source: IdentityError) -> CertificateError {
+        CertificateError::Unusable { certificate: self.certificate.clone(), key: self.key.clone(), source }
+    }
+}
+
+impl MetricsSource for Certificates {
+    fn collect(&self, page: &mut MetricsPage) {
+        let validity = self.acceptor.identity().validity();
+        page.gauge(
+            "reel_tls_certificate_not_after_seconds",
+            "When the certificate in use ends, in seconds since 1970.",
+            &[],
+            validity.not_after_s as f64,
+        );
+        for (result, count) in [("taken", &self.reloads), ("refused", &self.refusals)] {
+            page.counter(
+                "reel_tls_reloads_total",
+                "Times the certificate was read again while the server ran.",
+                &[("result", result)],
+                count.load(Ordering::Relaxed),
+            );
+        }
+    }
+}
+
+fn read(path: &Path) -> Result<Vec<u8>, CertificateError> {
+    let failed = |source| file_error("read", path, source);
+    let mut bytes = Vec::new();
+    let file = File::open(path).map_err(failed)?;
+    file.take(CERTIFICATE_FILE_BYTES_MAX + 1).read_to_end(&mut bytes).map_err(failed)?;
+    if bytes.len() as u64 > CERTIFICATE_FILE_BYTES_MAX {
+        return Err(failed(io::Error::other(format!("it has more than {CERTIFICATE_FILE_BYTES_MAX} bytes"))));
+    }
+    Ok(bytes)
+}
+
+/// Writes a file whole or not at all, never readable for more than `mode` says.
+fn write(path: &Path, text: &str, mode: u32) -> Result<(), CertificateError> {
+    let failed = |source| file_error("write", path, source);
+    let directory = path.parent().unwrap_or(Path::new("."));
+    let mut file = tempfile::NamedTempFile::new_in(directory).map_err(failed)?;
+    file.write_all(text.as_bytes()).map_err(failed)?;
+    file.as_file().set_permissions(Permissions::from_mode(mode)).map_err(failed)?;
+    file.as_file().sync_all().map_err(failed)?;
+    file.persist(path).map_err(|error| failed(error.error))?;
+    Ok(())
+}
+
+fn file_error(action: &'static str, path: &Path, source: io::Error) -> CertificateError {
+    CertificateError::File { action, path: path.to_owned(), source }
+}
+
+fn now_s() -> i64 {
+    let since = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
+    i64::try_from(since.as_secs()).unwrap_or(i64::MAX)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn files(directory: &Path, generate_for: Option<Vec<String>>) -> CertificateFiles {
+        CertificateFiles {
+            certificate: directory.join("tls/certificate.pem"),
+            key: directory.join("tls/key.pem"),
+            generate_for,
+        }
+    }
+
+    fn generated(directory: &Path) -> CertificateFiles {
+        files(directory, Some(vec!["localhost".into()]))
+    }
+
+    fn put(files: &CertificateFiles, made: &reel_tls::Generated) {
+        write(&files.key, &made.key, 0o600).unwrap();
+        write(&files.certificate, &made.certificate, 0o644).unwrap();
+    }
+
+    fn made(days_ago: u64) -> reel_tls::Generated {
+        generate(&["localhost".into()], SystemTime::now() - Duration::from_secs(days_ago * 86_400)).unwrap()
+    }
+
+    #[test]
+    fn a_generated_one_is_used_again_and_its_key_is_secret() {
+        let directory = tempfile::tempdir().unwrap();
+        let first = Certificates::load(generated(directory.path()), true).unwrap();
+        first.look();
+        assert_eq!(first.reloads.load(Ordering::Relaxed), 0, "what was just made is no news");
+        let again = Certificates::load(generated(directory.path()), true).unwrap();
+        assert_eq!(first.acceptor.identity().fingerprint(), again.acceptor.identity().fingerprint());
+        let mode = fs::metadata(&first.files.key).unwrap().mode();
+        assert_eq!(mode & 0o777, 0o600);
+    }
+
+    #[test]
+    fn a_generated_one_is_made_anew_before_it_ends() {
+        let directory = tempfile::tempdir().unwrap();
+        let first = Certificates::load(generated(directory.path()), true).unwrap();
+        put(&first.files, &made(370));
+        let again = Certificates::load(generated(directory.path()), true).unwrap();
+        assert!(again.left_s() > 390 * 86_400);
+    }
+
+    #[test]
+    fn what_cannot_be_used_is_refused_at_the_start() {
+        let directory = tempfile::tempdir().unwrap();
+        let files = files(directory.path(), None);
+        let error =
+            |files: &CertificateFiles| Certificates::load(files.clone(), true).unwrap_err().to_string();
+        assert!(error(&files).starts_with("cannot read"), "{}", error(&files));
+        fs::create_dir(directory.path().join("tls")).unwrap();
+        put(&files, &made(500));
+        assert!(error(&files).contains("expired on"), "{}", error(&files));
+        write(&files.certificate, &made(0).certificate, 0o644).unwrap();
+        assert!(error(&files).contains("another key"), "{}", error(&files));
+        let ahead = generate(&[], SystemTime::now() + Duration::from_secs(90_000)).unwrap();
+        put(&files, &ahead);
+        assert!(error(&files).contains("valid only from"), "{}", error(&files));
+    }
+
+    #[test]
+    fn at_a_reload_the_old_one_stays_until_the_new_one_can_be_used() {
+        let directory = tempfile::tempdir().unwrap();
+        let certificates = Certificates::load(generated(directory.path()), true).unwrap();
+        let certificates = Certificates { files: files(directory.path(), None), ..certificates };
+        let shown = |certificates: &Certificates| certificates.acceptor.identity().fingerprint();
+        let (first, next) = (shown(&certificates), made(1));
+        certificates.look();
+        assert_eq!(certificates.reloads.load(Ordering::Relaxed), 0, "nothing has changed");
+        // As a renewal does it: one file after the other.
+        write(&certificates.files.certificate, &next.certificate, 0o644).unwrap();
+        certificates.look();
+        assert_eq!(shown(&certificates), first);
+        assert_eq!(certificates.refusals.load(Ordering::Relaxed), 1);
+        certificates.look();
+        assert_eq!(certificates.refusals.load(Ordering::Relaxed), 1, "told once");
+        write(&certificates.files.key, &next.key, 0o600).unwrap();
+        certificates.look();
+        assert_ne!(shown(&certificates), first);
+        fs::remove_file(&certificates.files.key).unwrap();
+        certificates.look();
+        assert_eq!(certificates.refusals.load(Ordering::Relaxed), 1, "files on their way are waited for");
+        assert!(!certificates.reload(), "but not when asked for");
+    }
+}
