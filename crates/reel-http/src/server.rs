@@ -5,20 +5,23 @@ use crate::control::{
     Rooms, SessionRefusal, SessionReport, VolumeMetrics, Watching, serve_connection, watch_directory,
 };
 use crate::data::{
-    Capacity, DataConfig, DataCounters, DataPlane, Film, Films, Form, Handover, RESOURCES, open_session,
+    Capacity, DataConfig, DataCounters, DataPlane, Film, Films, Form, Handover, ProgramCounters,
+    ProgramsDoor, RESOURCES, open_session,
 };
 use crate::limits::{HANDOVERS_MAX, LISTEN_BACKLOG, STRIPES_PER_INGEST};
 use crate::promised::Promised;
 use crate::works::Works;
+use reel_arena::Arena;
 use reel_disk::Disks;
 use reel_library::{Library, LibraryError};
 use reel_qos::{AdmitError, Class};
 use reel_ring::DriverChoice;
 use reel_rt::{RtError, now_ns};
+use reel_stream::programs::ArenaMap;
 use reel_stream::{OpenRefused, Sessions, SessionsConfig, Units};
 use std::io;
 use std::net::{IpAddr, SocketAddr, TcpListener};
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
@@ -48,6 +51,9 @@ pub struct ServeConfig {
     pub promise: PromiseConfig,
     /// A directory whose films are taken as they come.
     pub watch: Option<PathBuf>,
+    /// A Unix socket for programs on this machine, which then read titles in the server's memory. The volume must have been opened
+    /// with memory that others can read.
+    pub programs: Option<PathBuf>,
     /// The control plane.
     pub control: ControlConfig,
 }
@@ -78,6 +84,14 @@ pub enum ServeError {
         /// The address asked for.
         address: SocketAddr,
         /// What the system said.
+        source: io::Error,
+    },
+    /// Programs cannot connect.
+    #[error("cannot listen for programs at {}: {source}", path.display())]
+    Programs {
+        /// The socket.
+        path: PathBuf,
+        /// Why not.
         source: io::Error,
     },
     /// A thread of the data plane failed.
@@ -116,6 +130,10 @@ impl Server {
             threads => threads,
         };
         let volume = library.volume();
+        let programs = match config.programs {
+            None => None,
+            Some(path) => Some(door_for_programs(path, volume.arena())?),
+        };
         let units = Units::new(
             volume.arena().clone(),
             volume.disks().clone(),
@@ -148,6 +166,9 @@ impl Server {
             units: units.clone(),
             sessions: Arc::clone(&sessions),
         }));
+        if let Some(programs) = &programs {
+            metrics.register(Arc::new(ProgramMetrics(Arc::clone(&programs.counters))));
+        }
         let runtime = tokio::runtime::Builder::new_multi_thread()
             .worker_threads(2)
             .thread_name("reel-control")
@@ -194,9 +215,10 @@ impl Server {
             driver: config.driver,
             connections_max: config.connections_max,
             access_log: config.access_log,
+            programs,
         };
         let data =
-            DataPlane::start(&data_config, listener, &units, &films, sessions, counters, handover, capacity)?;
+            DataPlane::start(data_config, listener, &units, &films, sessions, counters, handover, capacity)?;
         Ok(Self { address, data, control, runtime, _watching: watching })
     }
 
@@ -236,6 +258,15 @@ fn listen(address: SocketAddr) -> Result<TcpListener, ServeError> {
     // A burst of players must not find the standard backlog of 128 full.
     rustix::net::listen(&listener, LISTEN_BACKLOG).map_err(|error| failed(error.into()))?;
     Ok(listener)
+}
+
+/// The socket that programs connect to, and the memory that they read.
+fn door_for_programs(path: PathBuf, arena: &Arena) -> Result<ProgramsDoor, ServeError> {
+    let failed = |path: &Path, source| ServeError::Programs { path: path.to_owned(), source };
+    let arena = ArenaMap::new(arena.clone())
+        .ok_or_else(|| failed(&path, io::Error::other("media memory cannot be mapped by others")))?;
+    let listener = reel_stream::programs::listen(&path).map_err(|error| failed(&path, error))?;
+    Ok(ProgramsDoor { listener, path, arena, counters: Arc::new(ProgramCounters::default()) })
 }
 
 async fn take_over(mut handed_over: Receiver<Handover>, control: ControlPlane) {
@@ -296,6 +327,32 @@ impl crate::control::Sessions for Keeper {
 
     fn close(&self, key: &str) -> bool {
         key.parse().is_ok_and(|key| self.sessions.close(&key))
+    }
+}
+
+/// Streams for programs on the metrics page.
+struct ProgramMetrics(Arc<ProgramCounters>);
+
+impl MetricsSource for ProgramMetrics {
+    fn collect(&self, page: &mut MetricsPage) {
+        let load = |counter: &AtomicU64| counter.load(Ordering::Relaxed);
+        let Self(counters) = self;
+        page.gauge("reel_programs", "Programs connected.", &[], load(&counters.programs) as f64);
+        page.gauge("reel_program_streams", "Streams of programs.", &[], load(&counters.streams) as f64);
+        for (name, help, counter) in [
+            ("reel_program_streams_opened_total", "Streams opened by programs.", &counters.opened),
+            ("reel_program_streams_refused_total", "Streams not opened for programs.", &counters.refused),
+            (
+                "reel_program_streams_cut_total",
+                "Streams ended because of what their program did.",
+                &counters.cut,
+            ),
+            ("reel_program_bells_rung_total", "Bells rung for programs that waited.", &counters.rung),
+            ("reel_program_bells_heard_total", "Bells rung by programs.", &counters.heard),
+            ("reel_program_bytes_total", "Bytes that programs were done with.", &counters.bytes),
+        ] {
+            page.counter(name, help, &[], load(counter));
+        }
     }
 }
 

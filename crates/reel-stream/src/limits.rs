@@ -105,3 +105,19 @@ pub const READER_REFILL_STRIPES: u64 = 2;
 /// Stripes of a film as one file that are read ahead together for a client that asks for it piece by piece: a MiB on each member,
 /// which costs a hard disk as much time for the transfer as for getting there.
 pub const FILE_WINDOW_STRIPES: u64 = 4;
+
+/// Messages that a program's stream can have unread: more than a reader hands out at once, since what is made by the server comes in smaller
+/// pieces.
+pub const PROGRAM_MESSAGES: u64 = 128;
+
+/// Bytes of a stream's own memory, for what the server makes itself: heads of files. Small, since every stream has it.
+pub const PROGRAM_OWN_BYTES: usize = 32 * 1024;
+
+/// The longest message in it: half of it can be read while the other half is written.
+pub const PROGRAM_OWN_MESSAGE_BYTES: usize = 16 * 1024;
+
+/// Bytes of text in a message on a program's socket: titles have at most some hundred, reasons for a refusal as many.
+pub const PROGRAM_TEXT_BYTES_MAX: usize = 1024;
+
+/// Descriptors that come with a stream: arena, producer's memory, consumer's memory.
+pub const PROGRAM_DESCRIPTORS: usize = 3;

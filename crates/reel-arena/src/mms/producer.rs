@@ -14,7 +14,7 @@ pub struct Producer<P, C> {
     ticket: u64,
     /// The consumer's ticket that was answered last.
     rung: u64,
-    ended: bool,
+    ended: Option<Ending>,
 }
 
 /// One message to be written.
@@ -55,7 +55,7 @@ impl<P: Words, C: Words> Producer<P, C> {
         own.store(producer_word::EPOCH, 1);
         own.fence_release();
         own.store(producer_word::MAGIC, MAGIC);
-        Producer { own, theirs, layout, written: 0, read: 0, epoch: 1, ticket: 0, rung: 0, ended: false }
+        Producer { own, theirs, layout, written: 0, read: 0, epoch: 1, ticket: 0, rung: 0, ended: None }
     }
 
     /// The memory it writes.
@@ -96,7 +96,7 @@ impl<P: Words, C: Words> Producer<P, C> {
 
     /// Writes a message; `false` if no descriptor is free. The consumer is told by [`Producer::must_ring`], once for many.
     pub fn post(&mut self, post: &Post) -> bool {
-        if self.free() == 0 || self.ended {
+        if self.free() == 0 || self.ended.is_some() {
             return false;
         }
         let slot = self.layout.slot(self.written);
@@ -125,7 +125,7 @@ impl<P: Words, C: Words> Producer<P, C> {
         // The flag before the level that goes with it.
         self.theirs.fence_acquire();
         let unread = self.written.saturating_sub(self.theirs.load(consumer_word::READ));
-        if self.ended || unread > self.theirs.load(consumer_word::WAITS_ABOVE) {
+        if self.ended.is_some() || unread > self.theirs.load(consumer_word::WAITS_ABOVE) {
             self.rung = ticket;
             return true;
         }
@@ -153,13 +153,13 @@ impl<P: Words, C: Words> Producer<P, C> {
     }
 
     /// No more messages come. With [`Ending::Complete`] those that are there can still be read; with any other they are taken back: from
-    /// here on their memory may be used again, and a reader that was late finds out by the epoch. Tell it with
-    /// [`Producer::must_ring`].
+    /// here on their memory may be used again, and a reader that was late finds out by the epoch. The latter may also come after the
+    /// former. Tell the reader with [`Producer::must_ring`].
     pub fn end(&mut self, ending: Ending) {
-        if self.ended {
+        if self.ended.is_some_and(|before| before != Ending::Complete || ending == Ending::Complete) {
             return;
         }
-        self.ended = true;
+        self.ended = Some(ending);
         if ending != Ending::Complete {
             self.epoch += 1;
             self.own.store(producer_word::EPOCH, self.epoch);
@@ -171,6 +171,6 @@ impl<P: Words, C: Words> Producer<P, C> {
 
     /// Whether it has ended.
     pub fn is_ended(&self) -> bool {
-        self.ended
+        self.ended.is_some()
     }
 }
