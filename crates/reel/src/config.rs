@@ -35,6 +35,8 @@ pub(crate) struct Config {
     pub(crate) volume: Option<PathBuf>,
     /// A directory whose new films are ingested.
     pub(crate) watch: Option<PathBuf>,
+    /// Where programs of this machine connect that read titles in the server's memory.
+    pub(crate) programs_socket: Option<PathBuf>,
     /// Data-plane threads; 0 is one for each core.
     pub(crate) serve_threads: usize,
     /// Whether each of them stays on its core.
@@ -151,6 +153,7 @@ impl Default for Config {
             listen: SocketAddr::new(IpAddr::V4(Ipv4Addr::LOCALHOST), 8080),
             volume: None,
             watch: None,
+            programs_socket: None,
             serve_threads: 0,
             pin_threads: true,
             disk_threads: 0,
@@ -203,9 +206,13 @@ impl Config {
         let text = read(path).map_err(|error| Failure::path("read the configuration", path, &error))?;
         let mut config = Self::parse(&text).map_err(|fault| fault.failure(path))?;
         let home = path.parent().unwrap_or(Path::new(""));
-        for entry in
-            [&mut config.volume, &mut config.watch, &mut config.upload.spool_dir].into_iter().flatten()
-        {
+        let paths = [
+            &mut config.volume,
+            &mut config.watch,
+            &mut config.programs_socket,
+            &mut config.upload.spool_dir,
+        ];
+        for entry in paths.into_iter().flatten() {
             *entry = home.join(&*entry);
         }
         Ok(config)

@@ -11,5 +11,5 @@ mod wire;
 
 pub use client::{Client, ClientError, ClientState, Held, Wanted};
 pub use outlet::{ArenaMap, MappedOutlet};
-pub use socket::{Heard, accept_peer, hear, listen, say};
+pub use socket::{Heard, accept_peer, dial, hear, listen, say};
 pub use wire::{Opened, Reply, Request, WireError};

@@ -50,7 +50,10 @@ pub fn listen(path: &Path) -> io::Result<OwnedFd> {
 }
 
 /// Connects to a server.
-pub(super) fn dial(path: &Path) -> io::Result<OwnedFd> {
+///
+/// # Errors
+/// There is none, or its socket is not this user's.
+pub fn dial(path: &Path) -> io::Result<OwnedFd> {
     let socket = new_socket()?;
     connect(&socket, &SocketAddrUnix::new(path)?)?;
     Ok(socket)
