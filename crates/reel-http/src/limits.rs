@@ -87,6 +87,10 @@ pub const PROGRAMS_MAX: usize = 64;
 /// Streams of one program. Each has 44 KiB of memory of its own and, while it is read, a window of stripes of the arena.
 pub const PROGRAM_STREAMS_MAX: usize = 64;
 
+/// Streams of programs may hold at most one part in so many of what readers may: a program's memory cannot be taken back at once, so the rest
+/// is kept for viewers.
+pub const PROGRAM_MEMORY_SHARE: usize = 2;
+
 /// Messages that one program is heard in a row.
 pub const PROGRAM_MESSAGES_PER_TURN: usize = 16;
 

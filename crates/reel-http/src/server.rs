@@ -11,14 +11,15 @@ use crate::data::{
 use crate::limits::{HANDOVERS_MAX, LISTEN_BACKLOG, STRIPES_PER_INGEST};
 use crate::promised::Promised;
 use crate::works::Works;
-use reel_arena::Arena;
 use reel_disk::Disks;
 use reel_library::{Library, LibraryError};
 use reel_qos::{AdmitError, Class};
 use reel_ring::DriverChoice;
 use reel_rt::{RtError, now_ns};
+use reel_stream::limits::READER_STRIPES_MAX;
 use reel_stream::programs::ArenaMap;
 use reel_stream::{OpenRefused, Sessions, SessionsConfig, Units};
+use reel_volume::Volume;
 use std::io;
 use std::net::{IpAddr, SocketAddr, TcpListener};
 use std::path::{Path, PathBuf};
@@ -132,7 +133,7 @@ impl Server {
         let volume = library.volume();
         let programs = match config.programs {
             None => None,
-            Some(path) => Some(door_for_programs(path, volume.arena())?),
+            Some(path) => Some(door_for_programs(path, volume)?),
         };
         let units = Units::new(
             volume.arena().clone(),
@@ -261,12 +262,15 @@ fn listen(address: SocketAddr) -> Result<TcpListener, ServeError> {
 }
 
 /// The socket that programs connect to, and the memory that they read.
-fn door_for_programs(path: PathBuf, arena: &Arena) -> Result<ProgramsDoor, ServeError> {
+fn door_for_programs(path: PathBuf, volume: &Volume) -> Result<ProgramsDoor, ServeError> {
     let failed = |path: &Path, source| ServeError::Programs { path: path.to_owned(), source };
-    let arena = ArenaMap::new(arena.clone())
+    let arena = ArenaMap::new(volume.arena().clone())
         .ok_or_else(|| failed(&path, io::Error::other("media memory cannot be mapped by others")))?;
     let listener = reel_stream::programs::listen(&path).map_err(|error| failed(&path, error))?;
-    Ok(ProgramsDoor { listener, path, arena, counters: Arc::new(ProgramCounters::default()) })
+    // A window of pictures, and the units that some seconds of sound touch.
+    let window_buffers = READER_STRIPES_MAX * volume.geometry().data_rows() + 4;
+    let counters = Arc::new(ProgramCounters::default());
+    Ok(ProgramsDoor { listener, path, arena, window_buffers, counters })
 }
 
 async fn take_over(mut handed_over: Receiver<Handover>, control: ControlPlane) {

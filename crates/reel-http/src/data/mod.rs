@@ -59,6 +59,8 @@ pub(crate) struct ProgramsDoor {
     pub(crate) listener: OwnedFd,
     pub(crate) path: PathBuf,
     pub(crate) arena: ArenaMap,
+    /// Buffers that the window of one stream takes.
+    pub(crate) window_buffers: usize,
     pub(crate) counters: Arc<ProgramCounters>,
 }
 
@@ -114,6 +116,7 @@ impl DataPlane {
                 programs: door.counters,
                 opener: opener.clone(),
                 arena: door.arena,
+                window_buffers: door.window_buffers,
                 listener: Arc::new(door.listener),
                 path: door.path,
             })

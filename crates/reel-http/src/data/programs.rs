@@ -34,6 +34,8 @@ pub(crate) struct ProgramsShared {
     pub(crate) programs: Arc<ProgramCounters>,
     pub(crate) opener: Opener,
     pub(crate) arena: ArenaMap,
+    /// Buffers that the window of one stream takes.
+    pub(crate) window_buffers: usize,
     pub(crate) listener: Arc<OwnedFd>,
     /// Removed when the core ends.
     pub(crate) path: PathBuf,

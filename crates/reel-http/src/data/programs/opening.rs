@@ -5,6 +5,7 @@ use super::{Opening, PROGRAM_STREAMS_MAX, Program, Programs};
 use crate::data::film::Film;
 use crate::data::offers::Form;
 use crate::data::terms::{Terms, TermsDesk, open_session};
+use crate::limits::PROGRAM_MEMORY_SHARE;
 use reel_qos::{Class, Kind};
 use reel_rt::Core;
 use reel_stream::limits::SEND_BYTES_MAX;
@@ -87,6 +88,7 @@ impl Programs {
                 Refused(0, format!("there is no class {name}; GET /api/v1/classes lists all"))
             })?,
         };
+        self.has_memory()?;
         let outlet = MappedOutlet::new()
             .map_err(|error| Refused(1, format!("there is no memory for another stream: {error}")))?;
         let opened =
@@ -150,6 +152,19 @@ impl Programs {
         self.count();
         self.pump(core, &set);
         Ok(())
+    }
+
+    /// Whether there is memory for another stream's window in the share of programs.
+    fn has_memory(&self) -> Result<(), Refused> {
+        let buffers = self.fetcher.units().budget().total();
+        let most = (buffers / PROGRAM_MEMORY_SHARE / self.shared.window_buffers.max(1)).max(1);
+        if self.playing.len() < most {
+            return Ok(());
+        }
+        let text = format!(
+            "programs have {most} streams, and more could take media memory that viewers need; close one, or raise arena_bytes"
+        );
+        Err(Refused(1, text))
     }
 
     /// Sends a stream's memory to its program.
