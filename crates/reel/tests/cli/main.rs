@@ -10,4 +10,5 @@ mod names;
 mod probing;
 mod rig;
 mod serving;
+mod tapping;
 mod volumes;

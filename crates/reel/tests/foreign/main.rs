@@ -13,3 +13,4 @@ mod gstreamer;
 mod ladder;
 mod players;
 mod rig;
+mod taps;
