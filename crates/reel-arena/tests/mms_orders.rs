@@ -9,6 +9,9 @@ use reel_arena::mms::{
 };
 use std::sync::Arc;
 
+/// Words before the descriptors that are used.
+const HEAD_WORDS: usize = producer_word::ENDED + 1;
+
 /// Words whose loads give whatever the memory model allows.
 struct Modelled {
     words: Vec<AtomicU64>,
@@ -20,7 +23,7 @@ struct Modelled {
 
 impl Modelled {
     fn producer(slots: usize) -> Self {
-        Self::new(16 + slots * SLOT_WORDS, true)
+        Self::new(HEAD_WORDS + slots * SLOT_WORDS, true)
     }
 
     fn new(count: usize, fenced: bool) -> Self {
@@ -28,7 +31,7 @@ impl Modelled {
     }
 
     fn word(&self, index: usize) -> &AtomicU64 {
-        if index >= self.from { &self.words[16 + index - self.from] } else { &self.words[index] }
+        if index >= self.from { &self.words[HEAD_WORDS + index - self.from] } else { &self.words[index] }
     }
 }
 
@@ -97,7 +100,7 @@ fn post(number: u64) -> Post {
 fn both_wait(messages: u64, slots: u64, producer_fenced: bool, consumer_fenced: bool) {
     explore(move || {
         let theirs = Arc::new(Modelled { fenced: producer_fenced, ..Modelled::producer(slots as usize) });
-        let own = Arc::new(Modelled::new(3, consumer_fenced));
+        let own = Arc::new(Modelled::new(consumer_word::WAITS_ABOVE + 1, consumer_fenced));
         // The message itself: a word that the producer uses again as soon as it may.
         let bytes = Arc::new((0..slots).map(|_| AtomicU64::new(0)).collect::<Vec<_>>());
         let layout = Layout { slots, bytes: 0 };
@@ -167,7 +170,7 @@ fn without_the_consumers_fence_somebody_does() {
 fn a_flag_after_the_test_is_too_late() {
     explore(|| {
         let theirs = Arc::new(Modelled::producer(1));
-        let own = Arc::new(Modelled::new(3, true));
+        let own = Arc::new(Modelled::new(consumer_word::WAITS_ABOVE + 1, true));
         let layout = Layout { slots: 1, bytes: 0 };
         let mut producer = Producer::new(View(theirs.clone()), View(own.clone()), layout);
         let bell = Arc::new(Bell::default());
@@ -196,7 +199,7 @@ fn a_flag_after_the_test_is_too_late() {
 fn a_mark_that_is_one_too_high_is_never_passed() {
     explore(|| {
         let theirs = Arc::new(Modelled::producer(2));
-        let own = Arc::new(Modelled::new(3, true));
+        let own = Arc::new(Modelled::new(consumer_word::WAITS_ABOVE + 1, true));
         let layout = Layout { slots: 2, bytes: 0 };
         let mut producer = Producer::new(View(theirs.clone()), View(own.clone()), layout);
         let bell = Arc::new(Bell::default());
@@ -225,7 +228,7 @@ fn a_mark_that_is_one_too_high_is_never_passed() {
 fn a_waiting_consumer_hears_of_the_end() {
     explore(|| {
         let theirs = Arc::new(Modelled::producer(1));
-        let own = Arc::new(Modelled::new(3, true));
+        let own = Arc::new(Modelled::new(consumer_word::WAITS_ABOVE + 1, true));
         let layout = Layout { slots: 1, bytes: 0 };
         let mut producer = Producer::new(View(theirs.clone()), View(own.clone()), layout);
         let mut consumer = Consumer::new(View(theirs), View(own), layout.memory_bytes()).unwrap();
@@ -255,7 +258,7 @@ fn a_waiting_consumer_hears_of_the_end() {
 fn who_read_other_bytes_knows() {
     explore(|| {
         let theirs = Arc::new(Modelled::producer(1));
-        let own = Arc::new(Modelled::new(3, true));
+        let own = Arc::new(Modelled::new(consumer_word::WAITS_ABOVE + 1, true));
         let bytes = Arc::new(AtomicU64::new(7));
         let layout = Layout { slots: 1, bytes: 0 };
         let mut producer = Producer::new(View(theirs.clone()), View(own.clone()), layout);

@@ -16,6 +16,7 @@ mod film;
 mod fleet;
 mod load;
 mod machine;
+mod mms;
 mod path;
 mod priority;
 mod reel;
@@ -52,6 +53,8 @@ enum Experiment {
     Capacity(ExperimentArguments),
     /// Whether the modelled disks that other experiments use behave as modelled (root, fio).
     Devices(ExperimentArguments),
+    /// Messages to another process: memory-mapped streams beside pipe, Unix socket and iceoryx2.
+    Mms(ExperimentArguments),
     /// A fleet of players against any HLS server: start-up, stalls, late bytes (`reel load`).
     Load(Box<load::LoadArguments>),
     /// Makes devices for an experiment and takes them away when its input ends; started by experiments.
@@ -140,6 +143,7 @@ fn main() -> Result<()> {
         Experiment::Degraded(arguments) => degraded::run(&arguments),
         Experiment::Capacity(arguments) => capacity::run(&arguments),
         Experiment::Devices(arguments) => devices::run(&arguments),
+        Experiment::Mms(arguments) => mms::run(&arguments),
         Experiment::Keep => device::keep(),
         Experiment::Load(arguments) => load::command(&arguments),
     }

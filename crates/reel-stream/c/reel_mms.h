@@ -51,17 +51,17 @@ enum reel_producer_word {
     REEL_P_SLOTS = 1,        /* descriptors in the ring, a power of two */
     REEL_P_BYTES_AT = 2,     /* where bytes that are not of the arena begin */
     REEL_P_BYTES = 3,        /* how many of those there are */
-    REEL_P_WRITTEN = 8,      /* messages written so far */
-    REEL_P_WAITS = 9,        /* a ticket while the producer waits for space, else 0 */
-    REEL_P_WAITS_BELOW = 10, /* it is to be told when fewer messages than this are unread */
-    REEL_P_EPOCH = 11,       /* grows when messages are taken back that were not read */
-    REEL_P_ENDED = 12        /* 0 while messages come, else an enum reel_ending */
+    REEL_P_WRITTEN = 16,     /* messages written so far; alone in its cache lines */
+    REEL_P_WAITS = 32,       /* a ticket while the producer waits for space, else 0 */
+    REEL_P_WAITS_BELOW = 33, /* it is to be told when fewer messages than this are unread */
+    REEL_P_EPOCH = 34,       /* grows when messages are taken back that were not read */
+    REEL_P_ENDED = 35        /* 0 while messages come, else an enum reel_ending */
 };
 
 enum reel_consumer_word {
-    REEL_C_READ = 0,       /* messages given back so far */
-    REEL_C_WAITS = 1,      /* a ticket while the consumer waits for messages, else 0 */
-    REEL_C_WAITS_ABOVE = 2 /* it is to be told when more messages than this are unread */
+    REEL_C_READ = 0,        /* messages given back so far; alone in its cache lines */
+    REEL_C_WAITS = 16,      /* a ticket while the consumer waits for messages, else 0 */
+    REEL_C_WAITS_ABOVE = 17 /* it is to be told when more messages than this are unread */
 };
 
 enum reel_slot_word {
@@ -271,7 +271,7 @@ static inline struct reel_stream *reel_map_stream_(struct reel_client *client, c
     const _Atomic uint64_t *theirs = reel_map_(fds[1], reply->producer_bytes, PROT_READ);
     _Atomic uint64_t *own = reel_map_(fds[2], reply->consumer_bytes, PROT_READ | PROT_WRITE);
     uint64_t magic = 0, slots = 0;
-    if (stream && client->arena && theirs && own && reply->producer_bytes >= REEL_SLOTS_AT_BYTES && reply->consumer_bytes >= 64) {
+    if (stream && client->arena && theirs && own && reply->producer_bytes >= REEL_SLOTS_AT_BYTES && reply->consumer_bytes >= 4096) {
         magic = reel_get_(theirs, REEL_P_MAGIC);
         atomic_thread_fence(memory_order_acquire);
         slots = reel_get_(theirs, REEL_P_SLOTS);

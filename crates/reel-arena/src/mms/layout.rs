@@ -13,26 +13,27 @@ pub mod producer_word {
     pub const BYTES_AT: usize = 2;
     /// How many of those there are.
     pub const BYTES: usize = 3;
-    /// Messages written so far. Begins a cache line of its own.
-    pub const WRITTEN: usize = 8;
-    /// A ticket while the producer waits for space, else 0.
-    pub const WAITS: usize = 9;
+    /// Messages written so far. Alone in its two cache lines (lines are fetched in pairs): it changes with every message.
+    pub const WRITTEN: usize = 16;
+    /// A ticket while the producer waits for space, else 0. From here on nothing changes while nobody waits, so looking at it with
+    /// every message costs nothing.
+    pub const WAITS: usize = 32;
     /// It is to be told when fewer messages than this are unread.
-    pub const WAITS_BELOW: usize = 10;
+    pub const WAITS_BELOW: usize = 33;
     /// Grows when messages are taken back that were not read.
-    pub const EPOCH: usize = 11;
+    pub const EPOCH: usize = 34;
     /// 0 while messages come, else an [`super::Ending`].
-    pub const ENDED: usize = 12;
+    pub const ENDED: usize = 35;
 }
 
 /// Words of the consumer's memory, by index.
 pub mod consumer_word {
-    /// Messages given back so far.
+    /// Messages given back so far. Alone in its two cache lines: it changes with every message.
     pub const READ: usize = 0;
-    /// A ticket while the consumer waits for messages, else 0.
-    pub const WAITS: usize = 1;
+    /// A ticket while the consumer waits for messages, else 0. Changes only when it waits.
+    pub const WAITS: usize = 16;
     /// It is to be told when more messages than this are unread.
-    pub const WAITS_ABOVE: usize = 2;
+    pub const WAITS_ABOVE: usize = 17;
 }
 
 /// Words of a descriptor, from its first.

@@ -7,6 +7,9 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
+/// Copying sound into another container loses what a decoder has to leave out at the start.
+const WARM_UP_MAX: usize = 4096;
+
 /// A server with a few films and a socket for programs, whose path must be short.
 fn server(dir: &Path) -> (Server, PathBuf) {
     let films: Vec<_> = FILMS.iter().take(3).map(|film| film.path()).collect();
@@ -43,7 +46,7 @@ fn ffmpeg_reads_from_reel_tap() {
             assert_same_pictures(&pictures(source), &pictures(copied), film.file);
         }
         for track in 0..film.audio {
-            assert_same_sound(&sound(source, track), &sound(copied, track), 0, film.file);
+            assert_same_sound(&sound(source, track), &sound(copied, track), WARM_UP_MAX, film.file);
         }
     }
 }
