@@ -95,7 +95,13 @@ fn stream(slots: u64) -> (Producer<SharedMemory, SharedMemory>, Consumer<SharedM
 
 fn post(number: u64) -> Post {
     let position = number * 10;
-    Post { offset: number * 64, bytes: number as u32, in_producer: number.is_multiple_of(3), position, due_ns: number }
+    Post {
+        offset: number * 64,
+        bytes: number as u32,
+        in_producer: number.is_multiple_of(3),
+        position,
+        due_ns: number,
+    }
 }
 
 proptest::proptest! {

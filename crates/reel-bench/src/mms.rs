@@ -56,9 +56,9 @@ fn measure(arguments: &ExperimentArguments, sheet: &mut Sheet) -> Result<()> {
     let iceoryx2 = rival(dir);
     let quick = arguments.quick;
     let extent = Extent {
-        runs: arguments.runs.unwrap_or(if quick { 1 } else { 9 }),
-        seconds: if quick { 0.02 } else { arguments.seconds.map_or(0.5, |seconds| seconds as f64) },
-        rounds: if quick { 200 } else { 100_000 },
+        runs: arguments.runs.unwrap_or(if quick { 1 } else { 5 }),
+        seconds: if quick { 0.02 } else { arguments.seconds.map_or(0.25, |seconds| seconds as f64) },
+        rounds: if quick { 200 } else { 50_000 },
     };
     on_two_processors(sheet)?;
     sheet.note(
