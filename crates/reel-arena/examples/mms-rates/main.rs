@@ -1,11 +1,12 @@
 //! What handing a message to another process costs: memory-mapped streams beside pipe and Unix socket. Run by `reel bench mms`.
 //!
 //! ```text
-//! mms-rates rate WAY BYTES SECONDS ready|made     messages per second, one process to another
+//! mms-rates rate WAY BYTES SECONDS ready|made|glance     messages per second, one process to another
 //! mms-rates latency WAY BYTES ROUNDS poll|sleep   there and back, halved
 //! ```
 //! In all ways the consumer reads every byte of every message (a sum of 64-bit words, compared with the producer's), and the producer hands
-//! over each message as it comes. `ready` messages lie in memory already, as a server's do; `made` ones are written by the producer one by one.
+//! over each message as it comes. `ready` messages lie in memory already, as a server's do; `made` ones are written by the producer one by one; of
+//! those of `glance` the consumer reads the first word only.
 //! In every way about 1 MiB is in flight at most, and the producer hands over the messages of that much memory in turn.
 #![allow(clippy::unwrap_used, clippy::expect_used, reason = "a measurement that cannot go on should stop")]
 
@@ -26,9 +27,9 @@ fn main() {
     let words: Vec<&str> = args.iter().skip(1).map(String::as_str).collect();
     match words[..] {
         ["rate", way, bytes, seconds, kind] => {
-            rate::produce(way, bytes.parse().unwrap(), seconds.parse().unwrap(), kind == "made");
+            rate::produce(way, bytes.parse().unwrap(), seconds.parse().unwrap(), kind);
         }
-        ["rate-consumer", way, bytes] => rate::consume(way, bytes.parse().unwrap()),
+        ["rate-consumer", way, bytes, kind] => rate::consume(way, bytes.parse().unwrap(), kind),
         ["latency", way, bytes, rounds, wait] => {
             latency::ping(way, bytes.parse().unwrap(), rounds.parse().unwrap(), wait == "sleep");
         }
@@ -37,7 +38,7 @@ fn main() {
         }
         _ => {
             eprintln!(
-                "usage: mms-rates rate WAY BYTES SECONDS ready|made | latency WAY BYTES ROUNDS poll|sleep"
+                "usage: mms-rates rate WAY BYTES SECONDS ready|made|glance | latency WAY BYTES ROUNDS poll|sleep"
             );
             std::process::exit(2);
         }
@@ -48,6 +49,11 @@ fn main() {
 pub(crate) fn sum(bytes: &[u8]) -> u64 {
     let words = bytes.chunks_exact(8).map(|word| u64::from_ne_bytes(word.try_into().unwrap()));
     words.fold(0, u64::wrapping_add)
+}
+
+/// What a consumer takes notice of: of all bytes, or of the first word.
+pub(crate) fn notice(bytes: &[u8], kind: &str) -> u64 {
+    if kind == "glance" { sum(&bytes[..8]) } else { sum(bytes) }
 }
 
 /// Fills a message with words that are unlike those of others.

@@ -14,8 +14,9 @@ use std::mem::MaybeUninit;
 use std::os::fd::{AsFd, OwnedFd};
 use std::sync::Arc;
 
-/// Looks at the other side's words before it goes to sleep: some microseconds, less than sleeping and being woken take.
-const SPINS: usize = 2000;
+/// Looks at the other side's words before it goes to sleep: some microseconds, less than sleeping and being
+/// microseconds.
+const SPINS: usize = 300;
 
 /// Messages that are given back at once at most.
 const BATCH_MAX: u64 = 16;

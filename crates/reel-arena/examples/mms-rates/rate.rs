@@ -2,7 +2,7 @@
 
 use crate::mapped::{Sink, Sleep, Source};
 use crate::streams::{Reader, ends, put};
-use crate::{fill, messages_of, sum};
+use crate::{fill, messages_of, notice};
 use rustix::net::{AddressFamily, SocketFlags, SocketType, socketpair};
 use std::io::Read;
 use std::os::fd::{AsFd, OwnedFd};
@@ -14,7 +14,8 @@ use std::time::{Duration, Instant};
 const STRIDE: u64 = 256;
 
 /// The producer, which starts the consumer and prints the result as JSON.
-pub(crate) fn produce(way: &str, bytes: usize, seconds: f64, made: bool) {
+pub(crate) fn produce(way: &str, bytes: usize, seconds: f64, kind: &str) {
+    let made = kind == "made";
     assert!(!(made && way == "vmsplice"), "pages that are given away must not be written again");
     let length = Duration::from_secs_f64(seconds);
     let in_memory = messages_of(bytes);
@@ -22,19 +23,19 @@ pub(crate) fn produce(way: &str, bytes: usize, seconds: f64, made: bool) {
     let (sent, begun, expected, child, calls) = if way == "mapped" {
         let (bell, theirs) =
             socketpair(AddressFamily::UNIX, SocketType::STREAM, SocketFlags::CLOEXEC, None).unwrap();
-        let child = consumer(&["rate-consumer", way, &bytes.to_string()], theirs);
+        let child = consumer(&["rate-consumer", way, &bytes.to_string(), kind], theirs);
         let mut source = Source::new(Arc::new(bell), bytes);
         let (begun, mut number, mut expected) = (Instant::now(), 0, 0_u64);
         let mut sums = vec![0; in_memory];
         for (message, place) in sums.iter_mut().zip(0..) {
-            *message = sum(source.message(place));
+            *message = notice(source.message(place), kind);
         }
         while number % STRIDE != 0 || begun.elapsed() < length {
             let message = source.message(number);
             let place = number as usize % in_memory;
             if made {
                 fill(message, number);
-                sums[place] = sum(message);
+                sums[place] = notice(message, kind);
             }
             expected = expected.wrapping_add(sums[place]);
             source.post(number);
@@ -44,15 +45,15 @@ pub(crate) fn produce(way: &str, bytes: usize, seconds: f64, made: bool) {
         (number, begun, expected, child, source.kernel_calls)
     } else {
         let (end, theirs) = ends(way);
-        let child = consumer(&["rate-consumer", way, &bytes.to_string()], theirs);
+        let child = consumer(&["rate-consumer", way, &bytes.to_string(), kind], theirs);
         messages.iter_mut().zip(0..).for_each(|(message, seed)| fill(message, seed));
-        let mut sums: Vec<u64> = messages.iter().map(|message| sum(message)).collect();
+        let mut sums: Vec<u64> = messages.iter().map(|message| notice(message, kind)).collect();
         let (begun, mut number, mut expected, mut calls) = (Instant::now(), 0, 0_u64, 0);
         while number % STRIDE != 0 || begun.elapsed() < length {
             let place = number as usize % in_memory;
             if made {
                 fill(&mut messages[place], number);
-                sums[place] = sum(&messages[place]);
+                sums[place] = notice(&messages[place], kind);
             }
             expected = expected.wrapping_add(sums[place]);
             calls += put(way, &end, &messages[place]);
@@ -77,13 +78,13 @@ pub(crate) fn produce(way: &str, bytes: usize, seconds: f64, made: bool) {
 }
 
 /// The consumer: reads to the end and prints messages, sum of all bytes, and calls of the kernel.
-pub(crate) fn consume(way: &str, bytes: usize) {
+pub(crate) fn consume(way: &str, bytes: usize, kind: &str) {
     let end: OwnedFd = std::io::stdin().as_fd().try_clone_to_owned().unwrap();
     let (mut count, mut all) = (0_u64, 0_u64);
     let calls = if way == "mapped" {
         let mut sink = Sink::new(Arc::new(end), messages_of(bytes) as u64 / 2);
         while let Some((message, bytes)) = sink.take(Sleep::AfterLooking) {
-            all = all.wrapping_add(sum(bytes));
+            all = all.wrapping_add(notice(bytes, kind));
             count += 1;
             sink.done(&message);
         }
@@ -91,7 +92,7 @@ pub(crate) fn consume(way: &str, bytes: usize) {
     } else {
         let mut reader = Reader::new(way, end, bytes);
         while let Some(message) = reader.next(bytes) {
-            all = all.wrapping_add(sum(message));
+            all = all.wrapping_add(notice(message, kind));
             count += 1;
         }
         reader.kernel_calls
