@@ -15,12 +15,23 @@ pub(crate) fn get(server: SocketAddr, path: &str) -> Result<Value> {
     ask(server, "GET", path, None)
 }
 
+/// GET; the text of the answer.
+pub(crate) fn text(server: SocketAddr, path: &str) -> Result<String> {
+    exchange(server, "GET", path, None)
+}
+
 /// POST of `body`; the JSON of the answer.
 pub(crate) fn post(server: SocketAddr, path: &str, body: &Value) -> Result<Value> {
     ask(server, "POST", path, Some(body))
 }
 
 fn ask(server: SocketAddr, method: &str, path: &str, body: Option<&Value>) -> Result<Value> {
+    let answer = exchange(server, method, path, body)?;
+    serde_json::from_str(&answer)
+        .with_context(|| format!("{method} {path} was not answered with JSON: {answer}"))
+}
+
+fn exchange(server: SocketAddr, method: &str, path: &str, body: Option<&Value>) -> Result<String> {
     let mut stream = TcpStream::connect(server)?;
     stream.set_read_timeout(Some(PATIENCE))?;
     let body = body.map(Value::to_string).unwrap_or_default();
@@ -39,5 +50,5 @@ fn ask(server: SocketAddr, method: &str, path: &str, body: Option<&Value>) -> Re
     if !status.starts_with('2') {
         bail!("{method} {path} was answered {status}: {body}");
     }
-    serde_json::from_str(body).with_context(|| format!("{method} {path} was not answered with JSON: {body}"))
+    Ok(body.to_owned())
 }

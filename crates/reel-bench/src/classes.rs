@@ -56,6 +56,8 @@ pub(crate) struct Set {
     pub(crate) runs: usize,
     /// The most streams that are tried: each has a film of its own.
     pub(crate) streams_max: usize,
+    /// Where the search begins.
+    pub(crate) streams_from: usize,
     pub(crate) bulk: usize,
     pub(crate) bulk_seconds: u64,
     /// Seconds at full admission.
@@ -71,6 +73,7 @@ impl Set {
 
     fn of(arguments: &ClassesArguments) -> Result<Self> {
         let (admitted_seconds, streams_max) = (arguments.admitted_seconds, arguments.streams_max);
+        let streams_from = arguments.streams_from.clamp(1, streams_max);
         let arguments = &arguments.common;
         let reel = reel::binary(arguments.reel.as_deref())?;
         let runs = arguments.runs.unwrap_or(1);
@@ -81,6 +84,7 @@ impl Set {
                 seconds,
                 runs,
                 streams_max: 8,
+                streams_from: 8,
                 bulk: 10,
                 bulk_seconds: 5,
                 admitted_seconds: 2,
@@ -93,6 +97,7 @@ impl Set {
                 seconds,
                 runs,
                 streams_max,
+                streams_from,
                 bulk: 160,
                 bulk_seconds: 40,
                 admitted_seconds,

@@ -72,8 +72,8 @@ fn plan(playing: &Playing, films: &Films, mix: Mix, viewing: Viewing, urls: Vec<
         range_bytes: Some(BROWSE_BYTES),
         think: THINK,
     };
-    // Nobody's second begins with everybody's.
-    let over = Duration::from_secs(mix.seconds.min(if matches!(viewing, Viewing::Hls(_)) { 20 } else { 4 }));
+    // Nobody's second begins with everybody's, and what a rush of starts costs is another question.
+    let over = Duration::from_secs(mix.seconds.min(if matches!(viewing, Viewing::Hls(_)) { 20 } else { 10 }));
     Ok(Plan {
         viewing,
         downloads,

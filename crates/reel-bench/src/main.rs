@@ -99,6 +99,9 @@ pub(crate) struct ClassesArguments {
     /// The most streams that are tried: each has a film of its own.
     #[arg(long, default_value_t = 400)]
     streams_max: usize,
+    /// Where the search for the number of streams held begins.
+    #[arg(long, default_value_t = 64)]
+    streams_from: usize,
     /// Seconds at full admission.
     #[arg(long, default_value_t = 600)]
     admitted_seconds: u64,

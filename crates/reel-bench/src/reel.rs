@@ -9,6 +9,8 @@ use std::env;
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
+use std::thread;
+use std::time::Duration;
 
 /// Memory that each server may use for media: Reel's arena, nginx with its page cache.
 pub(crate) const MEMORY_BYTES: u64 = 3 << 30;
@@ -26,6 +28,13 @@ impl Settings {
     /// Everybody is let in: to see what the disks can carry.
     pub(crate) fn open() -> Self {
         Self { admission: false, classes: Vec::new() }
+    }
+
+    /// The three classes every server has with these shares in thousandths: periodic, interactive, aperiodic.
+    pub(crate) fn shared(self, shares: [u32; 3]) -> Self {
+        let names = ["periodic", "interactive", "aperiodic"];
+        let line = |(name, share)| format!("{name} = {{ kind = \"{name}\", share_permille = {share} }}");
+        Self { classes: names.into_iter().zip(shares).map(line).collect(), ..self }
     }
 
     /// As delivered.
@@ -85,6 +94,7 @@ impl Volume {
         let server = Server::start(command, address)
             .with_context(|| fs::read_to_string(self.dir.with_extension("log")).unwrap_or_default())?;
         bay.adopt(&server, None)?;
+        settle(&server)?;
         Ok(server)
     }
 
@@ -93,6 +103,21 @@ impl Volume {
         command.arg("--quiet").args(words).arg(&self.dir).stdin(Stdio::null());
         command
     }
+}
+
+/// Waits until the server has opened what titles it opens by itself; half a minute at most.
+fn settle(server: &Server) -> Result<()> {
+    let mut before = None;
+    for _ in 0..60 {
+        thread::sleep(Duration::from_millis(500));
+        let page = api::text(server.address, "/metrics")?;
+        let open = page.lines().find_map(|line| line.strip_prefix("reel_titles_open ")).map(str::to_owned);
+        if open == before {
+            break;
+        }
+        before = open;
+    }
+    Ok(())
 }
 
 /// The reel binary to measure: what was named, or what lies beside this program.
@@ -139,7 +164,7 @@ pub(crate) fn job(server: &Server, started: &Value, seconds: u64) -> Result<Valu
         match state["state"].as_str() {
             Some("done") => return Ok(state),
             Some("failed" | "cancelled") => bail!("the job failed: {state}"),
-            _ => std::thread::sleep(std::time::Duration::from_millis(200)),
+            _ => thread::sleep(Duration::from_millis(200)),
         }
     }
     bail!("the job did not end within {seconds} s")

@@ -2,7 +2,7 @@
 
 use crate::limits::{
     CORRECTION_MAX, CORRECTION_MIN, CORRECTION_PART, CORRECTION_READS_PART, CORRECTION_SHOWN,
-    CORRECTION_WINDOW_NS, CORRECTION_WINDOW_REQUESTS,
+    CORRECTION_WINDOW_NS, CORRECTION_WINDOW_REQUESTS, NEIGHBOUR_GAP_BYTES,
 };
 use reel_qos::DiskPrice;
 
@@ -24,6 +24,9 @@ pub struct PriceCorrection {
     expected_ns: u64,
     expected_of_reads_ns: u64,
     requests: u32,
+    /// Where the last request ended, and what those that went on from there were expected to cost less.
+    end: u64,
+    saved_ns: u64,
 }
 
 impl PriceCorrection {
@@ -38,6 +41,8 @@ impl PriceCorrection {
             expected_ns: 0,
             expected_of_reads_ns: 0,
             requests: 0,
+            end: u64::MAX,
+            saved_ns: 0,
         }
     }
 
@@ -68,6 +73,20 @@ impl PriceCorrection {
         self.full_since_ns = full.then_some(now_ns);
     }
 
+    /// The device is given a request. One that goes on where an arm stands is expected to cost its transfer alone.
+    pub fn begun(&mut self, offset: u64, bytes: u64, write: bool) {
+        let passed_bytes = offset.checked_sub(self.end).filter(|passed| *passed <= NEIGHBOUR_GAP_BYTES);
+        self.end = offset.saturating_add(bytes);
+        if let Some(passed_bytes) = passed_bytes
+            && self.full_since_ns.is_some()
+            && !write
+            && self.given.has_arm()
+        {
+            let way_ns = self.given.read_request_ns.saturating_sub(self.given.transfer_ns(passed_bytes));
+            self.saved_ns = self.saved_ns.saturating_add(way_ns);
+        }
+    }
+
     /// The device has done a request. The new price, if it has moved.
     pub fn done(&mut self, bytes: u64, write: bool, now_ns: u64) -> Option<DiskPrice> {
         self.full_since_ns?;
@@ -81,9 +100,11 @@ impl PriceCorrection {
         if self.requests < CORRECTION_WINDOW_REQUESTS || self.busy_ns < CORRECTION_WINDOW_NS {
             return None;
         }
-        let (busy, expected) = (self.busy_ns as f64, self.expected_ns.max(1) as f64);
-        let reads = self.expected_of_reads_ns as f64 / expected;
-        (self.busy_ns, self.expected_ns, self.expected_of_reads_ns, self.requests) = (0, 0, 0, 0);
+        let reads = self.expected_of_reads_ns as f64 / self.expected_ns.max(1) as f64;
+        let expected_ns = self.expected_ns.saturating_sub(self.saved_ns).max(1);
+        let (busy, expected) = (self.busy_ns as f64, expected_ns as f64);
+        (self.busy_ns, self.expected_ns, self.expected_of_reads_ns) = (0, 0, 0);
+        (self.requests, self.saved_ns) = (0, 0);
         if reads < CORRECTION_READS_PART {
             return None;
         }
@@ -120,6 +141,25 @@ mod tests {
         }
         assert_eq!(shown, correction.price(), "every move is told");
         shown.read_request_ns
+    }
+
+    #[test]
+    fn neighbours_on_a_disk_with_an_arm_do_not_make_it_cheap() {
+        let given = DiskPrice { read_mib_ns: 4 * MS, ..GIVEN };
+        let factor = |offset: fn(u64) -> u64| {
+            let mut correction = PriceCorrection::new(given);
+            correction.filled(true, 0);
+            for number in 0..1000 {
+                correction.begun(offset(number), 1 << 18, false);
+                // Ten reads of 1 ms for every way of 8 ms.
+                correction.done(1 << 18, false, (number + 1) * MS + number / 10 * 8 * MS);
+            }
+            correction.price().read_request_ns as f64 / given.read_request_ns as f64
+        };
+        let runs = factor(|number| (number << 18) + ((number / 10) << 30));
+        assert!((0.9..1.1).contains(&runs), "priced as what they are: {runs}");
+        let scattered = factor(|number| number << 30);
+        assert!(scattered < 0.6, "a disk that is faster than its price: {scattered}");
     }
 
     #[test]

@@ -162,6 +162,11 @@ impl Disks {
         self.backend.price(member)
     }
 
+    /// Whether some member has an arm, by what a read costs it: ways between reads then matter.
+    pub fn has_arms(&self) -> bool {
+        (0..self.members()).any(|member| self.price(member).has_arm())
+    }
+
     /// Gives a member another price.
     pub fn set_price(&self, member: usize, price: DiskPrice) {
         self.backend.set_price(member, price);

@@ -5,7 +5,7 @@ use crate::disks::{Shared, lock};
 use crate::error::DiskError;
 use crate::limits::{FAILURE_LOG_INTERVAL_NS, VIEW_INTERVAL_NS};
 use crate::member::MemberFile;
-use crate::scheduler::Scheduler;
+use crate::scheduler::{Queued, Scheduler};
 use reel_qos::DiskPrice;
 use std::os::fd::OwnedFd;
 use std::path::{Path, PathBuf};
@@ -68,6 +68,13 @@ impl Driven {
     /// The device has got what the scheduler lets it have.
     pub(crate) fn filled(&mut self, now_ns: u64) {
         self.correction.filled(!self.scheduler.is_empty(), now_ns);
+    }
+
+    /// The next request for the device.
+    pub(crate) fn pop(&mut self, now_ns: u64) -> Option<Queued> {
+        let next = self.scheduler.pop(now_ns)?;
+        self.correction.begun(next.offset, next.bytes as u64, next.write);
+        Some(next)
     }
 
     /// The device is through with a request. The price, if it was corrected.

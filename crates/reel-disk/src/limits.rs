@@ -41,10 +41,6 @@ pub const NO_DEADLINE_ROUNDS: u64 = 16;
 /// than the seeks that it would cost.
 pub const DUE_GROUP_NS: u64 = 500_000_000;
 
-/// From this price of a read on, seeks matter and a round is served by offset; below, by deadline. Disks with arms need 3 ms and more,
-/// others a tenth of a millisecond.
-pub const SEEK_MATTERS_NS: u64 = 1_000_000;
-
 /// The interactive request that slack must still cover after an aperiodic one (Prism, section 3.2): as large as pictures and pages are.
 pub const INTERACTIVE_RESERVE_BYTES: u64 = 64 << 10;
 
@@ -166,3 +162,14 @@ pub const WRITE_READ_RATIO: u64 = 2;
 /// Most requests in the queue of a disk whose arm seeks, in rounds: the one it serves and the next. Drives choose the nearest among what
 /// they have and let others wait for up to half a second (measured on the modelled disk: interactive p99 of 520 ms with eight in the queue).
 pub const SEEKING_REQUESTS_MAX: usize = 2;
+
+/// What may lie between two reads of a disk with an arm that are one way: a unit or two of others, which pass under the head
+/// sooner than it would come back (half a track).
+pub const NEIGHBOUR_GAP_BYTES: u64 = 640 << 10;
+
+/// Most bytes of neighbours that are read in one go, before their time: three hundredths of a second, as long as two requests far apart.
+pub const RUN_BYTES_MAX: usize = 4 << 20;
+
+/// When the disk cannot keep what was promised, neighbours that are due within this time are still read in one go: players that are late will
+/// ask for them next.
+pub const RUN_SOON_NS: u64 = 3_000_000_000;

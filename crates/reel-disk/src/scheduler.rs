@@ -32,6 +32,13 @@ pub struct Queued {
     pub write: bool,
 }
 
+impl Queued {
+    /// Where the disk is when it is done.
+    fn end(&self) -> u64 {
+        self.offset.saturating_add(self.bytes as u64)
+    }
+}
+
 /// A policy for one member. Its driver calls `pop` until it gives nothing, and again after every `done`.
 ///
 /// Time comes from the driver and may do anything: a clock that goes back or leaps ahead loses no request.

@@ -92,7 +92,7 @@ impl DiskThread {
     fn dispatch(&mut self, core: &mut Core) {
         for (&number, member) in &mut self.members {
             let counters = &self.shared.counters[number];
-            while let Some(next) = member.scheduler.pop(core.now_ns()) {
+            while let Some(next) = member.pop(core.now_ns()) {
                 counters.queued.fetch_sub(1, Relaxed);
                 counters.in_device.fetch_add(1, Relaxed);
                 if let Some(job) = self.jobs.get_mut(&next.id) {

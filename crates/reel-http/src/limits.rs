@@ -69,12 +69,6 @@ pub const STRIPES_PER_INGEST: usize = reel_volume::limits::WRITER_STRIPES_IN_FLI
 /// Connections that may wait for the control plane.
 pub const HANDOVERS_MAX: usize = 1024;
 
-/// Rounds of the stream of which a question for the capacity asks: a film of two hours. Spread evenly, a longer one asks the same.
-pub const CAPACITY_ROUNDS: usize = 7200;
-
-/// Seconds of it that its viewers hold in memory: two segments of four seconds.
-pub const CAPACITY_HELD_S: u64 = 8;
-
 /// Titles that may wait to be opened.
 pub const OPENINGS_MAX: usize = 4 * 1024;
 
@@ -105,3 +99,6 @@ pub const PROGRAM_HELD_MAX_NS: u64 = STALL_TIME_MAX_NS;
 pub const PROGRAM_HELD_UNDER_PRESSURE_MAX_NS: u64 = 5 * SECOND_NS;
 
 const SECOND_NS: u64 = 1_000_000_000;
+
+/// Threads that open titles before anybody asks for them, for a while after the start: their reads go to different members.
+pub const OPENERS_AHEAD: usize = 4;

@@ -5,11 +5,12 @@ use crate::control::{
     SessionView,
 };
 use crate::data::{DataCounters, Film, RESOURCES};
-use crate::limits::{CAPACITY_HELD_S, CAPACITY_ROUNDS};
 use reel_disk::Disks;
-use reel_qos::{Capacities, Class, ClassTable, Demand, Ledger, Resource, ResourceUsage, Starts, UNLIMITED};
+use reel_qos::{Capacities, Class, ClassTable, Ledger, Resource, ResourceUsage, Starts, UNLIMITED};
 use reel_rt::now_ns;
-use reel_stream::{SessionSummary, Sessions, Standing, Units};
+use reel_stream::limits::STEADY_ROUNDS;
+use reel_stream::{SessionSummary, Sessions, Standing, Units, steady_demand};
+use reel_volume::Geometry;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
@@ -20,7 +21,7 @@ pub(crate) struct Promised {
     pub(crate) units: Units,
     /// What there was to promise when the server started.
     pub(crate) capacities: Capacities,
-    pub(crate) unit_bytes: u64,
+    pub(crate) geometry: Geometry,
 }
 
 impl Promises for Promised {
@@ -61,17 +62,13 @@ impl Promises for Promised {
 
     fn capacity(&self, rate_bps: u64) -> CapacityReport {
         let disks = self.disks();
-        let held_bytes = rate_bps.div_ceil(8) * CAPACITY_HELD_S;
-        let demand =
-            Demand::constant(disks.members(), rate_bps, self.unit_bytes, CAPACITY_ROUNDS, held_bytes);
+        let demand = steady_demand(&self.geometry, rate_bps, true);
         let mut capacities = self.capacities.clone();
         for (member, capacity) in capacities.members.iter_mut().enumerate() {
-            let (then, now) = (capacity.price, disks.price(member));
             // As admission counts: a device that proves quicker is not promised more until it is measured again.
-            capacity.price.read_request_ns = then.read_request_ns.max(now.read_request_ns);
-            capacity.price.read_mib_ns = then.read_mib_ns.max(now.read_mib_ns);
+            capacity.price = capacity.price.slower(disks.price(member));
         }
-        let mut empty = Ledger::new(capacities, CAPACITY_ROUNDS);
+        let mut empty = Ledger::new(capacities, STEADY_ROUNDS);
         // An empty ledger has nothing that a change of shares could be too much for.
         let _ = empty.set_classes(ClassTable::clone(&disks.classes()));
         let alone = empty.how_many(Class::PERIODIC, &demand, Starts::Spread).ok();

@@ -8,7 +8,7 @@ use crate::data::{
     Capacity, DataConfig, DataCounters, DataPlane, Film, Films, Form, Handover, ProgramCounters,
     ProgramsDoor, RESOURCES, open_session,
 };
-use crate::limits::{HANDOVERS_MAX, LISTEN_BACKLOG, STRIPES_PER_INGEST};
+use crate::limits::{HANDOVERS_MAX, LISTEN_BACKLOG, OPENERS_AHEAD, STRIPES_PER_INGEST};
 use crate::promised::Promised;
 use crate::works::Works;
 use reel_disk::Disks;
@@ -23,10 +23,10 @@ use reel_volume::Volume;
 use std::io;
 use std::net::{IpAddr, SocketAddr, TcpListener};
 use std::path::{Path, PathBuf};
-use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Mutex};
 use std::time::Duration;
-use tokio::runtime::Runtime;
+use tokio::runtime::{Handle, Runtime};
 use tokio::sync::mpsc::{Receiver, channel};
 
 /// How a server is set up.
@@ -161,6 +161,7 @@ impl Server {
         let metrics = MetricsRegistry::default();
         metrics.register(Arc::new(VolumeMetrics(Arc::clone(volume))));
         metrics.register(Arc::new(DiskMetrics(volume.disks().clone())));
+        metrics.register(Arc::new(TitleMetrics(Arc::clone(&library))));
         metrics.register(Arc::new(ArenaMetrics(volume.arena().clone())));
         metrics.register(Arc::new(DataMetrics {
             counters: Arc::clone(&counters),
@@ -187,7 +188,7 @@ impl Server {
             counters: Arc::clone(&counters),
             units: units.clone(),
             capacities: capacity.capacities(),
-            unit_bytes: volume.geometry().unit_bytes() as u64,
+            geometry: *volume.geometry(),
         });
         metrics.register(promised.clone());
         let rooms = Rooms {
@@ -201,6 +202,7 @@ impl Server {
             let _tokio = runtime.enter();
             control.resume_rebuild();
         }
+        open_ahead(&library, &control, runtime.handle());
         let (handover, handed_over) = channel(HANDOVERS_MAX);
         runtime.spawn(take_over(handed_over, control.clone()));
         let watching = match config.watch {
@@ -273,12 +275,48 @@ fn door_for_programs(path: PathBuf, volume: &Volume) -> Result<ProgramsDoor, Ser
     Ok(ProgramsDoor { listener, path, arena, window_buffers, counters })
 }
 
+/// Opens the newest titles before anybody asks for them, several at once, for they lie on different members.
+fn open_ahead(library: &Arc<Library>, control: &ControlPlane, runtime: &Handle) {
+    let titles = library.volume().titles();
+    let mut ids: Vec<(u64, String)> =
+        titles.iter().map(|title| (title.added_unix_s, title.id.clone())).collect();
+    ids.sort_unstable();
+    let newest = Arc::new(Mutex::new(ids));
+    for _ in 0..OPENERS_AHEAD {
+        let (library, newest, stop) = (Arc::clone(library), Arc::clone(&newest), control.stop_flag());
+        runtime.spawn_blocking(move || {
+            // The lock is held for one step, which cannot panic.
+            let next = || newest.lock().ok().and_then(|mut newest| newest.pop());
+            while !stop.is_stopped()
+                && let Some((_, id)) = next()
+            {
+                match library.open_ahead(&id) {
+                    Ok(true) => {}
+                    Ok(false) => return,
+                    // Whoever asks for it is told; here it is one of many.
+                    Err(error) => tracing::debug!(id, %error, "a title cannot be opened ahead"),
+                }
+            }
+        });
+    }
+}
+
 async fn take_over(mut handed_over: Receiver<Handover>, control: ControlPlane) {
     while let Some(Handover { stream, already_read, peer }) = handed_over.recv().await {
         match tokio::net::TcpStream::from_std(stream) {
             Ok(stream) => drop(tokio::spawn(serve_connection(stream, already_read, control.clone()))),
             Err(error) => tracing::warn!(%peer, %error, "cannot take over a connection"),
         }
+    }
+}
+
+/// What is ready to be played at once.
+struct TitleMetrics(Arc<Library>);
+
+impl MetricsSource for TitleMetrics {
+    fn collect(&self, page: &mut MetricsPage) {
+        let help = "Titles whose index is in memory, so that their next viewer waits for no disk to begin.";
+        page.gauge("reel_titles_open", help, &[], self.0.opened_count() as f64);
     }
 }
 

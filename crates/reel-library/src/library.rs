@@ -2,7 +2,7 @@
 
 use crate::error::{IngestError, LibraryError};
 use crate::input::{IngestOptions, Ingested, Input, Progress};
-use crate::limits::{INDEX_BYTES_MAX, OPENED_BYTES_MAX, POSTER_BYTES_MAX};
+use crate::limits::{INDEX_BYTES_MAX, OPENED_AHEAD_BYTES_MAX, OPENED_BYTES_MAX, POSTER_BYTES_MAX};
 use crate::opened_titles::OpenedTitles;
 use crate::poster::{Poster, PosterKind};
 use crate::summary::{TitleSummary, summarise, unreadable};
@@ -46,16 +46,28 @@ impl Library {
         if let Some(title) = lock(&self.opened).find(&record) {
             return Ok(title);
         }
-        // Not under the lock: others must not wait for our disks. Two openings at once cost a little and harm nothing.
-        let index = self.index(&record)?;
-        let title = Arc::new(Title::load(&self.volume, record, index)?);
+        self.load(record, Class::INTERACTIVE)
+    }
+
+    /// Opens a title before anybody asks for it, in class aperiodic, so that its first viewer does not wait for a disk. `false` if there
+    /// is no more memory for that ([`OPENED_AHEAD_BYTES_MAX`]).
+    pub fn open_ahead(&self, id: &str) -> Result<bool, LibraryError> {
+        let record = self.record(id)?;
         let mut opened = lock(&self.opened);
-        opened.keep(title.clone());
-        // Removed meanwhile: the space of its bytes must not wait for us.
-        if !self.has(id) {
-            opened.forget(id);
+        if opened.bytes() >= OPENED_AHEAD_BYTES_MAX {
+            return Ok(false);
         }
-        Ok(title)
+        let is_open = opened.find(&record).is_some();
+        drop(opened);
+        if !is_open {
+            self.load(record, Class::APERIODIC)?;
+        }
+        Ok(true)
+    }
+
+    /// Titles that are open; does not wait.
+    pub fn opened_count(&self) -> usize {
+        lock(&self.opened).len()
     }
 
     /// A title if it is open already; does not wait.
@@ -107,7 +119,7 @@ impl Library {
     pub fn poster(&self, id: &str) -> Result<Poster, LibraryError> {
         let record = self.record(id)?;
         let (kind, object) = artwork(&record)?;
-        let bytes = self.whole(id, object, "poster", POSTER_BYTES_MAX)?;
+        let bytes = self.whole(id, object, "poster", (POSTER_BYTES_MAX, Class::INTERACTIVE))?;
         Ok(Poster { kind, bytes })
     }
 
@@ -142,7 +154,7 @@ impl Library {
             return summary.clone();
         }
         let poster = artwork(record).map_or(PosterKind::Svg, |(kind, _)| kind);
-        let (summary, lasting) = match self.index(record) {
+        let (summary, lasting) = match self.index(record, Class::INTERACTIVE) {
             Ok(index) => (summarise(record, &index, poster), true),
             // A disk may come back, and the title with it; what the bytes say stays.
             Err(error) => {
@@ -156,12 +168,25 @@ impl Library {
         summary
     }
 
-    fn index(&self, record: &TitleRecord) -> Result<TitleIndex, LibraryError> {
+    fn load(&self, record: Arc<TitleRecord>, class: Class) -> Result<Arc<Title>, LibraryError> {
+        // Not under the lock: others must not wait for our disks. Two openings at once cost a little and harm nothing.
+        let index = self.index(&record, class)?;
+        let title = Arc::new(Title::load(&self.volume, record, index)?);
+        let mut opened = lock(&self.opened);
+        opened.keep(title.clone());
+        // Removed meanwhile: the space of its bytes must not wait for us.
+        if !self.has(title.id()) {
+            opened.forget(title.id());
+        }
+        Ok(title)
+    }
+
+    fn index(&self, record: &TitleRecord, class: Class) -> Result<TitleIndex, LibraryError> {
         let damaged = |source| LibraryError::Index { id: record.id.clone(), source };
         let Some(object) = record.object(Role::Index, 0) else {
             return Err(LibraryError::Incomplete { id: record.id.clone(), what: "index" });
         };
-        let bytes = self.whole(&record.id, object, "index", INDEX_BYTES_MAX)?;
+        let bytes = self.whole(&record.id, object, "index", (INDEX_BYTES_MAX, class))?;
         TitleIndex::decode(&bytes).map_err(damaged)
     }
 
@@ -170,14 +195,14 @@ impl Library {
         id: &str,
         object: &ObjectRecord,
         what: &'static str,
-        limit: u64,
+        (limit, class): (u64, Class),
     ) -> Result<Vec<u8>, LibraryError> {
         if object.bytes > limit {
             return Err(LibraryError::TooLarge { id: id.to_owned(), what, bytes: object.bytes, limit });
         }
         let map = self.volume.map(object)?;
         let mut bytes = Vec::with_capacity(object.bytes as usize);
-        let mut reader = self.volume.reader(map, 0..object.bytes, Class::INTERACTIVE);
+        let mut reader = self.volume.reader(map, 0..object.bytes, class);
         reader.read_to_end(&mut bytes).map_err(|source| LibraryError::Read { id: id.to_owned(), source })?;
         Ok(bytes)
     }

@@ -41,6 +41,9 @@ pub const INDEX_BYTES_MAX: u64 = 64 << 20;
 /// Bytes of opened indexes kept in memory; the least recently used go first.
 pub const OPENED_BYTES_MAX: usize = 256 << 20;
 
+/// Bytes of indexes that are opened before anybody asks for them: half of what is kept, so that those who ask find room.
+pub const OPENED_AHEAD_BYTES_MAX: usize = OPENED_BYTES_MAX / 2;
+
 /// Files one scan of a watched directory looks at.
 pub const WATCH_FILES_MAX: usize = 100_000;
 

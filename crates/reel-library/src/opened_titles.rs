@@ -49,6 +49,15 @@ impl OpenedTitles {
         }
     }
 
+    /// Bytes of all that is kept.
+    pub(crate) fn bytes(&self) -> usize {
+        self.bytes
+    }
+
+    pub(crate) fn len(&self) -> usize {
+        self.titles.len()
+    }
+
     pub(crate) fn forget(&mut self, id: &str) {
         if let Some(kept) = self.titles.remove(id) {
             self.bytes -= kept.title.memory_bytes();

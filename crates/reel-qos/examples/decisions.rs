@@ -137,7 +137,7 @@ fn film(random: &mut Random) -> Demand {
         for quarter in 0..4 {
             let reads_of = |quarter: u64| (stripes * quarter).div_ceil(4);
             let units = reads_of(quarter + 1) - reads_of(quarter);
-            reads.push(DiskDemand { reads: units as u32, bytes: units * UNIT_BYTES });
+            reads.push(DiskDemand::scattered(units as u32, units * UNIT_BYTES));
             sent.push(segment_bytes / 4);
         }
     }

@@ -9,8 +9,17 @@ use crate::{DiskPrice, Lbap};
 pub struct DiskDemand {
     /// How many requests.
     pub reads: u32,
+    /// How many ways of an arm: those of the requests that do not go on where another one ends, asked for at the same time.
+    pub ways: u32,
     /// How many bytes all of them together.
     pub bytes: u64,
+}
+
+impl DiskDemand {
+    /// Requests far from each other.
+    pub const fn scattered(reads: u32, bytes: u64) -> DiskDemand {
+        DiskDemand { reads, ways: reads, bytes }
+    }
 }
 
 /// What a stream asks, round by round from its start: round 0 is media time 0.
@@ -155,7 +164,7 @@ impl Demand {
             Resource::Member(member) => match (self.members.get(member), prices.members.get(member)) {
                 (Some(reads), Some(member)) => {
                     costs.iter_mut().zip(&reads[from_round..]).for_each(|(cost, read)| {
-                        *cost = member.price.reads_ns(read.reads, read.bytes).min(ROUND_COST_MAX);
+                        *cost = member.price.demand_ns(read).min(ROUND_COST_MAX);
                     });
                 }
                 _ => costs.fill(0),
@@ -185,6 +194,7 @@ impl Demand {
                 into.resize(from.len().max(into.len()), DiskDemand::default());
                 for (into, from) in into.iter_mut().zip(from) {
                     into.reads = merge(into.reads.into(), from.reads.into()).min(u32::MAX.into()) as u32;
+                    into.ways = merge(into.ways.into(), from.ways.into()).min(u32::MAX.into()) as u32;
                     into.bytes = merge(into.bytes, from.bytes);
                 }
             }
@@ -209,7 +219,7 @@ fn stripe_bytes(members: usize, unit_bytes: u64) -> u128 {
 
 fn whole_units(units: u128, unit_bytes: u64) -> DiskDemand {
     let bytes = saturated(units.saturating_mul(unit_bytes.into()));
-    DiskDemand { reads: units.min(u32::MAX.into()) as u32, bytes }
+    DiskDemand::scattered(units.min(u32::MAX.into()) as u32, bytes)
 }
 
 fn saturated(number: u128) -> u64 {

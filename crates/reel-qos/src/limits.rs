@@ -41,3 +41,6 @@ pub const RETRY_WATCHES: usize = 16;
 
 /// Longest label of a reservation; longer ones are cut.
 pub const LABEL_BYTES_MAX: usize = 96;
+
+/// From this price of a read on a member has an arm: a disk takes 3 ms and more to get anywhere, everything else a tenth of a millisecond.
+pub const ARM_REQUEST_NS: u64 = 1_000_000;

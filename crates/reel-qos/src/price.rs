@@ -1,5 +1,8 @@
 //! What a request costs a member.
 
+use crate::DiskDemand;
+use crate::limits::ARM_REQUEST_NS;
+
 /// The time a member needs for requests, at the quantile that admission counts with: a fixed part per request, for getting there,
 /// and a part per byte. Both are what the device needs with its queue as deep as the scheduler lets it be, so the costs of requests
 /// that overlap in the device add up to the time that it is busy.
@@ -21,9 +24,32 @@ impl DiskPrice {
         self.read_request_ns.saturating_add(part(bytes, self.read_mib_ns))
     }
 
-    /// Nanoseconds of several reads that make these bytes together.
-    pub const fn reads_ns(&self, reads: u32, bytes: u64) -> u64 {
-        self.read_request_ns.saturating_mul(reads as u64).saturating_add(part(bytes, self.read_mib_ns))
+    /// Nanoseconds of a read that goes on where the last one ended: its transfer alone.
+    pub const fn transfer_ns(&self, bytes: u64) -> u64 {
+        part(bytes, self.read_mib_ns)
+    }
+
+    /// Whether the member has an arm, by what a read costs it: then getting there is what a read costs, and reads that lie behind one
+    /// another are one way.
+    pub const fn has_arm(&self) -> bool {
+        self.read_request_ns >= ARM_REQUEST_NS
+    }
+
+    /// Nanoseconds of what a stream reads in a round.
+    pub const fn demand_ns(&self, demand: &DiskDemand) -> u64 {
+        let requests = if self.has_arm() { demand.ways } else { demand.reads };
+        let requests_ns = self.read_request_ns.saturating_mul(requests as u64);
+        requests_ns.saturating_add(part(demand.bytes, self.read_mib_ns))
+    }
+
+    /// The slower of two prices in every part.
+    pub fn slower(self, other: DiskPrice) -> DiskPrice {
+        DiskPrice {
+            read_request_ns: self.read_request_ns.max(other.read_request_ns),
+            read_mib_ns: self.read_mib_ns.max(other.read_mib_ns),
+            write_request_ns: self.write_request_ns.max(other.write_request_ns),
+            write_mib_ns: self.write_mib_ns.max(other.write_mib_ns),
+        }
     }
 
     /// Nanoseconds of a write.
@@ -64,7 +90,11 @@ mod tests {
             write_mib_ns: u64::MAX,
         };
         assert_eq!(price.read_ns(4096), 4196);
-        assert_eq!(price.reads_ns(3, 4096), 4396);
+        let demand = DiskDemand { reads: 3, ways: 1, bytes: 4096 };
+        assert_eq!(price.demand_ns(&demand), 4396);
+        let arm = DiskPrice { read_request_ns: ARM_REQUEST_NS, ..price };
+        assert_eq!(arm.demand_ns(&demand), ARM_REQUEST_NS + 4096);
+        assert_eq!(price.transfer_ns(4096), 4096);
         assert_eq!(price.write_ns(0), 7);
         assert_eq!(price.write_ns(u64::MAX), u64::MAX);
     }

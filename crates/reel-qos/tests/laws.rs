@@ -315,7 +315,7 @@ proptest! {
     fn hostile_numbers_do_no_harm(
         numbers in prop::collection::vec(hostile(), 12), steps in prop::collection::vec((0_u8..6, hostile()), 1..20),
     ) {
-        let read = DiskDemand { reads: numbers[0] as u32, bytes: numbers[1] };
+        let read = DiskDemand::scattered(numbers[0] as u32, numbers[1]);
         let demand = Arc::new(Demand::new(vec![vec![read; 5]; 2], vec![numbers[2]; 5], numbers[3]));
         let mut capacities = Capacities {
             members: vec![reel_qos::MemberCapacity {
@@ -373,9 +373,7 @@ fn scaled(demand: &Demand, by: u64, of: u64) -> Demand {
     let scale = |amount: u64| (u128::from(amount) * u128::from(by) / u128::from(of)) as u64;
     let members = (0..demand.members()).map(|member| {
         let reads = demand.reads(member).iter();
-        reads
-            .map(|read| DiskDemand { reads: scale(read.reads.into()) as u32, bytes: scale(read.bytes) })
-            .collect()
+        reads.map(|read| DiskDemand::scattered(scale(read.reads.into()) as u32, scale(read.bytes))).collect()
     });
     let sent = demand.sent_bytes().iter().map(|&bytes| scale(bytes)).collect();
     Demand::new(members.collect(), sent, scale(demand.held_bytes()))

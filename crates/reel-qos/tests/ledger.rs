@@ -199,7 +199,7 @@ fn media_memory_is_one_pot() {
 #[test]
 fn a_new_price_counts_for_what_was_promised_too() {
     let mut ledger = Ledger::new(capacities(), 100);
-    let read = DiskDemand { reads: 1000, bytes: 100 << 20 };
+    let read = DiskDemand::scattered(1000, 100 << 20);
     let demand = Arc::new(Demand::new(vec![vec![read; 10]; 5], vec![1; 10], 0));
     ledger.admit(Class::PERIODIC, &demand, 0, 0, "").unwrap();
     let member = Resource::Member(2);
@@ -308,7 +308,7 @@ fn an_lbap_is_admitted_for_its_rate_and_its_memory() {
     let lbap = Lbap { message_bytes: 40_000, rate_mhz: 29_970, workahead: 4 };
     let demand = Demand::from_lbap(&lbap, 5, UNIT_BYTES, 60);
     assert_eq!(demand.sent_bytes()[59], 1_198_800);
-    assert_eq!(demand.reads(4)[0], DiskDemand { reads: 2, bytes: 2 * UNIT_BYTES });
+    assert_eq!(demand.reads(4)[0], DiskDemand::scattered(2, 2 * UNIT_BYTES));
     assert_eq!(demand.held_bytes(), 200_000);
     assert_eq!(demand.average_bps(), lbap.average_bps());
     let mut ledger = narrow();

@@ -117,6 +117,15 @@ impl Inner {
     }
 }
 
+impl Reservation {
+    /// Gives some of the buffers back before the others.
+    pub(crate) fn give_back(&mut self, buffers: usize) {
+        let buffers = buffers.min(self.buffers);
+        self.buffers -= buffers;
+        self.inner.lock().reserved -= buffers;
+    }
+}
+
 impl Drop for Reservation {
     fn drop(&mut self) {
         self.inner.lock().reserved -= self.buffers;
@@ -138,7 +147,8 @@ mod tests {
     #[test]
     fn never_more_than_there_is() {
         let budget = Budget::new(10);
-        let first = budget.reserve(7).unwrap();
+        let mut first = budget.reserve(9).unwrap();
+        first.give_back(2);
         assert!(budget.reserve(4).is_none());
         let second = budget.reserve(3).unwrap();
         assert_eq!(budget.reserved(), 10);

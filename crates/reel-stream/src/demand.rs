@@ -1,6 +1,6 @@
 //! What a stream will ask of every member, computed from its index before it starts: pure.
 
-use crate::limits::{READER_STRIPES_MAX, ROUNDS_MAX};
+use crate::limits::{READER_STRIPES_MAX, ROUNDS_MAX, STEADY_ROUNDS, STEADY_SEGMENT_S};
 use reel_qos::limits::ROUND_NS;
 use reel_qos::{Demand, DiskDemand};
 use reel_volume::{Geometry, ObjectMap};
@@ -25,7 +25,8 @@ pub struct Stretch<'a> {
 ///
 /// A stripe that a stretch touches costs one read on each of its members, of the rows touched: while all members are there, those
 /// of parity are not read; with one lost, the others are read once each to decode it, and a unit that is wanted anyway is not read
-/// again. So no loss makes more of it.
+/// again. So no loss makes more of it. The stripes of a reader's first window are asked for at once and lie behind one another: one
+/// way of an arm. Each further one is another.
 ///
 /// `None` if it is longer than [`ROUNDS_MAX`]: nobody can promise so far ahead.
 pub fn demand<'a>(members: usize, stretches: impl IntoIterator<Item = Stretch<'a>>) -> Option<Demand> {
@@ -48,6 +49,7 @@ pub fn demand<'a>(members: usize, stretches: impl IntoIterator<Item = Stretch<'a
                 let Some(rounds) = disks.get_mut(member) else { continue };
                 let at = slot(rounds, round);
                 at.reads += 1;
+                at.ways += u32::from(is_way(stripe - stripes.start));
                 at.bytes += bytes;
             }
         }
@@ -65,6 +67,58 @@ pub fn demand<'a>(members: usize, stretches: impl IntoIterator<Item = Stretch<'a
         held_bytes = held_bytes.max(units * geometry.unit_bytes() as u64);
     }
     Some(Demand::new(disks, sent_bytes, held_bytes))
+}
+
+/// The demand of two hours of a steady rate in segments of a steady length, out of an object in consecutive slots: what `capacity` is asked
+/// of. A stripe costs a read of a unit on each of its members, with the parity (for any one of them lost) or without.
+pub fn steady_demand(geometry: &Geometry, rate_bps: u64, is_degraded: bool) -> Demand {
+    let (data_rows, members) = (geometry.data_rows(), geometry.members());
+    let (unit_bytes, stripe_bytes) = (geometry.unit_bytes() as u64, geometry.stripe_bytes() as u64);
+    let positions = if is_degraded { geometry.width() } else { data_rows };
+    let upto = |round: usize| (u128::from(rate_bps) * round as u128 / 8) as u64;
+    let mut disks = vec![vec![DiskDemand::default(); STEADY_ROUNDS]; members];
+    for round in 0..STEADY_ROUNDS {
+        // A stripe is read in the round in which its first byte is shown.
+        let stripes = upto(round).div_ceil(stripe_bytes)..upto(round + 1).div_ceil(stripe_bytes);
+        let whole_turns = (stripes.end - stripes.start) / members as u64;
+        // Every turn of all members meets each of them in every position once.
+        let reads_of_turns = whole_turns.saturating_mul(positions as u64);
+        for disk in &mut disks {
+            add(&mut disk[round], reads_of_turns, unit_bytes);
+        }
+        for stripe in stripes.start + whole_turns * members as u64..stripes.end {
+            for position in 0..positions as u64 {
+                let member = (stripe % members as u64 + position) % members as u64;
+                add(&mut disks[member as usize][round], 1, unit_bytes);
+            }
+        }
+    }
+    let segment_bytes = rate_bps / 8 * STEADY_SEGMENT_S;
+    // What a segment touches beside its own length: half a stripe at either end, on average.
+    let stripes_of_segment = segment_bytes / stripe_bytes + 1;
+    let ways_of_segment = 1 + stripes_of_segment.saturating_sub(READER_STRIPES_MAX as u64);
+    disks.iter_mut().for_each(|rounds| spread_ways(rounds, ways_of_segment));
+    let sent = (0..STEADY_ROUNDS).map(|round| upto(round + 1) - upto(round)).collect();
+    // As much as a reader holds of a segment at once.
+    let units = (segment_bytes.div_ceil(unit_bytes) + 1).min((READER_STRIPES_MAX * data_rows) as u64);
+    Demand::new(disks, sent, units * unit_bytes)
+}
+
+/// So many ways of an arm for each segment, evenly over its rounds, but never more than reads.
+fn spread_ways(rounds: &mut [DiskDemand], ways_of_segment: u64) {
+    let upto = |round: usize| ways_of_segment.saturating_mul(round as u64).div_ceil(STEADY_SEGMENT_S);
+    let mut made = 0;
+    for (number, round) in rounds.iter_mut().enumerate() {
+        let ways = upto(number + 1).saturating_sub(made).min(round.reads.into());
+        made += ways;
+        // Fits: not above the reads.
+        round.ways = ways as u32;
+    }
+}
+
+/// Whether stripe `number` of a stretch is another way: those of the first window are one.
+fn is_way(number: u64) -> bool {
+    number == 0 || number >= READER_STRIPES_MAX as u64
 }
 
 /// The round that stripe `number` of the `count` of a stretch is counted in.
@@ -106,6 +160,11 @@ fn unit_bytes_touched(geometry: &Geometry, range: &Range<u64>, stripe: u64) -> u
     // Reads are of whole blocks around the rows.
     let block = reel_volume::limits::BLOCK_BYTES as u64;
     (rows.end * row_bytes).next_multiple_of(block) - rows.start * row_bytes / block * block
+}
+
+fn add(demand: &mut DiskDemand, reads: u64, unit_bytes: u64) {
+    demand.reads = demand.reads.saturating_add(u32::try_from(reads).unwrap_or(u32::MAX));
+    demand.bytes = demand.bytes.saturating_add(reads.saturating_mul(unit_bytes));
 }
 
 fn part_until(bytes: u64, part: u64, of: u64) -> u64 {

@@ -11,6 +11,7 @@ mod budget;
 mod demand;
 mod fetcher;
 mod flight;
+mod held;
 mod key;
 pub mod limits;
 mod prefetch;
@@ -24,7 +25,7 @@ mod units;
 
 pub use body::{Body, Part};
 pub use budget::{Budget, Reservation};
-pub use demand::{Stretch, demand};
+pub use demand::{Stretch, demand, steady_demand};
 pub use fetcher::{Deliver, Fetched, Fetcher};
 pub use key::SessionKey;
 pub use prefetch::{Plan, Prefetcher, TrackOfSession};

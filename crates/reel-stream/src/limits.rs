@@ -102,9 +102,25 @@ pub const LAG_LOOK_NS: u64 = 100_000_000;
 /// A reader plans again when it has less than so many stripes: one being sent while the next ones come, all of them in one sweep.
 pub const READER_REFILL_STRIPES: u64 = 2;
 
-/// Stripes of a film as one file that are read ahead together for a client that asks for it piece by piece: a MiB on each member,
-/// which costs a hard disk as much time for the transfer as for getting there.
-pub const FILE_WINDOW_STRIPES: u64 = 4;
+/// Stripes of a film as one file that are read ahead together for a client that asks for it piece by piece, while memory is plentiful: some
+/// 3 MiB on each member, which cost a hard disk 20 ms for the transfer and 7 for the way.
+pub const FILE_WINDOW_STRIPES: u64 = 12;
+
+/// The same where no member has an arm: ways cost nothing, memory does.
+pub const AHEAD_STRIPES_WITHOUT_ARM: usize = 4;
+
+/// The next window is read when a client has asked for all but so many stripes of the last one...
+pub const FILE_WINDOW_LEFT_STRIPES: u64 = 2;
+
+/// ...or when what it has asked for lasts no longer than this: three rounds for the disks, and one to send.
+pub const FILE_WINDOW_LEFT_NS: u64 = 4_000_000_000;
+
+/// Rounds of a stream of steady rate, of which a question for the capacity asks: a film of two hours. Spread evenly, a longer one asks the
+/// same.
+pub const STEADY_ROUNDS: usize = 7_200;
+
+/// Seconds of it that a segment holds: what ingest aims at.
+pub const STEADY_SEGMENT_S: u64 = 4;
 
 /// Messages that a program's stream can have unread: more than a reader hands out at once, since what is made by the server comes in smaller
 /// pieces.

@@ -4,18 +4,14 @@
 //! due, so a client that runs ahead of its schedule comes first itself and the plan costs nothing. Rows are held until the
 //! client has taken the segment, or could have.
 
-use crate::body::{Body, Part};
-use crate::budget::Reservation;
+use crate::body::Body;
 use crate::fetcher::{Fetched, Fetcher};
+use crate::held::Held;
 use crate::key::SessionKey;
-use crate::limits::PREFETCH_HELD_NS;
-use crate::reader::rows_by_position;
-use crate::units::{UnitKey, UnitWant};
 use reel_qos::Class;
-use reel_volume::UnitRows;
-use std::collections::{BTreeMap, BTreeSet, HashMap};
+use std::cmp::Reverse;
+use std::collections::{BTreeSet, HashMap};
 use std::ops::Range;
-use std::sync::Arc;
 
 /// The prefetches of one core.
 #[derive(Default)]
@@ -50,6 +46,8 @@ pub struct Plan {
 struct Track {
     /// Of a file that is read in pieces: the bytes of the newest plan.
     window: Range<u64>,
+    /// Where the plan before it began.
+    before: u64,
     /// The segment the client takes now, if it was read ahead.
     current: Option<Held>,
     next: Option<Next>,
@@ -59,13 +57,6 @@ struct Track {
 enum Next {
     Planned(Plan),
     Held(Held),
-}
-
-struct Held {
-    token: u64,
-    rows: HashMap<UnitKey, UnitRows>,
-    let_go_ns: u64,
-    _reservation: Reservation,
 }
 
 /// The bit that tells the tokens of prefetches from those of connections.
@@ -92,26 +83,41 @@ impl Prefetcher {
         self.put_on_agenda(name);
     }
 
-    /// Where the next window of a file begins whose client is at `offset` now: when it comes to the newest one, and when it was somewhere
-    /// else. `None` while that is ahead of it.
+    /// Where the next window of a file begins whose client has asked for all before `offset`: when that is near the end of the newest
+    /// one, and when it is somewhere else. `None` while there is no need.
     ///
     /// Windows are read whole. Piece by piece, as clients ask, every piece would cost each disk another seek.
-    pub fn next_window(&self, name: TrackOfSession, offset: u64) -> Option<u64> {
+    pub fn next_window(
+        &self,
+        name: TrackOfSession,
+        offset: u64,
+        is_near: impl FnOnce(u64) -> bool,
+    ) -> Option<u64> {
         let Some(track) = self.tracks.get(&name) else { return Some(offset) };
-        let Range { start, end } = track.window;
-        match offset {
-            _ if offset >= start && offset <= end => Some(end),
-            // In the window before it, or a little short of it.
-            _ if offset < start && offset + 2 * (end - start) >= start => None,
-            _ => Some(offset),
+        if !(track.before..=track.window.end).contains(&offset) {
+            return Some(offset);
         }
+        is_near(track.window.end).then_some(track.window.end)
     }
 
     /// Reads `window` of a file ahead, as planned. What was read ahead before it stays until the next one.
     pub fn plan_window(&mut self, name: TrackOfSession, window: Range<u64>, plan: Plan) {
         self.plan(name, Some(plan));
         if let Some(track) = self.tracks.get_mut(&name) {
+            let follows = track.window.end == window.start && !track.window.is_empty();
+            track.before = if follows { track.window.start } else { window.start };
             track.window = window;
+        }
+    }
+
+    /// The client of a file has all before `offset`: what held only that is given back.
+    pub fn passed(&mut self, name: TrackOfSession, offset: u64) {
+        let Some(track) = self.tracks.get_mut(&name) else { return };
+        if let Some(held) = &mut track.current {
+            held.passed(offset.saturating_sub(track.before));
+        }
+        if let Some(Next::Held(held)) = &mut track.next {
+            held.passed(offset.saturating_sub(track.window.start));
         }
     }
 
@@ -131,19 +137,36 @@ impl Prefetcher {
         self.agenda.first().map(|(at_ns, _)| *at_ns)
     }
 
-    /// Lets go of all that is held: others are short of memory.
+    /// Lets go of half of what is held, that of latest use: others are short of memory.
     pub fn release(&mut self) {
-        let names: Vec<TrackOfSession> = self.by_token.drain().map(|(_, name)| name).collect();
-        for name in names {
+        let held = |track: &Track| {
+            let next = match &track.next {
+                Some(Next::Held(held)) => Some(held.let_go_ns),
+                _ => None,
+            };
+            next.or(track.current.as_ref().map(|held| held.let_go_ns))
+        };
+        let tracks = self.tracks.iter();
+        let mut names: Vec<(Reverse<u64>, TrackOfSession)> =
+            tracks.filter_map(|(name, track)| Some((Reverse(held(track)?), *name))).collect();
+        names.sort_unstable();
+        names.truncate(names.len().div_ceil(2));
+        for (_, name) in names {
             if let Some(track) = self.tracks.get_mut(&name) {
-                track.current = None;
-                track.next = track.next.take().filter(|next| matches!(next, Next::Planned(_)));
+                let held = match track.next.take() {
+                    Some(Next::Held(held)) => Some(held),
+                    still => {
+                        track.next = still;
+                        track.current.take()
+                    }
+                };
+                held.map(|held| self.by_token.remove(&held.token));
             }
             self.put_on_agenda(name);
         }
     }
 
-    /// Takes a unit that was read ahead. One that cannot be read is left to the client's own request, which tells of it.
+    /// Takes a unit that was read ahead.
     pub fn fetched(&mut self, fetched: &Fetched) {
         let Some(track) = self.by_token.get(&fetched.connection).and_then(|name| self.tracks.get_mut(name))
         else {
@@ -154,9 +177,8 @@ impl Prefetcher {
             _ => None,
         };
         let mut held = track.current.iter_mut().chain(next);
-        if let (Some(held), Ok(rows)) = (held.find(|held| held.token == fetched.connection), &fetched.result)
-        {
-            held.rows.insert(fetched.key, rows.clone());
+        if let Some(held) = held.find(|held| held.token == fetched.connection) {
+            held.keep(fetched);
         }
     }
 
@@ -183,7 +205,11 @@ impl Prefetcher {
             Some(Next::Planned(plan)) if plan.start_ns <= now_ns => {
                 let token = TOKEN_BIT | self.next_token;
                 self.next_token = (self.next_token + 1) & !TOKEN_BIT;
-                if let Some(held) = start(plan, token, fetcher, now_ns) {
+                // As much as there is memory for: the next window of a file begins where this one ends.
+                let held = Held::start(&plan, token, fetcher, now_ns);
+                let bytes = held.as_ref().map_or(0, |held| held.bytes);
+                track.window.end = track.window.end.min(track.window.start + bytes);
+                if let Some(held) = held {
                     self.started += 1;
                     self.by_token.insert(token, name);
                     track.next = Some(Next::Held(held));
@@ -209,43 +235,4 @@ impl Prefetcher {
             None => drop(self.tracks.remove(&name)),
         }
     }
-}
-
-/// Asks for all of a segment; `None` if there is no memory for it, then its client's own request reads it.
-fn start(plan: Plan, token: u64, fetcher: &mut Fetcher, now_ns: u64) -> Option<Held> {
-    let stripes = wants(&plan);
-    let units = stripes.iter().map(Vec::len).sum();
-    // What sessions were promised counts their readers only: reading ahead must not take memory from those.
-    let budget = fetcher.units().budget();
-    let reservation = if budget.is_plentiful(units) { budget.reserve(units)? } else { return None };
-    let mut rows = HashMap::with_capacity(units);
-    for wants in stripes {
-        let got = fetcher.request_stripe(&wants, token, now_ns);
-        let ready = wants.iter().zip(got).filter_map(|(want, ready)| Some((want.key(), ready?)));
-        rows.extend(ready);
-    }
-    let let_go_ns = plan.due_ns.saturating_add(plan.duration_ns).saturating_add(PREFETCH_HELD_NS);
-    Some(Held { token, rows, let_go_ns, _reservation: reservation })
-}
-
-/// Every unit that the planned bytes touch, stripe by stripe and whole: a stripe that two parts share is read once.
-fn wants(plan: &Plan) -> Vec<Vec<UnitWant>> {
-    let mut stripes: BTreeMap<(u64, u64), BTreeMap<usize, UnitWant>> = BTreeMap::new();
-    let mut at = 0;
-    while let Some(part) = plan.body.part_at(at) {
-        at += part.bytes();
-        let Part::Object(map, range) = part else { continue };
-        let stripe_bytes = map.geometry().stripe_bytes() as u64;
-        for stripe in range.start / stripe_bytes..range.end.div_ceil(stripe_bytes) {
-            let start = stripe * stripe_bytes;
-            let within = range.start.max(start) - start..range.end.min(start + stripe_bytes) - start;
-            let units = stripes.entry((map.id(), stripe)).or_default();
-            for (position, _) in rows_by_position(&map, &within) {
-                let (map, class, deadline_ns) = (Arc::clone(&map), plan.class, plan.due_ns);
-                let rows = 0..map.geometry().unit_rows();
-                units.insert(position, UnitWant { map, stripe, position, rows, class, deadline_ns });
-            }
-        }
-    }
-    stripes.into_values().map(|units| units.into_values().collect()).collect()
 }

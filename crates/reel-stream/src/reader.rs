@@ -329,7 +329,8 @@ impl Due {
 }
 
 impl Ramp {
-    fn due_ns(&self, offset: u64, window_bytes: u64) -> u64 {
+    /// When the byte at `offset` is due for a reader that holds `window_bytes` at once.
+    pub(crate) fn due_ns(&self, offset: u64, window_bytes: u64) -> u64 {
         let beyond = u128::from(offset.saturating_sub(window_bytes).min(self.bytes));
         let later_ns = u128::from(self.duration_ns) * beyond / u128::from(self.bytes.max(1));
         // Fits: at most the duration.

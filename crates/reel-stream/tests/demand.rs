@@ -7,8 +7,9 @@ use cinema::{Cinema, Core, MEMBERS, Manners, STRIPE_BYTES};
 use proptest::prelude::*;
 use reel_qos::limits::ROUND_NS;
 use reel_qos::{Demand, DiskDemand};
-use reel_stream::limits::ROUNDS_MAX;
-use reel_stream::{Body, Part, Stretch, demand};
+use reel_stream::limits::{ROUNDS_MAX, STEADY_ROUNDS};
+use reel_stream::{Body, Part, Stretch, demand, steady_demand};
+use reel_volume::{Geometry, GeometryFields};
 use std::ops::Range;
 use std::sync::{Arc, OnceLock};
 
@@ -37,6 +38,7 @@ fn of(cinema: &Cinema, segments: &[Range<u64>]) -> Demand {
 fn total(rounds: &[DiskDemand]) -> DiskDemand {
     rounds.iter().fold(DiskDemand::default(), |sum, round| DiskDemand {
         reads: sum.reads + round.reads,
+        ways: sum.ways + round.ways,
         bytes: sum.bytes + round.bytes,
     })
 }
@@ -98,6 +100,30 @@ fn a_film_longer_than_a_day_has_no_demand() {
     assert!(demand(MEMBERS, [stretch(u64::MAX)]).is_none());
 }
 
+#[test]
+fn of_a_steady_rate_a_stripe_is_read_once_on_each_member_and_without_its_parity_while_none_is_lost() {
+    let geometry = Geometry::new(GeometryFields::cmaf(5)).unwrap();
+    let reads = |demand: &Demand, member| u64::from(total(demand.reads(member)).reads);
+    // Four and a half stripes a second, and a rate beyond all disks.
+    for stripe_permille in [4_500, 4_000_000] {
+        let rate_bps = geometry.stripe_bytes() as u64 * 8 * stripe_permille / 1000;
+        let (degraded, healthy) =
+            (steady_demand(&geometry, rate_bps, true), steady_demand(&geometry, rate_bps, false));
+        let stripes = STEADY_ROUNDS as u64 * stripe_permille / 1000;
+        for member in 0..5 {
+            assert_eq!(reads(&degraded, member), stripes);
+            assert!(reads(&healthy, member).abs_diff(stripes * 4 / 5) <= 1);
+        }
+        assert!(degraded.average_bps().abs_diff(rate_bps) <= 8);
+        // A segment of 18 stripes and a bit touches 19: a window of three, and each of the others.
+        let ways = |demand: &Demand| u64::from(total(demand.reads(0)).ways);
+        if stripe_permille == 4_500 {
+            assert_eq!(ways(&degraded), STEADY_ROUNDS as u64 / 4 * 17);
+        }
+        assert!(ways(&healthy) <= reads(&healthy, 0));
+    }
+}
+
 fn one() -> &'static Cinema {
     static ONE: OnceLock<Cinema> = OnceLock::new();
     ONE.get_or_init(|| Cinema::new(&[FILM], 0, None))
@@ -122,12 +148,18 @@ proptest! {
         let stripe = STRIPE_BYTES as u64;
         let touched: u64 =
             stretches.iter().map(|s| (s.range.end - 1) / stripe - s.range.start / stripe + 1).sum();
+        // The stripes of a reader's window, three, lie behind one another: one way of the arm.
+        let ways: u64 = stretches
+            .iter()
+            .map(|s| ((s.range.end - 1) / stripe - s.range.start / stripe + 1).saturating_sub(2).max(1))
+            .sum();
         let last = stretches.last().unwrap();
         let rounds = ((last.due_ns + last.duration_ns) / ROUND_NS + 1) as usize;
         let demand = demand(MEMBERS, stretches).unwrap();
         prop_assert_eq!(demand.sent_bytes().iter().sum::<u64>(), FILM as u64);
         for member in 0..MEMBERS {
             prop_assert_eq!(u64::from(total(demand.reads(member)).reads), touched);
+            prop_assert_eq!(u64::from(total(demand.reads(member)).ways), ways);
         }
         prop_assert!(demand.rounds() <= rounds);
     }

@@ -117,12 +117,58 @@ fn windows_of_a_file_follow_their_client() {
     let cinema = Cinema::new(&[8 * SEGMENT_BYTES as usize], 8 << 20, None);
     let mut prefetcher = Prefetcher::default();
     let name = (key(), usize::MAX);
-    assert_eq!(prefetcher.next_window(name, 700), Some(700), "nothing is read ahead yet");
+    let near = |at: u64| move |end: u64| end <= at + 200;
+    let next = |prefetcher: &Prefetcher, at| prefetcher.next_window(name, at, near(at));
+    assert_eq!(next(&prefetcher, 700), Some(700), "nothing is read ahead yet");
     prefetcher.plan_window(name, 700..1700, plan(&cinema, 1, 0));
-    assert_eq!(prefetcher.next_window(name, 900), Some(1700), "the client has come to the newest window");
+    assert_eq!(next(&prefetcher, 900), None, "there is enough of it");
+    assert_eq!(next(&prefetcher, 1500), Some(1700), "it comes to an end");
     prefetcher.plan_window(name, 1700..2700, plan(&cinema, 2, 0));
-    assert_eq!(prefetcher.next_window(name, 1300), None, "it is still in the one before");
-    assert_eq!(prefetcher.next_window(name, 1700), Some(2700));
-    assert_eq!(prefetcher.next_window(name, 9000), Some(9000), "a seek");
-    assert_eq!(prefetcher.next_window((key(), 0), 900), Some(900), "another track");
+    assert_eq!(next(&prefetcher, 1300), None, "the client is still in the one before");
+    assert_eq!(next(&prefetcher, 2500), Some(2700));
+    assert_eq!(next(&prefetcher, 600), Some(600), "a seek back");
+    assert_eq!(next(&prefetcher, 9000), Some(9000), "a seek");
+    assert_eq!(prefetcher.next_window((key(), 0), 900, near(900)), Some(900), "another track");
+}
+
+#[test]
+fn a_window_gives_back_what_its_client_has() {
+    let cinema = Cinema::new(&[8 * SEGMENT_BYTES as usize], 8 << 20, None);
+    let units = cinema.units(8);
+    let (mut core, mut prefetcher) = (Core::new(&units, 1), Prefetcher::default());
+    let name = (key(), usize::MAX);
+    let whole = Body::new([Part::Object(Arc::clone(&cinema.objects[0]), 0..4 * STRIPE_BYTES as u64)]);
+    let plan = Plan { body: whole, ..plan(&cinema, 0, 0) };
+    prefetcher.plan_window(name, 0..4 * STRIPE_BYTES as u64, plan);
+    prefetcher.turn(&mut core.fetcher, 0);
+    settle(&mut core, &mut prefetcher);
+    let all = units.budget().reserved();
+    assert!(all > 0 && all.is_multiple_of(4));
+    for (offset, left) in
+        [(0, 4), (STRIPE_BYTES as u64 - 1, 4), (STRIPE_BYTES as u64, 3), (3 * STRIPE_BYTES as u64, 1)]
+    {
+        prefetcher.passed(name, offset);
+        assert_eq!(units.budget().reserved(), all / 4 * left, "at {offset}");
+    }
+    prefetcher.passed(name, 4 * STRIPE_BYTES as u64);
+    assert_eq!(units.budget().reserved(), 0);
+}
+
+#[test]
+fn with_little_memory_a_window_is_short() {
+    let cinema = Cinema::new(&[8 * SEGMENT_BYTES as usize], 0, None);
+    let units = cinema.units(4);
+    let (mut core, mut prefetcher) = (Core::new(&units, 1), Prefetcher::default());
+    let name = (key(), usize::MAX);
+    let bytes = 8 * STRIPE_BYTES as u64;
+    let body = Body::new([Part::Object(Arc::clone(&cinema.objects[0]), 0..bytes)]);
+    let total = units.budget().total();
+    let _taken = units.budget().reserve(total * 5 / 8).unwrap();
+    prefetcher.plan_window(name, 0..bytes, Plan { body, ..plan(&cinema, 0, 0) });
+    prefetcher.turn(&mut core.fetcher, 0);
+    settle(&mut core, &mut prefetcher);
+    let reserved = units.budget().reserved();
+    assert!(reserved > total * 5 / 8 && reserved * 4 <= total * 3, "{reserved} of {total}");
+    let end = (0..=bytes).find(|&at| prefetcher.next_window(name, at, |end| end <= at) == Some(at));
+    assert!(end.is_some_and(|end| end > 0 && end < bytes), "the next one begins where it ends: {end:?}");
 }

@@ -32,13 +32,6 @@ pub(crate) const QUICK_PROBE: Duration = Duration::from_secs(1);
 /// A quick measurement does not count any more when a member holds more than so many times what it was made of.
 pub(crate) const PROFILE_OUTGROWN: u64 = 4;
 
-/// Rounds of the stream of which `reel capacity --rate` counts the viewers: a film of two hours. Spread evenly, a longer one asks the
-/// same.
-pub(crate) const CAPACITY_ROUNDS: usize = 7_200;
-
-/// Seconds of it that a segment holds: what ingest aims at.
-pub(crate) const CAPACITY_SEGMENT_S: u64 = 4;
-
 /// Most bytes read of the kernel's table of routes: thousands of them, of which the default is among the first.
 pub(crate) const ROUTES_BYTES_MAX: u64 = 1 << 20;
 

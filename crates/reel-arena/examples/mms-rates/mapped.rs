@@ -14,8 +14,7 @@ use std::mem::MaybeUninit;
 use std::os::fd::{AsFd, OwnedFd};
 use std::sync::Arc;
 
-/// Looks at the other side's words before it goes to sleep: some microseconds, less than sleeping and being
-/// microseconds.
+/// Looks at the other side's words before it goes to sleep: some microseconds, less than sleeping and being woken take.
 const SPINS: usize = 300;
 
 /// Messages that are given back at once at most.

@@ -13,20 +13,19 @@ const CASE: &str = "downloads grow";
 /// Downloads; the first is what the others are held against.
 const DOWNLOADS: [usize; 5] = [0, 8, 16, 32, 64];
 /// Prism's split: ten browsers that think 70 ms ask for more than the default of 150 thousandths.
-const SPLIT: [(&str, u32); 3] = [("periodic", 500), ("interactive", 250), ("aperiodic", 250)];
+const SPLIT: [u32; 3] = [500, 250, 250];
 /// Streams of the rival, and of Reel at most: Reel admits them, the rival is only asked to carry as many.
 const STREAMS: usize = 24;
 
 /// Reel with admission.
 pub(super) fn reel(set: &Set, stage: &Stage, films: &Films, sheet: &mut Sheet) -> Result<()> {
-    let classes: Vec<_> = SPLIT
-        .map(|(name, share)| format!("{name} = {{ kind = \"{name}\", share_permille = {share} }}"))
-        .to_vec();
-    sheet.note(format!("shares while downloads grow, in thousandths, as in Prism section 5: {SPLIT:?}"));
+    sheet.note(format!(
+        "shares of streams, people and downloads while downloads grow, in thousandths, as in Prism section 5: {SPLIT:?}"
+    ));
     let mut late: f64 = 0.0;
     let mut p99s = Vec::new();
     for &aperiodic in downloads(set) {
-        let playing = stage.start_reel(&Settings { admission: true, classes: classes.clone() })?;
+        let playing = stage.start_reel(&Settings::promised().shared(SPLIT))?;
         let streams = (capacity(&playing.server, RATE_BPS)?.0 as usize * 3 / 4).clamp(1, streams(set));
         let (outcome, disks) = stage.bay.watched(|| paced(&playing, films, mix(set, streams, aperiodic)))?;
         sheet.row(CASE, "reel", aperiodic as f64, 0, &[values(&outcome), disks].concat());

@@ -2,18 +2,13 @@
 
 use super::device::{DepthBound, Device, Inside};
 use super::{ClassView, Queued, SchedulerView};
-use crate::limits::{REQUEST_NS_MAX, SEEK_MATTERS_NS};
+use crate::limits::REQUEST_NS_MAX;
 use reel_qos::limits::ROUND_NS;
 use reel_qos::{Class, ClassTable, DiskPrice};
 
 /// The part of its expected cost that a request is charged with at least, as a divisor: a device that answers at once, or a clock that stands
 /// still, must not make a class free of charge, or it would be served for ever.
 const CHARGE_LEAST_DIVISOR: u64 = 8;
-
-/// Whether the device has an arm, by what a read costs it.
-pub(super) fn seeks_matter(price: DiskPrice) -> bool {
-    price.read_request_ns >= SEEK_MATTERS_NS
-}
 
 /// Counts, prices and the device of one scheduler.
 #[derive(Debug)]
@@ -63,7 +58,7 @@ impl Meter {
 
     pub(super) fn set_price(&mut self, price: DiskPrice) {
         self.price = price;
-        self.device.set_one_by_one(seeks_matter(price));
+        self.device.set_one_by_one(price.has_arm());
     }
 
     /// Where a class counts: its own place, or that of `aperiodic` if it left the table.
@@ -76,6 +71,12 @@ impl Meter {
         // Never free: what costs nothing would never use up a quantum.
         let cost_ns = if request.write { self.price.write_ns(bytes) } else { self.price.read_ns(bytes) };
         cost_ns.clamp(1, REQUEST_NS_MAX)
+    }
+
+    /// The cost of a read that is made right after one that ends at `end`, before it.
+    pub(super) fn neighbour_cost_ns(&self, request: &Queued, end: u64) -> u64 {
+        let passed_bytes = request.end().saturating_sub(end);
+        self.price.transfer_ns(passed_bytes).clamp(1, REQUEST_NS_MAX)
     }
 
     /// Time goes on. Whether another round has begun.

@@ -5,15 +5,15 @@ mod lane;
 mod promised;
 
 use super::device::DepthBound;
-use super::meter::{Meter, seeks_matter};
+use super::meter::Meter;
 use super::{Queued, Scheduler, SchedulerView, more_urgent};
 use crate::limits::{
     DUE_GROUP_NS, INTERACTIVE_RESERVE_BYTES, LEAST_SLACK_ROUNDS, NO_DEADLINE_ROUNDS, PASSED_OVER_ROUNDS,
-    SEEK_MATTERS_NS, SEEKING_REQUESTS_MAX,
+    SEEKING_REQUESTS_MAX,
 };
 use lane::Lane;
 use promised::{Budget, Promised};
-use reel_qos::limits::{ROUND_NS, SUB_PERIOD_NS};
+use reel_qos::limits::{ARM_REQUEST_NS, ROUND_NS, SUB_PERIOD_NS};
 use reel_qos::{Class, ClassTable, DEADLINE_NONE_NS, DiskPrice, Kind};
 use std::collections::{HashMap, VecDeque};
 
@@ -35,6 +35,8 @@ pub struct Rounds {
     arm: u64,
     /// The same for what is due before the round ends.
     due_arm: u64,
+    /// The periodic read that the arm did last.
+    run: Option<Run>,
     /// What all periodic classes may still claim of this round.
     periodic_left_ns: i64,
     arrivals: u64,
@@ -63,6 +65,19 @@ struct Filed {
     place: Place,
     /// Periodic: it is promised that it is done when so many rounds have ended.
     promised: Option<u64>,
+    /// Whether it is among those that may be read with their neighbours.
+    placed: bool,
+    /// Where the read before it ended, if that waited when it came: together they are one way of the arm.
+    behind: Option<u64>,
+}
+
+/// Neighbours that are read in one go.
+#[derive(Clone, Copy, Debug)]
+struct Run {
+    lane: usize,
+    /// Where the last of them ended.
+    end: u64,
+    bytes: usize,
 }
 
 /// Where a request lies in its class.
@@ -110,6 +125,7 @@ impl Rounds {
             order,
             arm: 0,
             due_arm: 0,
+            run: None,
             periodic_left_ns: 0,
             arrivals: 0,
             sub_period: SubPeriod::default(),
@@ -126,9 +142,11 @@ impl Rounds {
     /// Files a request by its class and deadline.
     fn file(&mut self, request: Queued, arrival: u64) {
         let lane = self.meter.lane(request.class);
-        let cost_ns = self.meter.cost_ns(&request);
         let filed = match self.lanes[lane].kind {
             Kind::Periodic => {
+                let placed = self.order == Order::Scan && !request.write;
+                let behind = if placed { self.lanes[lane].neighbour_before(request.offset) } else { None };
+                let cost_ns = self.cost_ns(&request, behind);
                 let round = self.meter.round.unwrap_or(0);
                 let due_ns = match request.deadline_ns {
                     DEADLINE_NONE_NS => round.saturating_add(NO_DEADLINE_ROUNDS).saturating_mul(ROUND_NS),
@@ -139,18 +157,28 @@ impl Rounds {
                     if end > round { Place::Bucket(end) } else { Place::Due(self.order.group(due_ns)) };
                 let rank = if self.order == Order::Scan { request.offset } else { due_ns };
                 self.promised.add(end, cost_ns);
-                Filed { request, cost_ns, arrival, lane, rank, place, promised: Some(end) }
+                let promised = Some(end);
+                Filed { request, cost_ns, arrival, lane, rank, place, promised, placed, behind }
             }
             kind => {
+                let cost_ns = self.cost_ns(&request, None);
                 let swept = kind == Kind::Aperiodic && self.order == Order::Scan;
                 let rank = if swept { request.offset } else { arrival };
-                Filed { request, cost_ns, arrival, lane, rank, place: Place::Line, promised: None }
+                let (place, promised, placed, behind) = (Place::Line, None, false, None);
+                Filed { request, cost_ns, arrival, lane, rank, place, promised, placed, behind }
             }
         };
         self.meter.joined(lane);
         self.lanes[lane].insert(request.id, &filed);
         self.waiting.insert(request.id, filed);
         self.lanes[lane].fill_batch(&mut self.waiting);
+    }
+
+    fn cost_ns(&self, request: &Queued, behind: Option<u64>) -> u64 {
+        match behind {
+            Some(end) => self.meter.neighbour_cost_ns(request, end),
+            None => self.meter.cost_ns(request),
+        }
     }
 
     /// Takes a request out of its queue.
@@ -169,6 +197,7 @@ impl Rounds {
     fn file_all(&mut self) {
         let classes = self.meter.classes.clone();
         self.meter.set_classes(&classes);
+        self.run = None;
         self.lanes = Vec::with_capacity(classes.len());
         for (class, spec) in classes.iter() {
             self.lanes.push(Lane::new(spec.kind, self.meter.quantum_ns(class.index())));
@@ -247,7 +276,7 @@ impl Rounds {
 
 impl Order {
     fn of(price: DiskPrice) -> Self {
-        if seeks_matter(price) { Order::Scan } else { Order::Deadline }
+        if price.has_arm() { Order::Scan } else { Order::Deadline }
     }
 
     /// Deadlines that are served together when they are near: sweeping over them saves more than their order is worth, and under
@@ -324,7 +353,7 @@ impl Scheduler for Rounds {
         self.meter.set_price(price);
         // Not back and forth for a price that moves about the border.
         let seek_ns = price.read_request_ns;
-        let near = (SEEK_MATTERS_NS / 2..SEEK_MATTERS_NS * 2).contains(&seek_ns);
+        let near = (ARM_REQUEST_NS / 2..ARM_REQUEST_NS * 2).contains(&seek_ns);
         if !near && self.order != Order::of(price) {
             self.order = Order::of(price);
             (self.arm, self.due_arm) = (0, 0);
@@ -332,7 +361,10 @@ impl Scheduler for Rounds {
         }
         self.promised.clear();
         for filed in self.waiting.values_mut() {
-            filed.cost_ns = self.meter.cost_ns(&filed.request);
+            filed.cost_ns = match filed.behind {
+                Some(end) => self.meter.neighbour_cost_ns(&filed.request, end),
+                None => self.meter.cost_ns(&filed.request),
+            };
             if let Some(end) = filed.promised {
                 self.promised.add(end, filed.cost_ns);
             }

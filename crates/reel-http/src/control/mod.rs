@@ -175,7 +175,7 @@ impl ControlPlane {
         &*self.inner.rooms.work
     }
 
-    fn stop_flag(&self) -> Stop {
+    pub(crate) fn stop_flag(&self) -> Stop {
         self.inner.stop.clone()
     }
 

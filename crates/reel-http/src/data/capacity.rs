@@ -56,7 +56,7 @@ impl Capacity {
         }
         let mut changed = false;
         for (member, (told, measured)) in self.told.members.iter_mut().zip(&self.measured).enumerate() {
-            let price = slower(*measured, self.disks.price(member));
+            let price = measured.slower(self.disks.price(member));
             if differs(told.price, price) {
                 told.price = price;
                 changed = true;
@@ -66,15 +66,6 @@ impl Capacity {
             tracing::info!("members take another time than they did; admission counts with it from here on");
             sessions.set_capacities(self.told.clone());
         }
-    }
-}
-
-fn slower(one: DiskPrice, other: DiskPrice) -> DiskPrice {
-    DiskPrice {
-        read_request_ns: one.read_request_ns.max(other.read_request_ns),
-        read_mib_ns: one.read_mib_ns.max(other.read_mib_ns),
-        write_request_ns: one.write_request_ns.max(other.write_request_ns),
-        write_mib_ns: one.write_mib_ns.max(other.write_mib_ns),
     }
 }
 

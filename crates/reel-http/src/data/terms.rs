@@ -8,7 +8,7 @@ use super::route::SessionFile;
 use crate::limits::INTERACTIVE_DEADLINE_NS;
 use reel_qos::{AdmitError, Class, ClassTable, DEADLINE_NONE_NS, Kind};
 use reel_rt::now_ns;
-use reel_stream::limits::FILE_WINDOW_STRIPES;
+use reel_stream::limits::{FILE_WINDOW_LEFT_NS, FILE_WINDOW_LEFT_STRIPES, FILE_WINDOW_STRIPES};
 use reel_stream::{
     Ask, Body, Due, OpenRefused, Pace, Part, Plan, Prefetcher, Ramp, Session, Sessions, Strand,
 };
@@ -56,6 +56,18 @@ fn window_end(file: &Body, start: u64) -> u64 {
         end += part.bytes();
     }
     end
+}
+
+/// Bytes of the stripes around `offset`.
+fn stripe_bytes(file: &Body, offset: u64) -> u64 {
+    let mut at = offset;
+    while let Some(part) = file.part_at(at) {
+        match part {
+            Part::Object(map, _) => return map.geometry().stripe_bytes() as u64,
+            Part::Bytes(_, range) => at += range.len() as u64,
+        }
+    }
+    0
 }
 
 /// What a core needs to know to set terms.
@@ -122,15 +134,20 @@ impl TermsDesk<'_> {
         let (Some(file), Some(times)) = (film.file_body(), film.file_times()) else { return };
         let name = (session.key(), FILE);
         let at = response.body_offset + response.body_bytes;
-        let Some(start) = prefetcher.next_window(name, at) else { return };
+        let shown_ns = |offset| {
+            Pace { times: Arc::clone(times), from_offset: 0, media_ns: 0, due_ns: 0 }.media_ns(offset)
+        };
+        prefetcher.passed(name, response.body_offset);
+        let is_near = |end: u64| {
+            end.saturating_sub(at) <= FILE_WINDOW_LEFT_STRIPES * stripe_bytes(file, at)
+                || shown_ns(end).saturating_sub(shown_ns(at)) <= FILE_WINDOW_LEFT_NS
+        };
+        let Some(start) = prefetcher.next_window(name, at, is_near) else { return };
         let end = window_end(file, start);
         // A long answer is read ahead by its own reader.
         if start >= end || response.body_bytes > end - start {
             return;
         }
-        let shown_ns = |offset| {
-            Pace { times: Arc::clone(times), from_offset: 0, media_ns: 0, due_ns: 0 }.media_ns(offset)
-        };
         let due_ns = |offset| self.sessions.due_ns(session, shown_ns(offset), self.now_ns);
         let plan = Plan {
             body: file.slice(start..end),

@@ -125,7 +125,7 @@ impl Model {
 }
 
 pub(crate) fn demand() -> impl Strategy<Value = Arc<Demand>> {
-    let reads = (0_u32..3, 0_u64..6).prop_map(|(reads, bytes)| DiskDemand { reads, bytes });
+    let reads = (0_u32..3, 0_u64..6).prop_map(|(reads, bytes)| DiskDemand::scattered(reads, bytes));
     let member = prop::collection::vec(reads, 0..9);
     (prop::collection::vec(member, 0..3), prop::collection::vec(0_u64..7, 0..9), 0_u64..5)
         .prop_map(|(members, sent, held)| Arc::new(Demand::new(members, sent, held)))

@@ -7,11 +7,9 @@ use reel_http::limits::CORE_MIB_NS;
 use reel_http::{spare_buffers, title_demand};
 use reel_library::Library;
 use reel_qos::limits::ROUND_NS;
-use reel_qos::{
-    Answer, Capacities, Class, ClassTable, Demand, DiskDemand, Ledger, MemberCapacity, Starts, UNLIMITED,
-};
-use reel_stream::limits::{READER_STRIPES_MAX, ROUNDS_MAX};
-use reel_volume::Geometry;
+use reel_qos::{Answer, Capacities, Class, ClassTable, Demand, Ledger, MemberCapacity, Starts, UNLIMITED};
+use reel_stream::limits::{ROUNDS_MAX, STEADY_ROUNDS};
+use reel_stream::steady_demand;
 use serde_json::{Value, json};
 
 use super::profiles::{Known, load, price_text};
@@ -19,7 +17,6 @@ use super::{Access, open_library};
 use crate::args::CapacityArguments;
 use crate::config::Config;
 use crate::failure::{Exit, Failure};
-use crate::limits::{CAPACITY_ROUNDS, CAPACITY_SEGMENT_S};
 use crate::memory::{arena_bytes, machine_bytes};
 use crate::network::Network;
 use crate::output::print;
@@ -67,8 +64,8 @@ fn of_rate(
     notes: Vec<String>,
 ) -> Result<Report, Failure> {
     let geometry = *library.volume().geometry();
-    let demand = |is_degraded| constant(&geometry, rate, is_degraded);
-    let ledger = ledger(capacities, CAPACITY_ROUNDS, classes);
+    let demand = |is_degraded| steady_demand(&geometry, rate.0, is_degraded);
+    let ledger = ledger(capacities, STEADY_ROUNDS, classes);
     Ok(Report {
         what: format!("viewers of {rate}"),
         rate,
@@ -168,42 +165,6 @@ fn capacities(config: &Config, dir: &Path, library: &Library, notes: &mut Vec<St
     }
 }
 
-/// A stream of constant rate out of an object in consecutive slots. A stripe costs a read of a unit on each of its members, with the parity or
-/// without.
-fn constant(geometry: &Geometry, rate: Rate, is_degraded: bool) -> Demand {
-    let (data_rows, members) = (geometry.data_rows(), geometry.members());
-    let (unit_bytes, stripe_bytes) = (geometry.unit_bytes() as u64, geometry.stripe_bytes() as u64);
-    let positions = if is_degraded { geometry.width() } else { data_rows };
-    let upto = |round: usize| (u128::from(rate.0) * round as u128 / 8) as u64;
-    let mut disks = vec![vec![DiskDemand::default(); CAPACITY_ROUNDS]; members];
-    for round in 0..CAPACITY_ROUNDS {
-        // A stripe is read in the round in which its first byte is shown.
-        let stripes = upto(round).div_ceil(stripe_bytes)..upto(round + 1).div_ceil(stripe_bytes);
-        let whole_turns = (stripes.end - stripes.start) / members as u64;
-        // Every turn of all members meets each of them in every position once.
-        let reads_of_turns = whole_turns.saturating_mul(positions as u64);
-        for disk in &mut disks {
-            add(&mut disk[round], reads_of_turns, unit_bytes);
-        }
-        for stripe in stripes.start + whole_turns * members as u64..stripes.end {
-            for position in 0..positions as u64 {
-                let member = (stripe % members as u64 + position) % members as u64;
-                add(&mut disks[member as usize][round], 1, unit_bytes);
-            }
-        }
-    }
-    let sent = (0..CAPACITY_ROUNDS).map(|round| upto(round + 1) - upto(round)).collect();
-    // As much as a reader holds of a segment at once.
-    let segment_bytes = rate.0 / 8 * CAPACITY_SEGMENT_S;
-    let units = (segment_bytes.div_ceil(unit_bytes) + 1).min((READER_STRIPES_MAX * data_rows) as u64);
-    Demand::new(disks, sent, units * unit_bytes)
-}
-
-fn add(demand: &mut DiskDemand, reads: u64, unit_bytes: u64) {
-    demand.reads = demand.reads.saturating_add(u32::try_from(reads).unwrap_or(u32::MAX));
-    demand.bytes = demand.bytes.saturating_add(reads.saturating_mul(unit_bytes));
-}
-
 impl Report {
     fn text(&self) -> String {
         let mut lines = vec![format!(
@@ -251,29 +212,9 @@ fn stopped(answer: &Answer) -> String {
 
 #[cfg(test)]
 mod tests {
-    use reel_volume::GeometryFields;
+    use reel_volume::{Geometry, GeometryFields};
 
     use super::*;
-
-    fn reads(demand: &Demand, member: usize) -> u64 {
-        demand.reads(member).iter().map(|round| u64::from(round.reads)).sum()
-    }
-
-    #[test]
-    fn a_stripe_is_read_once_on_each_member_and_without_its_parity_while_none_is_lost() {
-        let geometry = Geometry::new(GeometryFields::cmaf(5)).unwrap();
-        // Four and a half stripes a second, and a rate beyond all disks.
-        for stripe_permille in [4_500, 4_000_000] {
-            let rate = Rate(geometry.stripe_bytes() as u64 * 8 * stripe_permille / 1000);
-            let (degraded, healthy) = (constant(&geometry, rate, true), constant(&geometry, rate, false));
-            let stripes = CAPACITY_ROUNDS as u64 * stripe_permille / 1000;
-            for member in 0..5 {
-                assert_eq!(reads(&degraded, member), stripes);
-                assert!(reads(&healthy, member).abs_diff(stripes * 4 / 5) <= 1);
-            }
-            assert!(degraded.average_bps().abs_diff(rate.0) <= 8);
-        }
-    }
 
     #[test]
     fn five_members_carry_what_their_prices_say() {
@@ -286,12 +227,12 @@ mod tests {
             core_mib_ns: CORE_MIB_NS,
             arena_bytes: UNLIMITED,
         };
-        let ledger = Ledger::new(capacities, CAPACITY_ROUNDS);
+        let ledger = Ledger::new(capacities, STEADY_ROUNDS);
         // A stripe a second: 700 ms of a round hold 38 reads of 15 + 3.1 ms.
         let rate = Rate(geometry.stripe_bytes() as u64 * 8);
-        let degraded = ask(&ledger, &constant(&geometry, rate, true), Starts::Spread).unwrap();
+        let degraded = ask(&ledger, &steady_demand(&geometry, rate.0, true), Starts::Spread).unwrap();
         assert_eq!((degraded.viewers, degraded.stopped_by), (38, Some(reel_qos::Resource::Member(0))));
-        let healthy = ask(&ledger, &constant(&geometry, rate, false), Starts::Spread).unwrap();
+        let healthy = ask(&ledger, &steady_demand(&geometry, rate.0, false), Starts::Spread).unwrap();
         assert_eq!(healthy.viewers, 48);
     }
 }

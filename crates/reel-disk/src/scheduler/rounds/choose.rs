@@ -2,12 +2,12 @@
 
 use super::lane::Lane;
 use super::promised::Outlook;
-use super::{Order, Place, Queued, Rounds};
+use super::{Filed, Order, Place, Queued, Rounds, Run};
 use reel_qos::Kind;
 use reel_qos::limits::{ROUND_NS, SUB_PERIOD_NS};
 use std::collections::BTreeSet;
 
-use crate::limits::PASSED_OVER_ROUNDS;
+use crate::limits::{NEIGHBOUR_GAP_BYTES, PASSED_OVER_ROUNDS, RUN_BYTES_MAX, RUN_SOON_NS};
 
 /// A request that may go, and whether it breaks the order.
 #[derive(Clone, Copy, Debug)]
@@ -30,22 +30,23 @@ impl Rounds {
         self.least_slack_ns =
             Some(self.least_slack_ns.map_or(outlook.slack_ns, |least| least.min(outlook.slack_ns)));
         if self.passed_over
-            && let Some(choice) = self.after_being_passed_over()
+            && let Some(choice) = self.after_being_passed_over(now_ns)
         {
             return Some(choice);
         }
-        if let Some(choice) = self.by_the_rules(outlook) {
+        if let Some(choice) = self.by_the_rules(outlook, now_ns) {
             return Some(choice);
         }
         // Everybody who waits has used up his quantum and the round is not over: the rest of it is shared out in the same way.
         self.refill();
         let outlook = self.promised.outlook(now_ns, self.budget());
-        self.by_the_rules(outlook).or_else(|| self.unpromised(|_| true))
+        self.by_the_rules(outlook, now_ns).or_else(|| self.unpromised(outlook, now_ns, |_| true))
     }
 
     /// Takes a chosen request out of its queue, on its way to the device.
     pub(super) fn take(&mut self, choice: Choice, now_ns: u64) -> Option<Queued> {
         let filed = self.unfile(choice.id)?;
+        self.run = self.run_after(&filed, choice);
         let beyond = filed.request.offset.saturating_add(1);
         match filed.place {
             // Beyond it, not at it: callers who ask for one place again and again would hold the sweep there for ever.
@@ -70,13 +71,13 @@ impl Rounds {
         Some(filed.request)
     }
 
-    fn by_the_rules(&mut self, outlook: Outlook) -> Option<Choice> {
+    fn by_the_rules(&mut self, outlook: Outlook, now_ns: u64) -> Option<Choice> {
         match self.promised_now(outlook) {
             Some((promised, turn)) => {
-                let cut_in = self.cut_in(outlook.slack_ns);
+                let cut_in = self.cut_in(outlook.slack_ns).or_else(|| self.neighbour(outlook, now_ns));
                 Some(cut_in.or_else(|| self.on_the_way(turn?, outlook.slack_ns)).unwrap_or(promised))
             }
-            None => self.unpromised(|lane| lane.left_ns > 0),
+            None => self.unpromised(outlook, now_ns, |lane| lane.left_ns > 0),
         }
     }
 
@@ -116,7 +117,34 @@ impl Rounds {
         let share_ns = self.lanes[number].quantum_ns as u64 / (ROUND_NS / SUB_PERIOD_NS);
         let cut_in_ns = self.sub_period.cut_in_ns;
         let its_turn = cut_in_ns == 0 || cut_in_ns.saturating_add(cost_ns) <= share_ns;
-        (its_turn && covers(slack_ns, cost_ns)).then_some(Choice { id, cut_in: true })
+        // An arm goes back to the run that it left.
+        let back_ns = if self.run.is_some() { self.meter.price().read_request_ns } else { 0 };
+        let covered = covers(slack_ns, cost_ns.saturating_add(back_ns));
+        (its_turn && covered).then_some(Choice { id, cut_in: true })
+    }
+
+    /// What lies behind the last periodic read costs its transfer alone: it is read with it, even before its time, as far as slack covers
+    /// that. When there is no slack left, what will soon be due still is: the seeks that this saves are what is missing.
+    fn neighbour(&self, outlook: Outlook, now_ns: u64) -> Option<Choice> {
+        let run = self.run.filter(|run| run.bytes < RUN_BYTES_MAX)?;
+        let lane = self.lanes.get(run.lane)?;
+        let (_, id) = lane.neighbour_behind(run.end)?;
+        let request = &self.waiting.get(&id)?.request;
+        let soon = outlook.slack_ns < 0 && request.deadline_ns < now_ns.saturating_add(RUN_SOON_NS);
+        let free = soon || covers(outlook.slack_ns, self.meter.neighbour_cost_ns(request, run.end));
+        (free && lane.left_ns > 0).then_some(Choice { id, cut_in: false })
+    }
+
+    /// The run that goes on when a request has been taken. A person who cuts in does not end it; whatever else is read elsewhere does.
+    fn run_after(&self, filed: &Filed, choice: Choice) -> Option<Run> {
+        if choice.cut_in {
+            return self.run;
+        }
+        let (lane, end, bytes) = (filed.lane, filed.request.end(), filed.request.bytes);
+        let before = self.run.filter(|run| run.lane == lane && run.end <= filed.request.offset);
+        let near = |run: &Run| filed.request.offset - run.end <= NEIGHBOUR_GAP_BYTES;
+        let bytes = before.filter(near).map_or(bytes, |run| run.bytes.saturating_add(bytes));
+        filed.placed.then_some(Run { lane, end, bytes })
     }
 
     /// An aperiodic request that comes before the promised one in the sweep, if slack covers it and one interactive request.
@@ -132,13 +160,23 @@ impl Rounds {
 
     /// Nothing promised is due that may claim more: interactive requests first, then one sweep over aperiodic ones and periodic ones
     /// before their time.
-    fn unpromised(&mut self, may: impl Fn(&Lane) -> bool + Copy) -> Option<Choice> {
-        let interactive = self.first_interactive(may).map(|(_, id, _)| id);
-        let id = interactive.or_else(|| match (self.first_aperiodic(may), self.first_early(may)) {
+    fn unpromised(
+        &mut self,
+        outlook: Outlook,
+        now_ns: u64,
+        may: impl Fn(&Lane) -> bool + Copy,
+    ) -> Option<Choice> {
+        if let Some((_, id, _)) = self.first_interactive(may) {
+            return Some(Choice { id, cut_in: false });
+        }
+        if let Some(choice) = self.neighbour(outlook, now_ns) {
+            return Some(choice);
+        }
+        let id = match (self.first_aperiodic(may), self.first_early(may)) {
             (Some(aperiodic), Some(early)) if self.order == Order::Scan => Some(aperiodic.min(early).2),
             (Some((_, _, id)), _) | (None, Some((_, _, id))) => Some(id),
             (None, None) => None,
-        });
+        };
         id.map(|id| Choice { id, cut_in: false })
     }
 
@@ -175,11 +213,11 @@ impl Rounds {
     }
 
     /// The first of a class that had a claim and was given nothing for rounds: whatever the estimates say, nobody starves.
-    fn after_being_passed_over(&mut self) -> Option<Choice> {
+    fn after_being_passed_over(&mut self, now_ns: u64) -> Option<Choice> {
         let starving =
             |lane: &Lane| lane.len > 0 && lane.left_ns > 0 && lane.passed_over >= PASSED_OVER_ROUNDS;
         self.passed_over = self.lanes.iter().any(starving);
-        if self.passed_over { self.unpromised(starving) } else { None }
+        if self.passed_over { self.unpromised(Outlook::default(), now_ns, starving) } else { None }
     }
 
     fn refill(&mut self) {

@@ -3,9 +3,9 @@
 use super::{Filed, Place};
 use reel_qos::Kind;
 use reel_qos::limits::{ROUND_NS, SUB_PERIOD_NS};
-use std::collections::{BTreeSet, HashMap, VecDeque};
+use std::collections::{BTreeMap, BTreeSet, HashMap, VecDeque};
 
-use crate::limits::{BUCKET_TOKENS_SUB_PERIODS, CARRY_ROUNDS};
+use crate::limits::{BUCKET_TOKENS_SUB_PERIODS, CARRY_ROUNDS, NEIGHBOUR_GAP_BYTES};
 
 /// One class.
 #[derive(Debug)]
@@ -27,6 +27,8 @@ pub(super) struct Lane {
     pub(super) buckets: BTreeSet<(u64, u64, u64)>,
     /// Periodic, due before the end of this round or late: (group of deadlines, place in the order, id).
     pub(super) due: BTreeSet<(u64, u64, u64)>,
+    /// Periodic reads of a disk with an arm, wherever they wait: where each ends, by (offset, id).
+    places: BTreeMap<(u64, u64), u64>,
     /// Interactive and aperiodic, in the order of arrival: (arrival, id). What was promoted leaves its entry behind.
     line: VecDeque<(u64, u64)>,
     /// Aperiodic, chosen from the line for this sweep: (place in the order, id).
@@ -46,6 +48,7 @@ impl Lane {
             served: false,
             buckets: BTreeSet::new(),
             due: BTreeSet::new(),
+            places: BTreeMap::new(),
             line: VecDeque::new(),
             batch: BTreeSet::new(),
         }
@@ -54,6 +57,9 @@ impl Lane {
     /// Puts a request where `place` says. The caller has counted it.
     pub(super) fn insert(&mut self, id: u64, filed: &Filed) {
         self.len += 1;
+        if filed.placed {
+            self.places.insert((filed.request.offset, id), filed.request.end());
+        }
         match filed.place {
             Place::Due(group) => {
                 self.due.insert((group, filed.rank, id));
@@ -70,6 +76,9 @@ impl Lane {
 
     pub(super) fn remove(&mut self, id: u64, filed: &Filed) {
         self.len -= 1;
+        if filed.placed {
+            self.places.remove(&(filed.request.offset, id));
+        }
         match filed.place {
             Place::Due(group) => {
                 self.due.remove(&(group, filed.rank, id));
@@ -88,6 +97,18 @@ impl Lane {
                 self.batch.remove(&(filed.rank, id));
             }
         }
+    }
+
+    /// The end of the read that waits just before `offset`, if the disk would go on from there.
+    pub(super) fn neighbour_before(&self, offset: u64) -> Option<u64> {
+        let (_, &end) = self.places.range(..(offset, 0)).next_back()?;
+        (end..=end.saturating_add(NEIGHBOUR_GAP_BYTES)).contains(&offset).then_some(end)
+    }
+
+    /// The read that waits just behind `end`: where it is, and its id.
+    pub(super) fn neighbour_behind(&self, end: u64) -> Option<(u64, u64)> {
+        let near = (end, 0)..=(end.saturating_add(NEIGHBOUR_GAP_BYTES), u64::MAX);
+        self.places.range(near).next().map(|(&place, _)| place)
     }
 
     /// The first of the line, past the entries of those that left it otherwise.

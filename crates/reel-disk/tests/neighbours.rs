@@ -1,0 +1,130 @@
+//! Reads that lie behind one another cost a disk with an arm one way, so they are made in one go.
+#![allow(clippy::unwrap_used, reason = "a test that cannot go on should stop")]
+
+use reel_disk::{DepthBound, Policy, Queued, Scheduler};
+use reel_qos::limits::ROUND_NS;
+use reel_qos::{Class, ClassTable, DEADLINE_NONE_NS, DiskPrice};
+
+const MS: u64 = 1_000_000;
+const PRICE: DiskPrice = DiskPrice {
+    read_request_ns: 12 * MS,
+    read_mib_ns: 10 * MS,
+    write_request_ns: 12 * MS,
+    write_mib_ns: 10 * MS,
+};
+const UNIT: u64 = 64 << 10;
+const FAR: u64 = 1 << 30;
+
+/// One request in the device at a time, from the start of a round on.
+struct Desk {
+    scheduler: Box<dyn Scheduler>,
+    now_ns: u64,
+    next: u64,
+}
+
+impl Desk {
+    fn new() -> Self {
+        let bound = DepthBound { requests: 1, ..DepthBound::default() };
+        let scheduler = Policy::Rounds.scheduler(&ClassTable::default(), PRICE, bound);
+        Self { scheduler, now_ns: 10 * ROUND_NS, next: 0 }
+    }
+
+    fn ask(&mut self, class: Class, deadline_ns: u64, offset: u64) {
+        let (id, bytes) = (self.next, UNIT as usize);
+        self.next += 1;
+        self.scheduler.push(Queued { id, class, deadline_ns, offset, bytes, write: false }, self.now_ns);
+    }
+
+    fn periodic(&mut self, rounds: u64, offset: u64) {
+        self.ask(Class::PERIODIC, self.now_ns / ROUND_NS * ROUND_NS + rounds * ROUND_NS, offset);
+    }
+
+    /// The offset that is served next, in so long.
+    fn serve(&mut self, took_ns: u64) -> Option<u64> {
+        let next = self.scheduler.pop(self.now_ns)?;
+        self.now_ns += took_ns;
+        self.scheduler.done(next.id, self.now_ns);
+        Some(next.offset)
+    }
+
+    fn slack_ns(&self) -> i64 {
+        self.scheduler.view(self.now_ns).slack_ns
+    }
+}
+
+#[test]
+fn a_window_is_read_in_one_go_though_its_parts_are_due_one_after_another() {
+    let mut desk = Desk::new();
+    for (rounds, place) in [(1, 0), (2, 1), (3, 2), (4, 3)] {
+        desk.periodic(rounds, 5 * FAR + place * UNIT);
+    }
+    desk.periodic(1, 9 * FAR);
+    let order: Vec<u64> = std::iter::from_fn(|| desk.serve(MS)).collect();
+    let window = [0, 1, 2, 3].map(|place| 5 * FAR + place * UNIT);
+    assert_eq!(order[..4], window);
+    assert_eq!(order[4], 9 * FAR);
+}
+
+#[test]
+fn a_unit_of_parity_between_two_reads_is_passed_over() {
+    let mut desk = Desk::new();
+    desk.periodic(1, 5 * FAR);
+    desk.periodic(9, 5 * FAR + 3 * UNIT);
+    desk.periodic(9, 6 * FAR);
+    desk.periodic(1, 7 * FAR);
+    let order: Vec<u64> = std::iter::from_fn(|| desk.serve(MS)).collect();
+    assert_eq!(order, [5 * FAR, 5 * FAR + 3 * UNIT, 7 * FAR, 6 * FAR]);
+}
+
+#[test]
+fn neighbours_count_as_one_way_in_what_is_promised() {
+    let mut desk = Desk::new();
+    (0..8).for_each(|place| desk.periodic(1, place * UNIT));
+    let one_way_ns = PRICE.read_ns(UNIT) + 7 * PRICE.transfer_ns(UNIT);
+    assert_eq!(desk.slack_ns(), (ROUND_NS - one_way_ns) as i64);
+    // Promoted, repriced and taken away, the sum stays what it is.
+    desk.scheduler.set_price(PRICE);
+    assert_eq!(desk.slack_ns(), (ROUND_NS - one_way_ns) as i64);
+    while desk.serve(MS).is_some() {}
+    assert_eq!(desk.slack_ns(), ROUND_NS as i64);
+}
+
+#[test]
+fn what_is_read_early_makes_nothing_late() {
+    let mut desk = Desk::new();
+    // So much is due in this round that no slack is left for what is due later, wherever it lies.
+    let share = 700 * MS / PRICE.read_ns(UNIT);
+    for number in 0..share {
+        desk.periodic(1, number * FAR);
+    }
+    desk.periodic(40, UNIT);
+    desk.now_ns += ROUND_NS - share * PRICE.read_ns(UNIT);
+    let mut served = Vec::new();
+    while desk.now_ns < 11 * ROUND_NS {
+        served.push(desk.serve(PRICE.read_ns(UNIT)).unwrap());
+    }
+    assert_eq!(served.len() as u64, share);
+    assert!(!served.contains(&UNIT), "{served:?}");
+}
+
+#[test]
+fn a_person_cuts_in_and_the_window_goes_on() {
+    let mut desk = Desk::new();
+    (0..4).for_each(|place| desk.periodic(1 + place, 5 * FAR + place * UNIT));
+    desk.periodic(1, 6 * FAR);
+    assert_eq!(desk.serve(MS), Some(5 * FAR));
+    desk.ask(Class::INTERACTIVE, DEADLINE_NONE_NS, FAR);
+    assert_eq!(desk.serve(MS), Some(FAR));
+    assert_eq!(desk.serve(MS), Some(5 * FAR + UNIT));
+}
+
+#[test]
+fn a_run_ends_somewhere() {
+    let mut desk = Desk::new();
+    let many = 8 * reel_disk::limits::RUN_BYTES_MAX as u64 / UNIT;
+    (0..many).for_each(|place| desk.periodic(1 + place / 64, place * UNIT));
+    desk.periodic(1, 10 * FAR);
+    let before = std::iter::from_fn(|| desk.serve(MS / 4)).position(|offset| offset == 10 * FAR).unwrap();
+    let most = reel_disk::limits::RUN_BYTES_MAX as u64 / UNIT;
+    assert!(before as u64 <= most + 64, "{before} reads came first");
+}

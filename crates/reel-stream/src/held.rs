@@ -1,0 +1,125 @@
+//! Bytes that are read ahead, and the memory they hold until their client has them.
+
+use crate::body::Part;
+use crate::budget::Reservation;
+use crate::fetcher::{Fetched, Fetcher};
+use crate::limits::{AHEAD_STRIPES_WITHOUT_ARM, PREFETCH_HELD_NS, READER_STRIPES_MAX};
+use crate::prefetch::Plan;
+use crate::reader::{Ramp, rows_by_position};
+use crate::units::{UnitKey, UnitWant};
+use reel_volume::UnitRows;
+use std::collections::{BTreeMap, HashMap, VecDeque};
+use std::sync::Arc;
+
+/// What was read ahead for a client by one plan.
+pub(crate) struct Held {
+    pub(crate) token: u64,
+    /// When it is let go if nobody comes for it.
+    pub(crate) let_go_ns: u64,
+    /// Bytes of the plan that it covers, from its start.
+    pub(crate) bytes: u64,
+    stripes: VecDeque<Stripe>,
+    /// What is held, or on its way.
+    rows: HashMap<UnitKey, Option<UnitRows>>,
+    reservation: Reservation,
+}
+
+/// A stripe that the plan touches. One that two parts of it share is read once.
+struct Stripe {
+    /// Where in the plan's bytes it is touched first, and where for the last time.
+    begins: u64,
+    ends: u64,
+    keys: Vec<UnitKey>,
+}
+
+impl Held {
+    /// Asks for all of a plan, or for as much of its beginning as memory is plentiful for; `None` if that is nothing.
+    ///
+    /// What sessions were promised counts their readers only: reading ahead must not take memory from those.
+    pub(crate) fn start(plan: &Plan, token: u64, fetcher: &mut Fetcher, now_ns: u64) -> Option<Held> {
+        let mut wanted = wants(plan);
+        // Only an arm is worth long runs of neighbours.
+        if !fetcher.units().disks().has_arms() {
+            wanted.truncate(AHEAD_STRIPES_WITHOUT_ARM);
+        }
+        let reservation = loop {
+            let units = wanted.iter().map(|(_, wants)| wants.len()).sum();
+            let budget = fetcher.units().budget();
+            if units > 0
+                && budget.is_plentiful(units)
+                && let Some(reservation) = budget.reserve(units)
+            {
+                break reservation;
+            }
+            if wanted.len() <= 1 {
+                return None;
+            }
+            wanted.truncate(wanted.len().div_ceil(2));
+        };
+        let mut held = Held {
+            token,
+            let_go_ns: plan.due_ns.saturating_add(plan.duration_ns).saturating_add(PREFETCH_HELD_NS),
+            bytes: wanted.last().map_or(0, |(stripe, _)| stripe.ends),
+            stripes: VecDeque::with_capacity(wanted.len()),
+            rows: HashMap::new(),
+            reservation,
+        };
+        for (stripe, wants) in wanted {
+            let got = fetcher.request_stripe(&wants, token, now_ns);
+            held.rows.extend(stripe.keys.iter().copied().zip(got));
+            held.stripes.push_back(stripe);
+        }
+        Some(held)
+    }
+
+    /// Takes a unit that came. One that cannot be read is left to the client's own request, which tells of it.
+    pub(crate) fn keep(&mut self, fetched: &Fetched) {
+        if let (Some(rows), Ok(came)) = (self.rows.get_mut(&fetched.key), &fetched.result) {
+            *rows = Some(came.clone());
+        }
+    }
+
+    /// The client has the first `bytes` of the plan: gives back what held only those.
+    pub(crate) fn passed(&mut self, bytes: u64) {
+        while let Some(stripe) = self.stripes.pop_front_if(|stripe| stripe.ends <= bytes) {
+            stripe.keys.iter().for_each(|key| drop(self.rows.remove(key)));
+            self.reservation.give_back(stripe.keys.len());
+        }
+    }
+}
+
+/// Every unit that the planned bytes touch, whole, stripe by stripe as they are shown.
+fn wants(plan: &Plan) -> Vec<(Stripe, Vec<UnitWant>)> {
+    let ramp = Ramp { due_ns: plan.due_ns, duration_ns: plan.duration_ns, bytes: plan.body.bytes() };
+    let mut stripes: BTreeMap<(u64, u64), (Stripe, BTreeMap<usize, UnitWant>)> = BTreeMap::new();
+    let mut at = 0;
+    while let Some(part) = plan.body.part_at(at) {
+        let part_at = at;
+        at += part.bytes();
+        let Part::Object(map, range) = part else { continue };
+        let stripe_bytes = map.geometry().stripe_bytes() as u64;
+        for stripe in range.start / stripe_bytes..range.end.div_ceil(stripe_bytes) {
+            let start = stripe * stripe_bytes;
+            let (from, to) = (range.start.max(start), range.end.min(start + stripe_bytes));
+            let (begins, ends) = (part_at + from - range.start, part_at + to - range.start);
+            let (touched, units) = stripes
+                .entry((map.id(), stripe))
+                .or_insert_with(|| (Stripe { begins, ends, keys: Vec::new() }, BTreeMap::new()));
+            touched.ends = ends;
+            let deadline_ns = ramp.due_ns(touched.begins, stripe_bytes * READER_STRIPES_MAX as u64);
+            for (position, _) in rows_by_position(&map, &(from - start..to - start)) {
+                let (map, class) = (Arc::clone(&map), plan.class);
+                let rows = 0..map.geometry().unit_rows();
+                units.insert(position, UnitWant { map, stripe, position, rows, class, deadline_ns });
+            }
+        }
+    }
+    let listed = stripes.into_values().map(|(mut stripe, units)| {
+        let wants: Vec<UnitWant> = units.into_values().collect();
+        stripe.keys = wants.iter().map(UnitWant::key).collect();
+        (stripe, wants)
+    });
+    let mut listed: Vec<(Stripe, Vec<UnitWant>)> = listed.collect();
+    listed.sort_by_key(|(stripe, _)| stripe.ends);
+    listed
+}
