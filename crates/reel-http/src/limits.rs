@@ -92,7 +92,7 @@ pub const PROGRAM_MESSAGES_PER_TURN: usize = 16;
 /// to ring.
 pub const PROGRAM_TICK_NS: u64 = SECOND_NS / 50;
 
-/// How long a program may hold messages and give none back. Long, because a paused player reads nothing.
+/// How long a program may hold messages and give none back, unless sessions are forgotten sooner. Long, because a paused player reads nothing.
 pub const PROGRAM_HELD_MAX_NS: u64 = STALL_TIME_MAX_NS;
 
 /// The same while others wait for memory: its memory cannot be taken back and read again as a socket's can, since it looks at it.

@@ -58,7 +58,7 @@ pub(crate) struct ProgramCounters {
     pub(crate) rung: AtomicU64,
     /// Bells that programs rang.
     pub(crate) heard: AtomicU64,
-    /// Messages posted.
+    /// Bytes given back.
     pub(crate) bytes: AtomicU64,
 }
 
@@ -267,7 +267,10 @@ impl Programs {
         let set = self.streams.ids();
         self.pump(core, &set);
         let pressed = self.fetcher.units().budget().starved() > 0 || self.fetcher.is_hungry();
-        let bound_ns = if pressed { PROGRAM_HELD_UNDER_PRESSURE_MAX_NS } else { PROGRAM_HELD_MAX_NS };
+        // A session that was forgotten meanwhile is promised nothing any more.
+        let patience_ns = PROGRAM_HELD_MAX_NS.min(self.shared.sessions.idle_max_ns());
+        let bound_ns =
+            if pressed { PROGRAM_HELD_UNDER_PRESSURE_MAX_NS.min(patience_ns) } else { patience_ns };
         for id in set {
             let held = self.streams.outlet_mut(id).is_some_and(|outlet| outlet.held() > 0);
             let Some(playing) = self.playing.get_mut(&id) else { continue };

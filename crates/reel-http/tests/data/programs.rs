@@ -319,3 +319,16 @@ fn a_server_that_stops_says_so() {
     assert!(!rig.socket().exists());
     assert!(matches!(Client::connect(&rig.socket()), Err(ClientError::Connect(_))));
 }
+
+#[test]
+fn who_holds_longer_than_a_session_lives_is_cut_off() {
+    let rig = Rig::new(|config| config.session_idle = Duration::from_secs(1));
+    let mut client = Client::connect(&rig.socket()).expect("connected");
+    let set = open(&mut client, &[film(0)]);
+    assert!(!client.read(&set, true).expect("read").is_empty());
+    rig.await_metric("reel_program_streams_cut_total", |cut| cut == 1.0);
+    assert!(matches!(client.give_back(set[0], 1), Err(ClientError::TakenBack(Ending::HeldTooLong))));
+    // The title can be opened again from there.
+    let again = open(&mut client, &[film(4096)]);
+    assert!(read_all(&mut client, &again)[0] == rig.film[4096..]);
+}

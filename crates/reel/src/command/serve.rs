@@ -72,7 +72,7 @@ fn end_with_the_first_core() {
 }
 
 /// How the names of data-plane threads begin.
-const DATA_PLANE: [&str; 2] = ["reel-serve", "reel-disk"];
+const DATA_PLANE: [&str; 3] = ["reel-serve", "reel-disk", "reel-programs"];
 
 fn configuration(arguments: &ServeArguments) -> Result<Config, Failure> {
     let mut config = match &arguments.config {
