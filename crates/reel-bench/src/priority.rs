@@ -19,6 +19,8 @@ use std::time::Duration;
 const TRANSFER_BYTES: u64 = 400_000_000;
 const READERS: [usize; 7] = [0, 1, 2, 3, 4, 5, 6];
 const CASE: &str = "transfer";
+/// Readers may have a fiftieth of the disks' time while the transfer wants all of it.
+const SHARES: [u32; 3] = [50, 930, 20];
 const TITLE: &str = "film-000";
 /// Connections of the transfer, as many as stream-reads in the table.
 const CONNECTIONS: [usize; 2] = [4, 32];
@@ -54,16 +56,16 @@ fn measure(arguments: &ExperimentArguments, sheet: &mut Sheet) -> Result<()> {
         kind.words(),
         transfer_bytes / 1_000_000
     ));
-    sheet.note("Reel: the transfer has the class `interactive` with 900 thousandths of the disks, readers are aperiodic with 50");
+    sheet.note(format!(
+        "Reel: the transfer has the class `interactive`, readers are aperiodic; of 1000 parts of the disks' time streams, the transfer and \
+         readers have {SHARES:?}"
+    ));
     let readers = if arguments.quick { &READERS[..2] } else { &READERS };
     let runs = arguments.runs.unwrap_or(if arguments.quick { 1 } else { 3 });
     {
         let (bay, films) = make()?;
         let stage = Stage::reel(&reel, bay, &films)?;
-        let classes = [("periodic", 50), ("interactive", 900), ("aperiodic", 50)];
-        let classes = classes
-            .map(|(name, share)| format!("{name} = {{ kind = \"{name}\", share_permille = {share} }}"));
-        let settings = Settings { admission: true, classes: classes.to_vec() };
+        let settings = Settings::promised().shared(SHARES);
         for (run, connections, &count) in cases(runs, readers) {
             let playing = stage.start_reel(&settings)?;
             let path =

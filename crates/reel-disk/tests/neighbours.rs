@@ -24,7 +24,11 @@ struct Desk {
 
 impl Desk {
     fn new() -> Self {
-        let bound = DepthBound { requests: 1, ..DepthBound::default() };
+        Self::of_depth(1)
+    }
+
+    fn of_depth(requests: usize) -> Self {
+        let bound = DepthBound { requests, ..DepthBound::default() };
         let scheduler = Policy::Rounds.scheduler(&ClassTable::default(), PRICE, bound);
         Self { scheduler, now_ns: 10 * ROUND_NS, next: 0 }
     }
@@ -127,4 +131,23 @@ fn a_run_ends_somewhere() {
     let before = std::iter::from_fn(|| desk.serve(MS / 4)).position(|offset| offset == 10 * FAR).unwrap();
     let most = reel_disk::limits::RUN_BYTES_MAX as u64 / UNIT;
     assert!(before as u64 <= most + 64, "{before} reads came first");
+}
+
+#[test]
+fn what_nobody_waits_for_keeps_nobody_who_comes_meanwhile() {
+    let mut desk = Desk::of_depth(4);
+    for place in [FAR, FAR + UNIT, 3 * FAR] {
+        desk.ask(Class::APERIODIC, DEADLINE_NONE_NS, place);
+    }
+    let pop = |desk: &mut Desk| desk.scheduler.pop(desk.now_ns).map(|next| (next.id, next.offset));
+    assert_eq!(pop(&mut desk), Some((0, FAR)));
+    assert_eq!(pop(&mut desk), Some((1, FAR + UNIT)), "a neighbour is no way");
+    assert_eq!(pop(&mut desk), None);
+    desk.scheduler.done(0, desk.now_ns);
+    assert_eq!(pop(&mut desk), None, "another way, behind what is being read");
+    desk.ask(Class::INTERACTIVE, DEADLINE_NONE_NS, 9 * FAR);
+    assert_eq!(pop(&mut desk), Some((3, 9 * FAR)), "a person is next");
+    desk.scheduler.done(1, desk.now_ns);
+    desk.scheduler.done(3, desk.now_ns);
+    assert_eq!(pop(&mut desk), Some((2, 3 * FAR)));
 }

@@ -33,6 +33,9 @@ pub(crate) struct Arguments {
     /// Only these faults: pulled, replaced, stalls, slow, read-errors, lies, none. Default: all.
     #[arg(long, value_delimiter = ',')]
     faults: Option<Vec<String>>,
+    /// Devices stay as quick as they were measured, and classes keep their shares.
+    #[arg(long)]
+    steady: bool,
     /// Lets everybody in. Nothing is promised then, and being late breaks nothing.
     #[arg(long)]
     unadmitted: bool,
@@ -49,6 +52,7 @@ impl Arguments {
         let mut scenario = make(seed, duration_ns, self.viewers);
         scenario.policy = self.policy;
         scenario.admission = !self.unadmitted;
+        scenario.change_rest_ns = scenario.change_rest_ns.filter(|_| !self.steady);
         if let Some(names) = &self.faults {
             scenario.faults = FaultMenu::of(names)?;
         }
@@ -64,7 +68,9 @@ impl Arguments {
         if let Some(names) = &self.faults {
             text += &format!(" --faults {}", names.join(","));
         }
-        for (is, option) in [(self.plain, " --plain"), (self.unadmitted, " --unadmitted")] {
+        let flags =
+            [(self.plain, " --plain"), (self.steady, " --steady"), (self.unadmitted, " --unadmitted")];
+        for (is, option) in flags {
             text += if is { option } else { "" };
         }
         text

@@ -1,12 +1,11 @@
 //! The serving side: one core with its fetcher and readers, as the data plane of `reel-http` drives them, without sockets.
 
 use crate::content::first_wrong;
-use crate::limits::{ASKED_BEFORE_NS, SEGMENT_NS};
-use crate::shelf::Title;
+use crate::title::Track;
 use reel_disk::{DiskDone, Reply};
 use reel_qos::Class;
 use reel_ring::Chunk;
-use reel_stream::limits::READER_STRIPES_MAX;
+use reel_stream::limits::{READER_STRIPES_MAX, SEND_LEAD_NS};
 use reel_stream::{
     Body, Deliver, Due, Fetched, Fetcher, Part, Plan, Prefetcher, Reader, ReaderState, SessionKey, Units,
 };
@@ -26,7 +25,7 @@ pub(crate) struct Core {
 
 /// What a client asks for.
 pub(crate) struct Request {
-    pub(crate) title: Arc<Title>,
+    pub(crate) track: Arc<Track>,
     pub(crate) range: Range<u64>,
     pub(crate) class: Class,
     pub(crate) due: Due,
@@ -51,7 +50,7 @@ pub(crate) enum Outcome {
 /// A response on its way to a client.
 struct Transfer {
     reader: Reader,
-    title: Arc<Title>,
+    track: Arc<Track>,
     range: Range<u64>,
     bytes_per_s: u64,
     sending_bytes: u64,
@@ -89,19 +88,21 @@ impl Core {
         request: Request,
         now_ns: u64,
     ) -> Result<Option<Outcome>, String> {
-        let Request { title, range, class, due, promised_ns, bytes_per_s } = request;
-        let body = Body::new([Part::Object(Arc::clone(&title.map), range.clone())]);
+        let Request { track, range, class, due, promised_ns, bytes_per_s } = request;
+        let body = Body::new([Part::Object(Arc::clone(&track.map), range.clone())]);
         let reader = Reader::new(body, class, due, u64::from(client));
-        let promised_ns = promised_ns.filter(|due_ns| *due_ns >= now_ns + ASKED_BEFORE_NS);
+        // The demand of a segment is spread over the segment before it, but for the time to send it.
+        let asked_before_ns = track.segment_ns - SEND_LEAD_NS;
+        let promised_ns = promised_ns.filter(|due_ns| *due_ns >= now_ns + asked_before_ns);
         let promised = promised_ns.map(|due_ns| (due_ns, range.clone()));
         self.transfers[client as usize] =
-            Some(Transfer { reader, title, range, bytes_per_s, sending_bytes: 0, starved: false, promised });
+            Some(Transfer { reader, track, range, bytes_per_s, sending_bytes: 0, starved: false, promised });
         self.pump(client, now_ns)
     }
 
-    /// What the session of a client will be asked for next.
-    pub(crate) fn plan(&mut self, session: SessionKey, plan: Option<Plan>) {
-        self.prefetcher.plan((session, 0), plan);
+    /// What the session of a client will be asked for next of a track.
+    pub(crate) fn plan(&mut self, (session, track): (SessionKey, usize), plan: Option<Plan>) {
+        self.prefetcher.plan((session, track), plan);
     }
 
     /// Reads ahead what is due to be; to be called every [`crate::limits::PREFETCH_EVERY_NS`].
@@ -233,11 +234,11 @@ impl Transfer {
     /// How late a unit came, by the promise that was made for it: a reader's window of stripes is due together, and what is beyond
     /// it as it is shown.
     fn late_ns(&self, fetched: &Fetched, now_ns: u64) -> Option<u64> {
-        let (due_ns, range) = self.promised.as_ref().filter(|_| fetched.key.object == self.title.map.id())?;
-        let stripe_bytes = self.title.map.geometry().stripe_bytes() as u64;
+        let (due_ns, range) = self.promised.as_ref().filter(|_| fetched.key.object == self.track.map.id())?;
+        let stripe_bytes = self.track.map.geometry().stripe_bytes() as u64;
         let offset = (fetched.key.stripe * stripe_bytes).saturating_sub(range.start);
         let beyond = offset.saturating_sub(stripe_bytes * READER_STRIPES_MAX as u64);
-        let later_ns = SEGMENT_NS * beyond / (range.end - range.start);
+        let later_ns = self.track.segment_ns * beyond / (range.end - range.start);
         now_ns.checked_sub(due_ns + later_ns).filter(|late_ns| *late_ns > 0)
     }
 
@@ -254,16 +255,16 @@ impl Transfer {
                 return Err(format!(
                     "{} bytes too many of {}",
                     range.end - self.range.end,
-                    self.title.map.name()
+                    self.track.map.name()
                 ));
             }
-            if let Some(wrong) = first_wrong(self.title.seed, range.clone(), bytes) {
-                return Err(format!("byte {wrong} of {} is wrong", self.title.map.name()));
+            if let Some(wrong) = first_wrong(self.track.seed, range.clone(), bytes) {
+                return Err(format!("byte {wrong} of {} is wrong", self.track.map.name()));
             }
             at = range.end;
         }
         if at == self.range.start {
-            return Err(format!("a reader of {} is ready and has nothing", self.title.map.name()));
+            return Err(format!("a reader of {} is ready and has nothing", self.track.map.name()));
         }
         Ok(at - self.range.start)
     }

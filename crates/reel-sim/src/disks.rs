@@ -22,7 +22,6 @@ struct Inner {
     members: Vec<Member>,
     shelf: Arc<Shelf>,
     classes: Arc<ClassTable>,
-    prices: Vec<DiskPrice>,
     journal: Journal,
 }
 
@@ -50,7 +49,7 @@ impl SimDisks {
             .collect();
         let classes = Arc::new(config.classes.clone());
         let journal = Journal::default();
-        let inner = Inner { now_ns, members, shelf, classes, prices, journal };
+        let inner = Inner { now_ns, members, shelf, classes, journal };
         SimDisks { inner: Mutex::new(inner) }
     }
 
@@ -76,11 +75,24 @@ impl SimDisks {
         Ok(())
     }
 
-    /// Gives the devices what their schedulers let them have: what a disk thread does once per turn.
-    pub fn turn(&self) {
+    /// Gives the devices what their schedulers let them have: what a disk thread does once per turn. The error is a broken
+    /// invariant.
+    pub fn turn(&self) -> Result<(), String> {
         let mut inner = self.lock();
         let Inner { members, journal, now_ns, .. } = &mut *inner;
-        members.iter_mut().for_each(|member| member.turn(*now_ns, journal));
+        members.iter_mut().try_for_each(|member| member.turn(*now_ns, journal))
+    }
+
+    /// From here on everything takes a member so many thousandths of what it took when it was measured.
+    pub fn drift(&self, member: usize, permille: u64) {
+        if let Some(member) = self.lock().members.get_mut(member) {
+            member.drift(permille);
+        }
+    }
+
+    /// How a member has drifted, in thousandths.
+    pub fn drift_permille(&self, member: usize) -> u64 {
+        self.lock().members.get(member).map_or(1000, Member::drift_permille)
     }
 
     /// Changes what is wrong with a member.
@@ -193,24 +205,18 @@ impl DiskBackend for SimDisks {
 
     fn set_classes(&self, classes: Arc<ClassTable>) {
         let mut inner = self.lock();
-        for member in &mut inner.members {
-            member.scheduler.set_classes(&classes);
-            member.wake();
-        }
+        let now_ns = inner.now_ns;
+        inner.members.iter_mut().for_each(|member| member.set_classes(&classes, now_ns));
         inner.classes = classes;
     }
 
     fn price(&self, member: usize) -> DiskPrice {
-        self.lock().prices.get(member).copied().unwrap_or(PRICE_UNKNOWN)
+        self.lock().members.get(member).map_or(PRICE_UNKNOWN, Member::price)
     }
 
     fn set_price(&self, member: usize, price: DiskPrice) {
-        let mut inner = self.lock();
-        if let Some(member) = inner.members.get_mut(member) {
+        if let Some(member) = self.lock().members.get_mut(member) {
             member.set_price(price);
-        }
-        if let Some(place) = inner.prices.get_mut(member) {
-            *place = price;
         }
     }
 

@@ -84,6 +84,10 @@ pub enum Deed {
     Seeks,
     /// Jumps ahead within what it has; the segment it asks for next.
     Skips,
+    /// Takes another rendition.
+    Steps,
+    /// Is refused a better rendition and goes on as before.
+    StaysBelow,
     /// Goes away.
     Leaves,
     /// Could not be given what it asked for.
@@ -181,6 +185,8 @@ impl Deed {
             Deed::Resumes => "resumes in segment",
             Deed::Seeks => "seeks to segment",
             Deed::Skips => "skips ahead, to ask next for segment",
+            Deed::Steps => "steps to rendition",
+            Deed::StaysBelow => "stays below rendition",
             Deed::Leaves => "leaves title",
             Deed::Fails => "cannot be given segment",
         }

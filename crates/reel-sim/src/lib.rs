@@ -5,6 +5,8 @@
 //! leave out.
 #![forbid(unsafe_code)]
 
+mod capacity;
+pub mod changes;
 pub mod client;
 pub mod content;
 mod core;
@@ -22,6 +24,7 @@ pub mod scale;
 mod scenario;
 mod shares;
 pub mod shelf;
+pub mod title;
 mod world;
 mod writer;
 

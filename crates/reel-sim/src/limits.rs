@@ -1,9 +1,11 @@
 //! Every bound of this room, with its reason.
 
-use reel_stream::limits::SEND_LEAD_NS;
+/// A segment of pictures: what players ask for at once. Four seconds is what most packagers make.
+pub const MOVING_SEGMENT_NS: u64 = 4_000_000_000;
 
-/// A segment of a title: what players ask for at once. Four seconds is what most packagers make.
-pub const SEGMENT_NS: u64 = 4_000_000_000;
+/// Lengths of segments of sound: whole frames of AAC next to four seconds, as long as those of pictures, and the six seconds of Apple's authoring
+/// specification.
+pub const SOUND_SEGMENTS_NS: [u64; 3] = [3_840_000_000, MOVING_SEGMENT_NS, 6_000_000_000];
 
 /// Runs of slots that a title is scattered over, at most: an old volume is not one of a thousand pieces, since writers take long runs.
 pub const TITLE_RUNS_MAX: u64 = 4;
@@ -30,10 +32,6 @@ pub const REBUILD_UNITS_IN_FLIGHT: usize = 4;
 /// Between two looks at whether the ledger is the sum of its reservations: one takes as long as making all of them again.
 pub const LEDGER_CHECK_SECONDS: u64 = 60;
 
-/// How long before it is due a segment must be asked for if it is to be in time: the length of the segment before it, less the time to
-/// send it. Its demand is spread over just that.
-pub const ASKED_BEFORE_NS: u64 = SEGMENT_NS - SEND_LEAD_NS;
-
 /// How often a core looks whether something is to be read ahead, and whether somebody waits for memory; as in `reel-http`.
 pub const PREFETCH_EVERY_NS: u64 = 100_000_000;
 
@@ -52,3 +50,31 @@ pub const SHARE_KEPT_PERCENT: u64 = 85;
 
 /// After a fault, what was late because of it may still come.
 pub const RECOVERY_NS: u64 = 10_000_000_000;
+
+/// What a device takes of the time it took when it was measured, at least: discs that were measured beside other work, caches that have warmed.
+pub const DRIFT_LEAST_PERMILLE: u64 = 700;
+
+/// And at most: worn flash, a link that fell back. What takes longer is a fault.
+pub const DRIFT_MOST_PERMILLE: u64 = 1400;
+
+/// Shares of the periodic class that an operator may set, at least and at most: 700 is the default.
+pub const PERIODIC_SHARES_PERMILLE: (u64, u64) = (500, 850);
+
+/// The least share that an operator gives the other classes.
+pub const SHARE_LEAST_PERMILLE: u64 = 50;
+
+/// Prices of a member that differ by less are the same; as in `reel-http`.
+pub const PRICE_CHANGE_PERCENT: u64 = 5;
+
+/// A member that is thought so much dearer than it is keeps viewers out for nothing.
+pub const DEAR_PERMILLE: u64 = 1500;
+
+/// Of a thousand segments that a player of a title in several renditions asks for, so many are of a lower one than before, and so many of a higher.
+pub const STEPS_PERMILLE: u64 = 30;
+
+/// A start or seek that takes longer, while no member has a fault and nothing is strained, was forgotten. Nobody is promised how soon a picture comes, but
+/// requests of people who wait are due in a fifth of a second.
+pub const START_MOST_NS: u64 = 10_000_000_000;
+
+/// What a player must have of pictures and sound before it begins to show them: browsers begin when they can go on for a while.
+pub const BEGINS_WITH_NS: u64 = 1_000_000_000;

@@ -9,7 +9,9 @@ use crate::scale::{MEMBER_SCALE, ROW_BYTES, UNIT_BYTES};
 use crate::shares::Shares;
 use crate::shelf::Shelf;
 use reel_arena::{Buffer, Lease};
-use reel_disk::{DiskDone, DiskError, DiskRequest, DiskWork, MemberStats, Queued, Reply, Scheduler};
+use reel_disk::{
+    DiskDone, DiskError, DiskRequest, DiskWork, MemberStats, PriceCorrection, Queued, Reply, Scheduler,
+};
 use reel_qos::limits::ROUND_NS;
 use reel_qos::{Class, ClassTable, DEADLINE_NONE_NS, DiskPrice};
 use std::cmp::Reverse;
@@ -36,7 +38,9 @@ pub(crate) struct Member {
     /// Units that a new disk in the place of a replaced one does not hold yet.
     blank: BTreeSet<u64>,
     pub(crate) stats: MemberStats,
-    price: DiskPrice,
+    correction: PriceCorrection,
+    /// What everything takes without a fault, in thousandths of what it took when the device was measured.
+    drift_permille: u64,
     shares: Shares,
 }
 
@@ -88,7 +92,8 @@ impl Member {
             written: BTreeMap::new(),
             blank: BTreeSet::new(),
             stats: MemberStats { present: true, ..MemberStats::default() },
-            price,
+            correction: PriceCorrection::new(price),
+            drift_permille: 1000,
             shares: Shares::default(),
         }
     }
@@ -145,12 +150,15 @@ impl Member {
         None
     }
 
-    /// Gives the device what its scheduler lets it have.
-    pub(crate) fn turn(&mut self, now_ns: u64, journal: &mut Journal) {
+    /// Gives the device what its scheduler lets it have. The error is a broken invariant: a device without work while requests wait.
+    pub(crate) fn turn(&mut self, now_ns: u64, journal: &mut Journal) -> Result<(), String> {
         if !std::mem::take(&mut self.wants_turn) {
-            return;
+            return Ok(());
         }
+        // Shares are of device time, whatever a request is thought to cost.
+        let price = self.correction.given();
         while let Some(next) = self.scheduler.pop(now_ns) {
+            self.correction.begun(next.offset, next.bytes as u64, next.write);
             // A scheduler gives back what it was given.
             let id = next.id as u32;
             let Some(job) = self.jobs.get_mut(id as usize).and_then(Option::as_mut) else { continue };
@@ -161,8 +169,7 @@ impl Member {
             let (offset, bytes) = (job.offset * MEMBER_SCALE, job.bytes as u64 * MEMBER_SCALE);
             let transfer = Transfer { offset, bytes, write: matches!(job.work, Work::Write(_)) };
             let simulated = job.bytes as u64;
-            let cost_ns =
-                if transfer.write { self.price.write_ns(simulated) } else { self.price.read_ns(simulated) };
+            let cost_ns = if transfer.write { price.write_ns(simulated) } else { price.read_ns(simulated) };
             self.shares.left(job.class, cost_ns);
             match self.fault {
                 Some(FaultSpan { fault: Fault::Pulled, .. }) => {
@@ -172,6 +179,12 @@ impl Member {
                 _ => self.device.push(id, transfer, now_ns),
             }
         }
+        self.correction.filled(!self.scheduler.is_empty(), now_ns);
+        if self.stats.in_device == 0 && !self.scheduler.is_empty() {
+            let (number, queued) = (self.number, self.stats.queued);
+            return Err(format!("member {number} has nothing to do while {queued} requests wait for it"));
+        }
+        Ok(())
     }
 
     /// When something happens here next.
@@ -221,8 +234,9 @@ impl Member {
     /// A fault begins, or the one that is ends.
     pub(crate) fn set_fault(&mut self, fault: Option<FaultSpan>, now_ns: u64, shelf: &Shelf) {
         match fault.map(|span| span.fault) {
-            Some(Fault::Slow(permille)) => self.device.set_slowness(permille),
+            Some(Fault::Slow(permille)) => self.device.set_slowness(self.drift_permille * permille / 1000),
             Some(Fault::Replaced) => {
+                self.set_price(self.correction.given());
                 let units = shelf.units_of(self.number);
                 self.blank = units
                     .map(|(title, stripe, position)| {
@@ -232,7 +246,7 @@ impl Member {
             }
             Some(_) => {}
             None => {
-                self.device.set_slowness(1000);
+                self.device.set_slowness(self.drift_permille);
                 for (id, transfer) in std::mem::take(&mut self.parked) {
                     self.device.push(id, transfer, now_ns);
                 }
@@ -240,6 +254,21 @@ impl Member {
         }
         self.fault = fault;
         self.wants_turn = true;
+    }
+
+    /// From here on everything takes so many thousandths of what it took when the device was measured.
+    pub(crate) fn drift(&mut self, permille: u64) {
+        self.drift_permille = permille;
+        let slowness = match self.fault.map(|span| span.fault) {
+            Some(Fault::Slow(fault)) => permille * fault / 1000,
+            _ => permille,
+        };
+        self.device.set_slowness(slowness);
+    }
+
+    /// How its device has drifted, in thousandths.
+    pub(crate) fn drift_permille(&self) -> u64 {
+        self.drift_permille
     }
 
     /// What is wrong with it now.
@@ -285,11 +314,6 @@ impl Member {
         }
     }
 
-    /// The scheduler has changed its mind about something.
-    pub(crate) fn wake(&mut self) {
-        self.wants_turn = true;
-    }
-
     /// A round has ended; a class that did not get its share.
     pub(crate) fn round_ended(&mut self, classes: &ClassTable, now_ns: u64) -> Option<String> {
         if self.fault.is_some() {
@@ -308,9 +332,22 @@ impl Member {
         self.shares.looked
     }
 
+    /// A price from outside: what was learnt about the one before is forgotten.
     pub(crate) fn set_price(&mut self, price: DiskPrice) {
-        self.price = price;
+        self.correction = PriceCorrection::new(price);
         self.scheduler.set_price(price);
+    }
+
+    /// The price that its scheduler counts with.
+    pub(crate) fn price(&self) -> DiskPrice {
+        self.correction.price()
+    }
+
+    /// Classes have other shares from here on.
+    pub(crate) fn set_classes(&mut self, classes: &ClassTable, now_ns: u64) {
+        self.scheduler.set_classes(classes);
+        self.shares.forget(now_ns);
+        self.wants_turn = true;
     }
 
     /// A request that waits for longer than anybody should.
@@ -327,6 +364,11 @@ impl Member {
         };
         self.free.push(id);
         self.scheduler.done(u64::from(id), now_ns);
+        if let Some(price) =
+            self.correction.done(job.bytes as u64, matches!(job.work, Work::Write(_)), now_ns)
+        {
+            self.scheduler.set_price(price);
+        }
         self.wants_turn = true;
         self.stats.in_device -= 1;
         let device_ns = now_ns - job.started_ns;

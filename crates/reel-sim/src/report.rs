@@ -20,6 +20,10 @@ pub struct Report {
     pub opened: u64,
     /// Titles that could not be promised.
     pub refused: u64,
+    /// Times that a viewer took another rendition.
+    pub rendition_steps: u64,
+    /// Times that a viewer was refused a better one, and went on as before.
+    pub rendition_steps_refused: u64,
     /// Viewers that watched at the same time, at most.
     pub viewing_most: u64,
     /// The most that was promised of any member in the round that was, in thousandths of what can be.
@@ -60,6 +64,10 @@ pub struct Report {
     pub writes: u64,
     /// Faults that began.
     pub faults: u64,
+    /// Changes of a device's speed, or of the shares of classes.
+    pub changes: u64,
+    /// The longest that a member without a fault was thought much dearer than it is.
+    pub dear_most_ns: u64,
     /// Buffers in use at once, at most.
     pub buffers_most: u64,
 }
@@ -112,8 +120,8 @@ impl fmt::Display for Report {
         writeln!(f, "digest {:016x} of {} things that happened", self.digest, self.happened)?;
         writeln!(
             f,
-            "viewers   {} at once, {} titles opened, {} refused",
-            self.viewing_most, self.opened, self.refused
+            "viewers   {} at once, {} titles opened, {} refused; {} steps between renditions, {} refused",
+            self.viewing_most, self.opened, self.refused, self.rendition_steps, self.rendition_steps_refused
         )?;
         let promised = self.promised_most_permille as f64 / 10.0;
         writeln!(f, "promised  up to {promised:.1} % of what can be promised of a member's round")?;
@@ -134,13 +142,15 @@ impl fmt::Display for Report {
         let (reads, writes, decoded) = (self.reads, self.writes, self.rows_decoded);
         writeln!(
             f,
-            "members   {reads} reads, {writes} writes, {decoded} rows computed, {} faults",
-            self.faults
+            "members   {reads} reads, {writes} writes, {decoded} rows computed, {} faults, {} changes",
+            self.faults, self.changes
         )?;
         write!(
             f,
-            "memory    up to {} buffers; shares looked at {} times",
-            self.buffers_most, self.shares_looked_at
+            "memory    up to {} buffers; shares looked at {} times; prices much too high for up to {} s",
+            self.buffers_most,
+            self.shares_looked_at,
+            self.dear_most_ns / 1_000_000_000
         )
     }
 }

@@ -4,7 +4,7 @@ use crate::client::PlayerSpec;
 use crate::device::{DeviceSpec, HddSpec, SsdSpec, ThrottledSpec};
 use crate::fault::FaultMenu;
 use crate::rng::Rng;
-use crate::shelf::TitleSpec;
+use crate::title::TitleSpec;
 use reel_disk::Policy;
 
 /// One run.
@@ -49,6 +49,8 @@ pub struct Scenario {
     pub faults: FaultMenu,
     /// Between two faults.
     pub fault_rest_ns: u64,
+    /// Between two changes of a device's speed or of the shares of classes; `None` for no such changes.
+    pub change_rest_ns: Option<u64>,
     /// Members that a fault strikes at once. More than 1, the parity of every geometry, breaks a run: to see invariants fail.
     pub members_at_fault: usize,
     /// Buffers of the arena.
@@ -72,6 +74,8 @@ impl Scenario {
             1 => DeviceSpec::Ssd(SsdSpec::default()),
             _ => DeviceSpec::Throttled(ThrottledSpec::default()),
         };
+        // Now and then more people browse, or download, than there is time for: shares are seen only then.
+        let crowds = (rng.permille(100), rng.permille(150));
         Scenario {
             members: data_rows + 1 + more,
             data_rows,
@@ -80,12 +84,17 @@ impl Scenario {
                 titles: rng.range(5, 30) as usize,
                 segments: (75, 900),
                 rate_bps: (1_500_000, 8_000_000),
+                renditions: 4,
+                sound_permille: 800,
             },
-            browsers: rng.below(20) as usize,
-            bulks: rng.below(6) as usize,
+            browsers: if crowds.0 { rng.range(100, 400) as usize } else { rng.below(20) as usize },
+            browse_ns: if crowds.0 { SECOND_NS / 4 } else { 5 * SECOND_NS },
+            bulks: if crowds.1 { rng.range(20, 60) as usize } else { rng.below(6) as usize },
+            bulk_bps: if crowds.1 { 1_000_000_000 } else { 100_000_000 },
             ingest_stripes_per_s: if rng.permille(500) { rng.range(1, 10) } else { 0 },
             faults: FaultMenu::all(),
             fault_rest_ns: rng.range(60, 600) * SECOND_NS,
+            change_rest_ns: rng.permille(500).then(|| rng.range(60, 600) * SECOND_NS),
             ..Scenario::plain(seed, duration_ns, viewers)
         }
     }
@@ -99,7 +108,13 @@ impl Scenario {
             data_rows: 4,
             device: DeviceSpec::Ssd(SsdSpec::default()),
             policy: Policy::default(),
-            titles: TitleSpec { titles: 20, segments: (300, 1500), rate_bps: (2_000_000, 6_000_000) },
+            titles: TitleSpec {
+                titles: 20,
+                segments: (300, 1500),
+                rate_bps: (2_000_000, 6_000_000),
+                renditions: 1,
+                sound_permille: 1000,
+            },
             viewers,
             player: PlayerSpec::default(),
             link_bps: (40_000_000, 200_000_000),
@@ -112,6 +127,7 @@ impl Scenario {
             strict: false,
             faults: FaultMenu::default(),
             fault_rest_ns: 300 * SECOND_NS,
+            change_rest_ns: None,
             members_at_fault: 1,
             buffers: 2048 + viewers * 96,
         }

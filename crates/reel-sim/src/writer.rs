@@ -3,7 +3,8 @@
 use crate::content;
 use crate::limits::REBUILD_UNITS_IN_FLIGHT;
 use crate::rng::Rng;
-use crate::shelf::{Shelf, Title};
+use crate::shelf::Shelf;
+use crate::title::Track;
 use reel_arena::{Arena, Buffer};
 use reel_code::Code;
 use reel_disk::{DiskDone, DiskRequest, DiskWork, Disks, Reply};
@@ -27,7 +28,7 @@ pub(crate) struct Writer {
 }
 
 struct Rebuild {
-    left: VecDeque<(Arc<Title>, u64, usize)>,
+    left: VecDeque<(Arc<Track>, u64, usize)>,
 }
 
 /// A unit on its way from the others of its stripe to the new member.
@@ -132,12 +133,12 @@ impl Writer {
     fn fetch_more(&mut self) {
         while self.reads.len() < REBUILD_UNITS_IN_FLIGHT {
             let Some(rebuild) = &mut self.rebuild else { return };
-            let Some((title, stripe, position)) = rebuild.left.pop_front() else {
+            let Some((track, stripe, position)) = rebuild.left.pop_front() else {
                 return self.rebuild = None;
             };
-            let (member, offset) = title.map.unit_at(stripe, position);
+            let (member, offset) = track.map.unit_at(stripe, position);
             let rows = 0..self.shelf.geometry.unit_rows();
-            let mut read = UnitRead::new(Arc::clone(&title.map), &self.health, stripe, position, rows);
+            let mut read = UnitRead::new(Arc::clone(&track.map), &self.health, stripe, position, rows);
             let fetches = read.reads();
             let id = self.token();
             self.reads.insert(id, Restored { read, member, offset });

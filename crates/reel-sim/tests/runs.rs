@@ -72,6 +72,50 @@ fn a_slow_member_is_left_alone_before_buffers_run_dry() {
 }
 
 #[test]
+fn shares_are_kept_while_they_change() {
+    let scenario = Scenario {
+        change_rest_ns: Some(MINUTE_NS / 3),
+        browsers: 150,
+        browse_ns: MINUTE_NS / 600,
+        duration_ns: 5 * MINUTE_NS,
+        ..busy_disks(5)
+    };
+    let report = run(scenario).unwrap_or_else(|broken| panic!("{broken}"));
+    assert!(report.changes > 5 && report.shares_looked_at > 20, "{report}");
+}
+
+#[test]
+fn viewers_of_ladders_step_down_and_up_in_a_full_house() {
+    let mut scenario = Scenario { viewers: 180, duration_ns: 5 * MINUTE_NS, ..busy_disks(6) };
+    scenario.titles.renditions = 4;
+    let report = run(scenario).unwrap_or_else(|broken| panic!("{broken}"));
+    assert!(report.rendition_steps > 50 && report.rendition_steps_refused > 0, "{report}");
+    assert_eq!(report.stalls, 0);
+}
+
+#[test]
+fn sound_keeps_beside_its_pictures_wherever_people_seek() {
+    // Seeds in which viewers who went on after a seek were refused, because sound and pictures each moved the schedule.
+    for seed in [2, 3, 6, 14] {
+        let mut scenario = Scenario::drawn(seed, 12 * MINUTE_NS, 200);
+        scenario.faults = FaultMenu::default();
+        run(scenario).unwrap_or_else(|broken| panic!("{broken}"));
+    }
+}
+
+#[test]
+fn devices_slower_than_they_were_measured_cost_no_promise_that_can_be_kept() {
+    let (mut changes, mut refused) = (0, 0);
+    for seed in 1..=3 {
+        let mut scenario = Scenario::drawn(seed, 8 * MINUTE_NS, 120);
+        (scenario.change_rest_ns, scenario.faults) = (Some(MINUTE_NS / 2), FaultMenu::default());
+        let report = run(scenario).unwrap_or_else(|broken| panic!("{broken}"));
+        (changes, refused) = (changes + report.changes, refused + report.refused);
+    }
+    assert!(changes > 20 && refused > 0, "{changes} changes, {refused} refused");
+}
+
+#[test]
 fn every_policy_runs_and_each_in_its_own_way() {
     let mut digests: Vec<u64> = Policy::ALL
         .into_iter()

@@ -1,6 +1,6 @@
 //! What a stream will ask of every member, computed from its index before it starts: pure.
 
-use crate::limits::{READER_STRIPES_MAX, ROUNDS_MAX, STEADY_ROUNDS, STEADY_SEGMENT_S};
+use crate::limits::{READER_REFILL, READER_STRIPES_MAX, ROUNDS_MAX, STEADY_ROUNDS, STEADY_SEGMENT_S};
 use reel_qos::limits::ROUND_NS;
 use reel_qos::{Demand, DiskDemand};
 use reel_volume::{Geometry, ObjectMap};
@@ -26,7 +26,7 @@ pub struct Stretch<'a> {
 /// A stripe that a stretch touches costs one read on each of its members, of the rows touched: while all members are there, those
 /// of parity are not read; with one lost, the others are read once each to decode it, and a unit that is wanted anyway is not read
 /// again. So no loss makes more of it. The stripes of a reader's first window are asked for at once and lie behind one another: one
-/// way of an arm. Each further one is another.
+/// way of an arm. So are those that it asks for when it plans again.
 ///
 /// `None` if it is longer than [`ROUNDS_MAX`]: nobody can promise so far ahead.
 pub fn demand<'a>(members: usize, stretches: impl IntoIterator<Item = Stretch<'a>>) -> Option<Demand> {
@@ -96,7 +96,8 @@ pub fn steady_demand(geometry: &Geometry, rate_bps: u64, is_degraded: bool) -> D
     let segment_bytes = rate_bps / 8 * STEADY_SEGMENT_S;
     // What a segment touches beside its own length: half a stripe at either end, on average.
     let stripes_of_segment = segment_bytes / stripe_bytes + 1;
-    let ways_of_segment = 1 + stripes_of_segment.saturating_sub(READER_STRIPES_MAX as u64);
+    let refilled = stripes_of_segment.saturating_sub(READER_STRIPES_MAX as u64);
+    let ways_of_segment = 1 + refilled.div_ceil(READER_REFILL as u64);
     disks.iter_mut().for_each(|rounds| spread_ways(rounds, ways_of_segment));
     let sent = (0..STEADY_ROUNDS).map(|round| upto(round + 1) - upto(round)).collect();
     // As much as a reader holds of a segment at once.
@@ -116,9 +117,12 @@ fn spread_ways(rounds: &mut [DiskDemand], ways_of_segment: u64) {
     }
 }
 
-/// Whether stripe `number` of a stretch is another way: those of the first window are one.
+/// Whether stripe `number` of a stretch is another way: those of the first window are one, and so are those of each refill.
 fn is_way(number: u64) -> bool {
-    number == 0 || number >= READER_STRIPES_MAX as u64
+    match number.checked_sub(READER_STRIPES_MAX as u64) {
+        None => number == 0,
+        Some(beyond) => beyond.is_multiple_of(READER_REFILL as u64),
+    }
 }
 
 /// The round that stripe `number` of the `count` of a stretch is counted in.

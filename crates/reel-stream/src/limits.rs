@@ -1,8 +1,8 @@
 //! Every bound of this room, with its reason.
 
-/// Stripes a reader keeps planned ahead of the socket while memory allows. Three: one being sent, one ready behind it, one on
-/// its way from the disks; more would only hold memory that other viewers need.
-pub const READER_STRIPES_MAX: usize = 3;
+/// Stripes a reader keeps planned ahead of the socket while memory allows: a segment of 4 s at 8 Mb/s. They are read in one go, a MiB
+/// on each member, which costs an arm as much for the transfer as for the way; more would hold memory that other viewers need.
+pub const READER_STRIPES_MAX: usize = 4;
 
 /// Most steps a reader plans ahead; a plain MP4 file is a list of small parts, each a step of its own.
 pub const READER_STEPS_MAX: usize = 16;
@@ -39,6 +39,9 @@ pub const PREFETCH_HELD_NS: u64 = 5_000_000_000;
 /// How far from where a client began on one strand its first request on another may be and still join it: segments of sound and pictures
 /// of one place begin at different times. Long segments are 10 seconds; players that ask ahead on one strand first have begun with two.
 pub const JOIN_NS: u64 = 21_000_000_000;
+
+/// How long after a start or seek what must be shown at once still belongs to it: two rounds for its first requests, and their way.
+pub const JOINING_NS: u64 = 3_000_000_000;
 
 /// Requests in a row that come equally far ahead until that counts as the reach of the client's buffer. One or two may be chance on a slow
 /// link.
@@ -100,7 +103,10 @@ pub const LAG_NS: u64 = 2 * reel_qos::limits::ROUND_NS;
 pub const LAG_LOOK_NS: u64 = 100_000_000;
 
 /// A reader plans again when it has less than so many stripes: one being sent while the next ones come, all of them in one sweep.
-pub const READER_REFILL_STRIPES: u64 = 2;
+pub const READER_REFILL_STRIPES: usize = 2;
+
+/// Stripes that a reader asks for at once when it plans again.
+pub const READER_REFILL: usize = READER_STRIPES_MAX - READER_REFILL_STRIPES + 1;
 
 /// Stripes of a film as one file that are read ahead together for a client that asks for it piece by piece, while memory is plentiful: some
 /// 3 MiB on each member, which cost a hard disk 20 ms for the transfer and 7 for the way.

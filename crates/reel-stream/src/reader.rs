@@ -144,9 +144,10 @@ impl Reader {
 
     /// Asks for what comes next, as far as memory allows.
     pub fn fill(&mut self, fetcher: &mut Fetcher, now_ns: u64) -> ReaderState {
-        // A film that is paced comes a window at a time, when most of the last one was sent: neighbours on the disks are then read in one
-        // go. Who takes all he can get is always given more.
-        self.is_filling |= !matches!(self.due, Due::Paced(_)) || self.stripes_ahead() < READER_REFILL_STRIPES;
+        // What is promised comes a window at a time, when most of the last one was sent: neighbours on the disks are then read in one go.
+        // Who takes all he can get is always given more.
+        let takes_all = matches!(self.due, Due::After(_));
+        self.is_filling |= takes_all || self.stripes_ahead() < READER_REFILL_STRIPES as u64;
         while self.is_filling
             && self.window.len() < READER_STEPS_MAX
             && self.planned_bytes < self.unsent_bytes()

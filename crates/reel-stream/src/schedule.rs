@@ -13,7 +13,8 @@
 //! long wanted to see them, which nobody would notice while the disks are fast.
 
 use crate::limits::{
-    JOIN_NS, LATE_TOLERATED_NS, POINT_NS, REACH_TOLERATED_NS, SEND_LEAD_NS, STEADY_ASKS, STEADY_WITHIN_NS,
+    JOIN_NS, JOINING_NS, LATE_TOLERATED_NS, POINT_NS, REACH_TOLERATED_NS, SEND_LEAD_NS, STEADY_ASKS,
+    STEADY_WITHIN_NS,
 };
 use reel_qos::limits::ROUND_NS;
 
@@ -74,6 +75,8 @@ pub struct Ask {
 pub(crate) enum Place {
     /// It goes on from what was asked before.
     OnSchedule,
+    /// It belongs to a start or a seek that was seen by another request: nothing moves, and somebody waits for it, too.
+    Joins,
     /// The schedule has to move, so that this media time is now.
     Moved {
         /// The media time.
@@ -91,16 +94,29 @@ impl Schedule {
     pub(crate) fn place(&self, ask: &Ask, now_ns: u64) -> Place {
         let moved = Place::Moved { media_ns: ask.from_ns };
         let Some(anchor) = &self.anchor else { return moved };
-        let goes_on = match &anchor.asked[slot(ask.strand)] {
-            Some(before) => {
+        // Where there are pictures, they alone tell who jumped or was paused. Sound keeps its own pace, from borders of its own: of two strands
+        // that move the schedule, each makes the other one early or late.
+        let leads = ask.strand == Strand::Picture || anchor.asked[slot(Strand::Picture)].is_none();
+        let ahead_ns = anchor.ahead_ns(ask, now_ns);
+        let (goes_on, tolerated_ns, joins) = match &anchor.asked[slot(ask.strand)] {
+            Some(before) if leads => {
                 let reach_ns = before.reach_ns.or(self.reach_ns[slot(ask.strand)]);
-                before.goes_on_with(ask) && !is_beyond(reach_ns, anchor.ahead_ns(ask, now_ns))
+                (before.goes_on_with(ask) && !is_beyond(reach_ns, ahead_ns), LATE_TOLERATED_NS, false)
             }
+            Some(before) => (before.goes_on_with(ask), u64::MAX, false),
             // Sound and pictures of one place do not begin at the same time.
-            None => ask.from_ns.abs_diff(anchor.media_ns) <= JOIN_NS,
+            None => {
+                let is_near = ask.from_ns.abs_diff(anchor.media_ns) <= JOIN_NS;
+                (is_near && !anchor.begins_before(ask), JOIN_NS, anchor.is_new(now_ns))
+            }
         };
-        let is_late = anchor.ahead_ns(ask, now_ns) + i128::from(LATE_TOLERATED_NS) < 0;
-        if goes_on && !is_late { Place::OnSchedule } else { moved }
+        if !goes_on || ahead_ns + i128::from(tolerated_ns) < 0 {
+            moved
+        } else if joins && !ask.is_point() && ahead_ns <= i128::from(SEND_LEAD_NS + ROUND_NS) {
+            Place::Joins
+        } else {
+            Place::OnSchedule
+        }
     }
 
     /// Whether `ask` could also go on from what was asked before, though it comes earlier than the client's buffer seemed to reach.
@@ -159,6 +175,17 @@ impl Schedule {
 }
 
 impl Anchor {
+    /// Whether the schedule was put where sound begins, in an earlier round than the pictures that are asked for now. A client goes to a time
+    /// that both hold, so it is where the later one begins.
+    fn begins_before(&self, ask: &Ask) -> bool {
+        ask.strand == Strand::Picture && ask.from_ns / ROUND_NS > self.media_ns / ROUND_NS
+    }
+
+    /// Whether a start or a seek was so short a while ago that its client may still have nothing to show.
+    fn is_new(&self, now_ns: u64) -> bool {
+        i128::from(now_ns) - self.epoch_ns - i128::from(self.media_ns) <= i128::from(JOINING_NS)
+    }
+
     /// How long before it would be shown `ask` comes.
     fn ahead_ns(&self, ask: &Ask, now_ns: u64) -> i128 {
         self.epoch_ns + i128::from(ask.from_ns) - i128::from(now_ns)
@@ -291,7 +318,7 @@ mod tests {
         assert_eq!(schedule.due_ns(media_ns, jumped_ns), jumped_ns);
         // Its buffer fills again: that is no jump.
         for number in 12..17 {
-            assert_eq!(schedule.place(&segment(number), jumped_ns), Place::OnSchedule);
+            assert!(!matches!(schedule.place(&segment(number), jumped_ns), Place::Moved { .. }));
             schedule.asked(&segment(number), jumped_ns);
         }
     }
@@ -303,7 +330,8 @@ mod tests {
         let Place::Moved { media_ns } = schedule.place(&segment(100), now_ns) else { panic!("it stayed") };
         schedule.anchor(media_ns, now_ns);
         for number in 100..106 {
-            assert_eq!(schedule.place(&segment(number), now_ns), Place::OnSchedule, "segment {number}");
+            let place = schedule.place(&segment(number), now_ns);
+            assert!(!matches!(place, Place::Moved { .. }), "segment {number}");
             schedule.asked(&segment(number), now_ns);
         }
         // Ten seconds are jumped over before it has asked for anything at its own pace.
@@ -356,7 +384,48 @@ mod tests {
     fn sound_joins_pictures_wherever_they_are() {
         let schedule = playing(10, 1);
         let sound = Ask { strand: Strand::Sound, ..segment(10) };
-        assert_eq!(schedule.place(&sound, NOW_NS), Place::OnSchedule);
+        assert_eq!(schedule.place(&sound, NOW_NS), Place::Joins);
+    }
+
+    fn sound(number: u64) -> Ask {
+        let from_ns = number * 6 * SECOND_NS;
+        Ask { strand: Strand::Sound, from_ns, until_ns: from_ns + 6 * SECOND_NS }
+    }
+
+    #[test]
+    fn a_seek_is_put_where_the_pictures_begin_whichever_strand_is_asked_for_first() {
+        // Of 1338 s and 1340 s, it is 1340 s that is shown.
+        for sound_first in [true, false] {
+            let mut schedule = Schedule::default();
+            let asks = if sound_first { [sound(223), segment(335)] } else { [segment(335), sound(223)] };
+            for ask in asks {
+                match schedule.place(&ask, NOW_NS) {
+                    Place::Moved { media_ns } => schedule.anchor(media_ns, NOW_NS),
+                    place => assert_eq!((place, ask.strand), (Place::Joins, Strand::Sound)),
+                }
+                schedule.asked(&ask, NOW_NS);
+            }
+            let due_ns = NOW_NS / ROUND_NS * ROUND_NS + 3 * SECOND_NS;
+            assert_eq!(schedule.due_ns(segment(336).from_ns, NOW_NS), due_ns, "sound first: {sound_first}");
+            assert_eq!(schedule.place(&sound(224), NOW_NS), Place::OnSchedule);
+        }
+    }
+
+    #[test]
+    fn sound_beside_pictures_is_neither_early_nor_late() {
+        let mut schedule = playing(0, 5);
+        let now_ns = steady(5..12, &mut schedule, NOW_NS);
+        for number in 0..4 {
+            schedule.asked(&sound(number), NOW_NS + number * 6 * SECOND_NS);
+        }
+        // Far ahead of its own pace; and, with its pictures gone on, far behind.
+        for at_ns in [NOW_NS + 6 * SECOND_NS, now_ns + 30 * SECOND_NS] {
+            assert_eq!(schedule.place(&sound(4), at_ns), Place::OnSchedule);
+        }
+        assert!(
+            matches!(schedule.place(&sound(40), now_ns), Place::Moved { .. }),
+            "a seek is one in any strand"
+        );
     }
 
     #[test]

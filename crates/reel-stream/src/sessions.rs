@@ -193,13 +193,13 @@ impl<T> Sessions<T> {
         let mut place = state.schedule.place(ask, now_ns);
         if let Err(error) = self.keep_promise(&mut state, who, choice, place, ask, now_ns) {
             // Whoever only asks farther ahead than before may have jumped, or has a buffer that grew: he keeps what he was promised.
-            if place == Place::OnSchedule || !state.schedule.may_stay(ask, now_ns) {
+            if !matches!(place, Place::Moved { .. }) || !state.schedule.may_stay(ask, now_ns) {
                 return Err(error);
             }
             place = Place::OnSchedule;
             self.keep_promise(&mut state, who, choice, place, ask, now_ns)?;
         }
-        let begins = matches!(place, Place::Moved { .. });
+        let begins = place != Place::OnSchedule;
         if let Place::Moved { media_ns } = place {
             state.schedule.anchor(media_ns, now_ns);
         }
@@ -362,13 +362,14 @@ impl<T> Sessions<T> {
         let (Some(promise), Some(ledger), false) = (promise, &self.ledger, *is_closed) else { return Ok(()) };
         let wanted = choice.and_then(|choice| promise.takes(choice.min(promise.offers.len() - 1)));
         let is_on = promise.reservation.is_some();
-        if is_on && wanted.is_none() && place == Place::OnSchedule {
+        let stays = !matches!(place, Place::Moved { .. });
+        if is_on && wanted.is_none() && stays {
             return Ok(());
         }
         let choice = wanted.unwrap_or(promise.choice);
         let position_ns = match place {
             Place::Moved { media_ns } => media_ns,
-            Place::OnSchedule => schedule.position_ns(now_ns).min(ask.from_ns),
+            Place::OnSchedule | Place::Joins => schedule.position_ns(now_ns).min(ask.from_ns),
         };
         let demand = &promise.offers[choice];
         let (from_round, round) = ((position_ns / ROUND_NS) as usize, now_ns / ROUND_NS);
@@ -382,6 +383,9 @@ impl<T> Sessions<T> {
             None | Some(Err(AdmitError::Ended(_))) => {
                 promise.reservation = Some(ledger.admit(class, demand, from_round, round, label)?);
             }
+            // It gives something back, for the same time: it may keep it as well. A client that is a bit late asks for other rounds than it has,
+            // and could be refused in them.
+            Some(Err(_)) if stays && choice > promise.choice => return Ok(()),
             Some(Err(error)) => return Err(error),
         }
         promise.choice = choice;

@@ -282,6 +282,28 @@ fn below_its_rendition_a_session_gives_back_and_going_up_is_admitted_again() {
 }
 
 #[test]
+fn who_steps_down_is_not_refused_though_he_is_a_bit_late() {
+    let sessions = promising(3);
+    // Busy and quiet seconds in turn: a second later is another demand.
+    let film = |least: u64| of_bytes((0..ROUNDS as u64).map(|round| least + round % 2 * 1_000_000).collect());
+    let offers = Arc::from([film(1_000_000), film(500_000)]);
+    let (who, start_ns) = ((CLIENT, Class::PERIODIC), START_NS);
+    let session = sessions.open("film", Arc::new(()), offers, who, start_ns).unwrap();
+    sessions.ask(&session, Some(0), &segment(0), start_ns).unwrap();
+    // What it leaves in its quiet seconds others take.
+    let rest = of_bytes((0..ROUNDS as u64).map(|round| 2_000_000 - round % 2 * 1_000_000).collect());
+    sessions.open("other", Arc::new(()), Arc::from([rest]), (OTHER, Class::PERIODIC), start_ns).unwrap();
+    let used = network_used(&sessions, start_ns + ROUND_NS);
+    for number in 1..=2 * u64::from(BELOW_SEGMENTS) {
+        // Its buffer is empty, and it asks a second after what it asks for should be shown.
+        let now_ns = start_ns + (number * 4 + 1) * ROUND_NS;
+        sessions.ask(&session, Some(1), &segment(number), now_ns).expect("it gives something back");
+    }
+    let now_ns = start_ns + (8 * u64::from(BELOW_SEGMENTS) + 1) * ROUND_NS;
+    assert!(network_used(&sessions, now_ns) <= used, "what it may not exchange it keeps");
+}
+
+#[test]
 fn two_classes_of_one_client_beside_each_other() {
     let sessions = promising(1);
     open(&sessions, &[8_000_000]).unwrap();

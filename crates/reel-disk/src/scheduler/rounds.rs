@@ -8,8 +8,8 @@ use super::device::DepthBound;
 use super::meter::Meter;
 use super::{Queued, Scheduler, SchedulerView, more_urgent};
 use crate::limits::{
-    DUE_GROUP_NS, INTERACTIVE_RESERVE_BYTES, LEAST_SLACK_ROUNDS, NO_DEADLINE_ROUNDS, PASSED_OVER_ROUNDS,
-    SEEKING_REQUESTS_MAX,
+    DUE_GROUP_NS, INTERACTIVE_RESERVE_BYTES, LEAST_SLACK_ROUNDS, NEIGHBOUR_GAP_BYTES, NO_DEADLINE_ROUNDS,
+    PASSED_OVER_ROUNDS, SEEKING_REQUESTS_MAX,
 };
 use lane::Lane;
 use promised::{Budget, Promised};
@@ -37,6 +37,8 @@ pub struct Rounds {
     due_arm: u64,
     /// The periodic read that the arm did last.
     run: Option<Run>,
+    /// Where the last request of all ends.
+    head: u64,
     /// What all periodic classes may still claim of this round.
     periodic_left_ns: i64,
     arrivals: u64,
@@ -126,6 +128,7 @@ impl Rounds {
             arm: 0,
             due_arm: 0,
             run: None,
+            head: 0,
             periodic_left_ns: 0,
             arrivals: 0,
             sub_period: SubPeriod::default(),
@@ -256,6 +259,15 @@ impl Rounds {
         self.order == Order::Scan && self.meter.device.len() >= SEEKING_REQUESTS_MAX
     }
 
+    /// Whether an arm that serves another request may have this one as its next. What nobody waits for is given to an idle arm alone, if it
+    /// costs a way: a person who comes meanwhile would wait for that, too.
+    fn may_be_next(&self, filed: &Filed) -> bool {
+        let aperiodic = self.lanes[filed.lane].kind == Kind::Aperiodic;
+        let passed_bytes = filed.request.offset.checked_sub(self.head);
+        let is_neighbour = passed_bytes.is_some_and(|passed| passed <= NEIGHBOUR_GAP_BYTES);
+        self.order == Order::Deadline || self.meter.device.is_empty() || !aperiodic || is_neighbour
+    }
+
     fn periodic_quantum_ns(&self) -> i64 {
         self.lanes.iter().filter(|lane| lane.kind == Kind::Periodic).map(|lane| lane.quantum_ns).sum()
     }
@@ -299,9 +311,8 @@ impl Scheduler for Rounds {
             return None;
         }
         let choice = self.choose(now_ns)?;
-        let (bytes, cost_ns) =
-            self.waiting.get(&choice.id).map(|filed| (filed.request.bytes, filed.cost_ns))?;
-        if !self.meter.device.takes(bytes, cost_ns) {
+        let filed = self.waiting.get(&choice.id)?;
+        if !self.meter.device.takes(filed.request.bytes, filed.cost_ns) || !self.may_be_next(filed) {
             return None;
         }
         self.take(choice, now_ns)

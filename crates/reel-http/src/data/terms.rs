@@ -6,6 +6,7 @@ use super::request::Request;
 use super::response::Response;
 use super::route::SessionFile;
 use crate::limits::INTERACTIVE_DEADLINE_NS;
+use reel_qos::limits::ROUND_NS;
 use reel_qos::{AdmitError, Class, ClassTable, DEADLINE_NONE_NS, Kind};
 use reel_rt::now_ns;
 use reel_stream::limits::{FILE_WINDOW_LEFT_NS, FILE_WINDOW_LEFT_STRIPES, FILE_WINDOW_STRIPES};
@@ -175,11 +176,14 @@ impl TermsDesk<'_> {
         }
         let permit = self.sessions.ask(session, choice, &ask, self.now_ns)?;
         let next = session.playing().segment(track, number + 1).and_then(|(_, next, _)| {
+            let due_ns = self.sessions.due_ns(session, next.from_ns, self.now_ns);
+            // What is due at once, as the sound after one that began long before the pictures, is asked for at once.
+            (due_ns > self.now_ns + 2 * ROUND_NS).then_some(())?;
             Some(Plan {
                 body: session.playing().segment_body(track, number + 1)?,
                 class: session.class(),
                 start_ns: permit.due_ns,
-                due_ns: self.sessions.due_ns(session, next.from_ns, self.now_ns),
+                due_ns,
                 duration_ns: next.until_ns.saturating_sub(next.from_ns),
             })
         });

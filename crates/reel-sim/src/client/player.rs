@@ -1,8 +1,9 @@
 //! A player of segments with a buffer, and the person before it.
 
-use crate::limits::{BUFFER_LEAST_NS, BUFFER_NS, SEGMENT_NS, SKIP_NS};
+use crate::limits::{BEGINS_WITH_NS, BUFFER_LEAST_NS, BUFFER_NS, MOVING_SEGMENT_NS, SKIP_NS, STEPS_PERMILLE};
 use crate::rng::Rng;
-use crate::shelf::{Shelf, Title};
+use crate::title::{Title, Track};
+use reel_stream::Strand;
 use reel_stream::limits::STEADY_ASKS;
 use std::sync::Arc;
 
@@ -22,9 +23,25 @@ pub struct Player {
     spec: PlayerSpec,
     rng: Rng,
     title: Option<Arc<Title>>,
+    /// Which of the renditions of its title it takes.
+    choice: usize,
+    /// The best one that it may take.
+    offered: usize,
+    lanes: Vec<Lane>,
+    show: Show,
+    /// What it keeps ahead.
+    buffer_ns: u64,
+    /// For how long it has stood still in all.
+    pub stalled_ns: u64,
+}
+
+/// Pictures or sound.
+struct Lane {
+    strand: Strand,
+    segment_ns: u64,
+    segments: usize,
     /// The segment it asks for next, or is being given.
     next: usize,
-    show: Show,
     /// The first segment that has to be in time again after a skip: how fast a jump is nobody promises, and the server sees only what is
     /// asked for after it.
     excused_until: usize,
@@ -32,17 +49,13 @@ pub struct Player {
     /// cannot be told from a larger buffer.
     untouched: usize,
     known: bool,
-    /// What it keeps ahead.
-    buffer_ns: u64,
-    /// For how long it has stood still in all.
-    pub stalled_ns: u64,
 }
 
 /// What is on the screen.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Show {
-    /// Waits for the first segment of a start, a seek, or after a stall.
-    Waits,
+    /// Waits for pictures and sound of this media time, after a start or a seek.
+    Waits { media_ns: u64 },
     /// Media time `media_ns` was shown at `since_ns`.
     Plays { since_ns: u64, media_ns: u64 },
     /// Stands still.
@@ -56,8 +69,8 @@ pub enum Want {
     Segment(usize),
     /// Nothing before then.
     Sleep(u64),
-    /// Nothing: the title is over.
-    Leave,
+    /// Nothing any more: it has the end of it.
+    Nothing,
 }
 
 /// What a person does to a player.
@@ -91,11 +104,10 @@ impl Player {
             spec,
             rng,
             title: None,
-            next: 0,
-            show: Show::Waits,
-            excused_until: 0,
-            untouched: 0,
-            known: false,
+            choice: 0,
+            offered: 0,
+            lanes: Vec::new(),
+            show: Show::Waits { media_ns: 0 },
             stalled_ns: 0,
         }
     }
@@ -105,46 +117,95 @@ impl Player {
         self.title.as_ref()
     }
 
-    /// The segment it asks for next, or is being given.
-    pub fn next_segment(&self) -> usize {
-        self.next
+    /// The segment of a strand that it asks for next, or is being given.
+    pub fn next_segment(&self, strand: Strand) -> usize {
+        self.lane(strand).map_or(0, |lane| lane.next)
     }
 
-    /// Chooses a title, to be watched from its start or, now and then, from somewhere in it.
-    pub fn choose(&mut self, shelf: &Shelf) -> Arc<Title> {
-        let title = Arc::clone(shelf.choose(&mut self.rng));
-        self.next = if self.rng.permille(300) { self.rng.below(title.segments() as u64) as usize } else { 0 };
-        title
+    /// The rendition it takes now.
+    pub fn choice(&self) -> usize {
+        self.choice
     }
 
-    /// It has been let in to what it chose.
-    pub fn open(&mut self, title: Arc<Title>) {
-        (self.title, self.show) = (Some(title), Show::Waits);
-        (self.excused_until, self.untouched, self.known) = (0, 0, false);
-    }
-
-    /// What it wants at this moment, if nothing is under way.
-    pub fn want(&self, now_ns: u64) -> Want {
-        let Some(title) = &self.title else { return Want::Leave };
-        let have_ns = self.next as u64 * SEGMENT_NS;
-        let ahead_ns = have_ns.saturating_sub(self.position_ns(now_ns));
-        if self.next >= title.segments() {
-            return match self.show {
-                _ if ahead_ns == 0 => Want::Leave,
-                Show::Paused { .. } => Want::Sleep(now_ns + BUFFER_NS),
-                _ => Want::Sleep(now_ns + ahead_ns),
-            };
+    /// Which strands it asks for, those first that it asks for first: players differ in that, and from time to time.
+    pub fn strands(&mut self) -> Vec<Strand> {
+        let mut strands: Vec<Strand> = self.lanes.iter().map(|lane| lane.strand).collect();
+        if self.rng.permille(500) {
+            strands.reverse();
         }
-        if ahead_ns + SEGMENT_NS <= self.buffer_ns {
-            return Want::Segment(self.next);
+        strands
+    }
+
+    /// It has been let in to a title, to this rendition or any after it: watched from its start or, now and then, from somewhere in it.
+    pub fn open(&mut self, title: Arc<Title>, offered: usize) {
+        let lane = |track: &Arc<Track>| Lane {
+            strand: track.strand,
+            segment_ns: track.segment_ns,
+            segments: track.segments(),
+            next: 0,
+            excused_until: 0,
+            untouched: 0,
+            known: false,
+        };
+        self.lanes = std::iter::once(title.best()).chain(&title.sound).map(lane).collect();
+        (self.choice, self.offered) = (offered, offered);
+        let segment = match self.rng.permille(300) {
+            true => self.rng.below(title.best().segments() as u64),
+            false => 0,
+        };
+        self.title = Some(title);
+        self.seek(segment);
+    }
+
+    /// Whether it takes another rendition from here on, as bandwidth comes and goes.
+    pub fn steps(&mut self) {
+        let Some(title) = &self.title else { return };
+        let (last, roll) = (title.pictures.len() - 1, self.rng.below(1000));
+        if roll < STEPS_PERMILLE && self.choice < last {
+            self.choice += 1;
+        } else if roll >= 1000 - STEPS_PERMILLE && self.choice > self.offered {
+            self.choice -= 1 + self.rng.below((self.choice - self.offered) as u64) as usize;
+        }
+    }
+
+    /// It is not given the rendition it asked for, and stays with this one.
+    pub fn stay_with(&mut self, choice: usize) {
+        self.choice = choice;
+    }
+
+    /// What it wants of a strand at this moment, if nothing of it is under way.
+    pub fn want(&self, strand: Strand, now_ns: u64) -> Want {
+        let Some(lane) = self.lane(strand) else { return Want::Nothing };
+        let ahead_ns = lane.have_ns().saturating_sub(self.position_ns(now_ns));
+        if lane.next >= lane.segments {
+            return Want::Nothing;
+        }
+        let keeps_ns = self.buffer_ns.max(2 * lane.segment_ns);
+        if ahead_ns + lane.segment_ns <= keeps_ns {
+            return Want::Segment(lane.next);
         }
         // A paused player is woken by whoever lets it go on.
-        Want::Sleep(now_ns + (ahead_ns + SEGMENT_NS - self.buffer_ns))
+        Want::Sleep(now_ns + (ahead_ns + lane.segment_ns - keeps_ns))
     }
 
-    /// Whether the segment that comes next begins a start, a seek, or goes on after a stall.
+    /// When it will have shown all of its title; `None` while something is still to be asked for.
+    pub fn ends_ns(&self, now_ns: u64) -> Option<u64> {
+        let has_all = self.lanes.iter().all(|lane| lane.next >= lane.segments);
+        let end_ns = self.lanes.first().map_or(0, |lane| lane.segments as u64 * lane.segment_ns);
+        has_all.then(|| match self.show {
+            Show::Paused { .. } => now_ns + BUFFER_NS,
+            _ => now_ns + end_ns.saturating_sub(self.position_ns(now_ns)),
+        })
+    }
+
+    /// Whether a start or a seek has not come to a picture yet.
     pub fn begins(&self) -> bool {
-        self.show == Show::Waits
+        matches!(self.show, Show::Waits { .. })
+    }
+
+    /// Whether it has taken something of this strand since somebody touched it: it goes on then.
+    pub fn goes_on(&self, strand: Strand) -> bool {
+        self.lane(strand).is_some_and(|lane| lane.untouched > 0)
     }
 
     /// Whether it stands still because somebody wants it to.
@@ -152,31 +213,34 @@ impl Player {
         matches!(self.show, Show::Paused { .. })
     }
 
-    /// When the next segment must be shown, if the player is left alone.
-    pub fn due_ns(&self, now_ns: u64) -> u64 {
-        let ahead_ns = (self.next as u64 * SEGMENT_NS).saturating_sub(self.position_ns(now_ns));
-        now_ns + if self.begins() { SEGMENT_NS / 4 } else { ahead_ns }
-    }
-
-    /// It has all of the segment it asked for. How long it stood still for it, if it did.
-    pub fn has(&mut self, now_ns: u64) -> Option<u64> {
-        let segment_ns = self.next as u64 * SEGMENT_NS;
-        let late_ns = self.late_ns(now_ns);
-        self.next += 1;
-        self.untouched += 1;
-        self.known |= self.untouched > (self.buffer_ns / SEGMENT_NS) as usize + STEADY_ASKS as usize;
-        if self.show == Show::Waits || (!self.is_paused() && self.position_ns(now_ns) > segment_ns) {
-            self.show = Show::Plays { since_ns: now_ns, media_ns: segment_ns };
+    /// It has all of the segment of a strand that it asked for. How long it stood still for it, if it did.
+    pub fn has(&mut self, strand: Strand, now_ns: u64) -> Option<u64> {
+        let late_ns = self.late_by(strand, now_ns);
+        let (is_paused, position_ns) = (self.is_paused(), self.position_ns(now_ns));
+        let buffer_ns = self.buffer_ns;
+        let lane = self.lanes.iter_mut().find(|lane| lane.strand == strand)?;
+        let segment_ns = lane.have_ns();
+        lane.next += 1;
+        lane.untouched += 1;
+        lane.known |= lane.untouched > (buffer_ns / lane.segment_ns) as usize + STEADY_ASKS as usize;
+        match self.show {
+            Show::Waits { media_ns } if self.lanes.iter().all(|lane| lane.may_begin(media_ns)) => {
+                self.show = Show::Plays { since_ns: now_ns, media_ns };
+            }
+            Show::Plays { .. } if !is_paused && position_ns > segment_ns => {
+                self.show = Show::Plays { since_ns: now_ns, media_ns: segment_ns };
+            }
+            _ => {}
         }
         self.stalled_ns += late_ns.unwrap_or(0);
         late_ns
     }
 
-    /// For how long it has shown nothing for want of the next segment; `None` while it shows something, is paused or has just begun.
-    pub fn late_ns(&self, now_ns: u64) -> Option<u64> {
-        let Show::Plays { .. } = self.show else { return None };
-        self.title.as_ref().filter(|title| (self.excused_until..title.segments()).contains(&self.next))?;
-        self.position_ns(now_ns).checked_sub(self.next as u64 * SEGMENT_NS).filter(|late_ns| *late_ns > 0)
+    /// The strand for want of which it has shown nothing for longest, and for how long; `None` while it shows something, is paused or has
+    /// just begun.
+    pub fn late_ns(&self, now_ns: u64) -> Option<(Strand, u64)> {
+        let late = |lane: &Lane| Some((lane.strand, self.late_by(lane.strand, now_ns)?));
+        self.lanes.iter().filter_map(late).max_by_key(|(_, late_ns)| *late_ns)
     }
 
     /// When the person does something next.
@@ -188,34 +252,34 @@ impl Player {
 
     /// The person does something; what it is.
     pub fn touch(&mut self, now_ns: u64) -> Touch {
-        self.untouched = 0;
-        let Some(segments) = self.title.as_ref().map(|title| title.segments() as u64) else {
+        self.lanes.iter_mut().for_each(|lane| lane.untouched = 0);
+        let Some(segments) = self.title.as_ref().map(|title| title.best().segments() as u64) else {
             return Touch::Stop;
         };
+        let have_ns = self.lanes.iter().map(Lane::have_ns).min().unwrap_or(0);
         match self.show {
             Show::Paused { media_ns } => {
                 self.show = Show::Plays { since_ns: now_ns, media_ns };
                 Touch::Resume
             }
             Show::Plays { .. } if self.rng.permille(500) => {
-                let media_ns = self.position_ns(now_ns).min(self.next as u64 * SEGMENT_NS);
+                let media_ns = self.position_ns(now_ns).min(have_ns);
                 self.show = Show::Paused { media_ns };
                 Touch::Pause
             }
-            Show::Plays { .. } if self.rng.permille(300) && self.known => {
+            Show::Plays { .. } if self.rng.permille(300) && self.lanes.iter().all(|lane| lane.known) => {
                 let media_ns = self.position_ns(now_ns) + SKIP_NS;
-                if media_ns < self.next as u64 * SEGMENT_NS {
+                if media_ns < have_ns {
                     self.show = Show::Plays { since_ns: now_ns, media_ns };
-                    self.excused_until = self.next + 2;
+                    self.lanes.iter_mut().for_each(|lane| lane.excused_until = lane.next + 2);
                     return Touch::Skip;
                 }
-                self.next = ((media_ns / SEGMENT_NS) as usize).min(segments as usize - 1);
-                (self.show, self.excused_until) = (Show::Waits, 0);
+                self.seek((media_ns / MOVING_SEGMENT_NS).min(segments - 1));
                 Touch::Seek
             }
             _ if self.rng.permille(700) => {
-                self.next = self.rng.below(segments) as usize;
-                (self.show, self.excused_until) = (Show::Waits, 0);
+                let segment = self.rng.below(segments);
+                self.seek(segment);
                 Touch::Seek
             }
             _ => Touch::Stop,
@@ -225,15 +289,51 @@ impl Player {
     /// It goes away; when it comes back.
     pub fn leave(&mut self, now_ns: u64) -> u64 {
         self.title = None;
+        self.lanes.clear();
         now_ns + 1 + self.rng.wait_ns(self.spec.think_ns)
+    }
+
+    /// Goes to where a segment of the pictures begins; the sound of that time is needed, too.
+    fn seek(&mut self, segment: u64) {
+        let media_ns = segment * MOVING_SEGMENT_NS;
+        for lane in &mut self.lanes {
+            // Fits: below the segments of a title.
+            lane.next = ((media_ns / lane.segment_ns) as usize).min(lane.segments - 1);
+            lane.excused_until = 0;
+        }
+        self.show = Show::Waits { media_ns };
+    }
+
+    /// For how long it has shown nothing for want of a strand.
+    fn late_by(&self, strand: Strand, now_ns: u64) -> Option<u64> {
+        let Show::Plays { .. } = self.show else { return None };
+        let lane = self.lane(strand)?;
+        let is_due = (lane.excused_until..lane.segments).contains(&lane.next);
+        let late_ns = self.position_ns(now_ns).checked_sub(lane.have_ns())?;
+        (is_due && late_ns > 0).then_some(late_ns)
+    }
+
+    fn lane(&self, strand: Strand) -> Option<&Lane> {
+        self.lanes.iter().find(|lane| lane.strand == strand)
     }
 
     /// The media time on the screen.
     fn position_ns(&self, now_ns: u64) -> u64 {
         match self.show {
-            Show::Waits => self.next as u64 * SEGMENT_NS,
+            Show::Waits { media_ns } | Show::Paused { media_ns } => media_ns,
             Show::Plays { since_ns, media_ns } => media_ns + (now_ns - since_ns),
-            Show::Paused { media_ns } => media_ns,
         }
+    }
+}
+
+impl Lane {
+    /// Whether it has enough to begin with at this media time.
+    fn may_begin(&self, media_ns: u64) -> bool {
+        self.have_ns() >= media_ns + BEGINS_WITH_NS || self.next >= self.segments
+    }
+
+    /// Up to which media time it has everything.
+    fn have_ns(&self) -> u64 {
+        self.next as u64 * self.segment_ns
     }
 }

@@ -47,6 +47,7 @@ impl Rounds {
     pub(super) fn take(&mut self, choice: Choice, now_ns: u64) -> Option<Queued> {
         let filed = self.unfile(choice.id)?;
         self.run = self.run_after(&filed, choice);
+        self.head = filed.request.end();
         let beyond = filed.request.offset.saturating_add(1);
         match filed.place {
             // Beyond it, not at it: callers who ask for one place again and again would hold the sweep there for ever.

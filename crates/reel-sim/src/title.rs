@@ -1,0 +1,238 @@
+//! Titles: what their tracks hold, where they lie, and what their viewers may be promised.
+
+use crate::content;
+use crate::limits::{MOVING_SEGMENT_NS, SOUND_SEGMENTS_NS};
+use crate::rng::Rng;
+use crate::scale::{OBJECT_SCALE, ROW_BYTES};
+use reel_code::Code;
+use reel_qos::Demand;
+use reel_stream::limits::SEND_LEAD_NS;
+use reel_stream::{Ask, Body, Part, Strand, Stretch, demand};
+use reel_volume::{Extent, Geometry, ObjectLayout, ObjectMap, VolumeCounters};
+use std::ops::Range;
+use std::sync::Arc;
+
+/// One film: pictures in some renditions, and sound.
+pub struct Title {
+    /// Which it is.
+    pub number: usize,
+    /// The same pictures, the best rendition first.
+    pub pictures: Vec<Arc<Track>>,
+    /// If it is no silent film.
+    pub sound: Option<Arc<Track>>,
+    /// What a viewer asks for each choice of renditions, best first: to play that one or any after it.
+    pub offers: Arc<[Arc<Demand>]>,
+}
+
+/// One object of a title, in segments.
+pub struct Track {
+    /// Pictures or sound.
+    pub strand: Strand,
+    /// How long its segments are.
+    pub segment_ns: u64,
+    /// Where it lies.
+    pub map: Arc<ObjectMap>,
+    /// What makes its bytes.
+    pub seed: u64,
+    /// Where its segments begin, and its end.
+    starts: Vec<u64>,
+    extents: Vec<Extent>,
+}
+
+/// A track that is to be laid out.
+pub(crate) struct TrackPlan {
+    strand: Strand,
+    segment_ns: u64,
+    starts: Vec<u64>,
+    seed: u64,
+}
+
+/// Where a track is to lie, and what reads of it are counted in.
+pub(crate) struct Layout {
+    pub(crate) id: u64,
+    pub(crate) geometry: Geometry,
+    pub(crate) extents: Vec<Extent>,
+    pub(crate) counters: Arc<VolumeCounters>,
+}
+
+/// What titles are like.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct TitleSpec {
+    /// How many there are.
+    pub titles: usize,
+    /// Segments of the pictures of each, at least and at most.
+    pub segments: (u64, u64),
+    /// Mean rates of their best renditions, at least and at most, in real bits per second.
+    pub rate_bps: (u64, u64),
+    /// Renditions of each, at most; each has half of the rate of the one before.
+    pub renditions: u64,
+    /// Of a thousand, so many have sound.
+    pub sound_permille: u64,
+}
+
+/// Rates of sound, at least and at most: from speech to five channels.
+const SOUND_BPS: (u64, u64) = (96_000, 448_000);
+
+/// The tracks of a title, pictures before sound.
+pub(crate) fn plan(spec: &TitleSpec, rng: &mut Rng) -> Vec<TrackPlan> {
+    let rate_bps = rng.range(spec.rate_bps.0, spec.rate_bps.1 + 1);
+    let segments = rng.range(spec.segments.0, spec.segments.1 + 1);
+    let renditions = rng.range(1, spec.renditions + 1);
+    let scenes = rng.part(1);
+    let picture = |rendition: u64| TrackPlan {
+        strand: Strand::Picture,
+        segment_ns: MOVING_SEGMENT_NS,
+        // Lively scenes are lively in all renditions.
+        starts: segment_starts(rate_bps >> rendition, segments, &mut scenes.clone()),
+        seed: rng.part(2 + rendition).bits(),
+    };
+    let mut tracks: Vec<TrackPlan> = (0..renditions).map(picture).collect();
+    if rng.permille(spec.sound_permille) {
+        let segment_ns = *rng.pick(&SOUND_SEGMENTS_NS);
+        let rate_bps = rng.range(SOUND_BPS.0, SOUND_BPS.1);
+        let segments = (segments * MOVING_SEGMENT_NS).div_ceil(segment_ns);
+        let bytes = (rate_bps / 8 * segment_ns / 1_000_000_000 / OBJECT_SCALE).max(ROW_BYTES as u64);
+        let starts = (0..=segments).map(|segment| segment * bytes).collect();
+        tracks.push(TrackPlan { strand: Strand::Sound, segment_ns, starts, seed: rng.bits() });
+    }
+    tracks
+}
+
+impl TrackPlan {
+    /// Its length.
+    pub(crate) fn bytes(&self) -> u64 {
+        self.starts.last().copied().unwrap_or_default()
+    }
+
+    /// The track when it lies somewhere.
+    pub(crate) fn laid_out(self, name: String, layout: Layout) -> Arc<Track> {
+        let Layout { id, geometry, extents, counters } = layout;
+        let bytes = self.bytes();
+        let map = ObjectMap::simulated(ObjectLayout {
+            id,
+            name,
+            geometry,
+            code: Code::Xor,
+            bytes,
+            extents: extents.clone(),
+            sums: content::sums(&geometry, Code::Xor, self.seed, geometry.stripes(bytes)).into(),
+            data_offset: 0,
+            counters,
+        });
+        let TrackPlan { strand, segment_ns, starts, seed } = self;
+        Arc::new(Track { strand, segment_ns, map: Arc::new(map), seed, starts, extents })
+    }
+}
+
+impl Title {
+    /// A title of these tracks, pictures before sound; `None` if it is longer than anybody can promise.
+    pub(crate) fn new(number: usize, mut tracks: Vec<Arc<Track>>) -> Option<Title> {
+        let sound = tracks.pop_if(|track| track.strand == Strand::Sound);
+        let demands = |tracks: &[Arc<Track>]| -> Option<Vec<Demand>> {
+            tracks.iter().map(|track| track.demand()).collect()
+        };
+        let (pictures, heard) = (demands(&tracks)?, demands(sound.as_slice())?);
+        let offer = |first: usize| {
+            let peak = Demand::peak_of(&pictures[first..].iter().collect::<Vec<_>>());
+            let all: Vec<&Demand> = std::iter::once(&peak).chain(&heard).collect();
+            Arc::new(in_real_bytes(&Demand::sum_of(&all)))
+        };
+        let offers = (0..pictures.len()).map(offer).collect();
+        Some(Title { number, pictures: tracks, sound, offers })
+    }
+
+    /// What is shown or heard: the pictures in one of its renditions, or the sound, if it has any.
+    pub fn track(&self, strand: Strand, choice: usize) -> Option<&Arc<Track>> {
+        match strand {
+            Strand::Picture => self.pictures.get(choice),
+            _ => self.sound.as_ref(),
+        }
+    }
+
+    /// All tracks.
+    pub fn tracks(&self) -> impl Iterator<Item = &Arc<Track>> {
+        self.pictures.iter().chain(&self.sound)
+    }
+
+    /// The best pictures.
+    pub fn best(&self) -> &Arc<Track> {
+        &self.pictures[0]
+    }
+}
+
+impl Track {
+    /// Segments.
+    pub fn segments(&self) -> usize {
+        self.starts.len() - 1
+    }
+
+    /// The bytes of a segment.
+    pub fn segment(&self, number: usize) -> Range<u64> {
+        self.starts[number]..self.starts[number + 1]
+    }
+
+    /// When a segment is shown, and until when.
+    pub fn ask(&self, segment: usize) -> Ask {
+        let from_ns = segment as u64 * self.segment_ns;
+        Ask { strand: self.strand, from_ns, until_ns: from_ns + self.segment_ns }
+    }
+
+    /// A segment as it is sent.
+    pub fn body(&self, segment: usize) -> Body {
+        Body::new([Part::Object(Arc::clone(&self.map), self.segment(segment))])
+    }
+
+    /// The stripe that lies in a slot.
+    pub(crate) fn stripe_of(&self, slot: u64) -> Option<u64> {
+        let mut first_stripe = 0;
+        for extent in &self.extents {
+            if (extent.first_slot..extent.first_slot + extent.slots).contains(&slot) {
+                return Some(first_stripe + slot - extent.first_slot)
+                    .filter(|stripe| *stripe < self.map.stripes());
+            }
+            first_stripe += extent.slots;
+        }
+        None
+    }
+
+    /// What playing it asks for, as `reel-http` computes it.
+    fn demand(&self) -> Option<Demand> {
+        let stretches = (0..self.segments()).map(|number| {
+            let shown_ns = self.ask(number).from_ns;
+            Stretch {
+                map: &self.map,
+                range: self.segment(number),
+                from_ns: shown_ns.saturating_sub(self.segment_ns),
+                due_ns: shown_ns.saturating_sub(SEND_LEAD_NS),
+                duration_ns: self.segment_ns,
+            }
+        });
+        demand(self.map.geometry().members(), stretches)
+    }
+}
+
+/// Networks count real bytes.
+fn in_real_bytes(demand: &Demand) -> Demand {
+    let members = (0..demand.members()).map(|member| demand.reads(member).to_vec()).collect();
+    let sent_bytes = demand.sent_bytes().iter().map(|bytes| bytes * OBJECT_SCALE).collect();
+    Demand::new(members, sent_bytes, demand.held_bytes())
+}
+
+/// Segments of a variable rate: scenes of some segments each, lively ones up to twice the mean, quiet ones down to a third; within a
+/// scene a segment varies by a fifth. Real streams: peak to mean of 2 to 3 over seconds.
+fn segment_starts(rate_bps: u64, segments: u64, rng: &mut Rng) -> Vec<u64> {
+    let mean_bytes = rate_bps / 8 * (MOVING_SEGMENT_NS / 1_000_000_000) / OBJECT_SCALE;
+    let mut starts = vec![0];
+    let (mut at, mut scene_permille, mut left) = (0, 1000, 0);
+    for _ in 0..segments {
+        if left == 0 {
+            scene_permille = rng.range(330, 1670) * if rng.permille(150) { 2 } else { 1 } * 870 / 1000;
+            left = rng.range(2, 20);
+        }
+        left -= 1;
+        let bytes = mean_bytes * scene_permille / 1000 * rng.range(800, 1200) / 1000;
+        at += bytes.max(ROW_BYTES as u64);
+        starts.push(at);
+    }
+    starts
+}

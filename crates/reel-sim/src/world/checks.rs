@@ -1,0 +1,92 @@
+//! What must hold at every step and every second.
+
+use super::people::Kind;
+use super::{Event, SECOND_NS, World};
+use crate::limits::{LEDGER_CHECK_SECONDS, MOVING_SEGMENT_NS, RECOVERY_NS};
+use reel_qos::Class;
+use std::sync::atomic::Ordering;
+
+impl World {
+    /// Whether what is late breaks a promise.
+    pub(super) fn is_promised(&self) -> bool {
+        (self.scenario.admission || self.scenario.strict) && !self.capacity.is_strained(self.now_ns)
+    }
+
+    /// Whether no member has a fault, and what was late because of one has had time to come. Requests that were made late are due soon; a member that
+    /// has a fault cannot be held to those.
+    pub(super) fn is_healthy(&self) -> bool {
+        self.fault.is_none() && self.now_ns > self.mended_ns + RECOVERY_NS
+    }
+
+    /// No unit that was read for an admitted viewer, or ahead of one, came after its deadline.
+    pub(super) fn keeps_deadlines(&mut self) -> Result<(), String> {
+        let counters = self.core.fetcher.units().counters();
+        let misses = counters.deadline_misses[Class::PERIODIC.index()].load(Ordering::Relaxed);
+        if misses > self.report.deadline_misses && self.is_healthy() && self.is_promised() {
+            return Err("a unit for an admitted stream came after its deadline".to_owned());
+        }
+        self.report.deadline_misses = misses;
+        Ok(())
+    }
+    /// What is looked after every second: writers, and the invariants that nobody's request would show.
+    pub(super) fn second(&mut self) -> Result<(), String> {
+        self.at(self.now_ns + SECOND_NS, Event::Second);
+        for _ in 0..self.scenario.ingest_stripes_per_s {
+            self.writer.ingest();
+        }
+        if let Some(starved) = self.disks.starved() {
+            return Err(starved);
+        }
+        self.keeps_within_memory()?;
+        self.keeps_promises()?;
+        let mut late = None;
+        let mut viewing = 0;
+        for (number, client) in self.clients.iter().enumerate() {
+            if let Kind::Viewer(player) = &client.kind {
+                viewing += u64::from(player.title().is_some());
+                // One that stands still for longer is found here even if its segment never comes.
+                late = late.or(player
+                    .late_ns(self.now_ns)
+                    .filter(|(_, ns)| *ns > MOVING_SEGMENT_NS)
+                    .map(|(strand, ns)| (number, player.next_segment(strand), ns)));
+            }
+        }
+        self.report.viewing_most = self.report.viewing_most.max(viewing);
+        if let Some((number, segment, late_ns)) = late
+            && self.is_promised()
+        {
+            return self.late(number as u32, segment as u64, late_ns);
+        }
+        Ok(())
+    }
+
+    pub(super) fn keeps_promises(&mut self) -> Result<(), String> {
+        if !self.scenario.admission {
+            return Ok(());
+        }
+        self.desk.tend(self.now_ns);
+        let permille = self.capacity.look(&self.disks, &self.desk, self.now_ns)?;
+        self.report.promised_most_permille = self.report.promised_most_permille.max(permille);
+        let dear_ns = self.capacity.dear_ns(&self.disks, self.fault.map(|span| span.member), self.now_ns);
+        self.report.dear_most_ns = self.report.dear_most_ns.max(dear_ns);
+        // It takes as long as promising everything anew, so not every second.
+        let second = (self.now_ns - self.start_ns) / SECOND_NS;
+        if second.is_multiple_of(LEDGER_CHECK_SECONDS) && !self.desk.adds_up() {
+            return Err("the ledger is not the sum of its reservations".to_owned());
+        }
+        Ok(())
+    }
+
+    pub(super) fn keeps_within_memory(&mut self) -> Result<(), String> {
+        let budget = self.core.fetcher.units().budget();
+        if budget.reserved() > budget.total() {
+            return Err(format!("{} buffers are reserved of {}", budget.reserved(), budget.total()));
+        }
+        let taken = self.arena.usage().buffers_taken;
+        self.report.buffers_most = self.report.buffers_most.max(taken as u64);
+        if taken > self.scenario.buffers {
+            return Err(format!("{taken} buffers are taken of {}", self.scenario.buffers));
+        }
+        Ok(())
+    }
+}

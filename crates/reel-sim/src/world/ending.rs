@@ -1,0 +1,40 @@
+//! What a run says when it is over.
+
+use super::World;
+use crate::journal::Happened;
+use crate::report::{Broken, Report};
+use reel_disk::DiskBackend;
+use std::sync::atomic::Ordering;
+
+impl World {
+    pub(super) fn reported(mut self) -> Report {
+        let disks = self.disks.journal();
+        let counters = self.core.fetcher.units().counters();
+        self.report.digest = self.journal.digest() ^ disks.digest().rotate_left(1);
+        self.report.happened = self.journal.entries() + disks.entries();
+        self.report.simulated_ns = self.now_ns - self.start_ns;
+        self.report.units_read = counters.reads.load(Ordering::Relaxed);
+        self.report.shares_looked_at = self.disks.shares_looked_at();
+        self.report.prefetched = self.core.prefetched();
+        self.report.units_shared =
+            counters.hits.load(Ordering::Relaxed) + counters.joins.load(Ordering::Relaxed);
+        self.report.rows_decoded = self.shelf.counters.rows_decoded.get();
+        self.report.reads = self.disks.stats().iter().map(|stats| stats.reads).sum();
+        self.report.writes = self.disks.stats().iter().map(|stats| stats.writes).sum();
+        self.report
+    }
+
+    pub(super) fn broken(&self, what: String) -> Broken {
+        let disks = self.disks.journal();
+        let mut story: Vec<(u64, Happened)> = self.journal.last().chain(disks.last()).collect();
+        story.sort_by_key(|(at_ns, _)| *at_ns);
+        Broken {
+            what,
+            seed: self.scenario.seed,
+            start_ns: self.start_ns,
+            at_ns: self.now_ns,
+            fault: self.fault,
+            story,
+        }
+    }
+}

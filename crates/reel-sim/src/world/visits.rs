@@ -1,0 +1,307 @@
+//! What clients do: they come, ask for segments, wait, touch their players, and go.
+
+use super::people::{Kind, lane, lanes};
+use super::{Event, SECOND_NS, World};
+use crate::client::{Touch, Want};
+use crate::core::{Outcome, Request};
+use crate::desk::{Seat, Terms};
+use crate::journal::Deed;
+use crate::limits::{CLOSES_PERMILLE, INTERACTIVE_DEADLINE_NS, START_MOST_NS};
+use crate::scale::ROW_BYTES;
+use crate::title::{Title, Track};
+use reel_qos::{Class, DEADLINE_NONE_NS};
+use reel_stream::limits::LATE_TOLERATED_NS;
+use reel_stream::{Due, Strand};
+use std::ops::Range;
+use std::sync::Arc;
+
+/// How something is asked for: class, deadline, and when it is due if that was promised.
+type How = (Class, Due, Option<u64>);
+
+impl World {
+    /// A client looks at the time.
+    pub(super) fn wake(&mut self, number: u32) -> Result<(), String> {
+        let client = &mut self.clients[number as usize];
+        let lane = lane(number, Strand::Picture);
+        match &mut client.kind {
+            Kind::Viewer(player) if player.title().is_none() => {
+                let title = Arc::clone(self.shelf.choose(&mut client.rng));
+                self.open(number, title)
+            }
+            Kind::Viewer(_) => self.go_on(number),
+            _ if self.core.is_busy(lane) => Ok(()),
+            Kind::Browser => {
+                let track = Arc::clone(self.shelf.choose(&mut client.rng).best());
+                let rows = track.map.bytes() / ROW_BYTES as u64;
+                let row = client.rng.below(rows);
+                let end = (row + client.rng.range(1, 5)).min(rows);
+                let range = row * ROW_BYTES as u64..end * ROW_BYTES as u64;
+                client.asked_ns = self.now_ns;
+                self.ask(lane, track, range, (Class::INTERACTIVE, Due::After(INTERACTIVE_DEADLINE_NS), None))
+            }
+            Kind::Bulk => {
+                let track = Arc::clone(self.shelf.choose(&mut client.rng).best());
+                let range = 0..track.map.bytes();
+                self.ask(lane, track, range, (Class::APERIODIC, Due::After(DEADLINE_NONE_NS), None))
+            }
+        }
+    }
+
+    fn open(&mut self, number: u32, title: Arc<Title>) -> Result<(), String> {
+        let client = &mut self.clients[number as usize];
+        let Kind::Viewer(player) = &mut client.kind else { return Ok(()) };
+        let opened = title.number as u64;
+        let Ok(seat) = self.desk.open(number, &title, self.now_ns) else {
+            self.report.refused += 1;
+            self.deed(number, Deed::Refused, opened);
+            self.leave(number);
+            return Ok(());
+        };
+        player.open(title, seat.offered().unwrap_or(0));
+        client.seat = Some(seat);
+        client.visit += 1;
+        client.asked_ns = self.now_ns;
+        let (at_ns, visit) = (player.next_touch_ns(self.now_ns), client.visit);
+        self.at(at_ns, Event::Touch { client: number, visit });
+        self.report.opened += 1;
+        self.deed(number, Deed::Opens, opened);
+        self.go_on(number)
+    }
+
+    /// A viewer does what it wants next.
+    fn go_on(&mut self, number: u32) -> Result<(), String> {
+        let client = &mut self.clients[number as usize];
+        let Kind::Viewer(player) = &mut client.kind else { return Ok(()) };
+        let visit = client.visit;
+        let mut sleep_ns = player.ends_ns(self.now_ns);
+        if sleep_ns == Some(self.now_ns) {
+            self.leave(number);
+            return Ok(());
+        }
+        for strand in player.strands() {
+            let client = &self.clients[number as usize];
+            let Kind::Viewer(player) = &client.kind else { return Ok(()) };
+            // What it asked for before may have been there at once, or been refused.
+            if client.visit != visit {
+                return Ok(());
+            }
+            if self.core.is_busy(lane(number, strand)) {
+                continue;
+            }
+            match player.want(strand, self.now_ns) {
+                Want::Segment(segment) => self.ask_segment(number, strand, segment)?,
+                Want::Sleep(at_ns) => sleep_ns = Some(sleep_ns.map_or(at_ns, |other| other.min(at_ns))),
+                Want::Nothing => {}
+            }
+        }
+        let client = &mut self.clients[number as usize];
+        if let Some(at_ns) = sleep_ns.filter(|_| client.visit == visit) {
+            client.turn += 1;
+            let turn = client.turn;
+            self.at(at_ns, Event::Wake { client: number, turn });
+        }
+        Ok(())
+    }
+
+    fn ask_segment(&mut self, number: u32, strand: Strand, segment: usize) -> Result<(), String> {
+        let client = &mut self.clients[number as usize];
+        let Kind::Viewer(player) = &mut client.kind else { return Ok(()) };
+        let (Some(title), Some(seat)) = (player.title().cloned(), client.seat.clone()) else { return Ok(()) };
+        let before = player.choice();
+        if strand == Strand::Picture {
+            player.steps();
+        }
+        let choice = player.choice();
+        let starts_late = player.begins() && self.now_ns > client.asked_ns + LATE_TOLERATED_NS;
+        let goes_on = player.goes_on(strand) && !client.began_late && !starts_late;
+        let mut terms = self.desk.ask(&seat, (strand, choice), segment, self.now_ns);
+        if terms.is_err() && choice < before {
+            // As players do that are refused a better rendition.
+            self.report.rendition_steps_refused += 1;
+            player.stay_with(before);
+            self.deed(number, Deed::StaysBelow, choice as u64);
+            terms = self.desk.ask(&seat, (strand, before), segment, self.now_ns);
+        } else if choice != before {
+            self.report.rendition_steps += 1;
+            self.deed(number, Deed::Steps, choice as u64);
+        }
+        let terms = match terms {
+            Ok(terms) => terms,
+            Err(refusal) if goes_on && self.is_promised() => {
+                return Err(format!(
+                    "client {number} goes on with segment {segment} and is refused it: {refusal}"
+                ));
+            }
+            Err(_) => {
+                self.report.refused += 1;
+                self.deed(number, Deed::Refused, title.number as u64);
+                self.leave(number);
+                return Ok(());
+            }
+        };
+        self.take_segment(number, (strand, segment), (&title, &seat), terms)
+    }
+
+    fn take_segment(
+        &mut self,
+        number: u32,
+        (strand, segment): (Strand, usize),
+        (title, seat): (&Title, &Seat),
+        terms: Terms,
+    ) -> Result<(), String> {
+        let Kind::Viewer(player) = &self.clients[number as usize].kind else { return Ok(()) };
+        let choice = player.choice();
+        let Some(track) = title.track(strand, choice).cloned() else { return Ok(()) };
+        let Terms { class, due, due_ns, plan } = terms;
+        let name = if strand == Strand::Picture { choice } else { title.pictures.len() };
+        self.core.plan((seat.key(), name), plan);
+        self.deed(number, Deed::Asks, segment as u64);
+        let promised_ns = (class == Class::PERIODIC).then_some(due_ns);
+        let range = track.segment(segment);
+        self.ask(lane(number, strand), track, range, (class, due, promised_ns))
+    }
+
+    fn ask(&mut self, lane: u32, track: Arc<Track>, range: Range<u64>, how: How) -> Result<(), String> {
+        let (class, due, promised_ns) = how;
+        let bytes_per_s = self.clients[lanes::client(lane) as usize].bytes_per_s;
+        let request = Request { track, range, class, due, promised_ns, bytes_per_s };
+        let outcome = self.core.begin(lane, request, self.now_ns)?;
+        outcome.map_or(Ok(()), |outcome| self.came(lane, outcome))
+    }
+
+    /// Something came of what a client asked for.
+    pub(super) fn came(&mut self, lane: u32, outcome: Outcome) -> Result<(), String> {
+        let (number, strand) = (lanes::client(lane), lanes::strand(lane));
+        let client = &mut self.clients[number as usize];
+        match outcome {
+            Outcome::Sends(until_ns) => {
+                let visit = client.visit;
+                self.at(until_ns, Event::Sent { lane, visit });
+                Ok(())
+            }
+            Outcome::Late(late_ns) => {
+                let Kind::Viewer(player) = &client.kind else { return Ok(()) };
+                let segment = player.next_segment(strand) as u64;
+                self.report.late_units += 1;
+                self.deed(number, Deed::Late, segment);
+                if !self.is_promised() {
+                    return Ok(());
+                }
+                let late_us = late_ns / 1000;
+                Err(format!(
+                    "segment {segment} of client {number} came into memory {late_us} us after it was due"
+                ))
+            }
+            Outcome::Failed(why) => {
+                self.deed(number, Deed::Fails, 0);
+                Err(format!("client {number} cannot be given what is stored: {why}"))
+            }
+            Outcome::Done => self.done(number, strand),
+        }
+    }
+
+    /// A client has all of what it asked for.
+    fn done(&mut self, number: u32, strand: Strand) -> Result<(), String> {
+        let client = &mut self.clients[number as usize];
+        let at_ns = match &mut client.kind {
+            Kind::Viewer(_) => return self.has(number, strand),
+            Kind::Browser => {
+                self.report.browsed(self.now_ns - client.asked_ns);
+                self.now_ns + 1 + client.rng.wait_ns(self.scenario.browse_ns)
+            }
+            Kind::Bulk => {
+                self.report.downloads += 1;
+                self.now_ns + SECOND_NS
+            }
+        };
+        client.turn += 1;
+        let turn = client.turn;
+        self.at(at_ns, Event::Wake { client: number, turn });
+        Ok(())
+    }
+
+    /// A viewer has a whole segment.
+    fn has(&mut self, number: u32, strand: Strand) -> Result<(), String> {
+        let (now_ns, client) = (self.now_ns, &mut self.clients[number as usize]);
+        let Kind::Viewer(player) = &mut client.kind else { return Ok(()) };
+        let segment = player.next_segment(strand) as u64;
+        self.report.segments += 1;
+        let began = player.begins();
+        let late_ns = player.has(strand, now_ns);
+        let plays = began && !player.begins();
+        let took_ns = now_ns - client.asked_ns;
+        if plays {
+            client.began_late = took_ns > LATE_TOLERATED_NS;
+        }
+        self.deed(number, if plays { Deed::Plays } else { Deed::Has }, segment);
+        if plays {
+            self.report.started(took_ns);
+            if took_ns > START_MOST_NS && self.is_healthy() && self.is_promised() {
+                return Err(format!("client {number} waited {} ms for a picture", took_ns / 1_000_000));
+            }
+        }
+        if let Some(late_ns) = late_ns {
+            self.late(number, segment, late_ns)?;
+        }
+        self.go_on(number)
+    }
+
+    pub(super) fn late(&mut self, number: u32, segment: u64, late_ns: u64) -> Result<(), String> {
+        self.deed(number, Deed::Stalls, segment);
+        self.report.stalls += 1;
+        self.report.stalled_ns += late_ns;
+        if !self.is_promised() || self.clients[number as usize].began_late {
+            return Ok(());
+        }
+        let late_us = late_ns / 1000;
+        Err(format!(
+            "client {number} stood still for {late_us} us before segment {segment}: an admitted stream is late"
+        ))
+    }
+
+    /// A person does something to a player.
+    pub(super) fn touch(&mut self, number: u32) -> Result<(), String> {
+        let now_ns = self.now_ns;
+        let client = &mut self.clients[number as usize];
+        let Kind::Viewer(player) = &mut client.kind else { return Ok(()) };
+        let touch = player.touch(now_ns);
+        let segment = player.next_segment(Strand::Picture) as u64;
+        let at_ns = player.next_touch_ns(now_ns);
+        if matches!(touch, Touch::Seek | Touch::Stop) {
+            lanes::of(number).for_each(|lane| self.core.cancel(lane));
+            client.visit += 1;
+            client.asked_ns = now_ns;
+        }
+        let visit = client.visit;
+        match touch {
+            Touch::Pause => self.deed(number, Deed::Pauses, segment),
+            Touch::Resume => self.deed(number, Deed::Resumes, segment),
+            Touch::Seek => self.deed(number, Deed::Seeks, segment),
+            Touch::Skip => self.deed(number, Deed::Skips, segment),
+            Touch::Stop => {
+                self.leave(number);
+                return Ok(());
+            }
+        }
+        self.at(at_ns, Event::Touch { client: number, visit });
+        self.go_on(number)
+    }
+
+    pub(super) fn leave(&mut self, number: u32) {
+        let client = &mut self.clients[number as usize];
+        let Kind::Viewer(player) = &mut client.kind else { return };
+        let title = player.title().map_or(0, |title| title.number as u64);
+        if let Some(seat) = client.seat.take()
+            && client.rng.permille(CLOSES_PERMILLE)
+        {
+            self.desk.close(&seat);
+        }
+        let at_ns = player.leave(self.now_ns);
+        lanes::of(number).for_each(|lane| self.core.cancel(lane));
+        client.visit += 1;
+        client.turn += 1;
+        let turn = client.turn;
+        self.deed(number, Deed::Leaves, title);
+        self.at(at_ns, Event::Wake { client: number, turn });
+    }
+}
