@@ -82,7 +82,7 @@ fn a_title_is_read_where_it_lies() {
 
 #[test]
 fn one_call_serves_a_set_of_streams() {
-    let rig = Rig::new(|_| {});
+    let rig = Rig::with_memory(192 << 20, |_| {});
     let mut client = Client::connect(&rig.socket()).expect("connected");
     let middle = rig.film.len() as u64 / 2;
     let wanted = [film(0), film(middle), film(1), film(rig.film.len() as u64)];
@@ -293,7 +293,7 @@ fn who_never_gives_back_is_cut_off_when_others_wait() {
 
 #[test]
 fn programs_leave_half_of_the_memory_to_viewers() {
-    let rig = Rig::with_memory(1, |_| {});
+    let rig = Rig::new(|_| {});
     let mut hoarder = Client::connect(&rig.socket()).expect("connected");
     let step = rig.film.len() as u64 / 32;
     let unhurried = |number| Wanted { class: "aperiodic".to_owned(), ..film(number * step) };
