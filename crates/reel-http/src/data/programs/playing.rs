@@ -4,7 +4,7 @@ use super::ProgramsShared;
 use crate::data::film::Film;
 use crate::data::terms::{Terms, TermsDesk};
 use reel_qos::{Class, ClassTable};
-use reel_stream::{Session, SessionKey};
+use reel_stream::{Due, Session, SessionKey};
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
@@ -75,9 +75,10 @@ impl Playing {
         classes: &ClassTable,
         now_ns: u64,
     ) -> Option<Terms> {
-        let offset = self.paced_from? + self.taken_bytes;
+        let paced_from = self.paced_from?;
+        let offset = paced_from + self.taken_bytes;
         let desk = TermsDesk { sessions: &shared.sessions, classes, now_ns };
-        let terms = desk.paced(&self.session, offset).unwrap_or_else(|refusal| {
+        let mut terms = desk.paced(&self.session, offset).unwrap_or_else(|refusal| {
             shared.counters.not_admitted(&refusal);
             Terms::unhurried(Class::APERIODIC)
         });
@@ -85,6 +86,10 @@ impl Playing {
             shared.counters.unpromised.fetch_add(1, Ordering::Relaxed);
         }
         self.class = terms.class;
+        if let Due::Paced(pace) = &mut terms.due {
+            // The reader counts from where its body begins, not from where the program is.
+            pace.from_offset = paced_from;
+        }
         Some(terms)
     }
 }
