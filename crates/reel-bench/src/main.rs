@@ -8,6 +8,7 @@ mod bay;
 mod capacity;
 mod classes;
 mod client;
+mod cores;
 mod cpu;
 mod degraded;
 mod device;
@@ -24,7 +25,9 @@ mod report;
 mod rival;
 mod server;
 mod sheet;
+mod splitlevel;
 mod stage;
+mod upcalls;
 mod write;
 
 use anyhow::Result;
@@ -53,6 +56,10 @@ enum Experiment {
     Capacity(ExperimentArguments),
     /// Whether the modelled disks that other experiments use behave as modelled (root, fio).
     Devices(ExperimentArguments),
+    /// Functions called every 1, 5 and 20 ms by a core beside busy processes, with SCHED_FIFO and without.
+    Upcalls(ExperimentArguments),
+    /// What it costs to schedule messages by deadline: Reel's cores beside a thread for each stream and tokio.
+    Splitlevel(ExperimentArguments),
     /// Messages to another process: memory-mapped streams beside pipe, Unix socket and iceoryx2.
     Mms(ExperimentArguments),
     /// A fleet of players against any HLS server: start-up, stalls, late bytes (`reel load`).
@@ -146,6 +153,8 @@ fn main() -> Result<()> {
         Experiment::Degraded(arguments) => degraded::run(&arguments),
         Experiment::Capacity(arguments) => capacity::run(&arguments),
         Experiment::Devices(arguments) => devices::run(&arguments),
+        Experiment::Upcalls(arguments) => upcalls::run(&arguments),
+        Experiment::Splitlevel(arguments) => splitlevel::run(&arguments),
         Experiment::Mms(arguments) => mms::run(&arguments),
         Experiment::Keep => device::keep(),
         Experiment::Load(arguments) => load::command(&arguments),

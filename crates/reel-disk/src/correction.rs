@@ -2,7 +2,7 @@
 
 use crate::limits::{
     CORRECTION_MAX, CORRECTION_MIN, CORRECTION_PART, CORRECTION_READS_PART, CORRECTION_SHOWN,
-    CORRECTION_WINDOW_NS, CORRECTION_WINDOW_REQUESTS, NEIGHBOUR_GAP_BYTES,
+    CORRECTION_WINDOW_NS, CORRECTION_WINDOW_REQUESTS,
 };
 use reel_qos::DiskPrice;
 
@@ -75,7 +75,7 @@ impl PriceCorrection {
 
     /// The device is given a request. One that goes on where an arm stands is expected to cost its transfer alone.
     pub fn begun(&mut self, offset: u64, bytes: u64, write: bool) {
-        let passed_bytes = offset.checked_sub(self.end).filter(|passed| *passed <= NEIGHBOUR_GAP_BYTES);
+        let passed_bytes = offset.checked_sub(self.end).filter(|passed| *passed <= self.given.passed_bytes());
         self.end = offset.saturating_add(bytes);
         if let Some(passed_bytes) = passed_bytes
             && self.full_since_ns.is_some()

@@ -163,12 +163,8 @@ pub const WRITE_READ_RATIO: u64 = 2;
 /// they have and let others wait for up to half a second (measured on the modelled disk: interactive p99 of 520 ms with eight in the queue).
 pub const SEEKING_REQUESTS_MAX: usize = 2;
 
-/// What may lie between two reads of a disk with an arm that are one way: a unit or two of others, which pass under the head
-/// sooner than it would come back (half a track).
-pub const NEIGHBOUR_GAP_BYTES: u64 = 640 << 10;
-
-/// Most bytes of neighbours that are read in one go, before their time: three hundredths of a second, as long as two requests far apart.
-pub const RUN_BYTES_MAX: usize = 4 << 20;
+/// Most time of neighbours that are read in one go, before their time: as long as two requests far apart.
+pub const RUN_NS_MAX: u64 = 30_000_000;
 
 /// When the disk cannot keep what was promised, neighbours that are due within this time are still read in one go: players that are late will
 /// ask for them next.

@@ -125,12 +125,11 @@ fn a_person_cuts_in_and_the_window_goes_on() {
 #[test]
 fn a_run_ends_somewhere() {
     let mut desk = Desk::new();
-    let many = 8 * reel_disk::limits::RUN_BYTES_MAX as u64 / UNIT;
-    (0..many).for_each(|place| desk.periodic(1 + place / 64, place * UNIT));
+    let most = reel_disk::limits::RUN_NS_MAX / PRICE.transfer_ns(UNIT) + 1;
+    (0..8 * most).for_each(|place| desk.periodic(1 + place / 32, place * UNIT));
     desk.periodic(1, 10 * FAR);
     let before = std::iter::from_fn(|| desk.serve(MS / 4)).position(|offset| offset == 10 * FAR).unwrap();
-    let most = reel_disk::limits::RUN_BYTES_MAX as u64 / UNIT;
-    assert!(before as u64 <= most + 64, "{before} reads came first");
+    assert!(before as u64 <= most + 32, "{before} reads came first");
 }
 
 #[test]

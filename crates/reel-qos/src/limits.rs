@@ -44,3 +44,6 @@ pub const LABEL_BYTES_MAX: usize = 96;
 
 /// From this price of a read on a member has an arm: a disk takes 3 ms and more to get anywhere, everything else a tenth of a millisecond.
 pub const ARM_REQUEST_NS: u64 = 1_000_000;
+
+/// The most that an arm passes over: half a track of a large disk. Beyond, a drive would rather go there, whatever its price says.
+pub const PASSED_BYTES_MAX: u64 = 640 << 10;

@@ -1,7 +1,7 @@
 //! What a request costs a member.
 
 use crate::DiskDemand;
-use crate::limits::ARM_REQUEST_NS;
+use crate::limits::{ARM_REQUEST_NS, PASSED_BYTES_MAX};
 
 /// The time a member needs for requests, at the quantile that admission counts with: a fixed part per request, for getting there,
 /// and a part per byte. Both are what the device needs with its queue as deep as the scheduler lets it be, so the costs of requests
@@ -33,6 +33,14 @@ impl DiskPrice {
     /// another are one way.
     pub const fn has_arm(&self) -> bool {
         self.read_request_ns >= ARM_REQUEST_NS
+    }
+
+    /// What an arm passes over sooner than it would go there: as much as it transfers in half the time of a way.
+    pub const fn passed_bytes(&self) -> u64 {
+        let bytes = ((self.read_request_ns / 2) as u128) << 20;
+        let mib_ns = if self.read_mib_ns == 0 { 1 } else { self.read_mib_ns };
+        let bytes = bytes / mib_ns as u128;
+        if bytes > PASSED_BYTES_MAX as u128 { PASSED_BYTES_MAX } else { bytes as u64 }
     }
 
     /// Nanoseconds of what a stream reads in a round.
@@ -94,6 +102,8 @@ mod tests {
         assert_eq!(price.demand_ns(&demand), 4396);
         let arm = DiskPrice { read_request_ns: ARM_REQUEST_NS, ..price };
         assert_eq!(arm.demand_ns(&demand), ARM_REQUEST_NS + 4096);
+        assert_eq!(arm.passed_bytes(), ARM_REQUEST_NS / 2);
+        assert_eq!(DiskPrice { read_mib_ns: 0, ..arm }.passed_bytes(), PASSED_BYTES_MAX);
         assert_eq!(price.transfer_ns(4096), 4096);
         assert_eq!(price.write_ns(0), 7);
         assert_eq!(price.write_ns(u64::MAX), u64::MAX);

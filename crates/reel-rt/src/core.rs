@@ -5,8 +5,10 @@ use std::time::Duration;
 use reel_ring::{Done, Ring, RingError};
 
 use crate::clock::now_ns;
-use crate::limits::{SLEEP_MAX_NS, TIMERS_PER_TURN_MAX};
+use crate::limits::{SLEEP_MAX_NS, TASKS_TURN_NS, TIMERS_PER_TURN_MAX};
 use crate::mailbox::Inbox;
+use crate::task::TaskId;
+use crate::tasks::{Next, Tasks};
 use crate::timers::Timers;
 
 /// What a core runs: a state machine that is told what happened, and pushes ops, sets timers and sends messages.
@@ -25,6 +27,12 @@ pub trait Service {
     /// A timer set by [`Core::at`] is due.
     fn timer(&mut self, core: &mut Core, token: u64);
 
+    /// A task of `core.tasks` is to run one section: it works until it is done, or to a yield point.
+    fn task(&mut self, core: &mut Core, task: TaskId) -> Next {
+        let _ = (core, task);
+        Next::Done
+    }
+
     /// Once per turn of the loop, after all events: the place to work in batches.
     fn turn(&mut self, core: &mut Core) {
         let _ = core;
@@ -42,6 +50,8 @@ pub trait Service {
 pub struct Core {
     /// The ring of this thread.
     pub ring: Ring,
+    /// The tasks of this thread.
+    pub tasks: Tasks,
     timers: Timers,
     now_ns: u64,
     stopped: bool,
@@ -49,7 +59,7 @@ pub struct Core {
 
 impl Core {
     pub(crate) fn new(ring: Ring) -> Core {
-        Core { ring, timers: Timers::default(), now_ns: now_ns(), stopped: false }
+        Core { ring, tasks: Tasks::default(), timers: Timers::default(), now_ns: now_ns(), stopped: false }
     }
 
     /// The time at the start of this turn: one clock reading serves all events of the turn. For the exact time use
@@ -72,9 +82,9 @@ impl Core {
 
 /// Runs a service until it stops or its ring breaks.
 ///
-/// One turn: wait (until the next timer at the latest), completions, messages, timers, `turn`. The work of a turn
-/// is bounded: the ring hands out a bounded number of completions, messages are those in the box at one moment,
-/// timers have a limit.
+/// One turn: wait (until the next timer or task at the latest), completions, messages, timers, tasks, `turn`. The work of
+/// a turn is bounded: the ring hands out a bounded number of completions, messages are those in the box at one moment,
+/// timers have a limit, tasks a time.
 pub(crate) fn run<S: Service>(
     core: &mut Core,
     service: &mut S,
@@ -105,6 +115,7 @@ pub(crate) fn run<S: Service>(
             stop_told = true;
             service.stopping(core);
         }
+        run_tasks(core, service);
         service.turn(core);
         if core.stopped {
             return Ok(());
@@ -112,7 +123,28 @@ pub(crate) fn run<S: Service>(
     }
 }
 
-fn sleep(core: &Core) -> Duration {
-    let Some(next_ns) = core.timers.next_ns() else { return Duration::from_nanos(SLEEP_MAX_NS) };
-    Duration::from_nanos(next_ns.saturating_sub(now_ns()).min(SLEEP_MAX_NS))
+/// Sections in order of deadlines, until none is to be run or the ring must be looked at.
+fn run_tasks<S: Service>(core: &mut Core, service: &mut S) {
+    let mut from_ns = core.now_ns;
+    while let Some(task) = core.tasks.choose(from_ns) {
+        // It may have waited for the processor.
+        from_ns = now_ns();
+        let next = service.task(core, task);
+        let to_ns = now_ns();
+        core.tasks.ran(task, from_ns, to_ns, next);
+        if core.stopped || to_ns.saturating_sub(core.now_ns) >= TASKS_TURN_NS {
+            return;
+        }
+        from_ns = to_ns;
+    }
+}
+
+fn sleep(core: &mut Core) -> Duration {
+    let now_ns = now_ns();
+    let task_ns = core.tasks.idle_until_ns(now_ns);
+    let next_ns = core.timers.next_ns().unwrap_or(u64::MAX).min(task_ns);
+    if task_ns > now_ns {
+        core.tasks.leave();
+    }
+    Duration::from_nanos(next_ns.saturating_sub(now_ns).min(SLEEP_MAX_NS))
 }

@@ -3,18 +3,36 @@
 //! A **core** is one thread that owns one [`Ring`](reel_ring::Ring) and runs one [`Service`]: a state machine to
 //! which the core hands messages, completions and timers, one at a time. Nothing in a service may block. Threads
 //! talk by [`Mailbox`]es only.
+//!
+//! A service may have **tasks** (`core.tasks`), run in sections in the order of their deadlines: an [`Agenda`] decides
+//! who is next. **Upcalls** are tasks that are called periodically. Cores and other programs that share a processor
+//! by a [`SharedCore`] are members of one order of deadlines.
 
+mod agenda;
+mod atomic;
 mod clock;
 mod core;
 mod error;
+mod heap;
 pub mod limits;
 mod mailbox;
+mod real_time;
 mod spawn;
+mod split;
+mod task;
+mod tasks;
 mod thread;
 mod timers;
+mod upcall;
 
 pub use crate::core::{Core, Service};
+pub use agenda::{Agenda, Choice};
 pub use clock::now_ns;
 pub use error::RtError;
 pub use mailbox::{Inbox, Mailbox, mailbox};
+pub use real_time::{Scheduling, real_time};
 pub use spawn::{CoreConfig, CoreHandle, spawn};
+pub use split::{Bell, Member, SharedCore, SharedCoreCounts};
+pub use task::{Standing, Step, TaskId, TaskKind, Workahead};
+pub use tasks::{Next, SectionCounts, Tasks};
+pub use upcall::{Upcall, UpcallCounts, UpcallSpec};

@@ -77,11 +77,27 @@ pub(crate) enum Place {
     OnSchedule,
     /// It belongs to a start or a seek that was seen by another request: nothing moves, and somebody waits for it, too.
     Joins,
+    /// It goes on from what was asked before, but the schedule has to move: its client was paused, was kept waiting, or has jumped over what it
+    /// had. It is read as what was promised: among those who begin it would wait for a flood of them.
+    Shifts {
+        /// The media time that is now.
+        media_ns: u64,
+    },
     /// The schedule has to move, so that this media time is now.
     Moved {
         /// The media time.
         media_ns: u64,
     },
+}
+
+impl Place {
+    /// The media time that is now, if the schedule has to move.
+    pub(crate) fn moves_to(self) -> Option<u64> {
+        match self {
+            Place::Shifts { media_ns } | Place::Moved { media_ns } => Some(media_ns),
+            Place::OnSchedule | Place::Joins => None,
+        }
+    }
 }
 
 impl Schedule {
@@ -98,24 +114,24 @@ impl Schedule {
         // that move the schedule, each makes the other one early or late.
         let leads = ask.strand == Strand::Picture || anchor.asked[slot(Strand::Picture)].is_none();
         let ahead_ns = anchor.ahead_ns(ask, now_ns);
-        let (goes_on, tolerated_ns, joins) = match &anchor.asked[slot(ask.strand)] {
-            Some(before) if leads => {
-                let reach_ns = before.reach_ns.or(self.reach_ns[slot(ask.strand)]);
-                (before.goes_on_with(ask) && !is_beyond(reach_ns, ahead_ns), LATE_TOLERATED_NS, false)
-            }
-            Some(before) => (before.goes_on_with(ask), u64::MAX, false),
+        let Some(before) = &anchor.asked[slot(ask.strand)] else {
             // Sound and pictures of one place do not begin at the same time.
-            None => {
-                let is_near = ask.from_ns.abs_diff(anchor.media_ns) <= JOIN_NS;
-                (is_near && !anchor.begins_before(ask), JOIN_NS, anchor.is_new(now_ns))
-            }
+            let is_near = ask.from_ns.abs_diff(anchor.media_ns) <= JOIN_NS;
+            let is_due = ahead_ns <= i128::from(SEND_LEAD_NS + ROUND_NS);
+            return match is_near && !anchor.begins_before(ask) && ahead_ns + i128::from(JOIN_NS) >= 0 {
+                false => moved,
+                true if anchor.is_new(now_ns) && !ask.is_point() && is_due => Place::Joins,
+                true => Place::OnSchedule,
+            };
         };
-        if !goes_on || ahead_ns + i128::from(tolerated_ns) < 0 {
-            moved
-        } else if joins && !ask.is_point() && ahead_ns <= i128::from(SEND_LEAD_NS + ROUND_NS) {
-            Place::Joins
-        } else {
-            Place::OnSchedule
+        let reach_ns = before.reach_ns.or(self.reach_ns[slot(ask.strand)]);
+        let is_late = ahead_ns + i128::from(LATE_TOLERATED_NS) < 0;
+        match before.goes_on_with(ask) {
+            false => moved,
+            true if leads && (is_late || is_beyond(reach_ns, ahead_ns)) => {
+                Place::Shifts { media_ns: ask.from_ns }
+            }
+            true => Place::OnSchedule,
         }
     }
 
@@ -130,7 +146,15 @@ impl Schedule {
     pub(crate) fn anchor(&mut self, media_ns: u64, now_ns: u64) {
         let round_start_ns = now_ns / ROUND_NS * ROUND_NS;
         let epoch_ns = i128::from(round_start_ns) - i128::from(media_ns / ROUND_NS * ROUND_NS);
-        self.anchor = Some(Anchor { epoch_ns, media_ns, asked: [const { None }; 3] });
+        // Sound that was asked for a moment ago, on the same seek, and reaches beyond its pictures' beginning goes on from there.
+        let same_seek = self.anchor.take().filter(|before| before.is_new(now_ns));
+        let sound = same_seek.and_then(|before| before.asked[slot(Strand::Sound)].clone());
+        let sound =
+            sound.filter(|sound| (media_ns..=media_ns.saturating_add(JOIN_NS)).contains(&sound.until_ns));
+        let mut asked = [const { None }; 3];
+        asked[slot(Strand::Sound)] =
+            sound.map(|sound| Asked { until_ns: sound.until_ns, ahead_ns: 0, steady: 0, reach_ns: None });
+        self.anchor = Some(Anchor { epoch_ns, media_ns, asked });
     }
 
     /// Notes that `ask` is being answered.
@@ -312,7 +336,7 @@ mod tests {
         // Ten seconds are jumped over, so there is room for two and a half segments.
         assert_eq!(schedule.place(&segment(12), now_ns - SECOND_NS), Place::OnSchedule, "a bit of jitter");
         let jumped_ns = now_ns - 3 * SECOND_NS;
-        let Place::Moved { media_ns } = schedule.place(&segment(12), jumped_ns) else { panic!("it stayed") };
+        let Place::Shifts { media_ns } = schedule.place(&segment(12), jumped_ns) else { panic!("it stayed") };
         assert_eq!(media_ns, segment(12).from_ns);
         schedule.anchor(media_ns, jumped_ns);
         assert_eq!(schedule.due_ns(media_ns, jumped_ns), jumped_ns);
@@ -335,7 +359,7 @@ mod tests {
             schedule.asked(&segment(number), now_ns);
         }
         // Ten seconds are jumped over before it has asked for anything at its own pace.
-        assert!(matches!(schedule.place(&segment(106), now_ns), Place::Moved { .. }));
+        assert!(matches!(schedule.place(&segment(106), now_ns), Place::Shifts { .. }));
     }
 
     #[test]
@@ -364,7 +388,7 @@ mod tests {
         let now_ns = steady(5..9, &mut schedule, NOW_NS);
         let now_ns = steady(9..13, &mut schedule, now_ns + 6 * SECOND_NS);
         let jumped_ns = now_ns - 3 * SECOND_NS;
-        assert!(matches!(schedule.place(&segment(13), jumped_ns), Place::Moved { .. }));
+        assert!(matches!(schedule.place(&segment(13), jumped_ns), Place::Shifts { .. }));
     }
 
     #[test]
@@ -407,6 +431,8 @@ mod tests {
             }
             let due_ns = NOW_NS / ROUND_NS * ROUND_NS + 3 * SECOND_NS;
             assert_eq!(schedule.due_ns(segment(336).from_ns, NOW_NS), due_ns, "sound first: {sound_first}");
+            // It comes when the first of them is there; nobody waits for it.
+            assert_eq!(schedule.place(&sound(224), NOW_NS + 2 * SECOND_NS), Place::OnSchedule);
             assert_eq!(schedule.place(&sound(224), NOW_NS), Place::OnSchedule);
         }
     }
@@ -432,7 +458,7 @@ mod tests {
     fn a_client_that_was_paused_moves_the_schedule() {
         let schedule = playing(0, 2);
         let later_ns = NOW_NS + 60 * SECOND_NS;
-        assert_eq!(schedule.place(&segment(2), later_ns), Place::Moved { media_ns: segment(2).from_ns });
+        assert_eq!(schedule.place(&segment(2), later_ns), Place::Shifts { media_ns: segment(2).from_ns });
     }
 
     #[test]

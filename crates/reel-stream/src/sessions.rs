@@ -193,14 +193,14 @@ impl<T> Sessions<T> {
         let mut place = state.schedule.place(ask, now_ns);
         if let Err(error) = self.keep_promise(&mut state, who, choice, place, ask, now_ns) {
             // Whoever only asks farther ahead than before may have jumped, or has a buffer that grew: he keeps what he was promised.
-            if !matches!(place, Place::Moved { .. }) || !state.schedule.may_stay(ask, now_ns) {
+            if place.moves_to().is_none() || !state.schedule.may_stay(ask, now_ns) {
                 return Err(error);
             }
             place = Place::OnSchedule;
             self.keep_promise(&mut state, who, choice, place, ask, now_ns)?;
         }
-        let begins = place != Place::OnSchedule;
-        if let Place::Moved { media_ns } = place {
+        let begins = matches!(place, Place::Joins | Place::Moved { .. });
+        if let Some(media_ns) = place.moves_to() {
             state.schedule.anchor(media_ns, now_ns);
         }
         state.schedule.asked(ask, now_ns);
@@ -362,13 +362,13 @@ impl<T> Sessions<T> {
         let (Some(promise), Some(ledger), false) = (promise, &self.ledger, *is_closed) else { return Ok(()) };
         let wanted = choice.and_then(|choice| promise.takes(choice.min(promise.offers.len() - 1)));
         let is_on = promise.reservation.is_some();
-        let stays = !matches!(place, Place::Moved { .. });
+        let stays = place.moves_to().is_none();
         if is_on && wanted.is_none() && stays {
             return Ok(());
         }
         let choice = wanted.unwrap_or(promise.choice);
         let position_ns = match place {
-            Place::Moved { media_ns } => media_ns,
+            Place::Shifts { media_ns } | Place::Moved { media_ns } => media_ns,
             Place::OnSchedule | Place::Joins => schedule.position_ns(now_ns).min(ask.from_ns),
         };
         let demand = &promise.offers[choice];

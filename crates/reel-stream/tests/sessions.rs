@@ -190,7 +190,8 @@ fn a_silent_client_loses_its_reservation_within_the_stated_time_and_is_admitted_
     let refused = sessions.ask(&session, Some(0), &segment(3), free_ns).unwrap_err();
     assert!(matches!(refused, AdmitError::Refused(refusal) if refusal.resource == Resource::Network));
     sessions.close(&other.key());
-    assert!(sessions.ask(&session, Some(0), &segment(3), free_ns).unwrap().begins);
+    let again = sessions.ask(&session, Some(0), &segment(3), free_ns).unwrap();
+    assert!(!again.begins && again.class == Class::PERIODIC, "it goes on as it was promised");
     assert_eq!(standing(&sessions, &session, free_ns), Standing::Reserved);
 }
 

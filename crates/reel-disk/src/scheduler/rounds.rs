@@ -8,8 +8,8 @@ use super::device::DepthBound;
 use super::meter::Meter;
 use super::{Queued, Scheduler, SchedulerView, more_urgent};
 use crate::limits::{
-    DUE_GROUP_NS, INTERACTIVE_RESERVE_BYTES, LEAST_SLACK_ROUNDS, NEIGHBOUR_GAP_BYTES, NO_DEADLINE_ROUNDS,
-    PASSED_OVER_ROUNDS, SEEKING_REQUESTS_MAX,
+    DUE_GROUP_NS, INTERACTIVE_RESERVE_BYTES, LEAST_SLACK_ROUNDS, NO_DEADLINE_ROUNDS, PASSED_OVER_ROUNDS,
+    SEEKING_REQUESTS_MAX,
 };
 use lane::Lane;
 use promised::{Budget, Promised};
@@ -39,6 +39,10 @@ pub struct Rounds {
     run: Option<Run>,
     /// Where the last request of all ends.
     head: u64,
+    /// The class that cut in on the run, until the arm is back.
+    cut_by: Option<usize>,
+    /// Requests in the device that bring the arm back, and who pays for the way.
+    ways_back: HashMap<u64, usize>,
     /// What all periodic classes may still claim of this round.
     periodic_left_ns: i64,
     arrivals: u64,
@@ -79,7 +83,8 @@ struct Run {
     lane: usize,
     /// Where the last of them ended.
     end: u64,
-    bytes: usize,
+    /// What their transfers cost.
+    cost_ns: u64,
 }
 
 /// Where a request lies in its class.
@@ -129,6 +134,8 @@ impl Rounds {
             due_arm: 0,
             run: None,
             head: 0,
+            cut_by: None,
+            ways_back: HashMap::new(),
             periodic_left_ns: 0,
             arrivals: 0,
             sub_period: SubPeriod::default(),
@@ -148,7 +155,11 @@ impl Rounds {
         let filed = match self.lanes[lane].kind {
             Kind::Periodic => {
                 let placed = self.order == Order::Scan && !request.write;
-                let behind = if placed { self.lanes[lane].neighbour_before(request.offset) } else { None };
+                let behind = if placed {
+                    self.lanes[lane].neighbour_before(request.offset, self.meter.price().passed_bytes())
+                } else {
+                    None
+                };
                 let cost_ns = self.cost_ns(&request, behind);
                 let round = self.meter.round.unwrap_or(0);
                 let due_ns = match request.deadline_ns {
@@ -200,7 +211,8 @@ impl Rounds {
     fn file_all(&mut self) {
         let classes = self.meter.classes.clone();
         self.meter.set_classes(&classes);
-        self.run = None;
+        (self.run, self.cut_by) = (None, None);
+        self.ways_back.clear();
         self.lanes = Vec::with_capacity(classes.len());
         for (class, spec) in classes.iter() {
             self.lanes.push(Lane::new(spec.kind, self.meter.quantum_ns(class.index())));
@@ -264,7 +276,7 @@ impl Rounds {
     fn may_be_next(&self, filed: &Filed) -> bool {
         let aperiodic = self.lanes[filed.lane].kind == Kind::Aperiodic;
         let passed_bytes = filed.request.offset.checked_sub(self.head);
-        let is_neighbour = passed_bytes.is_some_and(|passed| passed <= NEIGHBOUR_GAP_BYTES);
+        let is_neighbour = passed_bytes.is_some_and(|passed| passed <= self.meter.price().passed_bytes());
         self.order == Order::Deadline || self.meter.device.is_empty() || !aperiodic || is_neighbour
     }
 
@@ -320,7 +332,16 @@ impl Scheduler for Rounds {
 
     fn done(&mut self, id: u64, now_ns: u64) {
         self.tick(now_ns);
-        let Some(left) = self.meter.finish(id, now_ns) else { return };
+        let paid_by = self.ways_back.remove(&id);
+        let Some(mut left) = self.meter.finish(id, now_ns) else { return };
+        if let Some(lane) = paid_by.and_then(|lane| self.lanes.get_mut(lane)) {
+            // Or those who cut in would use up what the run was promised.
+            let back_ns =
+                left.charged_ns.saturating_sub(left.cost_ns).min(self.meter.price().read_request_ns);
+            left.charged_ns -= back_ns;
+            lane.correct(0, back_ns);
+            lane.tokens_ns = lane.tokens_ns.saturating_sub_unsigned(back_ns);
+        }
         if self.meter.device.is_empty() {
             self.idle_ns = now_ns;
         }

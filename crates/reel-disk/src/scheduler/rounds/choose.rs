@@ -7,7 +7,7 @@ use reel_qos::Kind;
 use reel_qos::limits::{ROUND_NS, SUB_PERIOD_NS};
 use std::collections::BTreeSet;
 
-use crate::limits::{NEIGHBOUR_GAP_BYTES, PASSED_OVER_ROUNDS, RUN_BYTES_MAX, RUN_SOON_NS};
+use crate::limits::{PASSED_OVER_ROUNDS, RUN_NS_MAX, RUN_SOON_NS};
 
 /// A request that may go, and whether it breaks the order.
 #[derive(Clone, Copy, Debug)]
@@ -46,6 +46,7 @@ impl Rounds {
     /// Takes a chosen request out of its queue, on its way to the device.
     pub(super) fn take(&mut self, choice: Choice, now_ns: u64) -> Option<Queued> {
         let filed = self.unfile(choice.id)?;
+        self.pay_way_back(&filed, choice);
         self.run = self.run_after(&filed, choice);
         self.head = filed.request.end();
         let beyond = filed.request.offset.saturating_add(1);
@@ -127,13 +128,31 @@ impl Rounds {
     /// What lies behind the last periodic read costs its transfer alone: it is read with it, even before its time, as far as slack covers
     /// that. When there is no slack left, what will soon be due still is: the seeks that this saves are what is missing.
     fn neighbour(&self, outlook: Outlook, now_ns: u64) -> Option<Choice> {
-        let run = self.run.filter(|run| run.bytes < RUN_BYTES_MAX)?;
+        let run = self.run.filter(|run| run.cost_ns < RUN_NS_MAX)?;
         let lane = self.lanes.get(run.lane)?;
-        let (_, id) = lane.neighbour_behind(run.end)?;
+        let (_, id) = lane.neighbour_behind(run.end, self.meter.price().passed_bytes())?;
         let request = &self.waiting.get(&id)?.request;
         let soon = outlook.slack_ns < 0 && request.deadline_ns < now_ns.saturating_add(RUN_SOON_NS);
         let free = soon || covers(outlook.slack_ns, self.meter.neighbour_cost_ns(request, run.end));
         (free && lane.left_ns > 0).then_some(Choice { id, cut_in: false })
+    }
+
+    /// Who cuts in on a run pays for the arm's way back to it.
+    fn pay_way_back(&mut self, filed: &Filed, choice: Choice) {
+        if choice.cut_in {
+            self.cut_by = self.run.is_some().then_some(filed.lane);
+        } else if let Some(cutter) = self.cut_by.take()
+            && self.run.is_some_and(|run| self.goes_on(run, filed))
+        {
+            self.ways_back.insert(filed.request.id, cutter);
+        }
+    }
+
+    /// Whether a request lies behind a run of its class.
+    fn goes_on(&self, run: Run, filed: &Filed) -> bool {
+        let passed_bytes = filed.request.offset.checked_sub(run.end);
+        run.lane == filed.lane
+            && passed_bytes.is_some_and(|passed| passed <= self.meter.price().passed_bytes())
     }
 
     /// The run that goes on when a request has been taken. A person who cuts in does not end it; whatever else is read elsewhere does.
@@ -141,11 +160,10 @@ impl Rounds {
         if choice.cut_in {
             return self.run;
         }
-        let (lane, end, bytes) = (filed.lane, filed.request.end(), filed.request.bytes);
-        let before = self.run.filter(|run| run.lane == lane && run.end <= filed.request.offset);
-        let near = |run: &Run| filed.request.offset - run.end <= NEIGHBOUR_GAP_BYTES;
-        let bytes = before.filter(near).map_or(bytes, |run| run.bytes.saturating_add(bytes));
-        filed.placed.then_some(Run { lane, end, bytes })
+        let (lane, end) = (filed.lane, filed.request.end());
+        let before_ns = self.run.filter(|run| self.goes_on(*run, filed)).map_or(0, |run| run.cost_ns);
+        let cost_ns = before_ns.saturating_add(self.meter.price().transfer_ns(filed.request.bytes as u64));
+        filed.placed.then_some(Run { lane, end, cost_ns })
     }
 
     /// An aperiodic request that comes before the promised one in the sweep, if slack covers it and one interactive request.

@@ -5,7 +5,7 @@ use reel_qos::Kind;
 use reel_qos::limits::{ROUND_NS, SUB_PERIOD_NS};
 use std::collections::{BTreeMap, BTreeSet, HashMap, VecDeque};
 
-use crate::limits::{BUCKET_TOKENS_SUB_PERIODS, CARRY_ROUNDS, NEIGHBOUR_GAP_BYTES};
+use crate::limits::{BUCKET_TOKENS_SUB_PERIODS, CARRY_ROUNDS};
 
 /// One class.
 #[derive(Debug)]
@@ -99,15 +99,15 @@ impl Lane {
         }
     }
 
-    /// The end of the read that waits just before `offset`, if the disk would go on from there.
-    pub(super) fn neighbour_before(&self, offset: u64) -> Option<u64> {
+    /// The end of the read that waits just before `offset`, if the arm would go on from there, over `gap_bytes` at most.
+    pub(super) fn neighbour_before(&self, offset: u64, gap_bytes: u64) -> Option<u64> {
         let (_, &end) = self.places.range(..(offset, 0)).next_back()?;
-        (end..=end.saturating_add(NEIGHBOUR_GAP_BYTES)).contains(&offset).then_some(end)
+        (end..=end.saturating_add(gap_bytes)).contains(&offset).then_some(end)
     }
 
-    /// The read that waits just behind `end`: where it is, and its id.
-    pub(super) fn neighbour_behind(&self, end: u64) -> Option<(u64, u64)> {
-        let near = (end, 0)..=(end.saturating_add(NEIGHBOUR_GAP_BYTES), u64::MAX);
+    /// The read that waits just behind `end`, `gap_bytes` away at most: where it is, and its id.
+    pub(super) fn neighbour_behind(&self, end: u64, gap_bytes: u64) -> Option<(u64, u64)> {
+        let near = (end, 0)..=(end.saturating_add(gap_bytes), u64::MAX);
         self.places.range(near).next().map(|(&place, _)| place)
     }
 

@@ -1,0 +1,83 @@
+//! The smallest message queue that is one: a producer, a consumer, two counters, no system call.
+
+use rustix::mm::{MapFlags, ProtFlags, mmap};
+use std::fs::OpenOptions;
+use std::ptr::null_mut;
+use std::sync::atomic::{AtomicU8, AtomicU32, AtomicU64, Ordering};
+
+const MESSAGES: u64 = 64;
+
+/// Messages of one byte (as in Govindan's table 7.2).
+#[repr(C, align(64))]
+#[derive(Default)]
+pub(crate) struct MessageRing {
+    written: Counter,
+    read: Counter,
+    bytes: [Cell; MESSAGES as usize / 8],
+}
+
+#[repr(C, align(64))]
+#[derive(Default)]
+struct Counter(AtomicU64);
+
+#[derive(Default)]
+struct Cell([AtomicU8; 8]);
+
+impl MessageRing {
+    /// False if it is full.
+    pub(crate) fn push(&self, byte: u8) -> bool {
+        let written = self.written.0.load(Ordering::Relaxed);
+        if written - self.read.0.load(Ordering::Acquire) == MESSAGES {
+            return false;
+        }
+        self.cell(written).store(byte, Ordering::Relaxed);
+        // Sequentially consistent: the producer then looks whether the consumer waits.
+        self.written.0.store(written + 1, Ordering::SeqCst);
+        true
+    }
+
+    pub(crate) fn pop(&self) -> Option<u8> {
+        let read = self.read.0.load(Ordering::Relaxed);
+        if self.written.0.load(Ordering::SeqCst) == read {
+            return None;
+        }
+        let byte = self.cell(read).load(Ordering::Relaxed);
+        self.read.0.store(read + 1, Ordering::Release);
+        Some(byte)
+    }
+
+    pub(crate) fn waiting(&self) -> u64 {
+        self.written.0.load(Ordering::SeqCst) - self.read.0.load(Ordering::Relaxed)
+    }
+
+    /// Two words behind the rings, for futexes.
+    pub(crate) fn words(rings: &'static [MessageRing; 2]) -> &'static [AtomicU32; 2] {
+        // SAFETY: the rings were made by `pair`, whose mapping goes on for a whole page behind them; zeros are atomics.
+        unsafe { &*std::ptr::from_ref(rings).add(1).cast() }
+    }
+
+    fn cell(&self, at: u64) -> &AtomicU8 {
+        let at = (at % MESSAGES) as usize;
+        &self.bytes[at / 8].0[at % 8]
+    }
+
+    /// Two rings in a file that another process maps, too; never unmapped.
+    pub(crate) fn pair(path: &str) -> Result<&'static [MessageRing; 2], String> {
+        let failed = |error: std::io::Error| format!("{path}: {error}");
+        let file = OpenOptions::new()
+            .read(true)
+            .write(true)
+            .create(true)
+            .truncate(false)
+            .open(path)
+            .map_err(failed)?;
+        file.set_len(4096).map_err(failed)?;
+        let prot = ProtFlags::READ | ProtFlags::WRITE;
+        // SAFETY: a fresh shared mapping at an address of the kernel's choice.
+        let address = unsafe { mmap(null_mut(), 4096, prot, MapFlags::SHARED, &file, 0) };
+        let address = address.map_err(|error| failed(error.into()))?;
+        // SAFETY: mapped for good, aligned to a page, longer than two rings, which consist of atomics only; zeros are
+        // empty rings.
+        Ok(unsafe { &*address.cast::<[MessageRing; 2]>() })
+    }
+}

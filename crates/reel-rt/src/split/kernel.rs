@@ -1,0 +1,17 @@
+use crate::atomic::AtomicU32;
+
+/// What the board needs of whoever really switches threads. The portable kernel part is the futex; the model test has
+/// one of its own.
+pub(crate) trait Kernel {
+    /// The time on the clock of all deadlines, in nanoseconds.
+    fn now_ns(&self) -> u64;
+
+    /// Sleeps while `word` is `seen`, until it is woken or `until_ns` has come; may return early.
+    fn wait(&self, word: &AtomicU32, seen: u32, until_ns: u64);
+
+    /// Wakes whoever sleeps on `word`.
+    fn wake(&self, word: &AtomicU32);
+
+    /// Whether the process that calls itself `pid` and began at `born` (0: whenever) still lives.
+    fn is_alive(&self, pid: u32, born: u64) -> bool;
+}

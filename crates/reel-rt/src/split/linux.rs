@@ -1,0 +1,70 @@
+use std::sync::atomic::AtomicU32;
+use std::{fs, process};
+
+use rustix::thread::futex;
+use rustix::time::Timespec;
+
+use super::kernel::Kernel;
+use crate::clock::now_ns;
+
+/// The portable kernel part: futexes switch, the process table tells who lives.
+#[derive(Debug)]
+pub(crate) struct Linux;
+
+impl Kernel for Linux {
+    fn now_ns(&self) -> u64 {
+        now_ns()
+    }
+
+    fn wait(&self, word: &AtomicU32, seen: u32, until_ns: u64) {
+        // Not a private futex: the word lies in memory of several processes.
+        let timeout = (until_ns != u64::MAX).then(|| timespec(until_ns.saturating_sub(now_ns())));
+        // Woken, changed before, timed out or interrupted: the caller looks again in any case.
+        let _ = futex::wait(word, futex::Flags::empty(), seen, timeout.as_ref());
+    }
+
+    fn wake(&self, word: &AtomicU32) {
+        // Cannot fail for a word that is mapped.
+        let _ = futex::wake(word, futex::Flags::empty(), 1);
+    }
+
+    fn is_alive(&self, pid: u32, born: u64) -> bool {
+        pid == process::id() || self::born(pid).is_some_and(|since| born == 0 || since == born)
+    }
+}
+
+/// When a living process began, in the kernel's ticks since boot (proc(5), field 22). `None` for the dead, also for
+/// those that nobody has buried yet.
+pub(crate) fn born(pid: u32) -> Option<u64> {
+    let stat = fs::read_to_string(format!("/proc/{pid}/stat")).ok()?;
+    // The name may hold anything; what follows the last parenthesis begins with field 3.
+    let mut fields = stat[stat.rfind(')')? + 1..].split_ascii_whitespace();
+    let state = fields.next()?;
+    (!matches!(state, "Z" | "X" | "x")).then(|| fields.nth(18)?.parse().ok())?
+}
+
+fn timespec(ns: u64) -> Timespec {
+    Timespec { tv_sec: (ns / 1_000_000_000) as i64, tv_nsec: (ns % 1_000_000_000) as _ }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_living_are_told_from_the_dead_and_from_their_successors() {
+        let me = born(process::id()).unwrap();
+        assert!(me > 0 && Linux.is_alive(process::id(), me));
+        let mut child = process::Command::new("sleep").arg("60").spawn().unwrap();
+        let since = born(child.id()).unwrap();
+        assert!(since >= me);
+        assert!(Linux.is_alive(child.id(), since) && !Linux.is_alive(child.id(), since + 1));
+        child.kill().unwrap();
+        while born(child.id()).is_some() {
+            std::thread::yield_now();
+        }
+        assert!(!Linux.is_alive(child.id(), since), "a process that is not yet waited for is dead");
+        child.wait().unwrap();
+        assert_eq!(born(child.id()), None);
+    }
+}

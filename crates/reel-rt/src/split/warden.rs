@@ -1,0 +1,111 @@
+use std::os::fd::OwnedFd;
+use std::sync::Arc;
+use std::sync::atomic::Ordering::SeqCst;
+use std::thread::{self, JoinHandle};
+use std::time::Duration;
+
+use rustix::event::{EventfdFlags, PollFd, PollFlags, Timespec, eventfd, poll};
+use rustix::process::{Pid, PidfdFlags, pidfd_open};
+
+use super::baton::Baton;
+use super::board::Board;
+use super::layout::DEAD;
+use super::linux::Linux;
+use super::map::Map;
+use crate::error::RtError;
+use crate::limits::{MEMBERS_MAX, WARDEN_LOOK_NS};
+use crate::thread::settle_anywhere;
+
+/// Contains the faults of members: takes the pages of the dead out, and the processor from those who do not look up.
+///
+/// Every process that has joined has one, so whoever is left over notices whoever has died.
+#[derive(Debug)]
+pub(crate) struct Warden {
+    end: Arc<OwnedFd>,
+    thread: Option<JoinHandle<()>>,
+}
+
+impl Warden {
+    /// Starts the thread that watches over a board.
+    pub(crate) fn start(map: Arc<Map>) -> Result<Warden, RtError> {
+        let name = "reel-warden".to_owned();
+        let no_thread = |source| RtError::Thread { name: name.clone(), source };
+        let end = Arc::new(eventfd(0, EventfdFlags::CLOEXEC).map_err(|errno| no_thread(errno.into()))?);
+        let ending = Arc::clone(&end);
+        let body = move || {
+            settle_anywhere();
+            watch(&map, &ending);
+        };
+        let thread = thread::Builder::new().name(name.clone()).spawn(body).map_err(no_thread)?;
+        Ok(Warden { end, thread: Some(thread) })
+    }
+}
+
+impl Drop for Warden {
+    fn drop(&mut self) {
+        // An eventfd takes 8 bytes unless its count overflows, which one write cannot do.
+        let _ = rustix::io::write(&*self.end, &1_u64.to_ne_bytes());
+        if let Some(thread) = self.thread.take() {
+            let _ = thread.join();
+        }
+    }
+}
+
+fn watch(map: &Map, end: &OwnedFd) {
+    let board = Board { shared: map.shared(), kernel: &Linux };
+    let mut lives: [Option<(u64, OwnedFd)>; MEMBERS_MAX] = [const { None }; MEMBERS_MAX];
+    let mut before = Baton(0);
+    loop {
+        meet(map, &mut lives);
+        let mut fds = vec![PollFd::new(end, PollFlags::IN)];
+        fds.extend(lives.iter().flatten().map(|(_, fd)| PollFd::new(fd, PollFlags::IN)));
+        let running = board.baton().is_running();
+        let look = Duration::from_nanos(if running { WARDEN_LOOK_NS } else { 20 * WARDEN_LOOK_NS });
+        let timeout = Timespec { tv_sec: look.as_secs() as i64, tv_nsec: look.subsec_nanos() as _ };
+        // A failure is an interruption; everything is looked at again.
+        let _ = poll(&mut fds, Some(&timeout));
+        if !fds[0].revents().is_empty() {
+            return;
+        }
+        drop(fds);
+        for slot in 0..MEMBERS_MAX {
+            if board.look_after(slot) {
+                tracing::warn!(
+                    "a member of a shared core died without a farewell; its page {slot} is taken out, the others go on"
+                );
+            }
+        }
+        before = press(&board, before);
+    }
+}
+
+/// Opens an eye on every member that has come, and closes those on members that have gone.
+fn meet(map: &Map, lives: &mut [Option<(u64, OwnedFd)>; MEMBERS_MAX]) {
+    for (page, known) in map.shared().pages.iter().zip(lives) {
+        let life = page.life.load(SeqCst);
+        if known.as_ref().is_some_and(|(known, _)| *known == life) {
+            continue;
+        }
+        // The phase changes when a member has joined: the eye is opened anew, on the same process.
+        *known = (life != 0 && life & 3 != DEAD)
+            .then(|| Pid::from_raw((life >> 2) as i32))
+            .flatten()
+            .and_then(|pid| pidfd_open(pid, PidfdFlags::empty()).ok())
+            .map(|fd| (life, fd));
+    }
+}
+
+/// Takes the processor from a member that was asked at the last look already and has not looked up since.
+fn press(board: &Board<'_, Linux>, before: Baton) -> Baton {
+    let (baton, asked) = (board.baton(), board.shared.head.attention.0.load(SeqCst) != 0);
+    if !baton.is_running() || !asked {
+        return Baton(0);
+    }
+    if baton == before && board.revoke(baton) {
+        tracing::warn!(
+            "a member of a shared core kept the processor for more than {} ms after it was asked for it; the next one was woken",
+            WARDEN_LOOK_NS / 1_000_000
+        );
+    }
+    baton
+}

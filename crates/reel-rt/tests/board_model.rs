@@ -1,0 +1,320 @@
+//! Every word of the board, under a scheduler that interleaves at each access: nobody runs beside another, no wake-up is
+//! lost (a lost one is a deadlock, which the checker reports), and the death of a member keeps nobody waiting.
+//!
+//! Waits for the processor have no timeout: what is lost is found as a deadlock.
+#![allow(dead_code, unreachable_pub, reason = "the sources of the library, with the checker's atomics")]
+#![allow(clippy::unwrap_used, reason = "a test that cannot go on should stop")]
+
+mod atomic {
+    pub(crate) use shuttle::sync::atomic::{AtomicU32, AtomicU64, Ordering, fence};
+}
+
+/// Small: each atomic costs the checker time.
+mod limits {
+    pub(crate) const MEMBERS_MAX: usize = 3;
+    pub(crate) const STEPS_MAX: usize = 2;
+    pub(crate) const LINES_MAX: usize = 2;
+}
+
+#[path = "../src/task.rs"]
+mod task;
+
+#[path = "../src/split"]
+mod split {
+    pub(crate) mod baton;
+    pub(crate) mod board;
+    pub(crate) mod kernel;
+    pub(crate) mod layout;
+}
+
+use atomic::{AtomicU32, AtomicU64, Ordering::SeqCst};
+use shuttle::scheduler::{PctScheduler, RandomScheduler, Scheduler};
+use shuttle::sync::{Arc, Condvar, Mutex};
+use shuttle::{Config, Runner, thread};
+use split::board::{Board, Look};
+use split::kernel::Kernel;
+use split::layout::{Head, Line, Page, Shared, SharedStep, Told, Used, Wait};
+use std::array::from_fn;
+use std::panic::catch_unwind;
+use task::Standing;
+
+/// A futex made of a lock, processes that live while their bit is set, and time that stands still.
+struct Model {
+    futex: Mutex<()>,
+    called: Condvar,
+    dead: AtomicU32,
+}
+
+impl Kernel for Model {
+    fn now_ns(&self) -> u64 {
+        10
+    }
+
+    fn wait(&self, word: &AtomicU32, seen: u32, _until_ns: u64) {
+        let lock = self.futex.lock().unwrap();
+        if word.load(SeqCst) == seen {
+            drop(self.called.wait(lock).unwrap());
+        }
+    }
+
+    fn wake(&self, _word: &AtomicU32) {
+        let _lock = self.futex.lock().unwrap();
+        self.called.notify_all();
+    }
+
+    fn is_alive(&self, pid: u32, _born: u64) -> bool {
+        self.dead.load(SeqCst) & (1 << pid) == 0
+    }
+}
+
+struct World {
+    shared: Shared,
+    model: Model,
+    /// How many are in the middle of a task, and what has been done.
+    running: AtomicU32,
+    done: AtomicU32,
+    /// For each member, what it has not yet taken.
+    messages: [AtomicU32; 3],
+}
+
+/// How a member goes to rest.
+#[derive(Clone, Copy, PartialEq)]
+enum Rest {
+    AsItIs,
+    /// Without the look at `attention` after the baton says that it rests.
+    WithoutLooking,
+}
+
+fn world() -> Arc<World> {
+    let zero = || AtomicU64::new(0);
+    let zero32 = || AtomicU32::new(0);
+    let page = |_| Page {
+        life: zero(),
+        born: zero(),
+        turn: Line(zero32()),
+        used: Line(Used {
+            version: zero32(),
+            steps_len: zero32(),
+            standing: zero(),
+            next_ns: zero(),
+            steps: from_fn(|_| SharedStep { at_ns: zero(), standing: zero() }),
+        }),
+        told: Line(Told { other: zero(), other_at_ns: zero(), ready: Line(zero()) }),
+        waits: from_fn(|_| Wait { critical_ns: zero(), standing: zero() }),
+    };
+    let head = Head {
+        magic: zero(),
+        baton: Line(zero()),
+        attention: Line(zero32()),
+        rest_until_ns: zero(),
+        hand_overs: zero(),
+        slots_used: zero32(),
+        buried: zero32(),
+        revoked: zero32(),
+    };
+    let model = Model { futex: Mutex::new(()), called: Condvar::new(), dead: zero32() };
+    Arc::new(World {
+        shared: Shared { head, pages: from_fn(page) },
+        model,
+        running: zero32(),
+        done: zero32(),
+        messages: from_fn(|_| zero32()),
+    })
+}
+
+impl World {
+    fn board(&self) -> Board<'_, Model> {
+        Board { shared: &self.shared, kernel: &self.model }
+    }
+
+    /// A task: nobody else may be in one.
+    fn work(&self) {
+        assert_eq!(self.running.fetch_add(1, SeqCst), 0, "two run at once");
+        thread::yield_now();
+        self.running.fetch_sub(1, SeqCst);
+        self.done.fetch_add(1, SeqCst);
+    }
+
+    /// Does one task with the standing `standing` for each of `rings` wake-ups on line 0, then leaves.
+    fn member(&self, pid: u32, standing: u64, rings: u32, rest: Rest) {
+        let board = self.board();
+        let me = board.join(pid, 1).unwrap();
+        let mut baton = board.enter(me, Standing::BACKGROUND, u64::MAX, &[]);
+        for _ in 0..rings {
+            loop {
+                board.wait_on(me, 0, 0, Standing(standing));
+                // The flag before the test.
+                if self.take_message(pid) {
+                    board.wait_no_longer(me, 0);
+                    break;
+                }
+                board.publish(me, Standing::IDLE, u64::MAX, &[]);
+                let others = board.look_around(me, 10);
+                baton = match others.slot {
+                    Some(slot) => board.hand_over(me, baton, slot),
+                    None if rest == Rest::AsItIs => board.rest(me, baton, u64::MAX),
+                    None => self.rest_without_looking(me, baton),
+                };
+            }
+            board.take_ready(me);
+            if let Look::Yield(slot) = board.look(me, baton, Standing(standing), 10) {
+                board.publish(me, Standing(standing), u64::MAX, &[]);
+                baton = board.hand_over(me, baton, slot);
+            }
+            self.work();
+        }
+        board.leave(me, baton);
+        board.quit(me);
+    }
+
+    fn take_message(&self, pid: u32) -> bool {
+        let messages = &self.messages[pid as usize];
+        let some = messages.load(SeqCst) > 0;
+        if some {
+            messages.fetch_sub(1, SeqCst);
+        }
+        some
+    }
+
+    fn rest_without_looking(&self, me: usize, mine: split::baton::Baton) -> split::baton::Baton {
+        let page = &self.shared.pages[me];
+        let turn = page.turn.0.load(SeqCst);
+        let resting = mine.rest();
+        let word = &self.shared.head.baton.0;
+        if word.compare_exchange(mine.0, resting.0, SeqCst, SeqCst).is_ok() {
+            self.model.wait(&page.turn.0, turn, u64::MAX);
+        }
+        self.board().acquire(me, false)
+    }
+
+    /// Wakes the member of `pid`, once it has joined.
+    fn ring(&self, pid: u32) {
+        let slot = loop {
+            let joined = |page: &Page| page.life.load(SeqCst) == Page::life(pid, 2);
+            match self.shared.pages.iter().position(joined) {
+                Some(slot) => break slot,
+                None => thread::yield_now(),
+            }
+        };
+        self.messages[pid as usize].fetch_add(1, SeqCst);
+        self.board().ring(slot, 0);
+    }
+}
+
+/// Two members, each woken once by a third party on another core.
+fn two_members_are_woken(rest: Rest) {
+    let world = world();
+    let member = |pid: u32, standing: u64| {
+        let world = Arc::clone(&world);
+        thread::spawn(move || world.member(pid, standing, 1, rest))
+    };
+    let threads = [member(1, 100), member(2, 50)];
+    let ringing = Arc::clone(&world);
+    let ringer = thread::spawn(move || {
+        ringing.ring(1);
+        ringing.ring(2);
+    });
+    threads.into_iter().chain([ringer]).for_each(|thread| thread.join().unwrap());
+    assert_eq!(world.done.load(SeqCst), 2);
+    assert_eq!(world.board().baton().holder(), None, "all have left");
+}
+
+/// One takes the processor and dies with it, in the middle of writing its page; the other is woken twice all the same.
+fn one_dies_in_a_masked_section() {
+    let world = world();
+    let living = Arc::clone(&world);
+    let member = thread::spawn(move || living.member(1, 100, 2, Rest::AsItIs));
+    let dying = Arc::clone(&world);
+    let victim = thread::spawn(move || {
+        let board = dying.board();
+        let me = board.join(2, 1).unwrap();
+        board.enter(me, Standing::BACKGROUND, u64::MAX, &[]);
+        dying.shared.pages[me].used.0.version.store(1, SeqCst);
+        dying.model.dead.store(1 << 2, SeqCst);
+        me
+    });
+    let ringing = Arc::clone(&world);
+    let ringer = thread::spawn(move || {
+        ringing.ring(1);
+        ringing.ring(1);
+    });
+    // The warden: called when the process has ended.
+    let slot = victim.join().unwrap();
+    world.board().look_after(slot);
+    member.join().unwrap();
+    ringer.join().unwrap();
+    assert_eq!(world.done.load(SeqCst), 2);
+    assert_eq!(world.shared.head.buried.load(SeqCst), 1);
+}
+
+/// One runs on without looking and loses the processor; it finds out before its next task.
+fn one_is_revoked() {
+    let world = world();
+    let hog = Arc::clone(&world);
+    let hog = thread::spawn(move || {
+        let board = hog.board();
+        let me = board.join(1, 1).unwrap();
+        let mut baton = board.enter(me, Standing::BACKGROUND, u64::MAX, &[]);
+        for _ in 0..2 {
+            match board.look(me, baton, Standing::BACKGROUND, 10) {
+                Look::Stay => {}
+                Look::Lost => baton = board.enter(me, Standing::BACKGROUND, u64::MAX, &[]),
+                Look::Yield(slot) => {
+                    board.publish(me, Standing::BACKGROUND, u64::MAX, &[]);
+                    baton = board.hand_over(me, baton, slot);
+                }
+            }
+        }
+        board.leave(me, baton);
+        board.quit(me);
+    });
+    let other = Arc::clone(&world);
+    let other = thread::spawn(move || other.member(2, 50, 1, Rest::AsItIs));
+    let ringing = Arc::clone(&world);
+    let ringer = thread::spawn(move || ringing.ring(2));
+    let board = world.board();
+    for _ in 0..2 {
+        board.revoke(board.baton());
+        thread::yield_now();
+    }
+    [hog, other, ringer].into_iter().for_each(|thread| thread.join().unwrap());
+    assert_eq!(world.done.load(SeqCst), 1);
+}
+
+const RUNS: usize = 10_000;
+
+fn explore(scheduler: impl Scheduler + 'static, test: impl Fn() + Send + Sync + 'static) {
+    let mut config = Config::default();
+    // A world is made of pages, and is made on the stack.
+    config.stack_size = 1 << 18;
+    Runner::new(scheduler, config).run(test);
+}
+
+#[test]
+fn no_wake_up_is_lost() {
+    explore(RandomScheduler::new(RUNS), || two_members_are_woken(Rest::AsItIs));
+    explore(PctScheduler::new(3, RUNS), || two_members_are_woken(Rest::AsItIs));
+}
+
+#[test]
+fn the_dead_keep_nobody_waiting() {
+    explore(RandomScheduler::new(RUNS), one_dies_in_a_masked_section);
+    explore(PctScheduler::new(3, RUNS), one_dies_in_a_masked_section);
+}
+
+#[test]
+fn who_does_not_look_up_loses_the_processor_and_nothing_else() {
+    explore(RandomScheduler::new(RUNS), one_is_revoked);
+}
+
+/// The control: without the flag before the test (section 6.3.5), the checker must find the lost wake-up.
+#[test]
+fn without_the_look_after_the_flag_a_wake_up_is_lost() {
+    let found = catch_unwind(|| {
+        explore(RandomScheduler::new(RUNS), || two_members_are_woken(Rest::WithoutLooking));
+        explore(PctScheduler::new(3, RUNS), || two_members_are_woken(Rest::WithoutLooking));
+    });
+    let reason = found.expect_err("the checker found nothing, so it would not find our faults either");
+    let reason = reason.downcast_ref::<String>().cloned().unwrap_or_default();
+    assert!(reason.contains("deadlock"), "{reason}");
+}

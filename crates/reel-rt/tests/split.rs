@@ -1,0 +1,330 @@
+//! Members of one processor: threads and processes, in one order of deadlines, whatever becomes of one of them.
+#![allow(clippy::unwrap_used, reason = "a test that cannot go on should stop")]
+
+use proptest::prelude::*;
+use reel_rt::{Agenda, Member, SharedCore, TaskId, TaskKind, now_ns};
+use std::collections::HashMap;
+use std::fs::OpenOptions;
+use std::os::fd::{AsRawFd, OwnedFd};
+use std::process::{Child, Command};
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex};
+use std::thread;
+
+const HOUR_NS: u64 = 3_600_000_000_000;
+const BACKGROUND: TaskKind = TaskKind::Background;
+
+/// A member with tasks that have one message each, done in the order of the agenda.
+struct Player {
+    member: Member,
+    agenda: Agenda,
+    deadlines: HashMap<TaskId, u64>,
+}
+
+impl Player {
+    fn new(core: &SharedCore, deadlines_ns: &[u64]) -> Player {
+        let (mut agenda, mut deadlines) = (Agenda::default(), HashMap::new());
+        for &deadline_ns in deadlines_ns {
+            let task = agenda.add(TaskKind::Deadline { delay_ns: deadline_ns }, 0).unwrap();
+            deadlines.insert(task, deadline_ns);
+        }
+        Player { member: core.join().unwrap(), agenda, deadlines }
+    }
+
+    fn play(mut self, played: &Mutex<Vec<u64>>) {
+        while !self.deadlines.is_empty() {
+            let task = self.member.next(&mut self.agenda, |_, _| {}).task.unwrap();
+            played.lock().unwrap().push(self.deadlines.remove(&task).unwrap());
+            self.agenda.remove(task);
+        }
+    }
+}
+
+/// Waits until so many others wait for the processor that `gate` has.
+fn until_waiting(core: &SharedCore, members: usize) {
+    while core.waiting() < members {
+        thread::yield_now();
+    }
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(40))]
+
+    /// Invariant I3 across members (experiment R8): what is run, by whomever, is in one order of deadlines; and the
+    /// processor changes hands only where the order does.
+    #[test]
+    fn members_run_in_one_order_of_deadlines(
+        all in prop::collection::vec(prop::collection::vec(0_u64..1000, 1..8), 2..5)
+    ) {
+        // Equal deadlines may run in any order; told apart here.
+        let tell_apart = |(member, deadlines): (usize, &Vec<u64>)| {
+            deadlines.iter().map(|ms| HOUR_NS + ms * 1_000_000 + member as u64).collect::<Vec<u64>>()
+        };
+        let all: Vec<Vec<u64>> = all.iter().enumerate().map(tell_apart).collect();
+        let core = SharedCore::create().unwrap();
+        let played = Mutex::new(Vec::new());
+        let mut gate = Player::new(&core, &[1]);
+        gate.member.next(&mut gate.agenda, |_, _| {});
+        thread::scope(|scope| {
+            for deadlines in &all {
+                let (core, played) = (&core, &played);
+                scope.spawn(move || Player::new(core, deadlines).play(played));
+            }
+            until_waiting(&core, all.len());
+            // Opens the gate: all that wait have told how they stand.
+            drop(gate);
+        });
+        let mut expected: Vec<u64> = all.concat();
+        expected.sort_unstable();
+        let played = played.into_inner().unwrap();
+        prop_assert_eq!(&played, &expected);
+        let changes = played.windows(2).filter(|pair| pair[0] % 1_000_000 != pair[1] % 1_000_000).count();
+        // One from the gate, and one from each member that leaves to one that still waits.
+        prop_assert!(core.counts().hand_overs as usize <= changes + 1 + all.len(), "{:?}", core.counts());
+    }
+}
+
+#[test]
+fn who_goes_on_hands_nothing_over() {
+    let core = SharedCore::create().unwrap();
+    let (mut near, far) = (Player::new(&core, &[HOUR_NS]), Player::new(&core, &[2 * HOUR_NS]));
+    near.member.next(&mut near.agenda, |_, _| {});
+    let played = Mutex::new(Vec::new());
+    thread::scope(|scope| {
+        scope.spawn(|| far.play(&played));
+        until_waiting(&core, 1);
+        let task = near.agenda.choose(now_ns()).task.unwrap();
+        for message in 0..10_000 {
+            assert_eq!(near.member.next(&mut near.agenda, |_, _| {}).task, Some(task));
+            near.agenda.advance(task, message);
+        }
+        assert_eq!(core.counts().hand_overs, 0);
+        near.agenda.advance(task, u64::MAX / 4);
+        // Now it only could work ahead; the other is critical.
+        assert_eq!(near.member.next(&mut near.agenda, |_, _| {}).task, Some(task));
+        assert_eq!(played.lock().unwrap().len(), 1);
+    });
+    assert_eq!(core.counts().hand_overs, 2);
+}
+
+#[test]
+fn bells_wake_a_core_that_rests() {
+    let core = SharedCore::create().unwrap();
+    let heard = Mutex::new(0);
+    thread::scope(|scope| {
+        let (mut one, mut two) = (Player::new(&core, &[]), Player::new(&core, &[]));
+        let bells = [one.member.bell(3).unwrap(), two.member.bell(63).unwrap()];
+        let heard = &heard;
+        scope.spawn(move || listen(&mut two, 63, heard));
+        scope.spawn(move || {
+            while *heard.lock().unwrap() < 400 {
+                bells.iter().for_each(|bell| bell.ring());
+                thread::yield_now();
+            }
+        });
+        listen(&mut one, 3, heard);
+        // Away, so that the other can rest alone.
+        drop(one);
+    });
+    assert_eq!(heard.into_inner().unwrap(), 400);
+}
+
+/// Waits 200 times for the bell of a line, and counts.
+fn listen(player: &mut Player, line: usize, heard: &Mutex<i32>) {
+    let task = player.agenda.add(TaskKind::Interactive, 0).unwrap();
+    player.agenda.wait(task, 0);
+    for _ in 0..200 {
+        player.member.wait_on(line, &player.agenda, task);
+        let choice = player.member.next(&mut player.agenda, |agenda, rung| {
+            assert_eq!(rung, line);
+            agenda.ready(task);
+        });
+        assert_eq!(choice.task, Some(task));
+        *heard.lock().unwrap() += 1;
+        player.agenda.wait(task, 0);
+    }
+}
+
+/// One rests, another comes with nothing but a future and keeps watch, the first is woken by its bell: it must know of that
+/// future, which it has not seen before.
+#[test]
+fn who_comes_back_looks_anew() {
+    let core = SharedCore::create().unwrap();
+    let mut first = Player::new(&core, &[]);
+    let bell = first.member.bell(0).unwrap();
+    let came = AtomicBool::new(false);
+    thread::scope(|scope| {
+        scope.spawn(|| {
+            // Once the first one rests.
+            while !core.is_resting() {
+                thread::yield_now();
+            }
+            let mut second = Player::new(&core, &[]);
+            let due_ns = now_ns() + 20_000_000;
+            let task = second.agenda.add(TaskKind::Deadline { delay_ns: 0 }, due_ns).unwrap();
+            let bell = bell.clone();
+            scope.spawn(move || {
+                // When the second one has told its future and rests.
+                while now_ns() + 10_000_000 < due_ns {
+                    thread::yield_now();
+                }
+                bell.ring();
+            });
+            assert_eq!(second.member.next(&mut second.agenda, |_, _| {}).task, Some(task));
+            came.store(true, Ordering::SeqCst);
+        });
+        let task = first.agenda.add(BACKGROUND, u64::MAX).unwrap();
+        first.agenda.wait(task, 0);
+        first.member.wait_on(0, &first.agenda, task);
+        first.member.next(&mut first.agenda, |agenda, _| assert!(agenda.ready(task)));
+        // Works in the background until the other, who is always better, has come; ten seconds are no measure of speed.
+        let given_up_ns = now_ns() + 10_000_000_000;
+        while !came.load(Ordering::SeqCst) {
+            if now_ns() >= given_up_ns {
+                // So that the other one ends, too.
+                first.member.leave();
+                panic!("the other is never let run");
+            }
+            first.member.next(&mut first.agenda, |_, _| {});
+            first.agenda.advance(task, 0);
+        }
+        first.member.leave();
+    });
+}
+
+#[test]
+fn who_keeps_the_processor_loses_it_to_the_next_one() {
+    let core = SharedCore::create().unwrap();
+    let mut hog = Player::new(&core, &[]);
+    let task = hog.agenda.add(BACKGROUND, 0).unwrap();
+    hog.member.next(&mut hog.agenda, |_, _| {});
+    hog.member.mask();
+    let over = AtomicBool::new(false);
+    thread::scope(|scope| {
+        scope.spawn(|| {
+            Player::new(&core, &[HOUR_NS]).play(&Mutex::new(Vec::new()));
+            over.store(true, Ordering::SeqCst);
+        });
+        // Neither looks nor unmasks until the other is through: without the wardens this would not end.
+        while !over.load(Ordering::SeqCst) {
+            thread::yield_now();
+        }
+    });
+    assert_eq!(core.counts().revoked, 1);
+    hog.member.unmask();
+    assert_eq!(
+        hog.member.next(&mut hog.agenda, |_, _| {}).task,
+        Some(task),
+        "it goes on when it is its turn"
+    );
+}
+
+/// A process that joins and does as `fault` says. Run by the tests below, as a child.
+#[test]
+#[ignore = "a part of the tests that start it"]
+fn child() {
+    let (Ok(path), Ok(fault)) = (std::env::var("REEL_TEST_BOARD"), std::env::var("REEL_TEST_FAULT")) else {
+        return;
+    };
+    let fd: OwnedFd = OpenOptions::new().read(true).write(true).open(path).unwrap().into();
+    let core = SharedCore::attach(fd).unwrap();
+    let mut player = Player::new(&core, &[1]);
+    player.member.next(&mut player.agenda, |_, _| {});
+    player.member.mask();
+    match fault.as_str() {
+        // Without a word: no destructor runs.
+        "exit" => std::process::exit(0),
+        _ => loop {
+            thread::park();
+        },
+    }
+}
+
+fn start_child(core: &SharedCore, fault: &str) -> Child {
+    let path = format!("/proc/{}/fd/{}", std::process::id(), core.fd().as_raw_fd());
+    Command::new(std::env::current_exe().unwrap())
+        .args(["--exact", "child", "--ignored"])
+        .env("REEL_TEST_BOARD", path)
+        .env("REEL_TEST_FAULT", fault)
+        .stdout(std::process::Stdio::null())
+        .spawn()
+        .unwrap()
+}
+
+#[test]
+fn a_process_that_exits_in_a_masked_section_is_taken_out() {
+    // Before the other joins, and while it waits.
+    for waits in [false, true] {
+        let core = SharedCore::create().unwrap();
+        let gate = waits.then(|| Player::new(&core, &[1]));
+        let mut child = start_child(&core, "exit");
+        if let Some(mut gate) = gate {
+            while !core.is_running() && core.counts().buried == 0 {
+                thread::yield_now();
+            }
+            gate.member.next(&mut gate.agenda, |_, _| {});
+        }
+        child.wait().unwrap();
+        Player::new(&core, &[HOUR_NS]).play(&Mutex::new(Vec::new()));
+        assert_eq!(core.counts().buried, 1);
+        // Its page can be used again.
+        let members: Vec<Member> = (0..reel_rt::limits::MEMBERS_MAX).map(|_| core.join().unwrap()).collect();
+        assert!(core.join().is_err());
+        drop(members);
+    }
+}
+
+#[test]
+fn a_process_that_is_killed_while_it_has_the_processor_is_taken_out() {
+    let core = SharedCore::create().unwrap();
+    let mut child = start_child(&core, "sleep");
+    while !core.is_running() {
+        thread::yield_now();
+    }
+    let other = core.clone();
+    let waits = thread::spawn(move || Player::new(&other, &[2 * HOUR_NS]).play(&Mutex::new(Vec::new())));
+    child.kill().unwrap();
+    child.wait().unwrap();
+    waits.join().unwrap();
+    assert_eq!(core.counts().buried, 1);
+}
+
+#[test]
+fn what_is_no_board_is_refused() {
+    let file = tempfile::tempfile().unwrap();
+    file.set_len(1 << 20).unwrap();
+    let error = SharedCore::attach(file.into()).unwrap_err();
+    assert!(error.to_string().contains("no board"), "{error}");
+}
+
+/// Whatever another process writes into the pages, nobody here panics or hangs.
+#[test]
+fn rubbish_in_the_pages_makes_nobody_crash() {
+    let mut seed = 0x9e37_79b9_7f4a_7c15_u64;
+    let mut random = move || {
+        seed ^= seed << 13;
+        seed ^= seed >> 7;
+        seed ^= seed << 17;
+        seed
+    };
+    for _ in 0..50 {
+        let core = Arc::new(SharedCore::create().unwrap());
+        let mut player = Player::new(&core, &[1, 2, 3]);
+        player.member.next(&mut player.agenda, |_, _| {});
+        let path = format!("/proc/self/fd/{}", core.fd().as_raw_fd());
+        let file = OpenOptions::new().write(true).open(path).unwrap();
+        let bytes = (1 + reel_rt::limits::MEMBERS_MAX as u64) * 4096;
+        for at in (8..bytes).step_by(8) {
+            // Sparse, so that some of it makes sense.
+            if random() % 3 == 0 {
+                let word = if random() % 2 == 0 { random() } else { random() % 200 };
+                std::os::unix::fs::FileExt::write_all_at(&file, &word.to_ne_bytes(), at).unwrap();
+            }
+        }
+        core.bell(random() as usize % 16, 5).unwrap().ring();
+        core.bell(random() as usize % 16, 63).unwrap().ring();
+        let choice = player.agenda.choose(now_ns());
+        let _ = player.member.should_yield(&choice);
+        player.member.leave();
+    }
+}

@@ -1,0 +1,187 @@
+//! Tasks of a core: their order, what becomes of them, and that they leave room for messages.
+#![allow(clippy::unwrap_used, reason = "a test that cannot go on should stop")]
+
+use reel_ring::{Done, DriverChoice, RingConfig};
+use reel_rt::{
+    Core, CoreConfig, Next, Service, SharedCore, TaskId, TaskKind, UpcallCounts, UpcallSpec, now_ns, spawn,
+};
+use std::collections::HashMap;
+use std::sync::mpsc::{Sender, channel};
+use std::time::Duration;
+
+const LONG: Duration = Duration::from_secs(30);
+const HOUR_NS: u64 = 3_600_000_000_000;
+
+fn config() -> CoreConfig {
+    let ring = RingConfig { entries: 8, driver: DriverChoice::Auto };
+    CoreConfig { name: "test-tasks".into(), cpu: None, ring, arena: None }
+}
+
+/// Says who ran; each task goes through its script.
+struct Troupe {
+    told: Sender<String>,
+    names: HashMap<TaskId, &'static str>,
+    scripts: HashMap<&'static str, Vec<Next>>,
+    waiting: Option<TaskId>,
+}
+
+impl Service for Troupe {
+    type Message = &'static str;
+
+    fn message(&mut self, core: &mut Core, message: &'static str) {
+        let _ = self.told.send(message.to_owned());
+        match message {
+            "end" => core.stop(),
+            _ => drop(self.waiting.take().map(|task| core.tasks.ready(task))),
+        }
+    }
+
+    fn done(&mut self, _core: &mut Core, _done: Done) {}
+
+    fn timer(&mut self, _core: &mut Core, _token: u64) {}
+
+    fn task(&mut self, _core: &mut Core, task: TaskId) -> Next {
+        let name = self.names[&task];
+        let _ = self.told.send(name.to_owned());
+        let next = self.scripts.get_mut(name).and_then(Vec::pop).unwrap_or(Next::Done);
+        if matches!(next, Next::Wait { .. }) {
+            self.waiting = Some(task);
+        }
+        next
+    }
+}
+
+/// A core with these tasks: name, kind, critical time, and what they say in turn, the last one first.
+fn troupe(
+    tasks: Vec<(&'static str, TaskKind, u64, Vec<Next>)>,
+) -> (reel_rt::CoreHandle<&'static str>, std::sync::mpsc::Receiver<String>) {
+    let (told, hears) = channel();
+    let core = spawn(config(), move |core, _| {
+        let (mut names, mut scripts) = (HashMap::new(), HashMap::new());
+        for (name, kind, critical_ns, script) in tasks {
+            names.insert(core.tasks.add(kind, critical_ns).unwrap(), name);
+            scripts.insert(name, script);
+        }
+        Troupe { told, names, scripts, waiting: None }
+    });
+    (core.unwrap(), hears)
+}
+
+#[test]
+fn critical_before_interactive_before_workahead_before_background() {
+    let now_ns = now_ns();
+    let deadline = |delay_ns| TaskKind::Deadline { delay_ns };
+    let ahead = |critical_ns| vec![Next::Done, Next::Advance { critical_ns }];
+    let (core, hears) = troupe(vec![
+        ("background", TaskKind::Background, 0, vec![Next::Done, Next::Yield]),
+        ("early", deadline(2 * HOUR_NS), now_ns, ahead(now_ns + 5 * HOUR_NS)),
+        ("late", deadline(HOUR_NS), now_ns, ahead(now_ns + 7 * HOUR_NS)),
+        ("interactive", TaskKind::Interactive, 0, vec![]),
+        ("second interactive", TaskKind::Interactive, 0, vec![]),
+    ]);
+    let heard: Vec<String> = (0..8).map(|_| hears.recv_timeout(LONG).unwrap()).collect();
+    let expected = [
+        // Critical: late is due in one hour, early in two.
+        "late",
+        "early",
+        "interactive",
+        "second interactive",
+        // Ahead of their time: early is due in 7 hours, late in 8.
+        "early",
+        "late",
+        "background",
+        "background",
+    ];
+    assert_eq!(heard, expected);
+    core.mailbox().post("end");
+    core.join().unwrap();
+}
+
+#[test]
+fn a_task_that_never_ends_leaves_room_for_messages() {
+    let forever = vec![Next::Yield; 1_000_000];
+    let (core, hears) = troupe(vec![
+        ("busy", TaskKind::Background, 0, forever),
+        ("waits", TaskKind::Interactive, 0, vec![Next::Done, Next::Wait { critical_ns: 0 }]),
+    ]);
+    assert_eq!(hears.recv_timeout(LONG).unwrap(), "waits");
+    core.mailbox().post("come");
+    let heard: Vec<String> = hears.iter().skip_while(|said| said != "come").take(2).collect();
+    assert_eq!(heard, ["come", "waits"], "what was waited for has come, and it is not background work");
+    core.mailbox().post("end");
+    core.join().unwrap();
+}
+
+/// An upcall and a message's answer.
+struct Metronome {
+    told: Sender<UpcallCounts>,
+    task: TaskId,
+}
+
+impl Service for Metronome {
+    type Message = ();
+
+    fn message(&mut self, core: &mut Core, (): ()) {
+        core.stop();
+    }
+
+    fn done(&mut self, _core: &mut Core, _done: Done) {}
+
+    fn timer(&mut self, _core: &mut Core, _token: u64) {}
+
+    fn task(&mut self, core: &mut Core, task: TaskId) -> Next {
+        assert_eq!(task, self.task);
+        let now_ns = now_ns();
+        assert!(core.tasks.upcall_due_ns(task).unwrap() <= now_ns, "never early");
+        let _ = self.told.send(core.tasks.upcall_counts(task).unwrap());
+        Next::Done
+    }
+}
+
+#[test]
+fn every_period_is_called_or_counted_as_skipped() {
+    let spec = UpcallSpec { period_ns: 1_000_000, budget_ns: HOUR_NS, delay_ns: 1_000_000 };
+    let (told, hears) = channel();
+    let begun_ns = now_ns();
+    let core = spawn(config(), move |core, _| {
+        let task = core.tasks.add_upcall(spec, begun_ns).unwrap();
+        Metronome { told, task }
+    })
+    .unwrap();
+    let mut last = UpcallCounts::default();
+    for _ in 0..20 {
+        last = hears.recv_timeout(LONG).unwrap();
+    }
+    assert_eq!(last.calls, 19, "told at the beginning of each call");
+    assert_eq!(last.overruns, 0);
+    // 20 calls on a grid of 1 ms from the beginning: no two in one period.
+    assert!(now_ns() - begun_ns >= (last.calls + last.skipped) * spec.period_ns);
+    core.mailbox().post(());
+    core.join().unwrap();
+}
+
+#[test]
+fn cores_that_share_a_processor_both_get_on() {
+    let shared = SharedCore::create().unwrap();
+    let cores: Vec<_> = ["one", "two"]
+        .into_iter()
+        .map(|name| {
+            let (told, hears) = channel();
+            let shared = shared.clone();
+            let core = spawn(config(), move |core, _| {
+                core.tasks.share(shared.join().unwrap());
+                let task = core.tasks.add(TaskKind::Deadline { delay_ns: 1_000_000 }, 0).unwrap();
+                let scripts = [(name, vec![Next::Yield; 100])].into();
+                Troupe { told, names: [(task, name)].into(), scripts, waiting: None }
+            });
+            (core.unwrap(), hears)
+        })
+        .collect();
+    for (core, hears) in cores {
+        for _ in 0..101 {
+            hears.recv_timeout(LONG).unwrap();
+        }
+        core.mailbox().post("end");
+        core.join().unwrap();
+    }
+}
