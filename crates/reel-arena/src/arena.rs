@@ -5,7 +5,7 @@ use crate::buffer::Buffer;
 use crate::error::ArenaError;
 use crate::free::FreeMap;
 use crate::limits::{ALIGNMENT_BYTES, BUFFER_BYTES_MAX, CELLS_PER_BUFFER_MAX, PIECES_MAX};
-use crate::region::{Mapping, Region};
+use crate::region::{Mapping, Region, Sharing};
 use crate::state::{Piece, State, StateCounts};
 
 /// The shape of an arena.
@@ -67,6 +67,16 @@ pub(crate) struct Inner {
 impl Arena {
     /// Maps the memory. Pages are given by the kernel when first touched (or registered with a ring).
     pub fn new(config: ArenaConfig) -> Result<Arena, ArenaError> {
+        Arena::with(config, Sharing::OwnProcess)
+    }
+
+    /// An arena that other processes can map, but only to read: its memfd ([`Region::fd`]) is sealed against writing, growing and
+    /// shrinking by anybody but this mapping. It never has private pages, so fewer machines give it huge ones.
+    pub fn readable_by_others(config: ArenaConfig) -> Result<Arena, ArenaError> {
+        Arena::with(config, Sharing::ReadByOthers)
+    }
+
+    fn with(config: ArenaConfig, sharing: Sharing) -> Result<Arena, ArenaError> {
         let ArenaConfig { buffer_bytes, buffer_count, cells_per_buffer, huge_pages } = config;
         let wrong = |what, value, rule| Err(ArenaError::Config { what, value, rule });
         if buffer_bytes == 0
@@ -92,7 +102,7 @@ impl Arena {
             return wrong("buffer_count", buffer_count, "small enough for the address space");
         };
         Ok(Arena(Arc::new(Inner {
-            mapping: Mapping::new(bytes, huge_pages)?,
+            mapping: Mapping::new(bytes, huge_pages, sharing)?,
             buffer_bytes,
             buffer_count,
             cells_per_buffer,

@@ -27,7 +27,9 @@ mod error;
 mod free;
 mod lease;
 pub mod limits;
+pub mod mms;
 mod region;
+mod shared;
 mod state;
 
 pub use arena::{Arena, ArenaConfig, ArenaUsage};
@@ -35,4 +37,5 @@ pub use buffer::Buffer;
 pub use error::ArenaError;
 pub use lease::{Lease, Sending};
 pub use region::{PageKind, Region};
+pub use shared::{Others, SharedMemory};
 pub use state::State;

@@ -12,3 +12,6 @@ pub const CELLS_PER_BUFFER_MAX: usize = 64;
 /// The most pieces (cells of all buffers) in an arena: 2^24 pieces of side table cost 256 MiB, and no machine
 /// in reach holds more memory than 2^24 useful pieces.
 pub const PIECES_MAX: usize = 1 << 24;
+
+/// The most descriptors in the ring of a memory-mapped stream that a reader believes: a window of stripes is some dozens of messages.
+pub const MMS_SLOTS_MAX: u64 = 1 << 16;

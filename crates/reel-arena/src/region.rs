@@ -3,7 +3,7 @@ use std::io;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::ptr::{self, NonNull};
 
-use rustix::fs::{MemfdFlags, ftruncate, memfd_create};
+use rustix::fs::{MemfdFlags, SealFlags, fcntl_add_seals, ftruncate, memfd_create};
 use rustix::io::Errno;
 use rustix::mm::{Advice, MapFlags, ProtFlags, madvise, mmap, mmap_anonymous, munmap};
 
@@ -38,6 +38,15 @@ pub struct Region<'a> {
     pub pages: PageKind,
 }
 
+/// Who else maps the memory.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Sharing {
+    /// Nobody, so private pages will do.
+    OwnProcess,
+    /// Other processes, which can only read it.
+    ReadByOthers,
+}
+
 /// Owner of the memory.
 pub(crate) struct Mapping {
     base: NonNull<u8>,
@@ -57,11 +66,11 @@ unsafe impl Sync for Mapping {}
 impl Mapping {
     /// With `huge_pages`, the best kind this machine gives without being asked for anything; else plain shared
     /// memory.
-    pub(crate) fn new(bytes: usize, huge_pages: bool) -> Result<Mapping, ArenaError> {
-        if huge_pages && let Some(mapping) = Mapping::with_huge_pages(bytes) {
+    pub(crate) fn new(bytes: usize, huge_pages: bool, sharing: Sharing) -> Result<Mapping, ArenaError> {
+        if huge_pages && let Some(mapping) = Mapping::with_huge_pages(bytes, sharing) {
             return Ok(mapping);
         }
-        Mapping::in_memfd(bytes, bytes, MemfdFlags::empty(), PageKind::Normal)
+        Mapping::in_memfd(bytes, bytes, MemfdFlags::empty(), PageKind::Normal, sharing)
     }
 
     pub(crate) fn base(&self) -> NonNull<u8> {
@@ -73,22 +82,23 @@ impl Mapping {
         Region { base: self.base, bytes: self.bytes, fd, pages: self.pages }
     }
 
-    fn with_huge_pages(bytes: usize) -> Option<Mapping> {
+    fn with_huge_pages(bytes: usize, sharing: Sharing) -> Option<Mapping> {
         let rounded = bytes.checked_next_multiple_of(HUGE_PAGE_BYTES)?;
         let reserved = MemfdFlags::HUGETLB | MemfdFlags::HUGE_2MB;
-        if let Ok(mapping) = Mapping::in_memfd(bytes, rounded, reserved, PageKind::Huge) {
+        if let Ok(mapping) = Mapping::in_memfd(bytes, rounded, reserved, PageKind::Huge, sharing) {
             return Some(mapping);
         }
         // The kernel takes the advice for shared memory even where its policy is never to follow it, so the
         // policy is asked first.
         if policy_allows("shmem_enabled", &["[always]", "[within_size]", "[advise]", "[force]"])
             && let Ok(mapping) =
-                Mapping::in_memfd(bytes, rounded, MemfdFlags::empty(), PageKind::TransparentHuge)
+                Mapping::in_memfd(bytes, rounded, MemfdFlags::empty(), PageKind::TransparentHuge, sharing)
             && mapping.advise(Advice::LinuxHugepage).is_ok()
         {
             return Some(mapping);
         }
-        if policy_allows("enabled", &["[always]", "[madvise]"])
+        if sharing == Sharing::OwnProcess
+            && policy_allows("enabled", &["[always]", "[madvise]"])
             && let Some(mapping) = Mapping::private(bytes, rounded)
             && mapping.advise(Advice::LinuxHugepage).is_ok()
         {
@@ -102,9 +112,11 @@ impl Mapping {
         mapped_bytes: usize,
         flags: MemfdFlags,
         pages: PageKind,
+        sharing: Sharing,
     ) -> Result<Mapping, ArenaError> {
         let refused = |step| move |e: Errno| ArenaError::Memory { step, bytes, source: e.into() };
-        let fd = memfd_create("reel-arena", MemfdFlags::CLOEXEC | flags).map_err(refused("memfd_create"))?;
+        let flags = MemfdFlags::CLOEXEC | MemfdFlags::ALLOW_SEALING | flags;
+        let fd = memfd_create("reel-arena", flags).map_err(refused("memfd_create"))?;
         ftruncate(&fd, mapped_bytes as u64).map_err(refused("ftruncate"))?;
         let protection = ProtFlags::READ | ProtFlags::WRITE;
         // SAFETY: a fresh mapping at an address of the kernel's choice overlaps nothing of ours. For reserved huge
@@ -117,6 +129,11 @@ impl Mapping {
             source: io::Error::other("mapped at address zero"),
         })?;
         let mapping = Mapping { base, bytes, mapped_bytes, fd: Some(fd), pages };
+        if let (Sharing::ReadByOthers, Some(fd)) = (sharing, &mapping.fd) {
+            // Our own mapping stays writable; nobody can make another such one, whatever descriptor he holds or opens again.
+            let seals = SealFlags::SHRINK | SealFlags::GROW | SealFlags::FUTURE_WRITE | SealFlags::SEAL;
+            fcntl_add_seals(fd, seals).map_err(refused("sealing"))?;
+        }
         mapping.keep_out_of_dumps();
         Ok(mapping)
     }

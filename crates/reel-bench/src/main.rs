@@ -20,6 +20,7 @@ mod fleet;
 mod interrupts;
 mod load;
 mod machine;
+mod mms;
 mod path;
 mod path_tls;
 mod peers;
@@ -71,6 +72,8 @@ enum Experiment {
     Splitlevel(ExperimentArguments),
     /// Whether the wire, on which others measure, sends what it should and copies nothing (root, clang).
     Wire(WireArguments),
+    /// Messages to another process: memory-mapped streams beside pipe, Unix socket and iceoryx2.
+    Mms(ExperimentArguments),
     /// A fleet of players against any HLS server: start-up, stalls, late bytes (`reel load`).
     Load(Box<load::LoadArguments>),
     /// Makes devices for an experiment and takes them away when its input ends; started by experiments.
@@ -225,6 +228,7 @@ fn main() -> Result<()> {
         Experiment::Upcalls(arguments) => upcalls::run(&arguments),
         Experiment::Splitlevel(arguments) => splitlevel::run(&arguments),
         Experiment::Wire(arguments) => wired::run(&arguments),
+        Experiment::Mms(arguments) => mms::run(&arguments),
         Experiment::Keep => device::keep(),
         Experiment::Load(arguments) => load::command(&arguments),
     }

@@ -6,8 +6,8 @@ use crate::control::{
     Rooms, SessionRefusal, SessionReport, VolumeMetrics, Watching, serve_connection, watch_directory,
 };
 use crate::data::{
-    Capacity, DataConfig, DataCounters, DataPlane, Film, Films, Form, Handover, RESOURCES, Speaks,
-    open_session,
+    Capacity, DataConfig, DataCounters, DataPlane, Film, Films, Form, Handover, ProgramCounters,
+    ProgramsDoor, RESOURCES, Speaks, open_session,
 };
 use crate::limits::{
     CORE_MIB_NS, CORE_MIB_TLS_NS, HANDOVERS_MAX, LISTEN_BACKLOG, OPENERS_AHEAD, SCRATCH_BUFFERS_PER_CORE,
@@ -20,10 +20,13 @@ use reel_library::{Library, LibraryError};
 use reel_qos::{AdmitError, Class};
 use reel_ring::DriverChoice;
 use reel_rt::{RtError, now_ns};
+use reel_stream::limits::READER_STRIPES_MAX;
+use reel_stream::programs::ArenaMap;
 use reel_stream::{OpenRefused, Sessions, SessionsConfig, Units};
+use reel_volume::Volume;
 use std::io;
 use std::net::{IpAddr, SocketAddr, TcpListener};
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
@@ -55,6 +58,9 @@ pub struct ServeConfig {
     pub promise: PromiseConfig,
     /// A directory whose films are taken as they come.
     pub watch: Option<PathBuf>,
+    /// A Unix socket for programs on this machine, which then read titles in the server's memory. The volume must have been opened
+    /// with memory that others can read.
+    pub programs: Option<PathBuf>,
     /// The control plane.
     pub control: ControlConfig,
 }
@@ -101,6 +107,14 @@ pub enum ServeError {
     /// The certificate cannot be used.
     #[error(transparent)]
     Certificate(#[from] CertificateError),
+    /// Programs cannot connect.
+    #[error("cannot listen for programs at {}: {source}", path.display())]
+    Programs {
+        /// The socket.
+        path: PathBuf,
+        /// Why not.
+        source: io::Error,
+    },
     /// A thread of the data plane failed.
     #[error(transparent)]
     Rt(#[from] RtError),
@@ -147,6 +161,10 @@ impl Server {
         let volume = library.volume();
         let buffers = volume.arena().usage().buffers_total;
         let scratch = if certificates.is_some() { scratch_buffers(threads, buffers) } else { 0 };
+        let programs = match config.programs {
+            None => None,
+            Some(path) => Some(door_for_programs(path, volume)?),
+        };
         let units = Units::new(
             volume.arena().clone(),
             volume.disks().clone(),
@@ -182,6 +200,9 @@ impl Server {
             units: units.clone(),
             sessions: Arc::clone(&sessions),
         }));
+        if let Some(programs) = &programs {
+            metrics.register(Arc::new(ProgramMetrics(Arc::clone(&programs.counters))));
+        }
         let runtime = tokio::runtime::Builder::new_multi_thread()
             .worker_threads(2)
             .thread_name("reel-control")
@@ -235,9 +256,10 @@ impl Server {
             connections_max: config.connections_max,
             access_log: config.access_log,
             tls: certificates.as_ref().map(|certificates| (certificates.acceptor().clone(), scratch)),
+            programs,
         };
         let data = DataPlane::start(
-            &data_config,
+            data_config,
             listeners,
             &units,
             volume.arena(),
@@ -303,6 +325,18 @@ fn listen(address: SocketAddr) -> Result<(TcpListener, SocketAddr), ServeError> 
     // With port 0 the system chooses.
     let address = listener.local_addr().map_err(failed)?;
     Ok((listener, address))
+}
+
+/// The socket that programs connect to, and the memory that they read.
+fn door_for_programs(path: PathBuf, volume: &Volume) -> Result<ProgramsDoor, ServeError> {
+    let failed = |path: &Path, source| ServeError::Programs { path: path.to_owned(), source };
+    let arena = ArenaMap::new(volume.arena().clone())
+        .ok_or_else(|| failed(&path, io::Error::other("media memory cannot be mapped by others")))?;
+    let listener = reel_stream::programs::listen(&path).map_err(|error| failed(&path, error))?;
+    // A window of pictures, and the units that some seconds of sound touch.
+    let window_buffers = READER_STRIPES_MAX * volume.geometry().data_rows() + 4;
+    let counters = Arc::new(ProgramCounters::default());
+    Ok(ProgramsDoor { listener, path, arena, window_buffers, counters })
 }
 
 /// Opens the newest titles before anybody asks for them, several at once, for they lie on different members.
@@ -399,6 +433,32 @@ impl crate::control::Sessions for Keeper {
 
     fn close(&self, key: &str) -> bool {
         key.parse().is_ok_and(|key| self.sessions.close(&key))
+    }
+}
+
+/// Streams for programs on the metrics page.
+struct ProgramMetrics(Arc<ProgramCounters>);
+
+impl MetricsSource for ProgramMetrics {
+    fn collect(&self, page: &mut MetricsPage) {
+        let load = |counter: &AtomicU64| counter.load(Ordering::Relaxed);
+        let Self(counters) = self;
+        page.gauge("reel_programs", "Programs connected.", &[], load(&counters.programs) as f64);
+        page.gauge("reel_program_streams", "Streams of programs.", &[], load(&counters.streams) as f64);
+        for (name, help, counter) in [
+            ("reel_program_streams_opened_total", "Streams opened by programs.", &counters.opened),
+            ("reel_program_streams_refused_total", "Streams not opened for programs.", &counters.refused),
+            (
+                "reel_program_streams_cut_total",
+                "Streams ended because of what their program did.",
+                &counters.cut,
+            ),
+            ("reel_program_bells_rung_total", "Bells rung for programs that waited.", &counters.rung),
+            ("reel_program_bells_heard_total", "Bells rung by programs.", &counters.heard),
+            ("reel_program_bytes_total", "Bytes that programs were done with.", &counters.bytes),
+        ] {
+            page.counter(name, help, &[], load(counter));
+        }
     }
 }
 

@@ -75,7 +75,7 @@ impl Budget {
     /// Whether `buffers` more leave plenty for those who have to start: reading ahead must not take it from them.
     pub(crate) fn is_plentiful(&self, buffers: usize) -> bool {
         let state = self.inner.lock();
-        state.line.is_empty() && (state.reserved + buffers) * 4 <= self.inner.total * 3
+        state.line.is_empty() && (state.reserved + buffers) * 8 <= self.inner.total * 7
     }
 
     /// Gets in line for `buffers`.
@@ -187,6 +187,6 @@ mod tests {
         assert!(first.reserve(5).is_some());
         drop(first);
         drop(later);
-        assert!(!budget.is_plentiful(7) && budget.is_plentiful(6));
+        assert!(!budget.is_plentiful(8) && budget.is_plentiful(7));
     }
 }

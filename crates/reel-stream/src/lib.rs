@@ -15,10 +15,12 @@ mod held;
 mod key;
 pub mod limits;
 mod prefetch;
+pub mod programs;
 mod reader;
 mod schedule;
 mod session;
 mod sessions;
+mod streams;
 mod units;
 
 pub use body::{Body, Part};
@@ -31,4 +33,5 @@ pub use reader::{Due, Pace, Ramp, Reader, ReaderState};
 pub use schedule::{Ask, Strand};
 pub use session::{Session, SessionSummary, Standing};
 pub use sessions::{OpenRefused, Permit, Sessions, SessionsConfig};
+pub use streams::{Batch, Offer, Opening, Outlet, Settled, StreamId, StreamState, Streams};
 pub use units::{StreamCounters, UnitKey, UnitWant, Units};

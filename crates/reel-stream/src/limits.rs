@@ -118,8 +118,8 @@ pub const AHEAD_STRIPES_WITHOUT_ARM: usize = 4;
 /// The next window is read when a client has asked for all but so many stripes of the last one...
 pub const FILE_WINDOW_LEFT_STRIPES: u64 = 2;
 
-/// ...or when what it has asked for lasts no longer than this: three rounds for the disks, and one to send.
-pub const FILE_WINDOW_LEFT_NS: u64 = 4_000_000_000;
+/// ...or when what it has asked for lasts no longer than this: three rounds for the disks.
+pub const FILE_WINDOW_LEFT_NS: u64 = 3_000_000_000;
 
 /// Rounds of a stream of steady rate, of which a question for the capacity asks: a film of two hours. Spread evenly, a longer one asks the
 /// same.
@@ -127,3 +127,19 @@ pub const STEADY_ROUNDS: usize = 7_200;
 
 /// Seconds of it that a segment holds: what ingest aims at.
 pub const STEADY_SEGMENT_S: u64 = 4;
+
+/// Messages that a program's stream can have unread: more than a reader hands out at once, since what is made by the server comes in smaller
+/// pieces.
+pub const PROGRAM_MESSAGES: u64 = 128;
+
+/// Bytes of a stream's own memory, for what the server makes itself: heads of files. Small, since every stream has it.
+pub const PROGRAM_OWN_BYTES: usize = 32 * 1024;
+
+/// The longest message in it: half of it can be read while the other half is written.
+pub const PROGRAM_OWN_MESSAGE_BYTES: usize = 16 * 1024;
+
+/// Bytes of text in a message on a program's socket: titles have at most some hundred, reasons for a refusal as many.
+pub const PROGRAM_TEXT_BYTES_MAX: usize = 1024;
+
+/// Descriptors that come with a stream: arena, producer's memory, consumer's memory.
+pub const PROGRAM_DESCRIPTORS: usize = 3;

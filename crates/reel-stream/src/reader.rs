@@ -340,6 +340,14 @@ impl Ramp {
 }
 
 impl Pace {
+    /// The pace of a body that begins at `from_offset` in a list of `times`, for a client that is at `at_offset` of that list now. When that is due
+    /// is for the caller to say.
+    pub fn new(times: Arc<[(u64, u64)]>, from_offset: u64, at_offset: u64) -> Self {
+        let mut pace = Self { times, from_offset, media_ns: 0, due_ns: 0 };
+        pace.media_ns = pace.media_ns(at_offset.saturating_sub(from_offset));
+        pace
+    }
+
     /// The media time at which the byte at `offset` of the body is shown.
     pub fn media_ns(&self, offset: u64) -> u64 {
         let at = self.from_offset.saturating_add(offset);
@@ -435,4 +443,22 @@ pub(crate) fn rows_by_position(map: &ObjectMap, range: &Range<u64>) -> Vec<(usiz
         }
     }
     wanted
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_body_is_due_as_it_is_shown_wherever_its_client_is() {
+        // A second for every 100 bytes; the body begins in the third.
+        let times: Arc<[(u64, u64)]> = (0..50).map(|second| (second * 100, second * 1_000_000_000)).collect();
+        for at_offset in [250, 1_250, 4_050] {
+            let mut pace = Pace::new(Arc::clone(&times), 250, at_offset);
+            pace.due_ns = 70_000_000_000;
+            let within = at_offset - 250;
+            assert_eq!(pace.due_ns(within), 70_000_000_000, "where the client is");
+            assert_eq!(pace.due_ns(within + 500), 75_000_000_000, "five seconds on");
+        }
+    }
 }

@@ -32,6 +32,8 @@ pub struct OpenOptions {
     pub read_only: bool,
     /// The media memory.
     pub arena: ArenaBudget,
+    /// Whether other processes may map it, to read it.
+    pub readable_by_others: bool,
     /// The disk threads.
     pub disks: DisksConfig,
     /// Sees every write and sync, for tests and traces.
@@ -93,7 +95,7 @@ pub(crate) fn open(directory: &Path, options: OpenOptions) -> Result<Volume, Vol
 
     let space_slots = geometry.slots(superblock.units());
     let (space, titles) = titles_of(directory, &found, &selection, &geometry, space_slots)?;
-    let arena = arena_of(&geometry, options.arena)?;
+    let arena = arena_of(&geometry, options.arena, options.readable_by_others)?;
     repair_superblocks(&mut found, &selection, options.read_only);
     let keep = keep_by_member(&candidates, &selection, members);
     let mut files: Vec<Option<MemberFile>> = (0..members).map(|_| None).collect();
@@ -256,7 +258,11 @@ fn titles_of(
     Ok((space, records.into_iter().map(Arc::new).collect()))
 }
 
-fn arena_of(geometry: &Geometry, budget: ArenaBudget) -> Result<Arena, VolumeError> {
+fn arena_of(
+    geometry: &Geometry,
+    budget: ArenaBudget,
+    readable_by_others: bool,
+) -> Result<Arena, VolumeError> {
     let buffer_bytes = geometry.unit_bytes();
     let least = geometry.width() * (WRITER_STRIPES_IN_FLIGHT + 1);
     let config = ArenaConfig {
@@ -266,7 +272,7 @@ fn arena_of(geometry: &Geometry, budget: ArenaBudget) -> Result<Arena, VolumeErr
         cells_per_buffer: cells_per_buffer(geometry),
         huge_pages: budget.huge_pages,
     };
-    Ok(Arena::new(config)?)
+    Ok(if readable_by_others { Arena::readable_by_others(config)? } else { Arena::new(config)? })
 }
 
 fn cells_per_buffer(geometry: &Geometry) -> usize {

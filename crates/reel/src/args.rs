@@ -68,6 +68,9 @@ pub(crate) enum Command {
     /// Serve a volume over HTTP until SIGTERM or SIGINT
     Serve(ServeArguments),
 
+    /// Write a title to standard output, straight from a running server's memory: `reel tap TITLE | ffmpeg -i - ...`
+    Tap(TapArguments),
+
     /// Let a fleet of players watch any HLS server: start-up, stalls, late bytes; `reel load --help`
     #[command(disable_help_flag = true)]
     Load(LoadArguments),
@@ -311,6 +314,29 @@ pub(crate) struct RemoveArguments {
     pub(crate) titles: Vec<String>,
 }
 
+/// `reel tap`.
+#[derive(Debug, Args)]
+pub(crate) struct TapArguments {
+    /// Id of a title, as `reel titles` lists it
+    pub(crate) title: String,
+
+    /// The server's socket for programs (`reel serve --programs-socket`)
+    #[arg(long, value_name = "PATH", default_value = "reel.sock")]
+    pub(crate) socket: PathBuf,
+
+    /// Begin at this byte of the title's MP4 file
+    #[arg(long, value_name = "BYTES", default_value_t = 0)]
+    pub(crate) from: u64,
+
+    /// Class of the stream; one with deadlines if not given, `aperiodic` for whoever is in no hurry
+    #[arg(long, value_name = "NAME", default_value = "")]
+    pub(crate) class: String,
+
+    /// Say at the end how many messages came and how many calls of the kernel waiting took
+    #[arg(long)]
+    pub(crate) stats: bool,
+}
+
 /// `reel export`.
 #[derive(Debug, Args)]
 pub(crate) struct ExportArguments {
@@ -395,6 +421,10 @@ pub(crate) struct ServeArguments {
     /// Ingest films that are put into this directory; goes before the configuration's
     #[arg(long, value_name = "DIR")]
     pub(crate) watch: Option<PathBuf>,
+
+    /// Let programs of this user read titles in the server's memory, through this socket
+    #[arg(long, value_name = "PATH")]
+    pub(crate) programs_socket: Option<PathBuf>,
 }
 
 /// A rate that is more than nothing.

@@ -10,6 +10,7 @@ mod profiles;
 mod remove;
 mod serve;
 mod sim;
+mod tap;
 mod titles;
 mod volume;
 
@@ -45,6 +46,7 @@ pub(crate) fn run(arguments: Arguments) -> Result<Exit, Failure> {
         Command::Probe(arguments) => probe::run(&arguments, quiet),
         Command::Capacity(arguments) => capacity::run(&arguments),
         Command::Serve(arguments) => serve::run(&arguments),
+        Command::Tap(arguments) => tap::run(&arguments),
         Command::Load(arguments) => load::run(&arguments),
         Command::Bench(arguments) => bench::run(&arguments),
         Command::Sim(arguments) => sim::run(&arguments),

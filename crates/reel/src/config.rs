@@ -37,6 +37,8 @@ pub(crate) struct Config {
     pub(crate) volume: Option<PathBuf>,
     /// A directory whose new films are ingested.
     pub(crate) watch: Option<PathBuf>,
+    /// Where programs of this machine connect that read titles in the server's memory.
+    pub(crate) programs_socket: Option<PathBuf>,
     /// Data-plane threads; 0 is one for each core.
     pub(crate) serve_threads: usize,
     /// Whether each of them stays on its core.
@@ -155,6 +157,7 @@ impl Default for Config {
             listen: SocketAddr::new(IpAddr::V4(Ipv4Addr::LOCALHOST), 8080),
             volume: None,
             watch: None,
+            programs_socket: None,
             serve_threads: 0,
             pin_threads: true,
             disk_threads: 0,
@@ -211,6 +214,7 @@ impl Config {
         let paths = [
             &mut config.volume,
             &mut config.watch,
+            &mut config.programs_socket,
             &mut config.upload.spool_dir,
             &mut config.tls.certificate,
             &mut config.tls.key,

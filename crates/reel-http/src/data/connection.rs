@@ -165,7 +165,7 @@ impl Sending {
     /// goes on as well as it can: its head is out, so nobody can be told any more.
     pub(crate) fn follow(&mut self, desk: &TermsDesk<'_>, offset: u64, counters: &DataCounters) {
         let Some(session) = &self.session else { return };
-        let terms = match desk.paced(session, offset) {
+        let terms = match desk.paced(session, self.paced_from.unwrap_or(offset), offset) {
             Ok(terms) => terms,
             Err(refusal) => {
                 counters.not_admitted(&refusal);

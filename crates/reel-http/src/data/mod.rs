@@ -8,6 +8,7 @@ mod date;
 mod film;
 mod offers;
 mod opener;
+mod programs;
 mod range;
 mod request;
 mod response;
@@ -24,20 +25,24 @@ pub(crate) use counters::RESOURCES;
 pub(crate) use film::{Film, Films};
 pub(crate) use offers::Form;
 pub use offers::title_demand;
+pub(crate) use programs::{ProgramCounters, ProgramsShared};
 pub(crate) use terms::open_session;
 
 use access_log::AccessLog;
 use opener::{Opened, Opener};
+use programs::Programs;
 use reel_arena::Arena;
 use reel_disk::{DiskDone, Reply};
 use reel_ring::{DriverChoice, RingConfig};
 use reel_rt::{CoreConfig, CoreHandle, Mailbox};
+use reel_stream::programs::ArenaMap;
 use reel_stream::{Deliver, Fetched, Fetcher, Sessions, Units};
 use reel_tls::Acceptor;
 use scratch::Scratch;
 use service::{Data, Door, Shared};
 use std::net::{SocketAddr, TcpListener, TcpStream};
 use std::os::fd::OwnedFd;
+use std::path::PathBuf;
 use std::sync::Arc;
 use std::thread::JoinHandle;
 
@@ -57,6 +62,18 @@ pub(crate) struct DataConfig {
     pub(crate) access_log: bool,
     /// Set if TLS is spoken: with whom, and how many buffers each core seals in.
     pub(crate) tls: Option<(Acceptor, usize)>,
+    /// Where programs connect, if they may.
+    pub(crate) programs: Option<ProgramsDoor>,
+}
+
+/// The socket of programs, and what they are given.
+pub(crate) struct ProgramsDoor {
+    pub(crate) listener: OwnedFd,
+    pub(crate) path: PathBuf,
+    pub(crate) arena: ArenaMap,
+    /// Buffers that the window of one stream takes.
+    pub(crate) window_buffers: usize,
+    pub(crate) counters: Arc<ProgramCounters>,
 }
 
 /// A connection on its way to the control plane, with the bytes already read from it.
@@ -102,7 +119,7 @@ impl DataPlane {
     #[allow(clippy::too_many_arguments, reason = "called once, by the function that makes all of these")]
     /// Starts the cores; they accept from `listeners` at once.
     pub(crate) fn start(
-        config: &DataConfig,
+        config: DataConfig,
         listeners: Vec<(TcpListener, Speaks)>,
         units: &Units,
         arena: &Arena,
@@ -116,6 +133,18 @@ impl DataPlane {
         let (opener, mut threads) = Opener::start(films).map_err(ServeError::Thread)?;
         threads.extend(log_thread);
         let mut capacity = Some(capacity);
+        let programs = config.programs.map(|door| {
+            Arc::new(ProgramsShared {
+                sessions: Arc::clone(&sessions),
+                counters: Arc::clone(&counters),
+                programs: door.counters,
+                opener: opener.clone(),
+                arena: door.arena,
+                window_buffers: door.window_buffers,
+                listener: Arc::new(door.listener),
+                path: door.path,
+            })
+        });
         let shared = Arc::new(Shared {
             sessions,
             counters,
@@ -146,9 +175,23 @@ impl DataPlane {
             })?;
             cores.push(core);
         }
+        let serving = cores.len();
+        if let Some(shared) = programs {
+            let core_config = CoreConfig {
+                name: "reel-programs".to_owned(),
+                cpu: None,
+                ring: RingConfig { entries: 256, driver: config.driver },
+                arena: None,
+            };
+            let units = units.clone();
+            cores.push(reel_rt::spawn(core_config, move |core, own: Mailbox<Message>| {
+                let post = Arc::new(Post { own: own.clone() });
+                Programs::new(core, shared, units, own, post)
+            })?);
+        }
         let plane = Self { cores, threads };
         if let Some(first) = plane.cores.first() {
-            let cores = plane.cores.iter().map(|core| core.mailbox()).collect();
+            let cores = plane.cores[..serving].iter().map(|core| core.mailbox()).collect();
             let listeners =
                 listeners.into_iter().map(|(listener, speaks)| (Arc::new(listener.into()), speaks));
             let door = Door { listeners: listeners.collect(), cores };

@@ -111,7 +111,7 @@ impl TermsDesk<'_> {
                 self.segment(session, (track, number), response, prefetcher)
             }
             (SessionFile::Progressive, Kind::Periodic) if is_media => {
-                let terms = self.paced(session, response.body_offset)?;
+                let terms = self.paced(session, response.body_offset, response.body_offset)?;
                 self.read_file_ahead(session, response, prefetcher);
                 Ok(terms)
             }
@@ -119,11 +119,15 @@ impl TermsDesk<'_> {
         }
     }
 
-    /// The terms of a film that is sent as one file, from `offset` on; asked again as its client takes it.
-    pub(crate) fn paced(&self, session: &Session<Film>, offset: u64) -> Result<Terms, AdmitError> {
+    /// The terms of a film that is sent as one file from `from_offset` on, to a client who is at `at_offset` of it; asked again as it takes it.
+    pub(crate) fn paced(
+        &self,
+        session: &Session<Film>,
+        from_offset: u64,
+        at_offset: u64,
+    ) -> Result<Terms, AdmitError> {
         let Some(times) = session.playing().file_times() else { return Ok(Terms::interactive()) };
-        let mut pace = Pace { times: Arc::clone(times), from_offset: offset, media_ns: 0, due_ns: 0 };
-        pace.media_ns = pace.media_ns(0);
+        let mut pace = Pace::new(Arc::clone(times), from_offset, at_offset);
         let ask = Ask { strand: Strand::Picture, from_ns: pace.media_ns, until_ns: pace.media_ns };
         pace.due_ns = self.sessions.ask(session, None, &ask, self.now_ns)?.due_ns;
         Ok(Terms { class: session.class(), due: Due::Paced(pace), is_paced: true })
@@ -135,9 +139,7 @@ impl TermsDesk<'_> {
         let (Some(file), Some(times)) = (film.file_body(), film.file_times()) else { return };
         let name = (session.key(), FILE);
         let at = response.body_offset + response.body_bytes;
-        let shown_ns = |offset| {
-            Pace { times: Arc::clone(times), from_offset: 0, media_ns: 0, due_ns: 0 }.media_ns(offset)
-        };
+        let shown_ns = |offset| Pace::new(Arc::clone(times), 0, 0).media_ns(offset);
         prefetcher.passed(name, response.body_offset);
         let is_near = |end: u64| {
             end.saturating_sub(at) <= FILE_WINDOW_LEFT_STRIPES * stripe_bytes(file, at)

@@ -83,6 +83,7 @@ impl Rig {
             // Most tests are about other things than what can be promised of an unmeasured disk.
             promise: PromiseConfig { admission: false, network_bps: None },
             watch: None,
+            programs: Some(dir.path().join("reel.sock")),
             control,
         };
         change(&mut config);
@@ -96,6 +97,11 @@ impl Rig {
         let server = Server::start(self.config.clone(), Arc::clone(&self.library)).expect("started");
         self.address = server.address();
         self.server = Some(server);
+    }
+
+    /// Where programs connect.
+    pub(crate) fn socket(&self) -> PathBuf {
+        self.dir.path().join("reel.sock")
     }
 
     pub(crate) fn connect(&self) -> Client {
@@ -270,6 +276,7 @@ fn open(volume_dir: &Path, arena_bytes: usize, faults: &Faults) -> Volume {
     for _ in 0..1000 {
         let options = OpenOptions {
             arena: ArenaBudget { bytes: arena_bytes, huge_pages: false },
+            readable_by_others: true,
             disks: DisksConfig { faults: faults.clone(), ..DisksConfig::default() },
             ..OpenOptions::default()
         };

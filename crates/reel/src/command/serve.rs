@@ -5,6 +5,7 @@ use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
 
+use reel_arena::PageKind;
 use reel_disk::{DepthBound, DisksConfig};
 use reel_http::control::ControlConfig;
 use reel_http::{PromiseConfig, ServeConfig, ServeError, Server};
@@ -84,7 +85,7 @@ fn end_with_the_first_core() {
 }
 
 /// How the names of data-plane threads begin.
-const DATA_PLANE: [&str; 2] = ["reel-serve", "reel-disk"];
+const DATA_PLANE: [&str; 3] = ["reel-serve", "reel-disk", "reel-programs"];
 
 fn configuration(arguments: &ServeArguments) -> Result<Config, Failure> {
     let mut config = match &arguments.config {
@@ -98,6 +99,7 @@ fn configuration(arguments: &ServeArguments) -> Result<Config, Failure> {
         config.tls.listen_at(address);
     }
     config.watch = arguments.watch.clone().or(config.watch);
+    config.programs_socket = arguments.programs_socket.clone().or(config.programs_socket);
     if let Some(watch) = &config.watch {
         let metadata = std::fs::metadata(watch).map_err(|error| Failure::path("watch", watch, &error))?;
         if !metadata.is_dir() {
@@ -114,6 +116,7 @@ fn library(config: &Config, directory: &Path) -> Result<Library, Failure> {
     let options = OpenOptions {
         read_only: false,
         arena: ArenaBudget { bytes, huge_pages: true },
+        readable_by_others: config.programs_socket.is_some(),
         disks: DisksConfig {
             threads: config.disk_threads,
             driver: driver(config),
@@ -132,6 +135,12 @@ fn library(config: &Config, directory: &Path) -> Result<Library, Failure> {
         usage.buffers_total,
         Size(volume.arena().buffer_bytes() as u64)
     );
+    if config.programs_socket.is_some() && volume.arena().region().pages == PageKind::Normal {
+        tracing::warn!(
+            "media memory that programs can read has small pages here, which disks are slower with; reserve huge ones \
+             (vm.nr_hugepages), or allow them (/sys/kernel/mm/transparent_hugepage/shmem_enabled = advise)"
+        );
+    }
     for finding in volume.findings().iter().filter(|finding| !finding.state.in_use()) {
         tracing::warn!("{finding}");
     }
@@ -155,6 +164,7 @@ fn serve_config(config: &Config, volume: &Path) -> Result<ServeConfig, Failure> 
         access_log: config.log.access,
         promise: PromiseConfig { admission: config.promise.admission, network_bps: network_bps(config) },
         watch: config.watch.clone(),
+        programs: config.programs_socket.clone(),
         control: ControlConfig {
             spool_dir,
             upload_bytes_max: config.upload.max_bytes.bytes(),

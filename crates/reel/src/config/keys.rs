@@ -9,6 +9,7 @@ pub(super) const KEYS: &[&str] = &[
     "listen",
     "volume",
     "watch",
+    "programs_socket",
     "serve_threads",
     "pin_threads",
     "disk_threads",

@@ -11,4 +11,5 @@ mod names;
 mod probing;
 mod rig;
 mod serving;
+mod tapping;
 mod volumes;

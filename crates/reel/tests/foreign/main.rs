@@ -14,3 +14,4 @@ mod https;
 mod ladder;
 mod players;
 mod rig;
+mod taps;

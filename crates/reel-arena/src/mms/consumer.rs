@@ -1,0 +1,164 @@
+use super::layout::{Ending, IN_PRODUCER, Layout, MAGIC, consumer_word, producer_word, slot_word};
+use super::words::Words;
+use crate::limits::MMS_SLOTS_MAX;
+
+/// The reading side of a stream.
+#[derive(Debug)]
+pub struct Consumer<P, C> {
+    theirs: P,
+    own: C,
+    layout: Layout,
+    /// What was seen of the producer's count.
+    written: u64,
+    /// Messages looked at.
+    taken: u64,
+    /// Messages given back.
+    read: u64,
+    ticket: u64,
+    /// The producer's ticket that was answered last.
+    rung: u64,
+}
+
+/// One message, in place.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Message {
+    /// Where it lies in its memory, in bytes.
+    pub offset: u64,
+    /// Its length in bytes.
+    pub bytes: u32,
+    /// It lies in the producer's memory, not in the arena.
+    pub in_producer: bool,
+    /// Its place in the stream, in bytes.
+    pub position: u64,
+    /// When it is due, on `CLOCK_MONOTONIC`; `u64::MAX` if at no fixed time.
+    pub due_ns: u64,
+    epoch: u64,
+}
+
+impl<P: Words, C: Words> Consumer<P, C> {
+    /// The consumer of a stream in memory of `bytes`; `None` if that is no stream, or one that does not fit in its memory.
+    pub fn new(theirs: P, own: C, bytes: usize) -> Option<Consumer<P, C>> {
+        if theirs.load(producer_word::MAGIC) != MAGIC {
+            return None;
+        }
+        theirs.fence_acquire();
+        let slots = theirs.load(producer_word::SLOTS);
+        let beside = usize::try_from(theirs.load(producer_word::BYTES)).ok()?;
+        if !slots.is_power_of_two() || slots > MMS_SLOTS_MAX || beside > bytes {
+            return None;
+        }
+        let layout = Layout { slots, bytes: beside };
+        (layout.memory_bytes() <= bytes).then_some(Consumer {
+            theirs,
+            own,
+            layout,
+            written: 0,
+            taken: 0,
+            read: 0,
+            ticket: 0,
+            rung: 0,
+        })
+    }
+
+    /// The memory of the producer.
+    pub fn producer_memory(&self) -> &P {
+        &self.theirs
+    }
+
+    /// The next message, which stays where it is until it is given back. Several may be taken before.
+    pub fn take(&mut self) -> Option<Message> {
+        if self.taken == self.written {
+            let written = self.theirs.load(producer_word::WRITTEN);
+            // More than the ring holds are no messages.
+            if written <= self.taken || written - self.read > self.layout.slots {
+                return None;
+            }
+            // The count before what it counts.
+            self.theirs.fence_acquire();
+            self.written = written;
+        }
+        let slot = self.layout.slot(self.taken);
+        if self.theirs.load(slot + slot_word::TURN) != self.taken + 1 {
+            return None;
+        }
+        let bytes = self.theirs.load(slot + slot_word::BYTES);
+        let message = Message {
+            offset: self.theirs.load(slot + slot_word::OFFSET),
+            bytes: bytes as u32,
+            in_producer: bytes & IN_PRODUCER != 0,
+            position: self.theirs.load(slot + slot_word::POSITION),
+            due_ns: self.theirs.load(slot + slot_word::DUE_NS),
+            epoch: self.theirs.load(slot + slot_word::EPOCH),
+        };
+        self.taken += 1;
+        Some(message)
+    }
+
+    /// Whether a message is still the reader's: asked after its bytes were used, it says whether they were the right ones. They were not
+    /// if it was held for too long.
+    pub fn is_valid(&self, message: &Message) -> bool {
+        self.theirs.fence_acquire();
+        self.theirs.load(producer_word::EPOCH) == message.epoch
+    }
+
+    /// Messages that were taken and not given back.
+    pub fn held(&self) -> u64 {
+        self.taken - self.read
+    }
+
+    /// Gives the oldest `count` messages back. `true` if the producer waits for that: then ring.
+    ///
+    /// # Panics
+    /// If fewer are held.
+    pub fn give_back(&mut self, count: u64) -> bool {
+        assert!(count <= self.held(), "more messages are given back than were taken");
+        self.read += count;
+        // The bytes were read before the count says so.
+        self.own.fence_release();
+        self.own.store(consumer_word::READ, self.read);
+        // Our count before their flag; theirs is their flag before our count.
+        self.own.fence_full();
+        let ticket = self.theirs.load(producer_word::WAITS);
+        if ticket == 0 || ticket == self.rung {
+            return false;
+        }
+        self.theirs.fence_acquire();
+        let unread = self.theirs.load(producer_word::WRITTEN).saturating_sub(self.read);
+        if unread < self.theirs.load(producer_word::WAITS_BELOW) {
+            self.rung = ticket;
+            return true;
+        }
+        false
+    }
+
+    /// Asks to be told when `count` messages can be taken, or none will come any more. `false` if that is so already: then nobody
+    /// tells. Otherwise wait, call [`Consumer::do_not_wait`], and look again.
+    pub fn await_messages(&mut self, count: u64) -> bool {
+        let above = self.held() + count.max(1) - 1;
+        self.own.store(consumer_word::WAITS_ABOVE, above);
+        self.own.fence_release();
+        self.ticket += 1;
+        // The flag before the test: what comes after the test finds the flag.
+        self.own.store(consumer_word::WAITS, self.ticket);
+        self.own.fence_full();
+        let unread = self.theirs.load(producer_word::WRITTEN).saturating_sub(self.read);
+        if unread > above || self.theirs.load(producer_word::ENDED) != 0 {
+            self.do_not_wait();
+            return false;
+        }
+        true
+    }
+
+    /// Does not wait any more.
+    pub fn do_not_wait(&mut self) {
+        self.own.store(consumer_word::WAITS, 0);
+    }
+
+    /// Why no more messages come; `None` while they do. A complete stream has ended when all of it was taken.
+    pub fn ending(&self) -> Option<Ending> {
+        let ending = Ending::from_word(self.theirs.load(producer_word::ENDED))?;
+        self.theirs.fence_acquire();
+        let all = self.theirs.load(producer_word::WRITTEN) == self.taken;
+        (ending != Ending::Complete || all).then_some(ending)
+    }
+}

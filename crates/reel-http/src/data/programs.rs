@@ -1,0 +1,365 @@
+//! Streams for programs on this machine: one core that reads titles into memory that programs map.
+//!
+//! A program's socket carries what it asks for and bells; its messages go through shared memory (`reel_stream::programs`). Its streams are
+//! admitted like any viewer's. Follow one: [`Programs::heard`] -> [`Programs::opened`] -> [`Programs::pump`].
+
+mod opening;
+mod playing;
+
+use super::counters::DataCounters;
+use super::film::Film;
+use super::opener::{Opened, Opener, Opening};
+use super::slots::Slots;
+use super::{Message, Post};
+use crate::limits::{
+    ACCEPT_RETRY_NS, DRAIN_TIME_MAX_NS, PROGRAM_HELD_MAX_NS, PROGRAM_HELD_UNDER_PRESSURE_MAX_NS,
+    PROGRAM_MESSAGES_PER_TURN, PROGRAM_STREAMS_MAX, PROGRAM_TICK_NS, PROGRAMS_MAX,
+};
+use playing::Playing;
+use reel_arena::mms::Ending;
+use reel_ring::{Done, Op};
+use reel_rt::{Core, Mailbox, Service};
+use reel_stream::programs::{ArenaMap, Heard, MappedOutlet, Reply, Request, hear, say};
+use reel_stream::{Batch, Fetched, Fetcher, Sessions, StreamId, Streams, Units};
+use std::collections::HashMap;
+use std::os::fd::OwnedFd;
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+
+/// What the core of programs has of the whole server.
+pub(crate) struct ProgramsShared {
+    pub(crate) sessions: Arc<Sessions<Film>>,
+    pub(crate) counters: Arc<DataCounters>,
+    pub(crate) programs: Arc<ProgramCounters>,
+    pub(crate) opener: Opener,
+    pub(crate) arena: ArenaMap,
+    /// Buffers that the window of one stream takes.
+    pub(crate) window_buffers: usize,
+    pub(crate) listener: Arc<OwnedFd>,
+    /// Removed when the core ends.
+    pub(crate) path: PathBuf,
+}
+
+/// Counters of streams for programs, for metrics.
+#[derive(Debug, Default)]
+pub(crate) struct ProgramCounters {
+    /// Programs connected now.
+    pub(crate) programs: AtomicU64,
+    /// Their streams.
+    pub(crate) streams: AtomicU64,
+    /// Streams opened.
+    pub(crate) opened: AtomicU64,
+    /// Streams that were not opened.
+    pub(crate) refused: AtomicU64,
+    /// Streams that were ended because of what their reader did or did not do.
+    pub(crate) cut: AtomicU64,
+    /// Bells that programs were rung: each is a call of the kernel.
+    pub(crate) rung: AtomicU64,
+    /// Bells that programs rang.
+    pub(crate) heard: AtomicU64,
+    /// Bytes given back.
+    pub(crate) bytes: AtomicU64,
+}
+
+/// The state of the core.
+pub(crate) struct Programs {
+    shared: Arc<ProgramsShared>,
+    fetcher: Fetcher,
+    own: Mailbox<Message>,
+    programs: Slots<Program>,
+    streams: Streams<MappedOutlet>,
+    playing: HashMap<StreamId, Playing>,
+    openings: Slots<opening::Wanted>,
+    ticking: bool,
+    overdue_timer_ns: Option<u64>,
+    draining_since_ns: Option<u64>,
+}
+
+/// A program that is connected.
+struct Program {
+    socket: Arc<OwnedFd>,
+    user: u32,
+    /// Its streams by its own names; `None` while they are being opened.
+    streams: HashMap<u64, Option<StreamId>>,
+}
+
+const ACCEPT: u64 = u64::MAX;
+const TICK: u64 = 0;
+const ACCEPT_AGAIN: u64 = 1;
+const OVERDUE: u64 = 2;
+
+impl Programs {
+    pub(super) fn new(
+        core: &mut Core,
+        shared: Arc<ProgramsShared>,
+        units: Units,
+        own: Mailbox<Message>,
+        post: Arc<Post>,
+    ) -> Self {
+        let fetcher = Fetcher::new(units, Arc::clone(&post) as Arc<dyn reel_disk::Reply>, post);
+        core.ring.push(ACCEPT, Op::Accept { listener: Arc::clone(&shared.listener) });
+        Self {
+            shared,
+            fetcher,
+            own,
+            programs: Slots::new(),
+            streams: Streams::default(),
+            playing: HashMap::new(),
+            openings: Slots::new(),
+            ticking: false,
+            overdue_timer_ns: None,
+            draining_since_ns: None,
+        }
+    }
+
+    fn accepted(&mut self, core: &mut Core, done: Done) {
+        match (done.result, done.accepted) {
+            (Ok(_), Some(socket)) => self.connected(core, socket),
+            (Ok(_), None) => {}
+            (Err(error), _) if error.raw_os_error() == Some(rustix::io::Errno::CANCELED.raw_os_error()) => {
+                return;
+            }
+            (Err(error), _) => {
+                tracing::warn!(%error, "cannot accept a program; trying again shortly");
+                return core.at(core.now_ns() + ACCEPT_RETRY_NS, ACCEPT_AGAIN);
+            }
+        }
+        self.accept(core);
+    }
+
+    fn accept(&self, core: &mut Core) {
+        if self.draining_since_ns.is_none() {
+            core.ring.push(ACCEPT, Op::Accept { listener: Arc::clone(&self.shared.listener) });
+        }
+    }
+
+    fn connected(&mut self, core: &mut Core, socket: OwnedFd) {
+        let user = match reel_stream::programs::accept_peer(&socket) {
+            Ok(user) if self.programs.len() < PROGRAMS_MAX => user,
+            Ok(_) => {
+                tracing::warn!(
+                    "{PROGRAMS_MAX} programs are connected, the most there may be; another is turned away"
+                );
+                return;
+            }
+            Err(error) => return tracing::warn!(%error, "the kernel does not say whose program connects"),
+        };
+        let socket = Arc::new(socket);
+        let program = Program { socket: Arc::clone(&socket), user, streams: HashMap::new() };
+        let token = self.programs.insert(program);
+        self.count();
+        core.ring.push(token, Op::AwaitReadable { socket });
+    }
+
+    /// Takes what a program has said, some of it: others want to be heard, too.
+    fn heard(&mut self, core: &mut Core, token: u64) {
+        for _ in 0..PROGRAM_MESSAGES_PER_TURN {
+            let Some(program) = self.programs.get_mut(token) else { return };
+            let bytes = match hear(&program.socket) {
+                Ok(Heard::Message(bytes, _)) => bytes,
+                Ok(Heard::Nothing) => break,
+                Ok(Heard::Gone) => return self.gone(token),
+                Err(error) => {
+                    tracing::debug!(%error, "a program's socket failed");
+                    return self.gone(token);
+                }
+            };
+            match Request::decode(&bytes) {
+                Ok(Request::Bell) => {
+                    self.shared.programs.heard.fetch_add(1, Ordering::Relaxed);
+                    let Some(program) = self.programs.get_mut(token) else { return };
+                    let set: Vec<StreamId> = program.streams.values().copied().flatten().collect();
+                    self.pump(core, &set);
+                }
+                Ok(Request::Close { tag }) => {
+                    let Some(program) = self.programs.get_mut(token) else { return };
+                    if let Some(Some(id)) = program.streams.get(&tag).copied() {
+                        self.end(id, Ending::Closed);
+                    }
+                }
+                Ok(Request::Open { tag, from_bytes, title, class }) => {
+                    self.open(opening::Wanted { program: token, tag, from_bytes, title, class });
+                }
+                Err(error) => {
+                    tracing::warn!(%error, "a program is not understood; it is disconnected");
+                    return self.gone(token);
+                }
+            }
+        }
+        if let Some(program) = self.programs.get_mut(token) {
+            core.ring.push(token, Op::AwaitReadable { socket: Arc::clone(&program.socket) });
+        }
+    }
+
+    /// A program is gone, whatever it was doing: all it had is free.
+    fn gone(&mut self, token: u64) {
+        let Some(program) = self.programs.remove(token) else { return };
+        let _ = rustix::net::shutdown(&program.socket, rustix::net::Shutdown::Both);
+        for id in program.streams.into_values().flatten() {
+            self.end(id, Ending::Closed);
+        }
+        self.count();
+    }
+
+    /// Reads and hands on what there is, for each of a set.
+    fn pump(&mut self, core: &mut Core, set: &[StreamId]) {
+        let batch = self.streams.read_send(set, &mut self.fetcher, core.now_ns());
+        self.follow(core, batch);
+    }
+
+    /// Does what a batch says is to be done.
+    fn follow(&mut self, core: &mut Core, batch: Batch) {
+        let Batch { ring, done, ended, starved: _ } = batch;
+        for (id, bytes) in done {
+            let Some(playing) = self.playing.get_mut(&id) else { continue };
+            playing.taken(bytes, core.now_ns());
+            self.shared.counters.sent_bytes[playing.class().index()].fetch_add(bytes, Ordering::Relaxed);
+            self.shared.programs.bytes.fetch_add(bytes, Ordering::Relaxed);
+            let classes = self.fetcher.units().disks().classes();
+            if let Some(terms) = playing.terms(&self.shared, &classes, core.now_ns()) {
+                self.streams.set_terms(id, terms.class, terms.due);
+            }
+        }
+        for id in ring {
+            self.ring(id);
+        }
+        for (id, ending) in ended {
+            self.end(id, ending);
+        }
+    }
+
+    /// Wakes the program that waits for a stream.
+    fn ring(&mut self, id: StreamId) {
+        let Some(playing) = self.playing.get(&id) else { return };
+        let Some(program) = self.programs.get_mut(playing.program()) else { return };
+        self.shared.programs.rung.fetch_add(1, Ordering::Relaxed);
+        // A program with a full socket has bells to hear; one that is gone is seen by its socket's end.
+        let _ = say(&program.socket, &Reply::Bell.encode(), &[]);
+    }
+
+    /// Ends a stream, its session, and what was promised to it.
+    fn end(&mut self, id: StreamId, ending: Ending) {
+        let ring = self.streams.close(&[id], ending).contains(&true);
+        if ring {
+            self.ring(id);
+        }
+        let Some(playing) = self.playing.remove(&id) else { return };
+        if let Some(program) = self.programs.get_mut(playing.program()) {
+            program.streams.remove(&playing.tag());
+        }
+        if matches!(ending, Ending::HeldTooLong | Ending::Lied) {
+            self.shared.programs.cut.fetch_add(1, Ordering::Relaxed);
+            tracing::warn!(title = playing.title(), "a program's stream was ended: {}", ending.text());
+        }
+        self.shared.sessions.close(&playing.key());
+        self.count();
+    }
+
+    fn count(&self) {
+        self.shared.programs.programs.store(self.programs.len() as u64, Ordering::Relaxed);
+        self.shared.programs.streams.store(self.playing.len() as u64, Ordering::Relaxed);
+    }
+
+    /// Looks after all streams, so that a reader who keeps to his time need not ring.
+    fn tick(&mut self, core: &mut Core) {
+        self.ticking = false;
+        let set = self.streams.ids();
+        self.pump(core, &set);
+        let pressed = self.fetcher.units().budget().starved() > 0 || self.fetcher.is_hungry();
+        // A session that was forgotten meanwhile is promised nothing any more.
+        let patience_ns = PROGRAM_HELD_MAX_NS.min(self.shared.sessions.idle_max_ns());
+        let bound_ns =
+            if pressed { PROGRAM_HELD_UNDER_PRESSURE_MAX_NS.min(patience_ns) } else { patience_ns };
+        for id in set {
+            let held = self.streams.outlet_mut(id).is_some_and(|outlet| outlet.held() > 0);
+            let Some(playing) = self.playing.get_mut(&id) else { continue };
+            if playing.has_held(held, core.now_ns()) > bound_ns {
+                self.end(id, Ending::HeldTooLong);
+            }
+        }
+        self.watch(core);
+    }
+
+    fn watch(&mut self, core: &mut Core) {
+        if !self.ticking && !self.streams.is_empty() {
+            self.ticking = true;
+            core.at(core.now_ns() + PROGRAM_TICK_NS, TICK);
+        }
+    }
+
+    fn unit_came(&mut self, core: &mut Core, fetched: &Fetched) {
+        match self.streams.fetched(fetched) {
+            Ok(Some(id)) => self.pump(core, &[id]),
+            Ok(None) => {}
+            Err(error) => {
+                tracing::error!(%error, "stored bytes are lost; a program's stream is ended");
+                self.shared.counters.lost_bytes_responses.fetch_add(1, Ordering::Relaxed);
+                self.end(StreamId(fetched.connection), Ending::Lost);
+            }
+        }
+    }
+}
+
+impl Service for Programs {
+    type Message = Message;
+
+    fn message(&mut self, core: &mut Core, message: Message) {
+        match message {
+            Message::Disk(done) => self.fetcher.disk_done(done, core.now_ns()),
+            Message::Unit(fetched) => self.unit_came(core, &fetched),
+            Message::Opened(Opened { connection, result }) => self.opened(core, connection, result),
+            // Those are for the cores that serve the network.
+            Message::Connection(..) | Message::Door(_) => {}
+        }
+    }
+
+    fn done(&mut self, core: &mut Core, done: Done) {
+        match done.token {
+            ACCEPT => self.accepted(core, done),
+            token => self.heard(core, token),
+        }
+    }
+
+    fn timer(&mut self, core: &mut Core, token: u64) {
+        match token {
+            TICK => self.tick(core),
+            OVERDUE => {
+                if self.overdue_timer_ns.is_some_and(|timer_ns| timer_ns <= core.now_ns()) {
+                    self.overdue_timer_ns = None;
+                }
+                self.fetcher.overdue(core.now_ns());
+            }
+            _ => self.accept(core),
+        }
+    }
+
+    fn turn(&mut self, core: &mut Core) {
+        self.fetcher.retry(core.now_ns());
+        if let Some(due_ns) = self.fetcher.next_due_ns()
+            && self.overdue_timer_ns.is_none_or(|timer_ns| due_ns < timer_ns)
+        {
+            self.overdue_timer_ns = Some(due_ns);
+            core.at(due_ns, OVERDUE);
+        }
+        self.watch(core);
+        if let Some(since_ns) = self.draining_since_ns
+            && (self.fetcher.in_flight() == 0 || core.now_ns().saturating_sub(since_ns) > DRAIN_TIME_MAX_NS)
+        {
+            core.stop();
+        }
+    }
+
+    fn stopping(&mut self, core: &mut Core) {
+        self.draining_since_ns = Some(core.now_ns());
+        core.ring.cancel(ACCEPT);
+        // Nobody finds a socket that nobody answers.
+        let _ = std::fs::remove_file(&self.shared.path);
+        for id in self.streams.ids() {
+            self.end(id, Ending::Stopped);
+        }
+        for token in self.programs.tokens(|_| true) {
+            self.gone(token);
+        }
+    }
+}

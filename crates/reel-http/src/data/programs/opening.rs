@@ -1,0 +1,212 @@
+//! How a program's stream begins, or why it does not.
+
+use super::playing::Playing;
+use super::{Opening, PROGRAM_STREAMS_MAX, Program, Programs};
+use crate::data::film::Film;
+use crate::data::offers::Form;
+use crate::data::terms::{Terms, TermsDesk, open_session};
+use crate::limits::PROGRAM_MEMORY_SHARE;
+use reel_qos::{Class, Kind};
+use reel_rt::Core;
+use reel_stream::limits::SEND_BYTES_MAX;
+use reel_stream::programs::{MappedOutlet, Reply, say};
+use reel_stream::{OpenRefused, Opening as StreamOpening};
+use std::net::{IpAddr, Ipv6Addr};
+use std::os::fd::AsFd;
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
+
+/// What a program asks for.
+pub(super) struct Wanted {
+    /// The program's token.
+    pub(super) program: u64,
+    pub(super) tag: u64,
+    pub(super) from_bytes: u64,
+    pub(super) title: String,
+    pub(super) class: String,
+}
+
+/// Why a stream is not opened, and after how many seconds to ask again.
+struct Refused(u64, String);
+
+impl Programs {
+    /// Has a title opened off this core; [`Programs::opened`] goes on.
+    pub(super) fn open(&mut self, wanted: Wanted) {
+        let Some(program) = self.programs.get_mut(wanted.program) else { return };
+        if program.streams.contains_key(&wanted.tag) {
+            let text = format!("stream {} is open already", wanted.tag);
+            return self.refuse(wanted.program, wanted.tag, Refused(0, text));
+        }
+        if program.streams.len() >= PROGRAM_STREAMS_MAX {
+            let text = format!(
+                "this program has {PROGRAM_STREAMS_MAX} streams, the most that one may; close some first"
+            );
+            return self.refuse(wanted.program, wanted.tag, Refused(0, text));
+        }
+        program.streams.insert(wanted.tag, None);
+        let (token, tag, title) = (wanted.program, wanted.tag, wanted.title.clone());
+        let opening = Opening { title, connection: self.openings.insert(wanted), reply: self.own.clone() };
+        let connection = opening.connection;
+        if !self.shared.opener.open(opening) {
+            self.openings.remove(connection);
+            let text = "too many titles are being opened at once; try again in a second".to_owned();
+            self.refuse(token, tag, Refused(1, text));
+        }
+    }
+
+    pub(super) fn opened(&mut self, core: &mut Core, opening: u64, result: Result<Arc<Film>, (u16, String)>) {
+        let Some(wanted) = self.openings.remove(opening) else { return };
+        let begun = match result {
+            Ok(film) => self.begin(core, &wanted, film),
+            Err((_, text)) => Err(Refused(0, text)),
+        };
+        if let Err(refused) = begun {
+            self.refuse(wanted.program, wanted.tag, refused);
+        }
+    }
+
+    /// Admits a stream, and gives the program its memory.
+    fn begin(&mut self, core: &mut Core, wanted: &Wanted, film: Arc<Film>) -> Result<(), Refused> {
+        // Gone meanwhile: there is nobody to tell.
+        let Some(program) = self.programs.get_mut(wanted.program) else { return Ok(()) };
+        if self.draining_since_ns.is_some() {
+            return Err(Refused(1, "the server stops".to_owned()));
+        }
+        let socket = Arc::clone(&program.socket);
+        let client = client_of(program);
+        let body = film.file_body().cloned().ok_or_else(|| {
+            Refused(0, format!("{} has nothing that a plain MP4 file can hold", wanted.title))
+        })?;
+        let file_bytes = body.bytes();
+        if wanted.from_bytes > file_bytes {
+            return Err(Refused(0, format!("the file of {} ends after {file_bytes} bytes", wanted.title)));
+        }
+        let classes = self.fetcher.units().disks().classes();
+        let class = match wanted.class.as_str() {
+            "" => Class::PERIODIC,
+            name => classes.by_name(name).ok_or_else(|| {
+                Refused(0, format!("there is no class {name}; GET /api/v1/classes lists all"))
+            })?,
+        };
+        self.has_memory()?;
+        let outlet = MappedOutlet::new()
+            .map_err(|error| Refused(1, format!("there is no memory for another stream: {error}")))?;
+        let opened =
+            open_session(&self.shared.sessions, &classes, &wanted.title, film, Form::File, (client, class));
+        let session = opened
+            .ok_or_else(|| {
+                let text =
+                    "it is longer than what can be promised ahead, a day; ask for it in class aperiodic";
+                Refused(0, text.to_owned())
+            })?
+            .map_err(|refused| {
+                match &refused {
+                    OpenRefused::NotAdmitted(refusal) => self.shared.counters.not_admitted(refusal),
+                    _ => drop(self.shared.counters.sessions_refused.fetch_add(1, Ordering::Relaxed)),
+                }
+                Refused(refused.retry_after_s(), refused.to_string())
+            })?;
+        let is_paced = classes.kind(class) == Kind::Periodic;
+        let desk = TermsDesk { sessions: &self.shared.sessions, classes: &classes, now_ns: core.now_ns() };
+        let terms = match classes.kind(class) {
+            Kind::Periodic => desk.paced(&session, wanted.from_bytes, wanted.from_bytes),
+            Kind::Aperiodic => Ok(Terms::unhurried(class)),
+            Kind::Interactive => Ok(Terms::interactive()),
+        };
+        let terms = terms.map_err(|refusal| {
+            self.shared.sessions.close(&session.key());
+            self.shared.counters.not_admitted(&refusal);
+            let refused = OpenRefused::from(refusal);
+            Refused(refused.retry_after_s(), refused.to_string())
+        })?;
+        let told = self.hand_over(&socket, wanted.tag, file_bytes, &outlet);
+        if let Err(refused) = told {
+            self.shared.sessions.close(&session.key());
+            return Err(refused);
+        }
+        let opening = StreamOpening {
+            body: body.slice(wanted.from_bytes..file_bytes),
+            position: wanted.from_bytes,
+            class: terms.class,
+            due: terms.due,
+            chain_bytes_max: SEND_BYTES_MAX,
+            outlet,
+        };
+        let playing = Playing::new(
+            (wanted.program, wanted.tag),
+            session,
+            terms.class,
+            is_paced.then_some(wanted.from_bytes),
+            core.now_ns(),
+        );
+        let set = self.streams.open([opening]);
+        for id in &set {
+            if let Some(program) = self.programs.get_mut(wanted.program) {
+                program.streams.insert(wanted.tag, Some(*id));
+            }
+        }
+        if let [id] = set[..] {
+            self.playing.insert(id, playing);
+        }
+        self.shared.programs.opened.fetch_add(1, Ordering::Relaxed);
+        self.count();
+        self.pump(core, &set);
+        Ok(())
+    }
+
+    /// Whether there is memory for another stream's window in the share of programs.
+    fn has_memory(&self) -> Result<(), Refused> {
+        let buffers = self.fetcher.units().budget().total();
+        let most = (buffers / PROGRAM_MEMORY_SHARE / self.shared.window_buffers.max(1)).max(1);
+        if self.playing.len() < most {
+            return Ok(());
+        }
+        let text = format!(
+            "programs have {most} streams, and more could take media memory that viewers need; close one, or raise arena_bytes"
+        );
+        Err(Refused(1, text))
+    }
+
+    /// Sends a stream's memory to its program.
+    fn hand_over(
+        &self,
+        socket: &Arc<std::os::fd::OwnedFd>,
+        tag: u64,
+        file_bytes: u64,
+        outlet: &MappedOutlet,
+    ) -> Result<(), Refused> {
+        let arena = &self.shared.arena;
+        // It is there: a map is made of nothing else.
+        let arena_fd = arena.fd().ok_or_else(|| Refused(0, "the arena cannot be mapped".to_owned()))?;
+        let (producer, consumer) = (outlet.producer_memory(), outlet.consumer_memory());
+        let reply = Reply::Opened(reel_stream::programs::Opened {
+            tag,
+            file_bytes,
+            arena_bytes: arena.bytes(),
+            producer_bytes: producer.bytes() as u64,
+            consumer_bytes: consumer.bytes() as u64,
+        });
+        match say(socket.as_fd(), &reply.encode(), &[arena_fd, producer.fd(), consumer.fd()]) {
+            Ok(true) => Ok(()),
+            // It reads nothing, so it hears no refusal either.
+            Ok(false) | Err(_) => Err(Refused(1, "the program does not read its socket".to_owned())),
+        }
+    }
+
+    fn refuse(&mut self, program: u64, tag: u64, refused: Refused) {
+        self.shared.programs.refused.fetch_add(1, Ordering::Relaxed);
+        let Some(program) = self.programs.get_mut(program) else { return };
+        if program.streams.get(&tag) == Some(&None) {
+            program.streams.remove(&tag);
+        }
+        let Refused(retry_after_s, text) = refused;
+        let _ = say(&program.socket, &Reply::Refused { tag, retry_after_s, text }.encode(), &[]);
+    }
+}
+
+/// The address under which the sessions of a user's programs are counted: of a block that no packet comes from (RFC 6666), so that they
+/// take nothing from viewers who come through a proxy on this machine.
+fn client_of(program: &Program) -> IpAddr {
+    let [high, low] = [(program.user >> 16) as u16, program.user as u16];
+    IpAddr::V6(Ipv6Addr::new(0x100, 0, 0, 0, 0, 0, high, low))
+}

@@ -1,0 +1,521 @@
+/* Streams for programs: titles of a Reel server on this machine, read where they lie in its memory.
+ *
+ *   struct reel_client *client = reel_connect("reel.sock");
+ *   struct reel_wanted wanted = { .title = "my-film" };
+ *   struct reel_stream *stream;
+ *   if (!client || reel_open(client, &wanted, 1, &stream) != 0) return fprintf(stderr, "%s\n", reel_error(client));
+ *   struct reel_message message;
+ *   while (reel_read(client, &stream, 1, &message, 1, REEL_WAIT) > 0) {
+ *       look_at(message.bytes, message.length);
+ *       if (reel_give_back(client, stream, 1) != 0) break;      // what was looked at was taken back meanwhile
+ *   }
+ *   reel_close(client, &stream, 1);
+ *   reel_disconnect(client);
+ *
+ * Calls take sets of streams: one call serves many. A client belongs to one thread. In steady state none of them calls the kernel.
+ * What lies where, and why, is in docs/design/streams-for-programs.md. C11, Linux; everything is in this file.
+ *
+ * SPDX-License-Identifier: MIT OR Apache-2.0 */
+#ifndef REEL_MMS_H
+#define REEL_MMS_H
+
+#ifndef _GNU_SOURCE
+#define _GNU_SOURCE
+#endif
+#include <errno.h>
+#include <fcntl.h>
+#include <poll.h>
+#include <stdatomic.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/socket.h>
+#include <sys/stat.h>
+#include <sys/un.h>
+#include <unistd.h>
+
+#ifndef F_GET_SEALS
+#define F_GET_SEALS 1034
+#endif
+#ifndef F_SEAL_SHRINK
+#define F_SEAL_SHRINK 0x0002
+#endif
+
+/* ---- what lies in shared memory: indices of words of 8 bytes ---- */
+
+enum reel_producer_word {
+    REEL_P_MAGIC = 0,        /* "REELMMS1", written last */
+    REEL_P_SLOTS = 1,        /* descriptors in the ring, a power of two */
+    REEL_P_BYTES_AT = 2,     /* where bytes that are not of the arena begin */
+    REEL_P_BYTES = 3,        /* how many of those there are */
+    REEL_P_WRITTEN = 16,     /* messages written so far; alone in its cache lines */
+    REEL_P_WAITS = 32,       /* a ticket while the producer waits for space, else 0 */
+    REEL_P_WAITS_BELOW = 33, /* it is to be told when fewer messages than this are unread */
+    REEL_P_EPOCH = 34,       /* grows when messages are taken back that were not read */
+    REEL_P_ENDED = 35        /* 0 while messages come, else an enum reel_ending */
+};
+
+enum reel_consumer_word {
+    REEL_C_READ = 0,        /* messages given back so far; alone in its cache lines */
+    REEL_C_WAITS = 16,      /* a ticket while the consumer waits for messages, else 0 */
+    REEL_C_WAITS_ABOVE = 17 /* it is to be told when more messages than this are unread */
+};
+
+enum reel_slot_word {
+    REEL_S_TURN = 0,     /* number of the message plus one */
+    REEL_S_OFFSET = 1,   /* where it lies, in bytes from the start of its memory */
+    REEL_S_BYTES = 2,    /* its length (low 32 bits) and REEL_IN_PRODUCER */
+    REEL_S_POSITION = 3, /* its place in the stream */
+    REEL_S_DUE_NS = 4,   /* when it is due, CLOCK_MONOTONIC; all ones if at no fixed time */
+    REEL_S_EPOCH = 5     /* the epoch in which it was written */
+};
+
+#define REEL_IN_PRODUCER ((uint64_t)1 << 32)
+#define REEL_SLOT_WORDS 8
+#define REEL_SLOTS_AT_BYTES 4096
+#define REEL_SLOTS_MAX ((uint64_t)1 << 16)
+
+/* Why no more messages come. */
+enum reel_ending {
+    REEL_OPEN = 0,
+    REEL_COMPLETE = 1,
+    REEL_HELD_TOO_LONG = 2,
+    REEL_LIED = 3,
+    REEL_LOST = 4,
+    REEL_STOPPED = 5,
+    REEL_CLOSED = 6
+};
+
+/* ---- what is said on the socket ---- */
+
+enum reel_op { REEL_OP_OPEN = 1, REEL_OP_CLOSE = 2, REEL_OP_BELL = 3 };
+
+#define REEL_VERSION 1
+#define REEL_TEXT_BYTES_MAX 1024
+
+struct reel_request {
+    char magic[4]; /* "RLMS" */
+    uint16_t version, op;
+    uint64_t tag, from_bytes;
+    uint16_t title_bytes, class_bytes;
+    uint32_t zero;
+    char text[REEL_TEXT_BYTES_MAX];
+};
+
+struct reel_reply {
+    char magic[4];
+    uint16_t version, op;
+    uint64_t tag;
+    uint16_t refused, text_bytes;
+    uint32_t retry_after_s;
+    uint64_t file_bytes, arena_bytes, producer_bytes, consumer_bytes;
+    char text[REEL_TEXT_BYTES_MAX];
+};
+
+_Static_assert(offsetof(struct reel_request, text) == 32, "no holes");
+_Static_assert(offsetof(struct reel_reply, text) == 56, "no holes");
+
+/* ---- the interface ---- */
+
+/* What to open. */
+struct reel_wanted {
+    const char *title; /* id of the title */
+    const char *klass; /* name of the class; NULL for a stream with deadlines */
+    uint64_t from_bytes;
+};
+
+/* A message in place: it stays until it is given back. */
+struct reel_message {
+    struct reel_stream *stream;
+    const void *bytes;
+    size_t length;
+    uint64_t position; /* its place in the stream */
+    uint64_t due_ns;   /* CLOCK_MONOTONIC; UINT64_MAX if at no fixed time */
+};
+
+/* How a stream stands. */
+struct reel_state {
+    uint64_t file_bytes, done_bytes;
+    uint64_t held; /* messages taken and not given back */
+    enum reel_ending ending;
+};
+
+enum reel_wait { REEL_POLL = 0, REEL_WAIT = 1 };
+
+struct reel_stream {
+    uint64_t tag;
+    const _Atomic uint64_t *theirs;
+    _Atomic uint64_t *own;
+    size_t theirs_bytes, own_bytes;
+    const unsigned char *arena;
+    size_t arena_bytes;
+    uint64_t slots, written, taken, read, ticket, rung;
+    uint64_t file_bytes, done_bytes;
+    /* Of the first message held: bytes that reel_send has written. */
+    size_t sent_bytes;
+};
+
+struct reel_client {
+    int socket;
+    const unsigned char *arena;
+    size_t arena_bytes;
+    uint64_t next_tag;
+    uint64_t kernel_calls;
+    char error[REEL_TEXT_BYTES_MAX + 64];
+};
+
+/* What a call that failed has to say. */
+static inline const char *reel_error(const struct reel_client *client) {
+    return client ? client->error : "there is no memory for a client";
+}
+
+static inline const char *reel_ending_text(enum reel_ending ending) {
+    switch (ending) {
+    case REEL_OPEN: return "the stream goes on";
+    case REEL_COMPLETE: return "the stream is complete";
+    case REEL_HELD_TOO_LONG: return "messages were held for too long and were taken back";
+    case REEL_LIED: return "the reader's counters were not true";
+    case REEL_LOST: return "stored bytes are lost";
+    case REEL_STOPPED: return "the server stops";
+    case REEL_CLOSED: return "the stream was closed";
+    }
+    return "the server ended the stream";
+}
+
+/* ---- inside ---- */
+
+static inline int reel_fail_(struct reel_client *client, const char *what, int error) {
+    snprintf(client->error, sizeof client->error, error ? "%s: %s" : "%s", what, strerror(error));
+    return -1;
+}
+
+static inline uint64_t reel_get_(const _Atomic uint64_t *words, size_t index) {
+    return atomic_load_explicit(&words[index], memory_order_relaxed);
+}
+
+static inline void reel_set_(_Atomic uint64_t *words, size_t index, uint64_t value) {
+    atomic_store_explicit(&words[index], value, memory_order_relaxed);
+}
+
+static inline int reel_say_(struct reel_client *client, enum reel_op op, uint64_t tag, const struct reel_wanted *wanted) {
+    struct reel_request request = {.magic = "RLMS", .version = REEL_VERSION, .op = op, .tag = tag};
+    size_t title = 0, klass = 0;
+    memcpy(request.magic, "RLMS", 4);
+    if (wanted) {
+        title = strlen(wanted->title);
+        klass = wanted->klass ? strlen(wanted->klass) : 0;
+        if (title + klass > REEL_TEXT_BYTES_MAX) return reel_fail_(client, "the title's id is too long", 0);
+        request.from_bytes = wanted->from_bytes;
+        request.title_bytes = (uint16_t)title;
+        request.class_bytes = (uint16_t)klass;
+        memcpy(request.text, wanted->title, title);
+        if (klass) memcpy(request.text + title, wanted->klass, klass);
+    }
+    size_t length = offsetof(struct reel_request, text) + title + klass;
+    /* A bell that does not fit is one of many that the server has not heard yet. */
+    int flags = MSG_NOSIGNAL | (op == REEL_OP_BELL ? MSG_DONTWAIT : 0);
+    client->kernel_calls++;
+    if (send(client->socket, &request, length, flags) < 0 && !(op == REEL_OP_BELL && errno == EAGAIN))
+        return reel_fail_(client, "the server is gone", errno);
+    return 0;
+}
+
+/* The next message of the server: 1, or 0 if there is none now, or -1. */
+static inline int reel_hear_(struct reel_client *client, struct reel_reply *reply, int fds[3], int *count, int flags) {
+    union {
+        char space[CMSG_SPACE(3 * sizeof(int))];
+        struct cmsghdr align;
+    } control;
+    struct iovec vector = {.iov_base = reply, .iov_len = sizeof *reply};
+    struct msghdr header = {
+        .msg_iov = &vector, .msg_iovlen = 1, .msg_control = control.space, .msg_controllen = sizeof control.space};
+    *count = 0;
+    client->kernel_calls++;
+    ssize_t got = recvmsg(client->socket, &header, flags | MSG_CMSG_CLOEXEC);
+    if (got < 0) return errno == EAGAIN || errno == EINTR ? 0 : reel_fail_(client, "the socket failed", errno);
+    if (got == 0) return reel_fail_(client, "the server has closed the connection", 0);
+    for (struct cmsghdr *part = CMSG_FIRSTHDR(&header); part; part = CMSG_NXTHDR(&header, part)) {
+        if (part->cmsg_level != SOL_SOCKET || part->cmsg_type != SCM_RIGHTS) continue;
+        size_t fits = (part->cmsg_len - CMSG_LEN(0)) / sizeof(int);
+        for (size_t i = 0; i < fits && *count < 3; i++)
+            memcpy(&fds[(*count)++], CMSG_DATA(part) + i * sizeof(int), sizeof(int));
+    }
+    if ((size_t)got < offsetof(struct reel_reply, text) || memcmp(reply->magic, "RLMS", 4) != 0 ||
+        reply->version != REEL_VERSION || reply->text_bytes != (size_t)got - offsetof(struct reel_reply, text))
+        return reel_fail_(client, "the server does not speak this version of streams for programs", 0);
+    return 1;
+}
+
+/* Maps memory that cannot become shorter; closes the descriptor. */
+static inline void *reel_map_(int fd, uint64_t bytes, int protection) {
+    struct stat status;
+    int seals = fcntl(fd, F_GET_SEALS);
+    void *memory = MAP_FAILED;
+    if (seals >= 0 && (seals & F_SEAL_SHRINK) && fstat(fd, &status) == 0 && (uint64_t)status.st_size >= bytes && bytes > 0)
+        memory = mmap(NULL, (size_t)bytes, protection, MAP_SHARED, fd, 0);
+    close(fd);
+    return memory == MAP_FAILED ? NULL : memory;
+}
+
+static inline struct reel_stream *reel_map_stream_(struct reel_client *client, const struct reel_reply *reply, int fds[3]) {
+    struct reel_stream *stream = calloc(1, sizeof *stream);
+    if (client->arena) {
+        close(fds[0]);
+    } else {
+        client->arena = reel_map_(fds[0], reply->arena_bytes, PROT_READ);
+        client->arena_bytes = (size_t)reply->arena_bytes;
+    }
+    const _Atomic uint64_t *theirs = reel_map_(fds[1], reply->producer_bytes, PROT_READ);
+    _Atomic uint64_t *own = reel_map_(fds[2], reply->consumer_bytes, PROT_READ | PROT_WRITE);
+    uint64_t magic = 0, slots = 0;
+    if (stream && client->arena && theirs && own && reply->producer_bytes >= REEL_SLOTS_AT_BYTES && reply->consumer_bytes >= 4096) {
+        magic = reel_get_(theirs, REEL_P_MAGIC);
+        atomic_thread_fence(memory_order_acquire);
+        slots = reel_get_(theirs, REEL_P_SLOTS);
+    }
+    if (memcmp(&magic, "REELMMS1", 8) != 0 || slots == 0 || slots > REEL_SLOTS_MAX || (slots & (slots - 1)) ||
+        REEL_SLOTS_AT_BYTES + slots * REEL_SLOT_WORDS * 8 > reply->producer_bytes) {
+        if (theirs) munmap((void *)(uintptr_t)theirs, (size_t)reply->producer_bytes);
+        if (own) munmap((void *)own, (size_t)reply->consumer_bytes);
+        free(stream);
+        reel_fail_(client, "the server's memory cannot be used", 0);
+        return NULL;
+    }
+    stream->tag = reply->tag;
+    stream->theirs = theirs;
+    stream->own = own;
+    stream->theirs_bytes = (size_t)reply->producer_bytes;
+    stream->own_bytes = (size_t)reply->consumer_bytes;
+    stream->arena = client->arena;
+    stream->arena_bytes = client->arena_bytes;
+    stream->slots = slots;
+    stream->file_bytes = reply->file_bytes;
+    return stream;
+}
+
+/* The next message of one stream, which is `taken`: 1, 0 if there is none, -1 if it lies nowhere. */
+static inline int reel_look_(struct reel_client *client, struct reel_stream *stream, uint64_t number, struct reel_message *message) {
+    if (number == stream->written) {
+        uint64_t written = reel_get_(stream->theirs, REEL_P_WRITTEN);
+        if (written <= number || written - stream->read > stream->slots) return 0;
+        atomic_thread_fence(memory_order_acquire); /* the count before what it counts */
+        stream->written = written;
+    }
+    size_t slot = REEL_SLOTS_AT_BYTES / 8 + (size_t)(number & (stream->slots - 1)) * REEL_SLOT_WORDS;
+    if (reel_get_(stream->theirs, slot + REEL_S_TURN) != number + 1) return 0;
+    uint64_t offset = reel_get_(stream->theirs, slot + REEL_S_OFFSET), bytes = reel_get_(stream->theirs, slot + REEL_S_BYTES);
+    const unsigned char *memory = bytes & REEL_IN_PRODUCER ? (const unsigned char *)stream->theirs : stream->arena;
+    size_t room = bytes & REEL_IN_PRODUCER ? stream->theirs_bytes : stream->arena_bytes;
+    message->length = (size_t)(uint32_t)bytes;
+    if (offset > room || message->length > room - offset)
+        return reel_fail_(client, "a message lies outside of its memory", 0);
+    message->stream = stream;
+    message->bytes = memory + offset;
+    message->position = reel_get_(stream->theirs, slot + REEL_S_POSITION);
+    message->due_ns = reel_get_(stream->theirs, slot + REEL_S_DUE_NS);
+    return 1;
+}
+
+static inline int reel_is_valid_(const struct reel_stream *stream, uint64_t number) {
+    size_t slot = REEL_SLOTS_AT_BYTES / 8 + (size_t)(number & (stream->slots - 1)) * REEL_SLOT_WORDS;
+    uint64_t epoch = reel_get_(stream->theirs, slot + REEL_S_EPOCH);
+    atomic_thread_fence(memory_order_acquire); /* what was looked at before this question */
+    return reel_get_(stream->theirs, REEL_P_EPOCH) == epoch;
+}
+
+/* Raises the flag, then tests: 1 if the producer will tell, 0 if there is something already. */
+static inline int reel_await_(struct reel_stream *stream) {
+    uint64_t above = stream->taken - stream->read;
+    reel_set_(stream->own, REEL_C_WAITS_ABOVE, above);
+    atomic_thread_fence(memory_order_release);
+    reel_set_(stream->own, REEL_C_WAITS, ++stream->ticket);
+    atomic_thread_fence(memory_order_seq_cst); /* our flag before its count; there its count before our flag */
+    if (reel_get_(stream->theirs, REEL_P_WRITTEN) - stream->read > above || reel_get_(stream->theirs, REEL_P_ENDED) != 0) {
+        reel_set_(stream->own, REEL_C_WAITS, 0);
+        return 0;
+    }
+    return 1;
+}
+
+/* ---- calls ---- */
+
+/* Connects to the server whose socket is at `path`; NULL with errno set if there is none. */
+static inline struct reel_client *reel_connect(const char *path) {
+    struct sockaddr_un address = {.sun_family = AF_UNIX};
+    if (strlen(path) >= sizeof address.sun_path) {
+        errno = ENAMETOOLONG;
+        return NULL;
+    }
+    strcpy(address.sun_path, path);
+    struct reel_client *client = calloc(1, sizeof *client);
+    if (!client) return NULL;
+    client->next_tag = 1;
+    client->socket = socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0);
+    if (client->socket < 0 || connect(client->socket, (struct sockaddr *)&address, sizeof address) != 0) {
+        int error = errno;
+        if (client->socket >= 0) close(client->socket);
+        free(client);
+        errno = error;
+        return NULL;
+    }
+    return client;
+}
+
+/* Opens `count` streams; those that are refused are NULL. 0 if all were opened; else -1, and reel_error says why the last was not. */
+static inline int reel_open(struct reel_client *client, const struct reel_wanted *wanted, size_t count, struct reel_stream **streams) {
+    int result = 0;
+    for (size_t i = 0; i < count; i++) streams[i] = NULL;
+    for (size_t i = 0; i < count; i++) {
+        uint64_t tag = client->next_tag++;
+        if (reel_say_(client, REEL_OP_OPEN, tag, &wanted[i]) != 0) return -1;
+        for (;;) {
+            struct reel_reply reply;
+            int fds[3], descriptors, heard = reel_hear_(client, &reply, fds, &descriptors, 0);
+            if (heard == 1 && reply.op == REEL_OP_OPEN && reply.tag == tag && !reply.refused && descriptors == 3) {
+                streams[i] = reel_map_stream_(client, &reply, fds);
+                if (!streams[i]) result = -1;
+                break;
+            }
+            for (int d = 0; d < descriptors; d++) close(fds[d]);
+            if (heard < 0) return -1;
+            if (heard == 1 && reply.op == REEL_OP_OPEN && reply.tag == tag) {
+                snprintf(client->error, sizeof client->error, "%.*s", (int)reply.text_bytes, reply.text);
+                result = -1;
+                break;
+            }
+        }
+    }
+    return result;
+}
+
+static inline enum reel_ending reel_ending_of(const struct reel_stream *stream) {
+    uint64_t ending = reel_get_(stream->theirs, REEL_P_ENDED);
+    atomic_thread_fence(memory_order_acquire);
+    if (ending == REEL_COMPLETE && reel_get_(stream->theirs, REEL_P_WRITTEN) != stream->taken) return REEL_OPEN;
+    return (enum reel_ending)ending;
+}
+
+/* Takes up to `most` messages of a set of streams; how many, or -1. With REEL_WAIT it waits until there is one, or one of the streams has
+ * ended: then 0. */
+static inline int reel_read(struct reel_client *client, struct reel_stream *const *set, size_t count, struct reel_message *messages, int most, enum reel_wait wait) {
+    for (;;) {
+        int taken = 0, ended = 0, sleeps = 1;
+        for (size_t i = 0; i < count; i++) {
+            struct reel_stream *stream = set[i];
+            while (stream && taken < most) {
+                int found = reel_look_(client, stream, stream->taken, &messages[taken]);
+                if (found < 0) return -1;
+                if (found == 0) break;
+                stream->taken++;
+                taken++;
+            }
+            ended |= !stream || reel_ending_of(stream) != REEL_OPEN;
+        }
+        if (taken > 0 || ended || wait == REEL_POLL) return taken;
+        for (size_t i = 0; i < count; i++) sleeps &= reel_await_(set[i]);
+        int result = 1;
+        if (sleeps) {
+            struct pollfd socket = {.fd = client->socket, .events = POLLIN};
+            client->kernel_calls++;
+            result = poll(&socket, 1, -1) < 0 && errno != EINTR ? reel_fail_(client, "poll", errno) : 1;
+            while (result == 1) {
+                struct reel_reply bell;
+                int fds[3], descriptors;
+                result = reel_hear_(client, &bell, fds, &descriptors, MSG_DONTWAIT);
+                for (int d = 0; d < descriptors; d++) close(fds[d]);
+            }
+        }
+        for (size_t i = 0; i < count; i++) reel_set_(set[i]->own, REEL_C_WAITS, 0);
+        if (result < 0) return -1;
+    }
+}
+
+/* Gives the oldest `count` messages of a stream back. -1 if they were taken back before: then what was read of them is not to be trusted. */
+static inline int reel_give_back(struct reel_client *client, struct reel_stream *stream, uint64_t count) {
+    if (count > stream->taken - stream->read) return reel_fail_(client, "more messages are given back than were taken", 0);
+    if (count == 0) return 0;
+    if (!reel_is_valid_(stream, stream->read + count - 1))
+        return reel_fail_(client, reel_ending_text(reel_ending_of(stream)), 0);
+    for (uint64_t i = 0; i < count; i++) {
+        size_t slot = REEL_SLOTS_AT_BYTES / 8 + (size_t)((stream->read + i) & (stream->slots - 1)) * REEL_SLOT_WORDS;
+        stream->done_bytes += (uint32_t)reel_get_(stream->theirs, slot + REEL_S_BYTES);
+    }
+    stream->read += count;
+    stream->sent_bytes = 0;
+    atomic_thread_fence(memory_order_release); /* the bytes were read before the count says so */
+    reel_set_(stream->own, REEL_C_READ, stream->read);
+    atomic_thread_fence(memory_order_seq_cst); /* our count before its flag */
+    uint64_t ticket = reel_get_(stream->theirs, REEL_P_WAITS);
+    if (ticket == 0 || ticket == stream->rung) return 0;
+    atomic_thread_fence(memory_order_acquire);
+    if (reel_get_(stream->theirs, REEL_P_WRITTEN) - stream->read >= reel_get_(stream->theirs, REEL_P_WAITS_BELOW)) return 0;
+    stream->rung = ticket;
+    return reel_say_(client, REEL_OP_BELL, 0, NULL);
+}
+
+/* Writes what is held of each stream to its file descriptor and gives it back; the bytes written, or -1. Stops at a descriptor that takes
+ * no more now. */
+static inline int64_t reel_send(struct reel_client *client, struct reel_stream *const *set, const int *files, size_t count) {
+    int64_t all = 0;
+    for (size_t i = 0; i < count; i++) {
+        struct reel_stream *stream = set[i];
+        while (stream && stream->read < stream->taken) {
+            struct reel_message message;
+            if (reel_look_(client, stream, stream->read, &message) != 1) return reel_fail_(client, "a message is gone", 0);
+            ssize_t wrote = write(files[i], (const char *)message.bytes + stream->sent_bytes, message.length - stream->sent_bytes);
+            if (wrote < 0 && errno == EINTR) continue;
+            if (wrote < 0 && errno == EAGAIN) break;
+            if (wrote < 0) return reel_fail_(client, "cannot write", errno);
+            all += wrote;
+            stream->sent_bytes += (size_t)wrote;
+            if (stream->sent_bytes == message.length && reel_give_back(client, stream, 1) != 0) return -1;
+        }
+    }
+    return all;
+}
+
+/* Both: takes what has come for each stream and writes it to its descriptor. */
+static inline int64_t reel_read_send(struct reel_client *client, struct reel_stream *const *set, const int *files, size_t count, enum reel_wait wait) {
+    struct reel_message messages[64];
+    if (reel_read(client, set, count, messages, 64, wait) < 0) return -1;
+    return reel_send(client, set, files, count);
+}
+
+/* How streams stand. Calls no kernel. */
+static inline void reel_states(struct reel_stream *const *set, size_t count, struct reel_state *states) {
+    for (size_t i = 0; i < count; i++) {
+        states[i] = (struct reel_state){.ending = REEL_CLOSED};
+        if (!set[i]) continue;
+        states[i].file_bytes = set[i]->file_bytes;
+        states[i].done_bytes = set[i]->done_bytes;
+        states[i].held = set[i]->taken - set[i]->read;
+        states[i].ending = reel_ending_of(set[i]);
+    }
+}
+
+/* Ends streams. */
+static inline int reel_close(struct reel_client *client, struct reel_stream **set, size_t count) {
+    int result = 0;
+    for (size_t i = 0; i < count; i++) {
+        if (!set[i]) continue;
+        if (reel_say_(client, REEL_OP_CLOSE, set[i]->tag, NULL) != 0) result = -1;
+        munmap((void *)(uintptr_t)set[i]->theirs, set[i]->theirs_bytes);
+        munmap((void *)set[i]->own, set[i]->own_bytes);
+        free(set[i]);
+        set[i] = NULL;
+    }
+    return result;
+}
+
+/* Ends a connection. Streams that are open must be closed before. */
+static inline void reel_disconnect(struct reel_client *client) {
+    if (!client) return;
+    if (client->arena) munmap((void *)(uintptr_t)client->arena, client->arena_bytes);
+    close(client->socket);
+    free(client);
+}
+
+#endif

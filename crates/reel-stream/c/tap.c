@@ -1,0 +1,66 @@
+/* An example of reel_mms.h: writes titles to standard output, one after the other, or a set of them to files.
+ *
+ *   cc -O2 -std=c11 -o tap tap.c
+ *   ./tap reel.sock my-film | ffmpeg -i - ...
+ *   ./tap reel.sock my-film=one.mp4 other-film=other.mp4
+ *
+ * SPDX-License-Identifier: MIT OR Apache-2.0 */
+#include "reel_mms.h"
+
+#define TITLES_MAX 16
+
+int main(int argc, char **argv) {
+    if (argc < 3 || argc > 2 + TITLES_MAX) {
+        fprintf(stderr, "usage: %s SOCKET TITLE[=FILE]...\n", argv[0]);
+        return 2;
+    }
+    struct reel_client *client = reel_connect(argv[1]);
+    if (!client) {
+        fprintf(stderr, "no server answers at %s: %s\n", argv[1], strerror(errno));
+        return 1;
+    }
+    struct reel_wanted wanted[TITLES_MAX] = {0};
+    struct reel_stream *streams[TITLES_MAX];
+    int files[TITLES_MAX];
+    size_t count = (size_t)argc - 2;
+    for (size_t i = 0; i < count; i++) {
+        char *file = strchr(argv[i + 2], '=');
+        if (file) *file++ = '\0';
+        wanted[i].title = argv[i + 2];
+        files[i] = file ? open(file, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0644) : STDOUT_FILENO;
+        if (files[i] < 0) {
+            fprintf(stderr, "cannot write %s: %s\n", file, strerror(errno));
+            return 1;
+        }
+    }
+    if (reel_open(client, wanted, count, streams) != 0) {
+        fprintf(stderr, "%s\n", reel_error(client));
+        return 1;
+    }
+    /* One call serves all of them; those that have ended leave the set. */
+    size_t left = count;
+    while (left > 0) {
+        if (reel_read_send(client, streams, files, left, REEL_WAIT) < 0) {
+            fprintf(stderr, "%s\n", reel_error(client));
+            return 1;
+        }
+        for (size_t i = 0; i < left;) {
+            struct reel_state state;
+            reel_states(&streams[i], 1, &state);
+            if (state.ending == REEL_OPEN || (state.ending == REEL_COMPLETE && state.held > 0)) {
+                i++;
+                continue;
+            }
+            if (state.ending != REEL_COMPLETE) {
+                fprintf(stderr, "%s\n", reel_ending_text(state.ending));
+                return 1;
+            }
+            reel_close(client, &streams[i], 1);
+            left--;
+            streams[i] = streams[left];
+            files[i] = files[left];
+        }
+    }
+    reel_disconnect(client);
+    return 0;
+}

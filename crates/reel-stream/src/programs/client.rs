@@ -1,0 +1,379 @@
+//! A program's side: streams in sets, read where they lie.
+
+use super::socket::{Heard, dial, hear, say};
+use super::wire::{Opened, Reply, Request, WireError};
+use reel_arena::mms::{Consumer, Ending, Message};
+use reel_arena::{ArenaError, SharedMemory};
+use rustix::event::{PollFd, PollFlags, poll};
+use std::collections::{BTreeMap, VecDeque};
+use std::io;
+use std::os::fd::{BorrowedFd, OwnedFd};
+use std::path::Path;
+use std::sync::Arc;
+
+/// A connection to a server, and the streams opened through it.
+pub struct Client {
+    socket: OwnedFd,
+    /// Mapped once, for all streams.
+    arena: Option<Arc<SharedMemory>>,
+    streams: BTreeMap<u64, Mapped>,
+    next_tag: u64,
+    /// Calls of the kernel made to wait, to wake and to be woken.
+    kernel_calls: u64,
+}
+
+/// What to open.
+#[derive(Clone, Debug, Default)]
+pub struct Wanted {
+    /// Id of the title.
+    pub title: String,
+    /// Name of the class; empty for a stream with deadlines.
+    pub class: String,
+    /// Where in the title's file to begin, in bytes.
+    pub from_bytes: u64,
+}
+
+/// A message that was taken and not given back.
+#[derive(Clone, Copy, Debug)]
+pub struct Held {
+    /// Of which stream.
+    pub stream: u64,
+    /// Where it lies and what it is.
+    pub message: Message,
+}
+
+/// How a stream stands.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct ClientState {
+    /// Length of the whole file.
+    pub file_bytes: u64,
+    /// Messages taken and not given back.
+    pub held: u64,
+    /// Bytes of the messages that were given back.
+    pub done_bytes: u64,
+    /// Why no more messages come; `None` while they do.
+    pub ending: Option<Ending>,
+}
+
+/// Why something could not be done.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum ClientError {
+    /// There is no server.
+    #[error("no server answers at the socket: {0}")]
+    Connect(#[source] io::Error),
+    /// It is gone.
+    #[error("the server has closed the connection")]
+    Gone,
+    /// The socket failed.
+    #[error("the socket to the server failed: {0}")]
+    Socket(#[source] io::Error),
+    /// It does not speak as it should.
+    #[error("the server is not understood: {0}")]
+    Wire(#[from] WireError),
+    /// It gave memory that cannot be used.
+    #[error("the server's memory cannot be used: {0}")]
+    Memory(#[from] ArenaError),
+    /// It gave no stream, or messages that lie nowhere.
+    #[error("the server gave something that is no stream: {0}")]
+    NoStream(&'static str),
+    /// It did not open the stream.
+    #[error("{text}")]
+    Refused {
+        /// Why.
+        text: String,
+        /// Seconds after which it is worth asking again; 0 if it is not.
+        retry_after_s: u64,
+    },
+    /// Messages were taken back while they were being read.
+    #[error("{}", .0.text())]
+    TakenBack(Ending),
+    /// What was read could not be written.
+    #[error("cannot write: {0}")]
+    Write(#[source] io::Error),
+}
+
+struct Mapped {
+    consumer: Consumer<SharedMemory, SharedMemory>,
+    arena: Arc<SharedMemory>,
+    held: VecDeque<Message>,
+    /// Bytes of the first message held that were written to a file.
+    written_bytes: usize,
+    done_bytes: u64,
+    file_bytes: u64,
+}
+
+impl Client {
+    /// Connects to the server whose socket is at `path`.
+    ///
+    /// # Errors
+    /// [`ClientError::Connect`].
+    pub fn connect(path: &Path) -> Result<Client, ClientError> {
+        let socket = dial(path).map_err(ClientError::Connect)?;
+        Ok(Client { socket, arena: None, streams: BTreeMap::new(), next_tag: 1, kernel_calls: 0 })
+    }
+
+    /// Opens streams, all at once: for each its name, or why it is not opened.
+    ///
+    /// # Errors
+    /// The connection failed; then no stream of it goes on.
+    pub fn open(&mut self, set: &[Wanted]) -> Result<Vec<Result<u64, ClientError>>, ClientError> {
+        let first = self.next_tag;
+        let mut answers: Vec<Option<Result<u64, ClientError>>> = set.iter().map(|_| None).collect();
+        for wanted in set {
+            let Wanted { title, class, from_bytes } = wanted.clone();
+            let tag = self.next_tag;
+            self.next_tag += 1;
+            let request = Request::Open { tag, from_bytes, title, class }.encode()?;
+            while !say(&self.socket, &request, &[]).map_err(ClientError::Socket)? {
+                self.hear_answers(first, &mut answers)?;
+                self.wait(PollFlags::IN | PollFlags::OUT)?;
+            }
+        }
+        loop {
+            self.hear_answers(first, &mut answers)?;
+            if answers.iter().all(Option::is_some) {
+                return Ok(answers.into_iter().flatten().collect());
+            }
+            self.wait(PollFlags::IN)?;
+        }
+    }
+
+    /// Takes what has come for streams of a set. With `wait` it waits until there is something, or one of them has ended.
+    ///
+    /// # Errors
+    /// The connection failed.
+    pub fn read(&mut self, set: &[u64], wait: bool) -> Result<Vec<Held>, ClientError> {
+        loop {
+            let mut taken = Vec::new();
+            for name in set {
+                let Some(stream) = self.streams.get_mut(name) else { continue };
+                while let Some(message) = stream.take()? {
+                    taken.push(Held { stream: *name, message });
+                }
+            }
+            if !wait || !taken.is_empty() || self.has_ended(set) {
+                return Ok(taken);
+            }
+            self.await_any(set)?;
+        }
+    }
+
+    /// Writes what is held of each stream to its file, and gives it back. Stops at a file that takes no more now; returns the bytes
+    /// written in all.
+    ///
+    /// # Errors
+    /// A file takes nothing any more, the connection failed, or messages were taken back while they were written.
+    pub fn send(&mut self, set: &[(u64, BorrowedFd<'_>)]) -> Result<u64, ClientError> {
+        let mut written = 0;
+        for (name, file) in set {
+            while let Some(stream) = self.streams.get_mut(name) {
+                let Some((bytes, whole)) = stream.write_first(*file)? else { break };
+                written += bytes;
+                if whole {
+                    self.give_back(*name, 1)?;
+                }
+            }
+        }
+        Ok(written)
+    }
+
+    /// Both: takes what has come for each stream and writes it to its file.
+    ///
+    /// # Errors
+    /// Those of both.
+    pub fn read_send(&mut self, set: &[(u64, BorrowedFd<'_>)], wait: bool) -> Result<u64, ClientError> {
+        let names: Vec<u64> = set.iter().map(|(name, _)| *name).collect();
+        self.read(&names, wait)?;
+        self.send(set)
+    }
+
+    /// How streams stand; `None` for one that is closed. Calls no kernel.
+    pub fn state(&self, set: &[u64]) -> Vec<Option<ClientState>> {
+        let state = |name: &u64| {
+            let stream = self.streams.get(name)?;
+            Some(ClientState {
+                file_bytes: stream.file_bytes,
+                held: stream.held.len() as u64,
+                done_bytes: stream.done_bytes,
+                ending: stream.consumer.ending(),
+            })
+        };
+        set.iter().map(state).collect()
+    }
+
+    /// Ends streams.
+    ///
+    /// # Errors
+    /// The connection failed.
+    pub fn close(&mut self, set: &[u64]) -> Result<(), ClientError> {
+        for tag in set {
+            if self.streams.remove(tag).is_some() {
+                self.tell(&Request::Close { tag: *tag })?;
+            }
+        }
+        Ok(())
+    }
+
+    /// Gives the oldest `count` messages of a stream back: their memory is not to be looked at any more.
+    ///
+    /// # Errors
+    /// They had been taken back before, so what was read from them is not to be trusted; or the connection failed.
+    pub fn give_back(&mut self, name: u64, count: usize) -> Result<(), ClientError> {
+        let Some(stream) = self.streams.get_mut(&name) else { return Ok(()) };
+        let count = count.min(stream.held.len());
+        let Some(last) = count.checked_sub(1).and_then(|last| stream.held.get(last)) else { return Ok(()) };
+        if !stream.consumer.is_valid(last) {
+            return Err(ClientError::TakenBack(stream.consumer.ending().unwrap_or(Ending::HeldTooLong)));
+        }
+        stream.done_bytes += stream.held.drain(..count).map(|message| u64::from(message.bytes)).sum::<u64>();
+        stream.written_bytes = 0;
+        if stream.consumer.give_back(count as u64) {
+            self.tell(&Request::Bell)?;
+        }
+        Ok(())
+    }
+
+    /// Appends a copy of a message that is held.
+    pub fn copy(&self, held: &Held, copy: &mut Vec<u8>) {
+        if let Some(stream) = self.streams.get(&held.stream) {
+            let (memory, range) = stream.place(&held.message);
+            memory.copy_to(range, copy);
+        }
+    }
+
+    /// Calls of the kernel that waiting and waking took so far: 0 in steady state.
+    pub fn kernel_calls(&self) -> u64 {
+        self.kernel_calls
+    }
+
+    fn has_ended(&self, set: &[u64]) -> bool {
+        set.iter().any(|name| self.streams.get(name).is_none_or(|stream| stream.consumer.ending().is_some()))
+    }
+
+    /// Waits until one of a set has something, or has ended.
+    fn await_any(&mut self, set: &[u64]) -> Result<(), ClientError> {
+        let mut sleep = true;
+        for name in set {
+            let Some(stream) = self.streams.get_mut(name) else { continue };
+            sleep &= stream.consumer.await_messages(1);
+        }
+        let waited = if sleep { self.wait(PollFlags::IN).and_then(|()| self.hear_bells()) } else { Ok(()) };
+        for name in set {
+            if let Some(stream) = self.streams.get_mut(name) {
+                stream.consumer.do_not_wait();
+            }
+        }
+        waited
+    }
+
+    fn wait(&mut self, flags: PollFlags) -> Result<(), ClientError> {
+        self.kernel_calls += 1;
+        match poll(&mut [PollFd::new(&self.socket, flags)], None) {
+            Ok(_) | Err(rustix::io::Errno::INTR) => Ok(()),
+            Err(error) => Err(ClientError::Socket(error.into())),
+        }
+    }
+
+    fn tell(&mut self, request: &Request) -> Result<(), ClientError> {
+        self.kernel_calls += 1;
+        match say(&self.socket, &request.encode()?, &[]) {
+            // A server that has not taken many bells is about to hear them.
+            Ok(_) => Ok(()),
+            Err(error) if error.kind() == io::ErrorKind::BrokenPipe => Err(ClientError::Gone),
+            Err(error) => Err(ClientError::Socket(error)),
+        }
+    }
+
+    fn hear_bells(&mut self) -> Result<(), ClientError> {
+        self.hear_answers(0, &mut [])
+    }
+
+    /// Takes what the server has said so far.
+    fn hear_answers(
+        &mut self,
+        first: u64,
+        answers: &mut [Option<Result<u64, ClientError>>],
+    ) -> Result<(), ClientError> {
+        loop {
+            self.kernel_calls += 1;
+            let (bytes, descriptors) = match hear(&self.socket).map_err(ClientError::Socket)? {
+                Heard::Nothing => return Ok(()),
+                Heard::Gone => return Err(ClientError::Gone),
+                Heard::Message(bytes, descriptors) => (bytes, descriptors),
+            };
+            let (tag, answer) = match Reply::decode(&bytes)? {
+                Reply::Bell => continue,
+                Reply::Opened(opened) => (opened.tag, self.map(&opened, descriptors)),
+                Reply::Refused { tag, retry_after_s, text } => {
+                    (tag, Err(ClientError::Refused { text, retry_after_s }))
+                }
+            };
+            let place =
+                tag.checked_sub(first).and_then(|place| answers.get_mut(usize::try_from(place).ok()?));
+            if let Some(place) = place {
+                *place = Some(answer);
+            }
+        }
+    }
+
+    fn map(&mut self, opened: &Opened, descriptors: Vec<OwnedFd>) -> Result<u64, ClientError> {
+        let Ok([arena, producer, consumer]) = <[OwnedFd; 3]>::try_from(descriptors) else {
+            return Err(ClientError::NoStream("it came without its memory"));
+        };
+        let size = |bytes: u64| {
+            usize::try_from(bytes).map_err(|_| ClientError::NoStream("it is beyond all addresses"))
+        };
+        let arena = match &self.arena {
+            Some(arena) => Arc::clone(arena),
+            None => Arc::new(SharedMemory::map(arena, size(opened.arena_bytes)?, false)?),
+        };
+        self.arena = Some(Arc::clone(&arena));
+        let producer_bytes = size(opened.producer_bytes)?;
+        let theirs = SharedMemory::map(producer, producer_bytes, false)?;
+        let own = SharedMemory::map(consumer, size(opened.consumer_bytes)?, true)?;
+        let consumer = Consumer::new(theirs, own, producer_bytes)
+            .ok_or(ClientError::NoStream("its memory does not begin as it should"))?;
+        let (held, file_bytes) = (VecDeque::new(), opened.file_bytes);
+        let mapped = Mapped { consumer, arena, held, written_bytes: 0, done_bytes: 0, file_bytes };
+        self.streams.insert(opened.tag, mapped);
+        Ok(opened.tag)
+    }
+}
+
+impl Mapped {
+    /// The next message, if it lies in its memory.
+    fn take(&mut self) -> Result<Option<Message>, ClientError> {
+        let Some(message) = self.consumer.take() else { return Ok(None) };
+        let room =
+            if message.in_producer { self.consumer.producer_memory().bytes() } else { self.arena.bytes() };
+        if message.offset.checked_add(message.bytes.into()).is_none_or(|end| end > room as u64) {
+            return Err(ClientError::NoStream("a message lies outside of its memory"));
+        }
+        self.held.push_back(message);
+        Ok(Some(message))
+    }
+
+    /// Where a message lies; checked when it was taken.
+    fn place(&self, message: &Message) -> (&SharedMemory, std::ops::Range<usize>) {
+        let memory = if message.in_producer { self.consumer.producer_memory() } else { &*self.arena };
+        let start = message.offset as usize;
+        (memory, start..start + message.bytes as usize)
+    }
+
+    /// Writes (more of) the first message held; the bytes written and whether that was all of it, or `None` if there is no message or
+    /// the file takes nothing now.
+    fn write_first(&mut self, file: BorrowedFd<'_>) -> Result<Option<(u64, bool)>, ClientError> {
+        let Some(first) = self.held.front() else { return Ok(None) };
+        let (memory, range) = self.place(first);
+        let rest = range.start + self.written_bytes..range.end;
+        let written = match memory.write_to(rest.clone(), file) {
+            Ok(written) => written,
+            Err(error) if error.kind() == io::ErrorKind::WouldBlock => return Ok(None),
+            Err(error) if error.kind() == io::ErrorKind::Interrupted => 0,
+            Err(error) => return Err(ClientError::Write(error)),
+        };
+        self.written_bytes += written;
+        Ok(Some((written as u64, written == rest.len())))
+    }
+}

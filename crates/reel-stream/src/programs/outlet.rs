@@ -1,0 +1,161 @@
+//! The end of a stream that lies in shared memory.
+
+use crate::limits::{PROGRAM_MESSAGES, PROGRAM_OWN_BYTES, PROGRAM_OWN_MESSAGE_BYTES};
+use crate::streams::{Offer, Outlet, Settled};
+use reel_arena::mms::{CONSUMER_BYTES, Ending, Layout, Post, Producer};
+use reel_arena::{Arena, ArenaError, Others, SharedMemory};
+use reel_ring::Chunk;
+use std::collections::VecDeque;
+use std::os::fd::BorrowedFd;
+
+/// The arena as programs see it.
+#[derive(Clone, Debug)]
+pub struct ArenaMap(Arena);
+
+/// Messages of one stream for one program.
+pub struct MappedOutlet {
+    producer: Producer<SharedMemory, SharedMemory>,
+    layout: Layout,
+    /// What was posted and not given back: its length, and its bytes in our own memory, with what was left out before them.
+    held: VecDeque<HeldMessage>,
+    /// Messages given back so far.
+    given_back: u64,
+    /// Bytes of our own memory handed out so far, and given back so far.
+    own_taken: u64,
+    own_free: u64,
+}
+
+struct HeldMessage {
+    bytes: u64,
+    own_bytes: u64,
+    /// Keeps the bytes where they are while the program looks at them.
+    _chunk: Option<Chunk>,
+}
+
+impl ArenaMap {
+    /// `None` if the arena cannot be mapped by others.
+    pub fn new(arena: Arena) -> Option<ArenaMap> {
+        arena.region().fd.is_some().then_some(ArenaMap(arena))
+    }
+
+    /// Its descriptor.
+    pub fn fd(&self) -> Option<BorrowedFd<'_>> {
+        self.0.region().fd
+    }
+
+    /// Its length in bytes.
+    pub fn bytes(&self) -> u64 {
+        self.0.region().bytes as u64
+    }
+}
+
+impl MappedOutlet {
+    /// Memory for a new stream.
+    ///
+    /// # Errors
+    /// The kernel gave none.
+    pub fn new() -> Result<MappedOutlet, ArenaError> {
+        let layout = Layout::new(PROGRAM_MESSAGES, PROGRAM_OWN_BYTES);
+        let own = SharedMemory::create("reel-stream", layout.memory_bytes(), Others::Read)?;
+        let theirs = SharedMemory::create("reel-stream-reader", CONSUMER_BYTES, Others::Write)?;
+        Ok(MappedOutlet {
+            producer: Producer::new(own, theirs, layout),
+            layout,
+            held: VecDeque::new(),
+            given_back: 0,
+            own_taken: 0,
+            own_free: 0,
+        })
+    }
+
+    /// The memory that the program reads.
+    pub fn producer_memory(&self) -> &SharedMemory {
+        self.producer.memory()
+    }
+
+    /// The memory that the program writes.
+    pub fn consumer_memory(&self) -> &SharedMemory {
+        self.producer.consumer_memory()
+    }
+
+    /// Messages that the program has and has not given back.
+    pub fn held(&self) -> usize {
+        self.held.len()
+    }
+
+    /// Room of our own for `bytes`, all in one piece: where, and how much of it is taken with what is left out at the end.
+    fn own_room(&self, bytes: u64) -> Option<(u64, u64)> {
+        let room = self.layout.bytes as u64;
+        let at = self.own_taken % room;
+        let left_out = if at + bytes > room { room - at } else { 0 };
+        let taken = left_out + bytes;
+        (self.own_taken - self.own_free + taken <= room).then_some(((at + left_out) % room, taken))
+    }
+}
+
+impl Outlet for MappedOutlet {
+    fn offer(&mut self, offer: &Offer<'_>) -> u64 {
+        if self.producer.free() == 0 || self.producer.is_ended() {
+            return 0;
+        }
+        let (position, due_ns) = (offer.position, offer.due_ns);
+        let (post, own_bytes, chunk) = match offer.chunk {
+            // Fits: a lease is at most 1 GiB.
+            Chunk::Lease(lease) => {
+                let (offset, bytes) = (lease.region_offset() as u64, lease.len() as u32);
+                let post = Post { offset, bytes, in_producer: false, position, due_ns };
+                (post, 0, Some(offer.chunk.clone()))
+            }
+            Chunk::Bytes(..) => {
+                // What the server made itself does not lie in the arena: the one copy, of the few KiB of a file's head.
+                let bytes = &offer.chunk[..offer.chunk.len().min(PROGRAM_OWN_MESSAGE_BYTES)];
+                let Some((at, taken)) = self.own_room(bytes.len() as u64) else { return 0 };
+                // Fits: within our own memory.
+                let at = self.layout.bytes_at() + at as usize;
+                self.producer.memory_mut().write(at, bytes);
+                self.own_taken += taken;
+                let (offset, bytes) = (at as u64, bytes.len() as u32);
+                (Post { offset, bytes, in_producer: true, position, due_ns }, taken, None)
+            }
+        };
+        let posted = self.producer.post(&post);
+        debug_assert!(posted, "there was a free descriptor");
+        self.held.push_back(HeldMessage { bytes: post.bytes.into(), own_bytes, _chunk: chunk });
+        post.bytes.into()
+    }
+
+    fn done_bytes(&mut self) -> Result<u64, Ending> {
+        let read = self.producer.read().map_err(|lie| {
+            tracing::warn!("a program's stream is ended: {lie}");
+            Ending::Lied
+        })?;
+        let mut bytes = 0;
+        for _ in self.given_back..read {
+            let Some(message) = self.held.pop_front() else { break };
+            bytes += message.bytes;
+            self.own_free += message.own_bytes;
+        }
+        self.given_back = read;
+        Ok(bytes)
+    }
+
+    fn settle(&mut self, more: bool) -> Settled {
+        let ring = self.producer.must_ring();
+        let held = self.held.len() as u64;
+        if !more || held == 0 {
+            return Settled { ring, again: false };
+        }
+        // When half of it was read there is time to read on for the other half.
+        let again = match self.producer.await_below(held.div_ceil(2)) {
+            Ok(waits) => !waits,
+            // Told with the next look at what was read.
+            Err(_) => true,
+        };
+        Settled { ring, again }
+    }
+
+    fn end(&mut self, ending: Ending) -> bool {
+        self.producer.end(ending);
+        self.producer.must_ring()
+    }
+}

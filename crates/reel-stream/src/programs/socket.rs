@@ -1,0 +1,121 @@
+//! Messages and descriptors over a Unix socket that keeps their borders (`SOCK_SEQPACKET`).
+
+use super::wire::MESSAGE_BYTES_MAX;
+use crate::limits::PROGRAM_DESCRIPTORS;
+use rustix::cmsg_space;
+use rustix::io::Errno;
+use rustix::net::{
+    AddressFamily, RecvAncillaryBuffer, RecvAncillaryMessage, RecvFlags, SendAncillaryBuffer,
+    SendAncillaryMessage, SendFlags, SocketAddrUnix, SocketFlags, SocketType, bind, connect, recvmsg,
+    sendmsg, socket_with,
+};
+use std::fs;
+use std::io::{self, IoSlice, IoSliceMut};
+use std::mem::MaybeUninit;
+use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
+use std::os::unix::fs::{FileTypeExt, PermissionsExt};
+use std::path::Path;
+
+/// What came from the other side.
+#[derive(Debug)]
+pub enum Heard {
+    /// A message, and the descriptors that came with it.
+    Message(Vec<u8>, Vec<OwnedFd>),
+    /// Nothing now.
+    Nothing,
+    /// The other side is gone.
+    Gone,
+}
+
+/// A socket at `path` that only this user can connect to. One that a dead server left there is replaced.
+///
+/// # Errors
+/// The path is too long, something else lies there, or a server listens there already.
+pub fn listen(path: &Path) -> io::Result<OwnedFd> {
+    let address = SocketAddrUnix::new(path)?;
+    if fs::symlink_metadata(path).is_ok_and(|found| found.file_type().is_socket()) {
+        match dial(path) {
+            Ok(_) => return Err(io::Error::new(io::ErrorKind::AddrInUse, "a server listens there already")),
+            // Nobody is at the other end of it.
+            Err(error) if error.kind() == io::ErrorKind::ConnectionRefused => fs::remove_file(path)?,
+            Err(error) => return Err(error),
+        }
+    }
+    let socket = new_socket()?;
+    bind(&socket, &address)?;
+    // Connecting wants the right to write; whoever connects can read all media memory.
+    fs::set_permissions(path, fs::Permissions::from_mode(0o600))?;
+    rustix::net::listen(&socket, 64)?;
+    Ok(socket)
+}
+
+/// Connects to a server.
+///
+/// # Errors
+/// There is none, or its socket is not this user's.
+pub fn dial(path: &Path) -> io::Result<OwnedFd> {
+    let socket = new_socket()?;
+    connect(&socket, &SocketAddrUnix::new(path)?)?;
+    Ok(socket)
+}
+
+/// The user at the other end of a connection.
+///
+/// # Errors
+/// The kernel does not say.
+pub fn accept_peer(socket: &OwnedFd) -> io::Result<u32> {
+    Ok(rustix::net::sockopt::socket_peercred(socket)?.uid.as_raw())
+}
+
+/// Says something, without waiting; `false` if the other side has not taken what was said before.
+///
+/// # Errors
+/// The other side is gone.
+pub fn say(socket: impl AsFd, message: &[u8], descriptors: &[BorrowedFd<'_>]) -> io::Result<bool> {
+    let mut space = [MaybeUninit::uninit(); cmsg_space!(ScmRights(PROGRAM_DESCRIPTORS))];
+    let mut ancillary = SendAncillaryBuffer::new(&mut space);
+    if !descriptors.is_empty() {
+        assert!(
+            ancillary.push(SendAncillaryMessage::ScmRights(descriptors)),
+            "more descriptors than a message holds"
+        );
+    }
+    let flags = SendFlags::DONTWAIT | SendFlags::NOSIGNAL;
+    match sendmsg(socket, &[IoSlice::new(message)], &mut ancillary, flags) {
+        Ok(_) => Ok(true),
+        Err(Errno::AGAIN) => Ok(false),
+        Err(error) => Err(error.into()),
+    }
+}
+
+/// Takes the next message, without waiting.
+///
+/// # Errors
+/// Those of the kernel. A message that is longer than any is [`Heard::Gone`]: who sends such is no program of ours.
+pub fn hear(socket: impl AsFd) -> io::Result<Heard> {
+    let mut bytes = vec![0; MESSAGE_BYTES_MAX + 1];
+    let mut space = [MaybeUninit::uninit(); cmsg_space!(ScmRights(PROGRAM_DESCRIPTORS))];
+    let mut ancillary = RecvAncillaryBuffer::new(&mut space);
+    let flags = RecvFlags::DONTWAIT | RecvFlags::CMSG_CLOEXEC;
+    let got = match recvmsg(socket, &mut [IoSliceMut::new(&mut bytes)], &mut ancillary, flags) {
+        Ok(got) => got.bytes,
+        Err(Errno::AGAIN) => return Ok(Heard::Nothing),
+        Err(Errno::CONNRESET) => return Ok(Heard::Gone),
+        Err(error) => return Err(error.into()),
+    };
+    let mut descriptors = Vec::new();
+    for message in ancillary.drain() {
+        if let RecvAncillaryMessage::ScmRights(rights) = message {
+            descriptors.extend(rights);
+        }
+    }
+    if got == 0 || got > MESSAGE_BYTES_MAX {
+        return Ok(Heard::Gone);
+    }
+    bytes.truncate(got);
+    Ok(Heard::Message(bytes, descriptors))
+}
+
+fn new_socket() -> io::Result<OwnedFd> {
+    Ok(socket_with(AddressFamily::UNIX, SocketType::SEQPACKET, SocketFlags::CLOEXEC, None)?)
+}

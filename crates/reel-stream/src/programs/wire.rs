@@ -1,0 +1,285 @@
+//! What is said on the socket: messages of a fixed head and some text, in the byte order of the machine. `reel_mms.h` says the same.
+
+use crate::limits::PROGRAM_TEXT_BYTES_MAX;
+
+/// The first word of every message.
+const MAGIC: u32 = u32::from_ne_bytes(*b"RLMS");
+/// Of the socket's messages and of what lies in shared memory.
+const VERSION: u16 = 1;
+const REQUEST_HEAD_BYTES: usize = 32;
+const REPLY_HEAD_BYTES: usize = 56;
+
+const OPEN: u16 = 1;
+const CLOSE: u16 = 2;
+const BELL: u16 = 3;
+
+/// The longest message in either direction.
+pub(crate) const MESSAGE_BYTES_MAX: usize = REPLY_HEAD_BYTES + PROGRAM_TEXT_BYTES_MAX;
+
+/// What a program says.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Request {
+    /// Asks for a title.
+    Open {
+        /// The program's name for the stream.
+        tag: u64,
+        /// Where in the title's file to begin, in bytes.
+        from_bytes: u64,
+        /// Id of the title.
+        title: String,
+        /// Name of the class; empty for streams with deadlines.
+        class: String,
+    },
+    /// Ends a stream.
+    Close {
+        /// Which.
+        tag: u64,
+    },
+    /// Something that the server waits for was given back.
+    Bell,
+}
+
+/// What the server says.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Reply {
+    /// A stream was opened; three descriptors come with it: arena, producer's memory, consumer's memory.
+    Opened(Opened),
+    /// It was not.
+    Refused {
+        /// Which.
+        tag: u64,
+        /// Seconds after which it is worth asking again; 0 if it is not.
+        retry_after_s: u64,
+        /// Why.
+        text: String,
+    },
+    /// Something that the program waits for has come.
+    Bell,
+}
+
+/// The shape of a stream.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Opened {
+    /// The program's name for the stream.
+    pub tag: u64,
+    /// Length of the whole file.
+    pub file_bytes: u64,
+    /// Length of the arena.
+    pub arena_bytes: u64,
+    /// Length of the producer's memory.
+    pub producer_bytes: u64,
+    /// Length of the consumer's memory.
+    pub consumer_bytes: u64,
+}
+
+/// A message that is none.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum WireError {
+    /// It does not begin like one, or is of another version.
+    #[error("this is no message of version {VERSION} of Reel's streams for programs")]
+    Foreign,
+    /// It is shorter or longer than it says.
+    #[error("a message for streams is not as long as it says")]
+    Length,
+    /// Its text is not UTF-8.
+    #[error("the text in a message for streams is not UTF-8")]
+    Text,
+}
+
+impl Request {
+    /// The bytes of it.
+    ///
+    /// # Errors
+    /// A title and class that are too long together.
+    pub fn encode(&self) -> Result<Vec<u8>, WireError> {
+        let (op, tag, from_bytes, title, class) = match self {
+            Request::Open { tag, from_bytes, title, class } => {
+                (OPEN, *tag, *from_bytes, title.as_str(), class.as_str())
+            }
+            Request::Close { tag } => (CLOSE, *tag, 0, "", ""),
+            Request::Bell => (BELL, 0, 0, "", ""),
+        };
+        if title.len() + class.len() > PROGRAM_TEXT_BYTES_MAX {
+            return Err(WireError::Length);
+        }
+        let mut bytes = head(op);
+        bytes.extend(tag.to_ne_bytes());
+        bytes.extend(from_bytes.to_ne_bytes());
+        // Fit: checked above.
+        bytes.extend((title.len() as u16).to_ne_bytes());
+        bytes.extend((class.len() as u16).to_ne_bytes());
+        bytes.extend(0u32.to_ne_bytes());
+        bytes.extend(title.as_bytes());
+        bytes.extend(class.as_bytes());
+        Ok(bytes)
+    }
+
+    /// Understands bytes that anybody may have sent.
+    ///
+    /// # Errors
+    /// They are no such message.
+    pub fn decode(bytes: &[u8]) -> Result<Request, WireError> {
+        let op = op_of(bytes)?;
+        let (head, text) = bytes.split_at_checked(REQUEST_HEAD_BYTES).ok_or(WireError::Length)?;
+        let title_bytes = usize::from(u16::from_ne_bytes(field(head, 24)));
+        let class_bytes = usize::from(u16::from_ne_bytes(field(head, 26)));
+        if text.len() != title_bytes + class_bytes {
+            return Err(WireError::Length);
+        }
+        let tag = u64::from_ne_bytes(field(head, 8));
+        match op {
+            OPEN => {
+                let text = str::from_utf8(text).map_err(|_| WireError::Text)?;
+                let (title, class) = text.split_at_checked(title_bytes).ok_or(WireError::Text)?;
+                let (title, class) = (title.to_owned(), class.to_owned());
+                Ok(Request::Open { tag, from_bytes: u64::from_ne_bytes(field(head, 16)), title, class })
+            }
+            CLOSE => Ok(Request::Close { tag }),
+            BELL => Ok(Request::Bell),
+            _ => Err(WireError::Foreign),
+        }
+    }
+}
+
+impl Reply {
+    /// The bytes of it. A text that is too long is cut.
+    pub fn encode(&self) -> Vec<u8> {
+        let (op, tag, refused, retry_after_s, sizes, text) = match self {
+            Reply::Opened(opened) => {
+                let Opened { tag, file_bytes, arena_bytes, producer_bytes, consumer_bytes } = *opened;
+                (OPEN, tag, 0, 0, [file_bytes, arena_bytes, producer_bytes, consumer_bytes], "")
+            }
+            Reply::Refused { tag, retry_after_s, text } => {
+                (OPEN, *tag, 1, *retry_after_s, [0; 4], text.as_str())
+            }
+            Reply::Bell => (BELL, 0, 0, 0, [0; 4], ""),
+        };
+        let mut cut = text.len().min(PROGRAM_TEXT_BYTES_MAX);
+        while !text.is_char_boundary(cut) {
+            cut -= 1;
+        }
+        let mut bytes = head(op);
+        bytes.extend(tag.to_ne_bytes());
+        bytes.extend(u16::to_ne_bytes(refused));
+        // Fits: cut above.
+        bytes.extend((cut as u16).to_ne_bytes());
+        bytes.extend(u32::try_from(retry_after_s).unwrap_or(u32::MAX).to_ne_bytes());
+        for size in sizes {
+            bytes.extend(size.to_ne_bytes());
+        }
+        bytes.extend(&text.as_bytes()[..cut]);
+        bytes
+    }
+
+    /// Understands what a server sent.
+    ///
+    /// # Errors
+    /// It is no such message.
+    pub fn decode(bytes: &[u8]) -> Result<Reply, WireError> {
+        let op = op_of(bytes)?;
+        let (head, text) = bytes.split_at_checked(REPLY_HEAD_BYTES).ok_or(WireError::Length)?;
+        if text.len() != usize::from(u16::from_ne_bytes(field(head, 18))) {
+            return Err(WireError::Length);
+        }
+        let tag = u64::from_ne_bytes(field(head, 8));
+        let size = |number: usize| u64::from_ne_bytes(field(head, 24 + 8 * number));
+        match (op, u16::from_ne_bytes(field(head, 16))) {
+            (OPEN, 0) => Ok(Reply::Opened(Opened {
+                tag,
+                file_bytes: size(0),
+                arena_bytes: size(1),
+                producer_bytes: size(2),
+                consumer_bytes: size(3),
+            })),
+            (OPEN, _) => Ok(Reply::Refused {
+                tag,
+                retry_after_s: u32::from_ne_bytes(field(head, 20)).into(),
+                text: str::from_utf8(text).map_err(|_| WireError::Text)?.to_owned(),
+            }),
+            (BELL, _) => Ok(Reply::Bell),
+            _ => Err(WireError::Foreign),
+        }
+    }
+}
+
+fn head(op: u16) -> Vec<u8> {
+    let mut bytes = Vec::with_capacity(REPLY_HEAD_BYTES);
+    bytes.extend(MAGIC.to_ne_bytes());
+    bytes.extend(VERSION.to_ne_bytes());
+    bytes.extend(op.to_ne_bytes());
+    bytes
+}
+
+fn op_of(bytes: &[u8]) -> Result<u16, WireError> {
+    if bytes.len() < 8 {
+        return Err(WireError::Length);
+    }
+    if u32::from_ne_bytes(field(bytes, 0)) != MAGIC || u16::from_ne_bytes(field(bytes, 4)) != VERSION {
+        return Err(WireError::Foreign);
+    }
+    Ok(u16::from_ne_bytes(field(bytes, 6)))
+}
+
+/// The bytes of a number at `at`, which lies within the head that was checked.
+fn field<const BYTES: usize>(bytes: &[u8], at: usize) -> [u8; BYTES] {
+    let mut field = [0; BYTES];
+    field.copy_from_slice(&bytes[at..at + BYTES]);
+    field
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    fn requests() -> impl Strategy<Value = Request> {
+        let open = (any::<u64>(), any::<u64>(), "[a-z\u{e9}-]{0,40}", "[a-z]{0,20}")
+            .prop_map(|(tag, from_bytes, title, class)| Request::Open { tag, from_bytes, title, class });
+        prop_oneof![open, any::<u64>().prop_map(|tag| Request::Close { tag }), Just(Request::Bell)]
+    }
+
+    fn replies() -> impl Strategy<Value = Reply> {
+        let opened =
+            any::<[u64; 5]>().prop_map(|[tag, file_bytes, arena_bytes, producer_bytes, consumer_bytes]| {
+                Reply::Opened(Opened { tag, file_bytes, arena_bytes, producer_bytes, consumer_bytes })
+            });
+        let refused = (any::<u64>(), any::<u32>(), ".{0,80}").prop_map(|(tag, retry_after_s, text)| {
+            Reply::Refused { tag, retry_after_s: retry_after_s.into(), text }
+        });
+        prop_oneof![opened, refused, Just(Reply::Bell)]
+    }
+
+    proptest! {
+        #[test]
+        fn what_is_said_is_heard(request in requests(), reply in replies()) {
+            prop_assert_eq!(Request::decode(&request.encode().unwrap()), Ok(request));
+            prop_assert_eq!(Reply::decode(&reply.encode()), Ok(reply));
+        }
+
+        #[test]
+        fn no_bytes_are_too_bad(bytes in proptest::collection::vec(any::<u8>(), 0..200)) {
+            let _ = Request::decode(&bytes);
+            let _ = Reply::decode(&bytes);
+        }
+
+        #[test]
+        fn a_message_with_other_bytes_in_it_is_a_message_or_none(
+            request in requests(), at in 0..64usize, with in any::<u8>(), cut in 0..64usize,
+        ) {
+            let mut bytes = request.encode().unwrap();
+            let at = at % bytes.len();
+            bytes[at] = with;
+            bytes.truncate(bytes.len() - cut.min(bytes.len()));
+            let _ = Request::decode(&bytes);
+        }
+    }
+
+    #[test]
+    fn texts_have_a_bound() {
+        let title = "x".repeat(PROGRAM_TEXT_BYTES_MAX + 1);
+        let long = Request::Open { tag: 1, from_bytes: 0, title: title.clone(), class: String::new() };
+        assert_eq!(long.encode(), Err(WireError::Length));
+        let reply = Reply::Refused { tag: 1, retry_after_s: 0, text: title };
+        assert_eq!(reply.encode().len(), MESSAGE_BYTES_MAX);
+    }
+}
