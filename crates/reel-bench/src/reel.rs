@@ -82,10 +82,28 @@ impl Volume {
         run(self.command(&["probe"]).args(["--seconds", &seconds.to_string()]))
     }
 
-    /// Starts a server.
-    pub(crate) fn serve(&self, bay: &Bay, settings: &Settings) -> Result<Server> {
+    /// What `reel capacity` says of a rate.
+    pub(crate) fn capacity(&self, settings: &Settings, rate_bps: u64) -> Result<Value> {
+        let mut command = self.command(&["capacity"]);
+        command.args(["--rate", &rate_bps.to_string(), "--json", "--config"]).arg(self.configure(settings)?);
+        let output = command.output().with_context(|| format!("starting {command:?}"))?;
+        ensure!(
+            output.status.success(),
+            "{command:?} failed: {}",
+            String::from_utf8_lossy(&output.stderr).trim()
+        );
+        Ok(serde_json::from_slice(&output.stdout)?)
+    }
+
+    fn configure(&self, settings: &Settings) -> Result<PathBuf> {
         let config = self.dir.with_extension("toml");
         fs::write(&config, settings.text())?;
+        Ok(config)
+    }
+
+    /// Starts a server.
+    pub(crate) fn serve(&self, bay: &Bay, settings: &Settings) -> Result<Server> {
+        let config = self.configure(settings)?;
         let address = free_address()?;
         let mut command = self.command(&["serve"]);
         command.args(["--listen", &address.to_string(), "--config"]).arg(&config);
