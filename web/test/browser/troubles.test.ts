@@ -7,7 +7,7 @@ const stage = useStage();
 
 /** As Reel says it. */
 const refusal = {
-  type: "/problems/not-admitted",
+  type: "urn:reel:problem:not-admitted",
   title: "The deadlines of this stream cannot be promised",
   status: 503,
   detail: "member 2 is fully promised: 8.2 ms of device time are asked in one second of it, and 3.1 ms of device time are left",

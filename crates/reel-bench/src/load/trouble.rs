@@ -107,7 +107,7 @@ mod tests {
 
     #[test]
     fn a_problem_names_the_resource_and_what_could_be_granted() {
-        let body = r#"{"type":"/problems/not-admitted","title":"Not admitted","status":503,"detail":"x",
+        let body = r#"{"type":"urn:reel:problem:not-admitted","title":"Not admitted","status":503,"detail":"x",
             "resource":"member 3","asked":10,"available":4,"grantable_rate_bps":3200000,"retry_after_s":17}"#;
         let refusal = Refusal::parse(body, None);
         assert_eq!(refusal.reason, "member 3");

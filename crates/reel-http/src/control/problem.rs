@@ -9,8 +9,8 @@ use std::fmt;
 /// Media type of a problem document (RFC 9457 section 3).
 pub const PROBLEM_MEDIA_TYPE: &str = "application/problem+json";
 
-/// Type of the problem that a stream cannot be promised its deadlines; the data plane uses the same.
-const NOT_ADMITTED: &str = "/problems/not-admitted";
+/// The kind of problem that a stream cannot be promised its deadlines; the data plane tells of the same.
+const NOT_ADMITTED: &str = "not-admitted";
 
 /// An error as the client sees it: `{type, title, status, detail}`.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -118,13 +118,8 @@ impl fmt::Display for Problem {
 
 impl IntoResponse for Problem {
     fn into_response(self) -> Response {
-        // A kind that is an address already stands as it is.
-        let kind = match self.kind {
-            address if address.starts_with('/') => address.to_owned(),
-            name => format!("urn:reel:problem:{name}"),
-        };
         let mut body = json!({
-            "type": kind,
+            "type": format!("urn:reel:problem:{}", self.kind),
             "title": self.title,
             "status": self.status.as_u16(),
             "detail": self.detail,

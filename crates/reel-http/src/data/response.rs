@@ -86,7 +86,7 @@ impl Response {
     pub(crate) fn refused(request: &Request, refused: &OpenRefused) -> Response {
         let retry_after_s = refused.retry_after_s();
         let mut problem = serde_json::json!({
-            "type": "/problems/not-admitted",
+            "type": "urn:reel:problem:not-admitted",
             "title": "The deadlines of this stream cannot be promised",
             "status": 503,
             "detail": refused.to_string(),

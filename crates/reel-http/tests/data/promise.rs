@@ -23,7 +23,7 @@ fn a_stream_that_cannot_be_promised_is_refused_with_what_could_be() {
         let retry_after_s: u64 = refused.field("Retry-After").expect("a time").parse().expect("a number");
         assert!(retry_after_s > 0);
         let problem = problem(&refused);
-        assert_eq!(problem["type"], "/problems/not-admitted");
+        assert_eq!(problem["type"], "urn:reel:problem:not-admitted");
         assert_eq!(problem["resource"], "the network");
         assert!(problem["asked"].as_u64() > problem["available"].as_u64());
         assert!(problem["grantable_rate_bps"].as_u64().expect("a rate") < 20_000);

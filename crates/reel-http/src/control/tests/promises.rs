@@ -109,7 +109,10 @@ async fn a_refusal_says_what_is_short() {
     assert!(refused.problem(503).contains("two are enough"));
     assert_eq!(refused.header("retry-after"), "7");
     let body = refused.json();
-    assert_eq!((&body["type"], &body["resource"]), (&json!("/problems/not-admitted"), &json!("member 3")));
+    assert_eq!(
+        (&body["type"], &body["resource"]),
+        (&json!("urn:reel:problem:not-admitted"), &json!("member 3"))
+    );
     assert_eq!((&body["asked"], &body["available"]), (&json!(800), &json!(200)));
     assert_eq!((&body["grantable_rate_bps"], &body["retry_after_s"]), (&json!(2_000_000), &json!(7)));
 }
