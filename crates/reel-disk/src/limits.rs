@@ -166,6 +166,6 @@ pub const SEEKING_REQUESTS_MAX: usize = 2;
 /// Most time of neighbours that are read in one go, before their time: as long as two requests far apart.
 pub const RUN_NS_MAX: u64 = 30_000_000;
 
-/// When the disk cannot keep what was promised, neighbours that are due within this time are still read in one go: players that are late will
-/// ask for them next.
-pub const RUN_SOON_NS: u64 = 3_000_000_000;
+/// When the disk cannot keep what was promised, neighbours that are due within this time are still read in one go: some two MiB of a film on
+/// each member, for shorter runs would make it slower still.
+pub const RUN_SOON_NS: u64 = 8_000_000_000;
