@@ -15,7 +15,7 @@ use lane::Lane;
 use promised::{Budget, Promised};
 use reel_qos::limits::{ARM_REQUEST_NS, ROUND_NS, SUB_PERIOD_NS};
 use reel_qos::{Class, ClassTable, DEADLINE_NONE_NS, DiskPrice, Kind};
-use std::collections::{HashMap, VecDeque};
+use std::collections::{HashMap, HashSet, VecDeque};
 
 /// The scheduler that keeps promises (Prism, section 3.2; MARS, disk queues).
 ///
@@ -39,10 +39,10 @@ pub struct Rounds {
     run: Option<Run>,
     /// Where the last request of all ends.
     head: u64,
-    /// The class that cut in on the run, until the arm is back.
-    cut_by: Option<usize>,
-    /// Requests in the device that bring the arm back, and who pays for the way.
-    ways_back: HashMap<u64, usize>,
+    /// Whether somebody cut in on the run, until the arm is back.
+    left_run: bool,
+    /// Requests in the device that bring the arm back.
+    ways_back: HashSet<u64>,
     /// What all periodic classes may still claim of this round.
     periodic_left_ns: i64,
     arrivals: u64,
@@ -134,8 +134,8 @@ impl Rounds {
             due_arm: 0,
             run: None,
             head: 0,
-            cut_by: None,
-            ways_back: HashMap::new(),
+            left_run: false,
+            ways_back: HashSet::new(),
             periodic_left_ns: 0,
             arrivals: 0,
             sub_period: SubPeriod::default(),
@@ -211,7 +211,7 @@ impl Rounds {
     fn file_all(&mut self) {
         let classes = self.meter.classes.clone();
         self.meter.set_classes(&classes);
-        (self.run, self.cut_by) = (None, None);
+        (self.run, self.left_run) = (None, false);
         self.ways_back.clear();
         self.lanes = Vec::with_capacity(classes.len());
         for (class, spec) in classes.iter() {
@@ -332,15 +332,13 @@ impl Scheduler for Rounds {
 
     fn done(&mut self, id: u64, now_ns: u64) {
         self.tick(now_ns);
-        let paid_by = self.ways_back.remove(&id);
+        let is_back = self.ways_back.remove(&id);
         let Some(mut left) = self.meter.finish(id, now_ns) else { return };
-        if let Some(lane) = paid_by.and_then(|lane| self.lanes.get_mut(lane)) {
-            // Or those who cut in would use up what the run was promised.
+        if is_back {
+            // Out of slack, which covered it: or those who cut in would use up what the run was promised.
             let back_ns =
                 left.charged_ns.saturating_sub(left.cost_ns).min(self.meter.price().read_request_ns);
             left.charged_ns -= back_ns;
-            lane.correct(0, back_ns);
-            lane.tokens_ns = lane.tokens_ns.saturating_sub_unsigned(back_ns);
         }
         if self.meter.device.is_empty() {
             self.idle_ns = now_ns;

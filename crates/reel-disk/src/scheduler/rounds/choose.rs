@@ -46,7 +46,7 @@ impl Rounds {
     /// Takes a chosen request out of its queue, on its way to the device.
     pub(super) fn take(&mut self, choice: Choice, now_ns: u64) -> Option<Queued> {
         let filed = self.unfile(choice.id)?;
-        self.pay_way_back(&filed, choice);
+        self.note_way_back(&filed, choice);
         self.run = self.run_after(&filed, choice);
         self.head = filed.request.end();
         let beyond = filed.request.offset.saturating_add(1);
@@ -137,14 +137,11 @@ impl Rounds {
         (free && lane.left_ns > 0).then_some(Choice { id, cut_in: false })
     }
 
-    /// Who cuts in on a run pays for the arm's way back to it.
-    fn pay_way_back(&mut self, filed: &Filed, choice: Choice) {
-        if choice.cut_in {
-            self.cut_by = self.run.is_some().then_some(filed.lane);
-        } else if let Some(cutter) = self.cut_by.take()
-            && self.run.is_some_and(|run| self.goes_on(run, filed))
-        {
-            self.ways_back.insert(filed.request.id, cutter);
+    /// After somebody cut in on a run, what goes on with it costs a way that it did not ask for.
+    fn note_way_back(&mut self, filed: &Filed, choice: Choice) {
+        let left_run = std::mem::replace(&mut self.left_run, choice.cut_in && self.run.is_some());
+        if left_run && !choice.cut_in && self.run.is_some_and(|run| self.goes_on(run, filed)) {
+            self.ways_back.insert(filed.request.id);
         }
     }
 
