@@ -169,7 +169,3 @@ pub const RUN_NS_MAX: u64 = 30_000_000;
 /// When the disk cannot keep what was promised, neighbours that are due within this time are still read in one go: some two MiB of a film on
 /// each member, for shorter runs would make it slower still.
 pub const RUN_SOON_NS: u64 = 8_000_000_000;
-
-/// With so much slack, four tenths of a round, people need not wait for the next sub-period to cut in: films are read a second at a time, so something is
-/// due in nearly every round.
-pub const SLACK_PLENTY_NS: i64 = 400_000_000;

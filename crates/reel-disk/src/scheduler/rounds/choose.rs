@@ -7,7 +7,7 @@ use reel_qos::Kind;
 use reel_qos::limits::{ROUND_NS, SUB_PERIOD_NS};
 use std::collections::BTreeSet;
 
-use crate::limits::{PASSED_OVER_ROUNDS, RUN_NS_MAX, RUN_SOON_NS, SLACK_PLENTY_NS};
+use crate::limits::{PASSED_OVER_ROUNDS, RUN_NS_MAX, RUN_SOON_NS};
 
 /// A request that may go, and whether it breaks the order.
 #[derive(Clone, Copy, Debug)]
@@ -111,15 +111,14 @@ impl Rounds {
         self.lanes.iter().filter(|lane| lane.kind == Kind::Periodic && may(lane)).filter_map(first).min()
     }
 
-    /// The first interactive request, if it may break the order: once in a sub-period, as often as its share of one goes, or at any time with
-    /// plenty of slack; with a token; and while slack covers it.
+    /// The first interactive request, if it may break the order: once in a sub-period, or as often as its share of one goes; with a
+    /// token; and while slack covers it.
     fn cut_in(&mut self, slack_ns: i64) -> Option<Choice> {
         let (_, id, number) = self.first_interactive(|lane| lane.left_ns > 0 && lane.tokens_ns > 0)?;
         let cost_ns = self.waiting.get(&id)?.cost_ns;
         let share_ns = self.lanes[number].quantum_ns as u64 / (ROUND_NS / SUB_PERIOD_NS);
         let cut_in_ns = self.sub_period.cut_in_ns;
-        let is_plenty = slack_ns >= SLACK_PLENTY_NS;
-        let its_turn = is_plenty || cut_in_ns == 0 || cut_in_ns.saturating_add(cost_ns) <= share_ns;
+        let its_turn = cut_in_ns == 0 || cut_in_ns.saturating_add(cost_ns) <= share_ns;
         // An arm goes back to the run that it left.
         let back_ns = if self.run.is_some() { self.meter.price().read_request_ns } else { 0 };
         let covered = covers(slack_ns, cost_ns.saturating_add(back_ns));
