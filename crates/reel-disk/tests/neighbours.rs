@@ -150,18 +150,3 @@ fn what_nobody_waits_for_keeps_nobody_who_comes_meanwhile() {
     desk.scheduler.done(3, desk.now_ns);
     assert_eq!(pop(&mut desk), Some((2, 3 * FAR)));
 }
-
-#[test]
-fn a_drive_that_has_a_persons_request_gets_nothing_nearer() {
-    let mut desk = Desk::of_depth(4);
-    desk.ask(Class::APERIODIC, DEADLINE_NONE_NS, FAR);
-    let pop = |desk: &mut Desk| desk.scheduler.pop(desk.now_ns).map(|next| next.offset);
-    assert_eq!(pop(&mut desk), Some(FAR));
-    desk.ask(Class::INTERACTIVE, DEADLINE_NONE_NS, 9 * FAR);
-    desk.ask(Class::APERIODIC, DEADLINE_NONE_NS, FAR + UNIT);
-    assert_eq!(pop(&mut desk), Some(9 * FAR));
-    desk.scheduler.done(0, desk.now_ns);
-    assert_eq!(pop(&mut desk), None, "it would be taken first");
-    desk.scheduler.done(1, desk.now_ns);
-    assert_eq!(pop(&mut desk), Some(FAR + UNIT));
-}

@@ -90,11 +90,6 @@ impl Device {
         self.inside.is_empty()
     }
 
-    /// Whether it has anything of such a class.
-    pub(super) fn holds(&self, is_such: impl Fn(usize) -> bool) -> bool {
-        self.inside.iter().any(|inside| is_such(inside.lane))
-    }
-
     /// Whether all that it has is of this class.
     pub(super) fn has_only(&self, lane: usize) -> bool {
         self.inside.iter().all(|inside| inside.lane == lane)

@@ -265,12 +265,10 @@ impl Rounds {
         }
     }
 
-    /// An arm that has its next request besides the one it serves wants for nothing; more of them it would serve in an order of its own. And a
-    /// drive that has a person's request and neighbours of what it reads takes these first, again and again.
+    /// An arm that has its next request besides the one it serves wants for nothing; more of them it would serve in an order of its own,
+    /// and let a person wait whom this one let cut in.
     fn arm_has_enough(&self) -> bool {
-        let device = &self.meter.device;
-        let is_person = |lane| self.lanes.get(lane).is_some_and(|lane: &Lane| lane.kind == Kind::Interactive);
-        self.order == Order::Scan && (device.len() >= SEEKING_REQUESTS_MAX || device.holds(is_person))
+        self.order == Order::Scan && self.meter.device.len() >= SEEKING_REQUESTS_MAX
     }
 
     /// Whether an arm that serves another request may have this one as its next. What nobody waits for is given to an idle arm alone, if it
