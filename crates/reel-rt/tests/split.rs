@@ -210,7 +210,8 @@ fn who_keeps_the_processor_loses_it_to_the_next_one() {
             thread::yield_now();
         }
     });
-    assert_eq!(core.counts().revoked, 1);
+    // The other may lose it, too, where the machine does not let it run.
+    assert!(core.counts().revoked >= 1);
     hog.member.unmask();
     assert_eq!(
         hog.member.next(&mut hog.agenda, |_, _| {}).task,
