@@ -1,24 +1,28 @@
 //! A TLS server and a client of it that goes astray after some bytes.
 
-use reel_tls::{Acceptor, Connection, Identity, generate};
-use rustls::client::danger::{HandshakeSignatureValid, ServerCertVerified, ServerCertVerifier};
+use reel_tls::{Acceptor, Connection, Generated, Identity, generate};
 use rustls::crypto::aws_lc_rs::default_provider;
-use rustls::pki_types::{CertificateDer, ServerName, UnixTime};
-use rustls::{ClientConfig, ClientConnection, DigitallySignedStruct, Error, SignatureScheme};
+use rustls::pki_types::CertificateDer;
+use rustls::pki_types::pem::PemObject;
+use rustls::{ClientConfig, ClientConnection, RootCertStore};
 use std::sync::{Arc, LazyLock};
 use std::time::SystemTime;
 
+static OWN: LazyLock<Generated> =
+    LazyLock::new(|| generate(&["localhost".into()], SystemTime::now()).expect("made"));
+
 static ACCEPTOR: LazyLock<Acceptor> = LazyLock::new(|| {
-    let made = generate(&["localhost".into()], SystemTime::now()).expect("made");
-    let identity = Identity::from_pem(made.certificate.as_bytes(), made.key.as_bytes()).expect("usable");
+    let identity = Identity::from_pem(OWN.certificate.as_bytes(), OWN.key.as_bytes()).expect("usable");
     Acceptor::new(identity, true).expect("an acceptor")
 });
 
 static CONFIG: LazyLock<Arc<ClientConfig>> = LazyLock::new(|| {
     let builder = ClientConfig::builder_with_provider(Arc::new(default_provider()));
     let builder = builder.with_safe_default_protocol_versions().expect("versions");
-    let verifier = Arc::new(Anybody);
-    Arc::new(builder.dangerous().with_custom_certificate_verifier(verifier).with_no_client_auth())
+    // The generated certificate is its own authority.
+    let mut roots = RootCertStore::empty();
+    roots.add(CertificateDer::from_pem_slice(OWN.certificate.as_bytes()).expect("made")).expect("a root");
+    Arc::new(builder.with_root_certificates(roots).with_no_client_auth())
 });
 
 /// The first byte says how far an honest client gets and the second how large the pieces are; what follows is sent as it is, or
@@ -74,43 +78,4 @@ fn feed(server: &mut Connection, bytes: &[u8], piece: usize, received: &mut Vec<
         }
     }
     true
-}
-
-/// Whom the client takes for its server.
-#[derive(Debug)]
-struct Anybody;
-
-impl ServerCertVerifier for Anybody {
-    fn verify_server_cert(
-        &self,
-        _: &CertificateDer<'_>,
-        _: &[CertificateDer<'_>],
-        _: &ServerName<'_>,
-        _: &[u8],
-        _: UnixTime,
-    ) -> Result<ServerCertVerified, Error> {
-        Ok(ServerCertVerified::assertion())
-    }
-
-    fn verify_tls12_signature(
-        &self,
-        _: &[u8],
-        _: &CertificateDer<'_>,
-        _: &DigitallySignedStruct,
-    ) -> Result<HandshakeSignatureValid, Error> {
-        Ok(HandshakeSignatureValid::assertion())
-    }
-
-    fn verify_tls13_signature(
-        &self,
-        _: &[u8],
-        _: &CertificateDer<'_>,
-        _: &DigitallySignedStruct,
-    ) -> Result<HandshakeSignatureValid, Error> {
-        Ok(HandshakeSignatureValid::assertion())
-    }
-
-    fn supported_verify_schemes(&self) -> Vec<SignatureScheme> {
-        default_provider().signature_verification_algorithms.supported_schemes()
-    }
 }

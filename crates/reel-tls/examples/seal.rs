@@ -4,14 +4,13 @@
 //! the caches into a place of 264 KiB.
 
 use reel_tls::{Acceptor, Connection, Identity, generate};
-use rustls::client::danger::{HandshakeSignatureValid, ServerCertVerified, ServerCertVerifier};
 use rustls::crypto::CryptoProvider;
 use rustls::crypto::aws_lc_rs::cipher_suite::TLS13_AES_128_GCM_SHA256;
 use rustls::crypto::aws_lc_rs::default_provider;
-use rustls::pki_types::{CertificateDer, PrivateKeyDer, ServerName, UnixTime, pem::PemObject};
+use rustls::pki_types::{CertificateDer, PrivateKeyDer, pem::PemObject};
 use rustls::server::UnbufferedServerConnection;
 use rustls::unbuffered::{ConnectionState, UnbufferedStatus};
-use rustls::{ClientConfig, ClientConnection, DigitallySignedStruct, Error, ServerConfig, SignatureScheme};
+use rustls::{ClientConfig, ClientConnection, RootCertStore, ServerConfig};
 use std::error::Error as StdError;
 use std::sync::Arc;
 use std::time::{Instant, SystemTime};
@@ -68,7 +67,7 @@ fn main() -> Result<(), Box<dyn StdError>> {
 fn our_connection(made: &reel_tls::Generated) -> Result<Connection, Box<dyn StdError>> {
     let identity = Identity::from_pem(made.certificate.as_bytes(), made.key.as_bytes())?;
     let mut server = Connection::new(&Acceptor::new(identity, false)?)?;
-    let mut client = client()?;
+    let mut client = client(made)?;
     while !server.is_established() {
         let mut incoming = server.take_incoming();
         client.write_tls(&mut incoming)?;
@@ -88,7 +87,7 @@ fn their_connection(made: &reel_tls::Generated) -> Result<UnbufferedServerConnec
         .with_no_client_auth()
         .with_single_cert(vec![certificate], key)?;
     let mut server = UnbufferedServerConnection::new(Arc::new(config))?;
-    let mut client = client()?;
+    let mut client = client(made)?;
     let mut incoming = Vec::new();
     loop {
         let UnbufferedStatus { discard, state, .. } = server.process_tls_records(&mut incoming);
@@ -115,50 +114,13 @@ fn their_connection(made: &reel_tls::Generated) -> Result<UnbufferedServerConnec
     }
 }
 
-fn client() -> Result<ClientConnection, Box<dyn StdError>> {
+fn client(made: &reel_tls::Generated) -> Result<ClientConnection, Box<dyn StdError>> {
+    let mut roots = RootCertStore::empty();
+    roots.add(CertificateDer::from_pem_slice(made.certificate.as_bytes())?)?;
     let provider = CryptoProvider { cipher_suites: vec![TLS13_AES_128_GCM_SHA256], ..default_provider() };
     let config = ClientConfig::builder_with_provider(Arc::new(provider))
         .with_protocol_versions(&[&rustls::version::TLS13])?
-        .dangerous()
-        .with_custom_certificate_verifier(Arc::new(Anybody))
+        .with_root_certificates(roots)
         .with_no_client_auth();
     Ok(ClientConnection::new(Arc::new(config), "localhost".try_into()?)?)
-}
-
-#[derive(Debug)]
-struct Anybody;
-
-impl ServerCertVerifier for Anybody {
-    fn verify_server_cert(
-        &self,
-        _: &CertificateDer<'_>,
-        _: &[CertificateDer<'_>],
-        _: &ServerName<'_>,
-        _: &[u8],
-        _: UnixTime,
-    ) -> Result<ServerCertVerified, Error> {
-        Ok(ServerCertVerified::assertion())
-    }
-
-    fn verify_tls12_signature(
-        &self,
-        _: &[u8],
-        _: &CertificateDer<'_>,
-        _: &DigitallySignedStruct,
-    ) -> Result<HandshakeSignatureValid, Error> {
-        Ok(HandshakeSignatureValid::assertion())
-    }
-
-    fn verify_tls13_signature(
-        &self,
-        _: &[u8],
-        _: &CertificateDer<'_>,
-        _: &DigitallySignedStruct,
-    ) -> Result<HandshakeSignatureValid, Error> {
-        Ok(HandshakeSignatureValid::assertion())
-    }
-
-    fn supported_verify_schemes(&self) -> Vec<SignatureScheme> {
-        default_provider().signature_verification_algorithms.supported_schemes()
-    }
 }

@@ -3,7 +3,7 @@
 
 mod client;
 
-use client::{Pair, acceptor, suites};
+use client::{OTHER, Pair, acceptor, suites};
 use proptest::prelude::*;
 use reel_tls::limits::{KEY_UPDATES_MAX, RECORD_PLAIN_BYTES_MAX};
 use reel_tls::{Connection, Protocol, TlsError};
@@ -224,8 +224,7 @@ fn a_connection_can_go_on_elsewhere() {
 fn sessions_are_resumed_and_others_are_shown_after_a_change() {
     let acceptor = acceptor();
     let before = acceptor.identity();
-    let other = reel_tls::generate(&["localhost".into()], std::time::SystemTime::now()).unwrap();
-    let other = reel_tls::Identity::from_pem(other.certificate.as_bytes(), other.key.as_bytes()).unwrap();
+    let other = reel_tls::Identity::from_pem(OTHER.certificate.as_bytes(), OTHER.key.as_bytes()).unwrap();
     let mut old = Pair::established(&acceptor, tls13());
     acceptor.replace(other.clone());
     let new = Pair::established(&acceptor, tls13());

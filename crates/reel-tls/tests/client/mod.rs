@@ -1,20 +1,20 @@
 //! A client made of rustls' ordinary interface: it opens what we seal and seals what we open with code that is not ours.
 
 use reel_tls::{Acceptor, Connection, Generated, Identity, generate};
-use rustls::client::danger::{HandshakeSignatureValid, ServerCertVerified, ServerCertVerifier};
+use rustls::crypto::CryptoProvider;
 use rustls::crypto::aws_lc_rs::{ALL_CIPHER_SUITES, default_provider};
-use rustls::crypto::{
-    CryptoProvider, WebPkiSupportedAlgorithms, verify_tls12_signature, verify_tls13_signature,
-};
-use rustls::pki_types::{CertificateDer, ServerName, UnixTime};
-use rustls::{
-    ClientConfig, ClientConnection, DigitallySignedStruct, Error, SignatureScheme, SupportedCipherSuite,
-};
+use rustls::pki_types::CertificateDer;
+use rustls::pki_types::pem::PemObject;
+use rustls::{ClientConfig, ClientConnection, RootCertStore, SupportedCipherSuite};
 use std::io::{Read, Write};
 use std::sync::{Arc, LazyLock};
 use std::time::SystemTime;
 
 pub(crate) static OWN: LazyLock<Generated> =
+    LazyLock::new(|| generate(&["localhost".into()], SystemTime::now()).unwrap());
+
+/// What a server may change to.
+pub(crate) static OTHER: LazyLock<Generated> =
     LazyLock::new(|| generate(&["localhost".into()], SystemTime::now()).unwrap());
 
 pub(crate) fn acceptor() -> Acceptor {
@@ -37,12 +37,10 @@ pub(crate) struct Pair {
 impl Pair {
     pub(crate) fn new(acceptor: &Acceptor, suite: SupportedCipherSuite, alpn: &[&[u8]]) -> Self {
         let provider = CryptoProvider { cipher_suites: vec![suite], ..default_provider() };
-        let algorithms = provider.signature_verification_algorithms;
         let mut config = ClientConfig::builder_with_provider(Arc::new(provider))
             .with_protocol_versions(&[suite.version()])
             .unwrap()
-            .dangerous()
-            .with_custom_certificate_verifier(Arc::new(AnyName(algorithms)))
+            .with_root_certificates(roots())
             .with_no_client_auth();
         config.alpn_protocols = alpn.iter().map(|name| name.to_vec()).collect();
         let client = ClientConnection::new(Arc::new(config), "localhost".try_into().unwrap()).unwrap();
@@ -119,41 +117,11 @@ impl Pair {
     }
 }
 
-/// Takes every certificate, but not every signature.
-#[derive(Debug)]
-struct AnyName(WebPkiSupportedAlgorithms);
-
-impl ServerCertVerifier for AnyName {
-    fn verify_server_cert(
-        &self,
-        _: &CertificateDer<'_>,
-        _: &[CertificateDer<'_>],
-        _: &ServerName<'_>,
-        _: &[u8],
-        _: UnixTime,
-    ) -> Result<ServerCertVerified, Error> {
-        Ok(ServerCertVerified::assertion())
+/// Generated certificates are their own authorities.
+fn roots() -> RootCertStore {
+    let mut roots = RootCertStore::empty();
+    for made in [&OWN, &OTHER] {
+        roots.add(CertificateDer::from_pem_slice(made.certificate.as_bytes()).unwrap()).unwrap();
     }
-
-    fn verify_tls12_signature(
-        &self,
-        message: &[u8],
-        certificate: &CertificateDer<'_>,
-        signed: &DigitallySignedStruct,
-    ) -> Result<HandshakeSignatureValid, Error> {
-        verify_tls12_signature(message, certificate, signed, &self.0)
-    }
-
-    fn verify_tls13_signature(
-        &self,
-        message: &[u8],
-        certificate: &CertificateDer<'_>,
-        signed: &DigitallySignedStruct,
-    ) -> Result<HandshakeSignatureValid, Error> {
-        verify_tls13_signature(message, certificate, signed, &self.0)
-    }
-
-    fn supported_verify_schemes(&self) -> Vec<SignatureScheme> {
-        self.0.supported_schemes()
-    }
+    roots
 }
