@@ -12,15 +12,15 @@ use crate::report::{Claim, Report, Row, spread};
 use crate::rival::{Reading, nginx, nginx_at};
 use crate::server::{Server, free_address};
 use crate::wire::{Crowd, Want, Way, Wire, Wish};
-use crate::{PathArguments, film, write};
-use anyhow::{Context, Result, bail, ensure};
+use crate::{PathArguments, film, reel, write};
+use anyhow::{Context, Result, ensure};
 use std::fs::File;
 use std::net::SocketAddr;
 use std::os::unix::fs::FileExt;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
-use std::{env, fs, io};
+use std::{fs, io};
 
 const MEMBERS: usize = 5;
 const TITLE: &str = "bench-film";
@@ -36,11 +36,7 @@ const SAMPLE_BYTES: u64 = 4 << 20;
 /// Runs the experiment and publishes its report.
 pub(crate) fn run(arguments: &PathArguments) -> Result<()> {
     fs::create_dir_all(&arguments.dir)?;
-    let reel = match &arguments.reel {
-        Some(reel) => reel.clone(),
-        None => env::current_exe()?.with_file_name("reel"),
-    };
-    ensure!(reel.exists(), "{} does not exist: build it with cargo build --release", reel.display());
+    let reel = reel::binary(arguments.reel.as_deref())?;
     let wire = if arguments.wire { Some(Wire::lay()?) } else { None };
     let mut bench = Bench { arguments, reel, wire, rows: Vec::new(), claims: Vec::new() };
     let film = film::make(&arguments.dir, arguments.film_mib)?;
@@ -280,12 +276,7 @@ impl Bench<'_> {
     }
 
     fn reel(&self, arguments: &[&str]) -> Result<()> {
-        let mut command = Command::new(&self.reel);
-        let output = command.args(arguments).stdin(Stdio::null()).output().context("starting reel")?;
-        if !output.status.success() {
-            bail!("reel {arguments:?} failed: {}", String::from_utf8_lossy(&output.stderr));
-        }
-        Ok(())
+        reel::run(Command::new(&self.reel).args(arguments).stdin(Stdio::null()))
     }
 
     fn volume(&self) -> PathBuf {

@@ -12,11 +12,11 @@ use crate::report::{Claim, Report, Row, spread};
 use crate::rival::{Reading, nginx_with};
 use crate::secured::Way;
 use crate::server::{Server, free_address};
-use crate::{PathArguments, film};
-use anyhow::{Context, Result, bail, ensure};
+use crate::{PathArguments, film, reel};
+use anyhow::{Result, ensure};
+use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
-use std::{env, fs};
 
 const TITLE: &str = "bench-film";
 /// Of the processor time of nginx at its best, Reel may take this share.
@@ -25,11 +25,7 @@ const CPU_BAR: f64 = 0.8;
 /// Runs the experiment and publishes its report.
 pub(crate) fn run(arguments: &PathArguments) -> Result<()> {
     fs::create_dir_all(&arguments.dir)?;
-    let reel = arguments
-        .reel
-        .clone()
-        .map_or_else(|| env::current_exe().map(|own| own.with_file_name("reel")), Ok)?;
-    ensure!(reel.exists(), "{} does not exist: build it with cargo build --release", reel.display());
+    let reel = reel::binary(arguments.reel.as_deref())?;
     let film = film::make(&arguments.dir, arguments.film_mib)?;
     let mut bench = Bench { arguments, reel, bytes: 0, rows: Vec::new(), claims: Vec::new() };
     bench.prepare(&film)?;
@@ -195,12 +191,7 @@ impl Bench<'_> {
     }
 
     fn reel(&self, arguments: &[&str]) -> Result<()> {
-        let mut command = Command::new(&self.reel);
-        let output = command.args(arguments).stdin(Stdio::null()).output().context("starting reel")?;
-        if !output.status.success() {
-            bail!("reel {arguments:?} failed: {}", String::from_utf8_lossy(&output.stderr));
-        }
-        Ok(())
+        reel::run(Command::new(&self.reel).args(arguments).stdin(Stdio::null()))
     }
 
     fn volume(&self) -> PathBuf {

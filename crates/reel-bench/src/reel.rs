@@ -188,7 +188,8 @@ pub(crate) fn job(server: &Server, started: &Value, seconds: u64) -> Result<Valu
     bail!("the job did not end within {seconds} s")
 }
 
-fn run(command: &mut Command) -> Result<()> {
+/// Runs a command to its end; what it says is the error if it fails.
+pub(crate) fn run(command: &mut Command) -> Result<()> {
     let output = command.output().with_context(|| format!("starting {command:?}"))?;
     if !output.status.success() {
         bail!("{command:?} failed: {}", String::from_utf8_lossy(&output.stderr).trim());
