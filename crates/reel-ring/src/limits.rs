@@ -38,6 +38,10 @@ pub const DONE_PER_WAIT_MAX: usize = 4096;
 /// seconds for one bad sector; beyond that a leak is better than a process that does not end.
 pub const DROP_WAIT_MAX: Duration = Duration::from_secs(60);
 
+/// The same if all that is in flight is memory of zero-copy sends, which peers have not acknowledged: whoever has not by then may take
+/// minutes, and a program that ends waits for nobody's network.
+pub const LENT_DROP_WAIT_MAX: Duration = Duration::from_secs(1);
+
 /// Threads of the portable driver that read, write and sync files: enough to keep one disk busy.
 pub const PORTABLE_FILE_THREADS: usize = 4;
 
