@@ -15,6 +15,16 @@ pub const SEND_CHUNKS_MAX: usize = 1024;
 /// The most bytes of one send of a single chunk: the kernel itself never transfers 2 GiB or more at once.
 pub const SEND_BYTES_MAX: usize = 1 << 30;
 
+/// The most bytes of a train: the largest UDP datagram over IPv4 (RFC 768, RFC 791); the kernel holds a train to it.
+pub const TRAIN_BYTES_MAX: usize = 65_507;
+
+/// The most packets of a train: the kernel's UDP_MAX_SEGMENTS, 64 in Linux 4.18 and 128 today.
+pub const TRAIN_PACKETS_MAX: usize = 64;
+
+/// The most pages of a train that is lent: the kernel's MAX_SKB_FRAGS, 17 unless it was configured larger. Beyond it the
+/// send would fail with EMSGSIZE.
+pub const TRAIN_LENT_PAGES_MAX: usize = 17;
+
 /// The largest registered piece of the arena: the kernel's bound per buffer.
 pub const REGISTERED_PIECE_BYTES_MAX: usize = 1 << 30;
 

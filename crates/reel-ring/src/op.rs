@@ -5,6 +5,8 @@ use std::sync::Arc;
 
 use reel_arena::{Buffer, Lease, Sending};
 
+use crate::train::Train;
+
 /// A piece of what is sent.
 #[derive(Clone, Debug)]
 pub enum Chunk {
@@ -83,6 +85,9 @@ pub enum Op {
         /// Some of it was copied after all, or nothing was sent.
         copied: bool,
     },
+    /// Sends the packets of a train, all or none; `WouldBlock` if the socket's buffer is full. Trains of one socket that
+    /// are pushed one after another go down in that order.
+    Train(Train),
     /// Waits until the socket takes bytes, or is broken. The result is the poll(2) bits.
     AwaitWritable {
         /// The socket.
@@ -122,22 +127,26 @@ impl Op {
             }
             Op::Lent { .. } => Err("what comes back from a zero-copy send cannot be pushed"),
             Op::Send { chunks, .. } | Op::SendZeroCopy { chunks, .. } => {
-                let within = |chunk: &Chunk| match chunk {
-                    Chunk::Lease(_) => true,
-                    Chunk::Bytes(bytes, range) => range.start <= range.end && range.end <= bytes.len(),
-                };
-                if chunks.iter().all(within) {
+                if chunks.iter().all(Chunk::is_within) {
                     Ok(())
                 } else {
                     Err("a chunk's range is not within its bytes")
                 }
             }
+            Op::Train(train) => train.check(),
             _ => Ok(()),
         }
     }
 }
 
 impl Chunk {
+    pub(crate) fn is_within(&self) -> bool {
+        match self {
+            Chunk::Lease(_) => true,
+            Chunk::Bytes(bytes, range) => range.start <= range.end && range.end <= bytes.len(),
+        }
+    }
+
     /// Counts a send of arena memory, for the arena's accounts, until the guard is dropped.
     pub(crate) fn sending(&self) -> Option<Sending> {
         match self {

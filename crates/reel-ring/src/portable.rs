@@ -15,6 +15,7 @@ use crate::error::RingError;
 use crate::limits::{DONE_PER_WAIT_MAX, PORTABLE_EVENTS_PER_WAIT, SEND_CHUNKS_MAX};
 use crate::op::{Chunk, Done, Op};
 use crate::slab::{Key, Slab};
+use crate::train::{Train, TrainMessage};
 use crate::waker::Waker;
 
 mod files;
@@ -261,6 +262,7 @@ fn attempt(op: &mut Op, polled: bool) -> Attempt {
         Op::Send { socket, chunks } | Op::SendZeroCopy { socket, chunks } => {
             Attempt::Ended(send(socket, chunks), None)
         }
+        Op::Train(train) => Attempt::Ended(send_train(train), None),
         Op::AwaitReadable { .. } if !polled => Attempt::Wait(Want::Read),
         Op::AwaitWritable { .. } if !polled => Attempt::Wait(Want::Write),
         _ => Attempt::Ended(Ok(0), None),
@@ -275,6 +277,15 @@ fn send(socket: &OwnedFd, chunks: &[Chunk]) -> io::Result<usize> {
     Ok(rustix::net::sendmsg(socket, &pieces, &mut SendAncillaryBuffer::default(), flags)?)
 }
 
+fn send_train(train: &Train) -> io::Result<usize> {
+    let _accounts: Vec<_> = train.chunks.iter().filter_map(Chunk::sending).collect();
+    let message = TrainMessage::new(train);
+    let flags = libc::MSG_NOSIGNAL | libc::MSG_DONTWAIT;
+    // SAFETY: the message and the bytes it points to, which the train's chunks own, outlive the call; it only reads them.
+    let sent = unsafe { libc::sendmsg(train.socket.as_raw_fd(), message.header(), flags) };
+    usize::try_from(sent).map_err(|_| io::Error::last_os_error())
+}
+
 fn socket_of(op: &Op) -> Option<&Arc<OwnedFd>> {
     match op {
         Op::Lent { .. } => None,
@@ -284,6 +295,7 @@ fn socket_of(op: &Op) -> Option<&Arc<OwnedFd>> {
         | Op::SendZeroCopy { socket: fd, .. }
         | Op::AwaitWritable { socket: fd }
         | Op::AwaitReadable { socket: fd }
+        | Op::Train(Train { socket: fd, .. })
         | Op::Read { file: fd, .. }
         | Op::Write { file: fd, .. }
         | Op::Sync { file: fd } => Some(fd),

@@ -20,6 +20,7 @@ use crate::waker::Waker;
 
 mod entry;
 mod setup;
+mod train;
 
 use entry::{Entry, Phase};
 

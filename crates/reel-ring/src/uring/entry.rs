@@ -9,6 +9,8 @@ use reel_arena::{Sending, State};
 use crate::arena_map::ArenaMap;
 use crate::limits::{SEND_BYTES_MAX, SEND_CHUNKS_MAX};
 use crate::op::{Chunk, Op};
+use crate::train::TrainMessage;
+use crate::uring::train;
 
 /// An op on its way, with the memory that only the kernel's view of it needs.
 pub(super) struct Entry {
@@ -16,6 +18,7 @@ pub(super) struct Entry {
     pub(super) phase: Phase,
     pub(super) cancelled: bool,
     message: Option<Box<Message>>,
+    train: Option<Box<TrainMessage>>,
     sending: Vec<Sending>,
 }
 
@@ -42,7 +45,7 @@ struct Message {
 
 impl Entry {
     pub(super) fn new(op: Op) -> Entry {
-        Entry { op, phase: Phase::Queued, cancelled: false, message: None, sending: Vec::new() }
+        Entry { op, phase: Phase::Queued, cancelled: false, message: None, train: None, sending: Vec::new() }
     }
 
     pub(super) fn into_op(self) -> Op {
@@ -140,6 +143,10 @@ impl Entry {
             }
             // `Op::check` refuses it, and the driver starts nothing twice.
             Op::Lent { .. } => opcode::Nop::new().build(),
+            Op::Train(train) => {
+                self.sending.extend(train.chunks.iter().filter_map(Chunk::sending));
+                train::entry(train, &mut self.train, map, sends_zero_copy)
+            }
             Op::AwaitWritable { socket } => poll(socket, libc::POLLOUT),
             Op::AwaitReadable { socket } => poll(socket, libc::POLLIN | libc::POLLRDHUP),
         }
@@ -149,9 +156,16 @@ impl Entry {
     pub(super) fn lend(&mut self) -> Op {
         self.phase = Phase::Lent;
         let op = mem::replace(&mut self.op, Op::Lent { chunks: Vec::new(), copied: true });
-        let Op::SendZeroCopy { socket, chunks } = op else { return op };
+        let (op, chunks) = match op {
+            Op::SendZeroCopy { socket, chunks } => (Op::SendZeroCopy { socket, chunks: Vec::new() }, chunks),
+            Op::Train(mut train) => {
+                let chunks = mem::take(&mut train.chunks);
+                (Op::Train(train), chunks)
+            }
+            op => return op,
+        };
         self.op = Op::Lent { chunks, copied: true };
-        Op::SendZeroCopy { socket, chunks: Vec::new() }
+        op
     }
 
     /// The kernel has let go of the memory, and says how it was sent.
@@ -162,7 +176,7 @@ impl Entry {
     }
 
     pub(super) fn is_zero_copy(&self) -> bool {
-        matches!(self.op, Op::SendZeroCopy { .. })
+        matches!(self.op, Op::SendZeroCopy { .. } | Op::Train(_))
     }
 
     fn waits(&self) -> bool {
@@ -186,7 +200,7 @@ impl Message {
 }
 
 /// `IORING_SEND_ZC_REPORT_USAGE` (io_uring.h), which the io-uring crate does not name.
-const REPORT_USAGE: u16 = 1 << 3;
+pub(super) const REPORT_USAGE: u16 = 1 << 3;
 /// `IORING_NOTIF_USAGE_ZC_COPIED`: likewise. Also set if nothing was sent at all.
 const USAGE_COPIED: u32 = 1 << 31;
 
