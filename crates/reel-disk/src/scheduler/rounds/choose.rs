@@ -1,6 +1,6 @@
 //! Which request is next.
 
-use super::lane::Lane;
+use super::lane::{Lane, portion_ns};
 use super::promised::Outlook;
 use super::{Filed, Order, Place, Queued, Rounds, Run};
 use reel_qos::Kind;
@@ -239,10 +239,10 @@ impl Rounds {
     fn refill(&mut self) {
         self.refilled = true;
         let waiting = self.lanes.iter().filter(|lane| lane.len > 0);
-        let quanta = waiting.map(Lane::rounds_to_a_claim).min().unwrap_or(0).max(1);
-        self.lanes.iter_mut().for_each(|lane| lane.refill(quanta));
+        let portions = waiting.map(Lane::portions_to_a_claim).min().unwrap_or(0).max(1);
+        self.lanes.iter_mut().for_each(|lane| lane.refill(portions));
         let quantum_ns = self.periodic_quantum_ns();
-        let more_ns = quantum_ns.saturating_mul(quanta);
+        let more_ns = portion_ns(quantum_ns).saturating_mul(portions);
         self.periodic_left_ns =
             self.periodic_left_ns.saturating_add(more_ns).min(quantum_ns.max(self.periodic_left_ns));
     }

@@ -181,14 +181,14 @@ impl Lane {
         self.served = false;
     }
 
-    /// Quanta until it may claim again.
-    pub(super) fn rounds_to_a_claim(&self) -> i64 {
-        if self.left_ns > 0 { 0 } else { 1 - self.left_ns / self.quantum_ns.max(1) }
+    /// Portions of its quantum until it may claim again.
+    pub(super) fn portions_to_a_claim(&self) -> i64 {
+        if self.left_ns > 0 { 0 } else { 1 - self.left_ns / portion_ns(self.quantum_ns) }
     }
 
-    /// So many quanta more, within the round: everybody who waits has used up what he had.
-    pub(super) fn refill(&mut self, quanta: i64) {
-        let more_ns = self.quantum_ns.saturating_mul(quanta);
+    /// So many portions more, within the round: everybody who waits has used up what he had.
+    pub(super) fn refill(&mut self, portions: i64) {
+        let more_ns = portion_ns(self.quantum_ns).saturating_mul(portions);
         self.left_ns = self.left_ns.saturating_add(more_ns).min(self.quantum_ns.max(self.left_ns));
     }
 
@@ -199,4 +199,10 @@ impl Lane {
         let more_ns = (since_ns as f64 * share) as i64;
         self.tokens_ns = self.tokens_ns.saturating_add(more_ns).min(most_ns.max(1));
     }
+}
+
+/// What a class with this quantum is handed out at once when the round's quanta are used up: its share of a sub-period. Whole quanta would
+/// let a person wait until a download has used up a quarter of a second.
+pub(super) fn portion_ns(quantum_ns: i64) -> i64 {
+    (quantum_ns / (ROUND_NS / SUB_PERIOD_NS) as i64).max(1)
 }
