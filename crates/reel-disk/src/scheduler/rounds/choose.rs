@@ -56,12 +56,8 @@ impl Rounds {
             Place::Bucket(_) | Place::Batch if self.order == Order::Scan => self.arm = beyond,
             _ => {}
         }
-        // Nobody else wants it: that is not counted against the share of a moment later. What is promised is counted by the clock.
-        let alone =
-            self.waiting.len() == self.lanes[filed.lane].len && self.meter.device.has_only(filed.lane);
         let lane = &mut self.lanes[filed.lane];
-        let lent = alone && lane.kind != Kind::Periodic;
-        let own = lane.charge(filed.cost_ns, lent);
+        let own = lane.charge(filed.cost_ns);
         if choice.cut_in {
             lane.tokens_ns = lane.tokens_ns.saturating_sub_unsigned(filed.cost_ns);
             self.sub_period.cut_in_ns = self.sub_period.cut_in_ns.saturating_add(filed.cost_ns);
@@ -237,7 +233,6 @@ impl Rounds {
     }
 
     fn refill(&mut self) {
-        self.refilled = true;
         let waiting = self.lanes.iter().filter(|lane| lane.len > 0);
         let portions = waiting.map(Lane::portions_to_a_claim).min().unwrap_or(0).max(1);
         self.lanes.iter_mut().for_each(|lane| lane.refill(portions));
