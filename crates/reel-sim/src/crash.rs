@@ -60,7 +60,7 @@ impl Wreck {
         space_adds_up(&volume)?;
         holds(&volume, &still, &titles)?;
         // What is written from here on lies in no title's place.
-        let fresh = publish_one(&volume, rng)?;
+        let fresh = publish_one(&volume, "fresh", rng)?;
         let titles: Vec<&Ingested> = titles.into_iter().chain([&fresh]).collect();
         if rebuild {
             for member in 0..volume.geometry().members() {
@@ -150,7 +150,7 @@ fn holds(volume: &Volume, still: &StillDisks, titles: &[&Ingested]) -> Result<()
 }
 
 /// A small title more.
-fn publish_one(volume: &Volume, rng: &mut Rng) -> Result<Ingested> {
+fn publish_one(volume: &Volume, id: &str, rng: &mut Rng) -> Result<Ingested> {
     let geometry = volume.geometry();
     let (seed, bytes) = (rng.bits(), 3 * geometry.stripe_bytes() as u64 - 5);
     let mut writer = volume.writer(Class::APERIODIC)?;
@@ -160,7 +160,7 @@ fn publish_one(volume: &Volume, rng: &mut Rng) -> Result<Ingested> {
     }
     let object = writer.finish()?;
     let slots = object.extents.iter().flat_map(|extent| extent.first_slot..extent.first_slot + extent.slots);
-    let fresh = Ingested { id: "fresh".to_owned(), seed, bytes, slots: slots.collect() };
+    let fresh = Ingested { id: id.to_owned(), seed, bytes, slots: slots.collect() };
     volume.publish(title_record(fresh.id.clone(), vec![object])).context("it cannot be written")?;
     Ok(fresh)
 }
@@ -170,4 +170,74 @@ fn rebuild_one(volume: &Volume, member: usize) -> Result<()> {
     let report = report.with_context(|| format!("member {member} cannot be rebuilt"))?;
     ensure!(report.complete && report.lost_rows == 0, "member {member} was rebuilt in part: {report:?}");
     Ok(())
+}
+
+#[cfg(test)]
+#[allow(clippy::unwrap_used, reason = "a test that cannot go on should stop")]
+mod tests {
+    use super::*;
+    use crate::content::Unit;
+    use crate::library::Library;
+    use crate::scale::geometry;
+    use crate::title::TitleSpec;
+
+    /// A small library with a title that was ingested, after the world has stopped.
+    fn stopped() -> (Library, Board) {
+        let spec = TitleSpec {
+            titles: 2,
+            segments: (5, 5),
+            rate_bps: (2_000_000, 2_000_000),
+            renditions: 1,
+            sound_permille: 0,
+        };
+        let mut library = Library::make(geometry(4, 3).unwrap(), &spec, &mut Rng::new(1)).unwrap();
+        let still = StillDisks::new(std::mem::take(&mut library.media), Some(Arc::clone(&library.shelf)));
+        let volume = Volume::open(library.directory.path(), still_options(&still)).unwrap();
+        let title = publish_one(&volume, "clip-0", &mut Rng::new(2)).unwrap();
+        volume.remove(&title.id).unwrap();
+        let title = publish_one(&volume, "clip-1", &mut Rng::new(3)).unwrap();
+        drop(volume);
+        library.media = still.into_media();
+        (library, Board { ingested: vec![title], ..Board::default() })
+    }
+
+    fn found(library: &Library, board: &Board) -> Result<()> {
+        let after_crash = |from: &Path, to: &Path| {
+            let medium = library.media.iter().find(|medium| medium.path() == from)?;
+            Some(medium.after_crash(to, &mut Rng::new(4)))
+        };
+        let wreck = Wreck::of(library.directory.path(), after_crash, |_, _| unreachable!())?;
+        wreck.is_sound(&library.shelf, board, (true, &mut Rng::new(5)))
+    }
+
+    #[test]
+    fn what_was_told_to_be_there_must_be() {
+        let (library, mut board) = stopped();
+        found(&library, &board).unwrap();
+        let mut other = board.ingested[0].clone();
+        other.id = "clip-7".to_owned();
+        board.ingested.push(other.clone());
+        assert!(found(&library, &board).unwrap_err().to_string().contains("clip-7 is gone"));
+        board.ingested.pop();
+        board.changing = Some(other);
+        found(&library, &board).expect("of one that was changing it may be so or so");
+        (board.changing, board.ingested) = (None, Vec::new());
+        assert!(found(&library, &board).unwrap_err().to_string().contains("should be 0"));
+    }
+
+    #[test]
+    fn a_wrong_byte_on_a_member_in_use_is_seen() {
+        let (library, board) = stopped();
+        let title = &board.ingested[0];
+        let member = library.shelf.geometry.place(title.slots[0], 1).member;
+        let medium = &library.media[member];
+        let unit_of = |unit| medium.sound_unit(unit);
+        assert_eq!(wrong_unit(title, &library.shelf.geometry, member, unit_of), None);
+        let wrong = |unit| -> Unit {
+            let mut rows = medium.sound_unit(unit);
+            rows[100] ^= 1;
+            rows
+        };
+        assert!(wrong_unit(title, &library.shelf.geometry, member, wrong).unwrap().contains("does not hold"));
+    }
 }

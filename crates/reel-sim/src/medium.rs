@@ -67,7 +67,10 @@ impl Medium {
 
     /// The same as a new disk, which holds none of the titles' units.
     pub(crate) fn blank(member: usize, path: &Path, data_offset: u64, shelf: &Shelf) -> Medium {
-        Medium { blank: shelf.units_on(member).collect(), ..Medium::new(member, path, data_offset) }
+        // A new disk reads as zeros, which is what the end of a title may be.
+        let lacks = |unit: &u64| shelf.unit(member, *unit) != Some(NOTHING);
+        let blank = shelf.units_on(member).filter(lacks).collect();
+        Medium { blank, ..Medium::new(member, path, data_offset) }
     }
 
     /// A new disk in the place of this one.

@@ -167,7 +167,7 @@ impl Member {
         // Shares are of device time, whatever a request is thought to cost.
         let price = self.correction.given();
         while let Some(next) = self.scheduler.pop(now_ns) {
-            self.correction.begun(next.offset, next.bytes as u64, next.write);
+            self.correction.begun(next.offset, next.bytes as u64, next.write, now_ns);
             // A scheduler gives back what it was given.
             let id = next.id as u32;
             let Some(job) = self.jobs.get_mut(id as usize).and_then(Option::as_mut) else { continue };
@@ -344,7 +344,7 @@ impl Member {
 
     /// A price from outside: what was learnt about the one before is forgotten.
     pub(crate) fn set_price(&mut self, price: DiskPrice) {
-        self.correction = PriceCorrection::new(price);
+        self.correction.restart(price);
         self.scheduler.set_price(price);
     }
 
