@@ -1,8 +1,9 @@
 //! What requests to a member really cost, learnt while it works.
 
 use crate::limits::{
-    CORRECTION_MAX, CORRECTION_MIN, CORRECTION_PART, CORRECTION_READS_PART, CORRECTION_SHOWN,
-    CORRECTION_WINDOW_NS, CORRECTION_WINDOW_REQUESTS,
+    CORRECTION_BELIEVED, CORRECTION_LIGHT_PART, CORRECTION_MAX, CORRECTION_MIN, CORRECTION_PART,
+    CORRECTION_READS_PART, CORRECTION_SHOWN, CORRECTION_USUAL, CORRECTION_WINDOW_NS,
+    CORRECTION_WINDOW_REQUESTS,
 };
 use reel_qos::DiskPrice;
 
@@ -16,8 +17,8 @@ use reel_qos::DiskPrice;
 ///
 /// A price that has been learnt may keep the device from ever being full again, since so little is promised then. So requests that nobody waited
 /// behind are looked at, too, in windows of their own: what they took is the most that requests can cost. That lowers a
-/// price that is above what was given, never further than to that, and only where such requests once took as long as it says: on a device
-/// that takes them quickly while it can do little (a throttle, a cache) they say nothing.
+/// price that is above what was given, slowly, and never further than to that. It is believed only where such requests took about what the price said while
+/// that was the one given, or take what the learnt one says: on a device that takes them quickly while it can do little (a throttle, a cache) they say nothing.
 #[derive(Clone, Debug)]
 pub struct PriceCorrection {
     given: DiskPrice,
@@ -32,6 +33,8 @@ pub struct PriceCorrection {
     light: Sums,
     /// The largest ratio of a window of requests that nobody waited behind, since the price rose last.
     light_most: f64,
+    /// The ratio of such windows, smoothed, while the price was about the one that was given.
+    light_usual: Option<f64>,
     /// Where the last request ended.
     end: u64,
 }
@@ -67,6 +70,7 @@ impl PriceCorrection {
             alone: None,
             light: Sums::default(),
             light_most: 0.0,
+            light_usual: None,
             end: u64::MAX,
         }
     }
@@ -155,21 +159,26 @@ impl PriceCorrection {
         if seen > self.factor {
             self.light_most = 0.0;
         }
-        self.move_to(seen)
+        self.move_by(seen, CORRECTION_PART)
     }
 
-    /// The most that requests can cost, if those that nobody waited behind have shown that they cost what the price says.
+    /// The most that requests can cost, if those that nobody waited behind are to be believed.
     fn saw_light(&mut self, ratio: f64) -> Option<DiskPrice> {
-        let bears_out = self.light_most >= self.factor;
+        if self.factor <= CORRECTION_USUAL {
+            let usual = self.light_usual.get_or_insert(ratio);
+            *usual += (ratio - *usual) * CORRECTION_LIGHT_PART;
+        }
+        let believed = self.light_usual.is_some_and(|usual| usual >= CORRECTION_BELIEVED)
+            || self.light_most >= self.factor;
         self.light_most = self.light_most.max(ratio);
-        if !bears_out || ratio >= self.factor || self.factor <= 1.0 {
+        if !believed || ratio >= self.factor || self.factor <= 1.0 {
             return None;
         }
-        self.move_to(ratio.max(1.0))
+        self.move_by(ratio.max(1.0), CORRECTION_LIGHT_PART)
     }
 
-    fn move_to(&mut self, seen: f64) -> Option<DiskPrice> {
-        self.factor += (seen - self.factor) * CORRECTION_PART;
+    fn move_by(&mut self, seen: f64, part: f64) -> Option<DiskPrice> {
+        self.factor += (seen - self.factor) * part;
         if (self.factor / self.shown_factor - 1.0).abs() < CORRECTION_SHOWN {
             return None;
         }
@@ -291,11 +300,17 @@ mod tests {
         }
     }
 
-    /// A device that had a slow minute when it was full, and is never full again: the factor then. Of the requests that nobody waits behind, `slow` are as slow as
-    /// they were in that minute, the others as quick as they should be; they take `light_ms` and `quick_ms`.
-    fn after_a_slow_minute(slow: u64, light_ms: u64, quick_ms: u64) -> f64 {
+    /// A device that had a slow minute when it was full, and is never full again: the factor then. Requests that nobody waits behind take `usual_ms` before, if there are any,
+    /// and after it `slow` of them `light_ms`, the others `quick_ms`.
+    fn after_a_slow_minute(usual_ms: Option<u64>, slow: u64, light_ms: u64, quick_ms: u64) -> f64 {
         let mut correction = PriceCorrection::new(GIVEN);
         let mut now_ns = 0;
+        for number in 0..usual_ms.map_or(0, |_| 500) {
+            now_ns += 1_000 * MS;
+            correction.begun((number % 2) << 40, 4096, false, now_ns);
+            now_ns += usual_ms.unwrap_or_default() * MS;
+            assert_eq!(correction.done(4096, false, now_ns), None);
+        }
         correction.filled(true, now_ns);
         for number in 0..2_000 {
             correction.begun(number << 30, 4096, false, now_ns);
@@ -306,7 +321,7 @@ mod tests {
         correction.filled(false, now_ns);
         let learnt = correction.price().read_request_ns as f64 / GIVEN.read_request_ns as f64;
         assert!((2.8..=3.0).contains(&learnt), "{learnt}");
-        for number in 0..slow + 4_000 {
+        for number in 0..slow + 12_000 {
             now_ns += 1_000 * MS;
             correction.begun((number % 2) << 40, 4096, false, now_ns);
             correction.filled(false, now_ns);
@@ -319,17 +334,23 @@ mod tests {
 
     #[test]
     fn a_slow_minute_is_forgotten_though_the_device_is_never_full_again() {
-        let factor = after_a_slow_minute(1_000, 30, 10);
-        assert!((1.2..1.35).contains(&factor), "what lone requests need is the most they can cost: {factor}");
-        let factor = after_a_slow_minute(1_000, 30, 2);
-        assert!((1.0..1.05).contains(&factor), "never below what was given: {factor}");
+        for (usual_ms, slow) in [(None, 1_000), (Some(10), 0), (Some(10), 1_000)] {
+            let factor = after_a_slow_minute(usual_ms, slow, 30, 10);
+            assert!(
+                (1.2..1.35).contains(&factor),
+                "what lone requests need is the most they can cost: {factor}"
+            );
+            let factor = after_a_slow_minute(usual_ms, slow, 30, 2);
+            assert!((1.0..1.05).contains(&factor), "never below what was given: {factor}");
+        }
     }
 
     #[test]
     fn requests_that_nobody_waits_behind_lower_no_price_that_they_never_bore_out() {
         // A device that is still slow, and one that takes lone requests quickly however little it can do in all.
-        assert!(after_a_slow_minute(1_000, 30, 26) > 2.8);
-        assert!(after_a_slow_minute(1_000, 4, 2) > 2.8);
-        assert!(after_a_slow_minute(0, 30, 10) > 2.8);
+        assert!(after_a_slow_minute(Some(10), 1_000, 30, 26) > 2.8);
+        assert!(after_a_slow_minute(Some(2), 1_000, 4, 2) > 2.8);
+        assert!(after_a_slow_minute(None, 1_000, 4, 2) > 2.8);
+        assert!(after_a_slow_minute(None, 0, 30, 10) > 2.8);
     }
 }

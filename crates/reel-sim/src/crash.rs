@@ -198,7 +198,9 @@ mod tests {
         let title = publish_one(&volume, "clip-1", &mut Rng::new(3)).unwrap();
         drop(volume);
         library.media = still.into_media();
-        (library, Board { ingested: vec![title], ..Board::default() })
+        let mut board = Board::default();
+        board.ingested.push(title);
+        (library, board)
     }
 
     fn found(library: &Library, board: &Board) -> Result<()> {
