@@ -44,6 +44,8 @@ pub(crate) struct Member {
     /// What everything takes without a fault, in thousandths of what it took when the device was measured.
     drift_permille: u64,
     shares: Shares,
+    /// When it answered last.
+    answered_ns: u64,
 }
 
 /// An answer on its way.
@@ -102,6 +104,7 @@ impl Member {
             correction: PriceCorrection::new(price),
             drift_permille: 1000,
             shares: Shares::default(),
+            answered_ns: 0,
         }
     }
 
@@ -164,8 +167,6 @@ impl Member {
         if !std::mem::take(&mut self.wants_turn) {
             return Ok(());
         }
-        // Shares are of device time, whatever a request is thought to cost.
-        let price = self.correction.given();
         while let Some(next) = self.scheduler.pop(now_ns) {
             self.correction.begun(next.offset, next.bytes as u64, next.write, now_ns);
             // A scheduler gives back what it was given.
@@ -177,9 +178,7 @@ impl Member {
             journal.note(now_ns, Happened::Started { member: self.number as u32, job: id });
             let (offset, bytes) = (place(job.offset, self.spread), job.bytes as u64 * MEMBER_SCALE);
             let transfer = Transfer { offset, bytes, write: matches!(job.work, Work::Write(_)) };
-            let simulated = job.bytes as u64;
-            let cost_ns = if transfer.write { price.write_ns(simulated) } else { price.read_ns(simulated) };
-            self.shares.left(job.class, cost_ns);
+            self.shares.left(job.class);
             match self.fault {
                 Some(FaultSpan { fault: Fault::Pulled, .. }) => {
                     self.held.push(Reverse((now_ns + REFUSAL_NS, id)))
@@ -315,7 +314,7 @@ impl Member {
         if let Some((id, job)) = found {
             job.deadline_ns = job.deadline_ns.min(deadline_ns);
             if class < job.class {
-                self.shares.left(job.class, 0);
+                self.shares.left(job.class);
                 self.shares.queued(class, now_ns);
                 job.class = class;
             }
@@ -410,6 +409,8 @@ impl Member {
         self.wants_turn = true;
         self.stats.in_device -= 1;
         self.stats.service_ns += now_ns - job.started_ns;
+        self.shares.took(job.class, now_ns - job.started_ns.max(self.answered_ns));
+        self.answered_ns = now_ns;
     }
 
     fn count(&mut self, job: &Job) {

@@ -18,7 +18,7 @@ struct Lane {
     queued: u64,
     /// Something of the class has been waiting without a break since then.
     wants_since_ns: Option<u64>,
-    /// Device time given, by price, in the last rounds.
+    /// Device time that it took in the last rounds.
     given_ns: [u64; SHARE_ROUNDS],
 }
 
@@ -35,14 +35,19 @@ impl Shares {
         lane.wants_since_ns.get_or_insert(now_ns);
     }
 
-    /// One that waited waits no more: `given_ns` of device time went to it, 0 if it only moved to another class.
-    pub(crate) fn left(&mut self, class: Class, given_ns: u64) {
+    /// One that waited waits no more: it went to the device, or to another class.
+    pub(crate) fn left(&mut self, class: Class) {
         let lane = &mut self.lanes[class.index()];
         lane.queued -= 1;
         if lane.queued == 0 {
             lane.wants_since_ns = None;
         }
-        lane.given_ns[self.round] += given_ns;
+    }
+
+    /// The device has answered one after so much time, since the answer before it or its own start. Shares are of what the device takes,
+    /// whatever a request is thought to cost.
+    pub(crate) fn took(&mut self, class: Class, took_ns: u64) {
+        self.lanes[class.index()].given_ns[self.round] += took_ns;
     }
 
     /// Begins to count anew, because the device is not itself.
@@ -92,9 +97,11 @@ mod tests {
         let mut robbed = None;
         for round in 1..20 {
             shares.queued(Class::APERIODIC, round);
-            shares.left(Class::APERIODIC, given_ns);
+            shares.left(Class::APERIODIC);
+            shares.took(Class::APERIODIC, given_ns);
             shares.queued(Class::PERIODIC, round);
-            shares.left(Class::PERIODIC, 1000 - given_ns);
+            shares.left(Class::PERIODIC);
+            shares.took(Class::PERIODIC, 1000 - given_ns);
             robbed = robbed.or(shares.round_ended(&classes, round.saturating_sub(SHARE_ROUNDS as u64)));
         }
         robbed
