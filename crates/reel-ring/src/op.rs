@@ -3,7 +3,7 @@ use std::ops::{Deref, Range};
 use std::os::fd::OwnedFd;
 use std::sync::Arc;
 
-use reel_arena::{Buffer, Lease};
+use reel_arena::{Buffer, Lease, Sending};
 
 /// A piece of what is sent.
 #[derive(Clone, Debug)]
@@ -66,6 +66,27 @@ pub enum Op {
         /// What to send, in order.
         chunks: Vec<Chunk>,
     },
+    /// As `Send`, but the kernel may send from the memory itself instead of copying it first, and then keeps it until the peer has
+    /// acknowledged the bytes. If it does, the [`Done`] has no chunks, and a second one with the same token and [`Op::Lent`] brings
+    /// them back: that may be long after the socket was closed. Where the kernel cannot do it, this is a `Send`, whose only
+    /// `Done` has all chunks.
+    SendZeroCopy {
+        /// The socket.
+        socket: Arc<OwnedFd>,
+        /// What to send, in order. Nobody writes there as long as a clone of them lives.
+        chunks: Vec<Chunk>,
+        /// What is sent later goes in network segments of its own. The kernel joins no two segments that are not copied, so the rest of
+        /// one that it had to cut stays a small one; see [`segment_bytes`](crate::segment_bytes).
+        apart: bool,
+    },
+    /// The end of an [`Op::SendZeroCopy`]: the kernel has let go of its memory. The result is how many bytes the socket had taken.
+    /// Cannot be pushed.
+    Lent {
+        /// What was sent from; chunks of which nothing was taken were let go with the first part.
+        chunks: Vec<Chunk>,
+        /// Some of it was copied after all, or nothing was sent.
+        copied: bool,
+    },
     /// Waits until the socket takes bytes, or is broken. The result is the poll(2) bits.
     AwaitWritable {
         /// The socket.
@@ -78,7 +99,7 @@ pub enum Op {
     },
 }
 
-/// The end of an op: what came out, and everything it owned.
+/// The end of an op (of a zero-copy send perhaps only its first part): what came out, and everything it owned.
 #[derive(Debug)]
 pub struct Done {
     /// The token given to `push`.
@@ -103,7 +124,8 @@ impl Op {
             Op::Receive { buffer, .. } if buffer.len() == buffer.capacity() => {
                 Err("the vector has no spare capacity to receive into")
             }
-            Op::Send { chunks, .. } => {
+            Op::Lent { .. } => Err("what comes back from a zero-copy send cannot be pushed"),
+            Op::Send { chunks, .. } | Op::SendZeroCopy { chunks, .. } => {
                 let within = |chunk: &Chunk| match chunk {
                     Chunk::Lease(_) => true,
                     Chunk::Bytes(bytes, range) => range.start <= range.end && range.end <= bytes.len(),
@@ -115,6 +137,16 @@ impl Op {
                 }
             }
             _ => Ok(()),
+        }
+    }
+}
+
+impl Chunk {
+    /// Counts a send of arena memory, for the arena's accounts, until the guard is dropped.
+    pub(crate) fn sending(&self) -> Option<Sending> {
+        match self {
+            Chunk::Lease(lease) => Some(lease.sending()),
+            Chunk::Bytes(..) => None,
         }
     }
 }

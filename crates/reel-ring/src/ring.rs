@@ -137,6 +137,15 @@ impl Ring {
         }
     }
 
+    /// From now on a `wait` that sleeps comes back no sooner than after this time (in microseconds), with all that came meanwhile, unless that is
+    /// plenty, or its timeout is shorter: for owners that are in no hurry, and to whom each wake-up costs more than it brings. Who comes while the
+    /// ring has slept longer than that is not kept waiting. Needs io_uring and Linux 6.12; elsewhere nothing changes.
+    pub fn gather_us(&mut self, gather_us: u32) {
+        if let Backend::Uring(driver) = &mut self.backend {
+            driver.gather(Duration::from_micros(gather_us.into()));
+        }
+    }
+
     /// A handle for other threads to end this ring's `wait`.
     pub fn waker(&self) -> Waker {
         self.waker.clone()
@@ -150,7 +159,15 @@ impl Ring {
         }
     }
 
-    /// Ops pushed and not yet handed back.
+    /// Whether [`Op::SendZeroCopy`] is more than a [`Op::Send`] here.
+    pub fn sends_zero_copy(&self) -> bool {
+        match &self.backend {
+            Backend::Uring(driver) => driver.sends_zero_copy(),
+            Backend::Portable(_) => false,
+        }
+    }
+
+    /// Ops pushed and not yet handed back, also those of which only the memory is still out.
     pub fn in_flight(&self) -> usize {
         self.refused.len()
             + match &self.backend {

@@ -9,6 +9,7 @@ use reel_rt::Core;
 use std::net::TcpStream;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
+use std::time::Duration;
 
 impl Data {
     /// A response was taken whole.
@@ -77,6 +78,10 @@ impl Data {
     pub(super) fn close(&mut self, token: u64) {
         let Some(connection) = self.connections.remove(token) else { return };
         self.left();
+        if matches!(connection.state, State::Sending(_)) && connection.zero_copy.lent_bytes() > 0 {
+            // What was lent comes back at once, instead of when the peer takes the rest of a response that is broken off anyway.
+            let _ = rustix::net::sockopt::set_socket_linger(&connection.socket, Some(Duration::ZERO));
+        }
         // Ends an operation that is still in the ring; its answer finds no connection.
         let _ = rustix::net::shutdown(&connection.socket, rustix::net::Shutdown::Both);
         if let Some(secure) = connection.secure {
