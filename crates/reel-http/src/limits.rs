@@ -131,8 +131,8 @@ pub const GATHER_US: u32 = 250;
 /// have acknowledged, so readers are never promised it; when it is out, the kernel copies.
 pub const LENT_PART: usize = 4;
 
-/// Buffers of the smallest arena of which some are lent: below, a few viewers need all of it.
-pub const LENT_ARENA_BUFFERS_MIN: usize = 128;
+/// Buffers of the smallest arena of which some are lent (132 MiB with the default unit): below, a few viewers and programs need all of it.
+pub const LENT_ARENA_BUFFERS_MIN: usize = 512;
 
 /// Connections that may wait for the control plane.
 pub const HANDOVERS_MAX: usize = 1024;
