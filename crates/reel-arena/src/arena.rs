@@ -151,6 +151,11 @@ impl Arena {
         }
     }
 
+    /// Pieces that are being sent, or written, by anybody at the moment, without asking for the lock that [`Arena::usage`] takes.
+    pub fn pieces_sending(&self) -> usize {
+        self.0.counts.get(State::Sending)
+    }
+
     /// The memory as the kernel sees it. Valid as long as an `Arena`, `Buffer` or `Lease` of it lives; the bytes
     /// belong to the owners of the pieces, so read or write nothing through `base`.
     pub fn region(&self) -> Region<'_> {

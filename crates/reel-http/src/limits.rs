@@ -87,6 +87,53 @@ pub const LISTEN_BACKLOG: i32 = 1024;
 /// small and rarely have more than one stripe under way. A film that wants more is stored all the same, but waits for buffers.
 pub const STRIPES_PER_INGEST: usize = reel_volume::limits::WRITER_STRIPES_IN_FLIGHT + 8;
 
+/// The least that is sent without a copy: below, asking for the pages and hearing of them again costs as much as copying does (about
+/// 10 kB, msg_zerocopy.rst of the kernel).
+pub const ZERO_COPY_BYTES_MIN: usize = 16 * 1024;
+
+/// The least mean size of the pieces of such a send: a segment of the network has room for 17, and 64 KiB.
+pub const ZERO_COPY_CHUNK_BYTES_MIN: usize = 4 * 1024;
+
+/// Bytes of the send by which a socket is tried: a full segment, and little if it is copied after all.
+pub const ZERO_COPY_PROBE_BYTES: usize = 64 * 1024;
+
+/// After a try in vain a socket is tried again when so many bytes were copied: the try is then less than a hundredth of them.
+pub const ZERO_COPY_AGAIN_BYTES: u64 = 16 << 20;
+
+/// And not sooner than this: who listens to the network, and so makes it copy, does so for seconds.
+pub const ZERO_COPY_AGAIN_NS: u64 = SECOND_NS;
+
+/// Both double with each try in vain, so often: 16 GiB and a quarter of an hour, for sockets that never change.
+pub const ZERO_COPY_AGAIN_DOUBLINGS_MAX: u32 = 10;
+
+/// Bytes that one socket may have been sent without a copy and not acknowledged: the largest window a kernel gives by itself
+/// (tcp_wmem). What is more is copied.
+pub const LENT_BYTES_MAX: u64 = 4 << 20;
+
+/// Such sends of one socket: each has an entry in the ring. As many as a window has, one for each super-segment.
+pub const LENT_SENDS_MAX: usize = 96;
+
+/// What TCP gives a device at once at most.
+pub const SUPER_SEGMENT_BYTES_MAX: usize = 64 * 1024;
+
+/// How often a super-segment may be cut until it does not matter that its rest is one of its own.
+pub const ZERO_COPY_CUTS_MAX: usize = 3;
+
+/// Sends without a copy for which what TCP gives the device at once is taken to be the same: a millisecond each, and asking costs about one
+/// microsecond.
+pub const SEGMENT_BYTES_LAST_SENDS: u32 = 16;
+
+/// How long a core that serves media gathers work in microseconds before it wakes up: an acknowledgement or a unit that came is in no hurry beside
+/// deadlines of 200 ms.
+pub const GATHER_US: u32 = 250;
+
+/// The part of the arena that all sockets together may have been lent: one buffer in so many. Nobody can take it back before the peers
+/// have acknowledged, so readers are never promised it; when it is out, the kernel copies.
+pub const LENT_PART: usize = 4;
+
+/// Buffers of the smallest arena of which some are lent (132 MiB with the default unit): below, a few viewers and programs need all of it.
+pub const LENT_ARENA_BUFFERS_MIN: usize = 512;
+
 /// Connections that may wait for the control plane.
 pub const HANDOVERS_MAX: usize = 1024;
 

@@ -10,8 +10,8 @@ use crate::data::{
     ProgramsDoor, RESOURCES, Speaks, open_session,
 };
 use crate::limits::{
-    CORE_MIB_NS, CORE_MIB_TLS_NS, HANDOVERS_MAX, LISTEN_BACKLOG, OPENERS_AHEAD, SCRATCH_BUFFERS_PER_CORE,
-    SCRATCH_PART, STRIPES_PER_INGEST,
+    CORE_MIB_NS, CORE_MIB_TLS_NS, HANDOVERS_MAX, LENT_ARENA_BUFFERS_MIN, LENT_PART, LISTEN_BACKLOG,
+    OPENERS_AHEAD, SCRATCH_BUFFERS_PER_CORE, SCRATCH_PART, STRIPES_PER_INGEST,
 };
 use crate::promised::Promised;
 use crate::works::Works;
@@ -165,11 +165,13 @@ impl Server {
             None => None,
             Some(path) => Some(door_for_programs(path, volume)?),
         };
+        let lent_buffers = lent_buffers(config.driver, buffers);
         let units = Units::new(
             volume.arena().clone(),
             volume.disks().clone(),
             volume.health().clone(),
-            threads * scratch
+            lent_buffers
+                + threads * scratch
                 + spare_buffers(volume.geometry().width(), threads, config.control.ingests_max, buffers),
         );
         let films = Arc::new(Films::new(Arc::clone(&library)));
@@ -255,6 +257,7 @@ impl Server {
             driver: config.driver,
             connections_max: config.connections_max,
             access_log: config.access_log,
+            lent_buffers,
             tls: certificates.as_ref().map(|certificates| (certificates.acceptor().clone(), scratch)),
             programs,
         };
@@ -310,6 +313,12 @@ pub fn spare_buffers(width: usize, threads: usize, ingests: usize, buffers: usiz
     let writing = ingests.max(1) * STRIPES_PER_INGEST * width;
     let decoding = threads * width;
     (writing + decoding).min(buffers / 2)
+}
+
+/// Buffers that may be lent to the kernel to send from without a copy, of so many in all: none by a driver that copies, or where readers have
+/// little.
+fn lent_buffers(driver: DriverChoice, buffers: usize) -> usize {
+    if driver == DriverChoice::Portable || buffers < LENT_ARENA_BUFFERS_MIN { 0 } else { buffers / LENT_PART }
 }
 
 /// Buffers that each of so many cores seals responses in where TLS is spoken, of so many in all.
@@ -528,6 +537,20 @@ impl MetricsSource for DataMetrics {
                 load(count),
             );
         }
+        let help = "Bytes that sockets took, by how: copied; from where they lay (zero_copy); meant to be and copied after all (copied_late).";
+        for (how, counter) in [
+            ("copied", &data.copied_bytes),
+            ("zero_copy", &data.zero_copy_bytes),
+            ("copied_late", &data.copied_late_bytes),
+        ] {
+            page.counter("reel_sent_bytes_total", help, &[("how", how)], load(counter));
+        }
+        page.counter(
+            "reel_zero_copy_refused_total",
+            "Sends without a copy that the kernel refused, for want of lockable memory or because the socket's kind has none.",
+            &[],
+            load(&data.zero_copy_refused),
+        );
         page.counter(
             "reel_http_responses_cut_total",
             "Responses cut short because stored bytes are lost.",

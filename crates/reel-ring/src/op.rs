@@ -70,17 +70,21 @@ pub enum Op {
     },
     /// As `Send`, but the kernel may send from the memory itself instead of copying it first, and then keeps it until the peer has
     /// acknowledged the bytes. If it does, the [`Done`] has no chunks, and a second one with the same token and [`Op::Lent`] brings
-    /// them back; that may come long after the socket was closed. Where the kernel cannot do it, this is a `Send`, whose only
+    /// them back: that may be long after the socket was closed. Where the kernel cannot do it, this is a `Send`, whose only
     /// `Done` has all chunks.
     SendZeroCopy {
         /// The socket.
         socket: Arc<OwnedFd>,
         /// What to send, in order. Nobody writes there as long as a clone of them lives.
         chunks: Vec<Chunk>,
+        /// What is sent later goes in network segments of its own. The kernel joins no two segments that are not copied, so the rest of
+        /// one that it had to cut stays a small one; see [`segment_bytes`](crate::segment_bytes).
+        apart: bool,
     },
-    /// The end of an [`Op::SendZeroCopy`]: the kernel has let go of its memory. Cannot be pushed.
+    /// The end of an [`Op::SendZeroCopy`]: the kernel has let go of its memory. The result is how many bytes the socket had taken.
+    /// Cannot be pushed.
     Lent {
-        /// What was sent from, or was to be.
+        /// What was sent from; chunks of which nothing was taken were let go with the first part.
         chunks: Vec<Chunk>,
         /// Some of it was copied after all, or nothing was sent.
         copied: bool,

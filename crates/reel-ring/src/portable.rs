@@ -259,7 +259,7 @@ fn attempt(op: &mut Op, polled: bool) -> Attempt {
             }
         }
         // epoll has no word for "memory given back" that is worth a second driver of it: the slower driver copies.
-        Op::Send { socket, chunks } | Op::SendZeroCopy { socket, chunks } => {
+        Op::Send { socket, chunks } | Op::SendZeroCopy { socket, chunks, .. } => {
             Attempt::Ended(send(socket, chunks), None)
         }
         Op::Train(train) => Attempt::Ended(send_train(train), None),

@@ -12,7 +12,7 @@ use reel_arena::{Arena, State};
 use crate::arena_map::ArenaMap;
 use crate::error::RingError;
 use crate::limits::{
-    COMPLETIONS_PER_ENTRY, DONE_PER_WAIT_MAX, DROP_WAIT_MAX, ENTRIES_MAX, LENT_DROP_WAIT_MAX,
+    COMPLETIONS_PER_ENTRY, DONE_PER_WAIT_MAX, DROP_WAIT_MAX, ENTRIES_MAX, GATHERED_MAX, LENT_DROP_WAIT_MAX,
 };
 use crate::op::{Done, Op};
 use crate::slab::{Key, Slab};
@@ -41,6 +41,8 @@ pub(crate) struct UringDriver {
     /// Those of them that are answered but for the end of a zero-copy send.
     lent: usize,
     sends_zero_copy: bool,
+    /// How long a sleep that something would end gathers more.
+    gather: Duration,
     map: Option<ArenaMap>,
     waker: Waker,
     /// Where the kernel puts the eventfd's count. Boxed: the kernel keeps the address.
@@ -65,6 +67,7 @@ impl UringDriver {
             ended: Vec::new(),
             in_kernel: 0,
             lent: 0,
+            gather: Duration::ZERO,
             map: None,
             waker,
             wake_count: Box::new(UnsafeCell::new(0)),
@@ -79,6 +82,12 @@ impl UringDriver {
 
     pub(crate) fn is_registered(&self) -> bool {
         self.map.is_some()
+    }
+
+    pub(crate) fn gather(&mut self, gather: Duration) {
+        if self.ring.params().is_feature_min_timeout() {
+            self.gather = gather;
+        }
     }
 
     pub(crate) fn sends_zero_copy(&self) -> bool {
@@ -108,6 +117,10 @@ impl UringDriver {
         let before = done.len();
         let mut entered = false;
         self.start_queued()?;
+        if !self.gather.is_zero() {
+            // What ends at once must not wait for others in a sleep.
+            self.enter()?;
+        }
         self.reap(done, end);
         let may_sleep = timeout != Some(Duration::ZERO) && done.len() == before && self.queue.is_empty();
         if may_sleep && self.arm_wake()? && self.waker.fall_asleep() {
@@ -210,6 +223,13 @@ impl UringDriver {
     fn sleep(&mut self, timeout: Option<Duration>) -> Result<(), RingError> {
         match timeout {
             None => outcome(self.ring.submit_and_wait(1)),
+            Some(timeout) if !self.gather.is_zero() && timeout > self.gather => {
+                let timespec = Timespec::from(timeout);
+                // Fits: it was made from microseconds.
+                let gather_us = self.gather.as_micros() as u32;
+                let arguments = SubmitArgs::new().timespec(&timespec).min_wait_usec(gather_us);
+                outcome(self.ring.submitter().submit_with_args(GATHERED_MAX, &arguments))
+            }
             Some(timeout) => {
                 let timespec = Timespec::from(timeout);
                 outcome(self.ring.submitter().submit_with_args(1, &SubmitArgs::new().timespec(&timespec)))
@@ -244,16 +264,17 @@ impl UringDriver {
         if cqueue::notif(cqe.flags()) {
             // The flags of a notification lie where other completions have their result.
             entry.returned(cqe.result() as u32);
+            let taken_bytes = entry.taken_bytes;
             self.in_kernel -= 1;
             self.lent -= 1;
-            return self.end(key, Ok(0));
+            return self.end(key, Ok(taken_bytes));
         }
         let result = match cqe.result() {
             n if n >= 0 => Ok(n as usize),
             errno => Err(io::Error::from_raw_os_error(-errno)),
         };
         if cqueue::more(cqe.flags()) {
-            let op = entry.lend();
+            let op = entry.lend(*result.as_ref().unwrap_or(&0));
             self.lent += 1;
             if let Some(token) = self.slab.token(key) {
                 self.ended.push(Done { token, result, op, accepted: None });

@@ -435,3 +435,306 @@ fn a_dropped_ring_waits_for_the_kernel_and_frees_everything() {
         assert_eq!((Arc::strong_count(&socket), Arc::strong_count(&file)), (1, 1), "{driver:?}");
     }
 }
+
+/// Pushes a zero-copy send and waits until its memory is back: the result, what came back, and whether the kernel copied (`None` if the
+/// driver did so itself).
+fn send_zero_copy(
+    ring: &mut Ring,
+    socket: &Arc<OwnedFd>,
+    chunks: Vec<Chunk>,
+) -> (std::io::Result<usize>, Vec<Chunk>, Option<bool>) {
+    ring.push(1, Op::SendZeroCopy { socket: Arc::clone(socket), chunks, apart: false });
+    let mut done = collect(ring, 1);
+    let Some(Done { result, op: Op::SendZeroCopy { chunks, .. }, .. }) = done.pop() else {
+        panic!("another op came back")
+    };
+    if !chunks.is_empty() {
+        return (result, chunks, None);
+    }
+    let Some(Done { token: 1, result: back, op: Op::Lent { chunks, copied }, .. }) = collect(ring, 1).pop()
+    else {
+        panic!("another op came back")
+    };
+    assert_eq!(back.expect("says again what was taken"), *result.as_ref().unwrap_or(&0));
+    (result, chunks, Some(copied))
+}
+
+#[test]
+fn what_is_sent_without_a_copy_arrives_and_its_memory_comes_back_with_a_report() {
+    both(|ring, arena| {
+        let (socket, mut peer) = pair();
+        let leases = [
+            filled(arena, BUFFER, |i| (i / 5) as u8).freeze(),
+            filled(arena, BUFFER, |i| (i / 3) as u8).freeze(),
+        ];
+        let chunks = vec![
+            Chunk::from(b"head ".to_vec()),
+            Chunk::Lease(leases[0].slice(100..40_000)),
+            Chunk::Lease(leases[1].slice(1..20_001)),
+        ];
+        let wanted: Vec<u8> = chunks.iter().flat_map(|chunk| chunk.to_vec()).collect();
+        let all = wanted.len();
+        assert_eq!(all, 5 + 39_900 + 20_000);
+        let reader = std::thread::spawn(move || {
+            let mut got = vec![0; all];
+            peer.read_exact(&mut got).map(|()| got)
+        });
+        let (result, chunks, copied) = send_zero_copy(ring, &socket, chunks);
+        assert_eq!(result.expect("a new socket takes 60 kB"), all);
+        assert_eq!(chunks.len(), 3, "all that was sent from is back");
+        assert!(chunks.iter().flat_map(|chunk| chunk.to_vec()).eq(wanted.iter().copied()));
+        // Loopback copies for its receiver, and the kernel says so.
+        assert_eq!(copied, ring.sends_zero_copy().then_some(true));
+        assert_eq!(reader.join().expect("no panic").expect("all of it"), wanted);
+        assert!(leases.iter().all(|lease| lease.state() == State::Full), "no longer being sent");
+        assert_eq!(Arc::strong_count(&socket), 1, "the ring has let go of the socket");
+    });
+}
+
+#[test]
+fn memory_is_lent_until_the_peer_has_the_bytes_while_the_socket_is_free_for_others() {
+    both(|ring, arena| {
+        if !ring.sends_zero_copy() {
+            return;
+        }
+        let (socket, mut peer) = pair();
+        let lease = filled(arena, BUFFER, |i| i as u8).freeze();
+        // More than the peer's window: what it has not read waits in our own queue.
+        let (mut taken, mut lent) = (0, 0);
+        loop {
+            ring.push(
+                lent,
+                Op::SendZeroCopy {
+                    socket: Arc::clone(&socket),
+                    chunks: vec![Chunk::Lease(lease.clone()); 16],
+                    apart: true,
+                },
+            );
+            lent += 1;
+            let mut answer = None;
+            while answer.is_none() {
+                for done in {
+                    let mut done = Vec::new();
+                    ring.wait(Some(Duration::from_secs(20)), &mut done).expect("wait");
+                    done
+                } {
+                    match done.op {
+                        Op::SendZeroCopy { chunks, .. } => {
+                            assert!(chunks.is_empty(), "the kernel has them");
+                            answer = Some(done.result);
+                        }
+                        Op::Lent { .. } => lent -= 1,
+                        other => panic!("{other:?}"),
+                    }
+                }
+            }
+            match answer.expect("just seen") {
+                Ok(bytes) => taken += bytes,
+                Err(error) => {
+                    assert_eq!(error.kind(), ErrorKind::WouldBlock);
+                    break;
+                }
+            }
+        }
+        assert!(lent > 0 && ring.in_flight() as u64 == lent, "{lent} of {}", ring.in_flight());
+        assert_eq!(lease.state(), State::Sending);
+        assert_eq!(Arc::strong_count(&socket), 1, "the socket itself is nobody's but ours");
+        assert_eq!(arena.pieces_sending(), 1);
+        // A plain send after them keeps the order.
+        let reader = std::thread::spawn(move || {
+            let mut got = vec![0; taken + 4];
+            peer.read_exact(&mut got).map(|()| got)
+        });
+        ring.push(700, Op::AwaitWritable { socket: Arc::clone(&socket) });
+        let (mut writable, mut told) = (false, 0);
+        let mut done = Vec::new();
+        while !writable || told < lent {
+            ring.wait(Some(Duration::from_secs(20)), &mut done).expect("wait");
+            for done in done.drain(..) {
+                match done.op {
+                    Op::AwaitWritable { .. } => {
+                        writable = true;
+                        let chunks = vec![Chunk::from(b"last".to_vec())];
+                        ring.push(701, Op::Send { socket: Arc::clone(&socket), chunks });
+                    }
+                    Op::Send { .. } => assert_eq!(done.result.expect("room"), 4),
+                    Op::Lent { .. } => told += 1,
+                    other => panic!("{other:?}"),
+                }
+            }
+        }
+        let got = reader.join().expect("no panic").expect("all of it");
+        assert_eq!(&got[taken..], b"last");
+        // Sends were cut anywhere, and each began anew.
+        assert!(got[..taken].windows(2).all(|two| two[1] == two[0].wrapping_add(1) || two[1] == 0));
+        while ring.in_flight() > 0 {
+            ring.wait(Some(Duration::from_secs(20)), &mut done).expect("wait");
+        }
+        assert_eq!((lease.state(), arena.pieces_sending()), (State::Full, 0));
+    });
+}
+
+#[test]
+fn a_peer_that_vanishes_gives_the_memory_back() {
+    both(|ring, arena| {
+        let (socket, peer) = pair();
+        let lease = filled(arena, BUFFER, |i| i as u8).freeze();
+        let mut pushed = 0;
+        let mut back = 0;
+        let mut broken = false;
+        let mut peer = Some(peer);
+        let mut done = Vec::new();
+        while !broken {
+            let chunks = vec![Chunk::Lease(lease.clone()); 16];
+            ring.push(pushed, Op::SendZeroCopy { socket: Arc::clone(&socket), chunks, apart: false });
+            pushed += 1;
+            let mut answered = false;
+            while !answered {
+                ring.wait(Some(Duration::from_secs(20)), &mut done).expect("wait");
+                for done in done.drain(..) {
+                    match (done.op, done.result) {
+                        (Op::Lent { .. }, _) => back += 1,
+                        (Op::SendZeroCopy { chunks, .. }, result) => {
+                            answered = true;
+                            back += u64::from(!chunks.is_empty());
+                            match result {
+                                Ok(_) => {}
+                                // Full, with bytes on the way to one who never reads them: now he goes.
+                                Err(error) if error.kind() == ErrorKind::WouldBlock => drop(peer.take()),
+                                Err(_) => broken = true,
+                            }
+                        }
+                        (other, _) => panic!("{other:?}"),
+                    }
+                }
+            }
+        }
+        while back < pushed {
+            ring.wait(Some(Duration::from_secs(20)), &mut done).expect("wait");
+            back += done.drain(..).filter(|done| matches!(done.op, Op::Lent { .. })).count() as u64;
+        }
+        assert_eq!((ring.in_flight(), lease.state()), (0, State::Full));
+    });
+}
+
+#[test]
+fn a_ring_that_ends_before_its_peers_have_read_leaves_their_bytes_alone() {
+    for driver in drivers() {
+        let arena = arena();
+        let (socket, mut peer) = pair();
+        let mut ring = Ring::new(RingConfig { entries: 8, driver }, Some(&arena)).expect("a ring");
+        let lease = filled(&arena, BUFFER, |i| (i % 200) as u8).freeze();
+        let chunks: Vec<Chunk> = vec![Chunk::Lease(lease.clone()); 16];
+        let mut taken = 0;
+        let mut done = Vec::new();
+        let mut full = false;
+        while !full {
+            let chunks = chunks.clone();
+            ring.push(1, Op::SendZeroCopy { socket: Arc::clone(&socket), chunks, apart: false });
+            let mut answered = false;
+            while !answered {
+                ring.wait(Some(Duration::from_secs(20)), &mut done).expect("wait");
+                for done in done.drain(..).filter(|done| matches!(done.op, Op::SendZeroCopy { .. })) {
+                    answered = true;
+                    full = done.result.map(|bytes| taken += bytes).is_err();
+                }
+            }
+        }
+        let zero_copy = ring.sends_zero_copy();
+        drop((lease, chunks));
+        let start = std::time::Instant::now();
+        drop(ring);
+        assert!(start.elapsed() < reel_ring::limits::DROP_WAIT_MAX / 2, "nobody waits for a peer");
+        // The arena lives on, and others take all that is left of it. What the peer has yet to read must not change.
+        let others: Vec<Buffer> = std::iter::from_fn(|| arena.take(BUFFER))
+            .map(|mut buffer| {
+                buffer.fill(0xEE);
+                buffer
+            })
+            .collect();
+        assert_eq!(others.len(), if zero_copy { 15 } else { 16 });
+        let mut got = vec![0; taken];
+        peer.read_exact(&mut got).expect("all that was taken");
+        assert!(!got.contains(&0xEE), "what is read late is what was sent");
+    }
+}
+
+#[test]
+fn what_only_comes_back_cannot_be_pushed() {
+    both(|ring, _| {
+        let refused = one(ring, Op::Lent { chunks: Vec::new(), copied: false });
+        assert_eq!(refused.result.expect_err("refused").kind(), ErrorKind::InvalidInput);
+    });
+}
+
+/// Root may lock all it wants, so the thread gives that right up; without root there is nothing to give up.
+#[test]
+fn without_lockable_memory_a_zero_copy_send_is_refused_in_words_and_a_plain_one_goes() {
+    if !rustix::process::geteuid().is_root() {
+        eprintln!("small limits of locked memory are not tested: this needs root");
+        return;
+    }
+    let small = std::thread::spawn(|| {
+        let before = rustix::process::getrlimit(rustix::process::Resource::Memlock);
+        let limit = rustix::process::Rlimit { current: Some(64 << 10), maximum: before.maximum };
+        rustix::process::setrlimit(rustix::process::Resource::Memlock, limit).expect("a lower limit");
+        give_up_locking();
+        let arena = arena();
+        let mut ring =
+            Ring::new(RingConfig { entries: 8, driver: DriverChoice::Auto }, None).expect("a ring");
+        if ring.sends_zero_copy() {
+            let (socket, mut peer) = pair();
+            let lease = filled(&arena, BUFFER, |i| i as u8).freeze();
+            let chunks = vec![Chunk::Lease(lease.clone()); 4];
+            let (result, _, _) = send_zero_copy(&mut ring, &socket, chunks.clone());
+            let refused = result.expect_err("256 KiB are more than 64").raw_os_error();
+            assert!(matches!(refused, Some(libc::ENOMEM | libc::ENOBUFS)), "{refused:?}");
+            let sent = one(&mut ring, Op::Send { socket, chunks }).result.expect("a copy needs no lock");
+            let mut got = vec![0; sent];
+            peer.read_exact(&mut got).expect("read");
+            assert_eq!(got[..BUFFER], lease[..]);
+            assert_eq!(ring.in_flight(), 0);
+        }
+        rustix::process::setrlimit(rustix::process::Resource::Memlock, before).expect("as it was");
+    });
+    small.join().expect("no panic");
+}
+
+/// Takes CAP_IPC_LOCK from the calling thread.
+fn give_up_locking() {
+    const CAP_IPC_LOCK: u32 = 14;
+    const VERSION_3: u32 = 0x2008_0522;
+    let mut header = [VERSION_3, 0];
+    // Effective, permitted, inheritable, for the lower and the upper half of the capabilities.
+    let mut sets = [0u32; 6];
+    // SAFETY: both point to as much as the calls read and write: a header of two words, two times three words.
+    unsafe {
+        assert_eq!(libc::syscall(libc::SYS_capget, header.as_mut_ptr(), sets.as_mut_ptr()), 0);
+        sets[..3].iter_mut().for_each(|set| *set &= !(1 << CAP_IPC_LOCK));
+        assert_eq!(libc::syscall(libc::SYS_capset, header.as_mut_ptr(), sets.as_mut_ptr()), 0);
+    }
+}
+
+#[test]
+fn a_ring_that_gathers_keeps_nobody_waiting_for_long() {
+    both(|ring, _| {
+        ring.gather_us(20_000);
+        let (socket, mut peer) = pair();
+        let mut none = Vec::new();
+        // Nothing comes: the timeout is what counts.
+        ring.wait(Some(Duration::from_millis(40)), &mut none).expect("wait");
+        assert!(none.is_empty());
+        // What ends at once is there at once, and what was pushed together comes together.
+        let sent = one(ring, Op::Send { socket: Arc::clone(&socket), chunks: vec![Chunk::from(vec![7; 9])] });
+        assert_eq!(sent.result.expect("sent"), 9);
+        ring.push(1, Op::AwaitReadable { socket: Arc::clone(&socket) });
+        let waker = ring.waker();
+        let other = std::thread::spawn(move || {
+            peer.write_all(b"x").expect("write");
+            waker.wake();
+            peer
+        });
+        assert_eq!(collect(ring, 1)[0].token, 1);
+        drop(other.join().expect("no panic"));
+    });
+}

@@ -74,8 +74,7 @@ fn send(ring: &mut Ring, trains: Vec<Train>) -> Vec<(Done, Option<bool>)> {
     answers.sort_by_key(|done| done.token);
     let copied = |token| {
         let done = lent.iter().find(|done| done.token == token)?;
-        let Op::Lent { chunks, copied } = &done.op else { return None };
-        assert!(!chunks.is_empty(), "what was lent comes back");
+        let Op::Lent { copied, .. } = &done.op else { return None };
         Some(*copied)
     };
     let copied: Vec<_> = answers.iter().map(|done| copied(done.token)).collect();

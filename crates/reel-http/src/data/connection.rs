@@ -7,6 +7,7 @@ use super::request::Request;
 use super::response::Response;
 use super::secure::Secure;
 use super::terms::{Terms, TermsDesk};
+use super::zero_copy::ZeroCopy;
 use crate::limits::{
     HANDSHAKE_TIME_MAX_NS, HEAD_TIME_MAX_NS, IDLE_TIME_MAX_NS, LINGER_TIME_MAX_NS, STALL_TIME_MAX_NS,
 };
@@ -29,8 +30,11 @@ pub(crate) struct Connection {
     pub(crate) state: State,
     /// When `state` last changed or its client last took or sent something.
     pub(crate) since_ns: u64,
-    /// An operation of this connection is in the ring. There is never more than one.
+    /// An operation of this connection is in the ring. There is never more than one, beside zero-copy sends of which only the memory is
+    /// still to come back.
     pub(crate) in_ring: bool,
+    /// How its socket is sent to.
+    pub(crate) zero_copy: ZeroCopy,
 }
 
 pub(crate) enum State {
@@ -86,7 +90,8 @@ pub(crate) enum TimeOut {
 }
 
 impl Connection {
-    pub(crate) fn new(socket: OwnedFd, peer: SocketAddr, now_ns: u64) -> Self {
+    /// A new one, on a ring that can send without a copy or cannot.
+    pub(crate) fn new(socket: OwnedFd, peer: SocketAddr, can_lend: bool, now_ns: u64) -> Self {
         let socket = Arc::new(socket);
         Self {
             socket,
@@ -96,6 +101,7 @@ impl Connection {
             state: State::Idle,
             since_ns: now_ns,
             in_ring: false,
+            zero_copy: ZeroCopy::new(can_lend),
         }
     }
 
@@ -210,7 +216,7 @@ mod tests {
     fn connection(state: State) -> Connection {
         let (socket, _) = UnixStream::pair().unwrap();
         let peer = SocketAddr::from(([127, 0, 0, 1], 1));
-        let mut connection = Connection::new(socket.into(), peer, START_NS);
+        let mut connection = Connection::new(socket.into(), peer, false, START_NS);
         connection.state = state;
         connection
     }

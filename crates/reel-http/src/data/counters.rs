@@ -25,6 +25,14 @@ pub struct DataCounters {
     pub responses: [AtomicU64; 5],
     /// Body bytes taken by clients, by class.
     pub sent_bytes: [AtomicU64; CLASSES_MAX],
+    /// Bytes that the kernel copied into sockets.
+    pub copied_bytes: AtomicU64,
+    /// Bytes that it sent from where they lay.
+    pub zero_copy_bytes: AtomicU64,
+    /// Bytes that it was to send from where they lay, and copied after all.
+    pub copied_late_bytes: AtomicU64,
+    /// Sends without a copy that the kernel refused.
+    pub zero_copy_refused: AtomicU64,
     /// Responses cut short because stored bytes were lost.
     pub lost_bytes_responses: AtomicU64,
     /// Sessions refused because a table or an address has its fill.

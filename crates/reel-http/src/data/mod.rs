@@ -18,6 +18,7 @@ mod secure;
 mod service;
 mod slots;
 mod terms;
+mod zero_copy;
 
 pub(crate) use capacity::Capacity;
 pub use counters::DataCounters;
@@ -60,6 +61,8 @@ pub(crate) struct DataConfig {
     pub(crate) driver: DriverChoice,
     pub(crate) connections_max: usize,
     pub(crate) access_log: bool,
+    /// Buffers of the arena that may be lent to the kernel at once, to be sent from without a copy.
+    pub(crate) lent_buffers: usize,
     /// Set if TLS is spoken: with whom, and how many buffers each core seals in.
     pub(crate) tls: Option<(Acceptor, usize)>,
     /// Where programs connect, if they may.
@@ -152,6 +155,8 @@ impl DataPlane {
             opener,
             handover,
             connections_max: config.connections_max,
+            arena: arena.clone(),
+            lent_buffers: config.lent_buffers,
             acceptor: config.tls.as_ref().map(|(acceptor, _)| acceptor.clone()),
         });
         let scratch_buffers = config.tls.as_ref().map_or(0, |(_, buffers)| *buffers);

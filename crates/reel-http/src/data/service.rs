@@ -7,6 +7,7 @@ mod door;
 mod ending;
 mod memory;
 mod secure;
+mod zero_copy;
 
 use super::access_log::AccessLog;
 use super::capacity::Capacity;
@@ -22,7 +23,8 @@ use super::scratch::Scratch;
 use super::slots::Slots;
 use super::terms::{Terms, TermsDesk, open_session};
 use super::{Handover, Message, Speaks};
-use crate::limits::{RECEIVE_BYTES, SWEEP_EVERY_NS};
+use crate::limits::{GATHER_US, RECEIVE_BYTES, SWEEP_EVERY_NS};
+use reel_arena::Arena;
 use reel_qos::Class;
 use reel_ring::{Chunk, Done, Op};
 use reel_rt::{Core, Mailbox, Service};
@@ -42,6 +44,9 @@ pub(crate) struct Shared {
     pub(crate) opener: Opener,
     pub(crate) handover: tokio::sync::mpsc::Sender<Handover>,
     pub(crate) connections_max: usize,
+    pub(crate) arena: Arena,
+    /// Buffers of it that may be lent to the kernel at once.
+    pub(crate) lent_buffers: usize,
     /// Set if TLS is spoken.
     pub(crate) acceptor: Option<reel_tls::Acceptor>,
 }
@@ -83,6 +88,10 @@ enum Ended {
     Receive(Vec<u8>),
     /// What was sealed; of others, nothing.
     Send(Vec<Chunk>),
+    /// Of a send that was to be without a copy: what the kernel copied at once instead, or nothing if it was lent all of it.
+    SendZeroCopy(Vec<Chunk>),
+    /// What was lent is back; whether it was copied after all.
+    Lent(bool),
     AwaitWritable,
 }
 
@@ -96,6 +105,8 @@ impl Ended {
             Op::AwaitWritable { .. } => Some(Ended::AwaitWritable),
             Op::Receive { buffer, .. } => Some(Ended::Receive(buffer)),
             Op::Send { chunks, .. } => Some(Ended::Send(chunks)),
+            Op::SendZeroCopy { chunks, .. } => Some(Ended::SendZeroCopy(chunks)),
+            Op::Lent { copied, .. } => Some(Ended::Lent(copied)),
             _ => None,
         }
     }
@@ -121,6 +132,7 @@ impl Data {
         capacity: Option<Capacity>,
     ) -> Self {
         core.at(core.now_ns() + SWEEP_EVERY_NS, SWEEP);
+        core.ring.gather_us(GATHER_US);
         Self {
             core: number,
             shared,
@@ -387,9 +399,13 @@ impl Data {
         match state {
             ReaderState::Ready if connection.secure.is_some() => self.seal(core, token),
             ReaderState::Ready => {
-                let chunks = sending.reader.chunks();
+                let may_lend = self.shared.arena.pieces_sending() < self.shared.lent_buffers;
+                let socket = &connection.socket;
+                let bytes = connection.zero_copy.offer_bytes(may_lend, || reel_ring::segment_bytes(socket));
+                let chunks = sending.reader.chunks_within(bytes);
                 connection.in_ring = true;
-                core.ring.push(token, Op::Send { socket: Arc::clone(&connection.socket), chunks });
+                let op = connection.send(chunks, may_lend, bytes < usize::MAX, core.now_ns());
+                core.ring.push(token, op);
             }
             ReaderState::AwaitUnits => {}
             ReaderState::AwaitMemory if was_starved => {}
@@ -492,6 +508,9 @@ impl Service for Data {
             _ => {}
         }
         let Some(ended) = Ended::of(done.op) else { return };
+        if let Ended::Lent(copied) = ended {
+            return self.returned(core, token, done.result.unwrap_or(0), copied);
+        }
         let Some(connection) = self.connections.get_mut(token) else {
             if let Ended::Send(chunks) = ended {
                 chunks.into_iter().for_each(|chunk| self.scratch.give(token, chunk));
@@ -526,8 +545,13 @@ impl Service for Data {
             Ended::Send(chunks) => {
                 // It may be the memory that others wait for.
                 drop(chunks);
+                let bytes = *done.result.as_ref().unwrap_or(&0) as u64;
+                connection.zero_copy.copied(bytes);
+                self.shared.counters.copied_bytes.fetch_add(bytes, Ordering::Relaxed);
                 self.sent(core, token, done.result);
             }
+            Ended::SendZeroCopy(chunks) => self.sent_zero_copy(core, token, chunks, done.result),
+            Ended::Lent(_) => {}
             Ended::AwaitWritable => match done.result {
                 Ok(_) => {
                     if let State::Sending(sending) = &mut connection.state {

@@ -9,3 +9,4 @@ mod promise;
 mod requests;
 mod rig;
 mod secured;
+mod sending;

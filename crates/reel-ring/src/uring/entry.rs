@@ -20,6 +20,8 @@ pub(super) struct Entry {
     message: Option<Box<Message>>,
     train: Option<Box<TrainMessage>>,
     sending: Vec<Sending>,
+    /// What the socket took of a zero-copy send.
+    pub(super) taken_bytes: usize,
 }
 
 /// Where the op is.
@@ -45,7 +47,15 @@ struct Message {
 
 impl Entry {
     pub(super) fn new(op: Op) -> Entry {
-        Entry { op, phase: Phase::Queued, cancelled: false, message: None, train: None, sending: Vec::new() }
+        Entry {
+            op,
+            phase: Phase::Queued,
+            cancelled: false,
+            message: None,
+            train: None,
+            sending: Vec::new(),
+            taken_bytes: 0,
+        }
     }
 
     pub(super) fn into_op(self) -> Op {
@@ -120,8 +130,9 @@ impl Entry {
                 let length = spare.len().min(SEND_BYTES_MAX) as u32;
                 opcode::Recv::new(fd(socket), spare.as_mut_ptr().cast(), length).build()
             }
-            Op::SendZeroCopy { socket, chunks } if sends_zero_copy => {
-                let flags = libc::MSG_NOSIGNAL | libc::MSG_DONTWAIT;
+            Op::SendZeroCopy { socket, chunks, apart } if sends_zero_copy => {
+                let apart = if *apart { libc::MSG_EOR } else { 0 };
+                let flags = libc::MSG_NOSIGNAL | libc::MSG_DONTWAIT | apart;
                 self.sending.extend(chunks.iter().filter_map(Chunk::sending));
                 let message = self.message.insert(Message::new(chunks));
                 // Not by the registration: the kernel books a piece of a registered huge page with all that lies before it in the page
@@ -131,7 +142,7 @@ impl Entry {
                     .ioprio(REPORT_USAGE)
                     .build()
             }
-            Op::Send { socket, chunks } | Op::SendZeroCopy { socket, chunks } => {
+            Op::Send { socket, chunks } | Op::SendZeroCopy { socket, chunks, .. } => {
                 let flags = libc::MSG_NOSIGNAL | libc::MSG_DONTWAIT;
                 self.sending.extend(chunks.iter().filter_map(Chunk::sending));
                 if let [only] = chunks.as_slice() {
@@ -153,17 +164,28 @@ impl Entry {
     }
 
     /// The first answer to a zero-copy send whose memory the kernel keeps: the op goes back without its chunks, which stay here.
-    pub(super) fn lend(&mut self) -> Op {
+    pub(super) fn lend(&mut self, taken_bytes: usize) -> Op {
         self.phase = Phase::Lent;
+        self.taken_bytes = taken_bytes;
         let op = mem::replace(&mut self.op, Op::Lent { chunks: Vec::new(), copied: true });
-        let (op, chunks) = match op {
-            Op::SendZeroCopy { socket, chunks } => (Op::SendZeroCopy { socket, chunks: Vec::new() }, chunks),
+        let (op, mut chunks) = match op {
+            Op::SendZeroCopy { socket, chunks, apart } => {
+                (Op::SendZeroCopy { socket, chunks: Vec::new(), apart }, chunks)
+            }
             Op::Train(mut train) => {
                 let chunks = mem::take(&mut train.chunks);
                 (Op::Train(train), chunks)
             }
             op => return op,
         };
+        let mut left = taken_bytes;
+        let untouched = chunks.iter().position(|chunk| {
+            let is_untouched = left == 0;
+            left = left.saturating_sub(chunk.len());
+            is_untouched
+        });
+        chunks.truncate(untouched.unwrap_or(chunks.len()));
+        self.sending.truncate(chunks.iter().filter(|chunk| matches!(chunk, Chunk::Lease(_))).count());
         self.op = Op::Lent { chunks, copied: true };
         op
     }

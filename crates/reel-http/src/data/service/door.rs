@@ -71,7 +71,7 @@ impl Data {
     pub(super) fn connected(&mut self, core: &mut Core, socket: OwnedFd, peer: SocketAddr, speaks: Speaks) {
         // A response's last bytes must not wait for the client's acknowledgement. A socket that is already dead says so later.
         let _ = rustix::net::sockopt::set_tcp_nodelay(&socket, true);
-        let mut connection = Connection::new(socket, peer, core.now_ns());
+        let mut connection = Connection::new(socket, peer, core.ring.sends_zero_copy(), core.now_ns());
         if speaks == Speaks::Plain {
             let token = self.connections.insert(connection);
             return self.await_request(core, token);

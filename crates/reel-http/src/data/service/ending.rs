@@ -9,6 +9,7 @@ use reel_rt::Core;
 use std::net::TcpStream;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
+use std::time::Duration;
 
 impl Data {
     /// A response was taken whole.
@@ -74,6 +75,18 @@ impl Data {
         };
     }
 
+    /// Closes the connection of a client that took nothing for too long. What was lent for it comes back at once; otherwise that would wait for
+    /// the client to take the rest.
+    fn cut_off(&mut self, token: u64) {
+        if let Some(connection) = self.connections.get_mut(token)
+            && matches!(connection.state, State::Sending(_))
+            && connection.zero_copy.lent_bytes() > 0
+        {
+            let _ = rustix::net::sockopt::set_socket_linger(&connection.socket, Some(Duration::ZERO));
+        }
+        self.close(token);
+    }
+
     pub(super) fn close(&mut self, token: u64) {
         let Some(connection) = self.connections.remove(token) else { return };
         self.left();
@@ -108,7 +121,7 @@ impl Data {
                 let late = b"HTTP/1.1 408 Request Timeout\r\nContent-Length: 0\r\nConnection: close\r\n\r\n";
                 connection.say(late);
             }
-            self.close(token);
+            self.cut_off(token);
         }
         if let Some(capacity) = &mut self.capacity {
             capacity.refresh(&self.shared.sessions);
@@ -118,7 +131,7 @@ impl Data {
             let out_of_time = now_ns.saturating_sub(since_ns) > DRAIN_TIME_MAX_NS;
             if out_of_time {
                 for token in self.connections.tokens(|_| true) {
-                    self.close(token);
+                    self.cut_off(token);
                 }
             }
             if out_of_time {

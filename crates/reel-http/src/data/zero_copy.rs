@@ -1,0 +1,336 @@
+//! Whether a socket is sent to from memory itself or by a copy: decided by what the kernel reports of it, never by what it looks like.
+//!
+//! ```text
+//!             a first large send               reported: not copied
+//!   Untried ---------------------> Probing ---------------------------> Trusted
+//!      ^                              | reported: copied, or refused        |
+//!      '------- bytes and time ---- Plain <---------------------------------'
+//! ```
+//! Loopback, veth and whoever listens with a packet socket make the kernel copy after all, later and at more cost than a plain send; a
+//! network card does not. A probe is small and what follows it is copied until its report comes, so a socket that copies pays for
+//! little in vain, and each time in vain makes the next try rarer.
+//!
+//! Memory that was sent from is the kernel's until the peer has acknowledged it. What a socket may have lent is bounded here; what all
+//! may have together, by the caller.
+
+use crate::limits::{
+    LENT_BYTES_MAX, LENT_SENDS_MAX, SEGMENT_BYTES_LAST_SENDS, SUPER_SEGMENT_BYTES_MAX, ZERO_COPY_AGAIN_BYTES,
+    ZERO_COPY_AGAIN_DOUBLINGS_MAX, ZERO_COPY_AGAIN_NS, ZERO_COPY_BYTES_MIN, ZERO_COPY_CHUNK_BYTES_MIN,
+    ZERO_COPY_CUTS_MAX, ZERO_COPY_PROBE_BYTES,
+};
+
+/// How something is sent.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum How {
+    /// The kernel copies it.
+    Copied,
+    /// The kernel sends from where it lies: of what was offered at most the first so many bytes.
+    ZeroCopy {
+        /// See above.
+        bytes_max: usize,
+    },
+}
+
+/// What is known of one socket.
+#[derive(Debug)]
+pub(crate) struct ZeroCopy {
+    state: State,
+    /// Tries in vain since the last one that was not.
+    failures: u32,
+    lent_sends: usize,
+    lent_bytes: u64,
+    /// Bytes of a send at the socket's present rate, and sends until that is asked again.
+    piece: usize,
+    piece_lasts: u32,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum State {
+    /// The driver cannot.
+    Never,
+    /// The next large send is a probe.
+    Untried,
+    /// One is on its way.
+    Probing,
+    /// Nothing of what is sent here is copied.
+    Trusted,
+    /// Copies are cheaper; to be tried again when so much was sent and it is so late.
+    Plain { left_bytes: u64, until_ns: u64 },
+}
+
+impl ZeroCopy {
+    /// A new socket, on a ring that can or cannot.
+    pub(crate) fn new(is_possible: bool) -> Self {
+        let state = if is_possible { State::Untried } else { State::Never };
+        Self { state, failures: 0, lent_sends: 0, lent_bytes: 0, piece: usize::MAX, piece_lasts: 0 }
+    }
+
+    /// How many bytes to send at once. `segment_bytes` tells what TCP gives the device at once now; it is asked now and then.
+    pub(crate) fn offer_bytes(
+        &mut self,
+        may_lend: bool,
+        segment_bytes: impl FnOnce() -> Option<usize>,
+    ) -> usize {
+        if self.state != State::Trusted || !self.has_room() || !may_lend {
+            return usize::MAX;
+        }
+        if self.piece_lasts == 0 {
+            self.piece = segment_bytes().map_or(usize::MAX, piece_bytes);
+            self.piece_lasts = SEGMENT_BYTES_LAST_SENDS;
+        }
+        self.piece_lasts -= 1;
+        self.piece
+    }
+
+    /// How to send so many bytes in so many pieces. `may_lend`: whether all sockets together have memory left to lend.
+    pub(crate) fn choose(&mut self, bytes: usize, pieces: usize, may_lend: bool, now_ns: u64) -> How {
+        let pays = bytes >= ZERO_COPY_BYTES_MIN && bytes >= pieces * ZERO_COPY_CHUNK_BYTES_MIN;
+        if !(pays && self.has_room() && may_lend) {
+            return How::Copied;
+        }
+        if let State::Plain { left_bytes: 0, until_ns } = self.state
+            && until_ns <= now_ns
+        {
+            self.state = State::Untried;
+        }
+        match self.state {
+            State::Never | State::Probing | State::Plain { .. } => How::Copied,
+            State::Untried => {
+                self.state = State::Probing;
+                self.lent_sends += 1;
+                How::ZeroCopy { bytes_max: ZERO_COPY_PROBE_BYTES }
+            }
+            State::Trusted => {
+                self.lent_sends += 1;
+                How::ZeroCopy { bytes_max: usize::MAX }
+            }
+        }
+    }
+
+    /// The socket took so many bytes of a copy.
+    pub(crate) fn copied(&mut self, bytes: u64) {
+        if let State::Plain { left_bytes, .. } = &mut self.state {
+            *left_bytes = left_bytes.saturating_sub(bytes);
+        }
+    }
+
+    /// The socket took so many bytes of a zero-copy send, and [`ZeroCopy::returned`] will be told of it.
+    pub(crate) fn lent(&mut self, bytes: u64) {
+        self.lent_bytes += bytes;
+    }
+
+    /// A zero-copy send was not made at all, or by a copy at once: the kernel had no memory for it, or does not know the socket's kind.
+    pub(crate) fn refused(&mut self, now_ns: u64) {
+        self.lent_sends -= 1;
+        self.failed(now_ns);
+    }
+
+    /// The memory of a zero-copy send is back, of which the socket had taken so many bytes.
+    pub(crate) fn returned(&mut self, bytes: u64, copied: bool, now_ns: u64) {
+        self.lent_sends -= 1;
+        self.lent_bytes -= bytes;
+        match (self.state, copied) {
+            // A full socket took nothing: that says nothing.
+            (State::Probing, _) if bytes == 0 => self.state = State::Untried,
+            _ if bytes == 0 => {}
+            (State::Probing | State::Trusted, true) => self.failed(now_ns),
+            (State::Probing, false) => (self.state, self.failures) = (State::Trusted, 0),
+            _ => {}
+        }
+    }
+
+    /// Bytes that the kernel may still send from memory.
+    pub(crate) fn lent_bytes(&self) -> u64 {
+        self.lent_bytes
+    }
+
+    fn has_room(&self) -> bool {
+        self.lent_sends < LENT_SENDS_MAX && self.lent_bytes < LENT_BYTES_MAX
+    }
+
+    /// Nothing is sent without a copy for a while.
+    pub(crate) fn failed(&mut self, now_ns: u64) {
+        let doublings = self.failures.min(ZERO_COPY_AGAIN_DOUBLINGS_MAX);
+        self.failures += 1;
+        self.state = State::Plain {
+            left_bytes: ZERO_COPY_AGAIN_BYTES << doublings,
+            until_ns: now_ns + (ZERO_COPY_AGAIN_NS << doublings),
+        };
+    }
+}
+
+/// Bytes of a send of which no small segments are left over, for a socket that is given so many bytes at once.
+///
+/// TCP queues as much as a device takes at most, and cuts off what it gives it when its time has come. What is left of a copied segment is filled
+/// up with the next (tcp_grow_skb of the kernel), of one that was not copied it goes alone: 13 kB after 52, each with a timer and an
+/// acknowledgement as if it were large. So what is queued at once is made as large as what is given at once. For slow sockets, which cut a
+/// queued segment many times, one rest more does not matter; for the fastest there is none.
+fn piece_bytes(segment_bytes: usize) -> usize {
+    let whole = SUPER_SEGMENT_BYTES_MAX / segment_bytes.max(1);
+    let is_cut_often = whole > ZERO_COPY_CUTS_MAX;
+    let is_not_cut = segment_bytes + segment_bytes / 16 >= SUPER_SEGMENT_BYTES_MAX;
+    if is_cut_often || is_not_cut { usize::MAX } else { whole * segment_bytes }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    const LARGE: usize = 1 << 20;
+
+    fn probe(socket: &mut ZeroCopy, copied: bool, now_ns: u64) {
+        assert_eq!(socket.choose(LARGE, 4, true, now_ns), How::ZeroCopy { bytes_max: ZERO_COPY_PROBE_BYTES });
+        socket.lent(ZERO_COPY_PROBE_BYTES as u64);
+        assert_eq!(socket.choose(LARGE, 4, true, now_ns), How::Copied, "until it is reported");
+        socket.returned(ZERO_COPY_PROBE_BYTES as u64, copied, now_ns);
+    }
+
+    #[test]
+    fn a_socket_that_does_not_copy_is_trusted_until_it_does() {
+        let mut socket = ZeroCopy::new(true);
+        probe(&mut socket, false, 0);
+        for _ in 0..3 {
+            assert_eq!(socket.choose(LARGE, 4, true, 0), How::ZeroCopy { bytes_max: usize::MAX });
+            socket.lent(LARGE as u64);
+        }
+        socket.returned(LARGE as u64, true, 0);
+        assert_eq!(socket.choose(LARGE, 4, true, 0), How::Copied);
+        // Those that were on their way meanwhile are no reason to trust it, nor to wait longer.
+        socket.returned(LARGE as u64, false, 0);
+        socket.returned(LARGE as u64, true, 0);
+        assert_eq!((socket.choose(LARGE, 4, true, 0), socket.failures), (How::Copied, 1));
+    }
+
+    #[test]
+    fn each_try_in_vain_makes_the_next_one_rarer() {
+        let mut socket = ZeroCopy::new(true);
+        let mut now_ns = 0;
+        for doublings in 0..4 {
+            probe(&mut socket, true, now_ns);
+            let (wait_bytes, wait_ns) = (ZERO_COPY_AGAIN_BYTES << doublings, ZERO_COPY_AGAIN_NS << doublings);
+            socket.copied(wait_bytes);
+            assert_eq!(socket.choose(LARGE, 4, true, now_ns + wait_ns - 1), How::Copied, "too soon");
+            now_ns += wait_ns;
+        }
+        probe(&mut socket, true, now_ns);
+        now_ns += 1 << 60;
+        socket.copied((ZERO_COPY_AGAIN_BYTES << 4) - 1);
+        assert_eq!(socket.choose(LARGE, 4, true, now_ns), How::Copied, "one byte too few");
+        socket.copied(1);
+        probe(&mut socket, false, now_ns);
+        assert_eq!(socket.choose(LARGE, 4, true, now_ns), How::ZeroCopy { bytes_max: usize::MAX });
+    }
+
+    #[test]
+    fn what_is_small_or_in_crumbs_is_copied() {
+        let mut socket = ZeroCopy::new(true);
+        assert_eq!(socket.choose(ZERO_COPY_BYTES_MIN - 1, 1, true, 0), How::Copied);
+        assert_eq!(socket.choose(LARGE, LARGE / ZERO_COPY_CHUNK_BYTES_MIN + 1, true, 0), How::Copied);
+        assert_eq!(socket.choose(LARGE, 1, false, 0), How::Copied);
+        assert_eq!(ZeroCopy::new(false).choose(LARGE, 1, true, 0), How::Copied);
+        assert_ne!(socket.choose(ZERO_COPY_BYTES_MIN, 1, true, 0), How::Copied);
+    }
+
+    #[test]
+    fn what_is_queued_at_once_is_what_is_given_at_once() {
+        assert_eq!(piece_bytes(50_680), 50_680, "52 MB/s");
+        assert_eq!(piece_bytes(30_408), 60_816, "two of them");
+        assert_eq!(piece_bytes(65_160), usize::MAX, "nothing is cut");
+        assert_eq!(piece_bytes(2_896), usize::MAX, "everything is");
+        let mut socket = ZeroCopy::new(true);
+        assert_eq!(socket.offer_bytes(true, || panic!("nobody cares yet")), usize::MAX);
+        probe(&mut socket, false, 0);
+        assert_eq!(socket.offer_bytes(true, || Some(50_680)), 50_680);
+        for _ in 1..SEGMENT_BYTES_LAST_SENDS {
+            assert_eq!(socket.offer_bytes(true, || panic!("too soon")), 50_680);
+        }
+        assert_eq!(socket.offer_bytes(true, || None), usize::MAX);
+        assert_eq!(socket.offer_bytes(false, || panic!("it will be copied")), usize::MAX);
+    }
+
+    #[test]
+    fn a_full_socket_says_nothing_about_copies() {
+        let mut socket = ZeroCopy::new(true);
+        assert_ne!(socket.choose(LARGE, 4, true, 0), How::Copied);
+        socket.lent(0);
+        socket.returned(0, true, 0);
+        probe(&mut socket, false, 0);
+        assert_ne!(socket.choose(LARGE, 4, true, 0), How::Copied);
+        socket.lent(0);
+        socket.returned(0, true, 0);
+        assert_ne!(socket.choose(LARGE, 4, true, 0), How::Copied, "still trusted");
+    }
+
+    /// What happens to a socket.
+    #[derive(Clone, Debug)]
+    enum Event {
+        Send { bytes: usize, may_lend: bool, taken_percent: usize, refused: bool },
+        Return { which: usize, copied: bool },
+        Wait(u64),
+    }
+
+    fn events() -> impl Strategy<Value = Vec<Event>> {
+        let send = (0..2 * LARGE, any::<bool>(), 0..=100_usize, prop::bool::weighted(0.1)).prop_map(
+            |(bytes, may_lend, taken_percent, refused)| Event::Send {
+                bytes,
+                may_lend,
+                taken_percent,
+                refused,
+            },
+        );
+        let back =
+            (any::<usize>(), any::<bool>()).prop_map(|(which, copied)| Event::Return { which, copied });
+        let wait = (0..10 * ZERO_COPY_AGAIN_NS).prop_map(Event::Wait);
+        prop::collection::vec(prop_oneof![4 => send, 3 => back, 1 => wait], 0..300)
+    }
+
+    proptest! {
+        /// Whatever peers and kernel do, in whatever order: what is lent stays within its bounds, is accounted for to the byte, and nothing is sent
+        /// without a copy while a report says that it would be copied.
+        #[test]
+        fn what_is_lent_is_bounded_and_accounted_for(events in events()) {
+            let mut socket = ZeroCopy::new(true);
+            let mut out: Vec<u64> = Vec::new();
+            let mut now_ns = 0;
+            let mut last_failure_ns = None;
+            for event in events {
+                match event {
+                    Event::Send { bytes, may_lend, taken_percent, refused } => {
+                        let how = socket.choose(bytes, 1, may_lend, now_ns);
+                        let How::ZeroCopy { bytes_max } = how else {
+                            socket.copied((bytes * taken_percent / 100) as u64);
+                            continue;
+                        };
+                        prop_assert!(may_lend && bytes >= ZERO_COPY_BYTES_MIN);
+                        prop_assert!(last_failure_ns.is_none_or(|at| now_ns >= at + ZERO_COPY_AGAIN_NS));
+                        if refused {
+                            socket.refused(now_ns);
+                            last_failure_ns = Some(now_ns);
+                            continue;
+                        }
+                        let taken = (bytes.min(bytes_max) * taken_percent / 100) as u64;
+                        socket.lent(taken);
+                        out.push(taken);
+                    }
+                    Event::Return { which, copied } if !out.is_empty() => {
+                        let trusted_or_probing = matches!(socket.state, State::Trusted | State::Probing);
+                        let bytes = out.swap_remove(which % out.len());
+                        socket.returned(bytes, copied, now_ns);
+                        if copied && bytes > 0 && trusted_or_probing {
+                            last_failure_ns = Some(now_ns);
+                        } else if matches!(socket.state, State::Trusted) {
+                            last_failure_ns = None;
+                        }
+                    }
+                    Event::Return { .. } => {}
+                    Event::Wait(ns) => now_ns += ns,
+                }
+                prop_assert_eq!(socket.lent_bytes(), out.iter().sum::<u64>());
+                prop_assert_eq!(socket.lent_sends, out.len());
+                prop_assert!(out.len() <= LENT_SENDS_MAX);
+                prop_assert!(socket.lent_bytes() < LENT_BYTES_MAX + 2 * LARGE as u64);
+            }
+        }
+    }
+}
