@@ -123,10 +123,6 @@ pub const ZERO_COPY_CUTS_MAX: usize = 3;
 /// microsecond.
 pub const SEGMENT_BYTES_LAST_SENDS: u32 = 16;
 
-/// How long a core that serves media gathers work in microseconds before it wakes up: an acknowledgement or a unit that came is in no hurry beside
-/// deadlines of 200 ms.
-pub const GATHER_US: u32 = 250;
-
 /// The part of the arena that all sockets together may have been lent: one buffer in so many. Nobody can take it back before the peers
 /// have acknowledged, so readers are never promised it; when it is out, the kernel copies.
 pub const LENT_PART: usize = 4;

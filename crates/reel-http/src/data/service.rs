@@ -23,7 +23,7 @@ use super::scratch::Scratch;
 use super::slots::Slots;
 use super::terms::{Terms, TermsDesk, open_session};
 use super::{Handover, Message, Speaks};
-use crate::limits::{GATHER_US, RECEIVE_BYTES, SWEEP_EVERY_NS};
+use crate::limits::{RECEIVE_BYTES, SWEEP_EVERY_NS};
 use reel_arena::Arena;
 use reel_qos::Class;
 use reel_ring::{Chunk, Done, Op};
@@ -132,7 +132,6 @@ impl Data {
         capacity: Option<Capacity>,
     ) -> Self {
         core.at(core.now_ns() + SWEEP_EVERY_NS, SWEEP);
-        core.ring.gather_us(GATHER_US);
         Self {
             core: number,
             shared,
@@ -400,8 +399,8 @@ impl Data {
             ReaderState::Ready if connection.secure.is_some() => self.seal(core, token),
             ReaderState::Ready => {
                 let may_lend = self.shared.arena.pieces_sending() < self.shared.lent_buffers;
-                let socket = &connection.socket;
-                let bytes = connection.zero_copy.offer_bytes(may_lend, || reel_ring::segment_bytes(socket));
+                // Pieces as large as TCP gives the device at once (`reel_ring::segment_bytes`) cost more than they saved: docs/benchmarks.md.
+                let bytes = connection.zero_copy.offer_bytes(may_lend, || None);
                 let chunks = sending.reader.chunks_within(bytes);
                 connection.in_ring = true;
                 let op = connection.send(chunks, may_lend, bytes < usize::MAX, core.now_ns());
