@@ -58,7 +58,7 @@ impl Wreck {
             Volume::open(self.directory.path(), still_options(&still)).context("it does not open")?;
         let titles = present(&volume, board, shelf)?;
         space_adds_up(&volume)?;
-        holds(&volume, &still, &titles)?;
+        holds(&volume, &still, &titles).context("as it was opened")?;
         // What is written from here on lies in no title's place.
         let fresh = publish_one(&volume, "fresh", rng)?;
         let titles: Vec<&Ingested> = titles.into_iter().chain([&fresh]).collect();

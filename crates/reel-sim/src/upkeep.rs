@@ -154,7 +154,8 @@ impl Ingest {
             match self.one() {
                 Ok(()) => {}
                 Err(_) if self.clock.is_over() => return,
-                Err(VolumeError::NoMemory { .. }) => {
+                // Written while one member was away, and another is now.
+                Err(VolumeError::NoMemory { .. } | VolumeError::MembersFailed { .. }) => {
                     lock(&self.board).done.ingest_failed += 1;
                     self.clock.sleep_until(self.clock.now_ns() + RETRY_NS);
                 }

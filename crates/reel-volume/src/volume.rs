@@ -409,7 +409,7 @@ impl Inner {
         if before.iter().any(|other| other.id == title.id) {
             return Err(VolumeError::TitleExists { id: title.id });
         }
-        self.complete(&title);
+        self.complete(&title)?;
         let title = Arc::new(title);
         let after: Vec<Arc<TitleRecord>> = before.iter().cloned().chain([Arc::clone(&title)]).collect();
         self.change_to(after, &title, true)
@@ -527,8 +527,9 @@ impl Inner {
         self.commit_titles(Change::Titles)
     }
 
-    /// A member may have come into use while these objects were written, and lack what was written before.
-    fn complete(&self, title: &TitleRecord) {
+    /// A member may have come into use while these objects were written, and lack what was written before. If that cannot be computed, because another
+    /// member has gone since, the title must not be there: a member in use would not hold all of it.
+    fn complete(&self, title: &TitleRecord) -> Result<(), VolumeError> {
         let lives = self.health.lives();
         for member in (0..self.geometry.members()).filter(|&member| self.health.readable(member)) {
             let lacking = title.objects.iter().filter(|entry| entry.object.hold.may_lack(member, &lives));
@@ -541,7 +542,16 @@ impl Inner {
                     break;
                 }
             }
+            if self.health.readable(member) && filler.filled.lost_rows > 0 {
+                return Err(VolumeError::MembersFailed {
+                    failed: self.health.lost() + 1,
+                    members: self.geometry.members(),
+                    tolerated: self.geometry.parity_rows(),
+                    last: format!("member {member} lacks a part of {}, written while it was away", title.id),
+                });
+            }
         }
+        Ok(())
     }
 }
 

@@ -82,6 +82,8 @@ impl World {
             self.at(next_ns, Event::Crash { again });
         }
         self.report.crashes += 1;
+        let health = self.core.fetcher.units().health().clone();
+        (0..self.scenario.members).filter(|&m| health.readable(m)).try_for_each(|m| self.holds_all(m))?;
         let mut rng = self.rng.part(self.now_ns);
         // A rebuild of everything takes long, and is the same each time.
         let lost = self.core.fetcher.units().health().lost() > 0;
