@@ -25,6 +25,7 @@ mod path;
 mod path_tls;
 mod peers;
 mod priority;
+mod pump;
 mod reel;
 mod report;
 mod rival;
@@ -33,6 +34,7 @@ mod server;
 mod sheet;
 mod splitlevel;
 mod stage;
+mod transfers;
 mod upcalls;
 mod wire;
 mod wired;
@@ -66,6 +68,8 @@ enum Experiment {
     Capacity(ExperimentArguments),
     /// Whether the modelled disks that other experiments use behave as modelled (root, fio).
     Devices(ExperimentArguments),
+    /// Parallel downloads on disks with arms, beside a read/write loop and nginx (root).
+    Transfers(ExperimentArguments),
     /// Functions called every 1, 5 and 20 ms by a core beside busy processes, with SCHED_FIFO and without.
     Upcalls(ExperimentArguments),
     /// What it costs to schedule messages by deadline: Reel's cores beside a thread for each stream and tokio.
@@ -79,6 +83,9 @@ enum Experiment {
     /// Makes devices for an experiment and takes them away when its input ends; started by experiments.
     #[command(hide = true)]
     Keep,
+    /// Sends files by a read/write loop; started by experiments.
+    #[command(hide = true)]
+    Pump(pump::PumpArguments),
 }
 
 /// What experiments on modelled disks have in common.
@@ -91,7 +98,7 @@ pub(crate) struct ExperimentArguments {
     #[arg(long)]
     reel: Option<PathBuf>,
     /// A few seconds, to see that the experiment itself works; its figures mean nothing.
-    #[arg(long)]
+    #[arg(long, alias = "smoke")]
     quick: bool,
     /// Seconds of each measurement; each experiment has its own default.
     #[arg(long)]
@@ -229,7 +236,9 @@ fn main() -> Result<()> {
         Experiment::Splitlevel(arguments) => splitlevel::run(&arguments),
         Experiment::Wire(arguments) => wired::run(&arguments),
         Experiment::Mms(arguments) => mms::run(&arguments),
+        Experiment::Transfers(arguments) => transfers::run(&arguments),
         Experiment::Keep => device::keep(),
+        Experiment::Pump(arguments) => pump::pump(&arguments),
         Experiment::Load(arguments) => load::command(&arguments),
     }
 }
