@@ -69,7 +69,7 @@ enum Experiment {
     /// Whether the modelled disks that other experiments use behave as modelled (root, fio).
     Devices(ExperimentArguments),
     /// Parallel downloads on disks with arms, beside a read/write loop and nginx (root).
-    Transfers(ExperimentArguments),
+    Transfers(TransfersArguments),
     /// Functions called every 1, 5 and 20 ms by a core beside busy processes, with SCHED_FIFO and without.
     Upcalls(ExperimentArguments),
     /// What it costs to schedule messages by deadline: Reel's cores beside a thread for each stream and tokio.
@@ -131,6 +131,16 @@ pub(crate) struct ClassesArguments {
     /// Seconds at full admission.
     #[arg(long, default_value_t = 600)]
     admitted_seconds: u64,
+}
+
+/// `transfers`.
+#[derive(clap::Args)]
+pub(crate) struct TransfersArguments {
+    #[command(flatten)]
+    common: ExperimentArguments,
+    /// Only these parts of it.
+    #[arg(long, value_enum, value_delimiter = ',', default_values_t = [transfers::Part::Reel, transfers::Part::Viewers, transfers::Part::Loop, transfers::Part::Nginx])]
+    parts: Vec<transfers::Part>,
 }
 
 /// `wire`.

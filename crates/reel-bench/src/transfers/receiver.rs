@@ -100,6 +100,7 @@ fn fetch(server: SocketAddr, path: &str, count: &AtomicU64, over: &AtomicBool) -
                 heard = Instant::now();
                 count.fetch_add(bytes as u64, Ordering::Relaxed);
             }
+            Err(error) if error.kind() == ErrorKind::Interrupted => {}
             Err(error) if matches!(error.kind(), ErrorKind::WouldBlock | ErrorKind::TimedOut) => {
                 if heard.elapsed() > SILENCE_MAX {
                     return Err(anyhow::anyhow!("{path}: nothing came for {SILENCE_MAX:?}").into());
