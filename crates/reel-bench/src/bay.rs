@@ -190,6 +190,10 @@ impl Bay {
         let values = vec![
             ("disks_mb_per_s", sum(|counts| counts.read_bytes) / 1e6 / took_s),
             ("disks_reads_per_s", sum(|counts| counts.reads) / took_s),
+            (
+                "disks_kib_per_way",
+                sum(|counts| counts.read_bytes) / 1024.0 / sum(|counts| counts.ways).max(1.0),
+            ),
             ("disks_busy", sum(|counts| counts.busy_ns) / 1e9 / took_s / disks as f64),
             ("disks_overruns", sum(|counts| counts.overruns)),
         ];

@@ -25,6 +25,7 @@ mod path;
 mod path_tls;
 mod peers;
 mod priority;
+mod pump;
 mod reel;
 mod report;
 mod rival;
@@ -33,6 +34,7 @@ mod server;
 mod sheet;
 mod splitlevel;
 mod stage;
+mod transfers;
 mod udp;
 mod upcalls;
 mod wire;
@@ -67,6 +69,8 @@ enum Experiment {
     Capacity(ExperimentArguments),
     /// Whether the modelled disks that other experiments use behave as modelled (root, fio).
     Devices(ExperimentArguments),
+    /// Parallel downloads on disks with arms, beside a read/write loop and nginx (root).
+    Transfers(TransfersArguments),
     /// Functions called every 1, 5 and 20 ms by a core beside busy processes, with SCHED_FIFO and without.
     Upcalls(ExperimentArguments),
     /// What it costs to schedule messages by deadline: Reel's cores beside a thread for each stream and tokio.
@@ -82,6 +86,9 @@ enum Experiment {
     /// Makes devices for an experiment and takes them away when its input ends; started by experiments.
     #[command(hide = true)]
     Keep,
+    /// Sends files by a read/write loop; started by experiments.
+    #[command(hide = true)]
+    Pump(pump::PumpArguments),
 }
 
 /// What experiments on modelled disks have in common.
@@ -127,6 +134,16 @@ pub(crate) struct ClassesArguments {
     /// Seconds at full admission.
     #[arg(long, default_value_t = 600)]
     admitted_seconds: u64,
+}
+
+/// `transfers`.
+#[derive(clap::Args)]
+pub(crate) struct TransfersArguments {
+    #[command(flatten)]
+    common: ExperimentArguments,
+    /// Only these parts of it.
+    #[arg(long, value_enum, value_delimiter = ',', default_values_t = [transfers::Part::Reel, transfers::Part::Viewers, transfers::Part::Loop, transfers::Part::Nginx])]
+    parts: Vec<transfers::Part>,
 }
 
 /// `wire`.
@@ -233,7 +250,9 @@ fn main() -> Result<()> {
         Experiment::Wire(arguments) => wired::run(&arguments),
         Experiment::Udp(arguments) => udp::run(&arguments),
         Experiment::Mms(arguments) => mms::run(&arguments),
+        Experiment::Transfers(arguments) => transfers::run(&arguments),
         Experiment::Keep => device::keep(),
+        Experiment::Pump(arguments) => pump::pump(&arguments),
         Experiment::Load(arguments) => load::command(&arguments),
     }
 }

@@ -5,12 +5,13 @@ use crate::client::resolve;
 use crate::film;
 use crate::reel::{MEMORY_BYTES, Settings, Volume};
 use crate::rival::{Reading, nginx};
-use crate::server::Server;
+use crate::server::{Server, free_address};
 use anyhow::{Context, Result};
 use std::fmt;
 use std::fs;
 use std::ops::Range;
 use std::path::{Path, PathBuf};
+use std::process::Command;
 
 /// The titles of an experiment: links to two films, so that a server sees so many different ones.
 pub(crate) struct Films {
@@ -111,13 +112,33 @@ impl Stage {
 
     /// Starts nginx, with nothing in memory.
     pub(crate) fn start_nginx(&self, tuning: Tuning) -> Result<Playing> {
-        let Holds::Ext4(root) = &self.holds else { anyhow::bail!("no file systems on this stage") };
-        self.bay.schedule(tuning.scheduler, Some(tuning.read_ahead_kib))?;
-        (0..self.bay.devices.len()).try_for_each(|disk| forget(&root.join(disk.to_string())))?;
+        let root = self.cold(tuning.scheduler, tuning.read_ahead_kib)?;
         let workers = std::thread::available_parallelism().map_or(1, usize::from);
         let server = nginx(root, &self.bay.dir().join("nginx"), workers, tuning.reading)?;
         self.bay.adopt(&server, Some(MEMORY_BYTES))?;
         Ok(Playing { server, disks: Some(self.bay.devices.len()) })
+    }
+
+    /// Starts a read/write loop, with nothing in memory.
+    pub(crate) fn start_loop(&self, scheduler: &str, read_ahead_kib: u64, in_order: bool) -> Result<Playing> {
+        let root = self.cold(scheduler, read_ahead_kib)?;
+        let address = free_address()?;
+        let mut command = Command::new(std::env::current_exe()?);
+        command.arg("pump").arg(address.to_string()).arg(root);
+        if in_order {
+            command.arg("--in-order");
+        }
+        let server = Server::start(command, address)?;
+        self.bay.adopt(&server, Some(MEMORY_BYTES))?;
+        Ok(Playing { server, disks: Some(self.bay.devices.len()) })
+    }
+
+    /// The file systems, with nothing of them in memory.
+    fn cold(&self, scheduler: &str, read_ahead_kib: u64) -> Result<&Path> {
+        let Holds::Ext4(root) = &self.holds else { anyhow::bail!("no file systems on this stage") };
+        self.bay.schedule(scheduler, Some(read_ahead_kib))?;
+        (0..self.bay.devices.len()).try_for_each(|disk| forget(&root.join(disk.to_string())))?;
+        Ok(root)
     }
 }
 

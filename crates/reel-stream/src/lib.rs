@@ -21,6 +21,8 @@ mod schedule;
 mod session;
 mod sessions;
 mod streams;
+mod transfers;
+mod turns;
 pub mod udp;
 mod units;
 
@@ -35,4 +37,6 @@ pub use schedule::{Ask, Strand};
 pub use session::{Session, SessionSummary, Standing};
 pub use sessions::{OpenRefused, Permit, Sessions, SessionsConfig};
 pub use streams::{Batch, Offer, Opening, Outlet, Settled, StreamId, StreamState, Streams};
+pub use transfers::{Transfer, Transfers, TransfersView, Wake};
+pub use turns::{Run, RunSource};
 pub use units::{StreamCounters, UnitKey, UnitWant, Units};

@@ -79,6 +79,7 @@ impl Kept {
                     writes: counts.writes.load(Relaxed),
                     written_bytes: counts.written_bytes.load(Relaxed),
                     busy_ns: counts.busy_ns.load(Relaxed),
+                    ways: counts.ways.load(Relaxed),
                     overruns: counts.overruns.load(Relaxed),
                 });
                 return Ok(json!(counts.collect::<Vec<_>>()));

@@ -48,6 +48,8 @@ pub(crate) struct DiskCounts {
     pub(crate) writes: u64,
     pub(crate) written_bytes: u64,
     pub(crate) busy_ns: u64,
+    /// Requests that the arm had to go elsewhere for.
+    pub(crate) ways: u64,
     pub(crate) overruns: u64,
 }
 

@@ -46,6 +46,7 @@ pub(crate) struct Counts {
     pub(crate) writes: AtomicU64,
     pub(crate) written_bytes: AtomicU64,
     pub(crate) busy_ns: AtomicU64,
+    pub(crate) ways: AtomicU64,
     /// Answers more than 5 ms after the model's time: the machine was too slow to play the disk.
     pub(crate) overruns: AtomicU64,
 }
@@ -196,6 +197,7 @@ impl Turning {
         let Some(work) = self.waiting.remove(&begun.id) else { return };
         let (result, answer) = self.perform(work);
         self.counts.busy_ns.store(self.arm.busy_ns, Ordering::Relaxed);
+        self.counts.ways.store(self.arm.ways, Ordering::Relaxed);
         self.under_way = Some(UnderWay { done_ns: begun.done_ns, result, answer });
     }
 

@@ -45,10 +45,14 @@ impl SeekModel {
         (u128::from(self.bytes_per_s) * u128::from(self.revolution_ns) / 1_000_000_000) as u64
     }
 
+    /// Whether `offset` is on the same track or the next: what lies between passes under the head.
+    fn passes(&self, head: u64, offset: u64) -> bool {
+        (head..head.saturating_add(self.track_bytes())).contains(&offset)
+    }
+
     /// Time until the first byte at `offset` is under the head, for an arm at `head` at `now_ns`.
     fn position_ns(&self, head: u64, offset: u64, now_ns: u64) -> u64 {
-        if (head..head.saturating_add(self.track_bytes())).contains(&offset) {
-            // The same track or the next: what lies between passes under the head.
+        if self.passes(head, offset) {
             return self.transfer_ns(offset - head);
         }
         let way = head.abs_diff(offset) as f64 / self.capacity_bytes as f64;
@@ -77,6 +81,8 @@ pub(crate) struct Arm {
     queue: VecDeque<Waiting>,
     /// Nanoseconds in which it worked.
     pub(crate) busy_ns: u64,
+    /// Requests that the arm had to go elsewhere for.
+    pub(crate) ways: u64,
 }
 
 #[derive(Clone, Copy, Debug)]
@@ -89,7 +95,7 @@ struct Waiting {
 
 impl Arm {
     pub(crate) fn new(model: SeekModel) -> Self {
-        Self { model, head: 0, free_ns: 0, queue: VecDeque::new(), busy_ns: 0 }
+        Self { model, head: 0, free_ns: 0, queue: VecDeque::new(), busy_ns: 0, ways: 0 }
     }
 
     /// Queues a request. Times of arrival do not go back.
@@ -111,6 +117,7 @@ impl Arm {
         let next = self.queue.remove(place)?;
         let took_ns =
             self.model.position_ns(self.head, next.offset, start_ns) + self.model.transfer_ns(next.bytes);
+        self.ways += u64::from(!self.model.passes(self.head, next.offset));
         self.head = next.offset + next.bytes;
         self.free_ns = start_ns + took_ns;
         self.busy_ns += took_ns;

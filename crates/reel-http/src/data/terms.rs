@@ -23,17 +23,29 @@ pub(crate) struct Terms {
     pub(crate) due: Due,
     /// A film that is sent as one file: the schedule follows what its client takes.
     pub(crate) is_paced: bool,
+    /// A download: where members have arms it takes turns with others.
+    pub(crate) is_download: bool,
 }
 
 impl Terms {
     /// A person waits for it.
     pub(crate) fn interactive() -> Self {
-        Self { class: Class::INTERACTIVE, due: Due::After(INTERACTIVE_DEADLINE_NS), is_paced: false }
+        Self {
+            class: Class::INTERACTIVE,
+            due: Due::After(INTERACTIVE_DEADLINE_NS),
+            is_paced: false,
+            is_download: false,
+        }
     }
 
     /// Nobody waits for it at a fixed time.
     pub(crate) fn unhurried(class: Class) -> Self {
-        Self { class, due: Due::After(DEADLINE_NONE_NS), is_paced: false }
+        Self { class, due: Due::After(DEADLINE_NONE_NS), is_paced: false, is_download: false }
+    }
+
+    /// The same for a film as a whole, taken as fast as it comes.
+    pub(crate) fn download() -> Self {
+        Self { is_download: true, ..Self::unhurried(Class::APERIODIC) }
     }
 }
 
@@ -130,7 +142,7 @@ impl TermsDesk<'_> {
         let mut pace = Pace::new(Arc::clone(times), from_offset, at_offset);
         let ask = Ask { strand: Strand::Picture, from_ns: pace.media_ns, until_ns: pace.media_ns };
         pace.due_ns = self.sessions.ask(session, None, &ask, self.now_ns)?.due_ns;
-        Ok(Terms { class: session.class(), due: Due::Paced(pace), is_paced: true })
+        Ok(Terms { class: session.class(), due: Due::Paced(pace), is_paced: true, is_download: false })
     }
 
     /// Has what follows in a film as one file read ahead, for a client that asks for it piece by piece.
@@ -195,6 +207,6 @@ impl TermsDesk<'_> {
         if permit.begins {
             return Ok(Terms { class: permit.class, ..Terms::interactive() });
         }
-        Ok(Terms { class: permit.class, due: Due::Ramp(ramp), is_paced: false })
+        Ok(Terms { class: permit.class, due: Due::Ramp(ramp), is_paced: false, is_download: false })
     }
 }

@@ -1,0 +1,341 @@
+//! `transfers`: parallel downloads on disks with arms, beside a read/write loop and nginx (dsplice, note 2).
+
+mod receiver;
+
+use crate::bay::{Bay, Kind, modelled};
+use crate::film;
+use crate::fleet::{Mix, paced};
+use crate::reel::{self, Settings, capacity};
+use crate::report::{Claim, spread};
+use crate::rival::Reading;
+use crate::sheet::{Chart, Sheet};
+use crate::stage::{Films, Playing, Stage, Tuning};
+use crate::{ExperimentArguments, TransfersArguments};
+use anyhow::{Context, Result};
+use receiver::receive;
+use std::fs;
+use std::path::PathBuf;
+use std::time::Duration;
+
+/// Disks of each server: Reel's five with parity, the rivals' five with a file system each.
+const DISKS: usize = 5;
+/// Downloads at once: one, as many as in dsplice's table, and as many for each of the disks.
+const DOWNLOADS: [usize; 3] = [1, 4, 4 * DISKS];
+const CASE: &str = "downloads";
+const BESIDE: &str = "downloads beside viewers";
+/// Rate of a viewer's film.
+const RATE_BPS: u64 = 6_000_000;
+/// Downloads get going before they are counted.
+const AHEAD: Duration = Duration::from_secs(2);
+/// What an expert would try for files read in order: the kernel's read-ahead, and telling it so.
+const READ_AHEADS_KIB: [u64; 3] = [128, 1024, 4096];
+
+/// The experiment's parts.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, clap::ValueEnum)]
+pub(crate) enum Part {
+    /// Downloads from Reel.
+    Reel,
+    /// Reel's viewers beside downloads.
+    Viewers,
+    /// Downloads from a read/write loop.
+    Loop,
+    /// Downloads from nginx.
+    Nginx,
+}
+
+/// How much of it.
+struct Set {
+    parts: Vec<Part>,
+    reel: PathBuf,
+    seconds: u64,
+    runs: usize,
+    /// Size of a film that is downloaded; there is one for each of the most downloads.
+    film_mib: u64,
+    viewers: usize,
+    probe_seconds: u64,
+    downloads: &'static [usize],
+    quick: bool,
+}
+
+/// Runs the experiment.
+pub(crate) fn run(arguments: &TransfersArguments) -> Result<()> {
+    let (parts, arguments) = (arguments.parts.clone(), &arguments.common);
+    let mut sheet = Sheet::new("transfers");
+    sheet.charts = vec![
+        Chart { case: CASE, at: "downloads", value: "mb_per_s" },
+        Chart { case: CASE, at: "downloads", value: "least_share" },
+    ];
+    let reel = reel::binary(arguments.reel.as_deref())?;
+    let runs = arguments.runs.unwrap_or(1);
+    let set = if arguments.quick {
+        Set {
+            parts,
+            reel,
+            seconds: arguments.seconds.unwrap_or(1),
+            runs,
+            film_mib: 12,
+            viewers: 2,
+            probe_seconds: 1,
+            downloads: &DOWNLOADS[..2],
+            quick: true,
+        }
+    } else {
+        let seconds = arguments.seconds.unwrap_or(10);
+        Set {
+            parts,
+            reel,
+            seconds,
+            runs,
+            // More than all disks give in that time, so that no download takes what another has taken.
+            film_mib: 32 * (seconds + AHEAD.as_secs()),
+            viewers: 24,
+            probe_seconds: 15,
+            downloads: &DOWNLOADS,
+            quick: false,
+        }
+    };
+    sheet.fill(arguments, |sheet| measure(arguments, &set, sheet))
+}
+
+fn measure(arguments: &ExperimentArguments, set: &Set, sheet: &mut Sheet) -> Result<()> {
+    fs::create_dir_all(&arguments.dir)?;
+    let dir = fs::canonicalize(&arguments.dir)?;
+    let viewed = film::constant(&dir, set.seconds + 15, RATE_BPS)?;
+    let taken = film::make(&dir, set.film_mib)?;
+    let films_taken = set.downloads.iter().copied().max().unwrap_or(1).max(DISKS);
+    let bytes =
+        fs::metadata(&viewed)?.len() * set.viewers as u64 + fs::metadata(&taken)?.len() * films_taken as u64;
+    let kind = modelled(arguments, sheet)?;
+    let disk_bytes = Films::disk_bytes(bytes, DISKS);
+    sheet.note(format!(
+        "{DISKS} {} of {} MiB each; Reel stripes films over them with one parity row, a rival has an ext4 on each and films on them in \
+         turn; {films_taken} films of {} MiB, every download takes one after the other for {} s; nothing is in memory before",
+        kind.words(),
+        disk_bytes >> 20,
+        set.film_mib,
+        set.seconds
+    ));
+    sheet.note(format!(
+        "{} downloads are four for each disk, whoever serves; with {} a rival has each on a disk of its own",
+        DOWNLOADS[2], DOWNLOADS[1]
+    ));
+    let make = || -> Result<(Bay, Films)> {
+        let bay = Bay::make(&dir, kind, DISKS, disk_bytes)?;
+        let films = Films::make(&bay.dir().join("films"), (&viewed, set.viewers), (&taken, films_taken))?;
+        Ok((bay, films))
+    };
+    if set.wants(Part::Reel) || set.wants(Part::Viewers) {
+        let (bay, films) = make()?;
+        ours(set, &Stage::reel(&set.reel, bay, &films)?, &films, sheet)?;
+    }
+    if kind == Kind::Plain {
+        claim(sheet);
+        sheet.note("skipped: rivals need disks with file systems, which need root");
+        return Ok(());
+    }
+    if set.wants(Part::Loop) || set.wants(Part::Nginx) {
+        let (bay, films) = make()?;
+        theirs(set, &Stage::ext4(bay, &films)?, &films, sheet)?;
+    }
+    claim(sheet);
+    Ok(())
+}
+
+impl Set {
+    fn wants(&self, part: Part) -> bool {
+        self.parts.contains(&part)
+    }
+}
+
+fn ours(set: &Set, stage: &Stage, films: &Films, sheet: &mut Sheet) -> Result<()> {
+    stage.volume().context("a stage of Reel has a volume")?.probe(set.probe_seconds)?;
+    for run in (0..set.runs).filter(|_| set.wants(Part::Reel)) {
+        for &downloads in set.downloads {
+            let playing = stage.start_reel(&Settings::promised())?;
+            download(set, (stage, &playing), films, sheet, ("reel", downloads, run))?;
+        }
+    }
+    if set.wants(Part::Viewers) { viewers(set, stage, films, sheet) } else { Ok(()) }
+}
+
+/// Viewers as many as are admitted, or as there are films for, beside downloads.
+fn viewers(set: &Set, stage: &Stage, films: &Films, sheet: &mut Sheet) -> Result<()> {
+    let mut late = 0.0_f64;
+    for &downloads in [0].iter().chain(&set.downloads[1..]) {
+        let playing = stage.start_reel(&Settings::promised())?;
+        let (most, stopped_by) = capacity(&playing.server, RATE_BPS)?;
+        let streams = (most as usize).clamp(1, set.viewers);
+        let mix =
+            Mix { streams, aperiodic: downloads, interactive: 0, rate_bps: RATE_BPS, seconds: set.seconds };
+        let (outcome, disks) = stage.bay.watched(|| paced(&playing, films, mix))?;
+        let late_bytes = outcome.late_bytes() as f64;
+        late += late_bytes;
+        let mut values = vec![
+            ("viewers", streams as f64),
+            ("late_bytes", late_bytes),
+            ("refused", outcome.viewers.refused as f64),
+            ("client_p99_ms", outcome.client.tick_late_ms.p99),
+        ];
+        if let Some(downloads) = &outcome.downloads {
+            values.push(("mb_per_s", downloads.mbit_per_s / 8.0));
+        }
+        sheet.row(BESIDE, "reel", downloads as f64, 0, &[values, disks].concat());
+        if downloads == 0 {
+            sheet.note(format!(
+                "{streams} viewers of the {most} that are admitted ({stopped_by} stops the next)"
+            ));
+        }
+    }
+    sheet.claim(Claim::at_most("late bytes of viewers beside 0, 4 and 20 downloads, reel".into(), late, 0.0));
+    Ok(())
+}
+
+fn theirs(set: &Set, stage: &Stage, films: &Films, sheet: &mut Sheet) -> Result<()> {
+    let best = best(set, stage, films, sheet)?;
+    sheet.note(format!("loop at its best: {best}"));
+    for run in 0..set.runs {
+        for &downloads in set.downloads {
+            let loops = [("loop shipped", Loop::SHIPPED), ("loop best", best)];
+            for (who, way) in loops.into_iter().filter(|_| set.wants(Part::Loop)) {
+                let playing = stage.start_loop("mq-deadline", way.read_ahead_kib, way.in_order)?;
+                download(set, (stage, &playing), films, sheet, (who, downloads, run))?;
+            }
+            let tuned = Tuning {
+                scheduler: "mq-deadline",
+                read_ahead_kib: best.read_ahead_kib,
+                reading: Reading::Threads,
+            };
+            let nginxes = [("nginx shipped", Tuning::SHIPPED), ("nginx tuned", tuned)];
+            for (who, tuning) in nginxes.into_iter().filter(|_| set.wants(Part::Nginx)) {
+                let playing = stage.start_nginx(tuning)?;
+                download(set, (stage, &playing), films, sheet, (who, downloads, run))?;
+            }
+        }
+    }
+    Ok(())
+}
+
+/// How the loop is helped.
+#[derive(Clone, Copy, Debug)]
+struct Loop {
+    read_ahead_kib: u64,
+    in_order: bool,
+}
+
+impl Loop {
+    /// Debian's read-ahead.
+    const SHIPPED: Self = Self { read_ahead_kib: 128, in_order: false };
+}
+
+impl std::fmt::Display for Loop {
+    fn fmt(&self, formatter: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        let told = if self.in_order { ", told that files are read in order" } else { "" };
+        write!(formatter, "read-ahead {} KiB{told}", self.read_ahead_kib)
+    }
+}
+
+/// The way in which the loop is fastest with four downloads for each disk.
+fn best(set: &Set, stage: &Stage, films: &Films, sheet: &mut Sheet) -> Result<Loop> {
+    let mut best = (0.0, Loop::SHIPPED);
+    if set.quick {
+        return Ok(Loop { read_ahead_kib: 4096, in_order: true });
+    }
+    for read_ahead_kib in READ_AHEADS_KIB {
+        for in_order in [false, true] {
+            let way = Loop { read_ahead_kib, in_order };
+            let playing = stage.start_loop("mq-deadline", read_ahead_kib, in_order)?;
+            let downloads = paths(&playing, films, DOWNLOADS[2]);
+            let received =
+                receive(playing.server.address, &downloads, Duration::from_secs(1), Duration::from_secs(3))?;
+            sheet.note(format!("calibration: {way}: {:.0} MB/s", received.mb_per_s()));
+            if received.mb_per_s() > best.0 {
+                best = (received.mb_per_s(), way);
+            }
+        }
+    }
+    Ok(best.1)
+}
+
+fn download(
+    set: &Set,
+    (stage, playing): (&Stage, &Playing),
+    films: &Films,
+    sheet: &mut Sheet,
+    (who, downloads, run): (&str, usize, usize),
+) -> Result<()> {
+    let paths = paths(playing, films, downloads);
+    let window = Duration::from_secs(set.seconds);
+    let (received, disks) = stage.bay.watched(|| receive(playing.server.address, &paths, AHEAD, window))?;
+    let (least, most) = received.shares();
+    let values = vec![("mb_per_s", received.mb_per_s()), ("least_share", least), ("greatest_share", most)];
+    sheet.row(CASE, who, downloads as f64, run, &[values, disks].concat());
+    Ok(())
+}
+
+/// What each of so many downloads takes, one film after the other: with fewer than there are films, every so many-th, so that no two take
+/// the same. A rival's begin on as many disks as there are.
+fn paths(playing: &Playing, films: &Films, downloads: usize) -> Vec<Vec<String>> {
+    let root = format!("http://{}", playing.server.address);
+    let all: Vec<String> = playing.downloads(films);
+    let path = |url: &String| url.strip_prefix(&root).unwrap_or(url).to_owned();
+    (0..downloads).map(|number| all.iter().skip(number).step_by(downloads).map(path).collect()).collect()
+}
+
+fn claim(sheet: &mut Sheet) {
+    let median = |who: &str, downloads: usize, value: &str| {
+        let rows = sheet.rows.iter().filter(|row| row.case == CASE && row.who == who);
+        let rows = rows.filter(|row| row.at == downloads as f64);
+        spread(&mut rows.filter_map(|row| row.values.get(value).copied()).collect::<Vec<_>>()).1
+    };
+    let most =
+        sheet.rows.iter().filter(|row| row.case == CASE).map(|row| row.at).fold(0.0, f64::max) as usize;
+    let mut claims = Vec::new();
+    for (rival, bar) in
+        [("loop shipped", 1.5), ("loop best", 1.5), ("nginx shipped", 1.5), ("nginx tuned", 1.5)]
+    {
+        let (ours, theirs) = (median("reel", most, "mb_per_s"), median(rival, most, "mb_per_s"));
+        if ours == 0.0 || theirs == 0.0 {
+            continue;
+        }
+        let claim = format!("{most} downloads on {DISKS} disks, MB/s: reel {ours:.0} / {rival} {theirs:.0}");
+        claims.push(Claim::at_least(claim, ours / theirs.max(1e-9), bar));
+    }
+    if !sheet.rows.iter().any(|row| row.case == CASE && row.who == "reel") {
+        return claims.into_iter().for_each(|claim| sheet.claim(claim));
+    }
+    let (four, one) = (median("reel", DOWNLOADS[1], "mb_per_s"), median("reel", 1, "mb_per_s"));
+    // Runs are as long as makes an arm spend four fifths of its time on bytes.
+    claims.push(Claim::at_least(
+        format!("4 downloads {four:.0} MB/s / one alone {one:.0} MB/s, reel"),
+        four / one.max(1e-9),
+        0.8,
+    ));
+    for downloads in [DOWNLOADS[1], most] {
+        let least = median("reel", downloads, "least_share");
+        let claim = format!("{downloads} downloads: the one with the least / an equal share, reel");
+        claims.push(Claim::at_least(claim, least, 0.9));
+        let greatest = median("reel", downloads, "greatest_share");
+        let claim = format!("{downloads} downloads: the one with the most / an equal share, reel");
+        claims.push(Claim::at_most(claim, greatest, 1.1));
+    }
+    claims.into_iter().for_each(|claim| sheet.claim(claim));
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn claims_are_of_the_most_downloads_and_of_four() {
+        let mut sheet = Sheet::new("test");
+        for (who, rate) in [("reel", 300.0), ("loop shipped", 100.0), ("loop best", 250.0)] {
+            for downloads in DOWNLOADS {
+                let values = [("mb_per_s", rate), ("least_share", 0.95), ("greatest_share", 1.2)];
+                sheet.row(CASE, who, downloads as f64, 0, &values);
+            }
+        }
+        claim(&mut sheet);
+        let holds: Vec<bool> = sheet.claims.iter().map(|claim| claim.holds).collect();
+        assert_eq!(holds, [true, false, true, true, false, true, false]);
+    }
+}
