@@ -51,8 +51,17 @@ impl Disk {
     }
 }
 
-/// Bytes a second that plain readers get of these files past the page cache, in an order as scattered as viewers'.
-pub(super) fn ceiling(files: &[PathBuf], seconds: Duration) -> Result<f64> {
+/// How plain readers read.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Reading {
+    /// Past the page cache, into small pages: a device takes one segment for each, which may cost more than its bandwidth allows.
+    Direct,
+    /// Into the page cache, with the kernel's read-ahead and large folios.
+    Cached,
+}
+
+/// Bytes a second that plain readers get of these files, in an order as scattered as viewers'.
+pub(super) fn ceiling(files: &[PathBuf], reading: Reading, seconds: Duration) -> Result<f64> {
     let (next, bytes) = (AtomicUsize::new(0), AtomicU64::new(0));
     let started = Instant::now();
     thread::scope(|scope| {
@@ -63,7 +72,7 @@ pub(super) fn ceiling(files: &[PathBuf], seconds: Duration) -> Result<f64> {
             while started.elapsed() < seconds {
                 let number = next.fetch_add(1, Ordering::Relaxed);
                 // A prime steps through the files so that neighbours are far apart.
-                let file = direct(&files[number * 7919 % files.len()])?;
+                let file = open(&files[number * 7919 % files.len()], reading)?;
                 let mut at = 0;
                 loop {
                     let count = file.read_at(&mut memory[start..start + READ_BYTES], at)?;
@@ -93,10 +102,13 @@ pub(super) fn files_below(dir: &Path) -> Result<Vec<PathBuf>> {
     Ok(files)
 }
 
-fn direct(path: &Path) -> Result<File> {
+fn open(path: &Path, reading: Reading) -> Result<File> {
     let open = |flags: OFlags| OpenOptions::new().read(true).custom_flags(flags.bits() as i32).open(path);
-    // File systems in memory have nothing to go past.
-    let file = open(OFlags::DIRECT).or_else(|_| open(OFlags::empty()));
+    let file = match reading {
+        // File systems in memory have nothing to go past.
+        Reading::Direct => open(OFlags::DIRECT).or_else(|_| open(OFlags::empty())),
+        Reading::Cached => open(OFlags::empty()),
+    };
     file.with_context(|| format!("reading {}", path.display()))
 }
 
@@ -112,8 +124,10 @@ mod tests {
         fs::write(dir.join("deep/b"), vec![2; 5000]).expect("a file");
         let files = files_below(&dir).expect("files");
         assert_eq!(files, [dir.join("a"), dir.join("deep/b")]);
-        let rate = ceiling(&files, Duration::from_millis(50)).expect("a rate");
-        assert!(rate > 0.0, "{rate}");
+        for reading in [Reading::Direct, Reading::Cached] {
+            let rate = ceiling(&files, reading, Duration::from_millis(50)).expect("a rate");
+            assert!(rate > 0.0, "{reading:?}: {rate}");
+        }
         Disk::below(&dir).and_then(|disk| disk.passed()).expect("what passed");
         fs::remove_dir_all(&dir).expect("it was there");
     }

@@ -22,27 +22,48 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::thread;
 use std::time::Duration;
 
-/// Viewers come over this time: one segment's, so that their requests are spread evenly afterwards.
-pub(super) const COME: Duration = Duration::from_secs(4);
-/// The picture moves so long after a viewer came.
-pub(super) const STARTUP: Duration = Duration::from_secs(4);
-/// Two segments. With more, an overload shows only after minutes.
+/// How long a number is tried, and what happens when.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Times {
+    /// Viewers come over this time.
+    pub(super) come: Duration,
+    /// The picture moves so long after a viewer came.
+    pub(super) startup: Duration,
+    /// From then until the first segment that did not fit the buffer is asked for.
+    first_wait: Duration,
+    /// The rest: everybody plays.
+    pub(super) settled: Duration,
+}
+
+/// What a player holds: two segments. With more, an overload shows only after minutes.
 pub(super) const BUFFER: Duration = Duration::from_secs(8);
-/// The first segment that does not fit the buffer is asked for one segment's time after the picture moved.
-const FIRST_WAIT: Duration = Duration::from_secs(4);
 /// The part of what is played that must come while it is played.
 pub(super) const KEPT_UP: f64 = 0.97;
 const DOWNLOADS: u64 = 10;
 /// A peer that reads past the page cache breaks off ranges that do not begin at a block.
 const BLOCK_BYTES: u64 = 4096;
 
-/// How long a number is tried, of which the last `seconds` are counted apart.
-pub(super) fn lasts(seconds: u64) -> Duration {
-    settled() + Duration::from_secs(seconds)
-}
+impl Times {
+    /// Viewers come over the time of a segment, so that their requests are spread evenly afterwards. A player's first wait is one too,
+    /// since he holds two.
+    pub(super) fn of(settled_s: u64) -> Self {
+        let segment = Duration::from_secs(4);
+        Self { come: segment, startup: segment, first_wait: segment, settled: Duration::from_secs(settled_s) }
+    }
 
-fn settled() -> Duration {
-    COME + STARTUP + FIRST_WAIT
+    /// To see that it works.
+    pub(super) fn quick() -> Self {
+        let second = Duration::from_secs(1);
+        Self { come: second / 2, startup: second, first_wait: Duration::ZERO, settled: second }
+    }
+
+    pub(super) fn all(&self) -> Duration {
+        self.before_settled() + self.settled
+    }
+
+    fn before_settled(&self) -> Duration {
+        self.come + self.startup + self.first_wait
+    }
 }
 
 /// What numbers are tried with.
@@ -51,7 +72,7 @@ pub(super) struct Probe<'a> {
     pub(super) material: &'a Material,
     /// The film that arrives.
     pub(super) film: &'a [u8],
-    pub(super) seconds: u64,
+    pub(super) times: Times,
     pub(super) disk: Disk,
 }
 
@@ -108,7 +129,7 @@ impl Probe<'_> {
             window_bytes: arguments.window_kib << 10,
             step_bytes: 64 << 10,
             seed: run as u64,
-            most: 2 * lasts(self.seconds),
+            most: 2 * self.times.all(),
         };
         let meter = wire.meter(server.processes()?);
         let (stop, arrived) = (AtomicBool::new(false), AtomicU64::new(0));
@@ -119,7 +140,7 @@ impl Probe<'_> {
             bytes: &arrived,
         };
         let mut promises = Ok(Promises::default());
-        let mut window = Window::new(settled(), Duration::from_secs(self.seconds), || {
+        let mut window = Window::new(self.times.before_settled(), self.times.settled, || {
             Ok((meter.read()?, self.disk.passed()?, arrived.load(Ordering::Relaxed)))
         });
         // Those who stay with the server while the crowd is there know the wire only by its name spaces.
@@ -177,21 +198,21 @@ impl Probe<'_> {
     fn viewers(&self, who: Who, address: SocketAddr, count: usize) -> Result<Vec<Wish>> {
         let titles = self.material.titles;
         let title_ns = (self.film.len() as u64 * 8).saturating_mul(1_000_000_000) / RATE_BPS;
-        let room_ns = title_ns.saturating_sub((lasts(self.seconds) + 2 * BUFFER).as_nanos() as u64);
+        let room_ns = title_ns.saturating_sub((self.times.all() + 2 * BUFFER).as_nanos() as u64);
         let in_title = count.div_ceil(titles) as u64;
         let wish = |number: usize| {
             let (title, place) = (number % titles, (number / titles) as u64);
             // Titles are a little apart, too.
             let apart_ns = room_ns / in_title * title as u64 / titles as u64;
             let timed = Timed {
-                startup_ns: STARTUP.as_nanos() as u64,
+                startup_ns: self.times.startup.as_nanos() as u64,
                 buffer_ns: BUFFER.as_nanos() as u64,
                 from_ns: room_ns / in_title * place + apart_ns,
-                settled_ns: settled().as_nanos() as u64,
+                settled_ns: self.times.before_settled().as_nanos() as u64,
             };
             let playlist = Url::parse(&format!("http://{address}{}", self.material.playlist(who, title)))?;
             let turn = (number as u64 * 7919) % count as u64;
-            let begins_ns = COME.as_nanos() as u64 * turn / count as u64;
+            let begins_ns = self.times.come.as_nanos() as u64 * turn / count as u64;
             Ok(Wish::Film { playlist, pace: Pace::Timed(timed), begins_ns, keep: false })
         };
         (0..count).map(wish).collect()
@@ -223,6 +244,11 @@ impl Probed {
         (fine && *kept_up >= KEPT_UP && seen.overrun == 0).then(|| self.asked - self.refused.min(self.asked))
     }
 
+    /// Processors that those used who have nothing to do with it.
+    pub(super) fn others_cpus(&self) -> f64 {
+        self.used.others_s() / self.took_s
+    }
+
     pub(super) fn values(&self) -> Vec<(&'static str, f64)> {
         let Self { seen, used, took_s, promises, .. } = self;
         let mut startups = seen.startups_ms.clone();
@@ -240,7 +266,7 @@ impl Probed {
             ("startup_p99_ms", p99.copied().unwrap_or(0.0)),
             ("server_cpus", used.sender_s() / took_s),
             ("client_cpus", used.client_s / took_s),
-            ("others_cpus", used.others_s() / took_s),
+            ("others_cpus", self.others_cpus()),
             ("disk_read_mb_per_s", self.disk.0 / 1e6),
             ("disk_written_mb_per_s", self.disk.1 / 1e6),
             ("downloads_mb_per_s", self.others_bytes_per_s / 1e6),
