@@ -33,12 +33,14 @@ pub(super) struct Times {
     first_wait: Duration,
     /// The rest: everybody plays.
     pub(super) settled: Duration,
+    /// The part of what is played then that must come then.
+    pub(super) kept_up: f64,
 }
 
 /// What a player holds: two segments. With more, an overload shows only after minutes.
 pub(super) const BUFFER: Duration = Duration::from_secs(8);
-/// The part of what is played that must come while it is played.
-pub(super) const KEPT_UP: f64 = 0.97;
+/// The part of what is played that must come while it is played: else only their buffers last.
+const KEPT_UP: f64 = 0.97;
 const DOWNLOADS: u64 = 10;
 /// A peer that reads past the page cache breaks off ranges that do not begin at a block.
 const BLOCK_BYTES: u64 = 4096;
@@ -48,13 +50,14 @@ impl Times {
     /// since he holds two.
     pub(super) fn of(settled_s: u64) -> Self {
         let segment = Duration::from_secs(4);
-        Self { come: segment, startup: segment, first_wait: segment, settled: Duration::from_secs(settled_s) }
+        let settled = Duration::from_secs(settled_s);
+        Self { come: segment, startup: segment, first_wait: segment, settled, kept_up: KEPT_UP }
     }
 
-    /// To see that it works.
+    /// To see that it works: too short for anybody to ask for anything in the last second.
     pub(super) fn quick() -> Self {
         let second = Duration::from_secs(1);
-        Self { come: second / 2, startup: second, first_wait: Duration::ZERO, settled: second }
+        Self { come: second / 2, startup: second, first_wait: Duration::ZERO, settled: second, kept_up: 0.0 }
     }
 
     pub(super) fn all(&self) -> Duration {
@@ -93,6 +96,7 @@ pub(super) struct Probed {
     arrived_bytes_per_s: f64,
     /// Part of what was played that came.
     kept_up: f64,
+    must_keep_up: f64,
     pub(super) promises: Promises,
 }
 
@@ -188,6 +192,7 @@ impl Probe<'_> {
             },
             arrived_bytes_per_s: (arrived - arrived_before) as f64 / took_s,
             kept_up: seen.settled_media_s / (let_in * took_s).max(1e-9),
+            must_keep_up: self.times.kept_up,
             promises: promises?,
             seen,
         })
@@ -238,10 +243,11 @@ impl Probe<'_> {
 impl Probed {
     /// How many were carried, all who were let in; `None` if something was late.
     pub(super) fn carried(&self) -> Option<usize> {
-        let Self { seen, failures, kept_up, .. } = self;
+        let Self { seen, failures, .. } = self;
         let fine = seen.late_segments == 0 && seen.missing_segments == 0 && failures.is_empty();
         // A sink that lost segments has seen nothing.
-        (fine && *kept_up >= KEPT_UP && seen.overrun == 0).then(|| self.asked - self.refused.min(self.asked))
+        (fine && self.kept_up >= self.must_keep_up && seen.overrun == 0)
+            .then(|| self.asked - self.refused.min(self.asked))
     }
 
     /// Processors that those used who have nothing to do with it.
