@@ -250,6 +250,11 @@ impl Probed {
             .then(|| self.asked - self.refused.min(self.asked))
     }
 
+    /// What the disk did for everybody.
+    pub(super) fn disk_bytes_per_s(&self) -> f64 {
+        self.disk.0 + self.disk.1
+    }
+
     /// Processors that those used who have nothing to do with it.
     pub(super) fn others_cpus(&self) -> f64 {
         self.used.others_s() / self.took_s
@@ -291,14 +296,14 @@ impl Probed {
 
     /// What was used up most where a number was not carried.
     pub(super) fn stop(&self, disk_bytes_per_s: f64) -> String {
-        let disk = (self.disk.0 + self.disk.1) / disk_bytes_per_s.max(1.0);
+        let disk = self.disk_bytes_per_s() / disk_bytes_per_s.max(1.0);
         let processor = self.used.sender_s() / self.took_s / self.processors;
         let (name, part) = if disk > processor { ("the disk", disk) } else { ("the processors", processor) };
         let (other, less) = if disk > processor { ("processors", processor) } else { ("disk", disk) };
         format!("{name} (used to {:.0} %, {other} to {:.0} %)", part * 100.0, less * 100.0)
     }
 
-    /// How many viewers the resource allows that ends first, and which it is: the disk as plain readers have it less what others get of it,
+    /// How many viewers the resource allows that ends first, and which it is: the disk at the most that anybody had of it, less what others get,
     /// or the server's processors at what a viewer costs here.
     pub(super) fn allowed(&self, rate_bps: u64, disk_bytes_per_s: f64) -> (f64, &'static str) {
         let others = self.others_bytes_per_s + self.arrived_bytes_per_s;
