@@ -334,7 +334,7 @@ mod tests {
         script.answered(14 * SECOND_NS, &answer(200, None, "just in time")).expect("a segment");
         assert_eq!(script.shown.late_bytes, 0);
         script.answered(18 * SECOND_NS + 1, &answer(200, None, "late")).expect("a segment");
-        let late = Shown { segments: 3, late_segments: 1, late_bytes: 4, latest_ns: 1 };
+        let late = Shown { segments: 3, late_segments: 1, late_bytes: 4, latest_ns: 1, ..Shown::default() };
         assert_eq!(script.shown, late);
         assert_eq!(asks(&script, 20 * SECOND_NS), "done");
     }
@@ -352,7 +352,7 @@ mod tests {
         script.answered(6, &answer(200, None, MEDIA)).expect("a media playlist");
         script.answered(7, &answer(200, None, "init")).expect("what comes first");
         // Second 5 of the film lies in its second segment, which is due 2 s after he came (at 5 ns).
-        assert_eq!(asks(&script, 8), "/b.m4s");
+        assert_eq!(asks(&script, 8), "/watch/b.m4s");
         script.answered(2 * SECOND_NS + 6, &answer(200, None, "late")).expect("a segment");
         assert_eq!((script.shown.late_bytes, script.shown.latest_ns), (4, 1));
         assert_eq!(script.shown.startup_ns, Some(2 * SECOND_NS + 1));
