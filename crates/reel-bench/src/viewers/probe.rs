@@ -283,6 +283,9 @@ impl Probed {
             ("downloads_mb_per_s", self.others_bytes_per_s / 1e6),
             ("arrived_mb_per_s", self.arrived_bytes_per_s / 1e6),
             ("overrun", seen.overrun as f64),
+            // Of viewers' packets on the wire: who loses a request there asks again after a second.
+            ("dropped", seen.dropped as f64),
+            ("sink_late_ms", seen.sink_late_ms),
         ];
         if promises.arena > 0.0 {
             values.extend([
