@@ -33,6 +33,7 @@ mod server;
 mod sheet;
 mod splitlevel;
 mod stage;
+mod udp;
 mod upcalls;
 mod viewers;
 mod window;
@@ -76,6 +77,8 @@ enum Experiment {
     Splitlevel(ExperimentArguments),
     /// Whether the wire, on which others measure, sends what it should and copies nothing (root, clang).
     Wire(WireArguments),
+    /// UDP packets as trains that are lent to the device, beside ways to have them copied, on ifb, loopback and veth (root).
+    Udp(ExperimentArguments),
     /// Messages to another process: memory-mapped streams beside pipe, Unix socket and iceoryx2.
     Mms(ExperimentArguments),
     /// A fleet of players against any HLS server: start-up, stalls, late bytes (`reel load`).
@@ -95,7 +98,7 @@ pub(crate) struct ExperimentArguments {
     #[arg(long)]
     reel: Option<PathBuf>,
     /// A few seconds, to see that the experiment itself works; its figures mean nothing.
-    #[arg(long, alias = "smoke")]
+    #[arg(long, visible_alias = "smoke")]
     quick: bool,
     /// Seconds of each measurement; each experiment has its own default.
     #[arg(long)]
@@ -282,6 +285,7 @@ fn main() -> Result<()> {
         Experiment::Upcalls(arguments) => upcalls::run(&arguments),
         Experiment::Splitlevel(arguments) => splitlevel::run(&arguments),
         Experiment::Wire(arguments) => wired::run(&arguments),
+        Experiment::Udp(arguments) => udp::run(&arguments),
         Experiment::Mms(arguments) => mms::run(&arguments),
         Experiment::Keep => device::keep(),
         Experiment::Load(arguments) => load::command(&arguments),

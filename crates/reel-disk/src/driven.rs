@@ -60,7 +60,7 @@ impl Driven {
 
     /// A price from outside: what was learnt about the one before is forgotten.
     pub(crate) fn set_price(&mut self, price: DiskPrice) {
-        self.correction = PriceCorrection::new(price);
+        self.correction.restart(price);
         self.scheduler.set_price(price);
         self.shown.changed = true;
     }
@@ -73,7 +73,7 @@ impl Driven {
     /// The next request for the device.
     pub(crate) fn pop(&mut self, now_ns: u64) -> Option<Queued> {
         let next = self.scheduler.pop(now_ns)?;
-        self.correction.begun(next.offset, next.bytes as u64, next.write);
+        self.correction.begun(next.offset, next.bytes as u64, next.write, now_ns);
         Some(next)
     }
 

@@ -48,7 +48,7 @@ pub const INTERACTIVE_RESERVE_BYTES: u64 = 64 << 10;
 /// crowd of them does not.
 pub const BUCKET_TOKENS_SUB_PERIODS: i64 = 4;
 
-/// Quanta that a class which waited may carry over into the next round: enough to make up for a round that was too short for it, not
+/// Quanta that a class may save up, beyond the one that any class may, while it waits: enough to make up for a round that was too short for it, not
 /// enough to take a whole round from others.
 pub const CARRY_ROUNDS: i64 = 1;
 
@@ -82,6 +82,17 @@ pub const CORRECTION_WINDOW_NS: u64 = 250_000_000;
 
 /// What a window's ratio moves the factor by: four windows for most of a change, one for little.
 pub const CORRECTION_PART: f64 = 0.25;
+
+/// What a window of requests that nobody waited behind moves the factor by: a minute or two for a change, in which a device that cannot
+/// do what it seems to is full again, and teaches four times as fast.
+pub const CORRECTION_LIGHT_PART: f64 = 0.0625;
+
+/// Up to this multiple the price is about the one that was given: it was measured to a tenth.
+pub const CORRECTION_USUAL: f64 = 1.1;
+
+/// What requests that nobody waits behind take of that price, at least, if they are to be believed: the price is a 99th percentile, some tenths above
+/// the mean. Throttles and caches take them in a tenth of it.
+pub const CORRECTION_BELIEVED: f64 = 0.8;
 
 /// The price is corrected down to this part of what was measured: beyond that the measurement is wrong, and wants another.
 pub const CORRECTION_MIN: f64 = 0.5;

@@ -30,7 +30,7 @@ pub(crate) struct Arguments {
     /// Who decides what a device gets next: rounds, fifo, cscan, drr, edf.
     #[arg(long, default_value = "rounds")]
     policy: Policy,
-    /// Only these faults: pulled, replaced, stalls, slow, read-errors, lies, none. Default: all.
+    /// Only these faults: pulled, replaced, stalls, slow, read-errors, lies, rot, none. Default: all.
     #[arg(long, value_delimiter = ',')]
     faults: Option<Vec<String>>,
     /// Devices stay as quick as they were measured, and classes keep their shares.

@@ -2,7 +2,7 @@
 
 use crate::rng::mix;
 use crate::scale::{ROW_BYTES, UNIT_ROWS};
-use reel_code::{Code, crc32c};
+use reel_code::Code;
 use reel_volume::Geometry;
 use std::ops::Range;
 
@@ -23,29 +23,40 @@ pub fn row(seed: u64, row: u64) -> Row {
     bytes
 }
 
-/// The unit at a position of a stripe, parity included.
-pub fn unit(geometry: &Geometry, code: Code, seed: u64, stripe: u64, position: usize) -> Unit {
+/// Row `number` of an object of so many bytes; zeros follow its end.
+pub fn row_of(seed: u64, bytes: u64, number: u64) -> Row {
+    let left = bytes.saturating_sub(number * ROW_BYTES as u64);
+    if left == 0 {
+        return [0; ROW_BYTES];
+    }
+    let mut row = row(seed, number);
+    if left < ROW_BYTES as u64 {
+        row[left as usize..].fill(0);
+    }
+    row
+}
+
+/// The unit at a position of a stripe of an object of so many bytes, parity included.
+pub fn unit(
+    geometry: &Geometry,
+    code: Code,
+    (seed, bytes): (u64, u64),
+    stripe: u64,
+    position: usize,
+) -> Unit {
     let mut unit = [0; ROW_BYTES * UNIT_ROWS];
     for (matrix, place) in unit.chunks_exact_mut(ROW_BYTES).enumerate() {
         if position < geometry.data_rows() {
-            place.copy_from_slice(&row(seed, row_number(geometry, stripe, matrix, position)));
+            place.copy_from_slice(&row_of(seed, bytes, row_number(geometry, stripe, matrix, position)));
         } else {
             let data: Vec<Row> = (0..geometry.data_rows())
-                .map(|position| row(seed, row_number(geometry, stripe, matrix, position)))
+                .map(|position| row_of(seed, bytes, row_number(geometry, stripe, matrix, position)))
                 .collect();
             let data: Vec<&[u8]> = data.iter().map(|row| &row[..]).collect();
             code.encode(&data, &mut [place]);
         }
     }
     unit
-}
-
-/// The checksums of all rows of an object, in the order stripe, position, matrix.
-pub fn sums(geometry: &Geometry, code: Code, seed: u64, stripes: u64) -> Vec<u32> {
-    let positions =
-        (0..stripes).flat_map(|stripe| (0..geometry.width()).map(move |position| (stripe, position)));
-    let units = positions.map(|(stripe, position)| unit(geometry, code, seed, stripe, position));
-    units.flat_map(|unit| unit.chunks_exact(ROW_BYTES).map(crc32c).collect::<Vec<u32>>()).collect()
 }
 
 /// The first byte of `range` at which `bytes` is not what the object holds.
@@ -85,7 +96,7 @@ mod tests {
         let geometry = geometry(5, 4).unwrap();
         for offset in (0..3 * geometry.stripe_bytes() as u64).step_by(37) {
             let at = geometry.locate(offset);
-            let unit = unit(&geometry, Code::Xor, 9, at.stripe, at.position);
+            let unit = unit(&geometry, Code::Xor, (9, u64::MAX), at.stripe, at.position);
             let should = row(9, offset / ROW_BYTES as u64)[at.byte];
             assert_eq!(unit[at.matrix * ROW_BYTES + at.byte], should);
         }
@@ -102,11 +113,13 @@ mod tests {
     }
 
     #[test]
-    fn sums_are_those_of_the_rows() {
+    fn zeros_follow_the_end_of_an_object() {
         let geometry = geometry(5, 4).unwrap();
-        let sums = sums(&geometry, Code::Xor, 3, 2);
-        assert_eq!(sums.len(), 2 * geometry.stripe_rows());
-        let index = geometry.sum_index(1, 2, 3) as usize;
-        assert_eq!(sums[index], crc32c(&row(3, row_number(&geometry, 1, 3, 2))));
+        let bytes = 5 * ROW_BYTES as u64 + 7;
+        assert_eq!(row_of(3, bytes, 4), row(3, 4));
+        assert_eq!(row_of(3, bytes, 5)[..7], row(3, 5)[..7]);
+        assert!(row_of(3, bytes, 5)[7..].iter().chain(&row_of(3, bytes, 6)).all(|byte| *byte == 0));
+        let last = unit(&geometry, Code::Xor, (3, bytes), 0, 3);
+        assert!(last[ROW_BYTES..].iter().all(|byte| *byte == 0));
     }
 }

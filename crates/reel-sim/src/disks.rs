@@ -3,6 +3,8 @@
 use crate::device::Device;
 use crate::fault::FaultSpan;
 use crate::journal::{Happened, Journal};
+use crate::limits::CHUNK_UNITS;
+use crate::medium::Medium;
 use crate::member::{Answer, Member};
 use crate::shelf::Shelf;
 use reel_disk::limits::PRICE_UNKNOWN;
@@ -26,24 +28,29 @@ struct Inner {
 }
 
 impl SimDisks {
-    /// A scheduler as `config` wants it before each of `devices`. Prices are of simulated bytes.
-    pub fn new(
+    /// A scheduler as `config` wants it before each of `devices`, which hold `media` and are of `device_units`. Prices are of simulated bytes.
+    pub(crate) fn new(
         devices: Vec<Box<dyn Device>>,
         config: &DisksConfig,
+        (media, units, device_units): (Vec<Medium>, u64, u64),
         shelf: Arc<Shelf>,
         now_ns: u64,
     ) -> SimDisks {
+        // One more for superblocks and catalogues.
+        let chunks = units.div_ceil(CHUNK_UNITS) + 1;
+        let spread = (device_units / (chunks * CHUNK_UNITS)).max(1);
         let prices: Vec<DiskPrice> = (0..devices.len())
             .map(|member| config.prices.get(member).copied().unwrap_or(PRICE_UNKNOWN))
             .collect();
-        let members = devices.into_iter().zip(&prices).enumerate();
+        let members = devices.into_iter().zip(&prices).zip(media).enumerate();
         let members = members
-            .map(|(number, (device, price))| {
+            .map(|(number, ((device, price), medium))| {
                 Member::new(
                     number,
                     config.policy.scheduler(&config.classes, *price, config.depth),
                     *price,
                     device,
+                    (medium, spread),
                 )
             })
             .collect();
@@ -98,19 +105,40 @@ impl SimDisks {
     /// Changes what is wrong with a member.
     pub fn set_fault(&self, member: usize, fault: Option<FaultSpan>) {
         let mut inner = self.lock();
-        let Inner { members, shelf, journal, now_ns, .. } = &mut *inner;
+        let Inner { members, journal, now_ns, .. } = &mut *inner;
         let Some(place) = members.get_mut(member) else { return };
         if let Some(span) = fault.or(place.fault()) {
             let happened =
                 Happened::Fault { member: member as u32, code: span.fault.code(), began: fault.is_some() };
             journal.note(*now_ns, happened);
         }
-        place.set_fault(fault, *now_ns, shelf);
+        place.set_fault(fault, *now_ns);
     }
 
-    /// Units that a replaced member does not hold yet.
+    /// The files of members that a volume has opened.
+    pub(crate) fn opened(&self, files: Vec<Option<MemberFile>>) {
+        let mut inner = self.lock();
+        for (member, file) in inner.members.iter_mut().zip(files) {
+            if let Some(file) = file {
+                member.medium.opened(file);
+            }
+        }
+    }
+
+    /// Looks at what a member holds.
+    pub(crate) fn look<T>(&self, member: usize, look: impl FnOnce(&Medium, &Shelf) -> T) -> Option<T> {
+        let inner = self.lock();
+        Some(look(&inner.members.get(member)?.medium, &inner.shelf))
+    }
+
+    /// Units of titles that a member lacks.
     pub fn blank_units(&self, member: usize) -> usize {
-        self.lock().members.get(member).map_or(0, Member::blank_units)
+        self.look(member, |medium, _| medium.blank_units()).unwrap_or_default()
+    }
+
+    /// Units of titles that have gone bad on a member.
+    pub fn rotten_units(&self, member: usize) -> usize {
+        self.look(member, Medium::rotten_units).unwrap_or_default()
     }
 
     /// A request that waits for longer than anybody should.
@@ -220,9 +248,15 @@ impl DiskBackend for SimDisks {
         }
     }
 
-    /// A simulated member is replaced by [`SimDisks::set_fault`].
-    fn replace(&self, member: usize, _file: MemberFile) -> Result<(), DiskError> {
-        Err(DiskError::Absent { member })
+    /// A new disk that holds nothing, but for what is in its file.
+    fn replace(&self, member: usize, file: MemberFile) -> Result<(), DiskError> {
+        let mut inner = self.lock();
+        let Inner { members, shelf, .. } = &mut *inner;
+        let place = members.get_mut(member).ok_or(DiskError::Absent { member })?;
+        let mut medium = place.medium.successor(file.path(), shelf);
+        medium.opened(file);
+        place.replace(medium);
+        Ok(())
     }
 
     /// What is under way is answered, as by threads that end.

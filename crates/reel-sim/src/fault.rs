@@ -22,6 +22,8 @@ pub enum Fault {
     },
     /// So many of a thousand units come back with a wrong byte and no error.
     Lies(u64),
+    /// So many of a thousand units have gone bad, until they are written anew.
+    Rot(u64),
 }
 
 /// A fault of a member from one time to another.
@@ -52,11 +54,13 @@ pub struct FaultMenu {
     pub read_errors: bool,
     /// [`Fault::Lies`].
     pub lies: bool,
+    /// [`Fault::Rot`].
+    pub rot: bool,
 }
 
 /// There is no fault of this name.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("there is no fault `{0}`; choose from pulled, replaced, stalls, slow, read-errors, lies, none")]
+#[error("there is no fault `{0}`; choose from pulled, replaced, stalls, slow, read-errors, lies, rot, none")]
 pub struct UnknownFault(String);
 
 impl Fault {
@@ -69,13 +73,14 @@ impl Fault {
             Fault::Slow(_) => 3,
             Fault::ReadErrors { .. } => 4,
             Fault::Lies(_) => 5,
+            Fault::Rot(_) => 6,
         }
     }
 
     /// Whether the fault meets this unit; the same ones as long as it lasts.
     pub fn meets(&self, span: &FaultSpan, unit: u64) -> bool {
         let permille = match self {
-            Fault::ReadErrors { permille, .. } | Fault::Lies(permille) => *permille,
+            Fault::ReadErrors { permille, .. } | Fault::Lies(permille) | Fault::Rot(permille) => *permille,
             Fault::Pulled | Fault::Replaced | Fault::Stall | Fault::Slow(_) => return false,
         };
         mix(unit ^ mix(span.from_ns ^ span.member as u64)) % 1000 < permille
@@ -84,15 +89,23 @@ impl Fault {
 
 /// The name of a fault by its code.
 pub fn name_of(code: u32) -> &'static str {
-    const NAMES: [&str; 6] =
-        ["being pulled", "being replaced", "a stall", "slowness", "read errors", "lying"];
+    const NAMES: [&str; 7] =
+        ["being pulled", "being replaced", "a stall", "slowness", "read errors", "lying", "rotting"];
     NAMES.get(code as usize).copied().unwrap_or("a fault")
 }
 
 impl FaultMenu {
     /// Everything.
     pub fn all() -> FaultMenu {
-        FaultMenu { pulled: true, replaced: true, stalls: true, slow: true, read_errors: true, lies: true }
+        FaultMenu {
+            pulled: true,
+            replaced: true,
+            stalls: true,
+            slow: true,
+            read_errors: true,
+            lies: true,
+            rot: true,
+        }
     }
 
     /// Those of these names.
@@ -106,6 +119,7 @@ impl FaultMenu {
                 "slow" => &mut menu.slow,
                 "read-errors" => &mut menu.read_errors,
                 "lies" => &mut menu.lies,
+                "rot" => &mut menu.rot,
                 "none" => continue,
                 _ => return Err(UnknownFault(name.clone())),
             };
@@ -124,7 +138,7 @@ impl FaultMenu {
         rng: &mut Rng,
     ) -> Vec<FaultSpan> {
         let kinds: Vec<u32> =
-            [self.pulled, self.replaced, self.stalls, self.slow, self.read_errors, self.lies]
+            [self.pulled, self.replaced, self.stalls, self.slow, self.read_errors, self.lies, self.rot]
                 .into_iter()
                 .enumerate()
                 .filter_map(|(code, may)| may.then_some(code as u32))
@@ -163,7 +177,8 @@ fn draw_one(code: u32, rng: &mut Rng) -> (Fault, u64) {
             let recovery_ns = rng.range(10, 500) * 1_000_000;
             (Fault::ReadErrors { permille: rng.range(1, 30), recovery_ns }, rng.range(30, 300))
         }
-        _ => (Fault::Lies(rng.range(1, 100)), rng.range(30, 300)),
+        5 => (Fault::Lies(rng.range(1, 100)), rng.range(30, 300)),
+        _ => (Fault::Rot(rng.range(1, 30)), 1),
     }
 }
 
@@ -176,7 +191,7 @@ mod tests {
         let spans = FaultMenu::all().draw(5, 1000, 40_000 * SECOND_NS, 60 * SECOND_NS, &mut Rng::new(3));
         assert!(spans.len() > 50);
         assert!(spans.windows(2).all(|pair| pair[0].until_ns + SECOND_NS <= pair[1].from_ns));
-        assert!((0..6).all(|code| spans.iter().any(|span| span.fault.code() == code)));
+        assert!((0..7).all(|code| spans.iter().any(|span| span.fault.code() == code)));
         let only = FaultMenu { stalls: true, ..FaultMenu::default() };
         let spans = only.draw(5, 0, 10_000 * SECOND_NS, 60 * SECOND_NS, &mut Rng::new(3));
         assert!(!spans.is_empty() && spans.iter().all(|span| span.fault == Fault::Stall));

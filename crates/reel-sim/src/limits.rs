@@ -7,9 +7,6 @@ pub const MOVING_SEGMENT_NS: u64 = 4_000_000_000;
 /// specification.
 pub const SOUND_SEGMENTS_NS: [u64; 3] = [3_840_000_000, MOVING_SEGMENT_NS, 6_000_000_000];
 
-/// Runs of slots that a title is scattered over, at most: an old volume is not one of a thousand pieces, since writers take long runs.
-pub const TITLE_RUNS_MAX: u64 = 4;
-
 /// What a player keeps ahead of what it shows, at most: the default of hls.js.
 pub const BUFFER_NS: u64 = 30_000_000_000;
 
@@ -25,9 +22,6 @@ pub const STARVATION_NS: u64 = 60_000_000_000;
 
 /// Entries of the story that is told when an invariant breaks: what happened in about the last second.
 pub const STORY_ENTRIES: usize = 400;
-
-/// Units that a rebuild has under way at once: enough that all members are at work, few enough that it takes no memory from viewers.
-pub const REBUILD_UNITS_IN_FLIGHT: usize = 4;
 
 /// Between two looks at whether the ledger is the sum of its reservations: one takes as long as making all of them again.
 pub const LEDGER_CHECK_SECONDS: u64 = 60;
@@ -78,3 +72,41 @@ pub const START_MOST_NS: u64 = 10_000_000_000;
 
 /// What a player must have of pictures and sound before it begins to show them: browsers begin when they can go on for a while.
 pub const BEGINS_WITH_NS: u64 = 1_000_000_000;
+
+/// What a member takes to make durable what was written: a turn of a disk.
+pub const SYNC_NS: u64 = 8_000_000;
+
+/// Units of a member that lie together on its device: 1 GB. The next ones lie as far on as the device is larger than the volume, so that seeks are
+/// as long as on a full disk.
+pub const CHUNK_UNITS: u64 = 4096;
+
+/// Bytes of a catalogue area: thirty films with all their tracks and some hundred smaller titles.
+pub const CATALOGUE_BYTES: u64 = 512 << 10;
+
+/// Slots that are left for what is ingested, at least: some films.
+pub const INGEST_SLOTS_MIN: u64 = 2000;
+
+/// Stripes of a title that is ingested, at least and at most: from a clip to a film of 300 MB.
+pub const INGEST_STRIPES: (u64, u64) = (5, 300);
+
+/// A rebuild or scrub has moved on within this time, whatever else there is: its class has a share of every round, and what it waits for is a second's
+/// work of that.
+pub const PROGRESS_NS: u64 = 60_000_000_000;
+
+/// Between two moments at which the world might stop, on average.
+pub const CRASH_REST_NS: u64 = 120_000_000_000;
+
+/// After a change of the catalogue has begun, the world might stop within this time: a commit takes about as long on hard disks.
+pub const CRASH_IN_COMMIT_NS: u64 = 200_000_000;
+
+/// Of a thousand changes of the catalogue, the world might stop in so many.
+pub const CRASH_IN_COMMIT_PERMILLE: u64 = 250;
+
+/// Between two scrubs, on average.
+pub const SCRUB_REST_NS: u64 = 1_800_000_000_000;
+
+/// Of a thousand titles that are ingested, so many are read back.
+pub const READ_BACK_PERMILLE: u64 = 250;
+
+/// What failed for want of memory is tried again after this time.
+pub const RETRY_NS: u64 = 5_000_000_000;

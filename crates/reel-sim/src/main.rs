@@ -2,6 +2,7 @@
 #![forbid(unsafe_code)]
 
 mod args;
+mod tell;
 
 use anyhow::Result;
 use args::Arguments;
@@ -12,6 +13,7 @@ use std::process::ExitCode;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::thread;
 use std::time::{Duration, Instant};
+use tell::{Heard, tell};
 
 /// What came of one seed.
 #[derive(Serialize)]
@@ -32,19 +34,22 @@ fn main() -> Result<ExitCode> {
 /// Runs one seed and tells all of it; whether everything held.
 fn one(arguments: &Arguments) -> Result<bool> {
     let (result, took) = run(arguments, arguments.seed)?;
-    match &result {
-        _ if arguments.json => println!("{}", json(arguments.seed, &result, took)?),
+    let text = match &result {
+        _ if arguments.json => json(arguments.seed, &result, took)?,
         Ok(report) => {
-            println!("{report}");
             let (seconds, ratio) = (report.simulated_ns / 1_000_000_000, ratio(report.simulated_ns, took));
-            println!("{seconds} simulated seconds in {took:.2?}: {ratio:.0} times faster than real time");
+            format!(
+                "{report}\n{seconds} simulated seconds in {took:.2?}: {ratio:.0} times faster than real time\n"
+            )
         }
-        Err(broken) => print!("{broken}{}", again(arguments, broken.seed)),
-    }
+        Err(broken) => format!("{broken}{}", again(arguments, broken.seed)),
+    };
+    // Whether everything held is told by the exit code, too.
+    tell(&text)?;
     Ok(result.is_ok())
 }
 
-/// Runs many seeds side by side, each on one thread, and tells of those that break; how many did.
+/// Runs many seeds side by side, each on one thread, and tells of those that break; how many did. Ends early when nobody listens any more.
 fn many(arguments: &Arguments) -> Result<u64> {
     let (next, bad) = (AtomicU64::new(arguments.seed), AtomicU64::new(0));
     let end = arguments.seed.saturating_add(arguments.seeds);
@@ -58,10 +63,13 @@ fn many(arguments: &Arguments) -> Result<u64> {
             if result.is_err() {
                 bad.fetch_add(1, Ordering::Relaxed);
             }
-            match &result {
-                _ if arguments.json => println!("{}", json(seed, &result, took)?),
-                Ok(report) => println!("seed {seed}: all held; {}", report.in_short()),
-                Err(broken) => print!("{broken}{}", again(arguments, seed)),
+            let text = match &result {
+                _ if arguments.json => json(seed, &result, took)?,
+                Ok(report) => format!("seed {seed}: all held; {}\n", report.in_short()),
+                Err(broken) => format!("{broken}{}", again(arguments, seed)),
+            };
+            if tell(&text)? == Heard::ByNobody {
+                next.store(end, Ordering::Relaxed);
             }
         }
     };
@@ -77,7 +85,7 @@ fn many(arguments: &Arguments) -> Result<u64> {
     })?;
     let bad = bad.into_inner();
     if !arguments.json {
-        println!("{} seeds, {bad} of them broke an invariant", arguments.seeds);
+        tell(&format!("{} seeds, {bad} of them broke an invariant\n", arguments.seeds))?;
     }
     Ok(bad)
 }
@@ -96,7 +104,8 @@ fn json(seed: u64, result: &Result<Report, Box<Broken>>, took: Duration) -> Resu
     };
     let broken = result.as_ref().err().map(|broken| broken.to_string());
     let times_real_time = ratio(simulated_ns, took);
-    Ok(serde_json::to_string(&Outcome { seed, times_real_time, report: result.as_ref().ok(), broken })?)
+    let outcome = Outcome { seed, times_real_time, report: result.as_ref().ok(), broken };
+    Ok(serde_json::to_string(&outcome)? + "\n")
 }
 
 fn ratio(simulated_ns: u64, took: Duration) -> f64 {

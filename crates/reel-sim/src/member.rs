@@ -4,8 +4,9 @@ use crate::content::Unit;
 use crate::device::{Device, Transfer};
 use crate::fault::{Fault, FaultSpan};
 use crate::journal::{Happened, Journal};
-use crate::limits::{SHARE_ROUNDS, STARVATION_NS};
-use crate::scale::{MEMBER_SCALE, ROW_BYTES, UNIT_BYTES};
+use crate::limits::{CHUNK_UNITS, SHARE_ROUNDS, STARVATION_NS, SYNC_NS};
+use crate::medium::Medium;
+use crate::scale::{MEMBER_SCALE, UNIT_BYTES};
 use crate::shares::Shares;
 use crate::shelf::Shelf;
 use reel_arena::{Buffer, Lease};
@@ -15,7 +16,7 @@ use reel_disk::{
 use reel_qos::limits::ROUND_NS;
 use reel_qos::{Class, ClassTable, DEADLINE_NONE_NS, DiskPrice};
 use std::cmp::Reverse;
-use std::collections::{BTreeMap, BTreeSet, BinaryHeap};
+use std::collections::BinaryHeap;
 use std::io;
 use std::sync::Arc;
 
@@ -33,10 +34,11 @@ pub(crate) struct Member {
     /// Answers held back: errors that take their time.
     held: BinaryHeap<Reverse<(u64, u32)>>,
     fault: Option<FaultSpan>,
-    /// What was written where no title lies.
-    written: BTreeMap<u64, Box<Unit>>,
-    /// Units that a new disk in the place of a replaced one does not hold yet.
-    blank: BTreeSet<u64>,
+    pub(crate) medium: Medium,
+    /// Disks that it has had.
+    life: u32,
+    /// How much farther apart chunks of the volume lie on the device.
+    spread: u64,
     pub(crate) stats: MemberStats,
     correction: PriceCorrection,
     /// What everything takes without a fault, in thousandths of what it took when the device was measured.
@@ -57,12 +59,15 @@ struct Job {
     bytes: usize,
     queued_ns: u64,
     started_ns: u64,
+    life: u32,
     result: Option<Result<(), DiskError>>,
 }
 
 enum Work {
     Read(Buffer),
     Write(Lease),
+    /// What had been written when it was asked for.
+    Sync(u64),
 }
 
 /// The errors that Linux gives for a sector that cannot be read and for a device that is gone.
@@ -78,6 +83,7 @@ impl Member {
         scheduler: Box<dyn Scheduler>,
         price: DiskPrice,
         device: Box<dyn Device>,
+        (medium, spread): (Medium, u64),
     ) -> Member {
         Member {
             number,
@@ -89,8 +95,9 @@ impl Member {
             parked: Vec::new(),
             held: BinaryHeap::new(),
             fault: None,
-            written: BTreeMap::new(),
-            blank: BTreeSet::new(),
+            medium,
+            life: 0,
+            spread,
             stats: MemberStats { present: true, ..MemberStats::default() },
             correction: PriceCorrection::new(price),
             drift_permille: 1000,
@@ -112,15 +119,10 @@ impl Member {
                 let bytes = lease.len();
                 (Work::Write(lease), offset, bytes)
             }
-            DiskWork::Sync => {
-                self.stats.syncs += 1;
-                let done =
-                    DiskDone { token, member, result: Ok(()), buffer: None, queued_ns: 0, device_ns: 0 };
-                return Some((reply, done));
-            }
+            DiskWork::Sync => (Work::Sync(self.medium.written()), 0, 0),
         };
         let id = self.free.pop().unwrap_or(self.jobs.len() as u32);
-        let write = matches!(work, Work::Write(_));
+        let (write, sync) = (matches!(work, Work::Write(_)), matches!(work, Work::Sync(_)));
         let queued_ns = now_ns;
         let job = Job {
             token,
@@ -131,7 +133,9 @@ impl Member {
             offset,
             bytes,
             queued_ns,
-            started_ns: 0,
+            // Nothing orders a sync: it goes to the device at once.
+            started_ns: if sync { now_ns } else { 0 },
+            life: self.life,
             result: None,
         };
         match self.jobs.get_mut(id as usize) {
@@ -143,6 +147,11 @@ impl Member {
             now_ns,
             Happened::Asked { member: number, job: id, class: class_number, offset, deadline_ns },
         );
+        if sync {
+            self.stats.syncs += 1;
+            self.held.push(Reverse((now_ns + SYNC_NS, id)));
+            return None;
+        }
         self.scheduler.push(Queued { id: u64::from(id), class, deadline_ns, offset, bytes, write }, now_ns);
         self.shares.queued(class, now_ns);
         self.stats.queued += 1;
@@ -158,7 +167,7 @@ impl Member {
         // Shares are of device time, whatever a request is thought to cost.
         let price = self.correction.given();
         while let Some(next) = self.scheduler.pop(now_ns) {
-            self.correction.begun(next.offset, next.bytes as u64, next.write);
+            self.correction.begun(next.offset, next.bytes as u64, next.write, now_ns);
             // A scheduler gives back what it was given.
             let id = next.id as u32;
             let Some(job) = self.jobs.get_mut(id as usize).and_then(Option::as_mut) else { continue };
@@ -166,7 +175,7 @@ impl Member {
             self.stats.queued -= 1;
             self.stats.in_device += 1;
             journal.note(now_ns, Happened::Started { member: self.number as u32, job: id });
-            let (offset, bytes) = (job.offset * MEMBER_SCALE, job.bytes as u64 * MEMBER_SCALE);
+            let (offset, bytes) = (place(job.offset, self.spread), job.bytes as u64 * MEMBER_SCALE);
             let transfer = Transfer { offset, bytes, write: matches!(job.work, Work::Write(_)) };
             let simulated = job.bytes as u64;
             let cost_ns = if transfer.write { price.write_ns(simulated) } else { price.read_ns(simulated) };
@@ -212,6 +221,12 @@ impl Member {
             && at_ns <= now_ns
         {
             self.held.pop();
+            if let Some(FaultSpan { fault: Fault::Stall, until_ns, .. }) = self.fault
+                && until_ns > now_ns
+            {
+                self.held.push(Reverse((until_ns, id)));
+                return Ok(None);
+            }
             return self.end(id, now_ns, shelf, journal).map(Some);
         }
         if matches!(self.fault, Some(FaultSpan { fault: Fault::Stall, .. })) {
@@ -232,20 +247,13 @@ impl Member {
     }
 
     /// A fault begins, or the one that is ends.
-    pub(crate) fn set_fault(&mut self, fault: Option<FaultSpan>, now_ns: u64, shelf: &Shelf) {
+    pub(crate) fn set_fault(&mut self, fault: Option<FaultSpan>, now_ns: u64) {
         match fault.map(|span| span.fault) {
             Some(Fault::Slow(permille)) => self.device.set_slowness(self.drift_permille * permille / 1000),
-            Some(Fault::Replaced) => {
-                self.set_price(self.correction.given());
-                let units = shelf.units_of(self.number);
-                self.blank = units
-                    .map(|(title, stripe, position)| {
-                        title.map.unit_at(stripe, position).1 / UNIT_BYTES as u64
-                    })
-                    .collect();
-            }
+            Some(Fault::Rot(_)) => self.medium.rot(fault),
             Some(_) => {}
             None => {
+                self.medium.rot(None);
                 self.device.set_slowness(self.drift_permille);
                 for (id, transfer) in std::mem::take(&mut self.parked) {
                     self.device.push(id, transfer, now_ns);
@@ -276,9 +284,11 @@ impl Member {
         self.fault
     }
 
-    /// Units that a replaced member does not hold yet.
-    pub(crate) fn blank_units(&self) -> usize {
-        self.blank.len()
+    /// A new disk in its place, of which nothing is known. What is under way on the old one ends there.
+    pub(crate) fn replace(&mut self, medium: Medium) {
+        self.medium = medium;
+        self.life += 1;
+        self.set_price(self.correction.given());
     }
 
     /// Requests that have not been answered.
@@ -334,7 +344,7 @@ impl Member {
 
     /// A price from outside: what was learnt about the one before is forgotten.
     pub(crate) fn set_price(&mut self, price: DiskPrice) {
-        self.correction = PriceCorrection::new(price);
+        self.correction.restart(price);
         self.scheduler.set_price(price);
     }
 
@@ -363,16 +373,10 @@ impl Member {
             return Err(format!("member {} answered request {id} twice", self.number));
         };
         self.free.push(id);
-        self.scheduler.done(u64::from(id), now_ns);
-        if let Some(price) =
-            self.correction.done(job.bytes as u64, matches!(job.work, Work::Write(_)), now_ns)
-        {
-            self.scheduler.set_price(price);
-        }
-        self.wants_turn = true;
-        self.stats.in_device -= 1;
         let device_ns = now_ns - job.started_ns;
-        self.stats.service_ns += device_ns;
+        if !matches!(job.work, Work::Sync(_)) {
+            self.left_device(u64::from(id), &job, now_ns);
+        }
         let pulled = matches!(self.fault, Some(FaultSpan { fault: Fault::Pulled, .. }));
         let result = match job.result.take() {
             Some(result) => result,
@@ -388,7 +392,7 @@ impl Member {
         journal.note(now_ns, happened);
         let buffer = match job.work {
             Work::Read(buffer) => Some(buffer),
-            Work::Write(_) => None,
+            Work::Write(_) | Work::Sync(_) => None,
         };
         let queued_ns = job.started_ns - job.queued_ns;
         Ok((
@@ -397,11 +401,23 @@ impl Member {
         ))
     }
 
+    fn left_device(&mut self, id: u64, job: &Job, now_ns: u64) {
+        self.scheduler.done(id, now_ns);
+        let write = matches!(job.work, Work::Write(_));
+        if let Some(price) = self.correction.done(job.bytes as u64, write, now_ns) {
+            self.scheduler.set_price(price);
+        }
+        self.wants_turn = true;
+        self.stats.in_device -= 1;
+        self.stats.service_ns += now_ns - job.started_ns;
+    }
+
     fn count(&mut self, job: &Job) {
         let bytes = job.bytes as u64;
         let (count, sum) = match job.work {
             Work::Read(_) => (&mut self.stats.reads, &mut self.stats.read_bytes),
             Work::Write(_) => (&mut self.stats.writes, &mut self.stats.written_bytes),
+            Work::Sync(_) => return,
         };
         *count += 1;
         *sum += bytes;
@@ -412,62 +428,30 @@ impl Member {
 
     /// Moves the bytes. The error is a broken invariant: bytes were written that nothing should write.
     fn carry_out(&mut self, job: &mut Job, shelf: &Shelf) -> Result<Result<(), DiskError>, String> {
-        let first = job.offset / UNIT_BYTES as u64;
+        let old_disk = job.life != self.life;
         match &mut job.work {
             Work::Read(buffer) => {
-                for (number, place) in buffer[..job.bytes].chunks_mut(UNIT_BYTES).enumerate() {
-                    let unit = self.content(first + number as u64, shelf);
-                    place[..unit.len()].copy_from_slice(&unit);
+                let target = &mut buffer[..job.bytes];
+                if old_disk {
+                    target.fill(0);
+                } else {
+                    self.medium.read(job.offset, target, Some(shelf))?;
+                    self.lie(job.offset, &mut buffer[..job.bytes]);
                 }
             }
-            Work::Write(lease) => {
-                for (number, bytes) in lease.chunks(UNIT_BYTES).enumerate() {
-                    self.store(first + number as u64, bytes, shelf)?;
-                }
-            }
+            Work::Write(lease) if !old_disk => self.medium.write(job.offset, lease, Some(shelf))?,
+            Work::Sync(written) if !old_disk => self.medium.sync(*written)?,
+            Work::Write(_) | Work::Sync(_) => {}
         }
         Ok(Ok(()))
     }
 
-    fn content(&self, unit: u64, shelf: &Shelf) -> Unit {
-        let blank = [0; size_of::<Unit>()];
-        let mut content = match self.written.get(&unit) {
-            Some(written) => **written,
-            None if self.blank.contains(&unit) => blank,
-            None => shelf.unit(self.number, unit).unwrap_or(blank),
-        };
-        if let Some(span) = &self.fault
-            && matches!(span.fault, Fault::Lies(_))
-            && span.fault.meets(span, unit)
-        {
-            let place = crate::rng::mix(unit) as usize % content.len();
-            content[place] ^= 0x10;
-        }
-        content
-    }
-
-    fn store(&mut self, unit: u64, bytes: &[u8], shelf: &Shelf) -> Result<(), String> {
-        let rows = size_of::<Unit>() / ROW_BYTES * ROW_BYTES;
-        let Some(bytes) = bytes.get(..rows) else {
-            return Err(format!(
-                "{} bytes were written to unit {unit} of member {}",
-                bytes.len(),
-                self.number
-            ));
-        };
-        match shelf.unit(self.number, unit) {
-            Some(should) if should[..] == *bytes => {
-                self.blank.remove(&unit);
-                Ok(())
-            }
-            Some(_) => {
-                Err(format!("unit {unit} of member {} belongs to a title and got other bytes", self.number))
-            }
-            None => {
-                let mut content = Box::new([0; size_of::<Unit>()]);
-                content.copy_from_slice(bytes);
-                self.written.insert(unit, content);
-                Ok(())
+    /// A member that lies changes a byte.
+    fn lie(&self, offset: u64, bytes: &mut [u8]) {
+        let Some(span) = self.fault.filter(|span| matches!(span.fault, Fault::Lies(_))) else { return };
+        for (unit, bytes) in (offset / UNIT_BYTES as u64..).zip(bytes.chunks_mut(UNIT_BYTES)) {
+            if span.fault.meets(&span, unit) {
+                bytes[crate::rng::mix(unit) as usize % size_of::<Unit>()] ^= 0x10;
             }
         }
     }
@@ -485,6 +469,12 @@ impl Member {
             }
         )
     }
+}
+
+/// Where on the device a byte of the volume lies, in real bytes.
+fn place(offset: u64, spread: u64) -> u64 {
+    let (chunk, within) = (CHUNK_UNITS * UNIT_BYTES as u64, offset % (CHUNK_UNITS * UNIT_BYTES as u64));
+    (offset / chunk * chunk * spread + within) * MEMBER_SCALE
 }
 
 fn is_starved(job: &Job, now_ns: u64) -> bool {

@@ -62,6 +62,30 @@ pub struct Report {
     pub reads: u64,
     /// Writes that members did.
     pub writes: u64,
+    /// Titles that were ingested.
+    pub ingested: u64,
+    /// Times that a title could not be ingested for want of memory.
+    pub ingest_failed: u64,
+    /// Titles that were ingested and read back.
+    pub read_back: u64,
+    /// Titles that were removed.
+    pub removed: u64,
+    /// Members that were given a successor.
+    pub replaced: u64,
+    /// Members that were filled and put in use.
+    pub rebuilt: u64,
+    /// Units that these were given.
+    pub rebuilt_units: u64,
+    /// The longest that a rebuild took.
+    pub rebuild_most_ns: u64,
+    /// Times that all that is stored was verified.
+    pub scrubbed: u64,
+    /// Rows that a scrub wrote anew.
+    pub mended_rows: u64,
+    /// Times that it was looked what a stop of the world would leave.
+    pub crashes: u64,
+    /// Of these, those in which a member was rebuilt afterwards.
+    pub rebuilt_after_crash: u64,
     /// Faults that began.
     pub faults: u64,
     /// Changes of a device's speed, or of the shares of classes.
@@ -144,6 +168,21 @@ impl fmt::Display for Report {
             f,
             "members   {reads} reads, {writes} writes, {decoded} rows computed, {} faults, {} changes",
             self.faults, self.changes
+        )?;
+        writeln!(
+            f,
+            "stored    {} titles ingested ({} not, for want of memory; {} read back), {} removed; {} times opened after a crash",
+            self.ingested, self.ingest_failed, self.read_back, self.removed, self.crashes
+        )?;
+        writeln!(
+            f,
+            "mended    {} members replaced, {} rebuilt in up to {} s ({} units), {} scrubs ({} rows written anew)",
+            self.replaced,
+            self.rebuilt,
+            self.rebuild_most_ns / 1_000_000_000,
+            self.rebuilt_units,
+            self.scrubbed,
+            self.mended_rows
         )?;
         write!(
             f,

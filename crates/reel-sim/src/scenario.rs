@@ -38,8 +38,12 @@ pub struct Scenario {
     pub bulks: usize,
     /// The rate that a download is given at most, in real bits per second.
     pub bulk_bps: u64,
-    /// Stripes a second that are written.
+    /// Stripes a second of titles that are ingested, one after another.
     pub ingest_stripes_per_s: u64,
+    /// Whether all that is stored is verified now and then.
+    pub scrubs: bool,
+    /// Whether it is looked now and then what would be left if the world stopped.
+    pub crashes: bool,
     /// Whether viewers are let in only if they can be promised their bytes. Without, nobody is promised anything, and being late
     /// breaks nothing unless `strict`.
     pub admission: bool,
@@ -92,6 +96,8 @@ impl Scenario {
             bulks: if crowds.1 { rng.range(20, 60) as usize } else { rng.below(6) as usize },
             bulk_bps: if crowds.1 { 1_000_000_000 } else { 100_000_000 },
             ingest_stripes_per_s: if rng.permille(500) { rng.range(1, 10) } else { 0 },
+            scrubs: true,
+            crashes: true,
             faults: FaultMenu::all(),
             fault_rest_ns: rng.range(60, 600) * SECOND_NS,
             change_rest_ns: rng.permille(500).then(|| rng.range(60, 600) * SECOND_NS),
@@ -123,6 +129,8 @@ impl Scenario {
             bulks: 0,
             bulk_bps: 100_000_000,
             ingest_stripes_per_s: 0,
+            scrubs: false,
+            crashes: false,
             admission: true,
             strict: false,
             faults: FaultMenu::default(),

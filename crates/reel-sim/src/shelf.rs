@@ -1,12 +1,11 @@
 //! The titles of a volume and where they lie.
 
 use crate::content::{self, Unit};
-use crate::limits::TITLE_RUNS_MAX;
 use crate::rng::Rng;
-use crate::title::{self, Layout, Title, TitleSpec, Track};
+use crate::title::{self, Layout, Title, TitleSpec, Track, TrackPlan};
 use reel_code::Code;
 use reel_volume::{Extent, Geometry, UnitPlace, VolumeCounters};
-use std::ops::Range;
+use std::collections::BTreeMap;
 use std::sync::Arc;
 
 /// All titles.
@@ -16,41 +15,59 @@ pub struct Shelf {
     /// What all reads are counted in.
     pub counters: Arc<VolumeCounters>,
     titles: Vec<Arc<Title>>,
-    /// The tracks of all titles, in the order of their places.
+    /// The tracks of all titles.
     tracks: Vec<Arc<Track>>,
-    /// Slots of one track's part of the volume; the last part belongs to writers.
-    part_slots: u64,
+    /// By first slot: the end of the run, the track that has it, and the stripe of the track that lies first.
+    runs: BTreeMap<u64, (u64, usize, u64)>,
     popularity: Vec<u64>,
 }
 
+/// Where the volume has put a track.
+pub(crate) struct Place {
+    pub(crate) extents: Vec<Extent>,
+    pub(crate) sums: Arc<[u32]>,
+    pub(crate) data_offset: u64,
+}
+
 impl Shelf {
-    /// Makes titles and spreads them over members of `member_units` units each; `None` if one is longer than anybody can promise.
-    pub fn new(geometry: Geometry, member_units: u64, spec: TitleSpec, rng: &mut Rng) -> Option<Shelf> {
+    /// The tracks of so many titles, before they lie anywhere.
+    pub(crate) fn plan(spec: &TitleSpec, rng: &mut Rng) -> Vec<Vec<TrackPlan>> {
+        (0..spec.titles).map(|number| title::plan(spec, &mut rng.part(number as u64))).collect()
+    }
+
+    /// The titles of these plans, whose tracks lie at these places, in order; `None` if one is longer than anybody can promise.
+    pub(crate) fn new(
+        geometry: Geometry,
+        plans: Vec<Vec<TrackPlan>>,
+        places: impl IntoIterator<Item = Place>,
+    ) -> Option<Shelf> {
         let counters = Arc::new(VolumeCounters::default());
-        let plans: Vec<_> =
-            (0..spec.titles).map(|number| title::plan(&spec, &mut rng.part(number as u64))).collect();
-        let count: usize = plans.iter().map(Vec::len).sum();
-        let part_slots = geometry.slots(member_units) / (count as u64 + 1);
-        let (mut titles, mut tracks) = (Vec::new(), Vec::new());
+        let (mut titles, mut tracks, mut runs) = (Vec::new(), Vec::new(), BTreeMap::new());
+        let mut places = places.into_iter();
         for (number, plan) in plans.into_iter().enumerate() {
             let first = tracks.len();
-            for plan in plan {
-                let id = tracks.len() as u64;
-                let slots = id * part_slots..(id + 1) * part_slots;
-                let extents = scattered(slots, geometry.stripes(plan.bytes()), &mut rng.part(1 << 32 | id));
-                let layout = Layout { id, geometry, extents, counters: Arc::clone(&counters) };
-                tracks.push(plan.laid_out(format!("title {number}, track {}", id as usize - first), layout));
+            for (plan, place) in plan.into_iter().zip(places.by_ref()) {
+                let id = tracks.len();
+                let mut stripe = 0;
+                for extent in &place.extents {
+                    runs.insert(extent.first_slot, (extent.first_slot + extent.slots, id, stripe));
+                    stripe += extent.slots;
+                }
+                let Place { extents, sums, data_offset } = place;
+                let counters = Arc::clone(&counters);
+                let layout = Layout { id: id as u64, geometry, extents, sums, data_offset, counters };
+                tracks.push(plan.laid_out(format!("title {number}, track {}", id - first), layout));
             }
             titles.push(Arc::new(Title::new(number, tracks[first..].to_vec())?));
         }
         // Zipf's law with exponent 1, in whole numbers.
-        let weights = (1..=spec.titles as u64).map(|rank| (1 << 32) / rank);
+        let weights = (1..=titles.len() as u64).map(|rank| (1 << 32) / rank);
         let popularity = weights.scan(0, |sum, weight| {
             *sum += weight;
             Some(*sum)
         });
         let popularity = popularity.collect();
-        Some(Shelf { geometry, counters, titles, tracks, part_slots, popularity })
+        Some(Shelf { geometry, counters, titles, tracks, runs, popularity })
     }
 
     /// All titles, the most popular first.
@@ -65,57 +82,38 @@ impl Shelf {
         &self.titles[self.popularity.partition_point(|sum| *sum <= draw).min(self.titles.len() - 1)]
     }
 
-    /// The slots that no title has, for writers.
-    pub fn free_slots(&self) -> Range<u64> {
-        let first = self.tracks.len() as u64 * self.part_slots;
-        first..first + self.part_slots
-    }
-
     /// What a unit of a member holds, if a title lies there.
     pub fn unit(&self, member: usize, unit: u64) -> Option<Unit> {
         let (slot, position) = self.geometry.slot_at(UnitPlace { member, unit });
-        let track = self.tracks.get((slot / self.part_slots) as usize)?;
-        let stripe = track.stripe_of(slot)?;
-        Some(content::unit(&self.geometry, Code::Xor, track.seed, stripe, position))
+        let (first_slot, &(end, track, first_stripe)) = self.runs.range(..=slot).next_back()?;
+        let track = self.tracks.get(track).filter(|_| slot < end)?;
+        let stripe = first_stripe + slot - first_slot;
+        let content = (track.seed, track.map.bytes());
+        Some(content::unit(&self.geometry, Code::Xor, content, stripe, position))
     }
 
-    /// Every unit of titles on a member, in the order of the titles.
-    pub fn units_of(&self, member: usize) -> impl Iterator<Item = (Arc<Track>, u64, usize)> {
-        let at_member = move |track: &Arc<Track>, stripe: u64| {
-            let geometry = track.map.geometry();
-            (0..geometry.width())
-                .find(|&position| geometry.place(track.map.slot(stripe), position).member == member)
+    /// Every unit of titles on a member.
+    pub fn units_on(&self, member: usize) -> impl Iterator<Item = u64> {
+        let on_member = move |slot: u64| {
+            let places = (0..self.geometry.width()).map(move |position| self.geometry.place(slot, position));
+            places.filter(move |place| place.member == member).map(|place| place.unit).next()
         };
-        self.tracks.iter().flat_map(move |track| {
-            (0..track.map.stripes())
-                .filter_map(move |stripe| Some((Arc::clone(track), stripe, at_member(track, stripe)?)))
-        })
+        let extents = self.tracks.iter().flat_map(|track| track.extents());
+        let slots = extents.flat_map(|extent| extent.first_slot..extent.first_slot + extent.slots);
+        slots.filter_map(on_member)
     }
-}
-
-/// Places for so many stripes within `slots`: a few runs, in order.
-fn scattered(slots: Range<u64>, stripes: u64, rng: &mut Rng) -> Vec<Extent> {
-    let room = slots.end - slots.start;
-    assert!(
-        stripes <= room,
-        "{stripes} stripes do not fit into {room} slots; make members larger or titles fewer"
-    );
-    let runs = rng.range(1, TITLE_RUNS_MAX + 1).min(stripes);
-    let (mut extents, mut at, mut left) = (Vec::new(), slots.start, stripes);
-    for run in 0..runs {
-        let share = left / (runs - run);
-        let gap = rng.below(slots.end - at - left + 1) / (runs - run);
-        extents.push(Extent { first_slot: at + gap, slots: share });
-        at += gap + share;
-        left -= share;
-    }
-    extents
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::library::Library;
     use crate::scale::{OBJECT_SCALE, ROW_BYTES, geometry};
+
+    fn shelf_of(geometry: Geometry, spec: TitleSpec, seed: u64) -> Shelf {
+        let library = Library::make(geometry, &spec, &mut Rng::new(seed)).unwrap();
+        Arc::into_inner(library.shelf).unwrap()
+    }
 
     fn shelf(members: usize, data_rows: usize) -> Shelf {
         let spec = TitleSpec {
@@ -125,18 +123,21 @@ mod tests {
             renditions: 3,
             sound_permille: 500,
         };
-        Shelf::new(geometry(members, data_rows).unwrap(), 100_000, spec, &mut Rng::new(5)).unwrap()
+        shelf_of(geometry(members, data_rows).unwrap(), spec, 5)
     }
 
     #[test]
     fn members_hold_what_the_maps_say() {
         for shelf in [shelf(5, 4), shelf(7, 3)] {
             let tracks = || shelf.titles().iter().flat_map(|title| title.tracks());
+            let first = tracks().next().unwrap();
+            let data_offset =
+                first.map.unit_at(0, 0).1 - 4096 * shelf.geometry.place(first.map.slot(0), 0).unit;
             for track in tracks() {
                 for stripe in [0, track.map.stripes() / 2, track.map.stripes() - 1] {
                     for position in 0..shelf.geometry.width() {
                         let (member, offset) = track.map.unit_at(stripe, position);
-                        let unit = shelf.unit(member, offset / 4096).unwrap();
+                        let unit = shelf.unit(member, (offset - data_offset) / 4096).unwrap();
                         for (matrix, row) in unit.chunks_exact(ROW_BYTES).enumerate() {
                             assert_eq!(reel_code::crc32c(row), track.map.sum(stripe, position, matrix));
                         }
@@ -145,7 +146,7 @@ mod tests {
             }
             let units: u64 = tracks().map(|track| track.map.stripes() * shelf.geometry.width() as u64).sum();
             let listed: usize =
-                (0..shelf.geometry.members()).map(|member| shelf.units_of(member).count()).sum();
+                (0..shelf.geometry.members()).map(|member| shelf.units_on(member).count()).sum();
             assert_eq!(units, listed as u64);
         }
     }
@@ -173,7 +174,7 @@ mod tests {
             renditions: 1,
             sound_permille: 0,
         };
-        let shelf = Shelf::new(geometry(5, 4).unwrap(), 1_000_000, spec, &mut Rng::new(1)).unwrap();
+        let shelf = shelf_of(geometry(5, 4).unwrap(), spec, 1);
         let bytes: u64 = shelf.titles().iter().map(|title| title.best().map.bytes()).sum();
         let mean_bps = bytes * OBJECT_SCALE * 8 / (20 * 500 * 4);
         assert!((4_600_000..5_400_000).contains(&mean_bps), "{mean_bps}");

@@ -1,6 +1,5 @@
 //! Titles: what their tracks hold, where they lie, and what their viewers may be promised.
 
-use crate::content;
 use crate::limits::{MOVING_SEGMENT_NS, SOUND_SEGMENTS_NS};
 use crate::rng::Rng;
 use crate::scale::{OBJECT_SCALE, ROW_BYTES};
@@ -52,6 +51,8 @@ pub(crate) struct Layout {
     pub(crate) id: u64,
     pub(crate) geometry: Geometry,
     pub(crate) extents: Vec<Extent>,
+    pub(crate) sums: Arc<[u32]>,
+    pub(crate) data_offset: u64,
     pub(crate) counters: Arc<VolumeCounters>,
 }
 
@@ -99,6 +100,11 @@ pub(crate) fn plan(spec: &TitleSpec, rng: &mut Rng) -> Vec<TrackPlan> {
 }
 
 impl TrackPlan {
+    /// What makes its bytes.
+    pub(crate) fn seed(&self) -> u64 {
+        self.seed
+    }
+
     /// Its length.
     pub(crate) fn bytes(&self) -> u64 {
         self.starts.last().copied().unwrap_or_default()
@@ -106,7 +112,7 @@ impl TrackPlan {
 
     /// The track when it lies somewhere.
     pub(crate) fn laid_out(self, name: String, layout: Layout) -> Arc<Track> {
-        let Layout { id, geometry, extents, counters } = layout;
+        let Layout { id, geometry, extents, sums, data_offset, counters } = layout;
         let bytes = self.bytes();
         let map = ObjectMap::simulated(ObjectLayout {
             id,
@@ -115,8 +121,8 @@ impl TrackPlan {
             code: Code::Xor,
             bytes,
             extents: extents.clone(),
-            sums: content::sums(&geometry, Code::Xor, self.seed, geometry.stripes(bytes)).into(),
-            data_offset: 0,
+            sums,
+            data_offset,
             counters,
         });
         let TrackPlan { strand, segment_ns, starts, seed } = self;
@@ -182,17 +188,9 @@ impl Track {
         Body::new([Part::Object(Arc::clone(&self.map), self.segment(segment))])
     }
 
-    /// The stripe that lies in a slot.
-    pub(crate) fn stripe_of(&self, slot: u64) -> Option<u64> {
-        let mut first_stripe = 0;
-        for extent in &self.extents {
-            if (extent.first_slot..extent.first_slot + extent.slots).contains(&slot) {
-                return Some(first_stripe + slot - extent.first_slot)
-                    .filter(|stripe| *stripe < self.map.stripes());
-            }
-            first_stripe += extent.slots;
-        }
-        None
+    /// Its slots, in the order of its stripes.
+    pub(crate) fn extents(&self) -> &[Extent] {
+        &self.extents
     }
 
     /// What playing it asks for, as `reel-http` computes it.

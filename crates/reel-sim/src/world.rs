@@ -4,6 +4,7 @@ mod checks;
 mod ending;
 mod people;
 mod troubles;
+mod upkeep;
 mod visits;
 
 use crate::capacity::Capacity;
@@ -13,25 +14,28 @@ use crate::desk::Desk;
 use crate::disks::SimDisks;
 use crate::fault::FaultSpan;
 use crate::journal::{Deed, Happened, Journal};
-use crate::limits::PREFETCH_EVERY_NS;
+use crate::library::Library;
+use crate::limits::{CRASH_REST_NS, PREFETCH_EVERY_NS, SCRUB_REST_NS};
 use crate::probe;
 use crate::report::{Broken, Report};
 use crate::rng::Rng;
-use crate::scale::{self, MEMBER_SCALE, UNIT_BYTES};
+use crate::scale::{self, MEMBER_SCALE, REAL_UNIT_BYTES, UNIT_BYTES};
 use crate::scenario::Scenario;
 use crate::shelf::Shelf;
-use crate::writer::Writer;
+use crate::stage::Stage;
+use crate::upkeep::Upkeep;
 use anyhow::{Context, Result};
 use people::{Client, clients, lanes};
-use reel_arena::{Arena, ArenaConfig};
-use reel_disk::{DepthBound, DiskBackend, Disks, DisksConfig};
+use reel_arena::Arena;
+use reel_disk::{DepthBound, DiskBackend, Disks, DisksConfig, MemberFile};
 use reel_qos::limits::ROUND_NS;
 use reel_qos::{Capacities, DiskPrice, MemberCapacity, UNLIMITED};
 use reel_stream::Units;
-use reel_volume::{Health, MemberUse};
+use reel_volume::{ArenaBudget, OpenOptions, Simulated, Turns, Volume};
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
 use std::sync::Arc;
+use tempfile::TempDir;
 
 /// A simulated server with its disks and clients.
 pub struct World {
@@ -45,12 +49,19 @@ pub struct World {
     arena: Arena,
     core: Core,
     clients: Vec<Client>,
-    writer: Writer,
+    upkeep: Upkeep,
+    /// Where the volume keeps what is in files; goes with the world.
+    directory: TempDir,
+    rng: Rng,
+    /// Changes of the catalogue of which it is decided whether the world might stop in them.
+    changes_seen: u64,
     desk: Desk,
     capacity: Capacity,
     changes: Vec<(u64, Change)>,
     faults: Vec<FaultSpan>,
     fault: Option<FaultSpan>,
+    /// Whether its member is as it was, but for what it holds.
+    fault_over: bool,
     mended_ns: u64,
     journal: Journal,
     outcomes: Vec<(u32, Outcome)>,
@@ -75,8 +86,14 @@ enum Event {
     Fault { number: u32 },
     /// The fault that is ends.
     Mend,
+    /// The member that was taken out gets a successor.
+    Replace,
     /// A device or the classes change.
     Change { number: u32 },
+    /// The world might stop now; whether it does so again and again.
+    Crash { again: bool },
+    /// All that is stored is verified.
+    Scrub,
 }
 
 const SECOND_NS: u64 = 1_000_000_000;
@@ -87,9 +104,8 @@ impl World {
         let seed = Rng::new(scenario.seed);
         let geometry =
             scale::geometry(scenario.members, scenario.data_rows).context("the scenario's geometry")?;
-        let member_units = scenario.device.bytes() / scale::REAL_UNIT_BYTES;
-        let shelf = Shelf::new(geometry, member_units, scenario.titles, &mut seed.part(2));
-        let shelf = Arc::new(shelf.context("a title is longer than anybody can promise")?);
+        let library = Library::make(geometry, &scenario.titles, &mut seed.part(2))?;
+        let Library { directory, shelf, media, units } = library;
         // A clock that has run for a while and is at no border of a round.
         let start_ns = seed.part(3).range(1_000_000_000_000, 2_000_000_000_000);
         let depth = DepthBound::default();
@@ -101,18 +117,14 @@ impl World {
         let devices = (0..scenario.members)
             .map(|member| scenario.device.make(seed.part(100 + member as u64)))
             .collect();
-        let disks = Arc::new(SimDisks::new(devices, &config, Arc::clone(&shelf), start_ns));
-        let arena = Arena::new(ArenaConfig {
-            buffer_bytes: UNIT_BYTES,
-            buffer_count: scenario.buffers,
-            cells_per_buffer: 1,
-            huge_pages: false,
-        })?;
-        let uses = std::iter::repeat_n(MemberUse::InUse, scenario.members);
-        let health = Health::tolerating(uses, geometry.parity_rows());
-        let backend = Arc::clone(&disks) as Arc<dyn DiskBackend>;
-        let handle = Disks::with_backend(backend);
-        let units = Units::new(arena.clone(), handle.clone(), health.clone(), scenario.buffers / 16);
+        let media = (media, units, scenario.device.bytes() / REAL_UNIT_BYTES);
+        let disks = Arc::new(SimDisks::new(devices, &config, media, Arc::clone(&shelf), start_ns));
+        let stage = Stage::new(start_ns);
+        let bytes = scenario.buffers * UNIT_BYTES;
+        let volume = Volume::open(directory.path(), open_options(&disks, stage.clock(), bytes))?;
+        let (arena, handle, health) =
+            (volume.arena().clone(), volume.disks().clone(), volume.health().clone());
+        let units = Units::new(arena.clone(), handle, health, scenario.buffers / 16);
         let clients = clients(&scenario, &seed.part(5));
         let core = Core::new(units, clients.len() * lanes::LANES as usize);
         let end_ns = start_ns + scenario.duration_ns;
@@ -123,7 +135,7 @@ impl World {
             scenario.fault_rest_ns,
             &mut seed.part(6),
         );
-        let writer = Writer::new(handle, arena.clone(), Arc::clone(&shelf), health, seed.part(7));
+        let upkeep = Upkeep::new(volume, stage);
         let capacities = capacities(&scenario, config.prices[0]);
         let capacity = Capacity::new(config.prices[0], capacities.clone(), disks.classes());
         let changes = scenario
@@ -141,18 +153,25 @@ impl World {
             arena,
             core,
             clients,
-            writer,
+            upkeep,
+            directory,
+            rng: seed.part(10),
+            changes_seen: 0,
             desk,
             capacity,
             changes: changes.unwrap_or_default(),
             faults,
             fault: None,
+            fault_over: false,
             mended_ns: 0,
             journal: Journal::default(),
             outcomes: Vec::new(),
             report: Report::default(),
         };
         world.set_off(&mut seed.part(8));
+        if let Some(stripes_per_s) = Some(world.scenario.ingest_stripes_per_s).filter(|rate| *rate > 0) {
+            world.upkeep.ingest(stripes_per_s, seed.part(7))?;
+        }
         Ok(world)
     }
 
@@ -174,8 +193,9 @@ impl World {
         let event_ns = self.events.peek().map(|Reverse((at_ns, ..))| *at_ns);
         let disk_ns = self.disks.next_ns();
         let due_ns = self.core.next_due_ns();
+        let turn_ns = self.upkeep.next_ns();
         let Some(at_ns) =
-            [event_ns, disk_ns, due_ns].into_iter().flatten().min().filter(|at_ns| *at_ns <= end_ns)
+            [event_ns, disk_ns, due_ns, turn_ns].into_iter().flatten().min().filter(|at_ns| *at_ns <= end_ns)
         else {
             return Ok(false);
         };
@@ -193,6 +213,7 @@ impl World {
             self.handle(event)?;
         }
         self.settle()?;
+        self.look_at_changes();
         self.keeps_deadlines()?;
         Ok(true)
     }
@@ -201,7 +222,7 @@ impl World {
     fn settle(&mut self) -> Result<(), String> {
         loop {
             let mut outcomes = std::mem::take(&mut self.outcomes);
-            let some = self.core.turn(self.now_ns, &mut outcomes)? | self.writer.turn(self.now_ns)?;
+            let some = self.core.turn(self.now_ns, &mut outcomes)? | self.upkeep.turn(self.now_ns)?;
             for (client, outcome) in outcomes.drain(..) {
                 self.came(client, outcome)?;
             }
@@ -239,14 +260,11 @@ impl World {
                 let robbed = self.disks.round_ended().filter(|_| self.scenario.keeps_shares());
                 robbed.map_or(Ok(()), Err)
             }
-            Event::Fault { number } => {
-                self.begin_fault(self.faults[number as usize]);
-                Ok(())
-            }
-            Event::Mend => {
-                self.mend();
-                Ok(())
-            }
+            Event::Fault { number } => self.begin_fault(self.faults[number as usize]),
+            Event::Mend => self.mend(),
+            Event::Replace => self.replace(),
+            Event::Crash { again } => self.crash(again),
+            Event::Scrub => self.scrub(),
             Event::Change { number } => self.change(number as usize),
         }
     }
@@ -262,6 +280,14 @@ impl World {
         for number in 0..self.changes.len() {
             self.at(self.changes[number].0, Event::Change { number: number as u32 });
         }
+        if self.scenario.crashes {
+            let crash_ns = self.now_ns + self.rng.wait_ns(CRASH_REST_NS);
+            self.at(crash_ns, Event::Crash { again: true });
+        }
+        if self.scenario.scrubs {
+            let scrub_ns = self.now_ns + self.rng.wait_ns(SCRUB_REST_NS);
+            self.at(scrub_ns, Event::Scrub);
+        }
         self.at(self.now_ns + SECOND_NS, Event::Second);
         self.at(self.now_ns + PREFETCH_EVERY_NS, Event::Prefetch);
         self.at(self.now_ns.next_multiple_of(ROUND_NS), Event::Round);
@@ -274,6 +300,20 @@ impl World {
 
     fn deed(&mut self, client: u32, what: Deed, number: u64) {
         self.journal.note(self.now_ns, Happened::Client { client, what, number });
+    }
+}
+
+/// A volume on simulated disks.
+fn open_options(disks: &Arc<SimDisks>, turns: Arc<dyn Turns>, bytes: usize) -> OpenOptions {
+    let disks = Arc::clone(disks);
+    let open = move |files: Vec<Option<MemberFile>>| {
+        disks.opened(files);
+        Disks::with_backend(Arc::clone(&disks) as Arc<dyn DiskBackend>)
+    };
+    OpenOptions {
+        arena: ArenaBudget { bytes, huge_pages: false },
+        simulated: Some(Simulated { disks: Arc::new(open), turns }),
+        ..OpenOptions::default()
     }
 }
 

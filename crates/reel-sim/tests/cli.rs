@@ -1,7 +1,7 @@
 //! What `reel sim` prints, and how it ends.
 #![allow(clippy::unwrap_used, reason = "a test that cannot go on should stop")]
 
-use std::process::{Command, Output};
+use std::process::{Command, Output, Stdio};
 
 fn sim(options: &str) -> Output {
     Command::new(env!("CARGO_BIN_EXE_reel-sim")).args(options.split(' ')).output().unwrap()
@@ -37,4 +37,19 @@ fn unknown_faults_are_refused() {
     let output = sim("--seed 1 --faults earthquakes");
     assert!(!output.status.success());
     assert!(String::from_utf8_lossy(&output.stderr).contains("there is no fault `earthquakes`"));
+}
+
+#[test]
+fn a_closed_pipe_ends_it_quietly_and_early() {
+    let options = "--seed 1 --seeds 1000000 --jobs 2 --hours 0.01 --viewers 2 --plain";
+    let mut sim = Command::new(env!("CARGO_BIN_EXE_reel-sim"))
+        .args(options.split(' '))
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped())
+        .spawn()
+        .unwrap();
+    drop(sim.stdout.take());
+    // A million seeds would take days: it ends because nobody listens.
+    let output = sim.wait_with_output().unwrap();
+    assert!(output.status.success() && output.stderr.is_empty(), "{output:?}");
 }

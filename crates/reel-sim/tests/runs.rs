@@ -53,6 +53,49 @@ fn promises_are_kept_with_one_member_at_a_time_at_fault() {
     );
 }
 
+/// A small library on solid state disks, and everything that changes it.
+fn changing(seed: u64) -> Scenario {
+    let mut scenario = Scenario::plain(seed, 20 * MINUTE_NS, 60);
+    (scenario.titles.titles, scenario.titles.segments) = (12, (60, 120));
+    (scenario.ingest_stripes_per_s, scenario.scrubs, scenario.crashes) = (10, true, true);
+    scenario.faults =
+        FaultMenu { pulled: true, replaced: true, lies: true, rot: true, ..FaultMenu::default() };
+    scenario.fault_rest_ns = MINUTE_NS / 2;
+    scenario
+}
+
+#[test]
+fn what_is_stored_changes_beside_viewers_and_would_outlive_any_crash() {
+    let report = run(changing(1)).unwrap_or_else(|broken| panic!("{broken}"));
+    assert_eq!((report.stalls, report.late_units), (0, 0), "{report}");
+    assert!(report.ingested > 20 && report.removed > 0 && report.read_back > 0, "{report}");
+    assert!(report.replaced > 0 && report.rebuilt > report.replaced && report.rebuilt_units > 0, "{report}");
+    assert!(report.scrubbed > 0 && report.mended_rows > 0, "{report}");
+    assert!(report.crashes > 20 && report.rebuilt_after_crash == 1, "{report}");
+}
+
+#[test]
+fn changes_of_what_is_stored_repeat_with_their_seed() {
+    let digest = |seed| {
+        let scenario = Scenario { duration_ns: 5 * MINUTE_NS, ..changing(seed) };
+        run(scenario).unwrap_or_else(|broken| panic!("{broken}")).digest
+    };
+    assert_eq!(digest(2), digest(2));
+}
+
+#[test]
+fn a_member_is_replaced_and_rebuilt_in_a_full_house() {
+    let mut scenario = Scenario { viewers: 180, duration_ns: 20 * MINUTE_NS, ..busy_disks(2) };
+    (scenario.titles.titles, scenario.titles.segments) = (20, (60, 120));
+    (scenario.buffers, scenario.bulks) = (6_000, 2);
+    scenario.faults = FaultMenu { replaced: true, ..FaultMenu::default() };
+    scenario.fault_rest_ns = MINUTE_NS;
+    let report = run(scenario).unwrap_or_else(|broken| panic!("{broken}"));
+    assert!(report.refused > 0 && report.promised_most_permille > 800, "{report}");
+    assert!(report.replaced > 0 && report.rebuilt > 0, "{report}");
+    assert_eq!((report.stalls, report.late_units), (0, 0));
+}
+
 #[test]
 fn a_full_house_is_kept_whatever_downloads_do() {
     let report = run(Scenario { viewers: 180, ..busy_disks(2) }).unwrap_or_else(|broken| panic!("{broken}"));

@@ -21,6 +21,7 @@ mod schedule;
 mod session;
 mod sessions;
 mod streams;
+pub mod udp;
 mod units;
 
 pub use body::{Body, Part};

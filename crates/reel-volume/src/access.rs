@@ -1,8 +1,7 @@
 //! The one way from the volume to the disks for those who may wait.
 
-use std::sync::mpsc::{Receiver, Sender, channel};
+use std::sync::mpsc::{Receiver, Sender, TryRecvError, channel};
 use std::sync::{Arc, OnceLock};
-use std::time::{Duration, Instant};
 
 use reel_arena::{Arena, Buffer, Lease};
 use reel_disk::{DiskDone, DiskRequest, DiskWork, Disks, Reply};
@@ -11,6 +10,7 @@ use reel_qos::{Class, DEADLINE_NONE_NS};
 use crate::error::VolumeError;
 use crate::health::Health;
 use crate::limits::BUFFER_WAIT_MS;
+use crate::turns::{Turns, Waits};
 
 /// Sees every write and sync on its way to a member and back: a journal for crash tests, or a trace.
 pub trait WriteObserver: Send + Sync {
@@ -34,6 +34,7 @@ pub(crate) struct Access {
     pub(crate) health: Health,
     pub(crate) arena: Arena,
     pub(crate) observer: Option<Arc<dyn WriteObserver>>,
+    pub(crate) waits: Waits,
 }
 
 /// Bytes of a member, in whole blocks.
@@ -54,6 +55,8 @@ pub(crate) struct Answers {
 struct Channel {
     sender: Sender<DiskDone>,
     health: OnceLock<Health>,
+    /// Who is told of answers where callers take turns, and the name of this one.
+    turns: OnceLock<(Arc<dyn Turns>, u64)>,
 }
 
 struct Observed {
@@ -94,23 +97,25 @@ impl Access {
     /// So many buffers at once, waiting until all of them are free: whoever waits holds none, so that nobody waits
     /// for ever.
     pub(crate) fn buffers(&self, count: usize, bytes: usize) -> Result<Vec<Buffer>, VolumeError> {
-        let from = Instant::now();
+        let from_ns = self.waits.now_ns();
         loop {
             let taken: Vec<Buffer> = (0..count).map_while(|_| self.arena.take(bytes)).collect();
             if taken.len() == count {
                 return Ok(taken);
             }
             drop(taken);
-            if from.elapsed() > Duration::from_millis(BUFFER_WAIT_MS) {
-                return Err(VolumeError::NoMemory { bytes: bytes * count, waited_ms: BUFFER_WAIT_MS });
+            let waited_ms = self.waits.now_ns().saturating_sub(from_ns) / 1_000_000;
+            if waited_ms > BUFFER_WAIT_MS || !self.waits.sleep_for_memory() {
+                return Err(VolumeError::NoMemory { bytes: bytes * count, waited_ms });
             }
-            // Buffers come free in other threads without a signal; a disk takes about this long for a unit.
-            std::thread::sleep(Duration::from_micros(200));
         }
     }
 
     fn submit(&self, answers: &mut Answers, class: Class, token: u64, member: usize, work: DiskWork) {
         answers.reply.health.get_or_init(|| self.health.clone());
+        if let Some(turns) = self.waits.turns() {
+            answers.reply.turns.get_or_init(|| (Arc::clone(turns), turns.caller()));
+        }
         let reply: Arc<dyn Reply> = Arc::clone(&answers.reply) as Arc<dyn Reply>;
         let reply = match (&self.observer, &work) {
             (None, _) | (_, DiskWork::Read { .. }) => reply,
@@ -127,7 +132,8 @@ impl Access {
 impl Answers {
     pub(crate) fn new() -> Answers {
         let (sender, receiver) = channel();
-        Answers { reply: Arc::new(Channel { sender, health: OnceLock::new() }), receiver, waiting: 0 }
+        let reply = Channel { sender, health: OnceLock::new(), turns: OnceLock::new() };
+        Answers { reply: Arc::new(reply), receiver, waiting: 0 }
     }
 
     /// Requests that are not answered yet.
@@ -141,6 +147,12 @@ impl Answers {
             return None;
         }
         self.waiting -= 1;
+        while let Some((turns, _)) = self.reply.turns.get() {
+            match self.receiver.try_recv() {
+                Err(TryRecvError::Empty) if turns.rest(None) => {}
+                answer => return answer.ok(),
+            }
+        }
         // The other end lives in `self`, and every request is answered even if its disk thread dies.
         self.receiver.recv().ok()
     }
@@ -157,6 +169,9 @@ impl Reply for Channel {
         }
         // Whoever asked may have gone; the buffer goes back to the arena then.
         let _ = self.sender.send(done);
+        if let Some((turns, caller)) = self.turns.get() {
+            turns.told(*caller);
+        }
     }
 }
 

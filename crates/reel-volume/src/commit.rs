@@ -16,6 +16,7 @@ use crate::health::Health;
 use crate::ids::{MemberId, VolumeId, random_u64};
 use crate::limits::{BLOCK_BYTES, TITLES_MAX};
 use crate::superblock::Superblock;
+use crate::turns::Waits;
 
 /// Writes catalogues, one commit at a time.
 pub(crate) struct Committer {
@@ -24,6 +25,7 @@ pub(crate) struct Committer {
     area_offsets: [u64; 2],
     area_bytes: u64,
     state: Mutex<State>,
+    waits: Waits,
 }
 
 /// What is in force.
@@ -76,6 +78,7 @@ impl Committer {
         keep: Vec<usize>,
         superblock: &Superblock,
         refusal: Option<String>,
+        waits: Waits,
     ) -> Committer {
         let winner = &selection.winner;
         Committer {
@@ -93,6 +96,7 @@ impl Committer {
                 keep,
                 refusal,
             }),
+            waits,
         }
     }
 
@@ -179,7 +183,7 @@ impl Committer {
     fn lock(&self) -> MutexGuard<'_, State> {
         // A commit that panicked left its area half written, which is a crash like any other; what is in force
         // is only ever changed after the fact.
-        self.state.lock().unwrap_or_else(|poisoned| poisoned.into_inner())
+        self.waits.lock(&self.state)
     }
 
     fn give_up(&self, state: &mut State, good: MemberSet) -> VolumeError {

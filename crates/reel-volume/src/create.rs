@@ -51,6 +51,8 @@ pub struct VolumeOptions {
     pub catalogue_bytes: Option<u64>,
     /// Whether what is there may be overwritten.
     pub force: bool,
+    /// Whether members that are files grow as they are written, with no space set aside: for simulations and tests.
+    pub sparse: bool,
 }
 
 /// What was made.
@@ -82,6 +84,7 @@ impl Default for VolumeOptions {
             data_rows: None,
             catalogue_bytes: None,
             force: false,
+            sparse: false,
         }
     }
 }
@@ -178,7 +181,7 @@ fn create_in(
             geometry.members(),
         ))
     })?;
-    reserve(&targets, layout.member_bytes)?;
+    reserve(&targets, layout.member_bytes, options.sparse)?;
     let volume = VolumeId::random()?;
     format(&targets, volume, geometry, options.code, layout)?;
     let members: Vec<PathBuf> = targets.iter().map(|target| target.written.clone()).collect();
@@ -286,11 +289,11 @@ fn content(file: &File, bytes: u64) -> Option<String> {
     }
 }
 
-/// Sets the space of every member that is a file aside.
-pub(crate) fn reserve(targets: &[Target], member_bytes: u64) -> Result<(), VolumeError> {
+/// Sets the space of every member that is a file aside, unless they are to be `sparse`.
+pub(crate) fn reserve(targets: &[Target], member_bytes: u64, sparse: bool) -> Result<(), VolumeError> {
     let files = || targets.iter().filter(|target| target.device_bytes.is_none());
     // Asking first leaves a disk alone that could not hold all that are to lie on it.
-    for target in files() {
+    for target in files().filter(|_| !sparse) {
         let metadata = target.file.metadata().map_err(VolumeError::file(&target.path, "look at"))?;
         let (mut needed_bytes, free_bytes) = (0u64, free_bytes(&target.file));
         for other in files() {
@@ -305,6 +308,9 @@ pub(crate) fn reserve(targets: &[Target], member_bytes: u64) -> Result<(), Volum
     }
     for target in files() {
         target.file.set_len(member_bytes).map_err(VolumeError::file(&target.path, "set the length of"))?;
+        if sparse {
+            continue;
+        }
         match rustix::fs::fallocate(&target.file, rustix::fs::FallocateFlags::empty(), 0, member_bytes) {
             Ok(()) => {}
             Err(rustix::io::Errno::NOSPC | rustix::io::Errno::DQUOT) => {

@@ -3,7 +3,6 @@
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
-use std::time::{Duration, Instant};
 
 use reel_arena::Buffer;
 use reel_code::crc32c;
@@ -15,6 +14,7 @@ use crate::catalogue::{ObjectRecord, Sums};
 use crate::error::VolumeError;
 use crate::limits::{READ_FAILURES_MAX, STRIPES_IN_FLIGHT};
 use crate::object::ObjectMap;
+use crate::turns::Waits;
 use crate::volume::Inner;
 
 /// Fills one member, unit by unit.
@@ -41,7 +41,8 @@ pub(crate) struct Filled {
 /// Keeps work to a rate.
 pub(crate) struct Pace {
     bytes_per_s: Option<u64>,
-    begun: Instant,
+    waits: Waits,
+    begun_ns: u64,
     bytes: u64,
 }
 
@@ -278,17 +279,18 @@ impl Drop for Filler<'_> {
 }
 
 impl Pace {
-    pub(crate) fn new(bytes_per_s: Option<u64>) -> Pace {
-        Pace { bytes_per_s: bytes_per_s.filter(|&rate| rate > 0), begun: Instant::now(), bytes: 0 }
+    pub(crate) fn new(bytes_per_s: Option<u64>, waits: &Waits) -> Pace {
+        let bytes_per_s = bytes_per_s.filter(|&rate| rate > 0);
+        Pace { bytes_per_s, waits: waits.clone(), begun_ns: waits.now_ns(), bytes: 0 }
     }
 
     /// So many bytes were done: waits until that is not too fast.
     pub(crate) fn done(&mut self, bytes: u64) {
         self.bytes += bytes;
         let Some(rate) = self.bytes_per_s else { return };
-        let due = Duration::from_secs_f64(self.bytes as f64 / rate as f64);
-        if let Some(early) = due.checked_sub(self.begun.elapsed()) {
-            std::thread::sleep(early);
+        let due_ns = self.begun_ns + (self.bytes as f64 / rate as f64 * 1e9) as u64;
+        if let Some(early_ns) = due_ns.checked_sub(self.waits.now_ns()) {
+            self.waits.sleep_ns(early_ns);
         }
     }
 }

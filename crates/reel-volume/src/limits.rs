@@ -90,3 +90,9 @@ pub const WRONG_ROWS_WINDOW: u64 = 4096;
 /// Wrong rows among the last [`WRONG_ROWS_WINDOW`] (1.5 %) until a member is taken out. One bad place read by many is far
 /// fewer, since units are shared; a member that lies everywhere is out after eleven units.
 pub const WRONG_ROWS_MAX: u64 = 64;
+
+/// Between two looks for a free arena buffer: a disk takes about this long for a unit.
+pub const BUFFER_POLL_NS: u64 = 200_000;
+
+/// Between two looks at a lock that somebody holds who waits for disks, where callers take turns: a hundredth of a commit on hard disks.
+pub const LOCK_POLL_NS: u64 = 1_000_000;

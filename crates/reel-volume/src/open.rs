@@ -23,6 +23,7 @@ use crate::manifest::Manifest;
 use crate::members::{Found, OpenMember, Standing, find, findings, without_advice};
 use crate::space::FreeMap;
 use crate::superblock::SUPERBLOCK_COPY_OFFSET;
+use crate::turns::{Turns, Waits};
 use crate::volume::{Disk, Inner, Volume};
 
 /// How a volume is opened.
@@ -38,6 +39,18 @@ pub struct OpenOptions {
     pub disks: DisksConfig,
     /// Sees every write and sync, for tests and traces.
     pub observer: Option<Arc<dyn WriteObserver>>,
+    /// Runs the volume in a simulation: `disks` says nothing then.
+    pub simulated: Option<Simulated>,
+}
+
+/// What stands in for disk threads and waiting where a volume is simulated. What it reads when it is opened, and its superblocks, still are in
+/// files.
+#[derive(Clone)]
+pub struct Simulated {
+    /// Makes the disks of these members; those that are absent have no file.
+    pub disks: Arc<dyn Fn(Vec<Option<MemberFile>>) -> Disks + Send + Sync>,
+    /// How those wait who may.
+    pub turns: Arc<dyn Turns>,
 }
 
 /// How much media memory a volume sets aside. It is divided into buffers of one unit each.
@@ -111,8 +124,13 @@ pub(crate) fn open(directory: &Path, options: OpenOptions) -> Result<Volume, Vol
         belongs[index] = true;
         files[index] = Some(member.file);
     }
-    let disks =
-        Disks::start(files, &arena, options.disks).map_err(VolumeError::disk("cannot start the disks"))?;
+    let disks = match &options.simulated {
+        Some(simulated) => (simulated.disks)(files),
+        None => {
+            Disks::start(files, &arena, options.disks).map_err(VolumeError::disk("cannot start the disks"))?
+        }
+    };
+    let waits = Waits::new(options.simulated.map(|simulated| simulated.turns));
     let uses = (0..members).map(|index| match selection.current.has(index) {
         true => MemberUse::InUse,
         false if standing.rebuilding.contains(&index) && !options.read_only => MemberUse::Rebuilding,
@@ -120,9 +138,10 @@ pub(crate) fn open(directory: &Path, options: OpenOptions) -> Result<Volume, Vol
     });
     let health = Health::tolerating(uses, tolerated);
     let counters = Arc::new(VolumeCounters::default());
-    let access = Access { disks, health: health.clone(), arena, observer: options.observer };
+    let access =
+        Access { disks, health: health.clone(), arena, observer: options.observer, waits: waits.clone() };
     let refusal = refusal(options.read_only, selection.current, &geometry);
-    let committer = Committer::new(&selection, keep, &superblock, refusal);
+    let committer = Committer::new(&selection, keep, &superblock, refusal, waits);
     let inner = Inner::new(
         directory.to_owned(),
         superblock,

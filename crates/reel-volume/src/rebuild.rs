@@ -46,7 +46,7 @@ pub(crate) fn rebuild(
     let _job = inner.begin_job("rebuild")?;
     prepare(inner, member)?;
     let mut filler = Filler::new(inner, member);
-    let mut pace = Pace::new(options.bytes_per_s);
+    let mut pace = Pace::new(options.bytes_per_s, &inner.access.waits);
     // By address, which a weak reference keeps from being used again; a strong one would keep the slots of removed titles.
     let mut done: HashSet<*const TitleRecord> = HashSet::new();
     let mut kept: Vec<Weak<TitleRecord>> = Vec::new();

@@ -138,7 +138,7 @@ fn prepare(
     }
     let target =
         open_target(path.to_owned(), path.to_owned(), force || is_left_over(inner, member, path), made)?;
-    reserve(std::slice::from_ref(&target), needed_bytes)?;
+    reserve(std::slice::from_ref(&target), needed_bytes, inner.access.waits.turns().is_some())?;
     Ok(target)
 }
 

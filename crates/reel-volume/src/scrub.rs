@@ -21,7 +21,7 @@ pub(crate) fn scrub(
     if let Some(reason) = inner.refusal() {
         return Err(VolumeError::ReadOnly { reason });
     }
-    Ok(look_at_all(inner, Some(Pace::new(options.bytes_per_s)), progress))
+    Ok(look_at_all(inner, Some(Pace::new(options.bytes_per_s, &inner.access.waits)), progress))
 }
 
 impl Check<'_> {

@@ -447,7 +447,7 @@ impl Inner {
     }
 
     pub(crate) fn begin_change(&self) -> MutexGuard<'_, ()> {
-        lock(&self.change)
+        self.access.waits.lock(&self.change)
     }
 
     /// The right to change what the members hold.

@@ -12,7 +12,7 @@ use std::process::{Child, Command, Stdio};
 use std::thread;
 
 /// A network name space.
-pub(super) struct Space {
+pub(crate) struct Space {
     holder: Child,
     side: Side,
 }
@@ -21,7 +21,7 @@ pub(super) struct Space {
 pub(crate) struct Side(File);
 
 impl Space {
-    fn make() -> Result<Self> {
+    pub(crate) fn make() -> Result<Self> {
         // A sysfs of its own: the queues of devices are set there.
         let script = "mount -t sysfs none /sys && echo ready && exec cat >/dev/null";
         let holder = Command::new("unshare")
@@ -45,13 +45,18 @@ impl Space {
     }
 
     /// Does something in it: sockets, devices and processes made there belong to it.
-    pub(super) fn inside<T: Send>(&self, act: impl FnOnce() -> Result<T> + Send) -> Result<T> {
+    pub(crate) fn inside<T: Send>(&self, act: impl FnOnce() -> Result<T> + Send) -> Result<T> {
         self.side.inside(act)
     }
 
     /// Another way into it.
     pub(super) fn side(&self) -> Result<Side> {
         Ok(Side(self.side.0.try_clone()?))
+    }
+
+    /// A process in it, by which devices are moved there.
+    pub(crate) fn holder(&self) -> u32 {
+        self.holder.id()
     }
 
     /// Writes below its `/sys`.
@@ -182,7 +187,7 @@ fn receivers() -> Result<Vec<i32>> {
     Ok(receivers)
 }
 
-fn ip(words: &[&str]) -> Result<()> {
+pub(crate) fn ip(words: &[&str]) -> Result<()> {
     run("ip", words)
 }
 

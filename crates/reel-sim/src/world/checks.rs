@@ -31,9 +31,7 @@ impl World {
     /// What is looked after every second: writers, and the invariants that nobody's request would show.
     pub(super) fn second(&mut self) -> Result<(), String> {
         self.at(self.now_ns + SECOND_NS, Event::Second);
-        for _ in 0..self.scenario.ingest_stripes_per_s {
-            self.writer.ingest();
-        }
+        self.keeps_mending()?;
         if let Some(starved) = self.disks.starved() {
             return Err(starved);
         }

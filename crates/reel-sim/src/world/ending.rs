@@ -18,7 +18,19 @@ impl World {
         self.report.prefetched = self.core.prefetched();
         self.report.units_shared =
             counters.hits.load(Ordering::Relaxed) + counters.joins.load(Ordering::Relaxed);
-        self.report.rows_decoded = self.shelf.counters.rows_decoded.get();
+        let decoded = [&*self.shelf.counters, self.upkeep.volume.counters()];
+        self.report.rows_decoded = decoded.iter().map(|counters| counters.rows_decoded.get()).sum();
+        let done = self.upkeep.board().done;
+        self.report.ingested = done.ingested;
+        self.report.ingest_failed = done.ingest_failed;
+        self.report.read_back = done.read_back;
+        self.report.removed = done.removed;
+        self.report.replaced = done.replaced;
+        self.report.rebuilt = done.rebuilt;
+        self.report.rebuilt_units = done.rebuilt_units;
+        self.report.rebuild_most_ns = done.rebuild_most_ns;
+        self.report.scrubbed = done.scrubbed;
+        self.report.mended_rows = done.mended_rows;
         self.report.reads = self.disks.stats().iter().map(|stats| stats.reads).sum();
         self.report.writes = self.disks.stats().iter().map(|stats| stats.writes).sum();
         self.report

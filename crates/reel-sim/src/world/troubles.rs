@@ -3,42 +3,61 @@
 use super::{Event, SECOND_NS, World};
 use crate::changes::Change;
 use crate::fault::{Fault, FaultSpan};
+use crate::upkeep::Mend;
 use reel_disk::DiskBackend;
-use reel_volume::MemberUse;
 use std::sync::Arc;
 
 impl World {
-    pub(super) fn begin_fault(&mut self, span: FaultSpan) {
+    pub(super) fn begin_fault(&mut self, span: FaultSpan) -> Result<(), String> {
         // The one before may have to wait for its rebuild.
         if self.fault.is_none() {
             self.report.faults += 1;
-            self.fault = Some(span);
+            (self.fault, self.fault_over) = (Some(span), false);
             for member in self.struck(span) {
                 self.disks.set_fault(member, Some(FaultSpan { member, ..span }));
             }
             if span.fault == Fault::Replaced {
-                self.writer.rebuild(span.member);
+                self.replace()?;
             }
             self.at(span.until_ns, Event::Mend);
         }
+        Ok(())
     }
 
-    pub(super) fn mend(&mut self) {
-        let Some(span) = self.fault else { return };
-        if span.fault == Fault::Replaced && self.disks.blank_units(span.member) > 0 {
-            return self.at(self.now_ns + SECOND_NS, Event::Mend);
+    /// Gives the member that is at fault a successor, when whatever is being mended gives way.
+    pub(super) fn replace(&mut self) -> Result<(), String> {
+        let Some(span) = self.fault.filter(|span| span.fault == Fault::Replaced) else { return Ok(()) };
+        if !self.begin_to_mend(Mend::Replace(span.member))? {
+            self.at(self.now_ns + SECOND_NS, Event::Replace);
         }
-        self.struck(span).for_each(|member| self.disks.set_fault(member, None));
+        Ok(())
+    }
+
+    /// The fault is over when its member holds again all that it should, and is in use.
+    pub(super) fn mend(&mut self) -> Result<(), String> {
+        let Some(span) = self.fault else { return Ok(()) };
+        let rots = matches!(span.fault, Fault::Rot(_));
+        if !std::mem::replace(&mut self.fault_over, true) && !rots {
+            self.struck(span).for_each(|member| self.disks.set_fault(member, None));
+        }
+        let not_in_use = |member: &usize| !self.core.fetcher.units().health().readable(*member);
+        let wanted = if let Some(member) = self.struck(span).find(not_in_use) {
+            Some(Mend::Rebuild(member))
+        } else if self.disks.rotten_units(span.member) > 0 {
+            Some(Mend::Scrub)
+        } else {
+            None
+        };
+        if let Some(what) = wanted {
+            self.at(self.now_ns + SECOND_NS, Event::Mend);
+            return self.begin_to_mend(what).map(|_| ());
+        }
+        if rots {
+            self.struck(span).for_each(|member| self.disks.set_fault(member, None));
+        }
         self.mended_ns = self.now_ns;
-        let health = self.core.fetcher.units().health();
-        if !health.readable(span.member) {
-            // Nothing was written to titles meanwhile, so it holds all it should.
-            if health.member(span.member) == MemberUse::Out {
-                health.begin_to_rebuild(span.member, "back");
-            }
-            health.rebuilt(span.member);
-        }
         self.fault = None;
+        self.holds_all(span.member)
     }
 
     pub(super) fn change(&mut self, number: usize) -> Result<(), String> {

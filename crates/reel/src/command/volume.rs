@@ -41,6 +41,7 @@ fn create(arguments: &CreateArguments) -> Result<Exit, Failure> {
         data_rows: arguments.data_rows,
         catalogue_bytes: arguments.catalogue.map(Size::bytes),
         force: arguments.force,
+        sparse: false,
     };
     let made = Volume::create(&arguments.dir, options).map_err(Failure::volume)?;
     let geometry = made.geometry;

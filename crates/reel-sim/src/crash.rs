@@ -1,0 +1,245 @@
+//! The world stops: what the members hold then is opened again, elsewhere, and looked at. The run itself goes on.
+
+use crate::library::{directory, still_options, title_record, write_stripe};
+use crate::medium::{Medium, copy_head};
+use crate::rng::Rng;
+use crate::shelf::Shelf;
+use crate::still::StillDisks;
+use crate::upkeep::{Board, Ingested, wrong_unit};
+use anyhow::{Context, Result, bail, ensure};
+use reel_qos::Class;
+use reel_volume::{MemberUse, MendOptions, Volume};
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+/// What the members hold when the world stops, in a directory of its own.
+pub(crate) struct Wreck {
+    directory: tempfile::TempDir,
+    media: Vec<Medium>,
+}
+
+impl Wreck {
+    /// Of the volume in `from`. `after_crash` says what a crash leaves of the member whose file this is, in another file, or that it is none;
+    /// `blank` makes a disk that holds nothing in that, and says how much of the file to copy.
+    pub(crate) fn of(
+        from: &Path,
+        mut after_crash: impl FnMut(&Path, &Path) -> Option<std::io::Result<Medium>>,
+        mut blank: impl FnMut(&Path, &Path) -> (Medium, u64),
+    ) -> Result<Wreck> {
+        let to = directory()?;
+        std::fs::copy(from.join("volume.toml"), to.path().join("volume.toml"))?;
+        let mut media = Vec::new();
+        for path in members_of(from)? {
+            let Some(name) = path.file_name() else { continue };
+            let copy = to.path().join(name);
+            media.push(match after_crash(&path, &copy) {
+                Some(medium) => medium?,
+                // One that is to become a member, or was.
+                None => {
+                    let (medium, head_bytes) = blank(&path, &copy);
+                    copy_head(&path, &copy, head_bytes)?;
+                    medium
+                }
+            });
+        }
+        Ok(Wreck { directory: to, media })
+    }
+
+    /// Opens it, and looks whether nothing is lost, half or lies in the place of something else. `rebuild`: whether what is not in use is
+    /// rebuilt.
+    pub(crate) fn is_sound(
+        self,
+        shelf: &Arc<Shelf>,
+        board: &Board,
+        (rebuild, rng): (bool, &mut Rng),
+    ) -> Result<()> {
+        let still = StillDisks::new(self.media, Some(Arc::clone(shelf)));
+        let volume =
+            Volume::open(self.directory.path(), still_options(&still)).context("it does not open")?;
+        let titles = present(&volume, board, shelf)?;
+        space_adds_up(&volume)?;
+        holds(&volume, &still, &titles)?;
+        // What is written from here on lies in no title's place.
+        let fresh = publish_one(&volume, "fresh", rng)?;
+        let titles: Vec<&Ingested> = titles.into_iter().chain([&fresh]).collect();
+        if rebuild {
+            for member in 0..volume.geometry().members() {
+                if volume.health().member(member) != MemberUse::InUse {
+                    rebuild_one(&volume, member)?;
+                }
+            }
+        }
+        holds(&volume, &still, &titles)?;
+        match still.broken() {
+            Some(what) => bail!(what),
+            None => Ok(()),
+        }
+    }
+}
+
+/// All files that are members, or may be.
+fn members_of(directory: &Path) -> Result<Vec<PathBuf>> {
+    let mut paths = Vec::new();
+    for entry in std::fs::read_dir(directory)? {
+        let path = entry?.path();
+        if path.extension().is_some_and(|extension| extension == "reel") {
+            paths.push(path);
+        }
+    }
+    // Directories have no order, and runs must.
+    paths.sort_unstable();
+    Ok(paths)
+}
+
+/// The titles that were ingested and are there. All that were told to be there are; of the one that was changing it may be so or so.
+fn present<'a>(volume: &Volume, board: &'a Board, shelf: &Shelf) -> Result<Vec<&'a Ingested>> {
+    for number in 0..shelf.titles().len() {
+        ensure!(volume.title(&format!("film-{number}")).is_some(), "title {number} is gone");
+    }
+    let changing = board.changing.as_ref();
+    let mut there = Vec::new();
+    for title in &board.ingested {
+        match volume.title(&title.id) {
+            Some(_) => there.push(title),
+            None => ensure!(changing.is_some_and(|one| one.id == title.id), "{} is gone", title.id),
+        }
+    }
+    if let Some(title) = changing
+        && volume.title(&title.id).is_some()
+        && !there.iter().any(|other| other.id == title.id)
+    {
+        there.push(title);
+    }
+    let count = volume.titles().len() - shelf.titles().len();
+    ensure!(
+        count == there.len(),
+        "{count} titles that were ingested are there, and should be {}",
+        there.len()
+    );
+    Ok(there)
+}
+
+/// Every slot is free or a title's.
+fn space_adds_up(volume: &Volume) -> Result<()> {
+    let status = volume.status();
+    let slots: u64 =
+        volume.titles().iter().flat_map(|title| title.extents().map(|e| e.slots).collect::<Vec<_>>()).sum();
+    let taken_bytes = slots * volume.geometry().stripe_bytes() as u64;
+    let (free_bytes, all_bytes) = (status.free_bytes, status.capacity_bytes);
+    ensure!(
+        taken_bytes + free_bytes == all_bytes,
+        "{taken_bytes} bytes are taken, {free_bytes} free, of {all_bytes}"
+    );
+    Ok(())
+}
+
+/// Every member in use holds all that it should, parity included.
+fn holds(volume: &Volume, still: &StillDisks, titles: &[&Ingested]) -> Result<()> {
+    for member in (0..volume.geometry().members()).filter(|&member| volume.health().readable(member)) {
+        let lacks = still.look(member, Medium::blank_units);
+        ensure!(lacks == Some(0), "member {member} is in use and lacks {lacks:?} units");
+        let wrong = still.look(member, |medium| {
+            let unit_of = |unit| medium.sound_unit(unit);
+            titles.iter().find_map(|title| wrong_unit(title, volume.geometry(), member, unit_of))
+        });
+        if let Some(wrong) = wrong.flatten() {
+            bail!(wrong);
+        }
+    }
+    Ok(())
+}
+
+/// A small title more.
+fn publish_one(volume: &Volume, id: &str, rng: &mut Rng) -> Result<Ingested> {
+    let geometry = volume.geometry();
+    let (seed, bytes) = (rng.bits(), 3 * geometry.stripe_bytes() as u64 - 5);
+    let mut writer = volume.writer(Class::APERIODIC)?;
+    let mut at = 0;
+    while at < bytes {
+        at = write_stripe(&mut writer, geometry, (seed, bytes), at)?;
+    }
+    let object = writer.finish()?;
+    let slots = object.extents.iter().flat_map(|extent| extent.first_slot..extent.first_slot + extent.slots);
+    let fresh = Ingested { id: id.to_owned(), seed, bytes, slots: slots.collect() };
+    volume.publish(title_record(fresh.id.clone(), vec![object])).context("it cannot be written")?;
+    Ok(fresh)
+}
+
+fn rebuild_one(volume: &Volume, member: usize) -> Result<()> {
+    let report = volume.rebuild(member, MendOptions::default(), &mut |_| true);
+    let report = report.with_context(|| format!("member {member} cannot be rebuilt"))?;
+    ensure!(report.complete && report.lost_rows == 0, "member {member} was rebuilt in part: {report:?}");
+    Ok(())
+}
+
+#[cfg(test)]
+#[allow(clippy::unwrap_used, reason = "a test that cannot go on should stop")]
+mod tests {
+    use super::*;
+    use crate::content::Unit;
+    use crate::library::Library;
+    use crate::scale::geometry;
+    use crate::title::TitleSpec;
+
+    /// A small library with a title that was ingested, after the world has stopped.
+    fn stopped() -> (Library, Board) {
+        let spec = TitleSpec {
+            titles: 2,
+            segments: (5, 5),
+            rate_bps: (2_000_000, 2_000_000),
+            renditions: 1,
+            sound_permille: 0,
+        };
+        let mut library = Library::make(geometry(4, 3).unwrap(), &spec, &mut Rng::new(1)).unwrap();
+        let still = StillDisks::new(std::mem::take(&mut library.media), Some(Arc::clone(&library.shelf)));
+        let volume = Volume::open(library.directory.path(), still_options(&still)).unwrap();
+        let title = publish_one(&volume, "clip-0", &mut Rng::new(2)).unwrap();
+        volume.remove(&title.id).unwrap();
+        let title = publish_one(&volume, "clip-1", &mut Rng::new(3)).unwrap();
+        drop(volume);
+        library.media = still.into_media();
+        let mut board = Board::default();
+        board.ingested.push(title);
+        (library, board)
+    }
+
+    fn found(library: &Library, board: &Board) -> Result<()> {
+        let after_crash = |from: &Path, to: &Path| {
+            let medium = library.media.iter().find(|medium| medium.path() == from)?;
+            Some(medium.after_crash(to, &mut Rng::new(4)))
+        };
+        let wreck = Wreck::of(library.directory.path(), after_crash, |_, _| unreachable!())?;
+        wreck.is_sound(&library.shelf, board, (true, &mut Rng::new(5)))
+    }
+
+    #[test]
+    fn what_was_told_to_be_there_must_be() {
+        let (library, mut board) = stopped();
+        found(&library, &board).unwrap();
+        let mut other = board.ingested[0].clone();
+        other.id = "clip-7".to_owned();
+        board.ingested.push(other.clone());
+        assert!(found(&library, &board).unwrap_err().to_string().contains("clip-7 is gone"));
+        board.ingested.pop();
+        board.changing = Some(other);
+        found(&library, &board).expect("of one that was changing it may be so or so");
+        (board.changing, board.ingested) = (None, Vec::new());
+        assert!(found(&library, &board).unwrap_err().to_string().contains("should be 0"));
+    }
+
+    #[test]
+    fn a_wrong_byte_on_a_member_in_use_is_seen() {
+        let (library, board) = stopped();
+        let title = &board.ingested[0];
+        let member = library.shelf.geometry.place(title.slots[0], 1).member;
+        let medium = &library.media[member];
+        let unit_of = |unit| medium.sound_unit(unit);
+        assert_eq!(wrong_unit(title, &library.shelf.geometry, member, unit_of), None);
+        let wrong = |unit| -> Unit {
+            let mut rows = medium.sound_unit(unit);
+            rows[100] ^= 1;
+            rows
+        };
+        assert!(wrong_unit(title, &library.shelf.geometry, member, wrong).unwrap().contains("does not hold"));
+    }
+}

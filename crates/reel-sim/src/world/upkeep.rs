@@ -1,0 +1,116 @@
+//! What changes beside viewers: mending, and what would be left if the world stopped.
+
+use super::{Event, SECOND_NS, World};
+use crate::crash::Wreck;
+use crate::fault::Fault;
+use crate::limits::{CRASH_IN_COMMIT_NS, CRASH_IN_COMMIT_PERMILLE, CRASH_REST_NS, SCRUB_REST_NS};
+use crate::medium::Medium;
+use crate::upkeep::{Mend, wrong_unit};
+use reel_disk::DiskBackend;
+use reel_volume::{MemberUse, Superblock};
+use std::os::unix::fs::FileExt;
+use std::path::Path;
+
+impl World {
+    /// Begins to mend, or lets what is being mended go on and says `false`.
+    pub(super) fn begin_to_mend(&mut self, what: Mend) -> Result<bool, String> {
+        self.upkeep.mend(what).map_err(|error| format!("there is no thread: {error}"))
+    }
+
+    /// Verifies everything, unless something is to be mended anyway.
+    pub(super) fn scrub(&mut self) -> Result<(), String> {
+        let next_ns = self.now_ns + SECOND_NS + self.rng.wait_ns(SCRUB_REST_NS);
+        self.at(next_ns, Event::Scrub);
+        if self.fault.is_none() {
+            self.begin_to_mend(Mend::Scrub)?;
+        }
+        Ok(())
+    }
+
+    /// What is mended comes on, and a member that has had no fault for a while is in use.
+    pub(super) fn keeps_mending(&mut self) -> Result<(), String> {
+        let stands_still = self.fault.is_some_and(|span| span.fault == Fault::Stall && !self.fault_over);
+        if !stands_still && let Some(stuck) = self.upkeep.stuck(self.now_ns) {
+            return Err(stuck);
+        }
+        if self.fault.is_none() {
+            let health = self.core.fetcher.units().health();
+            let out = (0..self.scenario.members).find(|&member| health.member(member) != MemberUse::InUse);
+            if let Some(member) = out {
+                let why = health.reason(member).unwrap_or_default();
+                return Err(format!("member {member} has no fault and is not in use: {why}"));
+            }
+        }
+        Ok(())
+    }
+
+    /// A member in use holds all that it should, as it was written.
+    pub(super) fn holds_all(&self, member: usize) -> Result<(), String> {
+        let lacks = self.disks.blank_units(member);
+        if lacks > 0 {
+            return Err(format!("member {member} is in use and lacks {lacks} units"));
+        }
+        let board = self.upkeep.board();
+        let wrong = self.disks.look(member, |medium, shelf| {
+            let unit_of = |unit| medium.sound_unit(unit);
+            // What is just being removed may have been overwritten; nobody reads it.
+            let titles = board
+                .ingested
+                .iter()
+                .filter(|title| board.changing.as_ref().is_none_or(|changing| changing.id != title.id));
+            titles.map(|title| wrong_unit(title, &shelf.geometry, member, unit_of)).find_map(|wrong| wrong)
+        });
+        wrong.flatten().map_or(Ok(()), Err)
+    }
+
+    /// The catalogue changes: the world might stop in the middle of that.
+    pub(super) fn look_at_changes(&mut self) {
+        let changes = self.upkeep.board().changes;
+        if changes > self.changes_seen && self.scenario.crashes {
+            self.changes_seen = changes;
+            if self.rng.permille(CRASH_IN_COMMIT_PERMILLE) {
+                let at_ns = self.now_ns + self.rng.below(CRASH_IN_COMMIT_NS);
+                self.at(at_ns, Event::Crash { again: false });
+            }
+        }
+    }
+
+    /// Looks at what would be left if the world stopped now.
+    pub(super) fn crash(&mut self, again: bool) -> Result<(), String> {
+        if again {
+            let next_ns = self.now_ns + SECOND_NS + self.rng.wait_ns(CRASH_REST_NS);
+            self.at(next_ns, Event::Crash { again });
+        }
+        self.report.crashes += 1;
+        let mut rng = self.rng.part(self.now_ns);
+        // A rebuild of everything takes long, and is the same each time.
+        let lost = self.core.fetcher.units().health().lost() > 0;
+        let rebuild = lost && self.report.rebuilt_after_crash == 0;
+        self.report.rebuilt_after_crash += u64::from(rebuild);
+        let found = self
+            .wreck(&mut rng)
+            .and_then(|wreck| wreck.is_sound(&self.shelf, &self.upkeep.board(), (rebuild, &mut rng)));
+        found.map_err(|error| format!("had the world stopped now: {error:#}"))
+    }
+
+    fn wreck(&self, rng: &mut crate::rng::Rng) -> anyhow::Result<Wreck> {
+        let member_at = |path: &Path| {
+            let is_there = |medium: &Medium| medium.path() == path;
+            (0..self.disks.members())
+                .find(|&m| self.disks.look(m, |medium, _| is_there(medium)) == Some(true))
+        };
+        let after_crash = |from: &Path, to: &Path| {
+            let member = member_at(from)?;
+            self.disks.look(member, |medium, _| medium.after_crash(to, rng))
+        };
+        let data_offset = self.disks.look(0, |medium, _| medium.data_offset()).unwrap_or_default();
+        let blank = |from: &Path, to: &Path| {
+            let mut block = vec![0; 4096];
+            let read = std::fs::File::open(from).and_then(|file| file.read_exact_at(&mut block, 0));
+            let found = read.ok().and_then(|()| Superblock::decode(&block).ok());
+            let member = found.map_or(0, |superblock| superblock.index);
+            (Medium::blank(member, to, data_offset, &self.shelf), data_offset)
+        };
+        Wreck::of(self.directory.path(), after_crash, blank)
+    }
+}
