@@ -25,6 +25,11 @@ pub(crate) fn post(server: SocketAddr, path: &str, body: &Value) -> Result<Value
     ask(server, "POST", path, Some(body))
 }
 
+/// DELETE; the answer is nobody's business.
+pub(crate) fn delete(server: SocketAddr, path: &str) -> Result<()> {
+    exchange(server, "DELETE", path, None).map(drop)
+}
+
 fn ask(server: SocketAddr, method: &str, path: &str, body: Option<&Value>) -> Result<Value> {
     let answer = exchange(server, method, path, body)?;
     serde_json::from_str(&answer)

@@ -37,6 +37,8 @@ mod stage;
 mod transfers;
 mod udp;
 mod upcalls;
+mod viewers;
+mod window;
 mod wire;
 mod wired;
 mod write;
@@ -59,6 +61,8 @@ enum Experiment {
     Path(PathArguments),
     /// Processor time per GB of HLS viewers, Reel beside its peers, on loopback and on the wire (root, clang, nginx).
     Peers(PeersArguments),
+    /// The highest number of viewers of 5 Mb/s to whom nothing is late, Reel beside its peers (root, clang, nginx).
+    Viewers(ViewersArguments),
     /// Streams, browsers and downloads on the same disks, beside nginx on ext4 as shipped and tuned (root).
     Classes(ClassesArguments),
     /// One transfer of 400 MB beside readers of a lower class.
@@ -199,6 +203,55 @@ pub(crate) struct PeersArguments {
     profile: bool,
 }
 
+/// `viewers`.
+#[derive(clap::Args)]
+pub(crate) struct ViewersArguments {
+    #[command(flatten)]
+    common: ExperimentArguments,
+    /// Over what.
+    #[arg(long, value_enum, value_delimiter = ',', default_values_t = [peers::Net::Wire, peers::Net::Loopback])]
+    nets: Vec<peers::Net>,
+    /// Who else is there: nobody, or ten downloads and films that arrive.
+    #[arg(long, value_enum, value_delimiter = ',', default_values_t = [viewers::Beside::Nobody, viewers::Beside::Bulk])]
+    beside: Vec<viewers::Beside>,
+    /// Who is measured; `reel-open` lets everybody in.
+    #[arg(long, value_enum, value_delimiter = ',', default_values_t = [peers::Who::Reel, peers::Who::ReelOpen, peers::Who::Sendfile, peers::Who::Threads, peers::Who::Direct])]
+    who: Vec<peers::Who>,
+    /// Where the search begins.
+    #[arg(long, default_value_t = 512)]
+    viewers_from: usize,
+    /// The most viewers that are tried.
+    #[arg(long, default_value_t = 8192)]
+    viewers_max: usize,
+    /// Titles that are watched; two more are only downloaded.
+    #[arg(long, default_value_t = 30)]
+    titles: usize,
+    /// Size of a title in MiB.
+    #[arg(long, default_value_t = 256)]
+    title_mib: u64,
+    /// Memory of a server in MiB: Reel's arena, a peer's page cache and all. Less than all titles.
+    #[arg(long, default_value_t = 4096)]
+    memory_mib: u64,
+    /// Rate at which films arrive, in Mb/s.
+    #[arg(long, default_value_t = 800)]
+    ingest_mbps: u64,
+    /// Round trip between the server and a viewer on the wire, in milliseconds.
+    #[arg(long, default_value_t = 20)]
+    rtt_ms: u64,
+    /// Window of a viewer on the wire, in KiB.
+    #[arg(long, default_value_t = 1024)]
+    window_kib: u32,
+    /// Seconds of `reel probe` before anything else, as an operator would; 0: what is known of the disks is good enough.
+    #[arg(long, default_value_t = 10)]
+    probe_seconds: u64,
+    /// Nothing is begun that would not be over after so many seconds. A search that was not over says so.
+    #[arg(long, default_value_t = 3600)]
+    budget_seconds: u64,
+    /// Only make the titles.
+    #[arg(long)]
+    prepare: bool,
+}
+
 /// How large and how often.
 #[derive(clap::Args)]
 pub(crate) struct PathArguments {
@@ -240,6 +293,7 @@ fn main() -> Result<()> {
             if arguments.tls { path_tls::run(&arguments) } else { path::run(&arguments) }
         }
         Experiment::Peers(arguments) => peers::run(&arguments),
+        Experiment::Viewers(arguments) => viewers::run(&arguments),
         Experiment::Classes(arguments) => classes::run(&arguments),
         Experiment::Priority(arguments) => priority::run(&arguments),
         Experiment::Degraded(arguments) => degraded::run(&arguments),

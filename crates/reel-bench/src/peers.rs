@@ -4,23 +4,25 @@
 //! keep in memory. Hot: one title that fits. What counts is the processor time of the whole machine less the client's, per GB of
 //! media that arrived, over a window in which everybody is served.
 
-mod material;
+pub(crate) mod material;
 mod profile;
-mod stand;
+pub(crate) mod stand;
 
 use crate::PeersArguments;
-use crate::cost::{Cost, Meter};
+use crate::cost::Cost;
+use crate::film;
 use crate::load::Url;
 use crate::reel;
 use crate::report::{Claim, spread};
 use crate::sheet::{Chart, Sheet};
+use crate::window::Window;
 use crate::wire::{Crowd, Pace, Seen, Way, Wire, Wish, sockets};
 use anyhow::{Context, Result};
 use clap::ValueEnum;
-use material::Material;
+use material::{Material, Wanted};
 use profile::Profile;
 use std::fs;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 pub(crate) use stand::Who;
 
@@ -37,6 +39,9 @@ pub(crate) enum Titles {
     Cold,
     Hot,
 }
+
+/// Rate of the films: 4K for living rooms is twice, a telephone a quarter of it.
+const RATE_BPS: u64 = 8_000_000;
 
 /// How long viewers come before anything is measured.
 const AHEAD: Duration = Duration::from_secs(2);
@@ -78,7 +83,9 @@ fn measure(arguments: &PeersArguments, sheet: &mut Sheet) -> Result<()> {
         Err(error) => return Err(error),
     };
     let (title_mib, viewers) = if common.quick { (8, 4) } else { (arguments.title_mib, arguments.viewers) };
-    let material = Material::make(&dir, &reel, title_mib, viewers)?;
+    let film = film::varying;
+    let wanted = Wanted { name: "peers", rate_bps: RATE_BPS, film, title_mib, titles: viewers, bulk: 0 };
+    let material = Material::make(&dir, &reel, &wanted)?;
     sheet.note(format!(
         "{viewers} viewers; {viewers} titles of {title_mib} MiB (cold: one each, hot: the first for all); {} MiB of memory for a server; on the \
          wire {} ms there and back, windows of {} KiB, lines of {} Mb/s (0: no bound), loss {}; TCP by {}",
@@ -147,8 +154,13 @@ impl Bench<'_> {
     fn one(&mut self, case: &Case, who: Who, run: usize) -> Result<f64> {
         let arguments = self.arguments;
         drop_caches(arguments.common.quick)?;
-        let stand =
-            stand::Stand { material: &self.material, memory_bytes: arguments.memory_mib << 20, arguments };
+        let stand = stand::Stand {
+            material: &self.material,
+            memory_bytes: arguments.memory_mib << 20,
+            floor: arguments.floor.as_deref(),
+            is_promised: false,
+            is_bounded: !arguments.common.quick,
+        };
         let standing = stand.start(who, &self.wire, case.net)?;
         let address = standing.server.address;
         let mut wishes = Vec::new();
@@ -172,8 +184,8 @@ impl Bench<'_> {
             seed: run as u64,
             most: Duration::from_secs(600),
         };
-        let mut window =
-            Window::new(self.wire.meter(standing.server.processes()?), Duration::from_secs(seconds));
+        let meter = self.wire.meter(standing.server.processes()?);
+        let mut window = Window::new(AHEAD, Duration::from_secs(seconds), || meter.read());
         let profile = if arguments.profile {
             let processes = standing.server.processes()?.into_iter().chain(self.wire.receivers());
             let all: Vec<_> = processes.collect();
@@ -188,7 +200,8 @@ impl Bench<'_> {
                 self.wire.beside_server(stop)?
             }
         };
-        let (took_s, bytes, used) = window.result()?;
+        let (took_s, bytes, (before, used)) = window.result()?;
+        let used = used.since(&before);
         if let Some(profile) = profile {
             let told = profile.told()?;
             self.sheet
@@ -234,50 +247,8 @@ impl Bench<'_> {
     }
 }
 
-/// The time in which is measured: after everybody has come, for so long.
-struct Window {
-    meter: Meter,
-    began: Instant,
-    seconds: Duration,
-    first: Option<(Instant, u64, Cost)>,
-    last: Option<Result<(f64, u64, Cost)>>,
-}
-
-impl Window {
-    fn new(meter: Meter, seconds: Duration) -> Self {
-        Self { meter, began: Instant::now(), seconds, first: None, last: None }
-    }
-
-    /// Looks at the bytes that have come; whether to go on.
-    fn look(&mut self, bytes: u64) -> bool {
-        match &self.first {
-            None if self.began.elapsed() < AHEAD => true,
-            None => match self.meter.read() {
-                Ok(used) => {
-                    self.first = Some((Instant::now(), bytes, used));
-                    true
-                }
-                Err(error) => {
-                    self.last = Some(Err(error));
-                    false
-                }
-            },
-            Some((at, _, _)) if at.elapsed() < self.seconds => true,
-            Some((at, before, used)) => {
-                let now = self.meter.read();
-                let measured = now.map(|now| (at.elapsed().as_secs_f64(), bytes - before, now.since(used)));
-                self.last.get_or_insert(measured);
-                false
-            }
-        }
-    }
-
-    fn result(self) -> Result<(f64, u64, Cost)> {
-        self.last.context("the viewers were gone before anything could be measured")?
-    }
-}
-
-fn drop_caches(quick: bool) -> Result<()> {
+/// Nothing of what was played before is in memory.
+pub(crate) fn drop_caches(quick: bool) -> Result<()> {
     rustix::fs::sync();
     match fs::write("/proc/sys/vm/drop_caches", "1") {
         Err(error) if quick && error.kind() == std::io::ErrorKind::PermissionDenied => Ok(()),

@@ -124,7 +124,7 @@ impl Volume {
 }
 
 /// Waits until the server has opened what titles it opens by itself; half a minute at most.
-fn settle(server: &Server) -> Result<()> {
+pub(crate) fn settle(server: &Server) -> Result<()> {
     let mut before = None;
     for _ in 0..60 {
         thread::sleep(Duration::from_millis(500));

@@ -39,17 +39,17 @@ impl Reading {
         match self {
             Self::Shipped => "sendfile on; tcp_nopush on;",
             Self::Sendfile => {
-                "sendfile on; sendfile_max_chunk 1m; tcp_nopush on; tcp_nodelay on; open_file_cache max=1024;"
+                "sendfile on; sendfile_max_chunk 1m; tcp_nopush on; tcp_nodelay on; open_file_cache max=4096;"
             }
             Self::Threads => {
-                "sendfile on; aio threads; sendfile_max_chunk 1m; tcp_nopush on; tcp_nodelay on; open_file_cache max=1024;"
+                "sendfile on; aio threads; sendfile_max_chunk 1m; tcp_nopush on; tcp_nodelay on; open_file_cache max=4096;"
             }
-            Self::Buffers => "sendfile off; output_buffers 2 512k; tcp_nodelay on; open_file_cache max=1024;",
+            Self::Buffers => "sendfile off; output_buffers 2 512k; tcp_nodelay on; open_file_cache max=4096;",
             Self::BufferThreads => {
-                "sendfile off; aio threads; output_buffers 2 512k; tcp_nodelay on; open_file_cache max=1024;"
+                "sendfile off; aio threads; output_buffers 2 512k; tcp_nodelay on; open_file_cache max=4096;"
             }
             Self::Direct => {
-                "sendfile off; aio threads; directio 512; output_buffers 2 1m; tcp_nodelay on; open_file_cache max=1024;"
+                "sendfile off; aio threads; directio 512; output_buffers 2 1m; tcp_nodelay on; open_file_cache max=4096;"
             }
         }
     }
@@ -107,7 +107,7 @@ pub(crate) fn nginx_with(
     };
     let text = format!(
         "daemon off; worker_processes {workers}; pid {run}/nginx.pid; error_log {run}/error.log; user root;\n\
-         events {{ worker_connections 4096; }}\n\
+         worker_rlimit_nofile 16384; events {{ worker_connections 8192; }}\n\
          http {{ access_log off; types {{ video/mp4 mp4; application/vnd.apple.mpegurl m3u8; }}\n\
          {directives}\n\
          client_body_temp_path {run}/body; proxy_temp_path {run}/proxy; fastcgi_temp_path {run}/fastcgi;\n\

@@ -20,7 +20,8 @@ mod tcp_laws;
 mod viewer;
 
 pub(crate) use network::Way;
-pub(crate) use script::{Pace, Want, Wish};
+pub(crate) use script::{Pace, Timed, Want, Wish};
+pub(crate) use space::Side;
 
 use crate::cost::Meter;
 use crate::interrupts::Interrupts;
@@ -87,6 +88,12 @@ pub(crate) struct Seen {
     pub(crate) late_segments: u64,
     pub(crate) late_bytes: u64,
     pub(crate) latest_ms: f64,
+    /// Segments that had not come at the end though they were due.
+    pub(crate) missing_segments: u64,
+    /// From coming to the first segment, of each timed player who got one, in milliseconds.
+    pub(crate) startups_ms: Vec<f64>,
+    /// Media that timed players got after everybody played.
+    pub(crate) settled_media_s: f64,
     /// Bodies that were asked for to be kept.
     pub(crate) kept: Vec<(Want, Vec<u8>)>,
 }
@@ -138,6 +145,11 @@ impl Wire {
     /// The kernel's threads that receive for the server.
     pub(crate) fn receivers(&self) -> impl Iterator<Item = u32> {
         self.cable.receivers.iter().map(|receiver| receiver.cast_unsigned())
+    }
+
+    /// The server's side of it alone, for what goes on there while a crowd is on the wire.
+    pub(crate) fn side(&self) -> Result<Side> {
+        self.cable.near.side()
     }
 
     /// Does something where the server is, on any processor: its loopback device is nobody else's.
@@ -234,6 +246,9 @@ impl Seen {
             seen.late_segments += came.shown.late_segments;
             seen.late_bytes += came.shown.late_bytes;
             seen.latest_ms = seen.latest_ms.max(came.shown.latest_ns as f64 / 1e6);
+            seen.missing_segments += came.shown.missing_segments;
+            seen.startups_ms.extend(came.shown.startup_ns.map(|ns| ns as f64 / 1e6));
+            seen.settled_media_s += came.shown.settled_media_ns as f64 / 1e9;
             seen.kept.extend(came.kept);
             if let Some(failure) = came.failure {
                 *seen.failures.entry(failure).or_default() += 1;

@@ -11,9 +11,23 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 use std::time::Duration;
 
-/// Rate of the films: 4K for living rooms is twice, a telephone a quarter of it.
-const RATE_BPS: u64 = 8_000_000;
 const MEMBERS: u64 = 5;
+/// Room for films that arrive while others are played.
+const ARRIVING_BYTES: u64 = 3 << 30;
+
+/// Which titles.
+pub(crate) struct Wanted {
+    /// Of the experiment.
+    pub(crate) name: &'static str,
+    pub(crate) rate_bps: u64,
+    /// Makes a film of so many seconds and that rate in a directory.
+    pub(crate) film: fn(&Path, u64, u64) -> Result<PathBuf>,
+    pub(crate) title_mib: u64,
+    /// Titles to be played.
+    pub(crate) titles: usize,
+    /// Titles more that are only downloaded: the others have them as one file each.
+    pub(crate) bulk: usize,
+}
 
 /// Titles, made once for a directory.
 pub(crate) struct Material {
@@ -23,16 +37,22 @@ pub(crate) struct Material {
     pub(crate) www: PathBuf,
     /// For files of servers.
     pub(crate) dir: PathBuf,
+    /// The film that all titles are, if it is still wanted.
+    pub(crate) film: PathBuf,
+    pub(crate) titles: usize,
 }
 
 impl Material {
-    pub(crate) fn make(dir: &Path, reel: &Path, title_mib: u64, titles: usize) -> Result<Self> {
-        let dir = dir.join(format!("peers-{titles}x{title_mib}"));
+    pub(crate) fn make(dir: &Path, reel: &Path, wanted: &Wanted) -> Result<Self> {
+        let Wanted { name, rate_bps, film, title_mib, titles, bulk } = *wanted;
+        let dir = dir.join(format!("{name}-{titles}x{title_mib}"));
         let material = Self {
             reel: reel.to_owned(),
             volume: dir.join("volume"),
             www: dir.join("www"),
             dir: dir.clone(),
+            film: dir.join("film.mp4"),
+            titles,
         };
         let done = dir.join("complete");
         if done.exists() {
@@ -42,11 +62,13 @@ impl Material {
             fs::remove_dir_all(&dir)?;
         }
         fs::create_dir_all(&dir)?;
-        let seconds = (title_mib << 20) * 8 / RATE_BPS;
-        let film = film::varying(&dir, seconds, RATE_BPS)?;
-        let films = film::titles(&dir.join("films"), &film, "film", titles)?;
-        // Parity is a fifth, and a volume wants some room.
-        let bytes = fs::metadata(&film)?.len() * titles as u64 * MEMBERS / (MEMBERS - 1) * 5 / 4 + (1 << 30);
+        let seconds = (title_mib << 20) * 8 / rate_bps;
+        let film = film(&dir, seconds, rate_bps)?;
+        let films = film::titles(&dir.join("films"), &film, "film", titles + bulk)?;
+        let stored = fs::metadata(&film)?.len() * (titles + bulk) as u64;
+        // Parity is a fifth, and a volume wants some room: for what arrives meanwhile, if anything does.
+        let room = if bulk > 0 { ARRIVING_BYTES } else { stored / 4 };
+        let bytes = (stored + room) * MEMBERS / (MEMBERS - 1) + (1 << 30);
         let size = format!("{}M", bytes >> 20);
         material.reel_does(&["volume", "create"], &[Path::new("--size"), Path::new(&size)])?;
         material.reel_does(&["ingest"], &films.iter().map(PathBuf::as_path).collect::<Vec<_>>())?;
@@ -54,7 +76,14 @@ impl Material {
             material.export(title)?;
         }
         fs::remove_dir_all(dir.join("films"))?;
-        fs::remove_file(film)?;
+        for number in 0..bulk {
+            fs::copy(&film, material.www.join(bulk_file(number)))?;
+        }
+        if bulk > 0 {
+            fs::rename(film, &material.film)?;
+        } else {
+            fs::remove_file(film)?;
+        }
         fs::write(done, "")?;
         Ok(material)
     }
@@ -62,12 +91,21 @@ impl Material {
     /// The path of a title's first playlist.
     pub(crate) fn playlist(&self, who: Who, title: usize) -> String {
         let name = name(title);
-        if who == Who::Reel { format!("/watch/{name}/master.m3u8") } else { format!("/{name}/master.m3u8") }
+        if who.is_reel() { format!("/watch/{name}/master.m3u8") } else { format!("/{name}/master.m3u8") }
+    }
+
+    /// The path of a title that is only downloaded, as one file.
+    pub(crate) fn download(&self, who: Who, number: usize) -> String {
+        if who.is_reel() {
+            format!("/files/{}.mp4", name(self.titles + number))
+        } else {
+            format!("/{}", bulk_file(number))
+        }
     }
 
     /// Fetches a title from Reel as a player would, and keeps it as files.
     fn export(&self, title: usize) -> Result<()> {
-        let server = serve(self, free_address()?, 256 << 20)?;
+        let server = serve(self, free_address()?, 256 << 20, false)?;
         let playlist = Url::parse(&format!("http://{}{}", server.address, self.playlist(Who::Reel, title)))?;
         let pace = Pace::Playing { startup_ns: u64::MAX, buffer_ns: u64::MAX };
         let crowd = Crowd {
@@ -101,6 +139,10 @@ impl Material {
         }
         Ok(())
     }
+}
+
+fn bulk_file(number: usize) -> String {
+    format!("bulk-{number:03}.mp4")
 }
 
 fn name(title: usize) -> String {

@@ -2,7 +2,6 @@
 
 use super::Net;
 use super::material::Material;
-use crate::PeersArguments;
 use crate::device::{Ask, Keeper};
 use crate::rival::{Reading, nginx_at};
 use crate::server::{Server, free_address};
@@ -13,12 +12,19 @@ use clap::ValueEnum;
 use std::fmt;
 use std::fs::{self, File};
 use std::net::SocketAddr;
+use std::path::Path;
 use std::process::{Command, Stdio};
+
+/// More than viewers of any experiment: the table of sessions is nobody's bound here.
+const SESSIONS_MAX: usize = 20_000;
 
 /// Who is measured.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub(crate) enum Who {
+    /// As delivered, or where only costs are measured, open to everybody.
     Reel,
+    /// Open to everybody, where the other asks who can be promised his film.
+    ReelOpen,
     /// nginx with sendfile.
     Sendfile,
     /// nginx with sendfile and a pool of threads that wait for the disk.
@@ -35,7 +41,11 @@ pub(crate) enum Who {
 
 impl Who {
     pub(crate) fn is_rival(self) -> bool {
-        !matches!(self, Self::Reel | Self::Floor | Self::FloorZc)
+        !matches!(self, Self::Reel | Self::ReelOpen | Self::Floor | Self::FloorZc)
+    }
+
+    pub(crate) fn is_reel(self) -> bool {
+        matches!(self, Self::Reel | Self::ReelOpen)
     }
 }
 
@@ -43,6 +53,7 @@ impl fmt::Display for Who {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
         formatter.write_str(match self {
             Self::Reel => "reel",
+            Self::ReelOpen => "reel, open",
             Self::Sendfile => "nginx sendfile",
             Self::Threads => "nginx threads",
             Self::Direct => "nginx directio",
@@ -54,26 +65,31 @@ impl fmt::Display for Who {
 }
 
 /// Where servers are started.
-pub(super) struct Stand<'a> {
-    pub(super) material: &'a Material,
+pub(crate) struct Stand<'a> {
+    pub(crate) material: &'a Material,
     /// What a server may use for media: Reel's arena; a peer with its page cache.
-    pub(super) memory_bytes: u64,
-    pub(super) arguments: &'a PeersArguments,
+    pub(crate) memory_bytes: u64,
+    /// The bare server, if it is not where it is built.
+    pub(crate) floor: Option<&'a Path>,
+    /// Whether Reel lets in only whom it can promise his film.
+    pub(crate) is_promised: bool,
+    /// Whether the memory of peers is bounded, which needs control groups.
+    pub(crate) is_bounded: bool,
 }
 
 /// A server that runs. It ends first; what bounds it goes after it.
-pub(super) struct Standing {
-    pub(super) server: Server,
+pub(crate) struct Standing {
+    pub(crate) server: Server,
     _bound: Option<Keeper>,
 }
 
 impl Stand<'_> {
-    pub(super) fn start(&self, who: Who, wire: &Wire, net: Net) -> Result<Standing> {
+    pub(crate) fn start(&self, who: Who, wire: &Wire, net: Net) -> Result<Standing> {
         let server = match net {
             Net::Wire => wire.at_server(|| self.serve(who, wire.address()))?,
             Net::Loopback => wire.beside_server(|| self.serve(who, free_address()?))?,
         };
-        let bound = if who.is_rival() && !self.arguments.common.quick {
+        let bound = if who.is_rival() && self.is_bounded {
             let keeper = Keeper::start()?;
             keeper.ask::<()>(&Ask::Memory { bytes: self.memory_bytes })?;
             for pid in server.processes()? {
@@ -93,7 +109,8 @@ impl Stand<'_> {
             nginx_at(address, www, &dir.join("nginx"), workers, reading)
         };
         match who {
-            Who::Reel => serve(self.material, address, self.memory_bytes),
+            Who::Reel => serve(self.material, address, self.memory_bytes, self.is_promised),
+            Who::ReelOpen => serve(self.material, address, self.memory_bytes, false),
             Who::Sendfile => nginx(Reading::Sendfile),
             Who::Threads => nginx(Reading::Threads),
             Who::Direct => nginx(Reading::Direct),
@@ -104,7 +121,7 @@ impl Stand<'_> {
                 Server::start(command, address).context("is caddy installed? (apt install caddy)")
             }
             Who::Floor | Who::FloorZc => {
-                let floor = bare(self.arguments.floor.as_deref())?;
+                let floor = bare(self.floor)?;
                 let floor =
                     floor.context("no bare server; cargo build --release -p reel-ring --example floor")?;
                 let mut command = Command::new(floor);
@@ -116,10 +133,17 @@ impl Stand<'_> {
     }
 }
 
-/// Starts Reel with so much media memory, open to everybody: what is measured is cost, not promises.
-pub(super) fn serve(material: &Material, address: SocketAddr, memory_bytes: u64) -> Result<Server> {
+/// Starts Reel with so much media memory; `is_promised`: only those are let in whose film can be promised.
+pub(super) fn serve(
+    material: &Material,
+    address: SocketAddr,
+    memory_bytes: u64,
+    is_promised: bool,
+) -> Result<Server> {
     let config = material.dir.join("reel.toml");
-    let text = format!("arena_bytes = {memory_bytes}\n[promise]\nadmission = false\n");
+    let text = format!(
+        "arena_bytes = {memory_bytes}\nsessions_max = {SESSIONS_MAX}\n[promise]\nadmission = {is_promised}\n"
+    );
     fs::write(&config, text)?;
     let mut command = Command::new(&material.reel);
     command

@@ -25,6 +25,21 @@ pub(crate) enum Pace {
     Flat,
     /// As a player: begins with `startup_ns` of film, holds up to `buffer_ns`, then waits.
     Playing { startup_ns: u64, buffer_ns: u64 },
+    /// As a player with a schedule of his own, whoever serves.
+    Timed(Timed),
+}
+
+/// When a player's picture moves, and from where on.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Timed {
+    /// The picture moves so long after he came, whatever he has by then.
+    pub(crate) startup_ns: u64,
+    /// Media that he holds at most.
+    pub(crate) buffer_ns: u64,
+    /// He begins with the segment of this media time.
+    pub(crate) from_ns: u64,
+    /// What comes later than this after the crowd came is counted apart: everybody plays by then.
+    pub(crate) settled_ns: u64,
 }
 
 /// What a viewer does.
@@ -53,6 +68,12 @@ pub(super) struct Shown {
     pub(super) late_segments: u64,
     pub(super) late_bytes: u64,
     pub(super) latest_ns: u64,
+    /// Segments that had not come at the end though they were due.
+    pub(super) missing_segments: u64,
+    /// From coming to the first segment; of timed players.
+    pub(super) startup_ns: Option<u64>,
+    /// Media that came after everybody played; of timed players.
+    pub(super) settled_media_ns: u64,
 }
 
 /// A viewer's way through what he wishes.
@@ -66,8 +87,10 @@ pub(super) struct Script {
     /// Whether what must be read before the segments was asked for.
     begun: bool,
     redirects: usize,
-    /// When the film's first picture was shown, less what was skipped.
-    epoch_ns: Option<u64>,
+    /// The segment he began with.
+    first: usize,
+    /// When the film's first picture was shown, less what was skipped: before the clock's zero, for who began far into the film.
+    epoch_ns: Option<i64>,
     pub(super) shown: Shown,
 }
 
@@ -75,8 +98,11 @@ impl Script {
     /// A viewer's way, by a clock that shows `start_ns` when the crowd comes.
     pub(super) fn new(mut wish: Wish, start_ns: u64) -> Result<Self> {
         let at = match &mut wish {
-            Wish::Film { playlist, begins_ns, .. } => {
+            Wish::Film { playlist, begins_ns, pace, .. } => {
                 *begins_ns += start_ns;
+                if let Pace::Timed(timed) = pace {
+                    timed.settled_ns += start_ns;
+                }
                 playlist.clone()
             }
             Wish::Pieces(_) => Url::parse("http://wire/")?,
@@ -88,6 +114,7 @@ impl Script {
             media: None,
             begun: false,
             redirects: 0,
+            first: 0,
             epoch_ns: None,
             shown: Shown::default(),
         })
@@ -110,13 +137,23 @@ impl Script {
             _ => match (media.segments.get(self.next), pace) {
                 (Some(piece), _) => piece,
                 (None, Pace::Flat) => &media.segments[0],
-                (None, Pace::Playing { .. }) => return Ok(Step::Done),
+                (None, Pace::Playing { .. } | Pace::Timed(_)) => return Ok(Step::Done),
             },
         };
-        if let (Pace::Playing { buffer_ns, .. }, Some(epoch_ns)) = (pace, self.epoch_ns) {
+        let buffer_ns = match pace {
+            Pace::Flat => None,
+            Pace::Playing { buffer_ns, .. } => Some(buffer_ns),
+            // Before the picture moves, what fits the buffer may be fetched.
+            Pace::Timed(timed) => {
+                let held_ns = media.borders_ns.get(self.next + 1).copied().unwrap_or(0);
+                let first_ns = media.borders_ns[self.first];
+                Some(timed.buffer_ns).filter(|buffer_ns| held_ns - first_ns > *buffer_ns)
+            }
+        };
+        if let (Some(buffer_ns), Some(epoch_ns)) = (buffer_ns, self.epoch_ns) {
             // The segment may be fetched when the film is so near that it still fits the buffer.
             let end_ns = media.borders_ns.get(self.next + 1).copied().unwrap_or(0);
-            let may_ns = (epoch_ns + end_ns).saturating_sub(buffer_ns);
+            let may_ns = at(epoch_ns, end_ns).saturating_sub(buffer_ns);
             if now_ns < may_ns {
                 return Ok(Step::WaitUntil(may_ns));
             }
@@ -162,10 +199,29 @@ impl Script {
                 if media.segments.is_empty() {
                     bail!("a playlist without segments");
                 }
+                if let Wish::Film { pace: Pace::Timed(timed), begins_ns, .. } = &self.wish {
+                    let later = media.borders_ns.partition_point(|border| *border <= timed.from_ns);
+                    self.first = later.saturating_sub(1).min(media.segments.len() - 1);
+                    self.next = self.first;
+                    let moves_ns = (begins_ns + timed.startup_ns) as i64;
+                    self.epoch_ns = Some(moves_ns - media.borders_ns[self.first] as i64);
+                }
                 self.media = Some(media);
             }
         }
         Ok(())
+    }
+
+    /// Nothing more comes: what is missing though it is due is late, too.
+    pub(super) fn ended(&mut self, now_ns: u64) {
+        let Wish::Film { pace: Pace::Timed(timed), begins_ns, .. } = &self.wish else { return };
+        let (Some(media), Some(epoch_ns)) = (&self.media, self.epoch_ns) else {
+            self.shown.missing_segments += u64::from(now_ns > begins_ns + timed.startup_ns);
+            return;
+        };
+        let missing = &media.borders_ns[self.next..media.segments.len()];
+        let due = missing.iter().take_while(|begins_ns| at(epoch_ns, **begins_ns) < now_ns);
+        self.shown.missing_segments += due.count() as u64;
     }
 
     fn took_segment(&mut self, now_ns: u64, bytes: u64) {
@@ -173,18 +229,30 @@ impl Script {
         let segment = self.next.min(media.segments.len() - 1);
         self.shown.segments += 1;
         self.next = segment + 1;
-        let Wish::Film { pace: Pace::Playing { startup_ns, .. }, .. } = self.wish else {
-            if self.next >= media.segments.len() {
-                self.next = 0;
+        let Wish::Film { pace, begins_ns, .. } = &self.wish else { return };
+        let startup_ns = match pace {
+            Pace::Flat => {
+                if self.next >= media.segments.len() {
+                    self.next = 0;
+                }
+                return;
             }
-            return;
+            Pace::Playing { startup_ns, .. } => *startup_ns,
+            Pace::Timed(timed) => {
+                self.shown.startup_ns.get_or_insert(now_ns.saturating_sub(*begins_ns));
+                if now_ns >= timed.settled_ns {
+                    self.shown.settled_media_ns += media.borders_ns[segment + 1] - media.borders_ns[segment];
+                }
+                // Its epoch is known before anything comes.
+                u64::MAX
+            }
         };
         match self.epoch_ns {
-            None if media.borders_ns[segment + 1] >= startup_ns => self.epoch_ns = Some(now_ns),
+            None if media.borders_ns[segment + 1] >= startup_ns => self.epoch_ns = Some(now_ns as i64),
             None => {}
             Some(epoch_ns) => {
                 // A segment is shown from its beginning; all of it counts as late if its end came after that.
-                let due_ns = epoch_ns + media.borders_ns[segment];
+                let due_ns = at(epoch_ns, media.borders_ns[segment]);
                 if now_ns > due_ns {
                     self.shown.late_segments += 1;
                     self.shown.late_bytes += bytes;
@@ -193,6 +261,11 @@ impl Script {
             }
         }
     }
+}
+
+/// When media time `media_ns` is shown.
+fn at(epoch_ns: i64, media_ns: u64) -> u64 {
+    epoch_ns.saturating_add_unsigned(media_ns).max(0) as u64
 }
 
 #[cfg(test)]
@@ -261,9 +334,42 @@ mod tests {
         script.answered(14 * SECOND_NS, &answer(200, None, "just in time")).expect("a segment");
         assert_eq!(script.shown.late_bytes, 0);
         script.answered(18 * SECOND_NS + 1, &answer(200, None, "late")).expect("a segment");
-        let late = Shown { segments: 3, late_segments: 1, late_bytes: 4, latest_ns: 1 };
+        let late = Shown { segments: 3, late_segments: 1, late_bytes: 4, latest_ns: 1, ..Shown::default() };
         assert_eq!(script.shown, late);
         assert_eq!(asks(&script, 20 * SECOND_NS), "done");
+    }
+
+    #[test]
+    fn a_timed_player_keeps_his_own_schedule_whatever_comes() {
+        let timed = Timed {
+            startup_ns: 2 * SECOND_NS,
+            buffer_ns: 4 * SECOND_NS,
+            from_ns: 5 * SECOND_NS,
+            settled_ns: 4 * SECOND_NS,
+        };
+        let mut script = film(Pace::Timed(timed));
+        script.answered(5, &answer(200, None, MASTER)).expect("a master playlist");
+        script.answered(6, &answer(200, None, MEDIA)).expect("a media playlist");
+        script.answered(7, &answer(200, None, "init")).expect("what comes first");
+        // Second 5 of the film lies in its second segment, which is due 2 s after he came (at 5 ns).
+        assert_eq!(asks(&script, 8), "/watch/b.m4s");
+        script.answered(2 * SECOND_NS + 6, &answer(200, None, "late")).expect("a segment");
+        assert_eq!((script.shown.late_bytes, script.shown.latest_ns), (4, 1));
+        assert_eq!(script.shown.startup_ns, Some(2 * SECOND_NS + 1));
+        // The third ends 8 s after where he began: 4 s of it fit when the picture has moved for 4.
+        assert_eq!(asks(&script, 3 * SECOND_NS), format!("wait {}", 6 * SECOND_NS + 5));
+        let mut without = film(Pace::Timed(timed));
+        without.answered(5, &answer(200, None, MEDIA)).expect("a media playlist");
+        script.answered(6 * SECOND_NS + 5, &answer(200, None, "in time")).expect("a segment");
+        script.ended(100 * SECOND_NS);
+        let shown = script.shown;
+        assert_eq!((shown.segments, shown.late_segments, shown.missing_segments), (2, 1, 0));
+        assert_eq!(shown.settled_media_ns, 4 * SECOND_NS, "only what came after the fourth second");
+        // Two segments were due when it ended, the second of them 6 s after he came.
+        without.ended(6 * SECOND_NS + 5);
+        assert_eq!(without.shown.missing_segments, 1);
+        without.ended(6 * SECOND_NS + 6);
+        assert_eq!(without.shown.missing_segments, 1 + 2);
     }
 
     #[test]

@@ -92,13 +92,15 @@ impl<'a> Sink<'a> {
             sleep(Duration::from_nanos(wait_ns));
         }
         self.counts.packets = self.out.sent;
+        let ended_ns = now_ns();
         for viewer in &mut self.viewers {
             let address = viewer.address();
             viewer.abandon(&mut self.sent);
             self.sent.drain(..).for_each(|(port, packet)| self.out.push(Name { address, port }, &packet));
         }
         self.out.flush()?;
-        Ok((self.viewers.into_iter().map(Viewer::finish).collect(), self.counts))
+        let came = self.viewers.into_iter().map(|viewer| viewer.finish(ended_ns));
+        Ok((came.collect(), self.counts))
     }
 
     fn take_records(&mut self) {

@@ -5,14 +5,19 @@ use super::script::{Script, Step, Want, Wish};
 use super::viewer::{Came, request};
 use super::{Crowd, Seen};
 use anyhow::{Context, Result, ensure};
+use rustix::net::{AddressFamily, SocketFlags, SocketType, bind, socket_with};
 use std::io::{Read, Write};
-use std::net::{SocketAddr, TcpStream};
+use std::net::{Ipv4Addr, SocketAddr, SocketAddrV4, TcpStream};
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::thread;
 use std::time::{Duration, Instant};
 
 /// What is taken from a socket at once.
 const READ_BYTES: usize = 256 << 10;
+/// Of a viewer's thread; what is large is on the heap.
+const STACK_BYTES: usize = 128 << 10;
+/// Who waits looks so often whether all is over.
+const LOOK: Duration = Duration::from_millis(250);
 /// A server that is silent for longer has failed.
 const PATIENCE: Duration = Duration::from_secs(30);
 
@@ -20,22 +25,27 @@ const PATIENCE: Duration = Duration::from_secs(30);
 pub(crate) fn run(address: SocketAddr, crowd: Crowd, mut look: impl FnMut(u64) -> bool) -> Result<Seen> {
     let (bytes, stop) = (AtomicU64::new(0), AtomicBool::new(false));
     let started = Instant::now();
-    let came = thread::scope(|scope| {
-        let viewers: Vec<_> = crowd
+    let came = thread::scope(|scope| -> Result<Vec<Came>> {
+        let viewers: Vec<thread::ScopedJoinHandle<'_, Came>> = crowd
             .wishes
             .into_iter()
-            .map(|wish| {
+            .enumerate()
+            .map(|(number, wish)| {
                 let (bytes, stop) = (&bytes, &stop);
-                scope.spawn(move || {
+                let watch = move || {
                     let mut came = Came::default();
-                    let viewer = Viewer { address, started, bytes, stop, stream: None };
+                    let viewer = Viewer { address, number, started, bytes, stop, stream: None };
                     if let Err(error) = viewer.watch(wish, &mut came) {
                         came.failure = Some(format!("{error:#}"));
                     }
                     came
-                })
+                };
+                thread::Builder::new().stack_size(STACK_BYTES).spawn_scoped(scope, watch)
             })
-            .collect();
+            .collect::<std::io::Result<_>>()
+            // Those who have come go again, or nobody would wait for the end of this.
+            .inspect_err(|_| stop.store(true, Ordering::Relaxed))
+            .context("a thread for each viewer")?;
         while viewers.iter().any(|viewer| !viewer.is_finished()) {
             if !look(bytes.load(Ordering::Relaxed)) || started.elapsed() > crowd.most {
                 stop.store(true, Ordering::Relaxed);
@@ -43,13 +53,26 @@ pub(crate) fn run(address: SocketAddr, crowd: Crowd, mut look: impl FnMut(u64) -
             thread::park_timeout(Duration::from_millis(20));
         }
         let ended = viewers.into_iter().map(|viewer| viewer.join().expect("a viewer does not panic"));
-        ended.collect::<Vec<_>>()
-    });
+        Ok(ended.collect())
+    })?;
     Ok(Seen { took_s: started.elapsed().as_secs_f64(), ..Seen::of(came) })
+}
+
+/// On loopback each viewer comes from an address of his own, as viewers do elsewhere: servers bound what one address may have.
+fn connect(server: SocketAddr, number: usize) -> Result<TcpStream> {
+    if !server.ip().is_loopback() {
+        return Ok(TcpStream::connect(server)?);
+    }
+    let own = Ipv4Addr::from(u32::from(Ipv4Addr::new(127, 1, 0, 1)) + number as u32);
+    let socket = socket_with(AddressFamily::INET, SocketType::STREAM, SocketFlags::CLOEXEC, None)?;
+    bind(&socket, &SocketAddrV4::new(own, 0))?;
+    rustix::net::connect(&socket, &server)?;
+    Ok(TcpStream::from(socket))
 }
 
 struct Viewer<'a> {
     address: SocketAddr,
+    number: usize,
     started: Instant,
     bytes: &'a AtomicU64,
     stop: &'a AtomicBool,
@@ -59,6 +82,15 @@ struct Viewer<'a> {
 impl Viewer<'_> {
     fn watch(mut self, wish: Wish, came: &mut Came) -> Result<()> {
         let mut script = Script::new(wish, 0)?;
+        let watched = self.play(&mut script, came);
+        if watched.is_ok() {
+            script.ended(self.now_ns());
+        }
+        came.shown = script.shown;
+        watched
+    }
+
+    fn play(&mut self, script: &mut Script, came: &mut Came) -> Result<()> {
         let mut buffer = vec![0; READ_BYTES];
         while !self.stop.load(Ordering::Relaxed) {
             match script.step(self.now_ns())? {
@@ -68,11 +100,10 @@ impl Viewer<'_> {
                 }
                 Step::WaitUntil(at_ns) => {
                     let wait = Duration::from_nanos(at_ns.saturating_sub(self.now_ns()));
-                    thread::sleep(wait.min(Duration::from_millis(100)));
+                    thread::sleep(wait.min(LOOK));
                 }
-                Step::Get(want) => self.get(want, &mut script, &mut buffer, came)?,
+                Step::Get(want) => self.get(want, script, &mut buffer, came)?,
             }
-            came.shown = script.shown;
         }
         Ok(())
     }
@@ -82,7 +113,7 @@ impl Viewer<'_> {
             Some(stream) => stream,
             none => {
                 came.connections += 1;
-                let stream = TcpStream::connect(self.address)?;
+                let stream = connect(self.address, self.number)?;
                 stream.set_read_timeout(Some(PATIENCE))?;
                 none.insert(stream)
             }

@@ -14,8 +14,11 @@ use std::thread;
 /// A network name space.
 pub(crate) struct Space {
     holder: Child,
-    handle: File,
+    side: Side,
 }
+
+/// The way into a name space, as long as that is there.
+pub(crate) struct Side(File);
 
 impl Space {
     pub(crate) fn make() -> Result<Self> {
@@ -38,20 +41,17 @@ impl Space {
             );
         }
         let handle = File::open(format!("/proc/{}/ns/net", holder.id()))?;
-        Ok(Self { holder, handle })
+        Ok(Self { holder, side: Side(handle) })
     }
 
     /// Does something in it: sockets, devices and processes made there belong to it.
     pub(crate) fn inside<T: Send>(&self, act: impl FnOnce() -> Result<T> + Send) -> Result<T> {
-        // A thread is moved, never back; so it is one that ends.
-        thread::scope(|scope| {
-            let moved = scope.spawn(|| {
-                move_into_link_name_space(self.handle.as_fd(), Some(LinkNameSpaceType::Network))
-                    .context("entering a network name space needs root")?;
-                act()
-            });
-            moved.join().expect("what is done in a name space does not panic")
-        })
+        self.side.inside(act)
+    }
+
+    /// Another way into it.
+    pub(super) fn side(&self) -> Result<Side> {
+        Ok(Side(self.side.0.try_clone()?))
     }
 
     /// A process in it, by which devices are moved there.
@@ -63,6 +63,21 @@ impl Space {
     fn sys(&self, path: &str, value: &str) -> Result<()> {
         let path = format!("/proc/{}/root/sys/{path}", self.holder.id());
         fs::write(&path, value).with_context(|| format!("writing {value} to {path}"))
+    }
+}
+
+impl Side {
+    /// Does something in the name space.
+    pub(crate) fn inside<T: Send>(&self, act: impl FnOnce() -> Result<T> + Send) -> Result<T> {
+        // A thread is moved, never back; so it is one that ends.
+        thread::scope(|scope| {
+            let moved = scope.spawn(|| {
+                move_into_link_name_space(self.0.as_fd(), Some(LinkNameSpaceType::Network))
+                    .context("entering a network name space needs root")?;
+                act()
+            });
+            moved.join().expect("what is done in a name space does not panic")
+        })
     }
 }
 

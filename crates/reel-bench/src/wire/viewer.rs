@@ -168,8 +168,11 @@ impl Viewer {
         self.came.done
     }
 
-    /// What came of it.
-    pub(super) fn finish(mut self) -> Came {
+    /// What came of it until now.
+    pub(super) fn finish(mut self, now_ns: u64) -> Came {
+        if self.came.failure.is_none() {
+            self.script.ended(now_ns);
+        }
         self.came.shown = self.script.shown;
         self.came
     }

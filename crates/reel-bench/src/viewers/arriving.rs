@@ -1,0 +1,96 @@
+//! Films that arrive while others are watched, at the rate of a line: Reel takes them by upload through the server, a peer as files that
+//! grow in its directory.
+
+use crate::api;
+use crate::peers::stand::Who;
+use crate::wire::Side;
+use anyhow::{Context, Result, ensure};
+use serde_json::Value;
+use std::fs::{self, File};
+use std::io::{Read, Write};
+use std::net::{SocketAddr, TcpStream};
+use std::path::Path;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::thread::sleep;
+use std::time::{Duration, Instant};
+
+/// What is written at once.
+const PIECE_BYTES: usize = 1 << 20;
+/// A server that takes longer for an answer has failed.
+const PATIENCE: Duration = Duration::from_secs(60);
+
+/// Films that arrive, until somebody says stop.
+pub(super) struct Arriving<'a> {
+    /// The film that arrives again and again.
+    pub(super) film: &'a [u8],
+    pub(super) rate_bps: u64,
+    pub(super) stop: &'a AtomicBool,
+    /// What has arrived until now.
+    pub(super) bytes: &'a AtomicU64,
+}
+
+impl Arriving<'_> {
+    /// Lets them arrive at a server, and takes away afterwards what has become of them.
+    pub(super) fn run(&self, who: Who, side: &Side, server: SocketAddr, www: &Path) -> Result<()> {
+        if who.is_reel() { side.inside(|| self.upload(server)) } else { self.copy(www) }
+    }
+
+    fn upload(&self, server: SocketAddr) -> Result<()> {
+        let mut titles = Vec::new();
+        for number in 0.. {
+            if self.stop.load(Ordering::Relaxed) {
+                break;
+            }
+            let mut stream = TcpStream::connect(server)?;
+            stream.set_read_timeout(Some(PATIENCE))?;
+            stream.set_write_timeout(Some(PATIENCE))?;
+            write!(
+                stream,
+                "POST /api/v1/titles?filename=arriving-{number}.mp4&wait=true HTTP/1.0\r\nHost: {server}\r\n\
+                 Content-Type: video/mp4\r\nContent-Length: {}\r\nConnection: close\r\n\r\n",
+                self.film.len()
+            )?;
+            if !self.pour(&mut stream)? {
+                break;
+            }
+            let mut answer = String::new();
+            stream.read_to_string(&mut answer)?;
+            let (head, body) = answer.split_once("\r\n\r\n").context("an answer without a head")?;
+            ensure!(head.split(' ').nth(1) == Some("201"), "an upload was answered {answer}");
+            let title: Value = serde_json::from_str(body)?;
+            titles.push(title["id"].as_str().context("a title without an id")?.to_owned());
+        }
+        titles.iter().try_for_each(|title| api::delete(server, &format!("/api/v1/titles/{title}")))
+    }
+
+    fn copy(&self, www: &Path) -> Result<()> {
+        let mut paths = Vec::new();
+        for number in 0.. {
+            if self.stop.load(Ordering::Relaxed) {
+                break;
+            }
+            let path = www.join(format!("arriving-{number}.mp4"));
+            let mut file = File::create(&path)?;
+            paths.push(path);
+            self.pour(&mut file)?;
+        }
+        paths.into_iter().try_for_each(|path| Ok(fs::remove_file(path)?))
+    }
+
+    /// A film at its rate; whether all of it went there.
+    fn pour(&self, to: &mut impl Write) -> Result<bool> {
+        let started = Instant::now();
+        let mut poured = 0;
+        for piece in self.film.chunks(PIECE_BYTES) {
+            if self.stop.load(Ordering::Relaxed) {
+                return Ok(false);
+            }
+            to.write_all(piece).context("a film that arrives")?;
+            poured += piece.len() as u64;
+            self.bytes.fetch_add(piece.len() as u64, Ordering::Relaxed);
+            let due = Duration::from_nanos(poured * 8_000_000_000 / self.rate_bps.max(1));
+            sleep(due.saturating_sub(started.elapsed()));
+        }
+        Ok(true)
+    }
+}
