@@ -129,7 +129,7 @@ impl World {
         let changes = scenario
             .change_rest_ns
             .map(|rest_ns| changes::draw(scenario.members, start_ns, end_ns, rest_ns, &mut seed.part(9)));
-        let desk = Desk::new(&scenario, capacities);
+        let desk = Desk::new(&scenario, capacities, units.audience());
         let mut world = World {
             scenario,
             start_ns,
