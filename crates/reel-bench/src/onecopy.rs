@@ -180,7 +180,7 @@ fn plan(playing: &Playing, films: &Films, crowd: &Crowd, downloads: usize) -> Pl
         viewing: Viewing::Hls(Hls { buffer: crowd.buffer, ..Hls::default() }),
         downloads: Reading { clients: downloads, urls, ..Reading::default() },
         arrivals: Arrivals { over: crowd.over, shape: ArrivalShape::Uniform },
-        duration: Some(crowd.over + Duration::from_secs(crowd.film_s + 2)),
+        // It ends when everybody has seen the title once.
         ..Plan::players(playing.playlists(films), crowd.viewers)
     }
 }
