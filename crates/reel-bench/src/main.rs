@@ -34,6 +34,7 @@ mod server;
 mod sheet;
 mod splitlevel;
 mod stage;
+mod udp;
 mod upcalls;
 mod wire;
 mod wired;
@@ -73,6 +74,8 @@ enum Experiment {
     Splitlevel(ExperimentArguments),
     /// Whether the wire, on which others measure, sends what it should and copies nothing (root, clang).
     Wire(WireArguments),
+    /// UDP packets as trains that are lent to the device, beside ways to have them copied, on ifb, loopback and veth (root).
+    Udp(ExperimentArguments),
     /// Messages to another process: memory-mapped streams beside pipe, Unix socket and iceoryx2.
     Mms(ExperimentArguments),
     /// Disk bytes and memory of a crowd that watches one title, beside those of one viewer.
@@ -94,7 +97,7 @@ pub(crate) struct ExperimentArguments {
     #[arg(long)]
     reel: Option<PathBuf>,
     /// A few seconds, to see that the experiment itself works; its figures mean nothing.
-    #[arg(long)]
+    #[arg(long, visible_alias = "smoke")]
     quick: bool,
     /// Seconds of each measurement; each experiment has its own default.
     #[arg(long)]
@@ -257,6 +260,7 @@ fn main() -> Result<()> {
         Experiment::Upcalls(arguments) => upcalls::run(&arguments),
         Experiment::Splitlevel(arguments) => splitlevel::run(&arguments),
         Experiment::Wire(arguments) => wired::run(&arguments),
+        Experiment::Udp(arguments) => udp::run(&arguments),
         Experiment::Mms(arguments) => mms::run(&arguments),
         Experiment::Onecopy(arguments) => onecopy::run(&arguments),
         Experiment::Keep => device::keep(),

@@ -19,8 +19,8 @@ use std::time::Duration;
 const TRANSFER_BYTES: u64 = 400_000_000;
 const READERS: [usize; 7] = [0, 1, 2, 3, 4, 5, 6];
 const CASE: &str = "transfer";
-/// Readers may have a fiftieth of the disks' time while the transfer wants all of it.
-const SHARES: [u32; 3] = [50, 930, 20];
+/// Readers may have a two-hundredth of the disks' time while the transfer wants all of it: each of their reads also costs it the way back.
+const SHARES: [u32; 3] = [10, 985, 5];
 const TITLE: &str = "film-000";
 /// Connections of the transfer, as many as stream-reads in the table.
 const CONNECTIONS: [usize; 2] = [4, 32];

@@ -12,7 +12,7 @@ mod script;
 mod segment;
 mod sink;
 pub(crate) mod sockets;
-mod space;
+pub(crate) mod space;
 mod tap;
 mod tcp;
 #[cfg(test)]

@@ -48,7 +48,7 @@ pub const INTERACTIVE_RESERVE_BYTES: u64 = 64 << 10;
 /// crowd of them does not.
 pub const BUCKET_TOKENS_SUB_PERIODS: i64 = 4;
 
-/// Quanta that a class which waited may carry over into the next round: enough to make up for a round that was too short for it, not
+/// Quanta that a class may save up, beyond the one that any class may, while it waits: enough to make up for a round that was too short for it, not
 /// enough to take a whole round from others.
 pub const CARRY_ROUNDS: i64 = 1;
 

@@ -72,6 +72,29 @@ fn people_wait_no_longer_when_more_is_asked_in_the_background() {
 }
 
 #[test]
+fn idle_shares_are_lent_as_they_pass() {
+    // People ask for more than their quarter, downloads for all there is, streams for little: people and downloads share what is idle in
+    // small portions, so nobody waits for what the other may claim of a whole round.
+    let share = |name: &str, kind, share_permille| ClassSpec { name: name.into(), kind, share_permille };
+    let classes = ClassTable::new(vec![
+        share("periodic", Kind::Periodic, 500),
+        share("interactive", Kind::Interactive, 250),
+        share("aperiodic", Kind::Aperiodic, 250),
+    ])
+    .unwrap();
+    let mut sim = Sim::new(Policy::Rounds, &classes, 2);
+    (0..5).for_each(|_| sim.add(Client::Stream { class: Class::PERIODIC, reads: 3 }));
+    (0..10).for_each(|_| sim.add(Client::Person { class: Class::INTERACTIVE, think_ns: 300 * MS }));
+    flood(&mut sim, Class::APERIODIC, 32);
+    measure(&mut sim, 60);
+    let people = sim.got(Class::INTERACTIVE);
+    let part = people.device_ns as f64 / sim.busy_ns as f64;
+    let p99_ms = people.percentile_ms(99);
+    assert!(part > 0.30, "people got {part} of the device: the load must be one that matters");
+    assert!(p99_ms < 80.0, "one person in a hundred waited {p99_ms} ms");
+}
+
+#[test]
 fn more_people_do_not_starve_the_background() {
     let aperiodic_with = |count| {
         let mut sim = Sim::new(Policy::Rounds, &ClassTable::default(), 4);
@@ -166,13 +189,13 @@ fn time_that_nobody_else_wanted_is_not_held_against_a_class() {
     sim.run(600 * MS);
     // Now comes a promise that takes the rest of it.
     let end_ns = (sim.now_ns / ROUND_NS + 1) * ROUND_NS;
-    for place in 0..16 {
+    for place in 0..24 {
         sim.ask(Class::PERIODIC, end_ns + MS, place << 30, UNIT);
     }
     sim.forget();
-    sim.run(200 * MS);
+    sim.run(150 * MS);
     let (people, viewers) = (sim.got(Class::INTERACTIVE).done, sim.got(Class::PERIODIC).done);
-    assert!(people >= 3 && viewers > 2 * people, "{people} cut in beside {viewers}");
+    assert!(people >= 3 && 24 > viewers && viewers > 2 * people, "{people} cut in beside {viewers}");
 }
 
 #[test]

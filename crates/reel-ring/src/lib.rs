@@ -14,10 +14,12 @@ mod op;
 mod portable;
 mod ring;
 mod slab;
+mod train;
 mod uring;
 mod waker;
 
 pub use error::RingError;
 pub use op::{Chunk, Done, Op};
 pub use ring::{Driver, DriverChoice, Ring, RingConfig};
+pub use train::{Train, pages_touched};
 pub use waker::Waker;

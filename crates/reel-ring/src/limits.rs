@@ -15,6 +15,16 @@ pub const SEND_CHUNKS_MAX: usize = 1024;
 /// The most bytes of one send of a single chunk: the kernel itself never transfers 2 GiB or more at once.
 pub const SEND_BYTES_MAX: usize = 1 << 30;
 
+/// The most bytes of a train: the largest UDP datagram over IPv4 (RFC 768, RFC 791); the kernel holds a train to it.
+pub const TRAIN_BYTES_MAX: usize = 65_507;
+
+/// The most packets of a train: the kernel's UDP_MAX_SEGMENTS, 64 in Linux 4.18 and 128 today.
+pub const TRAIN_PACKETS_MAX: usize = 64;
+
+/// The most pages of a train that is lent: the kernel's MAX_SKB_FRAGS, 17 unless it was configured larger. Beyond it the
+/// send would fail with EMSGSIZE.
+pub const TRAIN_LENT_PAGES_MAX: usize = 17;
+
 /// The largest registered piece of the arena: the kernel's bound per buffer.
 pub const REGISTERED_PIECE_BYTES_MAX: usize = 1 << 30;
 
@@ -37,6 +47,10 @@ pub const DONE_PER_WAIT_MAX: usize = 4096;
 /// How long a dropped ring waits for what is in flight before it leaks that memory. A disk may take tens of
 /// seconds for one bad sector; beyond that a leak is better than a process that does not end.
 pub const DROP_WAIT_MAX: Duration = Duration::from_secs(60);
+
+/// The same if all that is in flight is memory of zero-copy sends, which peers have not acknowledged: whoever has not by then may take
+/// minutes, and a program that ends waits for nobody's network.
+pub const LENT_DROP_WAIT_MAX: Duration = Duration::from_secs(1);
 
 /// Threads of the portable driver that read, write and sync files: enough to keep one disk busy.
 pub const PORTABLE_FILE_THREADS: usize = 4;

@@ -3,7 +3,9 @@ use std::ops::{Deref, Range};
 use std::os::fd::OwnedFd;
 use std::sync::Arc;
 
-use reel_arena::{Buffer, Lease};
+use reel_arena::{Buffer, Lease, Sending};
+
+use crate::train::Train;
 
 /// A piece of what is sent.
 #[derive(Clone, Debug)]
@@ -66,6 +68,26 @@ pub enum Op {
         /// What to send, in order.
         chunks: Vec<Chunk>,
     },
+    /// As `Send`, but the kernel may send from the memory itself instead of copying it first, and then keeps it until the peer has
+    /// acknowledged the bytes. If it does, the [`Done`] has no chunks, and a second one with the same token and [`Op::Lent`] brings
+    /// them back; that may come long after the socket was closed. Where the kernel cannot do it, this is a `Send`, whose only
+    /// `Done` has all chunks.
+    SendZeroCopy {
+        /// The socket.
+        socket: Arc<OwnedFd>,
+        /// What to send, in order. Nobody writes there as long as a clone of them lives.
+        chunks: Vec<Chunk>,
+    },
+    /// The end of an [`Op::SendZeroCopy`]: the kernel has let go of its memory. Cannot be pushed.
+    Lent {
+        /// What was sent from, or was to be.
+        chunks: Vec<Chunk>,
+        /// Some of it was copied after all, or nothing was sent.
+        copied: bool,
+    },
+    /// Sends the packets of a train, all or none; `WouldBlock` if the socket's buffer is full. Trains of one socket that
+    /// are pushed one after another go down in that order.
+    Train(Train),
     /// Waits until the socket takes bytes, or is broken. The result is the poll(2) bits.
     AwaitWritable {
         /// The socket.
@@ -78,7 +100,7 @@ pub enum Op {
     },
 }
 
-/// The end of an op: what came out, and everything it owned.
+/// The end of an op (of a zero-copy send perhaps only its first part): what came out, and everything it owned.
 #[derive(Debug)]
 pub struct Done {
     /// The token given to `push`.
@@ -103,18 +125,33 @@ impl Op {
             Op::Receive { buffer, .. } if buffer.len() == buffer.capacity() => {
                 Err("the vector has no spare capacity to receive into")
             }
-            Op::Send { chunks, .. } => {
-                let within = |chunk: &Chunk| match chunk {
-                    Chunk::Lease(_) => true,
-                    Chunk::Bytes(bytes, range) => range.start <= range.end && range.end <= bytes.len(),
-                };
-                if chunks.iter().all(within) {
+            Op::Lent { .. } => Err("what comes back from a zero-copy send cannot be pushed"),
+            Op::Send { chunks, .. } | Op::SendZeroCopy { chunks, .. } => {
+                if chunks.iter().all(Chunk::is_within) {
                     Ok(())
                 } else {
                     Err("a chunk's range is not within its bytes")
                 }
             }
+            Op::Train(train) => train.check(),
             _ => Ok(()),
+        }
+    }
+}
+
+impl Chunk {
+    pub(crate) fn is_within(&self) -> bool {
+        match self {
+            Chunk::Lease(_) => true,
+            Chunk::Bytes(bytes, range) => range.start <= range.end && range.end <= bytes.len(),
+        }
+    }
+
+    /// Counts a send of arena memory, for the arena's accounts, until the guard is dropped.
+    pub(crate) fn sending(&self) -> Option<Sending> {
+        match self {
+            Chunk::Lease(lease) => Some(lease.sending()),
+            Chunk::Bytes(..) => None,
         }
     }
 }

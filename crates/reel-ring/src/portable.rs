@@ -15,6 +15,7 @@ use crate::error::RingError;
 use crate::limits::{DONE_PER_WAIT_MAX, PORTABLE_EVENTS_PER_WAIT, SEND_CHUNKS_MAX};
 use crate::op::{Chunk, Done, Op};
 use crate::slab::{Key, Slab};
+use crate::train::{Train, TrainMessage};
 use crate::waker::Waker;
 
 mod files;
@@ -89,11 +90,8 @@ impl PortableDriver {
             self.end(key, Some(op), cancelled(), None);
             return;
         }
-        let Some(fd) =
-            self.slab.get_mut(key).and_then(|entry| entry.op.as_ref()).map(|op| socket_of(op).as_raw_fd())
-        else {
-            return;
-        };
+        let op = self.slab.get_mut(key).and_then(|entry| entry.op.as_ref());
+        let Some(fd) = op.and_then(socket_of).map(AsRawFd::as_raw_fd) else { return };
         // Still among the ready ones it is skipped there, since its key is no longer known.
         self.forget_waiting(fd, key);
         self.end(key, None, cancelled(), None);
@@ -154,8 +152,7 @@ impl PortableDriver {
             !hit
         });
         let Some(any) = awaited.first().copied() else { return };
-        let Some(Entry { op: Some(op), .. }) = self.slab.get_mut(any) else { return };
-        let socket = Arc::clone(socket_of(op));
+        let Some(socket) = self.socket(any) else { return };
         // Narrowing the interest of a registered descriptor cannot fail for want of anything.
         let _ = self.update_interest(&socket);
         for key in awaited {
@@ -178,7 +175,7 @@ impl PortableDriver {
             match attempt(op, *polled) {
                 Attempt::Ended(result, accepted) => self.end(key, None, result, accepted),
                 Attempt::Wait(want) => {
-                    let socket = Arc::clone(socket_of(op));
+                    let Some(socket) = socket_of(op).cloned() else { continue };
                     self.waiting.entry(socket.as_raw_fd()).or_default().push((key, want));
                     if let Err(error) = self.update_interest(&socket) {
                         self.forget_waiting(socket.as_raw_fd(), key);
@@ -198,9 +195,12 @@ impl PortableDriver {
     fn forget_waiting(&mut self, fd: RawFd, key: Key) {
         let Some(list) = self.waiting.get_mut(&fd) else { return };
         list.retain(|(waiting, _)| *waiting != key);
-        let Some(Entry { op: Some(op), .. }) = self.slab.get_mut(key) else { return };
-        let socket = Arc::clone(socket_of(op));
+        let Some(socket) = self.socket(key) else { return };
         let _ = self.update_interest(&socket);
+    }
+
+    fn socket(&mut self, key: Key) -> Option<Arc<OwnedFd>> {
+        socket_of(self.slab.get_mut(key)?.op.as_ref()?).cloned()
     }
 
     /// Tells epoll what the ops of this descriptor wait for; nothing, and epoll forgets it.
@@ -258,7 +258,11 @@ fn attempt(op: &mut Op, polled: bool) -> Attempt {
                 Err(e) => Attempt::Ended(Err(e.into()), None),
             }
         }
-        Op::Send { socket, chunks } => Attempt::Ended(send(socket, chunks), None),
+        // epoll has no word for "memory given back" that is worth a second driver of it: the slower driver copies.
+        Op::Send { socket, chunks } | Op::SendZeroCopy { socket, chunks } => {
+            Attempt::Ended(send(socket, chunks), None)
+        }
+        Op::Train(train) => Attempt::Ended(send_train(train), None),
         Op::AwaitReadable { .. } if !polled => Attempt::Wait(Want::Read),
         Op::AwaitWritable { .. } if !polled => Attempt::Wait(Want::Write),
         _ => Attempt::Ended(Ok(0), None),
@@ -266,28 +270,34 @@ fn attempt(op: &mut Op, polled: bool) -> Attempt {
 }
 
 fn send(socket: &OwnedFd, chunks: &[Chunk]) -> io::Result<usize> {
-    let _accounts: Vec<_> = chunks
-        .iter()
-        .filter_map(|chunk| match chunk {
-            Chunk::Lease(lease) => Some(lease.sending()),
-            Chunk::Bytes(..) => None,
-        })
-        .collect();
+    let _accounts: Vec<_> = chunks.iter().filter_map(Chunk::sending).collect();
     let pieces: Vec<IoSlice<'_>> =
         chunks.iter().take(SEND_CHUNKS_MAX).map(|chunk| IoSlice::new(chunk)).collect();
     let flags = SendFlags::NOSIGNAL | SendFlags::DONTWAIT;
     Ok(rustix::net::sendmsg(socket, &pieces, &mut SendAncillaryBuffer::default(), flags)?)
 }
 
-fn socket_of(op: &Op) -> &Arc<OwnedFd> {
+fn send_train(train: &Train) -> io::Result<usize> {
+    let _accounts: Vec<_> = train.chunks.iter().filter_map(Chunk::sending).collect();
+    let message = TrainMessage::new(train);
+    let flags = libc::MSG_NOSIGNAL | libc::MSG_DONTWAIT;
+    // SAFETY: the message and the bytes it points to, which the train's chunks own, outlive the call; it only reads them.
+    let sent = unsafe { libc::sendmsg(train.socket.as_raw_fd(), message.header(), flags) };
+    usize::try_from(sent).map_err(|_| io::Error::last_os_error())
+}
+
+fn socket_of(op: &Op) -> Option<&Arc<OwnedFd>> {
     match op {
+        Op::Lent { .. } => None,
         Op::Accept { listener: fd }
         | Op::Receive { socket: fd, .. }
         | Op::Send { socket: fd, .. }
+        | Op::SendZeroCopy { socket: fd, .. }
         | Op::AwaitWritable { socket: fd }
         | Op::AwaitReadable { socket: fd }
+        | Op::Train(Train { socket: fd, .. })
         | Op::Read { file: fd, .. }
         | Op::Write { file: fd, .. }
-        | Op::Sync { file: fd } => fd,
+        | Op::Sync { file: fd } => Some(fd),
     }
 }

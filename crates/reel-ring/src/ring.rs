@@ -150,7 +150,15 @@ impl Ring {
         }
     }
 
-    /// Ops pushed and not yet handed back.
+    /// Whether [`Op::SendZeroCopy`] is more than a [`Op::Send`] here.
+    pub fn sends_zero_copy(&self) -> bool {
+        match &self.backend {
+            Backend::Uring(driver) => driver.sends_zero_copy(),
+            Backend::Portable(_) => false,
+        }
+    }
+
+    /// Ops pushed and not yet handed back, also those of which only the memory is still out.
     pub fn in_flight(&self) -> usize {
         self.refused.len()
             + match &self.backend {

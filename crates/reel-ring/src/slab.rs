@@ -46,6 +46,15 @@ impl<T> Slab<T> {
         slot.entry.as_mut().map(|(_, entry)| entry)
     }
 
+    /// The token of an entry.
+    pub(crate) fn token(&self, key: Key) -> Option<u64> {
+        let slot = self.slots.get(key as u32 as usize)?;
+        if u64::from(slot.generation) != key >> 32 {
+            return None;
+        }
+        slot.entry.as_ref().map(|(token, _)| *token)
+    }
+
     /// The entry and its token.
     pub(crate) fn remove(&mut self, key: Key) -> Option<(u64, T)> {
         let index = key as u32;

@@ -11,13 +11,16 @@ use reel_arena::{Arena, State};
 
 use crate::arena_map::ArenaMap;
 use crate::error::RingError;
-use crate::limits::{COMPLETIONS_PER_ENTRY, DONE_PER_WAIT_MAX, DROP_WAIT_MAX, ENTRIES_MAX};
+use crate::limits::{
+    COMPLETIONS_PER_ENTRY, DONE_PER_WAIT_MAX, DROP_WAIT_MAX, ENTRIES_MAX, LENT_DROP_WAIT_MAX,
+};
 use crate::op::{Done, Op};
 use crate::slab::{Key, Slab};
 use crate::waker::Waker;
 
 mod entry;
 mod setup;
+mod train;
 
 use entry::{Entry, Phase};
 
@@ -35,6 +38,9 @@ pub(crate) struct UringDriver {
     ended: Vec<Done>,
     /// Entries the kernel may touch the memory of (the eventfd read included).
     in_kernel: usize,
+    /// Those of them that are answered but for the end of a zero-copy send.
+    lent: usize,
+    sends_zero_copy: bool,
     map: Option<ArenaMap>,
     waker: Waker,
     /// Where the kernel puts the eventfd's count. Boxed: the kernel keeps the address.
@@ -52,11 +58,13 @@ impl UringDriver {
         let completions = (entries * COMPLETIONS_PER_ENTRY).min(2 * ENTRIES_MAX);
         let ring = setup::build(entries, completions)?;
         Ok(UringDriver {
+            sends_zero_copy: setup::sends_zero_copy(&ring),
             ring,
             slab: Slab::new(),
             queue: VecDeque::new(),
             ended: Vec::new(),
             in_kernel: 0,
+            lent: 0,
             map: None,
             waker,
             wake_count: Box::new(UnsafeCell::new(0)),
@@ -73,6 +81,10 @@ impl UringDriver {
         self.map.is_some()
     }
 
+    pub(crate) fn sends_zero_copy(&self) -> bool {
+        self.sends_zero_copy
+    }
+
     pub(crate) fn in_flight(&self) -> usize {
         self.slab.len() + self.ended.len()
     }
@@ -86,7 +98,7 @@ impl UringDriver {
         let Some(key) = self.slab.find(token) else { return };
         let Some(entry) = self.slab.get_mut(key) else { return };
         entry.cancelled = true;
-        if entry.phase != Phase::Queued {
+        if !matches!(entry.phase, Phase::Queued | Phase::Lent) {
             self.queue.push_back(Request::Cancel(key));
         }
     }
@@ -151,7 +163,7 @@ impl UringDriver {
             self.end(key, Err(io::Error::from_raw_os_error(libc::ECANCELED)));
             return;
         }
-        let sqe = entry.prepare(self.map.as_ref()).user_data(key);
+        let sqe = entry.prepare(self.map.as_ref(), self.sends_zero_copy).user_data(key);
         self.in_kernel += 1;
         self.submit_entry(sqe);
     }
@@ -229,11 +241,26 @@ impl UringDriver {
             debug_assert!(false, "a completion for nothing in flight");
             return;
         };
-        self.in_kernel -= 1;
+        if cqueue::notif(cqe.flags()) {
+            // The flags of a notification lie where other completions have their result.
+            entry.returned(cqe.result() as u32);
+            self.in_kernel -= 1;
+            self.lent -= 1;
+            return self.end(key, Ok(0));
+        }
         let result = match cqe.result() {
             n if n >= 0 => Ok(n as usize),
             errno => Err(io::Error::from_raw_os_error(-errno)),
         };
+        if cqueue::more(cqe.flags()) {
+            let op = entry.lend();
+            self.lent += 1;
+            if let Some(token) = self.slab.token(key) {
+                self.ended.push(Done { token, result, op, accepted: None });
+            }
+            return;
+        }
+        self.in_kernel -= 1;
         if entry.goes_on(&result) {
             self.queue.push_back(Request::Start(key));
         } else {
@@ -267,17 +294,20 @@ impl UringDriver {
         self.ended.push(Done { token, result, op, accepted });
     }
 
-    /// Cancels everything and waits until the kernel has let go of all memory, or the time is over.
+    /// Cancels everything and waits until the kernel has let go of all memory, or the time is over: for what peers have not acknowledged
+    /// that is short.
     fn drain(&mut self) -> bool {
         self.queue.clear();
         if self.in_kernel == 0 {
             return true;
         }
-        let deadline = Instant::now() + DROP_WAIT_MAX;
+        let start = Instant::now();
         let mut cancel_sent = false;
         let mut done = Vec::new();
         while self.in_kernel > 0 {
             let now = Instant::now();
+            let only_lent = self.in_kernel == self.lent;
+            let deadline = start + if only_lent { LENT_DROP_WAIT_MAX } else { DROP_WAIT_MAX };
             if now >= deadline {
                 return false;
             }
@@ -304,11 +334,19 @@ impl Drop for UringDriver {
         if self.drain() {
             return;
         }
-        tracing::error!(
-            "{} operations did not end within {} s; their memory is never used again",
-            self.in_kernel,
-            DROP_WAIT_MAX.as_secs()
-        );
+        if self.in_kernel == self.lent {
+            tracing::warn!(
+                "{} sends were not acknowledged by their peers within {} s; their memory is never used again",
+                self.lent,
+                LENT_DROP_WAIT_MAX.as_secs()
+            );
+        } else {
+            tracing::error!(
+                "{} operations did not end within {} s; their memory is never used again",
+                self.in_kernel,
+                DROP_WAIT_MAX.as_secs()
+            );
+        }
         // The kernel may still write there: memory that is never freed is safe, freed memory is not.
         mem::forget(mem::replace(&mut self.slab, Slab::new()));
         mem::forget(mem::take(&mut self.wake_count));

@@ -75,7 +75,7 @@ impl Budget {
     /// Whether `buffers` more leave plenty for those who have to start: reading ahead must not take it from them.
     pub(crate) fn is_plentiful(&self, buffers: usize) -> bool {
         let state = self.inner.lock();
-        state.line.is_empty() && (state.reserved + buffers) * 8 <= self.inner.total * 7
+        state.line.is_empty() && (state.reserved + buffers) * 16 <= self.inner.total * 15
     }
 
     /// Gets in line for `buffers`.

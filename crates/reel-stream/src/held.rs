@@ -54,7 +54,8 @@ impl Held {
             if wanted.len() <= 1 {
                 return None;
             }
-            wanted.truncate(wanted.len().div_ceil(2));
+            // A quarter at a time: half as long a window costs an arm a fifth more for each byte.
+            wanted.truncate(wanted.len() * 3 / 4);
         };
         let mut held = Held {
             token,

@@ -23,6 +23,7 @@ mod schedule;
 mod session;
 mod sessions;
 mod streams;
+pub mod udp;
 mod units;
 
 pub use audience::Audience;

@@ -3,8 +3,9 @@
 //! The key is the session's name in every URL, so unmodified players carry their class in plain requests.
 
 use crate::key::SessionKey;
-use crate::limits::BELOW_SEGMENTS;
-use crate::schedule::Schedule;
+use crate::limits::{BELOW_SEGMENTS, LATE_TOLERATED_NS};
+use crate::schedule::{Ask, Schedule};
+use reel_qos::limits::ROUND_NS;
 use reel_qos::{Class, Demand, ReservationId};
 use std::net::IpAddr;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -34,6 +35,16 @@ pub(crate) struct State {
     pub(crate) promise: Option<Promise>,
     /// It was closed: a request that is still under way must not reserve anything any more.
     pub(crate) is_closed: bool,
+}
+
+impl State {
+    /// Whether `ask` is the beginning of what was reserved when the session was opened, soon enough after it: what is reserved is due no later
+    /// than its client needs it.
+    pub(crate) fn begins_as_promised(&self, ask: &Ask, opened_ns: u64, now_ns: u64) -> bool {
+        let is_reserved = self.promise.as_ref().is_some_and(|promise| promise.reservation.is_some());
+        let is_soon = now_ns.saturating_sub(opened_ns) <= LATE_TOLERATED_NS;
+        is_reserved && is_soon && !self.schedule.is_started() && ask.from_ns < ROUND_NS
+    }
 }
 
 /// What a session was promised.

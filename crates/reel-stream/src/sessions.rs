@@ -201,11 +201,16 @@ impl<T> Sessions<T> {
         let who = (session.class(), session.title_id());
         let mut place = state.schedule.place(ask, now_ns);
         if let Err(error) = self.keep_promise(&mut state, who, choice, place, ask, now_ns) {
-            // Whoever only asks farther ahead than before may have jumped, or has a buffer that grew: he keeps what he was promised.
-            if place.moves_to().is_none() || !state.schedule.may_stay(ask, now_ns) {
+            place = if state.begins_as_promised(ask, session.opened_ns(), now_ns) {
+                // A second after it was opened, a full house may not have these rounds: it keeps those that it was promised.
+                state.schedule.anchor(ask.from_ns, session.opened_ns());
+                Place::Joins
+            } else if place.moves_to().is_some() && state.schedule.may_stay(ask, now_ns) {
+                // Whoever only asks farther ahead than before may have jumped, or has a buffer that grew: he keeps what he was promised.
+                Place::OnSchedule
+            } else {
                 return Err(error);
-            }
-            place = Place::OnSchedule;
+            };
             self.keep_promise(&mut state, who, choice, place, ask, now_ns)?;
         }
         let begins = matches!(place, Place::Joins | Place::Moved { .. });

@@ -99,7 +99,7 @@ fn it_never_takes_what_readers_need() {
     let cinema = Cinema::new(&[8 * SEGMENT_BYTES as usize], 0, None);
     let units = cinema.units(4);
     let (mut core, mut prefetcher) = (Core::new(&units, 1), Prefetcher::default());
-    let taken = units.budget().reserve(units.budget().total() * 7 / 8).unwrap();
+    let taken = units.budget().reserve(units.budget().total() * 15 / 16).unwrap();
     prefetcher.plan((key(), 0), Some(plan(&cinema, 1, 0)));
     prefetcher.turn(&mut core.fetcher, 0);
     assert_eq!(core.fetcher.in_flight(), 0, "memory is not plentiful");

@@ -237,6 +237,28 @@ fn a_seek_moves_the_promise() {
 }
 
 #[test]
+fn who_was_admitted_begins_though_the_house_is_full_a_second_later() {
+    // Busy and quiet seconds in turn, and another who has what is left: a second later neither fits beside the other.
+    let film = |odd: u64| {
+        of_bytes((0..ROUNDS as u64).map(|round| 500_000 + (round + odd) % 2 * 1_000_000).collect())
+    };
+    let ask_after = |late_ns: u64| {
+        let sessions = promising(2);
+        let open = |client, film| {
+            sessions.open("film", Arc::new(()), Arc::from([film]), (client, Class::PERIODIC), START_NS)
+        };
+        let session = open(CLIENT, film(0)).unwrap();
+        open(OTHER, film(1)).unwrap();
+        let permit = sessions.ask(&session, Some(0), &segment(0), START_NS + late_ns);
+        assert!(sessions.adds_up());
+        permit
+    };
+    let permit = ask_after(ROUND_NS).expect("he was admitted a second ago");
+    assert!(permit.begins && permit.class == Class::INTERACTIVE);
+    assert!(ask_after(3 * ROUND_NS).is_err(), "three seconds later it is another time");
+}
+
+#[test]
 fn a_buffer_that_grows_in_a_full_house_loses_nothing() {
     let sessions = promising(2);
     // Half a stream for five minutes, then one and a half.

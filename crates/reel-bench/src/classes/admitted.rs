@@ -64,5 +64,9 @@ pub(super) fn run(set: &Set, dir: &Path, kind: Kind, sheet: &mut Sheet) -> Resul
         viewers.segments, mix.seconds, viewers.admitted, viewers.refused
     );
     sheet.claim(Claim::at_most(claim, viewers.late_segments as f64, 0.0));
+    for failure in &viewers.failures {
+        sheet.note(format!("{} of those let in did not see the end: {}", failure.count, failure.reason));
+    }
+    sheet.claim(Claim::at_most("viewers let in who did not see the end".into(), viewers.failed as f64, 0.0));
     Ok(())
 }

@@ -12,13 +12,13 @@ use std::process::{Child, Command, Stdio};
 use std::thread;
 
 /// A network name space.
-pub(super) struct Space {
+pub(crate) struct Space {
     holder: Child,
     handle: File,
 }
 
 impl Space {
-    fn make() -> Result<Self> {
+    pub(crate) fn make() -> Result<Self> {
         // A sysfs of its own: the queues of devices are set there.
         let script = "mount -t sysfs none /sys && echo ready && exec cat >/dev/null";
         let holder = Command::new("unshare")
@@ -42,7 +42,7 @@ impl Space {
     }
 
     /// Does something in it: sockets, devices and processes made there belong to it.
-    pub(super) fn inside<T: Send>(&self, act: impl FnOnce() -> Result<T> + Send) -> Result<T> {
+    pub(crate) fn inside<T: Send>(&self, act: impl FnOnce() -> Result<T> + Send) -> Result<T> {
         // A thread is moved, never back; so it is one that ends.
         thread::scope(|scope| {
             let moved = scope.spawn(|| {
@@ -52,6 +52,11 @@ impl Space {
             });
             moved.join().expect("what is done in a name space does not panic")
         })
+    }
+
+    /// A process in it, by which devices are moved there.
+    pub(crate) fn holder(&self) -> u32 {
+        self.holder.id()
     }
 
     /// Writes below its `/sys`.
@@ -167,7 +172,7 @@ fn receivers() -> Result<Vec<i32>> {
     Ok(receivers)
 }
 
-fn ip(words: &[&str]) -> Result<()> {
+pub(crate) fn ip(words: &[&str]) -> Result<()> {
     run("ip", words)
 }
 

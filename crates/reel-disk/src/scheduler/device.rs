@@ -90,11 +90,6 @@ impl Device {
         self.inside.is_empty()
     }
 
-    /// Whether all that it has is of this class.
-    pub(super) fn has_only(&self, lane: usize) -> bool {
-        self.inside.iter().all(|inside| inside.lane == lane)
-    }
-
     /// What is expected to be left of all that it has.
     pub(super) fn rest_ns(&self) -> u64 {
         let rest = |inside: &Inside| inside.cost_ns.saturating_sub(inside.got_ns);

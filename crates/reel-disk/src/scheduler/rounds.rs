@@ -47,8 +47,6 @@ pub struct Rounds {
     periodic_left_ns: i64,
     arrivals: u64,
     sub_period: SubPeriod,
-    /// Whether everybody who waited had used up his quantum before this round was over.
-    refilled: bool,
     /// Whether some class got nothing for too long.
     passed_over: bool,
     /// When the device became empty.
@@ -116,7 +114,7 @@ struct SubPeriod {
     number: u64,
     /// Device time that cut in since it began.
     cut_in_ns: u64,
-    /// When the leaky buckets were filled up to.
+    /// Until when shares and leaky buckets were handed out.
     filled_ns: u64,
 }
 
@@ -139,7 +137,6 @@ impl Rounds {
             periodic_left_ns: 0,
             arrivals: 0,
             sub_period: SubPeriod::default(),
-            refilled: false,
             passed_over: false,
             idle_ns: 0,
             least_slack_ns: None,
@@ -232,7 +229,7 @@ impl Rounds {
         let number = now_ns / SUB_PERIOD_NS;
         if self.sub_period.number != number {
             let since_ns = now_ns.saturating_sub(self.sub_period.filled_ns);
-            self.lanes.iter_mut().for_each(|lane| lane.fill_bucket(since_ns));
+            self.lanes.iter_mut().for_each(|lane| lane.elapse(since_ns));
             self.sub_period = SubPeriod { number, cut_in_ns: 0, filled_ns: now_ns };
         }
     }
@@ -241,9 +238,8 @@ impl Rounds {
         let round = self.meter.round.unwrap_or(0);
         let quantum_ns = self.periodic_quantum_ns();
         self.periodic_left_ns = self.periodic_left_ns.clamp(-quantum_ns, 0) + quantum_ns;
-        let keeps = !std::mem::take(&mut self.refilled);
         for lane in &mut self.lanes {
-            lane.begin_round(round, keeps);
+            lane.begin_round(round);
             // What this round should have done, or must do before it ends: by deadline from here on.
             while let Some(&(end, rank, id)) = lane.buckets.first()
                 && end <= round

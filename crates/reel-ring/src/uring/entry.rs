@@ -9,6 +9,8 @@ use reel_arena::{Sending, State};
 use crate::arena_map::ArenaMap;
 use crate::limits::{SEND_BYTES_MAX, SEND_CHUNKS_MAX};
 use crate::op::{Chunk, Op};
+use crate::train::TrainMessage;
+use crate::uring::train;
 
 /// An op on its way, with the memory that only the kernel's view of it needs.
 pub(super) struct Entry {
@@ -16,6 +18,7 @@ pub(super) struct Entry {
     pub(super) phase: Phase,
     pub(super) cancelled: bool,
     message: Option<Box<Message>>,
+    train: Option<Box<TrainMessage>>,
     sending: Vec<Sending>,
 }
 
@@ -30,6 +33,8 @@ pub(super) enum Phase {
     PollQueued,
     /// In the kernel, being polled.
     Polling,
+    /// Answered, but the kernel still has the memory.
+    Lent,
 }
 
 /// The kernel reads these while a gathered send lasts.
@@ -40,7 +45,7 @@ struct Message {
 
 impl Entry {
     pub(super) fn new(op: Op) -> Entry {
-        Entry { op, phase: Phase::Queued, cancelled: false, message: None, sending: Vec::new() }
+        Entry { op, phase: Phase::Queued, cancelled: false, message: None, train: None, sending: Vec::new() }
     }
 
     pub(super) fn into_op(self) -> Op {
@@ -65,7 +70,7 @@ impl Entry {
                 self.phase = Phase::PollQueued;
                 true
             }
-            Err(e) if e.raw_os_error() == Some(libc::EINTR) => {
+            Err(e) if e.raw_os_error() == Some(libc::EINTR) && !self.is_zero_copy() => {
                 self.phase = Phase::Queued;
                 true
             }
@@ -74,10 +79,12 @@ impl Entry {
     }
 
     /// The kernel's form of the op. Everything it points to stays where it is until the completion.
-    pub(super) fn prepare(&mut self, map: Option<&ArenaMap>) -> squeue::Entry {
+    pub(super) fn prepare(&mut self, map: Option<&ArenaMap>, sends_zero_copy: bool) -> squeue::Entry {
         if self.phase == Phase::PollQueued {
             self.phase = Phase::Polling;
-            return poll(self.socket(), libc::POLLIN);
+            if let Op::Accept { listener: fd } | Op::Receive { socket: fd, .. } = &self.op {
+                return poll(fd, libc::POLLIN);
+            }
         }
         self.phase = Phase::Started;
         self.sending.clear();
@@ -113,12 +120,20 @@ impl Entry {
                 let length = spare.len().min(SEND_BYTES_MAX) as u32;
                 opcode::Recv::new(fd(socket), spare.as_mut_ptr().cast(), length).build()
             }
-            Op::Send { socket, chunks } => {
+            Op::SendZeroCopy { socket, chunks } if sends_zero_copy => {
                 let flags = libc::MSG_NOSIGNAL | libc::MSG_DONTWAIT;
-                self.sending.extend(chunks.iter().filter_map(|chunk| match chunk {
-                    Chunk::Lease(lease) => Some(lease.sending()),
-                    Chunk::Bytes(..) => None,
-                }));
+                self.sending.extend(chunks.iter().filter_map(Chunk::sending));
+                let message = self.message.insert(Message::new(chunks));
+                // Not by the registration: the kernel books a piece of a registered huge page with all that lies before it in the page
+                // (io_sg_from_iter), so a few such pieces fill a send buffer. Pages it looks up itself are booked as they are.
+                opcode::SendMsgZc::new(fd(socket), &raw const message.header)
+                    .flags(flags as u32)
+                    .ioprio(REPORT_USAGE)
+                    .build()
+            }
+            Op::Send { socket, chunks } | Op::SendZeroCopy { socket, chunks } => {
+                let flags = libc::MSG_NOSIGNAL | libc::MSG_DONTWAIT;
+                self.sending.extend(chunks.iter().filter_map(Chunk::sending));
                 if let [only] = chunks.as_slice() {
                     let length = only.len().min(SEND_BYTES_MAX) as u32;
                     return opcode::Send::new(fd(socket), only.as_ptr(), length).flags(flags).build();
@@ -126,26 +141,46 @@ impl Entry {
                 let message = self.message.insert(Message::new(chunks));
                 opcode::SendMsg::new(fd(socket), &raw const message.header).flags(flags as u32).build()
             }
+            // `Op::check` refuses it, and the driver starts nothing twice.
+            Op::Lent { .. } => opcode::Nop::new().build(),
+            Op::Train(train) => {
+                self.sending.extend(train.chunks.iter().filter_map(Chunk::sending));
+                train::entry(train, &mut self.train, map, sends_zero_copy)
+            }
             Op::AwaitWritable { socket } => poll(socket, libc::POLLOUT),
             Op::AwaitReadable { socket } => poll(socket, libc::POLLIN | libc::POLLRDHUP),
         }
     }
 
-    fn waits(&self) -> bool {
-        matches!(self.op, Op::Accept { .. } | Op::Receive { .. })
+    /// The first answer to a zero-copy send whose memory the kernel keeps: the op goes back without its chunks, which stay here.
+    pub(super) fn lend(&mut self) -> Op {
+        self.phase = Phase::Lent;
+        let op = mem::replace(&mut self.op, Op::Lent { chunks: Vec::new(), copied: true });
+        let (op, chunks) = match op {
+            Op::SendZeroCopy { socket, chunks } => (Op::SendZeroCopy { socket, chunks: Vec::new() }, chunks),
+            Op::Train(mut train) => {
+                let chunks = mem::take(&mut train.chunks);
+                (Op::Train(train), chunks)
+            }
+            op => return op,
+        };
+        self.op = Op::Lent { chunks, copied: true };
+        op
     }
 
-    fn socket(&self) -> &OwnedFd {
-        match &self.op {
-            Op::Accept { listener: fd }
-            | Op::Receive { socket: fd, .. }
-            | Op::Send { socket: fd, .. }
-            | Op::AwaitWritable { socket: fd }
-            | Op::AwaitReadable { socket: fd }
-            | Op::Read { file: fd, .. }
-            | Op::Write { file: fd, .. }
-            | Op::Sync { file: fd } => fd,
+    /// The kernel has let go of the memory, and says how it was sent.
+    pub(super) fn returned(&mut self, usage: u32) {
+        if let Op::Lent { copied, .. } = &mut self.op {
+            *copied = usage & USAGE_COPIED != 0;
         }
+    }
+
+    pub(super) fn is_zero_copy(&self) -> bool {
+        matches!(self.op, Op::SendZeroCopy { .. } | Op::Train(_))
+    }
+
+    fn waits(&self) -> bool {
+        matches!(self.op, Op::Accept { .. } | Op::Receive { .. })
     }
 }
 
@@ -163,6 +198,11 @@ impl Message {
         message
     }
 }
+
+/// `IORING_SEND_ZC_REPORT_USAGE` (io_uring.h), which the io-uring crate does not name.
+pub(super) const REPORT_USAGE: u16 = 1 << 3;
+/// `IORING_NOTIF_USAGE_ZC_COPIED`: likewise. Also set if nothing was sent at all.
+const USAGE_COPIED: u32 = 1 << 31;
 
 fn fd(fd: &OwnedFd) -> types::Fd {
     types::Fd(fd.as_raw_fd())

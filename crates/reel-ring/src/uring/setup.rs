@@ -1,6 +1,6 @@
 use std::io;
 
-use io_uring::{Builder, IoUring, Parameters};
+use io_uring::{Builder, IoUring, Parameters, Probe, opcode};
 
 use crate::error::RingError;
 
@@ -36,6 +36,12 @@ pub(super) fn build(entries: u32, completions: u32) -> Result<IoUring, RingError
 fn check_features(ring: IoUring) -> Result<IoUring, RingError> {
     let has = |p: &Parameters| p.is_feature_nodrop() && p.is_feature_ext_arg();
     if has(ring.params()) { Ok(ring) } else { Err(explain(io::Error::from_raw_os_error(libc::ENOSYS))) }
+}
+
+/// Whether zero-copy sends of messages exist (6.1). Whether they report how they were sent (6.2), the first one shows.
+pub(super) fn sends_zero_copy(ring: &IoUring) -> bool {
+    let mut probe = Probe::new();
+    ring.submitter().register_probe(&mut probe).is_ok() && probe.is_supported(opcode::SendMsgZc::CODE)
 }
 
 /// Turns the kernel's answer into advice.

@@ -1,6 +1,6 @@
 //! Which request is next.
 
-use super::lane::Lane;
+use super::lane::{Lane, portion_ns};
 use super::promised::Outlook;
 use super::{Filed, Order, Place, Queued, Rounds, Run};
 use reel_qos::Kind;
@@ -56,12 +56,8 @@ impl Rounds {
             Place::Bucket(_) | Place::Batch if self.order == Order::Scan => self.arm = beyond,
             _ => {}
         }
-        // Nobody else wants it: that is not counted against the share of a moment later. What is promised is counted by the clock.
-        let alone =
-            self.waiting.len() == self.lanes[filed.lane].len && self.meter.device.has_only(filed.lane);
         let lane = &mut self.lanes[filed.lane];
-        let lent = alone && lane.kind != Kind::Periodic;
-        let own = lane.charge(filed.cost_ns, lent);
+        let own = lane.charge(filed.cost_ns);
         if choice.cut_in {
             lane.tokens_ns = lane.tokens_ns.saturating_sub_unsigned(filed.cost_ns);
             self.sub_period.cut_in_ns = self.sub_period.cut_in_ns.saturating_add(filed.cost_ns);
@@ -237,12 +233,11 @@ impl Rounds {
     }
 
     fn refill(&mut self) {
-        self.refilled = true;
         let waiting = self.lanes.iter().filter(|lane| lane.len > 0);
-        let quanta = waiting.map(Lane::rounds_to_a_claim).min().unwrap_or(0).max(1);
-        self.lanes.iter_mut().for_each(|lane| lane.refill(quanta));
+        let portions = waiting.map(Lane::portions_to_a_claim).min().unwrap_or(0).max(1);
+        self.lanes.iter_mut().for_each(|lane| lane.refill(portions));
         let quantum_ns = self.periodic_quantum_ns();
-        let more_ns = quantum_ns.saturating_mul(quanta);
+        let more_ns = portion_ns(quantum_ns).saturating_mul(portions);
         self.periodic_left_ns =
             self.periodic_left_ns.saturating_add(more_ns).min(quantum_ns.max(self.periodic_left_ns));
     }

@@ -150,11 +150,11 @@ impl Lane {
         if self.due.is_empty() { self.buckets.first().map(|&(end, ..)| end) } else { Some(0) }
     }
 
-    /// Pays for device time, and whether it did: what is lent, to whoever is alone or has nothing left, costs nothing.
-    pub(super) fn charge(&mut self, cost_ns: u64, lent: bool) -> bool {
+    /// Pays for device time, and whether it did: what is lent to a class that has nothing left costs nothing.
+    pub(super) fn charge(&mut self, cost_ns: u64) -> bool {
         self.served = true;
         self.passed_over = 0;
-        let own = !lent && self.left_ns > 0;
+        let own = self.left_ns > 0;
         if own {
             self.left_ns -= cost_ns.min(i64::MAX as u64) as i64;
         }
@@ -169,34 +169,46 @@ impl Lane {
         self.left_ns = (self.left_ns - by_ns).max(least_ns.min(self.left_ns));
     }
 
-    /// A new round: the quantum again. What an empty class did not use is lost; one that waited keeps a bounded part of it, unless it is
-    /// periodic: what is promised is counted by rounds. Nobody `keeps` anything when all had used up their quanta before the round was over.
-    pub(super) fn begin_round(&mut self, round: u64, keeps: bool) {
-        let waited = self.len > 0;
-        let had_claim = waited && (self.kind != Kind::Periodic || self.first_end() <= Some(round));
-        let keeps = keeps && waited && self.kind != Kind::Periodic;
-        let carry_ns = if keeps { self.left_ns } else { self.left_ns.min(0) };
-        self.left_ns = self.quantum_ns + carry_ns.min(CARRY_ROUNDS * self.quantum_ns);
-        self.passed_over = if had_claim && !self.served && carry_ns >= 0 { self.passed_over + 1 } else { 0 };
+    /// A new round. What is promised is counted by rounds: a periodic class has its quantum again, and what it did not use is lost.
+    pub(super) fn begin_round(&mut self, round: u64) {
+        let is_periodic = self.kind == Kind::Periodic;
+        let had_claim = self.len > 0 && (!is_periodic || self.first_end() <= Some(round));
+        self.passed_over =
+            if had_claim && !self.served && self.left_ns >= 0 { self.passed_over + 1 } else { 0 };
         self.served = false;
+        if is_periodic {
+            self.left_ns = self.quantum_ns + self.left_ns.min(0);
+        }
     }
 
-    /// Quanta until it may claim again.
-    pub(super) fn rounds_to_a_claim(&self) -> i64 {
-        if self.left_ns > 0 { 0 } else { 1 - self.left_ns / self.quantum_ns.max(1) }
+    /// Portions of its quantum until it may claim again.
+    pub(super) fn portions_to_a_claim(&self) -> i64 {
+        if self.left_ns > 0 { 0 } else { 1 - self.left_ns / portion_ns(self.quantum_ns) }
     }
 
-    /// So many quanta more, within the round: everybody who waits has used up what he had.
-    pub(super) fn refill(&mut self, quanta: i64) {
-        let more_ns = self.quantum_ns.saturating_mul(quanta);
+    /// So many portions more, within the round: everybody who waits has used up what he had.
+    pub(super) fn refill(&mut self, portions: i64) {
+        let more_ns = portion_ns(self.quantum_ns).saturating_mul(portions);
         self.left_ns = self.left_ns.saturating_add(more_ns).min(self.quantum_ns.max(self.left_ns));
     }
 
-    /// Lets the leaky bucket fill for so long.
-    pub(super) fn fill_bucket(&mut self, since_ns: u64) {
+    /// Time goes on. Others than periodic classes are handed their quantum as it passes, or a person whose class had used it up early would wait for
+    /// the end of the round. One that waits may save up more than one that does not. The leaky bucket fills at the same rate.
+    pub(super) fn elapse(&mut self, since_ns: u64) {
         let share = self.quantum_ns as f64 / ROUND_NS as f64;
-        let most_ns = (SUB_PERIOD_NS as f64 * share) as i64 * BUCKET_TOKENS_SUB_PERIODS;
         let more_ns = (since_ns as f64 * share) as i64;
+        let most_ns = (SUB_PERIOD_NS as f64 * share) as i64 * BUCKET_TOKENS_SUB_PERIODS;
         self.tokens_ns = self.tokens_ns.saturating_add(more_ns).min(most_ns.max(1));
+        if self.kind != Kind::Periodic {
+            let saved = if self.len > 0 { CARRY_ROUNDS } else { 0 };
+            let most_ns = self.quantum_ns * (1 + saved);
+            self.left_ns = self.left_ns.saturating_add(more_ns).min(most_ns.max(self.left_ns));
+        }
     }
+}
+
+/// What a class with this quantum is handed out at once when the round's quanta are used up: its share of a sub-period. Whole quanta would
+/// let a person wait until a download has used up a quarter of a second.
+pub(super) fn portion_ns(quantum_ns: i64) -> i64 {
+    (quantum_ns / (ROUND_NS / SUB_PERIOD_NS) as i64).max(1)
 }

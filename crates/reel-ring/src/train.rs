@@ -1,0 +1,144 @@
+use std::mem;
+use std::os::fd::OwnedFd;
+use std::sync::Arc;
+
+use crate::limits::{TRAIN_BYTES_MAX, TRAIN_LENT_PAGES_MAX, TRAIN_PACKETS_MAX};
+use crate::op::Chunk;
+
+/// A train: many datagrams that go down with one call, and are cut apart only by the device or just before it
+/// (generic segmentation offload, `UDP_SEGMENT` of udp(7)).
+///
+/// The chunks are laid end to end and cut every `packet_bytes`; the last packet may be shorter. So a packet can be one
+/// chunk of a longer run of bytes, or two: its header, and its payload as it lies in memory. If all chunks lie in one
+/// registered piece of the arena, the kernel takes them without looking any page up.
+#[derive(Clone, Debug)]
+pub struct Train {
+    /// A connected UDP socket.
+    pub socket: Arc<OwnedFd>,
+    /// The bytes of all packets, end to end.
+    pub chunks: Vec<Chunk>,
+    /// Bytes of every packet but the last: header and payload, as the receiver gets them.
+    pub packet_bytes: u16,
+    /// Lend the bytes to the device instead of copying them: the memory comes back by [`Op::Lent`](crate::Op::Lent), as that of
+    /// [`Op::SendZeroCopy`](crate::Op::SendZeroCopy). Where that cannot be, they are copied.
+    pub zero_copy: bool,
+}
+
+/// What the kernel reads while a train goes down: the message, its pieces, and where to cut.
+pub(crate) struct TrainMessage {
+    header: libc::msghdr,
+    pieces: Vec<libc::iovec>,
+    cut: Cut,
+}
+
+/// The control message `UDP_SEGMENT` (udp(7)), as `CMSG_SPACE` would lay it out.
+#[repr(C)]
+struct Cut {
+    header: libc::cmsghdr,
+    packet_bytes: u16,
+    _fill: [u16; 3],
+}
+
+impl Train {
+    /// Bytes of all packets.
+    pub fn bytes(&self) -> usize {
+        self.chunks.iter().map(|chunk| chunk.len()).sum()
+    }
+
+    /// Whether so many pieces can be lent at all: a packet of the kernel lists the pages it is made of, and has room for 17
+    /// of them on every kernel. Chunks that share no page are counted one by one, however short.
+    pub fn can_be_lent(&self) -> bool {
+        self.chunks.iter().map(|chunk| pages_touched(chunk)).sum::<usize>() <= TRAIN_LENT_PAGES_MAX
+    }
+
+    pub(crate) fn check(&self) -> Result<(), &'static str> {
+        if !self.chunks.iter().all(Chunk::is_within) {
+            return Err("a chunk's range is not within its bytes");
+        }
+        let bytes = self.bytes();
+        if self.packet_bytes == 0 || bytes == 0 {
+            return Err("a train needs packets with bytes in them");
+        }
+        if bytes > TRAIN_BYTES_MAX {
+            return Err("a train has more bytes than the largest datagram");
+        }
+        if bytes.div_ceil(usize::from(self.packet_bytes)) > TRAIN_PACKETS_MAX {
+            return Err("a train has more packets than the kernel takes");
+        }
+        Ok(())
+    }
+}
+
+impl TrainMessage {
+    pub(crate) fn new(train: &Train) -> Box<TrainMessage> {
+        let pieces: Vec<libc::iovec> = train
+            .chunks
+            .iter()
+            .map(|chunk| libc::iovec { iov_base: chunk.as_ptr().cast_mut().cast(), iov_len: chunk.len() })
+            .collect();
+        // SAFETY: a msghdr and a cmsghdr of zeros are valid, without name, pieces and control data.
+        let (header, mut cut): (libc::msghdr, libc::cmsghdr) = unsafe { (mem::zeroed(), mem::zeroed()) };
+        cut.cmsg_len = (size_of::<libc::cmsghdr>() + size_of::<u16>()) as _;
+        cut.cmsg_level = libc::SOL_UDP;
+        cut.cmsg_type = libc::UDP_SEGMENT;
+        let cut = Cut { header: cut, packet_bytes: train.packet_bytes, _fill: [0; 3] };
+        let mut message = Box::new(TrainMessage { header, pieces, cut });
+        message.header.msg_iov = message.pieces.as_mut_ptr();
+        message.header.msg_iovlen = message.pieces.len() as _;
+        // One packet needs no cutting, and then no device that can.
+        if train.bytes() > usize::from(train.packet_bytes) {
+            message.header.msg_control = (&raw mut message.cut).cast();
+            message.header.msg_controllen = size_of::<Cut>() as _;
+        }
+        message
+    }
+
+    /// For system calls: valid as long as the message and the train's chunks are.
+    pub(crate) fn header(&self) -> *const libc::msghdr {
+        &raw const self.header
+    }
+}
+
+/// Pages of memory that some bytes lie in, counted as pages of 4 KiB: larger ones only make it fewer. Bytes that are lent are counted
+/// so, each chunk by itself.
+pub fn pages_touched(bytes: &[u8]) -> usize {
+    const PAGE_BYTES: usize = 4096;
+    let first = bytes.as_ptr().addr();
+    (first + bytes.len()).div_ceil(PAGE_BYTES) - first / PAGE_BYTES
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use reel_arena::{Arena, ArenaConfig};
+
+    fn train(chunks: Vec<Chunk>) -> Train {
+        let socket = std::net::UdpSocket::bind("127.0.0.1:0").expect("a port");
+        Train { socket: Arc::new(socket.into()), chunks, packet_bytes: 1000, zero_copy: true }
+    }
+
+    #[test]
+    fn pages_are_counted_where_the_bytes_lie() {
+        let shape =
+            ArenaConfig { buffer_bytes: 1 << 17, buffer_count: 1, cells_per_buffer: 1, huge_pages: false };
+        let lease = Arena::new(shape).expect("128 KiB").take(1 << 17).expect("free").freeze();
+        let part = |range| Chunk::Lease(lease.slice(range));
+        assert!(train(vec![part(0..17 * 4096)]).can_be_lent());
+        assert!(!train(vec![part(1..17 * 4096 + 1)]).can_be_lent(), "begins in one page and ends in an 18th");
+        let pairs = |count: usize| (0..2 * count).map(|i| part(100 * i..100 * i + 50)).collect();
+        assert!(train(pairs(8)).can_be_lent(), "eight headers, eight payloads");
+        assert!(!train(pairs(9)).can_be_lent());
+    }
+
+    #[test]
+    fn impossible_trains_are_told_apart() {
+        let bytes = |count: usize| vec![Chunk::from(vec![0; count])];
+        assert!(train(bytes(64_000)).check().is_ok());
+        assert!(train(bytes(64_001)).check().is_err(), "a 65th packet");
+        assert!(train(Vec::new()).check().is_err());
+        assert!(Train { packet_bytes: 0, ..train(bytes(1)) }.check().is_err());
+        assert!(Train { packet_bytes: 1472, ..train(bytes(TRAIN_BYTES_MAX)) }.check().is_ok());
+        assert!(Train { packet_bytes: 1472, ..train(bytes(TRAIN_BYTES_MAX + 1)) }.check().is_err());
+        assert!(train(vec![Chunk::Bytes(Arc::from(&b"abc"[..]), 2..9)]).check().is_err());
+    }
+}
