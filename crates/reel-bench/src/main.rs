@@ -21,6 +21,7 @@ mod interrupts;
 mod load;
 mod machine;
 mod mms;
+mod onecopy;
 mod path;
 mod path_tls;
 mod peers;
@@ -85,6 +86,8 @@ enum Experiment {
     Udp(ExperimentArguments),
     /// Messages to another process: memory-mapped streams beside pipe, Unix socket and iceoryx2.
     Mms(ExperimentArguments),
+    /// Disk bytes and memory of a crowd that watches one title, beside those of one viewer.
+    Onecopy(OneCopyArguments),
     /// A fleet of players against any HLS server: start-up, stalls, late bytes (`reel load`).
     Load(Box<load::LoadArguments>),
     /// Makes devices for an experiment and takes them away when its input ends; started by experiments.
@@ -138,6 +141,32 @@ pub(crate) struct ClassesArguments {
     /// Seconds at full admission.
     #[arg(long, default_value_t = 600)]
     admitted_seconds: u64,
+}
+
+/// `onecopy`.
+#[derive(clap::Args)]
+pub(crate) struct OneCopyArguments {
+    /// `--seconds` is the length of the film.
+    #[command(flatten)]
+    common: ExperimentArguments,
+    /// Only these parts of it.
+    #[arg(long, value_enum, value_delimiter = ',', default_values_t = [onecopy::Part::Crowd, onecopy::Part::Beside])]
+    parts: Vec<onecopy::Part>,
+    /// Viewers of the title.
+    #[arg(long, default_value_t = 1000)]
+    viewers: usize,
+    /// Seconds over which they come.
+    #[arg(long, default_value_t = 60)]
+    arrive_seconds: u64,
+    /// Seconds that players fetch ahead of the picture.
+    #[arg(long, default_value_t = 8)]
+    buffer_seconds: u64,
+    /// Rate of the film, in Mb/s.
+    #[arg(long, default_value_t = 4.0)]
+    rate_mbps: f64,
+    /// Downloads beside the crowd.
+    #[arg(long, default_value_t = 4)]
+    downloads: usize,
 }
 
 /// `transfers`.
@@ -305,6 +334,7 @@ fn main() -> Result<()> {
         Experiment::Udp(arguments) => udp::run(&arguments),
         Experiment::Mms(arguments) => mms::run(&arguments),
         Experiment::Transfers(arguments) => transfers::run(&arguments),
+        Experiment::Onecopy(arguments) => onecopy::run(&arguments),
         Experiment::Keep => device::keep(),
         Experiment::Pump(arguments) => pump::pump(&arguments),
         Experiment::Load(arguments) => load::command(&arguments),

@@ -22,12 +22,14 @@ pub(crate) struct Settings {
     pub(crate) admission: bool,
     /// Lines for the table `[classes]`.
     pub(crate) classes: Vec<String>,
+    /// The arena, if it is not [`MEMORY_BYTES`]; then there is memory for one ingest only.
+    pub(crate) memory_bytes: Option<u64>,
 }
 
 impl Settings {
     /// Everybody is let in: to see what the disks can carry.
     pub(crate) fn open() -> Self {
-        Self { admission: false, classes: Vec::new() }
+        Self::default()
     }
 
     /// The three classes every server has with these shares in thousandths: periodic, interactive, aperiodic.
@@ -39,11 +41,21 @@ impl Settings {
 
     /// As delivered.
     pub(crate) fn promised() -> Self {
-        Self { admission: true, classes: Vec::new() }
+        Self { admission: true, ..Self::default() }
+    }
+
+    /// With so much memory and two threads: what is not for viewers grows with both.
+    pub(crate) fn in_memory(self, bytes: u64) -> Self {
+        Self { memory_bytes: Some(bytes), ..self }
     }
 
     fn text(&self) -> String {
-        let mut text = format!("arena_bytes = {MEMORY_BYTES}\n[promise]\nadmission = {}\n", self.admission);
+        let memory = self.memory_bytes.unwrap_or(MEMORY_BYTES);
+        let mut text = format!("arena_bytes = {memory}\n");
+        if self.memory_bytes.is_some() {
+            text.push_str("serve_threads = 2\n[upload]\ningests_max = 1\n");
+        }
+        text.push_str(&format!("[promise]\nadmission = {}\n", self.admission));
         if !self.classes.is_empty() {
             text.push_str("[classes]\n");
             self.classes.iter().for_each(|line| text.extend([line, "\n"]));

@@ -185,12 +185,13 @@ impl Server {
             config.promise.network_bps,
             core_mib_ns,
         );
-        let sessions = Arc::new(Sessions::new(SessionsConfig {
+        let sessions = Sessions::new(SessionsConfig {
             sessions_max: config.sessions_max,
             idle_max_ns,
             capacities: config.promise.admission.then(|| capacity.capacities()),
             classes: capacity.classes().clone(),
-        }));
+        });
+        let sessions = Arc::new(sessions.before(units.audience()));
         let counters = Arc::new(DataCounters::new(threads));
         let metrics = MetricsRegistry::default();
         metrics.register(Arc::new(VolumeMetrics(Arc::clone(volume))));

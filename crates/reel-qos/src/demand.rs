@@ -172,6 +172,16 @@ impl Demand {
         }
     }
 
+    /// The same stream, asking something else: for people it is still one of that rate.
+    pub(crate) fn with(
+        &self,
+        members: Vec<Vec<DiskDemand>>,
+        sent_bytes: Vec<u64>,
+        held_bytes: u64,
+    ) -> Demand {
+        Demand { average_bps: self.average_bps, ..Demand::new(members, sent_bytes, held_bytes) }
+    }
+
     fn of_rounds(
         members: Vec<Vec<DiskDemand>>,
         sent_bytes: Vec<u64>,

@@ -285,6 +285,29 @@ impl Ledger {
         self.reservations.insert(id, reservation);
     }
 
+    /// A reservation as it is, to be put back.
+    pub(crate) fn kept(&self, id: ReservationId) -> Option<Reservation> {
+        self.reservations.get(&id).cloned()
+    }
+
+    /// Puts a reservation back as it was, unasked: it was granted.
+    pub(crate) fn put_back(&mut self, id: ReservationId, kept: Option<Reservation>) {
+        self.strike(id);
+        if let Some(kept) = kept {
+            self.enter(id, kept);
+        }
+    }
+
+    /// Puts in the place of a reservation one that asks no more in any round, unasked.
+    pub(crate) fn put(&mut self, id: ReservationId, demand: &Arc<Demand>, start_round: u64) {
+        let Some(old) = self.reservations.get(&id) else { return };
+        let (class, label) = (old.class, old.label.clone());
+        let rounds = demand.rounds();
+        let ask = Ask { demand, class, from_round: 0, start_round, rounds };
+        let new = Reservation::new(&ask, demand, label);
+        self.put_back(id, Some(new));
+    }
+
     fn strike(&mut self, id: ReservationId) -> Option<Reservation> {
         let reservation = self.reservations.remove(&id)?;
         self.ends.remove(&(reservation.end_round, id));

@@ -2,6 +2,7 @@
 #![forbid(unsafe_code)]
 
 mod ask;
+mod chains;
 mod class;
 mod demand;
 mod fit;
@@ -16,6 +17,7 @@ mod resource;
 mod retry;
 mod timeline;
 
+pub use chains::Chains;
 pub use class::{Class, ClassSpec, ClassTable, ClassTableError, DEADLINE_NONE_NS, Kind};
 pub use demand::{Demand, DiskDemand};
 pub use how_many::{Answer, Starts};

@@ -54,3 +54,19 @@ pub const RUN_WAYS: u64 = 4;
 
 /// Most of such a run on one member: half a second of a hard disk. A price that asks for more is wrong.
 pub const RUN_BYTES_MAX: u64 = 64 << 20;
+
+/// How far ahead of what is shown a leader's client is taken to fetch, in rounds: what it fetched has to stay in memory until the one behind
+/// it comes. Players keep 30 s; with slack for two segments.
+pub const REACH_ROUNDS: usize = 40;
+
+/// How far the last stream of a chain may be behind the first, in rounds: beyond ten minutes an interval takes as much memory as a
+/// hundred readers, for one stream's disk time.
+pub const LAG_ROUNDS_MAX: i64 = 600;
+
+/// Of the arena's thousandths so many may hold intervals: what is kept for followers cannot be had by readers, and those that were promised
+/// nothing must find some memory, too.
+pub const INTERVALS_PERMILLE: u64 = 500;
+
+/// Up to so many streams of a chain are looked at one by one to see what it asks of the disks; of more, all places between the first and the last
+/// are, which costs the same for any number and asks little more.
+pub const CHAIN_EXACT_STREAMS: usize = 8;

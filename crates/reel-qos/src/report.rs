@@ -1,5 +1,6 @@
 //! What a ledger tells about itself.
 
+use crate::ask::Reservation;
 use crate::ledger::{Ledger, ReservationId};
 use crate::resource::{Overcommitment, Resource, ResourceUsage, UNLIMITED};
 use crate::timeline::Timeline;
@@ -55,15 +56,12 @@ impl Ledger {
 
     /// All reservations, the oldest first.
     pub fn reservations(&self) -> impl ExactSizeIterator<Item = ReservationView<'_>> {
-        self.reservations.iter().map(|(&id, reservation)| ReservationView {
-            id,
-            label: &reservation.label,
-            class: reservation.class,
-            demand: &reservation.demand,
-            from_round: reservation.from_round,
-            start_round: reservation.start_round,
-            end_round: reservation.end_round,
-        })
+        self.reservations.iter().map(|(&id, reservation)| view(id, reservation))
+    }
+
+    /// One reservation; `None` if it has ended.
+    pub fn view(&self, id: ReservationId) -> Option<ReservationView<'_>> {
+        self.reservations.get(&id).map(|reservation| view(id, reservation))
     }
 
     /// Where more is promised than there is.
@@ -172,4 +170,16 @@ fn peak(values: &[u64]) -> (usize, u64) {
     let highest = values.iter().copied().max().unwrap_or(0);
     let place = values.iter().position(|&value| value == highest).unwrap_or(0);
     (place, highest)
+}
+
+fn view(id: ReservationId, reservation: &Reservation) -> ReservationView<'_> {
+    ReservationView {
+        id,
+        label: &reservation.label,
+        class: reservation.class,
+        demand: &reservation.demand,
+        from_round: reservation.from_round,
+        start_round: reservation.start_round,
+        end_round: reservation.end_round,
+    }
 }

@@ -47,7 +47,7 @@ impl Wreck {
 
     /// Opens it, and looks whether nothing is lost, half or lies in the place of something else. `rebuild`: whether what is not in use is
     /// rebuilt.
-    pub(crate) fn is_sound(
+    pub(crate) fn inspect(
         self,
         shelf: &Arc<Shelf>,
         board: &Board,
@@ -209,7 +209,7 @@ mod tests {
             Some(medium.after_crash(to, &mut Rng::new(4)))
         };
         let wreck = Wreck::of(library.directory.path(), after_crash, |_, _| unreachable!())?;
-        wreck.is_sound(&library.shelf, board, (true, &mut Rng::new(5)))
+        wreck.inspect(&library.shelf, board, (true, &mut Rng::new(5)))
     }
 
     #[test]

@@ -5,7 +5,7 @@ use crate::scenario::Scenario;
 use crate::title::Title;
 use reel_qos::limits::ROUND_NS;
 use reel_qos::{AdmitError, Capacities, Class, ClassTable, ResourceUsage};
-use reel_stream::{Due, Plan, Ramp, Session, SessionKey, Sessions, SessionsConfig, Strand};
+use reel_stream::{Audience, Due, Plan, Ramp, Session, SessionKey, Sessions, SessionsConfig, Strand};
 use std::net::{IpAddr, Ipv4Addr};
 use std::sync::Arc;
 
@@ -29,14 +29,14 @@ pub(crate) struct Terms {
 
 impl Desk {
     /// Without admission nothing is promised and nobody refused.
-    pub(crate) fn new(scenario: &Scenario, capacities: Capacities) -> Desk {
+    pub(crate) fn new(scenario: &Scenario, capacities: Capacities, audience: &Audience) -> Desk {
         let sessions = Sessions::new(SessionsConfig {
             sessions_max: 1 << 20,
             idle_max_ns: 600_000_000_000,
             capacities: scenario.admission.then_some(capacities),
             classes: ClassTable::default(),
         });
-        Desk { sessions, next_key: 0 }
+        Desk { sessions: sessions.before(audience), next_key: 0 }
     }
 
     /// Opens a title for a client, or says why not.
@@ -63,6 +63,8 @@ impl Desk {
         self.sessions.touch(&seat.key(), now_ns);
         let choice = (strand == Strand::Picture).then_some(choice);
         let permit = self.sessions.ask(seat, choice, &track.ask(segment), now_ns)?;
+        let track_ns = track.segment_ns * track.segments() as u64;
+        self.sessions.plays(seat, strand, (&track.body(segment), 0), track_ns, now_ns);
         let next = segment + 1;
         let next_due_ns = self.sessions.due_ns(seat, track.ask(next).from_ns, now_ns);
         // What is due at once is asked for at once.

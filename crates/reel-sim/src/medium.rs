@@ -185,7 +185,7 @@ impl Medium {
         self.pending.retain(|&at, blocks| {
             let later = blocks.partition_point(|(number, _)| *number <= written);
             // Of several writes to one place the last is what is there.
-            durable.extend(blocks.drain(..later).last().map(|(_, block)| (at, block)));
+            durable.extend(blocks.drain(..later).next_back().map(|(_, block)| (at, block)));
             !blocks.is_empty()
         });
         durable.into_iter().try_for_each(|(at, block)| self.keep(at, &block))

@@ -6,6 +6,7 @@
 #![forbid(unsafe_code)]
 
 mod around;
+mod audience;
 mod body;
 mod budget;
 mod demand;
@@ -14,6 +15,7 @@ mod flight;
 mod held;
 mod key;
 pub mod limits;
+mod next_use;
 mod prefetch;
 pub mod programs;
 mod reader;
@@ -26,6 +28,7 @@ mod turns;
 pub mod udp;
 mod units;
 
+pub use audience::Audience;
 pub use body::{Body, Part};
 pub use budget::{Budget, Reservation};
 pub use demand::{Stretch, demand, steady_demand};

@@ -16,9 +16,16 @@ pub const SEND_BYTES_MAX: usize = 1 << 20;
 /// Shards of the table of shared units: enough that cores rarely meet, few enough to walk.
 pub const UNIT_SHARDS: usize = 16;
 
-/// Units of one shard looked at in search of one to let go: nearly always the first will do. When viewers hold all of them, a
-/// search must not keep the other cores from the table.
+/// Units looked at in search of one to let go: nearly always the first will do. When viewers hold all of them, a search must not
+/// keep the other cores from the table.
 pub const EVICTION_LOOKS_MAX: usize = 64;
+
+/// Units that were in use when they were looked at, of which each search for one to let go looks at so many again: more than the one that it
+/// lets go, so that none of them is forgotten for longer than it takes to let go of as many.
+pub const EVICTION_LOOKS_AGAIN: usize = 2;
+
+/// Parts of a body that are looked at to see which objects it is made of: pictures and sound of a film as one file take turns.
+pub const AUDIENCE_PARTS_MAX: usize = 16;
 
 /// Sessions of one title by one client address; a player that reconnects needs a handful, a script thousands.
 pub const SESSIONS_PER_CLIENT_MAX: usize = 256;

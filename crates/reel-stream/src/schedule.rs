@@ -251,7 +251,8 @@ fn is_beyond(reach_ns: Option<i128>, ahead_ns: i128) -> bool {
     reach_ns.is_some_and(|reach_ns| ahead_ns > reach_ns + i128::from(REACH_TOLERATED_NS))
 }
 
-fn slot(strand: Strand) -> usize {
+/// The place of a strand among those of a session.
+pub(crate) fn slot(strand: Strand) -> usize {
     match strand {
         Strand::Picture => 0,
         Strand::Sound => 1,

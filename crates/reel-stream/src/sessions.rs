@@ -1,12 +1,14 @@
 //! All sessions, and what was promised to them.
 //!
-//! Locks are taken in this order, each optional: the table, a session's state, the ledger.
+//! Locks are taken in this order, each optional: the table, a session's state, the ledger or the audience.
 
+use crate::audience::Audience;
+use crate::body::Body;
 use crate::key::SessionKey;
 use crate::limits::{
     PAUSE_GRACE_NS, RETRY_AFTER_MAX_S, ROUNDS_MAX, SESSIONS_PER_CLIENT_MAX, UNSTARTED_PER_CLIENT_MAX,
 };
-use crate::schedule::{Ask, Place};
+use crate::schedule::{Ask, Place, Strand};
 use crate::session::{Opening, Promise, Session, SessionSummary, State};
 use reel_qos::limits::ROUND_NS;
 use reel_qos::{
@@ -96,6 +98,7 @@ pub struct Sessions<T> {
     idle_max_ns: u64,
     table: Mutex<Table<T>>,
     ledger: Option<Mutex<Ledger>>,
+    audience: Audience,
 }
 
 #[derive(Debug)]
@@ -118,7 +121,13 @@ impl<T> Sessions<T> {
             idle_max_ns: config.idle_max_ns,
             table: Mutex::new(Table { by_key: HashMap::new(), by_client: HashMap::new() }),
             ledger,
+            audience: Audience::default(),
         }
+    }
+
+    /// The same, telling `audience` where every session is.
+    pub fn before(self, audience: &Audience) -> Self {
+        Self { audience: audience.clone(), ..self }
     }
 
     /// Opens a session; forgets idle ones first.
@@ -213,6 +222,23 @@ impl<T> Sessions<T> {
         Ok(Permit { class, due_ns: state.schedule.due_ns(ask.from_ns, now_ns), begins })
     }
 
+    /// A session is sent `body` from `offset` on, and will go on to play what it finds there, which is shown for `duration_ns` in all: so it
+    /// is known who will want it.
+    pub fn plays(
+        &self,
+        session: &Session<T>,
+        strand: Strand,
+        (body, offset): (&Body, u64),
+        duration_ns: u64,
+        now_ns: u64,
+    ) {
+        let state = session.state();
+        if !state.is_closed {
+            let track = (session.key, crate::schedule::slot(strand));
+            self.audience.plays(track, (body, offset), duration_ns, now_ns);
+        }
+    }
+
     /// When bytes of this media time of a session are due in memory.
     pub fn due_ns(&self, session: &Session<T>, media_ns: u64, now_ns: u64) -> u64 {
         session.state().schedule.due_ns(media_ns, now_ns)
@@ -246,6 +272,7 @@ impl<T> Sessions<T> {
             let dry_ns = state.schedule.dry_ns().unwrap_or(session.opened_ns()).max(session.used_ns());
             if now_ns > dry_ns.saturating_add(PAUSE_GRACE_NS) {
                 self.release(&mut state);
+                self.audience.leaves(session.key);
             }
         }
     }
@@ -405,6 +432,7 @@ impl<T> Sessions<T> {
         let mut state = session.state();
         state.is_closed = true;
         self.release(&mut state);
+        self.audience.leaves(session.key);
     }
 
     /// Gives back what is reserved for a session.

@@ -1,24 +1,30 @@
 //! The table of shared units: viewers of the same bytes share one buffer.
 //!
 //! A unit is in the table from the moment its read starts. Who asks for it meanwhile waits for that read; who asks
-//! later gets the same memory. Units that nobody holds stay until their memory is wanted, in second-chance order.
+//! later gets the same memory. Units that nobody holds stay until their memory is wanted; then those go that are wanted last
+//! (`next_use.rs`).
+//!
+//! Locks are taken in this order: a shard, then the audience. Whoever takes a victim from the audience looks for it in its shard
+//! after that, so it may be gone, or read anew, or in use: each is put right there.
 //!
 //! A unit that must be computed takes the others of its stripe from here, too: so each member is read once for a
 //! stripe, whoever is lost. It never waits for a unit that is being computed itself, or two might wait for each other.
 
 use crate::around::Around;
+use crate::audience::Audience;
 use crate::budget::Budget;
 use crate::fetcher::{Deliver, Fetched};
 use crate::flight::{Flight, Source};
-use crate::limits::{EVICTION_LOOKS_MAX, UNIT_SHARDS};
+use crate::limits::{EVICTION_LOOKS_AGAIN, EVICTION_LOOKS_MAX, UNIT_SHARDS};
+use crate::next_use::Victim;
 use reel_arena::{Arena, Buffer};
 use reel_disk::{Disks, Reply};
 use reel_qos::Class;
 use reel_qos::limits::CLASSES_MAX;
 use reel_volume::{Health, ObjectMap, UnitRows, VolumeError};
-use std::collections::{HashMap, VecDeque};
+use std::collections::HashMap;
 use std::ops::Range;
-use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard};
 
 /// Names one unit of one object.
@@ -87,15 +93,13 @@ pub(crate) struct Inner {
     /// Buffers kept free for those who do not come through this table: writers, checks, exports.
     spare_buffers: usize,
     shards: [Mutex<Shard>; UNIT_SHARDS],
-    next_victim: AtomicUsize,
+    audience: Audience,
     counters: StreamCounters,
 }
 
 #[derive(Default)]
 struct Shard {
     entries: HashMap<UnitKey, Entry>,
-    /// Keys of all `Ready` entries, next victim first. Each key is here at most once.
-    order: VecDeque<UnitKey>,
 }
 
 enum Entry {
@@ -108,8 +112,6 @@ struct Reading {
     waiters: Vec<Waiter>,
     /// Units that are computed from this one.
     decoders: Vec<Decoder>,
-    /// Other rows of this unit were here before, and their place in the order is still there.
-    listed: bool,
     /// Its own member does not give it: it is computed from the others.
     decoding: bool,
     flight: Arc<Flight>,
@@ -157,7 +159,7 @@ impl Units {
             budget,
             spare_buffers,
             shards: Default::default(),
-            next_victim: AtomicUsize::new(0),
+            audience: Audience::default(),
             counters: StreamCounters::default(),
         };
         Self { inner: Arc::new(inner) }
@@ -176,6 +178,11 @@ impl Units {
     /// The members.
     pub fn disks(&self) -> &Disks {
         &self.inner.disks
+    }
+
+    /// Who plays what from where: what to keep is decided by that.
+    pub fn audience(&self) -> &Audience {
+        &self.inner.audience
     }
 
     /// Which members are read.
@@ -270,12 +277,11 @@ impl Units {
         let Some(Entry::Reading(reading)) = shard.entries.get_mut(&key) else { return false };
         reading.decoding = true;
         let decoders = std::mem::take(&mut reading.decoders);
-        let (wanted, listed) = (!reading.waiters.is_empty(), reading.listed);
+        let wanted = !reading.waiters.is_empty();
         if !wanted {
             shard.entries.remove(&key);
-            if listed {
-                shard.order.retain(|other| *other != key);
-            }
+            // Other rows of it may have been here before.
+            self.inner.audience.lock().gone(key);
         }
         drop(shard);
         decoders.into_iter().for_each(|decoder| decoder.tell(None));
@@ -289,12 +295,9 @@ impl Units {
         match result {
             Ok(rows) => {
                 shard.entries.insert(key, Entry::Ready { rows: rows.clone(), used: false });
-                if !reading.listed {
-                    shard.order.push_back(key);
-                }
+                self.inner.audience.lock().came(key);
             }
-            Err(_) if reading.listed => shard.order.retain(|other| *other != key),
-            Err(_) => {}
+            Err(_) => self.inner.audience.lock().gone(key),
         }
         drop(shard);
         for decoder in reading.decoders {
@@ -362,15 +365,49 @@ impl Units {
     /// Gives back the memory of one unit that nobody holds; `false` if none was found. How far it
     /// looks is bounded; the next call looks further on.
     fn evict(&self) -> bool {
-        let start = self.inner.next_victim.fetch_add(1, Ordering::Relaxed);
-        for shard in 0..UNIT_SHARDS {
-            let mut shard = lock(&self.inner.shards[(start + shard) % UNIT_SHARDS]);
-            if shard.evict() {
+        self.inner.audience.lock().look_again(EVICTION_LOOKS_AGAIN);
+        for look in 0..EVICTION_LOOKS_MAX {
+            let Some(victim) = self.inner.audience.lock().take_victim() else {
+                if look > 0 {
+                    return false;
+                }
+                self.inner.audience.lock().look_again(EVICTION_LOOKS_MAX);
+                continue;
+            };
+            if self.let_go(victim) {
                 self.inner.counters.evictions.fetch_add(1, Ordering::Relaxed);
                 return true;
             }
         }
         false
+    }
+
+    /// Gives back the memory of a unit if nobody holds it. One that somebody used though nobody was to want it gets a second chance.
+    fn let_go(&self, victim: Victim) -> bool {
+        let key = victim.key;
+        let mut shard = self.shard(&key);
+        let (rows, used) = match shard.entries.remove(&key) {
+            Some(Entry::Ready { rows, used }) => (rows, used),
+            // It is listed again when its read ends.
+            Some(reading) => {
+                shard.entries.insert(key, reading);
+                return false;
+            }
+            None => return false,
+        };
+        if used && victim.wanted_ns.is_none() {
+            shard.entries.insert(key, Entry::Ready { rows, used: false });
+            self.inner.audience.lock().came(key);
+            return false;
+        }
+        match rows.give_back() {
+            Ok(()) => true,
+            Err(rows) => {
+                shard.entries.insert(key, Entry::Ready { rows, used });
+                self.inner.audience.lock().is_in_use(key);
+                false
+            }
+        }
     }
 
     fn shard(&self, key: &UnitKey) -> MutexGuard<'_, Shard> {
@@ -382,39 +419,13 @@ impl Units {
 
 impl Shard {
     fn begin(&mut self, key: UnitKey, rows: Range<usize>, flight: &Arc<Flight>) -> &mut Reading {
-        let listed = self.entries.contains_key(&key);
         let (waiters, decoders, flight) = (Vec::new(), Vec::new(), Arc::clone(flight));
-        let reading = Reading { rows, waiters, decoders, listed, decoding: false, flight };
+        let reading = Reading { rows, waiters, decoders, decoding: false, flight };
         self.entries.insert(key, Entry::Reading(reading));
         match self.entries.get_mut(&key) {
             Some(Entry::Reading(reading)) => reading,
             _ => unreachable!("it was put there"),
         }
-    }
-
-    fn evict(&mut self) -> bool {
-        // Twice round: the first may only clear marks.
-        for _ in 0..EVICTION_LOOKS_MAX.min(self.order.len() * 2) {
-            let Some(key) = self.order.pop_front() else { return false };
-            match self.entries.remove(&key) {
-                Some(Entry::Ready { rows, used: false }) => match rows.give_back() {
-                    Ok(()) => return true,
-                    Err(rows) => {
-                        self.entries.insert(key, Entry::Ready { rows, used: false });
-                        self.order.push_back(key);
-                    }
-                },
-                Some(Entry::Ready { rows, used: true }) => {
-                    self.entries.insert(key, Entry::Ready { rows, used: false });
-                    self.order.push_back(key);
-                }
-                Some(Entry::Reading(reading)) => {
-                    self.entries.insert(key, Entry::Reading(Reading { listed: false, ..reading }));
-                }
-                None => {}
-            }
-        }
-        false
     }
 }
 

@@ -30,7 +30,7 @@ pub(super) fn reel(set: &Set, stage: &Stage, films: &Films, sheet: &mut Sheet) -
     classes.extend(
         BULK.map(|(name, share)| format!("{name} = {{ kind = \"aperiodic\", share_permille = {share} }}")),
     );
-    let playing = stage.start_reel(&Settings { admission: false, classes })?;
+    let playing = stage.start_reel(&Settings { classes, ..Settings::open() })?;
     // A fleet for each class: the clients of one fleet take turns on all its films. Sessions are opened before anybody reads.
     let mut plans = Vec::new();
     for (number, (name, _)) in BULK.into_iter().enumerate() {

@@ -130,6 +130,15 @@ impl Film {
         Some((self.offers.choice(number), ask(track, segment)?, range.end - range.start))
     }
 
+    /// How long a track is shown.
+    pub(crate) fn track_ns(&self, number: usize) -> u64 {
+        let end = |track: &TrackIndex| {
+            let last = track.fragments.last()?;
+            Some(track.nanoseconds(last.time.saturating_add(last.duration)))
+        };
+        self.media_track(number).and_then(end).unwrap_or(0)
+    }
+
     /// The bytes of a segment.
     pub(crate) fn segment_body(&self, number: usize, segment: usize) -> Option<Body> {
         let track = self.media_track(number)?;

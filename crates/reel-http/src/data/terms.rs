@@ -142,6 +142,10 @@ impl TermsDesk<'_> {
         let mut pace = Pace::new(Arc::clone(times), from_offset, at_offset);
         let ask = Ask { strand: Strand::Picture, from_ns: pace.media_ns, until_ns: pace.media_ns };
         pace.due_ns = self.sessions.ask(session, None, &ask, self.now_ns)?.due_ns;
+        if let Some(file) = session.playing().file_body() {
+            let duration_ns = times.last().map_or(0, |(_, media_ns)| *media_ns);
+            self.sessions.plays(session, ask.strand, (file, at_offset), duration_ns, self.now_ns);
+        }
         Ok(Terms { class: session.class(), due: Due::Paced(pace), is_paced: true, is_download: false })
     }
 
@@ -189,6 +193,10 @@ impl TermsDesk<'_> {
             return Ok(Terms::interactive());
         }
         let permit = self.sessions.ask(session, choice, &ask, self.now_ns)?;
+        if let Some(body) = session.playing().segment_body(track, number) {
+            let track_ns = session.playing().track_ns(track);
+            self.sessions.plays(session, ask.strand, (&body, 0), track_ns, self.now_ns);
+        }
         let next = session.playing().segment(track, number + 1).and_then(|(_, next, _)| {
             let due_ns = self.sessions.due_ns(session, next.from_ns, self.now_ns);
             // What is due at once, as the sound after one that began long before the pictures, is asked for at once.

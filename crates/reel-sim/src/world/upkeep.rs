@@ -91,7 +91,7 @@ impl World {
         self.report.rebuilt_after_crash += u64::from(rebuild);
         let found = self
             .wreck(&mut rng)
-            .and_then(|wreck| wreck.is_sound(&self.shelf, &self.upkeep.board(), (rebuild, &mut rng)));
+            .and_then(|wreck| wreck.inspect(&self.shelf, &self.upkeep.board(), (rebuild, &mut rng)));
         found.map_err(|error| format!("had the world stopped now: {error:#}"))
     }
 

@@ -1,0 +1,527 @@
+//! Streams that share what one of them reads: the disks are charged once for all of them.
+//!
+//! ```text
+//!   media time   ---- last ------ middle ---------- first ---->      three streams of one demand, a chain
+//!                     |<--------- interval ------------->|           in memory, charged to the arena
+//!                                                        reads       charged to the disks: in each round what the one of them asks
+//!                                                                    that asks the most
+//! ```
+//! Whoever is first reads; the others find it in memory. Which of them that is may change at any moment, without asking: a leader
+//! may leave, pause or seek. So the disks are charged, in every round, with the most that any stream of the chain asks in it. Take
+//! one out, and that is less or the same in every round: nobody who stays can lose what he was promised.
+//!
+//! Memory is charged with the interval between the first and the last, and with [`REACH_ROUNDS`] of what the first one's client fetches
+//! ahead. Network, processors and each reader's own memory are charged to each stream as ever.
+//!
+//! **Who may join.** At every moment only one of a chain may have to read. So a stream joins behind another one, never ahead of the
+//! leader (who would still have to read up to there), and only if all that lies between them is in memory at that moment and is
+//! kept from then on: the caller looks, and says so. What the one ahead reads after that is kept as well, and is charged.
+//!
+//! A stream alone is a chain of one, charged as it would be without chains.
+
+use crate::demand::DiskDemand;
+use crate::ledger::{Ledger, ReservationId};
+use crate::limits::{CHAIN_EXACT_STREAMS, INTERVALS_PERMILLE, LAG_ROUNDS_MAX, REACH_ROUNDS};
+use crate::resource::{Overcommitment, UNLIMITED};
+use crate::{AdmitError, Capacities, Class, ClassTable, Demand};
+use std::collections::{BTreeMap, BTreeSet, HashMap, VecDeque};
+use std::sync::Arc;
+
+/// A ledger in which streams of the same bytes share the disks.
+///
+/// It is used as a [`Ledger`] is; a stream is called by the reservation of what it holds for itself.
+#[derive(Clone, Debug)]
+pub struct Chains {
+    ledger: Ledger,
+    streams: HashMap<ReservationId, Stream>,
+    chains: BTreeMap<u64, Chain>,
+    /// Chains by class and demand: who can share at all.
+    of_demand: HashMap<Shelf, Vec<u64>>,
+    /// Streams by the round after their last.
+    ends: BTreeSet<(i64, ReservationId)>,
+    next_chain: u64,
+}
+
+/// The class and the address of the demand, which a chain keeps alive.
+type Shelf = (usize, usize);
+
+#[derive(Clone, Copy, Debug)]
+struct Stream {
+    chain: u64,
+    /// The round of media time 0; before the clock's own zero if the film is far on.
+    epoch: i64,
+    /// The round after its last.
+    end_round: i64,
+}
+
+#[derive(Clone, Debug)]
+struct Chain {
+    class: Class,
+    demand: Arc<Demand>,
+    /// What each stream holds for itself.
+    own: Arc<Demand>,
+    /// Disks for one of them, memory for the interval.
+    reservation: ReservationId,
+    /// By epoch, so the one that is farthest on is the first.
+    streams: BTreeSet<(i64, ReservationId)>,
+    interval_bytes: u64,
+    /// The ends for which all places between them are charged: then nobody between them changes anything.
+    between: Option<(i64, i64)>,
+}
+
+impl Chains {
+    /// Over a ledger of which nothing is promised yet.
+    pub fn new(ledger: Ledger) -> Chains {
+        Chains {
+            ledger,
+            streams: HashMap::new(),
+            chains: BTreeMap::new(),
+            of_demand: HashMap::new(),
+            ends: BTreeSet::new(),
+            next_chain: 0,
+        }
+    }
+
+    /// The account itself: for what only reads it.
+    pub fn ledger(&self) -> &Ledger {
+        &self.ledger
+    }
+
+    /// As [`Ledger::admit`], except that disks are charged from the present on, wherever the start lies.
+    ///
+    /// `is_held`: everything between this stream and the next one ahead that plays the same is in memory, and kept from now on. Then
+    /// it is charged with memory for the interval, if that can be promised, and not with the disks.
+    pub fn admit(
+        &mut self,
+        class: Class,
+        demand: &Arc<Demand>,
+        (from_round, start_round): (usize, u64),
+        is_held: bool,
+        label: &str,
+    ) -> Result<ReservationId, AdmitError> {
+        let epoch = epoch(from_round, start_round);
+        if let Some(chain) = self.ahead(class, demand, epoch, None).filter(|_| is_held) {
+            let own = Arc::clone(&self.chains[&chain].own);
+            let stream = self.ledger.admit(class, &own, from_round, start_round, label)?;
+            if self.extend(chain, epoch, stream) {
+                self.list(stream, chain, epoch);
+                return Ok(stream);
+            }
+            self.ledger.release(stream);
+        }
+        // In one piece, so that a refusal tells of all that is asked; then it fits in two pieces, too.
+        self.ledger.check(class, demand, from_round, start_round)?;
+        let own = Arc::new(demand.without_disks());
+        let stream = self.ledger.admit(class, &own, from_round, start_round, label)?;
+        match self.begin(class, demand, own, epoch, stream, label) {
+            Ok(chain) => {
+                self.list(stream, chain, epoch);
+                Ok(stream)
+            }
+            Err(error) => {
+                self.ledger.release(stream);
+                Err(error)
+            }
+        }
+    }
+
+    /// As [`Ledger::change`]: all or nothing. Whoever was behind it is charged with the disks in its place, which costs nobody more than
+    /// was charged before.
+    pub fn change(
+        &mut self,
+        stream: ReservationId,
+        demand: &Arc<Demand>,
+        (from_round, start_round): (usize, u64),
+        is_held: bool,
+    ) -> Result<(), AdmitError> {
+        let before = *self.streams.get(&stream).ok_or(AdmitError::Ended(stream))?;
+        let epoch = epoch(from_round, start_round);
+        let chain = &self.chains[&before.chain];
+        if Arc::ptr_eq(&chain.demand, demand) && before.epoch == epoch {
+            return Ok(());
+        }
+        let class = chain.class;
+        // Nothing of this takes long, and the ledger is large: what is changed is put back by hand if it comes to that.
+        let kept_own = self.ledger.kept(stream);
+        let kept_chain = self.ledger.kept(chain.reservation);
+        let was_alone = chain.streams.len() == 1;
+        let (interval_bytes, between) = (chain.interval_bytes, chain.between);
+        let label = self.ledger.view(stream).map_or_else(String::new, |view| view.label.to_owned());
+        let own = if Arc::ptr_eq(&chain.demand, demand) {
+            Arc::clone(&chain.own)
+        } else {
+            Arc::new(demand.without_disks())
+        };
+        self.ledger.change(stream, &own, from_round, start_round)?;
+        let taken_out = |chains: &mut Chains| {
+            if let Some(chain) = chains.chains.get_mut(&before.chain) {
+                chain.streams.remove(&(before.epoch, stream));
+            }
+            chains.settle(before.chain);
+        };
+        // Itself is no one to follow.
+        let ahead = self.ahead(class, demand, epoch, Some(stream)).filter(|_| is_held);
+        if let Some(other) = ahead.filter(|other| *other != before.chain)
+            && self.extend(other, epoch, stream)
+        {
+            taken_out(self);
+            self.list(stream, other, epoch);
+            return Ok(());
+        }
+        if was_alone {
+            // It keeps its reservation, so that who asks no more than he has is granted it.
+            let (shape, base) = shape(demand, &BTreeSet::from([(epoch, stream)]), self.ledger.now_round());
+            let reservation = self.chains[&before.chain].reservation;
+            return match self.ledger.change(reservation, &Arc::new(shape), 0, base) {
+                Ok(()) => {
+                    self.unlist(before.chain);
+                    if let Some(chain) = self.chains.get_mut(&before.chain) {
+                        (chain.demand, chain.own) = (Arc::clone(demand), own);
+                        chain.streams = BTreeSet::from([(epoch, stream)]);
+                    }
+                    self.shelve(before.chain);
+                    self.list(stream, before.chain, epoch);
+                    Ok(())
+                }
+                Err(error) => {
+                    self.ledger.put_back(stream, kept_own);
+                    Err(error)
+                }
+            };
+        }
+        taken_out(self);
+        // A little farther behind in the chain that it is in.
+        if ahead == Some(before.chain) && self.extend(before.chain, epoch, stream) {
+            self.list(stream, before.chain, epoch);
+            return Ok(());
+        }
+        match self.begin(class, demand, own, epoch, stream, &label) {
+            Ok(chain) => {
+                self.list(stream, chain, epoch);
+                Ok(())
+            }
+            Err(error) => {
+                self.ledger.put_back(stream, kept_own);
+                if let Some(chain) = self.chains.get_mut(&before.chain) {
+                    chain.streams.insert((before.epoch, stream));
+                    (chain.interval_bytes, chain.between) = (interval_bytes, between);
+                    self.ledger.put_back(chain.reservation, kept_chain);
+                }
+                Err(error)
+            }
+        }
+    }
+
+    /// As [`Ledger::release`]: the stream ends, or is paused. The next one behind it reads in its place.
+    pub fn release(&mut self, stream: ReservationId) -> bool {
+        let Some(before) = self.streams.remove(&stream) else { return false };
+        self.ends.remove(&(before.end_round, stream));
+        self.ledger.release(stream);
+        if let Some(chain) = self.chains.get_mut(&before.chain) {
+            chain.streams.remove(&(before.epoch, stream));
+        }
+        self.settle(before.chain);
+        true
+    }
+
+    /// As [`Ledger::advance`].
+    pub fn advance(&mut self, now_round: u64) {
+        self.ledger.advance(now_round);
+        let now_round = signed(self.ledger.now_round());
+        while let Some(&(end_round, stream)) = self.ends.first()
+            && end_round <= now_round
+        {
+            self.ends.pop_first();
+            self.release(stream);
+        }
+    }
+
+    /// As [`Ledger::set_capacities`].
+    pub fn set_capacities(&mut self, capacities: Capacities) -> Vec<Overcommitment> {
+        self.ledger.set_capacities(capacities)
+    }
+
+    /// As [`Ledger::set_classes`].
+    pub fn set_classes(&mut self, classes: ClassTable) -> Vec<Overcommitment> {
+        self.ledger.set_classes(classes)
+    }
+
+    /// Bytes of the arena that hold intervals: nobody else may have them.
+    pub fn interval_bytes(&self) -> u64 {
+        self.chains.values().map(|chain| chain.interval_bytes).sum()
+    }
+
+    /// Streams, and chains of more than one.
+    pub fn counts(&self) -> (usize, usize) {
+        (self.streams.len(), self.chains.values().filter(|chain| chain.streams.len() > 1).count())
+    }
+
+    /// Whether the ledger is the sum of its reservations, and every stream has its disks from its chain: in every round to its end at least
+    /// what it asks. For simulations and tests.
+    pub fn adds_up(&self) -> bool {
+        let now_round = self.ledger.now_round();
+        let is_covered = |(stream, place): (&ReservationId, &Stream)| {
+            let Some(chain) = self.chains.get(&place.chain) else { return false };
+            let Some(kept) = self.ledger.view(chain.reservation) else {
+                // It has come to its end.
+                return place.end_round <= signed(now_round);
+            };
+            chain.streams.contains(&(place.epoch, *stream))
+                && (0..chain.demand.members()).all(|member| {
+                    let mut asked = chain.demand.reads(member).iter().enumerate();
+                    asked.all(|(round, asked)| {
+                        let at = place.epoch + round as i64;
+                        let later = at - signed(kept.start_round);
+                        // What is past asks nothing any more.
+                        at < signed(now_round) || {
+                            let held = usize::try_from(later)
+                                .ok()
+                                .and_then(|later| kept.demand.reads(member).get(later + kept.from_round));
+                            held.is_some_and(|held| covers(held, asked)) || *asked == DiskDemand::default()
+                        }
+                    })
+                })
+        };
+        let members: usize = self.chains.values().map(|chain| chain.streams.len()).sum();
+        self.ledger.adds_up() && members == self.streams.len() && self.streams.iter().all(is_covered)
+    }
+
+    /// The chain of the next stream ahead that plays the same, if it is not too far ahead to be followed.
+    fn ahead(
+        &self,
+        class: Class,
+        demand: &Arc<Demand>,
+        epoch: i64,
+        but: Option<ReservationId>,
+    ) -> Option<u64> {
+        // Of memory that nobody has counted nothing can be promised.
+        if self.ledger.capacities().arena_bytes == UNLIMITED {
+            return None;
+        }
+        let next_of = |id: &u64| {
+            let chain = self.chains.get(id)?;
+            let mut ahead = chain.streams.range(..=(epoch, ReservationId(u64::MAX))).rev();
+            let (next, _) = ahead.find(|(_, stream)| Some(*stream) != but)?;
+            Some((*next, *id, chain.streams.first()?.0))
+        };
+        let (_, id, first) = self.of_demand.get(&shelf(class, demand))?.iter().filter_map(next_of).max()?;
+        (epoch - first <= LAG_ROUNDS_MAX).then_some(id)
+    }
+
+    /// Has a chain hold one more stream; `false` if it cannot be promised.
+    fn extend(&mut self, id: u64, epoch: i64, stream: ReservationId) -> bool {
+        let arena_bytes = u128::from(self.ledger.capacities().arena_bytes);
+        let most = arena_bytes * u128::from(INTERVALS_PERMILLE) / 1000;
+        let (now_round, all_bytes) = (self.ledger.now_round(), self.interval_bytes());
+        let Some(chain) = self.chains.get_mut(&id) else { return false };
+        chain.streams.insert((epoch, stream));
+        if chain.is_charged() {
+            return true;
+        }
+        let (shape, base) = shape(&chain.demand, &chain.streams, now_round);
+        let interval_bytes = shape.held_bytes();
+        let is_granted = u128::from(all_bytes - chain.interval_bytes + interval_bytes) <= most
+            && self.ledger.change(chain.reservation, &Arc::new(shape), 0, base).is_ok();
+        if is_granted {
+            chain.note(interval_bytes);
+        } else {
+            chain.streams.remove(&(epoch, stream));
+        }
+        is_granted
+    }
+
+    /// A chain of one.
+    fn begin(
+        &mut self,
+        class: Class,
+        demand: &Arc<Demand>,
+        own: Arc<Demand>,
+        epoch: i64,
+        stream: ReservationId,
+        label: &str,
+    ) -> Result<u64, AdmitError> {
+        let streams = BTreeSet::from([(epoch, stream)]);
+        let (shape, base) = shape(demand, &streams, self.ledger.now_round());
+        let reservation = self.ledger.admit(class, &Arc::new(shape), 0, base, label)?;
+        let id = self.next_chain;
+        self.next_chain += 1;
+        let demand = Arc::clone(demand);
+        let chain = Chain { class, demand, own, reservation, streams, interval_bytes: 0, between: None };
+        self.chains.insert(id, chain);
+        self.shelve(id);
+        Ok(id)
+    }
+
+    /// A stream has left a chain: it holds what the others need, which is no more in any round.
+    fn settle(&mut self, id: u64) {
+        let now_round = self.ledger.now_round();
+        let Some(chain) = self.chains.get_mut(&id) else { return };
+        if chain.streams.is_empty() {
+            self.ledger.release(chain.reservation);
+            self.unlist(id);
+            self.chains.remove(&id);
+            return;
+        }
+        if chain.is_charged() {
+            return;
+        }
+        let (shape, base) = shape(&chain.demand, &chain.streams, now_round);
+        chain.note(shape.held_bytes());
+        self.ledger.put(chain.reservation, &Arc::new(shape), base);
+    }
+
+    fn list(&mut self, stream: ReservationId, chain: u64, epoch: i64) {
+        let rounds = self.chains.get(&chain).map_or(0, |chain| chain.demand.rounds());
+        let end_round = epoch + signed(rounds as u64);
+        if let Some(before) = self.streams.insert(stream, Stream { chain, epoch, end_round }) {
+            self.ends.remove(&(before.end_round, stream));
+        }
+        self.ends.insert((end_round, stream));
+    }
+
+    fn shelve(&mut self, id: u64) {
+        if let Some(chain) = self.chains.get(&id) {
+            self.of_demand.entry(shelf(chain.class, &chain.demand)).or_default().push(id);
+        }
+    }
+
+    fn unlist(&mut self, id: u64) {
+        let Some(chain) = self.chains.get(&id) else { return };
+        let shelf = shelf(chain.class, &chain.demand);
+        if let Some(all) = self.of_demand.get_mut(&shelf) {
+            all.retain(|other| *other != id);
+            if all.is_empty() {
+                self.of_demand.remove(&shelf);
+            }
+        }
+    }
+}
+
+impl Chain {
+    fn ends(&self) -> Option<(i64, i64)> {
+        Some((self.streams.first()?.0, self.streams.last()?.0))
+    }
+
+    /// Whether what is charged is what its streams ask, whoever of them is between the ends.
+    fn is_charged(&self) -> bool {
+        self.streams.len() > CHAIN_EXACT_STREAMS && self.between.is_some() && self.between == self.ends()
+    }
+
+    /// What it is charged with has changed.
+    fn note(&mut self, interval_bytes: u64) {
+        self.interval_bytes = interval_bytes;
+        self.between = if self.streams.len() > CHAIN_EXACT_STREAMS { self.ends() } else { None };
+    }
+}
+
+impl Demand {
+    /// What a stream holds for itself when somebody else reads for it.
+    fn without_disks(&self) -> Demand {
+        self.with(Vec::new(), self.sent_bytes().to_vec(), self.held_bytes())
+    }
+}
+
+/// What a chain holds from the present on, and the round that this is: disks for the one that asks the most in each round, memory for
+/// what lies between the first and the last.
+fn shape(demand: &Demand, streams: &BTreeSet<(i64, ReservationId)>, now_round: u64) -> (Demand, u64) {
+    let epochs: Vec<i64> = streams.iter().map(|(epoch, _)| *epoch).collect();
+    let (first, last) = (epochs.first().copied().unwrap_or(0), epochs.last().copied().unwrap_or(0));
+    let base = first.max(signed(now_round));
+    let rounds = usize::try_from(last + signed(demand.rounds() as u64) - base).unwrap_or(0);
+    let members = (0..demand.members()).map(|member| {
+        let reads = demand.reads(member);
+        if epochs.len() <= CHAIN_EXACT_STREAMS {
+            most_of_all(reads, &epochs, base, rounds)
+        } else {
+            most_between(reads, (first, last), base, rounds)
+        }
+    });
+    let held_bytes = if epochs.len() > 1 { interval_bytes(demand, last - first) } else { 0 };
+    // Fits: a base is the present or after it.
+    (demand.with(members.collect(), vec![0; rounds], held_bytes), base.max(0) as u64)
+}
+
+/// In each round the most that one of these streams asks.
+fn most_of_all(reads: &[DiskDemand], epochs: &[i64], base: i64, rounds: usize) -> Vec<DiskDemand> {
+    let mut most = vec![DiskDemand::default(); rounds];
+    for epoch in epochs {
+        let (skipped, ahead) = ((base - epoch).max(0) as usize, (epoch - base).max(0) as usize);
+        let mine = most.iter_mut().skip(ahead).zip(reads.iter().skip(skipped));
+        mine.for_each(|(most, read)| *most = greater(most, read));
+    }
+    most
+}
+
+/// In each round the most that a stream asks at any place between the first and the last: never less than
+/// [`most_of_all`], at the same cost however many there are.
+fn most_between(
+    reads: &[DiskDemand],
+    (first, last): (i64, i64),
+    base: i64,
+    rounds: usize,
+) -> Vec<DiskDemand> {
+    let most = |part: fn(&DiskDemand) -> u64| -> Vec<u64> {
+        // Candidates for the most, the greatest first; each is later than the one before it.
+        let mut window: VecDeque<(i64, u64)> = VecDeque::new();
+        let mut next = (base - last).max(0);
+        let at_round = |round: usize| {
+            let (from, until) = (base + round as i64 - last, base + round as i64 - first);
+            while next <= until && next < reads.len() as i64 {
+                let value = part(&reads[next as usize]);
+                while window.pop_back_if(|(_, smaller)| *smaller <= value).is_some() {}
+                window.push_back((next, value));
+                next += 1;
+            }
+            while window.pop_front_if(|(place, _)| *place < from).is_some() {}
+            window.front().map_or(0, |(_, value)| *value)
+        };
+        (0..rounds).map(at_round).collect()
+    };
+    let (requests, ways, bytes) =
+        (most(|read| read.reads.into()), most(|read| read.ways.into()), most(|read| read.bytes));
+    let all = requests.into_iter().zip(ways).zip(bytes);
+    // Fits: they were 32 bits.
+    all.map(|((reads, ways), bytes)| DiskDemand { reads: reads as u32, ways: ways as u32, bytes }).collect()
+}
+
+/// The most that lies in memory between two streams, the first of which has a client that fetches ahead, with a reader's window for the
+/// units that both ends cut.
+fn interval_bytes(demand: &Demand, lag: i64) -> u64 {
+    let width = usize::try_from(lag).unwrap_or(0).saturating_add(REACH_ROUNDS);
+    let sent = demand.sent_bytes();
+    let (mut sum, mut most) = (0_u64, 0);
+    for (round, bytes) in sent.iter().enumerate() {
+        sum = sum.saturating_add(*bytes);
+        if let Some(before) = round.checked_sub(width) {
+            sum = sum.saturating_sub(sent[before]);
+        }
+        most = most.max(sum);
+    }
+    most.saturating_add(demand.held_bytes())
+}
+
+fn greater(one: &DiskDemand, other: &DiskDemand) -> DiskDemand {
+    DiskDemand {
+        reads: one.reads.max(other.reads),
+        ways: one.ways.max(other.ways),
+        bytes: one.bytes.max(other.bytes),
+    }
+}
+
+fn covers(held: &DiskDemand, asked: &DiskDemand) -> bool {
+    greater(held, asked) == *held
+}
+
+fn shelf(class: Class, demand: &Arc<Demand>) -> Shelf {
+    (class.index(), Arc::as_ptr(demand) as usize)
+}
+
+/// The round of media time 0.
+fn epoch(from_round: usize, start_round: u64) -> i64 {
+    signed(start_round).saturating_sub(signed(from_round as u64))
+}
+
+/// Rounds of a clock of 64 bits of nanoseconds are far below.
+fn signed(rounds: u64) -> i64 {
+    i64::try_from(rounds).unwrap_or(i64::MAX / 4)
+}

@@ -1,0 +1,250 @@
+//! Streams of one demand share the disks; whoever leaves, pauses or seeks, those who stay keep what they were promised.
+#![allow(clippy::unwrap_used, reason = "a test that cannot go on should stop")]
+
+use proptest::prelude::*;
+use reel_qos::limits::{CHAIN_EXACT_STREAMS, LAG_ROUNDS_MAX, ROUND_NS};
+use reel_qos::{
+    Capacities, Chains, Class, Demand, DiskDemand, DiskPrice, Ledger, MemberCapacity, ReservationId, Resource,
+};
+use std::sync::Arc;
+
+const MEMBERS: usize = 2;
+const MIB: u64 = 1 << 20;
+
+/// `streams` at once of one read a second from each member: the periodic class has 70 % of a round.
+fn machine(streams: u64, arena_bytes: u64) -> Chains {
+    let price = DiskPrice { read_request_ns: 1_000, read_mib_ns: 0, write_request_ns: 1, write_mib_ns: 1 };
+    let member = MemberCapacity { price, round_ns: (streams * 1_000).div_ceil(7) * 10 };
+    let capacities = Capacities {
+        members: vec![member; MEMBERS],
+        network_bytes: 1 << 40,
+        core_ns: ROUND_NS,
+        core_mib_ns: 1,
+        arena_bytes,
+    };
+    Chains::new(Ledger::new(capacities, 4_000))
+}
+
+/// A film that asks a read of each member and sends a MiB in every round.
+fn steady(rounds: usize) -> Arc<Demand> {
+    film(&vec![1; rounds])
+}
+
+/// So many reads of each member in each round.
+fn film(reads: &[u32]) -> Arc<Demand> {
+    let reads: Vec<DiskDemand> = reads.iter().map(|&reads| DiskDemand::scattered(reads, MIB)).collect();
+    let rounds = reads.len();
+    Arc::new(Demand::new(vec![reads; MEMBERS], vec![MIB; rounds], MIB))
+}
+
+fn open(chains: &mut Chains, demand: &Arc<Demand>, now: u64) -> Result<ReservationId, String> {
+    chains.advance(now);
+    chains.admit(Class::PERIODIC, demand, (0, now), true, "film").map_err(|error| error.to_string())
+}
+
+fn disk(chains: &Chains, round: u64) -> u64 {
+    chains.ledger().used(None, Resource::Member(0), round)
+}
+
+#[test]
+fn a_thousand_viewers_of_one_title_cost_the_disks_one() {
+    let (mut chains, film) = (machine(1, 4_000 * MIB), steady(600));
+    for viewer in 0..1_000 {
+        open(&mut chains, &film, 100 + viewer * 60 / 1_000).unwrap();
+    }
+    assert_eq!(chains.counts(), (1_000, 1));
+    assert!(chains.adds_up());
+    for round in 160..700 {
+        assert_eq!(disk(&chains, round), 1_000, "round {round}");
+    }
+    // Of another title there is nothing left to give.
+    assert!(open(&mut chains, &steady(600), 160).unwrap_err().contains("member 0 is fully promised"));
+    // And when all have seen it, nothing is held.
+    chains.advance(760);
+    assert_eq!((chains.counts(), chains.interval_bytes()), ((0, 0), 0));
+    assert!(chains.ledger().reservations().len() == 0);
+}
+
+#[test]
+fn memory_says_who_can_follow() {
+    // Half of 400 MiB may hold intervals: 40 rounds of reach, a window, and 159 more.
+    let (mut chains, film) = (machine(2, 400 * MIB), steady(1_000));
+    open(&mut chains, &film, 0).unwrap();
+    open(&mut chains, &film, 159).unwrap();
+    assert_eq!((chains.counts(), chains.interval_bytes()), ((2, 1), 200 * MIB));
+    // One more round behind is too far: it needs disks of its own, and the next one finds none.
+    open(&mut chains, &film, 160).unwrap();
+    assert_eq!((disk(&chains, 500), chains.counts()), (2_000, (3, 1)));
+    assert!(open(&mut chains, &film, 330).is_err());
+    assert!(chains.adds_up());
+}
+
+#[test]
+fn nobody_follows_from_farther_than_is_sensible() {
+    let (mut chains, film) = (machine(9, 1 << 40), steady(2_000));
+    open(&mut chains, &film, 0).unwrap();
+    open(&mut chains, &film, LAG_ROUNDS_MAX as u64 + 1).unwrap();
+    assert_eq!(chains.counts(), (2, 0));
+}
+
+#[test]
+fn a_leader_who_goes_leaves_the_disks_to_the_next() {
+    let (mut chains, film) = (machine(1, 4_000 * MIB), steady(600));
+    let leader = open(&mut chains, &film, 0).unwrap();
+    let next = open(&mut chains, &film, 20).unwrap();
+    let last = open(&mut chains, &film, 50).unwrap();
+    chains.advance(100);
+    assert!(chains.release(leader) && !chains.release(leader));
+    assert!(chains.adds_up());
+    assert_eq!((disk(&chains, 300), disk(&chains, 649)), (1_000, 1_000));
+    // The middle one goes: the last one is alone, to its end, and holds no interval any more.
+    chains.release(next);
+    assert_eq!((chains.counts(), chains.interval_bytes()), ((1, 0), 0));
+    assert_eq!((disk(&chains, 649), disk(&chains, 650)), (1_000, 0));
+    assert!(chains.release(last) && chains.adds_up());
+    assert_eq!(disk(&chains, 300), 0);
+}
+
+#[test]
+fn it_is_the_leader_who_seeks_that_asks_anew() {
+    let (mut chains, film) = (machine(1, 4_000 * MIB), steady(2_000));
+    let leader = open(&mut chains, &film, 0).unwrap();
+    let follower = open(&mut chains, &film, 20).unwrap();
+    chains.advance(100);
+    // Too far for the follower's memory, and the disks are the follower's then.
+    let refused = chains.change(leader, &film, (1_500, 100), true).unwrap_err();
+    assert!(refused.to_string().contains("member 0 is fully promised"), "{refused}");
+    assert_eq!(chains.counts(), (2, 1), "he keeps what he had");
+    assert!(chains.adds_up());
+    // A little back he is a follower himself.
+    chains.change(leader, &film, (60, 100), true).unwrap();
+    assert!(chains.adds_up());
+    assert_eq!((disk(&chains, 101), chains.counts()), (1_000, (2, 1)));
+    chains.release(follower);
+    chains.change(leader, &film, (1_500, 100), true).unwrap();
+    assert_eq!((disk(&chains, 599), disk(&chains, 600)), (1_000, 0));
+}
+
+#[test]
+fn who_steps_down_alone_is_not_refused_though_too_much_is_promised() {
+    let (mut chains, high) = (machine(4, 4_000 * MIB), film(&[3; 300]));
+    let viewer = open(&mut chains, &high, 0).unwrap();
+    let mut less = chains.ledger().capacities().clone();
+    less.members.iter_mut().for_each(|member| member.round_ns = 1);
+    assert!(!chains.set_capacities(less).is_empty());
+    chains.change(viewer, &film(&[2; 300]), (10, 10), true).unwrap();
+    assert_eq!(disk(&chains, 20), 2_000);
+}
+
+#[test]
+fn who_is_ahead_or_finds_a_gap_reads_for_himself() {
+    let (mut chains, film) = (machine(2, 4_000 * MIB), steady(600));
+    open(&mut chains, &film, 100).unwrap();
+    // Fifty rounds on: what lies between has to be read by the one behind, whoever is ahead.
+    let ahead = chains.admit(Class::PERIODIC, &film, (50, 100), true, "film").unwrap();
+    assert_eq!((disk(&chains, 200), chains.counts()), (2_000, (2, 0)));
+    let behind = chains.admit(Class::PERIODIC, &film, (0, 100), false, "film");
+    assert!(behind.is_err(), "what lies between is not in memory, and the disks are full");
+    chains.release(ahead);
+    chains.admit(Class::PERIODIC, &film, (0, 100), false, "film").unwrap();
+    assert_eq!(chains.counts(), (2, 0));
+    assert!(chains.adds_up());
+}
+
+#[test]
+fn without_a_count_of_memory_nobody_follows() {
+    let (mut chains, film) = (machine(1, reel_qos::UNLIMITED), steady(100));
+    open(&mut chains, &film, 0).unwrap();
+    assert!(open(&mut chains, &film, 1).is_err());
+}
+
+#[derive(Clone, Debug)]
+enum Step {
+    Open { film: usize, from_round: usize, is_held: bool },
+    Change { which: usize, film: usize, from_round: usize },
+    Release { which: usize },
+    Advance { rounds: u64 },
+}
+
+fn step() -> impl Strategy<Value = Step> {
+    let (film, from_round) = (0..3_usize, 0..60_usize);
+    prop_oneof![
+        10 => (film.clone(), from_round.clone(), prop::bool::weighted(0.8))
+            .prop_map(|(film, from_round, is_held)| Step::Open { film, from_round, is_held }),
+        4 => (any::<usize>(), film, from_round)
+            .prop_map(|(which, film, from_round)| Step::Change { which, film, from_round }),
+        3 => any::<usize>().prop_map(|which| Step::Release { which }),
+        4 => (0..6_u64).prop_map(|rounds| Step::Advance { rounds }),
+    ]
+}
+
+fn films() -> impl Strategy<Value = Vec<Arc<Demand>>> {
+    prop::collection::vec(prop::collection::vec(0..4_u32, 40..80), 3)
+        .prop_map(|films| films.iter().map(|reads| film(reads)).collect())
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig { cases: 200, ..ProptestConfig::default() })]
+
+    /// Whoever comes, seeks and goes: the ledger is the sum of what is held, every stream has its disks from its chain, nothing is
+    /// promised beyond what there is, a refusal changes nothing, and together nobody is charged more than all would be alone.
+    #[test]
+    fn no_stream_is_ever_without_disks(
+        films in films(), memory in 60..400_u64, disks in 2..12_u64, steps in prop::collection::vec(step(), 1..60),
+    ) {
+        let mut chains = machine(disks, memory * MIB);
+        let (mut held, mut now): (Vec<ReservationId>, u64) = (Vec::new(), 1_000);
+        chains.advance(now);
+        for step in steps {
+            match step {
+                Step::Open { film, from_round, is_held } => {
+                    let place = (from_round, now);
+                    let opened = chains.admit(Class::PERIODIC, &films[film], place, is_held, "film");
+                    held.extend(opened.ok());
+                }
+                Step::Change { which, film, from_round } if !held.is_empty() => {
+                    let before = (chains.counts(), chains.interval_bytes(), disk(&chains, now + 5));
+                    let stream = held[which % held.len()];
+                    if chains.change(stream, &films[film], (from_round, now), true).is_err() {
+                        let after = (chains.counts(), chains.interval_bytes(), disk(&chains, now + 5));
+                        prop_assert_eq!(before, after);
+                    }
+                }
+                Step::Release { which } if !held.is_empty() => {
+                    let stream = held.swap_remove(which % held.len());
+                    chains.release(stream);
+                }
+                Step::Advance { rounds } => {
+                    now += rounds;
+                    chains.advance(now);
+                }
+                Step::Change { .. } | Step::Release { .. } => {}
+            }
+            prop_assert!(chains.adds_up());
+            prop_assert!(chains.ledger().over_committed().is_empty());
+            prop_assert!(chains.interval_bytes() <= memory * MIB / 2);
+        }
+        for stream in held {
+            chains.release(stream);
+        }
+        prop_assert_eq!((chains.counts(), chains.interval_bytes()), ((0, 0), 0));
+        prop_assert_eq!(chains.ledger().reservations().len(), 0);
+    }
+
+    /// Many in one place: that all places between the ends are charged covers each of them, and costs no more than the
+    /// most that the film asks anywhere.
+    #[test]
+    fn a_crowd_is_charged_with_the_most_between_its_ends(reads in prop::collection::vec(0..9_u32, 40..120)) {
+        let film = film(&reads);
+        let mut chains = machine(9, 1 << 30);
+        for viewer in 0..CHAIN_EXACT_STREAMS as u64 * 2 {
+            open(&mut chains, &film, viewer / 2).unwrap();
+            prop_assert!(chains.adds_up());
+        }
+        prop_assert_eq!(chains.counts().1, 1);
+        let most = u64::from(reads.iter().copied().max().unwrap()) * 1_000;
+        for round in 10..160 {
+            prop_assert!(disk(&chains, round) <= most);
+        }
+    }
+}
