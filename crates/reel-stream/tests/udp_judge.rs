@@ -120,7 +120,7 @@ fn ffmpeg_plays_what_is_sent() {
     let port = loop {
         let port =
             UdpSocket::bind((Ipv4Addr::LOCALHOST, 0)).expect("a port").local_addr().expect("bound").port();
-        if port % 2 == 0 {
+        if port.is_multiple_of(2) {
             break port;
         }
     };
