@@ -118,7 +118,7 @@ fn a_slow_member_is_left_alone_before_buffers_run_dry() {
 fn shares_are_kept_while_they_change() {
     let scenario = Scenario {
         change_rest_ns: Some(MINUTE_NS / 3),
-        browsers: 100,
+        browsers: 70,
         browse_ns: MINUTE_NS / 600,
         duration_ns: 5 * MINUTE_NS,
         ..busy_disks(5)
