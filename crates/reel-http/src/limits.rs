@@ -113,16 +113,6 @@ pub const LENT_BYTES_MAX: u64 = 4 << 20;
 /// Such sends of one socket: each has an entry in the ring. As many as a window has, one for each super-segment.
 pub const LENT_SENDS_MAX: usize = 96;
 
-/// What TCP gives a device at once at most.
-pub const SUPER_SEGMENT_BYTES_MAX: usize = 64 * 1024;
-
-/// How often a super-segment may be cut until it does not matter that its rest is one of its own.
-pub const ZERO_COPY_CUTS_MAX: usize = 3;
-
-/// Sends without a copy for which what TCP gives the device at once is taken to be the same: a millisecond each, and asking costs about one
-/// microsecond.
-pub const SEGMENT_BYTES_LAST_SENDS: u32 = 16;
-
 /// The part of the arena that all sockets together may have been lent: one buffer in so many. Nobody can take it back before the peers
 /// have acknowledged, so readers are never promised it; when it is out, the kernel copies.
 pub const LENT_PART: usize = 4;

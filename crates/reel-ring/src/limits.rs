@@ -44,9 +44,6 @@ pub const REGISTER_RETRIES: [Duration; 5] = [
 /// The most completions one `wait` hands out, so that a flood cannot keep the caller from its other work.
 pub const DONE_PER_WAIT_MAX: usize = 4096;
 
-/// Completions that end a sleep which gathers before its time is over: a turn's worth of work.
-pub const GATHERED_MAX: usize = 64;
-
 /// How long a dropped ring waits for what is in flight before it leaks that memory. A disk may take tens of
 /// seconds for one bad sector; beyond that a leak is better than a process that does not end.
 pub const DROP_WAIT_MAX: Duration = Duration::from_secs(60);

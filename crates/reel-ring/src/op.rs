@@ -77,9 +77,6 @@ pub enum Op {
         socket: Arc<OwnedFd>,
         /// What to send, in order. Nobody writes there as long as a clone of them lives.
         chunks: Vec<Chunk>,
-        /// What is sent later goes in network segments of its own. The kernel joins no two segments that are not copied, so the rest of
-        /// one that it had to cut stays a small one; see [`segment_bytes`](crate::segment_bytes).
-        apart: bool,
     },
     /// The end of an [`Op::SendZeroCopy`]: the kernel has let go of its memory. The result is how many bytes the socket had taken.
     /// Cannot be pushed.

@@ -137,15 +137,6 @@ impl Ring {
         }
     }
 
-    /// From now on a `wait` that sleeps comes back no sooner than after this time (in microseconds), with all that came meanwhile, unless that is
-    /// plenty, or its timeout is shorter: for owners that are in no hurry, and to whom each wake-up costs more than it brings. Who comes while the
-    /// ring has slept longer than that is not kept waiting. Needs io_uring and Linux 6.12; elsewhere nothing changes.
-    pub fn gather_us(&mut self, gather_us: u32) {
-        if let Backend::Uring(driver) = &mut self.backend {
-            driver.gather(Duration::from_micros(gather_us.into()));
-        }
-    }
-
     /// A handle for other threads to end this ring's `wait`.
     pub fn waker(&self) -> Waker {
         self.waker.clone()

@@ -12,7 +12,7 @@ use reel_arena::{Arena, State};
 use crate::arena_map::ArenaMap;
 use crate::error::RingError;
 use crate::limits::{
-    COMPLETIONS_PER_ENTRY, DONE_PER_WAIT_MAX, DROP_WAIT_MAX, ENTRIES_MAX, GATHERED_MAX, LENT_DROP_WAIT_MAX,
+    COMPLETIONS_PER_ENTRY, DONE_PER_WAIT_MAX, DROP_WAIT_MAX, ENTRIES_MAX, LENT_DROP_WAIT_MAX,
 };
 use crate::op::{Done, Op};
 use crate::slab::{Key, Slab};
@@ -41,8 +41,6 @@ pub(crate) struct UringDriver {
     /// Those of them that are answered but for the end of a zero-copy send.
     lent: usize,
     sends_zero_copy: bool,
-    /// How long a sleep that something would end gathers more.
-    gather: Duration,
     map: Option<ArenaMap>,
     waker: Waker,
     /// Where the kernel puts the eventfd's count. Boxed: the kernel keeps the address.
@@ -67,7 +65,6 @@ impl UringDriver {
             ended: Vec::new(),
             in_kernel: 0,
             lent: 0,
-            gather: Duration::ZERO,
             map: None,
             waker,
             wake_count: Box::new(UnsafeCell::new(0)),
@@ -82,12 +79,6 @@ impl UringDriver {
 
     pub(crate) fn is_registered(&self) -> bool {
         self.map.is_some()
-    }
-
-    pub(crate) fn gather(&mut self, gather: Duration) {
-        if self.ring.params().is_feature_min_timeout() {
-            self.gather = gather;
-        }
     }
 
     pub(crate) fn sends_zero_copy(&self) -> bool {
@@ -117,10 +108,6 @@ impl UringDriver {
         let before = done.len();
         let mut entered = false;
         self.start_queued()?;
-        if !self.gather.is_zero() {
-            // What ends at once must not wait for others in a sleep.
-            self.enter()?;
-        }
         self.reap(done, end);
         let may_sleep = timeout != Some(Duration::ZERO) && done.len() == before && self.queue.is_empty();
         if may_sleep && self.arm_wake()? && self.waker.fall_asleep() {
@@ -223,13 +210,6 @@ impl UringDriver {
     fn sleep(&mut self, timeout: Option<Duration>) -> Result<(), RingError> {
         match timeout {
             None => outcome(self.ring.submit_and_wait(1)),
-            Some(timeout) if !self.gather.is_zero() && timeout > self.gather => {
-                let timespec = Timespec::from(timeout);
-                // Fits: it was made from microseconds.
-                let gather_us = self.gather.as_micros() as u32;
-                let arguments = SubmitArgs::new().timespec(&timespec).min_wait_usec(gather_us);
-                outcome(self.ring.submitter().submit_with_args(GATHERED_MAX, &arguments))
-            }
             Some(timeout) => {
                 let timespec = Timespec::from(timeout);
                 outcome(self.ring.submitter().submit_with_args(1, &SubmitArgs::new().timespec(&timespec)))

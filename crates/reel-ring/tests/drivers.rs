@@ -443,7 +443,7 @@ fn send_zero_copy(
     socket: &Arc<OwnedFd>,
     chunks: Vec<Chunk>,
 ) -> (std::io::Result<usize>, Vec<Chunk>, Option<bool>) {
-    ring.push(1, Op::SendZeroCopy { socket: Arc::clone(socket), chunks, apart: false });
+    ring.push(1, Op::SendZeroCopy { socket: Arc::clone(socket), chunks });
     let mut done = Vec::new();
     // Both parts may come at once.
     let first = loop {
@@ -516,7 +516,6 @@ fn memory_is_lent_until_the_peer_has_the_bytes_while_the_socket_is_free_for_othe
                 Op::SendZeroCopy {
                     socket: Arc::clone(&socket),
                     chunks: vec![Chunk::Lease(lease.clone()); 16],
-                    apart: true,
                 },
             );
             lent += 1;
@@ -595,7 +594,7 @@ fn a_peer_that_vanishes_gives_the_memory_back() {
         let mut done = Vec::new();
         while !broken {
             let chunks = vec![Chunk::Lease(lease.clone()); 16];
-            ring.push(pushed, Op::SendZeroCopy { socket: Arc::clone(&socket), chunks, apart: false });
+            ring.push(pushed, Op::SendZeroCopy { socket: Arc::clone(&socket), chunks });
             pushed += 1;
             let mut answered = false;
             while !answered {
@@ -639,7 +638,7 @@ fn a_ring_that_ends_before_its_peers_have_read_leaves_their_bytes_alone() {
         let mut full = false;
         while !full {
             let chunks = chunks.clone();
-            ring.push(1, Op::SendZeroCopy { socket: Arc::clone(&socket), chunks, apart: false });
+            ring.push(1, Op::SendZeroCopy { socket: Arc::clone(&socket), chunks });
             let mut answered = false;
             while !answered {
                 ring.wait(Some(Duration::from_secs(20)), &mut done).expect("wait");
@@ -722,28 +721,4 @@ fn give_up_locking() {
         sets[..3].iter_mut().for_each(|set| *set &= !(1 << CAP_IPC_LOCK));
         assert_eq!(libc::syscall(libc::SYS_capset, header.as_mut_ptr(), sets.as_mut_ptr()), 0);
     }
-}
-
-#[test]
-fn a_ring_that_gathers_keeps_nobody_waiting_for_long() {
-    both(|ring, _| {
-        ring.gather_us(20_000);
-        let (socket, mut peer) = pair();
-        let mut none = Vec::new();
-        // Nothing comes: the timeout is what counts.
-        ring.wait(Some(Duration::from_millis(40)), &mut none).expect("wait");
-        assert!(none.is_empty());
-        // What ends at once is there at once, and what was pushed together comes together.
-        let sent = one(ring, Op::Send { socket: Arc::clone(&socket), chunks: vec![Chunk::from(vec![7; 9])] });
-        assert_eq!(sent.result.expect("sent"), 9);
-        ring.push(1, Op::AwaitReadable { socket: Arc::clone(&socket) });
-        let waker = ring.waker();
-        let other = std::thread::spawn(move || {
-            peer.write_all(b"x").expect("write");
-            waker.wake();
-            peer
-        });
-        assert_eq!(collect(ring, 1)[0].token, 1);
-        drop(other.join().expect("no panic"));
-    });
 }

@@ -237,13 +237,8 @@ impl Reader {
 
     /// What can be sent now, in order, within the limits of one send.
     pub fn chunks(&self) -> Vec<Chunk> {
-        self.chunks_within(SEND_BYTES_MAX)
-    }
-
-    /// The same, within so many bytes if that is less.
-    pub fn chunks_within(&self, bytes_max: usize) -> Vec<Chunk> {
         let mut chunks = Vec::new();
-        let mut left_bytes = bytes_max.min(SEND_BYTES_MAX);
+        let mut left_bytes = SEND_BYTES_MAX;
         for step in &self.window {
             let whole = match step {
                 Step::Bytes(bytes, range) => {

@@ -419,11 +419,9 @@ impl Data {
             ReaderState::Ready if connection.secure.is_some() => self.seal(core, token),
             ReaderState::Ready => {
                 let may_lend = self.shared.arena.pieces_sending() < self.shared.lent_buffers;
-                // Pieces as large as TCP gives the device at once (`reel_ring::segment_bytes`) cost more than they saved: docs/benchmarks.md.
-                let bytes = connection.zero_copy.offer_bytes(may_lend, || None);
-                let chunks = sending.reader.chunks_within(bytes);
+                let chunks = sending.reader.chunks();
                 connection.in_ring = true;
-                let op = connection.send(chunks, may_lend, bytes < usize::MAX, core.now_ns());
+                let op = connection.send(chunks, may_lend, core.now_ns());
                 core.ring.push(token, op);
             }
             ReaderState::AwaitUnits | ReaderState::AwaitTurn => {}

@@ -14,9 +14,8 @@
 //! may have together, by the caller.
 
 use crate::limits::{
-    LENT_BYTES_MAX, LENT_SENDS_MAX, SEGMENT_BYTES_LAST_SENDS, SUPER_SEGMENT_BYTES_MAX, ZERO_COPY_AGAIN_BYTES,
-    ZERO_COPY_AGAIN_DOUBLINGS_MAX, ZERO_COPY_AGAIN_NS, ZERO_COPY_BYTES_MIN, ZERO_COPY_CHUNK_BYTES_MIN,
-    ZERO_COPY_CUTS_MAX, ZERO_COPY_PROBE_BYTES,
+    LENT_BYTES_MAX, LENT_SENDS_MAX, ZERO_COPY_AGAIN_BYTES, ZERO_COPY_AGAIN_DOUBLINGS_MAX, ZERO_COPY_AGAIN_NS,
+    ZERO_COPY_BYTES_MIN, ZERO_COPY_CHUNK_BYTES_MIN, ZERO_COPY_PROBE_BYTES,
 };
 
 /// How something is sent.
@@ -39,9 +38,6 @@ pub(crate) struct ZeroCopy {
     failures: u32,
     lent_sends: usize,
     lent_bytes: u64,
-    /// Bytes of a send at the socket's present rate, and sends until that is asked again.
-    piece: usize,
-    piece_lasts: u32,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -62,24 +58,7 @@ impl ZeroCopy {
     /// A new socket, on a ring that can or cannot.
     pub(crate) fn new(is_possible: bool) -> Self {
         let state = if is_possible { State::Untried } else { State::Never };
-        Self { state, failures: 0, lent_sends: 0, lent_bytes: 0, piece: usize::MAX, piece_lasts: 0 }
-    }
-
-    /// How many bytes to send at once. `segment_bytes` tells what TCP gives the device at once now; it is asked now and then.
-    pub(crate) fn offer_bytes(
-        &mut self,
-        may_lend: bool,
-        segment_bytes: impl FnOnce() -> Option<usize>,
-    ) -> usize {
-        if self.state != State::Trusted || !self.has_room() || !may_lend {
-            return usize::MAX;
-        }
-        if self.piece_lasts == 0 {
-            self.piece = segment_bytes().map_or(usize::MAX, piece_bytes);
-            self.piece_lasts = SEGMENT_BYTES_LAST_SENDS;
-        }
-        self.piece_lasts -= 1;
-        self.piece
+        Self { state, failures: 0, lent_sends: 0, lent_bytes: 0 }
     }
 
     /// How to send so many bytes in so many pieces. `may_lend`: whether all sockets together have memory left to lend.
@@ -159,19 +138,6 @@ impl ZeroCopy {
     }
 }
 
-/// Bytes of a send of which no small segments are left over, for a socket that is given so many bytes at once.
-///
-/// TCP queues as much as a device takes at most, and cuts off what it gives it when its time has come. What is left of a copied segment is filled
-/// up with the next (tcp_grow_skb of the kernel), of one that was not copied it goes alone: 13 kB after 52, each with a timer and an
-/// acknowledgement as if it were large. So what is queued at once is made as large as what is given at once. For slow sockets, which cut a
-/// queued segment many times, one rest more does not matter; for the fastest there is none.
-fn piece_bytes(segment_bytes: usize) -> usize {
-    let whole = SUPER_SEGMENT_BYTES_MAX / segment_bytes.max(1);
-    let is_cut_often = whole > ZERO_COPY_CUTS_MAX;
-    let is_not_cut = segment_bytes + segment_bytes / 16 >= SUPER_SEGMENT_BYTES_MAX;
-    if is_cut_often || is_not_cut { usize::MAX } else { whole * segment_bytes }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -230,23 +196,6 @@ mod tests {
         assert_eq!(socket.choose(LARGE, 1, false, 0), How::Copied);
         assert_eq!(ZeroCopy::new(false).choose(LARGE, 1, true, 0), How::Copied);
         assert_ne!(socket.choose(ZERO_COPY_BYTES_MIN, 1, true, 0), How::Copied);
-    }
-
-    #[test]
-    fn what_is_queued_at_once_is_what_is_given_at_once() {
-        assert_eq!(piece_bytes(50_680), 50_680, "52 MB/s");
-        assert_eq!(piece_bytes(30_408), 60_816, "two of them");
-        assert_eq!(piece_bytes(65_160), usize::MAX, "nothing is cut");
-        assert_eq!(piece_bytes(2_896), usize::MAX, "everything is");
-        let mut socket = ZeroCopy::new(true);
-        assert_eq!(socket.offer_bytes(true, || panic!("nobody cares yet")), usize::MAX);
-        probe(&mut socket, false, 0);
-        assert_eq!(socket.offer_bytes(true, || Some(50_680)), 50_680);
-        for _ in 1..SEGMENT_BYTES_LAST_SENDS {
-            assert_eq!(socket.offer_bytes(true, || panic!("too soon")), 50_680);
-        }
-        assert_eq!(socket.offer_bytes(true, || None), usize::MAX);
-        assert_eq!(socket.offer_bytes(false, || panic!("it will be copied")), usize::MAX);
     }
 
     #[test]

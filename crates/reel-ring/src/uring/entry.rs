@@ -130,9 +130,8 @@ impl Entry {
                 let length = spare.len().min(SEND_BYTES_MAX) as u32;
                 opcode::Recv::new(fd(socket), spare.as_mut_ptr().cast(), length).build()
             }
-            Op::SendZeroCopy { socket, chunks, apart } if sends_zero_copy => {
-                let apart = if *apart { libc::MSG_EOR } else { 0 };
-                let flags = libc::MSG_NOSIGNAL | libc::MSG_DONTWAIT | apart;
+            Op::SendZeroCopy { socket, chunks } if sends_zero_copy => {
+                let flags = libc::MSG_NOSIGNAL | libc::MSG_DONTWAIT;
                 self.sending.extend(chunks.iter().filter_map(Chunk::sending));
                 let message = self.message.insert(Message::new(chunks));
                 // Not by the registration: the kernel books a piece of a registered huge page with all that lies before it in the page
@@ -169,9 +168,7 @@ impl Entry {
         self.taken_bytes = taken_bytes;
         let op = mem::replace(&mut self.op, Op::Lent { chunks: Vec::new(), copied: true });
         let (op, mut chunks) = match op {
-            Op::SendZeroCopy { socket, chunks, apart } => {
-                (Op::SendZeroCopy { socket, chunks: Vec::new(), apart }, chunks)
-            }
+            Op::SendZeroCopy { socket, chunks } => (Op::SendZeroCopy { socket, chunks: Vec::new() }, chunks),
             Op::Train(mut train) => {
                 let chunks = mem::take(&mut train.chunks);
                 (Op::Train(train), chunks)

@@ -11,15 +11,15 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
 impl Connection {
-    /// The operation that sends `chunks`, or the first of them; `apart` from what is sent later.
-    pub(super) fn send(&mut self, mut chunks: Vec<Chunk>, may_lend: bool, apart: bool, now_ns: u64) -> Op {
+    /// The operation that sends `chunks`, or the first of them.
+    pub(super) fn send(&mut self, mut chunks: Vec<Chunk>, may_lend: bool, now_ns: u64) -> Op {
         let socket = Arc::clone(&self.socket);
         let bytes = chunks.iter().map(|chunk| chunk.len()).sum();
         match self.zero_copy.choose(bytes, chunks.len(), may_lend, now_ns) {
             How::Copied => Op::Send { socket, chunks },
             How::ZeroCopy { bytes_max } => {
                 cut(&mut chunks, bytes_max);
-                Op::SendZeroCopy { socket, chunks, apart }
+                Op::SendZeroCopy { socket, chunks }
             }
         }
     }
