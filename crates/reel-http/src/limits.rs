@@ -113,6 +113,16 @@ pub const LENT_BYTES_MAX: u64 = 4 << 20;
 /// Such sends of one socket: each has an entry in the ring. As many as a window has, one for each super-segment.
 pub const LENT_SENDS_MAX: usize = 96;
 
+/// What TCP queues of a send at once, and a device takes at once, at most.
+pub const SUPER_SEGMENT_BYTES_MAX: usize = 64 * 1024;
+
+/// How often such a piece may be cut by pacing until it does not matter that its rest, if it was not copied, goes alone.
+pub const ZERO_COPY_CUTS_MAX: usize = 3;
+
+/// Sends after which a socket is asked again what it gives the device at once: its rate changes within round trips, and asking costs a
+/// microsecond.
+pub const SEGMENT_ASKED_SENDS: u32 = 16;
+
 /// The part of the arena that all sockets together may have been lent: one buffer in so many. Nobody can take it back before the peers
 /// have acknowledged, so readers are never promised it; when it is out, the kernel copies.
 pub const LENT_PART: usize = 4;

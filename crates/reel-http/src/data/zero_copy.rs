@@ -14,8 +14,9 @@
 //! may have together, by the caller.
 
 use crate::limits::{
-    LENT_BYTES_MAX, LENT_SENDS_MAX, ZERO_COPY_AGAIN_BYTES, ZERO_COPY_AGAIN_DOUBLINGS_MAX, ZERO_COPY_AGAIN_NS,
-    ZERO_COPY_BYTES_MIN, ZERO_COPY_CHUNK_BYTES_MIN, ZERO_COPY_PROBE_BYTES,
+    LENT_BYTES_MAX, LENT_SENDS_MAX, SEGMENT_ASKED_SENDS, SUPER_SEGMENT_BYTES_MAX, ZERO_COPY_AGAIN_BYTES,
+    ZERO_COPY_AGAIN_DOUBLINGS_MAX, ZERO_COPY_AGAIN_NS, ZERO_COPY_BYTES_MIN, ZERO_COPY_CHUNK_BYTES_MIN,
+    ZERO_COPY_CUTS_MAX, ZERO_COPY_PROBE_BYTES,
 };
 
 /// How something is sent.
@@ -38,6 +39,9 @@ pub(crate) struct ZeroCopy {
     failures: u32,
     lent_sends: usize,
     lent_bytes: u64,
+    /// Whether its segments stay as large as copied ones at its present rate, and sends until that is asked again.
+    is_cut_well: bool,
+    asked_again_in: u32,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -58,7 +62,20 @@ impl ZeroCopy {
     /// A new socket, on a ring that can or cannot.
     pub(crate) fn new(is_possible: bool) -> Self {
         let state = if is_possible { State::Untried } else { State::Never };
-        Self { state, failures: 0, lent_sends: 0, lent_bytes: 0 }
+        Self { state, failures: 0, lent_sends: 0, lent_bytes: 0, is_cut_well: true, asked_again_in: 0 }
+    }
+
+    /// Whether segments would stay as large without a copy, if any were sent so now. `segment_bytes` tells what TCP gives the device at once at
+    /// the socket's present rate; it is asked now and then.
+    pub(crate) fn is_cut_well(&mut self, segment_bytes: impl FnOnce() -> Option<usize>) -> bool {
+        if matches!(self.state, State::Untried | State::Trusted) {
+            if self.asked_again_in == 0 {
+                self.is_cut_well = segment_bytes().is_none_or(is_cut_well);
+                self.asked_again_in = SEGMENT_ASKED_SENDS;
+            }
+            self.asked_again_in -= 1;
+        }
+        self.is_cut_well
     }
 
     /// How to send so many bytes in so many pieces. `may_lend`: whether all sockets together have memory left to lend.
@@ -138,6 +155,17 @@ impl ZeroCopy {
     }
 }
 
+/// Whether TCP cuts its segments as well without a copy, if it gives the device so much at once.
+///
+/// It queues as much as a device takes at most, and cuts off what it gives it when its time has come. What is left of a copied segment is filled
+/// up with the next (tcp_grow_skb of the kernel), of one that was not copied it goes alone: 13 kB after 52, each with a timer and an
+/// acknowledgement as if it were large, which costs more than the copy (docs/benchmarks.md). Slow sockets cut a queued segment many times, and one
+/// rest more does not matter; the fastest do not cut it at all.
+fn is_cut_well(segment_bytes: usize) -> bool {
+    let is_cut_often = SUPER_SEGMENT_BYTES_MAX / segment_bytes.max(1) > ZERO_COPY_CUTS_MAX;
+    is_cut_often || segment_bytes + segment_bytes / 16 >= SUPER_SEGMENT_BYTES_MAX
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -196,6 +224,20 @@ mod tests {
         assert_eq!(socket.choose(LARGE, 1, false, 0), How::Copied);
         assert_eq!(ZeroCopy::new(false).choose(LARGE, 1, true, 0), How::Copied);
         assert_ne!(socket.choose(ZERO_COPY_BYTES_MIN, 1, true, 0), How::Copied);
+    }
+
+    #[test]
+    fn segments_that_would_shrink_are_copied() {
+        let asked = |segment_bytes| ZeroCopy::new(true).is_cut_well(|| Some(segment_bytes));
+        assert_eq!([2_896, 15_928].map(asked), [true; 2], "cut often, whatever is done");
+        assert_eq!([30_408, 50_680].map(asked), [false; 2], "of 65,160 bytes a small rest is left");
+        assert!(asked(65_160), "nothing is cut");
+        let mut socket = ZeroCopy::new(true);
+        assert!(!socket.is_cut_well(|| Some(50_680)));
+        for _ in 1..SEGMENT_ASKED_SENDS {
+            assert!(!socket.is_cut_well(|| panic!("too soon")));
+        }
+        assert!(socket.is_cut_well(|| None), "a kernel that does not tell");
     }
 
     #[test]

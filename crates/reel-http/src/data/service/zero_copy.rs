@@ -3,7 +3,7 @@
 use super::Data;
 use crate::data::connection::Connection;
 use crate::data::zero_copy::How;
-use reel_ring::{Chunk, Op};
+use reel_ring::{Chunk, Op, segment_bytes};
 use reel_rt::Core;
 use rustix::io::Errno;
 use std::io;
@@ -15,6 +15,7 @@ impl Connection {
     pub(super) fn send(&mut self, mut chunks: Vec<Chunk>, may_lend: bool, now_ns: u64) -> Op {
         let socket = Arc::clone(&self.socket);
         let bytes = chunks.iter().map(|chunk| chunk.len()).sum();
+        let may_lend = may_lend && self.zero_copy.is_cut_well(|| segment_bytes(&socket));
         match self.zero_copy.choose(bytes, chunks.len(), may_lend, now_ns) {
             How::Copied => Op::Send { socket, chunks },
             How::ZeroCopy { bytes_max } => {
