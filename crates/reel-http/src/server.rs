@@ -520,15 +520,6 @@ impl MetricsSource for DataMetrics {
             &[],
             load(&data.parked),
         );
-        let transfers = data.transfers.view();
-        page.gauge("reel_transfers", "Downloads that take turns.", &[], transfers.transfers as f64);
-        page.gauge(
-            "reel_transfer_run_bytes",
-            "Bytes that a download reads in one turn, chosen from what was measured of the members and from memory.",
-            &[],
-            transfers.run.bytes as f64,
-        );
-        page.counter("reel_transfer_turns_total", "Turns given to downloads.", &[], transfers.turns);
         for (core, open) in data.open.iter().enumerate() {
             let open = open.load(Ordering::Relaxed) as f64;
             page.gauge(

@@ -215,7 +215,7 @@ impl Core {
                 let ns = (u128::from(bytes) * 1_000_000_000 / u128::from(transfer.bytes_per_s.max(1))) as u64;
                 Ok(Some(Outcome::Sends(now_ns + ns.max(1))))
             }
-            ReaderState::AwaitUnits | ReaderState::AwaitTurn => Ok(None),
+            ReaderState::AwaitUnits => Ok(None),
             ReaderState::AwaitMemory => {
                 if !was_starved {
                     self.starved.push_back(client);

@@ -23,8 +23,6 @@ mod schedule;
 mod session;
 mod sessions;
 mod streams;
-mod transfers;
-mod turns;
 pub mod udp;
 mod units;
 
@@ -40,6 +38,4 @@ pub use schedule::{Ask, Strand};
 pub use session::{Session, SessionSummary, Standing};
 pub use sessions::{OpenRefused, Permit, Sessions, SessionsConfig};
 pub use streams::{Batch, Offer, Opening, Outlet, Settled, StreamId, StreamState, Streams};
-pub use transfers::{Transfer, Transfers, TransfersView, Wake};
-pub use turns::{Run, RunSource};
 pub use units::{StreamCounters, UnitKey, UnitWant, Units};

@@ -182,19 +182,3 @@ pub const UDP_COPIED_IN_ROW: u32 = 4;
 /// Trains that a UDP sender then copies until it lends one to see whether the way has changed: a probe costs half a copy more, so a thousandth
 /// is nothing, and at 10 ms a train it is one every ten seconds.
 pub const UDP_COPIES_TO_PROBE: u32 = 1000;
-
-/// Most stripes of a transfer's run, whatever the price of its members says: 64 MiB with four data rows.
-pub const RUN_STRIPES_MAX: u64 = 64;
-
-/// Runs of transfers under way at once, at least: one that is read, and the next, so that no arm waits for somebody to ask. Short runs may
-/// be more.
-pub const RUNS_UNDER_WAY_MIN: usize = 2;
-
-/// All transfers together hold at most this part of what readers may hold (one in so many): viewers come first.
-pub const TRANSFERS_MEMORY_PART: u64 = 4;
-
-/// What a transfer holds at most, in runs, as a fraction: it asks for its next when it has half a run left.
-pub const TRANSFER_RUNS_HELD: (u64, u64) = (3, 2);
-
-/// Most steps a transfer's reader plans ahead: a film with pictures and sound is a list of small parts, several to a stripe.
-pub const TRANSFER_STEPS_MAX: usize = 512;

@@ -14,12 +14,10 @@ use crate::budget::{Reservation, Waiting};
 use crate::fetcher::{Fetched, Fetcher};
 use crate::limits::{
     READ_TIME_MIN_NS, READER_REFILL_STRIPES, READER_STEPS_MAX, READER_STRIPES_MAX, SEND_BYTES_MAX,
-    SEND_CHUNKS_MAX, TRANSFER_STEPS_MAX,
+    SEND_CHUNKS_MAX,
 };
-use crate::transfers::{Transfer, Turn};
-use crate::turns::RunSource;
 use crate::units::{UnitKey, UnitWant};
-use reel_qos::{Class, DEADLINE_NONE_NS, DiskPrice};
+use reel_qos::Class;
 use reel_ring::Chunk;
 use reel_volume::{ObjectMap, UnitRows, VolumeError};
 use std::collections::VecDeque;
@@ -36,8 +34,6 @@ pub enum ReaderState {
     AwaitUnits,
     /// Waits until others give memory back; call [`Reader::fill`] again.
     AwaitMemory,
-    /// A transfer that waits for its turn: it is told.
-    AwaitTurn,
     /// Everything was sent.
     Done,
 }
@@ -56,10 +52,6 @@ pub struct Reader {
     is_filling: bool,
     /// Set while the front step finds no memory.
     waiting: Option<Waiting>,
-    /// Set if it takes turns with others of its kind.
-    transfer: Option<Transfer>,
-    /// Whether units are read whole, since steps meet within them and all of them are in the window at once.
-    whole_units: bool,
 }
 
 /// When the bytes of a body are due in memory.
@@ -109,8 +101,6 @@ struct StripeStep {
     /// What is still to be sent, counted from the start of the stripe.
     range: Range<u64>,
     units: Vec<UnitNeed>,
-    /// Of a transfer: the turn that it belongs to.
-    turn: Turn,
     _reservation: Reservation,
 }
 
@@ -133,15 +123,7 @@ impl Reader {
             connection,
             is_filling: true,
             waiting: None,
-            transfer: None,
-            whole_units: false,
         }
-    }
-
-    /// The same for a transfer: nobody waits for it at a fixed time, and it is read in long runs, in turns with others.
-    pub fn of_transfer(body: Body, class: Class, connection: u64, transfer: Transfer) -> Self {
-        let due = Due::After(DEADLINE_NONE_NS);
-        Self { transfer: Some(transfer), whole_units: true, ..Self::new(body, class, due, connection) }
     }
 
     /// What is asked for from here on is of another class, due at other times: the session was admitted anew, or is no longer
@@ -162,10 +144,6 @@ impl Reader {
 
     /// Asks for what comes next, as far as memory allows.
     pub fn fill(&mut self, fetcher: &mut Fetcher, now_ns: u64) -> ReaderState {
-        if self.transfer.is_some() {
-            self.fill_in_turn(fetcher, now_ns);
-            return self.state();
-        }
         // What is promised comes a window at a time, when most of the last one was sent: neighbours on the disks are then read in one go.
         // Who takes all he can get is always given more.
         let takes_all = matches!(self.due, Due::After(_));
@@ -176,63 +154,11 @@ impl Reader {
         {
             if self.stripes_ahead() >= READER_STRIPES_MAX as u64 {
                 self.is_filling = false;
-            } else if self.plan(fetcher, now_ns).is_none() {
+            } else if !self.plan(fetcher, now_ns) {
                 break;
             }
         }
         self.state()
-    }
-
-    /// Plans what is left of its turn, as far as memory allows.
-    fn fill_in_turn(&mut self, fetcher: &mut Fetcher, now_ns: u64) {
-        let Some(mut transfer) = self.transfer.take() else { return };
-        while self.planned_bytes < self.unsent_bytes() {
-            let source = |transfers| self.run_source(fetcher, transfers);
-            if transfer.may_plan(self.planned_bytes, source) == 0 {
-                break;
-            }
-            let before_bytes = self.planned_bytes;
-            let missing_units = match self.window.len() {
-                0..TRANSFER_STEPS_MAX => self.plan(fetcher, now_ns),
-                _ => None,
-            };
-            let Some(missing_units) = missing_units else {
-                // Without a step it is in the line for memory, and keeps its turn; otherwise others have theirs meanwhile.
-                if !self.window.is_empty() {
-                    transfer.cut();
-                }
-                break;
-            };
-            if let Some(Step::Stripe(step)) = self.window.back_mut() {
-                step.turn = transfer.turn();
-            }
-            transfer.planned(self.planned_bytes - before_bytes, missing_units);
-        }
-        if self.planned_bytes == self.unsent_bytes() {
-            transfer.cut();
-        }
-        self.transfer = Some(transfer);
-    }
-
-    /// What a run of so many transfers is chosen from; `None` if nothing more is read from members.
-    fn run_source(&self, fetcher: &Fetcher, transfers: u64) -> Option<RunSource> {
-        let mut offset = self.sent_bytes + self.planned_bytes;
-        let map = loop {
-            match self.body.part_at(offset)? {
-                Part::Object(map, _) => break map,
-                part => offset += part.bytes(),
-            }
-        };
-        let disks = fetcher.units().disks();
-        let geometry = map.geometry();
-        Some(RunSource {
-            price: (0..disks.members()).map(|member| disks.price(member)).reduce(DiskPrice::slower)?,
-            unit_bytes: geometry.unit_bytes() as u64,
-            stripe_units: (geometry.data_rows() + decoding_buffers(fetcher, &map)) as u64,
-            stripe_bytes: geometry.stripe_bytes() as u64,
-            buffers: fetcher.units().budget().total() as u64,
-            transfers,
-        })
     }
 
     /// What can be sent now, in order, within the limits of one send.
@@ -284,9 +210,6 @@ impl Reader {
             // Two steps may want different rows of one unit; each takes the answer to its own question.
             if rows.rows().start <= unit.rows.start && unit.rows.end <= rows.rows().end {
                 unit.have = Some(rows);
-                if let Some(transfer) = &mut self.transfer {
-                    transfer.came(stripe.turn);
-                }
             }
         }
         Ok(self.state())
@@ -312,7 +235,6 @@ impl Reader {
             return ReaderState::Done;
         }
         match self.window.front() {
-            None if self.transfer.as_ref().is_some_and(Transfer::waits) => ReaderState::AwaitTurn,
             None => ReaderState::AwaitMemory,
             Some(Step::Bytes(..)) => ReaderState::Ready,
             Some(Step::Stripe(stripe)) if stripe.front_is_ready() => ReaderState::Ready,
@@ -320,15 +242,15 @@ impl Reader {
         }
     }
 
-    /// Plans one more step: how many units of it are on their way; `None` if there is no memory for it.
-    fn plan(&mut self, fetcher: &mut Fetcher, now_ns: u64) -> Option<usize> {
+    /// Plans one more step; `false` if there is no memory for it.
+    fn plan(&mut self, fetcher: &mut Fetcher, now_ns: u64) -> bool {
         let offset = self.sent_bytes + self.planned_bytes;
-        let part = self.body.part_at(offset)?;
+        let Some(part) = self.body.part_at(offset) else { return false };
         let (map, range) = match part {
             Part::Bytes(bytes, range) => {
                 self.planned_bytes += range.len() as u64;
                 self.window.push_back(Step::Bytes(bytes, range));
-                return Some(0);
+                return true;
             }
             Part::Object(map, range) => (map, range),
         };
@@ -338,11 +260,11 @@ impl Reader {
         let start = stripe * stripe_bytes;
         let range = range.start - start..range.end.min(start + stripe_bytes) - start;
         let mut wanted = rows_by_position(&map, &range);
-        if matches!(self.due, Due::Paced(_)) || self.whole_units {
+        if let Due::Paced(_) = self.due {
             // The parts of a film as one file meet within stripes: the next part wants the other rows of the same units.
             wanted.iter_mut().for_each(|(_, rows)| *rows = 0..map.geometry().unit_rows());
         }
-        let reservation = self.reserve(fetcher, &map, wanted.len())?;
+        let Some(reservation) = self.reserve(fetcher, &map, wanted.len()) else { return false };
         let want = |(position, rows): &(usize, Range<usize>)| UnitWant {
             map: Arc::clone(&map),
             stripe,
@@ -354,18 +276,16 @@ impl Reader {
         let wants: Vec<UnitWant> = wanted.iter().map(want).collect();
         let got = fetcher.request_stripe(&wants, self.connection, now_ns);
         let unit = |((position, rows), have)| UnitNeed { position, rows, have };
-        let units: Vec<UnitNeed> = wanted.into_iter().zip(got).map(unit).collect();
-        let missing_units = units.iter().filter(|unit| unit.have.is_none()).count();
+        let units = wanted.into_iter().zip(got).map(unit).collect();
         self.planned_bytes += range.end - range.start;
         self.window.push_back(Step::Stripe(StripeStep {
             map,
             stripe,
             range,
             units,
-            turn: 0,
             _reservation: reservation,
         }));
-        Some(missing_units)
+        true
     }
 
     /// Memory for a stripe of which `units` units are wanted.

@@ -6,7 +6,7 @@ use std::ops::Range;
 use std::sync::Arc;
 
 use reel_disk::DiskError;
-use reel_qos::{Class, DiskPrice};
+use reel_qos::Class;
 
 use crate::access::{Access, Answers, Span};
 use crate::error::VolumeError;
@@ -31,10 +31,6 @@ struct Window {
     /// The next stripe to ask for.
     next_stripe: u64,
     stripes: VecDeque<Stripe>,
-    /// Most stripes asked for at once.
-    stripes_max: usize,
-    /// More are asked for when not more than so many are left.
-    stripes_left: usize,
     /// A failure is told again and again.
     failure: Option<String>,
 }
@@ -76,14 +72,6 @@ impl ObjectReader {
     ) -> ObjectReader {
         let window = Window::new(&inner, map, range, class);
         ObjectReader { inner, window }
-    }
-
-    /// This reader, of all there is and with nobody waiting at a fixed time: it asks in long runs, as long as the members' price
-    /// makes worth it and memory allows. An arm then goes to and fro less between the objects that are read side by side.
-    #[must_use]
-    pub fn in_runs(mut self) -> ObjectReader {
-        self.window.in_runs(&self.inner.access);
-        self
     }
 
     /// Bytes that are left.
@@ -128,25 +116,7 @@ impl Window {
             delayed: VecDeque::new(),
             next: 0,
         };
-        let (stripes, stripes_max) = (VecDeque::new(), STRIPES_IN_FLIGHT);
-        let stripes_left = stripes_max - 1;
-        Window { map, range, units, next_stripe, stripes, stripes_max, stripes_left, failure: None }
-    }
-
-    /// A run, and half of one before it is used up; in memory that is not scarce.
-    fn in_runs(&mut self, access: &Access) {
-        let disks = &access.disks;
-        let price = (0..disks.members()).map(|member| disks.price(member)).reduce(DiskPrice::slower);
-        let run_bytes = price.map_or(0, |price| price.run_bytes());
-        let geometry = self.map.geometry();
-        let stripe_bytes = (geometry.unit_bytes() * geometry.data_rows()) as u64;
-        let affordable = access.arena.usage().bytes_total as u64 / 2 / stripe_bytes;
-        let stripes = (run_bytes.div_ceil(geometry.unit_bytes() as u64) * 3 / 2).min(affordable);
-        // Fits: no memory holds so many stripes.
-        self.stripes_max = STRIPES_IN_FLIGHT.max(stripes as usize);
-        if self.stripes_max > STRIPES_IN_FLIGHT {
-            self.stripes_left = self.stripes_max / 3;
-        }
+        Window { map, range, units, next_stripe, stripes: VecDeque::new(), failure: None }
     }
 
     /// Copies the next bytes of the range to the target, as many as there are in one row.
@@ -211,11 +181,8 @@ impl Window {
 
     /// Asks for stripes ahead: the first is needed, the others only if there is memory.
     fn ask_ahead(&mut self, access: &Access) -> Result<(), VolumeError> {
-        if self.stripes.len() > self.stripes_left {
-            return Ok(());
-        }
         let last = self.map.geometry().locate(self.range.end - 1).stripe;
-        while self.next_stripe <= last && self.stripes.len() < self.stripes_max {
+        while self.next_stripe <= last && self.stripes.len() < STRIPES_IN_FLIGHT {
             if !self.stripes.is_empty() && is_scarce(access) {
                 break;
             }

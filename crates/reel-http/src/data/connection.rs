@@ -12,7 +12,7 @@ use crate::limits::{
     HANDSHAKE_TIME_MAX_NS, HEAD_TIME_MAX_NS, IDLE_TIME_MAX_NS, LINGER_TIME_MAX_NS, STALL_TIME_MAX_NS,
 };
 use reel_qos::Class;
-use reel_stream::{Reader, Session, Transfer};
+use reel_stream::{Reader, Session};
 use std::net::SocketAddr;
 use std::os::fd::OwnedFd;
 use std::sync::Arc;
@@ -127,18 +127,14 @@ impl Sending {
         request: Request,
         session: Option<Arc<Session<Film>>>,
         terms: Terms,
-        transfer: Option<Transfer>,
         token: u64,
         now_ns: u64,
     ) -> Self {
-        let Terms { class, due, is_paced, is_download: _ } = terms;
+        let Terms { class, due, is_paced } = terms;
         Self {
             head_bytes: response.body.bytes() - response.body_bytes,
             bytes: response.body.bytes(),
-            reader: match transfer {
-                Some(transfer) => Reader::of_transfer(response.body, class, token, transfer),
-                None => Reader::new(response.body, class, due, token),
-            },
+            reader: Reader::new(response.body, class, due, token),
             paced_from: is_paced.then_some(response.body_offset),
             blocked: false,
             starved: false,
@@ -228,7 +224,7 @@ mod tests {
     fn sending(blocked: bool) -> State {
         let request = Request::default();
         let response = Response::redirect(&request, "/");
-        let sending = Sending::new(response, request, None, Terms::interactive(), None, 0, START_NS);
+        let sending = Sending::new(response, request, None, Terms::interactive(), 0, START_NS);
         State::Sending(Box::new(Sending { blocked, ..sending }))
     }
 

@@ -2,7 +2,6 @@
 
 use reel_qos::limits::CLASSES_MAX;
 use reel_qos::{AdmitError, Resource};
-use reel_stream::Transfers;
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 
 /// Counters of all cores together; each is bumped at most a few times per request.
@@ -42,8 +41,6 @@ pub struct DataCounters {
     pub not_admitted: [AtomicU64; 4],
     /// Responses that go on without a promise, because what their paused client had was given to others meanwhile.
     pub unpromised: AtomicU64,
-    /// Downloads that take turns.
-    pub transfers: Transfers,
     /// Connections open now, by core.
     pub open: Vec<AtomicUsize>,
 }

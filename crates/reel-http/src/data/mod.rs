@@ -37,7 +37,7 @@ use reel_disk::{DiskDone, Reply};
 use reel_ring::{DriverChoice, RingConfig};
 use reel_rt::{CoreConfig, CoreHandle, Mailbox};
 use reel_stream::programs::ArenaMap;
-use reel_stream::{Deliver, Fetched, Fetcher, Sessions, Units, Wake};
+use reel_stream::{Deliver, Fetched, Fetcher, Sessions, Units};
 use reel_tls::Acceptor;
 use scratch::Scratch;
 use service::{Data, Door, Shared};
@@ -107,8 +107,6 @@ pub(crate) enum Message {
     Door(Door),
     /// A title was opened, or cannot be.
     Opened(Opened),
-    /// It is the turn of this connection's transfer.
-    Turn(u64),
     /// A unit is in memory, or cannot be.
     Unit(Fetched),
 }
@@ -236,11 +234,5 @@ impl Reply for Post {
 impl Deliver for Post {
     fn fetched(&self, fetched: Fetched) {
         self.own.post(Message::Unit(fetched));
-    }
-}
-
-impl Wake for Post {
-    fn turn(&self, connection: u64) {
-        self.own.post(Message::Turn(connection));
     }
 }

@@ -310,7 +310,7 @@ impl Service for Programs {
             Message::Unit(fetched) => self.unit_came(core, &fetched),
             Message::Opened(Opened { connection, result }) => self.opened(core, connection, result),
             // Those are for the cores that serve the network.
-            Message::Connection(..) | Message::Door(_) | Message::Turn(_) => {}
+            Message::Connection(..) | Message::Door(_) => {}
         }
     }
 

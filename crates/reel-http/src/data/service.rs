@@ -22,13 +22,13 @@ use super::route::{Route, SessionFile};
 use super::scratch::Scratch;
 use super::slots::Slots;
 use super::terms::{Terms, TermsDesk, open_session};
-use super::{Handover, Message, Post, Speaks};
+use super::{Handover, Message, Speaks};
 use crate::limits::{RECEIVE_BYTES, SWEEP_EVERY_NS};
 use reel_arena::Arena;
 use reel_qos::Class;
 use reel_ring::{Chunk, Done, Op};
 use reel_rt::{Core, Mailbox, Service};
-use reel_stream::{Fetcher, OpenRefused, Prefetcher, ReaderState, Session, Sessions, Transfer};
+use reel_stream::{Fetcher, OpenRefused, Prefetcher, ReaderState, Session, Sessions};
 use std::collections::VecDeque;
 use std::io;
 use std::net::SocketAddr;
@@ -297,7 +297,7 @@ impl Data {
             }
             _ => {
                 let response = film.download(&request);
-                self.respond(core, token, request, response, None, Terms::download());
+                self.respond(core, token, request, response, None, Terms::unhurried(Class::APERIODIC));
             }
         }
     }
@@ -365,31 +365,11 @@ impl Data {
     ) {
         self.shared.counters.response(response.status);
         let now_ns = core.now_ns();
-        let transfer = self.transfer(&response, &terms, token);
-        let sending = Sending::new(response, request, session, terms, transfer, token, now_ns);
+        let sending = Sending::new(response, request, session, terms, token, now_ns);
         let Some(connection) = self.connections.get_mut(token) else { return };
         connection.state = State::Sending(Box::new(sending));
         connection.since_ns = now_ns;
         self.pump(core, token);
-    }
-
-    /// A place among the transfers, for a response that is one. Without arms there is nothing to take turns for.
-    fn transfer(&self, response: &Response, terms: &Terms, token: u64) -> Option<Transfer> {
-        if !terms.is_download || response.body_bytes == 0 || !self.fetcher.units().disks().has_arms() {
-            return None;
-        }
-        Some(self.shared.counters.transfers.join(token, Arc::new(Post { own: self.own.clone() })))
-    }
-
-    /// It is the turn of a transfer: its run is asked for at once, whether or not its client takes anything at the moment.
-    fn turn_came(&mut self, core: &mut Core, token: u64) {
-        let Some(connection) = self.connections.get_mut(token) else { return };
-        let State::Sending(sending) = &mut connection.state else { return };
-        if connection.in_ring {
-            sending.reader.fill(&mut self.fetcher, core.now_ns());
-        } else {
-            self.pump(core, token);
-        }
     }
 
     /// Sends what can be sent, or asks for what is missing. The heart of the server.
@@ -424,7 +404,7 @@ impl Data {
                 let op = connection.send(chunks, may_lend, core.now_ns());
                 core.ring.push(token, op);
             }
-            ReaderState::AwaitUnits | ReaderState::AwaitTurn => {}
+            ReaderState::AwaitUnits => {}
             ReaderState::AwaitMemory if was_starved => {}
             ReaderState::AwaitMemory => self.starved.push_back(token),
             ReaderState::Done => self.finish(core, token),
@@ -513,7 +493,6 @@ impl Service for Data {
                 self.accept_all(core);
             }
             Message::Opened(opened) => self.opened(core, opened),
-            Message::Turn(token) => self.turn_came(core, token),
             Message::Unit(fetched) => self.unit_came(core, fetched),
         }
     }

@@ -23,29 +23,17 @@ pub(crate) struct Terms {
     pub(crate) due: Due,
     /// A film that is sent as one file: the schedule follows what its client takes.
     pub(crate) is_paced: bool,
-    /// A download: where members have arms it takes turns with others.
-    pub(crate) is_download: bool,
 }
 
 impl Terms {
     /// A person waits for it.
     pub(crate) fn interactive() -> Self {
-        Self {
-            class: Class::INTERACTIVE,
-            due: Due::After(INTERACTIVE_DEADLINE_NS),
-            is_paced: false,
-            is_download: false,
-        }
+        Self { class: Class::INTERACTIVE, due: Due::After(INTERACTIVE_DEADLINE_NS), is_paced: false }
     }
 
     /// Nobody waits for it at a fixed time.
     pub(crate) fn unhurried(class: Class) -> Self {
-        Self { class, due: Due::After(DEADLINE_NONE_NS), is_paced: false, is_download: false }
-    }
-
-    /// The same for a film as a whole, taken as fast as it comes.
-    pub(crate) fn download() -> Self {
-        Self { is_download: true, ..Self::unhurried(Class::APERIODIC) }
+        Self { class, due: Due::After(DEADLINE_NONE_NS), is_paced: false }
     }
 }
 
@@ -146,7 +134,7 @@ impl TermsDesk<'_> {
             let duration_ns = times.last().map_or(0, |(_, media_ns)| *media_ns);
             self.sessions.plays(session, ask.strand, (file, at_offset), duration_ns, self.now_ns);
         }
-        Ok(Terms { class: session.class(), due: Due::Paced(pace), is_paced: true, is_download: false })
+        Ok(Terms { class: session.class(), due: Due::Paced(pace), is_paced: true })
     }
 
     /// Has what follows in a film as one file read ahead, for a client that asks for it piece by piece.
@@ -215,6 +203,6 @@ impl TermsDesk<'_> {
         if permit.begins {
             return Ok(Terms { class: permit.class, ..Terms::interactive() });
         }
-        Ok(Terms { class: permit.class, due: Due::Ramp(ramp), is_paced: false, is_download: false })
+        Ok(Terms { class: permit.class, due: Due::Ramp(ramp), is_paced: false })
     }
 }

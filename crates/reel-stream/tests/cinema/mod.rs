@@ -1,7 +1,7 @@
 //! A small volume with known bytes, and cores that play them: a mailbox and a loop.
 #![allow(dead_code, unreachable_pub, reason = "every test file uses its own part")]
 
-use std::collections::{HashMap, HashSet};
+use std::collections::HashMap;
 use std::sync::Arc;
 use std::sync::mpsc::{Receiver, Sender, channel};
 use std::time::{Duration, Instant};
@@ -9,9 +9,7 @@ use std::time::{Duration, Instant};
 use reel_disk::{DiskDone, DisksConfig, Faults, Reply};
 use reel_qos::Class;
 use reel_ring::Chunk;
-use reel_stream::{
-    Body, Deliver, Due, Fetched, Fetcher, Part, Prefetcher, Reader, ReaderState, Transfers, Units, Wake,
-};
+use reel_stream::{Body, Deliver, Due, Fetched, Fetcher, Part, Prefetcher, Reader, ReaderState, Units};
 use reel_volume::{
     ArenaBudget, Health, Members, ObjectEntry, ObjectMap, OpenOptions, Role, SourceFile, TitleRecord, Volume,
     VolumeOptions,
@@ -35,14 +33,11 @@ pub struct Cinema {
 /// One thread's end of the streams room.
 pub struct Core {
     pub fetcher: Fetcher,
-    post: Arc<Post>,
     news: Receiver<News>,
     /// Units that came for a prefetcher.
     pub prefetched: Vec<Fetched>,
     viewers: HashMap<u64, Viewer>,
     next_viewer: u64,
-    /// Those who take nothing.
-    lazy: HashSet<u64>,
     random: Random,
     /// What the last sends hold until their sockets have it.
     sending: Vec<Chunk>,
@@ -74,7 +69,6 @@ struct Viewer {
 enum News {
     Disk(DiskDone),
     Unit(Fetched),
-    Turn(u64),
 }
 
 struct Post(Sender<News>);
@@ -151,22 +145,11 @@ impl Core {
     pub fn new(units: &Units, seed: u64) -> Core {
         let (sender, news) = channel();
         let post = Arc::new(Post(sender));
-        let fetcher = Fetcher::new(units.clone(), Arc::clone(&post) as Arc<dyn Reply>, post.clone());
+        let fetcher = Fetcher::new(units.clone(), Arc::clone(&post) as Arc<dyn Reply>, post);
         let random = Random(seed);
         let (viewers, sending) = (HashMap::new(), Vec::new());
         let prefetched = Vec::new();
-        Core {
-            fetcher,
-            post,
-            news,
-            prefetched,
-            viewers,
-            next_viewer: 0,
-            lazy: HashSet::new(),
-            random,
-            sending,
-            now_ns: 0,
-        }
+        Core { fetcher, news, prefetched, viewers, next_viewer: 0, random, sending, now_ns: 0 }
     }
 
     /// A viewer of `body`, which must be these bytes.
@@ -181,22 +164,6 @@ impl Core {
         let reader = Reader::new(body, class, Due::After(due_ns), number);
         self.viewers.insert(number, Viewer { reader, expected, got: 0 });
         number
-    }
-
-    /// A transfer of `body`, in turns with others.
-    pub fn transfer(&mut self, body: Body, expected: Vec<u8>, transfers: &Transfers) -> u64 {
-        let number = self.next_viewer;
-        self.next_viewer += 1;
-        assert_eq!(body.bytes(), expected.len() as u64);
-        let transfer = transfers.join(number, Arc::clone(&self.post) as Arc<dyn Wake>);
-        let reader = Reader::of_transfer(body, Class::APERIODIC, number, transfer);
-        self.viewers.insert(number, Viewer { reader, expected, got: 0 });
-        number
-    }
-
-    /// What this viewer asks for is told to him, but he never takes anything.
-    pub fn let_lie(&mut self, viewer: u64) {
-        self.lazy.insert(viewer);
     }
 
     pub fn is_watching(&self, viewer: u64) -> bool {
@@ -261,7 +228,6 @@ impl Core {
             return false;
         }
         match viewer.reader.fill(&mut self.fetcher, self.now_ns) {
-            _ if self.lazy.contains(&number) => false,
             ReaderState::Done => {
                 assert_eq!(viewer.got, viewer.expected.len());
                 self.viewers.remove(&number);
@@ -286,7 +252,7 @@ impl Core {
                 self.sending.extend(chunks);
                 true
             }
-            ReaderState::AwaitUnits | ReaderState::AwaitMemory | ReaderState::AwaitTurn => false,
+            ReaderState::AwaitUnits | ReaderState::AwaitMemory => false,
         }
     }
 
@@ -304,11 +270,6 @@ impl Core {
             News::Disk(done) => self.fetcher.disk_done(done, self.now_ns),
             News::Unit(fetched) if Prefetcher::is_for_prefetch(fetched.connection) => {
                 self.prefetched.push(fetched)
-            }
-            News::Turn(connection) => {
-                if let Some(viewer) = self.viewers.get_mut(&connection) {
-                    viewer.reader.fill(&mut self.fetcher, self.now_ns);
-                }
             }
             News::Unit(fetched) => {
                 let Some(viewer) = self.viewers.get_mut(&fetched.connection) else { return };
@@ -343,12 +304,6 @@ impl Reply for Post {
 impl Deliver for Post {
     fn fetched(&self, fetched: Fetched) {
         let _ = self.0.send(News::Unit(fetched));
-    }
-}
-
-impl Wake for Post {
-    fn turn(&self, connection: u64) {
-        let _ = self.0.send(News::Turn(connection));
     }
 }
 
