@@ -124,8 +124,9 @@ pub const ZERO_COPY_CUTS_MAX: usize = 3;
 pub const SEGMENT_ASKED_SENDS: u32 = 16;
 
 /// The part of the arena that all sockets together may have been lent: one buffer in so many. Nobody can take it back before the peers
-/// have acknowledged, so readers are never promised it; when it is out, the kernel copies.
-pub const LENT_PART: usize = 4;
+/// have acknowledged, so readers are never promised it; when it is out, the kernel copies. Little, because media memory is what runs out
+/// first (docs/benchmarks.md, `viewers`) and what lending saves is processor time.
+pub const LENT_PART: usize = 64;
 
 /// Buffers of the smallest arena of which some are lent (132 MiB with the default unit): below, a few viewers and programs need all of it.
 pub const LENT_ARENA_BUFFERS_MIN: usize = 512;
