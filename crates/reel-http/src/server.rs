@@ -46,6 +46,8 @@ pub struct ServeConfig {
     pub pin_threads: bool,
     /// io_uring or the portable driver.
     pub driver: DriverChoice,
+    /// Whether media memory may be lent to the kernel, to be sent from without a copy where it reports that it makes none.
+    pub zero_copy: bool,
     /// Most connections at once.
     pub connections_max: usize,
     /// Most sessions at once.
@@ -165,7 +167,7 @@ impl Server {
             None => None,
             Some(path) => Some(door_for_programs(path, volume)?),
         };
-        let lent_buffers = lent_buffers(config.driver, buffers);
+        let lent_buffers = if config.zero_copy { lent_buffers(config.driver, buffers) } else { 0 };
         let units = Units::new(
             volume.arena().clone(),
             volume.disks().clone(),
