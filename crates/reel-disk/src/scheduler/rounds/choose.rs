@@ -109,7 +109,7 @@ impl Rounds {
 
     /// The first interactive request, if it may break the order: once in a sub-period, or as often as its share of one goes; with a
     /// token; and while slack covers it.
-    fn cut_in(&mut self, slack_ns: i64) -> Option<Choice> {
+    fn cut_in(&self, slack_ns: i64) -> Option<Choice> {
         let (_, id, number) = self.first_interactive(|lane| lane.left_ns > 0 && lane.tokens_ns > 0)?;
         let cost_ns = self.waiting.get(&id)?.cost_ns;
         let share_ns = self.lanes[number].quantum_ns as u64 / (ROUND_NS / SUB_PERIOD_NS);
@@ -202,20 +202,13 @@ impl Rounds {
         lanes().filter_map(|lane| sweep(&lane.buckets, end, self.arm)).min()
     }
 
-    /// The interactive request that waits longest: (arrival, id, class).
-    fn first_interactive(&mut self, may: impl Fn(&Lane) -> bool) -> Option<(u64, u64, usize)> {
-        let mut first: Option<(u64, u64, usize)> = None;
-        for (number, lane) in self.lanes.iter_mut().enumerate() {
-            if lane.kind == Kind::Interactive
-                && lane.len > 0
-                && may(lane)
-                && let Some((arrival, id)) = lane.first_in_line(&self.waiting)
-                && first.is_none_or(|(earliest, ..)| arrival < earliest)
-            {
-                first = Some((arrival, id, number));
-            }
-        }
-        first
+    /// The interactive request that is wanted first: (deadline, id, class). Who begins what was promised to him is due at once, who browses when he has
+    /// waited for long: so a beginning waits for beginnings alone, and a crowd that browses is not shut out.
+    fn first_interactive(&self, may: impl Fn(&Lane) -> bool) -> Option<(u64, u64, usize)> {
+        let lanes = self.lanes.iter().enumerate();
+        let lanes = lanes.filter(|(_, lane)| lane.kind == Kind::Interactive && may(lane));
+        let first = lanes.filter_map(|(number, lane)| Some((*lane.due.first()?, number))).min();
+        first.map(|((due_ns, _, id), number)| (due_ns, id, number))
     }
 
     fn first_aperiodic(&self, may: impl Fn(&Lane) -> bool) -> Option<Turn> {
