@@ -392,13 +392,13 @@ fn who_browses_is_not_shut_out_by_those_who_begin_again_and_again() {
     admitted(&mut sim);
     flood(&mut sim, Class::APERIODIC, 32);
     let browsed = sim.ask(Class::INTERACTIVE, DEADLINE_NONE_NS, 1 << 39, UNIT);
-    // As much as the whole disk can do, where theirs is a part of it: what began in the first 16 s takes them more than a minute.
-    for number in 0..12_000 {
+    // More than the disk can do.
+    for number in 0..5000 {
         let due_ns = sim.now_ns + 200 * MS;
         sim.ask(Class::INTERACTIVE, due_ns, number * 7_919 % 1000 * (1 << 30), 4 * UNIT);
         sim.run(10 * MS);
     }
-    assert!(sim.is_answered(browsed), "after two minutes");
+    assert!(sim.is_answered(browsed), "after 50 s");
     assert!(sim.scheduler.len() > 100, "the load must be one that matters: {}", sim.scheduler.len());
     assert_eq!(sim.got(Class::PERIODIC).late, 0);
 }

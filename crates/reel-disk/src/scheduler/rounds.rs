@@ -37,6 +37,8 @@ pub struct Rounds {
     due_arm: u64,
     /// The periodic read that the arm did last.
     run: Option<Run>,
+    /// The interactive read that the arm did last of all.
+    asked: Option<Run>,
     /// Where the last request of all ends.
     head: u64,
     /// Whether somebody cut in on the run, until the arm is back.
@@ -133,6 +135,7 @@ impl Rounds {
             arm: 0,
             due_arm: 0,
             run: None,
+            asked: None,
             head: 0,
             left_run: false,
             ways_back: HashSet::new(),
@@ -178,7 +181,8 @@ impl Rounds {
                 let swept = kind == Kind::Aperiodic && self.order == Order::Scan;
                 let rank = if swept { request.offset } else { arrival };
                 let place = if kind == Kind::Interactive { Place::Wanted(due_ns) } else { Place::Line };
-                let (promised, placed, behind) = (None, false, None);
+                let placed = kind == Kind::Interactive && self.order == Order::Scan && !request.write;
+                let (promised, behind) = (None, None);
                 Filed { request, cost_ns, arrival, lane, rank, place, promised, placed, behind }
             }
         };
@@ -211,7 +215,7 @@ impl Rounds {
     fn file_all(&mut self) {
         let classes = self.meter.classes.clone();
         self.meter.set_classes(&classes);
-        (self.run, self.left_run) = (None, false);
+        (self.run, self.asked, self.left_run) = (None, None, false);
         self.ways_back.clear();
         self.lanes = Vec::with_capacity(classes.len());
         for (class, spec) in classes.iter() {

@@ -27,7 +27,7 @@ pub(super) struct Lane {
     pub(super) buckets: BTreeSet<(u64, u64, u64)>,
     /// Periodic, due before the end of this round or late: (group of deadlines, place in the order, id). Interactive: (deadline, arrival, id).
     pub(super) due: BTreeSet<(u64, u64, u64)>,
-    /// Periodic reads of a disk with an arm, wherever they wait: where each ends, by (offset, id).
+    /// Periodic and interactive reads of a disk with an arm, wherever they wait: where each ends, by (offset, id).
     places: BTreeMap<(u64, u64), u64>,
     /// Aperiodic, in the order of arrival: (arrival, id). What was promoted leaves its entry behind.
     line: VecDeque<(u64, u64)>,
