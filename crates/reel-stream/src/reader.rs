@@ -48,6 +48,8 @@ pub struct Reader {
     class: Class,
     due: Due,
     connection: u64,
+    /// Units are read to their ends.
+    reads_on: bool,
     /// The window is being filled; then nothing is planned until most of it was sent.
     is_filling: bool,
     /// Set while the front step finds no memory.
@@ -121,15 +123,27 @@ impl Reader {
             class,
             due,
             connection,
+            reads_on: false,
             is_filling: true,
             waiting: None,
         }
+    }
+
+    /// The same; if `reads_on`, each unit is read from what is wanted of it to its end, since what follows is wanted next: by its client, and by
+    /// those who follow it. Segments do not end where units do, so viewers of two segments would otherwise read one unit twice, each another part.
+    pub fn reading_on(self, reads_on: bool) -> Self {
+        Self { reads_on, ..self }
     }
 
     /// What is asked for from here on is of another class, due at other times: the session was admitted anew, or is no longer
     /// promised anything.
     pub fn set_terms(&mut self, class: Class, due: Due) {
         (self.class, self.due) = (class, due);
+    }
+
+    /// Whom it sends to.
+    pub fn connection(&self) -> u64 {
+        self.connection
     }
 
     /// Bytes sent.
@@ -263,6 +277,8 @@ impl Reader {
         if let Due::Paced(_) = self.due {
             // The parts of a film as one file meet within stripes: the next part wants the other rows of the same units.
             wanted.iter_mut().for_each(|(_, rows)| *rows = 0..map.geometry().unit_rows());
+        } else if self.reads_on {
+            wanted.iter_mut().for_each(|(_, rows)| rows.end = map.geometry().unit_rows());
         }
         let Some(reservation) = self.reserve(fetcher, &map, wanted.len()) else { return false };
         let want = |(position, rows): &(usize, Range<usize>)| UnitWant {
