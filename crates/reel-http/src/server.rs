@@ -139,6 +139,7 @@ pub struct Server {
     data: DataPlane,
     control: ControlPlane,
     runtime: Runtime,
+    disks: Disks,
     _watching: Option<Watching>,
 }
 
@@ -273,7 +274,16 @@ impl Server {
             handover,
             capacity,
         )?;
-        Ok(Self { address, tls_address, certificates, data, control, runtime, _watching: watching })
+        Ok(Self {
+            address,
+            tls_address,
+            certificates,
+            data,
+            control,
+            runtime,
+            disks: volume.disks().clone(),
+            _watching: watching,
+        })
     }
 
     /// Where it listens.
@@ -284,6 +294,12 @@ impl Server {
     /// Where it speaks TLS.
     pub fn tls_address(&self) -> Option<SocketAddr> {
         self.tls_address
+    }
+
+    /// Whether every thread that viewers need still runs. One that has ended, for want of its ring, has said why in the log; what it had promised
+    /// cannot be kept by the others.
+    pub fn is_whole(&self) -> bool {
+        self.data.is_whole() && self.disks.is_whole()
     }
 
     /// Reads the certificate and its key again; `None` if there are none.
@@ -411,8 +427,11 @@ impl crate::control::Sessions for Keeper {
         let classes = self.disks.classes();
         let who = (client, Class::PERIODIC);
         let opened = open_session(&self.sessions, &classes, title, film, Form::Ladder, who);
-        let too_long =
-            || SessionRefusal::Failed("it is longer than what can be promised ahead, a day".to_owned());
+        let too_long = || {
+            SessionRefusal::TooLong(
+                "this title is longer than what can be promised ahead, a day; download it, or watch it with ?class=aperiodic".to_owned(),
+            )
+        };
         let session = opened.ok_or_else(too_long)?.map_err(|refused| {
             if let OpenRefused::NotAdmitted(refusal) = &refused {
                 self.counters.not_admitted(refusal);
