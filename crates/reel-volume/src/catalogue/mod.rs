@@ -13,7 +13,7 @@ pub(crate) use header::{BODY_AT, CommitHeader, Epoch, MemberSet};
 pub use record::{Extent, ObjectEntry, ObjectRecord, Role, SourceFile, Sums, TitleRecord, TitleRecordError};
 pub(crate) use selection::{Candidate, Selection, SelectionError, select, write_quorum};
 
-/// For the fuzzer: any two blocks and any body are a commit or an error, and what was read is written as it was. The checksums are set right
+/// For the fuzzer (this exists for it alone): any two blocks and any body are a commit or an error, and what was read is written as it was. The checksums are set right
 /// before, since chance would never find them.
 #[cfg(fuzzing)]
 pub fn fuzz_catalogue(bytes: &[u8]) {
