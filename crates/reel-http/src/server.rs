@@ -14,6 +14,7 @@ use crate::keeper::Keeper;
 use crate::limits::{CORE_MIB_NS, CORE_MIB_TLS_NS, HANDOVERS_MAX, LISTEN_BACKLOG, OPENERS_AHEAD};
 use crate::promised::Promised;
 use crate::works::Works;
+use reel_disk::Disks;
 use reel_library::Library;
 use reel_ring::DriverChoice;
 use reel_rt::RtError;

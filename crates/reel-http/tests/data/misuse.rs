@@ -12,7 +12,14 @@ use std::time::{Duration, Instant};
 
 /// A server on fast disks that promises, so that what is refused is refused for its own sake.
 fn promising() -> Rig {
-    let mut rig = Rig::new(|config| config.promise.admission = true);
+    promising_with(64 << 20, 100)
+}
+
+fn promising_with(arena_bytes: usize, sessions_max: usize) -> Rig {
+    let mut rig = Rig::with_memory(arena_bytes, |config| {
+        config.promise.admission = true;
+        config.sessions_max = sessions_max;
+    });
     rig.stop();
     let price = DiskPrice {
         read_request_ns: 100_000,
@@ -25,9 +32,16 @@ fn promising() -> Rig {
     rig
 }
 
-/// Does something beside an admitted viewer. He takes the film in small pieces all the while, and the rest of it afterwards; no byte
-/// of it may be wrong, and nothing that was promised to him may be taken back.
+/// As [`beside_a_slow_viewer`], and nothing that was promised may be taken back.
 fn beside_a_viewer<T>(rig: &Rig, work: impl FnOnce() -> T) -> T {
+    let result = beside_a_slow_viewer(rig, work);
+    assert_eq!(rig.metric("reel_unpromised_total"), 0.0, "what was promised was taken back");
+    result
+}
+
+/// Does something beside an admitted viewer, who takes the film in small pieces all the while, and the rest of it afterwards. No byte of it
+/// may be wrong.
+fn beside_a_slow_viewer<T>(rig: &Rig, work: impl FnOnce() -> T) -> T {
     let redirect = rig.connect().ask("GET /watch/film/film.mp4", "");
     assert_eq!(redirect.status, 307, "{}", redirect.head);
     let file = redirect.field("Location").expect("a place to go").to_owned();
@@ -55,7 +69,6 @@ fn beside_a_viewer<T>(rig: &Rig, work: impl FnOnce() -> T) -> T {
         playing.join().expect("the viewer notices nothing");
         result
     });
-    assert_eq!(rig.metric("reel_unpromised_total"), 0.0, "what was promised was taken back");
     assert_eq!(rig.metric("reel_http_responses_cut_total"), 0.0);
     result.unwrap_or_else(|panic| std::panic::resume_unwind(panic))
 }
@@ -93,10 +106,11 @@ fn connect_from(last: u8, rig: &Rig) -> TcpStream {
 /// More in some seconds than the minute that the server should bear.
 #[test]
 fn ten_thousand_sessions_opened_and_dropped_disturb_nobody() {
-    let rig = promising();
+    // What 64 viewers who have not asked for anything yet may reserve is little on a server, and much on a small one.
+    let rig = promising_with(512 << 20, 1000);
     let open = head("GET /watch/film/master.m3u8", "");
     let (mut opened, mut refused) = (0, 0);
-    beside_a_viewer(&rig, || {
+    beside_a_slow_viewer(&rig, || {
         for connection in 0..500 {
             let mut client = Client::on(connect_from(2, &rig));
             client.send(open.repeat(20).as_bytes());
@@ -124,7 +138,7 @@ fn ten_thousand_sessions_opened_and_dropped_disturb_nobody() {
         assert_eq!(rig.connect().ask(&format!("GET {session}0/1.m4s"), "").status, 200);
     });
     assert!(opened > 0 && refused > 0, "{opened} opened, {refused} refused");
-    assert!(rig.metric("reel_sessions") <= 100.0);
+    assert!(rig.metric("reel_sessions") <= 300.0, "one address has at most 256");
 }
 
 #[test]
@@ -251,18 +265,20 @@ fn a_title_longer_than_can_be_promised_is_refused_with_a_way_out() {
 
 #[test]
 fn a_smaller_successor_and_the_wrong_member_are_refused_and_nothing_is_overwritten() {
-    let rig = promising();
-    let volume = || -> Value {
+    let mut rig = promising();
+    let volume = |rig: &Rig| -> Value {
         serde_json::from_slice(&rig.connect().ask("GET /api/v1/volume", "").body).expect("JSON")
     };
-    let before = volume();
+    let before = volume(&rig);
     // Another volume's disk, and a disk that is too small.
     let other = rig.path("other");
-    Volume::create(
-        &other,
-        VolumeOptions { members: Members::Count(3), size_bytes: 64 << 20, ..VolumeOptions::default() },
-    )
-    .expect("created");
+    let options = VolumeOptions {
+        members: Members::Count(3),
+        size_bytes: 64 << 20,
+        catalogue_bytes: Some(64 << 10),
+        ..VolumeOptions::default()
+    };
+    Volume::create(&other, options).expect("created");
     let foreign = std::fs::read_dir(&other)
         .expect("a directory")
         .map(|entry| entry.expect("an entry").path())
@@ -291,10 +307,14 @@ fn a_smaller_successor_and_the_wrong_member_are_refused_and_nothing_is_overwritt
         }
     });
     assert!(std::fs::read(&foreign).expect("read") == foreign_before, "another volume was written to");
-    assert_eq!(volume(), before);
+    assert_eq!(volume(&rig), before);
 
     // One that is really lost, and a successor that is too small: the loss stays, and nothing else is lost.
     rig.faults.inject(2, reel_disk::Fault::Vanish);
+    // A new server has nothing in memory, so it reads from the members and learns of the loss.
+    rig.stop();
+    rig.start();
+    assert!(rig.connect().ask("GET /files/film.mp4", "").body == rig.film);
     beside_a_viewer(&rig, || {
         for (member, path, words) in [
             (2, &small, "use a larger disk"),
@@ -312,6 +332,8 @@ fn a_smaller_successor_and_the_wrong_member_are_refused_and_nothing_is_overwritt
     let job = work(&rig, "replace", &json!({ "member": 2, "path": rig.path("successor") }).to_string());
     assert_eq!(job["state"], "done", "{job}");
     rig.faults.inject(4, reel_disk::Fault::Vanish);
+    rig.stop();
+    rig.start();
     assert!(rig.connect().ask("GET /files/film.mp4", "").body == rig.film, "it protects again");
 }
 

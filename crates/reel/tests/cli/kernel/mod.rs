@@ -208,29 +208,35 @@ fn rings_that_cannot_be_made_are_done_without_or_named() {
     }
 }
 
-/// What the kernel itself does to who may lock little: root may lock all it wants, so that right is given up first.
+/// What the kernel itself does to who may lock little: root may lock all it wants, so that right is given up first. Rings that fit go on
+/// without the registration; where not even they do, that is said, or the portable driver is taken.
 #[test]
 fn a_small_memlock_costs_speed_and_nothing_else() {
-    let faulty = Faulty::new(short());
-    let mut command = Command::new("prlimit");
-    command.args([
-        "--memlock=65536:65536",
-        "--",
-        "setpriv",
-        "--bounding-set=-ipc_lock",
-        "--inh-caps=-ipc_lock",
-    ]);
-    command.arg(env!("CARGO_BIN_EXE_reel")).args(["serve", "--config", "reel.toml"]);
-    command.current_dir(faulty.place.path("."));
     if !rustix::process::geteuid().is_root() {
         eprintln!("small limits of locked memory are not tested: this needs root");
         return;
     }
-    let mut server = Running::launch(command);
-    faulty.watch(&server, &AtomicUsize::new(0), Duration::ZERO);
-    assert_eq!(server.signal(rustix::process::Signal::TERM), Some(0));
-    let said = server.said();
-    assert!(said.contains("65536 bytes") && said.contains("LimitMEMLOCK=infinity"), "{said}");
+    let faulty = Faulty::new(short());
+    let demanded = fs::read_to_string(faulty.place.path("reel.toml")).unwrap();
+    let command = |bytes: u64, driver: &str| {
+        fs::write(faulty.place.path("reel.toml"), demanded.replace("uring", driver)).unwrap();
+        let mut command = Command::new("prlimit");
+        command.arg(format!("--memlock={bytes}:{bytes}")).args(["--", "setpriv"]);
+        command.args(["--bounding-set=-ipc_lock", "--inh-caps=-ipc_lock", env!("CARGO_BIN_EXE_reel")]);
+        command.args(["serve", "--config", "reel.toml"]).current_dir(faulty.place.path("."));
+        command
+    };
+    for (bytes, driver) in [(4 << 20, "uring"), (64 << 10, "auto")] {
+        let mut server = Running::launch(command(bytes, driver));
+        faulty.watch(&server, &AtomicUsize::new(0), Duration::ZERO);
+        assert_eq!(server.signal(rustix::process::Signal::TERM), Some(0));
+        let said = server.said();
+        assert!(said.contains(&format!("{bytes} bytes")) && said.contains("LimitMEMLOCK=infinity"), "{said}");
+    }
+    let refused = command(64 << 10, "uring").output().unwrap();
+    let said = String::from_utf8_lossy(&refused.stderr).into_owned();
+    assert_eq!(refused.status.code(), Some(1), "{said}");
+    assert!(said.contains("io_uring is not available") && said.contains("help: set LimitMEMLOCK"), "{said}");
 }
 
 #[test]
