@@ -43,6 +43,8 @@ pub struct ServeConfig {
     pub pin_threads: bool,
     /// io_uring or the portable driver.
     pub driver: DriverChoice,
+    /// Whether media memory may be lent to the kernel, to be sent from without a copy where it reports that it makes none.
+    pub zero_copy: bool,
     /// Most connections at once.
     pub connections_max: usize,
     /// Most sessions at once.
@@ -165,6 +167,7 @@ impl Server {
             ingests: config.control.ingests_max,
             is_tls: certificates.is_some(),
             driver: config.driver,
+            zero_copy: config.zero_copy,
         });
         let programs = match config.programs {
             None => None,

@@ -76,6 +76,7 @@ impl Rig {
             serve_threads: 2,
             pin_threads: false,
             driver: DriverChoice::Auto,
+            zero_copy: true,
             connections_max: 1000,
             sessions_max: 100,
             session_idle: Duration::from_secs(300),

@@ -159,6 +159,7 @@ fn capacities(config: &Config, dir: &Path, library: &Library, notes: &mut Vec<St
         ingests: config.upload.ingests_max,
         is_tls: config.tls.listen.is_some(),
         driver: config.driver.into(),
+        zero_copy: config.zero_copy,
     });
     Capacities {
         members,

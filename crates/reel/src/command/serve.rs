@@ -169,6 +169,7 @@ fn serve_config(config: &Config, volume: &Path) -> Result<ServeConfig, Failure> 
         serve_threads: config.serve_threads(),
         pin_threads: config.pin_threads,
         driver: config.driver.into(),
+        zero_copy: config.zero_copy,
         connections_max: connections_max(config),
         sessions_max: config.sessions_max,
         session_idle: Duration::from_secs(config.session_idle_s.into()),
