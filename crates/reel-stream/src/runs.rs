@@ -164,12 +164,16 @@ mod tests {
         let _idle: Vec<Run> = (0..80).map(|_| Run::default()).collect();
         let mut four: Vec<Run> = (0..4).map(|_| Run::default()).collect();
         for _ in 0..5 {
-            four.iter_mut().for_each(|run| drop(go_on(run, &runs, true)));
+            for run in &mut four {
+                go_on(run, &runs, true);
+            }
         }
         assert!(four.iter().all(|run| run.stripes == 40));
         let mut more: Vec<Run> = (0..36).map(|_| Run::default()).collect();
         for _ in 0..5 {
-            four.iter_mut().chain(&mut more).for_each(|run| drop(go_on(run, &runs, true)));
+            for run in four.iter_mut().chain(&mut more) {
+                go_on(run, &runs, true);
+            }
         }
         let held: u64 = four.iter().chain(&more).map(|run| run.window_stripes() * 4).sum();
         assert!(held <= 2000 && held > 1500, "half of 4000 buffers, for all: {held}");
