@@ -188,11 +188,6 @@ impl Core {
         }
     }
 
-    /// Bytes that it has got.
-    pub fn got(&self, viewer: u64) -> usize {
-        self.viewers.get(&viewer).map_or(0, |viewer| viewer.got)
-    }
-
     pub fn is_watching(&self, viewer: u64) -> bool {
         self.viewers.contains_key(&viewer)
     }
