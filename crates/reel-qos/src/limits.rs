@@ -48,8 +48,9 @@ pub const ARM_REQUEST_NS: u64 = 1_000_000;
 /// The most that an arm passes over: half a track of a large disk. Beyond, a drive would rather go there, whatever its price says.
 pub const PASSED_BYTES_MAX: u64 = 640 << 10;
 
-/// What nobody waits for is read in runs whose transfer takes so many times as long as the way there: the way is then a tenth of the run.
-pub const RUN_WAYS: u64 = 9;
+/// What nobody waits for is read in runs whose transfer takes so many times as long as the way there. The way is then a twentieth by the price,
+/// which is that of sweeps over many places; between few of them it is about twice as far.
+pub const RUN_WAYS: u64 = 19;
 
 /// Most of such a run on one member: half a second of a hard disk. A price that asks for more is wrong.
 pub const RUN_BYTES_MAX: u64 = 64 << 20;

@@ -344,6 +344,7 @@ impl Reader {
             Worth {
                 run_bytes: price.map_or(0, |price| price.run_bytes()),
                 unit_bytes: geometry.unit_bytes() as u64,
+                unit_ns: price.map_or(0, |price| price.transfer_ns(geometry.unit_bytes() as u64)),
                 stripe_buffers: (geometry.data_rows() + decoding_buffers(fetcher, &step.map)) as u64,
                 buffers: units.budget().total() as u64,
             }

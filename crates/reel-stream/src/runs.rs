@@ -1,7 +1,7 @@
 //! Runs: how many stripes are asked for in one go of what nobody waits for at a fixed time, so that an arm's way there is worth it.
 //!
 //! The schedule (N, d) of dsplice (1996, note 2), chosen by what was measured: N is the run for which a way costs a tenth, by the members'
-//! price, as far as memory goes and the client takes it; d is not set but follows: each member sweeps over what waits, so a run of one
+//! price, as far as memory goes, all others still have theirs within a round, and the client takes it; d is not set but follows: each member sweeps over what waits, so a run of one
 //! is followed by those of all others.
 //!
 //! A reader begins with a short window. A client that waits for the disks gets runs of four times the length, one that the disks wait for
@@ -10,6 +10,7 @@
 use crate::limits::{
     READER_REFILL_STRIPES, READER_STRIPES_MAX, RUN_GROWTH, RUN_LEFT_PART, RUN_STRIPES_MAX, RUNS_MEMORY_PART,
 };
+use reel_qos::limits::ROUND_NS;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
@@ -26,6 +27,8 @@ pub(crate) struct Worth {
     pub(crate) run_bytes: u64,
     /// Bytes of a unit: what a stripe is on one member.
     pub(crate) unit_bytes: u64,
+    /// What the transfer of a unit takes a member.
+    pub(crate) unit_ns: u64,
     /// Buffers of a stripe.
     pub(crate) stripe_buffers: u64,
     /// Buffers that all readers may hold together.
@@ -126,7 +129,9 @@ impl Worth {
         // A reader holds its run and what was left when it was asked for.
         let share = self.buffers / RUNS_MEMORY_PART / readers.max(1);
         let affordable = share / self.stripe_buffers.max(1) * RUN_LEFT_PART / (RUN_LEFT_PART + 1);
-        worth.min(affordable)
+        // A sweep over all of them takes a round at most: a share is a share within seconds, and a pause no longer than that.
+        let swept = ROUND_NS / readers.max(1) / self.unit_ns.max(1);
+        worth.min(affordable).min(swept)
     }
 }
 
@@ -135,7 +140,7 @@ mod tests {
     use super::*;
 
     fn worth() -> Worth {
-        Worth { run_bytes: 40 << 18, unit_bytes: 1 << 18, stripe_buffers: 4, buffers: 4000 }
+        Worth { run_bytes: 40 << 18, unit_bytes: 1 << 18, unit_ns: 1, stripe_buffers: 4, buffers: 4000 }
     }
 
     fn go_on(run: &mut Run, runs: &Runs, waits: bool) -> u64 {
@@ -182,6 +187,13 @@ mod tests {
         assert_eq!(stripes.len(), 1, "each the same");
         four.iter_mut().chain(&mut more).for_each(Run::forget);
         assert_eq!(runs.readers(), 0);
+    }
+
+    #[test]
+    fn a_sweep_over_all_runs_takes_a_round_at_most() {
+        let slow = Worth { unit_ns: 2_000_000, ..worth() };
+        let runs: Vec<u64> = [1, 4, 20, 50].map(|readers| slow.stripes(readers)).into();
+        assert_eq!(runs, [40, 40, 25, 8], "the last for want of memory");
     }
 
     #[test]
