@@ -92,7 +92,7 @@ impl Core {
     ) -> Result<Option<Outcome>, String> {
         let Request { track, range, class, due, promised_ns, reads_on, bytes_per_s } = request;
         let body = Body::new([Part::Object(Arc::clone(&track.map), range.clone())]);
-        let reader = Reader::new(body, class, due, u64::from(client)).reading_on(reads_on);
+        let reader = Reader::new(body, class, due, u64::from(client)).in_runs().reading_on(reads_on);
         // The demand of a segment is spread over the segment before it, but for the time to send it.
         let asked_before_ns = track.segment_ns - SEND_LEAD_NS;
         let promised_ns = promised_ns.filter(|due_ns| *due_ns >= now_ns + asked_before_ns);

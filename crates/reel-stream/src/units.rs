@@ -17,6 +17,7 @@ use crate::fetcher::{Deliver, Fetched};
 use crate::flight::{Flight, Source};
 use crate::limits::{EVICTION_LOOKS_AGAIN, EVICTION_LOOKS_MAX, UNIT_SHARDS};
 use crate::next_use::Victim;
+use crate::runs::Runs;
 use reel_arena::{Arena, Buffer};
 use reel_disk::{Disks, Reply};
 use reel_qos::Class;
@@ -90,6 +91,7 @@ pub(crate) struct Inner {
     health: Health,
     around: Around,
     budget: Budget,
+    runs: Runs,
     /// Buffers kept free for those who do not come through this table: writers, checks, exports.
     spare_buffers: usize,
     shards: [Mutex<Shard>; UNIT_SHARDS],
@@ -169,6 +171,7 @@ impl Units {
             health,
             around,
             budget,
+            runs: Runs::default(),
             spare_buffers,
             shards: Default::default(),
             audience: Audience::default(),
@@ -180,6 +183,11 @@ impl Units {
     /// What readers may hold together.
     pub fn budget(&self) -> &Budget {
         &self.inner.budget
+    }
+
+    /// Who reads in long runs.
+    pub fn runs(&self) -> &Runs {
+        &self.inner.runs
     }
 
     /// What the table did so far.

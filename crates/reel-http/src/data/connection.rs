@@ -134,7 +134,7 @@ impl Sending {
         Self {
             head_bytes: response.body.bytes() - response.body_bytes,
             bytes: response.body.bytes(),
-            reader: Reader::new(response.body, class, due, token).reading_on(reads_on),
+            reader: Reader::new(response.body, class, due, token).in_runs().reading_on(reads_on),
             paced_from: is_paced.then_some(response.body_offset),
             blocked: false,
             starved: false,
