@@ -9,8 +9,8 @@ use crate::limits::PROFILE_BYTES_MAX;
 use reel_qos::DiskPrice;
 use serde::{Deserialize, Serialize};
 
-/// The version of the format that is written and read.
-const VERSION: u32 = 1;
+/// The version of the format that is written and read. Since 2 there are reads in runs, and arms are measured as deep as they are used.
+const VERSION: u32 = 2;
 
 /// What was measured of one member, and the price that admission counts with.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -107,6 +107,9 @@ pub struct Cell {
 pub enum WindowKind {
     /// Only reads.
     Read,
+    /// Only reads of units, some of which lie behind one another: one way of an arm. On a device that has one they are together what a read of
+    /// as many bytes is.
+    ReadRun,
     /// Reads, and one write in the device at any time.
     ReadBesideWrites,
     /// Only writes, durable at the end.
@@ -119,9 +122,9 @@ pub enum WindowKind {
 pub struct Window {
     /// What was done.
     pub kind: WindowKind,
-    /// Bytes of each request.
+    /// Bytes of each request, or of a run.
     pub bytes: u64,
-    /// Requests of each window.
+    /// Requests of each window, or runs.
     pub requests: u32,
     /// Least number of writes that went on beside the reads of a window.
     pub writes: u32,
@@ -285,5 +288,7 @@ impl std::fmt::Display for DeviceIdentity {
     }
 }
 
+#[cfg(test)]
+mod carried_laws;
 #[cfg(test)]
 mod tests;

@@ -50,6 +50,10 @@ fn every_member_gets_a_profile_of_its_own_and_is_not_changed() {
                 .collect();
             assert_eq!(sizes, [4 << 10, 68 << 10, 264 << 10], "{kind:?}");
         }
+        let runs: Vec<u64> = (profile.windows.iter().filter(|window| window.kind == WindowKind::ReadRun))
+            .map(|window| window.bytes)
+            .collect();
+        assert_eq!(runs, [4 * (264 << 10)]);
         // All of them, but for those that had no time left because others of this machine took it.
         assert!((1..=48).contains(&profile.cells.len()), "{}", profile.cells.len());
         assert_eq!(Profile::parse(profile.to_text().as_bytes(), NOW), Ok(profile));

@@ -7,9 +7,12 @@ use reel_http::limits::{CORE_MIB_NS, CORE_MIB_TLS_NS};
 use reel_http::{scratch_buffers, spare_buffers, title_demand};
 use reel_library::Library;
 use reel_qos::limits::ROUND_NS;
-use reel_qos::{Answer, Capacities, Class, ClassTable, Demand, Ledger, MemberCapacity, Starts, UNLIMITED};
-use reel_stream::limits::{ROUNDS_MAX, STEADY_ROUNDS};
-use reel_stream::steady_demand;
+use reel_qos::{
+    Answer, Capacities, Class, ClassSpec, ClassTable, ClassTableError, Demand, Ledger, MemberCapacity,
+    Starts, UNLIMITED,
+};
+use reel_stream::limits::ROUNDS_MAX;
+use reel_stream::{Loss, steady_demand};
 use serde_json::{Value, json};
 
 use super::profiles::{Known, load, price_text};
@@ -30,8 +33,8 @@ struct Report {
     degraded: Answer,
     /// The same if all start at once.
     together: Answer,
-    /// While all members are there; not known of stored titles, whose demands are made for the degraded volume.
-    healthy: Option<Answer>,
+    /// While all members are there and nobody but viewers is: what the volume carries, of which the rest is not promised.
+    carried: Answer,
     notes: Vec<String>,
 }
 
@@ -64,16 +67,9 @@ fn of_rate(
     notes: Vec<String>,
 ) -> Result<Report, Failure> {
     let geometry = *library.volume().geometry();
-    let demand = |is_degraded| steady_demand(&geometry, rate.0, is_degraded);
-    let ledger = ledger(capacities, STEADY_ROUNDS, classes);
-    Ok(Report {
-        what: format!("viewers of {rate}"),
-        rate,
-        degraded: ask(&ledger, &demand(true), Starts::Spread)?,
-        together: ask(&ledger, &demand(true), Starts::Together)?,
-        healthy: Some(ask(&ledger, &demand(false), Starts::Spread)?),
-        notes,
-    })
+    let [degraded, now] =
+        [Loss::AnyOne, loss_now(&capacities)].map(|loss| steady_demand(&geometry, rate.0, loss));
+    report(format!("viewers of {rate}"), rate, (&degraded, &now), (capacities, classes), notes)
 }
 
 fn of_title(
@@ -83,22 +79,59 @@ fn of_title(
     notes: Vec<String>,
 ) -> Result<Report, Failure> {
     let title = library.open(id).map_err(|error| Failure::library(&error))?;
-    let demand = title_demand(&title).ok_or_else(|| {
-        Failure::failed(format!(
-            "{id} is longer than what can be promised ahead, {} hours",
-            ROUNDS_MAX / 3600
-        ))
-    })?;
-    let ledger = ledger(capacities, demand.rounds(), classes);
-    let rate = Rate(demand.average_bps());
+    let demand = |loss| {
+        title_demand(&title, loss).ok_or_else(|| {
+            Failure::failed(format!(
+                "{id} is longer than what can be promised ahead, {} hours",
+                ROUNDS_MAX / 3600
+            ))
+        })
+    };
+    let degraded = demand(Loss::AnyOne)?;
+    let now = demand(loss_now(&capacities))?;
+    let rate = Rate(degraded.average_bps());
+    let what = format!("viewers of {id} ({rate} on average)");
+    report(what, rate, (&degraded, &now), (capacities, classes), notes)
+}
+
+/// `classes` are those of the configuration: what is promised is in their shares.
+fn report(
+    what: String,
+    rate: Rate,
+    (degraded, now): (&Demand, &Demand),
+    (capacities, classes): (Capacities, ClassTable),
+    notes: Vec<String>,
+) -> Result<Report, Failure> {
+    let alone = viewers_alone().map_err(|error| Failure::failed(error.to_string()))?;
+    let promised = ledger(capacities.clone(), degraded.rounds(), classes);
+    let carried = ledger(capacities, now.rounds(), alone);
     Ok(Report {
-        what: format!("viewers of {id} ({rate} on average)"),
+        what,
         rate,
-        degraded: ask(&ledger, &demand, Starts::Spread)?,
-        together: ask(&ledger, &demand, Starts::Together)?,
-        healthy: None,
+        degraded: ask(&promised, degraded, Starts::Spread)?,
+        together: ask(&promised, degraded, Starts::Together)?,
+        carried: ask(&carried, now, Starts::Spread)?,
         notes,
     })
+}
+
+/// Nobody else asks for anything: what others leave idle is lent. No class can have nothing at all.
+fn viewers_alone() -> Result<ClassTable, ClassTableError> {
+    let mut specs: Vec<ClassSpec> = ClassTable::default().iter().map(|(_, spec)| spec.clone()).collect();
+    specs.iter_mut().for_each(|spec| spec.share_permille = 1);
+    let others = specs.len() as u32 - 1;
+    if let Some(viewers) = specs.first_mut() {
+        viewers.share_permille = 1000 - others;
+    }
+    ClassTable::new(specs)
+}
+
+/// What is read of these members as they are now.
+fn loss_now(capacities: &Capacities) -> Loss {
+    if capacities.members.iter().any(|member| member.round_ns == UNLIMITED) {
+        return Loss::AnyOne;
+    }
+    Loss::Nobody { arms: capacities.members.iter().any(|member| member.price.has_arm()) }
 }
 
 /// An empty ledger, in which nothing is promised that a change of shares could be too much for.
@@ -168,24 +201,20 @@ fn capacities(config: &Config, dir: &Path, library: &Library, notes: &mut Vec<St
 
 impl Report {
     fn text(&self) -> String {
-        let mut lines = vec![format!(
-            "{} {}, also with any one member lost; {}",
-            self.degraded.viewers,
-            self.what,
-            stopped(&self.degraded)
-        )];
-        lines.push(format!(
-            "{} if all of them start in the same second; {}",
-            self.together.viewers,
-            stopped(&self.together)
-        ));
-        if let Some(healthy) = &self.healthy {
-            lines.push(format!(
-                "{} as long as no member is lost, which is not promised; {}",
-                healthy.viewers,
-                stopped(healthy)
-            ));
-        }
+        let Self { what, degraded, together, carried, .. } = self;
+        let mut lines = vec![
+            format!(
+                "{} {what} are promised their film, also with any one member lost and everybody else busy; {}",
+                degraded.viewers,
+                stopped(degraded)
+            ),
+            format!("{} if all of them start in the same second; {}", together.viewers, stopped(together)),
+            format!(
+                "{} are carried while no member is lost and nobody but viewers is there, which is not promised; {}",
+                carried.viewers,
+                stopped(carried)
+            ),
+        ];
         lines.extend(self.notes.iter().map(|note| format!("note: {note}")));
         lines.join("\n")
     }
@@ -197,8 +226,8 @@ impl Report {
             "viewers": self.degraded.viewers,
             "stopped_by": stopped_by(&self.degraded),
             "viewers_together": self.together.viewers,
-            "viewers_healthy": self.healthy.map(|answer| answer.viewers),
-            "healthy_stopped_by": self.healthy.as_ref().and_then(stopped_by),
+            "viewers_carried": self.carried.viewers,
+            "carried_stopped_by": stopped_by(&self.carried),
             "notes": self.notes,
         })
     }
@@ -228,12 +257,15 @@ mod tests {
             core_mib_ns: CORE_MIB_NS,
             arena_bytes: UNLIMITED,
         };
-        let ledger = Ledger::new(capacities, STEADY_ROUNDS);
-        // A stripe a second, two ways for the five stripes that a segment touches: 700 ms of a round hold 66 times 15 / 2 + 3.1 ms.
+        // A stripe a second: the four of a segment are one way. 700 ms of a round hold 102 times 15 / 4 + 3.1 ms.
         let rate = Rate(geometry.stripe_bytes() as u64 * 8);
-        let degraded = ask(&ledger, &steady_demand(&geometry, rate.0, true), Starts::Spread).unwrap();
-        assert_eq!((degraded.viewers, degraded.stopped_by), (66, Some(reel_qos::Resource::Member(0))));
-        let healthy = ask(&ledger, &steady_demand(&geometry, rate.0, false), Starts::Spread).unwrap();
-        assert_eq!(healthy.viewers, 70);
+        let [degraded, now] =
+            [Loss::AnyOne, loss_now(&capacities)].map(|loss| steady_demand(&geometry, rate.0, loss));
+        let granted = (capacities, ClassTable::default());
+        let report = report(String::new(), rate, (&degraded, &now), granted, Vec::new()).unwrap();
+        let stopped_by = Some(reel_qos::Resource::Member(0));
+        assert_eq!((report.degraded.viewers, report.degraded.stopped_by), (102, stopped_by));
+        // Of each member's twenty units two of parity are passed over, and two are not: 998 ms hold 152 times 15 / 4 + 0.9 x 3.1 ms.
+        assert_eq!((report.carried.viewers, report.carried.stopped_by), (152, stopped_by));
     }
 }
