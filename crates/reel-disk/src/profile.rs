@@ -3,6 +3,8 @@
 mod check;
 mod price;
 
+use price::runs_are_ways;
+
 pub(crate) use price::price_of;
 
 use crate::limits::PROFILE_BYTES_MAX;
@@ -234,6 +236,11 @@ impl Profile {
     /// What requests cost, at the p99 of windows.
     pub fn price(&self) -> DiskPrice {
         self.price
+    }
+
+    /// Whether it has an arm: getting there takes long, and what lies behind one another costs its transfers. A throttle only looks like one.
+    pub fn has_arm(&self) -> bool {
+        self.price.has_arm() && runs_are_ways(&self.windows)
     }
 
     /// Whether writes were measured; otherwise they are taken to cost a multiple of reads.

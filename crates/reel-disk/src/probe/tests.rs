@@ -71,7 +71,8 @@ fn a_quick_one_makes_a_price_from_windows_alone_on_either_driver() {
         let quick = Probe { driver, ..short(true, false) };
         let profile = probe(std::slice::from_ref(&path), &quick, NOW, &mut go_on).remove(0).unwrap();
         assert!(profile.quick && profile.cells.is_empty() && !profile.has_writes());
-        for window in &profile.windows {
+        // Runs count for arms alone.
+        for window in profile.windows.iter().filter(|window| window.kind == WindowKind::Read) {
             let each_ns = profile.price().read_ns(window.bytes);
             assert!(each_ns * u64::from(window.requests) >= window.p99_ns, "{profile:?}");
         }

@@ -197,7 +197,7 @@ impl Work<'_> {
         let (elapsed_ns, done, writes) = match ran.in_step {
             // Writes are over when they are durable.
             step if step.requests >= IN_STEP_MIN && window.kind != WindowKind::Write => {
-                (step.elapsed_ns, step.requests, step.writes)
+                (step.elapsed_ns(), step.requests, step.writes)
             }
             _ => (ran.elapsed_ns, ran.service_ns.len().max(1), ran.writes),
         };

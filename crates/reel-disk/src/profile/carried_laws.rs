@@ -1,7 +1,7 @@
 //! What a price says a device carries is what it carries: the windows of a measurement, the price that follows from them and the scheduler
 //! that goes by it, all on the same simulated device.
 
-use super::{Window, WindowKind, price_of};
+use super::{Window, WindowKind, price_of, runs_are_ways};
 use crate::limits::PROBE_RUN_UNITS;
 use crate::{DepthBound, Policy, Queued};
 use reel_qos::{Class, ClassTable, DiskDemand, DiskPrice};
@@ -150,8 +150,8 @@ fn late(model: Model, price: DiskPrice, viewers: u64) -> u64 {
 }
 
 /// Viewers whose segments fill all of a member's time.
-fn predicted(price: DiskPrice) -> u64 {
-    let units = if price.has_arm() { 4 } else { 3 };
+fn predicted(price: DiskPrice, windows: &[Window]) -> u64 {
+    let units = if price.has_arm() && runs_are_ways(windows) { 4 } else { 3 };
     SEGMENT_NS / price.demand_ns(&DiskDemand { reads: 3, ways: 1, bytes: units * UNIT })
 }
 
@@ -164,8 +164,9 @@ fn a_price_is_neither_optimistic_nor_far_below() {
         ("throttled by bytes, and like an arm by requests", throttle(300, 40_000_000)),
         ("flash", throttle(20_000, 40_000_000)),
     ] {
-        let price = price_of(&Device::new(model).windows()).expect("windows of several sizes");
-        let viewers = predicted(price);
+        let windows = Device::new(model).windows();
+        let price = price_of(&windows).expect("windows of several sizes");
+        let viewers = predicted(price, &windows);
         assert_eq!(late(model, price, viewers), 0, "{name}: {viewers} viewers by {price:?}");
         assert!(late(model, price, viewers * 6 / 5) > 0, "{name}: more than {viewers} by {price:?}");
     }
@@ -177,5 +178,5 @@ fn without_runs_a_throttle_would_be_promised_what_it_cannot_do() {
     let mut windows = Device::new(model).windows();
     windows.retain(|window| window.kind != WindowKind::ReadRun);
     let price = price_of(&windows).expect("windows of several sizes");
-    assert!(late(model, price, predicted(price)) > 0);
+    assert!(late(model, price, predicted(price, &windows)) > 0);
 }

@@ -49,6 +49,18 @@ pub(crate) fn price_of(windows: &[Window]) -> Option<DiskPrice> {
     Some(price)
 }
 
+/// Whether reads that lie behind one another are one way of an arm: a run of them takes clearly less than as many by themselves. Taken for granted where runs
+/// were not measured.
+pub(super) fn runs_are_ways(windows: &[Window]) -> bool {
+    let of = |kind: WindowKind| windows.iter().filter(move |window| window.kind == kind);
+    let unit = of(WindowKind::Read).max_by_key(|window| window.bytes);
+    let run = of(WindowKind::ReadRun).max_by_key(|window| window.bytes);
+    let (Some(unit), Some(run)) = (unit, run) else { return true };
+    let units = run.bytes / unit.bytes.max(1);
+    let each_ns = |window: &Window| window.p50_ns / u64::from(window.requests.max(1));
+    each_ns(run).saturating_mul(4) < each_ns(unit).saturating_mul(units).saturating_mul(3)
+}
+
 /// The line `request + bytes x mib` that is below none of the points and above them by the least sum of shares. An average line
 /// would be too cheap for half of the sizes, and a round may hold requests of one size only. `None` without points.
 pub(super) fn cover(points: &[Point]) -> Option<(u64, u64)> {
@@ -164,6 +176,7 @@ mod tests {
             assert!(run_ns >= units * unit_ns, "{units}: {run_ns}");
         }
         assert!(price.read_ns(3 * (264 << 10)) < 3 * unit_ns * 11 / 10, "{price:?}");
+        assert!(!runs_are_ways(&windows));
         // Without the runs a second unit would cost half of what it does.
         let single = price_of(&windows[..3]).unwrap();
         assert!(single.read_ns(3 * (264 << 10)) < 3 * unit_ns * 7 / 10, "{single:?}");
@@ -175,6 +188,7 @@ mod tests {
         let windows = windows_of(disk, disk(4 * (264 << 10)));
         let (with, without) = (price_of(&windows).unwrap(), price_of(&windows[..3]).unwrap());
         assert!(with.read_request_ns.abs_diff(without.read_request_ns) < 1_000, "{with:?} {without:?}");
+        assert!(runs_are_ways(&windows) && runs_are_ways(&windows[..3]));
         let flash = |bytes: u64| 20_000 + bytes;
         let windows = windows_of(flash, 4 * flash(264 << 10));
         assert_eq!(price_of(&windows), price_of(&windows[..3]));

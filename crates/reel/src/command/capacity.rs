@@ -38,6 +38,15 @@ struct Report {
     notes: Vec<String>,
 }
 
+/// What is there to be used up.
+struct Granted {
+    capacities: Capacities,
+    /// What is read of the members as they are now.
+    now: Loss,
+    /// Of the configuration: what is promised is in their shares.
+    classes: ClassTable,
+}
+
 /// `reel capacity`.
 pub(super) fn run(arguments: &CapacityArguments) -> Result<Exit, Failure> {
     let config = match &arguments.config {
@@ -46,8 +55,8 @@ pub(super) fn run(arguments: &CapacityArguments) -> Result<Exit, Failure> {
     };
     let library = open_library(&arguments.volume, Access::Read)?;
     let mut notes = Vec::new();
-    let capacities = capacities(&config, &arguments.volume, &library, &mut notes);
-    let granted = (capacities, config.classes.table());
+    let (capacities, now) = capacities(&config, &arguments.volume, &library, &mut notes);
+    let granted = Granted { capacities, now, classes: config.classes.table() };
     let report = match (&arguments.title, arguments.rate) {
         (Some(title), _) => of_title(&library, title, granted, notes)?,
         (None, Some(rate)) => of_rate(&library, rate, granted, notes)?,
@@ -60,24 +69,13 @@ pub(super) fn run(arguments: &CapacityArguments) -> Result<Exit, Failure> {
     Ok(Exit::Done)
 }
 
-fn of_rate(
-    library: &Library,
-    rate: Rate,
-    (capacities, classes): (Capacities, ClassTable),
-    notes: Vec<String>,
-) -> Result<Report, Failure> {
+fn of_rate(library: &Library, rate: Rate, granted: Granted, notes: Vec<String>) -> Result<Report, Failure> {
     let geometry = *library.volume().geometry();
-    let [degraded, now] =
-        [Loss::AnyOne, loss_now(&capacities)].map(|loss| steady_demand(&geometry, rate.0, loss));
-    report(format!("viewers of {rate}"), rate, (&degraded, &now), (capacities, classes), notes)
+    let [degraded, now] = [Loss::AnyOne, granted.now].map(|loss| steady_demand(&geometry, rate.0, loss));
+    report(format!("viewers of {rate}"), rate, (&degraded, &now), granted, notes)
 }
 
-fn of_title(
-    library: &Library,
-    id: &str,
-    (capacities, classes): (Capacities, ClassTable),
-    notes: Vec<String>,
-) -> Result<Report, Failure> {
+fn of_title(library: &Library, id: &str, granted: Granted, notes: Vec<String>) -> Result<Report, Failure> {
     let title = library.open(id).map_err(|error| Failure::library(&error))?;
     let demand = |loss| {
         title_demand(&title, loss).ok_or_else(|| {
@@ -88,20 +86,20 @@ fn of_title(
         })
     };
     let degraded = demand(Loss::AnyOne)?;
-    let now = demand(loss_now(&capacities))?;
+    let now = demand(granted.now)?;
     let rate = Rate(degraded.average_bps());
     let what = format!("viewers of {id} ({rate} on average)");
-    report(what, rate, (&degraded, &now), (capacities, classes), notes)
+    report(what, rate, (&degraded, &now), granted, notes)
 }
 
-/// `classes` are those of the configuration: what is promised is in their shares.
 fn report(
     what: String,
     rate: Rate,
     (degraded, now): (&Demand, &Demand),
-    (capacities, classes): (Capacities, ClassTable),
+    granted: Granted,
     notes: Vec<String>,
 ) -> Result<Report, Failure> {
+    let Granted { capacities, classes, .. } = granted;
     let alone = viewers_alone().map_err(|error| Failure::failed(error.to_string()))?;
     let promised = ledger(capacities.clone(), degraded.rounds(), classes);
     let carried = ledger(capacities, now.rounds(), alone);
@@ -126,14 +124,6 @@ fn viewers_alone() -> Result<ClassTable, ClassTableError> {
     ClassTable::new(specs)
 }
 
-/// What is read of these members as they are now.
-fn loss_now(capacities: &Capacities) -> Loss {
-    if capacities.members.iter().any(|member| member.round_ns == UNLIMITED) {
-        return Loss::AnyOne;
-    }
-    Loss::Nobody { arms: capacities.members.iter().any(|member| member.price.has_arm()) }
-}
-
 /// An empty ledger, in which nothing is promised that a change of shares could be too much for.
 fn ledger(capacities: Capacities, rounds: usize, classes: ClassTable) -> Ledger {
     let mut ledger = Ledger::new(capacities, rounds);
@@ -145,9 +135,10 @@ fn ask(ledger: &Ledger, demand: &Demand, starts: Starts) -> Result<Answer, Failu
     ledger.how_many(Class::PERIODIC, demand, starts).map_err(Failure::failed)
 }
 
-/// What a server of this volume with this configuration would have to promise.
-fn capacities(config: &Config, dir: &Path, library: &Library, notes: &mut Vec<String>) -> Capacities {
+/// What a server of this volume with this configuration would have to promise, and what is read of its members as they are now.
+fn capacities(config: &Config, dir: &Path, library: &Library, notes: &mut Vec<String>) -> (Capacities, Loss) {
     let volume = library.volume();
+    let (mut all_are_there, mut arms) = (true, false);
     let threads = match config.serve_threads {
         0 => std::thread::available_parallelism().map_or(1, usize::from),
         threads => threads,
@@ -157,6 +148,7 @@ fn capacities(config: &Config, dir: &Path, library: &Library, notes: &mut Vec<St
         let member = finding.member;
         if !finding.state.in_use() {
             // Its reads are done by the others, and are counted there in any case.
+            all_are_there = false;
             notes.push(format!("member {member} is {} and does nothing", finding.state.name()));
             return MemberCapacity { price: PRICE_UNKNOWN, round_ns: UNLIMITED };
         }
@@ -168,6 +160,7 @@ fn capacities(config: &Config, dir: &Path, library: &Library, notes: &mut Vec<St
                         dir.display()
                     ));
                 }
+                arms |= profile.has_arm();
                 profile.price()
             }
             Known::Not | Known::Refused(_) => {
@@ -176,6 +169,7 @@ fn capacities(config: &Config, dir: &Path, library: &Library, notes: &mut Vec<St
                     price_text(&PRICE_UNKNOWN),
                     dir.display()
                 ));
+                arms = true;
                 PRICE_UNKNOWN
             }
         };
@@ -190,13 +184,14 @@ fn capacities(config: &Config, dir: &Path, library: &Library, notes: &mut Vec<St
     let buffers = usize::try_from(arena_bytes / unit_bytes).unwrap_or(usize::MAX);
     let scratch = if config.tls.listen.is_some() { threads * scratch_buffers(threads, buffers) } else { 0 };
     let spare = scratch + spare_buffers(geometry.width(), threads, config.upload.ingests_max, buffers);
-    Capacities {
+    let capacities = Capacities {
         members,
         network_bytes: network.bps().map_or(UNLIMITED, |bps| bps / 8),
         core_ns: ROUND_NS * threads as u64,
         core_mib_ns: if config.tls.listen.is_some() { CORE_MIB_TLS_NS } else { CORE_MIB_NS },
         arena_bytes: (buffers - spare) as u64 * unit_bytes,
-    }
+    };
+    (capacities, if all_are_there { Loss::Nobody { arms } } else { Loss::AnyOne })
 }
 
 impl Report {
@@ -260,8 +255,9 @@ mod tests {
         // A stripe a second: the four of a segment are one way. 700 ms of a round hold 102 times 15 / 4 + 3.1 ms.
         let rate = Rate(geometry.stripe_bytes() as u64 * 8);
         let [degraded, now] =
-            [Loss::AnyOne, loss_now(&capacities)].map(|loss| steady_demand(&geometry, rate.0, loss));
-        let granted = (capacities, ClassTable::default());
+            [Loss::AnyOne, Loss::Nobody { arms: true }].map(|loss| steady_demand(&geometry, rate.0, loss));
+        let granted =
+            Granted { capacities, now: Loss::Nobody { arms: true }, classes: ClassTable::default() };
         let report = report(String::new(), rate, (&degraded, &now), granted, Vec::new()).unwrap();
         let stopped_by = Some(reel_qos::Resource::Member(0));
         assert_eq!((report.degraded.viewers, report.degraded.stopped_by), (102, stopped_by));
