@@ -122,9 +122,18 @@ impl Sum {
         Demand::new(self.disks, self.sent_bytes, self.held_bytes)
     }
 
-    /// The same with as many rounds as it lasts, the last of them without anything.
+    /// The same for what goes on for ever: what is read after so many rounds is read at their beginning of what was before.
     pub(crate) fn demand_of_rounds(mut self, rounds: usize) -> Demand {
-        self.sent_bytes.resize(rounds.max(self.sent_bytes.len()), 0);
+        for disk in &mut self.disks {
+            disk.resize(disk.len().max(rounds), DiskDemand::default());
+            for (number, late) in disk.split_off(rounds).into_iter().enumerate() {
+                let at = &mut disk[number % rounds];
+                at.reads += late.reads;
+                at.ways += late.ways;
+                at.bytes += late.bytes;
+            }
+        }
+        self.sent_bytes.resize(rounds, 0);
         self.demand()
     }
 }

@@ -154,6 +154,7 @@ fn a_rate_beyond_all_disks_is_counted_soon() {
     let stripes = 1_000_000_000_000 / 8 / geometry.stripe_bytes() as u64;
     let reads = u64::from(total(demand.reads(0)).reads);
     assert!((8 * stripes..8 * stripes + 16).contains(&reads), "{reads}");
+    assert!(demand.reads(0).iter().all(|round| round.reads > 0), "spread over all rounds");
     assert_eq!(steady_demand(&geometry, 0, Loss::AnyOne).average_bps(), 0);
 }
 
