@@ -26,8 +26,8 @@ use std::time::Duration;
 /// What viewers watch.
 const RATE_BPS: u64 = 6_000_000;
 
-/// How long a film lasts: seven segments. Until it is read again, more has passed through memory than there is of it.
-const FILM_S: u64 = 28;
+/// How long a film lasts: five segments. Until it is read again, more has passed through memory than there is of it.
+const FILM_S: u64 = 20;
 
 /// What players hold: the segment that is shown and the one that is fetched. With more, an overload shows only after minutes.
 const BUFFER: Duration = Duration::from_secs(4);
@@ -75,7 +75,7 @@ impl Members {
     fn trial(self) -> Trial {
         let throttled = |read_iops| Kind::Throttled { read_bps: 20_000_000, read_iops };
         let (name, kind, films, memory_bytes) = match self {
-            Self::Arms => ("modelled disks", Kind::Modelled, 320, 2 << 30),
+            Self::Arms => ("modelled disks", Kind::Modelled, 420, 2 << 30),
             Self::Flash => ("flash", throttled(20_000), 160, 1 << 30),
             Self::Throttled => ("throttled", throttled(100), 160, 1 << 30),
         };
