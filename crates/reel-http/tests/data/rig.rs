@@ -100,6 +100,11 @@ impl Rig {
         self.server = Some(server);
     }
 
+    /// Where it listens.
+    pub(crate) fn address(&self) -> SocketAddr {
+        self.address
+    }
+
     /// Where programs connect.
     pub(crate) fn socket(&self) -> PathBuf {
         self.dir.path().join("reel.sock")
