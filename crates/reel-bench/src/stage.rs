@@ -128,6 +128,11 @@ impl Stage {
         }
     }
 
+    /// `reel probe` of Reel's volume for so many seconds.
+    pub(crate) fn probe(&self, seconds: u64) -> Result<()> {
+        self.volume().context("no volume on this stage")?.probe(&self.bay, seconds)
+    }
+
     /// Starts Reel, with nothing in memory: it reads past the page cache.
     pub(crate) fn start_reel(&self, settings: &Settings) -> Result<Playing> {
         let server = self.volume().context("no volume on this stage")?.serve(&self.bay, settings)?;

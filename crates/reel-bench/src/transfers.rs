@@ -11,7 +11,7 @@ use crate::rival::Reading;
 use crate::sheet::{Chart, Sheet};
 use crate::stage::{Films, Loop, Playing, Stage, Tuning};
 use crate::{ExperimentArguments, TransfersArguments};
-use anyhow::{Context, Result};
+use anyhow::Result;
 use receiver::receive;
 use std::fs;
 use std::path::PathBuf;
@@ -150,7 +150,7 @@ impl Set {
 }
 
 fn ours(set: &Set, stage: &Stage, films: &Films, sheet: &mut Sheet) -> Result<()> {
-    stage.volume().context("a stage of Reel has a volume")?.probe(set.probe_seconds)?;
+    stage.probe(set.probe_seconds)?;
     for run in (0..set.runs).filter(|_| set.wants(Part::Reel)) {
         for &downloads in set.downloads {
             let playing = stage.start_reel(&Settings::promised())?;

@@ -135,6 +135,10 @@ pub const STEADY_ROUNDS: usize = 7_200;
 /// Seconds of it that a segment holds: what ingest aims at.
 pub const STEADY_SEGMENT_S: u64 = 4;
 
+/// Stripes of it that are counted, at most, but for two segments: two hours of 100 Mb/s, which take some milliseconds. What is beyond that is
+/// more of the same.
+pub const STEADY_STRIPES_MAX: u64 = 90_000;
+
 /// Messages that a program's stream can have unread: more than a reader hands out at once, since what is made by the server comes in smaller
 /// pieces.
 pub const PROGRAM_MESSAGES: u64 = 128;

@@ -49,6 +49,8 @@ pub struct Reader {
     class: Class,
     due: Due,
     connection: u64,
+    /// Units are read to their ends.
+    reads_on: bool,
     /// How much is asked for at once while nobody waits for it at a fixed time; none if that is always a short window.
     run: Option<Run>,
     /// The window is being filled; then nothing is planned until most of it was sent.
@@ -124,10 +126,17 @@ impl Reader {
             class,
             due,
             connection,
+            reads_on: false,
             run: None,
             is_filling: true,
             waiting: None,
         }
+    }
+
+    /// The same; if `reads_on`, each unit is read from what is wanted of it to its end, since what follows is wanted next: by its client, and by
+    /// those who follow it. Segments do not end where units do, so viewers of two segments would otherwise read one unit twice, each another part.
+    pub fn reading_on(self, reads_on: bool) -> Self {
+        Self { reads_on, ..self }
     }
 
     /// While nobody waits for it at a fixed time it is asked for in runs, as long as its client takes them. Who holds the reader has to
@@ -144,6 +153,11 @@ impl Reader {
             run.forget();
         }
         (self.class, self.due) = (class, due);
+    }
+
+    /// Whom it sends to.
+    pub fn connection(&self) -> u64 {
+        self.connection
     }
 
     /// Bytes sent.
@@ -305,6 +319,8 @@ impl Reader {
         if matches!(self.due, Due::Paced(_)) || self.has_long_run() {
             // The parts of a film as one file meet within stripes: the next part wants the other rows of the same units.
             wanted.iter_mut().for_each(|(_, rows)| *rows = 0..map.geometry().unit_rows());
+        } else if self.reads_on {
+            wanted.iter_mut().for_each(|(_, rows)| rows.end = map.geometry().unit_rows());
         }
         let Some(reservation) = self.reserve(fetcher, &map, wanted.len()) else { return false };
         let want = |(position, rows): &(usize, Range<usize>)| UnitWant {

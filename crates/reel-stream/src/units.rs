@@ -109,6 +109,18 @@ enum Entry {
     Ready { rows: UnitRows, used: bool },
 }
 
+impl Entry {
+    /// Whether it stays as it is when rows are wanted that it does not cover. What reaches farther stays: it is of somebody who plays on, whom
+    /// others follow. Of two that read to the end of the unit, the one that begins later gives way to the one that covers it; otherwise viewers of
+    /// the two segments that meet in a unit would take it from each other, again and again.
+    fn stays_beside(&self, wanted: &Range<usize>) -> bool {
+        match self {
+            Entry::Reading(_) => true,
+            Entry::Ready { rows, .. } => rows.rows().end > wanted.end,
+        }
+    }
+}
+
 struct Reading {
     rows: Range<usize>,
     waiters: Vec<Waiter>,
@@ -226,11 +238,11 @@ impl Units {
                 self.promote(&flight, want.class, want.deadline_ns);
                 return Lookup::Joined;
             }
-            Some(Entry::Reading(_)) => {
+            Some(entry) if entry.stays_beside(&want.rows) => {
                 counters.reads.fetch_add(1, Ordering::Relaxed);
                 return Lookup::ReadPrivately;
             }
-            Some(Entry::Ready { .. }) | None => {}
+            _ => {}
         }
         counters.reads.fetch_add(1, Ordering::Relaxed);
         shard.begin(key, want.rows.clone(), flight).waiters.push(waiter);
@@ -258,11 +270,11 @@ impl Units {
                 self.promote(&joined, class, deadline_ns);
                 return Lookup::Joined;
             }
-            Some(Entry::Reading(_)) => {
+            Some(entry) if entry.stays_beside(rows) => {
                 self.inner.counters.reads.fetch_add(1, Ordering::Relaxed);
                 return Lookup::ReadPrivately;
             }
-            Some(Entry::Ready { .. }) | None => {}
+            _ => {}
         }
         self.inner.counters.reads.fetch_add(1, Ordering::Relaxed);
         shard.begin(key, rows.clone(), flight).decoders.push(decoder);

@@ -164,7 +164,18 @@ impl Core {
         let number = self.next_viewer;
         self.next_viewer += 1;
         assert_eq!(body.bytes(), expected.len() as u64);
-        let reader = Reader::new(body, class, Due::After(due_ns), number).in_runs();
+        self.watch_by(Reader::new(body, class, Due::After(due_ns), number).in_runs(), expected)
+    }
+
+    /// A viewer of a segment who plays on, as others do.
+    pub fn watch_on(&mut self, body: Body, expected: Vec<u8>, due: Due, reads_on: bool) -> u64 {
+        let number = self.next_viewer;
+        self.next_viewer += 1;
+        self.watch_by(Reader::new(body, Class::PERIODIC, due, number).reading_on(reads_on), expected)
+    }
+
+    fn watch_by(&mut self, reader: Reader, expected: Vec<u8>) -> u64 {
+        let number = reader.connection();
         self.viewers.insert(number, Viewer { reader, expected, got: 0 });
         number
     }
