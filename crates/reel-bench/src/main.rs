@@ -219,12 +219,18 @@ pub(crate) struct PeersArguments {
     /// Who is measured.
     #[arg(long, value_enum, value_delimiter = ',', default_values_t = [peers::Who::Reel, peers::Who::Sendfile, peers::Who::Threads, peers::Who::Direct])]
     who: Vec<peers::Who>,
-    /// Viewers at once, each with a title of his own when titles are cold.
+    /// Viewers at once.
     #[arg(long, default_value_t = 32)]
     viewers: usize,
-    /// Size of a title in MiB; so many titles as viewers are made, on Reel's volume and as files.
+    /// Size of a title in MiB.
     #[arg(long, default_value_t = 64)]
     title_mib: u64,
+    /// How many titles are made, on Reel's volume and as files; cold viewers share them; default: one for each viewer.
+    #[arg(long)]
+    title_count: Option<usize>,
+    /// The congestion control on the wire, whoever serves, one of tcp_available_congestion_control; default: the machine's.
+    #[arg(long)]
+    congestion: Option<String>,
     /// Memory of a server in MiB: Reel's arena, a peer's page cache and all.
     #[arg(long, default_value_t = 512)]
     memory_mib: u64,

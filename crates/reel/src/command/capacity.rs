@@ -138,8 +138,8 @@ fn ask(ledger: &Ledger, demand: &Demand, starts: Starts) -> Result<Answer, Failu
 /// What a server of this volume with this configuration would have to promise, and what is read of its members as they are now.
 fn capacities(config: &Config, dir: &Path, library: &Library, notes: &mut Vec<String>) -> (Capacities, Loss) {
     let volume = library.volume();
-    let (mut all_are_there, mut arms) = (true, false);
     let threads = config.serve_threads();
+    let (mut all_are_there, mut arms) = (true, false);
     let member = |finding| -> MemberCapacity {
         let finding: &reel_volume::Finding = finding;
         let member = finding.member;
@@ -186,6 +186,7 @@ fn capacities(config: &Config, dir: &Path, library: &Library, notes: &mut Vec<St
         ingests: config.upload.ingests_max,
         is_tls: config.tls.listen.is_some(),
         driver: config.driver.into(),
+        zero_copy: config.zero_copy,
     });
     let capacities = Capacities {
         members,
