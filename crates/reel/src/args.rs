@@ -62,7 +62,7 @@ pub(crate) enum Command {
     /// Measure what the disks of a volume can do, so that a server can promise it
     Probe(ProbeArguments),
 
-    /// How many viewers a volume carries, and what stops the next one
+    /// How many viewers a volume can promise their film, how many it carries as it is, and what stops the next one
     Capacity(CapacityArguments),
 
     /// Serve a volume over HTTP until SIGTERM or SIGINT
