@@ -141,6 +141,9 @@ pub const PROBE_SIZES: [usize; 4] = [4 << 10, 64 << 10, 264 << 10, 1 << 20];
 /// single requests, and throttles that look at the clock ten times a second; longer ones are never asked for.
 pub const PROBE_WINDOW_NS: [u64; 2] = [200_000_000, 700_000_000];
 
+/// Units of a run that is measured: as many as a viewer's segment has on a member.
+pub const PROBE_RUN_UNITS: usize = 4;
+
 /// Windows of each size that a measurement aims at.
 pub const PROBE_WINDOWS: u64 = 3;
 
