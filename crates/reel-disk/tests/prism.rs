@@ -357,18 +357,18 @@ fn a_transfer_takes_as_long_beside_six_readers_as_alone() {
 }
 
 /// How long one who begins waits, each second for so many, while everything admitted is read, so many people browse without a rest, and downloads take what
-/// they can get: the longest.
-fn longest_beginning(browsers: u32, beginnings: u32) -> u64 {
+/// they can get: the longest. He is due at once, or has no deadline either.
+fn longest_beginning(browsers: u32, is_due: bool) -> f64 {
     let mut sim = Sim::new(Policy::Rounds, &ClassTable::default(), 4);
     admitted(&mut sim);
     (0..browsers).for_each(|_| sim.add(Client::Person { class: Class::INTERACTIVE, think_ns: MS }));
     flood(&mut sim, Class::APERIODIC, 32);
     sim.run(20 * ROUND_NS);
     let mut most_ns = 0;
-    for number in 0..beginnings {
+    for number in 0..30 {
         let began_ns = sim.now_ns;
-        let place = u64::from(number) * 7_919 % 1000 * (1 << 30);
-        let id = sim.ask(Class::INTERACTIVE, began_ns + 200 * MS, place, 4 * UNIT);
+        let due_ns = if is_due { began_ns + 200 * MS } else { DEADLINE_NONE_NS };
+        let id = sim.ask(Class::INTERACTIVE, due_ns, number * 7_919 % 1000 * (1 << 30), 4 * UNIT);
         while !sim.is_answered(id) {
             sim.run(10 * MS);
         }
@@ -376,14 +376,16 @@ fn longest_beginning(browsers: u32, beginnings: u32) -> u64 {
         sim.run(ROUND_NS - (sim.now_ns - began_ns) % ROUND_NS);
     }
     assert_eq!(sim.got(Class::PERIODIC).late, 0);
-    most_ns / MS
+    most_ns as f64 / ROUND_NS as f64
 }
 
 #[test]
 fn who_begins_waits_for_no_crowd_that_browses() {
-    let [alone_ms, beside_ms] = [0, 100].map(|browsers| longest_beginning(browsers, 30));
-    // The class has its share of what it needs: at 0.15 of the disk, the crowd's hundred reads would take 10 s.
-    assert!(beside_ms < 1000 && alone_ms < 500, "{alone_ms} ms alone, {beside_ms} ms beside a crowd");
+    let [alone_s, beside_s] = [0, 100].map(|browsers| longest_beginning(browsers, true));
+    let arrival_s = longest_beginning(100, false);
+    println!("{alone_s} s alone, {beside_s} s beside a crowd, {arrival_s} s in the order of arrival");
+    assert!(alone_s < 0.5 && beside_s < 1.0, "{alone_s} s alone, {beside_s} s beside a crowd");
+    assert!(arrival_s > 2.0, "{arrival_s} s: the crowd must be one that matters");
 }
 
 #[test]

@@ -133,9 +133,8 @@ fn who_was_let_in_begins_soon_beside_a_crowd_that_browses() {
     // People who seek and change what they watch.
     scenario.player.restless_ns = MINUTE_NS / 2;
     let report = run(scenario).unwrap_or_else(|broken| panic!("{broken}"));
-    assert!(report.starts > 300 && report.browse_most_ns > 5 * MINUTE_NS / 60, "{report}");
-    // In the order of arrival half of them waited for the crowd: 2 s, and one of a hundred 8 s.
-    assert!(report.start_p50_ns < MINUTE_NS / 60 && report.start_p99_ns < 3 * MINUTE_NS / 60, "{report}");
+    assert!(report.starts > 200 && report.browse_most_ns > MINUTE_NS / 20, "{report}");
+    assert!(report.start_p50_ns < MINUTE_NS / 60 && report.start_p99_ns < MINUTE_NS / 30, "{report}");
 }
 
 #[test]
