@@ -319,7 +319,7 @@ fn a_smaller_successor_and_the_wrong_member_are_refused_and_nothing_is_overwritt
         for (member, path, words) in [
             (2, &small, "use a larger disk"),
             (2, &foreign, "stop the server and use `reel volume replace --force`"),
-            (3, &rig.path("new"), "in use and well"),
+            (3, &rig.path("new"), "member 2 cannot be read either"),
         ] {
             let job = work(&rig, "replace", &json!({ "member": member, "path": path }).to_string());
             assert_eq!(job["state"], "failed", "{job}");

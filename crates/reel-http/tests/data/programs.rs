@@ -342,11 +342,12 @@ fn bad_programs_together_disturb_nobody() {
     let mut hoarder = Client::connect(&rig.socket()).expect("connected");
     let held = open(&mut hoarder, &[film(0)]);
     assert!(!hoarder.read(&held, true).expect("read").is_empty());
+    // Before the greedy one, who leaves nothing to other programs.
+    let (liar, dead, rude) = (Rogue::open(&rig), Rogue::open(&rig), Rogue::open(&rig));
     let mut greedy = Client::connect(&rig.socket()).expect("connected");
     let refused =
         greedy.open(&vec![film(0); 1000]).expect("answered").iter().filter(|one| one.is_err()).count();
     assert!(refused > 900, "{refused}");
-    let (liar, dead, rude) = (Rogue::open(&rig), Rogue::open(&rig), Rogue::open(&rig));
     std::thread::scope(|scope| {
         let viewers: Vec<_> = (0..2).map(|_| scope.spawn(|| a_viewer_notices_nothing(&rig))).collect();
         for word in 0..CONSUMER_BYTES / 8 {

@@ -2,6 +2,7 @@
 
 use super::socket::{Heard, dial, hear, say};
 use super::wire::{Opened, Reply, Request, WireError};
+use crate::limits::OPENS_UNANSWERED_MAX;
 use reel_arena::mms::{Consumer, Ending, Message};
 use reel_arena::{ArenaError, SharedMemory};
 use rustix::event::{PollFd, PollFlags, poll};
@@ -120,7 +121,14 @@ impl Client {
     pub fn open(&mut self, set: &[Wanted]) -> Result<Vec<Result<u64, ClientError>>, ClientError> {
         let first = self.next_tag;
         let mut answers: Vec<Option<Result<u64, ClientError>>> = set.iter().map(|_| None).collect();
-        for wanted in set {
+        for (sent, wanted) in set.iter().enumerate() {
+            // An answer that does not fit into our socket is never given: so we hear them before we ask for more.
+            while sent >= OPENS_UNANSWERED_MAX && answers[sent - OPENS_UNANSWERED_MAX].is_none() {
+                self.hear_answers(first, &mut answers)?;
+                if answers[sent - OPENS_UNANSWERED_MAX].is_none() {
+                    self.wait(PollFlags::IN)?;
+                }
+            }
             let Wanted { title, class, from_bytes } = wanted.clone();
             let tag = self.next_tag;
             self.next_tag += 1;
