@@ -28,7 +28,7 @@ pub(crate) enum Part {
 
 /// Memory that is held against a wave front.
 const MEMORY_MAX: f64 = 1.2;
-/// Memory that viewers are given, in wave fronts: what is read for somebody who has left meanwhile takes some buffers beside it.
+/// Memory that viewers are given, in wave fronts: they fill it.
 const MEMORY_GIVEN: f64 = 1.12;
 /// Disk bytes that are held against one viewer's.
 const DISK_MAX: f64 = 1.1;

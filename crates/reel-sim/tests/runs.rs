@@ -191,7 +191,7 @@ fn every_policy_runs_and_each_in_its_own_way() {
 
 #[test]
 fn letting_everybody_in_is_seen_to_break() {
-    let broken = broken(Scenario { admission: false, strict: true, viewers: 400, ..busy_disks(4) });
+    let broken = broken(Scenario { admission: false, strict: true, viewers: 800, ..busy_disks(4) });
     assert!(["late", "due", "deadline"].iter().any(|word| broken.what.contains(word)), "{broken}");
 }
 
