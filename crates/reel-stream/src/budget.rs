@@ -118,6 +118,11 @@ impl Inner {
 }
 
 impl Reservation {
+    /// How many buffers it is the right to.
+    pub(crate) fn buffers(&self) -> usize {
+        self.buffers
+    }
+
     /// Gives some of the buffers back before the others.
     pub(crate) fn give_back(&mut self, buffers: usize) {
         let buffers = buffers.min(self.buffers);

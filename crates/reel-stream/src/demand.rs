@@ -1,6 +1,7 @@
 //! What a stream will ask of every member, computed from its index before it starts: pure.
 
-use crate::limits::{READER_REFILL, READER_STRIPES_MAX, ROUNDS_MAX, STEADY_ROUNDS, STEADY_SEGMENT_S};
+use crate::limits::{ROUNDS_MAX, STEADY_ROUNDS, STEADY_SEGMENT_S};
+use crate::window::{Depth, Window};
 use reel_qos::limits::ROUND_NS;
 use reel_qos::{Demand, DiskDemand};
 use reel_volume::{Geometry, ObjectMap};
@@ -17,7 +18,8 @@ pub struct Stretch<'a> {
     pub from_ns: u64,
     /// Media time at which its first bytes must be in memory; those that a reader can hold at once are due together.
     pub due_ns: u64,
-    /// How long it is shown: what is beyond a reader's window is due as the stretch is shown.
+    /// How long it is shown: what is beyond a reader's window is due as the stretch is shown. 0 if it is sent with what follows as one
+    /// body.
     pub duration_ns: u64,
 }
 
@@ -26,10 +28,14 @@ pub struct Stretch<'a> {
 /// A stripe that a stretch touches costs one read on each of its members, of the rows touched: while all members are there, those
 /// of parity are not read; with one lost, the others are read once each to decode it, and a unit that is wanted anyway is not read
 /// again. So no loss makes more of it. The stripes of a reader's first window are asked for at once and lie behind one another: one
-/// way of an arm. So are those that it asks for when it plans again.
+/// way of an arm. So are those that it asks for when it plans again. How many that are, and how much memory they hold, is for `depth` to say.
 ///
 /// `None` if it is longer than [`ROUNDS_MAX`]: nobody can promise so far ahead.
-pub fn demand<'a>(members: usize, stretches: impl IntoIterator<Item = Stretch<'a>>) -> Option<Demand> {
+pub fn demand<'a>(
+    members: usize,
+    depth: Depth,
+    stretches: impl IntoIterator<Item = Stretch<'a>>,
+) -> Option<Demand> {
     let mut disks: Vec<Vec<DiskDemand>> = vec![Vec::new(); members];
     let mut sent_bytes: Vec<u64> = Vec::new();
     let mut held_bytes = 0;
@@ -41,37 +47,35 @@ pub fn demand<'a>(members: usize, stretches: impl IntoIterator<Item = Stretch<'a
         let stripe_bytes = geometry.stripe_bytes() as u64;
         let stripes = stretch.range.start / stripe_bytes..(stretch.range.end - 1) / stripe_bytes + 1;
         let count = stripes.end - stripes.start;
+        let stretch_bytes = stretch.range.end - stretch.range.start;
+        let window = depth.window(geometry, stretch_bytes, stretch.duration_ns);
         for stripe in stripes.clone() {
-            let round = round_of(&stretch, stripe - stripes.start, count);
+            let round = round_of(&stretch, window, stripe - stripes.start, count);
             let bytes = unit_bytes_touched(geometry, &stretch.range, stripe);
             for position in 0..geometry.width() {
                 let (member, _) = stretch.map.unit_at(stripe, position);
                 let Some(rounds) = disks.get_mut(member) else { continue };
                 let at = slot(rounds, round);
                 at.reads += 1;
-                at.ways += u32::from(is_way(stripe - stripes.start));
+                at.ways += u32::from(window.is_way(stripe - stripes.start));
                 at.bytes += bytes;
             }
         }
-        let bytes = stretch.range.end - stretch.range.start;
         let rounds = rounds(stretch.from_ns, stretch.due_ns);
         let mut given = 0;
         for round in rounds.clone() {
-            let until = part_until(bytes, round + 1 - rounds.start, rounds.end - rounds.start);
+            let until = part_until(stretch_bytes, round + 1 - rounds.start, rounds.end - rounds.start);
             *slot(&mut sent_bytes, round as usize) += until - given;
             given = until;
         }
-        // A reader reserves a buffer for every unit that it touches, within its window.
-        let rows = bytes.div_ceil(geometry.row_bytes() as u64) + 1;
-        let units = rows.min(count.min(READER_STRIPES_MAX as u64) * geometry.data_rows() as u64);
-        held_bytes = held_bytes.max(units * geometry.unit_bytes() as u64);
+        held_bytes = held_bytes.max(depth.promised_bytes(geometry, stretch_bytes, stretch.duration_ns));
     }
     Some(Demand::new(disks, sent_bytes, held_bytes))
 }
 
 /// The demand of two hours of a steady rate in segments of a steady length, out of an object in consecutive slots: what `capacity` is asked
 /// of. A stripe costs a read of a unit on each of its members, with the parity (for any one of them lost) or without.
-pub fn steady_demand(geometry: &Geometry, rate_bps: u64, is_degraded: bool) -> Demand {
+pub fn steady_demand(geometry: &Geometry, depth: Depth, rate_bps: u64, is_degraded: bool) -> Demand {
     let (data_rows, members) = (geometry.data_rows(), geometry.members());
     let (unit_bytes, stripe_bytes) = (geometry.unit_bytes() as u64, geometry.stripe_bytes() as u64);
     let positions = if is_degraded { geometry.width() } else { data_rows };
@@ -94,15 +98,14 @@ pub fn steady_demand(geometry: &Geometry, rate_bps: u64, is_degraded: bool) -> D
         }
     }
     let segment_bytes = rate_bps / 8 * STEADY_SEGMENT_S;
+    let segment_ns = STEADY_SEGMENT_S * ROUND_NS;
+    let window = depth.window(geometry, segment_bytes, segment_ns);
     // What a segment touches beside its own length: half a stripe at either end, on average.
     let stripes_of_segment = segment_bytes / stripe_bytes + 1;
-    let refilled = stripes_of_segment.saturating_sub(READER_STRIPES_MAX as u64);
-    let ways_of_segment = 1 + refilled.div_ceil(READER_REFILL as u64);
+    let ways_of_segment = window.ways(stripes_of_segment);
     disks.iter_mut().for_each(|rounds| spread_ways(rounds, ways_of_segment));
     let sent = (0..STEADY_ROUNDS).map(|round| upto(round + 1) - upto(round)).collect();
-    // As much as a reader holds of a segment at once.
-    let units = (segment_bytes.div_ceil(unit_bytes) + 1).min((READER_STRIPES_MAX * data_rows) as u64);
-    Demand::new(disks, sent, units * unit_bytes)
+    Demand::new(disks, sent, depth.promised_bytes(geometry, segment_bytes, segment_ns))
 }
 
 /// So many ways of an arm for each segment, evenly over its rounds, but never more than reads.
@@ -117,20 +120,12 @@ fn spread_ways(rounds: &mut [DiskDemand], ways_of_segment: u64) {
     }
 }
 
-/// Whether stripe `number` of a stretch is another way: those of the first window are one, and so are those of each refill.
-fn is_way(number: u64) -> bool {
-    match number.checked_sub(READER_STRIPES_MAX as u64) {
-        None => number == 0,
-        Some(beyond) => beyond.is_multiple_of(READER_REFILL as u64),
-    }
-}
-
 /// The round that stripe `number` of the `count` of a stretch is counted in.
 ///
 /// Those of a reader's first window spread over the time in which they may be read. Each further one can be read when one before it has
 /// been sent, which is as it is shown, and is due as much later.
-fn round_of(stretch: &Stretch<'_>, number: u64, count: u64) -> usize {
-    let window = count.min(READER_STRIPES_MAX as u64);
+fn round_of(stretch: &Stretch<'_>, window: Window, number: u64, count: u64) -> usize {
+    let window = count.min(window.stripes());
     let round = match number.checked_sub(window) {
         None => {
             let rounds = rounds(stretch.from_ns, stretch.due_ns);

@@ -25,6 +25,7 @@ mod sessions;
 mod streams;
 pub mod udp;
 mod units;
+mod window;
 
 pub use audience::Audience;
 pub use body::{Body, Part};
@@ -39,3 +40,4 @@ pub use session::{Session, SessionSummary, Standing};
 pub use sessions::{OpenRefused, Permit, Sessions, SessionsConfig};
 pub use streams::{Batch, Offer, Opening, Outlet, Settled, StreamId, StreamState, Streams};
 pub use units::{StreamCounters, UnitKey, UnitWant, Units};
+pub use window::Depth;

@@ -17,6 +17,7 @@ use crate::fetcher::{Deliver, Fetched};
 use crate::flight::{Flight, Source};
 use crate::limits::{EVICTION_LOOKS_AGAIN, EVICTION_LOOKS_MAX, UNIT_SHARDS};
 use crate::next_use::Victim;
+use crate::window::Depth;
 use reel_arena::{Arena, Buffer};
 use reel_disk::{Disks, Reply};
 use reel_qos::Class;
@@ -90,6 +91,8 @@ pub(crate) struct Inner {
     health: Health,
     around: Around,
     budget: Budget,
+    /// As the members were when the table was made: what was promised goes by that.
+    depth: Depth,
     /// Buffers kept free for those who do not come through this table: writers, checks, exports.
     spare_buffers: usize,
     shards: [Mutex<Shard>; UNIT_SHARDS],
@@ -151,12 +154,14 @@ impl Units {
     pub fn new(arena: Arena, disks: Disks, health: Health, spare_buffers: usize) -> Self {
         let budget = Budget::new(arena.usage().buffers_total.saturating_sub(spare_buffers));
         let around = Around::new(health.clone(), disks.members());
+        let depth = Depth::of(disks.has_arms());
         let inner = Inner {
             arena,
             disks,
             health,
             around,
             budget,
+            depth,
             spare_buffers,
             shards: Default::default(),
             audience: Audience::default(),
@@ -168,6 +173,11 @@ impl Units {
     /// What readers may hold together.
     pub fn budget(&self) -> &Budget {
         &self.inner.budget
+    }
+
+    /// How far ahead readers read.
+    pub fn depth(&self) -> Depth {
+        self.inner.depth
     }
 
     /// What the table did so far.

@@ -8,12 +8,14 @@ use proptest::prelude::*;
 use reel_qos::limits::ROUND_NS;
 use reel_qos::{Demand, DiskDemand};
 use reel_stream::limits::{ROUNDS_MAX, STEADY_ROUNDS};
-use reel_stream::{Body, Part, Stretch, demand, steady_demand};
+use reel_stream::{Body, Depth, Part, Stretch, demand, steady_demand};
 use reel_volume::{Geometry, GeometryFields};
 use std::ops::Range;
 use std::sync::{Arc, OnceLock};
 
 const FILM: usize = 700_000;
+/// Members with arms.
+const DISKS: Depth = Depth::of(true);
 const SEGMENT_NS: u64 = 4 * ROUND_NS;
 
 /// Segments of uneven lengths, four seconds each.
@@ -32,7 +34,7 @@ fn of(cinema: &Cinema, segments: &[Range<u64>]) -> Demand {
         due_ns: number * SEGMENT_NS,
         duration_ns: SEGMENT_NS,
     });
-    demand(MEMBERS, stretches).unwrap()
+    demand(MEMBERS, DISKS, stretches).unwrap()
 }
 
 fn total(rounds: &[DiskDemand]) -> DiskDemand {
@@ -95,9 +97,9 @@ fn a_film_longer_than_a_day_has_no_demand() {
     let cinema = one();
     let stretch =
         |due_ns| Stretch { map: &cinema.objects[0], range: 0..10, from_ns: 0, due_ns, duration_ns: 0 };
-    assert!(demand(MEMBERS, [stretch((ROUNDS_MAX - 1) * ROUND_NS)]).is_some());
-    assert!(demand(MEMBERS, [stretch(ROUNDS_MAX * ROUND_NS)]).is_none());
-    assert!(demand(MEMBERS, [stretch(u64::MAX)]).is_none());
+    assert!(demand(MEMBERS, DISKS, [stretch((ROUNDS_MAX - 1) * ROUND_NS)]).is_some());
+    assert!(demand(MEMBERS, DISKS, [stretch(ROUNDS_MAX * ROUND_NS)]).is_none());
+    assert!(demand(MEMBERS, DISKS, [stretch(u64::MAX)]).is_none());
 }
 
 #[test]
@@ -107,8 +109,10 @@ fn of_a_steady_rate_a_stripe_is_read_once_on_each_member_and_without_its_parity_
     // Four and a half stripes a second, and a rate beyond all disks.
     for stripe_permille in [4_500, 4_000_000] {
         let rate_bps = geometry.stripe_bytes() as u64 * 8 * stripe_permille / 1000;
-        let (degraded, healthy) =
-            (steady_demand(&geometry, rate_bps, true), steady_demand(&geometry, rate_bps, false));
+        let (degraded, healthy) = (
+            steady_demand(&geometry, DISKS, rate_bps, true),
+            steady_demand(&geometry, DISKS, rate_bps, false),
+        );
         let stripes = STEADY_ROUNDS as u64 * stripe_permille / 1000;
         for member in 0..5 {
             assert_eq!(reads(&degraded, member), stripes);
@@ -156,7 +160,7 @@ proptest! {
             .sum();
         let last = stretches.last().unwrap();
         let rounds = ((last.due_ns + last.duration_ns) / ROUND_NS + 1) as usize;
-        let demand = demand(MEMBERS, stretches).unwrap();
+        let demand = demand(MEMBERS, DISKS, stretches).unwrap();
         prop_assert_eq!(demand.sent_bytes().iter().sum::<u64>(), FILM as u64);
         for member in 0..MEMBERS {
             prop_assert_eq!(u64::from(total(demand.reads(member)).reads), touched);

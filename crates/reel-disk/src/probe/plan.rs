@@ -140,7 +140,8 @@ mod tests {
 
     fn plan(time_s: u64, quick: bool, writes: bool) -> Plan {
         let time_ns = time_s * 1_000_000_000;
-        Plan::new(&Probe { time_ns, quick, writes, unit_bytes: UNIT_BYTES, driver: DriverChoice::Auto })
+        let (unit_bytes, driver, huge_pages) = (UNIT_BYTES, DriverChoice::Auto, true);
+        Plan::new(&Probe { time_ns, quick, writes, unit_bytes, driver, huge_pages })
     }
 
     #[test]

@@ -9,7 +9,7 @@ use reel_library::Library;
 use reel_qos::limits::ROUND_NS;
 use reel_qos::{Answer, Capacities, Class, ClassTable, Demand, Ledger, MemberCapacity, Starts, UNLIMITED};
 use reel_stream::limits::{ROUNDS_MAX, STEADY_ROUNDS};
-use reel_stream::steady_demand;
+use reel_stream::{Depth, steady_demand};
 use serde_json::{Value, json};
 
 use super::profiles::{Known, load, price_text};
@@ -64,7 +64,8 @@ fn of_rate(
     notes: Vec<String>,
 ) -> Result<Report, Failure> {
     let geometry = *library.volume().geometry();
-    let demand = |is_degraded| steady_demand(&geometry, rate.0, is_degraded);
+    let depth = Depth::of(capacities.has_arms());
+    let demand = |is_degraded| steady_demand(&geometry, depth, rate.0, is_degraded);
     let ledger = ledger(capacities, STEADY_ROUNDS, classes);
     Ok(Report {
         what: format!("viewers of {rate}"),
@@ -83,7 +84,7 @@ fn of_title(
     notes: Vec<String>,
 ) -> Result<Report, Failure> {
     let title = library.open(id).map_err(|error| Failure::library(&error))?;
-    let demand = title_demand(&title).ok_or_else(|| {
+    let demand = title_demand(&title, Depth::of(capacities.has_arms())).ok_or_else(|| {
         Failure::failed(format!(
             "{id} is longer than what can be promised ahead, {} hours",
             ROUNDS_MAX / 3600
@@ -231,9 +232,11 @@ mod tests {
         let ledger = Ledger::new(capacities, STEADY_ROUNDS);
         // A stripe a second, two ways for the five stripes that a segment touches: 700 ms of a round hold 66 times 15 / 2 + 3.1 ms.
         let rate = Rate(geometry.stripe_bytes() as u64 * 8);
-        let degraded = ask(&ledger, &steady_demand(&geometry, rate.0, true), Starts::Spread).unwrap();
+        let degraded =
+            ask(&ledger, &steady_demand(&geometry, Depth::of(true), rate.0, true), Starts::Spread).unwrap();
         assert_eq!((degraded.viewers, degraded.stopped_by), (66, Some(reel_qos::Resource::Member(0))));
-        let healthy = ask(&ledger, &steady_demand(&geometry, rate.0, false), Starts::Spread).unwrap();
+        let healthy =
+            ask(&ledger, &steady_demand(&geometry, Depth::of(true), rate.0, false), Starts::Spread).unwrap();
         assert_eq!(healthy.viewers, 70);
     }
 }
