@@ -3,14 +3,18 @@
 //! One port serves all. `data` accepts every connection and answers what is media; anything else goes, with its socket, to `control`.
 #![forbid(unsafe_code)]
 
+mod arena_parts;
 mod certificates;
 pub mod control;
 mod data;
+mod data_metrics;
+mod keeper;
 pub mod limits;
 mod promised;
 mod server;
 mod works;
 
+pub use arena_parts::{ArenaParts, ArenaUse};
 pub use certificates::{CertificateError, CertificateFiles, Certificates};
 pub use data::{DataCounters, title_demand};
-pub use server::{PromiseConfig, ServeConfig, ServeError, Server, TlsConfig, scratch_buffers, spare_buffers};
+pub use server::{PromiseConfig, ServeConfig, ServeError, Server, TlsConfig};

@@ -1,33 +1,29 @@
 //! A whole server: one port, the data plane behind it, the control plane beside it.
 
+use crate::arena_parts::{ArenaParts, ArenaUse};
 use crate::certificates::{CertificateError, CertificateFiles, Certificates};
 use crate::control::{
-    ArenaMetrics, ControlConfig, ControlPlane, DiskMetrics, MetricsPage, MetricsRegistry, MetricsSource,
-    Rooms, SessionRefusal, SessionReport, VolumeMetrics, Watching, serve_connection, watch_directory,
+    ArenaMetrics, ControlConfig, ControlPlane, DiskMetrics, MetricsRegistry, Rooms, VolumeMetrics, Watching,
+    serve_connection, watch_directory,
 };
 use crate::data::{
-    Capacity, DataConfig, DataCounters, DataPlane, Film, Films, Form, Handover, ProgramCounters,
-    ProgramsDoor, RESOURCES, Speaks, open_session,
+    Capacity, DataConfig, DataCounters, DataPlane, Films, Handover, ProgramCounters, ProgramsDoor, Speaks,
 };
-use crate::limits::{
-    CORE_MIB_NS, CORE_MIB_TLS_NS, HANDOVERS_MAX, LENT_ARENA_BUFFERS_MIN, LENT_PART, LISTEN_BACKLOG,
-    OPENERS_AHEAD, SCRATCH_BUFFERS_PER_CORE, SCRATCH_PART, STRIPES_PER_INGEST,
-};
+use crate::data_metrics::{DataMetrics, ProgramMetrics, TitleMetrics};
+use crate::keeper::Keeper;
+use crate::limits::{CORE_MIB_NS, CORE_MIB_TLS_NS, HANDOVERS_MAX, LISTEN_BACKLOG, OPENERS_AHEAD};
 use crate::promised::Promised;
 use crate::works::Works;
-use reel_disk::Disks;
-use reel_library::{Library, LibraryError};
-use reel_qos::{AdmitError, Class};
+use reel_library::Library;
 use reel_ring::DriverChoice;
-use reel_rt::{RtError, now_ns};
+use reel_rt::RtError;
 use reel_stream::limits::READER_STRIPES_MAX;
 use reel_stream::programs::ArenaMap;
-use reel_stream::{OpenRefused, Sessions, SessionsConfig, Units};
+use reel_stream::{Sessions, SessionsConfig, Units};
 use reel_volume::Volume;
 use std::io;
-use std::net::{IpAddr, SocketAddr, TcpListener};
+use std::net::{SocketAddr, TcpListener};
 use std::path::{Path, PathBuf};
-use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 use tokio::runtime::{Handle, Runtime};
@@ -160,19 +156,23 @@ impl Server {
         };
         let volume = library.volume();
         let buffers = volume.arena().usage().buffers_total;
-        let scratch = if certificates.is_some() { scratch_buffers(threads, buffers) } else { 0 };
+        let parts = ArenaParts::of(&ArenaUse {
+            buffers,
+            width: volume.geometry().width(),
+            serve_threads: threads,
+            ingests: config.control.ingests_max,
+            is_tls: certificates.is_some(),
+            driver: config.driver,
+        });
         let programs = match config.programs {
             None => None,
             Some(path) => Some(door_for_programs(path, volume)?),
         };
-        let lent_buffers = lent_buffers(config.driver, buffers);
         let units = Units::new(
             volume.arena().clone(),
             volume.disks().clone(),
             volume.health().clone(),
-            lent_buffers
-                + threads * scratch
-                + spare_buffers(volume.geometry().width(), threads, config.control.ingests_max, buffers),
+            buffers - parts.readers,
         );
         let films = Arc::new(Films::new(Arc::clone(&library), units.depth()));
         let idle_max_ns = u64::try_from(config.session_idle.as_nanos()).unwrap_or(u64::MAX);
@@ -258,8 +258,10 @@ impl Server {
             driver: config.driver,
             connections_max: config.connections_max,
             access_log: config.access_log,
-            lent_buffers,
-            tls: certificates.as_ref().map(|certificates| (certificates.acceptor().clone(), scratch)),
+            lent_buffers: parts.lent,
+            tls: certificates
+                .as_ref()
+                .map(|certificates| (certificates.acceptor().clone(), parts.scratch_per_core)),
             programs,
         };
         let data = DataPlane::start(
@@ -307,25 +309,6 @@ impl Server {
 
 /// How long control requests may take to finish once the data plane has drained.
 const CONTROL_STOP_TIME: Duration = Duration::from_secs(5);
-
-/// Buffers for everybody but viewers, of so many in all: the stripes (of `width` units) that ingests have in flight, and one decoding
-/// per core.
-pub fn spare_buffers(width: usize, threads: usize, ingests: usize, buffers: usize) -> usize {
-    let writing = ingests.max(1) * STRIPES_PER_INGEST * width;
-    let decoding = threads * width;
-    (writing + decoding).min(buffers / 2)
-}
-
-/// Buffers that may be lent to the kernel to send from without a copy, of so many in all: none by a driver that copies, or where readers have
-/// little.
-fn lent_buffers(driver: DriverChoice, buffers: usize) -> usize {
-    if driver == DriverChoice::Portable || buffers < LENT_ARENA_BUFFERS_MIN { 0 } else { buffers / LENT_PART }
-}
-
-/// Buffers that each of so many cores seals responses in where TLS is spoken, of so many in all.
-pub fn scratch_buffers(threads: usize, buffers: usize) -> usize {
-    SCRATCH_BUFFERS_PER_CORE.min(buffers / SCRATCH_PART / threads.max(1))
-}
 
 fn listen(address: SocketAddr) -> Result<(TcpListener, SocketAddr), ServeError> {
     let failed = |source| ServeError::Listen { address, source };
@@ -381,268 +364,5 @@ async fn take_over(mut handed_over: Receiver<Handover>, control: ControlPlane) {
             Ok(stream) => drop(tokio::spawn(serve_connection(stream, tls, already_read, control.clone()))),
             Err(error) => tracing::warn!(%peer, %error, "cannot take over a connection"),
         }
-    }
-}
-
-/// What is ready to be played at once.
-struct TitleMetrics(Arc<Library>);
-
-impl MetricsSource for TitleMetrics {
-    fn collect(&self, page: &mut MetricsPage) {
-        let help = "Titles whose index is in memory, so that their next viewer waits for no disk to begin.";
-        page.gauge("reel_titles_open", help, &[], self.0.opened_count() as f64);
-    }
-}
-
-/// The control plane's view of sessions.
-struct Keeper {
-    sessions: Arc<Sessions<Film>>,
-    films: Arc<Films>,
-    disks: Disks,
-    counters: Arc<DataCounters>,
-}
-
-impl crate::control::Sessions for Keeper {
-    fn open(&self, title: &str, client: IpAddr) -> Result<SessionReport, SessionRefusal> {
-        let film = self.films.open(title).map_err(|error| match error {
-            LibraryError::NoSuchTitle { .. } => SessionRefusal::NoSuchTitle,
-            other => SessionRefusal::Failed(other.to_string()),
-        })?;
-        let classes = self.disks.classes();
-        let who = (client, Class::PERIODIC);
-        let opened = open_session(&self.sessions, &classes, title, film, Form::Ladder, who);
-        let too_long =
-            || SessionRefusal::Failed("it is longer than what can be promised ahead, a day".to_owned());
-        let session = opened.ok_or_else(too_long)?.map_err(|refused| {
-            if let OpenRefused::NotAdmitted(refusal) = &refused {
-                self.counters.not_admitted(refusal);
-            }
-            let retry_after_s = refused.retry_after_s();
-            let refusal = match &refused {
-                OpenRefused::NotAdmitted(AdmitError::Refused(refusal)) => Some(refusal.clone()),
-                _ => None,
-            };
-            SessionRefusal::Refused { detail: refused.to_string(), retry_after_s, refusal }
-        })?;
-        Ok(SessionReport {
-            key: session.key().to_string(),
-            title: title.to_owned(),
-            expires_in_s: self.sessions.idle_max_ns() / 1_000_000_000,
-        })
-    }
-
-    fn list(&self) -> Vec<SessionReport> {
-        let idle_max_ns = self.sessions.idle_max_ns();
-        let report = |summary: reel_stream::SessionSummary| SessionReport {
-            key: summary.key.to_string(),
-            title: summary.title_id,
-            expires_in_s: idle_max_ns.saturating_sub(summary.idle_ns) / 1_000_000_000,
-        };
-        self.sessions.list(now_ns()).into_iter().map(report).collect()
-    }
-
-    fn close(&self, key: &str) -> bool {
-        key.parse().is_ok_and(|key| self.sessions.close(&key))
-    }
-}
-
-/// Streams for programs on the metrics page.
-struct ProgramMetrics(Arc<ProgramCounters>);
-
-impl MetricsSource for ProgramMetrics {
-    fn collect(&self, page: &mut MetricsPage) {
-        let load = |counter: &AtomicU64| counter.load(Ordering::Relaxed);
-        let Self(counters) = self;
-        page.gauge("reel_programs", "Programs connected.", &[], load(&counters.programs) as f64);
-        page.gauge("reel_program_streams", "Streams of programs.", &[], load(&counters.streams) as f64);
-        for (name, help, counter) in [
-            ("reel_program_streams_opened_total", "Streams opened by programs.", &counters.opened),
-            ("reel_program_streams_refused_total", "Streams not opened for programs.", &counters.refused),
-            (
-                "reel_program_streams_cut_total",
-                "Streams ended because of what their program did.",
-                &counters.cut,
-            ),
-            ("reel_program_bells_rung_total", "Bells rung for programs that waited.", &counters.rung),
-            ("reel_program_bells_heard_total", "Bells rung by programs.", &counters.heard),
-            ("reel_program_bytes_total", "Bytes that programs were done with.", &counters.bytes),
-        ] {
-            page.counter(name, help, &[], load(counter));
-        }
-    }
-}
-
-/// The data plane's counters on the metrics page.
-struct DataMetrics {
-    counters: Arc<DataCounters>,
-    units: Units,
-    sessions: Arc<Sessions<Film>>,
-}
-
-impl MetricsSource for DataMetrics {
-    fn collect(&self, page: &mut MetricsPage) {
-        let load = |counter: &AtomicU64| counter.load(Ordering::Relaxed);
-        let data = &self.counters;
-        page.counter(
-            "reel_http_connections_accepted_total",
-            "Connections accepted.",
-            &[],
-            load(&data.accepted),
-        );
-        page.counter(
-            "reel_http_connections_turned_away_total",
-            "Connections closed at once because too many were open.",
-            &[],
-            load(&data.turned_away),
-        );
-        page.counter(
-            "reel_http_connections_handed_over_total",
-            "Connections handed to the control plane.",
-            &[],
-            load(&data.handed_over),
-        );
-        page.counter(
-            "reel_http_connections_timed_out_total",
-            "Connections closed because their client was too slow or silent.",
-            &[],
-            load(&data.timed_out),
-        );
-        page.counter("reel_tls_handshakes_total", "TLS handshakes done.", &[], load(&data.handshakes));
-        page.counter(
-            "reel_tls_failures_total",
-            "TLS connections that ended with an error: no TLS, nothing in common, or changed records.",
-            &[],
-            load(&data.tls_failures),
-        );
-        page.counter(
-            "reel_tls_parked_total",
-            "Times that sealed bytes a slow client had not taken were moved out of a buffer that another needed.",
-            &[],
-            load(&data.parked),
-        );
-        for (core, open) in data.open.iter().enumerate() {
-            let open = open.load(Ordering::Relaxed) as f64;
-            page.gauge(
-                "reel_http_connections",
-                "Open media connections.",
-                &[("core", &core.to_string())],
-                open,
-            );
-        }
-        for (hundreds, count) in data.responses.iter().enumerate() {
-            let status = format!("{}xx", hundreds + 1);
-            page.counter(
-                "reel_http_media_responses_total",
-                "Responses to media requests.",
-                &[("status", &status)],
-                load(count),
-            );
-        }
-        let help = "Bytes that sockets took, by how: copied; from where they lay (zero_copy); meant to be and copied after all (copied_late).";
-        for (how, counter) in [
-            ("copied", &data.copied_bytes),
-            ("zero_copy", &data.zero_copy_bytes),
-            ("copied_late", &data.copied_late_bytes),
-        ] {
-            page.counter("reel_sent_bytes_total", help, &[("how", how)], load(counter));
-        }
-        page.counter(
-            "reel_zero_copy_refused_total",
-            "Sends without a copy that the kernel refused, for want of lockable memory or because the socket's kind has none.",
-            &[],
-            load(&data.zero_copy_refused),
-        );
-        page.counter(
-            "reel_http_responses_cut_total",
-            "Responses cut short because stored bytes are lost.",
-            &[],
-            load(&data.lost_bytes_responses),
-        );
-        page.counter(
-            "reel_sessions_refused_total",
-            "Sessions refused because a table or an address has its fill.",
-            &[],
-            load(&data.sessions_refused),
-        );
-        for (resource, count) in RESOURCES.iter().zip(&data.not_admitted) {
-            page.counter(
-                "reel_refusals_total",
-                "Streams whose deadlines could not be promised, by what there was too little of.",
-                &[("resource", resource)],
-                load(count),
-            );
-        }
-        page.counter(
-            "reel_unpromised_total",
-            "Responses that went on without a promise after their client was paused.",
-            &[],
-            load(&data.unpromised),
-        );
-        page.gauge("reel_sessions", "Open sessions.", &[], self.sessions.len() as f64);
-        let stream = self.units.counters();
-        for (class, spec) in self.units.disks().classes().iter() {
-            let label = [("class", spec.name.as_str())];
-            let sent = load(&data.sent_bytes[class.index()]);
-            page.counter(
-                "reel_http_media_bytes_total",
-                "Bytes of media responses taken by clients.",
-                &label,
-                sent,
-            );
-            let misses = load(&stream.deadline_misses[class.index()]);
-            page.counter(
-                "reel_deadline_misses_total",
-                "Units that came after their deadline.",
-                &label,
-                misses,
-            );
-        }
-        page.counter("reel_units_hit_total", "Units found in memory.", &[], load(&stream.hits));
-        page.counter(
-            "reel_units_joined_total",
-            "Units joined while another viewer read them.",
-            &[],
-            load(&stream.joins),
-        );
-        page.counter("reel_units_read_total", "Units read from members.", &[], load(&stream.reads));
-        page.counter(
-            "reel_units_evicted_total",
-            "Units let go because their memory was wanted.",
-            &[],
-            load(&stream.evictions),
-        );
-        page.counter(
-            "reel_units_read_around_total",
-            "Units asked of other members because their own did not answer in time.",
-            &[],
-            load(&stream.read_around),
-        );
-        page.counter(
-            "reel_member_stalls_total",
-            "Times a member answered nobody for too long.",
-            &[],
-            load(&stream.stalled),
-        );
-        page.counter(
-            "reel_reads_promoted_total",
-            "Reads under way that somebody more urgent joined.",
-            &[],
-            load(&stream.promotions),
-        );
-        page.counter(
-            "reel_readers_released_total",
-            "Times a slow client's buffers were taken back for others.",
-            &[],
-            load(&stream.releases),
-        );
-        let budget = self.units.budget();
-        page.gauge("reel_buffers_reserved", "Buffers reserved by readers.", &[], budget.reserved() as f64);
-        page.gauge(
-            "reel_buffers_reservable",
-            "Buffers that readers may reserve.",
-            &[],
-            budget.total() as f64,
-        );
-        page.gauge("reel_readers_starved", "Readers waiting for memory.", &[], budget.starved() as f64);
     }
 }

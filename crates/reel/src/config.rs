@@ -13,6 +13,7 @@ use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 use std::path::{Path, PathBuf};
 
 use reel_disk::Policy;
+use reel_ring::DriverChoice;
 use serde::de::Error;
 use serde::{Deserialize, Deserializer};
 
@@ -148,6 +149,26 @@ pub(crate) enum DriverName {
     Uring,
     /// epoll and threads.
     Portable,
+}
+
+impl From<DriverName> for DriverChoice {
+    fn from(name: DriverName) -> Self {
+        match name {
+            DriverName::Auto => Self::Auto,
+            DriverName::Uring => Self::Uring,
+            DriverName::Portable => Self::Portable,
+        }
+    }
+}
+
+impl Config {
+    /// Threads that serve media: what was asked for, or one for each processor.
+    pub(crate) fn serve_threads(&self) -> usize {
+        match self.serve_threads {
+            0 => std::thread::available_parallelism().map_or(1, usize::from),
+            threads => threads,
+        }
+    }
 }
 
 impl Default for Config {

@@ -4,7 +4,7 @@ use std::path::Path;
 
 use reel_disk::limits::PRICE_UNKNOWN;
 use reel_http::limits::{CORE_MIB_NS, CORE_MIB_TLS_NS};
-use reel_http::{scratch_buffers, spare_buffers, title_demand};
+use reel_http::{ArenaParts, ArenaUse, title_demand};
 use reel_library::Library;
 use reel_qos::limits::ROUND_NS;
 use reel_qos::{Answer, Capacities, Class, ClassTable, Demand, Ledger, MemberCapacity, Starts, UNLIMITED};
@@ -116,10 +116,7 @@ fn ask(ledger: &Ledger, demand: &Demand, starts: Starts) -> Result<Answer, Failu
 /// What a server of this volume with this configuration would have to promise.
 fn capacities(config: &Config, dir: &Path, library: &Library, notes: &mut Vec<String>) -> Capacities {
     let volume = library.volume();
-    let threads = match config.serve_threads {
-        0 => std::thread::available_parallelism().map_or(1, usize::from),
-        threads => threads,
-    };
+    let threads = config.serve_threads();
     let member = |finding| -> MemberCapacity {
         let finding: &reel_volume::Finding = finding;
         let member = finding.member;
@@ -156,14 +153,20 @@ fn capacities(config: &Config, dir: &Path, library: &Library, notes: &mut Vec<St
     let unit_bytes = geometry.unit_bytes() as u64;
     let arena_bytes = arena_bytes(config, threads as u64, machine_bytes());
     let buffers = usize::try_from(arena_bytes / unit_bytes).unwrap_or(usize::MAX);
-    let scratch = if config.tls.listen.is_some() { threads * scratch_buffers(threads, buffers) } else { 0 };
-    let spare = scratch + spare_buffers(geometry.width(), threads, config.upload.ingests_max, buffers);
+    let parts = ArenaParts::of(&ArenaUse {
+        buffers,
+        width: geometry.width(),
+        serve_threads: threads,
+        ingests: config.upload.ingests_max,
+        is_tls: config.tls.listen.is_some(),
+        driver: config.driver.into(),
+    });
     Capacities {
         members,
         network_bytes: network.bps().map_or(UNLIMITED, |bps| bps / 8),
         core_ns: ROUND_NS * threads as u64,
         core_mib_ns: if config.tls.listen.is_some() { CORE_MIB_TLS_NS } else { CORE_MIB_NS },
-        arena_bytes: (buffers - spare) as u64 * unit_bytes,
+        arena_bytes: parts.readers as u64 * unit_bytes,
     }
 }
 

@@ -10,12 +10,11 @@ use reel_disk::{DepthBound, DisksConfig};
 use reel_http::control::ControlConfig;
 use reel_http::{PromiseConfig, ServeConfig, ServeError, Server};
 use reel_library::Library;
-use reel_ring::DriverChoice;
 use reel_volume::{ArenaBudget, OpenOptions, Volume};
 
 use super::profiles;
 use crate::args::ServeArguments;
-use crate::config::{Config, DriverName};
+use crate::config::Config;
 use crate::descriptors;
 use crate::failure::{Exit, Failure};
 use crate::logging;
@@ -110,7 +109,7 @@ fn configuration(arguments: &ServeArguments) -> Result<Config, Failure> {
 }
 
 fn library(config: &Config, directory: &Path) -> Result<Library, Failure> {
-    let bytes = arena_bytes(config, threads(config) as u64, machine_bytes());
+    let bytes = arena_bytes(config, config.serve_threads() as u64, machine_bytes());
     let bytes = usize::try_from(bytes)
         .map_err(|_| Failure::usage("arena_bytes is beyond this machine's addresses"))?;
     let options = OpenOptions {
@@ -119,7 +118,7 @@ fn library(config: &Config, directory: &Path) -> Result<Library, Failure> {
         readable_by_others: config.programs_socket.is_some(),
         disks: DisksConfig {
             threads: config.disk_threads,
-            driver: driver(config),
+            driver: config.driver.into(),
             policy: config.disks.policy,
             depth: DepthBound::default(),
             classes: config.classes.table(),
@@ -144,7 +143,7 @@ fn library(config: &Config, directory: &Path) -> Result<Library, Failure> {
     for finding in volume.findings().iter().filter(|finding| !finding.state.in_use()) {
         tracing::warn!("{finding}");
     }
-    profiles::apply(directory, &volume, driver(config));
+    profiles::apply(directory, &volume, config.driver.into());
     Ok(Library::new(Arc::new(volume)))
 }
 
@@ -155,9 +154,9 @@ fn serve_config(config: &Config, volume: &Path) -> Result<ServeConfig, Failure> 
     Ok(ServeConfig {
         listen: config.listen,
         tls: config.tls.config(volume),
-        serve_threads: threads(config),
+        serve_threads: config.serve_threads(),
         pin_threads: config.pin_threads,
-        driver: driver(config),
+        driver: config.driver.into(),
         connections_max: connections_max(config),
         sessions_max: config.sessions_max,
         session_idle: Duration::from_secs(config.session_idle_s.into()),
@@ -208,21 +207,6 @@ fn connections_max(config: &Config) -> usize {
         );
     }
     allowed
-}
-
-fn threads(config: &Config) -> usize {
-    match config.serve_threads {
-        0 => std::thread::available_parallelism().map_or(1, usize::from),
-        threads => threads,
-    }
-}
-
-fn driver(config: &Config) -> DriverChoice {
-    match config.driver {
-        DriverName::Auto => DriverChoice::Auto,
-        DriverName::Uring => DriverChoice::Uring,
-        DriverName::Portable => DriverChoice::Portable,
-    }
 }
 
 fn refused(error: &ServeError) -> Failure {

@@ -1,0 +1,219 @@
+//! What the data plane counts, as the metrics page shows it.
+
+use crate::control::{MetricsPage, MetricsSource};
+use crate::data::{DataCounters, Film, ProgramCounters, RESOURCES};
+use reel_library::Library;
+use reel_stream::{Sessions, Units};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+
+/// What is ready to be played at once.
+pub(crate) struct TitleMetrics(pub(crate) Arc<Library>);
+
+impl MetricsSource for TitleMetrics {
+    fn collect(&self, page: &mut MetricsPage) {
+        let help = "Titles whose index is in memory, so that their next viewer waits for no disk to begin.";
+        page.gauge("reel_titles_open", help, &[], self.0.opened_count() as f64);
+    }
+}
+
+/// Streams for programs on the metrics page.
+pub(crate) struct ProgramMetrics(pub(crate) Arc<ProgramCounters>);
+
+impl MetricsSource for ProgramMetrics {
+    fn collect(&self, page: &mut MetricsPage) {
+        let load = |counter: &AtomicU64| counter.load(Ordering::Relaxed);
+        let Self(counters) = self;
+        page.gauge("reel_programs", "Programs connected.", &[], load(&counters.programs) as f64);
+        page.gauge("reel_program_streams", "Streams of programs.", &[], load(&counters.streams) as f64);
+        for (name, help, counter) in [
+            ("reel_program_streams_opened_total", "Streams opened by programs.", &counters.opened),
+            ("reel_program_streams_refused_total", "Streams not opened for programs.", &counters.refused),
+            (
+                "reel_program_streams_cut_total",
+                "Streams ended because of what their program did.",
+                &counters.cut,
+            ),
+            ("reel_program_bells_rung_total", "Bells rung for programs that waited.", &counters.rung),
+            ("reel_program_bells_heard_total", "Bells rung by programs.", &counters.heard),
+            ("reel_program_bytes_total", "Bytes that programs were done with.", &counters.bytes),
+        ] {
+            page.counter(name, help, &[], load(counter));
+        }
+    }
+}
+
+/// The data plane's counters on the metrics page.
+pub(crate) struct DataMetrics {
+    pub(crate) counters: Arc<DataCounters>,
+    pub(crate) units: Units,
+    pub(crate) sessions: Arc<Sessions<Film>>,
+}
+
+impl MetricsSource for DataMetrics {
+    fn collect(&self, page: &mut MetricsPage) {
+        let load = |counter: &AtomicU64| counter.load(Ordering::Relaxed);
+        let data = &self.counters;
+        page.counter(
+            "reel_http_connections_accepted_total",
+            "Connections accepted.",
+            &[],
+            load(&data.accepted),
+        );
+        page.counter(
+            "reel_http_connections_turned_away_total",
+            "Connections closed at once because too many were open.",
+            &[],
+            load(&data.turned_away),
+        );
+        page.counter(
+            "reel_http_connections_handed_over_total",
+            "Connections handed to the control plane.",
+            &[],
+            load(&data.handed_over),
+        );
+        page.counter(
+            "reel_http_connections_timed_out_total",
+            "Connections closed because their client was too slow or silent.",
+            &[],
+            load(&data.timed_out),
+        );
+        page.counter("reel_tls_handshakes_total", "TLS handshakes done.", &[], load(&data.handshakes));
+        page.counter(
+            "reel_tls_failures_total",
+            "TLS connections that ended with an error: no TLS, nothing in common, or changed records.",
+            &[],
+            load(&data.tls_failures),
+        );
+        page.counter(
+            "reel_tls_parked_total",
+            "Times that sealed bytes a slow client had not taken were moved out of a buffer that another needed.",
+            &[],
+            load(&data.parked),
+        );
+        for (core, open) in data.open.iter().enumerate() {
+            let open = open.load(Ordering::Relaxed) as f64;
+            page.gauge(
+                "reel_http_connections",
+                "Open media connections.",
+                &[("core", &core.to_string())],
+                open,
+            );
+        }
+        for (hundreds, count) in data.responses.iter().enumerate() {
+            let status = format!("{}xx", hundreds + 1);
+            page.counter(
+                "reel_http_media_responses_total",
+                "Responses to media requests.",
+                &[("status", &status)],
+                load(count),
+            );
+        }
+        let help = "Bytes that sockets took, by how: copied; from where they lay (zero_copy); meant to be and copied after all (copied_late).";
+        for (how, counter) in [
+            ("copied", &data.copied_bytes),
+            ("zero_copy", &data.zero_copy_bytes),
+            ("copied_late", &data.copied_late_bytes),
+        ] {
+            page.counter("reel_sent_bytes_total", help, &[("how", how)], load(counter));
+        }
+        page.counter(
+            "reel_zero_copy_refused_total",
+            "Sends without a copy that the kernel refused, for want of lockable memory or because the socket's kind has none.",
+            &[],
+            load(&data.zero_copy_refused),
+        );
+        page.counter(
+            "reel_http_responses_cut_total",
+            "Responses cut short because stored bytes are lost.",
+            &[],
+            load(&data.lost_bytes_responses),
+        );
+        page.counter(
+            "reel_sessions_refused_total",
+            "Sessions refused because a table or an address has its fill.",
+            &[],
+            load(&data.sessions_refused),
+        );
+        for (resource, count) in RESOURCES.iter().zip(&data.not_admitted) {
+            page.counter(
+                "reel_refusals_total",
+                "Streams whose deadlines could not be promised, by what there was too little of.",
+                &[("resource", resource)],
+                load(count),
+            );
+        }
+        page.counter(
+            "reel_unpromised_total",
+            "Responses that went on without a promise after their client was paused.",
+            &[],
+            load(&data.unpromised),
+        );
+        page.gauge("reel_sessions", "Open sessions.", &[], self.sessions.len() as f64);
+        let stream = self.units.counters();
+        for (class, spec) in self.units.disks().classes().iter() {
+            let label = [("class", spec.name.as_str())];
+            let sent = load(&data.sent_bytes[class.index()]);
+            page.counter(
+                "reel_http_media_bytes_total",
+                "Bytes of media responses taken by clients.",
+                &label,
+                sent,
+            );
+            let misses = load(&stream.deadline_misses[class.index()]);
+            page.counter(
+                "reel_deadline_misses_total",
+                "Units that came after their deadline.",
+                &label,
+                misses,
+            );
+        }
+        page.counter("reel_units_hit_total", "Units found in memory.", &[], load(&stream.hits));
+        page.counter(
+            "reel_units_joined_total",
+            "Units joined while another viewer read them.",
+            &[],
+            load(&stream.joins),
+        );
+        page.counter("reel_units_read_total", "Units read from members.", &[], load(&stream.reads));
+        page.counter(
+            "reel_units_evicted_total",
+            "Units let go because their memory was wanted.",
+            &[],
+            load(&stream.evictions),
+        );
+        page.counter(
+            "reel_units_read_around_total",
+            "Units asked of other members because their own did not answer in time.",
+            &[],
+            load(&stream.read_around),
+        );
+        page.counter(
+            "reel_member_stalls_total",
+            "Times a member answered nobody for too long.",
+            &[],
+            load(&stream.stalled),
+        );
+        page.counter(
+            "reel_reads_promoted_total",
+            "Reads under way that somebody more urgent joined.",
+            &[],
+            load(&stream.promotions),
+        );
+        page.counter(
+            "reel_readers_released_total",
+            "Times a slow client's buffers were taken back for others.",
+            &[],
+            load(&stream.releases),
+        );
+        let budget = self.units.budget();
+        page.gauge("reel_buffers_reserved", "Buffers reserved by readers.", &[], budget.reserved() as f64);
+        page.gauge(
+            "reel_buffers_reservable",
+            "Buffers that readers may reserve.",
+            &[],
+            budget.total() as f64,
+        );
+        page.gauge("reel_readers_starved", "Readers waiting for memory.", &[], budget.starved() as f64);
+    }
+}
