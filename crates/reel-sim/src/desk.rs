@@ -1,6 +1,6 @@
 //! What viewers are promised and on what terms their segments are read: the sessions of `reel-stream`, asked as `reel-http` asks them.
 
-use crate::limits::INTERACTIVE_DEADLINE_NS;
+use crate::limits::BEGIN_DEADLINE_NS;
 use crate::scenario::Scenario;
 use crate::title::Title;
 use reel_qos::limits::ROUND_NS;
@@ -78,7 +78,7 @@ impl Desk {
         let range = track.segment(segment);
         let ramp =
             Ramp { due_ns: permit.due_ns, duration_ns: track.segment_ns, bytes: range.end - range.start };
-        let due = if permit.begins { Due::After(INTERACTIVE_DEADLINE_NS) } else { Due::Ramp(ramp) };
+        let due = if permit.begins { Due::After(BEGIN_DEADLINE_NS) } else { Due::Ramp(ramp) };
         Ok(Terms { class: permit.class, due, due_ns: permit.due_ns, plan })
     }
 

@@ -128,6 +128,17 @@ fn shares_are_kept_while_they_change() {
 }
 
 #[test]
+fn who_was_let_in_begins_soon_beside_a_crowd_that_browses() {
+    let mut scenario = Scenario { browsers: 100, browse_ns: MINUTE_NS / 600, ..busy_disks(5) };
+    // People who seek and change what they watch.
+    scenario.player.restless_ns = MINUTE_NS / 2;
+    let report = run(scenario).unwrap_or_else(|broken| panic!("{broken}"));
+    assert!(report.starts > 300 && report.browse_most_ns > 5 * MINUTE_NS / 60, "{report}");
+    // In the order of arrival half of them waited for the crowd: 2 s, and one of a hundred 8 s.
+    assert!(report.start_p50_ns < MINUTE_NS / 60 && report.start_p99_ns < 3 * MINUTE_NS / 60, "{report}");
+}
+
+#[test]
 fn viewers_of_ladders_step_down_and_up_in_a_full_house() {
     let mut scenario = Scenario { viewers: 180, duration_ns: 5 * MINUTE_NS, ..busy_disks(6) };
     scenario.titles.renditions = 4;

@@ -5,7 +5,7 @@ use super::offers::Form;
 use super::request::Request;
 use super::response::Response;
 use super::route::SessionFile;
-use crate::limits::INTERACTIVE_DEADLINE_NS;
+use crate::limits::BEGIN_DEADLINE_NS;
 use reel_qos::limits::ROUND_NS;
 use reel_qos::{AdmitError, Class, ClassTable, DEADLINE_NONE_NS, Kind};
 use reel_rt::now_ns;
@@ -26,9 +26,14 @@ pub(crate) struct Terms {
 }
 
 impl Terms {
-    /// A person waits for it.
+    /// A person waits for it who was promised nothing: one of a crowd, perhaps.
     pub(crate) fn interactive() -> Self {
-        Self { class: Class::INTERACTIVE, due: Due::After(INTERACTIVE_DEADLINE_NS), is_paced: false }
+        Self::unhurried(Class::INTERACTIVE)
+    }
+
+    /// A viewer who was let in begins with it, or cannot go on without it: it comes before what anybody browses.
+    pub(crate) fn begins() -> Self {
+        Self { class: Class::INTERACTIVE, due: Due::After(BEGIN_DEADLINE_NS), is_paced: false }
     }
 
     /// Nobody waits for it at a fixed time.
@@ -115,7 +120,8 @@ impl TermsDesk<'_> {
                 self.read_file_ahead(session, response, prefetcher);
                 Ok(terms)
             }
-            _ => Ok(Terms::interactive()),
+            (_, Kind::Interactive) => Ok(Terms::interactive()),
+            (_, Kind::Periodic) => Ok(Terms::begins()),
         }
     }
 
@@ -174,11 +180,11 @@ impl TermsDesk<'_> {
         prefetcher: &mut Prefetcher,
     ) -> Result<Terms, AdmitError> {
         let Some((choice, ask, bytes)) = session.playing().segment(track, number) else {
-            return Ok(Terms::interactive());
+            return Ok(Terms::begins());
         };
         if response.body_bytes < bytes {
             // Single pictures for winding, or the rest of a segment that broke off: no part of the schedule.
-            return Ok(Terms::interactive());
+            return Ok(Terms::begins());
         }
         let permit = self.sessions.ask(session, choice, &ask, self.now_ns)?;
         if let Some(body) = session.playing().segment_body(track, number) {
@@ -201,7 +207,7 @@ impl TermsDesk<'_> {
         let ramp =
             Ramp { due_ns: permit.due_ns, duration_ns: ask.until_ns.saturating_sub(ask.from_ns), bytes };
         if permit.begins {
-            return Ok(Terms { class: permit.class, ..Terms::interactive() });
+            return Ok(Terms { class: permit.class, ..Terms::begins() });
         }
         Ok(Terms { class: permit.class, due: Due::Ramp(ramp), is_paced: false })
     }

@@ -6,7 +6,7 @@ use crate::client::{Touch, Want};
 use crate::core::{Outcome, Request};
 use crate::desk::{Seat, Terms};
 use crate::journal::Deed;
-use crate::limits::{CLOSES_PERMILLE, INTERACTIVE_DEADLINE_NS, START_MOST_NS};
+use crate::limits::{CLOSES_PERMILLE, START_MOST_NS};
 use crate::scale::ROW_BYTES;
 use crate::title::{Title, Track};
 use reel_qos::{Class, DEADLINE_NONE_NS};
@@ -37,7 +37,7 @@ impl World {
                 let end = (row + client.rng.range(1, 5)).min(rows);
                 let range = row * ROW_BYTES as u64..end * ROW_BYTES as u64;
                 client.asked_ns = self.now_ns;
-                self.ask(lane, track, range, (Class::INTERACTIVE, Due::After(INTERACTIVE_DEADLINE_NS), None))
+                self.ask(lane, track, range, (Class::INTERACTIVE, Due::After(DEADLINE_NONE_NS), None))
             }
             Kind::Bulk => {
                 let track = Arc::clone(self.shelf.choose(&mut client.rng).best());

@@ -25,11 +25,11 @@ pub(super) struct Lane {
     pub(super) served: bool,
     /// Periodic, due after the end of this round or later: (rounds that end before, place in the order, id).
     pub(super) buckets: BTreeSet<(u64, u64, u64)>,
-    /// Periodic, due before the end of this round or late: (group of deadlines, place in the order, id).
+    /// Periodic, due before the end of this round or late: (group of deadlines, place in the order, id). Interactive: (deadline, arrival, id).
     pub(super) due: BTreeSet<(u64, u64, u64)>,
-    /// Periodic reads of a disk with an arm, wherever they wait: where each ends, by (offset, id).
+    /// Periodic and interactive reads of a disk with an arm, wherever they wait: where each ends, by (offset, id).
     places: BTreeMap<(u64, u64), u64>,
-    /// Interactive and aperiodic, in the order of arrival: (arrival, id). What was promoted leaves its entry behind.
+    /// Aperiodic, in the order of arrival: (arrival, id). What was promoted leaves its entry behind.
     line: VecDeque<(u64, u64)>,
     /// Aperiodic, chosen from the line for this sweep: (place in the order, id).
     pub(super) batch: BTreeSet<(u64, u64)>,
@@ -61,8 +61,8 @@ impl Lane {
             self.places.insert((filed.request.offset, id), filed.request.end());
         }
         match filed.place {
-            Place::Due(group) => {
-                self.due.insert((group, filed.rank, id));
+            Place::Due(first) | Place::Wanted(first) => {
+                self.due.insert((first, filed.rank, id));
             }
             Place::Bucket(end) => {
                 self.buckets.insert((end, filed.rank, id));
@@ -80,8 +80,8 @@ impl Lane {
             self.places.remove(&(filed.request.offset, id));
         }
         match filed.place {
-            Place::Due(group) => {
-                self.due.remove(&(group, filed.rank, id));
+            Place::Due(first) | Place::Wanted(first) => {
+                self.due.remove(&(first, filed.rank, id));
             }
             Place::Bucket(end) => {
                 self.buckets.remove(&(end, filed.rank, id));
