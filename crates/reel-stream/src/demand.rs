@@ -122,14 +122,16 @@ fn spread_ways(rounds: &mut [DiskDemand], ways_of_segment: u64) {
 
 /// The round that stripe `number` of the `count` of a stretch is counted in.
 ///
-/// Those of a reader's first window spread over the time in which they may be read. Each further one can be read when one before it has
-/// been sent, which is as it is shown, and is due as much later.
+/// Those of a reader's first window take turns in the last rounds in which they may be read. Each further one can be read when one before it
+/// has been sent, which is as it is shown, and is due as much later. So a segment asks for one after another, and the next one goes on from
+/// there: viewers who began together ask the same in each round, not all of it in some.
 fn round_of(stretch: &Stretch<'_>, window: Window, number: u64, count: u64) -> usize {
     let window = count.min(window.stripes());
     let round = match number.checked_sub(window) {
         None => {
             let rounds = rounds(stretch.from_ns, stretch.due_ns);
-            rounds.start + part_until(rounds.end - rounds.start, number, window)
+            let last = (rounds.end - rounds.start).min(window);
+            rounds.end - last + part_until(last, number, window)
         }
         Some(beyond) => {
             let from_ns = stretch.due_ns + part_until(stretch.duration_ns, beyond, count);

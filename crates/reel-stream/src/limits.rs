@@ -4,7 +4,7 @@
 /// on each member, which costs an arm as much for the transfer as for the way; more would hold memory that other viewers need.
 pub const READER_STRIPES_MAX: usize = 4;
 
-/// Stripes that a viewer is promised, and holds, at least: one is sent while the next one comes.
+/// Stripes of the smallest window: one is sent while the next one comes.
 pub const READER_STRIPES_MIN: usize = 2;
 
 /// Most steps a reader plans ahead; a plain MP4 file is a list of small parts, each a step of its own.

@@ -231,6 +231,21 @@ impl Reader {
         }
     }
 
+    /// Gives back what was read before it was urgent, when others wait for memory. It stays in the table until its room is wanted. Not to be
+    /// called while chunks are being sent.
+    pub fn give_back_early(&mut self, fetcher: &Fetcher) {
+        let units = fetcher.units();
+        while self.window.len() > 1
+            && let Some(Step::Stripe(last)) = self.window.back()
+            && last.units.iter().all(|unit| unit.have.is_some())
+            && !self.due.window(units.depth(), &last.map).is_urgent(self.planned_bytes - last.bytes())
+            && units.budget().missing() > 0
+        {
+            self.planned_bytes -= last.bytes();
+            self.window.pop_back();
+        }
+    }
+
     /// What can be done next.
     pub fn state(&self) -> ReaderState {
         if self.unsent_bytes() == 0 {
@@ -409,7 +424,7 @@ impl Step {
     fn bytes(&self) -> u64 {
         match self {
             Step::Bytes(_, range) => range.len() as u64,
-            Step::Stripe(stripe) => stripe.range.end - stripe.range.start,
+            Step::Stripe(stripe) => stripe.bytes(),
         }
     }
 
@@ -423,6 +438,10 @@ impl Step {
 }
 
 impl StripeStep {
+    fn bytes(&self) -> u64 {
+        self.range.end - self.range.start
+    }
+
     /// Appends what is in memory without a gap; `true` if that was all of the stripe.
     fn chunks(&self, chunks: &mut Vec<Chunk>, left_bytes: &mut usize) -> bool {
         let row_bytes = self.map.geometry().row_bytes() as u64;

@@ -93,6 +93,31 @@ fn nor_with_any_one_member_lost() {
 }
 
 #[test]
+fn a_steady_film_asks_the_same_in_every_round() {
+    let cinema = one();
+    // Four stripes in four seconds: with arms a window of them, without two that are asked for at once.
+    let segments: Vec<Range<u64>> = (0..4)
+        .map(|number| number * 4 * STRIPE_BYTES as u64..(number + 1) * 4 * STRIPE_BYTES as u64)
+        .collect();
+    for depth in [Depth::of(true), Depth::of(false)] {
+        let stretches = segments.iter().zip(0..).map(|(range, number): (_, u64)| Stretch {
+            map: &cinema.objects[0],
+            range: range.clone(),
+            from_ns: number.saturating_sub(1) * SEGMENT_NS,
+            due_ns: number * SEGMENT_NS,
+            duration_ns: SEGMENT_NS,
+        });
+        let demand = demand(MEMBERS, depth, stretches).unwrap();
+        for member in 0..MEMBERS {
+            let reads: Vec<u32> = demand.reads(member).iter().map(|round| round.reads).collect();
+            // What is shown first is asked for at once.
+            let steady = &reads[4..12];
+            assert!(steady.iter().all(|reads| *reads == 1), "{depth:?}: {reads:?}");
+        }
+    }
+}
+
+#[test]
 fn a_film_longer_than_a_day_has_no_demand() {
     let cinema = one();
     let stretch =

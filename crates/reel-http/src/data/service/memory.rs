@@ -43,6 +43,11 @@ impl Data {
         let mut tokens = self.connections.tokens(blocked);
         // Those first whose clients have taken nothing for longest: who takes what he was sent is promised his memory.
         tokens.sort_unstable_by_key(|token| self.connections.get_mut(*token).map(|c| c.since_ns));
+        for token in &tokens {
+            if let Some(State::Sending(sending)) = self.connections.get_mut(*token).map(|c| &mut c.state) {
+                sending.reader.give_back_early(&self.fetcher);
+            }
+        }
         for token in tokens {
             if !self.fetcher.is_hungry() && self.fetcher.units().budget().missing() == 0 {
                 break;
