@@ -152,6 +152,22 @@ fn what_nobody_waits_for_keeps_nobody_who_comes_meanwhile() {
 }
 
 #[test]
+fn what_nobody_waits_for_is_read_in_runs_as_long_as_they_were_asked_for() {
+    let mut desk = Desk::of_depth(2);
+    // Several rounds of them, if each request were a way.
+    let (downloads, run) = (6, 64);
+    for place in 0..run {
+        for download in 0..downloads {
+            desk.ask(Class::APERIODIC, DEADLINE_NONE_NS, (download + 1) * FAR + place * UNIT);
+        }
+    }
+    let order: Vec<u64> = std::iter::from_fn(|| desk.serve(MS)).collect();
+    assert_eq!(order.len() as u64, downloads * run);
+    let ways = order.windows(2).filter(|pair| pair[1] != pair[0] + UNIT).count() as u64 + 1;
+    assert_eq!(ways, downloads);
+}
+
+#[test]
 fn what_two_people_want_is_read_one_after_the_other_not_in_turns() {
     let mut desk = Desk::new();
     for place in 0..4 {

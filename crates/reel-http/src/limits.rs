@@ -54,6 +54,9 @@ pub const SWEEP_EVERY_NS: u64 = SECOND_NS / 4;
 /// How long a client must have been slow before its buffers are taken back for others.
 pub const RELEASE_AFTER_NS: u64 = SECOND_NS / 100;
 
+/// How long a download must have been taken nothing of before it gives its long run back, whether or not others wait: longer than a pause of the network.
+pub const RUN_UNTAKEN_NS: u64 = SECOND_NS;
+
 /// How often the cores look whether buffers should be taken back, while somebody waits for memory.
 pub const PRESSURE_EVERY_NS: u64 = SECOND_NS / 200;
 

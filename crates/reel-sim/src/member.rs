@@ -173,7 +173,7 @@ impl Member {
             return Ok(());
         }
         while let Some(next) = self.scheduler.pop(now_ns) {
-            self.correction.begun(next.offset, next.bytes as u64, next.write, now_ns);
+            self.correction.begun(next.offset, next.bytes as u64, next.write);
             // A scheduler gives back what it was given.
             let id = next.id as u32;
             let Some(job) = self.jobs.get_mut(id as usize).and_then(Option::as_mut) else { continue };

@@ -152,8 +152,10 @@ impl Report {
     /// In one line.
     pub fn in_short(&self) -> String {
         let Report { viewing_most, segments, refused, faults, digest, .. } = self;
+        let [p99_ms, most_ms] = [self.start_p99_ns, self.start_most_ns].map(|ns| ns / 1_000_000);
+        let dear_s = self.dear_most_ns / 1_000_000_000;
         format!(
-            "{viewing_most} viewers, {segments} segments, {refused} refused, {faults} faults, digest {digest:016x}"
+            "{viewing_most} viewers, {segments} segments, {refused} refused, {faults} faults, begun in {p99_ms} ms (p99), {most_ms} ms at most, too dear for {dear_s} s, digest {digest:016x}"
         )
     }
 }

@@ -170,6 +170,13 @@ fn devices_slower_than_they_were_measured_cost_no_promise_that_can_be_kept() {
 }
 
 #[test]
+fn a_price_that_was_learnt_in_a_slow_minute_keeps_nobody_out_for_long() {
+    // A seed in which a member stayed too dear for a quarter of an hour.
+    let report = run(Scenario::drawn(3, 18 * MINUTE_NS, 200)).unwrap_or_else(|broken| panic!("{broken}"));
+    assert!(report.dear_most_ns < MINUTE_NS, "{report}");
+}
+
+#[test]
 fn every_policy_runs_and_each_in_its_own_way() {
     let mut digests: Vec<u64> = Policy::ALL
         .into_iter()

@@ -13,12 +13,13 @@ use crate::body::{Body, Part};
 use crate::budget::{Reservation, Waiting};
 use crate::fetcher::{Fetched, Fetcher};
 use crate::limits::{
-    READ_TIME_MIN_NS, READER_REFILL_STRIPES, READER_STEPS_MAX, READER_STRIPES_MAX, SEND_BYTES_MAX,
-    SEND_CHUNKS_MAX,
+    READ_TIME_MIN_NS, READER_REFILL_STRIPES, READER_STEPS_MAX, READER_STRIPES_MAX, RUN_STEPS_MAX,
+    SEND_BYTES_MAX, SEND_CHUNKS_MAX,
 };
+use crate::runs::{Run, Worth};
 use crate::units::{UnitKey, UnitWant};
 use crate::window::{Depth, Window};
-use reel_qos::Class;
+use reel_qos::{Class, DEADLINE_NONE_NS, DiskPrice};
 use reel_ring::Chunk;
 use reel_volume::{ObjectMap, UnitRows, VolumeError};
 use std::collections::VecDeque;
@@ -49,6 +50,10 @@ pub struct Reader {
     class: Class,
     due: Due,
     connection: u64,
+    /// Units are read to their ends.
+    reads_on: bool,
+    /// How much is asked for at once while nobody waits for it at a fixed time; none if that is always a short window.
+    run: Option<Run>,
     /// The window is being filled; then nothing is planned until most of it was sent.
     is_filling: bool,
     /// Set while the front step finds no memory.
@@ -122,15 +127,38 @@ impl Reader {
             class,
             due,
             connection,
+            reads_on: false,
+            run: None,
             is_filling: true,
             waiting: None,
         }
     }
 
+    /// The same; if `reads_on`, each unit is read from what is wanted of it to its end, since what follows is wanted next: by its client, and by
+    /// those who follow it. Segments do not end where units do, so viewers of two segments would otherwise read one unit twice, each another part.
+    pub fn reading_on(self, reads_on: bool) -> Self {
+        Self { reads_on, ..self }
+    }
+
+    /// While nobody waits for it at a fixed time it is asked for in runs, as long as its client takes them. Who holds the reader has to
+    /// [release](Reader::release) it if the client stops taking.
+    #[must_use]
+    pub fn in_runs(self) -> Self {
+        Self { run: Some(Run::default()), ..self }
+    }
+
     /// What is asked for from here on is of another class, due at other times: the session was admitted anew, or is no longer
     /// promised anything.
     pub fn set_terms(&mut self, class: Class, due: Due) {
+        if let Some(run) = self.run.as_mut().filter(|_| !due.is_open()) {
+            run.forget();
+        }
         (self.class, self.due) = (class, due);
+    }
+
+    /// Whom it sends to.
+    pub fn connection(&self) -> u64 {
+        self.connection
     }
 
     /// Bytes sent.
@@ -146,20 +174,45 @@ impl Reader {
     /// Asks for what comes next, as far as memory allows.
     pub fn fill(&mut self, fetcher: &mut Fetcher, now_ns: u64) -> ReaderState {
         // What is promised comes a window at a time, when most of the last one was sent: neighbours on the disks are then read in one go.
-        // Who takes all he can get is always given more.
-        let takes_all = matches!(self.due, Due::After(_));
-        self.is_filling |= takes_all || self.stripes_ahead() < READER_REFILL_STRIPES as u64;
-        while self.is_filling
-            && self.window.len() < READER_STEPS_MAX
-            && self.planned_bytes < self.unsent_bytes()
-        {
-            if self.stripes_ahead() >= READER_STRIPES_MAX as u64 {
+        // Who takes all he can get is always given more, in runs if those are worth it.
+        let waits = self.state() == ReaderState::AwaitUnits;
+        let left_stripes = match &mut self.run {
+            Some(run) if self.due.is_open() => {
+                if waits {
+                    run.waits();
+                }
+                run.left_stripes()
+            }
+            _ if matches!(self.due, Due::After(_)) => READER_STRIPES_MAX as u64,
+            _ => READER_REFILL_STRIPES as u64,
+        };
+        self.is_filling |= self.stripes_ahead() < left_stripes;
+        while self.is_filling && self.planned_bytes < self.unsent_bytes() {
+            let (steps_max, stripes_max) = self.window_max();
+            if self.window.len() >= steps_max {
+                break;
+            } else if self.stripes_ahead() >= stripes_max {
                 self.is_filling = false;
             } else if !self.plan(fetcher, now_ns) {
+                // A run ends where memory does; the least that any reader has is still asked for.
+                self.is_filling = self.stripes_ahead() < READER_STRIPES_MAX as u64;
                 break;
             }
         }
         self.state()
+    }
+
+    /// Most steps of the window, and most stripes.
+    fn window_max(&self) -> (usize, u64) {
+        match &self.run {
+            Some(run) if run.is_long() => (RUN_STEPS_MAX, run.window_stripes()),
+            _ => (READER_STEPS_MAX, READER_STRIPES_MAX as u64),
+        }
+    }
+
+    /// Whether it holds more than readers with deadlines do, because its client took it.
+    pub fn has_long_run(&self) -> bool {
+        self.run.as_ref().is_some_and(Run::is_long)
     }
 
     /// What can be sent now, in order, within the limits of one send.
@@ -227,6 +280,9 @@ impl Reader {
         if !self.window.is_empty() && self.window.iter().all(complete) {
             self.window.clear();
             self.planned_bytes = 0;
+            if let Some(run) = &mut self.run {
+                run.forget();
+            }
             fetcher.units().counters().releases.fetch_add(1, Ordering::Relaxed);
         }
     }
@@ -278,9 +334,11 @@ impl Reader {
         let start = stripe * stripe_bytes;
         let range = range.start - start..range.end.min(start + stripe_bytes) - start;
         let mut wanted = rows_by_position(&map, &range);
-        if let Due::Paced(_) = self.due {
+        if matches!(self.due, Due::Paced(_)) || self.has_long_run() {
             // The parts of a film as one file meet within stripes: the next part wants the other rows of the same units.
             wanted.iter_mut().for_each(|(_, rows)| *rows = 0..map.geometry().unit_rows());
+        } else if self.reads_on {
+            wanted.iter_mut().for_each(|(_, rows)| rows.end = map.geometry().unit_rows());
         }
         let buffers = wanted.len() + decoding_buffers(fetcher, &map, stripe, &wanted);
         let most = self.due.buffers_max(fetcher.units().depth(), &map);
@@ -301,7 +359,29 @@ impl Reader {
         let mut step = StripeStep { map, stripe, range, units, reservation };
         step.settle();
         self.window.push_back(Step::Stripe(step));
+        self.run_planned(fetcher);
         true
+    }
+
+    /// Chooses the next run when all of this one was asked for.
+    fn run_planned(&mut self, fetcher: &Fetcher) {
+        let (Some(run), Some(Step::Stripe(step))) = (&mut self.run, self.window.back()) else { return };
+        if !self.due.is_open() {
+            return;
+        }
+        let units = fetcher.units();
+        run.planned(units.runs(), || {
+            let (disks, geometry) = (units.disks(), step.map.geometry());
+            let price = (0..disks.members()).map(|member| disks.price(member)).reduce(DiskPrice::slower);
+            let stripe_buffers = if units.is_degraded() { geometry.width() } else { geometry.data_rows() };
+            Worth {
+                run_bytes: price.map_or(0, |price| price.run_bytes()),
+                unit_bytes: geometry.unit_bytes() as u64,
+                unit_ns: price.map_or(0, |price| price.transfer_ns(geometry.unit_bytes() as u64)),
+                stripe_buffers: stripe_buffers as u64,
+                buffers: units.budget().total() as u64,
+            }
+        });
     }
 
     /// Memory for a stripe, to a reader with such a window that is promised so many buffers at most.
@@ -321,7 +401,9 @@ impl Reader {
             }
             let is_worth_it =
                 is_promised || matches!(self.due, Due::After(_)) || fetcher.units().depth().has_arms();
-            return if is_worth_it && budget.is_plentiful(buffers) { budget.reserve(buffers) } else { None };
+            let beyond = self.stripes_ahead() >= READER_STRIPES_MAX as u64;
+            let enough = if beyond { budget.is_ample(buffers) } else { budget.is_plentiful(buffers) };
+            return if is_worth_it && enough { budget.reserve(buffers) } else { None };
         }
         let reservation = match &self.waiting {
             Some(waiting) => waiting.reserve(buffers),
@@ -355,6 +437,11 @@ impl Reader {
 }
 
 impl Due {
+    /// Whether nobody waits at a fixed time.
+    fn is_open(&self) -> bool {
+        matches!(self, Due::After(DEADLINE_NONE_NS))
+    }
+
     /// What is held at once of a body that is due so.
     fn window(&self, depth: Depth, map: &ObjectMap) -> Window {
         let (bytes, duration_ns) = self.shown();

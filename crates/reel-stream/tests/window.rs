@@ -10,7 +10,7 @@ use reel_qos::{
     Capacities, Class, ClassTable, Demand, DiskPrice, Ledger, MemberCapacity, Resource, Starts, UNLIMITED,
 };
 use reel_stream::limits::STEADY_ROUNDS;
-use reel_stream::{Body, Depth, Due, Part, Ramp, Stretch, Units, demand, steady_demand};
+use reel_stream::{Body, Depth, Due, Loss, Part, Ramp, Stretch, Units, demand, steady_demand};
 use reel_volume::{Geometry, GeometryFields};
 use std::ops::Range;
 use std::sync::Arc;
@@ -28,7 +28,7 @@ fn depth(cinema: &Cinema) -> Depth {
 }
 
 fn promised_bytes(cinema: &Cinema, range: Range<u64>, duration_ns: u64) -> u64 {
-    demand(MEMBERS, depth(cinema), [stretch(cinema, range, duration_ns)]).unwrap().held_bytes()
+    demand(MEMBERS, depth(cinema), [stretch(cinema, range, duration_ns)], Loss::AnyOne).unwrap().held_bytes()
 }
 
 fn buffers_max(cinema: &Cinema, range: &Range<u64>, duration_ns: u64) -> usize {
@@ -113,7 +113,7 @@ fn memory_carries_as_many_as_windows_fit_into_it() {
         };
         let mut ledger = Ledger::new(capacities, STEADY_ROUNDS);
         ledger.set_classes(ClassTable::default());
-        let demand: Demand = steady_demand(&geometry, depth, rate_bps, true);
+        let demand: Demand = steady_demand(&geometry, depth, rate_bps, Loss::AnyOne);
         let answer = ledger.how_many(Class::PERIODIC, &demand, Starts::Spread).unwrap();
         (answer.viewers, answer.stopped_by)
     };

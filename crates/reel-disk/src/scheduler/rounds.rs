@@ -189,7 +189,7 @@ impl Rounds {
         self.meter.joined(lane);
         self.lanes[lane].insert(request.id, &filed);
         self.waiting.insert(request.id, filed);
-        self.lanes[lane].fill_batch(&mut self.waiting);
+        self.lanes[lane].fill_batch(&mut self.waiting, self.meter.price());
     }
 
     fn cost_ns(&self, request: &Queued, behind: Option<u64>) -> u64 {
@@ -204,7 +204,7 @@ impl Rounds {
         let filed = self.waiting.remove(&id)?;
         let lane = &mut self.lanes[filed.lane];
         lane.remove(id, &filed);
-        lane.fill_batch(&mut self.waiting);
+        lane.fill_batch(&mut self.waiting, self.meter.price());
         if let Some(end) = filed.promised {
             self.promised.remove(end, filed.cost_ns);
         }

@@ -130,11 +130,11 @@ impl Sending {
         token: u64,
         now_ns: u64,
     ) -> Self {
-        let Terms { class, due, is_paced } = terms;
+        let Terms { class, due, is_paced, reads_on } = terms;
         Self {
             head_bytes: response.body.bytes() - response.body_bytes,
             bytes: response.body.bytes(),
-            reader: Reader::new(response.body, class, due, token),
+            reader: Reader::new(response.body, class, due, token).in_runs().reading_on(reads_on),
             paced_from: is_paced.then_some(response.body_offset),
             blocked: false,
             starved: false,

@@ -14,6 +14,7 @@ pub(super) const KEYS: &[&str] = &[
     "pin_threads",
     "disk_threads",
     "driver",
+    "zero_copy",
     "arena_bytes",
     "sessions_max",
     "session_idle_s",
