@@ -111,11 +111,6 @@ impl Window {
             Some(beyond) => beyond.is_multiple_of(self.refill),
         }
     }
-
-    /// Ways of so many stripes.
-    pub(crate) fn ways(self, stripes: u64) -> u64 {
-        1 + stripes.saturating_sub(self.stripes).div_ceil(self.refill)
-    }
 }
 
 /// Units that a body touches at most; of one that is sent with others nobody knows.
