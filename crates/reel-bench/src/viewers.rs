@@ -68,6 +68,9 @@ const DISTURBED_MAX: usize = 2;
 /// Who is tried to see that it works.
 const SMOKED: [Who; 2] = [Who::Reel, Who::Sendfile];
 
+/// Memory of a server that is only tried: for a handful of viewers and an ingest, on a machine that has other things to do.
+const QUICK_MEMORY_MIB: u64 = 256;
+
 /// What it takes to start a server and to end it.
 const STARTS: Duration = Duration::from_secs(5);
 
@@ -107,6 +110,7 @@ fn measure(arguments: &ViewersArguments, sheet: &mut Sheet) -> Result<()> {
         command.args(["--quiet", "probe", "--seconds", &probe_s.to_string()]).arg(&material.volume);
         reel::run(command.stdin(Stdio::null()))?;
     }
+    let memory_mib = if common.quick { QUICK_MEMORY_MIB } else { arguments.memory_mib };
     let film = fs::read(&material.film)?;
     let times = if common.quick { Times::quick() } else { Times::of(common.seconds.unwrap_or(8)) };
     sheet.note(format!(
@@ -115,7 +119,7 @@ fn measure(arguments: &ViewersArguments, sheet: &mut Sheet) -> Result<()> {
          tried for {} s: viewers come over {} s, the picture moves {} s after a viewer came whatever he has, he holds {} s at most, and \
          the last {} s are counted apart: what comes in them must be {} of what is played; TCP by {}",
         RATE_BPS / 1_000_000,
-        arguments.memory_mib,
+        memory_mib,
         arguments.rtt_ms,
         arguments.window_kib,
         times.all().as_secs_f64(),
@@ -130,7 +134,8 @@ fn measure(arguments: &ViewersArguments, sheet: &mut Sheet) -> Result<()> {
         "Reel with everything at its default but arena_bytes and sessions_max; \"reel, open\" also without admission. Refused is not carried",
     );
     let disk = Disk::below(&material.dir)?;
-    let probe = Probe { arguments, material: &material, film: &film, times, disk };
+    let probe =
+        Probe { arguments, material: &material, film: &film, times, memory_bytes: memory_mib << 20, disk };
     let mut bench = Bench { arguments, sheet, probe, wire, begun: Instant::now(), disk_bytes_per_s: 0.0 };
     let asked = |case: &&Case| arguments.nets.contains(&case.net) && arguments.beside.contains(&case.beside);
     // A smoke run takes what has everything in it: somebody beside.

@@ -23,6 +23,9 @@ pub struct Profile {
     pub measured_unix_s: u64,
     /// Measured in a hurry when a server started, not by `reel probe`.
     pub quick: bool,
+    /// Whether reads landed in huge pages. Those that do not say were measured before it was seen that it matters.
+    #[serde(default)]
+    pub huge_pages: bool,
     /// Members that were measured at the same time, this one included: what they share is in the figures.
     pub together: u32,
     /// Bytes that reads were spread over: what had been written of the member.
@@ -182,6 +185,7 @@ struct PriceFields {
 pub(crate) struct Measured {
     pub(crate) measured_unix_s: u64,
     pub(crate) quick: bool,
+    pub(crate) huge_pages: bool,
     pub(crate) together: u32,
     pub(crate) data_bytes: u64,
     pub(crate) device: DeviceIdentity,
@@ -192,11 +196,21 @@ pub(crate) struct Measured {
 impl Profile {
     /// A profile of what was measured, if it can be believed.
     pub(crate) fn new(measured: Measured) -> Result<Profile, ProfileError> {
-        let Measured { measured_unix_s, quick, together, data_bytes, device, cells, windows } = measured;
+        let Measured { measured_unix_s, quick, huge_pages, together, data_bytes, device, cells, windows } =
+            measured;
         let price = price_of(&windows).ok_or_else(|| check::too_few_windows(&windows))?;
-        let version = VERSION;
-        let profile =
-            Profile { version, measured_unix_s, quick, together, data_bytes, device, price, cells, windows };
+        let profile = Profile {
+            version: VERSION,
+            measured_unix_s,
+            quick,
+            huge_pages,
+            together,
+            data_bytes,
+            device,
+            price,
+            cells,
+            windows,
+        };
         profile.check(measured_unix_s)?;
         Ok(profile)
     }

@@ -62,7 +62,7 @@ impl Promises for Promised {
 
     fn capacity(&self, rate_bps: u64) -> CapacityReport {
         let disks = self.disks();
-        let demand = steady_demand(&self.geometry, rate_bps, Loss::AnyOne);
+        let demand = steady_demand(&self.geometry, self.units.depth(), rate_bps, Loss::AnyOne);
         let mut capacities = self.capacities.clone();
         for (member, capacity) in capacities.members.iter_mut().enumerate() {
             // As admission counts: a device that proves quicker is not promised more until it is measured again.

@@ -179,7 +179,7 @@ impl Server {
             volume.health().clone(),
             buffers - parts.readers,
         );
-        let films = Arc::new(Films::new(Arc::clone(&library)));
+        let films = Arc::new(Films::new(Arc::clone(&library), units.depth()));
         let idle_max_ns = u64::try_from(config.session_idle.as_nanos()).unwrap_or(u64::MAX);
         let arena_bytes = (units.budget().total() * volume.arena().buffer_bytes()) as u64;
         let core_mib_ns = if certificates.is_some() { CORE_MIB_TLS_NS } else { CORE_MIB_NS };

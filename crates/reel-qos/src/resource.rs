@@ -131,6 +131,11 @@ impl Capacities {
         SERIES_BEFORE_MEMBERS + self.members.len()
     }
 
+    /// Whether some member has an arm, by what its reads cost.
+    pub fn has_arms(&self) -> bool {
+        self.members.iter().any(|member| member.price.has_arm())
+    }
+
     /// The whole of a resource in a round; nothing of a member that is not there.
     pub fn whole(&self, resource: Resource) -> u64 {
         match resource {

@@ -5,9 +5,10 @@ use crate::title::Track;
 use reel_disk::{DiskDone, Reply};
 use reel_qos::Class;
 use reel_ring::Chunk;
-use reel_stream::limits::{READER_STRIPES_MAX, SEND_LEAD_NS};
+use reel_stream::limits::SEND_LEAD_NS;
 use reel_stream::{
-    Body, Deliver, Due, Fetched, Fetcher, Part, Plan, Prefetcher, Reader, ReaderState, SessionKey, Units,
+    Body, Deliver, Depth, Due, Fetched, Fetcher, Part, Plan, Prefetcher, Reader, ReaderState, SessionKey,
+    Units,
 };
 use std::collections::VecDeque;
 use std::ops::Range;
@@ -59,6 +60,7 @@ struct Transfer {
     starved: bool,
     /// When its first bytes are due, if they were asked for in time, and where it began.
     promised: Option<(u64, Range<u64>)>,
+    ahead: Depth,
 }
 
 /// What members and fetchers bring.
@@ -97,8 +99,9 @@ impl Core {
         let asked_before_ns = track.segment_ns - SEND_LEAD_NS;
         let promised_ns = promised_ns.filter(|due_ns| *due_ns >= now_ns + asked_before_ns);
         let promised = promised_ns.map(|due_ns| (due_ns, range.clone()));
+        let (ahead, sending_bytes, starved) = (self.fetcher.units().depth(), 0, false);
         self.transfers[client as usize] =
-            Some(Transfer { reader, track, range, bytes_per_s, sending_bytes: 0, starved: false, promised });
+            Some(Transfer { reader, track, range, bytes_per_s, sending_bytes, starved, promised, ahead });
         self.pump(client, now_ns)
     }
 
@@ -237,10 +240,12 @@ impl Transfer {
     /// it as it is shown.
     fn late_ns(&self, fetched: &Fetched, now_ns: u64) -> Option<u64> {
         let (due_ns, range) = self.promised.as_ref().filter(|_| fetched.key.object == self.track.map.id())?;
-        let stripe_bytes = self.track.map.geometry().stripe_bytes() as u64;
+        let geometry = self.track.map.geometry();
+        let stripe_bytes = geometry.stripe_bytes() as u64;
         let offset = (fetched.key.stripe * stripe_bytes).saturating_sub(range.start);
-        let beyond = offset.saturating_sub(stripe_bytes * READER_STRIPES_MAX as u64);
-        let later_ns = self.track.segment_ns * beyond / (range.end - range.start);
+        let bytes = range.end - range.start;
+        let beyond = offset.saturating_sub(self.ahead.window_bytes(geometry, bytes, self.track.segment_ns));
+        let later_ns = self.track.segment_ns * beyond / bytes;
         now_ns.checked_sub(due_ns + later_ns).filter(|late_ns| *late_ns > 0)
     }
 

@@ -180,6 +180,7 @@ mod tests {
     use crate::library::Library;
     use crate::scale::geometry;
     use crate::title::TitleSpec;
+    use reel_stream::Depth;
 
     /// A small library with a title that was ingested, after the world has stopped.
     fn stopped() -> (Library, Board) {
@@ -190,7 +191,8 @@ mod tests {
             renditions: 1,
             sound_permille: 0,
         };
-        let mut library = Library::make(geometry(4, 3).unwrap(), &spec, &mut Rng::new(1)).unwrap();
+        let mut library =
+            Library::make(geometry(4, 3).unwrap(), &spec, Depth::of(true), &mut Rng::new(1)).unwrap();
         let still = StillDisks::new(std::mem::take(&mut library.media), Some(Arc::clone(&library.shelf)));
         let volume = Volume::open(library.directory.path(), still_options(&still)).unwrap();
         let title = publish_one(&volume, "clip-0", &mut Rng::new(2)).unwrap();

@@ -10,6 +10,7 @@ use crate::still::StillDisks;
 use crate::title::{TitleSpec, TrackPlan};
 use anyhow::{Context, Result, bail};
 use reel_qos::Class;
+use reel_stream::Depth;
 use reel_volume::{
     ArenaBudget, Geometry, Members, ObjectEntry, ObjectMap, ObjectRecord, ObjectWriter, OpenOptions, Role,
     SourceFile, Superblock, TitleRecord, Volume, VolumeOptions,
@@ -31,8 +32,8 @@ pub(crate) struct Library {
 }
 
 impl Library {
-    /// Makes a volume with titles and some room beside them.
-    pub(crate) fn make(geometry: Geometry, spec: &TitleSpec, rng: &mut Rng) -> Result<Library> {
+    /// Makes a volume with titles, of which viewers are read so much ahead, and some room beside them.
+    pub(crate) fn make(geometry: Geometry, spec: &TitleSpec, ahead: Depth, rng: &mut Rng) -> Result<Library> {
         let plans = Shelf::plan(spec, rng);
         let directory = directory()?;
         let wanted_units = units_for(&geometry, plans.iter().flatten());
@@ -57,8 +58,8 @@ impl Library {
             bail!(what);
         }
         drop(volume);
-        let shelf =
-            Shelf::new(geometry, plans, places).context("a title is longer than anybody can promise")?;
+        let shelf = Shelf::new(geometry, ahead, plans, places)
+            .context("a title is longer than anybody can promise")?;
         Ok(Library { directory, shelf: Arc::new(shelf), media: still.into_media(), units })
     }
 }

@@ -4,6 +4,7 @@ use crate::content::{self, Unit};
 use crate::rng::Rng;
 use crate::title::{self, Layout, Title, TitleSpec, Track, TrackPlan};
 use reel_code::Code;
+use reel_stream::Depth;
 use reel_volume::{Extent, Geometry, UnitPlace, VolumeCounters};
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -38,6 +39,7 @@ impl Shelf {
     /// The titles of these plans, whose tracks lie at these places, in order; `None` if one is longer than anybody can promise.
     pub(crate) fn new(
         geometry: Geometry,
+        ahead: Depth,
         plans: Vec<Vec<TrackPlan>>,
         places: impl IntoIterator<Item = Place>,
     ) -> Option<Shelf> {
@@ -58,7 +60,7 @@ impl Shelf {
                 let layout = Layout { id: id as u64, geometry, extents, sums, data_offset, counters };
                 tracks.push(plan.laid_out(format!("title {number}, track {}", id - first), layout));
             }
-            titles.push(Arc::new(Title::new(number, tracks[first..].to_vec())?));
+            titles.push(Arc::new(Title::new(number, ahead, tracks[first..].to_vec())?));
         }
         // Zipf's law with exponent 1, in whole numbers.
         let weights = (1..=titles.len() as u64).map(|rank| (1 << 32) / rank);
@@ -111,7 +113,7 @@ mod tests {
     use crate::scale::{OBJECT_SCALE, ROW_BYTES, geometry};
 
     fn shelf_of(geometry: Geometry, spec: TitleSpec, seed: u64) -> Shelf {
-        let library = Library::make(geometry, &spec, &mut Rng::new(seed)).unwrap();
+        let library = Library::make(geometry, &spec, Depth::of(true), &mut Rng::new(seed)).unwrap();
         Arc::into_inner(library.shelf).unwrap()
     }
 

@@ -6,7 +6,7 @@ use crate::scale::{OBJECT_SCALE, ROW_BYTES};
 use reel_code::Code;
 use reel_qos::Demand;
 use reel_stream::limits::SEND_LEAD_NS;
-use reel_stream::{Ask, Body, Loss, Part, Strand, Stretch, demand};
+use reel_stream::{Ask, Body, Depth, Loss, Part, Strand, Stretch, demand};
 use reel_volume::{Extent, Geometry, ObjectLayout, ObjectMap, VolumeCounters};
 use std::ops::Range;
 use std::sync::Arc;
@@ -132,10 +132,10 @@ impl TrackPlan {
 
 impl Title {
     /// A title of these tracks, pictures before sound; `None` if it is longer than anybody can promise.
-    pub(crate) fn new(number: usize, mut tracks: Vec<Arc<Track>>) -> Option<Title> {
+    pub(crate) fn new(number: usize, ahead: Depth, mut tracks: Vec<Arc<Track>>) -> Option<Title> {
         let sound = tracks.pop_if(|track| track.strand == Strand::Sound);
         let demands = |tracks: &[Arc<Track>]| -> Option<Vec<Demand>> {
-            tracks.iter().map(|track| track.demand()).collect()
+            tracks.iter().map(|track| track.demand(ahead)).collect()
         };
         let (pictures, heard) = (demands(&tracks)?, demands(sound.as_slice())?);
         let offer = |first: usize| {
@@ -194,7 +194,7 @@ impl Track {
     }
 
     /// What playing it asks for, as `reel-http` computes it.
-    fn demand(&self) -> Option<Demand> {
+    fn demand(&self, ahead: Depth) -> Option<Demand> {
         let stretches = (0..self.segments()).map(|number| {
             let shown_ns = self.ask(number).from_ns;
             Stretch {
@@ -205,7 +205,7 @@ impl Track {
                 duration_ns: self.segment_ns,
             }
         });
-        demand(self.map.geometry().members(), stretches, Loss::AnyOne)
+        demand(self.map.geometry().members(), ahead, stretches, Loss::AnyOne)
     }
 }
 

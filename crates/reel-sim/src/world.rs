@@ -30,7 +30,7 @@ use reel_arena::Arena;
 use reel_disk::{DepthBound, DiskBackend, Disks, DisksConfig, MemberFile};
 use reel_qos::limits::ROUND_NS;
 use reel_qos::{Capacities, DiskPrice, MemberCapacity, UNLIMITED};
-use reel_stream::Units;
+use reel_stream::{Depth, Units};
 use reel_volume::{ArenaBudget, OpenOptions, Simulated, Turns, Volume};
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
@@ -104,15 +104,16 @@ impl World {
         let seed = Rng::new(scenario.seed);
         let geometry =
             scale::geometry(scenario.members, scenario.data_rows).context("the scenario's geometry")?;
-        let library = Library::make(geometry, &scenario.titles, &mut seed.part(2))?;
+        let depth = DepthBound::default();
+        let real_price = probe::price(&scenario.device, depth.requests, &seed.part(4));
+        let prices: Vec<DiskPrice> = vec![scale::simulated_price(real_price); scenario.members];
+        let ahead = Depth::of(prices.iter().any(DiskPrice::has_arm));
+        let library = Library::make(geometry, &scenario.titles, ahead, &mut seed.part(2))?;
         let Library { directory, shelf, media, units } = library;
         // A clock that has run for a while and is at no border of a round.
         let start_ns = seed.part(3).range(1_000_000_000_000, 2_000_000_000_000);
-        let depth = DepthBound::default();
         // Devices count real bytes, so their queue's bound in bytes is that much smaller here.
         let depth = DepthBound { bytes: depth.bytes / MEMBER_SCALE as usize, ..depth };
-        let real_price = probe::price(&scenario.device, depth.requests, &seed.part(4));
-        let prices: Vec<DiskPrice> = vec![scale::simulated_price(real_price); scenario.members];
         let config = DisksConfig { depth, policy: scenario.policy, prices, ..DisksConfig::default() };
         let devices = (0..scenario.members)
             .map(|member| scenario.device.make(seed.part(100 + member as u64)))

@@ -73,6 +73,13 @@ impl Budget {
         self.inner.lock().line.len()
     }
 
+    /// Buffers that those who wait want beyond what is free.
+    pub fn missing(&self) -> usize {
+        let state = self.inner.lock();
+        let wanted: usize = state.line.iter().map(|(_, buffers)| buffers).sum();
+        wanted.saturating_sub(self.inner.total.saturating_sub(state.reserved))
+    }
+
     /// Whether `buffers` more leave plenty for those who have to start: reading ahead must not take it from them.
     pub(crate) fn is_plentiful(&self, buffers: usize) -> bool {
         let state = self.inner.lock();
@@ -126,6 +133,11 @@ impl Inner {
 }
 
 impl Reservation {
+    /// How many buffers it is the right to.
+    pub(crate) fn buffers(&self) -> usize {
+        self.buffers
+    }
+
     /// Gives some of the buffers back before the others.
     pub(crate) fn give_back(&mut self, buffers: usize) {
         let buffers = buffers.min(self.buffers);
@@ -172,7 +184,7 @@ mod tests {
         let held = budget.reserve(5).unwrap();
         let large = budget.wait(8);
         let small = budget.wait(2);
-        assert_eq!(budget.starved(), 2);
+        assert_eq!((budget.starved(), budget.missing()), (2, 7));
         assert!(budget.reserve(1).is_none() && small.reserve(2).is_none() && large.reserve(8).is_none());
         drop(held);
         assert!(budget.reserve(1).is_none() && small.reserve(2).is_none());
@@ -183,7 +195,7 @@ mod tests {
         drop(small);
         assert!(budget.reserve(6).is_some() && budget.reserve(7).is_none());
         drop(got);
-        assert_eq!((budget.starved(), budget.reserved()), (0, 0));
+        assert_eq!((budget.starved(), budget.reserved(), budget.missing()), (0, 0, 0));
     }
 
     #[test]

@@ -1,6 +1,7 @@
 //! What a stream will ask of every member, computed from its index before it starts: pure.
 
-use crate::limits::{READER_REFILL, READER_STRIPES_MAX, ROUNDS_MAX};
+use crate::limits::ROUNDS_MAX;
+use crate::window::{Depth, Window};
 use reel_qos::limits::ROUND_NS;
 use reel_qos::{Demand, DiskDemand};
 use reel_volume::{Geometry, ObjectMap};
@@ -17,7 +18,8 @@ pub struct Stretch<'a> {
     pub from_ns: u64,
     /// Media time at which its first bytes must be in memory; those that a reader can hold at once are due together.
     pub due_ns: u64,
-    /// How long it is shown: what is beyond a reader's window is due as the stretch is shown.
+    /// How long it is shown: what is beyond a reader's window is due as the stretch is shown. 0 if it is sent with what follows as one
+    /// body.
     pub duration_ns: u64,
 }
 
@@ -38,15 +40,16 @@ pub enum Loss {
 /// A stripe that a stretch touches costs one read on each of its members, of the rows touched: while all members are there, those
 /// of parity are not read; with one lost, the others are read once each to decode it, and a unit that is wanted anyway is not read
 /// again. So no loss makes more of it. The stripes of a reader's first window are asked for at once and lie behind one another: one
-/// way of an arm. So are those that it asks for when it plans again.
+/// way of an arm. So are those that it asks for when it plans again. How many that are, and how much memory they hold, is for `depth` to say.
 ///
 /// `None` if it is longer than [`ROUNDS_MAX`]: nobody can promise so far ahead.
 pub fn demand<'a>(
     members: usize,
+    depth: Depth,
     stretches: impl IntoIterator<Item = Stretch<'a>>,
     loss: Loss,
 ) -> Option<Demand> {
-    let mut sum = Sum::new(members, loss);
+    let mut sum = Sum::new(members, depth, loss);
     for stretch in stretches.into_iter().filter(|stretch| stretch.range.start < stretch.range.end) {
         let Stretch { map, range, from_ns, due_ns, duration_ns } = stretch;
         if due_ns.saturating_add(duration_ns) / ROUND_NS >= ROUNDS_MAX {
@@ -71,12 +74,13 @@ pub(crate) struct Sum {
     disks: Vec<Vec<DiskDemand>>,
     sent_bytes: Vec<u64>,
     held_bytes: u64,
+    depth: Depth,
     loss: Loss,
 }
 
 impl Sum {
-    pub(crate) fn new(members: usize, loss: Loss) -> Self {
-        Self { disks: vec![Vec::new(); members], sent_bytes: Vec::new(), held_bytes: 0, loss }
+    pub(crate) fn new(members: usize, depth: Depth, loss: Loss) -> Self {
+        Self { disks: vec![Vec::new(); members], sent_bytes: Vec::new(), held_bytes: 0, depth, loss }
     }
 
     /// Adds a stretch, not an empty one, of an object whose units `member` tells the members of.
@@ -84,10 +88,12 @@ impl Sum {
         let stripe_bytes = geometry.stripe_bytes() as u64;
         let stripes = stretch.range.start / stripe_bytes..(stretch.range.end - 1) / stripe_bytes + 1;
         let count = stripes.end - stripes.start;
+        let stretch_bytes = stretch.range.end - stretch.range.start;
+        let window = self.depth.window(geometry, stretch_bytes, stretch.duration_ns);
         for stripe in stripes.clone() {
             let number = stripe - stripes.start;
-            let round = round_of(stretch, number, count);
-            let (begins, ends) = (is_way(number), number + 1 == count || is_way(number + 1));
+            let round = round_of(stretch, window, number, count);
+            let (begins, ends) = (window.is_way(number), number + 1 == count || window.is_way(number + 1));
             let bytes = unit_bytes_touched(geometry, &stretch.range, stripe);
             for position in 0..geometry.width() {
                 let Some(rounds) = self.disks.get_mut(member(stripe, position)) else { continue };
@@ -104,18 +110,15 @@ impl Sum {
                 at.ways += u32::from(begins && (is_read || !ends));
             }
         }
-        let bytes = stretch.range.end - stretch.range.start;
         let rounds = rounds(stretch.from_ns, stretch.due_ns);
         let mut given = 0;
         for round in rounds.clone() {
-            let until = part_until(bytes, round + 1 - rounds.start, rounds.end - rounds.start);
+            let until = part_until(stretch_bytes, round + 1 - rounds.start, rounds.end - rounds.start);
             *slot(&mut self.sent_bytes, round as usize) += until - given;
             given = until;
         }
-        // A reader reserves a buffer for every unit that it touches, within its window.
-        let rows = bytes.div_ceil(geometry.row_bytes() as u64) + 1;
-        let units = rows.min(count.min(READER_STRIPES_MAX as u64) * geometry.data_rows() as u64);
-        self.held_bytes = self.held_bytes.max(units * geometry.unit_bytes() as u64);
+        let promised_bytes = self.depth.promised_bytes(geometry, stretch_bytes, stretch.duration_ns);
+        self.held_bytes = self.held_bytes.max(promised_bytes);
     }
 
     pub(crate) fn demand(self) -> Demand {
@@ -138,24 +141,18 @@ impl Sum {
     }
 }
 
-/// Whether stripe `number` of a stretch is another way: those of the first window are one, and so are those of each refill.
-fn is_way(number: u64) -> bool {
-    match number.checked_sub(READER_STRIPES_MAX as u64) {
-        None => number == 0,
-        Some(beyond) => beyond.is_multiple_of(READER_REFILL as u64),
-    }
-}
-
 /// The round that stripe `number` of the `count` of a stretch is counted in.
 ///
-/// Those of a reader's first window spread over the time in which they may be read. Each further one can be read when one before it has
-/// been sent, which is as it is shown, and is due as much later.
-fn round_of(stretch: &Shown, number: u64, count: u64) -> usize {
-    let window = count.min(READER_STRIPES_MAX as u64);
+/// Those of a reader's first window take turns in the last rounds in which they may be read. Each further one can be read when one before it
+/// has been sent, which is as it is shown, and is due as much later. So a segment asks for one after another, and the next one goes on from
+/// there: viewers who began together ask the same in each round, not all of it in some.
+fn round_of(stretch: &Shown, window: Window, number: u64, count: u64) -> usize {
+    let window = count.min(window.stripes());
     let round = match number.checked_sub(window) {
         None => {
             let rounds = rounds(stretch.from_ns, stretch.due_ns);
-            rounds.start + part_until(rounds.end - rounds.start, number, window)
+            let last = (rounds.end - rounds.start).min(window);
+            rounds.end - last + part_until(last, number, window)
         }
         Some(beyond) => {
             let from_ns = stretch.due_ns + part_until(stretch.duration_ns, beyond, count);

@@ -3,10 +3,11 @@
 use crate::body::Part;
 use crate::budget::Reservation;
 use crate::fetcher::{Fetched, Fetcher};
-use crate::limits::{AHEAD_STRIPES_WITHOUT_ARM, PREFETCH_HELD_NS, READER_STRIPES_MAX};
+use crate::limits::{AHEAD_STRIPES_WITHOUT_ARM, PREFETCH_HELD_NS};
 use crate::prefetch::Plan;
 use crate::reader::{Ramp, rows_by_position};
 use crate::units::{UnitKey, UnitWant};
+use crate::window::Depth;
 use reel_volume::UnitRows;
 use std::collections::{BTreeMap, HashMap, VecDeque};
 use std::sync::Arc;
@@ -37,9 +38,10 @@ impl Held {
     ///
     /// What sessions were promised counts their readers only: reading ahead must not take memory from those.
     pub(crate) fn start(plan: &Plan, token: u64, fetcher: &mut Fetcher, now_ns: u64) -> Option<Held> {
-        let mut wanted = wants(plan);
+        let depth = fetcher.units().depth();
+        let mut wanted = wants(plan, depth);
         // Only an arm is worth long runs of neighbours.
-        if !fetcher.units().disks().has_arms() {
+        if !depth.has_arms() {
             wanted.truncate(AHEAD_STRIPES_WITHOUT_ARM);
         }
         let reservation = loop {
@@ -90,7 +92,7 @@ impl Held {
 }
 
 /// Every unit that the planned bytes touch, from there to its end, stripe by stripe as they are shown: what follows is wanted next.
-fn wants(plan: &Plan) -> Vec<(Stripe, Vec<UnitWant>)> {
+fn wants(plan: &Plan, depth: Depth) -> Vec<(Stripe, Vec<UnitWant>)> {
     let ramp = Ramp { due_ns: plan.due_ns, duration_ns: plan.duration_ns, bytes: plan.body.bytes() };
     let mut stripes: BTreeMap<(u64, u64), (Stripe, BTreeMap<usize, UnitWant>)> = BTreeMap::new();
     let mut at = 0;
@@ -107,7 +109,8 @@ fn wants(plan: &Plan) -> Vec<(Stripe, Vec<UnitWant>)> {
                 .entry((map.id(), stripe))
                 .or_insert_with(|| (Stripe { begins, ends, keys: Vec::new() }, BTreeMap::new()));
             touched.ends = ends;
-            let deadline_ns = ramp.due_ns(touched.begins, stripe_bytes * READER_STRIPES_MAX as u64);
+            let window = depth.window(map.geometry(), ramp.bytes, ramp.duration_ns);
+            let deadline_ns = ramp.due_ns(touched.begins, window.bytes(map.geometry()));
             for (position, rows) in rows_by_position(&map, &(from - start..to - start)) {
                 let (map, class) = (Arc::clone(&map), plan.class);
                 let rows = rows.start..map.geometry().unit_rows();

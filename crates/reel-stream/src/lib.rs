@@ -27,6 +27,7 @@ mod steady;
 mod streams;
 pub mod udp;
 mod units;
+mod window;
 
 pub use audience::Audience;
 pub use body::{Body, Part};
@@ -43,3 +44,4 @@ pub use sessions::{OpenRefused, Permit, Sessions, SessionsConfig};
 pub use steady::steady_demand;
 pub use streams::{Batch, Offer, Opening, Outlet, Settled, StreamId, StreamState, Streams};
 pub use units::{StreamCounters, UnitKey, UnitWant, Units};
+pub use window::Depth;

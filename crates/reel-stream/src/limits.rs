@@ -4,6 +4,9 @@
 /// on each member, which costs an arm as much for the transfer as for the way; more would hold memory that other viewers need.
 pub const READER_STRIPES_MAX: usize = 4;
 
+/// Stripes of the smallest window: one is sent while the next one comes.
+pub const READER_STRIPES_MIN: usize = 2;
+
 /// Most steps a reader plans ahead; a plain MP4 file is a list of small parts, each a step of its own.
 pub const READER_STEPS_MAX: usize = 16;
 

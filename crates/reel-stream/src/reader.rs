@@ -6,8 +6,8 @@
 //!                        ^ chunks() come from here
 //! ```
 //! A step is bytes at hand or the wanted rows of one stripe. A stripe's step holds a [`Reservation`] for every buffer it
-//! may need, so a reader that has started a stripe can always finish it. The front step is always planned; further ones
-//! only while memory is plentiful.
+//! may need, so a reader that has started a stripe can always finish it. The front step is always planned, further ones
+//! as far as was promised (`window.rs`); beyond that only while memory is plentiful, and where it is worth it.
 
 use crate::body::{Body, Part};
 use crate::budget::{Reservation, Waiting};
@@ -18,6 +18,7 @@ use crate::limits::{
 };
 use crate::runs::{Run, Worth};
 use crate::units::{UnitKey, UnitWant};
+use crate::window::{Depth, Window};
 use reel_qos::{Class, DEADLINE_NONE_NS, DiskPrice};
 use reel_ring::Chunk;
 use reel_volume::{ObjectMap, UnitRows, VolumeError};
@@ -106,7 +107,7 @@ struct StripeStep {
     /// What is still to be sent, counted from the start of the stripe.
     range: Range<u64>,
     units: Vec<UnitNeed>,
-    _reservation: Reservation,
+    reservation: Reservation,
 }
 
 struct UnitNeed {
@@ -263,6 +264,7 @@ impl Reader {
             // Two steps may want different rows of one unit; each takes the answer to its own question.
             if rows.rows().start <= unit.rows.start && unit.rows.end <= rows.rows().end {
                 unit.have = Some(rows);
+                stripe.settle();
             }
         }
         Ok(self.state())
@@ -282,6 +284,21 @@ impl Reader {
                 run.forget();
             }
             fetcher.units().counters().releases.fetch_add(1, Ordering::Relaxed);
+        }
+    }
+
+    /// Gives back what was read before it was urgent, when others wait for memory. It stays in the table until its room is wanted. Not to be
+    /// called while chunks are being sent.
+    pub fn give_back_early(&mut self, fetcher: &Fetcher) {
+        let units = fetcher.units();
+        while self.window.len() > 1
+            && let Some(Step::Stripe(last)) = self.window.back()
+            && last.units.iter().all(|unit| unit.have.is_some())
+            && !self.due.window(units.depth(), &last.map).is_urgent(self.planned_bytes - last.bytes())
+            && units.budget().missing() > 0
+        {
+            self.planned_bytes -= last.bytes();
+            self.window.pop_back();
         }
     }
 
@@ -311,7 +328,8 @@ impl Reader {
             Part::Object(map, range) => (map, range),
         };
         let stripe_bytes = map.geometry().stripe_bytes() as u64;
-        let deadline_ns = self.due.of(offset, stripe_bytes * READER_STRIPES_MAX as u64, now_ns);
+        let window = self.due.window(fetcher.units().depth(), &map);
+        let deadline_ns = self.due.of(offset, window.bytes(map.geometry()), now_ns);
         let stripe = range.start / stripe_bytes;
         let start = stripe * stripe_bytes;
         let range = range.start - start..range.end.min(start + stripe_bytes) - start;
@@ -322,7 +340,9 @@ impl Reader {
         } else if self.reads_on {
             wanted.iter_mut().for_each(|(_, rows)| rows.end = map.geometry().unit_rows());
         }
-        let Some(reservation) = self.reserve(fetcher, &map, wanted.len()) else { return false };
+        let buffers = wanted.len() + decoding_buffers(fetcher, &map, stripe, &wanted);
+        let most = self.due.buffers_max(fetcher.units().depth(), &map);
+        let Some(reservation) = self.reserve(fetcher, buffers, (window, most)) else { return false };
         let want = |(position, rows): &(usize, Range<usize>)| UnitWant {
             map: Arc::clone(&map),
             stripe,
@@ -336,13 +356,9 @@ impl Reader {
         let unit = |((position, rows), have)| UnitNeed { position, rows, have };
         let units = wanted.into_iter().zip(got).map(unit).collect();
         self.planned_bytes += range.end - range.start;
-        self.window.push_back(Step::Stripe(StripeStep {
-            map,
-            stripe,
-            range,
-            units,
-            _reservation: reservation,
-        }));
+        let mut step = StripeStep { map, stripe, range, units, reservation };
+        step.settle();
+        self.window.push_back(Step::Stripe(step));
         self.run_planned(fetcher);
         true
     }
@@ -357,25 +373,37 @@ impl Reader {
         run.planned(units.runs(), || {
             let (disks, geometry) = (units.disks(), step.map.geometry());
             let price = (0..disks.members()).map(|member| disks.price(member)).reduce(DiskPrice::slower);
+            let stripe_buffers = if units.is_degraded() { geometry.width() } else { geometry.data_rows() };
             Worth {
                 run_bytes: price.map_or(0, |price| price.run_bytes()),
                 unit_bytes: geometry.unit_bytes() as u64,
                 unit_ns: price.map_or(0, |price| price.transfer_ns(geometry.unit_bytes() as u64)),
-                stripe_buffers: (geometry.data_rows() + decoding_buffers(fetcher, &step.map)) as u64,
+                stripe_buffers: stripe_buffers as u64,
                 buffers: units.budget().total() as u64,
             }
         });
     }
 
-    /// Memory for a stripe of which `units` units are wanted.
-    fn reserve(&mut self, fetcher: &Fetcher, map: &ObjectMap, units: usize) -> Option<Reservation> {
+    /// Memory for a stripe, to a reader with such a window that is promised so many buffers at most.
+    fn reserve(
+        &mut self,
+        fetcher: &Fetcher,
+        buffers: usize,
+        (window, most): (Window, u64),
+    ) -> Option<Reservation> {
         let budget = fetcher.units().budget();
         // More than all there is would never come: who holds all has nobody to share the spare buffers with.
-        let buffers = (units + decoding_buffers(fetcher, map)).min(budget.total());
+        let buffers = buffers.min(budget.total());
         if !self.window.is_empty() {
+            let is_promised = (self.held_buffers() + buffers) as u64 <= most;
+            if is_promised && window.is_urgent(self.planned_bytes) {
+                return budget.reserve(buffers);
+            }
+            let is_worth_it =
+                is_promised || matches!(self.due, Due::After(_)) || fetcher.units().depth().has_arms();
             let beyond = self.stripes_ahead() >= READER_STRIPES_MAX as u64;
             let enough = if beyond { budget.is_ample(buffers) } else { budget.is_plentiful(buffers) };
-            return if enough { budget.reserve(buffers) } else { None };
+            return if is_worth_it && enough { budget.reserve(buffers) } else { None };
         }
         let reservation = match &self.waiting {
             Some(waiting) => waiting.reserve(buffers),
@@ -387,6 +415,15 @@ impl Reader {
             None => {}
         }
         reservation
+    }
+
+    /// Buffers that the window may hold.
+    pub fn held_buffers(&self) -> usize {
+        let buffers = |step: &Step| match step {
+            Step::Bytes(..) => 0,
+            Step::Stripe(stripe) => stripe.reservation.buffers(),
+        };
+        self.window.iter().map(buffers).sum()
     }
 
     /// How many stripes' worth of bytes the window holds.
@@ -403,6 +440,29 @@ impl Due {
     /// Whether nobody waits at a fixed time.
     fn is_open(&self) -> bool {
         matches!(self, Due::After(DEADLINE_NONE_NS))
+    }
+
+    /// What is held at once of a body that is due so.
+    fn window(&self, depth: Depth, map: &ObjectMap) -> Window {
+        let (bytes, duration_ns) = self.shown();
+        depth.window(map.geometry(), bytes, duration_ns)
+    }
+
+    /// Buffers that are promised to its reader at most.
+    fn buffers_max(&self, depth: Depth, map: &ObjectMap) -> u64 {
+        let (bytes, duration_ns) = self.shown();
+        match self {
+            Due::After(_) => 0,
+            Due::Ramp(_) | Due::Paced(_) => depth.buffers_max(map.geometry(), bytes, duration_ns),
+        }
+    }
+
+    /// How many bytes are shown for how long, where that is known.
+    fn shown(&self) -> (u64, u64) {
+        match self {
+            Due::Ramp(ramp) => (ramp.bytes, ramp.duration_ns),
+            Due::After(_) | Due::Paced(_) => (0, 0),
+        }
     }
 
     fn of(&self, offset: u64, window_bytes: u64, now_ns: u64) -> u64 {
@@ -451,7 +511,7 @@ impl Step {
     fn bytes(&self) -> u64 {
         match self {
             Step::Bytes(_, range) => range.len() as u64,
-            Step::Stripe(stripe) => stripe.range.end - stripe.range.start,
+            Step::Stripe(stripe) => stripe.bytes(),
         }
     }
 
@@ -465,6 +525,10 @@ impl Step {
 }
 
 impl StripeStep {
+    fn bytes(&self) -> u64 {
+        self.range.end - self.range.start
+    }
+
     /// Appends what is in memory without a gap; `true` if that was all of the stripe.
     fn chunks(&self, chunks: &mut Vec<Chunk>, left_bytes: &mut usize) -> bool {
         let row_bytes = self.map.geometry().row_bytes() as u64;
@@ -498,6 +562,14 @@ impl StripeStep {
         Some(unit.have.as_ref()?.row(matrix))
     }
 
+    /// When all units are there, what they were computed from is not needed any more.
+    fn settle(&mut self) {
+        if self.units.iter().all(|unit| unit.have.is_some()) {
+            let beyond = self.reservation.buffers().saturating_sub(self.units.len());
+            self.reservation.give_back(beyond);
+        }
+    }
+
     fn unit_of(&mut self, key: &UnitKey) -> Option<&mut UnitNeed> {
         if key.object != self.map.id() || key.stripe != self.stripe {
             return None;
@@ -506,10 +578,20 @@ impl StripeStep {
     }
 }
 
-/// Buffers that a stripe may need on top of its own while a member is away: one lost unit at a time is decoded from the
-/// others.
-fn decoding_buffers(fetcher: &Fetcher, map: &ObjectMap) -> usize {
-    if fetcher.units().is_degraded() { map.geometry().data_rows() } else { 0 }
+/// Buffers that a stripe needs on top of those of its `wanted` units if some of those are lost: for what they are computed from. What is wanted
+/// anyway is shared with that through the table; where it cannot be, since others are reading other rows of it, the spare buffers serve.
+fn decoding_buffers(
+    fetcher: &Fetcher,
+    map: &ObjectMap,
+    stripe: u64,
+    wanted: &[(usize, Range<usize>)],
+) -> usize {
+    let around = fetcher.units().around();
+    let is_away = |(position, _): &&(usize, Range<usize>)| around.is_away(map.unit_at(stripe, *position).0);
+    match wanted.iter().filter(is_away).count() {
+        0 => 0,
+        lost => map.geometry().data_rows() + lost - wanted.len(),
+    }
 }
 
 /// The rows of each data position that the bytes `range` of a stripe touch.

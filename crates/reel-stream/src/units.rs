@@ -18,6 +18,7 @@ use crate::flight::{Flight, Source};
 use crate::limits::{EVICTION_LOOKS_AGAIN, EVICTION_LOOKS_MAX, UNIT_SHARDS};
 use crate::next_use::Victim;
 use crate::runs::Runs;
+use crate::window::Depth;
 use reel_arena::{Arena, Buffer};
 use reel_disk::{Disks, Reply};
 use reel_qos::Class;
@@ -91,6 +92,8 @@ pub(crate) struct Inner {
     health: Health,
     around: Around,
     budget: Budget,
+    /// As the members were when the table was made: what was promised goes by that.
+    depth: Depth,
     runs: Runs,
     /// Buffers kept free for those who do not come through this table: writers, checks, exports.
     spare_buffers: usize,
@@ -165,12 +168,14 @@ impl Units {
     pub fn new(arena: Arena, disks: Disks, health: Health, spare_buffers: usize) -> Self {
         let budget = Budget::new(arena.usage().buffers_total.saturating_sub(spare_buffers));
         let around = Around::new(health.clone(), disks.members());
+        let depth = Depth::of(disks.has_arms());
         let inner = Inner {
             arena,
             disks,
             health,
             around,
             budget,
+            depth,
             runs: Runs::default(),
             spare_buffers,
             shards: Default::default(),
@@ -183,6 +188,11 @@ impl Units {
     /// What readers may hold together.
     pub fn budget(&self) -> &Budget {
         &self.inner.budget
+    }
+
+    /// How far ahead readers read.
+    pub fn depth(&self) -> Depth {
+        self.inner.depth
     }
 
     /// Who reads in long runs.

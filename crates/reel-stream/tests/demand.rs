@@ -8,12 +8,14 @@ use proptest::prelude::*;
 use reel_qos::limits::ROUND_NS;
 use reel_qos::{Demand, DiskDemand};
 use reel_stream::limits::{ROUNDS_MAX, SEND_LEAD_NS, STEADY_ROUNDS};
-use reel_stream::{Body, Loss, Part, Stretch, demand, steady_demand};
+use reel_stream::{Body, Depth, Loss, Part, Stretch, demand, steady_demand};
 use reel_volume::{Geometry, GeometryFields};
 use std::ops::Range;
 use std::sync::{Arc, OnceLock};
 
 const FILM: usize = 700_000;
+/// Members with arms.
+const DISKS: Depth = Depth::of(true);
 const SEGMENT_NS: u64 = 4 * ROUND_NS;
 
 /// Segments of uneven lengths, four seconds each.
@@ -32,7 +34,7 @@ fn of(cinema: &Cinema, segments: &[Range<u64>]) -> Demand {
         due_ns: number * SEGMENT_NS,
         duration_ns: SEGMENT_NS,
     });
-    demand(MEMBERS, stretches, Loss::AnyOne).unwrap()
+    demand(MEMBERS, DISKS, stretches, Loss::AnyOne).unwrap()
 }
 
 fn total(rounds: &[DiskDemand]) -> DiskDemand {
@@ -91,13 +93,38 @@ fn nor_with_any_one_member_lost() {
 }
 
 #[test]
+fn a_steady_film_asks_the_same_in_every_round() {
+    let cinema = one();
+    // Four stripes in four seconds: with arms a window of them, without two that are asked for at once.
+    let segments: Vec<Range<u64>> = (0..4)
+        .map(|number| number * 4 * STRIPE_BYTES as u64..(number + 1) * 4 * STRIPE_BYTES as u64)
+        .collect();
+    for depth in [Depth::of(true), Depth::of(false)] {
+        let stretches = segments.iter().zip(0..).map(|(range, number): (_, u64)| Stretch {
+            map: &cinema.objects[0],
+            range: range.clone(),
+            from_ns: number.saturating_sub(1) * SEGMENT_NS,
+            due_ns: number * SEGMENT_NS,
+            duration_ns: SEGMENT_NS,
+        });
+        let demand = demand(MEMBERS, depth, stretches, Loss::AnyOne).unwrap();
+        for member in 0..MEMBERS {
+            let reads: Vec<u32> = demand.reads(member).iter().map(|round| round.reads).collect();
+            // What is shown first is asked for at once.
+            let steady = &reads[4..12];
+            assert!(steady.iter().all(|reads| *reads == 1), "{depth:?}: {reads:?}");
+        }
+    }
+}
+
+#[test]
 fn a_film_longer_than_a_day_has_no_demand() {
     let cinema = one();
     let stretch =
         |due_ns| Stretch { map: &cinema.objects[0], range: 0..10, from_ns: 0, due_ns, duration_ns: 0 };
-    assert!(demand(MEMBERS, [stretch((ROUNDS_MAX - 1) * ROUND_NS)], Loss::AnyOne).is_some());
-    assert!(demand(MEMBERS, [stretch(ROUNDS_MAX * ROUND_NS)], Loss::AnyOne).is_none());
-    assert!(demand(MEMBERS, [stretch(u64::MAX)], Loss::AnyOne).is_none());
+    assert!(demand(MEMBERS, DISKS, [stretch((ROUNDS_MAX - 1) * ROUND_NS)], Loss::AnyOne).is_some());
+    assert!(demand(MEMBERS, DISKS, [stretch(ROUNDS_MAX * ROUND_NS)], Loss::AnyOne).is_none());
+    assert!(demand(MEMBERS, DISKS, [stretch(u64::MAX)], Loss::AnyOne).is_none());
 }
 
 #[test]
@@ -112,8 +139,8 @@ fn a_steady_rate_asks_what_a_film_of_that_rate_asks() {
         due_ns: (number + 1) * SEGMENT_NS - SEND_LEAD_NS,
         duration_ns: SEGMENT_NS,
     });
-    let film = demand(MEMBERS, stretches, Loss::AnyOne).unwrap();
-    let steady = steady_demand(cinema.objects[0].geometry(), 200_000, Loss::AnyOne);
+    let film = demand(MEMBERS, DISKS, stretches, Loss::AnyOne).unwrap();
+    let steady = steady_demand(cinema.objects[0].geometry(), DISKS, 200_000, Loss::AnyOne);
     assert_eq!(steady.rounds(), STEADY_ROUNDS);
     assert_eq!(steady.average_bps(), 200_000);
     assert_eq!(steady.held_bytes(), film.held_bytes());
@@ -131,7 +158,7 @@ fn while_nobody_is_lost_parity_is_not_read_but_passed_over_by_arms() {
     let unit_bytes = geometry.unit_bytes() as u64;
     // Four stripes for a segment, with borders where they end: one way, two of the four may have their parity between two units of it.
     let rate_bps = geometry.stripe_bytes() as u64 * 8;
-    let of = |loss| steady_demand(&geometry, rate_bps, loss);
+    let of = |loss| steady_demand(&geometry, DISKS, rate_bps, loss);
     let degraded = of(Loss::AnyOne);
     let (flash, arms) = (of(Loss::Nobody { arms: false }), of(Loss::Nobody { arms: true }));
     let segments = STEADY_ROUNDS as u64 / 4;
@@ -149,13 +176,13 @@ fn while_nobody_is_lost_parity_is_not_read_but_passed_over_by_arms() {
 #[test]
 fn a_rate_beyond_all_disks_is_counted_soon() {
     let geometry = Geometry::new(GeometryFields::cmaf(5)).unwrap();
-    let demand = steady_demand(&geometry, 1_000_000_000_000, Loss::AnyOne);
+    let demand = steady_demand(&geometry, DISKS, 1_000_000_000_000, Loss::AnyOne);
     assert_eq!((demand.rounds(), demand.average_bps()), (8, 1_000_000_000_000));
     let stripes = 1_000_000_000_000 / 8 / geometry.stripe_bytes() as u64;
     let reads = u64::from(total(demand.reads(0)).reads);
     assert!((8 * stripes..8 * stripes + 16).contains(&reads), "{reads}");
     assert!(demand.reads(0).iter().all(|round| round.reads > 0), "spread over all rounds");
-    assert_eq!(steady_demand(&geometry, 0, Loss::AnyOne).average_bps(), 0);
+    assert_eq!(steady_demand(&geometry, DISKS, 0, Loss::AnyOne).average_bps(), 0);
 }
 
 fn one() -> &'static Cinema {
@@ -190,7 +217,7 @@ proptest! {
             .sum();
         let last = stretches.last().unwrap();
         let rounds = ((last.due_ns + last.duration_ns) / ROUND_NS + 1) as usize;
-        let demand = demand(MEMBERS, stretches, Loss::AnyOne).unwrap();
+        let demand = demand(MEMBERS, DISKS, stretches, Loss::AnyOne).unwrap();
         prop_assert_eq!(demand.sent_bytes().iter().sum::<u64>(), FILM as u64);
         for member in 0..MEMBERS {
             prop_assert_eq!(u64::from(total(demand.reads(member)).reads), touched);

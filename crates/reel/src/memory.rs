@@ -9,9 +9,9 @@ use crate::config::Config;
 /// Viewers that media memory is made for unless `arena_bytes` says otherwise: what a machine that also does other things can spare.
 const VIEWERS: u64 = 128;
 
-/// Buffers that a viewer is promised: a window of stripes for the pictures, and the units that a segment of sound touches. Films of low
-/// rates need less, several gigabits a second would need a window more.
-const BUFFERS_PER_VIEWER: u64 = (READER_STRIPES_MAX * GeometryFields::cmaf(5).data_rows + 4) as u64;
+/// Buffers that a viewer is promised where members have arms: a window of stripes for the pictures with the parity of one, and the stripe that a
+/// lost unit of sound is computed from. Films of low rates need less, and members without arms take a third of it for 5 Mb/s.
+const BUFFERS_PER_VIEWER: u64 = ((READER_STRIPES_MAX + 1) * GeometryFields::cmaf(5).data_rows + 2) as u64;
 
 /// The smallest arena: two readers, a writer and a decoding of the default geometry.
 const BYTES_MIN: u64 = 64 << 20;

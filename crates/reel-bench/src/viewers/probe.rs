@@ -76,6 +76,8 @@ pub(super) struct Probe<'a> {
     /// The film that arrives.
     pub(super) film: &'a [u8],
     pub(super) times: Times,
+    /// Memory of each server.
+    pub(super) memory_bytes: u64,
     pub(super) disk: Disk,
 }
 
@@ -113,7 +115,7 @@ impl Probe<'_> {
         drop_caches(arguments.common.quick)?;
         let stand = Stand {
             material,
-            memory_bytes: arguments.memory_mib << 20,
+            memory_bytes: self.memory_bytes,
             floor: None,
             is_promised: true,
             is_bounded: !arguments.common.quick,

@@ -135,6 +135,8 @@ impl Cable {
         for &receiver in &cable.receivers {
             sched_setaffinity(Pid::from_raw(receiver), processors)
                 .context("the processors of the receiving thread")?;
+            // An interrupt waits for no process; without this a server's own threads make it lose requests.
+            run("chrt", &["--fifo", "--pid", "1", &receiver.to_string()])?;
         }
         Ok(cable)
     }

@@ -6,7 +6,7 @@ use super::scratch::Scratch;
 use crate::limits::{
     BLOCK_BYTES, DEVICE_BYTES_MAX, DEVICE_REQUESTS_MAX, PROBE_SCRATCH_BYTES, PROBE_SIZES, PROBE_STALL_NS,
 };
-use reel_arena::{Arena, ArenaConfig, Buffer, Lease};
+use reel_arena::{Arena, ArenaConfig, Buffer, Lease, PageKind};
 use reel_ring::{Done, Op, Ring, RingConfig};
 use reel_rt::now_ns;
 use std::os::fd::OwnedFd;
@@ -115,7 +115,7 @@ impl Bench {
             buffer_bytes: largest,
             buffer_count: (DEVICE_BYTES_MAX / largest).max(DEVICE_REQUESTS_MAX) + 1,
             cells_per_buffer: 3,
-            huge_pages: false,
+            huge_pages: probe.huge_pages,
         };
         let arena = Arena::new(config).map_err(|error| setup(&error))?;
         let mut noise = arena.take(largest).ok_or_else(|| setup(&"its memory is used up"))?;
@@ -134,6 +134,11 @@ impl Bench {
             done: Vec::new(),
             next_token: 0,
         })
+    }
+
+    /// Whether reads land in huge pages.
+    pub(super) fn has_huge_pages(&self) -> bool {
+        self.arena.region().pages != PageKind::Normal
     }
 
     /// Hands over requests at these places, in their order, as deep as allowed.

@@ -42,6 +42,9 @@ pub struct Probe {
     pub unit_bytes: usize,
     /// io_uring or the portable driver.
     pub driver: DriverChoice,
+    /// Whether reads land in huge pages, if this machine gives any: as in media memory that other processes do not read. A device takes one
+    /// segment for each run of pages, so what a read costs depends on them.
+    pub huge_pages: bool,
 }
 
 /// How often progress is told.

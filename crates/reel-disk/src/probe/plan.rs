@@ -153,7 +153,8 @@ mod tests {
     }
 
     fn plan_of(time_ns: u64, quick: bool, writes: bool) -> Plan {
-        Plan::new(&Probe { time_ns, quick, writes, unit_bytes: UNIT_BYTES, driver: DriverChoice::Auto })
+        let (unit_bytes, driver, huge_pages) = (UNIT_BYTES, DriverChoice::Auto, true);
+        Plan::new(&Probe { time_ns, quick, writes, unit_bytes, driver, huge_pages })
     }
 
     #[test]

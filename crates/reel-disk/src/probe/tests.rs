@@ -18,7 +18,14 @@ fn written(directory: &Path, name: &str, bytes: usize) -> PathBuf {
 }
 
 fn short(quick: bool, writes: bool) -> Probe {
-    Probe { time_ns: 300_000_000, quick, writes, unit_bytes: 264 << 10, driver: DriverChoice::Auto }
+    Probe {
+        time_ns: 300_000_000,
+        quick,
+        writes,
+        unit_bytes: 264 << 10,
+        driver: DriverChoice::Auto,
+        huge_pages: true,
+    }
 }
 
 fn go_on(_done_ns: u64, _total_ns: u64) -> bool {

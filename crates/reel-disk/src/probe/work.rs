@@ -85,6 +85,7 @@ impl Subject {
         stop: &AtomicBool,
     ) -> Result<Profile, ProbeError> {
         // Another seed every time: places that were read a moment ago may be in the drive's memory.
+        let huge_pages = bench.has_huge_pages();
         let random = Random::new(now_ns() ^ self.device.inode.rotate_left(32));
         let mut work = Work { subject: self, bench, random, begun_ns: now_ns(), has_arm: None, stop };
         let windows = work.windows(plan)?;
@@ -92,6 +93,7 @@ impl Subject {
         let measured = Measured {
             measured_unix_s: now_unix_s,
             quick: plan.cells.is_empty(),
+            huge_pages,
             together,
             data_bytes: self.places.bytes(),
             device: self.device.clone(),

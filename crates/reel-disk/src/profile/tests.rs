@@ -30,6 +30,7 @@ fn measured() -> Measured {
     Measured {
         measured_unix_s: NOW,
         quick: false,
+        huge_pages: true,
         together: 5,
         data_bytes: 1 << 38,
         device: identity(),

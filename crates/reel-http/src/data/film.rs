@@ -10,7 +10,7 @@ use reel_library::{Library, LibraryError, Title};
 use reel_media::progressive::{self, ObjectRef, VirtualFile};
 use reel_media::{TrackIndex, TrackKind, dash, hls};
 use reel_qos::Demand;
-use reel_stream::{Ask, Body, Part, SessionKey};
+use reel_stream::{Ask, Body, Depth, Part, SessionKey};
 use reel_volume::ObjectMap;
 use std::collections::HashMap;
 use std::ops::Range;
@@ -44,6 +44,7 @@ struct TitleTexts {
 /// Opened titles, so that all sessions of one share its texts.
 pub(crate) struct Films {
     library: Arc<Library>,
+    depth: Depth,
     playing: Mutex<HashMap<String, Weak<Film>>>,
 }
 
@@ -63,9 +64,9 @@ const SESSION_CACHE: &str = "private, max-age=3600, immutable";
 const DOWNLOAD_CACHE: &str = "public, no-cache";
 
 impl Films {
-    /// The films of a library.
-    pub(crate) fn new(library: Arc<Library>) -> Self {
-        Self { library, playing: Mutex::new(HashMap::new()) }
+    /// The films of a library, of which so much is read ahead.
+    pub(crate) fn new(library: Arc<Library>, depth: Depth) -> Self {
+        Self { library, depth, playing: Mutex::new(HashMap::new()) }
     }
 
     /// Opens a title; waits for its index if nobody plays it yet.
@@ -81,7 +82,7 @@ impl Films {
         playing.retain(|_, film| film.strong_count() > 0);
         // Computed here, not on the cores: a long film takes some milliseconds. Two may do it at once; one is kept.
         drop(playing);
-        let film = Arc::new(Film::new(title));
+        let film = Arc::new(Film::new(title, self.depth));
         let mut playing = self.playing.lock().unwrap_or_else(|poisoned| poisoned.into_inner());
         playing.insert(id.to_owned(), Arc::downgrade(&film));
         Ok(film)
@@ -89,11 +90,11 @@ impl Films {
 }
 
 impl Film {
-    fn new(title: Arc<Title>) -> Self {
+    fn new(title: Arc<Title>, depth: Depth) -> Self {
         let tracks = title.index().tracks.iter().map(|_| TrackTexts::default()).collect();
         let index = title.index();
         let laid_out = progressive::layout(index, &progressive::default_selection(index)).ok();
-        let offers = Offers::new(&title, laid_out.as_ref());
+        let offers = Offers::new(&title, laid_out.as_ref(), depth);
         let file = laid_out.and_then(|file| {
             Some(File { body: file_body(&title, &file)?, times: file_times(&title, &file) })
         });

@@ -5,7 +5,7 @@ use reel_media::progressive::{self, ObjectRef, VirtualFile};
 use reel_media::{TitleIndex, TrackIndex, TrackKind};
 use reel_qos::Demand;
 use reel_stream::limits::SEND_LEAD_NS;
-use reel_stream::{Ask, Loss, Strand, Stretch, demand};
+use reel_stream::{Ask, Depth, Loss, Strand, Stretch, demand};
 use std::cmp::Reverse;
 use std::sync::Arc;
 
@@ -29,10 +29,11 @@ pub(crate) enum Form {
 }
 
 impl Offers {
-    pub(crate) fn new(title: &Title, file: Option<&VirtualFile>) -> Self {
+    pub(crate) fn new(title: &Title, file: Option<&VirtualFile>, depth: Depth) -> Self {
         let ranking = ranking(title.index());
-        let ladder = ladder(title, &ranking, Loss::AnyOne).map(Arc::from);
-        let file = file.and_then(|file| of_file(title, file)).map(|demand| Arc::from([Arc::new(demand)]));
+        let ladder = ladder(title, &ranking, depth, Loss::AnyOne).map(Arc::from);
+        let file =
+            file.and_then(|file| of_file(title, file, depth)).map(|demand| Arc::from([Arc::new(demand)]));
         Self { ranking, ladder, file }
     }
 
@@ -60,9 +61,10 @@ impl Offers {
     }
 }
 
-/// What a viewer of a title asks who is offered all of its renditions; `None` if it is too long to be promised.
-pub fn title_demand(title: &Title, loss: Loss) -> Option<Arc<Demand>> {
-    ladder(title, &ranking(title.index()), loss)?.into_iter().next()
+/// What a viewer of a title asks who is offered all of its renditions, on members of which so much is read ahead; `None` if it is too long
+/// to be promised.
+pub fn title_demand(title: &Title, depth: Depth, loss: Loss) -> Option<Arc<Demand>> {
+    ladder(title, &ranking(title.index()), depth, loss)?.into_iter().next()
 }
 
 /// Video tracks, best first.
@@ -89,10 +91,10 @@ pub(crate) fn ask(track: &TrackIndex, segment: usize) -> Option<Ask> {
 }
 
 /// For each choice: the most that the video tracks from there on ask in any round, and the most that any sound asks.
-fn ladder(title: &Title, ranking: &[usize], loss: Loss) -> Option<Vec<Arc<Demand>>> {
+fn ladder(title: &Title, ranking: &[usize], depth: Depth, loss: Loss) -> Option<Vec<Arc<Demand>>> {
     let index = title.index();
     let of = |numbers: &mut dyn Iterator<Item = usize>| -> Option<Vec<Demand>> {
-        numbers.map(|number| of_track(title, &index.tracks[number], loss)).collect()
+        numbers.map(|number| of_track(title, &index.tracks[number], depth, loss)).collect()
     };
     let sound = of(&mut index.of_kind(TrackKind::Audio).map(|(number, _)| number))?;
     let sound = Demand::peak_of(&sound.iter().collect::<Vec<_>>());
@@ -107,7 +109,7 @@ fn ladder(title: &Title, ranking: &[usize], loss: Loss) -> Option<Vec<Arc<Demand
     Some((0..pictures.len()).map(from).collect())
 }
 
-fn of_track(title: &Title, track: &TrackIndex, loss: Loss) -> Option<Demand> {
+fn of_track(title: &Title, track: &TrackIndex, depth: Depth, loss: Loss) -> Option<Demand> {
     let map = title.track_map(track.object)?;
     let stretches = track.fragments.iter().enumerate().map(|(number, fragment)| {
         let range = fragment.offset..fragment.offset + u64::from(fragment.bytes);
@@ -120,11 +122,11 @@ fn of_track(title: &Title, track: &TrackIndex, loss: Loss) -> Option<Demand> {
             duration_ns: track.nanoseconds(fragment.duration),
         }
     });
-    demand(map.geometry().members(), stretches, loss)
+    demand(map.geometry().members(), depth, stretches, loss)
 }
 
 /// A file is read in its own order; every part is due when its first picture or sound is shown.
-fn of_file(title: &Title, file: &VirtualFile) -> Option<Demand> {
+fn of_file(title: &Title, file: &VirtualFile, depth: Depth) -> Option<Demand> {
     let index = title.index();
     let members = index.tracks.first().and_then(|track| title.track_map(track.object))?.geometry().members();
     let mut before_ns = 0;
@@ -145,7 +147,7 @@ fn of_file(title: &Title, file: &VirtualFile) -> Option<Demand> {
             Some(Stretch { map, range, from_ns, due_ns, duration_ns: 0 })
         }
     });
-    demand(members, stretches, Loss::AnyOne)
+    demand(members, depth, stretches, Loss::AnyOne)
 }
 
 /// Where the stretches of a file begin and when they are shown, for pacing it.

@@ -7,7 +7,7 @@ use std::sync::mpsc::{Receiver, Sender, channel};
 use std::time::{Duration, Instant};
 
 use reel_disk::{DiskDone, DisksConfig, Faults, Reply};
-use reel_qos::{Class, DEADLINE_NONE_NS};
+use reel_qos::{Class, DEADLINE_NONE_NS, DiskPrice};
 use reel_ring::Chunk;
 use reel_stream::{Body, Deliver, Due, Fetched, Fetcher, Part, Prefetcher, Reader, ReaderState, Units};
 use reel_volume::{
@@ -45,6 +45,12 @@ pub struct Core {
     sending: Vec<Chunk>,
     /// Deadlines and misses are counted from here.
     pub now_ns: u64,
+    /// The most buffers that one of its readers held.
+    pub most_held: usize,
+    /// Bytes that a client takes in a turn, if not some.
+    pub pace: Option<usize>,
+    /// The most turns in which one of its clients found nothing to take.
+    pub most_late: usize,
 }
 
 /// How the clients of a core behave, in chances of a hundred per turn.
@@ -66,6 +72,7 @@ struct Viewer {
     reader: Reader,
     expected: Vec<u8>,
     got: usize,
+    late: usize,
 }
 
 enum News {
@@ -112,6 +119,18 @@ impl Cinema {
         Cinema { volume, faults, objects, bytes, _directory: directory }
     }
 
+    /// Its members have no arms: a read costs next to nothing.
+    pub fn without_arms(self) -> Cinema {
+        let price = DiskPrice {
+            read_request_ns: 100_000,
+            read_mib_ns: 400_000,
+            write_request_ns: 100_000,
+            write_mib_ns: 400_000,
+        };
+        (0..MEMBERS).for_each(|member| self.volume.disks().set_price(member, price));
+        self
+    }
+
     pub fn units(&self, spare_buffers: usize) -> Units {
         self.units_with(spare_buffers, self.health())
     }
@@ -151,8 +170,21 @@ impl Core {
         let random = Random(seed);
         let (viewers, sending) = (HashMap::new(), Vec::new());
         let prefetched = Vec::new();
-        let lazy = HashSet::new();
-        Core { fetcher, news, prefetched, viewers, next_viewer: 0, lazy, random, sending, now_ns: 0 }
+        let (next_viewer, now_ns, most_held, pace, most_late) = (0, 0, 0, None, 0);
+        Core {
+            fetcher,
+            news,
+            prefetched,
+            viewers,
+            next_viewer,
+            lazy: HashSet::new(),
+            random,
+            sending,
+            now_ns,
+            most_held,
+            pace,
+            most_late,
+        }
     }
 
     /// A viewer of `body`, which must be these bytes.
@@ -161,10 +193,14 @@ impl Core {
     }
 
     pub fn watch_in_class(&mut self, body: Body, expected: Vec<u8>, class: Class, due_ns: u64) -> u64 {
+        self.watch_due(body, expected, class, Due::After(due_ns))
+    }
+
+    pub fn watch_due(&mut self, body: Body, expected: Vec<u8>, class: Class, due: Due) -> u64 {
         let number = self.next_viewer;
         self.next_viewer += 1;
         assert_eq!(body.bytes(), expected.len() as u64);
-        self.watch_by(Reader::new(body, class, Due::After(due_ns), number).in_runs(), expected)
+        self.watch_by(Reader::new(body, class, due, number).in_runs(), expected)
     }
 
     /// A viewer of a segment who plays on, as others do.
@@ -176,7 +212,7 @@ impl Core {
 
     fn watch_by(&mut self, reader: Reader, expected: Vec<u8>) -> u64 {
         let number = reader.connection();
-        self.viewers.insert(number, Viewer { reader, expected, got: 0 });
+        self.viewers.insert(number, Viewer { reader, expected, got: 0, late: 0 });
         number
     }
 
@@ -249,6 +285,19 @@ impl Core {
         moved
     }
 
+    /// Waits until everything that was asked for has come: as if reads took no time.
+    pub fn settle(&mut self, ends: &mut Ends) {
+        self.sending.clear();
+        self.fetcher.retry(self.now_ns);
+        while self.fetcher.in_flight() > 0 {
+            if let Ok(news) = self.news.recv_timeout(Duration::from_secs(10)) {
+                self.take(news, ends);
+            }
+            self.fetcher.retry(self.now_ns);
+        }
+        self.read_news(ends);
+    }
+
     fn step(&mut self, number: u64, manners: Manners, ends: &mut Ends) -> bool {
         let Some(viewer) = self.viewers.get_mut(&number) else { return false };
         if self.random.chance(manners.vanish) {
@@ -263,7 +312,11 @@ impl Core {
             viewer.reader.release(&self.fetcher);
             return false;
         }
-        match viewer.reader.fill(&mut self.fetcher, self.now_ns) {
+        // As a server does with those who wait for their sockets.
+        viewer.reader.give_back_early(&self.fetcher);
+        let state = viewer.reader.fill(&mut self.fetcher, self.now_ns);
+        self.most_held = self.most_held.max(viewer.reader.held_buffers());
+        match state {
             ReaderState::Done => {
                 assert_eq!(viewer.got, viewer.expected.len());
                 self.viewers.remove(&number);
@@ -274,7 +327,8 @@ impl Core {
                 let chunks = viewer.reader.chunks();
                 let offered: usize = chunks.iter().map(|chunk| chunk.len()).sum();
                 assert!(offered > 0, "ready with nothing");
-                let taken = 1 + self.random.below(offered as u64) as usize;
+                let some = 1 + self.random.below(offered as u64) as usize;
+                let taken = self.pace.map_or(some, |pace| pace.min(offered));
                 let mut left = taken;
                 for chunk in &chunks {
                     let part = &chunk[..left.min(chunk.len())];
@@ -285,10 +339,15 @@ impl Core {
                 viewer.reader.advance(taken as u64);
                 // As a server does: who has just given memory back takes the next at once if he may.
                 viewer.reader.fill(&mut self.fetcher, self.now_ns);
+                self.most_held = self.most_held.max(viewer.reader.held_buffers());
                 self.sending.extend(chunks);
                 true
             }
-            ReaderState::AwaitUnits | ReaderState::AwaitMemory => false,
+            ReaderState::AwaitUnits | ReaderState::AwaitMemory => {
+                viewer.late += 1;
+                self.most_late = self.most_late.max(viewer.late);
+                false
+            }
         }
     }
 

@@ -12,7 +12,7 @@ use reel_qos::{
     Starts, UNLIMITED,
 };
 use reel_stream::limits::ROUNDS_MAX;
-use reel_stream::{Loss, steady_demand};
+use reel_stream::{Depth, Loss, steady_demand};
 use serde_json::{Value, json};
 
 use super::profiles::{Known, load, price_text};
@@ -71,14 +71,16 @@ pub(super) fn run(arguments: &CapacityArguments) -> Result<Exit, Failure> {
 
 fn of_rate(library: &Library, rate: Rate, granted: Granted, notes: Vec<String>) -> Result<Report, Failure> {
     let geometry = *library.volume().geometry();
-    let [degraded, now] = [Loss::AnyOne, granted.now].map(|loss| steady_demand(&geometry, rate.0, loss));
+    let depth = Depth::of(granted.capacities.has_arms());
+    let [degraded, now] =
+        [Loss::AnyOne, granted.now].map(|loss| steady_demand(&geometry, depth, rate.0, loss));
     report(format!("viewers of {rate}"), rate, (&degraded, &now), granted, notes)
 }
 
 fn of_title(library: &Library, id: &str, granted: Granted, notes: Vec<String>) -> Result<Report, Failure> {
     let title = library.open(id).map_err(|error| Failure::library(&error))?;
     let demand = |loss| {
-        title_demand(&title, loss).ok_or_else(|| {
+        title_demand(&title, Depth::of(granted.capacities.has_arms()), loss).ok_or_else(|| {
             Failure::failed(format!(
                 "{id} is longer than what can be promised ahead, {} hours",
                 ROUNDS_MAX / 3600
@@ -258,8 +260,8 @@ mod tests {
         };
         // A stripe a second: the four of a segment are one way. 700 ms of a round hold 102 times 15 / 4 + 3.1 ms.
         let rate = Rate(geometry.stripe_bytes() as u64 * 8);
-        let [degraded, now] =
-            [Loss::AnyOne, Loss::Nobody { arms: true }].map(|loss| steady_demand(&geometry, rate.0, loss));
+        let [degraded, now] = [Loss::AnyOne, Loss::Nobody { arms: true }]
+            .map(|loss| steady_demand(&geometry, Depth::of(true), rate.0, loss));
         let granted =
             Granted { capacities, now: Loss::Nobody { arms: true }, classes: ClassTable::default() };
         let report = report(String::new(), rate, (&degraded, &now), granted, Vec::new()).unwrap();

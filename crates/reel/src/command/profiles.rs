@@ -5,6 +5,7 @@ use std::io::{self, Read, Write};
 use std::path::{Path, PathBuf};
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
+use reel_arena::PageKind;
 use reel_disk::limits::{PRICE_UNKNOWN, PROFILE_BYTES_MAX};
 use reel_disk::{Probe, Profile, ProfileError, identity, probe, written_bytes};
 use reel_qos::DiskPrice;
@@ -69,6 +70,12 @@ pub(super) fn apply(dir: &Path, volume: &Volume, driver: DriverChoice) {
                 );
                 unknown.push(*finding);
             }
+            Known::Measured(profile) if profile.huge_pages != has_huge_pages(volume) => {
+                tracing::info!(
+                    "member {member} was measured with other pages of memory than it reads into; measuring again"
+                );
+                unknown.push(*finding);
+            }
             Known::Measured(profile) => use_profile(volume, member, profile),
             Known::Not => unknown.push(*finding),
             Known::Refused(reason) => {
@@ -104,6 +111,11 @@ pub(super) fn line(known: &Known, volume: &Path, now_unix_s: u64) -> String {
     }
 }
 
+/// What a read costs depends on the pages that it lands in.
+fn has_huge_pages(volume: &Volume) -> bool {
+    volume.arena().region().pages != PageKind::Normal
+}
+
 fn use_profile(volume: &Volume, member: usize, profile: &Profile) {
     volume.disks().set_price(member, profile.price());
     let how = if profile.quick { ", measured in a hurry" } else { "" };
@@ -125,6 +137,7 @@ fn measure_quickly(
         writes: false,
         unit_bytes: volume.geometry().unit_bytes(),
         driver,
+        huge_pages: has_huge_pages(volume),
     };
     let measured = probe(&paths, &quick, now_unix_s(), &mut |_, _| true);
     let mut failed = 0;

@@ -40,7 +40,18 @@ impl Data {
             let waited = now_ns.saturating_sub(connection.since_ns) > RELEASE_AFTER_NS;
             matches!(&connection.state, State::Sending(sending) if sending.blocked && waited)
         };
-        for token in self.connections.tokens(blocked) {
+        let mut tokens = self.connections.tokens(blocked);
+        // Those first whose clients have taken nothing for longest: who takes what he was sent is promised his memory.
+        tokens.sort_unstable_by_key(|token| self.connections.get_mut(*token).map(|c| c.since_ns));
+        for token in &tokens {
+            if let Some(State::Sending(sending)) = self.connections.get_mut(*token).map(|c| &mut c.state) {
+                sending.reader.give_back_early(&self.fetcher);
+            }
+        }
+        for token in tokens {
+            if !self.fetcher.is_hungry() && self.fetcher.units().budget().missing() == 0 {
+                break;
+            }
             if let Some(State::Sending(sending)) = self.connections.get_mut(token).map(|c| &mut c.state) {
                 sending.reader.release(&self.fetcher);
             }
