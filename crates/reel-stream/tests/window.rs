@@ -118,12 +118,11 @@ fn memory_carries_as_many_as_windows_fit_into_it() {
         (answer.viewers, answer.stopped_by)
     };
     let memory = Some(Resource::Arena);
-    // 4 GiB are 15,887 buffers of 264 KiB. Without arms four for a viewer, five more for 200 of the 1730 ms of a stripe, and a fifth for as much
-    // of the 4 s of a segment.
-    assert_eq!(viewers(Depth::of(false), 5_000_000, 15_887), (3432, memory));
+    // 4 GiB are 15,887 buffers of 264 KiB. Without arms a stripe and its parity for a viewer.
+    assert_eq!(viewers(Depth::of(false), 5_000_000, 15_887), (15_887 / 5, memory));
     assert_eq!(viewers(Depth::of(true), 5_000_000, 15_887), (15_887 / 17, memory));
     // Of 60 Mb/s a stripe is shown for less than a read may take.
-    assert_eq!(viewers(Depth::of(false), 60_000_000, 15_887), (1446, memory));
+    assert_eq!(viewers(Depth::of(false), 60_000_000, 15_887), (15_887 / 13, memory));
 }
 
 proptest! {

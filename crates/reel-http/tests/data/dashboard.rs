@@ -89,7 +89,7 @@ fn a_session_shows_with_what_is_reserved_for_it_and_goes_when_it_is_closed() {
 fn shares_are_changed_while_it_runs_and_capacity_follows_them() {
     let rig = Rig::new(|config| {
         config.promise.admission = true;
-        config.promise.network_bps = Some(100_000_000);
+        config.promise.network_bps = Some(50_000_000);
     });
     let viewers = || get(&rig, "/api/v1/capacity?rate_bps=1000000");
     let of_many = viewers();
