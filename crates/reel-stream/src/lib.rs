@@ -33,7 +33,7 @@ pub use demand::{Stretch, demand, steady_demand};
 pub use fetcher::{Deliver, Fetched, Fetcher};
 pub use key::SessionKey;
 pub use prefetch::{Plan, Prefetcher, TrackOfSession};
-pub use reader::{Due, Pace, Ramp, Reader, ReaderState};
+pub use reader::{Due, Pace, Ramp, Reader, ReaderState, Urgency};
 pub use schedule::{Ask, Strand};
 pub use session::{Session, SessionSummary, Standing};
 pub use sessions::{OpenRefused, Permit, Sessions, SessionsConfig};

@@ -17,7 +17,7 @@ use crate::limits::{
     SEND_CHUNKS_MAX,
 };
 use crate::units::{UnitKey, UnitWant};
-use reel_qos::Class;
+use reel_qos::{Class, DEADLINE_NONE_NS};
 use reel_ring::Chunk;
 use reel_volume::{ObjectMap, UnitRows, VolumeError};
 use std::collections::VecDeque;
@@ -63,6 +63,17 @@ pub enum Due {
     After(u64),
     /// Each stretch of the body at its own time, for a film sent as one file.
     Paced(Pace),
+}
+
+/// How urgent it is to send what a reader has next.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Urgency {
+    /// It is due in memory at this time, and sent by that.
+    Due(u64),
+    /// Somebody waits for it, but no time was promised.
+    Waited,
+    /// Nobody waits for it.
+    Unhurried,
 }
 
 /// A body that is shown for a while: a segment. What a reader holds at once is due at its start; what follows can only be read as that
@@ -140,6 +151,16 @@ impl Reader {
     /// Bytes not yet sent.
     pub fn unsent_bytes(&self) -> u64 {
         self.body.bytes() - self.sent_bytes
+    }
+
+    /// How urgent the byte is that is sent next.
+    pub fn urgency(&self) -> Urgency {
+        match &self.due {
+            Due::Ramp(ramp) => Urgency::Due(ramp.due_ns(self.sent_bytes, 0)),
+            Due::Paced(pace) => Urgency::Due(pace.due_ns(self.sent_bytes)),
+            Due::After(DEADLINE_NONE_NS) => Urgency::Unhurried,
+            Due::After(_) => Urgency::Waited,
+        }
     }
 
     /// Asks for what comes next, as far as memory allows.
