@@ -76,6 +76,10 @@ impl Arena {
         Arena::with(config, Sharing::ReadByOthers)
     }
 
+    pub(crate) fn of(inner: Arc<Inner>) -> Arena {
+        Arena(inner)
+    }
+
     fn with(config: ArenaConfig, sharing: Sharing) -> Result<Arena, ArenaError> {
         let ArenaConfig { buffer_bytes, buffer_count, cells_per_buffer, huge_pages } = config;
         let wrong = |what, value, rule| Err(ArenaError::Config { what, value, rule });

@@ -6,7 +6,7 @@ use std::slice;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
-use crate::arena::{Inner, PieceId};
+use crate::arena::{Arena, Inner, PieceId};
 use crate::lease::Lease;
 use crate::state::State;
 
@@ -51,6 +51,12 @@ impl Buffer {
     /// until the device is done.
     pub fn as_device_ptr(&self) -> *mut u8 {
         self.arena.piece_start(self.id)
+    }
+
+    /// Another piece of the same arena, as long as this one, whose bytes are anything; `None` if there is none at the moment. For whoever
+    /// cannot go on with this one.
+    pub fn another(&self) -> Option<Buffer> {
+        Arena::of(Arc::clone(&self.arena)).take(self.len())
     }
 
     fn into_parts(self) -> (Arc<Inner>, PieceId) {

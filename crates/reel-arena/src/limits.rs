@@ -15,3 +15,10 @@ pub const PIECES_MAX: usize = 1 << 24;
 
 /// The most descriptors in the ring of a memory-mapped stream that a reader believes: a window of stripes is some dozens of messages.
 pub const MMS_SLOTS_MAX: u64 = 1 << 16;
+
+/// How long a side of a memory-mapped stream looks for the other at most before it sleeps: what it takes to be woken, 5 to 27 microseconds
+/// for a hundredth of messages on a virtual machine (docs/benchmarks.md, `mms`).
+pub const MMS_LOOK_MAX_NS: u64 = 30_000;
+
+/// And at least, however long the waits before were: time for some looks at a cache line of another processor.
+pub const MMS_LOOK_MIN_NS: u64 = 500;

@@ -7,8 +7,9 @@ use crate::sheet::Sheet;
 use anyhow::{Context, Result, ensure};
 use rustix::fs::{Advice, fadvise};
 use std::fs::{self, File};
-use std::io;
+use std::io::{self, Write};
 use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
 use std::time::Instant;
 
 /// What the disks are.
@@ -155,6 +156,12 @@ impl Bay {
         if let Some(&pid) = pids.first() {
             keeper.ask::<()>(&Ask::Own { pid })?;
         }
+        self.confine(&pids, memory_bytes)
+    }
+
+    /// Puts processes under the throttles of this bay.
+    fn confine(&self, pids: &[i32], memory_bytes: Option<u64>) -> Result<()> {
+        let Some(keeper) = &self.keeper else { return Ok(()) };
         if let Kind::Throttled { read_bps, read_iops } = self.kind {
             for device in self.devices.iter().chain([&self.spare]) {
                 let device = device.clone();
@@ -165,8 +172,33 @@ impl Bay {
             keeper.ask::<()>(&Ask::Memory { bytes })?;
         }
         if memory_bytes.is_some() || matches!(self.kind, Kind::Throttled { .. }) {
-            pids.into_iter().try_for_each(|pid| keeper.ask(&Ask::Join { pid }))?;
+            pids.iter().try_for_each(|&pid| keeper.ask(&Ask::Join { pid }))?;
         }
+        Ok(())
+    }
+
+    /// Runs `command` to its end with the disks as slow as they are: a throttle counts only for those who are under it, so the command
+    /// begins when it is.
+    pub(crate) fn run(&self, command: &Command) -> Result<()> {
+        let mut waiting = Command::new("sh");
+        waiting.args(["-c", "read -r go && exec \"$@\"", "sh"]).arg(command.get_program());
+        waiting.args(command.get_args()).stdin(Stdio::piped()).stdout(Stdio::null()).stderr(Stdio::piped());
+        let mut child = waiting.spawn().with_context(|| format!("starting {command:?}"))?;
+        let confined =
+            i32::try_from(child.id()).map_err(Into::into).and_then(|pid| self.confine(&[pid], None));
+        let mut input = child.stdin.take().context("its input is a pipe")?;
+        if confined.is_ok() {
+            input.write_all(b"go\n")?;
+        }
+        // Without that line it ends by itself.
+        drop(input);
+        let output = child.wait_with_output()?;
+        confined?;
+        ensure!(
+            output.status.success(),
+            "{command:?} failed: {}",
+            String::from_utf8_lossy(&output.stderr).trim()
+        );
         Ok(())
     }
 

@@ -1,153 +1,203 @@
-//! `capacity`: what Reel says a healthy volume can carry, against the number of players at which the first byte is late.
+//! `capacity`: what Reel says a healthy volume carries, against the number of players at which the first byte is late.
+//!
+//! Everybody is let in, and nobody else is there. Players come evenly over the length of a film and begin another one when theirs has
+//! ended, so after that the volume carries the same at any time, as long as the measurement goes on: who is a few viewers too many for the
+//! disks lives on what was read ahead for a while. A film is as long as it takes the server to forget it, and there is one for each player.
 
-use crate::ExperimentArguments;
+mod search;
+
+use crate::CapacityArguments;
 use crate::bay::{Bay, Kind, modelled};
 use crate::classes::DISKS;
 use crate::film;
-use crate::fleet::{Mix, players};
+use crate::fleet::{Mix, players_plan, run as play};
+use crate::load::{ArrivalShape, Arrivals, Hls, Viewing};
 use crate::reel::{self, Settings};
 use crate::report::Claim;
 use crate::sheet::{Chart, Sheet};
 use crate::stage::{Films, Stage};
 use anyhow::{Context, Result};
+use clap::ValueEnum;
+use search::{Search, Seen};
 use std::fs;
 use std::path::Path;
+use std::time::Duration;
 
-/// A kind of member, its films and how many players could be needed.
+/// What viewers watch.
+const RATE_BPS: u64 = 6_000_000;
+
+/// How long a film lasts: five segments. Until it is read again, more has passed through memory than there is of it.
+const FILM_S: u64 = 20;
+
+/// What players hold: the segment that is shown and the one that is fetched. With more, an overload shows only after minutes.
+const BUFFER: Duration = Duration::from_secs(4);
+
+/// How often a number is tried again at which the fleet itself was as late as what came late.
+const DISTURBED_MAX: usize = 1;
+
+/// Kinds of member.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub(crate) enum Members {
+    /// Modelled hard disks: ways cost more than transfers.
+    Arms,
+    /// Loop devices with a bound on bytes that requests do not come near to, as solid-state disks have.
+    Flash,
+    /// Loop devices with bounds on bytes and on requests: those of a volume in a cloud.
+    Throttled,
+}
+
 struct Trial {
     name: &'static str,
     kind: Kind,
-    rate_bps: u64,
+    /// As many as there can be players.
     films: usize,
+    /// Of the server: less than all films, more than all players hold.
+    memory_bytes: u64,
 }
 
-/// Nearly all of the disks' time is for streams: what others leave idle is lent, and would be measured, but is not promised.
-const SHARES: [u32; 3] = [980, 10, 10];
-
-/// Seconds a film lasts beyond a measurement, so that nobody comes to its end.
-const BEYOND_S: u64 = 25;
-
 /// Runs the experiment.
-pub(crate) fn run(arguments: &ExperimentArguments) -> Result<()> {
+pub(crate) fn run(arguments: &CapacityArguments) -> Result<()> {
     let mut sheet = Sheet::new("capacity");
-    sheet.charts = vec![
-        Chart { case: "modelled disks", at: "players", value: "late_bytes" },
-        Chart { case: "throttled", at: "players", value: "late_bytes" },
-        Chart { case: "plain files", at: "players", value: "late_bytes" },
-    ];
-    let throttled = Kind::Throttled { read_bps: 40_000_000, read_iops: 300 };
-    // Films of high rate where members are quick: players, too, need processors.
-    let mut trials = vec![
-        Trial { name: "plain files", kind: Kind::Plain, rate_bps: 40_000_000, films: 24 },
-        Trial { name: "modelled disks", kind: Kind::Modelled, rate_bps: 6_000_000, films: 200 },
-        Trial { name: "throttled", kind: throttled, rate_bps: 6_000_000, films: 200 },
-    ];
-    if arguments.quick {
-        trials.iter_mut().for_each(|trial| trial.films = 4);
-        trials.truncate(2);
-    }
-    sheet.fill(arguments, |sheet| {
-        let possible = modelled(arguments, sheet)?;
-        let trials = trials.iter().filter(|trial| trial.kind == Kind::Plain || possible == Kind::Modelled);
-        trials.into_iter().try_for_each(|trial| measure(arguments, trial, sheet))
+    let charts = arguments.members.iter().map(|members| members.trial().name);
+    sheet.charts = charts.map(|case| Chart { case, at: "players", value: "late_bytes" }).collect();
+    let common = &arguments.common;
+    sheet.fill(common, |sheet| {
+        let possible = modelled(common, sheet)?;
+        if possible == Kind::Plain {
+            let trial = Trial { kind: Kind::Plain, ..Members::Flash.trial() };
+            return measure(arguments, &trial, sheet);
+        }
+        arguments.members.iter().try_for_each(|members| measure(arguments, &members.trial(), sheet))
     })
 }
 
-fn measure(arguments: &ExperimentArguments, trial: &Trial, sheet: &mut Sheet) -> Result<()> {
-    let reel = reel::binary(arguments.reel.as_deref())?;
-    fs::create_dir_all(&arguments.dir)?;
-    let dir = fs::canonicalize(&arguments.dir)?;
-    let quick = arguments.quick;
-    let seconds = arguments.seconds.unwrap_or(if quick { 1 } else { 40 });
-    let length = if quick { 5 } else { seconds + BEYOND_S };
-    let (stage, films) = stage(&dir, &reel, trial, length)?;
-    let volume = stage.volume().context("a stage of Reel has a volume")?;
-    volume.probe(if quick { 1 } else { 60 })?;
-    let (predicted, stopped_by) = {
-        let answer = volume.capacity(&Settings::promised().shared(SHARES), trial.rate_bps)?;
-        let healthy =
-            answer["viewers_healthy"].as_u64().context("no viewers of a healthy volume in the answer")?;
-        sheet.note(format!(
-            "{}: with any one member lost Reel says {}, which is what it promises; the disks here are all there",
-            trial.name, answer["viewers"]
-        ));
-        (healthy, answer["stopped_by"].as_str().unwrap_or("nothing").to_owned())
-    };
-    sheet.note(format!(
-        "{}: {DISKS} {}, films of {} Mb/s; Reel says {predicted} viewers, then {stopped_by} is used up",
-        trial.name,
-        trial.kind.words(),
-        trial.rate_bps / 1_000_000
+impl Members {
+    fn trial(self) -> Trial {
+        let throttled = |read_iops| Kind::Throttled { read_bps: 20_000_000, read_iops };
+        let (name, kind, films, memory_bytes) = match self {
+            Self::Arms => ("modelled disks", Kind::Modelled, 420, 2 << 30),
+            Self::Flash => ("flash", throttled(20_000), 160, 1 << 30),
+            Self::Throttled => ("throttled", throttled(100), 160, 1 << 30),
+        };
+        Trial { name, kind, films, memory_bytes }
+    }
+}
+
+fn measure(arguments: &CapacityArguments, trial: &Trial, sheet: &mut Sheet) -> Result<()> {
+    let common = &arguments.common;
+    let reel = reel::binary(common.reel.as_deref())?;
+    fs::create_dir_all(&common.dir)?;
+    let dir = fs::canonicalize(&common.dir)?;
+    let quick = common.quick;
+    let seconds = common.seconds.unwrap_or(if quick { 2 } else { 180 });
+    let (stage, films, rate_bps) = stage(&dir, &reel, trial, quick)?;
+    stage.probe(if quick { 1 } else { arguments.probe_seconds })?;
+    let predicted = predict(&stage, trial, rate_bps, sheet)?;
+    // As many players as films: two at one place of a film cost the disks one.
+    let (from, most) = if quick { (2, 2) } else { (predicted.clamp(1, trial.films), trial.films) };
+    let mut search = Search::new(from, most, arguments.fineness);
+    let mut disturbed = 0;
+    while let Some(viewers) = search.next() {
+        let seen = look(&stage, &films, trial, (viewers, seconds), sheet)?;
+        if seen == Seen::LateFleet && disturbed < DISTURBED_MAX {
+            disturbed += 1;
+            sheet.note(format!("{}: {viewers} players again: the fleet itself was as late", trial.name));
+            continue;
+        }
+        disturbed = 0;
+        search.tell(viewers, seen);
+        if quick {
+            break;
+        }
+    }
+    let name = trial.name;
+    match search.first_late() {
+        Some(late) => sheet.claim(Claim::at_least(
+            format!("{name}: predicted {} / first late byte at {late}", predicted),
+            predicted as f64 / late as f64,
+            0.9,
+        )),
+        None => {
+            sheet.note(format!("{name}: nothing was late up to {} players, which were all", search.carried()))
+        }
+    }
+    sheet.claim(Claim::at_most(
+        format!("{name}: predicted {} / most without a late byte {}", predicted, search.carried()),
+        predicted as f64 / search.carried().max(1) as f64,
+        1.0,
     ));
-    let predicted = predicted.min(if quick { 4 } else { 4000 });
-    let measured = first_late(predicted as usize, quick, |viewers| {
-        let playing = stage.start_reel(&Settings::open().shared(SHARES))?;
-        let mix = Mix { streams: viewers, aperiodic: 0, interactive: 0, rate_bps: trial.rate_bps, seconds };
-        let outcome = players(&playing, &films, mix)?;
-        let values = [
-            ("late_bytes", outcome.viewers.late_bytes as f64),
-            ("late_segments", outcome.viewers.late_segments as f64),
-            ("segments", outcome.viewers.segments as f64),
-            ("failed", outcome.viewers.failed as f64),
-            ("client_p99_ms", outcome.client.tick_late_ms.p99),
-        ];
-        sheet.row(trial.name, "reel", viewers as f64, 0, &values);
-        Ok(outcome.viewers.late_bytes > 0 || outcome.viewers.failed > 0)
-    })?;
-    let ratio = predicted as f64 / measured.max(1) as f64;
-    let claim = format!("{}: predicted {predicted} / measured {measured}", trial.name);
-    sheet.claim(Claim::at_least(claim.clone(), ratio, 0.9));
-    sheet.claim(Claim::at_most(format!("{claim}, never optimistic"), ratio, 1.0));
     Ok(())
 }
 
-fn stage(dir: &Path, reel: &Path, trial: &Trial, length: u64) -> Result<(Stage, Films)> {
-    let film = film::varying(dir, length, trial.rate_bps)?;
-    let bytes = fs::metadata(&film)?.len() * (trial.films as u64 + 1);
-    let bay = Bay::make(dir, trial.kind, DISKS, Films::disk_bytes(bytes, DISKS))?;
-    let films = Films::make(&bay.dir().join("films"), (&film, trial.films), (&film, 1))?;
-    Ok((Stage::reel(reel, bay, &films)?, films))
+fn predict(stage: &Stage, trial: &Trial, rate_bps: u64, sheet: &mut Sheet) -> Result<usize> {
+    let volume = stage.volume().context("a stage of Reel has a volume")?;
+    let answer = volume.capacity(&Settings::promised().in_memory(trial.memory_bytes), rate_bps)?;
+    let carried = answer["viewers_carried"].as_u64().context("no viewers that are carried in the answer")?;
+    let stopped = |field: &str| answer[field].as_str().unwrap_or("nothing").to_owned();
+    let stopped_by = stopped("carried_stopped_by");
+    sheet.note(format!(
+        "{}: {DISKS} {}, {} films of {FILM_S} s and {:.2} Mb/s, {} MiB of memory; Reel says it carries {carried}, then {stopped_by} is used \
+         up; it promises {}, then {} is used up",
+        trial.name,
+        trial.kind.words(),
+        trial.films,
+        rate_bps as f64 / 1e6,
+        trial.memory_bytes >> 20,
+        answer["viewers"],
+        stopped("stopped_by"),
+    ));
+    Ok(usize::try_from(carried)?)
 }
 
-/// The most players without a late byte, to a fiftieth: up from the prediction while all is well, down while not, then between.
-fn first_late(predicted: usize, quick: bool, mut late: impl FnMut(usize) -> Result<bool>) -> Result<usize> {
-    let (mut well, mut fails) = (0, usize::MAX);
-    let mut next = predicted.max(1);
-    loop {
-        if late(next)? {
-            fails = next;
-        } else {
-            well = next;
-        }
-        if quick || (fails != usize::MAX && fails - well <= (well / 50).max(1)) {
-            return Ok(well);
-        }
-        next = match (well, fails) {
-            (_, usize::MAX) => well + (well / 5).max(1),
-            (0, _) => fails / 2,
-            _ => well.midpoint(fails),
-        };
-        if next == 0 {
-            return Ok(0);
-        }
-    }
+/// Plays so many viewers for so many seconds after the last of them has come.
+fn look(
+    stage: &Stage,
+    films: &Films,
+    trial: &Trial,
+    (viewers, seconds): (usize, u64),
+    sheet: &mut Sheet,
+) -> Result<Seen> {
+    let playing = stage.start_reel(&Settings::open().in_memory(trial.memory_bytes))?;
+    let mix = Mix { streams: viewers, aperiodic: 0, interactive: 0, rate_bps: RATE_BPS, seconds };
+    let mut plan = players_plan(&playing, films, mix)?;
+    let over = Duration::from_secs(seconds.min(FILM_S));
+    plan.viewing = Viewing::Hls(Hls { buffer: BUFFER, ..Hls::default() });
+    plan.arrivals = Arrivals { over, shape: ArrivalShape::Uniform };
+    plan.duration = Some(over + Duration::from_secs(seconds));
+    let (outcome, disk) = stage.bay.watched(|| play(&plan))?;
+    let (seen, fleet_ms) = (&outcome.viewers, &outcome.client.tick_late_ms);
+    let mut values = vec![
+        ("late_bytes", seen.late_bytes as f64),
+        ("late_segments", seen.late_segments as f64),
+        ("latest_ms", seen.latest_s * 1e3),
+        ("first_late_s", seen.first_late_s.unwrap_or(-1.0)),
+        ("segments", seen.segments as f64),
+        ("failed", seen.failed as f64),
+        ("startup_p50_ms", seen.startup_ms.p50),
+        ("startup_p99_ms", seen.startup_ms.p99),
+        ("media_mbps", seen.mbit_per_s),
+        ("client_p99_ms", fleet_ms.p99),
+        ("client_max_ms", fleet_ms.max),
+    ];
+    values.extend(disk);
+    sheet.row(trial.name, "reel", viewers as f64, 0, &values);
+    Ok(match seen.late_bytes {
+        _ if seen.failed > 0 => Seen::Late,
+        0 => Seen::Well,
+        // What came late while the fleet slept says nothing of the server.
+        _ if seen.latest_s * 1e3 <= fleet_ms.max => Seen::LateFleet,
+        _ => Seen::Late,
+    })
 }
 
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn the_border_is_found_from_below_and_from_above() {
-        for border in [0, 1, 40, 99, 100, 101, 130, 400] {
-            let mut asked = 0;
-            let found = first_late(100, false, |viewers| {
-                asked += 1;
-                Ok(viewers > border)
-            });
-            let found = found.expect("nothing fails");
-            assert!(found <= border && border - found <= (border / 50).max(1), "{found} for {border}");
-            assert!(asked <= 16, "{asked} runs for {border}");
-        }
-    }
+/// Films on disks, and their rate: what was asked for and what their containers add.
+fn stage(dir: &Path, reel: &Path, trial: &Trial, quick: bool) -> Result<(Stage, Films, u64)> {
+    let length_s = if quick { 5 } else { FILM_S };
+    let film = film::constant(dir, length_s, RATE_BPS)?;
+    let count = if quick { 2 } else { trial.films };
+    let film_bytes = fs::metadata(&film)?.len();
+    let disk_bytes = Films::disk_bytes(film_bytes * (count as u64 + 1), DISKS);
+    let bay = Bay::make(dir, trial.kind, DISKS, disk_bytes)?;
+    let films = Films::make(&bay.dir().join("films"), (&film, count), (&film, 1))?;
+    Ok((Stage::reel(reel, bay, &films)?, films, film_bytes * 8 / length_s))
 }

@@ -12,7 +12,7 @@ use crate::reel;
 use crate::sheet::{Chart, Sheet};
 use crate::stage::{Films, Stage, Tuning};
 use crate::{ClassesArguments, ExperimentArguments};
-use anyhow::{Context, Result};
+use anyhow::Result;
 use std::fs;
 use std::path::PathBuf;
 
@@ -153,7 +153,7 @@ fn measure(
             held::reel(set, &ours, &films, sheet, &mut found)?;
         }
         if wanted(Part::Growth) {
-            ours.volume().context("a stage of Reel has a volume")?.probe(set.probe_seconds())?;
+            ours.probe(set.probe_seconds())?;
             growth::reel(set, &ours, &films, sheet)?;
         }
         if wanted(Part::Shares) {

@@ -13,7 +13,7 @@ use crate::report::Claim;
 use crate::server::Server;
 use crate::sheet::{Chart, Sheet};
 use crate::stage::{Films, Playing, Stage};
-use anyhow::{Context, Result};
+use anyhow::Result;
 use serde_json::json;
 use std::fs;
 use std::path::Path;
@@ -62,7 +62,7 @@ fn measure(arguments: &ExperimentArguments, sheet: &mut Sheet) -> Result<()> {
     ));
     let films = Films::make(&bay.dir().join("films"), (&film, count), (&film, 2))?;
     let stage = Stage::reel(&reel, bay, &films)?;
-    stage.volume().context("a stage of Reel has a volume")?.probe(if quick { 1 } else { 60 })?;
+    stage.probe(if quick { 1 } else { 60 })?;
     let settled = if quick { Duration::from_secs(1) } else { SETTLED };
     stalls(&stage, &films, sheet, seconds, settled)?;
     pulled(&stage, &films, sheet, seconds, settled)

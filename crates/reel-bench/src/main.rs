@@ -71,7 +71,7 @@ enum Experiment {
     /// A disk pulled and rebuilt, a disk that stalls, under full load (root).
     Degraded(ExperimentArguments),
     /// Predicted viewers against the number at which the first byte is late.
-    Capacity(ExperimentArguments),
+    Capacity(CapacityArguments),
     /// Whether the modelled disks that other experiments use behave as modelled (root, fio).
     Devices(ExperimentArguments),
     /// Parallel downloads on disks with arms, beside a read/write loop and nginx (root).
@@ -119,6 +119,22 @@ pub(crate) struct ExperimentArguments {
     /// Print JSON instead of the table.
     #[arg(long)]
     json: bool,
+}
+
+/// `capacity`.
+#[derive(clap::Args)]
+pub(crate) struct CapacityArguments {
+    #[command(flatten)]
+    common: ExperimentArguments,
+    /// The kinds of member that are measured.
+    #[arg(long, value_enum, value_delimiter = ',', default_values_t = [capacity::Members::Arms, capacity::Members::Flash, capacity::Members::Throttled])]
+    members: Vec<capacity::Members>,
+    /// Seconds of `reel probe` before anything else, as an operator would.
+    #[arg(long, default_value_t = 60)]
+    probe_seconds: u64,
+    /// The search ends when what is open is no more than one part in so many of what was carried.
+    #[arg(long, default_value_t = 50)]
+    fineness: usize,
 }
 
 /// `classes`.
@@ -203,12 +219,18 @@ pub(crate) struct PeersArguments {
     /// Who is measured.
     #[arg(long, value_enum, value_delimiter = ',', default_values_t = [peers::Who::Reel, peers::Who::Sendfile, peers::Who::Threads, peers::Who::Direct])]
     who: Vec<peers::Who>,
-    /// Viewers at once, each with a title of his own when titles are cold.
+    /// Viewers at once.
     #[arg(long, default_value_t = 32)]
     viewers: usize,
-    /// Size of a title in MiB; so many titles as viewers are made, on Reel's volume and as files.
+    /// Size of a title in MiB.
     #[arg(long, default_value_t = 64)]
     title_mib: u64,
+    /// How many titles are made, on Reel's volume and as files; cold viewers share them; default: one for each viewer.
+    #[arg(long)]
+    title_count: Option<usize>,
+    /// The congestion control on the wire, whoever serves, one of tcp_available_congestion_control; default: the machine's.
+    #[arg(long)]
+    congestion: Option<String>,
     /// Memory of a server in MiB: Reel's arena, a peer's page cache and all.
     #[arg(long, default_value_t = 512)]
     memory_mib: u64,

@@ -28,6 +28,8 @@ pub(crate) enum Part {
 
 /// Memory that is held against a wave front.
 const MEMORY_MAX: f64 = 1.2;
+/// Memory that viewers are given, in wave fronts: what is read for somebody who has left meanwhile takes some buffers beside it.
+const MEMORY_GIVEN: f64 = 1.12;
 /// Disk bytes that are held against one viewer's.
 const DISK_MAX: f64 = 1.1;
 /// One buffer of the default geometry: a unit.
@@ -117,19 +119,28 @@ fn measure(
             Part::Crowd => 0,
             Part::Beside => crowd.downloads as u64 * DOWNLOAD_BUFFERS,
         };
-        let for_others = (spare_buffers + held_by_downloads) * BUFFER_BYTES;
-        let memory_bytes = (wave_bytes * MEMORY_MAX) as u64 / BUFFER_BYTES * BUFFER_BYTES + for_others;
+        let for_readers = (wave_bytes * MEMORY_GIVEN) as u64 / BUFFER_BYTES + held_by_downloads;
+        let start = |spare_buffers: u64| {
+            stage.start_reel(&Settings::open().in_memory((for_readers + spare_buffers) * BUFFER_BYTES))
+        };
+        // What a server keeps from viewers depends on how much it has.
+        let mut playing = start(spare_buffers)?;
+        let kept = buffers_kept(&playing)?;
+        if kept != spare_buffers {
+            drop(playing);
+            playing = start(kept)?;
+        }
         let case = match part {
             Part::Crowd => "crowd",
             Part::Beside => "crowd beside downloads",
         };
         sheet.note(format!(
-            "{case}: an arena of {:.1} MB: {MEMORY_MAX} wave fronts, {spare_buffers} spare buffers for ingest and decoding that viewers never \
-             get, {held_by_downloads} that downloads hold",
-            memory_bytes as f64 / 1e6
+            "{case}: viewers have {MEMORY_GIVEN} wave fronts, {:.1} MB in {for_readers} buffers, of which downloads hold {held_by_downloads}; {} \
+             more are for ingest and decoding",
+            (for_readers * BUFFER_BYTES) as f64 / 1e6,
+            buffers_kept(&playing)?
         ));
         let downloads = if *part == Part::Beside { crowd.downloads } else { 0 };
-        let playing = stage.start_reel(&Settings::open().in_memory(memory_bytes))?;
         let cost = watch(&playing, plan(&playing, &films, crowd, downloads))?;
         row(sheet, case, crowd.viewers, &cost);
         let viewers = &cost.outcome.viewers;
@@ -168,10 +179,14 @@ fn one_viewer(
     row(sheet, "one viewer", 1, &cost);
     let got = cost.outcome.viewers.bytes as f64;
     ensure!(got > film_bytes as f64 * 0.9, "one viewer got {got} of {film_bytes} bytes in {seconds:?}");
+    Ok((cost.disk_bytes, buffers_kept(&playing)?))
+}
+
+/// Buffers that a server keeps from viewers.
+fn buffers_kept(playing: &Playing) -> Result<u64> {
     let page = api::text(playing.server.address, "/metrics")?;
     let buffers = sum(&page, "reel_arena_size_bytes", "")? as u64 / BUFFER_BYTES;
-    let spare = buffers.saturating_sub(sum(&page, "reel_buffers_reservable", "")? as u64);
-    Ok((cost.disk_bytes, spare))
+    Ok(buffers.saturating_sub(sum(&page, "reel_buffers_reservable", "")? as u64))
 }
 
 fn plan(playing: &Playing, films: &Films, crowd: &Crowd, downloads: usize) -> Plan {

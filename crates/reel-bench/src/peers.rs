@@ -83,18 +83,22 @@ fn measure(arguments: &PeersArguments, sheet: &mut Sheet) -> Result<()> {
         Err(error) => return Err(error),
     };
     let (title_mib, viewers) = if common.quick { (8, 4) } else { (arguments.title_mib, arguments.viewers) };
+    let titles = arguments.title_count.unwrap_or(viewers).clamp(1, viewers);
+    if let Some(name) = &arguments.congestion {
+        wire.use_congestion_control(name)?;
+    }
     let film = film::varying;
-    let wanted = Wanted { name: "peers", rate_bps: RATE_BPS, film, title_mib, titles: viewers, bulk: 0 };
+    let wanted = Wanted { name: "peers", rate_bps: RATE_BPS, film, title_mib, titles, bulk: 0 };
     let material = Material::make(&dir, &reel, &wanted)?;
     sheet.note(format!(
-        "{viewers} viewers; {viewers} titles of {title_mib} MiB (cold: one each, hot: the first for all); {} MiB of memory for a server; on the \
+        "{viewers} viewers; {titles} titles of {title_mib} MiB (cold: in turn, hot: the first for all); {} MiB of memory for a server; on the \
          wire {} ms there and back, windows of {} KiB, lines of {} Mb/s (0: no bound), loss {}; TCP by {}",
         arguments.memory_mib,
         arguments.rtt_ms,
         arguments.window_kib,
         arguments.line_mbps,
         arguments.loss,
-        fs::read_to_string("/proc/sys/net/ipv4/tcp_congestion_control").unwrap_or_default().trim()
+        arguments.congestion.clone().map_or_else(machine_congestion_control, Ok)?
     ));
     let mut bench = Bench { arguments, sheet, material, viewers, wire };
     for case in
@@ -165,7 +169,7 @@ impl Bench<'_> {
         let address = standing.server.address;
         let mut wishes = Vec::new();
         for number in 0..self.viewers {
-            let title = if case.titles == Titles::Hot { 0 } else { number };
+            let title = if case.titles == Titles::Hot { 0 } else { number % self.material.titles };
             let playlist = Url::parse(&format!("http://{address}{}", self.material.playlist(who, title)))?;
             // A little apart: nobody's viewers all begin within a millisecond.
             let begins_ns = number as u64 * 500_000_000 / self.viewers as u64;
@@ -245,6 +249,11 @@ impl Bench<'_> {
         self.sheet.row(case.name, &who.to_string(), self.viewers as f64, run, &values);
         Ok(cost)
     }
+}
+
+fn machine_congestion_control() -> Result<String> {
+    let name = fs::read_to_string("/proc/sys/net/ipv4/tcp_congestion_control");
+    Ok(name.context("reading TCP's settings")?.trim().to_owned())
 }
 
 /// Nothing of what was played before is in memory.

@@ -71,7 +71,7 @@ fn measure(arguments: &ExperimentArguments, sheet: &mut Sheet) -> Result<()> {
             let path =
                 resolve(playing.server.address, &format!("/watch/{TITLE}/{TITLE}.mp4?class=interactive"))?;
             let who = format!("reel, {connections} conn.");
-            one(sheet, &who, &playing, &films, &path, (count, run, transfer_bytes, connections))?;
+            one(sheet, &who, (&stage, &playing), &films, &path, (count, run, transfer_bytes, connections))?;
         }
     }
     if kind == Kind::Modelled {
@@ -81,7 +81,7 @@ fn measure(arguments: &ExperimentArguments, sheet: &mut Sheet) -> Result<()> {
         for (run, connections, &count) in cases(1, readers) {
             let playing = stage.start_nginx(Tuning::SHIPPED)?;
             let (who, path) = (format!("nginx, {connections} conn."), format!("/0/{TITLE}.mp4"));
-            one(sheet, &who, &playing, &films, &path, (count, run, transfer_bytes, connections))?;
+            one(sheet, &who, (&stage, &playing), &films, &path, (count, run, transfer_bytes, connections))?;
         }
     }
     claim(sheet);
@@ -92,7 +92,7 @@ fn measure(arguments: &ExperimentArguments, sheet: &mut Sheet) -> Result<()> {
 fn one(
     sheet: &mut Sheet,
     who: &str,
-    playing: &Playing,
+    (stage, playing): (&Stage, &Playing),
     films: &Films,
     path: &str,
     (count, run, most, connections): (usize, usize, u64, usize),
@@ -105,12 +105,15 @@ fn one(
     let background = if count > 0 { Some(Fleet::start(plan)?) } else { None };
     sleep(AHEAD);
     let before = background.as_ref().map_or(0, |fleet| fleet.sample().download_bytes);
-    let took_s = fetch(playing.server.address, path, bytes, connections, false)?.took_s;
+    let (fetched, disks) =
+        stage.bay.watched(|| fetch(playing.server.address, path, bytes, connections, false))?;
+    let took_s = fetched.took_s;
     let read = background.as_ref().map_or(0, |fleet| fleet.sample().download_bytes) - before;
     drop(background);
     let mb = |bytes: u64| bytes as f64 / 1e6;
-    let values =
-        [("took_s", took_s), ("mb_per_s", mb(bytes) / took_s), ("readers_mb_per_s", mb(read) / took_s)];
+    let mut values =
+        vec![("took_s", took_s), ("mb_per_s", mb(bytes) / took_s), ("readers_mb_per_s", mb(read) / took_s)];
+    values.extend(disks);
     sheet.row(CASE, who, count as f64, run, &values);
     Ok(())
 }

@@ -21,6 +21,9 @@ pub(crate) struct PumpArguments {
     /// Tell the kernel that files are read in order, which doubles its read-ahead.
     #[arg(long)]
     in_order: bool,
+    /// Bytes read and written at once.
+    #[arg(long, default_value_t = PIECE_BYTES)]
+    piece_bytes: usize,
 }
 
 /// Bytes read and written at once: what `cat` takes.
@@ -61,7 +64,7 @@ fn answer(mut stream: &TcpStream, arguments: &PumpArguments) -> Result<()> {
     }
     let bytes = file.metadata()?.len();
     write!(stream, "HTTP/1.1 200 OK\r\nContent-Length: {bytes}\r\nConnection: close\r\n\r\n")?;
-    let mut piece = vec![0; PIECE_BYTES];
+    let mut piece = vec![0; arguments.piece_bytes];
     loop {
         match file.read(&mut piece)? {
             0 => return Ok(()),

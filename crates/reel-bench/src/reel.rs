@@ -89,9 +89,9 @@ impl Volume {
         Ok(volume)
     }
 
-    /// `reel probe` for so many seconds: the price of the members, which admission needs.
-    pub(crate) fn probe(&self, seconds: u64) -> Result<()> {
-        run(self.command(&["probe"]).args(["--seconds", &seconds.to_string()]))
+    /// `reel probe` for so many seconds, with the disks of the bay as slow as they are for servers: the price of the members, which admission needs.
+    pub(crate) fn probe(&self, bay: &Bay, seconds: u64) -> Result<()> {
+        bay.run(self.command(&["probe"]).args(["--seconds", &seconds.to_string()]))
     }
 
     /// What `reel capacity` says of a rate.

@@ -62,6 +62,30 @@ impl fmt::Display for Tuning {
     }
 }
 
+/// A read/write loop, and how it is helped.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Loop {
+    pub(crate) read_ahead_kib: u64,
+    /// Whether the kernel is told that files are read in order.
+    pub(crate) in_order: bool,
+    /// Bytes read and written at once, if they are not what `cat` takes.
+    pub(crate) piece_bytes: Option<usize>,
+}
+
+impl Loop {
+    /// Debian's read-ahead.
+    pub(crate) const SHIPPED: Self = Self { read_ahead_kib: 128, in_order: false, piece_bytes: None };
+    /// Blocks of 8 KiB, the next one read ahead: what dsplice was measured against.
+    pub(crate) const OF_1996: Self = Self { read_ahead_kib: 8, in_order: false, piece_bytes: Some(8 << 10) };
+}
+
+impl fmt::Display for Loop {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let told = if self.in_order { ", told that files are read in order" } else { "" };
+        write!(formatter, "read-ahead {} KiB{told}", self.read_ahead_kib)
+    }
+}
+
 /// Disks with films on them, for one of the two.
 pub(crate) struct Stage {
     pub(crate) bay: Bay,
@@ -104,6 +128,11 @@ impl Stage {
         }
     }
 
+    /// `reel probe` of Reel's volume for so many seconds.
+    pub(crate) fn probe(&self, seconds: u64) -> Result<()> {
+        self.volume().context("no volume on this stage")?.probe(&self.bay, seconds)
+    }
+
     /// Starts Reel, with nothing in memory: it reads past the page cache.
     pub(crate) fn start_reel(&self, settings: &Settings) -> Result<Playing> {
         let server = self.volume().context("no volume on this stage")?.serve(&self.bay, settings)?;
@@ -120,13 +149,16 @@ impl Stage {
     }
 
     /// Starts a read/write loop, with nothing in memory.
-    pub(crate) fn start_loop(&self, scheduler: &str, read_ahead_kib: u64, in_order: bool) -> Result<Playing> {
-        let root = self.cold(scheduler, read_ahead_kib)?;
+    pub(crate) fn start_loop(&self, scheduler: &str, way: Loop) -> Result<Playing> {
+        let root = self.cold(scheduler, way.read_ahead_kib)?;
         let address = free_address()?;
         let mut command = Command::new(std::env::current_exe()?);
         command.arg("pump").arg(address.to_string()).arg(root);
-        if in_order {
+        if way.in_order {
             command.arg("--in-order");
+        }
+        if let Some(bytes) = way.piece_bytes {
+            command.arg("--piece-bytes").arg(bytes.to_string());
         }
         let server = Server::start(command, address)?;
         self.bay.adopt(&server, Some(MEMORY_BYTES))?;

@@ -147,6 +147,11 @@ impl Wire {
         self.cable.receivers.iter().map(|receiver| receiver.cast_unsigned())
     }
 
+    /// Has what is sent to viewers go by this congestion control from here on, on the wire alone.
+    pub(crate) fn use_congestion_control(&self, name: &str) -> Result<()> {
+        self.cable.use_congestion_control(name)
+    }
+
     /// The server's side of it alone, for what goes on there while a crowd is on the wire.
     pub(crate) fn side(&self) -> Result<Side> {
         self.cable.near.side()

@@ -44,6 +44,11 @@ pub trait DiskBackend: Send + Sync {
     /// Opens another file or device in the place of a member.
     fn replace(&self, member: usize, file: MemberFile) -> Result<(), DiskError>;
 
+    /// Whether everything that drives the members still runs.
+    fn is_whole(&self) -> bool {
+        true
+    }
+
     /// Finishes and answers everything under way, and ends.
     fn stop(&self) -> Result<(), DiskError>;
 }

@@ -1,9 +1,8 @@
 //! What requests to a member really cost, learnt while it works.
 
 use crate::limits::{
-    CORRECTION_BELIEVED, CORRECTION_LIGHT_PART, CORRECTION_MAX, CORRECTION_MIN, CORRECTION_PART,
-    CORRECTION_READS_PART, CORRECTION_SHOWN, CORRECTION_USUAL, CORRECTION_WINDOW_NS,
-    CORRECTION_WINDOW_REQUESTS,
+    CORRECTION_FORGET_NS, CORRECTION_MAX, CORRECTION_MIN, CORRECTION_PART, CORRECTION_READS_PART,
+    CORRECTION_SHOWN, CORRECTION_WINDOW_NS, CORRECTION_WINDOW_REQUESTS,
 };
 use reel_qos::DiskPrice;
 
@@ -12,34 +11,30 @@ use reel_qos::DiskPrice;
 /// Over windows, the time that the device was busy is held against the sum of what its requests were expected to cost; the ratio, within
 /// bounds and smoothed, multiplies the price that was given. Only time counts in which requests waited behind a full device: a price is what
 /// a request costs with the queue as deep as it may be, and a lone request on an idle device, which waits for the whole way
-/// there and back, says nothing about it. Idle time and time in queues never count. Nor do windows that are mostly writes: caches
-/// below take writes at any speed for a while, and syncs at none.
+/// there and back, says nothing about it. Nor do those that were in the device when it became full: their time began before. Idle time and time in
+/// queues never count. Nor do windows that are mostly writes: caches below take writes at any speed for a while, and syncs at none.
 ///
-/// A price that has been learnt may keep the device from ever being full again, since so little is promised then. So requests that nobody waited
-/// behind are looked at, too, in windows of their own: what they took is the most that requests can cost. That lowers a
-/// price that is above what was given, slowly, and never further than to that. It is believed only where such requests took about what the price said while
-/// that was the one given, or take what the learnt one says: on a device that takes them quickly while it can do little (a throttle, a cache) they say nothing.
+/// A price that has been learnt may keep the device from ever being full again, since so little is promised then. So what it is above the one that was
+/// given is forgotten by work: each read that nobody waits behind takes a bit of it away, half of it in [`CORRECTION_FORGET_NS`] of them. A device that
+/// is still slow is full before what is promised is more than it can do, and is learnt again.
 #[derive(Clone, Debug)]
 pub struct PriceCorrection {
     given: DiskPrice,
     factor: f64,
     shown_factor: f64,
     in_device: u32,
-    /// Since when the device is full and others wait.
+    /// Since when the device is full and others wait, as far as it was counted.
     full_since_ns: Option<u64>,
+    /// Requests that were in the device when it became full and have not been answered.
+    before_full: u32,
     full: Sums,
-    /// Since the device was last idle, unless others have waited meanwhile.
-    alone: Option<Alone>,
-    light: Sums,
-    /// The largest ratio of a window of requests that nobody waited behind, since the price rose last.
-    light_most: f64,
-    /// The ratio of such windows, smoothed, while the price was about the one that was given.
-    light_usual: Option<f64>,
+    /// What reads that nobody waited behind were expected to cost less, since they went on where an arm stood.
+    saved_ns: u64,
     /// Where the last request ended.
     end: u64,
 }
 
-/// What a device did.
+/// What a full device did.
 #[derive(Clone, Copy, Debug, Default)]
 struct Sums {
     busy_ns: u64,
@@ -48,13 +43,6 @@ struct Sums {
     /// What requests that went on where an arm stood were expected to cost less.
     saved_ns: u64,
     requests: u32,
-}
-
-/// The device works, and nobody waits for it.
-#[derive(Clone, Copy, Debug)]
-struct Alone {
-    since_ns: u64,
-    sums: Sums,
 }
 
 impl PriceCorrection {
@@ -66,11 +54,9 @@ impl PriceCorrection {
             shown_factor: 1.0,
             in_device: 0,
             full_since_ns: None,
+            before_full: 0,
             full: Sums::default(),
-            alone: None,
-            light: Sums::default(),
-            light_most: 0.0,
-            light_usual: None,
+            saved_ns: 0,
             end: u64::MAX,
         }
     }
@@ -98,23 +84,20 @@ impl PriceCorrection {
 
     /// The device has got what it takes; `full` if more waits for it.
     pub fn filled(&mut self, full: bool, now_ns: u64) {
-        if full {
-            self.alone = None;
-        }
         match self.full_since_ns {
-            Some(since_ns) => self.full.busy(now_ns.saturating_sub(since_ns)),
-            // Requests that went in before belong to a time that was not counted; windows are long enough for that.
-            None if !full => return,
-            None => {}
+            Some(since_ns) if self.before_full == 0 => self.full.busy(now_ns.saturating_sub(since_ns)),
+            Some(_) => {}
+            // An arm serves one after another: what it does next begins when it is through with this one.
+            None if full => {
+                self.before_full = if self.given.has_arm() { self.in_device.min(1) } else { self.in_device };
+            }
+            None => return,
         }
         self.full_since_ns = full.then_some(now_ns);
     }
 
     /// The device is given a request. One that goes on where an arm stands is expected to cost its transfer alone.
-    pub fn begun(&mut self, offset: u64, bytes: u64, write: bool, now_ns: u64) {
-        if self.in_device == 0 && self.full_since_ns.is_none() {
-            self.alone = Some(Alone { since_ns: now_ns, sums: Sums::default() });
-        }
+    pub fn begun(&mut self, offset: u64, bytes: u64, write: bool) {
         self.in_device = self.in_device.saturating_add(1);
         let passed_bytes = offset.checked_sub(self.end).filter(|passed| *passed <= self.given.passed_bytes());
         self.end = offset.saturating_add(bytes);
@@ -123,11 +106,9 @@ impl PriceCorrection {
             && self.given.has_arm()
         {
             let way_ns = self.given.read_request_ns.saturating_sub(self.given.transfer_ns(passed_bytes));
-            match (&mut self.alone, self.full_since_ns) {
-                (_, Some(_)) => self.full.saved_ns = self.full.saved_ns.saturating_add(way_ns),
-                (Some(alone), _) => alone.sums.saved_ns = alone.sums.saved_ns.saturating_add(way_ns),
-                (None, None) => {}
-            }
+            let saved_ns =
+                if self.full_since_ns.is_some() { &mut self.full.saved_ns } else { &mut self.saved_ns };
+            *saved_ns = saved_ns.saturating_add(way_ns);
         }
     }
 
@@ -137,48 +118,25 @@ impl PriceCorrection {
         let expected_ns = if write { self.given.write_ns(bytes) } else { self.given.read_ns(bytes) };
         if self.full_since_ns.is_some() {
             self.filled(true, now_ns);
+            if self.before_full > 0 {
+                self.before_full -= 1;
+                return None;
+            }
             self.full.done(expected_ns, write);
             let ratio = self.full.window()?;
-            return self.saw(ratio);
+            let seen = ratio.clamp(CORRECTION_MIN, CORRECTION_MAX);
+            return self.moved_to(self.factor + (seen - self.factor) * CORRECTION_PART);
         }
-        let alone = self.alone.as_mut()?;
-        alone.sums.done(expected_ns, write);
-        if self.in_device > 0 {
+        let saved_ns = std::mem::take(&mut self.saved_ns);
+        if write || self.factor <= 1.0 {
             return None;
         }
-        let Alone { since_ns, mut sums } = self.alone.take()?;
-        sums.busy(now_ns.saturating_sub(since_ns));
-        self.light.add(&sums);
-        let ratio = self.light.window()?;
-        self.saw_light(ratio)
+        let parts = expected_ns.saturating_sub(saved_ns) as f64 / CORRECTION_FORGET_NS as f64;
+        self.moved_to(1.0 + (self.factor - 1.0) * (-parts).exp2())
     }
 
-    /// What requests cost on a full device.
-    fn saw(&mut self, ratio: f64) -> Option<DiskPrice> {
-        let seen = ratio.clamp(CORRECTION_MIN, CORRECTION_MAX);
-        if seen > self.factor {
-            self.light_most = 0.0;
-        }
-        self.move_by(seen, CORRECTION_PART)
-    }
-
-    /// The most that requests can cost, if those that nobody waited behind are to be believed.
-    fn saw_light(&mut self, ratio: f64) -> Option<DiskPrice> {
-        if self.factor <= CORRECTION_USUAL {
-            let usual = self.light_usual.get_or_insert(ratio);
-            *usual += (ratio - *usual) * CORRECTION_LIGHT_PART;
-        }
-        let believed = self.light_usual.is_some_and(|usual| usual >= CORRECTION_BELIEVED)
-            || self.light_most >= self.factor;
-        self.light_most = self.light_most.max(ratio);
-        if !believed || ratio >= self.factor || self.factor <= 1.0 {
-            return None;
-        }
-        self.move_by(ratio.max(1.0), CORRECTION_LIGHT_PART)
-    }
-
-    fn move_by(&mut self, seen: f64, part: f64) -> Option<DiskPrice> {
-        self.factor += (seen - self.factor) * part;
+    fn moved_to(&mut self, factor: f64) -> Option<DiskPrice> {
+        self.factor = factor;
         if (self.factor / self.shown_factor - 1.0).abs() < CORRECTION_SHOWN {
             return None;
         }
@@ -200,14 +158,6 @@ impl Sums {
         self.requests += 1;
     }
 
-    fn add(&mut self, other: &Sums) {
-        self.busy(other.busy_ns);
-        self.expected_ns = self.expected_ns.saturating_add(other.expected_ns);
-        self.expected_of_reads_ns = self.expected_of_reads_ns.saturating_add(other.expected_of_reads_ns);
-        self.saved_ns = self.saved_ns.saturating_add(other.saved_ns);
-        self.requests = self.requests.saturating_add(other.requests);
-    }
-
     /// Of a window that is complete, what its requests took of what they were expected to take; it begins anew. Nothing if they were mostly writes.
     fn window(&mut self) -> Option<f64> {
         if self.requests < CORRECTION_WINDOW_REQUESTS || self.busy_ns < CORRECTION_WINDOW_NS {
@@ -224,6 +174,7 @@ impl Sums {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use proptest::prelude::*;
 
     const MS: u64 = 1_000_000;
     const GIVEN: DiskPrice =
@@ -253,7 +204,7 @@ mod tests {
             let mut correction = PriceCorrection::new(given);
             correction.filled(true, 0);
             for number in 0..1000 {
-                correction.begun(offset(number), 1 << 18, false, number * MS + number / 10 * 8 * MS);
+                correction.begun(offset(number), 1 << 18, false);
                 // Ten reads of 1 ms for every way of 8 ms.
                 correction.done(1 << 18, false, (number + 1) * MS + number / 10 * 8 * MS);
             }
@@ -300,57 +251,114 @@ mod tests {
         }
     }
 
-    /// A device that had a slow minute when it was full, and is never full again: the factor then. Requests that nobody waits behind take `usual_ms` before, if there are any,
-    /// and after it `slow` of them `light_ms`, the others `quick_ms`.
-    fn after_a_slow_minute(usual_ms: Option<u64>, slow: u64, light_ms: u64, quick_ms: u64) -> f64 {
-        let mut correction = PriceCorrection::new(GIVEN);
-        let mut now_ns = 0;
-        for number in 0..usual_ms.map_or(0, |_| 500) {
-            now_ns += 1_000 * MS;
-            correction.begun((number % 2) << 40, 4096, false, now_ns);
-            now_ns += usual_ms.unwrap_or_default() * MS;
-            assert_eq!(correction.done(4096, false, now_ns), None);
-        }
-        correction.filled(true, now_ns);
-        for number in 0..2_000 {
-            correction.begun(number << 30, 4096, false, now_ns);
-            now_ns += 24 * MS;
-            correction.done(4096, false, now_ns);
-            correction.filled(true, now_ns);
-        }
-        correction.filled(false, now_ns);
-        let learnt = correction.price().read_request_ns as f64 / GIVEN.read_request_ns as f64;
-        assert!((2.8..=3.0).contains(&learnt), "{learnt}");
-        for number in 0..slow + 12_000 {
-            now_ns += 1_000 * MS;
-            correction.begun((number % 2) << 40, 4096, false, now_ns);
-            correction.filled(false, now_ns);
-            now_ns += if number < slow { light_ms } else { quick_ms } * MS;
-            correction.done(4096, false, now_ns);
-            correction.filled(false, now_ns);
-        }
-        correction.price().read_request_ns as f64 / GIVEN.read_request_ns as f64
+    /// A device that does one request after another.
+    struct Disk {
+        correction: PriceCorrection,
+        now_ns: u64,
+        place: u64,
     }
+
+    impl Disk {
+        fn new() -> Disk {
+            Disk { correction: PriceCorrection::new(GIVEN), now_ns: 0, place: 0 }
+        }
+
+        /// So many reads that take so long each, with others waiting behind them or a pause after each.
+        fn reads(&mut self, count: u64, took_ms: u64, full: bool) -> f64 {
+            for _ in 0..count {
+                self.place += 1 << 30;
+                self.correction.begun(self.place, 4096, false);
+                self.correction.filled(full, self.now_ns);
+                self.now_ns += took_ms * MS;
+                self.correction.done(4096, false, self.now_ns);
+            }
+            self.correction.filled(false, self.now_ns);
+            self.now_ns += 1000 * MS;
+            self.factor()
+        }
+
+        fn factor(&self) -> f64 {
+            self.correction.price().read_request_ns as f64 / GIVEN.read_request_ns as f64
+        }
+    }
+
+    /// Reads of the price that was given in which half of what was learnt is forgotten.
+    const HALF: u64 = CORRECTION_FORGET_NS / (8 * MS);
 
     #[test]
     fn a_slow_minute_is_forgotten_though_the_device_is_never_full_again() {
-        for (usual_ms, slow) in [(None, 1_000), (Some(10), 0), (Some(10), 1_000)] {
-            let factor = after_a_slow_minute(usual_ms, slow, 30, 10);
-            assert!(
-                (1.2..1.35).contains(&factor),
-                "what lone requests need is the most they can cost: {factor}"
-            );
-            let factor = after_a_slow_minute(usual_ms, slow, 30, 2);
-            assert!((1.0..1.05).contains(&factor), "never below what was given: {factor}");
+        // However long lone requests take: on flash they take longer than in company, behind a throttle they take no time.
+        for lone_ms in [1, 8, 30] {
+            let mut disk = Disk::new();
+            let learnt = disk.reads(2_000, 24, true);
+            assert!((2.8..=3.0).contains(&learnt), "{learnt}");
+            let half = disk.reads(HALF, lone_ms, false);
+            assert!((1.9..=2.05).contains(&half), "{half}");
+            let rest = disk.reads(4 * HALF, lone_ms, false);
+            assert!((1.0..1.1).contains(&rest), "{rest}");
         }
     }
 
     #[test]
-    fn requests_that_nobody_waits_behind_lower_no_price_that_they_never_bore_out() {
-        // A device that is still slow, and one that takes lone requests quickly however little it can do in all.
-        assert!(after_a_slow_minute(Some(10), 1_000, 30, 26) > 2.8);
-        assert!(after_a_slow_minute(Some(2), 1_000, 4, 2) > 2.8);
-        assert!(after_a_slow_minute(None, 1_000, 4, 2) > 2.8);
-        assert!(after_a_slow_minute(None, 0, 30, 10) > 2.8);
+    fn nothing_is_forgotten_while_nothing_is_read() {
+        let mut disk = Disk::new();
+        let learnt = disk.reads(2_000, 24, true);
+        disk.now_ns += 3_600_000 * MS;
+        assert!(disk.reads(1, 8, false) > learnt - 0.1);
+    }
+
+    #[test]
+    fn what_was_forgotten_is_learnt_again_within_eight_windows() {
+        let mut disk = Disk::new();
+        disk.reads(2_000, 24, true);
+        assert!(disk.reads(20 * HALF, 24, false) < 1.1);
+        let windows = 8 * u64::from(CORRECTION_WINDOW_REQUESTS);
+        let again = disk.reads(windows + 1, 24, true);
+        assert!(again > 2.7, "nine tenths of it: {again}");
+    }
+
+    #[test]
+    fn a_device_that_is_full_now_and_then_does_not_become_cheap() {
+        // Each second eight reads of which nobody waits behind four: what is promised at seven tenths of its price it can still do.
+        let mut disk = Disk::new();
+        disk.reads(2_000, 24, true);
+        for _ in 0..5_000 {
+            disk.reads(5, 24, true);
+            let factor = disk.reads(4, 24, false);
+            assert!(factor > 0.7 * 3.0, "{factor}");
+        }
+    }
+
+    #[test]
+    fn short_rushes_do_not_make_a_parallel_device_dear() {
+        // Eight at a time, each in eight times its share: nine come at once, and the last waits until the first is through.
+        let given = DiskPrice { read_request_ns: MS / 4, ..GIVEN };
+        let mut correction = PriceCorrection::new(given);
+        for rush in 0..5_000_u64 {
+            let now_ns = rush * 20 * MS;
+            (0..8).for_each(|number| correction.begun((rush * 10 + number) << 30, 4096, false));
+            correction.filled(true, now_ns);
+            assert_eq!(correction.done(4096, false, now_ns + 2 * MS), None);
+            correction.begun((rush * 10 + 9) << 30, 4096, false);
+            correction.filled(false, now_ns + 2 * MS);
+            for number in 0..8 {
+                assert_eq!(correction.done(4096, false, now_ns + (2 + number / 7 * 2) * MS), None);
+            }
+        }
+    }
+
+    proptest! {
+        #[test]
+        fn no_device_that_takes_what_its_price_says_becomes_cheaper(
+            rushes in proptest::collection::vec((1_u64..200, 8_u64..60, any::<bool>()), 1..60),
+        ) {
+            let mut disk = Disk::new();
+            for (count, took_ms, full) in rushes {
+                let before = disk.factor();
+                let factor = disk.reads(count, took_ms, full);
+                prop_assert!((1.0..=CORRECTION_MAX).contains(&factor), "{factor}");
+                prop_assert!(full || factor <= before, "{before} to {factor} with nobody waiting");
+            }
+        }
     }
 }

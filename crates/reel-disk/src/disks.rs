@@ -177,6 +177,11 @@ impl Disks {
         self.backend.replace(member, file)
     }
 
+    /// Whether all disk threads still run. One that has ended takes its members with it.
+    pub fn is_whole(&self) -> bool {
+        self.backend.is_whole()
+    }
+
     /// Finishes and answers everything under way, ends the threads and waits for them. Requests that come later, by
     /// whichever clone, are answered with [`DiskError::Stopped`].
     pub fn stop(&self) -> Result<(), DiskError> {
@@ -316,6 +321,10 @@ impl DiskBackend for Threads {
             }
             Err(_) => Err(DiskError::Stopped),
         }
+    }
+
+    fn is_whole(&self) -> bool {
+        !self.doors.iter().any(Mailbox::is_closed)
     }
 
     fn stop(&self) -> Result<(), DiskError> {

@@ -73,7 +73,7 @@ impl Driven {
     /// The next request for the device.
     pub(crate) fn pop(&mut self, now_ns: u64) -> Option<Queued> {
         let next = self.scheduler.pop(now_ns)?;
-        self.correction.begun(next.offset, next.bytes as u64, next.write, now_ns);
+        self.correction.begun(next.offset, next.bytes as u64, next.write);
         Some(next)
     }
 

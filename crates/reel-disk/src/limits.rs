@@ -83,16 +83,10 @@ pub const CORRECTION_WINDOW_NS: u64 = 250_000_000;
 /// What a window's ratio moves the factor by: four windows for most of a change, one for little.
 pub const CORRECTION_PART: f64 = 0.25;
 
-/// What a window of requests that nobody waited behind moves the factor by: a minute or two for a change, in which a device that cannot
-/// do what it seems to is full again, and teaches four times as fast.
-pub const CORRECTION_LIGHT_PART: f64 = 0.0625;
-
-/// Up to this multiple the price is about the one that was given: it was measured to a tenth.
-pub const CORRECTION_USUAL: f64 = 1.1;
-
-/// What requests that nobody waits behind take of that price, at least, if they are to be believed: the price is a 99th percentile, some tenths above
-/// the mean. Throttles and caches take them in a tenth of it.
-pub const CORRECTION_BELIEVED: f64 = 0.8;
+/// Reads that nobody waited behind, by what they were expected to take, in which half of what was learnt above the given price is forgotten: a minute or two
+/// of a device of which a tenth is in use. Against windows of 64 requests of a hard disk, one second: while a third of its reads have
+/// others waiting behind them, a price stays above seven tenths of what the device takes, which is what is promised of it.
+pub const CORRECTION_FORGET_NS: u64 = 15_000_000_000;
 
 /// The price is corrected down to this part of what was measured: beyond that the measurement is wrong, and wants another.
 pub const CORRECTION_MIN: f64 = 0.5;
@@ -146,6 +140,9 @@ pub const PROBE_SIZES: [usize; 4] = [4 << 10, 64 << 10, 264 << 10, 1 << 20];
 /// Shortest and longest time of a measured window: a fifth of a round, and the part of it that is promised. Shorter ones would measure
 /// single requests, and throttles that look at the clock ten times a second; longer ones are never asked for.
 pub const PROBE_WINDOW_NS: [u64; 2] = [200_000_000, 700_000_000];
+
+/// Units of a run that is measured: as many as a viewer's segment has on a member.
+pub const PROBE_RUN_UNITS: usize = 4;
 
 /// Windows of each size that a measurement aims at.
 pub const PROBE_WINDOWS: u64 = 3;

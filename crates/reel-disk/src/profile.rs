@@ -3,14 +3,16 @@
 mod check;
 mod price;
 
+use price::runs_are_ways;
+
 pub(crate) use price::price_of;
 
 use crate::limits::PROFILE_BYTES_MAX;
 use reel_qos::DiskPrice;
 use serde::{Deserialize, Serialize};
 
-/// The version of the format that is written and read.
-const VERSION: u32 = 1;
+/// The version of the format that is written and read. Since 2 there are reads in runs, and arms are measured as deep as they are used.
+const VERSION: u32 = 2;
 
 /// What was measured of one member, and the price that admission counts with.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -107,6 +109,9 @@ pub struct Cell {
 pub enum WindowKind {
     /// Only reads.
     Read,
+    /// Only reads of units, some of which lie behind one another: one way of an arm. On a device that has one they are together what a read of
+    /// as many bytes is.
+    ReadRun,
     /// Reads, and one write in the device at any time.
     ReadBesideWrites,
     /// Only writes, durable at the end.
@@ -119,9 +124,9 @@ pub enum WindowKind {
 pub struct Window {
     /// What was done.
     pub kind: WindowKind,
-    /// Bytes of each request.
+    /// Bytes of each request, or of a run.
     pub bytes: u64,
-    /// Requests of each window.
+    /// Requests of each window, or runs.
     pub requests: u32,
     /// Least number of writes that went on beside the reads of a window.
     pub writes: u32,
@@ -233,6 +238,11 @@ impl Profile {
         self.price
     }
 
+    /// Whether it has an arm: getting there takes long, and what lies behind one another costs its transfers. A throttle only looks like one.
+    pub fn has_arm(&self) -> bool {
+        self.price.has_arm() && runs_are_ways(&self.windows)
+    }
+
     /// Whether writes were measured; otherwise they are taken to cost a multiple of reads.
     pub fn has_writes(&self) -> bool {
         self.windows.iter().any(|window| window.kind == WindowKind::Write)
@@ -285,5 +295,7 @@ impl std::fmt::Display for DeviceIdentity {
     }
 }
 
+#[cfg(test)]
+mod carried_laws;
 #[cfg(test)]
 mod tests;

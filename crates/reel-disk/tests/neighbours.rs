@@ -150,3 +150,55 @@ fn what_nobody_waits_for_keeps_nobody_who_comes_meanwhile() {
     desk.scheduler.done(3, desk.now_ns);
     assert_eq!(pop(&mut desk), Some((2, 3 * FAR)));
 }
+
+#[test]
+fn what_nobody_waits_for_is_read_in_runs_as_long_as_they_were_asked_for() {
+    let mut desk = Desk::of_depth(2);
+    // Several rounds of them, if each request were a way.
+    let (downloads, run) = (6, 64);
+    for place in 0..run {
+        for download in 0..downloads {
+            desk.ask(Class::APERIODIC, DEADLINE_NONE_NS, (download + 1) * FAR + place * UNIT);
+        }
+    }
+    let order: Vec<u64> = std::iter::from_fn(|| desk.serve(MS)).collect();
+    assert_eq!(order.len() as u64, downloads * run);
+    let ways = order.windows(2).filter(|pair| pair[1] != pair[0] + UNIT).count() as u64 + 1;
+    assert_eq!(ways, downloads);
+}
+
+#[test]
+fn what_two_people_want_is_read_one_after_the_other_not_in_turns() {
+    let mut desk = Desk::new();
+    for place in 0..4 {
+        desk.ask(Class::INTERACTIVE, DEADLINE_NONE_NS, 7 * FAR + place * UNIT);
+        desk.ask(Class::INTERACTIVE, DEADLINE_NONE_NS, 3 * FAR + place * UNIT);
+    }
+    let order: Vec<u64> = std::iter::from_fn(|| desk.serve(MS)).collect();
+    let window = |far: u64| (0..4).map(move |place| far * FAR + place * UNIT);
+    assert_eq!(order, window(7).chain(window(3)).collect::<Vec<_>>());
+}
+
+#[test]
+fn a_person_is_held_up_by_what_lies_behind_anothers_read_no_longer_than_a_way_takes() {
+    let mut desk = Desk::new();
+    for place in 0..1000 {
+        desk.ask(Class::INTERACTIVE, DEADLINE_NONE_NS, 7 * FAR + place * UNIT);
+    }
+    assert_eq!(desk.serve(MS), Some(7 * FAR));
+    desk.ask(Class::INTERACTIVE, desk.now_ns + 200 * MS, 3 * FAR);
+    let before = std::iter::from_fn(|| desk.serve(MS)).take_while(|&place| place != 3 * FAR).count() as u64;
+    let unit_ns = PRICE.transfer_ns(UNIT);
+    assert!(before > 0 && before * unit_ns <= PRICE.read_request_ns, "{before} units of {unit_ns} ns");
+}
+
+#[test]
+fn a_person_cuts_in_once_with_all_that_he_wants_there() {
+    let mut desk = Desk::new();
+    (0..10).for_each(|place| desk.periodic(1, 5 * FAR + 2 * place * FAR));
+    (0..4).for_each(|place| desk.ask(Class::INTERACTIVE, DEADLINE_NONE_NS, 3 * FAR + place * UNIT));
+    let order: Vec<u64> = std::iter::from_fn(|| desk.serve(MS)).collect();
+    let cut_in = order.iter().position(|&place| place == 3 * FAR).expect("it is served");
+    assert!(cut_in < 2, "{order:?}");
+    assert_eq!(order[cut_in..cut_in + 4], [0, 1, 2, 3].map(|place| 3 * FAR + place * UNIT));
+}

@@ -355,3 +355,50 @@ fn a_transfer_takes_as_long_beside_six_readers_as_alone() {
         assert!(beside.1 == 0 && beside.0.abs_diff(alone.0) * 20 <= alone.0, "{beside:?} against {alone:?}");
     }
 }
+
+/// How long one who begins waits, each second for so many, while everything admitted is read, so many people browse without a rest, and downloads take what
+/// they can get: the longest.
+fn longest_beginning(browsers: u32, beginnings: u32) -> u64 {
+    let mut sim = Sim::new(Policy::Rounds, &ClassTable::default(), 4);
+    admitted(&mut sim);
+    (0..browsers).for_each(|_| sim.add(Client::Person { class: Class::INTERACTIVE, think_ns: MS }));
+    flood(&mut sim, Class::APERIODIC, 32);
+    sim.run(20 * ROUND_NS);
+    let mut most_ns = 0;
+    for number in 0..beginnings {
+        let began_ns = sim.now_ns;
+        let place = u64::from(number) * 7_919 % 1000 * (1 << 30);
+        let id = sim.ask(Class::INTERACTIVE, began_ns + 200 * MS, place, 4 * UNIT);
+        while !sim.is_answered(id) {
+            sim.run(10 * MS);
+        }
+        most_ns = most_ns.max(sim.now_ns - began_ns);
+        sim.run(ROUND_NS - (sim.now_ns - began_ns) % ROUND_NS);
+    }
+    assert_eq!(sim.got(Class::PERIODIC).late, 0);
+    most_ns / MS
+}
+
+#[test]
+fn who_begins_waits_for_no_crowd_that_browses() {
+    let [alone_ms, beside_ms] = [0, 100].map(|browsers| longest_beginning(browsers, 30));
+    // The class has its share of what it needs: at 0.15 of the disk, the crowd's hundred reads would take 10 s.
+    assert!(beside_ms < 1000 && alone_ms < 500, "{alone_ms} ms alone, {beside_ms} ms beside a crowd");
+}
+
+#[test]
+fn who_browses_is_not_shut_out_by_those_who_begin_again_and_again() {
+    let mut sim = Sim::new(Policy::Rounds, &ClassTable::default(), 4);
+    admitted(&mut sim);
+    flood(&mut sim, Class::APERIODIC, 32);
+    let browsed = sim.ask(Class::INTERACTIVE, DEADLINE_NONE_NS, 1 << 39, UNIT);
+    // More than the disk can do.
+    for number in 0..5000 {
+        let due_ns = sim.now_ns + 200 * MS;
+        sim.ask(Class::INTERACTIVE, due_ns, number * 7_919 % 1000 * (1 << 30), 4 * UNIT);
+        sim.run(10 * MS);
+    }
+    assert!(sim.is_answered(browsed), "after 50 s");
+    assert!(sim.scheduler.len() > 100, "the load must be one that matters: {}", sim.scheduler.len());
+    assert_eq!(sim.got(Class::PERIODIC).late, 0);
+}

@@ -20,6 +20,8 @@ pub struct ArenaUse {
     pub is_tls: bool,
     /// What the sockets are driven by.
     pub driver: DriverChoice,
+    /// Whether memory may be lent to the kernel.
+    pub zero_copy: bool,
 }
 
 /// The parts of an arena, in buffers.
@@ -38,7 +40,7 @@ pub struct ArenaParts {
 impl ArenaParts {
     /// Divides an arena. Of a small one ingests get at most a half, and sealing a quarter.
     pub fn of(arena: &ArenaUse) -> Self {
-        let ArenaUse { buffers, width, serve_threads, ingests, is_tls, driver } = *arena;
+        let ArenaUse { buffers, width, serve_threads, ingests, is_tls, driver, zero_copy } = *arena;
         let writing = ingests.max(1) * STRIPES_PER_INGEST * width;
         let decoding = serve_threads * width;
         let spare = (writing + decoding).min(buffers / 2);
@@ -48,7 +50,7 @@ impl ArenaParts {
             0
         };
         // A driver that copies needs none, and where readers have little they have all.
-        let is_lent = driver != DriverChoice::Portable && buffers >= LENT_ARENA_BUFFERS_MIN;
+        let is_lent = zero_copy && driver != DriverChoice::Portable && buffers >= LENT_ARENA_BUFFERS_MIN;
         let lent = if is_lent { buffers / LENT_PART } else { 0 };
         let readers = buffers.saturating_sub(spare + serve_threads * scratch_per_core + lent);
         Self { spare, scratch_per_core, lent, readers }
@@ -61,12 +63,19 @@ mod tests {
     use proptest::prelude::*;
 
     fn uses() -> impl Strategy<Value = ArenaUse> {
-        (1_usize..100_000, 2_usize..32, 1_usize..128, 0_usize..16, any::<bool>(), any::<bool>()).prop_map(
-            |(buffers, width, serve_threads, ingests, is_tls, is_ring)| {
-                let driver = if is_ring { DriverChoice::Uring } else { DriverChoice::Portable };
-                ArenaUse { buffers, width, serve_threads, ingests, is_tls, driver }
-            },
+        (
+            1_usize..100_000,
+            2_usize..32,
+            1_usize..128,
+            0_usize..16,
+            any::<bool>(),
+            any::<bool>(),
+            any::<bool>(),
         )
+            .prop_map(|(buffers, width, serve_threads, ingests, is_tls, is_ring, zero_copy)| {
+                let driver = if is_ring { DriverChoice::Uring } else { DriverChoice::Portable };
+                ArenaUse { buffers, width, serve_threads, ingests, is_tls, driver, zero_copy }
+            })
     }
 
     proptest! {
@@ -89,12 +98,15 @@ mod tests {
             ingests: 1,
             is_tls: false,
             driver: DriverChoice::Portable,
+            zero_copy: true,
         };
         let parts = ArenaParts::of(&arena);
         assert_eq!((parts.lent, parts.scratch_per_core), (0, 0));
         let ring = ArenaParts::of(&ArenaUse { driver: DriverChoice::Auto, is_tls: true, ..arena });
         assert_eq!(ring.lent, 16_000 / LENT_PART);
         assert!(ring.scratch_per_core > 0);
+        let told = ArenaParts::of(&ArenaUse { driver: DriverChoice::Auto, zero_copy: false, ..arena });
+        assert_eq!(told, parts);
         assert!(ring.readers < parts.readers);
     }
 }

@@ -215,5 +215,11 @@ impl MetricsSource for DataMetrics {
             budget.total() as f64,
         );
         page.gauge("reel_readers_starved", "Readers waiting for memory.", &[], budget.starved() as f64);
+        page.gauge(
+            "reel_readers_in_runs",
+            "Downloads read in long runs, for each of which an arm goes there once.",
+            &[],
+            self.units.runs().readers() as f64,
+        );
     }
 }

@@ -27,8 +27,11 @@ impl control::Sessions for Keeper {
         let classes = self.disks.classes();
         let who = (client, Class::PERIODIC);
         let opened = open_session(&self.sessions, &classes, title, film, Form::Ladder, who);
-        let too_long =
-            || SessionRefusal::Failed("it is longer than what can be promised ahead, a day".to_owned());
+        let too_long = || {
+            SessionRefusal::TooLong(
+                "this title is longer than what can be promised ahead, a day; download it, or watch it with ?class=aperiodic".to_owned(),
+            )
+        };
         let session = opened.ok_or_else(too_long)?.map_err(|refused| {
             if let OpenRefused::NotAdmitted(refusal) = &refused {
                 self.counters.not_admitted(refusal);

@@ -54,6 +54,9 @@ pub const SWEEP_EVERY_NS: u64 = SECOND_NS / 4;
 /// How long a client must have been slow before its buffers are taken back for others.
 pub const RELEASE_AFTER_NS: u64 = SECOND_NS / 100;
 
+/// How long a download must have been taken nothing of before it gives its long run back, whether or not others wait: longer than a pause of the network.
+pub const RUN_UNTAKEN_NS: u64 = SECOND_NS;
+
 /// How often the cores look whether buffers should be taken back, while somebody waits for memory.
 pub const PRESSURE_EVERY_NS: u64 = SECOND_NS / 200;
 
@@ -78,8 +81,9 @@ pub const CORE_MIB_TLS_NS: u64 = 480_000;
 /// round, as for disks. Who is further ahead lives on what he has buffered.
 pub const SEND_CRITICAL_NS: u64 = SECOND_NS;
 
-/// What a person waits for is due this long after it is asked for.
-pub const INTERACTIVE_DEADLINE_NS: u64 = SECOND_NS / 5;
+/// What an admitted viewer begins with is due so long after he asked: a fifth of a second is what people still take for at once. What people browse
+/// has no deadline, so that a crowd of them does not come before him.
+pub const BEGIN_DEADLINE_NS: u64 = SECOND_NS / 5;
 
 /// Lines of the access log that may wait for its writer; beyond that they are counted and dropped.
 pub const ACCESS_LOG_LINES_MAX: usize = 8 * 1024;

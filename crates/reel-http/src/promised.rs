@@ -9,7 +9,7 @@ use reel_disk::Disks;
 use reel_qos::{Capacities, Class, ClassTable, Ledger, Resource, ResourceUsage, Starts, UNLIMITED};
 use reel_rt::now_ns;
 use reel_stream::limits::STEADY_ROUNDS;
-use reel_stream::{SessionSummary, Sessions, Standing, Units, steady_demand};
+use reel_stream::{Loss, SessionSummary, Sessions, Standing, Units, steady_demand};
 use reel_volume::Geometry;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -62,7 +62,7 @@ impl Promises for Promised {
 
     fn capacity(&self, rate_bps: u64) -> CapacityReport {
         let disks = self.disks();
-        let demand = steady_demand(&self.geometry, rate_bps, true);
+        let demand = steady_demand(&self.geometry, rate_bps, Loss::AnyOne);
         let mut capacities = self.capacities.clone();
         for (member, capacity) in capacities.members.iter_mut().enumerate() {
             // As admission counts: a device that proves quicker is not promised more until it is measured again.

@@ -14,6 +14,7 @@ use crate::keeper::Keeper;
 use crate::limits::{CORE_MIB_NS, CORE_MIB_TLS_NS, HANDOVERS_MAX, LISTEN_BACKLOG, OPENERS_AHEAD};
 use crate::promised::Promised;
 use crate::works::Works;
+use reel_disk::Disks;
 use reel_library::Library;
 use reel_ring::DriverChoice;
 use reel_rt::RtError;
@@ -44,6 +45,8 @@ pub struct ServeConfig {
     pub real_time_priority: u8,
     /// io_uring or the portable driver.
     pub driver: DriverChoice,
+    /// Whether media memory may be lent to the kernel, to be sent from without a copy where it reports that it makes none.
+    pub zero_copy: bool,
     /// Most connections at once.
     pub connections_max: usize,
     /// Most sessions at once.
@@ -137,6 +140,7 @@ pub struct Server {
     data: DataPlane,
     control: ControlPlane,
     runtime: Runtime,
+    disks: Disks,
     _watching: Option<Watching>,
 }
 
@@ -165,6 +169,7 @@ impl Server {
             ingests: config.control.ingests_max,
             is_tls: certificates.is_some(),
             driver: config.driver,
+            zero_copy: config.zero_copy,
         });
         let programs = match config.programs {
             None => None,
@@ -278,7 +283,16 @@ impl Server {
             handover,
             capacity,
         )?;
-        Ok(Self { address, tls_address, certificates, data, control, runtime, _watching: watching })
+        Ok(Self {
+            address,
+            tls_address,
+            certificates,
+            data,
+            control,
+            runtime,
+            disks: volume.disks().clone(),
+            _watching: watching,
+        })
     }
 
     /// Where it listens.
@@ -289,6 +303,12 @@ impl Server {
     /// Where it speaks TLS.
     pub fn tls_address(&self) -> Option<SocketAddr> {
         self.tls_address
+    }
+
+    /// Whether every thread that viewers need still runs. One that has ended, for want of its ring, has said why in the log; what it had promised
+    /// cannot be kept by the others.
+    pub fn is_whole(&self) -> bool {
+        self.data.is_whole() && self.disks.is_whole()
     }
 
     /// Reads the certificate and its key again; `None` if there are none.

@@ -74,6 +74,11 @@ fn failed(error: VolumeError) -> WorkFailed {
             "member {member} ({}) is in use and well; stop the server and use `reel volume replace --force` to give it up all the same",
             path.display()
         ),
+        // Nor is force to be had here.
+        VolumeError::NotEmpty { path, found } => format!(
+            "{} {found}; choose another place, or stop the server and use `reel volume replace --force` to lose what is there",
+            path.display()
+        ),
         other => other.to_string(),
     })
 }

@@ -51,7 +51,7 @@ impl Library {
 }
 
 /// The objects of a title being read side by side. Each is read forwards by one reader, across the fragment headers
-/// that are not wanted, so that the reader can read ahead.
+/// that are not wanted, so that the reader can read ahead, in runs.
 struct Objects<'a> {
     volume: &'a Volume,
     title: &'a Title,
@@ -83,7 +83,7 @@ impl Objects<'_> {
         };
         let map = map.ok_or_else(missing)?;
         let range: Range<u64> = at..map.bytes();
-        Ok(self.volume.reader(map.clone(), range, Class::APERIODIC))
+        Ok(self.volume.reader(map.clone(), range, Class::APERIODIC).in_runs())
     }
 }
 

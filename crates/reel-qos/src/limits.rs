@@ -48,6 +48,13 @@ pub const ARM_REQUEST_NS: u64 = 1_000_000;
 /// The most that an arm passes over: half a track of a large disk. Beyond, a drive would rather go there, whatever its price says.
 pub const PASSED_BYTES_MAX: u64 = 640 << 10;
 
+/// What nobody waits for is read in runs whose transfer takes so many times as long as the way there. The way is then a twentieth by the price,
+/// which is that of sweeps over many places; between few of them it is about twice as far.
+pub const RUN_WAYS: u64 = 19;
+
+/// Most of such a run on one member: half a second of a hard disk. A price that asks for more is wrong.
+pub const RUN_BYTES_MAX: u64 = 64 << 20;
+
 /// How far ahead of what is shown a leader's client is taken to fetch, in rounds: what it fetched has to stay in memory until the one behind
 /// it comes. Players keep 30 s; with slack for two segments.
 pub const REACH_ROUNDS: usize = 40;

@@ -1,7 +1,7 @@
 //! What a request costs a member.
 
 use crate::DiskDemand;
-use crate::limits::{ARM_REQUEST_NS, PASSED_BYTES_MAX};
+use crate::limits::{ARM_REQUEST_NS, PASSED_BYTES_MAX, RUN_BYTES_MAX, RUN_WAYS};
 
 /// The time a member needs for requests, at the quantile that admission counts with: a fixed part per request, for getting there,
 /// and a part per byte. Both are what the device needs with its queue as deep as the scheduler lets it be, so the costs of requests
@@ -41,6 +41,18 @@ impl DiskPrice {
         let mib_ns = if self.read_mib_ns == 0 { 1 } else { self.read_mib_ns };
         let bytes = bytes / mib_ns as u128;
         if bytes > PASSED_BYTES_MAX as u128 { PASSED_BYTES_MAX } else { bytes as u64 }
+    }
+
+    /// What has to be read in one go for a way to be worth it: its transfer takes [`RUN_WAYS`] times as long as the way. Nothing for members
+    /// without an arm.
+    pub const fn run_bytes(&self) -> u64 {
+        if !self.has_arm() {
+            return 0;
+        }
+        let bytes = ((self.read_request_ns as u128) * (RUN_WAYS as u128)) << 20;
+        let mib_ns = if self.read_mib_ns == 0 { 1 } else { self.read_mib_ns };
+        let bytes = bytes / mib_ns as u128;
+        if bytes > RUN_BYTES_MAX as u128 { RUN_BYTES_MAX } else { bytes as u64 }
     }
 
     /// Nanoseconds of what a stream reads in a round.
@@ -104,6 +116,9 @@ mod tests {
         assert_eq!(arm.demand_ns(&demand), ARM_REQUEST_NS + 4096);
         assert_eq!(arm.passed_bytes(), ARM_REQUEST_NS / 2);
         assert_eq!(DiskPrice { read_mib_ns: 0, ..arm }.passed_bytes(), PASSED_BYTES_MAX);
+        assert_eq!(price.run_bytes(), 0, "no arm, no way to make up for");
+        assert_eq!(arm.run_bytes(), RUN_WAYS * ARM_REQUEST_NS);
+        assert_eq!(DiskPrice { read_mib_ns: 0, ..arm }.run_bytes(), RUN_BYTES_MAX);
         assert_eq!(price.transfer_ns(4096), 4096);
         assert_eq!(price.write_ns(0), 7);
         assert_eq!(price.write_ns(u64::MAX), u64::MAX);

@@ -12,7 +12,7 @@ use crate::limits::{REGISTER_RETRIES, REGISTERED_PIECE_BYTES_MAX, REGISTERED_PIE
 pub(crate) struct ArenaMap {
     pieces: Pieces,
     /// Keeps the memory mapped and the one registration alive as long as this ring may use it.
-    _source: Arc<Source>,
+    source: Arc<Source>,
 }
 
 /// The ring that holds the registration. It does no I/O; every working ring clones its table, so the pages are
@@ -34,7 +34,12 @@ impl ArenaMap {
             // Linux before 6.12 cannot clone: pin the pages for this ring too.
             register_pieces(ring, arena)?;
         }
-        Ok(ArenaMap { pieces: Pieces::of(arena), _source: source })
+        Ok(ArenaMap { pieces: Pieces::of(arena), source })
+    }
+
+    /// Registers the same arena with another ring.
+    pub(crate) fn register_with(&self, ring: &IoUring) -> io::Result<ArenaMap> {
+        ArenaMap::register(ring, &self.source.arena)
     }
 
     /// The index of the registered piece that holds this memory; `None` if it is not the arena's.

@@ -57,3 +57,14 @@ pub const PORTABLE_FILE_THREADS: usize = 4;
 
 /// Events the portable driver takes from the kernel at a time.
 pub const PORTABLE_EVENTS_PER_WAIT: usize = 256;
+
+/// How often a ring that breaks is replaced in its life. Each time may cost the memory of what was on its way; what breaks so often has a
+/// cause that only a restart can remove.
+pub const RENEWALS_MAX: u32 = 16;
+
+/// For so long after a ring was replaced, the old one's read of the wake-up counter may still take a call away, so nobody sleeps longer
+/// than the second figure at a time. The kernel ends what is left of a closed ring within milliseconds.
+pub const RENEWED_FOR: Duration = Duration::from_secs(1);
+
+/// See [`RENEWED_FOR`].
+pub const RENEWED_SLEEP_MAX: Duration = Duration::from_millis(10);

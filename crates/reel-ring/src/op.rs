@@ -148,6 +148,22 @@ impl Chunk {
         }
     }
 
+    /// The lease, if it is one.
+    pub(crate) fn lease(&self) -> Option<&Lease> {
+        match self {
+            Chunk::Lease(lease) => Some(lease),
+            Chunk::Bytes(..) => None,
+        }
+    }
+
+    /// The bytes, if they lie outside of the arena.
+    pub(crate) fn bytes(&self) -> Option<&Arc<[u8]>> {
+        match self {
+            Chunk::Lease(_) => None,
+            Chunk::Bytes(bytes, _) => Some(bytes),
+        }
+    }
+
     /// Counts a send of arena memory, for the arena's accounts, until the guard is dropped.
     pub(crate) fn sending(&self) -> Option<Sending> {
         match self {

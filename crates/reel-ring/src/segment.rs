@@ -58,6 +58,24 @@ mod tests {
         assert_eq!(at_once(1_000_000, 20_000, 0), None);
     }
 
+    /// What a peer can bring the kernel to believe ends up in these three.
+    #[test]
+    fn no_figure_of_a_socket_makes_nonsense() {
+        let edges = [0, 1, 2, 536, 1448, 65_535, 65_536, 1 << 20, u32::MAX - 1, u32::MAX];
+        for rate in edges.map(u64::from).into_iter().chain([u64::MAX - 1, u64::MAX]) {
+            for round_trip in edges {
+                for mss in edges {
+                    let Some(bytes) = at_once(rate, round_trip, mss) else {
+                        assert_eq!(mss, 0);
+                        continue;
+                    };
+                    let mss = mss as usize;
+                    assert!(bytes.is_multiple_of(mss) && bytes >= 2 * mss && bytes <= 65_536.max(2 * mss));
+                }
+            }
+        }
+    }
+
     #[test]
     fn a_tcp_socket_has_one_and_a_pair_has_none() {
         let listener = TcpListener::bind("127.0.0.1:0").expect("a port");

@@ -38,6 +38,14 @@ impl<T> Slab<T> {
         key
     }
 
+    pub(crate) fn get(&self, key: Key) -> Option<&T> {
+        let slot = self.slots.get(key as u32 as usize)?;
+        if u64::from(slot.generation) != key >> 32 {
+            return None;
+        }
+        slot.entry.as_ref().map(|(_, entry)| entry)
+    }
+
     pub(crate) fn get_mut(&mut self, key: Key) -> Option<&mut T> {
         let slot = self.slots.get_mut(key as u32 as usize)?;
         if u64::from(slot.generation) != key >> 32 {
@@ -74,6 +82,12 @@ impl<T> Slab<T> {
     /// The key of the newest entry with this token.
     pub(crate) fn find(&self, token: u64) -> Option<Key> {
         self.by_token.get(&token).copied()
+    }
+
+    /// The keys of all entries.
+    pub(crate) fn keys(&self) -> Vec<Key> {
+        let taken = self.slots.iter().enumerate().filter(|(_, slot)| slot.entry.is_some());
+        taken.map(|(index, slot)| u64::from(slot.generation) << 32 | index as u64).collect()
     }
 
     pub(crate) fn len(&self) -> usize {

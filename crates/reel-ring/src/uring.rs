@@ -3,6 +3,7 @@ use std::collections::VecDeque;
 use std::io;
 use std::mem;
 use std::os::fd::{AsRawFd, FromRawFd, OwnedFd};
+use std::sync::Once;
 use std::time::{Duration, Instant};
 
 use io_uring::types::{CancelBuilder, SubmitArgs, Timespec};
@@ -12,13 +13,15 @@ use reel_arena::{Arena, State};
 use crate::arena_map::ArenaMap;
 use crate::error::RingError;
 use crate::limits::{
-    COMPLETIONS_PER_ENTRY, DONE_PER_WAIT_MAX, DROP_WAIT_MAX, ENTRIES_MAX, LENT_DROP_WAIT_MAX,
+    COMPLETIONS_PER_ENTRY, DONE_PER_WAIT_MAX, DROP_WAIT_MAX, ENTRIES_MAX, LENT_DROP_WAIT_MAX, RENEWED_FOR,
+    RENEWED_SLEEP_MAX,
 };
 use crate::op::{Done, Op};
 use crate::slab::{Key, Slab};
 use crate::waker::Waker;
 
 mod entry;
+mod renewal;
 mod setup;
 mod train;
 
@@ -46,6 +49,14 @@ pub(crate) struct UringDriver {
     /// Where the kernel puts the eventfd's count. Boxed: the kernel keeps the address.
     wake_count: Box<UnsafeCell<u64>>,
     wake_armed: bool,
+    entries: u32,
+    /// How often the ring was replaced because it broke, and when last.
+    renewals: u32,
+    renewed: Option<Instant>,
+    /// What was put into the ring and the kernel may not have taken yet, the oldest first.
+    offered: VecDeque<Key>,
+    /// Reads whose ring broke, and which wait for other memory to read to.
+    without_memory: Vec<Key>,
 }
 
 enum Request {
@@ -55,8 +66,7 @@ enum Request {
 
 impl UringDriver {
     pub(crate) fn new(entries: u32, waker: Waker) -> Result<UringDriver, RingError> {
-        let completions = (entries * COMPLETIONS_PER_ENTRY).min(2 * ENTRIES_MAX);
-        let ring = setup::build(entries, completions)?;
+        let ring = new_ring(entries)?;
         Ok(UringDriver {
             sends_zero_copy: setup::sends_zero_copy(&ring),
             ring,
@@ -69,6 +79,11 @@ impl UringDriver {
             waker,
             wake_count: Box::new(UnsafeCell::new(0)),
             wake_armed: false,
+            entries,
+            renewals: 0,
+            renewed: None,
+            offered: VecDeque::new(),
+            without_memory: Vec::new(),
         })
     }
 
@@ -104,6 +119,20 @@ impl UringDriver {
     }
 
     pub(crate) fn wait(&mut self, timeout: Option<Duration>, done: &mut Vec<Done>) -> Result<(), RingError> {
+        let timeout = match self.renewed {
+            Some(renewed) if renewed.elapsed() < RENEWED_FOR || !self.without_memory.is_empty() => {
+                self.read_on();
+                Some(timeout.unwrap_or(RENEWED_SLEEP_MAX).min(RENEWED_SLEEP_MAX))
+            }
+            _ => timeout,
+        };
+        match self.work(timeout, done) {
+            Err(RingError::Wait { source }) => self.renew(source),
+            result => result,
+        }
+    }
+
+    fn work(&mut self, timeout: Option<Duration>, done: &mut Vec<Done>) -> Result<(), RingError> {
         let end = done.len() + DONE_PER_WAIT_MAX;
         let before = done.len();
         let mut entered = false;
@@ -138,20 +167,19 @@ impl UringDriver {
 
     /// Moves the queue into the submission ring, entering the kernel each time that is full.
     fn start_queued(&mut self) -> Result<(), RingError> {
-        while let Some(request) = self.queue.pop_front() {
+        while !self.queue.is_empty() {
             if self.ring.submission().is_full() {
                 self.enter()?;
                 if self.ring.submission().is_full() {
                     // The kernel takes no more until completions are reaped.
-                    self.queue.push_front(request);
                     return Ok(());
                 }
             }
+            // Not before the kernel has had its chance to refuse: what is queued must not be lost with a ring that breaks.
+            let Some(request) = self.queue.pop_front() else { return Ok(()) };
             match request {
                 Request::Start(key) => self.start(key),
-                Request::Cancel(key) => {
-                    self.submit_entry(opcode::AsyncCancel::new(key).build().user_data(KEY_CANCEL))
-                }
+                Request::Cancel(key) => self.submit_entry(opcode::AsyncCancel::new(key).build(), KEY_CANCEL),
             }
         }
         Ok(())
@@ -163,17 +191,19 @@ impl UringDriver {
             self.end(key, Err(io::Error::from_raw_os_error(libc::ECANCELED)));
             return;
         }
-        let sqe = entry.prepare(self.map.as_ref(), self.sends_zero_copy).user_data(key);
+        let sqe = entry.prepare(self.map.as_ref(), self.sends_zero_copy);
         self.in_kernel += 1;
-        self.submit_entry(sqe);
+        self.submit_entry(sqe, key);
     }
 
     /// The caller has made sure that there is room.
-    fn submit_entry(&mut self, sqe: squeue::Entry) {
+    fn submit_entry(&mut self, sqe: squeue::Entry, key: Key) {
+        let sqe = sqe.user_data(key);
         // SAFETY: all the entry points to is owned by the slab (whose entries leave only after their completion),
         // by `wake_count`, or is nothing; and none of it moves when the slab grows: it is all behind pointers.
         let pushed = unsafe { self.ring.submission().push(&sqe) };
         debug_assert!(pushed.is_ok(), "the caller has checked for room");
+        self.offered.push_back(key);
     }
 
     /// True if the eventfd is being read, so that a wake-up ends a sleep.
@@ -188,8 +218,8 @@ impl UringDriver {
             }
         }
         let fd = types::Fd(self.waker.fd().as_raw_fd());
-        let sqe = opcode::Read::new(fd, self.wake_count.get().cast(), 8).build().user_data(KEY_WAKE);
-        self.submit_entry(sqe);
+        let sqe = opcode::Read::new(fd, self.wake_count.get().cast(), 8).build();
+        self.submit_entry(sqe, KEY_WAKE);
         self.wake_armed = true;
         self.in_kernel += 1;
         Ok(true)
@@ -204,17 +234,27 @@ impl UringDriver {
         if idle {
             return Ok(());
         }
-        outcome(self.ring.submit())
+        let result = outcome(self.ring.submit());
+        self.forget_taken();
+        result
     }
 
     fn sleep(&mut self, timeout: Option<Duration>) -> Result<(), RingError> {
-        match timeout {
+        let result = match timeout {
             None => outcome(self.ring.submit_and_wait(1)),
             Some(timeout) => {
                 let timespec = Timespec::from(timeout);
                 outcome(self.ring.submitter().submit_with_args(1, &SubmitArgs::new().timespec(&timespec)))
             }
-        }
+        };
+        self.forget_taken();
+        result
+    }
+
+    /// The kernel takes entries in order.
+    fn forget_taken(&mut self) {
+        let left = self.ring.submission().len();
+        self.offered.drain(..self.offered.len().saturating_sub(left));
     }
 
     fn reap(&mut self, done: &mut Vec<Done>, end: usize) {
@@ -227,33 +267,42 @@ impl UringDriver {
     }
 
     fn complete(&mut self, cqe: &cqueue::Entry) {
-        let key = cqe.user_data();
+        self.answered(cqe.user_data(), cqe.result(), cqe.flags());
+    }
+
+    /// The kernel says something of an operation. What cannot be (a second report, a report of what was never lent) is told and changes
+    /// nothing: memory that is given back too early would be written while it is sent.
+    fn answered(&mut self, key: Key, answer: i32, flags: u32) {
         match key {
             KEY_CANCEL => return,
             KEY_WAKE => {
-                self.wake_armed = false;
-                self.in_kernel -= 1;
+                if mem::take(&mut self.wake_armed) {
+                    self.in_kernel -= 1;
+                }
                 return;
             }
             _ => {}
         }
-        let Some(entry) = self.slab.get_mut(key) else {
-            debug_assert!(false, "a completion for nothing in flight");
-            return;
-        };
-        if cqueue::notif(cqe.flags()) {
+        let Some(entry) = self.slab.get_mut(key) else { return impossible("of nothing that is under way") };
+        if cqueue::notif(flags) {
+            if entry.phase != Phase::Lent {
+                return impossible("that memory is free which was not lent");
+            }
             // The flags of a notification lie where other completions have their result.
-            entry.returned(cqe.result() as u32);
+            entry.returned(answer as u32);
             let taken_bytes = entry.taken_bytes;
             self.in_kernel -= 1;
             self.lent -= 1;
             return self.end(key, Ok(taken_bytes));
         }
-        let result = match cqe.result() {
-            n if n >= 0 => Ok(n as usize),
-            errno => Err(io::Error::from_raw_os_error(-errno)),
+        if !matches!(entry.phase, Phase::Started | Phase::Polling) {
+            return impossible("of what was answered before");
+        }
+        let result = match answer {
+            n if n >= 0 => Ok(entry.at_most(n as usize)),
+            errno => Err(io::Error::from_raw_os_error(errno.saturating_neg())),
         };
-        if cqueue::more(cqe.flags()) {
+        if cqueue::more(flags) && entry.is_zero_copy() {
             let op = entry.lend(*result.as_ref().unwrap_or(&0));
             self.lent += 1;
             if let Some(token) = self.slab.token(key) {
@@ -313,9 +362,7 @@ impl UringDriver {
                 return false;
             }
             if !cancel_sent && !self.ring.submission().is_full() {
-                self.submit_entry(
-                    opcode::AsyncCancel2::new(CancelBuilder::any()).build().user_data(KEY_CANCEL),
-                );
+                self.submit_entry(opcode::AsyncCancel2::new(CancelBuilder::any()).build(), KEY_CANCEL);
                 cancel_sent = true;
             }
             if self.sleep(Some(deadline - now)).is_err() {
@@ -343,7 +390,7 @@ impl Drop for UringDriver {
             );
         } else {
             tracing::error!(
-                "{} operations did not end within {} s; their memory is never used again",
+                "{} operations did not end with their ring, or within {} s; their memory is never used again",
                 self.in_kernel,
                 DROP_WAIT_MAX.as_secs()
             );
@@ -356,6 +403,22 @@ impl Drop for UringDriver {
     }
 }
 
+/// The best ring of so many entries.
+fn new_ring(entries: u32) -> Result<IoUring, RingError> {
+    setup::build(entries, (entries * COMPLETIONS_PER_ENTRY).min(2 * ENTRIES_MAX))
+}
+
+/// Told once: whatever says such a thing says it often.
+fn impossible(what: &'static str) {
+    static TOLD: Once = Once::new();
+    TOLD.call_once(|| {
+        tracing::error!(
+            "the kernel told {what}, which cannot be; it is not believed, and such reports are not told again; if anything else goes \
+             wrong, look for the reason in the kernel's log"
+        );
+    });
+}
+
 /// A timeout, a signal, or a kernel that wants its completions reaped first are all reasons to look again.
 fn outcome(result: io::Result<usize>) -> Result<(), RingError> {
     match result {
@@ -364,5 +427,124 @@ fn outcome(result: io::Result<usize>) -> Result<(), RingError> {
             Some(libc::ETIME | libc::EINTR | libc::EBUSY | libc::EAGAIN) => Ok(()),
             _ => Err(RingError::Wait { source: e }),
         },
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::op::Chunk;
+    use reel_arena::ArenaConfig;
+    use std::io::Read;
+    use std::net::{TcpListener, TcpStream};
+    use std::sync::Arc;
+
+    /// `IORING_CQE_F_MORE` and `IORING_CQE_F_NOTIF` (io_uring.h).
+    const MORE: u32 = 1 << 1;
+    const NOTIF: u32 = 1 << 3;
+    const BYTES: usize = 65_536;
+
+    /// A ring that can send without a copy, a socket and its peer; `None`, and a word, where there is none.
+    fn ground() -> Option<(UringDriver, Arena, Arc<OwnedFd>, TcpStream)> {
+        let waker = Waker::new().expect("an eventfd");
+        let driver = match UringDriver::new(8, waker) {
+            Ok(driver) if driver.sends_zero_copy() => driver,
+            other => {
+                eprintln!("not tested: {:?}", other.err());
+                return None;
+            }
+        };
+        let shape =
+            ArenaConfig { buffer_bytes: BYTES, buffer_count: 4, cells_per_buffer: 1, huge_pages: false };
+        let listener = TcpListener::bind("127.0.0.1:0").expect("a port");
+        let peer = TcpStream::connect(listener.local_addr().expect("bound")).expect("a connection");
+        let socket = listener.accept().expect("accepted").0;
+        Some((driver, Arena::new(shape).expect("memory"), Arc::new(socket.into()), peer))
+    }
+
+    fn send(driver: &mut UringDriver, arena: &Arena, socket: &Arc<OwnedFd>) -> Key {
+        let mut buffer = arena.take(BYTES).expect("free");
+        buffer.fill(5);
+        let chunks = vec![Chunk::Lease(buffer.freeze())];
+        driver.push(1, Op::SendZeroCopy { socket: Arc::clone(socket), chunks });
+        driver.slab.find(1).expect("just pushed")
+    }
+
+    fn wait(driver: &mut UringDriver, done: &mut Vec<Done>, ends: usize) {
+        let from = Instant::now();
+        while done.len() < ends {
+            assert!(from.elapsed() < Duration::from_secs(20), "{done:?}");
+            driver.wait(Some(Duration::from_millis(10)), done).expect("a sound ring");
+        }
+    }
+
+    #[test]
+    fn reports_that_come_twice_or_of_nothing_change_nothing() {
+        let Some((mut driver, arena, socket, mut peer)) = ground() else { return };
+        let key = send(&mut driver, &arena, &socket);
+        // Before the kernel has even heard of it.
+        for (answer, flags) in [(0, NOTIF), (-1, NOTIF), (4096, MORE), (i32::MIN, 0), (i32::MAX, 0)] {
+            driver.answered(key, answer, flags);
+            driver.answered(key ^ 1 << 40, answer, flags);
+            driver.answered(77, answer, flags);
+        }
+        assert_eq!((driver.in_kernel, driver.lent, driver.ended.len()), (0, 0, 0));
+        let mut done = Vec::new();
+        // On this machine the peer must read before the memory comes back.
+        wait(&mut driver, &mut done, 1);
+        let lent = driver.lent;
+        driver.answered(key, 4096, MORE);
+        driver.answered(key, 4096, 0);
+        assert_eq!((driver.lent, driver.ended.len()), (lent, 0), "answered once is answered");
+        let mut got = vec![0; *done[0].result.as_ref().expect("sent")];
+        peer.read_exact(&mut got).expect("read");
+        wait(&mut driver, &mut done, 2);
+        driver.answered(key, 0, NOTIF);
+        driver.answered(key, 0, NOTIF);
+        assert_eq!((driver.lent, driver.in_flight(), done.len()), (0, 0, 2));
+        drop(done);
+        assert_eq!(arena.usage().buffers_taken, 0, "given back once");
+    }
+
+    #[test]
+    fn more_than_was_asked_for_is_not_believed() {
+        let Some((mut driver, arena, socket, _peer)) = ground() else { return };
+        let key = send(&mut driver, &arena, &socket);
+        driver.push(2, Op::Receive { socket, buffer: Vec::with_capacity(10) });
+        let receive = driver.slab.find(2).expect("just pushed");
+        for key in [key, receive] {
+            // As if the kernel had them.
+            let entry = driver.slab.get_mut(key).expect("in flight");
+            let _never_sent = entry.prepare(None, true);
+            driver.in_kernel += 1;
+            driver.answered(key, i32::MAX, 0);
+        }
+        driver.queue.clear();
+        let mut done = Vec::new();
+        driver.reap(&mut done, 10);
+        let bytes: Vec<usize> = done.iter().map(|done| *done.result.as_ref().expect("bytes")).collect();
+        assert_eq!(bytes, [BYTES, 10]);
+        assert!(matches!(&done[1].op, Op::Receive { buffer, .. } if buffer.len() <= buffer.capacity()));
+    }
+
+    /// A peer that never acknowledges: its memory is nobody else's for as long as the ring lives.
+    #[test]
+    fn memory_whose_report_never_comes_is_never_given_away() {
+        let Some((mut driver, arena, socket, _peer)) = ground() else { return };
+        let key = send(&mut driver, &arena, &socket);
+        let entry = driver.slab.get_mut(key).expect("in flight");
+        let _never_sent = entry.prepare(None, true);
+        driver.in_kernel += 1;
+        driver.queue.clear();
+        driver.answered(key, BYTES as i32, MORE);
+        let mut done = Vec::new();
+        for _ in 0..20 {
+            driver.wait(Some(Duration::from_millis(1)), &mut done).expect("a sound ring");
+        }
+        assert_eq!((done.len(), driver.lent), (1, 1), "taken, and nothing more");
+        drop((done, socket));
+        assert_eq!((arena.usage().buffers_taken, arena.pieces_sending()), (1, 1));
+        drop(driver);
+        assert_eq!(arena.usage().buffers_taken, 1, "not even when the ring ends");
     }
 }

@@ -69,7 +69,10 @@ pub fn spawn<S: Service>(
         let mut service = make(&mut core, mailbox.clone());
         // Nobody waits for the answer only if the spawner has died; then this core ends with its handle.
         let _ = ready.send((mailbox, control));
-        run(&mut core, &mut service, &mut inbox, &stop_asked)
+        run(&mut core, &mut service, &mut inbox, &stop_asked).inspect_err(|error| {
+            // Whoever joins it may do so much later.
+            tracing::error!("the thread {thread_name} cannot go on: {error}");
+        })
     };
     let thread = thread::Builder::new()
         .name(kernel_name(&name))

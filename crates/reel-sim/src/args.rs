@@ -4,6 +4,7 @@ use clap::Parser;
 use reel_disk::Policy;
 use reel_sim::Scenario;
 use reel_sim::fault::{FaultMenu, UnknownFault};
+use reel_sim::limits::CROWD_BROWSE_NS;
 
 /// The server on simulated disks, clients and time. The same seed and options give the same run.
 #[derive(Parser, Debug)]
@@ -33,6 +34,9 @@ pub(crate) struct Arguments {
     /// Only these faults: pulled, replaced, stalls, slow, read-errors, lies, rot, none. Default: all.
     #[arg(long, value_delimiter = ',')]
     faults: Option<Vec<String>>,
+    /// So many people browse, ten times a second each, instead of those that a seed decides.
+    #[arg(long)]
+    browsers: Option<usize>,
     /// Devices stay as quick as they were measured, and classes keep their shares.
     #[arg(long)]
     steady: bool,
@@ -52,6 +56,9 @@ impl Arguments {
         let mut scenario = make(seed, duration_ns, self.viewers);
         scenario.policy = self.policy;
         scenario.admission = !self.unadmitted;
+        if let Some(browsers) = self.browsers {
+            (scenario.browsers, scenario.browse_ns) = (browsers, CROWD_BROWSE_NS);
+        }
         scenario.change_rest_ns = scenario.change_rest_ns.filter(|_| !self.steady);
         if let Some(names) = &self.faults {
             scenario.faults = FaultMenu::of(names)?;
@@ -67,6 +74,9 @@ impl Arguments {
         }
         if let Some(names) = &self.faults {
             text += &format!(" --faults {}", names.join(","));
+        }
+        if let Some(browsers) = self.browsers {
+            text += &format!(" --browsers {browsers}");
         }
         let flags =
             [(self.plain, " --plain"), (self.steady, " --steady"), (self.unadmitted, " --unadmitted")];

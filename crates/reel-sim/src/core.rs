@@ -31,6 +31,8 @@ pub(crate) struct Request {
     pub(crate) due: Due,
     /// When its first bytes are due in memory, if somebody was promised that.
     pub(crate) promised_ns: Option<u64>,
+    /// Others play the same.
+    pub(crate) reads_on: bool,
     /// The client's link, in simulated bytes.
     pub(crate) bytes_per_s: u64,
 }
@@ -88,9 +90,9 @@ impl Core {
         request: Request,
         now_ns: u64,
     ) -> Result<Option<Outcome>, String> {
-        let Request { track, range, class, due, promised_ns, bytes_per_s } = request;
+        let Request { track, range, class, due, promised_ns, reads_on, bytes_per_s } = request;
         let body = Body::new([Part::Object(Arc::clone(&track.map), range.clone())]);
-        let reader = Reader::new(body, class, due, u64::from(client));
+        let reader = Reader::new(body, class, due, u64::from(client)).in_runs().reading_on(reads_on);
         // The demand of a segment is spread over the segment before it, but for the time to send it.
         let asked_before_ns = track.segment_ns - SEND_LEAD_NS;
         let promised_ns = promised_ns.filter(|due_ns| *due_ns >= now_ns + asked_before_ns);

@@ -1,6 +1,6 @@
 //! What viewers are promised and on what terms their segments are read: the sessions of `reel-stream`, asked as `reel-http` asks them.
 
-use crate::limits::INTERACTIVE_DEADLINE_NS;
+use crate::limits::BEGIN_DEADLINE_NS;
 use crate::scenario::Scenario;
 use crate::title::Title;
 use reel_qos::limits::ROUND_NS;
@@ -25,6 +25,8 @@ pub(crate) struct Terms {
     /// When its first bytes are due.
     pub(crate) due_ns: u64,
     pub(crate) plan: Option<Plan>,
+    /// Others play the same.
+    pub(crate) reads_on: bool,
 }
 
 impl Desk {
@@ -64,7 +66,7 @@ impl Desk {
         let choice = (strand == Strand::Picture).then_some(choice);
         let permit = self.sessions.ask(seat, choice, &track.ask(segment), now_ns)?;
         let track_ns = track.segment_ns * track.segments() as u64;
-        self.sessions.plays(seat, strand, (&track.body(segment), 0), track_ns, now_ns);
+        let reads_on = self.sessions.plays(seat, strand, (&track.body(segment), 0), track_ns, now_ns);
         let next = segment + 1;
         let next_due_ns = self.sessions.due_ns(seat, track.ask(next).from_ns, now_ns);
         // What is due at once is asked for at once.
@@ -78,8 +80,8 @@ impl Desk {
         let range = track.segment(segment);
         let ramp =
             Ramp { due_ns: permit.due_ns, duration_ns: track.segment_ns, bytes: range.end - range.start };
-        let due = if permit.begins { Due::After(INTERACTIVE_DEADLINE_NS) } else { Due::Ramp(ramp) };
-        Ok(Terms { class: permit.class, due, due_ns: permit.due_ns, plan })
+        let due = if permit.begins { Due::After(BEGIN_DEADLINE_NS) } else { Due::Ramp(ramp) };
+        Ok(Terms { class: permit.class, due, due_ns: permit.due_ns, plan, reads_on })
     }
 
     /// The viewer says goodbye.

@@ -4,6 +4,7 @@
 //! leave out.
 #![forbid(unsafe_code)]
 
+mod beginnings;
 mod capacity;
 pub mod changes;
 pub mod client;

@@ -29,8 +29,8 @@ pub const LEDGER_CHECK_SECONDS: u64 = 60;
 /// How often a core looks whether something is to be read ahead, and whether somebody waits for memory; as in `reel-http`.
 pub const PREFETCH_EVERY_NS: u64 = 100_000_000;
 
-/// What a person waits for is due this long after it is asked for; as in `reel-http`.
-pub const INTERACTIVE_DEADLINE_NS: u64 = 200_000_000;
+/// What an admitted viewer begins with is due this long after it is asked for; as in `reel-http`.
+pub const BEGIN_DEADLINE_NS: u64 = 200_000_000;
 
 /// Of a thousand viewers who leave, so many close their session; the others vanish, and what was promised to them must come free by itself.
 pub const CLOSES_PERMILLE: u64 = 700;
@@ -110,3 +110,10 @@ pub const READ_BACK_PERMILLE: u64 = 250;
 
 /// What failed for want of memory is tried again after this time.
 pub const RETRY_NS: u64 = 5_000_000_000;
+
+/// Between two reads of one of a crowd that is asked for: somebody who scrolls through pictures.
+pub const CROWD_BROWSE_NS: u64 = 100_000_000;
+
+/// Rounds that one who begins may wait beyond what those before him take: one for the debt that browsers have left behind, one for a full queue of the device
+/// and a round of it that is promised, one as a scheduler settles what it owes in the next.
+pub const BEGINNING_ROUNDS: u64 = 3;

@@ -1,5 +1,6 @@
 //! One simulated member: the real scheduler before a model of a device, and what is wrong with it.
 
+use crate::beginnings::{Beginning, Beginnings};
 use crate::content::Unit;
 use crate::device::{Device, Transfer};
 use crate::fault::{Fault, FaultSpan};
@@ -44,6 +45,7 @@ pub(crate) struct Member {
     /// What everything takes without a fault, in thousandths of what it took when the device was measured.
     drift_permille: u64,
     shares: Shares,
+    beginnings: Beginnings,
     /// When it answered last.
     answered_ns: u64,
 }
@@ -62,6 +64,7 @@ struct Job {
     queued_ns: u64,
     started_ns: u64,
     life: u32,
+    beginning: Option<Beginning>,
     result: Option<Result<(), DiskError>>,
 }
 
@@ -104,6 +107,7 @@ impl Member {
             correction: PriceCorrection::new(price),
             drift_permille: 1000,
             shares: Shares::default(),
+            beginnings: Beginnings::new(&ClassTable::default()),
             answered_ns: 0,
         }
     }
@@ -139,6 +143,7 @@ impl Member {
             // Nothing orders a sync: it goes to the device at once.
             started_ns: if sync { now_ns } else { 0 },
             life: self.life,
+            beginning: self.beginnings.asked(class, deadline_ns, now_ns),
             result: None,
         };
         match self.jobs.get_mut(id as usize) {
@@ -168,7 +173,7 @@ impl Member {
             return Ok(());
         }
         while let Some(next) = self.scheduler.pop(now_ns) {
-            self.correction.begun(next.offset, next.bytes as u64, next.write, now_ns);
+            self.correction.begun(next.offset, next.bytes as u64, next.write);
             // A scheduler gives back what it was given.
             let id = next.id as u32;
             let Some(job) = self.jobs.get_mut(id as usize).and_then(Option::as_mut) else { continue };
@@ -176,6 +181,15 @@ impl Member {
             self.stats.queued -= 1;
             self.stats.in_device += 1;
             journal.note(now_ns, Happened::Started { member: self.number as u32, job: id });
+            let left = job.beginning.filter(|_| self.fault.is_none());
+            if let Some((waited_ns, took_ns)) = left.and_then(|of| self.beginnings.left(of, now_ns)) {
+                return Err(format!(
+                    "a beginning waited {} ms for member {} while others took {} ms of it",
+                    waited_ns / 1_000_000,
+                    self.number,
+                    took_ns / 1_000_000
+                ));
+            }
             let (offset, bytes) = (place(job.offset, self.spread), job.bytes as u64 * MEMBER_SCALE);
             let transfer = Transfer { offset, bytes, write: matches!(job.work, Work::Write(_)) };
             self.shares.left(job.class);
@@ -313,6 +327,8 @@ impl Member {
             .find_map(|(id, job)| Some((id, job.as_mut().filter(|job| same(job))?)));
         if let Some((id, job)) = found {
             job.deadline_ns = job.deadline_ns.min(deadline_ns);
+            let begins = self.beginnings.asked(job.class.min(class), job.deadline_ns, now_ns);
+            job.beginning = begins.map(|begins| job.beginning.unwrap_or(begins));
             if class < job.class {
                 self.shares.left(job.class);
                 self.shares.queued(class, now_ns);
@@ -327,6 +343,7 @@ impl Member {
     pub(crate) fn round_ended(&mut self, classes: &ClassTable, now_ns: u64) -> Option<String> {
         if self.fault.is_some() {
             self.shares.forget(now_ns);
+            self.beginnings.forget(classes, now_ns);
         }
         let window_ns = SHARE_ROUNDS as u64 * ROUND_NS;
         let (class, permille, due) = self.shares.round_ended(classes, now_ns.saturating_sub(window_ns))?;
@@ -356,6 +373,7 @@ impl Member {
     pub(crate) fn set_classes(&mut self, classes: &ClassTable, now_ns: u64) {
         self.scheduler.set_classes(classes);
         self.shares.forget(now_ns);
+        self.beginnings.forget(classes, now_ns);
         self.wants_turn = true;
     }
 
@@ -409,7 +427,11 @@ impl Member {
         self.wants_turn = true;
         self.stats.in_device -= 1;
         self.stats.service_ns += now_ns - job.started_ns;
-        self.shares.took(job.class, now_ns - job.started_ns.max(self.answered_ns));
+        let took_ns = now_ns - job.started_ns.max(self.answered_ns);
+        self.shares.took(job.class, took_ns);
+        if job.class == Class::INTERACTIVE {
+            self.beginnings.took(job.beginning.is_some(), job.started_ns - job.queued_ns, took_ns);
+        }
         self.answered_ns = now_ns;
     }
 

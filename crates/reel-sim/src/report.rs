@@ -38,8 +38,15 @@ pub struct Report {
     pub stalled_ns: u64,
     /// Starts and seeks that came to a picture.
     pub starts: u64,
+    /// How long half of them took at most.
+    pub start_p50_ns: u64,
+    /// How long 99 of 100 took at most.
+    pub start_p99_ns: u64,
     /// The longest of them.
     pub start_most_ns: u64,
+    /// All of them.
+    #[serde(skip)]
+    start_waits_ns: Vec<u64>,
     /// Reads of browsers.
     pub browsed: u64,
     /// The longest of them.
@@ -118,8 +125,21 @@ const STORY_LINES: usize = 40;
 
 impl Report {
     pub(crate) fn started(&mut self, took_ns: u64) {
-        self.starts += 1;
-        self.start_most_ns = self.start_most_ns.max(took_ns);
+        self.start_waits_ns.push(took_ns);
+    }
+
+    /// Sums up how long starts took; to be called at the end.
+    pub(crate) fn sum_up_starts(&mut self) {
+        let mut waits_ns = std::mem::take(&mut self.start_waits_ns);
+        waits_ns.sort_unstable();
+        let percentile = |percent: usize| {
+            let place = (waits_ns.len() * percent).div_ceil(100).saturating_sub(1);
+            waits_ns.get(place).copied().unwrap_or_default()
+        };
+        self.starts = waits_ns.len() as u64;
+        self.start_p50_ns = percentile(50);
+        self.start_p99_ns = percentile(99);
+        self.start_most_ns = percentile(100);
     }
 
     pub(crate) fn browsed(&mut self, took_ns: u64) {
@@ -132,8 +152,10 @@ impl Report {
     /// In one line.
     pub fn in_short(&self) -> String {
         let Report { viewing_most, segments, refused, faults, digest, .. } = self;
+        let [p99_ms, most_ms] = [self.start_p99_ns, self.start_most_ns].map(|ns| ns / 1_000_000);
+        let dear_s = self.dear_most_ns / 1_000_000_000;
         format!(
-            "{viewing_most} viewers, {segments} segments, {refused} refused, {faults} faults, digest {digest:016x}"
+            "{viewing_most} viewers, {segments} segments, {refused} refused, {faults} faults, begun in {p99_ms} ms (p99), {most_ms} ms at most, too dear for {dear_s} s, digest {digest:016x}"
         )
     }
 }
@@ -155,7 +177,12 @@ impl fmt::Display for Report {
             "segments  {segments}, {ahead} read ahead, {} late, {} stalls",
             self.late_units, self.stalls
         )?;
-        writeln!(f, "starts    {}, the slowest {} ms", self.starts, ms(self.start_most_ns))?;
+        let [p50_ms, p99_ms, most_ms] = [self.start_p50_ns, self.start_p99_ns, self.start_most_ns].map(ms);
+        writeln!(
+            f,
+            "starts    {} in {p50_ms} ms (p50), {p99_ms} ms (p99), {most_ms} ms at most",
+            self.starts
+        )?;
         writeln!(
             f,
             "browsed   {}, the slowest {} ms; {} titles downloaded",

@@ -6,7 +6,7 @@ use crate::scale::{OBJECT_SCALE, ROW_BYTES};
 use reel_code::Code;
 use reel_qos::Demand;
 use reel_stream::limits::SEND_LEAD_NS;
-use reel_stream::{Ask, Body, Part, Strand, Stretch, demand};
+use reel_stream::{Ask, Body, Loss, Part, Strand, Stretch, demand};
 use reel_volume::{Extent, Geometry, ObjectLayout, ObjectMap, VolumeCounters};
 use std::ops::Range;
 use std::sync::Arc;
@@ -205,7 +205,7 @@ impl Track {
                 duration_ns: self.segment_ns,
             }
         });
-        demand(self.map.geometry().members(), stretches)
+        demand(self.map.geometry().members(), stretches, Loss::AnyOne)
     }
 }
 

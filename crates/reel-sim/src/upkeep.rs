@@ -224,7 +224,7 @@ impl Ingest {
     /// Reads a title as an export does.
     fn read_back(&self, title: &Ingested, object: &ObjectRecord) -> Result<(), VolumeError> {
         let map = self.volume.map(object)?;
-        let mut reader = self.volume.reader(map, 0..title.bytes, Class::APERIODIC);
+        let mut reader = self.volume.reader(map, 0..title.bytes, Class::APERIODIC).in_runs();
         let (mut at, mut bytes) = (0, vec![0; self.volume.geometry().stripe_bytes()]);
         while at < title.bytes {
             let count = reader.next_bytes(&mut bytes)?;

@@ -128,6 +128,17 @@ fn shares_are_kept_while_they_change() {
 }
 
 #[test]
+fn who_was_let_in_begins_soon_beside_a_crowd_that_browses() {
+    let mut scenario = Scenario { browsers: 100, browse_ns: MINUTE_NS / 600, ..busy_disks(5) };
+    // People who seek and change what they watch.
+    scenario.player.restless_ns = MINUTE_NS / 2;
+    let report = run(scenario).unwrap_or_else(|broken| panic!("{broken}"));
+    assert!(report.starts > 300 && report.browse_most_ns > 5 * MINUTE_NS / 60, "{report}");
+    // In the order of arrival half of them waited for the crowd: 2 s, and one of a hundred 8 s.
+    assert!(report.start_p50_ns < MINUTE_NS / 60 && report.start_p99_ns < 3 * MINUTE_NS / 60, "{report}");
+}
+
+#[test]
 fn viewers_of_ladders_step_down_and_up_in_a_full_house() {
     let mut scenario = Scenario { viewers: 180, duration_ns: 5 * MINUTE_NS, ..busy_disks(6) };
     scenario.titles.renditions = 4;
@@ -156,6 +167,13 @@ fn devices_slower_than_they_were_measured_cost_no_promise_that_can_be_kept() {
         (changes, refused) = (changes + report.changes, refused + report.refused);
     }
     assert!(changes > 20 && refused > 0, "{changes} changes, {refused} refused");
+}
+
+#[test]
+fn a_price_that_was_learnt_in_a_slow_minute_keeps_nobody_out_for_long() {
+    // A seed in which a member stayed too dear for a quarter of an hour.
+    let report = run(Scenario::drawn(3, 18 * MINUTE_NS, 200)).unwrap_or_else(|broken| panic!("{broken}"));
+    assert!(report.dear_most_ns < MINUTE_NS, "{report}");
 }
 
 #[test]

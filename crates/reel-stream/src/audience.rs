@@ -23,14 +23,14 @@ impl Audience {
     /// A session asks on one of its tracks for `body` from `offset` on, and will go on to play the objects that it finds there, each of
     /// which is shown for `duration_ns` in all.
     ///
-    /// A film as one file is made of pieces of several objects in turn; of those, each has a front.
+    /// A film as one file is made of pieces of several objects in turn; of those, each has a front. Returns whether others play one of them, too.
     pub(crate) fn plays(
         &self,
         (session, track): TrackOfSession,
         (body, offset): (&Body, u64),
         duration_ns: u64,
         now_ns: u64,
-    ) {
+    ) -> bool {
         let mut fronts: Vec<Front> = Vec::new();
         let mut at = offset;
         for _ in 0..AUDIENCE_PARTS_MAX {
@@ -50,9 +50,12 @@ impl Audience {
             });
         }
         let mut next_use = self.lock();
+        let mut is_shared = false;
         for (front, track) in fronts.into_iter().zip(track..TRACKS_MAX) {
             next_use.shows((session, track), front);
+            is_shared |= next_use.viewers_of(front.object) > 1;
         }
+        is_shared
     }
 
     /// A session is paused, or over.

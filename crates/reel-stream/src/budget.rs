@@ -7,6 +7,7 @@
 //! Who finds too little waits in line, and nobody takes what those before him wait for: otherwise a reader that needs
 //! much would wait for ever beside readers that give a stripe back and take the next at once.
 
+use crate::limits::RUNS_FREE_PART;
 use std::collections::VecDeque;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
@@ -76,6 +77,13 @@ impl Budget {
     pub(crate) fn is_plentiful(&self, buffers: usize) -> bool {
         let state = self.inner.lock();
         state.line.is_empty() && (state.reserved + buffers) * 16 <= self.inner.total * 15
+    }
+
+    /// Whether `buffers` more leave as much as long runs leave free for others.
+    pub(crate) fn is_ample(&self, buffers: usize) -> bool {
+        let state = self.inner.lock();
+        let most = self.inner.total - self.inner.total / RUNS_FREE_PART;
+        state.line.is_empty() && state.reserved + buffers <= most
     }
 
     /// Gets in line for `buffers`.
@@ -188,5 +196,6 @@ mod tests {
         drop(first);
         drop(later);
         assert!(!budget.is_plentiful(8) && budget.is_plentiful(7));
+        assert!(!budget.is_ample(7) && budget.is_ample(6));
     }
 }

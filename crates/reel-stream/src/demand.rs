@@ -1,6 +1,6 @@
 //! What a stream will ask of every member, computed from its index before it starts: pure.
 
-use crate::limits::{READER_REFILL, READER_STRIPES_MAX, ROUNDS_MAX, STEADY_ROUNDS, STEADY_SEGMENT_S};
+use crate::limits::{READER_REFILL, READER_STRIPES_MAX, ROUNDS_MAX};
 use reel_qos::limits::ROUND_NS;
 use reel_qos::{Demand, DiskDemand};
 use reel_volume::{Geometry, ObjectMap};
@@ -21,7 +21,19 @@ pub struct Stretch<'a> {
     pub duration_ns: u64,
 }
 
-/// The demand of stretches on a volume of `members` members, for any one of them lost.
+/// What a demand is counted for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Loss {
+    /// Any one member may be lost: what can be promised.
+    AnyOne,
+    /// All members are there: what is read while nothing is wrong.
+    Nobody {
+        /// Members have arms, which pass over the units of parity that lie between those of a way.
+        arms: bool,
+    },
+}
+
+/// The demand of stretches on a volume of `members` members.
 ///
 /// A stripe that a stretch touches costs one read on each of its members, of the rows touched: while all members are there, those
 /// of parity are not read; with one lost, the others are read once each to decode it, and a unit that is wanted anyway is not read
@@ -29,28 +41,67 @@ pub struct Stretch<'a> {
 /// way of an arm. So are those that it asks for when it plans again.
 ///
 /// `None` if it is longer than [`ROUNDS_MAX`]: nobody can promise so far ahead.
-pub fn demand<'a>(members: usize, stretches: impl IntoIterator<Item = Stretch<'a>>) -> Option<Demand> {
-    let mut disks: Vec<Vec<DiskDemand>> = vec![Vec::new(); members];
-    let mut sent_bytes: Vec<u64> = Vec::new();
-    let mut held_bytes = 0;
+pub fn demand<'a>(
+    members: usize,
+    stretches: impl IntoIterator<Item = Stretch<'a>>,
+    loss: Loss,
+) -> Option<Demand> {
+    let mut sum = Sum::new(members, loss);
     for stretch in stretches.into_iter().filter(|stretch| stretch.range.start < stretch.range.end) {
-        if stretch.due_ns.saturating_add(stretch.duration_ns) / ROUND_NS >= ROUNDS_MAX {
+        let Stretch { map, range, from_ns, due_ns, duration_ns } = stretch;
+        if due_ns.saturating_add(duration_ns) / ROUND_NS >= ROUNDS_MAX {
             return None;
         }
-        let geometry = stretch.map.geometry();
+        let stretch = Shown { range, from_ns, due_ns, duration_ns };
+        sum.add(map.geometry(), &stretch, |stripe, position| map.unit_at(stripe, position).0);
+    }
+    Some(sum.demand())
+}
+
+/// A stretch of some object.
+pub(crate) struct Shown {
+    pub(crate) range: Range<u64>,
+    pub(crate) from_ns: u64,
+    pub(crate) due_ns: u64,
+    pub(crate) duration_ns: u64,
+}
+
+/// A demand while it is added up.
+pub(crate) struct Sum {
+    disks: Vec<Vec<DiskDemand>>,
+    sent_bytes: Vec<u64>,
+    held_bytes: u64,
+    loss: Loss,
+}
+
+impl Sum {
+    pub(crate) fn new(members: usize, loss: Loss) -> Self {
+        Self { disks: vec![Vec::new(); members], sent_bytes: Vec::new(), held_bytes: 0, loss }
+    }
+
+    /// Adds a stretch, not an empty one, of an object whose units `member` tells the members of.
+    pub(crate) fn add(&mut self, geometry: &Geometry, stretch: &Shown, member: impl Fn(u64, usize) -> usize) {
         let stripe_bytes = geometry.stripe_bytes() as u64;
         let stripes = stretch.range.start / stripe_bytes..(stretch.range.end - 1) / stripe_bytes + 1;
         let count = stripes.end - stripes.start;
         for stripe in stripes.clone() {
-            let round = round_of(&stretch, stripe - stripes.start, count);
+            let number = stripe - stripes.start;
+            let round = round_of(stretch, number, count);
+            let (begins, ends) = (is_way(number), number + 1 == count || is_way(number + 1));
             let bytes = unit_bytes_touched(geometry, &stretch.range, stripe);
             for position in 0..geometry.width() {
-                let (member, _) = stretch.map.unit_at(stripe, position);
-                let Some(rounds) = disks.get_mut(member) else { continue };
+                let Some(rounds) = self.disks.get_mut(member(stripe, position)) else { continue };
                 let at = slot(rounds, round);
-                at.reads += 1;
-                at.ways += u32::from(is_way(stripe - stripes.start));
-                at.bytes += bytes;
+                let is_read = position < geometry.data_rows() || self.loss == Loss::AnyOne;
+                if is_read {
+                    at.reads += 1;
+                    at.bytes += bytes;
+                } else if self.loss == (Loss::Nobody { arms: true }) && !begins && !ends {
+                    // All of it passes under the head.
+                    at.bytes += geometry.unit_bytes() as u64;
+                }
+                // Of more than one stripe, each member has a unit that is read.
+                at.ways += u32::from(begins && (is_read || !ends));
             }
         }
         let bytes = stretch.range.end - stretch.range.start;
@@ -58,62 +109,32 @@ pub fn demand<'a>(members: usize, stretches: impl IntoIterator<Item = Stretch<'a
         let mut given = 0;
         for round in rounds.clone() {
             let until = part_until(bytes, round + 1 - rounds.start, rounds.end - rounds.start);
-            *slot(&mut sent_bytes, round as usize) += until - given;
+            *slot(&mut self.sent_bytes, round as usize) += until - given;
             given = until;
         }
         // A reader reserves a buffer for every unit that it touches, within its window.
         let rows = bytes.div_ceil(geometry.row_bytes() as u64) + 1;
         let units = rows.min(count.min(READER_STRIPES_MAX as u64) * geometry.data_rows() as u64);
-        held_bytes = held_bytes.max(units * geometry.unit_bytes() as u64);
+        self.held_bytes = self.held_bytes.max(units * geometry.unit_bytes() as u64);
     }
-    Some(Demand::new(disks, sent_bytes, held_bytes))
-}
 
-/// The demand of two hours of a steady rate in segments of a steady length, out of an object in consecutive slots: what `capacity` is asked
-/// of. A stripe costs a read of a unit on each of its members, with the parity (for any one of them lost) or without.
-pub fn steady_demand(geometry: &Geometry, rate_bps: u64, is_degraded: bool) -> Demand {
-    let (data_rows, members) = (geometry.data_rows(), geometry.members());
-    let (unit_bytes, stripe_bytes) = (geometry.unit_bytes() as u64, geometry.stripe_bytes() as u64);
-    let positions = if is_degraded { geometry.width() } else { data_rows };
-    let upto = |round: usize| (u128::from(rate_bps) * round as u128 / 8) as u64;
-    let mut disks = vec![vec![DiskDemand::default(); STEADY_ROUNDS]; members];
-    for round in 0..STEADY_ROUNDS {
-        // A stripe is read in the round in which its first byte is shown.
-        let stripes = upto(round).div_ceil(stripe_bytes)..upto(round + 1).div_ceil(stripe_bytes);
-        let whole_turns = (stripes.end - stripes.start) / members as u64;
-        // Every turn of all members meets each of them in every position once.
-        let reads_of_turns = whole_turns.saturating_mul(positions as u64);
-        for disk in &mut disks {
-            add(&mut disk[round], reads_of_turns, unit_bytes);
-        }
-        for stripe in stripes.start + whole_turns * members as u64..stripes.end {
-            for position in 0..positions as u64 {
-                let member = (stripe % members as u64 + position) % members as u64;
-                add(&mut disks[member as usize][round], 1, unit_bytes);
+    pub(crate) fn demand(self) -> Demand {
+        Demand::new(self.disks, self.sent_bytes, self.held_bytes)
+    }
+
+    /// The same for what goes on for ever: what is read after so many rounds is read at their beginning of what was before.
+    pub(crate) fn demand_of_rounds(mut self, rounds: usize) -> Demand {
+        for disk in &mut self.disks {
+            disk.resize(disk.len().max(rounds), DiskDemand::default());
+            for (number, late) in disk.split_off(rounds).into_iter().enumerate() {
+                let at = &mut disk[number % rounds];
+                at.reads += late.reads;
+                at.ways += late.ways;
+                at.bytes += late.bytes;
             }
         }
-    }
-    let segment_bytes = rate_bps / 8 * STEADY_SEGMENT_S;
-    // What a segment touches beside its own length: half a stripe at either end, on average.
-    let stripes_of_segment = segment_bytes / stripe_bytes + 1;
-    let refilled = stripes_of_segment.saturating_sub(READER_STRIPES_MAX as u64);
-    let ways_of_segment = 1 + refilled.div_ceil(READER_REFILL as u64);
-    disks.iter_mut().for_each(|rounds| spread_ways(rounds, ways_of_segment));
-    let sent = (0..STEADY_ROUNDS).map(|round| upto(round + 1) - upto(round)).collect();
-    // As much as a reader holds of a segment at once.
-    let units = (segment_bytes.div_ceil(unit_bytes) + 1).min((READER_STRIPES_MAX * data_rows) as u64);
-    Demand::new(disks, sent, units * unit_bytes)
-}
-
-/// So many ways of an arm for each segment, evenly over its rounds, but never more than reads.
-fn spread_ways(rounds: &mut [DiskDemand], ways_of_segment: u64) {
-    let upto = |round: usize| ways_of_segment.saturating_mul(round as u64).div_ceil(STEADY_SEGMENT_S);
-    let mut made = 0;
-    for (number, round) in rounds.iter_mut().enumerate() {
-        let ways = upto(number + 1).saturating_sub(made).min(round.reads.into());
-        made += ways;
-        // Fits: not above the reads.
-        round.ways = ways as u32;
+        self.sent_bytes.resize(rounds, 0);
+        self.demand()
     }
 }
 
@@ -129,7 +150,7 @@ fn is_way(number: u64) -> bool {
 ///
 /// Those of a reader's first window spread over the time in which they may be read. Each further one can be read when one before it has
 /// been sent, which is as it is shown, and is due as much later.
-fn round_of(stretch: &Stretch<'_>, number: u64, count: u64) -> usize {
+fn round_of(stretch: &Shown, number: u64, count: u64) -> usize {
     let window = count.min(READER_STRIPES_MAX as u64);
     let round = match number.checked_sub(window) {
         None => {
@@ -164,11 +185,6 @@ fn unit_bytes_touched(geometry: &Geometry, range: &Range<u64>, stripe: u64) -> u
     // Reads are of whole blocks around the rows.
     let block = reel_volume::limits::BLOCK_BYTES as u64;
     (rows.end * row_bytes).next_multiple_of(block) - rows.start * row_bytes / block * block
-}
-
-fn add(demand: &mut DiskDemand, reads: u64, unit_bytes: u64) {
-    demand.reads = demand.reads.saturating_add(u32::try_from(reads).unwrap_or(u32::MAX));
-    demand.bytes = demand.bytes.saturating_add(reads.saturating_mul(unit_bytes));
 }
 
 fn part_until(bytes: u64, part: u64, of: u64) -> u64 {

@@ -89,7 +89,7 @@ impl Held {
     }
 }
 
-/// Every unit that the planned bytes touch, whole, stripe by stripe as they are shown.
+/// Every unit that the planned bytes touch, from there to its end, stripe by stripe as they are shown: what follows is wanted next.
 fn wants(plan: &Plan) -> Vec<(Stripe, Vec<UnitWant>)> {
     let ramp = Ramp { due_ns: plan.due_ns, duration_ns: plan.duration_ns, bytes: plan.body.bytes() };
     let mut stripes: BTreeMap<(u64, u64), (Stripe, BTreeMap<usize, UnitWant>)> = BTreeMap::new();
@@ -108,10 +108,12 @@ fn wants(plan: &Plan) -> Vec<(Stripe, Vec<UnitWant>)> {
                 .or_insert_with(|| (Stripe { begins, ends, keys: Vec::new() }, BTreeMap::new()));
             touched.ends = ends;
             let deadline_ns = ramp.due_ns(touched.begins, stripe_bytes * READER_STRIPES_MAX as u64);
-            for (position, _) in rows_by_position(&map, &(from - start..to - start)) {
+            for (position, rows) in rows_by_position(&map, &(from - start..to - start)) {
                 let (map, class) = (Arc::clone(&map), plan.class);
-                let rows = 0..map.geometry().unit_rows();
-                units.insert(position, UnitWant { map, stripe, position, rows, class, deadline_ns });
+                let rows = rows.start..map.geometry().unit_rows();
+                let want = UnitWant { map, stripe, position, rows, class, deadline_ns };
+                // Where parts meet in a unit, the first one has the others' rows, too.
+                units.entry(position).or_insert(want);
             }
         }
     }

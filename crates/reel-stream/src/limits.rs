@@ -135,6 +135,10 @@ pub const STEADY_ROUNDS: usize = 7_200;
 /// Seconds of it that a segment holds: what ingest aims at.
 pub const STEADY_SEGMENT_S: u64 = 4;
 
+/// Stripes of it that are counted, at most, but for two segments: two hours of 100 Mb/s, which take some milliseconds. What is beyond that is
+/// more of the same.
+pub const STEADY_STRIPES_MAX: u64 = 90_000;
+
 /// Messages that a program's stream can have unread: more than a reader hands out at once, since what is made by the server comes in smaller
 /// pieces.
 pub const PROGRAM_MESSAGES: u64 = 128;
@@ -182,3 +186,22 @@ pub const UDP_COPIED_IN_ROW: u32 = 4;
 /// Trains that a UDP sender then copies until it lends one to see whether the way has changed: a probe costs half a copy more, so a thousandth
 /// is nothing, and at 10 ms a train it is one every ten seconds.
 pub const UDP_COPIES_TO_PROBE: u32 = 1000;
+
+/// Most stripes of a run, whatever the price of its members says: 128 MiB with four data rows.
+pub const RUN_STRIPES_MAX: u64 = 128;
+
+/// How many times longer the next run is if the client waited for the disks: two steps to a usual hard disk's, so that short films have it, too.
+pub const RUN_GROWTH: u64 = 4;
+
+/// The next run is asked for when such a part of the last one is left (one in so many): it is sent while the arms are with others, and what one member
+/// is ahead of another.
+pub const RUN_LEFT_PART: u64 = 4;
+
+/// Long runs together hold at most such a part of what readers may hold (one in so many).
+pub const RUNS_MEMORY_PART: u64 = 2;
+
+/// Of what readers may hold, runs leave such a part free (one in so many) for those who come.
+pub const RUNS_FREE_PART: usize = 4;
+
+/// Most steps that a reader with a long run plans ahead: a film with pictures and sound is a list of small parts, several to a stripe.
+pub const RUN_STEPS_MAX: usize = 512;

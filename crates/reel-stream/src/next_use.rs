@@ -107,6 +107,11 @@ impl NextUse {
         self.look_before(front.object, place);
     }
 
+    /// How many play an object.
+    pub(crate) fn viewers_of(&self, object: u64) -> usize {
+        self.objects.get(&object).map_or(0, |object| object.fronts.len())
+    }
+
     /// The unit that is wanted last; it is taken as gone.
     pub(crate) fn take_victim(&mut self) -> Option<Victim> {
         let victim = self.victim()?;

@@ -13,11 +13,12 @@ use crate::body::{Body, Part};
 use crate::budget::{Reservation, Waiting};
 use crate::fetcher::{Fetched, Fetcher};
 use crate::limits::{
-    READ_TIME_MIN_NS, READER_REFILL_STRIPES, READER_STEPS_MAX, READER_STRIPES_MAX, SEND_BYTES_MAX,
-    SEND_CHUNKS_MAX,
+    READ_TIME_MIN_NS, READER_REFILL_STRIPES, READER_STEPS_MAX, READER_STRIPES_MAX, RUN_STEPS_MAX,
+    SEND_BYTES_MAX, SEND_CHUNKS_MAX,
 };
+use crate::runs::{Run, Worth};
 use crate::units::{UnitKey, UnitWant};
-use reel_qos::{Class, DEADLINE_NONE_NS};
+use reel_qos::{Class, DEADLINE_NONE_NS, DiskPrice};
 use reel_ring::Chunk;
 use reel_volume::{ObjectMap, UnitRows, VolumeError};
 use std::collections::VecDeque;
@@ -48,6 +49,10 @@ pub struct Reader {
     class: Class,
     due: Due,
     connection: u64,
+    /// Units are read to their ends.
+    reads_on: bool,
+    /// How much is asked for at once while nobody waits for it at a fixed time; none if that is always a short window.
+    run: Option<Run>,
     /// The window is being filled; then nothing is planned until most of it was sent.
     is_filling: bool,
     /// Set while the front step finds no memory.
@@ -70,9 +75,9 @@ pub enum Due {
 pub enum Urgency {
     /// It is due in memory at this time, and sent by that.
     Due(u64),
-    /// Somebody waits for it, but no time was promised.
+    /// It was to be in memory soon after it was asked for.
     Waited,
-    /// Nobody waits for it.
+    /// No time was set for it.
     Unhurried,
 }
 
@@ -132,15 +137,38 @@ impl Reader {
             class,
             due,
             connection,
+            reads_on: false,
+            run: None,
             is_filling: true,
             waiting: None,
         }
     }
 
+    /// The same; if `reads_on`, each unit is read from what is wanted of it to its end, since what follows is wanted next: by its client, and by
+    /// those who follow it. Segments do not end where units do, so viewers of two segments would otherwise read one unit twice, each another part.
+    pub fn reading_on(self, reads_on: bool) -> Self {
+        Self { reads_on, ..self }
+    }
+
+    /// While nobody waits for it at a fixed time it is asked for in runs, as long as its client takes them. Who holds the reader has to
+    /// [release](Reader::release) it if the client stops taking.
+    #[must_use]
+    pub fn in_runs(self) -> Self {
+        Self { run: Some(Run::default()), ..self }
+    }
+
     /// What is asked for from here on is of another class, due at other times: the session was admitted anew, or is no longer
     /// promised anything.
     pub fn set_terms(&mut self, class: Class, due: Due) {
+        if let Some(run) = self.run.as_mut().filter(|_| !due.is_open()) {
+            run.forget();
+        }
         (self.class, self.due) = (class, due);
+    }
+
+    /// Whom it sends to.
+    pub fn connection(&self) -> u64 {
+        self.connection
     }
 
     /// Bytes sent.
@@ -166,20 +194,45 @@ impl Reader {
     /// Asks for what comes next, as far as memory allows.
     pub fn fill(&mut self, fetcher: &mut Fetcher, now_ns: u64) -> ReaderState {
         // What is promised comes a window at a time, when most of the last one was sent: neighbours on the disks are then read in one go.
-        // Who takes all he can get is always given more.
-        let takes_all = matches!(self.due, Due::After(_));
-        self.is_filling |= takes_all || self.stripes_ahead() < READER_REFILL_STRIPES as u64;
-        while self.is_filling
-            && self.window.len() < READER_STEPS_MAX
-            && self.planned_bytes < self.unsent_bytes()
-        {
-            if self.stripes_ahead() >= READER_STRIPES_MAX as u64 {
+        // Who takes all he can get is always given more, in runs if those are worth it.
+        let waits = self.state() == ReaderState::AwaitUnits;
+        let left_stripes = match &mut self.run {
+            Some(run) if self.due.is_open() => {
+                if waits {
+                    run.waits();
+                }
+                run.left_stripes()
+            }
+            _ if matches!(self.due, Due::After(_)) => READER_STRIPES_MAX as u64,
+            _ => READER_REFILL_STRIPES as u64,
+        };
+        self.is_filling |= self.stripes_ahead() < left_stripes;
+        while self.is_filling && self.planned_bytes < self.unsent_bytes() {
+            let (steps_max, stripes_max) = self.window_max();
+            if self.window.len() >= steps_max {
+                break;
+            } else if self.stripes_ahead() >= stripes_max {
                 self.is_filling = false;
             } else if !self.plan(fetcher, now_ns) {
+                // A run ends where memory does; the least that any reader has is still asked for.
+                self.is_filling = self.stripes_ahead() < READER_STRIPES_MAX as u64;
                 break;
             }
         }
         self.state()
+    }
+
+    /// Most steps of the window, and most stripes.
+    fn window_max(&self) -> (usize, u64) {
+        match &self.run {
+            Some(run) if run.is_long() => (RUN_STEPS_MAX, run.window_stripes()),
+            _ => (READER_STEPS_MAX, READER_STRIPES_MAX as u64),
+        }
+    }
+
+    /// Whether it holds more than readers with deadlines do, because its client took it.
+    pub fn has_long_run(&self) -> bool {
+        self.run.as_ref().is_some_and(Run::is_long)
     }
 
     /// What can be sent now, in order, within the limits of one send.
@@ -246,6 +299,9 @@ impl Reader {
         if !self.window.is_empty() && self.window.iter().all(complete) {
             self.window.clear();
             self.planned_bytes = 0;
+            if let Some(run) = &mut self.run {
+                run.forget();
+            }
             fetcher.units().counters().releases.fetch_add(1, Ordering::Relaxed);
         }
     }
@@ -281,9 +337,11 @@ impl Reader {
         let start = stripe * stripe_bytes;
         let range = range.start - start..range.end.min(start + stripe_bytes) - start;
         let mut wanted = rows_by_position(&map, &range);
-        if let Due::Paced(_) = self.due {
+        if matches!(self.due, Due::Paced(_)) || self.has_long_run() {
             // The parts of a film as one file meet within stripes: the next part wants the other rows of the same units.
             wanted.iter_mut().for_each(|(_, rows)| *rows = 0..map.geometry().unit_rows());
+        } else if self.reads_on {
+            wanted.iter_mut().for_each(|(_, rows)| rows.end = map.geometry().unit_rows());
         }
         let Some(reservation) = self.reserve(fetcher, &map, wanted.len()) else { return false };
         let want = |(position, rows): &(usize, Range<usize>)| UnitWant {
@@ -306,7 +364,28 @@ impl Reader {
             units,
             _reservation: reservation,
         }));
+        self.run_planned(fetcher);
         true
+    }
+
+    /// Chooses the next run when all of this one was asked for.
+    fn run_planned(&mut self, fetcher: &Fetcher) {
+        let (Some(run), Some(Step::Stripe(step))) = (&mut self.run, self.window.back()) else { return };
+        if !self.due.is_open() {
+            return;
+        }
+        let units = fetcher.units();
+        run.planned(units.runs(), || {
+            let (disks, geometry) = (units.disks(), step.map.geometry());
+            let price = (0..disks.members()).map(|member| disks.price(member)).reduce(DiskPrice::slower);
+            Worth {
+                run_bytes: price.map_or(0, |price| price.run_bytes()),
+                unit_bytes: geometry.unit_bytes() as u64,
+                unit_ns: price.map_or(0, |price| price.transfer_ns(geometry.unit_bytes() as u64)),
+                stripe_buffers: (geometry.data_rows() + decoding_buffers(fetcher, &step.map)) as u64,
+                buffers: units.budget().total() as u64,
+            }
+        });
     }
 
     /// Memory for a stripe of which `units` units are wanted.
@@ -315,7 +394,9 @@ impl Reader {
         // More than all there is would never come: who holds all has nobody to share the spare buffers with.
         let buffers = (units + decoding_buffers(fetcher, map)).min(budget.total());
         if !self.window.is_empty() {
-            return if budget.is_plentiful(buffers) { budget.reserve(buffers) } else { None };
+            let beyond = self.stripes_ahead() >= READER_STRIPES_MAX as u64;
+            let enough = if beyond { budget.is_ample(buffers) } else { budget.is_plentiful(buffers) };
+            return if enough { budget.reserve(buffers) } else { None };
         }
         let reservation = match &self.waiting {
             Some(waiting) => waiting.reserve(buffers),
@@ -340,6 +421,11 @@ impl Reader {
 }
 
 impl Due {
+    /// Whether nobody waits at a fixed time.
+    fn is_open(&self) -> bool {
+        matches!(self, Due::After(DEADLINE_NONE_NS))
+    }
+
     fn of(&self, offset: u64, window_bytes: u64, now_ns: u64) -> u64 {
         let soonest_ns = now_ns.saturating_add(READ_TIME_MIN_NS);
         match self {

@@ -223,7 +223,7 @@ impl<T> Sessions<T> {
     }
 
     /// A session is sent `body` from `offset` on, and will go on to play what it finds there, which is shown for `duration_ns` in all: so it
-    /// is known who will want it.
+    /// is known who will want it. Returns whether others play it, too: then units are to be read to their ends ([`crate::Reader::reading_on`]).
     pub fn plays(
         &self,
         session: &Session<T>,
@@ -231,12 +231,10 @@ impl<T> Sessions<T> {
         (body, offset): (&Body, u64),
         duration_ns: u64,
         now_ns: u64,
-    ) {
+    ) -> bool {
         let state = session.state();
-        if !state.is_closed {
-            let track = (session.key, crate::schedule::slot(strand));
-            self.audience.plays(track, (body, offset), duration_ns, now_ns);
-        }
+        let track = (session.key, crate::schedule::slot(strand));
+        !state.is_closed && self.audience.plays(track, (body, offset), duration_ns, now_ns)
     }
 
     /// When bytes of this media time of a session are due in memory.

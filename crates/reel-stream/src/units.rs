@@ -17,6 +17,7 @@ use crate::fetcher::{Deliver, Fetched};
 use crate::flight::{Flight, Source};
 use crate::limits::{EVICTION_LOOKS_AGAIN, EVICTION_LOOKS_MAX, UNIT_SHARDS};
 use crate::next_use::Victim;
+use crate::runs::Runs;
 use reel_arena::{Arena, Buffer};
 use reel_disk::{Disks, Reply};
 use reel_qos::Class;
@@ -90,6 +91,7 @@ pub(crate) struct Inner {
     health: Health,
     around: Around,
     budget: Budget,
+    runs: Runs,
     /// Buffers kept free for those who do not come through this table: writers, checks, exports.
     spare_buffers: usize,
     shards: [Mutex<Shard>; UNIT_SHARDS],
@@ -105,6 +107,18 @@ struct Shard {
 enum Entry {
     Reading(Reading),
     Ready { rows: UnitRows, used: bool },
+}
+
+impl Entry {
+    /// Whether it stays as it is when rows are wanted that it does not cover. What reaches farther stays: it is of somebody who plays on, whom
+    /// others follow. Of two that read to the end of the unit, the one that begins later gives way to the one that covers it; otherwise viewers of
+    /// the two segments that meet in a unit would take it from each other, again and again.
+    fn stays_beside(&self, wanted: &Range<usize>) -> bool {
+        match self {
+            Entry::Reading(_) => true,
+            Entry::Ready { rows, .. } => rows.rows().end > wanted.end,
+        }
+    }
 }
 
 struct Reading {
@@ -157,6 +171,7 @@ impl Units {
             health,
             around,
             budget,
+            runs: Runs::default(),
             spare_buffers,
             shards: Default::default(),
             audience: Audience::default(),
@@ -168,6 +183,11 @@ impl Units {
     /// What readers may hold together.
     pub fn budget(&self) -> &Budget {
         &self.inner.budget
+    }
+
+    /// Who reads in long runs.
+    pub fn runs(&self) -> &Runs {
+        &self.inner.runs
     }
 
     /// What the table did so far.
@@ -218,11 +238,11 @@ impl Units {
                 self.promote(&flight, want.class, want.deadline_ns);
                 return Lookup::Joined;
             }
-            Some(Entry::Reading(_)) => {
+            Some(entry) if entry.stays_beside(&want.rows) => {
                 counters.reads.fetch_add(1, Ordering::Relaxed);
                 return Lookup::ReadPrivately;
             }
-            Some(Entry::Ready { .. }) | None => {}
+            _ => {}
         }
         counters.reads.fetch_add(1, Ordering::Relaxed);
         shard.begin(key, want.rows.clone(), flight).waiters.push(waiter);
@@ -250,11 +270,11 @@ impl Units {
                 self.promote(&joined, class, deadline_ns);
                 return Lookup::Joined;
             }
-            Some(Entry::Reading(_)) => {
+            Some(entry) if entry.stays_beside(rows) => {
                 self.inner.counters.reads.fetch_add(1, Ordering::Relaxed);
                 return Lookup::ReadPrivately;
             }
-            Some(Entry::Ready { .. }) | None => {}
+            _ => {}
         }
         self.inner.counters.reads.fetch_add(1, Ordering::Relaxed);
         shard.begin(key, rows.clone(), flight).decoders.push(decoder);

@@ -7,7 +7,7 @@ use cinema::{BUFFERS, Cinema, Core, Ends, MEMBERS, Manners, Random, STRIPE_BYTES
 use proptest::prelude::*;
 use proptest::test_runner::{Config, TestRunner};
 use reel_disk::Fault;
-use reel_stream::{Body, Part};
+use reel_stream::{Body, Due, Part};
 use std::sync::Arc;
 
 const LENGTHS: [usize; 5] = [1, 100, STRIPE_BYTES, STRIPE_BYTES + 1, 400_000];
@@ -78,7 +78,8 @@ fn play(cinema: &Cinema, case: &Case) {
     let mut random = Random(case.seed ^ 1);
     for _ in 0..case.viewers {
         let (body, expected) = body(cinema, &mut random, case.parts);
-        core.watch(body, expected);
+        // Some read units to their ends, as others play the same, and some only what they want.
+        core.watch_on(body, expected, Due::After(1), random.below(2) == 0);
     }
     let ends = core.play(case.manners);
     assert_eq!(ends.lost, 0);

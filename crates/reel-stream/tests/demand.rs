@@ -7,8 +7,8 @@ use cinema::{Cinema, Core, MEMBERS, Manners, STRIPE_BYTES};
 use proptest::prelude::*;
 use reel_qos::limits::ROUND_NS;
 use reel_qos::{Demand, DiskDemand};
-use reel_stream::limits::{ROUNDS_MAX, STEADY_ROUNDS};
-use reel_stream::{Body, Part, Stretch, demand, steady_demand};
+use reel_stream::limits::{ROUNDS_MAX, SEND_LEAD_NS, STEADY_ROUNDS};
+use reel_stream::{Body, Loss, Part, Stretch, demand, steady_demand};
 use reel_volume::{Geometry, GeometryFields};
 use std::ops::Range;
 use std::sync::{Arc, OnceLock};
@@ -32,7 +32,7 @@ fn of(cinema: &Cinema, segments: &[Range<u64>]) -> Demand {
         due_ns: number * SEGMENT_NS,
         duration_ns: SEGMENT_NS,
     });
-    demand(MEMBERS, stretches).unwrap()
+    demand(MEMBERS, stretches, Loss::AnyOne).unwrap()
 }
 
 fn total(rounds: &[DiskDemand]) -> DiskDemand {
@@ -95,33 +95,67 @@ fn a_film_longer_than_a_day_has_no_demand() {
     let cinema = one();
     let stretch =
         |due_ns| Stretch { map: &cinema.objects[0], range: 0..10, from_ns: 0, due_ns, duration_ns: 0 };
-    assert!(demand(MEMBERS, [stretch((ROUNDS_MAX - 1) * ROUND_NS)]).is_some());
-    assert!(demand(MEMBERS, [stretch(ROUNDS_MAX * ROUND_NS)]).is_none());
-    assert!(demand(MEMBERS, [stretch(u64::MAX)]).is_none());
+    assert!(demand(MEMBERS, [stretch((ROUNDS_MAX - 1) * ROUND_NS)], Loss::AnyOne).is_some());
+    assert!(demand(MEMBERS, [stretch(ROUNDS_MAX * ROUND_NS)], Loss::AnyOne).is_none());
+    assert!(demand(MEMBERS, [stretch(u64::MAX)], Loss::AnyOne).is_none());
 }
 
 #[test]
-fn of_a_steady_rate_a_stripe_is_read_once_on_each_member_and_without_its_parity_while_none_is_lost() {
-    let geometry = Geometry::new(GeometryFields::cmaf(5)).unwrap();
-    let reads = |demand: &Demand, member| u64::from(total(demand.reads(member)).reads);
-    // Four and a half stripes a second, and a rate beyond all disks.
-    for stripe_permille in [4_500, 4_000_000] {
-        let rate_bps = geometry.stripe_bytes() as u64 * 8 * stripe_permille / 1000;
-        let (degraded, healthy) =
-            (steady_demand(&geometry, rate_bps, true), steady_demand(&geometry, rate_bps, false));
-        let stripes = STEADY_ROUNDS as u64 * stripe_permille / 1000;
-        for member in 0..5 {
-            assert_eq!(reads(&degraded, member), stripes);
-            assert!(reads(&healthy, member).abs_diff(stripes * 4 / 5) <= 1);
+fn a_steady_rate_asks_what_a_film_of_that_rate_asks() {
+    let cinema = one();
+    // Seven segments of 100,000 bytes, whose borders lie anywhere in stripes.
+    let segments: Vec<Range<u64>> = (0..7).map(|number| number * 100_000..(number + 1) * 100_000).collect();
+    let stretches = segments.iter().zip(0..).map(|(range, number): (_, u64)| Stretch {
+        map: &cinema.objects[0],
+        range: range.clone(),
+        from_ns: number * SEGMENT_NS,
+        due_ns: (number + 1) * SEGMENT_NS - SEND_LEAD_NS,
+        duration_ns: SEGMENT_NS,
+    });
+    let film = demand(MEMBERS, stretches, Loss::AnyOne).unwrap();
+    let steady = steady_demand(cinema.objects[0].geometry(), 200_000, Loss::AnyOne);
+    assert_eq!(steady.rounds(), STEADY_ROUNDS);
+    assert_eq!(steady.average_bps(), 200_000);
+    assert_eq!(steady.held_bytes(), film.held_bytes());
+    for round in 0..7 * 4 - 1 {
+        assert_eq!(steady.sent_bytes()[round], film.sent_bytes()[round], "round {round}");
+        for member in 0..MEMBERS {
+            assert_eq!(steady.reads(member)[round], film.reads(member)[round], "round {round} of {member}");
         }
-        assert!(degraded.average_bps().abs_diff(rate_bps) <= 8);
-        // A segment of 18 stripes and a bit touches 19: a window of four, and five times three.
-        let ways = |demand: &Demand| u64::from(total(demand.reads(0)).ways);
-        if stripe_permille == 4_500 {
-            assert_eq!(ways(&degraded), STEADY_ROUNDS as u64 / 4 * 6);
-        }
-        assert!(ways(&healthy) <= reads(&healthy, 0));
     }
+}
+
+#[test]
+fn while_nobody_is_lost_parity_is_not_read_but_passed_over_by_arms() {
+    let geometry = Geometry::new(GeometryFields::cmaf(5)).unwrap();
+    let unit_bytes = geometry.unit_bytes() as u64;
+    // Four stripes for a segment, with borders where they end: one way, two of the four may have their parity between two units of it.
+    let rate_bps = geometry.stripe_bytes() as u64 * 8;
+    let of = |loss| steady_demand(&geometry, rate_bps, loss);
+    let degraded = of(Loss::AnyOne);
+    let (flash, arms) = (of(Loss::Nobody { arms: false }), of(Loss::Nobody { arms: true }));
+    let segments = STEADY_ROUNDS as u64 / 4;
+    for member in 0..5 {
+        let totals = [&degraded, &flash, &arms].map(|demand| total(demand.reads(member)));
+        assert!(totals.iter().all(|total| u64::from(total.ways) == segments), "{totals:?}");
+        let units = totals.map(|total| total.bytes as f64 / unit_bytes as f64 / segments as f64);
+        for (units, expected) in units.into_iter().zip([4.0, 3.2, 3.6]) {
+            assert!((units - expected).abs() < 0.01, "{units} instead of {expected}");
+        }
+        assert_eq!(totals[1].reads, totals[2].reads);
+    }
+}
+
+#[test]
+fn a_rate_beyond_all_disks_is_counted_soon() {
+    let geometry = Geometry::new(GeometryFields::cmaf(5)).unwrap();
+    let demand = steady_demand(&geometry, 1_000_000_000_000, Loss::AnyOne);
+    assert_eq!((demand.rounds(), demand.average_bps()), (8, 1_000_000_000_000));
+    let stripes = 1_000_000_000_000 / 8 / geometry.stripe_bytes() as u64;
+    let reads = u64::from(total(demand.reads(0)).reads);
+    assert!((8 * stripes..8 * stripes + 16).contains(&reads), "{reads}");
+    assert!(demand.reads(0).iter().all(|round| round.reads > 0), "spread over all rounds");
+    assert_eq!(steady_demand(&geometry, 0, Loss::AnyOne).average_bps(), 0);
 }
 
 fn one() -> &'static Cinema {
@@ -156,7 +190,7 @@ proptest! {
             .sum();
         let last = stretches.last().unwrap();
         let rounds = ((last.due_ns + last.duration_ns) / ROUND_NS + 1) as usize;
-        let demand = demand(MEMBERS, stretches).unwrap();
+        let demand = demand(MEMBERS, stretches, Loss::AnyOne).unwrap();
         prop_assert_eq!(demand.sent_bytes().iter().sum::<u64>(), FILM as u64);
         for member in 0..MEMBERS {
             prop_assert_eq!(u64::from(total(demand.reads(member)).reads), touched);

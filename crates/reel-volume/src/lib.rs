@@ -46,6 +46,8 @@ mod volume;
 mod writer;
 
 pub use access::WriteObserver;
+#[cfg(fuzzing)]
+pub use catalogue::fuzz_catalogue;
 pub use catalogue::{
     Extent, ObjectEntry, ObjectRecord, Role, SourceFile, Sums, TitleRecord, TitleRecordError,
 };

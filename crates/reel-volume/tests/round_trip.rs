@@ -7,7 +7,7 @@ use std::io::Read;
 
 use proptest::prelude::*;
 use reel_qos::Class;
-use reel_volume::{Role, Volume, VolumeError};
+use reel_volume::{ArenaBudget, OpenOptions, Role, Volume, VolumeError};
 
 use volumes::{Scratch, bytes_of, options, publish, read_object, title_of};
 
@@ -37,6 +37,36 @@ fn a_title_is_there_after_the_volume_was_closed() {
     let report = volume.check(&mut |_| true);
     assert!(report.is_clean(), "{report:?}");
     assert_eq!(volume.counters().rows_decoded.get(), 0);
+}
+
+/// A member of which nothing was measured counts as a slow hard disk, so long runs are worth it.
+#[test]
+fn in_runs_a_reader_asks_for_much_at_once_and_gets_the_same_bytes() {
+    let scratch = Scratch::new(5);
+    let arena = ArenaBudget { bytes: 8 << 20, huge_pages: false };
+    let volume = Volume::open(scratch.path(), OpenOptions { arena, ..OpenOptions::default() }).unwrap();
+    let length = 60 * volume.geometry().stripe_bytes() + 5;
+    publish(&volume, "film", &[length]);
+    let object = volume.title("film").unwrap().object(Role::Track, 0).unwrap().clone();
+    let taken = |volume: &Volume| volume.arena().usage().buffers_taken;
+    let mut most = [0_usize; 2];
+    for (in_runs, most) in most.iter_mut().enumerate() {
+        let reader = volume.reader(volume.map(&object).unwrap(), 0..u64::MAX, Class::APERIODIC);
+        let mut reader = if in_runs == 1 { reader.in_runs() } else { reader };
+        let (mut bytes, mut piece) = (Vec::new(), vec![0; 10_000]);
+        loop {
+            let count = reader.next_bytes(&mut piece).unwrap();
+            if count == 0 {
+                break;
+            }
+            bytes.extend_from_slice(&piece[..count]);
+            *most = taken(&volume).max(*most);
+        }
+        assert!(bytes == bytes_of("film", 0, length));
+        drop(reader);
+    }
+    assert!(most[1] > most[0] * 3 / 2, "{most:?} buffers");
+    assert!(most[1] * 4 <= volume.arena().usage().buffers_total * 3, "and leaves some to others: {most:?}");
 }
 
 #[test]

@@ -51,6 +51,8 @@ pub(crate) struct Config {
     pub(crate) disk_threads: usize,
     /// How threads talk to the kernel.
     pub(crate) driver: DriverName,
+    /// Whether the kernel may send from media memory itself.
+    pub(crate) zero_copy: bool,
     /// Media memory; 0 computes it from the other limits.
     pub(crate) arena_bytes: Size,
     /// Sessions open at once.
@@ -187,6 +189,7 @@ impl Default for Config {
             real_time_priority: 0,
             disk_threads: 0,
             driver: DriverName::Auto,
+            zero_copy: true,
             arena_bytes: Size(0),
             sessions_max: 4096,
             session_idle_s: 300,

@@ -30,7 +30,7 @@ pub(crate) const DEMO_FILMS_MAX: usize = 200;
 pub(crate) const PROBE_S_MAX: i64 = 600;
 
 /// How long a server measures members that have no profile before it serves: a start is not held up noticeably.
-pub(crate) const QUICK_PROBE: Duration = Duration::from_secs(1);
+pub(crate) const QUICK_PROBE: Duration = Duration::from_millis(1500);
 
 /// A quick measurement does not count any more when a member holds more than so many times what it was made of.
 pub(crate) const PROFILE_OUTGROWN: u64 = 4;

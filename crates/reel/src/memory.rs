@@ -32,7 +32,7 @@ pub(crate) fn arena_bytes(config: &Config, serve_threads: u64, memory_bytes: u64
         if config.tls.listen.is_some() { serve_threads * SCRATCH_BUFFERS_PER_CORE as u64 } else { 0 };
     let held = viewers + (writing + decoding) * stripe_bytes + sealing * unit_bytes as u64;
     // And what the kernel may be sending from, of which nobody else is promised anything.
-    let sum = held * LENT_PART as u64 / (LENT_PART as u64 - 1);
+    let sum = if config.zero_copy { held * LENT_PART as u64 / (LENT_PART as u64 - 1) } else { held };
     sum.min(memory_bytes / 4).max(BYTES_MIN)
 }
 

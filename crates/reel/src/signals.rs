@@ -10,6 +10,9 @@ use tokio::signal::unix::{Signal, SignalKind, signal};
 /// are one wish.
 const SAME_WISH: Duration = Duration::from_millis(500);
 
+/// How often the server is looked after.
+const LOOK_EVERY: Duration = Duration::from_secs(1);
+
 /// What a signal asks for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Wish {
@@ -17,6 +20,8 @@ pub(crate) enum Wish {
     End(&'static str),
     /// A new look at the certificate.
     Reload,
+    /// Nothing from outside: time to see whether all is well inside.
+    Look,
 }
 
 /// SIGTERM, SIGINT and SIGHUP, which no longer end the process by themselves.
@@ -30,7 +35,7 @@ pub(crate) struct Signals {
 impl Signals {
     /// From now on the signals are kept for [`Signals::wait`].
     pub(crate) fn catch() -> io::Result<Self> {
-        let runtime = Builder::new_current_thread().enable_io().build()?;
+        let runtime = Builder::new_current_thread().enable_all().build()?;
         let (terminate, interrupt, hang_up) = {
             let _inside = runtime.enter();
             (
@@ -42,7 +47,7 @@ impl Signals {
         Ok(Self { runtime, terminate, interrupt, hang_up })
     }
 
-    /// Blocks until one of them comes.
+    /// Blocks until one of them comes, or it is time to look.
     pub(crate) fn wait(&mut self) -> Wish {
         let Self { runtime, terminate, interrupt, hang_up } = self;
         runtime.block_on(async {
@@ -50,6 +55,7 @@ impl Signals {
                 _ = terminate.recv() => Wish::End("SIGTERM"),
                 _ = interrupt.recv() => Wish::End("SIGINT"),
                 _ = hang_up.recv() => Wish::Reload,
+                () = tokio::time::sleep(LOOK_EVERY) => Wish::Look,
             }
         })
     }

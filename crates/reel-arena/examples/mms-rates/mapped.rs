@@ -1,7 +1,7 @@
 //! A memory-mapped stream between two processes, as the server and its programs have it.
 
 use crate::{fill, messages_of};
-use reel_arena::mms::{CONSUMER_BYTES, Consumer, Layout, Message, Post, Producer};
+use reel_arena::mms::{CONSUMER_BYTES, Consumer, Layout, Look, Message, Post, Producer};
 use reel_arena::{Arena, ArenaConfig, Buffer, Others, SharedMemory};
 use rustix::cmsg_space;
 use rustix::event::{PollFd, PollFlags, poll};
@@ -13,11 +13,9 @@ use std::io::{IoSlice, IoSliceMut};
 use std::mem::MaybeUninit;
 use std::os::fd::{AsFd, OwnedFd};
 use std::sync::Arc;
+use std::time::{Duration, Instant};
 
-/// Looks at the other side's words before it goes to sleep: some microseconds, less than sleeping and being woken take.
-const SPINS: usize = 300;
-
-/// Messages that are given back at once at most.
+/// Messages that are given back at once at most, and at most a quarter of the ring.
 const BATCH_MAX: u64 = 16;
 
 /// When a reader that finds nothing goes to sleep.
@@ -34,6 +32,7 @@ pub(crate) struct Source {
     buffers: Vec<Buffer>,
     bell: Arc<OwnedFd>,
     bytes: usize,
+    look: Look,
     pub(crate) kernel_calls: u64,
 }
 
@@ -46,6 +45,7 @@ pub(crate) struct Sink {
     batch: u64,
     /// Messages that were read and not yet given back: when there are many, or nothing else to do.
     read: u64,
+    look: Look,
     pub(crate) kernel_calls: u64,
 }
 
@@ -76,27 +76,36 @@ impl Source {
         let mut ancillary = SendAncillaryBuffer::new(&mut space);
         assert!(ancillary.push(SendAncillaryMessage::ScmRights(&fds)));
         sendmsg(&bell, &[IoSlice::new(&sizes)], &mut ancillary, SendFlags::empty()).unwrap();
-        Source { producer, buffers, bell, bytes, kernel_calls: 0 }
+        Source { producer, buffers, bell, bytes, look: Look::default(), kernel_calls: 0 }
     }
 
     /// Waits until message number `number` may be written, and gives its bytes.
     pub(crate) fn message(&mut self, number: u64) -> &mut [u8] {
         if self.producer.free() == 0 {
             self.producer.read().unwrap();
-        }
-        let mut spins = 0;
-        while self.producer.free() == 0 {
-            if spins < SPINS {
-                spins += 1;
-                std::hint::spin_loop();
-            } else if self.producer.await_below(self.buffers.len() as u64 / 2).unwrap() {
-                self.kernel_calls += wait_for_bell(&self.bell);
-                self.producer.do_not_wait();
+            if self.producer.free() == 0 {
+                self.await_space();
             }
-            self.producer.read().unwrap();
         }
         let place = number as usize % self.buffers.len();
         &mut self.buffers[place][..self.bytes]
+    }
+
+    fn await_space(&mut self) {
+        let begun = Instant::now();
+        let look_for = Duration::from_nanos(self.look.for_ns());
+        // Half of the ring or more: one bell is for many messages, and the reader has the other half meanwhile.
+        let half = self.producer.written() - self.buffers.len() as u64 / 2;
+        let has_space = |producer: &mut Producer<_, _>| producer.read().unwrap() >= half;
+        while !has_space(&mut self.producer) {
+            if begun.elapsed() < look_for {
+                std::hint::spin_loop();
+            } else if self.producer.await_below(self.buffers.len() as u64 / 2 + 1).unwrap() {
+                self.kernel_calls += wait_for_bell(&self.bell);
+                self.producer.do_not_wait();
+            }
+        }
+        self.look.waited(begun.elapsed().as_nanos() as u64);
     }
 
     /// Hands over message number `number`.
@@ -140,38 +149,49 @@ impl Sink {
         let theirs = SharedMemory::map(producer, size(8), false).unwrap();
         let own = SharedMemory::map(consumer, CONSUMER_BYTES, true).unwrap();
         let consumer = Consumer::new(theirs, own, size(8)).unwrap();
-        Sink { consumer, arena, bell, batch, read: 0, kernel_calls: 0 }
+        Sink { consumer, arena, bell, batch, read: 0, look: Look::default(), kernel_calls: 0 }
     }
 
     /// The next message, in place; `None` at the end.
     pub(crate) fn take(&mut self, sleep: Sleep) -> Option<(Message, &[u8])> {
-        let mut spins = 0;
-        let message = loop {
-            if let Some(message) = self.consumer.take() {
-                break message;
-            }
-            self.give_back();
-            if self.consumer.ending().is_some() {
-                return None;
-            }
-            if spins < SPINS && sleep != Sleep::AtOnce || sleep == Sleep::Never {
-                spins += 1;
-                std::hint::spin_loop();
-            } else if self.consumer.await_messages(self.batch) {
-                self.kernel_calls += wait_for_bell(&self.bell);
-                self.consumer.do_not_wait();
-            }
+        let message = match self.consumer.take() {
+            Some(message) => message,
+            None => self.await_message(sleep)?,
         };
         let start = message.offset as usize;
         // SAFETY: within the mapping (`at` checks), initialised, and this measurement's producer takes no message back.
         Some((message, unsafe { &*self.arena.at(start..start + message.bytes as usize) }))
     }
 
+    fn await_message(&mut self, sleep: Sleep) -> Option<Message> {
+        self.give_back();
+        // The clock is itself a part of a microsecond, so who never sleeps does not look at it.
+        let begun = (sleep == Sleep::AfterLooking).then(Instant::now);
+        let look_for = Duration::from_nanos(self.look.for_ns());
+        loop {
+            if let Some(message) = self.consumer.take() {
+                if let Some(begun) = begun {
+                    self.look.waited(begun.elapsed().as_nanos() as u64);
+                }
+                return Some(message);
+            }
+            if self.consumer.ending().is_some() {
+                return None;
+            }
+            if sleep == Sleep::Never || begun.is_some_and(|begun| begun.elapsed() < look_for) {
+                std::hint::spin_loop();
+            } else if self.consumer.await_messages(self.batch) {
+                self.kernel_calls += wait_for_bell(&self.bell);
+                self.consumer.do_not_wait();
+            }
+        }
+    }
+
     /// A message was read.
     pub(crate) fn done(&mut self, message: &Message) {
         assert!(self.consumer.is_valid(message));
         self.read += 1;
-        if self.read >= self.batch.min(BATCH_MAX) {
+        if self.read >= (self.batch / 2).clamp(1, BATCH_MAX) {
             self.give_back();
         }
     }

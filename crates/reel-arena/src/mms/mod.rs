@@ -15,6 +15,7 @@
 
 mod consumer;
 mod layout;
+mod look;
 mod producer;
 mod words;
 
@@ -23,5 +24,6 @@ pub use layout::{
     CONSUMER_BYTES, Ending, IN_PRODUCER, Layout, MAGIC, SLOT_WORDS, SLOTS_AT_BYTES, consumer_word,
     producer_word, slot_word,
 };
+pub use look::Look;
 pub use producer::{Lie, Post, Producer};
 pub use words::Words;

@@ -8,7 +8,7 @@ use crate::reel::{Settings, capacity};
 use crate::report::Claim;
 use crate::sheet::Sheet;
 use crate::stage::{Films, Stage};
-use anyhow::{Context, Result};
+use anyhow::Result;
 use std::fs;
 use std::path::Path;
 
@@ -26,7 +26,7 @@ pub(super) fn run(set: &Set, dir: &Path, kind: Kind, sheet: &mut Sheet) -> Resul
     let bay = Bay::make(dir, kind, DISKS, Films::disk_bytes(bytes, DISKS))?;
     let films = Films::make(&bay.dir().join("films"), (&film, titles), (&film, bulk))?;
     let stage = Stage::reel(&set.reel, bay, &films)?;
-    stage.volume().context("a stage of Reel has a volume")?.probe(set.probe_seconds())?;
+    stage.probe(set.probe_seconds())?;
     let playing = stage.start_reel(&Settings::promised())?;
     let (can, stopped_by) = capacity(&playing.server, RATE_BPS)?;
     sheet.note(format!(

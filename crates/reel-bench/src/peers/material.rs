@@ -105,7 +105,7 @@ impl Material {
 
     /// Fetches a title from Reel as a player would, and keeps it as files.
     fn export(&self, title: usize) -> Result<()> {
-        let server = serve(self, free_address()?, 256 << 20, false)?;
+        let server = serve(self, free_address()?, 256 << 20, false, true)?;
         let playlist = Url::parse(&format!("http://{}{}", server.address, self.playlist(Who::Reel, title)))?;
         let pace = Pace::Playing { startup_ns: u64::MAX, buffer_ns: u64::MAX };
         let crowd = Crowd {

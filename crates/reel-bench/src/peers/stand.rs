@@ -25,6 +25,8 @@ pub(crate) enum Who {
     Reel,
     /// Open to everybody, where the other asks who can be promised his film.
     ReelOpen,
+    /// The same, told to copy whatever it sends.
+    ReelCopying,
     /// nginx with sendfile.
     Sendfile,
     /// nginx with sendfile and a pool of threads that wait for the disk.
@@ -41,11 +43,11 @@ pub(crate) enum Who {
 
 impl Who {
     pub(crate) fn is_rival(self) -> bool {
-        !matches!(self, Self::Reel | Self::ReelOpen | Self::Floor | Self::FloorZc)
+        !(self.is_reel() || matches!(self, Self::Floor | Self::FloorZc))
     }
 
     pub(crate) fn is_reel(self) -> bool {
-        matches!(self, Self::Reel | Self::ReelOpen)
+        matches!(self, Self::Reel | Self::ReelOpen | Self::ReelCopying)
     }
 }
 
@@ -54,6 +56,7 @@ impl fmt::Display for Who {
         formatter.write_str(match self {
             Self::Reel => "reel",
             Self::ReelOpen => "reel, open",
+            Self::ReelCopying => "reel, copying",
             Self::Sendfile => "nginx sendfile",
             Self::Threads => "nginx threads",
             Self::Direct => "nginx directio",
@@ -109,8 +112,9 @@ impl Stand<'_> {
             nginx_at(address, www, &dir.join("nginx"), workers, reading)
         };
         match who {
-            Who::Reel => serve(self.material, address, self.memory_bytes, self.is_promised),
-            Who::ReelOpen => serve(self.material, address, self.memory_bytes, false),
+            Who::Reel => serve(self.material, address, self.memory_bytes, self.is_promised, true),
+            Who::ReelOpen => serve(self.material, address, self.memory_bytes, false, true),
+            Who::ReelCopying => serve(self.material, address, self.memory_bytes, false, false),
             Who::Sendfile => nginx(Reading::Sendfile),
             Who::Threads => nginx(Reading::Threads),
             Who::Direct => nginx(Reading::Direct),
@@ -133,16 +137,17 @@ impl Stand<'_> {
     }
 }
 
-/// Starts Reel with so much media memory; `is_promised`: only those are let in whose film can be promised.
+/// Starts Reel with so much media memory; `is_promised`: only those are let in whose film can be promised; `lends`: it may send without a copy.
 pub(super) fn serve(
     material: &Material,
     address: SocketAddr,
     memory_bytes: u64,
     is_promised: bool,
+    lends: bool,
 ) -> Result<Server> {
     let config = material.dir.join("reel.toml");
     let text = format!(
-        "arena_bytes = {memory_bytes}\nsessions_max = {SESSIONS_MAX}\n[promise]\nadmission = {is_promised}\n"
+        "arena_bytes = {memory_bytes}\nsessions_max = {SESSIONS_MAX}\nzero_copy = {lends}\n[promise]\nadmission = {is_promised}\n"
     );
     fs::write(&config, text)?;
     let mut command = Command::new(&material.reel);

@@ -139,6 +139,13 @@ impl Cable {
         Ok(cable)
     }
 
+    /// Sets the congestion control of the way to the viewers. By the route: a name space may not choose one for all its sockets that the machine
+    /// does not allow to everybody.
+    pub(super) fn use_congestion_control(&self, name: &str) -> Result<()> {
+        let (viewers, side) = (format!("{VIEWERS}/{VIEWERS_BITS}"), SIDE.to_string());
+        self.near.inside(|| ip(&["route", "replace", &viewers, "via", &side, "dev", DEVICE, "congctl", name]))
+    }
+
     /// Packets of viewers that found the server's queue full.
     pub(super) fn dropped(&self) -> Result<u64> {
         let path =

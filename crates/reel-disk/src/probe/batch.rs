@@ -64,9 +64,19 @@ pub(super) struct Ran {
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct InStep {
     from_ns: Option<u64>,
-    pub(super) elapsed_ns: u64,
+    line: Line,
     pub(super) requests: usize,
     pub(super) writes: u32,
+}
+
+/// Answers by their number and time, and the straight line through them. From the first to the last of them would be too short where
+/// they come in bursts, as those of a throttle do: a burst would be counted without the time that it took.
+#[derive(Clone, Copy, Debug, Default)]
+struct Line {
+    count: f64,
+    times: f64,
+    squares: f64,
+    products: f64,
 }
 
 /// What is in the device.
@@ -255,12 +265,37 @@ impl Ran {
         match step.from_ns {
             // These were begun before.
             None => step.from_ns = Some(self.last_ns),
-            Some(from_ns) => {
-                step.elapsed_ns = self.last_ns - from_ns;
+            Some(_) => {
                 step.requests += self.service_ns.len() - requests;
                 step.writes += self.writes - writes;
             }
         }
+        let since_ns = self.last_ns - step.from_ns.unwrap_or(self.last_ns);
+        (requests..self.service_ns.len()).for_each(|_| step.line.add(since_ns));
+    }
+}
+
+impl InStep {
+    /// What its requests took.
+    pub(super) fn elapsed_ns(&self) -> u64 {
+        (self.line.each_ns() * self.requests as f64) as u64
+    }
+}
+
+impl Line {
+    fn add(&mut self, at_ns: u64) {
+        let (number, at_ns) = (self.count, at_ns as f64);
+        self.count += 1.0;
+        self.times += at_ns;
+        self.squares += number * number;
+        self.products += number * at_ns;
+    }
+
+    /// Nanoseconds from one to the next (least squares).
+    fn each_ns(&self) -> f64 {
+        let numbers = self.count * (self.count - 1.0) / 2.0;
+        let spread = self.count * self.squares - numbers * numbers;
+        if spread > 0.0 { (self.count * self.products - numbers * self.times) / spread } else { 0.0 }
     }
 }
 
@@ -274,5 +309,28 @@ impl Batch<'_> {
         in_device == 0
             || (in_device < self.depth.min(DEVICE_REQUESTS_MAX)
                 && (in_device + 1) * self.bytes <= DEVICE_BYTES_MAX)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const MS: u64 = 1_000_000;
+
+    fn each_ms(times_ns: impl Iterator<Item = u64>) -> f64 {
+        let mut line = Line::default();
+        times_ns.for_each(|at_ns| line.add(at_ns));
+        line.each_ns() / MS as f64
+    }
+
+    #[test]
+    fn bursts_are_counted_with_their_time() {
+        assert!((each_ms((0..50).map(|number| number * 7 * MS)) - 7.0).abs() < 1e-6);
+        // Eight bursts of seven, one every 100 ms: from the first answer to the last they are 55 in 700 ms, and not the 70 a second that they are.
+        let bursts = (0..56).map(|number| number / 7 * 100 * MS);
+        let each = each_ms(bursts);
+        assert!((each - 100.0 / 7.0).abs() < 0.02 * 100.0 / 7.0, "{each}");
+        assert_eq!(each_ms([5].into_iter()), 0.0);
     }
 }

@@ -4,7 +4,9 @@
 //! of one member, the large ones of another would look faster than they are.
 
 use super::Probe;
-use crate::limits::{BLOCK_BYTES, DEVICE_REQUESTS_MAX, PROBE_SIZES, PROBE_WINDOW_NS, PROBE_WINDOWS};
+use crate::limits::{
+    BLOCK_BYTES, DEVICE_REQUESTS_MAX, PROBE_RUN_UNITS, PROBE_SIZES, PROBE_WINDOW_NS, PROBE_WINDOWS,
+};
 use crate::profile::{Locality, WindowKind};
 use std::ops::Range;
 
@@ -34,6 +36,7 @@ pub(super) struct CellPlan {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct WindowPlan {
     pub(super) kind: WindowKind,
+    /// Of a request, or of a run.
     pub(super) bytes: usize,
     /// Eighths of what was written.
     pub(super) zone: Range<u64>,
@@ -57,9 +60,11 @@ impl Plan {
         let part = |permille: u64| (u128::from(time_ns) * u128::from(permille) / 1000) as u64;
         let cells = if quick { Vec::new() } else { cells(writes) };
         let [shortest, longest] = PROBE_WINDOW_NS;
-        let window_ns = (part(reads_share) / (PROBE_WINDOWS * sizes.len() as u64)).clamp(shortest, longest);
+        let series = sizes.len() as u64 + 1;
+        let window_ns = (part(reads_share) / (PROBE_WINDOWS * series)).clamp(shortest, longest);
         let mut windows = Windows { all: Vec::new(), at_ns: 0, window_ns };
-        windows.add(WindowKind::Read, &sizes, part(reads_share));
+        windows.add(WindowKind::Read, &sizes, part(reads_share) / series * (series - 1));
+        windows.add(WindowKind::ReadRun, &[PROBE_RUN_UNITS * unit(unit_bytes)], part(reads_share) / series);
         if writes {
             windows.add(WindowKind::ReadBesideWrites, &sizes, part(beside_share));
             windows.add(WindowKind::Write, &sizes, part(writes_share));
@@ -108,13 +113,18 @@ impl Windows {
 /// A block, a quarter of a unit and a unit: reads of members lie between them. A larger one would bend the price for nothing.
 fn sizes(unit_bytes: usize, quick: bool) -> Vec<usize> {
     let block = BLOCK_BYTES as usize;
-    let unit = unit_bytes.next_multiple_of(block).max(2 * block);
+    let unit = unit(unit_bytes);
     let mut sizes = vec![block, (unit / 4).next_multiple_of(block), unit];
     sizes.dedup();
     if quick {
         sizes.retain(|&size| size == block || size == unit);
     }
     sizes
+}
+
+/// Whole blocks, and more than one.
+fn unit(unit_bytes: usize) -> usize {
+    unit_bytes.next_multiple_of(BLOCK_BYTES as usize).max(2 * BLOCK_BYTES as usize)
 }
 
 fn cells(writes: bool) -> Vec<CellPlan> {
@@ -139,7 +149,10 @@ mod tests {
     const UNIT_BYTES: usize = 264 << 10;
 
     fn plan(time_s: u64, quick: bool, writes: bool) -> Plan {
-        let time_ns = time_s * 1_000_000_000;
+        plan_of(time_s * 1_000_000_000, quick, writes)
+    }
+
+    fn plan_of(time_ns: u64, quick: bool, writes: bool) -> Plan {
         Plan::new(&Probe { time_ns, quick, writes, unit_bytes: UNIT_BYTES, driver: DriverChoice::Auto })
     }
 
@@ -157,7 +170,7 @@ mod tests {
                 assert!(ends.is_sorted() && ends.iter().all(|&end_ns| end_ns >= at_ns), "{plan:?}");
                 assert_eq!(ends.last().copied().unwrap_or(at_ns), plan.time_ns);
                 // Longer than asked for only where every size must have its window.
-                let least = if writes { 3 } else { 1 } * 3 * 5 * plan.window_ns / 4;
+                let least = (if writes { 9 } else { 3 } + 1) * 5 * plan.window_ns / 4;
                 assert!(
                     plan.time_ns <= time_s * 1_000_000_000 * 7 / 10 + least.max(time_s * 300_000_000),
                     "{plan:?}"
@@ -188,9 +201,9 @@ mod tests {
     }
 
     #[test]
-    fn a_second_in_a_hurry_has_several_windows_of_each_size() {
-        let windows = plan(1, true, false).windows;
-        for bytes in [4096, UNIT_BYTES] {
+    fn a_measurement_in_a_hurry_has_several_windows_of_each_size() {
+        let windows = plan_of(1_500_000_000, true, false).windows;
+        for bytes in [4096, UNIT_BYTES, 4 * UNIT_BYTES] {
             let count = windows.iter().filter(|window| !window.is_trial && window.bytes == bytes).count();
             assert!(count >= 2, "{count}");
         }

@@ -6,9 +6,12 @@ use super::error::ProbeError;
 use super::places::{Places, Random};
 use super::plan::{CellPlan, Plan, WindowPlan};
 use super::scratch::Scratch;
-use crate::limits::{DEVICE_NS_MAX, DEVICE_REQUESTS_MAX, PROBE_WINDOW_REQUESTS_MAX};
+use crate::limits::{
+    DEVICE_NS_MAX, DEVICE_REQUESTS_MAX, PROBE_RUN_UNITS, PROBE_WINDOW_REQUESTS_MAX, SEEKING_REQUESTS_MAX,
+};
 use crate::member::MemberFile;
 use crate::profile::{Cell, DeviceIdentity, Locality, Measured, Profile, Window, WindowKind};
+use reel_qos::limits::ARM_REQUEST_NS;
 use reel_rt::now_ns;
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -46,6 +49,7 @@ struct Series {
 /// Requests that are sorted together, and how they are handed over.
 #[derive(Clone, Copy)]
 struct Sweep {
+    /// A multiple of what a run has of them.
     requests: usize,
     /// In the device at once, at most.
     depth: usize,
@@ -57,6 +61,8 @@ struct Work<'a> {
     bench: Bench,
     random: Random,
     begun_ns: u64,
+    /// Whether it costs so much to get to a block that the scheduler will take the member for a disk with an arm. The first trial tells.
+    has_arm: Option<bool>,
     stop: &'a AtomicBool,
 }
 
@@ -80,7 +86,7 @@ impl Subject {
     ) -> Result<Profile, ProbeError> {
         // Another seed every time: places that were read a moment ago may be in the drive's memory.
         let random = Random::new(now_ns() ^ self.device.inode.rotate_left(32));
-        let mut work = Work { subject: self, bench, random, begun_ns: now_ns(), stop };
+        let mut work = Work { subject: self, bench, random, begun_ns: now_ns(), has_arm: None, stop };
         let windows = work.windows(plan)?;
         let cells = work.cells(plan)?;
         let measured = Measured {
@@ -168,14 +174,18 @@ impl Work<'_> {
     fn trial(&mut self, plan: &Plan, window: &WindowPlan) -> Result<Option<Series>, ProbeError> {
         let WindowPlan { kind, bytes, .. } = *window;
         let Some(places) = self.places(kind).holding(bytes) else { return Ok(None) };
-        let sweep = Sweep { requests: SWEEP_REQUESTS, depth: DEVICE_REQUESTS_MAX };
+        let depth_max = if self.has_arm == Some(true) { SEEKING_REQUESTS_MAX } else { DEVICE_REQUESTS_MAX };
+        let sweep = Sweep { requests: SWEEP_REQUESTS, depth: depth_max };
         let Some(ran) = self.run(window, &places, sweep, true)? else { return Ok(None) };
         let each_ns = (ran.elapsed_ns / ran.service_ns.len().max(1) as u64).max(1);
         let requests = usize::try_from(plan.window_ns / each_ns).unwrap_or(usize::MAX);
         let requests = requests.clamp(DEVICE_REQUESTS_MAX, PROBE_WINDOW_REQUESTS_MAX);
+        let requests = requests.next_multiple_of(requests_of_run(kind));
         // As the scheduler bounds it, by requests, bytes and time.
         let depth = usize::try_from(DEVICE_NS_MAX / each_ns).unwrap_or(usize::MAX);
-        let sweep = Sweep { requests, depth: depth.clamp(1, DEVICE_REQUESTS_MAX) };
+        let has_arm = *self.has_arm.get_or_insert(each_ns >= ARM_REQUEST_NS);
+        let depth_max = if has_arm { SEEKING_REQUESTS_MAX } else { DEVICE_REQUESTS_MAX };
+        let sweep = Sweep { requests, depth: depth.clamp(1, depth_max) };
         Ok(Some(Series { kind, bytes, places, sweep, times_ns: Vec::new(), least_writes: u32::MAX }))
     }
 
@@ -187,7 +197,7 @@ impl Work<'_> {
         let (elapsed_ns, done, writes) = match ran.in_step {
             // Writes are over when they are durable.
             step if step.requests >= IN_STEP_MIN && window.kind != WindowKind::Write => {
-                (step.elapsed_ns, step.requests, step.writes)
+                (step.elapsed_ns(), step.requests, step.writes)
             }
             _ => (ran.elapsed_ns, ran.service_ns.len().max(1), ran.writes),
         };
@@ -208,14 +218,16 @@ impl Work<'_> {
         must_be: bool,
     ) -> Result<Option<Ran>, ProbeError> {
         let WindowPlan { kind, bytes, .. } = *window;
-        let Self { subject, bench, random, stop, begun_ns } = self;
+        let Self { subject, bench, random, stop, begun_ns, .. } = self;
         let (from_ns, mut until_ns) = (*begun_ns + window.time_ns.start, *begun_ns + window.time_ns.end);
         let file = match &subject.scratch {
             Some(scratch) if kind == WindowKind::Write => Arc::clone(scratch.file()),
             _ => Arc::clone(subject.member.ring_file()),
         };
         // Sorted before the time begins.
-        let first = sorted(places, sweep.requests, bytes, random);
+        let of_run = requests_of_run(kind);
+        let unit_bytes = bytes / of_run;
+        let first = sorted_runs(places, sweep.requests, (bytes, of_run), random);
         let now = now_ns();
         if now > from_ns + (until_ns - from_ns) / 2 {
             if !must_be {
@@ -226,7 +238,7 @@ impl Work<'_> {
         std::thread::sleep(Duration::from_nanos(from_ns.saturating_sub(now)));
         let batch = Batch {
             file: &file,
-            bytes,
+            bytes: unit_bytes,
             depth: sweep.depth,
             least: sweep.depth,
             until_ns,
@@ -235,7 +247,8 @@ impl Work<'_> {
             beside: subject.scratch.as_mut().filter(|_| kind == WindowKind::ReadBesideWrites),
             write: kind == WindowKind::Write,
         };
-        let others = std::iter::repeat_with(|| sorted(places, sweep.requests, bytes, random)).flatten();
+        let others =
+            std::iter::repeat_with(|| sorted_runs(places, sweep.requests, (bytes, of_run), random)).flatten();
         bench.run(batch, &mut first.into_iter().chain(others)).map(Some)
     }
 
@@ -258,13 +271,30 @@ impl Series {
         Window {
             kind: self.kind,
             bytes: self.bytes as u64,
-            requests: self.sweep.requests as u32,
+            requests: (self.sweep.requests / requests_of_run(self.kind)) as u32,
             writes: if self.kind == WindowKind::ReadBesideWrites { self.least_writes } else { 0 },
             windows: times_ns.len() as u32,
             p50_ns: percentile(&times_ns, 50),
             p99_ns: percentile(&times_ns, 99),
         }
     }
+}
+
+/// Requests that lie behind one another.
+fn requests_of_run(kind: WindowKind) -> usize {
+    if kind == WindowKind::ReadRun { PROBE_RUN_UNITS } else { 1 }
+}
+
+/// As [`sorted`], so many requests in all, of which `of_run` each lie behind one another and have `bytes` together.
+fn sorted_runs(
+    places: &Places,
+    count: usize,
+    (bytes, of_run): (usize, usize),
+    random: &mut Random,
+) -> Vec<u64> {
+    let runs = sorted(places, count / of_run, bytes, random);
+    let each = (bytes / of_run) as u64;
+    runs.into_iter().flat_map(|run| (0..of_run as u64).map(move |number| run + number * each)).collect()
 }
 
 /// Random places in the order in which a sweep meets them.

@@ -23,8 +23,15 @@ pub(crate) fn price_of(windows: &[Window]) -> Option<DiskPrice> {
     if reads.iter().all(|read| read.bytes == first.bytes) {
         return None;
     }
-    let (read_request_ns, read_mib_ns) = cover(&reads)?;
-    let mut price = DiskPrice { read_request_ns, read_mib_ns, write_request_ns: 0, write_mib_ns: 0 };
+    let mut price = DiskPrice { read_request_ns: 0, read_mib_ns: 0, write_request_ns: 0, write_mib_ns: 0 };
+    (price.read_request_ns, price.read_mib_ns) = cover(&reads)?;
+    if price.has_arm() {
+        // What lies behind one another is counted as one request then. A throttle takes as long for requests as an arm for its ways, and
+        // as long for the second of a run as for the first.
+        let all: Vec<Point> = reads.into_iter().chain(of(WindowKind::ReadRun).map(point)).collect();
+        (price.read_request_ns, price.read_mib_ns) = cover(&all)?;
+    }
+    let DiskPrice { read_request_ns, read_mib_ns, .. } = price;
     let mut writes: Vec<Point> = of(WindowKind::Write).map(point).collect();
     let largest = writes.iter().map(|write| write.bytes).max();
     for beside in of(WindowKind::ReadBesideWrites).filter(|beside| beside.writes > 0) {
@@ -40,6 +47,18 @@ pub(crate) fn price_of(windows: &[Window]) -> Option<DiskPrice> {
         }
     };
     Some(price)
+}
+
+/// Whether reads that lie behind one another are one way of an arm: a run of them takes clearly less than as many by themselves. Taken for granted where runs
+/// were not measured.
+pub(super) fn runs_are_ways(windows: &[Window]) -> bool {
+    let of = |kind: WindowKind| windows.iter().filter(move |window| window.kind == kind);
+    let unit = of(WindowKind::Read).max_by_key(|window| window.bytes);
+    let run = of(WindowKind::ReadRun).max_by_key(|window| window.bytes);
+    let (Some(unit), Some(run)) = (unit, run) else { return true };
+    let units = run.bytes / unit.bytes.max(1);
+    let each_ns = |window: &Window| window.p50_ns / u64::from(window.requests.max(1));
+    each_ns(run).saturating_mul(4) < each_ns(unit).saturating_mul(units).saturating_mul(3)
 }
 
 /// The line `request + bytes x mib` that is below none of the points and above them by the least sum of shares. An average line
@@ -131,6 +150,48 @@ mod tests {
                 prop_assert!(price.read_ns(window.bytes) * u64::from(requests) >= window.p99_ns);
             }
         }
+    }
+
+    /// Windows of a hundred reads of a block, a quarter of a unit, a unit, and runs of four units.
+    fn windows_of(read_ns: impl Fn(u64) -> u64, run_ns: u64) -> Vec<Window> {
+        let window = |kind, bytes, ns: u64| {
+            let (requests, windows, p99_ns) = (100, 3, 100 * ns);
+            Window { kind, bytes, requests, writes: 0, windows, p50_ns: p99_ns, p99_ns }
+        };
+        let reads =
+            [4 << 10, 68 << 10, 264 << 10].map(|bytes| window(WindowKind::Read, bytes, read_ns(bytes)));
+        [&reads[..], &[window(WindowKind::ReadRun, 4 * (264 << 10), run_ns)]].concat()
+    }
+
+    #[test]
+    fn a_throttle_that_looks_like_an_arm_is_not_priced_as_one() {
+        // 300 requests a second, or 40 MB: whichever is used up first.
+        let read_ns = |bytes: u64| (1_000_000_000 / 300).max(bytes * 25);
+        let unit_ns = read_ns(264 << 10);
+        let windows = windows_of(read_ns, 4 * unit_ns);
+        let price = price_of(&windows).unwrap();
+        assert!(price.has_arm());
+        for units in 1..=4 {
+            let run_ns = price.read_ns(units * (264 << 10));
+            assert!(run_ns >= units * unit_ns, "{units}: {run_ns}");
+        }
+        assert!(price.read_ns(3 * (264 << 10)) < 3 * unit_ns * 11 / 10, "{price:?}");
+        assert!(!runs_are_ways(&windows));
+        // Without the runs a second unit would cost half of what it does.
+        let single = price_of(&windows[..3]).unwrap();
+        assert!(single.read_ns(3 * (264 << 10)) < 3 * unit_ns * 7 / 10, "{single:?}");
+    }
+
+    #[test]
+    fn runs_do_not_change_what_a_disk_costs_and_do_not_count_for_flash() {
+        let disk = |bytes: u64| 6_700_000 + bytes * 7;
+        let windows = windows_of(disk, disk(4 * (264 << 10)));
+        let (with, without) = (price_of(&windows).unwrap(), price_of(&windows[..3]).unwrap());
+        assert!(with.read_request_ns.abs_diff(without.read_request_ns) < 1_000, "{with:?} {without:?}");
+        assert!(runs_are_ways(&windows) && runs_are_ways(&windows[..3]));
+        let flash = |bytes: u64| 20_000 + bytes;
+        let windows = windows_of(flash, 4 * flash(264 << 10));
+        assert_eq!(price_of(&windows), price_of(&windows[..3]));
     }
 
     #[test]

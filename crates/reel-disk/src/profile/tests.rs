@@ -98,8 +98,8 @@ fn a_price_that_was_written_in_by_hand_is_refused() {
 
 #[test]
 fn another_version_and_an_endless_file_are_named() {
-    let text = Profile::new(measured()).unwrap().to_text().replace("version = 1", "version = 2\nnew = true");
-    assert_eq!(Profile::parse(text.as_bytes(), NOW), Err(ProfileError::Version { found: 2 }));
+    let text = Profile::new(measured()).unwrap().to_text().replace("version = 2", "version = 3\nnew = true");
+    assert_eq!(Profile::parse(text.as_bytes(), NOW), Err(ProfileError::Version { found: 3 }));
     assert_eq!(Profile::parse(&vec![b'#'; PROFILE_BYTES_MAX + 1], NOW), Err(ProfileError::TooLarge));
     assert!(matches!(Profile::parse(b"\xff", NOW), Err(ProfileError::Malformed(_))));
     assert!(matches!(Profile::parse(b"", NOW), Err(ProfileError::Malformed(_))));

@@ -37,6 +37,8 @@ pub struct Rounds {
     due_arm: u64,
     /// The periodic read that the arm did last.
     run: Option<Run>,
+    /// The interactive read that the arm did last of all.
+    asked: Option<Run>,
     /// Where the last request of all ends.
     head: u64,
     /// Whether somebody cut in on the run, until the arm is back.
@@ -92,6 +94,8 @@ enum Place {
     Due(u64),
     /// Periodic: to be done when so many rounds have ended.
     Bucket(u64),
+    /// Interactive: wanted then.
+    Wanted(u64),
     /// In the order of arrival.
     Line,
     /// Aperiodic, in this sweep.
@@ -131,6 +135,7 @@ impl Rounds {
             arm: 0,
             due_arm: 0,
             run: None,
+            asked: None,
             head: 0,
             left_run: false,
             ways_back: HashSet::new(),
@@ -149,6 +154,11 @@ impl Rounds {
     /// Files a request by its class and deadline.
     fn file(&mut self, request: Queued, arrival: u64) {
         let lane = self.meter.lane(request.class);
+        let round = self.meter.round.unwrap_or(0);
+        let due_ns = match request.deadline_ns {
+            DEADLINE_NONE_NS => round.saturating_add(NO_DEADLINE_ROUNDS).saturating_mul(ROUND_NS),
+            deadline_ns => deadline_ns,
+        };
         let filed = match self.lanes[lane].kind {
             Kind::Periodic => {
                 let placed = self.order == Order::Scan && !request.write;
@@ -158,11 +168,6 @@ impl Rounds {
                     None
                 };
                 let cost_ns = self.cost_ns(&request, behind);
-                let round = self.meter.round.unwrap_or(0);
-                let due_ns = match request.deadline_ns {
-                    DEADLINE_NONE_NS => round.saturating_add(NO_DEADLINE_ROUNDS).saturating_mul(ROUND_NS),
-                    deadline_ns => deadline_ns,
-                };
                 let end = due_ns / ROUND_NS;
                 let place =
                     if end > round { Place::Bucket(end) } else { Place::Due(self.order.group(due_ns)) };
@@ -175,14 +180,16 @@ impl Rounds {
                 let cost_ns = self.cost_ns(&request, None);
                 let swept = kind == Kind::Aperiodic && self.order == Order::Scan;
                 let rank = if swept { request.offset } else { arrival };
-                let (place, promised, placed, behind) = (Place::Line, None, false, None);
+                let place = if kind == Kind::Interactive { Place::Wanted(due_ns) } else { Place::Line };
+                let placed = kind == Kind::Interactive && self.order == Order::Scan && !request.write;
+                let (promised, behind) = (None, None);
                 Filed { request, cost_ns, arrival, lane, rank, place, promised, placed, behind }
             }
         };
         self.meter.joined(lane);
         self.lanes[lane].insert(request.id, &filed);
         self.waiting.insert(request.id, filed);
-        self.lanes[lane].fill_batch(&mut self.waiting);
+        self.lanes[lane].fill_batch(&mut self.waiting, self.meter.price());
     }
 
     fn cost_ns(&self, request: &Queued, behind: Option<u64>) -> u64 {
@@ -197,7 +204,7 @@ impl Rounds {
         let filed = self.waiting.remove(&id)?;
         let lane = &mut self.lanes[filed.lane];
         lane.remove(id, &filed);
-        lane.fill_batch(&mut self.waiting);
+        lane.fill_batch(&mut self.waiting, self.meter.price());
         if let Some(end) = filed.promised {
             self.promised.remove(end, filed.cost_ns);
         }
@@ -208,7 +215,7 @@ impl Rounds {
     fn file_all(&mut self) {
         let classes = self.meter.classes.clone();
         self.meter.set_classes(&classes);
-        (self.run, self.left_run) = (None, false);
+        (self.run, self.asked, self.left_run) = (None, None, false);
         self.ways_back.clear();
         self.lanes = Vec::with_capacity(classes.len());
         for (class, spec) in classes.iter() {
@@ -358,7 +365,8 @@ impl Scheduler for Rounds {
         if request == filed.request {
             return;
         }
-        if request.class == filed.request.class && filed.promised.is_none() {
+        let same_lane = request.class == filed.request.class;
+        if same_lane && self.lanes[filed.lane].kind == Kind::Aperiodic {
             filed.request = request;
             return;
         }

@@ -114,7 +114,7 @@ fn paths() -> Value {
             }), &[]),
         )),
         "/api/v1/sessions": {
-            "get": operation("sessions", "listSessions", "All sessions", json!({ "200": ok("The sessions", list_of("sessions", "Session")) })),
+            "get": operation("sessions", "listSessions", "All sessions", json!({ "200": ok("The sessions", list_of("sessions", "ListedSession")) })),
             "post": {
                 "tags": ["sessions"],
                 "operationId": "openSession",
@@ -294,6 +294,7 @@ fn schemas() -> Value {
             "grantable_rate_bps": { "type": "integer", "description": "The rate at which the same stream could have been granted; 0: none" },
             "retry_after_s": count(),
         }), &["resource", "asked", "available", "grantable_rate_bps"]),
+        "ListedSession": object(json!({ "key_hint": text(), "title": text(), "expires_in_s": count() }), &[]),
         "Session": object(json!({
             "key": text(), "title": text(), "hls": text(), "dash": text(), "progressive": text(), "expires_in_s": count(),
         }), &[]),

@@ -48,6 +48,8 @@ pub enum SessionRefusal {
     Failed(String),
     /// There is no such title.
     NoSuchTitle,
+    /// Nothing can be promised so far ahead; the text says what can be done.
+    TooLong(String),
     /// The machine has no room for one more.
     Refused {
         /// What is exhausted and what to do.
@@ -67,6 +69,14 @@ struct SessionBody {
     hls: String,
     dash: String,
     progressive: String,
+    expires_in_s: u64,
+}
+
+/// A session as it is listed for anybody who asks: whoever has a key has the session, so a key is told to nobody but its client.
+#[derive(Serialize)]
+struct ListedSession {
+    key_hint: String,
+    title: String,
     expires_in_s: u64,
 }
 
@@ -90,6 +100,9 @@ impl From<SessionReport> for SessionBody {
     }
 }
 
+/// As much of a key as tells two apart.
+const KEY_HINT_CHARS: usize = 4;
+
 /// `POST /api/v1/sessions`
 pub(super) async fn open(
     State(control): State<ControlPlane>,
@@ -105,6 +118,11 @@ pub(super) async fn open(
         SessionRefusal::Refused { detail, retry_after_s, refusal } => {
             Problem::not_admitted(detail, retry_after_s, refusal.as_ref())
         }
+        SessionRefusal::TooLong(detail) => {
+            // No Retry-After: it will be as long tomorrow.
+            let title = "The deadlines of this stream cannot be promised";
+            Problem::new(StatusCode::SERVICE_UNAVAILABLE, "not-admitted", title, detail)
+        }
         SessionRefusal::Failed(detail) => Problem::internal(detail),
     })?;
     let location = format!("/api/v1/sessions/{}", session.key);
@@ -117,7 +135,12 @@ pub(super) async fn open(
 
 /// `GET /api/v1/sessions`
 pub(super) async fn list(State(control): State<ControlPlane>) -> Json<serde_json::Value> {
-    let sessions: Vec<SessionBody> = control.sessions().list().into_iter().map(SessionBody::from).collect();
+    let listed = |SessionReport { key, title, expires_in_s }: SessionReport| ListedSession {
+        key_hint: key.chars().take(KEY_HINT_CHARS).collect(),
+        title,
+        expires_in_s,
+    };
+    let sessions: Vec<ListedSession> = control.sessions().list().into_iter().map(listed).collect();
     Json(json!({ "sessions": sessions }))
 }
 

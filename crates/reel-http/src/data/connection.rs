@@ -125,6 +125,7 @@ impl Connection {
                 (kind, due_ns.saturating_sub(SEND_CRITICAL_NS))
             }
             Urgency::Waited => (TaskKind::Interactive, 0),
+            Urgency::Unhurried if sending.class == Class::INTERACTIVE => (TaskKind::Interactive, 0),
             Urgency::Unhurried => (TaskKind::Background, 0),
         }
     }
@@ -162,11 +163,11 @@ impl Sending {
         token: u64,
         now_ns: u64,
     ) -> Self {
-        let Terms { class, due, is_paced } = terms;
+        let Terms { class, due, is_paced, reads_on } = terms;
         Self {
             head_bytes: response.body.bytes() - response.body_bytes,
             bytes: response.body.bytes(),
-            reader: Reader::new(response.body, class, due, token),
+            reader: Reader::new(response.body, class, due, token).in_runs().reading_on(reads_on),
             paced_from: is_paced.then_some(response.body_offset),
             blocked: false,
             starved: false,
@@ -301,7 +302,7 @@ mod tests {
         const NOW_NS: u64 = 100_000_000_000;
         let sending = |due, class| {
             let request = Request::default();
-            let terms = Terms { class, due, is_paced: false };
+            let terms = Terms { class, due, is_paced: false, reads_on: false };
             let response = Response::redirect(&request, "/");
             State::Sending(Box::new(Sending::new(response, request, None, terms, 0, NOW_NS)))
         };
@@ -313,7 +314,8 @@ mod tests {
         let mut came: Vec<(&str, State)> = (0..500).map(|_| download()).collect();
         came.push(("ahead", promised(30_000_000_000)));
         came.push(("less ahead", promised(SEND_CRITICAL_NS + 1)));
-        came.push(("start", sending(Terms::interactive().due, Class::PERIODIC)));
+        came.push(("start", sending(Terms::begins().due, Class::PERIODIC)));
+        came.push(("page", sending(Terms::interactive().due, Class::INTERACTIVE)));
         came.push(("request", State::Heading));
         came.push(("due", promised(SEND_CRITICAL_NS)));
         came.push(("due sooner", promised(100_000_000)));
@@ -333,7 +335,8 @@ mod tests {
             agenda.remove(task);
             names.get(&task).copied()
         });
-        let wanted = ["due sooner", "due", "start", "request", "less ahead", "ahead", "download", "download"];
-        assert_eq!(order.take(8).collect::<Vec<_>>(), wanted);
+        let wanted =
+            ["due sooner", "due", "start", "page", "request", "less ahead", "ahead", "download", "download"];
+        assert_eq!(order.take(9).collect::<Vec<_>>(), wanted);
     }
 }

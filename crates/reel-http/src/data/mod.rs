@@ -212,6 +212,11 @@ impl DataPlane {
         Ok(plane)
     }
 
+    /// Whether all cores still run.
+    pub(crate) fn is_whole(&self) -> bool {
+        self.cores.iter().all(CoreHandle::is_alive)
+    }
+
     /// Lets responses under way finish, then stops the cores and waits for them. When it returns, nothing of the data plane
     /// holds the volume any more.
     pub(crate) fn drain(self) -> Result<(), ServeError> {

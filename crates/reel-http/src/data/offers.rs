@@ -5,7 +5,7 @@ use reel_media::progressive::{self, ObjectRef, VirtualFile};
 use reel_media::{TitleIndex, TrackIndex, TrackKind};
 use reel_qos::Demand;
 use reel_stream::limits::SEND_LEAD_NS;
-use reel_stream::{Ask, Strand, Stretch, demand};
+use reel_stream::{Ask, Loss, Strand, Stretch, demand};
 use std::cmp::Reverse;
 use std::sync::Arc;
 
@@ -30,14 +30,8 @@ pub(crate) enum Form {
 
 impl Offers {
     pub(crate) fn new(title: &Title, file: Option<&VirtualFile>) -> Self {
-        let index = title.index();
-        let mut ranking: Vec<usize> = index.of_kind(TrackKind::Video).map(|(number, _)| number).collect();
-        ranking.sort_by_key(|number| {
-            let track = &index.tracks[*number];
-            let (width, height) = track.display_size().unwrap_or_default();
-            Reverse((u64::from(width) * u64::from(height), track.average_bps))
-        });
-        let ladder = ladder(title, &ranking).map(Arc::from);
+        let ranking = ranking(title.index());
+        let ladder = ladder(title, &ranking, Loss::AnyOne).map(Arc::from);
         let file = file.and_then(|file| of_file(title, file)).map(|demand| Arc::from([Arc::new(demand)]));
         Self { ranking, ladder, file }
     }
@@ -67,8 +61,19 @@ impl Offers {
 }
 
 /// What a viewer of a title asks who is offered all of its renditions; `None` if it is too long to be promised.
-pub fn title_demand(title: &Title) -> Option<Arc<Demand>> {
-    Offers::new(title, None).of(Form::Ladder)?.first().cloned()
+pub fn title_demand(title: &Title, loss: Loss) -> Option<Arc<Demand>> {
+    ladder(title, &ranking(title.index()), loss)?.into_iter().next()
+}
+
+/// Video tracks, best first.
+fn ranking(index: &TitleIndex) -> Vec<usize> {
+    let mut ranking: Vec<usize> = index.of_kind(TrackKind::Video).map(|(number, _)| number).collect();
+    ranking.sort_by_key(|number| {
+        let track = &index.tracks[*number];
+        let (width, height) = track.display_size().unwrap_or_default();
+        Reverse((u64::from(width) * u64::from(height), track.average_bps))
+    });
+    ranking
 }
 
 /// The stretch of a track that a segment (from 1) is.
@@ -84,10 +89,10 @@ pub(crate) fn ask(track: &TrackIndex, segment: usize) -> Option<Ask> {
 }
 
 /// For each choice: the most that the video tracks from there on ask in any round, and the most that any sound asks.
-fn ladder(title: &Title, ranking: &[usize]) -> Option<Vec<Arc<Demand>>> {
+fn ladder(title: &Title, ranking: &[usize], loss: Loss) -> Option<Vec<Arc<Demand>>> {
     let index = title.index();
     let of = |numbers: &mut dyn Iterator<Item = usize>| -> Option<Vec<Demand>> {
-        numbers.map(|number| of_track(title, &index.tracks[number])).collect()
+        numbers.map(|number| of_track(title, &index.tracks[number], loss)).collect()
     };
     let sound = of(&mut index.of_kind(TrackKind::Audio).map(|(number, _)| number))?;
     let sound = Demand::peak_of(&sound.iter().collect::<Vec<_>>());
@@ -102,7 +107,7 @@ fn ladder(title: &Title, ranking: &[usize]) -> Option<Vec<Arc<Demand>>> {
     Some((0..pictures.len()).map(from).collect())
 }
 
-fn of_track(title: &Title, track: &TrackIndex) -> Option<Demand> {
+fn of_track(title: &Title, track: &TrackIndex, loss: Loss) -> Option<Demand> {
     let map = title.track_map(track.object)?;
     let stretches = track.fragments.iter().enumerate().map(|(number, fragment)| {
         let range = fragment.offset..fragment.offset + u64::from(fragment.bytes);
@@ -115,7 +120,7 @@ fn of_track(title: &Title, track: &TrackIndex) -> Option<Demand> {
             duration_ns: track.nanoseconds(fragment.duration),
         }
     });
-    demand(map.geometry().members(), stretches)
+    demand(map.geometry().members(), stretches, loss)
 }
 
 /// A file is read in its own order; every part is due when its first picture or sound is shown.
@@ -140,7 +145,7 @@ fn of_file(title: &Title, file: &VirtualFile) -> Option<Demand> {
             Some(Stretch { map, range, from_ns, due_ns, duration_ns: 0 })
         }
     });
-    demand(members, stretches)
+    demand(members, stretches, Loss::AnyOne)
 }
 
 /// Where the stretches of a file begin and when they are shown, for pacing it.

@@ -5,7 +5,7 @@ use super::offers::Form;
 use super::request::Request;
 use super::response::Response;
 use super::route::SessionFile;
-use crate::limits::INTERACTIVE_DEADLINE_NS;
+use crate::limits::BEGIN_DEADLINE_NS;
 use reel_qos::limits::ROUND_NS;
 use reel_qos::{AdmitError, Class, ClassTable, DEADLINE_NONE_NS, Kind};
 use reel_rt::now_ns;
@@ -23,17 +23,24 @@ pub(crate) struct Terms {
     pub(crate) due: Due,
     /// A film that is sent as one file: the schedule follows what its client takes.
     pub(crate) is_paced: bool,
+    /// Others play the same, so units are read to their ends.
+    pub(crate) reads_on: bool,
 }
 
 impl Terms {
-    /// A person waits for it.
+    /// A person waits for it who was promised nothing: one of a crowd, perhaps.
     pub(crate) fn interactive() -> Self {
-        Self { class: Class::INTERACTIVE, due: Due::After(INTERACTIVE_DEADLINE_NS), is_paced: false }
+        Self::unhurried(Class::INTERACTIVE)
+    }
+
+    /// A viewer who was let in begins with it, or cannot go on without it: it comes before what anybody browses.
+    pub(crate) fn begins() -> Self {
+        Self { due: Due::After(BEGIN_DEADLINE_NS), ..Self::interactive() }
     }
 
     /// Nobody waits for it at a fixed time.
     pub(crate) fn unhurried(class: Class) -> Self {
-        Self { class, due: Due::After(DEADLINE_NONE_NS), is_paced: false }
+        Self { class, due: Due::After(DEADLINE_NONE_NS), is_paced: false, reads_on: false }
     }
 }
 
@@ -115,7 +122,8 @@ impl TermsDesk<'_> {
                 self.read_file_ahead(session, response, prefetcher);
                 Ok(terms)
             }
-            _ => Ok(Terms::interactive()),
+            (_, Kind::Interactive) => Ok(Terms::interactive()),
+            (_, Kind::Periodic) => Ok(Terms::begins()),
         }
     }
 
@@ -134,7 +142,7 @@ impl TermsDesk<'_> {
             let duration_ns = times.last().map_or(0, |(_, media_ns)| *media_ns);
             self.sessions.plays(session, ask.strand, (file, at_offset), duration_ns, self.now_ns);
         }
-        Ok(Terms { class: session.class(), due: Due::Paced(pace), is_paced: true })
+        Ok(Terms { class: session.class(), due: Due::Paced(pace), is_paced: true, reads_on: false })
     }
 
     /// Has what follows in a film as one file read ahead, for a client that asks for it piece by piece.
@@ -174,17 +182,17 @@ impl TermsDesk<'_> {
         prefetcher: &mut Prefetcher,
     ) -> Result<Terms, AdmitError> {
         let Some((choice, ask, bytes)) = session.playing().segment(track, number) else {
-            return Ok(Terms::interactive());
+            return Ok(Terms::begins());
         };
         if response.body_bytes < bytes {
             // Single pictures for winding, or the rest of a segment that broke off: no part of the schedule.
-            return Ok(Terms::interactive());
+            return Ok(Terms::begins());
         }
         let permit = self.sessions.ask(session, choice, &ask, self.now_ns)?;
-        if let Some(body) = session.playing().segment_body(track, number) {
+        let reads_on = session.playing().segment_body(track, number).is_some_and(|body| {
             let track_ns = session.playing().track_ns(track);
-            self.sessions.plays(session, ask.strand, (&body, 0), track_ns, self.now_ns);
-        }
+            self.sessions.plays(session, ask.strand, (&body, 0), track_ns, self.now_ns)
+        });
         let next = session.playing().segment(track, number + 1).and_then(|(_, next, _)| {
             let due_ns = self.sessions.due_ns(session, next.from_ns, self.now_ns);
             // What is due at once, as the sound after one that began long before the pictures, is asked for at once.
@@ -201,8 +209,8 @@ impl TermsDesk<'_> {
         let ramp =
             Ramp { due_ns: permit.due_ns, duration_ns: ask.until_ns.saturating_sub(ask.from_ns), bytes };
         if permit.begins {
-            return Ok(Terms { class: permit.class, ..Terms::interactive() });
+            return Ok(Terms { class: permit.class, reads_on, ..Terms::begins() });
         }
-        Ok(Terms { class: permit.class, due: Due::Ramp(ramp), is_paced: false })
+        Ok(Terms { class: permit.class, due: Due::Ramp(ramp), is_paced: false, reads_on })
     }
 }

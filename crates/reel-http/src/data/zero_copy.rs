@@ -117,14 +117,16 @@ impl ZeroCopy {
 
     /// A zero-copy send was not made at all, or by a copy at once: the kernel had no memory for it, or does not know the socket's kind.
     pub(crate) fn refused(&mut self, now_ns: u64) {
-        self.lent_sends -= 1;
+        self.lent_sends = self.lent_sends.saturating_sub(1);
         self.failed(now_ns);
     }
 
     /// The memory of a zero-copy send is back, of which the socket had taken so many bytes.
+    ///
+    /// What comes back twice, or was never lent, counts for nothing beyond zero: the driver has told of it.
     pub(crate) fn returned(&mut self, bytes: u64, copied: bool, now_ns: u64) {
-        self.lent_sends -= 1;
-        self.lent_bytes -= bytes;
+        self.lent_sends = self.lent_sends.saturating_sub(1);
+        self.lent_bytes = self.lent_bytes.saturating_sub(bytes);
         match (self.state, copied) {
             // A full socket took nothing: that says nothing.
             (State::Probing, _) if bytes == 0 => self.state = State::Untried,

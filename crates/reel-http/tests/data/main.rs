@@ -4,6 +4,7 @@ mod dashboard;
 mod endings;
 mod limits;
 mod memory;
+mod misuse;
 mod programs;
 mod promise;
 mod requests;

@@ -49,6 +49,22 @@ fn who_takes_nothing_does_not_stop_the_others() {
     }
 }
 
+#[test]
+fn eighty_who_take_nothing_hold_up_none_of_four() {
+    for memory in [0, 64 << 20] {
+        let rig = Rig::with_memory(memory, |_| {});
+        let stalled: Vec<_> = (0..80).map(|_| start(rig.connect_narrow())).collect();
+        std::thread::scope(|scope| {
+            for _ in 0..4 {
+                scope.spawn(|| assert!(rig.connect().ask(FILM, "").body == rig.film));
+            }
+        });
+        drop(stalled);
+        rig.await_metric("reel_buffers_reserved", |reserved| reserved == 0.0);
+        assert_eq!(rig.metric("reel_readers_starved"), 0.0);
+    }
+}
+
 /// Every stripe has a row to decode, more viewers than memory, and each is on another place of the film.
 #[test]
 fn a_lying_member_and_little_memory_are_no_reason_to_stop() {

@@ -332,3 +332,35 @@ fn who_holds_longer_than_a_session_lives_is_cut_off() {
     let again = open(&mut client, &[film(4096)]);
     assert!(read_all(&mut client, &again)[0] == rig.film[4096..]);
 }
+
+/// All of it at once, beside an honest program and a viewer on a socket: both get every byte.
+#[test]
+fn bad_programs_together_disturb_nobody() {
+    let rig = Rig::with_memory(192 << 20, |_| {});
+    let mut honest = Client::connect(&rig.socket()).expect("connected");
+    let set = open(&mut honest, &[film(0)]);
+    let mut hoarder = Client::connect(&rig.socket()).expect("connected");
+    let held = open(&mut hoarder, &[film(0)]);
+    assert!(!hoarder.read(&held, true).expect("read").is_empty());
+    let mut greedy = Client::connect(&rig.socket()).expect("connected");
+    let refused =
+        greedy.open(&vec![film(0); 1000]).expect("answered").iter().filter(|one| one.is_err()).count();
+    assert!(refused > 900, "{refused}");
+    let (liar, dead, rude) = (Rogue::open(&rig), Rogue::open(&rig), Rogue::open(&rig));
+    std::thread::scope(|scope| {
+        let viewers: Vec<_> = (0..2).map(|_| scope.spawn(|| a_viewer_notices_nothing(&rig))).collect();
+        for word in 0..CONSUMER_BYTES / 8 {
+            liar.own.store(word, u64::MAX - word as u64);
+        }
+        drop(dead);
+        let _ = say(&rude.socket, &[0xff; 2000], &[]);
+        assert!(read_all(&mut honest, &set)[0] == rig.film);
+        viewers.into_iter().for_each(|viewer| viewer.join().expect("a viewer notices nothing"));
+    });
+    until("the end of the liar's stream", || rig.metric("reel_program_streams_cut_total") >= 1.0);
+    until("the end of the rude one", || rude.is_gone());
+    assert!(!liar.is_gone(), "only its stream ends");
+    drop((hoarder, greedy, liar, rude, honest));
+    rig.await_metric("reel_program_streams", |streams| streams == 0.0);
+    rig.await_metric("reel_buffers_reserved", |reserved| reserved == 0.0);
+}

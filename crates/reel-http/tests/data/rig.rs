@@ -77,6 +77,7 @@ impl Rig {
             pin_threads: false,
             real_time_priority: 0,
             driver: DriverChoice::Auto,
+            zero_copy: true,
             connections_max: 1000,
             sessions_max: 100,
             session_idle: Duration::from_secs(300),
@@ -98,6 +99,11 @@ impl Rig {
         let server = Server::start(self.config.clone(), Arc::clone(&self.library)).expect("started");
         self.address = server.address();
         self.server = Some(server);
+    }
+
+    /// Where it listens.
+    pub(crate) fn address(&self) -> SocketAddr {
+        self.address
     }
 
     /// Where programs connect.

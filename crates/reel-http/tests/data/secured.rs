@@ -259,3 +259,62 @@ fn a_drained_server_ends_with_clients_in_every_state() {
         assert_eq!(left.read(&mut [0; 10]).unwrap_or(0), 0);
     }
 }
+
+/// A renewal that goes wrong: expired, of another key, not yet valid, rubbish, gone. Whoever connects sees the old one, whoever is connected plays on.
+#[test]
+fn a_certificate_that_cannot_be_used_changes_nothing_while_the_server_runs() {
+    let made = |days_ago: u64| {
+        let when = std::time::SystemTime::now() - Duration::from_secs(days_ago * 86_400);
+        reel_tls::generate(&["localhost".to_owned()], when).expect("made")
+    };
+    let dir = tempfile::tempdir().expect("tempdir");
+    let (good, other, old) = (made(0), made(1), made(500));
+    let ahead = reel_tls::generate(
+        &["localhost".to_owned()],
+        std::time::SystemTime::now() + Duration::from_secs(200_000),
+    )
+    .expect("made");
+    let put = |certificate: &str, key: &str| {
+        fs::write(dir.path().join("certificate.pem"), certificate).expect("written");
+        fs::write(dir.path().join("key.pem"), key).expect("written");
+    };
+    put(&good.certificate, &good.key);
+    let files = files(dir.path(), None);
+    let rig = Rig::new(|config| {
+        config.tls = Some(TlsConfig { listen: SocketAddr::from(([127, 0, 0, 1], 0)), files, http2: true });
+    });
+    let secured = Secured { rig, dir: tempfile::tempdir().expect("tempdir") };
+    // What clients trust: the good one, whatever the server is told.
+    fs::write(secured.certificate(), &good.certificate).expect("written");
+    let film = &secured.rig.film;
+    let server = secured.rig.server.as_ref().expect("running");
+    let mut viewer = Client::on(secured.shake_hands(narrow(secured.rig.tls_address()), &version::TLS13));
+    viewer.send(crate::rig::head("GET /files/film.mp4", "").as_bytes());
+    let bytes = viewer.answer_head().announced_bytes();
+    let mut at = 0;
+    for (number, (certificate, key)) in [
+        (&old.certificate, &old.key),
+        (&good.certificate, &other.key),
+        (&other.certificate, &good.key),
+        (&ahead.certificate, &ahead.key),
+        (&"-----BEGIN CERTIFICATE-----\nnonsense\n".to_owned(), &good.key),
+        (&String::new(), &String::new()),
+        (&"\0".repeat(100_000), &good.key),
+    ]
+    .into_iter()
+    .enumerate()
+    {
+        put(certificate, key);
+        assert_eq!(server.reload_certificates(), Some(false), "case {number}");
+        assert!(viewer.read(1000) == film[at..at + 1000], "case {number}");
+        at += 1000;
+        let newcomer = secured.connect(&version::TLS13).ask("GET /files/film.mp4", "Range: bytes=0-9\r\n");
+        assert_eq!(newcomer.status, 206, "case {number}");
+    }
+    fs::remove_file(dir.path().join("key.pem")).expect("removed");
+    assert_eq!(server.reload_certificates(), Some(false), "it is gone");
+    assert!(secured.rig.metric("reel_tls_reloads_total{result=\"refused\"}") >= 8.0);
+    assert!(viewer.read(bytes - at) == film[at..]);
+    put(&other.certificate, &other.key);
+    assert_eq!(server.reload_certificates(), Some(true), "the next good one is taken");
+}

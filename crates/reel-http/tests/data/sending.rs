@@ -49,6 +49,15 @@ fn with_little_memory_nothing_is_lent() {
 }
 
 #[test]
+fn who_is_told_to_copy_lends_nothing() {
+    let rig = Rig::with_memory(LARGE_BYTES, |config| config.zero_copy = false);
+    assert!(rig.connect().ask(FILM, "").body == rig.film);
+    assert_eq!(sent(&rig, "copied_late") + sent(&rig, "zero_copy"), 0.0);
+    rig.await_metric("reel_sent_bytes_total", |bytes| bytes >= rig.film.len() as f64);
+    assert!(sent(&rig, "copied") >= rig.film.len() as f64);
+}
+
+#[test]
 fn who_stops_reading_in_the_middle_of_a_try_holds_up_nobody_and_leaves_nothing() {
     let rig = Rig::with_memory(LARGE_BYTES, |_| {});
     let mut stalled: Vec<_> = (0..6)

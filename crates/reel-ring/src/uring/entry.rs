@@ -2,14 +2,15 @@ use std::io;
 use std::mem;
 use std::os::fd::{AsRawFd, OwnedFd};
 use std::ptr;
+use std::sync::Arc;
 
 use io_uring::{opcode, squeue, types};
-use reel_arena::{Sending, State};
+use reel_arena::{Lease, Sending, State};
 
 use crate::arena_map::ArenaMap;
 use crate::limits::{SEND_BYTES_MAX, SEND_CHUNKS_MAX};
 use crate::op::{Chunk, Op};
-use crate::train::TrainMessage;
+use crate::train::{Train, TrainMessage};
 use crate::uring::train;
 
 /// An op on its way, with the memory that only the kernel's view of it needs.
@@ -22,6 +23,21 @@ pub(super) struct Entry {
     sending: Vec<Sending>,
     /// What the socket took of a zero-copy send.
     pub(super) taken_bytes: usize,
+}
+
+/// What became of an op whose ring broke.
+pub(super) struct Outlived {
+    pub(super) next: Next,
+    /// Bytes of the arena that nobody will use again.
+    pub(super) lost_bytes: usize,
+}
+
+pub(super) enum Next {
+    /// Started anew.
+    Again,
+    /// The same as soon as there is other memory to read to.
+    AwaitMemory,
+    Ends(io::Result<usize>),
 }
 
 /// Where the op is.
@@ -194,6 +210,86 @@ impl Entry {
         }
     }
 
+    /// Whether the kernel may use its memory.
+    pub(super) fn is_in_kernel(&self) -> bool {
+        matches!(self.phase, Phase::Started | Phase::Polling | Phase::Lent)
+    }
+
+    /// The kernel has not seen it.
+    pub(super) fn start_anew(&mut self) {
+        self.phase = if self.phase == Phase::Polling { Phase::PollQueued } else { Phase::Queued };
+    }
+
+    /// The ring that had it is gone. Nobody can tell whether the kernel still uses its memory, so that is set aside for ever, and how much
+    /// of it is told.
+    pub(super) fn outlive(&mut self) -> Outlived {
+        let phase = mem::replace(&mut self.phase, Phase::Queued);
+        let mut lost_bytes = 0;
+        let mut keep = |lease: &Lease| {
+            lost_bytes += lease.len();
+            mem::forget(lease.clone());
+        };
+        let next = match &mut self.op {
+            Op::Accept { .. } | Op::Sync { .. } | Op::AwaitWritable { .. } | Op::AwaitReadable { .. } => {
+                Next::Again
+            }
+            // The same bytes to the same place.
+            Op::Write { lease, .. } => {
+                keep(lease);
+                Next::Again
+            }
+            Op::Read { buffer, start, bytes, .. } => match buffer.another() {
+                Some(mut other) => {
+                    other[..*start].copy_from_slice(&buffer[..*start]);
+                    other[*start + *bytes..].copy_from_slice(&buffer[*start + *bytes..]);
+                    lost_bytes += buffer.len();
+                    mem::forget(mem::replace(buffer, other));
+                    Next::Again
+                }
+                None => {
+                    self.phase = phase;
+                    Next::AwaitMemory
+                }
+            },
+            // What it took from the socket nobody will see: the stream has a hole.
+            Op::Receive { buffer, .. } => {
+                mem::forget(mem::take(buffer));
+                Next::Ends(Err(broken()))
+            }
+            // Sent in part or not at all, nobody knows; and read by the kernel only while it was asked.
+            Op::Send { .. } => Next::Ends(Err(broken())),
+            Op::SendZeroCopy { chunks, .. } | Op::Train(Train { chunks, .. }) => {
+                chunks.iter().filter_map(Chunk::lease).for_each(&mut keep);
+                Next::Ends(Err(broken()))
+            }
+            Op::Lent { chunks, .. } => {
+                chunks.iter().filter_map(Chunk::lease).for_each(&mut keep);
+                chunks.iter().filter_map(Chunk::bytes).for_each(|bytes| mem::forget(Arc::clone(bytes)));
+                Next::Ends(Ok(self.taken_bytes))
+            }
+        };
+        Outlived { next, lost_bytes }
+    }
+
+    /// What an answer can say at most: more would be believed by whoever counts with it.
+    pub(super) fn at_most(&self, answer: usize) -> usize {
+        let sum = |chunks: &[Chunk]| chunks.iter().map(|chunk| chunk.len()).sum();
+        let most = match &self.op {
+            _ if self.phase == Phase::Polling => usize::MAX,
+            Op::Read { bytes, .. } => *bytes,
+            Op::Write { lease, .. } => lease.len(),
+            Op::Receive { buffer, .. } => buffer.capacity() - buffer.len(),
+            Op::Send { chunks, .. } | Op::SendZeroCopy { chunks, .. } | Op::Lent { chunks, .. } => {
+                sum(chunks)
+            }
+            Op::Train(train) => sum(&train.chunks),
+            Op::Sync { .. } | Op::Accept { .. } | Op::AwaitWritable { .. } | Op::AwaitReadable { .. } => {
+                usize::MAX
+            }
+        };
+        answer.min(most)
+    }
+
     pub(super) fn is_zero_copy(&self) -> bool {
         matches!(self.op, Op::SendZeroCopy { .. } | Op::Train(_))
     }
@@ -222,6 +318,10 @@ impl Message {
 pub(super) const REPORT_USAGE: u16 = 1 << 3;
 /// `IORING_NOTIF_USAGE_ZC_COPIED`: likewise. Also set if nothing was sent at all.
 const USAGE_COPIED: u32 = 1 << 31;
+
+fn broken() -> io::Error {
+    io::Error::new(io::ErrorKind::ConnectionAborted, "the io_uring that had it broke")
+}
 
 fn fd(fd: &OwnedFd) -> types::Fd {
     types::Fd(fd.as_raw_fd())

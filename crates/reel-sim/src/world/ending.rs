@@ -11,6 +11,7 @@ impl World {
         let disks = self.disks.journal();
         let counters = self.core.fetcher.units().counters();
         self.report.digest = self.journal.digest() ^ disks.digest().rotate_left(1);
+        self.report.sum_up_starts();
         self.report.happened = self.journal.entries() + disks.entries();
         self.report.simulated_ns = self.now_ns - self.start_ns;
         self.report.units_read = counters.reads.load(Ordering::Relaxed);

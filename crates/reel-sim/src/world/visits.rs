@@ -6,7 +6,7 @@ use crate::client::{Touch, Want};
 use crate::core::{Outcome, Request};
 use crate::desk::{Seat, Terms};
 use crate::journal::Deed;
-use crate::limits::{CLOSES_PERMILLE, INTERACTIVE_DEADLINE_NS, START_MOST_NS};
+use crate::limits::{CLOSES_PERMILLE, START_MOST_NS};
 use crate::scale::ROW_BYTES;
 use crate::title::{Title, Track};
 use reel_qos::{Class, DEADLINE_NONE_NS};
@@ -15,8 +15,8 @@ use reel_stream::{Due, Strand};
 use std::ops::Range;
 use std::sync::Arc;
 
-/// How something is asked for: class, deadline, and when it is due if that was promised.
-type How = (Class, Due, Option<u64>);
+/// How something is asked for: class, deadline, when it is due if that was promised, and whether others play it, too.
+type How = (Class, Due, Option<u64>, bool);
 
 impl World {
     /// A client looks at the time.
@@ -37,12 +37,12 @@ impl World {
                 let end = (row + client.rng.range(1, 5)).min(rows);
                 let range = row * ROW_BYTES as u64..end * ROW_BYTES as u64;
                 client.asked_ns = self.now_ns;
-                self.ask(lane, track, range, (Class::INTERACTIVE, Due::After(INTERACTIVE_DEADLINE_NS), None))
+                self.ask(lane, track, range, (Class::INTERACTIVE, Due::After(DEADLINE_NONE_NS), None, false))
             }
             Kind::Bulk => {
                 let track = Arc::clone(self.shelf.choose(&mut client.rng).best());
                 let range = 0..track.map.bytes();
-                self.ask(lane, track, range, (Class::APERIODIC, Due::After(DEADLINE_NONE_NS), None))
+                self.ask(lane, track, range, (Class::APERIODIC, Due::After(DEADLINE_NONE_NS), None, false))
             }
         }
     }
@@ -152,19 +152,19 @@ impl World {
         let Kind::Viewer(player) = &self.clients[number as usize].kind else { return Ok(()) };
         let choice = player.choice();
         let Some(track) = title.track(strand, choice).cloned() else { return Ok(()) };
-        let Terms { class, due, due_ns, plan } = terms;
+        let Terms { class, due, due_ns, plan, reads_on } = terms;
         let name = if strand == Strand::Picture { choice } else { title.pictures.len() };
         self.core.plan((seat.key(), name), plan);
         self.deed(number, Deed::Asks, segment as u64);
         let promised_ns = (class == Class::PERIODIC).then_some(due_ns);
         let range = track.segment(segment);
-        self.ask(lane(number, strand), track, range, (class, due, promised_ns))
+        self.ask(lane(number, strand), track, range, (class, due, promised_ns, reads_on))
     }
 
     fn ask(&mut self, lane: u32, track: Arc<Track>, range: Range<u64>, how: How) -> Result<(), String> {
-        let (class, due, promised_ns) = how;
+        let (class, due, promised_ns, reads_on) = how;
         let bytes_per_s = self.clients[lanes::client(lane) as usize].bytes_per_s;
-        let request = Request { track, range, class, due, promised_ns, bytes_per_s };
+        let request = Request { track, range, class, due, promised_ns, reads_on, bytes_per_s };
         let outcome = self.core.begin(lane, request, self.now_ns)?;
         outcome.map_or(Ok(()), |outcome| self.came(lane, outcome))
     }

@@ -1,13 +1,13 @@
 //! A small volume with known bytes, and cores that play them: a mailbox and a loop.
 #![allow(dead_code, unreachable_pub, reason = "every test file uses its own part")]
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
 use std::sync::mpsc::{Receiver, Sender, channel};
 use std::time::{Duration, Instant};
 
 use reel_disk::{DiskDone, DisksConfig, Faults, Reply};
-use reel_qos::Class;
+use reel_qos::{Class, DEADLINE_NONE_NS};
 use reel_ring::Chunk;
 use reel_stream::{Body, Deliver, Due, Fetched, Fetcher, Part, Prefetcher, Reader, ReaderState, Units};
 use reel_volume::{
@@ -38,6 +38,8 @@ pub struct Core {
     pub prefetched: Vec<Fetched>,
     viewers: HashMap<u64, Viewer>,
     next_viewer: u64,
+    /// Those who take nothing.
+    lazy: HashSet<u64>,
     random: Random,
     /// What the last sends hold until their sockets have it.
     sending: Vec<Chunk>,
@@ -149,7 +151,8 @@ impl Core {
         let random = Random(seed);
         let (viewers, sending) = (HashMap::new(), Vec::new());
         let prefetched = Vec::new();
-        Core { fetcher, news, prefetched, viewers, next_viewer: 0, random, sending, now_ns: 0 }
+        let lazy = HashSet::new();
+        Core { fetcher, news, prefetched, viewers, next_viewer: 0, lazy, random, sending, now_ns: 0 }
     }
 
     /// A viewer of `body`, which must be these bytes.
@@ -161,9 +164,39 @@ impl Core {
         let number = self.next_viewer;
         self.next_viewer += 1;
         assert_eq!(body.bytes(), expected.len() as u64);
-        let reader = Reader::new(body, class, Due::After(due_ns), number);
+        self.watch_by(Reader::new(body, class, Due::After(due_ns), number).in_runs(), expected)
+    }
+
+    /// A viewer of a segment who plays on, as others do.
+    pub fn watch_on(&mut self, body: Body, expected: Vec<u8>, due: Due, reads_on: bool) -> u64 {
+        let number = self.next_viewer;
+        self.next_viewer += 1;
+        self.watch_by(Reader::new(body, Class::PERIODIC, due, number).reading_on(reads_on), expected)
+    }
+
+    fn watch_by(&mut self, reader: Reader, expected: Vec<u8>) -> u64 {
+        let number = reader.connection();
         self.viewers.insert(number, Viewer { reader, expected, got: 0 });
         number
+    }
+
+    /// A download of `body`: nobody waits for it at a fixed time.
+    pub fn download(&mut self, body: Body, expected: Vec<u8>) -> u64 {
+        self.watch_in_class(body, expected, Class::APERIODIC, DEADLINE_NONE_NS)
+    }
+
+    /// From here on its client takes nothing.
+    pub fn let_lie(&mut self, viewer: u64) {
+        self.lazy.insert(viewer);
+    }
+
+    /// Takes back the memory of those who take nothing, as a server does.
+    pub fn release_lazy(&mut self) {
+        for viewer in &self.lazy {
+            if let Some(viewer) = self.viewers.get_mut(viewer) {
+                viewer.reader.release(&self.fetcher);
+            }
+        }
     }
 
     pub fn is_watching(&self, viewer: u64) -> bool {
@@ -222,6 +255,9 @@ impl Core {
             self.viewers.remove(&number);
             ends.vanished += 1;
             return true;
+        }
+        if self.lazy.contains(&number) {
+            return false;
         }
         if self.random.chance(manners.stall) {
             viewer.reader.release(&self.fetcher);

@@ -7,9 +7,12 @@ use reel_http::limits::{CORE_MIB_NS, CORE_MIB_TLS_NS};
 use reel_http::{ArenaParts, ArenaUse, title_demand};
 use reel_library::Library;
 use reel_qos::limits::ROUND_NS;
-use reel_qos::{Answer, Capacities, Class, ClassTable, Demand, Ledger, MemberCapacity, Starts, UNLIMITED};
-use reel_stream::limits::{ROUNDS_MAX, STEADY_ROUNDS};
-use reel_stream::steady_demand;
+use reel_qos::{
+    Answer, Capacities, Class, ClassSpec, ClassTable, ClassTableError, Demand, Ledger, MemberCapacity,
+    Starts, UNLIMITED,
+};
+use reel_stream::limits::ROUNDS_MAX;
+use reel_stream::{Loss, steady_demand};
 use serde_json::{Value, json};
 
 use super::profiles::{Known, load, price_text};
@@ -30,9 +33,18 @@ struct Report {
     degraded: Answer,
     /// The same if all start at once.
     together: Answer,
-    /// While all members are there; not known of stored titles, whose demands are made for the degraded volume.
-    healthy: Option<Answer>,
+    /// While all members are there and nobody but viewers is: what the volume carries, of which the rest is not promised.
+    carried: Answer,
     notes: Vec<String>,
+}
+
+/// What is there to be used up.
+struct Granted {
+    capacities: Capacities,
+    /// What is read of the members as they are now.
+    now: Loss,
+    /// Of the configuration: what is promised is in their shares.
+    classes: ClassTable,
 }
 
 /// `reel capacity`.
@@ -43,8 +55,8 @@ pub(super) fn run(arguments: &CapacityArguments) -> Result<Exit, Failure> {
     };
     let library = open_library(&arguments.volume, Access::Read)?;
     let mut notes = Vec::new();
-    let capacities = capacities(&config, &arguments.volume, &library, &mut notes);
-    let granted = (capacities, config.classes.table());
+    let (capacities, now) = capacities(&config, &arguments.volume, &library, &mut notes);
+    let granted = Granted { capacities, now, classes: config.classes.table() };
     let report = match (&arguments.title, arguments.rate) {
         (Some(title), _) => of_title(&library, title, granted, notes)?,
         (None, Some(rate)) => of_rate(&library, rate, granted, notes)?,
@@ -57,48 +69,59 @@ pub(super) fn run(arguments: &CapacityArguments) -> Result<Exit, Failure> {
     Ok(Exit::Done)
 }
 
-fn of_rate(
-    library: &Library,
+fn of_rate(library: &Library, rate: Rate, granted: Granted, notes: Vec<String>) -> Result<Report, Failure> {
+    let geometry = *library.volume().geometry();
+    let [degraded, now] = [Loss::AnyOne, granted.now].map(|loss| steady_demand(&geometry, rate.0, loss));
+    report(format!("viewers of {rate}"), rate, (&degraded, &now), granted, notes)
+}
+
+fn of_title(library: &Library, id: &str, granted: Granted, notes: Vec<String>) -> Result<Report, Failure> {
+    let title = library.open(id).map_err(|error| Failure::library(&error))?;
+    let demand = |loss| {
+        title_demand(&title, loss).ok_or_else(|| {
+            Failure::failed(format!(
+                "{id} is longer than what can be promised ahead, {} hours",
+                ROUNDS_MAX / 3600
+            ))
+        })
+    };
+    let degraded = demand(Loss::AnyOne)?;
+    let now = demand(granted.now)?;
+    let rate = Rate(degraded.average_bps());
+    let what = format!("viewers of {id} ({rate} on average)");
+    report(what, rate, (&degraded, &now), granted, notes)
+}
+
+fn report(
+    what: String,
     rate: Rate,
-    (capacities, classes): (Capacities, ClassTable),
+    (degraded, now): (&Demand, &Demand),
+    granted: Granted,
     notes: Vec<String>,
 ) -> Result<Report, Failure> {
-    let geometry = *library.volume().geometry();
-    let demand = |is_degraded| steady_demand(&geometry, rate.0, is_degraded);
-    let ledger = ledger(capacities, STEADY_ROUNDS, classes);
+    let Granted { capacities, classes, .. } = granted;
+    let alone = viewers_alone().map_err(|error| Failure::failed(error.to_string()))?;
+    let promised = ledger(capacities.clone(), degraded.rounds(), classes);
+    let carried = ledger(capacities, now.rounds(), alone);
     Ok(Report {
-        what: format!("viewers of {rate}"),
+        what,
         rate,
-        degraded: ask(&ledger, &demand(true), Starts::Spread)?,
-        together: ask(&ledger, &demand(true), Starts::Together)?,
-        healthy: Some(ask(&ledger, &demand(false), Starts::Spread)?),
+        degraded: ask(&promised, degraded, Starts::Spread)?,
+        together: ask(&promised, degraded, Starts::Together)?,
+        carried: ask(&carried, now, Starts::Spread)?,
         notes,
     })
 }
 
-fn of_title(
-    library: &Library,
-    id: &str,
-    (capacities, classes): (Capacities, ClassTable),
-    notes: Vec<String>,
-) -> Result<Report, Failure> {
-    let title = library.open(id).map_err(|error| Failure::library(&error))?;
-    let demand = title_demand(&title).ok_or_else(|| {
-        Failure::failed(format!(
-            "{id} is longer than what can be promised ahead, {} hours",
-            ROUNDS_MAX / 3600
-        ))
-    })?;
-    let ledger = ledger(capacities, demand.rounds(), classes);
-    let rate = Rate(demand.average_bps());
-    Ok(Report {
-        what: format!("viewers of {id} ({rate} on average)"),
-        rate,
-        degraded: ask(&ledger, &demand, Starts::Spread)?,
-        together: ask(&ledger, &demand, Starts::Together)?,
-        healthy: None,
-        notes,
-    })
+/// Nobody else asks for anything: what others leave idle is lent. No class can have nothing at all.
+fn viewers_alone() -> Result<ClassTable, ClassTableError> {
+    let mut specs: Vec<ClassSpec> = ClassTable::default().iter().map(|(_, spec)| spec.clone()).collect();
+    specs.iter_mut().for_each(|spec| spec.share_permille = 1);
+    let others = specs.len() as u32 - 1;
+    if let Some(viewers) = specs.first_mut() {
+        viewers.share_permille = 1000 - others;
+    }
+    ClassTable::new(specs)
 }
 
 /// An empty ledger, in which nothing is promised that a change of shares could be too much for.
@@ -112,15 +135,17 @@ fn ask(ledger: &Ledger, demand: &Demand, starts: Starts) -> Result<Answer, Failu
     ledger.how_many(Class::PERIODIC, demand, starts).map_err(Failure::failed)
 }
 
-/// What a server of this volume with this configuration would have to promise.
-fn capacities(config: &Config, dir: &Path, library: &Library, notes: &mut Vec<String>) -> Capacities {
+/// What a server of this volume with this configuration would have to promise, and what is read of its members as they are now.
+fn capacities(config: &Config, dir: &Path, library: &Library, notes: &mut Vec<String>) -> (Capacities, Loss) {
     let volume = library.volume();
     let threads = config.serve_threads();
+    let (mut all_are_there, mut arms) = (true, false);
     let member = |finding| -> MemberCapacity {
         let finding: &reel_volume::Finding = finding;
         let member = finding.member;
         if !finding.state.in_use() {
             // Its reads are done by the others, and are counted there in any case.
+            all_are_there = false;
             notes.push(format!("member {member} is {} and does nothing", finding.state.name()));
             return MemberCapacity { price: PRICE_UNKNOWN, round_ns: UNLIMITED };
         }
@@ -132,6 +157,7 @@ fn capacities(config: &Config, dir: &Path, library: &Library, notes: &mut Vec<St
                         dir.display()
                     ));
                 }
+                arms |= profile.has_arm();
                 profile.price()
             }
             Known::Not | Known::Refused(_) => {
@@ -140,6 +166,7 @@ fn capacities(config: &Config, dir: &Path, library: &Library, notes: &mut Vec<St
                     price_text(&PRICE_UNKNOWN),
                     dir.display()
                 ));
+                arms = true;
                 PRICE_UNKNOWN
             }
         };
@@ -159,36 +186,34 @@ fn capacities(config: &Config, dir: &Path, library: &Library, notes: &mut Vec<St
         ingests: config.upload.ingests_max,
         is_tls: config.tls.listen.is_some(),
         driver: config.driver.into(),
+        zero_copy: config.zero_copy,
     });
-    Capacities {
+    let capacities = Capacities {
         members,
         network_bytes: network.bps().map_or(UNLIMITED, |bps| bps / 8),
         core_ns: ROUND_NS * threads as u64,
         core_mib_ns: if config.tls.listen.is_some() { CORE_MIB_TLS_NS } else { CORE_MIB_NS },
         arena_bytes: parts.readers as u64 * unit_bytes,
-    }
+    };
+    (capacities, if all_are_there { Loss::Nobody { arms } } else { Loss::AnyOne })
 }
 
 impl Report {
     fn text(&self) -> String {
-        let mut lines = vec![format!(
-            "{} {}, also with any one member lost; {}",
-            self.degraded.viewers,
-            self.what,
-            stopped(&self.degraded)
-        )];
-        lines.push(format!(
-            "{} if all of them start in the same second; {}",
-            self.together.viewers,
-            stopped(&self.together)
-        ));
-        if let Some(healthy) = &self.healthy {
-            lines.push(format!(
-                "{} as long as no member is lost, which is not promised; {}",
-                healthy.viewers,
-                stopped(healthy)
-            ));
-        }
+        let Self { what, degraded, together, carried, .. } = self;
+        let mut lines = vec![
+            format!(
+                "{} {what} are promised their film, also with any one member lost and everybody else busy; {}",
+                degraded.viewers,
+                stopped(degraded)
+            ),
+            format!("{} if all of them start in the same second; {}", together.viewers, stopped(together)),
+            format!(
+                "{} are carried while no member is lost and nobody but viewers is there, which is not promised; {}",
+                carried.viewers,
+                stopped(carried)
+            ),
+        ];
         lines.extend(self.notes.iter().map(|note| format!("note: {note}")));
         lines.join("\n")
     }
@@ -200,8 +225,8 @@ impl Report {
             "viewers": self.degraded.viewers,
             "stopped_by": stopped_by(&self.degraded),
             "viewers_together": self.together.viewers,
-            "viewers_healthy": self.healthy.map(|answer| answer.viewers),
-            "healthy_stopped_by": self.healthy.as_ref().and_then(stopped_by),
+            "viewers_carried": self.carried.viewers,
+            "carried_stopped_by": stopped_by(&self.carried),
             "notes": self.notes,
         })
     }
@@ -231,12 +256,16 @@ mod tests {
             core_mib_ns: CORE_MIB_NS,
             arena_bytes: UNLIMITED,
         };
-        let ledger = Ledger::new(capacities, STEADY_ROUNDS);
-        // A stripe a second, two ways for the five stripes that a segment touches: 700 ms of a round hold 66 times 15 / 2 + 3.1 ms.
+        // A stripe a second: the four of a segment are one way. 700 ms of a round hold 102 times 15 / 4 + 3.1 ms.
         let rate = Rate(geometry.stripe_bytes() as u64 * 8);
-        let degraded = ask(&ledger, &steady_demand(&geometry, rate.0, true), Starts::Spread).unwrap();
-        assert_eq!((degraded.viewers, degraded.stopped_by), (66, Some(reel_qos::Resource::Member(0))));
-        let healthy = ask(&ledger, &steady_demand(&geometry, rate.0, false), Starts::Spread).unwrap();
-        assert_eq!(healthy.viewers, 70);
+        let [degraded, now] =
+            [Loss::AnyOne, Loss::Nobody { arms: true }].map(|loss| steady_demand(&geometry, rate.0, loss));
+        let granted =
+            Granted { capacities, now: Loss::Nobody { arms: true }, classes: ClassTable::default() };
+        let report = report(String::new(), rate, (&degraded, &now), granted, Vec::new()).unwrap();
+        let stopped_by = Some(reel_qos::Resource::Member(0));
+        assert_eq!((report.degraded.viewers, report.degraded.stopped_by), (102, stopped_by));
+        // Of each member's twenty units two of parity are passed over, and two are not: 998 ms hold 152 times 15 / 4 + 0.9 x 3.1 ms.
+        assert_eq!((report.carried.viewers, report.carried.stopped_by), (152, stopped_by));
     }
 }

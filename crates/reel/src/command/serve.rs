@@ -51,6 +51,11 @@ pub(crate) fn serve(config: &Config) -> Result<Exit, Failure> {
     let name = loop {
         match signals.wait() {
             Wish::End(name) => break name,
+            Wish::Look => {
+                if !server.is_whole() {
+                    end_at_once();
+                }
+            }
             Wish::Reload => match server.reload_certificates() {
                 // Whether it was taken is in the log already.
                 Some(_) => {}
@@ -77,10 +82,17 @@ fn end_with_the_first_core() {
             .name()
             .is_some_and(|name| DATA_PLANE.iter().any(|of| name.starts_with(of)));
         if is_core {
-            eprintln!("error: a data-plane thread failed; the server ends so that it can be started again");
-            std::process::abort();
+            end_at_once();
         }
     }));
+}
+
+/// Without those who cannot be served any more waiting for it.
+fn end_at_once() -> ! {
+    eprintln!(
+        "error: a data-plane thread failed (why is said above); the server ends so that it can be started again; nothing that was stored is lost"
+    );
+    std::process::abort();
 }
 
 /// How the names of data-plane threads begin.
@@ -159,6 +171,7 @@ fn serve_config(config: &Config, volume: &Path) -> Result<ServeConfig, Failure> 
         // Fits: checked against the most there is.
         real_time_priority: config.real_time_priority as u8,
         driver: config.driver.into(),
+        zero_copy: config.zero_copy,
         connections_max: connections_max(config),
         sessions_max: config.sessions_max,
         session_idle: Duration::from_secs(config.session_idle_s.into()),

@@ -15,6 +15,7 @@ pub(super) const KEYS: &[&str] = &[
     "real_time_priority",
     "disk_threads",
     "driver",
+    "zero_copy",
     "arena_bytes",
     "sessions_max",
     "session_idle_s",

@@ -6,6 +6,7 @@ mod capacity;
 mod configuration;
 mod films;
 mod https;
+mod kernel;
 mod life;
 mod names;
 mod probing;

@@ -1,9 +1,9 @@
 //! Servers started, refused and stopped.
 
 use std::fs;
-use std::io::{BufRead, BufReader, Read, Write};
+use std::io::{self, BufRead, BufReader, Read, Write};
 use std::net::{SocketAddr, TcpListener, TcpStream};
-use std::process::{Child, Stdio};
+use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
 
 use crate::films::{large, short};
@@ -18,8 +18,11 @@ pub(crate) struct Running {
 
 impl Running {
     pub(crate) fn start(place: &Place, arguments: &[&str]) -> Self {
-        let mut child =
-            place.command(arguments).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
+        Self::launch(place.command(arguments))
+    }
+
+    pub(crate) fn launch(mut command: Command) -> Self {
+        let mut child = command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
         let mut line = String::new();
         BufReader::new(child.stdout.take().unwrap()).read_line(&mut line).unwrap();
         let address = line
@@ -36,12 +39,32 @@ impl Running {
         Self { child, address, line }
     }
 
-    fn get(&self, path: &str) -> String {
-        let mut socket = TcpStream::connect(self.address).unwrap();
-        write!(socket, "GET {path} HTTP/1.1\r\nHost: {}\r\nConnection: close\r\n\r\n", self.address).unwrap();
+    pub(crate) fn address(&self) -> SocketAddr {
+        self.address
+    }
+
+    pub(crate) fn get(&self, path: &str) -> String {
+        self.try_get(path).unwrap()
+    }
+
+    /// The same of a server that may end meanwhile.
+    pub(crate) fn try_get(&self, path: &str) -> io::Result<String> {
+        let mut socket = TcpStream::connect(self.address)?;
+        write!(socket, "GET {path} HTTP/1.1\r\nHost: {}\r\nConnection: close\r\n\r\n", self.address)?;
         let mut response = Vec::new();
-        socket.read_to_end(&mut response).unwrap();
-        String::from_utf8_lossy(&response).into_owned()
+        socket.read_to_end(&mut response)?;
+        Ok(String::from_utf8_lossy(&response).into_owned())
+    }
+
+    /// Where a request is sent on to.
+    pub(crate) fn location(&self, path: &str) -> String {
+        let redirect = self.get(path);
+        let field = |line: &str| {
+            line.split_once(": ")
+                .filter(|(name, _)| name.eq_ignore_ascii_case("location"))
+                .map(|(_, to)| to.to_owned())
+        };
+        redirect.lines().find_map(field).unwrap_or_else(|| panic!("no redirect: {redirect}"))
     }
 
     /// Sends a signal and waits for the end.
@@ -59,7 +82,7 @@ impl Running {
     }
 
     /// Waits for the end.
-    fn ended(&mut self) -> Option<i32> {
+    pub(crate) fn ended(&mut self) -> Option<i32> {
         let begun = Instant::now();
         loop {
             if let Some(status) = self.child.try_wait().unwrap() {
@@ -191,11 +214,7 @@ fn the_portable_driver_serves_the_same() {
     )
     .unwrap();
     let server = Running::start(&place, &["serve", "--config", "reel.toml"]);
-    let redirect = server.get("/watch/short/master.m3u8");
-    let location = redirect
-        .lines()
-        .find_map(|line| line.to_ascii_lowercase().strip_prefix("location: ").map(str::to_owned));
-    let playlist = server.get(&location.expect("a redirect to the session"));
+    let playlist = server.get(&server.location("/watch/short/master.m3u8"));
     assert!(playlist.contains("#EXTM3U"), "{playlist}");
 }
 

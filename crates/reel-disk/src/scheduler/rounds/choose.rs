@@ -45,9 +45,10 @@ impl Rounds {
 
     /// Takes a chosen request out of its queue, on its way to the device.
     pub(super) fn take(&mut self, choice: Choice, now_ns: u64) -> Option<Queued> {
-        let filed = self.unfile(choice.id)?;
+        let mut filed = self.unfile(choice.id)?;
         self.note_way_back(&filed, choice);
-        self.run = self.run_after(&filed, choice);
+        filed.cost_ns = self.cost_from_here_ns(&filed);
+        self.note_run(&filed, choice);
         self.head = filed.request.end();
         let beyond = filed.request.offset.saturating_add(1);
         match filed.place {
@@ -107,14 +108,16 @@ impl Rounds {
         self.lanes.iter().filter(|lane| lane.kind == Kind::Periodic && may(lane)).filter_map(first).min()
     }
 
-    /// The first interactive request, if it may break the order: once in a sub-period, or as often as its share of one goes; with a
-    /// token; and while slack covers it.
-    fn cut_in(&mut self, slack_ns: i64) -> Option<Choice> {
-        let (_, id, number) = self.first_interactive(|lane| lane.left_ns > 0 && lane.tokens_ns > 0)?;
-        let cost_ns = self.waiting.get(&id)?.cost_ns;
+    /// The first interactive request, if it may break the order: once in a sub-period with what lies behind it, or as often as its share of one
+    /// goes; with a token; and while slack covers it.
+    fn cut_in(&self, slack_ns: i64) -> Option<Choice> {
+        let (id, number) = self.first_interactive(|lane| lane.left_ns > 0 && lane.tokens_ns > 0)?;
+        let filed = self.waiting.get(&id)?;
+        let cost_ns = self.cost_from_here_ns(filed);
         let share_ns = self.lanes[number].quantum_ns as u64 / (ROUND_NS / SUB_PERIOD_NS);
         let cut_in_ns = self.sub_period.cut_in_ns;
-        let its_turn = cut_in_ns == 0 || cut_in_ns.saturating_add(cost_ns) <= share_ns;
+        let goes_on = self.asked.is_some_and(|run| self.goes_on(run, filed));
+        let its_turn = cut_in_ns == 0 || goes_on || cut_in_ns.saturating_add(cost_ns) <= share_ns;
         // An arm goes back to the run that it left.
         let back_ns = if self.run.is_some() { self.meter.price().read_request_ns } else { 0 };
         let covered = covers(slack_ns, cost_ns.saturating_add(back_ns));
@@ -148,15 +151,28 @@ impl Rounds {
             && passed_bytes.is_some_and(|passed| passed <= self.meter.price().passed_bytes())
     }
 
-    /// The run that goes on when a request has been taken. A person who cuts in does not end it; whatever else is read elsewhere does.
-    fn run_after(&self, filed: &Filed, choice: Choice) -> Option<Run> {
-        if choice.cut_in {
-            return self.run;
+    /// The runs that go on when a request has been taken. A person who cuts in does not end the periodic one; whatever else is read elsewhere
+    /// does.
+    fn note_run(&mut self, filed: &Filed, choice: Choice) {
+        let after = |run: Option<Run>| {
+            let (lane, end) = (filed.lane, filed.request.end());
+            let before_ns = run.filter(|run| self.goes_on(*run, filed)).map_or(0, |run| run.cost_ns);
+            let transfer_ns = self.meter.price().transfer_ns(filed.request.bytes as u64);
+            filed.placed.then_some(Run { lane, end, cost_ns: before_ns.saturating_add(transfer_ns) })
+        };
+        let (run, asked) = match self.lanes[filed.lane].kind {
+            Kind::Interactive => (self.run.filter(|_| choice.cut_in), after(self.asked)),
+            Kind::Periodic | Kind::Aperiodic => (after(self.run), None),
+        };
+        (self.run, self.asked) = (run, asked);
+    }
+
+    /// What a request costs if it is next: an interactive one that lies behind the last one is no way.
+    fn cost_from_here_ns(&self, filed: &Filed) -> u64 {
+        match self.asked.filter(|run| self.goes_on(*run, filed)) {
+            Some(run) => self.meter.neighbour_cost_ns(&filed.request, run.end),
+            None => filed.cost_ns,
         }
-        let (lane, end) = (filed.lane, filed.request.end());
-        let before_ns = self.run.filter(|run| self.goes_on(*run, filed)).map_or(0, |run| run.cost_ns);
-        let cost_ns = before_ns.saturating_add(self.meter.price().transfer_ns(filed.request.bytes as u64));
-        filed.placed.then_some(Run { lane, end, cost_ns })
     }
 
     /// An aperiodic request that comes before the promised one in the sweep, if slack covers it and one interactive request.
@@ -178,7 +194,7 @@ impl Rounds {
         now_ns: u64,
         may: impl Fn(&Lane) -> bool + Copy,
     ) -> Option<Choice> {
-        if let Some((_, id, _)) = self.first_interactive(may) {
+        if let Some((id, _)) = self.first_interactive(may) {
             return Some(Choice { id, cut_in: false });
         }
         if let Some(choice) = self.neighbour(outlook, now_ns) {
@@ -202,20 +218,21 @@ impl Rounds {
         lanes().filter_map(|lane| sweep(&lane.buckets, end, self.arm)).min()
     }
 
-    /// The interactive request that waits longest: (arrival, id, class).
-    fn first_interactive(&mut self, may: impl Fn(&Lane) -> bool) -> Option<(u64, u64, usize)> {
-        let mut first: Option<(u64, u64, usize)> = None;
-        for (number, lane) in self.lanes.iter_mut().enumerate() {
-            if lane.kind == Kind::Interactive
-                && lane.len > 0
-                && may(lane)
-                && let Some((arrival, id)) = lane.first_in_line(&self.waiting)
-                && first.is_none_or(|(earliest, ..)| arrival < earliest)
-            {
-                first = Some((arrival, id, number));
-            }
+    /// The interactive request that is next: (id, class). What lies behind the last one, until that took as long as a way; then what
+    /// is wanted first. Who begins what was promised to him is due at once, who browses when he has waited for long: so a beginning waits for
+    /// beginnings alone, and a crowd that browses is not shut out.
+    fn first_interactive(&self, may: impl Fn(&Lane) -> bool) -> Option<(u64, usize)> {
+        if let Some(run) = self.asked.filter(|run| run.cost_ns < self.meter.price().read_request_ns)
+            && may(&self.lanes[run.lane])
+            && let Some((_, id)) =
+                self.lanes[run.lane].neighbour_behind(run.end, self.meter.price().passed_bytes())
+        {
+            return Some((id, run.lane));
         }
-        first
+        let lanes = self.lanes.iter().enumerate();
+        let lanes = lanes.filter(|(_, lane)| lane.kind == Kind::Interactive && may(lane));
+        let first = lanes.filter_map(|(number, lane)| Some((*lane.due.first()?, number))).min();
+        first.map(|((_, _, id), number)| (id, number))
     }
 
     fn first_aperiodic(&self, may: impl Fn(&Lane) -> bool) -> Option<Turn> {

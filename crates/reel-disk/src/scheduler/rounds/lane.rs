@@ -1,8 +1,8 @@
 //! One class: where its requests wait, and what it may claim.
 
 use super::{Filed, Place};
-use reel_qos::Kind;
 use reel_qos::limits::{ROUND_NS, SUB_PERIOD_NS};
+use reel_qos::{DiskPrice, Kind};
 use std::collections::{BTreeMap, BTreeSet, HashMap, VecDeque};
 
 use crate::limits::{BUCKET_TOKENS_SUB_PERIODS, CARRY_ROUNDS};
@@ -25,11 +25,11 @@ pub(super) struct Lane {
     pub(super) served: bool,
     /// Periodic, due after the end of this round or later: (rounds that end before, place in the order, id).
     pub(super) buckets: BTreeSet<(u64, u64, u64)>,
-    /// Periodic, due before the end of this round or late: (group of deadlines, place in the order, id).
+    /// Periodic, due before the end of this round or late: (group of deadlines, place in the order, id). Interactive: (deadline, arrival, id).
     pub(super) due: BTreeSet<(u64, u64, u64)>,
-    /// Periodic reads of a disk with an arm, wherever they wait: where each ends, by (offset, id).
+    /// Periodic and interactive reads of a disk with an arm, wherever they wait: where each ends, by (offset, id).
     places: BTreeMap<(u64, u64), u64>,
-    /// Interactive and aperiodic, in the order of arrival: (arrival, id). What was promoted leaves its entry behind.
+    /// Aperiodic, in the order of arrival: (arrival, id). What was promoted leaves its entry behind.
     line: VecDeque<(u64, u64)>,
     /// Aperiodic, chosen from the line for this sweep: (place in the order, id).
     pub(super) batch: BTreeSet<(u64, u64)>,
@@ -61,8 +61,8 @@ impl Lane {
             self.places.insert((filed.request.offset, id), filed.request.end());
         }
         match filed.place {
-            Place::Due(group) => {
-                self.due.insert((group, filed.rank, id));
+            Place::Due(first) | Place::Wanted(first) => {
+                self.due.insert((first, filed.rank, id));
             }
             Place::Bucket(end) => {
                 self.buckets.insert((end, filed.rank, id));
@@ -80,8 +80,8 @@ impl Lane {
             self.places.remove(&(filed.request.offset, id));
         }
         match filed.place {
-            Place::Due(group) => {
-                self.due.remove(&(group, filed.rank, id));
+            Place::Due(first) | Place::Wanted(first) => {
+                self.due.remove(&(first, filed.rank, id));
             }
             Place::Bucket(end) => {
                 self.buckets.remove(&(end, filed.rank, id));
@@ -127,20 +127,30 @@ impl Lane {
     }
 
     /// Chooses a round's worth from the line when the batch is through: newcomers wait for the next one, so a reader who keeps just
-    /// ahead of the arm holds nobody up.
-    pub(super) fn fill_batch(&mut self, waiting: &mut HashMap<u64, Filed>) {
+    /// ahead of the arm holds nobody up. What lies behind one that was chosen costs its transfer, and belongs to it: a run is not cut.
+    pub(super) fn fill_batch(&mut self, waiting: &mut HashMap<u64, Filed>, price: DiskPrice) {
         if self.kind != Kind::Aperiodic || !self.batch.is_empty() {
             return;
         }
-        let mut chosen_ns = 0;
-        while chosen_ns < ROUND_NS
-            && let Some((_, id)) = self.first_in_line(waiting)
+        let mut chosen_ns = 0_u64;
+        while let Some((_, id)) = self.first_in_line(waiting)
+            && let Some(filed) = waiting.get(&id)
         {
+            let offset = filed.request.offset;
+            let before = self.batch.range(..(offset, 0)).next_back().and_then(|(_, id)| waiting.get(id));
+            let end = before.map(|before| before.request.end());
+            let behind =
+                end.filter(|end| (*end..=end.saturating_add(price.passed_bytes())).contains(&offset));
+            let cost_ns = match behind {
+                Some(end) => price.transfer_ns(filed.request.end() - end),
+                None if chosen_ns >= ROUND_NS => return,
+                None => filed.cost_ns,
+            };
             self.line.pop_front();
             if let Some(filed) = waiting.get_mut(&id) {
                 filed.place = Place::Batch;
                 self.batch.insert((filed.rank, id));
-                chosen_ns = chosen_ns.saturating_add(filed.cost_ns);
+                chosen_ns = chosen_ns.saturating_add(cost_ns);
             }
         }
     }

@@ -96,7 +96,8 @@ async fn sessions_open_and_close() {
         "progressive": "/s/k0/film.mp4", "expires_in_s": 300,
     });
     assert_eq!(answer.json(), session);
-    assert_eq!(server.get("/api/v1/sessions").await.json(), serde_json::json!({ "sessions": [session] }));
+    let listed = serde_json::json!({ "key_hint": "k0", "title": "film", "expires_in_s": 300 });
+    assert_eq!(server.get("/api/v1/sessions").await.json(), serde_json::json!({ "sessions": [listed] }));
     server.send(open("none")).await.problem(404);
     assert!(server.send(open("broken")).await.problem(500).contains("damaged"));
     assert_eq!(server.send(open("film")).await.status, StatusCode::CREATED);

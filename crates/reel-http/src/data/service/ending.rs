@@ -125,6 +125,7 @@ impl Data {
             }
             self.cut_off(core, token);
         }
+        self.end_untaken_runs(now_ns);
         if let Some(capacity) = &mut self.capacity {
             capacity.refresh(&self.shared.sessions);
             self.shared.sessions.tend(now_ns);

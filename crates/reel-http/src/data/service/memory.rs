@@ -2,7 +2,7 @@
 
 use super::{Data, PREFETCH, PRESSURE};
 use crate::data::connection::{Connection, State};
-use crate::limits::{PREFETCH_EVERY_NS, PRESSURE_EVERY_NS, RELEASE_AFTER_NS};
+use crate::limits::{PREFETCH_EVERY_NS, PRESSURE_EVERY_NS, RELEASE_AFTER_NS, RUN_UNTAKEN_NS};
 use reel_rt::Core;
 use reel_stream::ReaderState;
 
@@ -42,6 +42,19 @@ impl Data {
             matches!(&connection.state, State::Sending(sending) if sending.blocked && waited)
         };
         for token in self.connections.tokens(blocked) {
+            if let Some(State::Sending(sending)) = self.connections.get_mut(token).map(|c| &mut c.state) {
+                sending.reader.release(&self.fetcher);
+            }
+        }
+    }
+
+    /// Takes long runs back from clients that have stopped taking. What nobody else wants of it stays in memory for them.
+    pub(super) fn end_untaken_runs(&mut self, now_ns: u64) {
+        let untaken = |connection: &Connection| {
+            let waited = now_ns.saturating_sub(connection.since_ns) > RUN_UNTAKEN_NS;
+            matches!(&connection.state, State::Sending(sending) if sending.blocked && waited && sending.reader.has_long_run())
+        };
+        for token in self.connections.tokens(untaken) {
             if let Some(State::Sending(sending)) = self.connections.get_mut(token).map(|c| &mut c.state) {
                 sending.reader.release(&self.fetcher);
             }

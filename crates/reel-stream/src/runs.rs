@@ -1,0 +1,208 @@
+//! Runs: how many stripes are asked for in one go of what nobody waits for at a fixed time, so that an arm's way there is worth it.
+//!
+//! The schedule (N, d) of dsplice (1996, note 2), chosen by what was measured: N is the run for which a way costs a tenth, by the members'
+//! price, as far as memory goes, all others still have theirs within a round, and the client takes it; d is not set but follows: each member sweeps over what waits, so a run of one
+//! is followed by those of all others.
+//!
+//! A reader begins with a short window. A client that waits for the disks gets runs of four times the length, one that the disks wait for
+//! gets half: so a slow client holds little, and one that takes nothing never has more than it began with.
+
+use crate::limits::{
+    READER_REFILL_STRIPES, READER_STRIPES_MAX, RUN_GROWTH, RUN_LEFT_PART, RUN_STRIPES_MAX, RUNS_MEMORY_PART,
+};
+use reel_qos::limits::ROUND_NS;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
+
+/// The readers with long runs, on all cores: they share what memory runs may have. Cheap to clone.
+#[derive(Clone, Debug, Default)]
+pub struct Runs {
+    readers: Arc<AtomicUsize>,
+}
+
+/// What a run is chosen from.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Worth {
+    /// Bytes of a member that a way is worth: none without an arm.
+    pub(crate) run_bytes: u64,
+    /// Bytes of a unit: what a stripe is on one member.
+    pub(crate) unit_bytes: u64,
+    /// What the transfer of a unit takes a member.
+    pub(crate) unit_ns: u64,
+    /// Buffers of a stripe.
+    pub(crate) stripe_buffers: u64,
+    /// Buffers that all readers may hold together.
+    pub(crate) buffers: u64,
+}
+
+/// One reader's.
+#[derive(Debug)]
+pub(crate) struct Run {
+    /// N.
+    stripes: u64,
+    planned_stripes: u64,
+    /// Whether the client has waited for the disks since the last run was chosen.
+    waited: bool,
+    long: Option<Long>,
+}
+
+/// A place among those with long runs.
+#[derive(Debug)]
+struct Long(Runs);
+
+const SHORT: u64 = READER_STRIPES_MAX as u64;
+
+impl Runs {
+    /// Readers with long runs now.
+    pub fn readers(&self) -> usize {
+        self.readers.load(Ordering::Relaxed)
+    }
+
+    fn join(&self) -> Long {
+        self.readers.fetch_add(1, Ordering::Relaxed);
+        Long(self.clone())
+    }
+}
+
+impl Drop for Long {
+    fn drop(&mut self) {
+        self.0.readers.fetch_sub(1, Ordering::Relaxed);
+    }
+}
+
+impl Default for Run {
+    fn default() -> Self {
+        Self { stripes: SHORT, planned_stripes: 0, waited: false, long: None }
+    }
+}
+
+impl Run {
+    /// Whether it is longer than any reader's window.
+    pub(crate) fn is_long(&self) -> bool {
+        self.long.is_some()
+    }
+
+    /// Most stripes of its window.
+    pub(crate) fn window_stripes(&self) -> u64 {
+        if self.is_long() { self.stripes + self.left_stripes() } else { SHORT }
+    }
+
+    /// The next run is asked for when less than so many are left: they are sent while it is on its way.
+    pub(crate) fn left_stripes(&self) -> u64 {
+        if self.is_long() { (self.stripes / RUN_LEFT_PART).max(READER_REFILL_STRIPES as u64) } else { SHORT }
+    }
+
+    /// The client has taken all that is there.
+    pub(crate) fn waits(&mut self) {
+        self.waited = true;
+    }
+
+    /// A stripe more was asked for. After a run's worth of them the next run is chosen.
+    pub(crate) fn planned(&mut self, runs: &Runs, worth: impl FnOnce() -> Worth) {
+        self.planned_stripes += 1;
+        if self.planned_stripes < self.stripes {
+            return;
+        }
+        self.planned_stripes = 0;
+        let wanted =
+            if std::mem::take(&mut self.waited) { self.stripes * RUN_GROWTH } else { self.stripes / 2 };
+        let worth = worth();
+        let others = runs.readers() - usize::from(self.is_long());
+        self.stripes = worth.stripes(others as u64 + 1).min(wanted).max(SHORT);
+        if self.stripes == SHORT {
+            self.long = None;
+        } else if self.long.is_none() {
+            self.long = Some(runs.join());
+        }
+    }
+
+    /// Its memory was given back: it begins anew.
+    pub(crate) fn forget(&mut self) {
+        *self = Self::default();
+    }
+}
+
+impl Worth {
+    /// The run for each of so many readers.
+    fn stripes(&self, readers: u64) -> u64 {
+        let worth = self.run_bytes.div_ceil(self.unit_bytes.max(1)).min(RUN_STRIPES_MAX);
+        // A reader holds its run and what was left when it was asked for.
+        let share = self.buffers / RUNS_MEMORY_PART / readers.max(1);
+        let affordable = share / self.stripe_buffers.max(1) * RUN_LEFT_PART / (RUN_LEFT_PART + 1);
+        // A sweep over all of them takes a round at most: a share is a share within seconds, and a pause no longer than that.
+        let swept = ROUND_NS / readers.max(1) / self.unit_ns.max(1);
+        worth.min(affordable).min(swept)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn worth() -> Worth {
+        Worth { run_bytes: 40 << 18, unit_bytes: 1 << 18, unit_ns: 1, stripe_buffers: 4, buffers: 4000 }
+    }
+
+    fn go_on(run: &mut Run, runs: &Runs, waits: bool) -> u64 {
+        let before = run.stripes;
+        for _ in 0..before {
+            if waits {
+                run.waits();
+            }
+            run.planned(runs, worth);
+        }
+        run.stripes
+    }
+
+    #[test]
+    fn runs_grow_for_those_who_wait_for_the_disks_and_shrink_for_those_who_do_not() {
+        let (runs, mut run) = (Runs::default(), Run::default());
+        let grown: Vec<u64> = (0..5).map(|_| go_on(&mut run, &runs, true)).collect();
+        assert_eq!((grown, runs.readers()), (vec![16, 40, 40, 40, 40], 1));
+        let shrunk: Vec<u64> = (0..5).map(|_| go_on(&mut run, &runs, false)).collect();
+        assert_eq!((shrunk, runs.readers()), (vec![20, 10, 5, SHORT, SHORT], 0));
+    }
+
+    #[test]
+    fn long_runs_share_their_memory_and_short_ones_take_no_part() {
+        let runs = Runs::default();
+        let _idle: Vec<Run> = (0..80).map(|_| Run::default()).collect();
+        let mut four: Vec<Run> = (0..4).map(|_| Run::default()).collect();
+        for _ in 0..5 {
+            for run in &mut four {
+                go_on(run, &runs, true);
+            }
+        }
+        assert!(four.iter().all(|run| run.stripes == 40));
+        let mut more: Vec<Run> = (0..36).map(|_| Run::default()).collect();
+        for _ in 0..5 {
+            for run in four.iter_mut().chain(&mut more) {
+                go_on(run, &runs, true);
+            }
+        }
+        let held: u64 = four.iter().chain(&more).map(|run| run.window_stripes() * 4).sum();
+        assert!(held <= 2000 && held > 1500, "half of 4000 buffers, for all: {held}");
+        let mut stripes: Vec<u64> = four.iter().chain(&more).map(|run| run.stripes).collect();
+        stripes.dedup();
+        assert_eq!(stripes.len(), 1, "each the same");
+        four.iter_mut().chain(&mut more).for_each(Run::forget);
+        assert_eq!(runs.readers(), 0);
+    }
+
+    #[test]
+    fn a_sweep_over_all_runs_takes_a_round_at_most() {
+        let slow = Worth { unit_ns: 2_000_000, ..worth() };
+        let runs: Vec<u64> = [1, 4, 20, 50].map(|readers| slow.stripes(readers)).into();
+        assert_eq!(runs, [40, 40, 25, 8], "the last for want of memory");
+    }
+
+    #[test]
+    fn without_an_arm_there_is_no_way_to_make_up_for() {
+        let (runs, mut run) = (Runs::default(), Run::default());
+        for _ in 0..100 {
+            run.waits();
+            run.planned(&runs, || Worth { run_bytes: 0, ..worth() });
+        }
+        assert_eq!((run.window_stripes(), runs.readers()), (SHORT, 0));
+    }
+}
