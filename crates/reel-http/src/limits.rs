@@ -77,6 +77,10 @@ pub const PRICE_CHANGE_PERCENT: u128 = 5;
 /// asked for either way.
 pub const CORE_MIB_TLS_NS: u64 = 480_000;
 
+/// From how long before they are due on bytes that were promised are critical on a core, before which they go ahead of all that has no deadline: a
+/// round, as for disks. Who is further ahead lives on what he has buffered.
+pub const SEND_CRITICAL_NS: u64 = SECOND_NS;
+
 /// What an admitted viewer begins with is due so long after he asked: a fifth of a second is what people still take for at once. What people browse
 /// has no deadline, so that a crowd of them does not come before him.
 pub const BEGIN_DEADLINE_NS: u64 = SECOND_NS / 5;

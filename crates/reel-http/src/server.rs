@@ -41,6 +41,8 @@ pub struct ServeConfig {
     pub serve_threads: usize,
     /// Whether each of them stays on its processor.
     pub pin_threads: bool,
+    /// With which priority they run before all ordinary threads (`SCHED_FIFO`), if the kernel permits; 0 means as ordinary ones.
+    pub real_time_priority: u8,
     /// io_uring or the portable driver.
     pub driver: DriverChoice,
     /// Whether media memory may be lent to the kernel, to be sent from without a copy where it reports that it makes none.
@@ -260,6 +262,7 @@ impl Server {
         let data_config = DataConfig {
             threads,
             pin: config.pin_threads,
+            real_time_priority: config.real_time_priority,
             driver: config.driver,
             connections_max: config.connections_max,
             access_log: config.access_log,

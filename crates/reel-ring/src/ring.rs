@@ -52,6 +52,7 @@ pub struct Ring {
     backend: Backend,
     waker: Waker,
     refused: Vec<Done>,
+    queued_send_bytes: usize,
     /// A single-issuer io_uring belongs to the thread that made it.
     _not_send: PhantomData<*const ()>,
 }
@@ -92,7 +93,8 @@ impl Ring {
                 }
             },
         };
-        let mut ring = Ring { backend, waker, refused: Vec::new(), _not_send: PhantomData };
+        let mut ring =
+            Ring { backend, waker, refused: Vec::new(), queued_send_bytes: 0, _not_send: PhantomData };
         if let (Backend::Uring(driver), Some(arena)) = (&mut ring.backend, arena)
             && let Err(error) = driver.register(arena)
         {
@@ -108,6 +110,9 @@ impl Ring {
             let result = Err(io::Error::new(io::ErrorKind::InvalidInput, reason));
             self.refused.push(Done { token, result, op, accepted: None });
             return;
+        }
+        if let Op::Send { chunks, .. } | Op::SendZeroCopy { chunks, .. } = &op {
+            self.queued_send_bytes += chunks.iter().map(|chunk| chunk.len()).sum::<usize>();
         }
         match &mut self.backend {
             Backend::Uring(driver) => driver.push(token, op),
@@ -131,6 +136,7 @@ impl Ring {
         let room = DONE_PER_WAIT_MAX.min(self.refused.len());
         done.extend(self.refused.drain(..room));
         let timeout = if room > 0 { Some(Duration::ZERO) } else { timeout };
+        self.queued_send_bytes = 0;
         match &mut self.backend {
             Backend::Uring(driver) => driver.wait(timeout, done),
             Backend::Portable(driver) => driver.wait(timeout, done),
@@ -156,6 +162,11 @@ impl Ring {
             Backend::Uring(driver) => driver.sends_zero_copy(),
             Backend::Portable(_) => false,
         }
+    }
+
+    /// Bytes of the sends that were pushed since the last `wait`, and will be copied or handed to devices in the next.
+    pub fn queued_send_bytes(&self) -> usize {
+        self.queued_send_bytes
     }
 
     /// Ops pushed and not yet handed back, also those of which only the memory is still out.

@@ -1,11 +1,15 @@
 use crate::heap::Heap;
 use crate::limits::TASKS_MAX;
+use crate::line::Line;
 use crate::task::{Standing, Step, TaskId, TaskKind, Workahead};
 
 /// Who runs next on one thread: deadline/workahead scheduling (Govindan, chapter 4), as a pure state machine.
 ///
 /// Order: critical tasks by deadline, then interactive ones as they came, then work ahead of its time by deadline,
 /// then background work as it came. Among equals who came first.
+///
+/// Nobody starves: who has been first in one of the two lines without deadlines for [`LINE_WAIT_NS`](crate::limits::LINE_WAIT_NS) is lent
+/// one section by whoever stands better. (Work ahead of its time cannot starve: its time comes.)
 ///
 /// The agenda knows no clock and runs nothing. Its caller asks [`choose`](Agenda::choose), runs that task for one
 /// section, and says by [`advance`](Agenda::advance), [`sleep`](Agenda::sleep), [`wait`](Agenda::wait) or
@@ -16,9 +20,8 @@ pub struct Agenda {
     vacant: Vec<u32>,
     /// Critical, by deadline.
     critical: Heap,
-    /// Runnable, by when they came.
-    interactive: Heap,
-    background: Heap,
+    interactive: Line,
+    background: Line,
     /// Runnable before their critical time, by deadline.
     workahead: Heap,
     /// All that time alone will change: sleepers and work ahead of its time, by critical time.
@@ -32,7 +35,7 @@ pub struct Agenda {
 pub struct Choice {
     /// The task to run; none if nothing is to be done.
     pub task: Option<TaskId>,
-    /// Where it stands.
+    /// Where the best stands: the task to run, or the one that lends it this section.
     pub standing: Standing,
     /// Nothing that time alone does changes the choice before this (Govindan's T_critical, claim 4.1): the only time
     /// for which a timer is worth its cost. `u64::MAX` if nothing will.
@@ -98,8 +101,24 @@ impl Agenda {
                 self.workahead.push(deadline_ns, order, id.slot);
                 self.coming.push(critical_ns, order, id.slot);
             }
-            TaskKind::Interactive => self.interactive.push(order, order, id.slot),
-            TaskKind::Background => self.background.push(order, order, id.slot),
+            TaskKind::Interactive => self.interactive.push(order, id.slot),
+            TaskKind::Background => self.background.push(order, id.slot),
+        }
+    }
+
+    /// The task does work of another kind from now on. Whether it has any to do, and from when on that is critical, stays as it is.
+    pub fn set_kind(&mut self, id: TaskId, kind: TaskKind) {
+        if !self.known(id) || self.tasks[id.slot as usize].kind == kind {
+            return;
+        }
+        let Task { waiting, critical_ns, .. } = self.tasks[id.slot as usize];
+        let sleeps = !waiting && self.is_asleep(id.slot);
+        self.take_out(id.slot);
+        self.tasks[id.slot as usize].kind = kind;
+        match (waiting, sleeps) {
+            (true, _) => {}
+            (false, true) => self.sleep(id, critical_ns),
+            (false, false) => self.advance(id, critical_ns),
         }
     }
 
@@ -144,6 +163,8 @@ impl Agenda {
     pub fn choose(&mut self, now_ns: u64) -> Choice {
         self.wake_until(now_ns);
         let (slot, standing) = self.best();
+        // A lent section is given when another one ends: no time is to be waited for.
+        let slot = self.first_overdue(standing, now_ns).or(slot);
         let until_ns = self.coming_before(standing, slot).map_or(u64::MAX, |step| step.at_ns);
         let task = slot.map(|slot| TaskId { slot, generation: self.tasks[slot as usize].generation });
         Choice { task, standing, until_ns }
@@ -184,17 +205,24 @@ impl Agenda {
                     self.workahead.remove(slot);
                     self.critical.push(task.deadline_ns(), order, slot);
                 }
-                TaskKind::Interactive => self.interactive.push(order, order, slot),
-                TaskKind::Background => self.background.push(order, order, slot),
+                TaskKind::Interactive => self.interactive.push(order, slot),
+                TaskKind::Background => self.background.push(order, slot),
             }
         }
+    }
+
+    /// Who stands behind `best` and has been the first of his line for too long.
+    fn first_overdue(&mut self, best: Standing, now_ns: u64) -> Option<u32> {
+        let (interactive, background) = (self.interactive.overdue(now_ns), self.background.overdue(now_ns));
+        let interactive = interactive.filter(|_| best < Standing::INTERACTIVE);
+        interactive.or(background.filter(|_| best < Standing::BACKGROUND))
     }
 
     fn best(&self) -> (Option<u32>, Standing) {
         if let Some((deadline_ns, slot)) = self.critical.first() {
             return (Some(slot), Standing::critical(deadline_ns));
         }
-        if let Some((_, slot)) = self.interactive.first() {
+        if let Some(slot) = self.interactive.first() {
             return (Some(slot), Standing::INTERACTIVE);
         }
         if let Some((deadline_ns, slot)) = self.workahead.first() {
@@ -205,7 +233,7 @@ impl Agenda {
             return (Some(slot), standing);
         }
         match self.background.first() {
-            Some((_, slot)) => (Some(slot), Standing::BACKGROUND),
+            Some(slot) => (Some(slot), Standing::BACKGROUND),
             None => (None, Standing::IDLE),
         }
     }
@@ -232,6 +260,10 @@ impl Agenda {
         }
         // It stands in one of these at most.
         let _ = self.critical.remove(slot) || self.interactive.remove(slot) || self.background.remove(slot);
+    }
+
+    fn is_asleep(&self, slot: u32) -> bool {
+        self.coming.contains(slot) && !self.workahead.contains(slot)
     }
 
     fn known(&self, id: TaskId) -> bool {

@@ -1,6 +1,7 @@
 //! The agenda beside a list that is looked through anew at every instant.
 
 use super::*;
+use crate::limits::LINE_WAIT_NS;
 use proptest::prelude::*;
 
 #[derive(Clone, Copy, Debug)]
@@ -11,6 +12,7 @@ enum Move {
     Sleep(usize, u64),
     Wait(usize, u64),
     Ready(usize),
+    Kind(usize, TaskKind),
     /// Time goes on by so much.
     Later(u64),
 }
@@ -66,6 +68,7 @@ fn moves() -> impl Strategy<Value = Vec<Move>> {
         4 => (any::<usize>(), 0_u64..20).prop_map(|(task, after)| Move::Sleep(task, after)),
         2 => (any::<usize>(), 0_u64..20).prop_map(|(task, after)| Move::Wait(task, after)),
         2 => any::<usize>().prop_map(Move::Ready),
+        2 => (any::<usize>(), kinds()).prop_map(|(task, kind)| Move::Kind(task, kind)),
         4 => (0_u64..6).prop_map(Move::Later),
     ];
     prop::collection::vec(one, 1..60)
@@ -121,6 +124,11 @@ impl Pair {
                 if task.state == State::Waiting {
                     task.state = State::Runnable;
                 }
+            }
+            Move::Kind(task, kind) => {
+                let Some(task) = pick(task).map(|task| &mut self.list[task]) else { return };
+                task.kind = kind;
+                agenda.set_kind(task.id, kind);
             }
             Move::Later(by) => self.now_ns += by,
         }
@@ -265,4 +273,38 @@ fn there_is_an_end_to_tasks_and_names_are_not_used_again() {
     let again = agenda.add(TaskKind::Background, 0).unwrap();
     assert_eq!(again.index(), all[7].index());
     assert_ne!(again, all[7]);
+}
+
+/// However many better sections there are to run, the first of each line has one in `LINE_WAIT_NS`, and those of a line take turns.
+#[test]
+fn nobody_in_line_starves_behind_better_work() {
+    const SECTION_NS: u64 = 300_000;
+    let mut agenda = Agenda::default();
+    // They are always critical, so that nothing else would ever be run.
+    let viewers: Vec<TaskId> =
+        (0..3).map(|_| agenda.add(TaskKind::Deadline { delay_ns: 1_000_000_000 }, 0).unwrap()).collect();
+    let page = agenda.add(TaskKind::Interactive, 0).unwrap();
+    let downloads: Vec<TaskId> = (0..5).map(|_| agenda.add(TaskKind::Background, 0).unwrap()).collect();
+    let (mut now_ns, mut ran) = (SECTION_NS, Vec::new());
+    for _ in 0..1_000 {
+        let choice = agenda.choose(now_ns);
+        assert!(choice.standing < Standing::INTERACTIVE, "the best still stands as it stood: {choice:?}");
+        let id = choice.task.unwrap();
+        ran.push((now_ns, id));
+        agenda.advance(id, 0);
+        now_ns += SECTION_NS;
+    }
+    let waits = |of: &dyn Fn(TaskId) -> bool| -> Vec<u64> {
+        let times: Vec<u64> = ran.iter().filter(|(_, id)| of(*id)).map(|(at_ns, _)| *at_ns).collect();
+        times.windows(2).map(|pair| pair[1] - pair[0]).collect()
+    };
+    let bound_ns = LINE_WAIT_NS + 2 * SECTION_NS;
+    for wait_ns in waits(&|id| id == page).into_iter().chain(waits(&|id| downloads.contains(&id))) {
+        assert!((LINE_WAIT_NS..=bound_ns + SECTION_NS).contains(&wait_ns), "{wait_ns}");
+    }
+    for wait_ns in waits(&|id| id == downloads[2]) {
+        assert!(wait_ns <= downloads.len() as u64 * (bound_ns + SECTION_NS), "{wait_ns}");
+    }
+    let lent = ran.iter().filter(|(_, id)| !viewers.contains(id)).count();
+    assert!(lent * 12 < ran.len(), "{lent} sections of {} were lent", ran.len());
 }

@@ -5,7 +5,7 @@ use std::time::Duration;
 use reel_ring::{Done, Ring, RingError};
 
 use crate::clock::now_ns;
-use crate::limits::{SLEEP_MAX_NS, TASKS_TURN_NS, TIMERS_PER_TURN_MAX};
+use crate::limits::{SLEEP_MAX_NS, TASKS_TURN_NS, TIMERS_PER_TURN_MAX, TURN_SEND_BYTES};
 use crate::mailbox::Inbox;
 use crate::task::TaskId;
 use crate::tasks::{Next, Tasks};
@@ -84,7 +84,7 @@ impl Core {
 ///
 /// One turn: wait (until the next timer or task at the latest), completions, messages, timers, tasks, `turn`. The work of
 /// a turn is bounded: the ring hands out a bounded number of completions, messages are those in the box at one moment,
-/// timers have a limit, tasks a time.
+/// timers have a limit, tasks a time and what they may give to sockets.
 pub(crate) fn run<S: Service>(
     core: &mut Core,
     service: &mut S,
@@ -132,7 +132,10 @@ fn run_tasks<S: Service>(core: &mut Core, service: &mut S) {
         let next = service.task(core, task);
         let to_ns = now_ns();
         core.tasks.ran(task, from_ns, to_ns, next);
-        if core.stopped || to_ns.saturating_sub(core.now_ns) >= TASKS_TURN_NS {
+        // What was pushed is done when the ring is entered: time of this turn, too.
+        let is_over = to_ns.saturating_sub(core.now_ns) >= TASKS_TURN_NS
+            || core.ring.queued_send_bytes() >= TURN_SEND_BYTES;
+        if core.stopped || is_over {
             return;
         }
         from_ns = to_ns;

@@ -35,6 +35,10 @@ impl Heap {
         self.up(self.nodes.len() - 1);
     }
 
+    pub(crate) fn contains(&self, slot: u32) -> bool {
+        self.places.get(slot as usize).is_some_and(|place| *place != NOWHERE)
+    }
+
     /// Takes a slot out, if it is in.
     pub(crate) fn remove(&mut self, slot: u32) -> bool {
         let Some(&place) = self.places.get(slot as usize).filter(|place| **place != NOWHERE) else {

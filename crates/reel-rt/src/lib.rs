@@ -15,6 +15,7 @@ mod core;
 mod error;
 mod heap;
 pub mod limits;
+mod line;
 mod mailbox;
 mod real_time;
 mod spawn;

@@ -35,3 +35,11 @@ pub const SECTION_NS_MAX: u64 = 200_000;
 /// Tasks run for so long before completions and messages are looked at: one long section, or many short ones, for which one look at
 /// the ring (a system call of about 0.2 us) is then cheap.
 pub const TASKS_TURN_NS: u64 = 200_000;
+
+/// Bytes that tasks have given to sockets after which the ring is looked at: the kernel copies them when the ring is entered, so they belong to
+/// the turn's time, and a copy makes 2 to 4 GB/s. One large send ends a turn; many small ones go down together.
+pub const TURN_SEND_BYTES: usize = 512 * 1024;
+
+/// How long the first of those who have no deadline may be passed over; then it is lent one section. So however busy a core is with better work,
+/// background work has one section in this time, 2 to 5 % of it (with the sends that belong to a section), and as much has what people wait for.
+pub const LINE_WAIT_NS: u64 = 10_000_000;

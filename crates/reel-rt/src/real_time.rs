@@ -25,7 +25,7 @@ pub fn real_time(name: &str, priority: u8) -> Scheduling {
     }
     let error = std::io::Error::last_os_error();
     tracing::warn!(
-        "the thread {name} runs as an ordinary one, SCHED_FIFO was refused ({error}): upcalls may come late beside busy \
+        "the thread {name} runs as an ordinary one, SCHED_FIFO was refused ({error}): what is due may be late beside busy \
          processes; grant CAP_SYS_NICE or raise RLIMIT_RTPRIO (LimitRTPRIO= of the service)"
     );
     Scheduling::Ordinary

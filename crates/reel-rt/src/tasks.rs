@@ -72,6 +72,11 @@ impl Tasks {
         self.agenda.ready(id)
     }
 
+    /// A task does work of another kind from now on. Whether it has any to do, and from when on that is critical, stays as it is.
+    pub fn set_kind(&mut self, id: TaskId, kind: TaskKind) {
+        self.agenda.set_kind(id, kind);
+    }
+
     /// Ends a task that does not run just now.
     pub fn remove(&mut self, id: TaskId) {
         self.agenda.remove(id);

@@ -1,11 +1,16 @@
 //! Tasks of a core: their order, what becomes of them, and that they leave room for messages.
 #![allow(clippy::unwrap_used, reason = "a test that cannot go on should stop")]
 
-use reel_ring::{Done, DriverChoice, RingConfig};
+use reel_ring::{Chunk, Done, DriverChoice, Op, RingConfig};
+use reel_rt::limits::TURN_SEND_BYTES;
 use reel_rt::{
-    Core, CoreConfig, Next, Service, SharedCore, TaskId, TaskKind, UpcallCounts, UpcallSpec, now_ns, spawn,
+    Core, CoreConfig, Mailbox, Next, Service, SharedCore, TaskId, TaskKind, UpcallCounts, UpcallSpec, now_ns,
+    spawn,
 };
 use std::collections::HashMap;
+use std::os::fd::OwnedFd;
+use std::os::unix::net::UnixStream;
+use std::sync::Arc;
 use std::sync::mpsc::{Sender, channel};
 use std::time::Duration;
 
@@ -110,6 +115,85 @@ fn a_task_that_never_ends_leaves_room_for_messages() {
     assert_eq!(heard, ["come", "waits"], "what was waited for has come, and it is not background work");
     core.mailbox().post("end");
     core.join().unwrap();
+}
+
+/// Downloads that always have something to send, and a viewer whose critical bytes come now and then.
+struct Crowd {
+    /// Told how many sections of downloads were run between the message and the viewer's section.
+    told: Sender<u64>,
+    own: Mailbox<()>,
+    viewer: TaskId,
+    socket: Arc<OwnedFd>,
+    send_bytes: usize,
+    sections: u64,
+    /// After how many of them the message was sent that has not been answered yet.
+    asked: Option<u64>,
+}
+
+impl Crowd {
+    /// Every so often somebody asks for the viewer.
+    const ASKED_EVERY: u64 = 1_234;
+}
+
+impl Service for Crowd {
+    type Message = ();
+
+    fn message(&mut self, core: &mut Core, (): ()) {
+        core.tasks.ready(self.viewer);
+    }
+
+    fn done(&mut self, _core: &mut Core, _done: Done) {}
+
+    fn timer(&mut self, _core: &mut Core, _token: u64) {}
+
+    fn task(&mut self, core: &mut Core, task: TaskId) -> Next {
+        if task == self.viewer {
+            if let Some(asked) = self.asked.take()
+                && self.told.send(self.sections - asked).is_err()
+            {
+                core.stop();
+            }
+            return Next::Wait { critical_ns: 0 };
+        }
+        self.sections += 1;
+        let chunks = vec![Chunk::from(vec![0; self.send_bytes])];
+        core.ring.push(self.sections, Op::Send { socket: Arc::clone(&self.socket), chunks });
+        if self.sections % Crowd::ASKED_EVERY == 0 && self.asked.is_none() {
+            self.asked = Some(self.sections);
+            self.own.post(());
+        }
+        Next::Yield
+    }
+}
+
+#[test]
+fn what_is_critical_is_run_next_however_many_downloads_are_ready() {
+    for driver in [DriverChoice::Auto, DriverChoice::Portable] {
+        for send_bytes in [TURN_SEND_BYTES, TURN_SEND_BYTES / 8] {
+            let (told, hears) = channel();
+            // Nobody reads the other end, so most sends take nothing; that they were pushed is what counts.
+            let (socket, _peer) = UnixStream::pair().unwrap();
+            socket.set_nonblocking(true).unwrap();
+            let config = CoreConfig { ring: RingConfig { entries: 64, driver }, ..config() };
+            let core = spawn(config, move |core, own| {
+                for _ in 0..500 {
+                    core.tasks.add(TaskKind::Background, 0).unwrap();
+                }
+                let viewer = core.tasks.add(TaskKind::Deadline { delay_ns: HOUR_NS }, 0).unwrap();
+                let socket = Arc::new(socket.into());
+                Crowd { told, own, viewer, socket, send_bytes, sections: 0, asked: None }
+            })
+            .unwrap();
+            for _ in 0..5 {
+                let before = hears.recv_timeout(LONG).unwrap();
+                // The section during which it was asked for is the only one, or one of as many as go down to the ring together.
+                let most = TURN_SEND_BYTES / send_bytes - 1;
+                assert!(before <= most as u64, "{before} sections of downloads first, of {send_bytes} bytes");
+            }
+            drop(hears);
+            core.join().unwrap();
+        }
+    }
 }
 
 /// An upcall and a message's answer.

@@ -36,7 +36,7 @@ pub use demand::{Loss, Stretch, demand};
 pub use fetcher::{Deliver, Fetched, Fetcher};
 pub use key::SessionKey;
 pub use prefetch::{Plan, Prefetcher, TrackOfSession};
-pub use reader::{Due, Pace, Ramp, Reader, ReaderState};
+pub use reader::{Due, Pace, Ramp, Reader, ReaderState, Urgency};
 pub use runs::Runs;
 pub use schedule::{Ask, Strand};
 pub use session::{Session, SessionSummary, Standing};

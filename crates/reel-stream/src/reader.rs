@@ -71,6 +71,17 @@ pub enum Due {
     Paced(Pace),
 }
 
+/// How urgent it is to send what a reader has next.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Urgency {
+    /// It is due in memory at this time, and sent by that.
+    Due(u64),
+    /// It was to be in memory soon after it was asked for.
+    Waited,
+    /// No time was set for it.
+    Unhurried,
+}
+
 /// A body that is shown for a while: a segment. What a reader holds at once is due at its start; what follows can only be read as that
 /// is sent, and is due as much later as it is shown later.
 #[derive(Clone, Copy, Debug)]
@@ -169,6 +180,16 @@ impl Reader {
     /// Bytes not yet sent.
     pub fn unsent_bytes(&self) -> u64 {
         self.body.bytes() - self.sent_bytes
+    }
+
+    /// How urgent the byte is that is sent next.
+    pub fn urgency(&self) -> Urgency {
+        match &self.due {
+            Due::Ramp(ramp) => Urgency::Due(ramp.due_ns(self.sent_bytes, 0)),
+            Due::Paced(pace) => Urgency::Due(pace.due_ns(self.sent_bytes)),
+            Due::After(DEADLINE_NONE_NS) => Urgency::Unhurried,
+            Due::After(_) => Urgency::Waited,
+        }
     }
 
     /// Asks for what comes next, as far as memory allows.

@@ -22,7 +22,8 @@ pub(crate) use tls::TlsSection;
 
 use crate::failure::Failure;
 use crate::limits::{
-    CLIENTS_MAX, CONFIG_BYTES_MAX, INGESTS_MAX, SESSION_IDLE_S_MAX, SESSION_IDLE_S_MIN, THREADS_MAX,
+    CLIENTS_MAX, CONFIG_BYTES_MAX, INGESTS_MAX, REAL_TIME_PRIORITY_MAX, SESSION_IDLE_S_MAX,
+    SESSION_IDLE_S_MIN, THREADS_MAX,
 };
 use crate::rate::Rate;
 use crate::size::Size;
@@ -44,6 +45,8 @@ pub(crate) struct Config {
     pub(crate) serve_threads: usize,
     /// Whether each of them stays on its core.
     pub(crate) pin_threads: bool,
+    /// The priority with which they run before all ordinary threads (SCHED_FIFO); 0 for ordinary ones.
+    pub(crate) real_time_priority: usize,
     /// Disk threads; 0 chooses by the number of members.
     pub(crate) disk_threads: usize,
     /// How threads talk to the kernel.
@@ -183,6 +186,7 @@ impl Default for Config {
             programs_socket: None,
             serve_threads: 0,
             pin_threads: true,
+            real_time_priority: 0,
             disk_threads: 0,
             driver: DriverName::Auto,
             zero_copy: true,
@@ -261,6 +265,7 @@ impl Config {
     fn check_bounds(&self, text: &str) -> Result<(), Fault> {
         let bounds = [
             ("serve_threads", self.serve_threads, 0, THREADS_MAX),
+            ("real_time_priority", self.real_time_priority, 0, REAL_TIME_PRIORITY_MAX),
             ("disk_threads", self.disk_threads, 0, THREADS_MAX),
             ("sessions_max", self.sessions_max, 1, CLIENTS_MAX),
             ("session_idle_s", self.session_idle_s as usize, SESSION_IDLE_S_MIN, SESSION_IDLE_S_MAX),

@@ -5,6 +5,9 @@ use std::time::Duration;
 /// Most threads of a kind. More than the cores of any machine help nobody.
 pub(crate) const THREADS_MAX: usize = 256;
 
+/// The highest priority of SCHED_FIFO (sched(7)).
+pub(crate) const REAL_TIME_PRIORITY_MAX: usize = 99;
+
 /// Most sessions and most connections. Each costs a descriptor or a few KiB; a million is beyond any one box.
 pub(crate) const CLIENTS_MAX: usize = 1 << 20;
 

@@ -3,26 +3,31 @@
 use super::access_log::AccessRecord;
 use super::counters::DataCounters;
 use super::film::Film;
+use super::opener::OpenResult;
 use super::request::Request;
 use super::response::Response;
 use super::secure::Secure;
 use super::terms::{Terms, TermsDesk};
 use super::zero_copy::ZeroCopy;
 use crate::limits::{
-    HANDSHAKE_TIME_MAX_NS, HEAD_TIME_MAX_NS, IDLE_TIME_MAX_NS, LINGER_TIME_MAX_NS, STALL_TIME_MAX_NS,
+    HANDSHAKE_TIME_MAX_NS, HEAD_TIME_MAX_NS, IDLE_TIME_MAX_NS, LINGER_TIME_MAX_NS, SEND_CRITICAL_NS,
+    STALL_TIME_MAX_NS,
 };
 use reel_qos::Class;
-use reel_stream::{Reader, Session};
+use reel_rt::{TaskId, TaskKind};
+use reel_stream::{Reader, Session, Urgency};
 use std::net::SocketAddr;
 use std::os::fd::OwnedFd;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
 /// A connection and its place in the life of a request:
-/// `(ShakingHands ->) Idle -> Heading -> (Opening ->) Sending -> Idle`, and after the last response `Lingering`.
+/// `(ShakingHands ->) Idle -> Heading -> (Opening -> Opened ->) Sending -> Idle`, and after the last response `Lingering`.
 pub(crate) struct Connection {
     pub(crate) socket: Arc<OwnedFd>,
     pub(crate) peer: SocketAddr,
+    /// What goes on with it when something has come.
+    pub(crate) task: TaskId,
     /// Set if it speaks TLS.
     pub(crate) secure: Option<Box<Secure>>,
     /// Received, opened and not yet used. Empty while a receive operation has it.
@@ -46,6 +51,8 @@ pub(crate) enum State {
     Heading,
     /// A title is being opened for this request.
     Opening(Request),
+    /// It was, or cannot be.
+    Opened(Box<(Request, OpenResult)>),
     /// A response is on its way.
     Sending(Box<Sending>),
     /// Everything was sent and our side is closed; what the client still sends is thrown away, up to so many bytes.
@@ -91,11 +98,12 @@ pub(crate) enum TimeOut {
 
 impl Connection {
     /// A new one, on a ring that can send without a copy or cannot.
-    pub(crate) fn new(socket: OwnedFd, peer: SocketAddr, can_lend: bool, now_ns: u64) -> Self {
+    pub(crate) fn new(socket: OwnedFd, peer: SocketAddr, task: TaskId, can_lend: bool, now_ns: u64) -> Self {
         let socket = Arc::new(socket);
         Self {
             socket,
             peer,
+            task,
             secure: None,
             input: Vec::new(),
             state: State::Idle,
@@ -105,13 +113,38 @@ impl Connection {
         }
     }
 
+    /// How urgent it is to go on with it: what it does, and from when on that is critical.
+    ///
+    /// Bytes that are promised for a time are critical when that is near. What has no time of its own yet (a request that is not read, a
+    /// handshake) is waited for by somebody.
+    pub(crate) fn urgency(&self) -> (TaskKind, u64) {
+        let State::Sending(sending) = &self.state else { return (TaskKind::Interactive, 0) };
+        match sending.reader.urgency() {
+            Urgency::Due(due_ns) => {
+                let kind = TaskKind::Deadline { delay_ns: SEND_CRITICAL_NS };
+                (kind, due_ns.saturating_sub(SEND_CRITICAL_NS))
+            }
+            Urgency::Waited => (TaskKind::Interactive, 0),
+            Urgency::Unhurried if sending.class == Class::INTERACTIVE => (TaskKind::Interactive, 0),
+            Urgency::Unhurried => (TaskKind::Background, 0),
+        }
+    }
+
+    /// The first bytes of a request are there.
+    pub(crate) fn heading(&mut self, now_ns: u64) {
+        if matches!(self.state, State::Idle) {
+            self.state = State::Heading;
+            self.since_ns = now_ns;
+        }
+    }
+
     /// The limit of time this connection has run into, if any.
     pub(crate) fn timed_out(&self, now_ns: u64) -> Option<TimeOut> {
         let (limit_ns, which) = match &self.state {
             State::ShakingHands => (HANDSHAKE_TIME_MAX_NS, TimeOut::Handshake),
             State::Idle => (IDLE_TIME_MAX_NS, TimeOut::Idle),
             State::Heading => (HEAD_TIME_MAX_NS, TimeOut::Head),
-            State::Opening(_) => return None,
+            State::Opening(_) | State::Opened(_) => return None,
             // While the server is the one who is late, the client's clock stands still.
             State::Sending(sending) if !sending.blocked => return None,
             State::Sending(_) => (STALL_TIME_MAX_NS, TimeOut::Stall),
@@ -209,6 +242,8 @@ impl Sending {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use reel_qos::DEADLINE_NONE_NS;
+    use reel_stream::{Due, Ramp};
     use std::os::unix::net::UnixStream;
 
     const START_NS: u64 = 5_000;
@@ -216,7 +251,8 @@ mod tests {
     fn connection(state: State) -> Connection {
         let (socket, _) = UnixStream::pair().unwrap();
         let peer = SocketAddr::from(([127, 0, 0, 1], 1));
-        let mut connection = Connection::new(socket.into(), peer, false, START_NS);
+        let task = reel_rt::Agenda::default().add(TaskKind::Interactive, 0).unwrap();
+        let mut connection = Connection::new(socket.into(), peer, task, false, START_NS);
         connection.state = state;
         connection
     }
@@ -258,5 +294,49 @@ mod tests {
         assert_eq!(sending.body_bytes_taken(), 0);
         sending.taken_bytes = sending.head_bytes + 3;
         assert_eq!(sending.body_bytes_taken(), 3);
+    }
+
+    /// What was promised and is due soon goes first, the soonest before all; however many downloads came before it.
+    #[test]
+    fn the_core_goes_on_with_who_is_due_and_with_downloads_last() {
+        const NOW_NS: u64 = 100_000_000_000;
+        let sending = |due, class| {
+            let request = Request::default();
+            let terms = Terms { class, due, is_paced: false, reads_on: false };
+            let response = Response::redirect(&request, "/");
+            State::Sending(Box::new(Sending::new(response, request, None, terms, 0, NOW_NS)))
+        };
+        let promised = |ahead_ns| {
+            let (due_ns, duration_ns) = (NOW_NS + ahead_ns, 4_000_000_000);
+            sending(Due::Ramp(Ramp { due_ns, duration_ns, bytes: 1 << 20 }), Class::PERIODIC)
+        };
+        let download = || ("download", sending(Due::After(DEADLINE_NONE_NS), Class::APERIODIC));
+        let mut came: Vec<(&str, State)> = (0..500).map(|_| download()).collect();
+        came.push(("ahead", promised(30_000_000_000)));
+        came.push(("less ahead", promised(SEND_CRITICAL_NS + 1)));
+        came.push(("start", sending(Terms::begins().due, Class::PERIODIC)));
+        came.push(("page", sending(Terms::interactive().due, Class::INTERACTIVE)));
+        came.push(("request", State::Heading));
+        came.push(("due", promised(SEND_CRITICAL_NS)));
+        came.push(("due sooner", promised(100_000_000)));
+        let mut agenda = reel_rt::Agenda::default();
+        let mut names = std::collections::HashMap::new();
+        for (name, state) in came {
+            let task = agenda.add(TaskKind::Interactive, 0).unwrap();
+            agenda.wait(task, 0);
+            let (kind, critical_ns) = connection(state).urgency();
+            agenda.set_kind(task, kind);
+            agenda.wait(task, critical_ns);
+            assert!(agenda.ready(task));
+            names.insert(task, name);
+        }
+        let order = std::iter::from_fn(|| {
+            let task = agenda.choose(NOW_NS).task?;
+            agenda.remove(task);
+            names.get(&task).copied()
+        });
+        let wanted =
+            ["due sooner", "due", "start", "page", "request", "less ahead", "ahead", "download", "download"];
+        assert_eq!(order.take(9).collect::<Vec<_>>(), wanted);
     }
 }

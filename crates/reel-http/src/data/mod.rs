@@ -35,7 +35,7 @@ use programs::Programs;
 use reel_arena::Arena;
 use reel_disk::{DiskDone, Reply};
 use reel_ring::{DriverChoice, RingConfig};
-use reel_rt::{CoreConfig, CoreHandle, Mailbox};
+use reel_rt::{CoreConfig, CoreHandle, Mailbox, real_time};
 use reel_stream::programs::ArenaMap;
 use reel_stream::{Deliver, Fetched, Fetcher, Sessions, Units};
 use reel_tls::Acceptor;
@@ -58,6 +58,8 @@ pub(crate) fn is_media(path: &str) -> bool {
 pub(crate) struct DataConfig {
     pub(crate) threads: usize,
     pub(crate) pin: bool,
+    /// Of `SCHED_FIFO`; 0 for ordinary threads.
+    pub(crate) real_time_priority: u8,
     pub(crate) driver: DriverChoice,
     pub(crate) connections_max: usize,
     pub(crate) access_log: bool,
@@ -168,12 +170,17 @@ impl DataPlane {
                 ring: RingConfig { entries: 1024, driver: config.driver },
                 arena: None,
             };
+            let (name, priority) = (core_config.name.clone(), config.real_time_priority);
             let shared = Arc::clone(&shared);
             // The first core looks after what all of them share.
             let capacity = capacity.take();
             let units = units.clone();
             let scratch = Scratch::new(arena, scratch_buffers);
             let core = reel_rt::spawn(core_config, move |core, own: Mailbox<Message>| {
+                if priority > 0 {
+                    // Granted or refused, the log says it.
+                    let _ = real_time(&name, priority);
+                }
                 let post = Arc::new(Post { own: own.clone() });
                 let fetcher = Fetcher::new(units, Arc::clone(&post) as Arc<dyn Reply>, post);
                 Data::new(core, number, shared, fetcher, scratch, own, capacity)

@@ -21,9 +21,12 @@ pub(crate) struct Opening {
 /// The answer to an [`Opening`].
 pub(crate) struct Opened {
     pub(crate) connection: u64,
-    /// The film, or a status and what to tell the client.
-    pub(crate) result: Result<Arc<Film>, (u16, String)>,
+    /// What came of it.
+    pub(crate) result: OpenResult,
 }
+
+/// A film, or a status and what to tell the client.
+pub(crate) type OpenResult = Result<Arc<Film>, (u16, String)>;
 
 /// The threads that open titles; cheap to clone. They end when the last clone is dropped.
 #[derive(Clone)]

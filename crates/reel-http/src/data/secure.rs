@@ -7,6 +7,8 @@ use reel_tls::{Connection as Tls, TlsError};
 /// What a connection has more if it is secured.
 pub(crate) struct Secure {
     pub(crate) tls: Tls,
+    /// Received and not yet opened.
+    pub(crate) received: Option<Vec<u8>>,
     /// Sealed, and neither taken by the socket nor in the ring.
     pub(crate) pending: Option<Chunk>,
     /// Bytes of the response in what is sealed and not wholly taken.
@@ -29,7 +31,7 @@ const CUT_BYTES_MIN: usize = 4096;
 
 impl Secure {
     pub(crate) fn new(tls: Tls) -> Self {
-        Self { tls, pending: None, plain_bytes: 0, parked_bytes: 0 }
+        Self { tls, received: None, pending: None, plain_bytes: 0, parked_bytes: 0 }
     }
 
     /// Bytes that `chunks` take when sealed, with what goes before and after them, at most.

@@ -1,12 +1,14 @@
 //! One core of the data plane: connections in, media out. Nothing here ever waits.
 //!
-//! Every event (an operation done, a message, a timer) moves one connection one step; the step ends with at most one new
-//! operation in the ring. Follow a request: [`Data::received`] -> [`Data::begin`] -> [`Data::respond`] -> [`Data::pump`].
+//! Every connection is a task of the core. An event (an operation done, a message) is noted and makes its connection's task ready; the
+//! task's section moves it one step, when its turn has come by deadline and class (`tasks.rs`). A step ends with at most one new
+//! operation in the ring. Follow a request: [`Data::go_on`] -> [`Data::received`] -> [`Data::begin`] -> [`Data::respond`] -> [`Data::pump`].
 
 mod door;
 mod ending;
 mod memory;
 mod secure;
+mod tasks;
 mod zero_copy;
 
 use super::access_log::AccessLog;
@@ -27,7 +29,7 @@ use crate::limits::{RECEIVE_BYTES, SWEEP_EVERY_NS};
 use reel_arena::Arena;
 use reel_qos::Class;
 use reel_ring::{Chunk, Done, Op};
-use reel_rt::{Core, Mailbox, Service};
+use reel_rt::{Core, Mailbox, Next, Service, TaskId};
 use reel_stream::{Fetcher, OpenRefused, Prefetcher, ReaderState, Session, Sessions};
 use std::collections::VecDeque;
 use std::io;
@@ -65,6 +67,8 @@ pub(crate) struct Data {
     /// Set on the core that looks after the sessions and what can be promised.
     capacity: Option<Capacity>,
     connections: Slots<Connection>,
+    /// By the number of a task, whose it is.
+    of_task: Vec<u64>,
     /// Set on the core that accepts.
     door: Option<Door>,
     own: Mailbox<Message>,
@@ -142,6 +146,7 @@ impl Data {
             prefetch_timer: false,
             capacity,
             connections: Slots::new(),
+            of_task: Vec::new(),
             door: None,
             own,
             draining_since_ns: None,
@@ -201,7 +206,7 @@ impl Data {
         request.keep_alive &= self.draining_since_ns.is_none();
         let route = Route::of(&request.path);
         if route == Route::Elsewhere {
-            return self.hand_over(token);
+            return self.hand_over(core, token);
         }
         let Some(connection) = self.connections.get_mut(token) else { return };
         connection.input.drain(..head_bytes);
@@ -262,7 +267,7 @@ impl Data {
         }
     }
 
-    /// Has a title opened off this core; [`Data::opened`] goes on.
+    /// Has a title opened off this core; [`Data::opened`] notes it, and [`Data::answer_opened`] goes on.
     fn open(&mut self, core: &mut Core, token: u64, request: Request, title: String) {
         let opening = Opening { title, connection: token, reply: self.own.clone() };
         if !self.shared.opener.open(opening) {
@@ -278,12 +283,19 @@ impl Data {
     fn opened(&mut self, core: &mut Core, opened: Opened) {
         let token = opened.connection;
         let Some(connection) = self.connections.get_mut(token) else { return };
-        let State::Opening(mut request) = std::mem::replace(&mut connection.state, State::Idle) else {
-            return;
-        };
+        if let State::Opening(request) = &mut connection.state {
+            connection.state = State::Opened(Box::new((std::mem::take(request), opened.result)));
+            self.ready(core, token);
+        }
+    }
+
+    fn answer_opened(&mut self, core: &mut Core, token: u64) {
+        let Some(connection) = self.connections.get_mut(token) else { return };
+        let State::Opened(opened) = std::mem::replace(&mut connection.state, State::Idle) else { return };
+        let (mut request, result) = *opened;
         request.keep_alive &= self.draining_since_ns.is_none();
         let peer = connection.peer;
-        let film = match opened.result {
+        let film = match result {
             Ok(film) => film,
             Err((status, detail)) => {
                 let response = Response::problem(&request, status, &detail, "");
@@ -375,8 +387,7 @@ impl Data {
     /// Sends what can be sent, or asks for what is missing. The heart of the server.
     fn pump(&mut self, core: &mut Core, token: u64) {
         let Some(connection) = self.connections.get_mut(token) else { return };
-        let State::Sending(sending) = &mut connection.state else { return };
-        if connection.in_ring {
+        if connection.in_ring || !matches!(connection.state, State::Sending(_)) {
             return;
         }
         if let Some(secure) = &mut connection.secure
@@ -386,29 +397,38 @@ impl Data {
             let socket = Arc::clone(&connection.socket);
             return core.ring.push(token, Op::Send { socket, chunks: vec![chunk] });
         }
-        let state = sending.reader.fill(&mut self.fetcher, core.now_ns());
-        let was_starved = std::mem::replace(&mut sending.starved, state == ReaderState::AwaitMemory);
-        if was_starved && !sending.starved {
-            // Its place here must go with its place in the line, or the two orders differ one day and all wait for ever.
-            match self.starved.front() {
-                Some(front) if *front == token => drop(self.starved.pop_front()),
-                _ => self.starved.retain(|other| *other != token),
-            }
-        }
-        match state {
-            ReaderState::Ready if connection.secure.is_some() => self.seal(core, token),
-            ReaderState::Ready => {
+        let is_secure = connection.secure.is_some();
+        match self.fill(core, token) {
+            None | Some(ReaderState::AwaitUnits | ReaderState::AwaitMemory) => {}
+            Some(ReaderState::Done) => self.finish(core, token),
+            Some(ReaderState::Ready) if is_secure => self.seal(core, token),
+            Some(ReaderState::Ready) => {
+                let Some(connection) = self.connections.get_mut(token) else { return };
+                let State::Sending(sending) = &mut connection.state else { return };
                 let may_lend = self.shared.arena.pieces_sending() < self.shared.lent_buffers;
                 let chunks = sending.reader.chunks();
                 connection.in_ring = true;
                 let op = connection.send(chunks, may_lend, core.now_ns());
                 core.ring.push(token, op);
             }
-            ReaderState::AwaitUnits => {}
-            ReaderState::AwaitMemory if was_starved => {}
-            ReaderState::AwaitMemory => self.starved.push_back(token),
-            ReaderState::Done => self.finish(core, token),
         }
+    }
+
+    /// Asks for what a response needs next, and keeps its place among those who wait for memory. `None`: no response is under way.
+    fn fill(&mut self, core: &Core, token: u64) -> Option<ReaderState> {
+        let State::Sending(sending) = &mut self.connections.get_mut(token)?.state else { return None };
+        let state = sending.reader.fill(&mut self.fetcher, core.now_ns());
+        let was_starved = std::mem::replace(&mut sending.starved, state == ReaderState::AwaitMemory);
+        match (was_starved, sending.starved) {
+            (false, true) => self.starved.push_back(token),
+            // Its place here must go with its place in the line, or the two orders differ one day and all wait for ever.
+            (true, false) => match self.starved.front() {
+                Some(front) if *front == token => drop(self.starved.pop_front()),
+                _ => self.starved.retain(|other| *other != token),
+            },
+            _ => {}
+        }
+        Some(state)
     }
 
     fn sent(&mut self, core: &mut Core, token: u64, result: io::Result<usize>) {
@@ -419,14 +439,14 @@ impl Data {
                 connection.since_ns = core.now_ns();
                 sending.taken(bytes as u64, core.now_ns());
                 self.count_sent(core, token, bytes as u64);
-                self.pump(core, token);
+                self.ready(core, token);
             }
             Err(error) if error.kind() == io::ErrorKind::WouldBlock => {
                 sending.blocked = true;
                 connection.in_ring = true;
                 core.ring.push(token, Op::AwaitWritable { socket: Arc::clone(&connection.socket) });
             }
-            Err(_gone) => self.close(token),
+            Err(_gone) => self.close(core, token),
         }
     }
 
@@ -452,12 +472,12 @@ impl Data {
         let Some(connection) = self.connections.get_mut(token) else { return };
         let State::Sending(sending) = &mut connection.state else { return };
         match sending.reader.fetched(&fetched) {
-            Ok(_) => self.pump(core, token),
+            Ok(_) => self.ready(core, token),
             Err(error) => {
                 // The head is out already: all that is left is to end the connection before its time.
                 tracing::error!(%error, "stored bytes are lost; a response is cut short");
                 self.shared.counters.lost_bytes_responses.fetch_add(1, Ordering::Relaxed);
-                self.close(token);
+                self.close(core, token);
             }
         }
     }
@@ -517,25 +537,22 @@ impl Service for Data {
         connection.in_ring = false;
         match ended {
             Ended::AwaitReadable => self.receive(core, token),
-            Ended::Receive(buffer) => {
-                if connection.secure.is_some() && !matches!(connection.state, State::Lingering(_)) {
-                    return self.received_sealed(core, token, buffer, done.result);
+            Ended::Receive(buffer) => match (done.result, &mut connection.secure) {
+                (Ok(0) | Err(_), _) => self.close(core, token),
+                (Ok(bytes), _) if matches!(connection.state, State::Lingering(_)) => {
+                    connection.input = buffer;
+                    self.lingered(core, token, bytes);
                 }
-                connection.input = buffer;
-                match done.result {
-                    Ok(0) | Err(_) => self.close(token),
-                    Ok(bytes) if matches!(connection.state, State::Lingering(_)) => {
-                        self.lingered(core, token, bytes);
-                    }
-                    Ok(_) => {
-                        if matches!(connection.state, State::Idle) {
-                            connection.state = State::Heading;
-                            connection.since_ns = core.now_ns();
-                        }
-                        self.received(core, token);
-                    }
+                (Ok(_), Some(secure)) => {
+                    secure.received = Some(buffer);
+                    self.ready(core, token);
                 }
-            }
+                (Ok(_), None) => {
+                    connection.input = buffer;
+                    connection.heading(core.now_ns());
+                    self.ready(core, token);
+                }
+            },
             Ended::Send(chunks) if connection.secure.is_some() => {
                 self.sent_sealed(core, token, chunks, done.result);
             }
@@ -554,14 +571,15 @@ impl Service for Data {
                     if let State::Sending(sending) = &mut connection.state {
                         sending.blocked = false;
                     }
-                    if matches!(connection.state, State::ShakingHands) {
-                        return self.shake_hands(core, token);
-                    }
-                    self.pump(core, token);
+                    self.ready(core, token);
                 }
-                Err(_) => self.close(token),
+                Err(_) => self.close(core, token),
             },
         }
+    }
+
+    fn task(&mut self, core: &mut Core, task: TaskId) -> Next {
+        self.section(core, task)
     }
 
     fn timer(&mut self, core: &mut Core, token: u64) {

@@ -75,6 +75,7 @@ impl Rig {
             tls: None,
             serve_threads: 2,
             pin_threads: false,
+            real_time_priority: 0,
             driver: DriverChoice::Auto,
             zero_copy: true,
             connections_max: 1000,

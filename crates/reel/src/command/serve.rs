@@ -168,6 +168,8 @@ fn serve_config(config: &Config, volume: &Path) -> Result<ServeConfig, Failure> 
         tls: config.tls.config(volume),
         serve_threads: config.serve_threads(),
         pin_threads: config.pin_threads,
+        // Fits: checked against the most there is.
+        real_time_priority: config.real_time_priority as u8,
         driver: config.driver.into(),
         zero_copy: config.zero_copy,
         connections_max: connections_max(config),

@@ -12,6 +12,7 @@ pub(super) const KEYS: &[&str] = &[
     "programs_socket",
     "serve_threads",
     "pin_threads",
+    "real_time_priority",
     "disk_threads",
     "driver",
     "zero_copy",

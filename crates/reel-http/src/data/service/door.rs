@@ -6,7 +6,7 @@ use crate::data::secure::Secure;
 use crate::data::{Message, Speaks};
 use crate::limits::{ACCEPT_RETRY_NS, RECEIVE_BYTES};
 use reel_ring::{Done, Op};
-use reel_rt::Core;
+use reel_rt::{Core, TaskKind};
 use std::io;
 use std::net::SocketAddr;
 use std::os::fd::OwnedFd;
@@ -71,13 +71,21 @@ impl Data {
     pub(super) fn connected(&mut self, core: &mut Core, socket: OwnedFd, peer: SocketAddr, speaks: Speaks) {
         // A response's last bytes must not wait for the client's acknowledgement. A socket that is already dead says so later.
         let _ = rustix::net::sockopt::set_tcp_nodelay(&socket, true);
-        let mut connection = Connection::new(socket, peer, core.ring.sends_zero_copy(), core.now_ns());
-        if speaks == Speaks::Plain {
+        let tls = match speaks {
+            Speaks::Plain => None,
+            Speaks::Tls => match self.shared.acceptor.as_ref().map(reel_tls::Connection::new) {
+                Some(Ok(tls)) => Some(tls),
+                _ => return self.left(),
+            },
+        };
+        // More connections than a core may have tasks: the door counts them before.
+        let Some(task) = core.tasks.add(TaskKind::Interactive, 0) else { return self.left() };
+        let zero_copy = core.ring.sends_zero_copy();
+        let mut connection = Connection::new(socket, peer, task, zero_copy, core.now_ns());
+        let Some(tls) = tls else {
             let token = self.connections.insert(connection);
+            self.owns(task, token);
             return self.await_request(core, token);
-        }
-        let Some(Ok(tls)) = self.shared.acceptor.as_ref().map(reel_tls::Connection::new) else {
-            return self.left();
         };
         connection.secure = Some(Box::new(Secure::new(tls)));
         connection.state = State::ShakingHands;
@@ -85,6 +93,7 @@ impl Data {
         connection.in_ring = true;
         let socket = Arc::clone(&connection.socket);
         let token = self.connections.insert(connection);
+        self.owns(task, token);
         core.ring.push(token, Op::AwaitReadable { socket });
     }
 }

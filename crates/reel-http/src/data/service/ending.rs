@@ -31,7 +31,7 @@ impl Data {
         connection.say(&[]);
         match rustix::net::shutdown(&connection.socket, rustix::net::Shutdown::Write) {
             Ok(()) => self.receive(core, token),
-            Err(_gone) => self.close(token),
+            Err(_gone) => self.close(core, token),
         }
     }
 
@@ -41,7 +41,7 @@ impl Data {
         let State::Lingering(left_bytes) = &mut connection.state else { return };
         connection.input.clear();
         match left_bytes.checked_sub(bytes) {
-            None | Some(0) => self.close(token),
+            None | Some(0) => self.close(core, token),
             Some(left) => {
                 *left_bytes = left;
                 self.receive(core, token);
@@ -50,8 +50,9 @@ impl Data {
     }
 
     /// Gives the connection, with all that was read from it, to the control plane.
-    pub(super) fn hand_over(&mut self, token: u64) {
+    pub(super) fn hand_over(&mut self, core: &mut Core, token: u64) {
         let Some(connection) = self.connections.remove(token) else { return };
+        core.tasks.remove(connection.task);
         self.left();
         let Ok(socket) = Arc::try_unwrap(connection.socket) else {
             debug_assert!(false, "an operation in the ring still holds the socket");
@@ -77,18 +78,19 @@ impl Data {
 
     /// Closes the connection of a client that took nothing for too long. What was lent for it comes back at once; otherwise that would wait for
     /// the client to take the rest.
-    fn cut_off(&mut self, token: u64) {
+    fn cut_off(&mut self, core: &mut Core, token: u64) {
         if let Some(connection) = self.connections.get_mut(token)
             && matches!(connection.state, State::Sending(_))
             && connection.zero_copy.lent_bytes() > 0
         {
             let _ = rustix::net::sockopt::set_socket_linger(&connection.socket, Some(Duration::ZERO));
         }
-        self.close(token);
+        self.close(core, token);
     }
 
-    pub(super) fn close(&mut self, token: u64) {
+    pub(super) fn close(&mut self, core: &mut Core, token: u64) {
         let Some(connection) = self.connections.remove(token) else { return };
+        core.tasks.remove(connection.task);
         self.left();
         // Ends an operation that is still in the ring; its answer finds no connection.
         let _ = rustix::net::shutdown(&connection.socket, rustix::net::Shutdown::Both);
@@ -121,7 +123,7 @@ impl Data {
                 let late = b"HTTP/1.1 408 Request Timeout\r\nContent-Length: 0\r\nConnection: close\r\n\r\n";
                 connection.say(late);
             }
-            self.cut_off(token);
+            self.cut_off(core, token);
         }
         self.end_untaken_runs(now_ns);
         if let Some(capacity) = &mut self.capacity {
@@ -132,7 +134,7 @@ impl Data {
             let out_of_time = now_ns.saturating_sub(since_ns) > DRAIN_TIME_MAX_NS;
             if out_of_time {
                 for token in self.connections.tokens(|_| true) {
-                    self.cut_off(token);
+                    self.cut_off(core, token);
                 }
             }
             if out_of_time {
@@ -155,7 +157,7 @@ impl Data {
             matches!(connection.state, State::ShakingHands | State::Idle | State::Heading)
         };
         for token in self.connections.tokens(has_no_request) {
-            self.close(token);
+            self.close(core, token);
         }
     }
 

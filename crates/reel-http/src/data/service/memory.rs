@@ -4,6 +4,7 @@ use super::{Data, PREFETCH, PRESSURE};
 use crate::data::connection::{Connection, State};
 use crate::limits::{PREFETCH_EVERY_NS, PRESSURE_EVERY_NS, RELEASE_AFTER_NS, RUN_UNTAKEN_NS};
 use reel_rt::Core;
+use reel_stream::ReaderState;
 
 impl Data {
     /// Reads ahead what is due to be, and looks again soon if more will be.
@@ -71,14 +72,13 @@ impl Data {
         }
     }
 
-    /// Goes on with those who wait for memory, in their order, as long as there is some.
+    /// Gives memory to those who wait for it, in their order, as long as there is some. What is in memory already is sent in its turn.
     pub(super) fn feed_starved(&mut self, core: &mut Core) {
         while let Some(&token) = self.starved.front() {
-            self.pump(core, token);
-            if let Some(State::Sending(sending)) = self.connections.get_mut(token).map(|c| &c.state)
-                && sending.starved
-            {
-                return;
+            match self.fill(core, token) {
+                Some(ReaderState::AwaitMemory) => return,
+                Some(ReaderState::Ready | ReaderState::Done) => self.ready(core, token),
+                Some(ReaderState::AwaitUnits) | None => {}
             }
             // Served, and gone from here by that; or its connection is gone.
             if self.starved.front() == Some(&token) {

@@ -24,18 +24,10 @@ enum Place {
 
 impl Data {
     /// Opens what was received, and goes on with what it is.
-    pub(super) fn received_sealed(
-        &mut self,
-        core: &mut Core,
-        token: u64,
-        incoming: Vec<u8>,
-        result: io::Result<usize>,
-    ) {
+    pub(super) fn received_sealed(&mut self, core: &mut Core, token: u64) {
         let Some(connection) = self.connections.get_mut(token) else { return };
         let Some(secure) = &mut connection.secure else { return };
-        if !matches!(result, Ok(1..)) {
-            return self.close(token);
-        }
+        let Some(incoming) = secure.received.take() else { return };
         let shakes_hands = matches!(connection.state, State::ShakingHands);
         let is_http = shakes_hands && looks_like_http(&incoming);
         if let Err(error) = secure.tls.receive(incoming, &mut connection.input) {
@@ -46,22 +38,20 @@ impl Data {
             } else {
                 connection.say(&[]);
             }
-            return self.close(token);
+            return self.close(core, token);
         }
         if shakes_hands {
             return self.shake_hands(core, token);
         }
         let has_closed = secure.tls.peer_has_closed();
         match (connection.input.is_empty(), &connection.state) {
-            (true, _) if has_closed => self.close(token),
+            (true, _) if has_closed => self.close(core, token),
             // A record is not complete, or was not for us.
             (true, _) => self.receive(core, token),
-            (false, State::Idle) => {
-                connection.state = State::Heading;
-                connection.since_ns = core.now_ns();
+            (false, _) => {
+                connection.heading(core.now_ns());
                 self.received(core, token);
             }
-            (false, _) => self.received(core, token),
         }
     }
 
@@ -80,13 +70,13 @@ impl Data {
         }
         if !secure.tls.is_established() {
             if secure.tls.peer_has_closed() {
-                return self.close(token);
+                return self.close(core, token);
             }
             return self.receive(core, token);
         }
         self.shared.counters.handshakes.fetch_add(1, Ordering::Relaxed);
         if secure.tls.protocol() == Protocol::Http2 {
-            return self.hand_over(token);
+            return self.hand_over(core, token);
         }
         self.await_request(core, token);
     }
@@ -96,7 +86,7 @@ impl Data {
         let Some(connection) = self.connections.get_mut(token) else { return };
         let State::Sending(sending) = &mut connection.state else { return };
         let chunks = sending.reader.chunks();
-        let mut place = self.place(token, Secure::room_bytes(&chunks));
+        let mut place = self.place(core, token, Secure::room_bytes(&chunks));
         let Some(connection) = self.connections.get_mut(token) else { return };
         let (State::Sending(sending), Some(secure)) = (&mut connection.state, &mut connection.secure) else {
             return;
@@ -111,7 +101,7 @@ impl Data {
                 if let Place::Scratch(buffer) = place {
                     self.scratch.give(token, Chunk::Lease(buffer.freeze()));
                 }
-                return self.close(token);
+                return self.close(core, token);
             }
         };
         sending.reader.advance(sealed.plain as u64);
@@ -152,7 +142,7 @@ impl Data {
                 let chunk = match rest_of(chunk, bytes) {
                     Ok(rest) => {
                         secure.pending = Some(rest);
-                        return self.go_on(core, token);
+                        return self.ready(core, token);
                     }
                     Err(all) => all,
                 };
@@ -163,7 +153,7 @@ impl Data {
                     self.count_sent(core, token, plain_bytes);
                 }
                 self.scratch.give(token, chunk);
-                self.go_on(core, token);
+                self.ready(core, token);
             }
             Err(error) if error.kind() == io::ErrorKind::WouldBlock => {
                 secure.pending = Some(chunk);
@@ -175,27 +165,20 @@ impl Data {
             }
             Err(_gone) => {
                 self.scratch.give(token, chunk);
-                self.close(token);
+                self.close(core, token);
             }
         }
     }
 
-    fn go_on(&mut self, core: &mut Core, token: u64) {
-        match self.connections.get_mut(token).map(|connection| &connection.state) {
-            Some(State::ShakingHands) => self.shake_hands(core, token),
-            _ => self.pump(core, token),
-        }
-    }
-
     /// Where so many bytes are sealed, or as many as there is room for: never waits.
-    fn place(&mut self, token: u64, bytes: usize) -> Place {
+    fn place(&mut self, core: &mut Core, token: u64, bytes: usize) -> Place {
         if bytes <= SEAL_SMALL_BYTES_MAX {
             return Place::Small(vec![0; bytes]);
         }
         if let Some(buffer) = self.scratch.take(token) {
             return Place::Scratch(buffer);
         }
-        self.park();
+        self.park(core);
         match self.scratch.take(token) {
             Some(buffer) => Place::Scratch(buffer),
             // All of them are being sent in this very turn.
@@ -205,7 +188,7 @@ impl Data {
 
     /// Puts aside what the client has not taken that has had a buffer for the longest and takes nothing at the moment. With too much put
     /// aside already, it is cut off.
-    fn park(&mut self) {
+    fn park(&mut self, core: &mut Core) {
         let is_slow = |connection: &Connection| {
             let waits = connection
                 .secure
@@ -222,7 +205,7 @@ impl Data {
         if self.parked_bytes + chunk.len() > PARKED_BYTES_MAX {
             secure.pending = Some(chunk);
             self.shared.counters.timed_out.fetch_add(1, Ordering::Relaxed);
-            return self.close(token);
+            return self.close(core, token);
         }
         secure.pending = Some(Chunk::from(chunk.to_vec()));
         secure.parked_bytes = chunk.len();

@@ -53,7 +53,7 @@ impl Data {
                     connection.zero_copy.failed(core.now_ns());
                 }
                 self.shared.counters.zero_copy_refused.fetch_add(1, Ordering::Relaxed);
-                self.pump(core, token);
+                self.ready(core, token);
             }
             // It may have memory of its own under way, so the ring does not begin it again by itself.
             Err(error) if error.kind() == io::ErrorKind::Interrupted => {
