@@ -158,7 +158,7 @@ impl Service for Crowd {
         self.sections += 1;
         let chunks = vec![Chunk::from(vec![0; self.send_bytes])];
         core.ring.push(self.sections, Op::Send { socket: Arc::clone(&self.socket), chunks });
-        if self.sections % Crowd::ASKED_EVERY == 0 && self.asked.is_none() {
+        if self.sections.is_multiple_of(Crowd::ASKED_EVERY) && self.asked.is_none() {
             self.asked = Some(self.sections);
             self.own.post(());
         }
