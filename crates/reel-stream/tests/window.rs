@@ -69,8 +69,8 @@ fn viewers_who_were_promised_all_of_the_memory_get_their_bytes_in_time_whichever
             &cinema,
             (VIEWERS * promised_bytes / cinema.volume.geometry().unit_bytes() as u64) as usize,
         );
-        // Three units that are sent, and four that come for a tenth of the time.
-        assert_eq!(units.budget().total() as u64, VIEWERS * 34 / 10);
+        // Three units that are sent, and their parity.
+        assert_eq!(units.budget().total() as u64, VIEWERS * (DATA as u64 + 1));
         let mut core = Core::new(&units, 7);
         core.pace = Some(TURN_BYTES);
         (0..VIEWERS).for_each(|_| watch(&mut core, &cinema, range.clone(), duration_ns));
