@@ -355,10 +355,9 @@ impl Reader {
         let start = stripe * stripe_bytes;
         let range = range.start - start..range.end.min(start + stripe_bytes) - start;
         let mut wanted = rows_by_position(&map, &range);
-        if matches!(self.due, Due::Paced(_)) || self.has_long_run() {
-            // The parts of a film as one file meet within stripes: the next part wants the other rows of the same units.
-            wanted.iter_mut().for_each(|(_, rows)| *rows = 0..map.geometry().unit_rows());
-        } else if self.reads_on {
+        if matches!(self.due, Due::Paced(_)) || self.has_long_run() || self.reads_on {
+            // What follows is wanted next: by the next part of a film as one file, which meets this one within a unit, or by those who follow. Not what lies
+            // before: what was read ahead begins where it was wanted from, too.
             wanted.iter_mut().for_each(|(_, rows)| rows.end = map.geometry().unit_rows());
         }
         let buffers = wanted.len() + decoding_buffers(fetcher, &map, stripe, &wanted);
@@ -417,11 +416,11 @@ impl Reader {
         let buffers = buffers.min(budget.total());
         if !self.window.is_empty() {
             let is_promised = (self.held_buffers() + buffers) as u64 <= most;
+            let has_arms = fetcher.units().depth().has_arms();
             if is_promised && window.is_urgent(self.planned_bytes) {
                 return budget.reserve(buffers);
             }
-            let is_worth_it =
-                is_promised || matches!(self.due, Due::After(_)) || fetcher.units().depth().has_arms();
+            let is_worth_it = is_promised || matches!(self.due, Due::After(_)) || has_arms;
             let beyond = self.stripes_ahead() >= READER_STRIPES_MAX as u64;
             let enough = if beyond { budget.is_ample(buffers) } else { budget.is_plentiful(buffers) };
             return if is_worth_it && enough { budget.reserve(buffers) } else { None };
