@@ -5,6 +5,7 @@ use crate::limits::{
     CORRECTION_SHOWN, CORRECTION_WINDOW_NS, CORRECTION_WINDOW_REQUESTS,
 };
 use reel_qos::DiskPrice;
+use std::collections::VecDeque;
 
 /// Corrects a price by what the device does.
 ///
@@ -22,14 +23,14 @@ pub struct PriceCorrection {
     given: DiskPrice,
     factor: f64,
     shown_factor: f64,
-    in_device: u32,
+    /// What each request in the device was expected to cost less, since it goes on where an arm stood. An arm serves them about in this order; others
+    /// save nothing.
+    in_device: VecDeque<u64>,
     /// Since when the device is full and others wait, as far as it was counted.
     full_since_ns: Option<u64>,
     /// Requests that were in the device when it became full and have not been answered.
-    before_full: u32,
+    before_full: usize,
     full: Sums,
-    /// What reads that nobody waited behind were expected to cost less, since they went on where an arm stood.
-    saved_ns: u64,
     /// Where the last request ended.
     end: u64,
 }
@@ -40,8 +41,6 @@ struct Sums {
     busy_ns: u64,
     expected_ns: u64,
     expected_of_reads_ns: u64,
-    /// What requests that went on where an arm stood were expected to cost less.
-    saved_ns: u64,
     requests: u32,
 }
 
@@ -52,18 +51,17 @@ impl PriceCorrection {
             given,
             factor: 1.0,
             shown_factor: 1.0,
-            in_device: 0,
+            in_device: VecDeque::new(),
             full_since_ns: None,
             before_full: 0,
             full: Sums::default(),
-            saved_ns: 0,
             end: u64::MAX,
         }
     }
 
     /// Forgets what was learnt; requests under way stay so.
     pub fn restart(&mut self, given: DiskPrice) {
-        *self = Self { in_device: self.in_device, ..Self::new(given) };
+        *self = Self { in_device: std::mem::take(&mut self.in_device), ..Self::new(given) };
     }
 
     /// The price that was given.
@@ -88,9 +86,8 @@ impl PriceCorrection {
             Some(since_ns) if self.before_full == 0 => self.full.busy(now_ns.saturating_sub(since_ns)),
             Some(_) => {}
             // An arm serves one after another: what it does next begins when it is through with this one.
-            None if full => {
-                self.before_full = if self.given.has_arm() { self.in_device.min(1) } else { self.in_device };
-            }
+            None if full && self.given.has_arm() => self.before_full = self.in_device.len().min(1),
+            None if full => self.before_full = self.in_device.len(),
             None => return,
         }
         self.full_since_ns = full.then_some(now_ns);
@@ -98,24 +95,22 @@ impl PriceCorrection {
 
     /// The device is given a request. One that goes on where an arm stands is expected to cost its transfer alone.
     pub fn begun(&mut self, offset: u64, bytes: u64, write: bool) {
-        self.in_device = self.in_device.saturating_add(1);
         let passed_bytes = offset.checked_sub(self.end).filter(|passed| *passed <= self.given.passed_bytes());
         self.end = offset.saturating_add(bytes);
-        if let Some(passed_bytes) = passed_bytes
-            && !write
-            && self.given.has_arm()
-        {
-            let way_ns = self.given.read_request_ns.saturating_sub(self.given.transfer_ns(passed_bytes));
-            let saved_ns =
-                if self.full_since_ns.is_some() { &mut self.full.saved_ns } else { &mut self.saved_ns };
-            *saved_ns = saved_ns.saturating_add(way_ns);
-        }
+        let saved_ns = match passed_bytes {
+            Some(passed_bytes) if !write && self.given.has_arm() => {
+                self.given.read_request_ns.saturating_sub(self.given.transfer_ns(passed_bytes))
+            }
+            _ => 0,
+        };
+        self.in_device.push_back(saved_ns);
     }
 
     /// The device has done a request. The new price, if it has moved.
     pub fn done(&mut self, bytes: u64, write: bool, now_ns: u64) -> Option<DiskPrice> {
-        self.in_device = self.in_device.saturating_sub(1);
-        let expected_ns = if write { self.given.write_ns(bytes) } else { self.given.read_ns(bytes) };
+        let saved_ns = self.in_device.pop_front().unwrap_or(0);
+        let price_ns = if write { self.given.write_ns(bytes) } else { self.given.read_ns(bytes) };
+        let expected_ns = price_ns.saturating_sub(saved_ns);
         if self.full_since_ns.is_some() {
             self.filled(true, now_ns);
             if self.before_full > 0 {
@@ -127,11 +122,10 @@ impl PriceCorrection {
             let seen = ratio.clamp(CORRECTION_MIN, CORRECTION_MAX);
             return self.moved_to(self.factor + (seen - self.factor) * CORRECTION_PART);
         }
-        let saved_ns = std::mem::take(&mut self.saved_ns);
         if write || self.factor <= 1.0 {
             return None;
         }
-        let parts = expected_ns.saturating_sub(saved_ns) as f64 / CORRECTION_FORGET_NS as f64;
+        let parts = expected_ns as f64 / CORRECTION_FORGET_NS as f64;
         self.moved_to(1.0 + (self.factor - 1.0) * (-parts).exp2())
     }
 
@@ -163,11 +157,11 @@ impl Sums {
         if self.requests < CORRECTION_WINDOW_REQUESTS || self.busy_ns < CORRECTION_WINDOW_NS {
             return None;
         }
-        let Sums { busy_ns, expected_ns, expected_of_reads_ns, saved_ns, .. } = std::mem::take(self);
+        let Sums { busy_ns, expected_ns, expected_of_reads_ns, .. } = std::mem::take(self);
         if (expected_of_reads_ns as f64) < expected_ns as f64 * CORRECTION_READS_PART {
             return None;
         }
-        Some(busy_ns as f64 / expected_ns.saturating_sub(saved_ns).max(1) as f64)
+        Some(busy_ns as f64 / expected_ns.max(1) as f64)
     }
 }
 
@@ -326,6 +320,26 @@ mod tests {
             disk.reads(5, 24, true);
             let factor = disk.reads(4, 24, false);
             assert!(factor > 0.7 * 3.0, "{factor}");
+        }
+    }
+
+    #[test]
+    fn short_runs_do_not_make_an_arm_dear() {
+        // Three neighbours at a time, of which the last waits: what goes into a full device is answered when it is full no more.
+        let mut correction = PriceCorrection::new(GIVEN);
+        let transfer_ns = GIVEN.transfer_ns(1 << 18);
+        for run in 0..5_000_u64 {
+            let (place, now_ns) = (run * 7_919 % 1_000 << 30, run * 100 * MS);
+            correction.begun(place, 1 << 18, false);
+            correction.begun(place + (1 << 18), 1 << 18, false);
+            correction.filled(true, now_ns);
+            let first_ns = now_ns + GIVEN.read_ns(1 << 18);
+            assert_eq!(correction.done(1 << 18, false, first_ns), None);
+            correction.begun(place + (2 << 18), 1 << 18, false);
+            correction.filled(run % 2 == 0, first_ns);
+            assert_eq!(correction.done(1 << 18, false, first_ns + transfer_ns), None);
+            correction.filled(false, first_ns + transfer_ns);
+            assert_eq!(correction.done(1 << 18, false, first_ns + 2 * transfer_ns), None);
         }
     }
 
