@@ -187,3 +187,11 @@ export async function begin(page: Page): Promise<void> {
   if (await page.evaluate(() => document.querySelector("video")?.paused)) await page.click(".big-play");
   await untilPlayed(page, 0.3);
 }
+
+/** The key of the session that the page has used last, from the addresses it has asked for. */
+export async function sessionKey(page: Page): Promise<string> {
+  return page.evaluate(() => {
+    const entries = performance.getEntriesByType("resource").map((entry) => /\/s\/([^/]+)\//.exec(entry.name)?.[1]);
+    return entries.filter(Boolean).at(-1) ?? "";
+  });
+}

@@ -90,7 +90,7 @@ export async function startMock(options: { dist: string; media: string; port?: n
       const base = `/s/${key}`;
       json(response, 201, "application/json", JSON.stringify({ key, title, hls: `${base}/master.m3u8`, dash: `${base}/manifest.mpd`, progressive: `${base}/${title}.mp4`, expires_in_s: 60 }));
     } else if (route === "GET /api/v1/sessions") {
-      json(response, 200, "application/json", JSON.stringify({ sessions: [...sessions].map(([key, title]) => ({ key, title })) }));
+      json(response, 200, "application/json", JSON.stringify({ sessions: [...sessions].map(([key, title]) => ({ key_hint: key.slice(0, 4), title })) }));
     } else if ((found = /^DELETE \/api\/v1\/sessions\/([^/]+)$/.exec(route))) {
       response.writeHead(sessions.delete(found[1] ?? "") ? 204 : 404).end();
     } else if (route === "GET /api/v1/volume") {

@@ -209,7 +209,8 @@ fn rings_that_cannot_be_made_are_done_without_or_named() {
 }
 
 /// What the kernel itself does to who may lock little: root may lock all it wants, so that right is given up first. Rings that fit go on
-/// without the registration; where not even they do, that is said, or the portable driver is taken.
+/// without the registration; where not even they do, that is said, or the portable driver is taken. Whether rings fit into 64 KiB
+/// depends on the machine (what earlier processes of the same user still have locked counts as well), so both are right there.
 #[test]
 fn a_small_memlock_costs_speed_and_nothing_else() {
     if !rustix::process::geteuid().is_root() {
@@ -231,7 +232,9 @@ fn a_small_memlock_costs_speed_and_nothing_else() {
         faulty.watch(&server, &AtomicUsize::new(0), Duration::ZERO);
         assert_eq!(server.signal(rustix::process::Signal::TERM), Some(0));
         let said = server.said();
-        assert!(said.contains(&format!("{bytes} bytes")) && said.contains("LimitMEMLOCK=infinity"), "{said}");
+        assert!(said.contains("LimitMEMLOCK=infinity"), "{said}");
+        let portable = driver == "auto" && said.contains("going on with the slower portable driver");
+        assert!(portable || said.contains(&format!("{bytes} bytes")), "{said}");
     }
     let refused = command(64 << 10, "uring").output().unwrap();
     let said = String::from_utf8_lossy(&refused.stderr).into_owned();
