@@ -7,7 +7,10 @@ use std::sync::{Mutex, PoisonError};
 
 use reel_volume::Health;
 
-use crate::limits::{SLOW_AWAY_NS, SLOW_READS, STALL_NS};
+use crate::limits::{LATENESS_READS, SLOW_AWAY_NS, SLOW_READS, STALL_NS};
+
+/// A [`Member::lateness`] of all.
+const ALL: u32 = 1 << 16;
 
 /// The members as all fetchers of a table see them.
 pub(crate) struct Around {
@@ -24,8 +27,10 @@ struct Member {
     /// Answers, but too late again and again; new reads go around it until `slow_until_ns`.
     slow: AtomicBool,
     slow_until_ns: AtomicU64,
-    /// Reads in a row that had to be read around because they did not come in time.
+    /// Reads in a row that did not come in time.
     late_in_row: AtomicU32,
+    /// The share of its reads that did not come in time lately: see [`LATENESS_READS`].
+    lateness: AtomicU32,
     /// Reads of it that are being read around.
     reads: AtomicUsize,
     /// Requests of all fetchers that it has not answered.
@@ -134,13 +139,17 @@ impl Around {
     /// slow; `true` if it counts as that from here on.
     pub(crate) fn late(&self, number: usize, now_ns: u64) -> bool {
         let member = &self.members[number];
+        change(&member.lateness, |lateness| lateness + (ALL - lateness) / LATENESS_READS);
         let late = member.late_in_row.fetch_add(1, Ordering::Relaxed) + 1;
-        if late < SLOW_READS {
-            return false;
-        }
-        let is_late = |other: &Member| other.late_in_row.load(Ordering::Relaxed) >= SLOW_READS / 2;
-        let all_are = self.members.iter().enumerate().any(|(other, of)| other != number && is_late(of));
-        !all_are && self.leave_alone(number, now_ns)
+        late >= SLOW_READS && !self.others_are_late(number) && self.leave_alone(number, now_ns)
+    }
+
+    /// Whether another member is half as late as this one, or more: then it is the load, and reading around would only add to it.
+    pub(crate) fn others_are_late(&self, number: usize) -> bool {
+        let lateness = |member: &Member| member.lateness.load(Ordering::Relaxed);
+        let others = self.members.iter().enumerate().filter(|(other, _)| *other != number);
+        let latest = others.map(|(_, member)| lateness(member)).max().unwrap_or(0);
+        latest >= ALL / 8 && latest >= lateness(&self.members[number]) / 2
     }
 
     /// A member is much slower than the others: it is left alone for a while, which costs them no more than its loss would. `false` if
@@ -162,7 +171,9 @@ impl Around {
 
     /// A read of this member came in time.
     pub(crate) fn in_time(&self, number: usize) {
-        self.members[number].late_in_row.store(0, Ordering::Relaxed);
+        let member = &self.members[number];
+        member.late_in_row.store(0, Ordering::Relaxed);
+        change(&member.lateness, |lateness| lateness - lateness / LATENESS_READS);
     }
 
     /// Gives members that were slow another chance when their time is over.
@@ -183,6 +194,11 @@ impl Around {
         let others = (0..self.members.len()).filter(|&other| other != number && away(other)).count();
         others < self.health.tolerated()
     }
+}
+
+/// Changes an average. Of two changes at the same time one may be forgotten, which does no harm.
+fn change(average: &AtomicU32, next: impl FnOnce(u32) -> u32) {
+    average.store(next(average.load(Ordering::Relaxed)), Ordering::Relaxed);
 }
 
 #[cfg(test)]
@@ -224,7 +240,7 @@ mod tests {
         for _ in 0..SLOW_READS {
             around.late(1, 50);
             around.late(2, 50);
-            around.in_time(2);
+            (0..3).for_each(|_| around.in_time(2));
         }
         assert!(around.is_away(1) && !around.is_away(2));
         around.forgive(49 + SLOW_AWAY_NS);
@@ -254,6 +270,12 @@ mod tests {
             around.late(2, 0);
         }
         assert!(!around.is_any_away());
+        assert!(around.others_are_late(1) && around.others_are_late(2) && around.others_are_late(3));
+        for _ in 0..2 * LATENESS_READS {
+            around.late(1, 0);
+            around.in_time(2);
+        }
+        assert!(!around.others_are_late(1), "only one of them is still late");
     }
 
     #[test]

@@ -61,6 +61,8 @@ struct InFlight {
     /// What was asked of other units through the table, by the fetch's index.
     sources: HashMap<usize, (UnitFetch, Arc<Source>)>,
     due_ns: Option<u64>,
+    /// Was not there in time.
+    is_late: bool,
     /// Set while its own member and the others are asked at once.
     hedge: Option<Hedge>,
 }
@@ -207,16 +209,13 @@ impl Fetcher {
                 break;
             }
             self.due.pop_first();
-            if let Some(flight) = self.reads.get_mut(&id) {
-                flight.due_ns = None;
+            let Some(flight) = self.reads.get_mut(&id) else { continue };
+            flight.due_ns = None;
+            let member = flight.read.member();
+            if !std::mem::replace(&mut flight.is_late, true) && around.late(member, now_ns) {
+                slow.push(member);
             }
-            let begun = self.read_around(id, now_ns);
-            if let Some(hedge) = self.reads.get(&id).and_then(|flight| flight.hedge.as_ref()) {
-                let member = hedge.member;
-                if around.late(member, now_ns) {
-                    slow.push(member);
-                }
-            }
+            let begun = !around.others_are_late(member) && self.read_around(id, now_ns);
             if !begun && let Some(flight) = self.reads.get_mut(&id) {
                 let again_ns = now_ns.saturating_add(AROUND_AGAIN_NS);
                 flight.due_ns = Some(again_ns);
@@ -314,8 +313,8 @@ impl Fetcher {
         private_to: Option<Waiter>,
     ) -> u64 {
         let id = flight.id();
-        let (sources, due_ns, hedge) = (HashMap::new(), None, None);
-        self.reads.insert(id, InFlight { key, read, flight, private_to, sources, due_ns, hedge });
+        let (sources, due_ns, is_late, hedge) = (HashMap::new(), None, false, None);
+        self.reads.insert(id, InFlight { key, read, flight, private_to, sources, due_ns, is_late, hedge });
         id
     }
 
@@ -538,6 +537,7 @@ impl Fetcher {
         }
         match &flight.hedge {
             Some(hedge) => self.units.around().end(hedge.member),
+            None if flight.is_late => {}
             None => self.units.around().in_time(flight.read.member()),
         }
         Some((flight.key, flight.private_to))

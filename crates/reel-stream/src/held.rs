@@ -82,6 +82,11 @@ impl Held {
         }
     }
 
+    /// Whether all of it has come.
+    pub(crate) fn is_here(&self) -> bool {
+        self.rows.values().all(Option::is_some)
+    }
+
     /// The client has the first `bytes` of the plan: gives back what held only those.
     pub(crate) fn passed(&mut self, bytes: u64) {
         while let Some(stripe) = self.stripes.pop_front_if(|stripe| stripe.ends <= bytes) {

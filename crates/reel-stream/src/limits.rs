@@ -106,6 +106,9 @@ pub const AROUND_AGAIN_NS: u64 = 20_000_000;
 /// Reads in a row that had to be read around until their member counts as slow: more than a burst, less than a second of many viewers.
 pub const SLOW_READS: u32 = 16;
 
+/// How late a member is, is an average over about so many reads.
+pub const LATENESS_READS: u32 = 16;
+
 /// How long a slow member is left alone before it is tried again. Each trial costs its reads twice.
 pub const SLOW_AWAY_NS: u64 = 30_000_000_000;
 

@@ -137,14 +137,13 @@ impl Prefetcher {
         self.agenda.first().map(|(at_ns, _)| *at_ns)
     }
 
-    /// Lets go of half of what is held, that of latest use: others are short of memory.
+    /// Lets go of half of what is held, that of latest use: others are short of memory. What is still on its way is kept: letting go of that gives
+    /// no memory back, and it would be read again.
     pub fn release(&mut self) {
-        let held = |track: &Track| {
-            let next = match &track.next {
-                Some(Next::Held(held)) => Some(held.let_go_ns),
-                _ => None,
-            };
-            next.or(track.current.as_ref().map(|held| held.let_go_ns))
+        let here = |held: &Held| held.is_here().then_some(held.let_go_ns);
+        let held = |track: &Track| match &track.next {
+            Some(Next::Held(held)) => here(held),
+            _ => track.current.as_ref().and_then(here),
         };
         let tracks = self.tracks.iter();
         let mut names: Vec<(Reverse<u64>, TrackOfSession)> =
