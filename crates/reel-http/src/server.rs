@@ -198,7 +198,7 @@ impl Server {
             capacities: config.promise.admission.then(|| capacity.capacities()),
             classes: capacity.classes().clone(),
         });
-        let sessions = Arc::new(sessions.before(units.audience()));
+        let sessions = Arc::new(sessions.before(&units));
         let counters = Arc::new(DataCounters::new(threads));
         let metrics = MetricsRegistry::default();
         metrics.register(Arc::new(VolumeMetrics(Arc::clone(volume))));

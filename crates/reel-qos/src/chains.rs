@@ -40,6 +40,8 @@ pub struct Chains {
     /// Streams by the round after their last.
     ends: BTreeSet<(i64, ReservationId)>,
     next_chain: u64,
+    /// What intervals may hold in all, if less than their part of the arena.
+    keepable_bytes: u64,
 }
 
 /// The class and the address of the demand, which a chain keeps alive.
@@ -79,12 +81,41 @@ impl Chains {
             of_demand: HashMap::new(),
             ends: BTreeSet::new(),
             next_chain: 0,
+            keepable_bytes: u64::MAX,
         }
     }
 
     /// The account itself: for what only reads it.
     pub fn ledger(&self) -> &Ledger {
         &self.ledger
+    }
+
+    /// Whom a stream would follow that is `held` already or none yet: the next one ahead that plays the same, and its chain.
+    pub fn next_ahead(
+        &self,
+        class: Class,
+        demand: &Arc<Demand>,
+        (from_round, start_round): (usize, u64),
+        held: Option<ReservationId>,
+    ) -> Option<(ReservationId, u64)> {
+        self.ahead(class, demand, epoch(from_round, start_round), held)
+    }
+
+    /// The chain of a stream, by a number that no other chain ever has.
+    pub fn chain_of(&self, stream: ReservationId) -> Option<u64> {
+        self.streams.get(&stream).map(|stream| stream.chain)
+    }
+
+    /// How many rounds of media may lie in memory for a chain: from the last stream to what the first one's client has fetched.
+    pub fn width_rounds(&self, chain: u64) -> u64 {
+        let ends = self.chains.get(&chain).and_then(Chain::ends);
+        // Fits: what is followed is not far ahead, and never behind.
+        ends.map_or(0, |(first, last)| (last - first).max(0) as u64 + REACH_ROUNDS as u64)
+    }
+
+    /// What intervals may hold in all from here on, if that is less than their part of the arena: somebody who was promised nothing may have taken it.
+    pub fn set_keepable(&mut self, bytes: u64) {
+        self.keepable_bytes = bytes;
     }
 
     /// As [`Ledger::admit`], except that disks are charged from the present on, wherever the start lies.
@@ -100,7 +131,7 @@ impl Chains {
         label: &str,
     ) -> Result<ReservationId, AdmitError> {
         let epoch = epoch(from_round, start_round);
-        if let Some(chain) = self.ahead(class, demand, epoch, None).filter(|_| is_held) {
+        if let Some((_, chain)) = self.ahead(class, demand, epoch, None).filter(|_| is_held) {
             let own = Arc::clone(&self.chains[&chain].own);
             let stream = self.ledger.admit(class, &own, from_round, start_round, label)?;
             if self.extend(chain, epoch, stream) {
@@ -160,7 +191,8 @@ impl Chains {
             chains.settle(before.chain);
         };
         // Itself is no one to follow.
-        let ahead = self.ahead(class, demand, epoch, Some(stream)).filter(|_| is_held);
+        let ahead =
+            self.ahead(class, demand, epoch, Some(stream)).filter(|_| is_held).map(|(_, chain)| chain);
         if let Some(other) = ahead.filter(|other| *other != before.chain)
             && self.extend(other, epoch, stream)
         {
@@ -251,6 +283,11 @@ impl Chains {
         self.chains.values().map(|chain| chain.interval_bytes).sum()
     }
 
+    /// Streams that find in memory what others have read.
+    pub fn followers(&self) -> usize {
+        self.streams.len() - self.chains.len()
+    }
+
     /// Streams, and chains of more than one.
     pub fn counts(&self) -> (usize, usize) {
         (self.streams.len(), self.chains.values().filter(|chain| chain.streams.len() > 1).count())
@@ -266,9 +303,10 @@ impl Chains {
                 // It has come to its end.
                 return place.end_round <= signed(now_round);
             };
+            let asks = if chain.streams.len() > 1 { chain.demand.shared() } else { &chain.demand };
             chain.streams.contains(&(place.epoch, *stream))
-                && (0..chain.demand.members()).all(|member| {
-                    let mut asked = chain.demand.reads(member).iter().enumerate();
+                && (0..asks.members()).all(|member| {
+                    let mut asked = asks.reads(member).iter().enumerate();
                     asked.all(|(round, asked)| {
                         let at = place.epoch + round as i64;
                         let later = at - signed(kept.start_round);
@@ -293,7 +331,7 @@ impl Chains {
         demand: &Arc<Demand>,
         epoch: i64,
         but: Option<ReservationId>,
-    ) -> Option<u64> {
+    ) -> Option<(ReservationId, u64)> {
         // Of memory that nobody has counted nothing can be promised.
         if self.ledger.capacities().arena_bytes == UNLIMITED {
             return None;
@@ -301,17 +339,18 @@ impl Chains {
         let next_of = |id: &u64| {
             let chain = self.chains.get(id)?;
             let mut ahead = chain.streams.range(..=(epoch, ReservationId(u64::MAX))).rev();
-            let (next, _) = ahead.find(|(_, stream)| Some(*stream) != but)?;
-            Some((*next, *id, chain.streams.first()?.0))
+            let (next, stream) = ahead.find(|(_, stream)| Some(*stream) != but)?;
+            Some((*next, *id, *stream, chain.streams.first()?.0))
         };
-        let (_, id, first) = self.of_demand.get(&shelf(class, demand))?.iter().filter_map(next_of).max()?;
-        (epoch - first <= LAG_ROUNDS_MAX).then_some(id)
+        let (_, id, stream, first) =
+            self.of_demand.get(&shelf(class, demand))?.iter().filter_map(next_of).max()?;
+        (epoch - first <= LAG_ROUNDS_MAX).then_some((stream, id))
     }
 
     /// Has a chain hold one more stream; `false` if it cannot be promised.
     fn extend(&mut self, id: u64, epoch: i64, stream: ReservationId) -> bool {
         let arena_bytes = u128::from(self.ledger.capacities().arena_bytes);
-        let most = arena_bytes * u128::from(INTERVALS_PERMILLE) / 1000;
+        let most = (arena_bytes * u128::from(INTERVALS_PERMILLE) / 1000).min(self.keepable_bytes.into());
         let (now_round, all_bytes) = (self.ledger.now_round(), self.interval_bytes());
         let Some(chain) = self.chains.get_mut(&id) else { return false };
         chain.streams.insert((epoch, stream));
@@ -428,15 +467,17 @@ fn shape(demand: &Demand, streams: &BTreeSet<(i64, ReservationId)>, now_round: u
     let (first, last) = (epochs.first().copied().unwrap_or(0), epochs.last().copied().unwrap_or(0));
     let base = first.max(signed(now_round));
     let rounds = usize::try_from(last + signed(demand.rounds() as u64) - base).unwrap_or(0);
-    let members = (0..demand.members()).map(|member| {
-        let reads = demand.reads(member);
+    // Who reads for others reads units to their ends.
+    let asks = if epochs.len() > 1 { demand.shared() } else { demand };
+    let members = (0..asks.members()).map(|member| {
+        let reads = asks.reads(member);
         if epochs.len() <= CHAIN_EXACT_STREAMS {
             most_of_all(reads, &epochs, base, rounds)
         } else {
             most_between(reads, (first, last), base, rounds)
         }
     });
-    let held_bytes = if epochs.len() > 1 { interval_bytes(demand, last - first) } else { 0 };
+    let held_bytes = if epochs.len() > 1 { interval_bytes(asks, last - first) } else { 0 };
     // Fits: a base is the present or after it.
     (demand.with(members.collect(), vec![0; rounds], held_bytes), base.max(0) as u64)
 }

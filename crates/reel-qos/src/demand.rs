@@ -3,6 +3,7 @@
 use crate::limits::{DEMAND_ROUNDS_MAX, ROUND_COST_MAX, ROUND_NS};
 use crate::resource::{Capacities, Resource};
 use crate::{DiskPrice, Lbap};
+use std::sync::Arc;
 
 /// Reads of one member in one round.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -33,6 +34,7 @@ pub struct Demand {
     held_bytes: u64,
     rounds: usize,
     average_bps: u64,
+    shared: Option<Arc<Demand>>,
 }
 
 impl Demand {
@@ -90,6 +92,20 @@ impl Demand {
     /// What all of these ask together: tracks that are played at once.
     pub fn sum_of(all: &[&Demand]) -> Demand {
         Demand::merged(all, u64::saturating_add)
+    }
+
+    /// The same stream, of which `shared` is what one of several such streams asks who reads for all of them: of the disks, in each round at least
+    /// as much as alone; and in place of what is sent, the memory in which that lies.
+    pub fn with_shared(self, shared: &Demand) -> Demand {
+        let most = Demand::peak_of(&[&self, shared]);
+        let shared = self.with(most.members, shared.sent_bytes.clone(), shared.held_bytes);
+        Demand { shared: Some(Arc::new(shared)), ..self }
+    }
+
+    /// What one of several such streams asks who reads for all of them; see [`with_shared`](Self::with_shared). What it asks alone, if nothing
+    /// else was said.
+    pub fn shared(&self) -> &Demand {
+        self.shared.as_deref().unwrap_or(self)
     }
 
     /// How many rounds it lasts. More than [`DEMAND_ROUNDS_MAX`] are counted but not kept: no ledger promises so many.
@@ -191,7 +207,7 @@ impl Demand {
         let bits: u128 = sent_bytes.iter().map(|&bytes| u128::from(bytes) * 8).sum();
         let ns = (sent_bytes.len() as u128 * u128::from(ROUND_NS)).max(1);
         let average_bps = saturated(bits.saturating_mul(1_000_000_000) / ns);
-        Demand { members, sent_bytes, held_bytes, rounds, average_bps }
+        Demand { members, sent_bytes, held_bytes, rounds, average_bps, shared: None }
     }
 
     fn merged(all: &[&Demand], merge: impl Fn(u64, u64) -> u64) -> Demand {

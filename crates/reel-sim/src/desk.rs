@@ -5,7 +5,7 @@ use crate::scenario::Scenario;
 use crate::title::Title;
 use reel_qos::limits::ROUND_NS;
 use reel_qos::{AdmitError, Capacities, Class, ClassTable, ResourceUsage};
-use reel_stream::{Audience, Due, Plan, Ramp, Session, SessionKey, Sessions, SessionsConfig, Strand};
+use reel_stream::{Due, Plan, Ramp, Session, SessionKey, Sessions, SessionsConfig, Sharing, Strand, Units};
 use std::net::{IpAddr, Ipv4Addr};
 use std::sync::Arc;
 
@@ -31,14 +31,14 @@ pub(crate) struct Terms {
 
 impl Desk {
     /// Without admission nothing is promised and nobody refused.
-    pub(crate) fn new(scenario: &Scenario, capacities: Capacities, audience: &Audience) -> Desk {
+    pub(crate) fn new(scenario: &Scenario, capacities: Capacities, units: &Units) -> Desk {
         let sessions = Sessions::new(SessionsConfig {
             sessions_max: 1 << 20,
             idle_max_ns: 600_000_000_000,
             capacities: scenario.admission.then_some(capacities),
             classes: ClassTable::default(),
         });
-        Desk { sessions: sessions.before(audience), next_key: 0 }
+        Desk { sessions: sessions.before(units), next_key: 0 }
     }
 
     /// Opens a title for a client, or says why not.
@@ -46,7 +46,7 @@ impl Desk {
         self.next_key += 1;
         let key: SessionKey = format!("{:032x}", self.next_key).parse().map_err(|()| "no key".to_owned())?;
         let address = IpAddr::V4(Ipv4Addr::from(0x0a00_0000 + client));
-        let (name, offers) = (format!("title {}", title.number), Arc::clone(&title.offers));
+        let (name, offers) = (format!("title {}", title.number), title.offers.clone());
         let who = (address, Class::PERIODIC);
         let opened = self.sessions.open_as(key, &name, Arc::clone(title), offers, who, now_ns);
         opened.map_err(|refused| refused.to_string())
@@ -106,7 +106,12 @@ impl Desk {
         self.sessions.set_classes(classes);
     }
 
-    /// Whether the ledger is the sum of its reservations.
+    /// How many share what others read.
+    pub(crate) fn sharing(&self) -> Sharing {
+        self.sessions.sharing()
+    }
+
+    /// Whether the ledger is the sum of its reservations, and nobody is without disks.
     pub(crate) fn adds_up(&self) -> bool {
         self.sessions.adds_up()
     }

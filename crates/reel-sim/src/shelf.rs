@@ -162,7 +162,7 @@ mod tests {
         for title in ladders {
             let bytes: Vec<u64> = title.pictures.iter().map(|track| track.map.bytes()).collect();
             assert!(bytes.windows(2).all(|pair| pair[1] < pair[0] * 2 / 3), "{bytes:?}");
-            let rates: Vec<u64> = title.offers.iter().map(|demand| demand.average_bps()).collect();
+            let rates: Vec<u64> = title.offers.demands.iter().map(|demand| demand.average_bps()).collect();
             assert!(rates.len() == bytes.len() && rates.is_sorted_by(|one, other| one > other), "{rates:?}");
         }
     }

@@ -6,7 +6,9 @@ use crate::scale::{OBJECT_SCALE, ROW_BYTES};
 use reel_code::Code;
 use reel_qos::Demand;
 use reel_stream::limits::SEND_LEAD_NS;
-use reel_stream::{Ask, Body, Depth, Loss, Part, Strand, Stretch, demand};
+use reel_stream::{
+    Ask, Body, Choices, Depth, Loss, OneWay, Part, Strand, Stretch, WayTrack, demand, shared_demand,
+};
 use reel_volume::{Extent, Geometry, ObjectLayout, ObjectMap, VolumeCounters};
 use std::ops::Range;
 use std::sync::Arc;
@@ -20,7 +22,7 @@ pub struct Title {
     /// If it is no silent film.
     pub sound: Option<Arc<Track>>,
     /// What a viewer asks for each choice of renditions, best first: to play that one or any after it.
-    pub offers: Arc<[Arc<Demand>]>,
+    pub offers: Choices,
 }
 
 /// One object of a title, in segments.
@@ -143,8 +145,17 @@ impl Title {
             let all: Vec<&Demand> = std::iter::once(&peak).chain(&heard).collect();
             Arc::new(in_real_bytes(&Demand::sum_of(&all)))
         };
-        let offers = (0..pictures.len()).map(offer).collect();
-        Some(Title { number, pictures: tracks, sound, offers })
+        let mut demands: Vec<Arc<Demand>> = (0..pictures.len()).map(offer).collect();
+        let mut one_way = None;
+        // Of one rendition: as `reel-http` does it.
+        if let [demand] = &mut demands[..] {
+            let all = || tracks.iter().chain(&sound);
+            let shared: Option<Vec<Demand>> = all().map(|track| track.shared_demand(ahead)).collect();
+            let shared = Demand::sum_of(&shared?.iter().collect::<Vec<_>>());
+            *demand = Arc::new(Demand::clone(demand).with_shared(&shared));
+            one_way = Some(Arc::new(OneWay::new(all().map(|track| track.way()).collect())));
+        }
+        Some(Title { number, pictures: tracks, sound, offers: Choices { demands: demands.into(), one_way } })
     }
 
     /// What is shown or heard: the pictures in one of its renditions, or the sound, if it has any.
@@ -195,7 +206,28 @@ impl Track {
 
     /// What playing it asks for, as `reel-http` computes it.
     fn demand(&self, ahead: Depth) -> Option<Demand> {
-        let stretches = (0..self.segments()).map(|number| {
+        demand(self.map.geometry().members(), ahead, self.stretches(), Loss::AnyOne)
+    }
+
+    /// What one asks who reads for others, too.
+    fn shared_demand(&self, ahead: Depth) -> Option<Demand> {
+        shared_demand(self.map.geometry().members(), ahead, self.stretches())
+    }
+
+    /// The track as all of its viewers play it.
+    fn way(&self) -> WayTrack {
+        let starts =
+            (0..self.segments()).map(|number| (self.ask(number).from_ns, self.segment(number).start));
+        WayTrack {
+            strand: self.strand,
+            map: Arc::clone(&self.map),
+            starts: starts.collect(),
+            track_ns: self.segment_ns * self.segments() as u64,
+        }
+    }
+
+    fn stretches(&self) -> impl Iterator<Item = Stretch<'_>> {
+        (0..self.segments()).map(|number| {
             let shown_ns = self.ask(number).from_ns;
             Stretch {
                 map: &self.map,
@@ -204,8 +236,7 @@ impl Track {
                 due_ns: shown_ns.saturating_sub(SEND_LEAD_NS),
                 duration_ns: self.segment_ns,
             }
-        });
-        demand(self.map.geometry().members(), ahead, stretches, Loss::AnyOne)
+        })
     }
 }
 

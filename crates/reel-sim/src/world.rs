@@ -127,8 +127,7 @@ impl World {
             (volume.arena().clone(), volume.disks().clone(), volume.health().clone());
         let units = Units::new(arena.clone(), handle, health, scenario.buffers / 16);
         let clients = clients(&scenario, &seed.part(5));
-        let audience = units.audience().clone();
-        let core = Core::new(units, clients.len() * lanes::LANES as usize);
+        let core = Core::new(units.clone(), clients.len() * lanes::LANES as usize);
         let end_ns = start_ns + scenario.duration_ns;
         let faults = scenario.faults.draw(
             scenario.members,
@@ -143,7 +142,7 @@ impl World {
         let changes = scenario
             .change_rest_ns
             .map(|rest_ns| changes::draw(scenario.members, start_ns, end_ns, rest_ns, &mut seed.part(9)));
-        let desk = Desk::new(&scenario, capacities, &audience);
+        let desk = Desk::new(&scenario, capacities, &units);
         let mut world = World {
             scenario,
             start_ns,

@@ -4,6 +4,7 @@ use crate::body::{Body, Part};
 use crate::key::SessionKey;
 use crate::limits::AUDIENCE_PARTS_MAX;
 use crate::next_use::{Front, NextUse};
+use crate::one_way::Start;
 use crate::prefetch::TrackOfSession;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
@@ -23,12 +24,14 @@ impl Audience {
     /// A session asks on one of its tracks for `body` from `offset` on, and will go on to play the objects that it finds there, each of
     /// which is shown for `duration_ns` in all.
     ///
-    /// A film as one file is made of pieces of several objects in turn; of those, each has a front. Returns whether others play one of them, too.
+    /// A film as one file is made of pieces of several objects in turn; of those, each has a front. Returns whether units are to be read to their
+    /// ends: others play one of the objects, too, or `is_roomy`, and others may come.
     pub(crate) fn plays(
         &self,
         (session, track): TrackOfSession,
         (body, offset): (&Body, u64),
         duration_ns: u64,
+        is_roomy: bool,
         now_ns: u64,
     ) -> bool {
         let mut fronts: Vec<Front> = Vec::new();
@@ -47,25 +50,123 @@ impl Audience {
                 stripe: range.start / stripe_bytes,
                 asked_ns: now_ns,
                 stripe_ns: duration_ns / stripes,
+                offset: range.start,
+                until_stripe: (range.end.max(range.start + 1) - 1) / stripe_bytes,
+                is_whole: false,
             });
         }
         let mut next_use = self.lock();
-        let mut is_shared = false;
-        for (front, track) in fronts.into_iter().zip(track..TRACKS_MAX) {
+        let mut reads_on = is_roomy;
+        let shown: Vec<(Front, usize)> = fronts.into_iter().zip(track..TRACKS_MAX).collect();
+        for &(front, track) in &shown {
             next_use.shows((session, track), front);
-            is_shared |= next_use.viewers_of(front.object) > 1;
+            reads_on |= next_use.viewers_of(front.object) > 1;
         }
-        is_shared
+        if reads_on {
+            shown.iter().for_each(|(_, track)| next_use.reads_on((session, *track)));
+        }
+        reads_on
+    }
+
+    /// Puts a session where it is about to begin, behind another one of a chain, if all that lies between them is in memory, and what the other one has
+    /// asked for is read so that it will be. It stays from then on: who looks and who lets go of units take turns. What is to be put back if
+    /// the chain cannot be longer after all.
+    pub(crate) fn follows(
+        &self,
+        session: SessionKey,
+        (ahead, chain): (SessionKey, u64),
+        starts: &[Start<'_>],
+        now_ns: u64,
+    ) -> Option<Whereabouts> {
+        let mut next_use = self.lock();
+        let is_held = |start: &Start<'_>| {
+            let map = &start.track.map;
+            let fronts = (0..TRACKS_MAX).filter_map(|track| next_use.front((ahead, track)));
+            let Some(front) = fronts.into_iter().find(|front| front.object == map.id()) else { return false };
+            let is_behind = start.offset <= front.offset && front.is_whole;
+            is_behind && next_use.holds(map, start.offset..front.offset)
+        };
+        if starts.is_empty() || next_use.chain_of(ahead) != Some(chain) || !starts.iter().all(is_held) {
+            return None;
+        }
+        let before = next_use.whereabouts(session);
+        next_use.place(session, Some(chain), starts, now_ns);
+        Some(before)
+    }
+
+    /// Puts a session where it is about to begin, in a chain of which so many rounds are charged for. Units of what lies so far before its viewers
+    /// are kept for them.
+    pub(crate) fn begins(
+        &self,
+        session: SessionKey,
+        (chain, rounds): (u64, u64),
+        starts: &[Start<'_>],
+        now_ns: u64,
+    ) {
+        let mut next_use = self.lock();
+        // A chain that nobody is in forgets what is kept for it.
+        next_use.goes(session);
+        for start in starts {
+            next_use.keeps(start.track.map.id(), chain, start.track.stripes_in(rounds));
+        }
+        next_use.place(session, Some(chain), starts, now_ns);
+    }
+
+    /// Puts a session back to where it was.
+    pub(crate) fn returns(&self, session: SessionKey, before: Whereabouts) {
+        let mut next_use = self.lock();
+        next_use.goes(session);
+        next_use.joins(session, before.chain);
+        before.fronts.into_iter().for_each(|(track, front)| next_use.shows((session, track), front));
     }
 
     /// A session is paused, or over.
     pub(crate) fn leaves(&self, session: SessionKey) {
         let mut next_use = self.lock();
-        (0..TRACKS_MAX).for_each(|track| next_use.leaves((session, track)));
+        next_use.goes(session);
+        next_use.joins(session, None);
     }
 
     pub(crate) fn lock(&self) -> MutexGuard<'_, NextUse> {
         // A panic elsewhere leaves at worst a unit that is let go too early, or a stretch that is kept too long.
         self.next_use.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// Where a session is, and in which chain.
+#[derive(Debug)]
+pub(crate) struct Whereabouts {
+    chain: Option<u64>,
+    fronts: Vec<(usize, Front)>,
+}
+
+impl NextUse {
+    fn whereabouts(&self, session: SessionKey) -> Whereabouts {
+        let fronts = (0..TRACKS_MAX).filter_map(|track| Some((track, self.front((session, track))?)));
+        Whereabouts { chain: self.chain_of(session), fronts: fronts.collect() }
+    }
+
+    fn goes(&mut self, session: SessionKey) {
+        (0..TRACKS_MAX).for_each(|track| self.leaves((session, track)));
+    }
+
+    fn place(&mut self, session: SessionKey, chain: Option<u64>, starts: &[Start<'_>], now_ns: u64) {
+        self.goes(session);
+        self.joins(session, chain);
+        for start in starts {
+            let map = &start.track.map;
+            let stripe = start.offset / map.geometry().stripe_bytes() as u64;
+            let front = Front {
+                object: map.id(),
+                stripe,
+                asked_ns: now_ns,
+                stripe_ns: start.track.stripe_ns(),
+                offset: start.offset,
+                until_stripe: stripe,
+                // Of nothing that it has asked for, nothing is missing.
+                is_whole: true,
+            };
+            self.shows((session, start.slot), front);
+        }
     }
 }

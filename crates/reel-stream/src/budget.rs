@@ -26,6 +26,8 @@ struct Inner {
 #[derive(Debug, Default)]
 struct State {
     reserved: usize,
+    /// What others than readers were promised: what viewers left in memory for those who follow them.
+    kept: usize,
     /// Those who wait, the first to come first: who, and for how many buffers.
     line: VecDeque<(u64, usize)>,
     next_place: u64,
@@ -68,6 +70,21 @@ impl Budget {
         self.inner.total
     }
 
+    /// Buffers that readers may not reserve from here on: what lies between viewers and those who follow them. What is reserved already stays so.
+    pub(crate) fn keep(&self, buffers: usize) {
+        self.inner.lock().kept = buffers;
+    }
+
+    /// Buffers that could be kept now, those that are kept included.
+    pub(crate) fn keepable(&self) -> usize {
+        self.inner.total.saturating_sub(self.inner.lock().reserved)
+    }
+
+    /// Buffers kept for those who follow others.
+    pub fn kept(&self) -> usize {
+        self.inner.lock().kept
+    }
+
     /// Readers that wait for memory now. When not zero, those who only wait for their client give theirs back.
     pub fn starved(&self) -> usize {
         self.inner.lock().line.len()
@@ -77,20 +94,20 @@ impl Budget {
     pub fn missing(&self) -> usize {
         let state = self.inner.lock();
         let wanted: usize = state.line.iter().map(|(_, buffers)| buffers).sum();
-        wanted.saturating_sub(self.inner.total.saturating_sub(state.reserved))
+        wanted.saturating_sub(self.inner.total.saturating_sub(state.reserved + state.kept))
     }
 
     /// Whether `buffers` more leave plenty for those who have to start: reading ahead must not take it from them.
     pub(crate) fn is_plentiful(&self, buffers: usize) -> bool {
         let state = self.inner.lock();
-        state.line.is_empty() && (state.reserved + buffers) * 16 <= self.inner.total * 15
+        state.line.is_empty() && (state.reserved + state.kept + buffers) * 16 <= self.inner.total * 15
     }
 
     /// Whether `buffers` more leave as much as long runs leave free for others.
     pub(crate) fn is_ample(&self, buffers: usize) -> bool {
         let state = self.inner.lock();
         let most = self.inner.total - self.inner.total / RUNS_FREE_PART;
-        state.line.is_empty() && state.reserved + buffers <= most
+        state.line.is_empty() && state.reserved + state.kept + buffers <= most
     }
 
     /// Gets in line for `buffers`.
@@ -117,7 +134,7 @@ impl Waiting {
 
 impl Inner {
     fn grant(self: &Arc<Self>, state: &mut State, before: usize, buffers: usize) -> Option<Reservation> {
-        let mut free = self.total.saturating_sub(state.reserved);
+        let mut free = self.total.saturating_sub(state.reserved + state.kept);
         for (_, theirs) in state.line.iter().take(before) {
             free = free.checked_sub(*theirs)?;
         }

@@ -49,7 +49,20 @@ pub fn demand<'a>(
     stretches: impl IntoIterator<Item = Stretch<'a>>,
     loss: Loss,
 ) -> Option<Demand> {
-    let mut sum = Sum::new(members, depth, loss);
+    of_stretches(Sum::new(members, depth, loss), stretches)
+}
+
+/// What one of several viewers asks who reads for all of them: units to their ends, since the others find them whole then; and in place of what
+/// is sent, the memory that this lies in. For [`Demand::with_shared`]; any member may be lost.
+pub fn shared_demand<'a>(
+    members: usize,
+    depth: Depth,
+    stretches: impl IntoIterator<Item = Stretch<'a>>,
+) -> Option<Demand> {
+    of_stretches(Sum { for_others: true, ..Sum::new(members, depth, Loss::AnyOne) }, stretches)
+}
+
+fn of_stretches<'a>(mut sum: Sum, stretches: impl IntoIterator<Item = Stretch<'a>>) -> Option<Demand> {
     for stretch in stretches.into_iter().filter(|stretch| stretch.range.start < stretch.range.end) {
         let Stretch { map, range, from_ns, due_ns, duration_ns } = stretch;
         if due_ns.saturating_add(duration_ns) / ROUND_NS >= ROUNDS_MAX {
@@ -76,11 +89,20 @@ pub(crate) struct Sum {
     held_bytes: u64,
     depth: Depth,
     loss: Loss,
+    /// Of one who reads for others.
+    for_others: bool,
 }
 
 impl Sum {
     pub(crate) fn new(members: usize, depth: Depth, loss: Loss) -> Self {
-        Self { disks: vec![Vec::new(); members], sent_bytes: Vec::new(), held_bytes: 0, depth, loss }
+        Self {
+            disks: vec![Vec::new(); members],
+            sent_bytes: Vec::new(),
+            held_bytes: 0,
+            depth,
+            loss,
+            for_others: false,
+        }
     }
 
     /// Adds a stretch, not an empty one, of an object whose units `member` tells the members of.
@@ -94,7 +116,7 @@ impl Sum {
             let number = stripe - stripes.start;
             let round = round_of(stretch, window, number, count);
             let (begins, ends) = (window.is_way(number), number + 1 == count || window.is_way(number + 1));
-            let bytes = unit_bytes_touched(geometry, &stretch.range, stripe);
+            let bytes = unit_bytes_touched(geometry, &stretch.range, stripe, self.for_others);
             for position in 0..geometry.width() {
                 let Some(rounds) = self.disks.get_mut(member(stripe, position)) else { continue };
                 let at = slot(rounds, round);
@@ -111,9 +133,10 @@ impl Sum {
             }
         }
         let rounds = rounds(stretch.from_ns, stretch.due_ns);
+        let sent_bytes = if self.for_others { memory_bytes(geometry, stretch_bytes) } else { stretch_bytes };
         let mut given = 0;
         for round in rounds.clone() {
-            let until = part_until(stretch_bytes, round + 1 - rounds.start, rounds.end - rounds.start);
+            let until = part_until(sent_bytes, round + 1 - rounds.start, rounds.end - rounds.start);
             *slot(&mut self.sent_bytes, round as usize) += until - given;
             given = until;
         }
@@ -172,16 +195,24 @@ fn rounds(from_ns: u64, due_ns: u64) -> Range<u64> {
 }
 
 /// Bytes that a read of one unit of a stripe moves when `range` of the object is wanted and any unit may be lost: all rows between the first
-/// and the last that are touched.
-fn unit_bytes_touched(geometry: &Geometry, range: &Range<u64>, stripe: u64) -> u64 {
+/// and the last that are touched, or all to the end of the unit.
+fn unit_bytes_touched(geometry: &Geometry, range: &Range<u64>, stripe: u64, reads_on: bool) -> u64 {
     let (stripe_bytes, row_bytes) = (geometry.stripe_bytes() as u64, geometry.row_bytes() as u64);
     let start = stripe * stripe_bytes;
     let within = range.start.max(start) - start..range.end.min(start + stripe_bytes) - start;
     let matrix_bytes = row_bytes * geometry.data_rows() as u64;
-    let rows = within.start / matrix_bytes..(within.end - 1) / matrix_bytes + 1;
+    let end = if reads_on { geometry.unit_rows() as u64 } else { (within.end - 1) / matrix_bytes + 1 };
+    let rows = within.start / matrix_bytes..end;
     // Reads are of whole blocks around the rows.
     let block = reel_volume::limits::BLOCK_BYTES as u64;
     (rows.end * row_bytes).next_multiple_of(block) - rows.start * row_bytes / block * block
+}
+
+/// Memory in which so many bytes of an object lie: buffers are of whole units, which end with what no row has.
+fn memory_bytes(geometry: &Geometry, bytes: u64) -> u64 {
+    let rows_bytes = (geometry.unit_rows() * geometry.row_bytes()) as u64;
+    // Fits: a unit is not much larger than its rows, and objects are far below 2^60 bytes.
+    (u128::from(bytes) * geometry.unit_bytes() as u128).div_ceil(u128::from(rows_bytes.max(1))) as u64
 }
 
 fn part_until(bytes: u64, part: u64, of: u64) -> u64 {

@@ -34,6 +34,13 @@ pub const EVICTION_LOOKS_AGAIN: usize = 2;
 /// Parts of a body that are looked at to see which objects it is made of: pictures and sound of a film as one file take turns.
 pub const AUDIENCE_PARTS_MAX: usize = 16;
 
+/// While no more than so many thousandths of each member are promised, viewers who are alone read units to their ends, so that others can follow
+/// them: half of the usual share of the periodic class, since with segments of a few seconds that asks at most twice of what was promised.
+pub const ROOM_PERMILLE: u64 = 350;
+
+/// Rounds that are looked at for that: as far ahead as players fetch, and two segments.
+pub const ROOM_ROUNDS: u64 = 40;
+
 /// Sessions of one title by one client address; a player that reconnects needs a handful, a script thousands.
 pub const SESSIONS_PER_CLIENT_MAX: usize = 256;
 

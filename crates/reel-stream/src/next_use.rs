@@ -13,11 +13,19 @@
 //! intervals between viewers before long ones, as interval caching does (Dan and Sitaram, 1995), and gives long ones up from
 //! their far end, where what is given up is missed last.
 //!
+//! **Chains.** Who follows somebody closely was promised no disks but that what lies between stays (docs/design/one-copy.md). So what lies between the
+//! members of a chain is let go of after everything else: up to where the first of them has asked, and for each of them no farther than
+//! is charged for.
+//!
 //! Every change is a few look-ups in ordered sets: fronts move once a segment, units come once a read.
 
+use crate::key::SessionKey;
 use crate::prefetch::TrackOfSession;
+use crate::reader::rows_by_position;
 use crate::units::UnitKey;
+use reel_volume::ObjectMap;
 use std::collections::{BTreeMap, BTreeSet, HashMap, VecDeque};
+use std::ops::Range;
 
 /// Where a viewer is in an object.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -29,6 +37,12 @@ pub(crate) struct Front {
     pub(crate) asked_ns: u64,
     /// How long a stripe of this object is shown, on average.
     pub(crate) stripe_ns: u64,
+    /// The byte at which its newest request begins.
+    pub(crate) offset: u64,
+    /// The last stripe of it.
+    pub(crate) until_stripe: u64,
+    /// Its units are read to their ends, and none of what it has read of them is gone: who follows finds them.
+    pub(crate) is_whole: bool,
 }
 
 /// Units that may be let go, and who will want them.
@@ -36,12 +50,14 @@ pub(crate) struct Front {
 pub(crate) struct NextUse {
     objects: HashMap<u64, Object>,
     viewers: HashMap<TrackOfSession, (Front, u64)>,
+    /// The chain of each session that has one.
+    chain_of: HashMap<SessionKey, u64>,
     /// Objects with units that nobody will want, by the age of the first of those.
     idle: BTreeSet<(u64, u64)>,
-    /// Stretches with units: when the last one is wanted, object and front.
-    stretches: BTreeSet<(u64, u64, Place)>,
-    /// Units that were found in use, the first to be looked at again first.
-    in_use: VecDeque<UnitKey>,
+    /// Stretches with units: by what lets them go, object and front.
+    stretches: BTreeSet<(Turn, u64, Place)>,
+    /// Units that were found in use, with their rows; the first to be looked at again first.
+    in_use: VecDeque<(UnitKey, Range<usize>)>,
     next_age: u64,
     next_front: u64,
 }
@@ -49,16 +65,34 @@ pub(crate) struct NextUse {
 /// A front within its object: the stripe, and a number of its own.
 type Place = (u64, u64);
 
+/// When the last unit of a stretch is let go of, the last turn first: whether nobody was promised that it stays, and when it is wanted.
+type Turn = (bool, u64);
+
 /// What is known of one object.
 #[derive(Debug, Default)]
 struct Object {
-    /// By stripe and position; when each came, counted in units.
-    units: BTreeMap<(u64, usize), u64>,
-    /// By place: the front, and when the last unit of its stretch is wanted if it has any.
-    fronts: BTreeMap<Place, (Front, Option<u64>)>,
+    /// By stripe and position: when each came, counted in units, and its rows.
+    units: BTreeMap<(u64, usize), (u64, Range<usize>)>,
+    /// By place: the front, and the turn of the last unit of its stretch if it has any.
+    fronts: BTreeMap<Place, (Front, Option<Turn>)>,
+    chains: HashMap<u64, Chain>,
+    /// Those of more than one front.
+    shared: BTreeSet<u64>,
     /// The age under which it stands among the idle.
     idle: Option<u64>,
 }
+
+/// The fronts of a chain in one object.
+#[derive(Debug, Default)]
+struct Chain {
+    places: BTreeSet<Place>,
+    /// So many stripes before each of them are charged for.
+    stripes: u64,
+}
+
+/// The most fronts that are looked at anew when a chain becomes longer or shorter: those of others within it, who are few. Those beyond stay
+/// listed as they were until they move.
+const FRONTS_WITHIN_MAX: usize = 64;
 
 /// A unit to let go.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -66,14 +100,16 @@ pub(crate) struct Victim {
     pub(crate) key: UnitKey,
     /// When it will be wanted; `None` if by nobody.
     pub(crate) wanted_ns: Option<u64>,
+    /// Whether somebody was promised that it stays.
+    pub(crate) is_kept: bool,
 }
 
 impl NextUse {
-    /// A unit is in memory, or was used and is to count as new.
-    pub(crate) fn came(&mut self, key: UnitKey) {
+    /// These rows of a unit are in memory, or were used and are to count as new.
+    pub(crate) fn came(&mut self, key: UnitKey, rows: Range<usize>) {
         self.next_age += 1;
         let object = self.objects.entry(key.object).or_default();
-        object.units.insert((key.stripe, key.position), self.next_age);
+        object.units.insert((key.stripe, key.position), (self.next_age, rows));
         self.look_at(key.object, key.stripe);
     }
 
@@ -91,9 +127,17 @@ impl NextUse {
         let place = (front.stripe, self.next_front);
         self.next_front += 1;
         self.viewers.insert(viewer, (front, place.1));
-        self.objects.entry(front.object).or_default().fronts.insert(place, (front, None));
+        let object = self.objects.entry(front.object).or_default();
+        object.fronts.insert(place, (front, None));
+        let chain = self.chain_of.get(&viewer.0).copied();
+        if let Some(chain) = chain {
+            object.lengthen(chain, place);
+        }
         self.look_at_front(front.object, place);
         self.look_before(front.object, place);
+        if let Some(chain) = chain {
+            self.look_at_chain(front.object, chain, place);
+        }
     }
 
     /// A viewer is paused, or gone.
@@ -101,10 +145,66 @@ impl NextUse {
         let Some((front, number)) = self.viewers.remove(&viewer) else { return };
         let place = (front.stripe, number);
         let Some(object) = self.objects.get_mut(&front.object) else { return };
-        if let Some((_, Some(wanted_ns))) = object.fronts.remove(&place) {
-            self.stretches.remove(&(wanted_ns, front.object, place));
+        if let Some((_, Some(turn))) = object.fronts.remove(&place) {
+            self.stretches.remove(&(turn, front.object, place));
+        }
+        let chain = self.chain_of.get(&viewer.0).copied();
+        if let Some(chain) = chain {
+            object.shorten(chain, place);
+            self.look_at_chain(front.object, chain, place);
         }
         self.look_before(front.object, place);
+    }
+
+    /// A session belongs to a chain from here on, or to none. To be called while it has no fronts.
+    pub(crate) fn joins(&mut self, session: SessionKey, chain: Option<u64>) {
+        match chain {
+            Some(chain) => self.chain_of.insert(session, chain),
+            None => self.chain_of.remove(&session),
+        };
+    }
+
+    /// The chain of a session.
+    pub(crate) fn chain_of(&self, session: SessionKey) -> Option<u64> {
+        self.chain_of.get(&session).copied()
+    }
+
+    /// Of an object so many stripes before each of a chain's viewers are charged for. One of them is to be shown after that.
+    pub(crate) fn keeps(&mut self, object: u64, chain: u64, stripes: u64) {
+        self.objects.entry(object).or_default().chains.entry(chain).or_default().stripes = stripes;
+    }
+
+    /// Where a viewer is on one of its tracks.
+    pub(crate) fn front(&self, viewer: TrackOfSession) -> Option<Front> {
+        let (front, number) = self.viewers.get(&viewer)?;
+        // What has become of it since it was put there is noted among the fronts of its object.
+        Some(self.objects.get(&front.object)?.fronts.get(&(front.stripe, *number))?.0)
+    }
+
+    /// Of a viewer's newest request units are read to their ends.
+    pub(crate) fn reads_on(&mut self, viewer: TrackOfSession) {
+        let Some((front, number)) = self.viewers.get(&viewer) else { return };
+        let object = self.objects.get_mut(&front.object);
+        if let Some((front, _)) = object.and_then(|object| object.fronts.get_mut(&(front.stripe, *number))) {
+            front.is_whole = true;
+        }
+    }
+
+    /// Whether every unit that these bytes of an object touch is in memory, from the first row of them to its end.
+    pub(crate) fn holds(&self, map: &ObjectMap, range: Range<u64>) -> bool {
+        if range.is_empty() {
+            return true;
+        }
+        let Some(object) = self.objects.get(&map.id()) else { return false };
+        let (stripe_bytes, end) = (map.geometry().stripe_bytes() as u64, map.geometry().unit_rows());
+        (range.start / stripe_bytes..range.end.div_ceil(stripe_bytes)).all(|stripe| {
+            let start = stripe * stripe_bytes;
+            let within = range.start.max(start) - start..range.end.min(start + stripe_bytes) - start;
+            rows_by_position(map, &within).into_iter().all(|(position, rows)| {
+                let listed = object.units.get(&(stripe, position));
+                listed.is_some_and(|(_, have)| have.start <= rows.start && have.end >= end)
+            })
+        })
     }
 
     /// How many play an object.
@@ -115,20 +215,28 @@ impl NextUse {
     /// The unit that is wanted last; it is taken as gone.
     pub(crate) fn take_victim(&mut self) -> Option<Victim> {
         let victim = self.victim()?;
+        let UnitKey { object, stripe, .. } = victim.key;
+        if let Some(object) = self.objects.get_mut(&object)
+            && let Some(place) = object.place_of(stripe)
+            && let Some((front, _)) = object.fronts.get_mut(&place)
+            && stripe <= front.until_stripe
+        {
+            front.is_whole = false;
+        }
         self.gone(victim.key);
         Some(victim)
     }
 
     /// A unit that was taken to be let go is in use.
-    pub(crate) fn is_in_use(&mut self, key: UnitKey) {
-        self.in_use.push_back(key);
+    pub(crate) fn is_in_use(&mut self, key: UnitKey, rows: Range<usize>) {
+        self.in_use.push_back((key, rows));
     }
 
     /// Looks again at so many units that were in use when they were looked at.
     pub(crate) fn look_again(&mut self, count: usize) {
         for _ in 0..count.min(self.in_use.len()) {
-            if let Some(key) = self.in_use.pop_front() {
-                self.came(key);
+            if let Some((key, rows)) = self.in_use.pop_front() {
+                self.came(key, rows);
             }
         }
     }
@@ -136,14 +244,30 @@ impl NextUse {
     fn victim(&self) -> Option<Victim> {
         let first = |id: u64| {
             let (&(stripe, position), _) = self.objects.get(&id)?.units.first_key_value()?;
-            Some(Victim { key: UnitKey { object: id, stripe, position }, wanted_ns: None })
+            let key = UnitKey { object: id, stripe, position };
+            Some(Victim { key, wanted_ns: None, is_kept: false })
         };
         if let Some(&(_, id)) = self.idle.first() {
             return first(id);
         }
-        let &(wanted_ns, id, place) = self.stretches.last()?;
+        let &((is_free, wanted_ns), id, place) = self.stretches.last()?;
         let (stripe, position) = self.objects.get(&id)?.last_of(place)?;
-        Some(Victim { key: UnitKey { object: id, stripe, position }, wanted_ns: Some(wanted_ns) })
+        let key = UnitKey { object: id, stripe, position };
+        Some(Victim { key, wanted_ns: Some(wanted_ns), is_kept: !is_free })
+    }
+
+    /// A chain has come to a place, or left it: lists anew what lies between its neighbours there.
+    fn look_at_chain(&mut self, id: u64, chain: u64, place: Place) {
+        use std::ops::Bound::{Excluded, Included, Unbounded};
+        let Some(object) = self.objects.get(&id) else { return };
+        let Some(chain) = object.chains.get(&chain) else { return };
+        let behind =
+            chain.places.range(..place).next_back().map_or(Included(place), |place| Included(*place));
+        let ahead = chain.places.range((Excluded(place), Unbounded)).next();
+        let ahead = ahead.map_or(Unbounded, |place| Included(*place));
+        let within: Vec<Place> =
+            object.fronts.range((behind, ahead)).map(|(place, _)| *place).take(FRONTS_WITHIN_MAX).collect();
+        within.into_iter().for_each(|place| self.look_at_front(id, place));
     }
 
     /// Something changed at a stripe: lists anew what it belongs to.
@@ -166,15 +290,15 @@ impl NextUse {
 
     fn look_at_front(&mut self, id: u64, place: Place) {
         let Some(object) = self.objects.get_mut(&id) else { return };
-        let last = object.last_of(place);
+        let last = object.last_of(place).map(|(stripe, _)| (stripe, !object.is_kept(place, stripe)));
         let Some((front, listed)) = object.fronts.get_mut(&place) else { return };
-        let wanted_ns = last.map(|(stripe, _)| front.reaches_ns(stripe));
-        if *listed != wanted_ns {
-            if let Some(before_ns) = std::mem::replace(listed, wanted_ns) {
-                self.stretches.remove(&(before_ns, id, place));
+        let turn = last.map(|(stripe, is_free)| (is_free, front.reaches_ns(stripe)));
+        if *listed != turn {
+            if let Some(before) = std::mem::replace(listed, turn) {
+                self.stretches.remove(&(before, id, place));
             }
-            if let Some(wanted_ns) = wanted_ns {
-                self.stretches.insert((wanted_ns, id, place));
+            if let Some(turn) = turn {
+                self.stretches.insert((turn, id, place));
             }
         }
     }
@@ -204,9 +328,43 @@ impl Front {
 }
 
 impl Object {
+    /// A front of a chain is there.
+    fn lengthen(&mut self, id: u64, place: Place) {
+        let chain = self.chains.entry(id).or_default();
+        chain.places.insert(place);
+        if chain.places.len() > 1 {
+            self.shared.insert(id);
+        }
+    }
+
+    /// A front of a chain is gone.
+    fn shorten(&mut self, id: u64, place: Place) {
+        let Some(chain) = self.chains.get_mut(&id) else { return };
+        chain.places.remove(&place);
+        if chain.places.len() < 2 {
+            self.shared.remove(&id);
+        }
+        if chain.places.is_empty() {
+            self.chains.remove(&id);
+        }
+    }
+
     /// The front whose stretch a stripe lies in.
     fn place_of(&self, stripe: u64) -> Option<Place> {
         self.fronts.range(..=(stripe, u64::MAX)).next_back().map(|(place, _)| *place)
+    }
+
+    /// Whether somebody was promised that a stripe of the stretch that begins at a front stays: it lies between two of a chain, or is what the
+    /// first of them has asked for.
+    fn is_kept(&self, place: Place, stripe: u64) -> bool {
+        use std::ops::Bound::{Excluded, Unbounded};
+        self.shared.iter().filter_map(|chain| self.chains.get(chain)).any(|chain| {
+            let Some(behind) = chain.places.range(..=place).next_back() else { return false };
+            let is_charged = stripe <= behind.0.saturating_add(chain.stripes);
+            let is_between = chain.places.range((Excluded(*behind), Unbounded)).next().is_some();
+            let asked = self.fronts.get(behind).map_or(0, |(front, _)| front.until_stripe);
+            is_charged && (is_between || stripe <= asked)
+        })
     }
 
     /// The last unit of the stretch that begins at a front.
@@ -225,7 +383,7 @@ impl Object {
 
     /// The age of the first unit behind all fronts.
     fn first_idle(&self) -> Option<u64> {
-        let (&(stripe, _), &age) = self.units.first_key_value()?;
+        let (&(stripe, _), &(age, _)) = self.units.first_key_value()?;
         let is_behind = self.fronts.first_key_value().is_none_or(|((front, _), _)| stripe < *front);
         is_behind.then_some(age)
     }
@@ -248,7 +406,15 @@ mod tests {
     }
 
     fn front(object: u64, stripe: u64, asked_ns: u64) -> Front {
-        Front { object, stripe, asked_ns, stripe_ns: 100 }
+        Front {
+            object,
+            stripe,
+            asked_ns,
+            stripe_ns: 100,
+            offset: stripe,
+            until_stripe: stripe,
+            is_whole: true,
+        }
     }
 
     /// The rule, written down as it is said: for each unit all viewers are asked.
@@ -305,7 +471,7 @@ mod tests {
                     Step::Comes(object, stripe) => {
                         plain.remove(unit(object, stripe));
                         plain.units.push(unit(object, stripe));
-                        policy.came(unit(object, stripe));
+                        policy.came(unit(object, stripe), 0..1);
                     }
                     Step::Goes(object, stripe) => {
                         plain.remove(unit(object, stripe));
@@ -349,9 +515,9 @@ mod tests {
     fn what_nobody_wants_goes_oldest_first() {
         let mut policy = NextUse::default();
         for (object, stripe) in [(0, 5), (1, 0), (2, 9), (0, 7), (1, 1)] {
-            policy.came(unit(object, stripe));
+            policy.came(unit(object, stripe), 0..1);
         }
-        policy.came(unit(1, 0));
+        policy.came(unit(1, 0), 0..1);
         let mut order = std::iter::from_fn(|| policy.take_victim()).map(|victim| victim.key.object);
         assert_eq!(order.next(), Some(0), "it is the oldest");
         assert_eq!(order.next(), Some(2));
@@ -365,9 +531,9 @@ mod tests {
             policy.shows(viewer(name), front(object, stripe, 1_000));
         }
         for stripe in 0..10 {
-            policy.came(unit(0, stripe));
+            policy.came(unit(0, stripe), 0..1);
         }
-        (0..5).for_each(|stripe| policy.came(unit(1, stripe)));
+        (0..5).for_each(|stripe| policy.came(unit(1, stripe), 0..1));
         let order: Vec<(u64, u64)> = std::iter::from_fn(|| policy.take_victim())
             .map(|victim| (victim.key.object, victim.key.stripe))
             .collect();
@@ -381,21 +547,24 @@ mod tests {
         let mut policy = NextUse::default();
         policy.shows(viewer(0), front(0, 0, 0));
         policy.shows(viewer(1), front(0, 6, 0));
-        (0..6).for_each(|stripe| policy.came(unit(0, stripe)));
-        policy.came(unit(1, 0));
+        (0..6).for_each(|stripe| policy.came(unit(0, stripe), 0..1));
+        policy.came(unit(1, 0), 0..1);
         policy.leaves(viewer(1));
-        assert_eq!(policy.take_victim(), Some(Victim { key: unit(1, 0), wanted_ns: None }));
-        assert_eq!(policy.take_victim(), Some(Victim { key: unit(0, 5), wanted_ns: Some(500) }));
+        assert_eq!(policy.take_victim(), Some(Victim { key: unit(1, 0), wanted_ns: None, is_kept: false }));
+        assert_eq!(
+            policy.take_victim(),
+            Some(Victim { key: unit(0, 5), wanted_ns: Some(500), is_kept: false })
+        );
         policy.leaves(viewer(0));
-        assert_eq!(policy.take_victim(), Some(Victim { key: unit(0, 0), wanted_ns: None }));
+        assert_eq!(policy.take_victim(), Some(Victim { key: unit(0, 0), wanted_ns: None, is_kept: false }));
     }
 
     #[test]
     fn what_is_in_use_is_looked_at_again_later() {
         let mut policy = NextUse::default();
-        policy.came(unit(0, 0));
+        policy.came(unit(0, 0), 0..1);
         let victim = policy.take_victim().unwrap();
-        policy.is_in_use(victim.key);
+        policy.is_in_use(victim.key, 0..1);
         assert_eq!(policy.take_victim(), None);
         policy.look_again(1);
         assert_eq!(policy.take_victim(), Some(victim));

@@ -4,6 +4,7 @@
 
 use crate::key::SessionKey;
 use crate::limits::{BELOW_SEGMENTS, LATE_TOLERATED_NS};
+use crate::one_way::Choices;
 use crate::schedule::{Ask, Schedule};
 use reel_qos::limits::ROUND_NS;
 use reel_qos::{Class, Demand, ReservationId};
@@ -50,8 +51,8 @@ impl State {
 /// What a session was promised.
 #[derive(Debug)]
 pub(crate) struct Promise {
-    /// Demands of the title's choices, best first; a session may be promised any of them.
-    pub(crate) offers: Arc<[Arc<Demand>]>,
+    /// What the title offers; a session may be promised any of its choices.
+    pub(crate) offers: Choices,
     /// The choice that is or was reserved.
     pub(crate) choice: usize,
     /// Held while the client plays; a paused client has none.
@@ -201,14 +202,14 @@ impl<T> Session<T> {
 }
 
 impl Promise {
-    pub(crate) fn new(offers: Arc<[Arc<Demand>]>, choice: usize, reservation: ReservationId) -> Self {
+    pub(crate) fn new(offers: Choices, choice: usize, reservation: ReservationId) -> Self {
         Self { offers, choice, reservation: Some(reservation), below: None }
     }
 
     /// The demand of the reserved choice.
     pub(crate) fn demand(&self) -> &Arc<Demand> {
         // In range: a choice is made from the offers only.
-        &self.offers[self.choice]
+        &self.offers.demands[self.choice]
     }
 
     /// Notes a segment of `choice`; tells which one to reserve from here on, if it is another one.

@@ -1,21 +1,25 @@
 //! All sessions, and what was promised to them.
 //!
-//! Locks are taken in this order, each optional: the table, a session's state, the ledger or the audience.
+//! Locks are taken in this order, each optional: the table, a session's state, the book of promises, the audience.
 
 use crate::audience::Audience;
 use crate::body::Body;
+use crate::book::{Book, Who};
 use crate::key::SessionKey;
 use crate::limits::{
     PAUSE_GRACE_NS, RETRY_AFTER_MAX_S, ROUNDS_MAX, SESSIONS_PER_CLIENT_MAX, UNSTARTED_PER_CLIENT_MAX,
 };
+use crate::one_way::Choices;
 use crate::schedule::{Ask, Place, Strand};
 use crate::session::{Opening, Promise, Session, SessionSummary, State};
+use crate::units::Units;
 use reel_qos::limits::ROUND_NS;
 use reel_qos::{
     AdmitError, Answer, Capacities, Class, ClassTable, Demand, Ledger, Overcommitment, ResourceUsage, Starts,
 };
 use std::collections::HashMap;
 use std::net::IpAddr;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 /// Bounds of the table, and what is promised.
@@ -97,8 +101,21 @@ pub struct Sessions<T> {
     sessions_max: usize,
     idle_max_ns: u64,
     table: Mutex<Table<T>>,
-    ledger: Option<Mutex<Ledger>>,
+    book: Option<Mutex<Book>>,
     audience: Audience,
+    /// Whether disks have time for those who are alone to read units to their ends, so that others can follow them.
+    is_roomy: AtomicBool,
+}
+
+/// Sessions that share what one of them reads.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Sharing {
+    /// Chains of more than one session.
+    pub chains: usize,
+    /// Sessions that find in memory what others have read.
+    pub followers: usize,
+    /// Bytes of the arena that are promised to them.
+    pub interval_bytes: u64,
 }
 
 #[derive(Debug)]
@@ -110,24 +127,29 @@ struct Table<T> {
 impl<T> Sessions<T> {
     /// An empty table.
     pub fn new(config: SessionsConfig) -> Self {
-        let ledger = config.capacities.map(|capacities| {
+        let book = config.capacities.map(|capacities| {
             // Fits: a day of seconds.
             let mut ledger = Ledger::new(capacities, ROUNDS_MAX as usize);
             ledger.set_classes(config.classes);
-            Mutex::new(ledger)
+            Mutex::new(Book::new(ledger))
         });
         Self {
             sessions_max: config.sessions_max,
             idle_max_ns: config.idle_max_ns,
             table: Mutex::new(Table { by_key: HashMap::new(), by_client: HashMap::new() }),
-            ledger,
+            book,
             audience: Audience::default(),
+            is_roomy: AtomicBool::new(true),
         }
     }
 
-    /// The same, telling `audience` where every session is.
-    pub fn before(self, audience: &Audience) -> Self {
-        Self { audience: audience.clone(), ..self }
+    /// The same, telling `units` where every session is. So what lies between sessions that play the same is kept, and those behind are charged for that and
+    /// not with the disks.
+    pub fn before(self, units: &Units) -> Self {
+        if let Some(book) = &self.book {
+            lock(book).follow_in(units);
+        }
+        Self { audience: units.audience().clone(), ..self }
     }
 
     /// Opens a session; forgets idle ones first.
@@ -138,7 +160,7 @@ impl<T> Sessions<T> {
         &self,
         title_id: &str,
         playing: Arc<T>,
-        offers: Arc<[Arc<Demand>]>,
+        offers: impl Into<Choices>,
         (client, class): (IpAddr, Class),
         now_ns: u64,
     ) -> Result<Arc<Session<T>>, OpenRefused> {
@@ -152,7 +174,7 @@ impl<T> Sessions<T> {
         key: SessionKey,
         title_id: &str,
         playing: Arc<T>,
-        offers: Arc<[Arc<Demand>]>,
+        offers: impl Into<Choices>,
         (client, class): (IpAddr, Class),
         now_ns: u64,
     ) -> Result<Arc<Session<T>>, OpenRefused> {
@@ -160,7 +182,7 @@ impl<T> Sessions<T> {
         forgotten.iter().for_each(|session| self.end(session));
         self.has_room(&self.table(), client, now_ns)?;
         // Without the table, which every request of every core needs: a ladder that is refused takes the ledger some milliseconds.
-        let promise = self.promise(offers, class, title_id, now_ns)?;
+        let promise = self.promise(offers.into(), Who { key, class, label: title_id }, now_ns)?;
         let session =
             Arc::new(Session::new(Opening { key, title_id, playing, client, class, promise, now_ns }));
         let mut table = self.table();
@@ -198,7 +220,7 @@ impl<T> Sessions<T> {
         now_ns: u64,
     ) -> Result<Permit, AdmitError> {
         let mut state = session.state();
-        let who = (session.class(), session.title_id());
+        let who = Who { key: session.key, class: session.class(), label: session.title_id() };
         let mut place = state.schedule.place(ask, now_ns);
         if let Err(error) = self.keep_promise(&mut state, who, choice, place, ask, now_ns) {
             place = if state.begins_as_promised(ask, session.opened_ns(), now_ns) {
@@ -223,7 +245,8 @@ impl<T> Sessions<T> {
     }
 
     /// A session is sent `body` from `offset` on, and will go on to play what it finds there, which is shown for `duration_ns` in all: so it
-    /// is known who will want it. Returns whether others play it, too: then units are to be read to their ends ([`crate::Reader::reading_on`]).
+    /// is known who will want it. Returns whether units are to be read to their ends ([`crate::Reader::reading_on`]): if others play it, too, and as long as
+    /// disks have so much time that others may come.
     pub fn plays(
         &self,
         session: &Session<T>,
@@ -234,7 +257,10 @@ impl<T> Sessions<T> {
     ) -> bool {
         let state = session.state();
         let track = (session.key, crate::schedule::slot(strand));
-        !state.is_closed && self.audience.plays(track, (body, offset), duration_ns, now_ns)
+        // Whoever may be followed.
+        let has_one_way = state.promise.as_ref().is_some_and(|promise| promise.offers.one_way.is_some());
+        let is_roomy = has_one_way && self.is_roomy.load(Ordering::Relaxed);
+        !state.is_closed && self.audience.plays(track, (body, offset), duration_ns, is_roomy, now_ns)
     }
 
     /// When bytes of this media time of a session are due in memory.
@@ -252,8 +278,10 @@ impl<T> Sessions<T> {
     /// Looks after all sessions; to be called every round. Those that were idle for too long are forgotten, and what is reserved for
     /// clients that are paused or gone is given back.
     pub fn tend(&self, now_ns: u64) {
-        if let Some(ledger) = &self.ledger {
-            lock(ledger).advance(now_ns / ROUND_NS);
+        if let Some(book) = &self.book {
+            let mut book = lock(book);
+            book.advance(now_ns / ROUND_NS);
+            self.is_roomy.store(book.is_roomy(), Ordering::Relaxed);
         }
         let (forgotten, silent) = {
             let mut table = self.table();
@@ -300,32 +328,38 @@ impl<T> Sessions<T> {
 
     /// How much of every resource is promised; empty if nothing is.
     pub fn usage(&self, now_ns: u64) -> Vec<ResourceUsage> {
-        self.ledger.as_ref().map_or_else(Vec::new, |ledger| lock(ledger).usage(now_ns / ROUND_NS))
+        self.book.as_ref().map_or_else(Vec::new, |book| lock(book).ledger().usage(now_ns / ROUND_NS))
+    }
+
+    /// How many share what others read.
+    pub fn sharing(&self) -> Sharing {
+        self.book.as_ref().map_or_else(Sharing::default, |book| lock(book).sharing())
     }
 
     /// How many more viewers of `demand`, coming one after another, could be promised it in a class; `None` if nothing is promised
     /// at all.
     pub fn how_many(&self, class: Class, demand: &Demand) -> Option<Result<Answer, AdmitError>> {
-        let ledger = self.ledger.as_ref()?;
-        Some(lock(ledger).how_many(class, demand, Starts::Spread))
+        let book = self.book.as_ref()?;
+        Some(lock(book).ledger().how_many(class, demand, Starts::Spread))
     }
 
-    /// Whether what is promised is the sum of what the sessions hold; for simulations and tests.
+    /// Whether what is promised is the sum of what the sessions hold, and none of them is without disks, its own or those of whom it follows; for
+    /// simulations and tests.
     pub fn adds_up(&self) -> bool {
-        self.ledger.as_ref().is_none_or(|ledger| lock(ledger).adds_up())
+        self.book.as_ref().is_none_or(|book| lock(book).adds_up())
     }
 
     /// What there is to promise from here on. What was promised stays promised.
     pub fn set_capacities(&self, capacities: Capacities) {
-        if let Some(ledger) = &self.ledger {
-            tell(lock(ledger).set_capacities(capacities));
+        if let Some(book) = &self.book {
+            tell(lock(book).set_capacities(capacities));
         }
     }
 
     /// The classes and their shares from here on. What was promised stays promised.
     pub fn set_classes(&self, classes: ClassTable) {
-        if let Some(ledger) = &self.ledger {
-            tell(lock(ledger).set_classes(classes));
+        if let Some(book) = &self.book {
+            tell(lock(book).set_classes(classes));
         }
     }
 
@@ -357,20 +391,13 @@ impl<T> Sessions<T> {
     }
 
     /// Reserves for the best of `offers` that can be promised from now on.
-    fn promise(
-        &self,
-        offers: Arc<[Arc<Demand>]>,
-        class: Class,
-        label: &str,
-        now_ns: u64,
-    ) -> Result<Option<Promise>, OpenRefused> {
-        let Some(ledger) = &self.ledger else { return Ok(None) };
+    fn promise(&self, offers: Choices, who: Who<'_>, now_ns: u64) -> Result<Option<Promise>, OpenRefused> {
+        let Some(book) = &self.book else { return Ok(None) };
         let mut refused = None;
-        let round = now_ns / ROUND_NS;
-        lock(ledger).advance(round);
-        for (choice, demand) in offers.iter().enumerate() {
-            match lock(ledger).admit(class, demand, 0, round, label) {
-                Ok(reservation) => return Ok(Some(Promise::new(Arc::clone(&offers), choice, reservation))),
+        lock(book).advance(now_ns / ROUND_NS);
+        for choice in 0..offers.demands.len() {
+            match lock(book).put((who, None), (&offers, choice), 0, now_ns) {
+                Ok(reservation) => return Ok(Some(Promise::new(offers, choice, reservation))),
                 Err(refusal) => refused = Some(refusal),
             }
         }
@@ -382,15 +409,15 @@ impl<T> Sessions<T> {
     fn keep_promise(
         &self,
         state: &mut State,
-        (class, label): (Class, &str),
+        who: Who<'_>,
         choice: Option<usize>,
         place: Place,
         ask: &Ask,
         now_ns: u64,
     ) -> Result<(), AdmitError> {
         let State { schedule, promise, is_closed } = state;
-        let (Some(promise), Some(ledger), false) = (promise, &self.ledger, *is_closed) else { return Ok(()) };
-        let wanted = choice.and_then(|choice| promise.takes(choice.min(promise.offers.len() - 1)));
+        let (Some(promise), Some(book), false) = (promise, &self.book, *is_closed) else { return Ok(()) };
+        let wanted = choice.and_then(|choice| promise.takes(choice.min(promise.offers.demands.len() - 1)));
         let is_on = promise.reservation.is_some();
         let stays = place.moves_to().is_none();
         if is_on && wanted.is_none() && stays {
@@ -401,22 +428,17 @@ impl<T> Sessions<T> {
             Place::Shifts { media_ns } | Place::Moved { media_ns } => media_ns,
             Place::OnSchedule | Place::Joins => schedule.position_ns(now_ns).min(ask.from_ns),
         };
-        let demand = &promise.offers[choice];
-        let (from_round, round) = ((position_ns / ROUND_NS) as usize, now_ns / ROUND_NS);
-        let mut ledger = lock(ledger);
-        ledger.advance(round);
-        let changed =
-            promise.reservation.map(|reservation| ledger.change(reservation, demand, from_round, round));
-        match changed {
-            Some(Ok(())) => {}
+        let mut book = lock(book);
+        book.advance(now_ns / ROUND_NS);
+        let mut put = |held| book.put((who, held), (&promise.offers, choice), position_ns, now_ns);
+        match put(promise.reservation) {
+            Ok(reservation) => promise.reservation = Some(reservation),
             // One that has come to the end of its title is no reservation any more, though nobody released it.
-            None | Some(Err(AdmitError::Ended(_))) => {
-                promise.reservation = Some(ledger.admit(class, demand, from_round, round, label)?);
-            }
+            Err(AdmitError::Ended(_)) => promise.reservation = Some(put(None)?),
             // It gives something back, for the same time: it may keep it as well. A client that is a bit late asks for other rounds than it has,
             // and could be refused in them.
-            Some(Err(_)) if stays && choice > promise.choice => return Ok(()),
-            Some(Err(error)) => return Err(error),
+            Err(_) if is_on && stays && choice > promise.choice => return Ok(()),
+            Err(error) => return Err(error),
         }
         promise.choice = choice;
         Ok(())
@@ -436,8 +458,8 @@ impl<T> Sessions<T> {
     /// Gives back what is reserved for a session.
     fn release(&self, state: &mut State) {
         let reservation = state.promise.as_mut().and_then(|promise| promise.reservation.take());
-        if let (Some(reservation), Some(ledger)) = (reservation, &self.ledger) {
-            lock(ledger).release(reservation);
+        if let (Some(reservation), Some(book)) = (reservation, &self.book) {
+            lock(book).release(reservation);
         }
     }
 

@@ -70,6 +70,8 @@ pub struct StreamCounters {
     pub deadline_misses: [AtomicU64; CLASSES_MAX],
     /// Units taken back from the table because their memory was wanted.
     pub evictions: AtomicU64,
+    /// Those of them that were to stay for somebody who follows another: none, unless intervals hold more than they are charged with.
+    pub kept_evictions: AtomicU64,
     /// Units asked of other members because their own did not answer in time.
     pub read_around: AtomicU64,
     /// Times a member stalled.
@@ -183,6 +185,11 @@ impl Units {
             counters: StreamCounters::default(),
         };
         Self { inner: Arc::new(inner) }
+    }
+
+    /// Bytes of a buffer.
+    pub(crate) fn buffer_bytes(&self) -> usize {
+        self.inner.arena.buffer_bytes()
     }
 
     /// What readers may hold together.
@@ -325,7 +332,7 @@ impl Units {
         match result {
             Ok(rows) => {
                 shard.entries.insert(key, Entry::Ready { rows: rows.clone(), used: false });
-                self.inner.audience.lock().came(key);
+                self.inner.audience.lock().came(key, rows.rows());
             }
             Err(_) => self.inner.audience.lock().gone(key),
         }
@@ -406,6 +413,9 @@ impl Units {
             };
             if self.let_go(victim) {
                 self.inner.counters.evictions.fetch_add(1, Ordering::Relaxed);
+                if victim.is_kept {
+                    self.inner.counters.kept_evictions.fetch_add(1, Ordering::Relaxed);
+                }
                 return true;
             }
         }
@@ -426,15 +436,17 @@ impl Units {
             None => return false,
         };
         if used && victim.wanted_ns.is_none() {
+            let listed = rows.rows();
             shard.entries.insert(key, Entry::Ready { rows, used: false });
-            self.inner.audience.lock().came(key);
+            self.inner.audience.lock().came(key, listed);
             return false;
         }
         match rows.give_back() {
             Ok(()) => true,
             Err(rows) => {
+                let listed = rows.rows();
                 shard.entries.insert(key, Entry::Ready { rows, used });
-                self.inner.audience.lock().is_in_use(key);
+                self.inner.audience.lock().is_in_use(key, listed);
                 false
             }
         }

@@ -1,0 +1,172 @@
+//! What sessions were promised: a ledger in which those who play the same share the disks, and where each of them is.
+//!
+//! Who asks to begin somewhere is put behind the next one who plays the same, if all that lies between is in memory (`Audience::follows`) and can
+//! stay there: then it is charged with that memory, and not with the disks. Otherwise as everybody else.
+
+use crate::audience::Audience;
+use crate::budget::Budget;
+use crate::key::SessionKey;
+use crate::limits::{ROOM_PERMILLE, ROOM_ROUNDS};
+use crate::one_way::{Choices, Start};
+use crate::sessions::Sharing;
+use crate::units::Units;
+use reel_qos::limits::ROUND_NS;
+use reel_qos::{
+    AdmitError, Capacities, Chains, Class, ClassTable, Ledger, Overcommitment, ReservationId, Resource,
+};
+use std::collections::HashMap;
+
+/// The ledger, and which session each promise is of.
+#[derive(Debug)]
+pub(crate) struct Book {
+    chains: Chains,
+    sessions: HashMap<ReservationId, SessionKey>,
+    /// Where those who follow find what others have read; without it nobody follows.
+    memory: Option<Memory>,
+}
+
+#[derive(Debug)]
+struct Memory {
+    audience: Audience,
+    budget: Budget,
+    buffer_bytes: u64,
+}
+
+/// Who asks.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Who<'a> {
+    pub(crate) key: SessionKey,
+    pub(crate) class: Class,
+    /// What the ledger calls it.
+    pub(crate) label: &'a str,
+}
+
+impl Book {
+    /// Over a ledger of which nothing is promised yet.
+    pub(crate) fn new(ledger: Ledger) -> Book {
+        Book { chains: Chains::new(ledger), sessions: HashMap::new(), memory: None }
+    }
+
+    /// Lets those who play the same follow each other in the memory of these units.
+    pub(crate) fn follow_in(&mut self, units: &Units) {
+        self.memory = Some(Memory {
+            audience: units.audience().clone(),
+            budget: units.budget().clone(),
+            buffer_bytes: units.buffer_bytes() as u64,
+        });
+    }
+
+    /// Promises a session one of the choices of what it plays, from `media_ns` on, in place of what it `held`. A refusal changes nothing.
+    pub(crate) fn put(
+        &mut self,
+        (who, held): (Who<'_>, Option<ReservationId>),
+        (choices, choice): (&Choices, usize),
+        media_ns: u64,
+        now_ns: u64,
+    ) -> Result<ReservationId, AdmitError> {
+        let demand = &choices.demands[choice];
+        // Fits: rounds of a title that can be promised.
+        let at = ((media_ns / ROUND_NS) as usize, now_ns / ROUND_NS);
+        let starts = choices.one_way.as_ref().map_or_else(Vec::new, |way| way.starts(media_ns));
+        let before = self.chains.next_ahead(who.class, demand, at, held).and_then(|(stream, chain)| {
+            let (memory, ahead) = (self.memory.as_ref()?, *self.sessions.get(&stream)?);
+            memory.audience.follows(who.key, (ahead, chain), &starts, now_ns)
+        });
+        if let Some(memory) = &self.memory {
+            let keepable = memory.budget.keepable() as u64;
+            self.chains.set_keepable(keepable.saturating_mul(memory.buffer_bytes));
+        }
+        let is_held = before.is_some();
+        let put = match held {
+            Some(stream) => self.chains.change(stream, demand, at, is_held).map(|()| stream),
+            None => self.chains.admit(who.class, demand, at, is_held, who.label),
+        };
+        match &put {
+            Ok(stream) => {
+                self.sessions.insert(*stream, who.key);
+                self.begins(who.key, *stream, &starts, now_ns);
+                self.keep();
+            }
+            Err(error) => {
+                if let (Some(before), Some(memory)) = (before, &self.memory) {
+                    memory.audience.returns(who.key, before);
+                }
+                if let AdmitError::Ended(stream) = error {
+                    self.sessions.remove(stream);
+                }
+            }
+        }
+        put
+    }
+
+    /// Gives back what a session held.
+    pub(crate) fn release(&mut self, stream: ReservationId) {
+        self.chains.release(stream);
+        self.sessions.remove(&stream);
+        self.keep();
+    }
+
+    /// As [`Ledger::advance`].
+    pub(crate) fn advance(&mut self, now_round: u64) {
+        self.chains.advance(now_round);
+        self.keep();
+    }
+
+    /// The account itself: for what only reads it.
+    pub(crate) fn ledger(&self) -> &Ledger {
+        self.chains.ledger()
+    }
+
+    /// How many share what others read.
+    pub(crate) fn sharing(&self) -> Sharing {
+        let (_, chains) = self.chains.counts();
+        let (followers, interval_bytes) = (self.chains.followers(), self.chains.interval_bytes());
+        Sharing { chains, followers, interval_bytes }
+    }
+
+    /// As [`Chains::adds_up`].
+    pub(crate) fn adds_up(&self) -> bool {
+        self.chains.adds_up()
+    }
+
+    /// Whether so little of the members is promised that a viewer who is alone may read more than he was promised, for those who may come.
+    pub(crate) fn is_roomy(&self) -> bool {
+        let ledger = self.chains.ledger();
+        let (members, now_round) = (&ledger.capacities().members, ledger.now_round());
+        (now_round..now_round + ROOM_ROUNDS).all(|round| {
+            members.iter().enumerate().all(|(number, member)| {
+                let used = ledger.used(None, Resource::Member(number), round);
+                u128::from(used) * 1000 <= u128::from(member.round_ns) * u128::from(ROOM_PERMILLE)
+            })
+        })
+    }
+
+    /// As [`Ledger::set_capacities`].
+    pub(crate) fn set_capacities(&mut self, capacities: Capacities) -> Vec<Overcommitment> {
+        self.chains.set_capacities(capacities)
+    }
+
+    /// As [`Ledger::set_classes`].
+    pub(crate) fn set_classes(&mut self, classes: ClassTable) -> Vec<Overcommitment> {
+        self.chains.set_classes(classes)
+    }
+
+    /// A session begins anew somewhere: from here on it is known who follows it, and whom it follows.
+    fn begins(&self, session: SessionKey, stream: ReservationId, starts: &[Start<'_>], now_ns: u64) {
+        if let Some(memory) = &self.memory
+            && !starts.is_empty()
+            && let Some(chain) = self.chains.chain_of(stream)
+        {
+            let rounds = self.chains.width_rounds(chain);
+            memory.audience.begins(session, (chain, rounds), starts, now_ns);
+        }
+    }
+
+    /// Nobody else may have what lies between those who follow each other.
+    fn keep(&self) {
+        if let Some(memory) = &self.memory {
+            let buffers = self.chains.interval_bytes().div_ceil(memory.buffer_bytes.max(1));
+            memory.budget.keep(usize::try_from(buffers).unwrap_or(usize::MAX));
+        }
+    }
+}

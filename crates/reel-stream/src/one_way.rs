@@ -1,0 +1,96 @@
+//! What is played in one way only, so that whoever plays it wants the same bytes as everybody else who does: pure.
+
+use crate::schedule::{Strand, slot};
+use reel_qos::Demand;
+use reel_qos::limits::ROUND_NS;
+use reel_volume::ObjectMap;
+use std::sync::Arc;
+
+/// What a session is offered of a title.
+#[derive(Clone, Debug)]
+pub struct Choices {
+    /// The demands of its choices (renditions), best first.
+    pub demands: Arc<[Arc<Demand>]>,
+    /// Set if there is one way to play it: then those who play it may share what one of them reads.
+    pub one_way: Option<Arc<OneWay>>,
+}
+
+/// The tracks of a title that has one rendition and one language of sound: all of its viewers play all of them.
+#[derive(Debug)]
+pub struct OneWay {
+    tracks: Vec<WayTrack>,
+}
+
+/// One of its tracks.
+#[derive(Debug)]
+pub struct WayTrack {
+    /// Pictures or sound.
+    pub strand: Strand,
+    /// The object that it is.
+    pub map: Arc<ObjectMap>,
+    /// Where its segments begin: media time and byte, in ascending order.
+    pub starts: Vec<(u64, u64)>,
+    /// How long it is shown.
+    pub track_ns: u64,
+}
+
+/// Where a viewer begins in one of the tracks.
+#[derive(Debug)]
+pub(crate) struct Start<'a> {
+    pub(crate) slot: usize,
+    pub(crate) track: &'a WayTrack,
+    /// The byte.
+    pub(crate) offset: u64,
+}
+
+impl From<Arc<[Arc<Demand>]>> for Choices {
+    fn from(demands: Arc<[Arc<Demand>]>) -> Self {
+        Self { demands, one_way: None }
+    }
+}
+
+impl OneWay {
+    /// Of these tracks, one for each strand.
+    pub fn new(tracks: Vec<WayTrack>) -> Self {
+        Self { tracks }
+    }
+
+    /// Where somebody begins who goes to `media_ns`: with the segments that are shown then.
+    pub(crate) fn starts(&self, media_ns: u64) -> Vec<Start<'_>> {
+        let tracks = self.tracks.iter();
+        tracks
+            .map(|track| Start { slot: slot(track.strand), track, offset: track.offset(media_ns) })
+            .collect()
+    }
+}
+
+impl WayTrack {
+    /// Where the segment begins that is shown at `media_ns`.
+    fn offset(&self, media_ns: u64) -> u64 {
+        let after = self.starts.partition_point(|(start_ns, _)| *start_ns <= media_ns);
+        self.starts.get(after.saturating_sub(1)).map_or(0, |(_, offset)| *offset)
+    }
+
+    /// How long a stripe is shown, on average.
+    pub(crate) fn stripe_ns(&self) -> u64 {
+        self.track_ns / self.map.bytes().div_ceil(self.stripe_bytes()).max(1)
+    }
+
+    /// The most stripes of it that are shown in so many rounds, wherever they begin and end.
+    pub(crate) fn stripes_in(&self, rounds: u64) -> u64 {
+        let width_ns = rounds.saturating_mul(ROUND_NS);
+        let mut until = 0;
+        let most_bytes = self.starts.iter().map(|(from_ns, from)| {
+            while self.starts.get(until).is_some_and(|(at_ns, _)| *at_ns < from_ns.saturating_add(width_ns)) {
+                until += 1;
+            }
+            self.starts.get(until).map_or(self.map.bytes(), |(_, offset)| *offset).saturating_sub(*from)
+        });
+        // Both ends lie within a stripe.
+        most_bytes.max().unwrap_or(0).div_ceil(self.stripe_bytes()) + 1
+    }
+
+    fn stripe_bytes(&self) -> u64 {
+        self.map.geometry().stripe_bytes() as u64
+    }
+}
