@@ -34,6 +34,12 @@ pub(crate) struct Arguments {
     /// Only these faults: pulled, replaced, stalls, slow, read-errors, lies, rot, none. Default: all.
     #[arg(long, value_delimiter = ',')]
     faults: Option<Vec<String>>,
+    /// So many titles of one rendition each, instead of those that a seed decides: a crowd on few shares what one of them reads.
+    #[arg(long)]
+    titles: Option<usize>,
+    /// So many buffers of memory, instead of plenty.
+    #[arg(long)]
+    buffers: Option<usize>,
     /// So many people browse, ten times a second each, instead of those that a seed decides.
     #[arg(long)]
     browsers: Option<usize>,
@@ -59,6 +65,10 @@ impl Arguments {
         if let Some(browsers) = self.browsers {
             (scenario.browsers, scenario.browse_ns) = (browsers, CROWD_BROWSE_NS);
         }
+        if let Some(titles) = self.titles {
+            (scenario.titles.titles, scenario.titles.renditions) = (titles, 1);
+        }
+        scenario.buffers = self.buffers.unwrap_or(scenario.buffers);
         scenario.change_rest_ns = scenario.change_rest_ns.filter(|_| !self.steady);
         if let Some(names) = &self.faults {
             scenario.faults = FaultMenu::of(names)?;
@@ -74,6 +84,12 @@ impl Arguments {
         }
         if let Some(names) = &self.faults {
             text += &format!(" --faults {}", names.join(","));
+        }
+        if let Some(titles) = self.titles {
+            text += &format!(" --titles {titles}");
+        }
+        if let Some(buffers) = self.buffers {
+            text += &format!(" --buffers {buffers}");
         }
         if let Some(browsers) = self.browsers {
             text += &format!(" --browsers {browsers}");

@@ -28,6 +28,10 @@ pub struct Report {
     pub viewing_most: u64,
     /// The most that was promised of any member in the round that was, in thousandths of what can be.
     pub promised_most_permille: u64,
+    /// Viewers that found in memory what others had read, and were charged with no disks, at most.
+    pub followers_most: u64,
+    /// Thousandths of the arena that were kept for them, at most.
+    pub intervals_most_permille: u64,
     /// Segments that viewers got.
     pub segments: u64,
     /// Segments that were asked for in time and came after they were due.
@@ -151,11 +155,11 @@ impl Report {
 impl Report {
     /// In one line.
     pub fn in_short(&self) -> String {
-        let Report { viewing_most, segments, refused, faults, digest, .. } = self;
+        let Report { viewing_most, followers_most, segments, refused, faults, digest, .. } = self;
         let [p99_ms, most_ms] = [self.start_p99_ns, self.start_most_ns].map(|ns| ns / 1_000_000);
         let dear_s = self.dear_most_ns / 1_000_000_000;
         format!(
-            "{viewing_most} viewers, {segments} segments, {refused} refused, {faults} faults, begun in {p99_ms} ms (p99), {most_ms} ms at most, too dear for {dear_s} s, digest {digest:016x}"
+            "{viewing_most} viewers ({followers_most} follow), {segments} segments, {refused} refused, {faults} faults, begun in {p99_ms} ms (p99), {most_ms} ms at most, too dear for {dear_s} s, digest {digest:016x}"
         )
     }
 }
@@ -171,6 +175,12 @@ impl fmt::Display for Report {
         )?;
         let promised = self.promised_most_permille as f64 / 10.0;
         writeln!(f, "promised  up to {promised:.1} % of what can be promised of a member's round")?;
+        let kept = self.intervals_most_permille as f64 / 10.0;
+        let followers = self.followers_most;
+        writeln!(
+            f,
+            "sharing   {followers} at once find what others read, {kept:.1} % of memory kept for them"
+        )?;
         let (segments, ahead) = (self.segments, self.prefetched);
         writeln!(
             f,

@@ -6,13 +6,14 @@
 use crate::audience::Audience;
 use crate::budget::Budget;
 use crate::key::SessionKey;
-use crate::limits::{ROOM_PERMILLE, ROOM_ROUNDS};
+use crate::limits::{INTERVALS_IDLE_PERMILLE, ROOM_PERMILLE, ROOM_ROUNDS};
 use crate::one_way::{Choices, Start};
 use crate::sessions::Sharing;
 use crate::units::Units;
 use reel_qos::limits::ROUND_NS;
 use reel_qos::{
-    AdmitError, Capacities, Chains, Class, ClassTable, Ledger, Overcommitment, ReservationId, Resource,
+    AdmitError, Capacities, Chains, Class, ClassTable, Ledger, MemberCapacity, Overcommitment, ReservationId,
+    Resource,
 };
 use std::collections::HashMap;
 
@@ -72,10 +73,7 @@ impl Book {
             let (memory, ahead) = (self.memory.as_ref()?, *self.sessions.get(&stream)?);
             memory.audience.follows(who.key, (ahead, chain), &starts, now_ns)
         });
-        if let Some(memory) = &self.memory {
-            let keepable = memory.budget.keepable() as u64;
-            self.chains.set_keepable(keepable.saturating_mul(memory.buffer_bytes));
-        }
+        self.chains.set_keepable(self.keepable_bytes());
         let is_held = before.is_some();
         let put = match held {
             Some(stream) => self.chains.change(stream, demand, at, is_held).map(|()| stream),
@@ -131,14 +129,7 @@ impl Book {
 
     /// Whether so little of the members is promised that a viewer who is alone may read more than he was promised, for those who may come.
     pub(crate) fn is_roomy(&self) -> bool {
-        let ledger = self.chains.ledger();
-        let (members, now_round) = (&ledger.capacities().members, ledger.now_round());
-        (now_round..now_round + ROOM_ROUNDS).all(|round| {
-            members.iter().enumerate().all(|(number, member)| {
-                let used = ledger.used(None, Resource::Member(number), round);
-                u128::from(used) * 1000 <= u128::from(member.round_ns) * u128::from(ROOM_PERMILLE)
-            })
-        })
+        self.promised_permille() <= ROOM_PERMILLE
     }
 
     /// As [`Ledger::set_capacities`].
@@ -149,6 +140,29 @@ impl Book {
     /// As [`Ledger::set_classes`].
     pub(crate) fn set_classes(&mut self, classes: ClassTable) -> Vec<Overcommitment> {
         self.chains.set_classes(classes)
+    }
+
+    /// Thousandths of the members' time that are promised, at most in one of the next rounds.
+    fn promised_permille(&self) -> u64 {
+        let ledger = self.chains.ledger();
+        let (members, now_round) = (&ledger.capacities().members, ledger.now_round());
+        let of_member = |(number, member): (usize, &MemberCapacity)| {
+            let rounds = now_round..now_round.saturating_add(ROOM_ROUNDS);
+            let used = rounds.map(|round| ledger.used(None, Resource::Member(number), round)).max();
+            // Fits: sums are below 2^63, and what is promised beyond a round is near to it.
+            (u128::from(used.unwrap_or(0)) * 1000 / u128::from(member.round_ns.max(1))) as u64
+        };
+        members.iter().enumerate().map(of_member).max().unwrap_or(0)
+    }
+
+    /// Bytes that intervals may hold now: what readers have not reserved, promised or not; and no larger a part of the arena than is promised of the
+    /// members. While disks have time, memory that a reader could use is not spent to save them some.
+    fn keepable_bytes(&self) -> u64 {
+        let Some(memory) = &self.memory else { return 0 };
+        let free_bytes = (memory.budget.keepable() as u64).saturating_mul(memory.buffer_bytes);
+        let permille = self.promised_permille().max(INTERVALS_IDLE_PERMILLE);
+        let part = u128::from(self.chains.ledger().capacities().arena_bytes) * u128::from(permille) / 1000;
+        free_bytes.min(u64::try_from(part).unwrap_or(u64::MAX))
     }
 
     /// A session begins anew somewhere: from here on it is known who follows it, and whom it follows.

@@ -3,6 +3,7 @@
 use super::people::Kind;
 use super::{Event, SECOND_NS, World};
 use crate::limits::{LEDGER_CHECK_SECONDS, MOVING_SEGMENT_NS, RECOVERY_NS};
+use crate::scale::UNIT_BYTES;
 use reel_qos::Class;
 use std::sync::atomic::Ordering;
 
@@ -67,6 +68,11 @@ impl World {
         self.report.promised_most_permille = self.report.promised_most_permille.max(permille);
         let dear_ns = self.capacity.dear_ns(&self.disks, self.fault.map(|span| span.member), self.now_ns);
         self.report.dear_most_ns = self.report.dear_most_ns.max(dear_ns);
+        let sharing = self.desk.sharing();
+        let arena_bytes = (self.scenario.buffers * UNIT_BYTES) as u64;
+        self.report.followers_most = self.report.followers_most.max(sharing.followers as u64);
+        self.report.intervals_most_permille =
+            self.report.intervals_most_permille.max(sharing.interval_bytes * 1000 / arena_bytes);
         // It takes as long as promising everything anew, so not every second.
         let second = (self.now_ns - self.start_ns) / SECOND_NS;
         if second.is_multiple_of(LEDGER_CHECK_SECONDS) && !self.desk.adds_up() {
@@ -77,8 +83,13 @@ impl World {
 
     pub(super) fn keeps_within_memory(&mut self) -> Result<(), String> {
         let budget = self.core.fetcher.units().budget();
-        if budget.reserved() > budget.total() {
-            return Err(format!("{} buffers are reserved of {}", budget.reserved(), budget.total()));
+        let (reserved, kept, total) = (budget.reserved(), budget.kept(), budget.total());
+        if reserved + kept > total {
+            return Err(format!("{reserved} buffers are reserved and {kept} kept for followers of {total}"));
+        }
+        let gone = self.core.fetcher.units().counters().kept_evictions.load(Ordering::Relaxed);
+        if gone > 0 {
+            return Err(format!("{gone} units are gone that were to stay for who follows"));
         }
         let taken = self.arena.usage().buffers_taken;
         self.report.buffers_most = self.report.buffers_most.max(taken as u64);
