@@ -150,6 +150,25 @@ impl MetricsSource for DataMetrics {
             load(&data.unpromised),
         );
         page.gauge("reel_sessions", "Open sessions.", &[], self.sessions.len() as f64);
+        let sharing = self.sessions.sharing();
+        page.gauge(
+            "reel_chains",
+            "Groups of sessions that play the same closely enough that one of them reads for all.",
+            &[],
+            sharing.chains as f64,
+        );
+        page.gauge(
+            "reel_followers",
+            "Sessions that are charged with no disks, since others read for them.",
+            &[],
+            sharing.followers as f64,
+        );
+        page.gauge(
+            "reel_interval_bytes",
+            "Media memory that is kept for sessions that follow others.",
+            &[],
+            sharing.interval_bytes as f64,
+        );
         let stream = self.units.counters();
         for (class, spec) in self.units.disks().classes().iter() {
             let label = [("class", spec.name.as_str())];
@@ -181,6 +200,12 @@ impl MetricsSource for DataMetrics {
             "Units let go because their memory was wanted.",
             &[],
             load(&stream.evictions),
+        );
+        page.counter(
+            "reel_units_kept_evicted_total",
+            "Units let go that were to stay for a session that follows another.",
+            &[],
+            load(&stream.kept_evictions),
         );
         page.counter(
             "reel_units_read_around_total",

@@ -43,6 +43,13 @@ pub(crate) struct Start<'a> {
     pub(crate) offset: u64,
 }
 
+impl Choices {
+    /// Of what nothing is promised of.
+    pub fn none() -> Self {
+        Self { demands: Arc::from([]), one_way: None }
+    }
+}
+
 impl From<Arc<[Arc<Demand>]>> for Choices {
     fn from(demands: Arc<[Arc<Demand>]>) -> Self {
         Self { demands, one_way: None }

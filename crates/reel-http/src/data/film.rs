@@ -1,7 +1,7 @@
 //! An opened title as HTTP sees it: every file of a session, from the same stored bytes.
 
 use super::date::http_date;
-use super::offers::{Form, Offers, ask, file_times};
+use super::offers::{Form, Offers, ask, file_times, track_ns};
 use super::range::Validators;
 use super::request::Request;
 use super::response::{Resource, Response};
@@ -9,8 +9,7 @@ use super::route::SessionFile;
 use reel_library::{Library, LibraryError, Title};
 use reel_media::progressive::{self, ObjectRef, VirtualFile};
 use reel_media::{TrackIndex, TrackKind, dash, hls};
-use reel_qos::Demand;
-use reel_stream::{Ask, Body, Depth, Part, SessionKey};
+use reel_stream::{Ask, Body, Choices, Depth, Part, SessionKey};
 use reel_volume::ObjectMap;
 use std::collections::HashMap;
 use std::ops::Range;
@@ -110,7 +109,7 @@ impl Film {
     }
 
     /// The demands of a form, for a session; `None` if it cannot be promised.
-    pub(crate) fn demands(&self, form: Form) -> Option<Arc<[Arc<Demand>]>> {
+    pub(crate) fn choices(&self, form: Form) -> Option<Choices> {
         self.offers.of(form).cloned()
     }
 
@@ -133,11 +132,7 @@ impl Film {
 
     /// How long a track is shown.
     pub(crate) fn track_ns(&self, number: usize) -> u64 {
-        let end = |track: &TrackIndex| {
-            let last = track.fragments.last()?;
-            Some(track.nanoseconds(last.time.saturating_add(last.duration)))
-        };
-        self.media_track(number).and_then(end).unwrap_or(0)
+        self.media_track(number).map_or(0, track_ns)
     }
 
     /// The bytes of a segment.

@@ -2,10 +2,11 @@
 
 use reel_library::Title;
 use reel_media::progressive::{self, ObjectRef, VirtualFile};
-use reel_media::{TitleIndex, TrackIndex, TrackKind};
+use reel_media::{Fragment, TitleIndex, TrackIndex, TrackKind};
 use reel_qos::Demand;
 use reel_stream::limits::SEND_LEAD_NS;
-use reel_stream::{Ask, Depth, Loss, Strand, Stretch, demand};
+use reel_stream::{Ask, Choices, Depth, Loss, OneWay, Strand, Stretch, WayTrack, demand, shared_demand};
+use reel_volume::ObjectMap;
 use std::cmp::Reverse;
 use std::sync::Arc;
 
@@ -14,9 +15,9 @@ pub(crate) struct Offers {
     /// Video tracks, best first: choice `i` is to play the one at place `i` or any after it.
     ranking: Vec<usize>,
     /// One for each choice; one alone if there are no pictures. `None` if the title is too long to be promised.
-    ladder: Option<Arc<[Arc<Demand>]>>,
+    ladder: Option<Choices>,
     /// The title as one file.
-    file: Option<Arc<[Arc<Demand>]>>,
+    file: Option<Choices>,
 }
 
 /// The ways a title is played.
@@ -31,14 +32,15 @@ pub(crate) enum Form {
 impl Offers {
     pub(crate) fn new(title: &Title, file: Option<&VirtualFile>, depth: Depth) -> Self {
         let ranking = ranking(title.index());
-        let ladder = ladder(title, &ranking, depth, Loss::AnyOne).map(Arc::from);
-        let file =
-            file.and_then(|file| of_file(title, file, depth)).map(|demand| Arc::from([Arc::new(demand)]));
+        let ladder =
+            ladder(title, &ranking, depth, Loss::AnyOne).map(|demands| choices(title, demands, depth));
+        let file = file.and_then(|file| of_file(title, file, depth));
+        let file = file.map(|demand| Choices::from(Arc::from([Arc::new(demand)])));
         Self { ranking, ladder, file }
     }
 
     /// The demands of a form, best first; `None` if it cannot be promised.
-    pub(crate) fn of(&self, form: Form) -> Option<&Arc<[Arc<Demand>]>> {
+    pub(crate) fn of(&self, form: Form) -> Option<&Choices> {
         match form {
             Form::Ladder => self.ladder.as_ref(),
             Form::File => self.file.as_ref(),
@@ -109,9 +111,60 @@ fn ladder(title: &Title, ranking: &[usize], depth: Depth, loss: Loss) -> Option<
     Some((0..pictures.len()).map(from).collect())
 }
 
+/// What a ladder offers. Where there is one rendition at most, and one language of sound, everybody plays the same: then viewers may share what
+/// one of them reads.
+fn choices(title: &Title, mut demands: Vec<Arc<Demand>>, depth: Depth) -> Choices {
+    let mut one_way = None;
+    if let [demand] = &mut demands[..]
+        && let Some((way, shared)) = one_way_of(title, depth)
+    {
+        *demand = Arc::new(Demand::clone(demand).with_shared(&shared));
+        one_way = Some(Arc::new(way));
+    }
+    Choices { demands: demands.into(), one_way }
+}
+
+/// The one way to play a title, and what one asks who plays it and reads for others, too; `None` if there are several.
+fn one_way_of(title: &Title, depth: Depth) -> Option<(OneWay, Demand)> {
+    let index = title.index();
+    let of_kind = |kind| index.of_kind(kind).map(|(_, track)| track).collect::<Vec<_>>();
+    let (pictures, sound) = (of_kind(TrackKind::Video), of_kind(TrackKind::Audio));
+    if pictures.len() > 1 || sound.len() > 1 {
+        return None;
+    }
+    let (mut ways, mut demands) = (Vec::new(), Vec::new());
+    for (strand, track) in pictures
+        .iter()
+        .map(|track| (Strand::Picture, *track))
+        .chain(sound.iter().map(|track| (Strand::Sound, *track)))
+    {
+        let map = title.track_map(track.object)?;
+        let start = |fragment: &Fragment| (track.nanoseconds(fragment.time), fragment.offset);
+        demands.push(shared_demand(map.geometry().members(), depth, stretches(map, track))?);
+        ways.push(WayTrack {
+            strand,
+            map: Arc::clone(map),
+            starts: track.fragments.iter().map(start).collect(),
+            track_ns: track_ns(track),
+        });
+    }
+    Some((OneWay::new(ways), Demand::sum_of(&demands.iter().collect::<Vec<_>>())))
+}
+
+/// How long a track is shown.
+pub(crate) fn track_ns(track: &TrackIndex) -> u64 {
+    let last = track.fragments.last();
+    last.map_or(0, |last| track.nanoseconds(last.time.saturating_add(last.duration)))
+}
+
 fn of_track(title: &Title, track: &TrackIndex, depth: Depth, loss: Loss) -> Option<Demand> {
     let map = title.track_map(track.object)?;
-    let stretches = track.fragments.iter().enumerate().map(|(number, fragment)| {
+    demand(map.geometry().members(), depth, stretches(map, track), loss)
+}
+
+/// The segments of a track.
+fn stretches<'a>(map: &'a ObjectMap, track: &'a TrackIndex) -> impl Iterator<Item = Stretch<'a>> {
+    track.fragments.iter().enumerate().map(move |(number, fragment)| {
         let range = fragment.offset..fragment.offset + u64::from(fragment.bytes);
         let before = number.checked_sub(1).map_or(0, |before| track.fragments[before].time);
         Stretch {
@@ -121,8 +174,7 @@ fn of_track(title: &Title, track: &TrackIndex, depth: Depth, loss: Loss) -> Opti
             due_ns: track.nanoseconds(fragment.time).saturating_sub(SEND_LEAD_NS),
             duration_ns: track.nanoseconds(fragment.duration),
         }
-    });
-    demand(map.geometry().members(), depth, stretches, loss)
+    })
 }
 
 /// A file is read in its own order; every part is due when its first picture or sound is shown.

@@ -11,7 +11,7 @@ use reel_qos::{AdmitError, Class, ClassTable, DEADLINE_NONE_NS, Kind};
 use reel_rt::now_ns;
 use reel_stream::limits::{FILE_WINDOW_LEFT_NS, FILE_WINDOW_LEFT_STRIPES, FILE_WINDOW_STRIPES};
 use reel_stream::{
-    Ask, Body, Due, OpenRefused, Pace, Part, Plan, Prefetcher, Ramp, Session, Sessions, Strand,
+    Ask, Body, Choices, Due, OpenRefused, Pace, Part, Plan, Prefetcher, Ramp, Session, Sessions, Strand,
 };
 use std::net::IpAddr;
 use std::sync::Arc;
@@ -95,8 +95,8 @@ pub(crate) fn open_session(
     (client, class): (IpAddr, Class),
 ) -> Option<Result<Arc<Session<Film>>, OpenRefused>> {
     let offers = match classes.kind(class) {
-        Kind::Periodic => film.demands(form)?,
-        Kind::Interactive | Kind::Aperiodic => Arc::from([]),
+        Kind::Periodic => film.choices(form)?,
+        Kind::Interactive | Kind::Aperiodic => Choices::none(),
     };
     Some(sessions.open(title, film, offers, (client, class), now_ns()))
 }

@@ -1,9 +1,15 @@
 //! What is promised to viewers, and what they are told when it cannot be.
 
 use crate::rig::{Answer, Rig};
+use reel_library::{IngestOptions, Input};
+use reel_qos::DiskPrice;
 
 fn watch(rig: &Rig, file_and_query: &str) -> Answer {
-    rig.connect().ask(&format!("GET /watch/film/{file_and_query}"), "")
+    watch_title(rig, "film", file_and_query)
+}
+
+fn watch_title(rig: &Rig, title: &str, file_and_query: &str) -> Answer {
+    rig.connect().ask(&format!("GET /watch/{title}/{file_and_query}"), "")
 }
 
 fn problem(answer: &Answer) -> serde_json::Value {
@@ -65,4 +71,76 @@ fn a_class_is_named_in_the_query() {
     let unknown = watch(&rig, "master.m3u8?class=royal");
     assert_eq!(unknown.status, 400);
     assert!(problem(&unknown)["detail"].as_str().expect("words").contains("/api/v1/classes"));
+}
+
+/// A server with a film of two minutes, whose members are said to take so long for a read that they carry few viewers of it.
+fn dear_members() -> Rig {
+    let mut rig = Rig::with_memory(256 << 20, |config| config.promise.admission = true);
+    let source = rig.path("long.mp4");
+    let status = std::process::Command::new("ffmpeg")
+        .args(["-nostdin", "-v", "error", "-f", "lavfi", "-i", "testsrc2=size=320x180:rate=5:duration=120"])
+        .args(["-f", "lavfi", "-i", "sine=duration=120", "-c:v", "libx264", "-preset", "ultrafast"])
+        .args(["-g", "20", "-pix_fmt", "yuv420p", "-c:a", "aac"])
+        .arg(&source)
+        .status();
+    assert!(status.expect("ffmpeg is installed").success());
+    let named = IngestOptions { name: Some("long".to_owned()), ..IngestOptions::default() };
+    rig.library.ingest(&[Input::new(source)], &named, &mut |_| {}).expect("taken");
+    rig.stop();
+    let disks = rig.library.volume().disks().clone();
+    let price = DiskPrice {
+        read_request_ns: 40_000_000,
+        read_mib_ns: 1_000_000,
+        write_request_ns: 40_000_000,
+        write_mib_ns: 1_000_000,
+    };
+    (0..disks.members()).for_each(|member| disks.set_price(member, price));
+    rig.start();
+    rig
+}
+
+/// How many of so many viewers in a row are let in to a file of the film, and where.
+fn let_in(rig: &Rig, file: &str, most: usize) -> Vec<String> {
+    let location = |answer: Answer| {
+        assert!(matches!(answer.status, 307 | 503), "{}", answer.head);
+        answer.field("Location").map(str::to_owned)
+    };
+    (0..most).map_while(|_| location(watch_title(rig, "long", file))).collect()
+}
+
+#[test]
+fn a_crowd_on_one_title_is_let_in_that_the_disks_would_not_carry_and_nobody_is_late() {
+    const CROWD: usize = 40;
+    // As one file everybody is charged with the disks.
+    let alone = let_in(&dear_members(), "long.mp4", CROWD).len();
+    assert!((1..CROWD / 4).contains(&alone), "{alone} viewers alone");
+    let rig = dear_members();
+    let crowd = let_in(&rig, "master.m3u8", CROWD);
+    assert_eq!(crowd.len(), CROWD, "beside {alone} alone");
+    assert!(rig.metric("reel_followers") >= (CROWD - alone) as f64);
+    assert!(rig.metric("reel_chains") >= 1.0 && rig.metric("reel_interval_bytes") > 0.0);
+    // One after another, as they came; the first of them leaves in the middle.
+    let sessions: Vec<&str> =
+        crowd.iter().map(|place| place.strip_suffix("master.m3u8").expect("the playlist")).collect();
+    let playlist = rig.connect().ask(&format!("GET {}0/media.m3u8", sessions[0]), "");
+    let segments =
+        String::from_utf8_lossy(&playlist.body).lines().filter(|line| line.ends_with(".m4s")).count();
+    let first: Vec<Vec<u8>> = (1..=segments).map(|segment| segment_of(&rig, sessions[0], segment)).collect();
+    let read = rig.metric("reel_units_read_total");
+    let key = sessions[0].trim_matches('/').rsplit('/').next().expect("a key");
+    assert_eq!(rig.connect().ask(&format!("DELETE /api/v1/sessions/{key}"), "").status, 204);
+    for session in &sessions[1..] {
+        for (segment, wanted) in (1..).zip(&first) {
+            assert!(segment_of(&rig, session, segment) == *wanted, "segment {segment} of {session}");
+        }
+    }
+    assert_eq!(rig.metric("reel_units_read_total"), read, "the others read nothing");
+    assert_eq!(rig.metric("reel_deadline_misses_total{class=\"periodic\"}"), 0.0);
+    assert_eq!(rig.metric("reel_units_kept_evicted_total"), 0.0);
+}
+
+fn segment_of(rig: &Rig, session: &str, segment: usize) -> Vec<u8> {
+    let answer = rig.connect().ask(&format!("GET {session}0/{segment}.m4s"), "");
+    assert_eq!(answer.status, 200, "segment {segment}: {}", String::from_utf8_lossy(&answer.body));
+    answer.body
 }
