@@ -1,6 +1,5 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import type { Page } from "playwright-core";
 import { resolutionLabel } from "../../src/format.ts";
 import { begin, pickFilm, sessionKey, untilPlayed, useStage, videoState, windows, type Window } from "./harness.ts";
 
