@@ -40,8 +40,6 @@ pub struct Chains {
     /// Streams by the round after their last.
     ends: BTreeSet<(i64, ReservationId)>,
     next_chain: u64,
-    /// What intervals may hold in all, if less than their part of the arena.
-    keepable_bytes: u64,
 }
 
 /// The class and the address of the demand, which a chain keeps alive.
@@ -81,7 +79,6 @@ impl Chains {
             of_demand: HashMap::new(),
             ends: BTreeSet::new(),
             next_chain: 0,
-            keepable_bytes: u64::MAX,
         }
     }
 
@@ -113,9 +110,14 @@ impl Chains {
         ends.map_or(0, |(first, last)| (last - first).max(0) as u64 + REACH_ROUNDS as u64)
     }
 
-    /// What intervals may hold in all from here on, if that is less than their part of the arena: somebody who was promised nothing may have taken it.
-    pub fn set_keepable(&mut self, bytes: u64) {
-        self.keepable_bytes = bytes;
+    /// Bytes of the arena that would hold intervals at most if a stream joined a chain there, wherever it was before.
+    pub fn interval_bytes_with(&self, chain: u64, (from_round, start_round): (usize, u64)) -> u64 {
+        let all_bytes = self.interval_bytes();
+        let Some(chain) = self.chains.get(&chain) else { return all_bytes };
+        let epoch = epoch(from_round, start_round);
+        let (first, last) = chain.ends().unwrap_or((epoch, epoch));
+        let bytes = interval_bytes(chain.demand.shared(), last.max(epoch) - first.min(epoch));
+        all_bytes.saturating_add(bytes.saturating_sub(chain.interval_bytes))
     }
 
     /// As [`Ledger::admit`], except that disks are charged from the present on, wherever the start lies.
@@ -350,7 +352,7 @@ impl Chains {
     /// Has a chain hold one more stream; `false` if it cannot be promised.
     fn extend(&mut self, id: u64, epoch: i64, stream: ReservationId) -> bool {
         let arena_bytes = u128::from(self.ledger.capacities().arena_bytes);
-        let most = (arena_bytes * u128::from(INTERVALS_PERMILLE) / 1000).min(self.keepable_bytes.into());
+        let most = arena_bytes * u128::from(INTERVALS_PERMILLE) / 1000;
         let (now_round, all_bytes) = (self.ledger.now_round(), self.interval_bytes());
         let Some(chain) = self.chains.get_mut(&id) else { return false };
         chain.streams.insert((epoch, stream));

@@ -38,7 +38,7 @@ impl Desk {
             capacities: scenario.admission.then_some(capacities),
             classes: ClassTable::default(),
         });
-        Desk { sessions: sessions.before(units), next_key: 0 }
+        Desk { sessions: sessions.reading(units), next_key: 0 }
     }
 
     /// Opens a title for a client, or says why not.

@@ -4,7 +4,7 @@
 //! stay there: then it is charged with that memory, and not with the disks. Otherwise as everybody else.
 
 use crate::audience::Audience;
-use crate::budget::Budget;
+use crate::budget::KeptBuffers;
 use crate::key::SessionKey;
 use crate::limits::{INTERVALS_IDLE_PERMILLE, ROOM_PERMILLE, ROOM_ROUNDS};
 use crate::one_way::{Choices, Start};
@@ -29,7 +29,8 @@ pub(crate) struct Book {
 #[derive(Debug)]
 struct Memory {
     audience: Audience,
-    budget: Budget,
+    /// What no reader may have.
+    kept: KeptBuffers,
     buffer_bytes: u64,
 }
 
@@ -50,10 +51,11 @@ impl Book {
 
     /// Lets those who play the same follow each other in the memory of these units.
     pub(crate) fn follow_in(&mut self, units: &Units) {
-        self.memory = Some(Memory {
+        let kept = units.budget().keep(0);
+        self.memory = kept.map(|kept| Memory {
             audience: units.audience().clone(),
-            budget: units.budget().clone(),
-            buffer_bytes: units.buffer_bytes() as u64,
+            kept,
+            buffer_bytes: units.buffer_bytes().max(1),
         });
     }
 
@@ -69,11 +71,12 @@ impl Book {
         // Fits: rounds of a title that can be promised.
         let at = ((media_ns / ROUND_NS) as usize, now_ns / ROUND_NS);
         let starts = choices.one_way.as_ref().map_or_else(Vec::new, |way| way.starts(media_ns));
-        let before = self.chains.next_ahead(who.class, demand, at, held).and_then(|(stream, chain)| {
-            let (memory, ahead) = (self.memory.as_ref()?, *self.sessions.get(&stream)?);
-            memory.audience.follows(who.key, (ahead, chain), &starts, now_ns)
+        let ahead = self.chains.next_ahead(who.class, demand, at, held);
+        let before = ahead.and_then(|(stream, chain)| {
+            let ahead = *self.sessions.get(&stream)?;
+            self.can_keep(chain, at).then_some(())?;
+            self.memory.as_ref()?.audience.follows(who.key, (ahead, chain), &starts, now_ns)
         });
-        self.chains.set_keepable(self.keepable_bytes());
         let is_held = before.is_some();
         let put = match held {
             Some(stream) => self.chains.change(stream, demand, at, is_held).map(|()| stream),
@@ -83,7 +86,6 @@ impl Book {
             Ok(stream) => {
                 self.sessions.insert(*stream, who.key);
                 self.begins(who.key, *stream, &starts, now_ns);
-                self.keep();
             }
             Err(error) => {
                 if let (Some(before), Some(memory)) = (before, &self.memory) {
@@ -94,6 +96,7 @@ impl Book {
                 }
             }
         }
+        self.keep();
         put
     }
 
@@ -155,14 +158,16 @@ impl Book {
         members.iter().enumerate().map(of_member).max().unwrap_or(0)
     }
 
-    /// Bytes that intervals may hold now: what readers have not reserved, promised or not; and no larger a part of the arena than is promised of the
-    /// members. While disks have time, memory that a reader could use is not spent to save them some.
-    fn keepable_bytes(&self) -> u64 {
-        let Some(memory) = &self.memory else { return 0 };
-        let free_bytes = (memory.budget.keepable() as u64).saturating_mul(memory.buffer_bytes);
+    /// Keeps as much memory from readers as intervals take if somebody joins a chain; `false` if that cannot be.
+    ///
+    /// Intervals have no larger a part of the arena than is promised of the members: while disks have time, memory that a reader could use is not spent to
+    /// save them some.
+    fn can_keep(&mut self, chain: u64, at: (usize, u64)) -> bool {
+        let bytes = self.chains.interval_bytes_with(chain, at);
         let permille = self.promised_permille().max(INTERVALS_IDLE_PERMILLE);
-        let part = u128::from(self.chains.ledger().capacities().arena_bytes) * u128::from(permille) / 1000;
-        free_bytes.min(u64::try_from(part).unwrap_or(u64::MAX))
+        let arena_bytes = self.chains.ledger().capacities().arena_bytes;
+        let most_bytes = u128::from(arena_bytes) * u128::from(permille) / 1000;
+        u128::from(bytes) <= most_bytes && self.memory.as_mut().is_some_and(|memory| memory.keep(bytes))
     }
 
     /// A session begins anew somewhere: from here on it is known who follows it, and whom it follows.
@@ -176,11 +181,18 @@ impl Book {
         }
     }
 
-    /// Nobody else may have what lies between those who follow each other.
-    fn keep(&self) {
-        if let Some(memory) = &self.memory {
-            let buffers = self.chains.interval_bytes().div_ceil(memory.buffer_bytes.max(1));
-            memory.budget.keep(usize::try_from(buffers).unwrap_or(usize::MAX));
+    /// Gives readers what is not kept any more.
+    fn keep(&mut self) {
+        let bytes = self.chains.interval_bytes();
+        if let Some(memory) = &mut self.memory {
+            memory.keep(bytes);
         }
+    }
+}
+
+impl Memory {
+    /// Nobody else may have so much; `false`, and as before, if readers have it now.
+    fn keep(&mut self, bytes: u64) -> bool {
+        self.kept.set(usize::try_from(bytes.div_ceil(self.buffer_bytes)).unwrap_or(usize::MAX))
     }
 }

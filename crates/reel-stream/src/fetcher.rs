@@ -477,7 +477,7 @@ impl Fetcher {
             return true;
         }
         // Memory for the most it may take: those who wait for their first bytes come before those who wait for long.
-        let Some(reservation) = self.units.budget().reserve(geometry.width()) else { return false };
+        let Some(reservation) = self.units.budget().lend(geometry.width()) else { return false };
         if !self.units.around().begin(member) {
             return false;
         }

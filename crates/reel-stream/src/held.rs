@@ -49,7 +49,7 @@ impl Held {
             let budget = fetcher.units().budget();
             if units > 0
                 && budget.is_plentiful(units)
-                && let Some(reservation) = budget.reserve(units)
+                && let Some(reservation) = budget.lend(units)
             {
                 break reservation;
             }

@@ -5,6 +5,7 @@
 use crate::audience::Audience;
 use crate::body::Body;
 use crate::book::{Book, Who};
+use crate::budget::Budget;
 use crate::key::SessionKey;
 use crate::limits::{
     PAUSE_GRACE_NS, RETRY_AFTER_MAX_S, ROUNDS_MAX, SESSIONS_PER_CLIENT_MAX, UNSTARTED_PER_CLIENT_MAX,
@@ -105,6 +106,8 @@ pub struct Sessions<T> {
     audience: Audience,
     /// Whether disks have time for those who are alone to read units to their ends, so that others can follow them.
     is_roomy: AtomicBool,
+    /// Who sees to the memory that they are promised, in buffers of so many bytes.
+    memory: Option<(Budget, u64)>,
 }
 
 /// Sessions that share what one of them reads.
@@ -140,16 +143,22 @@ impl<T> Sessions<T> {
             book,
             audience: Audience::default(),
             is_roomy: AtomicBool::new(true),
+            memory: None,
         }
     }
 
-    /// The same, telling `units` where every session is. So what lies between sessions that play the same is kept, and those behind are charged for that and
-    /// not with the disks.
-    pub fn before(self, units: &Units) -> Self {
+    /// The same, telling `audience` where every session is.
+    pub fn before(self, audience: &Audience) -> Self {
+        Self { audience: audience.clone(), ..self }
+    }
+
+    /// The same, telling the audience of `units` where every session is, and its budget what memory each of them is promised. What lies between sessions that
+    /// play the same is kept, and those behind are charged with that memory and not with the disks.
+    pub fn reading(self, units: &Units) -> Self {
         if let Some(book) = &self.book {
             lock(book).follow_in(units);
         }
-        Self { audience: units.audience().clone(), ..self }
+        Self { memory: Some((units.budget().clone(), units.buffer_bytes())), ..self.before(units.audience()) }
     }
 
     /// Opens a session; forgets idle ones first.
@@ -183,8 +192,10 @@ impl<T> Sessions<T> {
         self.has_room(&self.table(), client, now_ns)?;
         // Without the table, which every request of every core needs: a ladder that is refused takes the ledger some milliseconds.
         let promise = self.promise(offers.into(), Who { key, class, label: title_id }, now_ns)?;
-        let session =
-            Arc::new(Session::new(Opening { key, title_id, playing, client, class, promise, now_ns }));
+        let memory = self.memory.as_ref().map(|(budget, _)| budget.promise(0));
+        let opening = Opening { key, title_id, playing, client, class, promise, memory, now_ns };
+        let session = Arc::new(Session::new(opening));
+        self.settle_memory(&session, &session.state());
         let mut table = self.table();
         // Others may have come meanwhile.
         if let Err(refused) = self.has_room(&table, client, now_ns) {
@@ -235,6 +246,7 @@ impl<T> Sessions<T> {
             };
             self.keep_promise(&mut state, who, choice, place, ask, now_ns)?;
         }
+        self.settle_memory(session, &state);
         let begins = matches!(place, Place::Joins | Place::Moved { .. });
         if let Some(media_ns) = place.moves_to() {
             state.schedule.anchor(media_ns, now_ns);
@@ -298,6 +310,7 @@ impl<T> Sessions<T> {
             let dry_ns = state.schedule.dry_ns().unwrap_or(session.opened_ns()).max(session.used_ns());
             if now_ns > dry_ns.saturating_add(PAUSE_GRACE_NS) {
                 self.release(&mut state);
+                self.settle_memory(&session, &state);
                 self.audience.leaves(session.key);
             }
         }
@@ -452,7 +465,15 @@ impl<T> Sessions<T> {
         let mut state = session.state();
         state.is_closed = true;
         self.release(&mut state);
+        self.settle_memory(session, &state);
         self.audience.leaves(session.key);
+    }
+
+    /// Has the session's memory follow what is reserved for it.
+    fn settle_memory(&self, session: &Session<T>, state: &State) {
+        if let Some((_, buffer_bytes)) = &self.memory {
+            session.settle_memory(state, *buffer_bytes);
+        }
     }
 
     /// Gives back what is reserved for a session.

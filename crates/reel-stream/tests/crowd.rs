@@ -61,7 +61,7 @@ impl Crowd {
             capacities: None,
             classes,
         };
-        let sessions = Sessions::new(config).before(&units);
+        let sessions = Sessions::new(config).before(units.audience());
         let core = Core::new(&units, 1);
         Crowd { cinema, units, sessions, core, prefetcher: Prefetcher::default(), looked_ns: 0, taken: 0 }
     }

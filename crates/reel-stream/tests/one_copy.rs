@@ -36,7 +36,7 @@ impl Hall {
         let classes = ClassTable::default();
         let config =
             SessionsConfig { sessions_max: 9, idle_max_ns: 3_600_000_000_000, capacities: None, classes };
-        let sessions = Sessions::new(config).before(&units);
+        let sessions = Sessions::new(config).before(units.audience());
         let core = Core::new(&units, 1);
         Hall { cinema, units, sessions, core, at: 0 }
     }

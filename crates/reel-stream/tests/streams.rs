@@ -152,7 +152,7 @@ impl Core {
 fn opening(body: Body, expected: Vec<u8>, seed: u64) -> Opening<Slow> {
     let outlet = Slow::new(expected, seed);
     let (class, due) = (Class::APERIODIC, Due::After(1 << 40));
-    Opening { body, position: 0, class, due, chain_bytes_max: 1 << 20, outlet }
+    Opening { body, position: 0, class, due, chain_bytes_max: 1 << 20, promised: None, outlet }
 }
 
 /// A head of bytes at hand, and an object after it.
