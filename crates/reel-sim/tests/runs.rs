@@ -103,6 +103,31 @@ fn a_full_house_is_kept_whatever_downloads_do() {
     assert_eq!((report.stalls, report.deadline_misses), (0, 0));
 }
 
+/// Hard disks, and more people on three titles than those carry one by one.
+fn crowd(seed: u64) -> Scenario {
+    let mut scenario = Scenario::plain(seed, 6 * MINUTE_NS, 400);
+    scenario.device = DeviceSpec::Hdd(HddSpec::default());
+    (scenario.titles.titles, scenario.bulks) = (3, 2);
+    scenario
+}
+
+#[test]
+fn a_crowd_that_seeks_pauses_and_leaves_is_let_in_beyond_what_disks_carry_and_nobody_is_late() {
+    let mut alone = crowd(3);
+    // Of two renditions there is more than one way to play: nobody follows.
+    alone.titles.renditions = 2;
+    let mut of_one = crowd(3);
+    of_one.buffers = 40_000;
+    let report = run(of_one).unwrap_or_else(|broken| panic!("{broken}"));
+    println!("{report}");
+    assert_eq!((report.stalls, report.late_units), (0, 0), "{report}");
+    assert!(report.followers_most > 100, "{report}");
+    alone.buffers = 40_000;
+    let alone = run(alone).unwrap_or_else(|broken| panic!("{broken}"));
+    println!("{alone}");
+    assert!(report.viewing_most > alone.viewing_most, "{} and {}", report.viewing_most, alone.viewing_most);
+}
+
 #[test]
 fn a_slow_member_is_left_alone_before_buffers_run_dry() {
     // Seeds in which somebody seeks to what he would have asked for next, or skips within his buffer, while a member is slow.

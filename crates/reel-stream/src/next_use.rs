@@ -559,6 +559,89 @@ mod tests {
         assert_eq!(policy.take_victim(), Some(Victim { key: unit(0, 0), wanted_ns: None, is_kept: false }));
     }
 
+    /// A session, so that a chain can be told of it.
+    fn session(number: u64) -> SessionKey {
+        viewer(number).0
+    }
+
+    proptest! {
+        /// Whoever moves, joins and leaves: what lies between two of a chain, or has been asked for by its first, goes after all else.
+        #[test]
+        fn what_is_kept_for_those_who_follow_goes_last(steps in prop::collection::vec(step(), 1..200), odd in any::<bool>()) {
+            let (mut policy, mut plain) = (NextUse::default(), Plain::default());
+            // Those of odd numbers belong to a chain, or those of even ones; the others to none.
+            let is_in = |name: u64| (name % 2 == 1) == odd;
+            (0..6).filter(|name| is_in(*name)).for_each(|name| policy.joins(session(name), Some(7)));
+            (0..OBJECTS).for_each(|object| policy.keeps(object, 7, STRIPES));
+            for (now_ns, step) in steps.into_iter().enumerate() {
+                match step {
+                    Step::Comes(object, stripe) => {
+                        plain.remove(unit(object, stripe));
+                        plain.units.push(unit(object, stripe));
+                        policy.came(unit(object, stripe), 0..1);
+                    }
+                    Step::Goes(object, stripe) => {
+                        plain.remove(unit(object, stripe));
+                        policy.gone(unit(object, stripe));
+                    }
+                    Step::Shows(name, object, stripe) => {
+                        let front = front(object, stripe, now_ns as u64);
+                        plain.fronts.insert(name, front);
+                        policy.keeps(object, 7, STRIPES);
+                        policy.shows(viewer(name), front);
+                    }
+                    Step::Leaves(name) => {
+                        plain.fronts.remove(&name);
+                        policy.leaves(viewer(name));
+                    }
+                    Step::LetGo => {
+                        let Some(victim) = policy.take_victim() else { continue };
+                        let is_kept = |key: UnitKey| {
+                            let chain = plain.fronts.iter().filter(|(name, front)| is_in(**name) && front.object == key.object);
+                            let stripes: Vec<u64> = chain.map(|(_, front)| front.stripe).collect();
+                            let ends = stripes.iter().min().zip(stripes.iter().max());
+                            stripes.len() > 1 && ends.is_some_and(|(first, last)| (*first..=*last).contains(&key.stripe))
+                        };
+                        prop_assert_eq!(victim.is_kept, is_kept(victim.key), "{:?}", victim);
+                        prop_assert!(plain.remove(victim.key));
+                        if victim.is_kept {
+                            prop_assert!(plain.units.iter().all(|key| is_kept(*key)));
+                        }
+                    }
+                }
+            }
+        }
+    }
+
+    #[test]
+    fn a_leader_who_runs_far_ahead_keeps_no_more_than_is_charged() {
+        let mut policy = NextUse::default();
+        for (name, stripe) in [(0, 0), (1, 9)] {
+            policy.joins(session(name), Some(3));
+            policy.keeps(0, 3, 4);
+            policy.shows(viewer(name), Front { until_stripe: stripe, ..front(0, stripe, 0) });
+        }
+        (0..12).for_each(|stripe| policy.came(unit(0, stripe), 0..1));
+        let order: Vec<(u64, bool)> = std::iter::from_fn(|| policy.take_victim())
+            .map(|victim| (victim.key.stripe, victim.is_kept))
+            .collect();
+        let (free, kept): (Vec<_>, Vec<_>) = order.iter().partition(|(_, is_kept)| !is_kept);
+        assert_eq!(kept.len(), 6, "0 to 4, and what the leader has asked for: {order:?}");
+        assert!(order.iter().position(|(_, is_kept)| *is_kept) >= Some(free.len()), "{order:?}");
+    }
+
+    #[test]
+    fn who_has_lost_a_unit_of_what_he_asked_for_is_not_whole() {
+        let mut policy = NextUse::default();
+        policy.shows(viewer(0), Front { until_stripe: 1, ..front(0, 0, 0) });
+        (0..3).for_each(|stripe| policy.came(unit(0, stripe), 0..1));
+        let is_whole = |policy: &NextUse| policy.front(viewer(0)).unwrap().is_whole;
+        assert_eq!(policy.take_victim().unwrap().key, unit(0, 2));
+        assert!(is_whole(&policy), "it has not asked for that");
+        assert_eq!(policy.take_victim().unwrap().key, unit(0, 1));
+        assert!(!is_whole(&policy));
+    }
+
     #[test]
     fn what_is_in_use_is_looked_at_again_later() {
         let mut policy = NextUse::default();
