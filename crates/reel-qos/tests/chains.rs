@@ -178,9 +178,34 @@ fn step() -> impl Strategy<Value = Step> {
     ]
 }
 
+/// Films, one of which asks more of who reads for others, and takes more memory than is sent.
 fn films() -> impl Strategy<Value = Vec<Arc<Demand>>> {
-    prop::collection::vec(prop::collection::vec(0..4_u32, 40..80), 3)
-        .prop_map(|films| films.iter().map(|reads| film(reads)).collect())
+    prop::collection::vec(prop::collection::vec(0..4_u32, 40..80), 3).prop_map(|films| {
+        let mut all: Vec<Arc<Demand>> = films.iter().map(|reads| film(reads)).collect();
+        let more: Vec<u32> = films[0].iter().map(|reads| reads + reads % 2).collect();
+        let reads: Vec<DiskDemand> = more.iter().map(|&reads| DiskDemand::scattered(reads, MIB)).collect();
+        let shared = Demand::new(vec![reads; MEMBERS], vec![2 * MIB; more.len()], MIB);
+        all[0] = Arc::new(Demand::clone(&all[0]).with_shared(&shared));
+        all
+    })
+}
+
+#[test]
+fn who_reads_for_others_asks_more_only_while_there_are_others() {
+    let reads = |count| vec![DiskDemand::scattered(count, MIB); 100];
+    let shared = Demand::new(vec![reads(2); MEMBERS], vec![2 * MIB; 100], MIB);
+    let film = Arc::new(Demand::clone(&steady(100)).with_shared(&shared));
+    let mut chains = machine(2, 4_000 * MIB);
+    open(&mut chains, &film, 0).unwrap();
+    assert_eq!(disk(&chains, 50), 1_000);
+    let follower = open(&mut chains, &film, 10).unwrap();
+    assert_eq!(disk(&chains, 50), 2_000);
+    // What is sent in fifty rounds takes twice as much memory; a window of it is as large.
+    assert_eq!(chains.interval_bytes(), (10 + 40) * 2 * MIB + MIB);
+    assert_eq!(chains.interval_bytes_with(chains.chain_of(follower).unwrap(), (0, 15)), 111 * MIB);
+    chains.release(follower);
+    assert_eq!((disk(&chains, 50), chains.interval_bytes()), (1_000, 0));
+    assert!(chains.adds_up());
 }
 
 proptest! {

@@ -46,6 +46,9 @@ pub(crate) struct Arguments {
     /// Devices stay as quick as they were measured, and classes keep their shares.
     #[arg(long)]
     steady: bool,
+    /// Charges each viewer with the disks, whatever others read.
+    #[arg(long)]
+    apart: bool,
     /// Lets everybody in. Nothing is promised then, and being late breaks nothing.
     #[arg(long)]
     unadmitted: bool,
@@ -61,7 +64,7 @@ impl Arguments {
         let make = if self.plain { Scenario::plain } else { Scenario::drawn };
         let mut scenario = make(seed, duration_ns, self.viewers);
         scenario.policy = self.policy;
-        scenario.admission = !self.unadmitted;
+        (scenario.admission, scenario.follows) = (!self.unadmitted, !self.apart);
         if let Some(browsers) = self.browsers {
             (scenario.browsers, scenario.browse_ns) = (browsers, CROWD_BROWSE_NS);
         }
@@ -94,8 +97,12 @@ impl Arguments {
         if let Some(browsers) = self.browsers {
             text += &format!(" --browsers {browsers}");
         }
-        let flags =
-            [(self.plain, " --plain"), (self.steady, " --steady"), (self.unadmitted, " --unadmitted")];
+        let flags = [
+            (self.plain, " --plain"),
+            (self.steady, " --steady"),
+            (self.apart, " --apart"),
+            (self.unadmitted, " --unadmitted"),
+        ];
         for (is, option) in flags {
             text += if is { option } else { "" };
         }

@@ -13,6 +13,7 @@ use std::sync::Arc;
 pub(crate) struct Desk {
     sessions: Sessions<Title>,
     next_key: u64,
+    follows: bool,
 }
 
 /// A viewer's session.
@@ -38,7 +39,7 @@ impl Desk {
             capacities: scenario.admission.then_some(capacities),
             classes: ClassTable::default(),
         });
-        Desk { sessions: sessions.reading(units), next_key: 0 }
+        Desk { sessions: sessions.reading(units), next_key: 0, follows: scenario.follows }
     }
 
     /// Opens a title for a client, or says why not.
@@ -46,7 +47,8 @@ impl Desk {
         self.next_key += 1;
         let key: SessionKey = format!("{:032x}", self.next_key).parse().map_err(|()| "no key".to_owned())?;
         let address = IpAddr::V4(Ipv4Addr::from(0x0a00_0000 + client));
-        let (name, offers) = (format!("title {}", title.number), title.offers.clone());
+        let (name, mut offers) = (format!("title {}", title.number), title.offers.clone());
+        offers.one_way = offers.one_way.filter(|_| self.follows);
         let who = (address, Class::PERIODIC);
         let opened = self.sessions.open_as(key, &name, Arc::clone(title), offers, who, now_ns);
         opened.map_err(|refused| refused.to_string())

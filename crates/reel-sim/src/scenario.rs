@@ -47,6 +47,8 @@ pub struct Scenario {
     /// Whether viewers are let in only if they can be promised their bytes. Without, nobody is promised anything, and being late
     /// breaks nothing unless `strict`.
     pub admission: bool,
+    /// Whether viewers who play the same closely enough share what one of them reads; otherwise each is charged with the disks.
+    pub follows: bool,
     /// Being late breaks the run even though nothing was promised: to see invariants fail.
     pub strict: bool,
     /// What may go wrong.
@@ -132,6 +134,7 @@ impl Scenario {
             scrubs: false,
             crashes: false,
             admission: true,
+            follows: true,
             strict: false,
             faults: FaultMenu::default(),
             fault_rest_ns: 300 * SECOND_NS,

@@ -105,27 +105,20 @@ fn a_full_house_is_kept_whatever_downloads_do() {
 
 /// Hard disks, and more people on three titles than those carry one by one.
 fn crowd(seed: u64) -> Scenario {
-    let mut scenario = Scenario::plain(seed, 6 * MINUTE_NS, 400);
+    let mut scenario = Scenario::plain(seed, 4 * MINUTE_NS, 300);
     scenario.device = DeviceSpec::Hdd(HddSpec::default());
-    (scenario.titles.titles, scenario.bulks) = (3, 2);
+    (scenario.titles.titles, scenario.bulks, scenario.buffers) = (3, 2, 40_000);
     scenario
 }
 
 #[test]
 fn a_crowd_that_seeks_pauses_and_leaves_is_let_in_beyond_what_disks_carry_and_nobody_is_late() {
-    let mut alone = crowd(3);
-    // Of two renditions there is more than one way to play: nobody follows.
-    alone.titles.renditions = 2;
-    let mut of_one = crowd(3);
-    of_one.buffers = 40_000;
-    let report = run(of_one).unwrap_or_else(|broken| panic!("{broken}"));
-    println!("{report}");
+    let report = run(crowd(3)).unwrap_or_else(|broken| panic!("{broken}"));
     assert_eq!((report.stalls, report.late_units), (0, 0), "{report}");
-    assert!(report.followers_most > 100, "{report}");
-    alone.buffers = 40_000;
-    let alone = run(alone).unwrap_or_else(|broken| panic!("{broken}"));
-    println!("{alone}");
-    assert!(report.viewing_most > alone.viewing_most, "{} and {}", report.viewing_most, alone.viewing_most);
+    assert!(report.followers_most > 200, "{report}");
+    let alone = run(Scenario { follows: false, ..crowd(3) }).unwrap_or_else(|broken| panic!("{broken}"));
+    assert_eq!((alone.stalls, alone.followers_most), (0, 0), "{alone}");
+    assert!(report.viewing_most > 2 * alone.viewing_most, "{report}\n{alone}");
 }
 
 #[test]
