@@ -12,7 +12,7 @@ use reel_qos::{
     Starts, UNLIMITED,
 };
 use reel_stream::limits::ROUNDS_MAX;
-use reel_stream::{Depth, Loss, steady_demand};
+use reel_stream::{Budget, Depth, Loss, steady_demand};
 use reel_volume::Finding;
 use serde_json::{Value, json};
 
@@ -199,7 +199,7 @@ fn granted(config: &Config, dir: &Path, library: &Library, notes: &mut Vec<Strin
         network_bytes: network.bps().map_or(UNLIMITED, |bps| bps / 8),
         core_ns: ROUND_NS * threads as u64,
         core_mib_ns: if config.tls.listen.is_some() { CORE_MIB_TLS_NS } else { CORE_MIB_NS },
-        arena_bytes: parts.readers as u64 * unit_bytes,
+        arena_bytes: Budget::new(parts.readers, volume.findings().len()).promisable() as u64 * unit_bytes,
     };
     let now = if all_are_there { Loss::Nobody { arms } } else { Loss::AnyOne };
     Granted { capacities, expected, now, classes: config.classes.table() }
