@@ -41,9 +41,17 @@ pub struct KeptBuffers {
 }
 
 /// A right to a number of buffers; given back when dropped.
+///
+/// Reads that were begun with it share it until they have come back ([`Reservation::let_go`]): a buffer that a disk owes is nobody else's, though nobody
+/// may wait for it any more.
 #[derive(Debug)]
 pub struct Reservation {
     inner: Arc<Inner>,
+    held: Mutex<Held>,
+}
+
+#[derive(Clone, Copy, Debug)]
+struct Held {
     holder: Holder,
     buffers: usize,
 }
@@ -323,7 +331,7 @@ impl Inner {
         {
             promise.drawn += buffers;
         }
-        Some(Reservation { inner: Arc::clone(self), holder, buffers })
+        Some(Reservation { inner: Arc::clone(self), held: Mutex::new(Held { holder, buffers }) })
     }
 
     fn free(&self, state: &State) -> usize {
@@ -352,16 +360,7 @@ impl Inner {
     }
 
     fn give_back(&self, holder: Holder, buffers: usize) {
-        let mut state = self.lock();
-        *state.account(holder) -= buffers;
-        if let Holder::Promise(id) = holder
-            && let Some(promise) = state.promises.get_mut(&id)
-        {
-            promise.drawn -= buffers;
-            if promise.is_over && promise.drawn == 0 {
-                state.promises.remove(&id);
-            }
-        }
+        self.lock().take_back(holder, buffers);
     }
 
     fn lock(&self) -> MutexGuard<'_, State> {
@@ -380,6 +379,18 @@ impl State {
             Holder::Promise(_) => &mut self.drawn,
             Holder::Lent => &mut self.lent,
             Holder::Unpromised => &mut self.unpromised,
+        }
+    }
+
+    fn take_back(&mut self, holder: Holder, buffers: usize) {
+        *self.account(holder) -= buffers;
+        if let Holder::Promise(id) = holder
+            && let Some(promise) = self.promises.get_mut(&id)
+        {
+            promise.drawn -= buffers;
+            if promise.is_over && promise.drawn == 0 {
+                self.promises.remove(&id);
+            }
         }
     }
 
@@ -402,25 +413,53 @@ impl Promise {
 impl Reservation {
     /// How many buffers it is the right to.
     pub(crate) fn buffers(&self) -> usize {
-        self.buffers
+        self.held().buffers
     }
 
     /// Whether it is of what was promised to a viewer.
     pub(crate) fn is_promised(&self) -> bool {
-        matches!(self.holder, Holder::Promise(_))
+        matches!(self.held().holder, Holder::Promise(_))
     }
 
     /// Gives some of the buffers back before the others.
-    pub fn give_back(&mut self, buffers: usize) {
-        let buffers = buffers.min(self.buffers);
-        self.buffers -= buffers;
-        self.inner.give_back(self.holder, buffers);
+    pub fn give_back(&self, buffers: usize) {
+        let mut held = self.held();
+        let buffers = buffers.min(held.buffers);
+        held.buffers -= buffers;
+        self.inner.give_back(held.holder, buffers);
+    }
+
+    /// Who made it does not want the buffers any more, of which disks still owe `owed`. Those stay reserved until the reads have come back and let go of it,
+    /// too; but not on the account of a promise: its viewer is about to want other bytes.
+    pub(crate) fn let_go(&self, owed: usize) {
+        self.give_back(self.buffers().saturating_sub(owed));
+        let mut held = self.held();
+        if let Holder::Promise(_) = held.holder {
+            let mut state = self.inner.lock();
+            state.take_back(held.holder, held.buffers);
+            state.lent += held.buffers;
+            held.holder = Holder::Lent;
+        }
+    }
+
+    /// A part of it, on the same account.
+    pub(crate) fn split(&self, buffers: usize) -> Reservation {
+        let mut held = self.held();
+        let buffers = buffers.min(held.buffers);
+        held.buffers -= buffers;
+        let part = Held { buffers, ..*held };
+        Reservation { inner: Arc::clone(&self.inner), held: Mutex::new(part) }
+    }
+
+    fn held(&self) -> MutexGuard<'_, Held> {
+        // Nothing panics half-way here, either.
+        self.held.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
 impl Drop for Reservation {
     fn drop(&mut self) {
-        self.inner.give_back(self.holder, self.buffers);
+        self.give_back(usize::MAX);
     }
 }
 

@@ -120,7 +120,7 @@ struct StripeStep {
     /// What is still to be sent, counted from the start of the stripe.
     range: Range<u64>,
     units: Vec<UnitNeed>,
-    reservation: Reservation,
+    reservation: Arc<Reservation>,
 }
 
 struct UnitNeed {
@@ -390,7 +390,8 @@ impl Reader {
             deadline_ns,
         };
         let wants: Vec<UnitWant> = wanted.iter().map(want).collect();
-        let got = fetcher.request_stripe(&wants, self.connection, now_ns);
+        let reservation = Arc::new(reservation);
+        let got = fetcher.request_stripe(&wants, self.connection, Some(&reservation), now_ns);
         let unit = |((position, rows), have)| UnitNeed { position, rows, have };
         let units = wanted.into_iter().zip(got).map(unit).collect();
         self.planned_bytes += range.end - range.start;
@@ -633,6 +634,15 @@ impl StripeStep {
             return None;
         }
         self.units.iter_mut().find(|unit| unit.position == key.position)
+    }
+}
+
+impl Drop for StripeStep {
+    /// What is still on its way occupies its buffers until it has come, though its reader has gone.
+    fn drop(&mut self) {
+        let came = self.units.iter().filter(|unit| unit.have.is_some()).count();
+        let owed = if came == self.units.len() { 0 } else { self.reservation.buffers().saturating_sub(came) };
+        self.reservation.let_go(owed);
     }
 }
 

@@ -3,7 +3,8 @@
 
 mod cinema;
 
-use cinema::{Cinema, Core, Ends, MEMBERS, Manners};
+use cinema::{Cinema, Core, Ends, MEMBERS, Manners, Random, STRIPE_BYTES};
+use reel_disk::Fault;
 use reel_qos::limits::ROUND_NS;
 use reel_qos::{Capacities, Class, ClassTable, Demand, DiskPrice, MemberCapacity, UNLIMITED};
 use reel_stream::{Depth, Due, Loss, Ramp, Session, Sessions, SessionsConfig, Stretch, Units, demand};
@@ -129,7 +130,7 @@ fn who_was_promised_nothing_waits_behind_those_who_were() {
     let (cinema, units) = cinema();
     let mut core = Core::new(&units, 1);
     // All there is, before anybody was promised anything.
-    let mut early = units.budget().reserve(units.budget().total()).unwrap();
+    let early = units.budget().reserve(units.budget().total()).unwrap();
     let downloads: Vec<u64> =
         (0..5).map(|_| core.download(cinema.whole(1), cinema.bytes[1].clone())).collect();
     let mut ends = Ends::default();
@@ -145,4 +146,49 @@ fn who_was_promised_nothing_waits_behind_those_who_were() {
     assert_eq!(units.budget().starved(), 5);
     drop((viewers, sessions, early));
     core.wait_until(Manners::default(), |core| !downloads.iter().any(|download| core.is_watching(*download)));
+}
+
+/// Clients come and go faster than the disks answer. What is asked of the disks must be bounded by the memory there is: whoever is still there would wait
+/// behind the reads of those who are not, and ask again for what he had to give up meanwhile.
+#[test]
+fn what_disks_owe_to_those_who_left_is_reserved_until_it_comes() {
+    let (cinema, units) = cinema();
+    let mut core = Core::new(&units, 1);
+    (0..MEMBERS).for_each(|member| cinema.faults.inject(member, Fault::Delay { delay_ns: ROUND_NS / 2 }));
+    let total = units.budget().total();
+    let stripes = cinema.bytes[1].len() / STRIPE_BYTES;
+    let mut random = Random(3);
+    for _ in 0..total {
+        // Each somewhere else.
+        let at = random.below(stripes as u64) as usize * STRIPE_BYTES;
+        let body = cinema.whole(1).slice(at as u64..(at + STRIPE_BYTES) as u64);
+        let viewer = core.watch(body, cinema.bytes[1][at..at + STRIPE_BYTES].to_vec());
+        core.turn(Manners::default(), &mut Ends::default());
+        core.leave(viewer);
+        assert!(core.fetcher.in_flight() <= units.budget().reserved());
+    }
+    assert!(units.budget().reserved() > 0 && units.budget().starved() == 0);
+    core.wait_until(Manners::default(), |core| core.fetcher.in_flight() == 0);
+    assert_eq!(units.budget().reserved(), 0);
+    drop((core, units));
+    assert_eq!(cinema.buffers_taken(), 0);
+}
+
+/// A viewer who seeks has not to wait for what he does not want any more.
+#[test]
+fn who_seeks_is_promised_as_much_for_the_new_place_at_once() {
+    let (cinema, units) = cinema();
+    let (sessions, film) = (sessions(&units), film(&cinema));
+    let viewers = audience(&sessions, &film);
+    let mut core = Core::new(&units, 1);
+    (0..MEMBERS).for_each(|member| cinema.faults.inject(member, Fault::Delay { delay_ns: ROUND_NS / 4 }));
+    for place in 0..3 {
+        let watched = watch(&mut core, &cinema, &viewers[0]);
+        core.turn(Manners::default(), &mut Ends::default());
+        assert_eq!(units.budget().unpromised(), 0, "place {place}");
+        core.leave(watched);
+        assert!(units.budget().reserved() > 0, "place {place}");
+    }
+    core.wait_until(Manners::default(), |core| core.fetcher.in_flight() == 0);
+    assert_eq!(units.budget().reserved(), 0);
 }

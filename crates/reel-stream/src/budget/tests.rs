@@ -21,7 +21,7 @@ fn first(
 #[test]
 fn never_more_than_there_is() {
     let budget = ten();
-    let mut first = budget.reserve(9).unwrap();
+    let first = budget.reserve(9).unwrap();
     first.give_back(2);
     assert!(budget.reserve(4).is_none());
     let second = budget.reserve(3).unwrap();
@@ -109,7 +109,6 @@ fn who_was_promised_memory_comes_before_those_who_wait_for_longer() {
     let promised = budget.promise(5);
     assert!(first(&budget, Some(&promised), &mut viewer, 5).is_none());
     assert!(viewer.as_ref().unwrap().place() < download.as_ref().unwrap().place());
-    let mut held = held;
     held.give_back(5);
     assert!(first(&budget, None, &mut download, 4).is_none());
     let drawn = first(&budget, Some(&promised), &mut viewer, 5).unwrap();
@@ -176,6 +175,35 @@ fn what_comes_back_after_its_viewer_has_gone_is_counted() {
     drop(drawn);
     assert!(budget.reserve(10).is_some());
     assert!(budget.inner.lock().promises.is_empty());
+}
+
+#[test]
+fn what_disks_owe_stays_reserved_but_not_on_the_account_of_the_promise() {
+    let budget = ten();
+    let promised = budget.promise(5);
+    let seen = Arc::new(promised.draw(5).unwrap());
+    let reads: Vec<Arc<Reservation>> = (0..2).map(|_| Arc::clone(&seen)).collect();
+    // Three have come when its viewer seeks.
+    seen.let_go(2);
+    drop(seen);
+    assert_eq!((budget.reserved(), budget.unpromised()), (2, 0));
+    assert!(promised.draw(5).is_some(), "what he was promised is his again");
+    assert!(budget.reserve(9).is_none());
+    drop(reads);
+    assert_eq!(budget.reserved(), 0);
+}
+
+#[test]
+fn a_part_of_a_reservation_is_on_the_same_account() {
+    let budget = ten();
+    let promised = budget.promise(5);
+    let whole = promised.draw(5).unwrap();
+    let part = whole.split(3);
+    assert_eq!((whole.buffers(), part.buffers(), part.is_promised()), (2, 3, true));
+    drop(whole);
+    assert!(promised.draw(3).is_none() && promised.draw(2).is_some());
+    drop(part);
+    assert!(promised.draw(5).is_some());
 }
 
 impl Budget {
@@ -343,7 +371,7 @@ impl House {
         assert!(state.kept + state.reserved() <= TOTAL, "more than there is");
         assert_eq!(state.promised, state.promises.values().map(|of| of.buffers).sum::<usize>());
         assert_eq!(state.drawn, state.promises.values().map(|of| of.drawn).sum::<usize>());
-        assert_eq!(state.reserved(), self.held.iter().map(|held| held.buffers).sum::<usize>());
+        assert_eq!(state.reserved(), self.held.iter().map(Reservation::buffers).sum::<usize>());
         assert_eq!(
             state.line.len(),
             self.beginners.iter().filter(|beginner| beginner.waiting.is_some()).count()
