@@ -29,10 +29,6 @@ pub(crate) const RUNS: u32 = 400;
 /// The cable's end, on both sides.
 pub(crate) const DEVICE: &str = "wire0";
 
-/// Viewers' packets that wait for the server when its device's own queue (256) is full: together as many as cards have descriptors at most. Rushes of
-/// acknowledgements are longer than the device's queue, and no card loses a request by them.
-pub(crate) const QUEUE_PACKETS: u32 = 4096 - 256;
-
 /// Ring between the kernel and the sink: a tenth of a second at 200,000 segments a second with room for heads.
 pub(crate) const RING_BYTES: u32 = 32 << 20;
 

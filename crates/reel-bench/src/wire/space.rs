@@ -1,7 +1,7 @@
 //! Two network name spaces and the cable between them. Both are nameless: they live as long as two child processes that wait for
 //! the end of their input, so nothing is left behind however the bench ends.
 
-use super::limits::{DEVICE, QUEUE_PACKETS, SERVER, SERVER_BITS, SIDE, VIEWERS, VIEWERS_BITS};
+use super::limits::{DEVICE, SERVER, SERVER_BITS, SIDE, VIEWERS, VIEWERS_BITS};
 use anyhow::{Context, Result, bail, ensure};
 use aya::programs::tc::qdisc_add_clsact;
 use rustix::process::Pid;
@@ -129,9 +129,6 @@ impl Cable {
         // A cable queues what arrives only if it may be gathered, and what might have been segmented on the far side may not.
         cable.near.inside(|| run("ethtool", &["-K", DEVICE, "gro", "on"]))?;
         cable.far.inside(|| run("ethtool", &["-K", DEVICE, "tso", "off"]))?;
-        // Without it what finds the device's own queue full is lost; since Linux 6.16 it waits here.
-        let limit = QUEUE_PACKETS.to_string();
-        cable.far.inside(|| run("tc", &["qdisc", "add", "dev", DEVICE, "root", "pfifo", "limit", &limit]))?;
         let others = receivers()?;
         cable.near.sys(&format!("class/net/{DEVICE}/threaded"), "1")?;
         cable.receivers = receivers()?.into_iter().filter(|receiver| !others.contains(receiver)).collect();
