@@ -185,7 +185,7 @@ impl Default for Config {
             watch: None,
             programs_socket: None,
             serve_threads: 0,
-            pin_threads: true,
+            pin_threads: false,
             real_time_priority: 0,
             disk_threads: 0,
             driver: DriverName::Auto,
