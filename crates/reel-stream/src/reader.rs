@@ -394,13 +394,14 @@ impl Reader {
             let (disks, geometry) = (units.disks(), step.map.geometry());
             let price = (0..disks.members()).map(|member| disks.price(member)).reduce(DiskPrice::slower);
             let stripe_buffers = if units.is_degraded() { geometry.width() } else { geometry.data_rows() };
-            Worth {
+            let worth = Worth {
                 run_bytes: price.map_or(0, |price| price.run_bytes()),
                 unit_bytes: geometry.unit_bytes() as u64,
                 unit_ns: price.map_or(0, |price| price.transfer_ns(geometry.unit_bytes() as u64)),
                 stripe_buffers: stripe_buffers as u64,
                 buffers: units.budget().total() as u64,
-            }
+            };
+            (disks.classes().kind(self.class), worth)
         });
     }
 
