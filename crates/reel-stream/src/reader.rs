@@ -207,7 +207,12 @@ impl Reader {
             _ if matches!(self.due, Due::After(_)) => READER_STRIPES_MAX as u64,
             _ => READER_REFILL_STRIPES as u64,
         };
-        self.is_filling |= self.stripes_ahead() < left_stripes;
+        if !self.is_filling && self.stripes_ahead() < left_stripes {
+            self.is_filling = true;
+            if let Some(run) = &mut self.run {
+                run.refills();
+            }
+        }
         while self.is_filling && self.planned_bytes < self.unsent_bytes() {
             let (steps_max, stripes_max) = self.window_max();
             if self.window.len() >= steps_max {

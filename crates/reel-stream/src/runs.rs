@@ -54,6 +54,8 @@ pub(crate) struct Run {
     planned_stripes: u64,
     /// Whether the client has waited for the disks since the last run was chosen.
     waited: bool,
+    /// Whether a window is being filled for which none was chosen yet.
+    is_next: bool,
     long: Option<Long>,
 }
 
@@ -92,7 +94,7 @@ impl Drop for Long {
 
 impl Default for Run {
     fn default() -> Self {
-        Self { stripes: SHORT, planned_stripes: 0, waited: false, long: None }
+        Self { stripes: SHORT, planned_stripes: 0, waited: false, is_next: false, long: None }
     }
 }
 
@@ -117,12 +119,19 @@ impl Run {
         self.waited = true;
     }
 
-    /// A stripe more was asked for. After a run's worth of them the next run is chosen, for a class of this kind.
+    /// Little of the window is left, and it is filled again.
+    pub(crate) fn refills(&mut self) {
+        self.is_next = true;
+    }
+
+    /// A stripe more was asked for. After a run's worth of them the next run is chosen, for a class of this kind: once for each window, since what the client
+    /// does is known of the last one alone.
     pub(crate) fn planned(&mut self, runs: &Runs, worth: impl FnOnce() -> (Kind, Worth)) {
         self.planned_stripes += 1;
-        if self.planned_stripes < self.stripes {
+        if !self.is_next || self.planned_stripes < self.stripes {
             return;
         }
+        self.is_next = false;
         self.planned_stripes = 0;
         let wanted =
             if std::mem::take(&mut self.waited) { self.stripes * RUN_GROWTH } else { self.stripes / 2 };
@@ -164,6 +173,7 @@ mod tests {
 
     fn go_on(run: &mut Run, runs: &Runs, waits: bool) -> u64 {
         let before = run.stripes;
+        run.refills();
         for _ in 0..before {
             if waits {
                 run.waits();
@@ -209,6 +219,24 @@ mod tests {
     }
 
     #[test]
+    fn a_window_that_is_longer_than_its_run_is_no_sign_of_a_slow_client() {
+        let (runs, mut run, mut ahead) = (Runs::default(), Run::default(), 0);
+        let mut lengths = Vec::new();
+        for _ in 0..8 {
+            // As a reader does whose client has taken nearly all.
+            run.refills();
+            run.waits();
+            while ahead < run.window_stripes() {
+                run.planned(&runs, || (Kind::Aperiodic, worth()));
+                ahead += 1;
+            }
+            lengths.push(run.stripes);
+            ahead = run.left_stripes() - 1;
+        }
+        assert_eq!(lengths, [16, 40, 40, 40, 40, 40, 40, 40]);
+    }
+
+    #[test]
     fn a_sweep_over_all_runs_takes_a_round_at_most() {
         let slow = Worth { unit_ns: 2_000_000, buffers: 40_000, ..worth() };
         let runs = [0, 3, 19, 49].map(|before| slow.stripes(Others { all: before, before }));
@@ -220,6 +248,7 @@ mod tests {
         let slow = || Worth { unit_ns: 10_000_000, buffers: 40_000, ..worth() };
         let grown = |run: &mut Run, runs: &Runs, kind| {
             for _ in 0..200 {
+                run.refills();
                 run.waits();
                 run.planned(runs, || (kind, slow()));
             }
@@ -245,6 +274,7 @@ mod tests {
     fn without_an_arm_there_is_no_way_to_make_up_for() {
         let (runs, mut run) = (Runs::default(), Run::default());
         for _ in 0..100 {
+            run.refills();
             run.waits();
             run.planned(&runs, || (Kind::Aperiodic, Worth { run_bytes: 0, ..worth() }));
         }
