@@ -38,15 +38,19 @@ fn a_transfer_that_pauses_between_its_windows_takes_as_long_beside_six_readers()
         let alone = took_s(Policy::Rounds, 0, pause_ms * MS);
         for readers in 1..=6 {
             let beside = took_s(Policy::Rounds, readers, pause_ms * MS);
+            println!("pauses of {pause_ms} ms: {alone:.3} s alone, {beside:.3} s beside {readers}");
             assert!(
                 beside <= 1.05 * alone,
                 "{alone} s alone, {beside} s beside {readers}, pauses of {pause_ms} ms"
             );
         }
-        // The load is one that matters.
+        // The order is one that matters.
         let blind = took_s(Policy::CScan, 6, pause_ms * MS);
         assert!(blind > 2.0 * alone, "{alone} s alone, {blind} s among six in the order of places");
     }
+    // And so is the wait: who stays away for longer than a way is not waited for.
+    let [alone, beside] = [0, 6].map(|readers| took_s(Policy::Rounds, readers, 13 * MS));
+    assert!(beside > 1.05 * alone, "{alone} s alone, {beside} s beside six, pauses of 13 ms");
 }
 
 #[test]
@@ -68,6 +72,9 @@ fn a_transfer_that_is_too_slow_for_the_arm_to_wait_for_costs_others_little() {
     let least = 1.0 - 1.0 / EXPECTED_PART as f64 - EXPECTED_CREDIT_NS as f64 / (60 * ROUND_NS) as f64;
     for (people, transfer) in [(0, true), (10, false), (10, true)] {
         let busy = read(people, transfer);
+        println!(
+            "beside {people} people and a transfer ({transfer}) the arm moved for {busy:.4} of the time"
+        );
         assert!(
             busy > least - 0.001,
             "{people} people and a transfer ({transfer}): the arm moved for {busy} of the time"

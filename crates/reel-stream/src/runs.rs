@@ -257,7 +257,9 @@ mod tests {
         let (runs, mut transfer) = (Runs::default(), Run::default());
         let alone = grown(&mut transfer, &runs, Kind::Interactive);
         let mut background: Vec<Run> = (0..6).map(|_| Run::default()).collect();
-        background.iter_mut().for_each(|run| drop(grown(run, &runs, Kind::Aperiodic)));
+        for run in &mut background {
+            grown(run, &runs, Kind::Aperiodic);
+        }
         assert_eq!(grown(&mut transfer, &runs, Kind::Interactive), alone);
         assert_eq!(background[5].stripes, 100 / 7, "all seven of them take a round");
         let mut another = Run::default();
