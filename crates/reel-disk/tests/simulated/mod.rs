@@ -1,4 +1,5 @@
 //! One disk with an arm, its scheduler and those who ask it, in simulated time.
+#![allow(dead_code, reason = "each test uses a part of it")]
 
 use reel_disk::{DepthBound, Policy, Queued, Scheduler};
 use reel_qos::limits::ROUND_NS;
