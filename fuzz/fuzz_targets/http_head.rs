@@ -1,6 +1,8 @@
 //! Any bytes are the beginning of a request, a request, or refused; and a request's head says where it ends, however it is cut.
 #![no_main]
 
+// What request.rs reads heads with.
+use httparse as _;
 use libfuzzer_sys::fuzz_target;
 
 // The parser by itself: the room around it would bring the whole server along.

@@ -77,8 +77,8 @@ impl Members {
         let throttled = |read_iops| Kind::Throttled { read_bps: 20_000_000, read_iops };
         let (name, kind, films, memory_bytes) = match self {
             Self::Arms => ("modelled disks", Kind::Modelled, 420, 2 << 30),
-            Self::Flash => ("flash", throttled(20_000), 160, 384 << 20),
-            Self::Throttled => ("throttled", throttled(100), 160, 384 << 20),
+            Self::Flash => ("flash", throttled(20_000), 160, 704 << 20),
+            Self::Throttled => ("throttled", throttled(100), 160, 704 << 20),
         };
         Trial { name, kind, films, memory_bytes }
     }
