@@ -67,7 +67,7 @@ enum Experiment {
     /// Streams, browsers and downloads on the same disks, beside nginx on ext4 as shipped and tuned (root).
     Classes(ClassesArguments),
     /// One transfer of 400 MB beside readers of a lower class.
-    Priority(ExperimentArguments),
+    Priority(PriorityArguments),
     /// A disk pulled and rebuilt, a disk that stalls, under full load (root).
     Degraded(ExperimentArguments),
     /// Predicted viewers against the number at which the first byte is late.
@@ -157,6 +157,22 @@ pub(crate) struct ClassesArguments {
     /// Seconds at full admission.
     #[arg(long, default_value_t = 600)]
     admitted_seconds: u64,
+}
+
+/// `priority`.
+#[derive(clap::Args)]
+pub(crate) struct PriorityArguments {
+    #[command(flatten)]
+    common: ExperimentArguments,
+    /// Only Reel, without its rival.
+    #[arg(long)]
+    alone: bool,
+    /// Over how many connections the transfer comes; as many as there were stream-reads in the table.
+    #[arg(long, value_delimiter = ',', default_values_t = [4, 32])]
+    connections: Vec<usize>,
+    /// Readers beside it.
+    #[arg(long, value_delimiter = ',', default_values_t = [0, 1, 2, 3, 4, 5, 6])]
+    readers: Vec<usize>,
 }
 
 /// `onecopy`.

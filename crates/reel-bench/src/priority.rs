@@ -1,6 +1,6 @@
 //! `priority`: one transfer of 400 MB beside readers of a lower class (MARS table 2).
 
-use crate::ExperimentArguments;
+use crate::PriorityArguments;
 use crate::bay::{Bay, Kind, modelled};
 use crate::classes::{DISKS, RATE_BPS};
 use crate::client::{fetch, length, resolve};
@@ -15,26 +15,24 @@ use std::fs;
 use std::thread::sleep;
 use std::time::Duration;
 
-/// MARS table 2: 400 MB beside up to six readers.
+/// MARS table 2.
 const TRANSFER_BYTES: u64 = 400_000_000;
-const READERS: [usize; 7] = [0, 1, 2, 3, 4, 5, 6];
 const CASE: &str = "transfer";
 /// Readers may have a two-hundredth of the disks' time while the transfer wants all of it: each of their reads also costs it the way back.
 const SHARES: [u32; 3] = [10, 985, 5];
 const TITLE: &str = "film-000";
-/// Connections of the transfer, as many as stream-reads in the table.
-const CONNECTIONS: [usize; 2] = [4, 32];
 /// Seconds that readers run before the transfer begins.
 const AHEAD: Duration = Duration::from_secs(1);
 
 /// Runs the experiment.
-pub(crate) fn run(arguments: &ExperimentArguments) -> Result<()> {
+pub(crate) fn run(arguments: &PriorityArguments) -> Result<()> {
     let mut sheet = Sheet::new("priority");
     sheet.charts = vec![Chart { case: CASE, at: "background readers", value: "took_s" }];
-    sheet.fill(arguments, |sheet| measure(arguments, sheet))
+    sheet.fill(&arguments.common, |sheet| measure(arguments, sheet))
 }
 
-fn measure(arguments: &ExperimentArguments, sheet: &mut Sheet) -> Result<()> {
+fn measure(all: &PriorityArguments, sheet: &mut Sheet) -> Result<()> {
+    let (arguments, connections) = (&all.common, &all.connections);
     let reel = reel::binary(arguments.reel.as_deref())?;
     fs::create_dir_all(&arguments.dir)?;
     let dir = fs::canonicalize(&arguments.dir)?;
@@ -51,7 +49,7 @@ fn measure(arguments: &ExperimentArguments, sheet: &mut Sheet) -> Result<()> {
         Ok((bay, films))
     };
     sheet.note(format!(
-        "{DISKS} {}; one transfer of {} MB over {CONNECTIONS:?} connections, begun when the readers run; readers fetch whole films \
+        "{DISKS} {}; one transfer of {} MB over {connections:?} connections, begun when the readers run; readers fetch whole films \
          as fast as they come",
         kind.words(),
         transfer_bytes / 1_000_000
@@ -60,13 +58,13 @@ fn measure(arguments: &ExperimentArguments, sheet: &mut Sheet) -> Result<()> {
         "Reel: the transfer has the class `interactive`, readers are aperiodic; of 1000 parts of the disks' time streams, the transfer and \
          readers have {SHARES:?}"
     ));
-    let readers = if arguments.quick { &READERS[..2] } else { &READERS };
+    let readers = if arguments.quick { &[0, 1] } else { all.readers.as_slice() };
     let runs = arguments.runs.unwrap_or(if arguments.quick { 1 } else { 3 });
     {
         let (bay, films) = make()?;
         let stage = Stage::reel(&reel, bay, &films)?;
         let settings = Settings::promised().shared(SHARES);
-        for (run, connections, &count) in cases(runs, readers) {
+        for (run, connections, count) in cases(runs, connections, readers) {
             let playing = stage.start_reel(&settings)?;
             let path =
                 resolve(playing.server.address, &format!("/watch/{TITLE}/{TITLE}.mp4?class=interactive"))?;
@@ -74,17 +72,17 @@ fn measure(arguments: &ExperimentArguments, sheet: &mut Sheet) -> Result<()> {
             one(sheet, &who, (&stage, &playing), &films, &path, (count, run, transfer_bytes, connections))?;
         }
     }
-    if kind == Kind::Modelled {
+    if kind == Kind::Modelled && !all.alone {
         let (bay, films) = make()?;
         let stage = Stage::ext4(bay, &films)?;
         sheet.note(format!("nginx shipped: {}", Tuning::SHIPPED));
-        for (run, connections, &count) in cases(1, readers) {
+        for (run, connections, count) in cases(1, connections, readers) {
             let playing = stage.start_nginx(Tuning::SHIPPED)?;
             let (who, path) = (format!("nginx, {connections} conn."), format!("/0/{TITLE}.mp4"));
             one(sheet, &who, (&stage, &playing), &films, &path, (count, run, transfer_bytes, connections))?;
         }
     }
-    claim(sheet);
+    claim(sheet, connections, readers);
     Ok(())
 }
 
@@ -119,24 +117,32 @@ fn one(
 }
 
 /// Runs, connections and readers, the readers in turn.
-fn cases(runs: usize, readers: &[usize]) -> impl Iterator<Item = (usize, usize, &usize)> {
+fn cases(
+    runs: usize,
+    connections: &[usize],
+    readers: &[usize],
+) -> impl Iterator<Item = (usize, usize, usize)> {
     (0..runs).flat_map(move |run| {
-        CONNECTIONS
-            .into_iter()
-            .flat_map(move |connections| readers.iter().map(move |count| (run, connections, count)))
+        connections
+            .iter()
+            .flat_map(move |&connections| readers.iter().map(move |&count| (run, connections, count)))
     })
 }
 
-fn claim(sheet: &mut Sheet) {
-    for connections in CONNECTIONS {
+/// Says nothing if it was not measured alone.
+fn claim(sheet: &mut Sheet, connections: &[usize], readers: &[usize]) {
+    if !readers.contains(&0) {
+        return;
+    }
+    for connections in connections {
+        let who = format!("reel, {connections} conn.");
         let median = |count: usize| {
-            let who = format!("reel, {connections} conn.");
             let rows = sheet.rows.iter().filter(|row| row.who == who && row.at == count as f64);
             spread(&mut rows.filter_map(|row| row.values.get("took_s").copied()).collect::<Vec<_>>()).1
         };
-        let (alone, worst) = (median(0), READERS.iter().map(|&count| median(count)).fold(0.0, f64::max));
+        let (alone, worst) = (median(0), readers.iter().map(|&count| median(count)).fold(0.0, f64::max));
         let claim = format!(
-            "400 MB over {connections} connections beside 0 to 6 readers: the slowest ({worst:.2} s) / alone ({alone:.2} s)"
+            "400 MB over {connections} connections beside {readers:?} readers: the slowest ({worst:.2} s) / alone ({alone:.2} s)"
         );
         sheet.claim(Claim::at_most(claim, worst / alone.max(1e-9), 1.05));
     }

@@ -19,6 +19,7 @@ pub(crate) struct Driven {
     pub(crate) scheduler: Box<dyn Scheduler>,
     pub(crate) log: FailureLog,
     correction: PriceCorrection,
+    kept_until_ns: Option<u64>,
     shown: Shown,
 }
 
@@ -45,6 +46,7 @@ impl Driven {
             scheduler,
             log: FailureLog::default(),
             correction: PriceCorrection::new(price),
+            kept_until_ns: None,
             shown: Shown { at_ns: 0, changed: true },
         }
     }
@@ -65,9 +67,12 @@ impl Driven {
         self.shown.changed = true;
     }
 
-    /// The device has got what the scheduler lets it have.
-    pub(crate) fn filled(&mut self, now_ns: u64) {
-        self.correction.filled(!self.scheduler.is_empty(), now_ns);
+    /// The device has got what the scheduler lets it have. When to look again, if its device is kept for somebody and that was not told before.
+    pub(crate) fn filled(&mut self, now_ns: u64) -> Option<u64> {
+        let kept_ns = self.scheduler.kept_until_ns();
+        self.correction.filled(!self.scheduler.is_empty() && kept_ns.is_none(), now_ns);
+        let before_ns = std::mem::replace(&mut self.kept_until_ns, kept_ns);
+        kept_ns.filter(|_| kept_ns != before_ns)
     }
 
     /// The next request for the device.

@@ -177,3 +177,9 @@ pub const RUN_NS_MAX: u64 = 30_000_000;
 /// When the disk cannot keep what was promised, neighbours that are due within this time are still read in one go: some two MiB of a film on
 /// each member, for shorter runs would make it slower still.
 pub const RUN_SOON_NS: u64 = 8_000_000_000;
+
+/// Of all time, such a part may be waited for nothing (one in so many): a fiftieth, or less than the ways cost that are saved where anybody comes.
+pub const EXPECTED_PART: u64 = 50;
+
+/// Most of it that is saved up: a few ways of a hard disk, so strangers whom nobody can know to be strangers cost no more at once.
+pub const EXPECTED_CREDIT_NS: u64 = 30_000_000;

@@ -39,7 +39,8 @@ impl Queued {
     }
 }
 
-/// A policy for one member. Its driver calls `pop` until it gives nothing, and again after every `done`.
+/// A policy for one member. Its driver calls `pop` until it gives nothing, and again after every `push` and `done`, and at the time of
+/// `kept_until_ns`.
 ///
 /// Time comes from the driver and may do anything: a clock that goes back or leaps ahead loses no request.
 pub trait Scheduler: Send {
@@ -48,6 +49,12 @@ pub trait Scheduler: Send {
 
     /// The next request for the device, if the device may have one more.
     fn pop(&mut self, now_ns: u64) -> Option<Queued>;
+
+    /// When to call `pop` again though nothing has happened since it gave nothing: the device is kept for somebody until then. `None`: not before
+    /// something happens.
+    fn kept_until_ns(&self) -> Option<u64> {
+        None
+    }
 
     /// The device has finished a request that `pop` gave.
     fn done(&mut self, id: u64, now_ns: u64);

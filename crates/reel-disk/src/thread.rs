@@ -31,6 +31,8 @@ pub(crate) struct DiskThread {
 
 /// The timer that shows views; no request bears this number.
 const SHOW: u64 = u64::MAX;
+/// The timer at which a device is kept for nobody any more; every turn looks at all of them.
+const LOOK: u64 = u64::MAX - 1;
 
 /// What a disk thread is told.
 pub(crate) enum Order {
@@ -103,7 +105,9 @@ impl DiskThread {
                     core.ring.push(next.id, job.work.op(&member.file));
                 }
             }
-            member.filled(core.now_ns());
+            if let Some(kept_until_ns) = member.filled(core.now_ns()) {
+                core.at(kept_until_ns, LOOK);
+            }
         }
     }
 
@@ -220,6 +224,8 @@ impl Service for DiskThread {
     fn timer(&mut self, core: &mut Core, id: u64) {
         if id == SHOW {
             self.will_show = false;
+        } else if id == LOOK {
+            // The turn that follows looks.
         } else if let Some(mut job) = self.held.remove(&id) {
             if let Some(result) = job.held.take() {
                 self.answer(core, *job, result);

@@ -148,7 +148,8 @@ fn what_nobody_waits_for_keeps_nobody_who_comes_meanwhile() {
     assert_eq!(pop(&mut desk), Some((3, 9 * FAR)), "a person is next");
     desk.scheduler.done(1, desk.now_ns);
     desk.scheduler.done(3, desk.now_ns);
-    assert_eq!(pop(&mut desk), Some((2, 3 * FAR)));
+    desk.now_ns += PRICE.read_request_ns;
+    assert_eq!(pop(&mut desk), Some((2, 3 * FAR)), "when that person has asked for nothing more");
 }
 
 #[test]
@@ -201,4 +202,61 @@ fn a_person_cuts_in_once_with_all_that_he_wants_there() {
     let cut_in = order.iter().position(|&place| place == 3 * FAR).expect("it is served");
     assert!(cut_in < 2, "{order:?}");
     assert_eq!(order[cut_in..cut_in + 4], [0, 1, 2, 3].map(|place| 3 * FAR + place * UNIT));
+}
+
+/// A person's window of four units was read, and a download waits.
+fn after_a_window() -> Desk {
+    let mut desk = Desk::of_depth(2);
+    (0..4).for_each(|place| desk.ask(Class::INTERACTIVE, DEADLINE_NONE_NS, 7 * FAR + place * UNIT));
+    assert_eq!((0..4).filter_map(|_| desk.serve(MS)).count(), 4);
+    desk.ask(Class::APERIODIC, DEADLINE_NONE_NS, 3 * FAR);
+    desk
+}
+
+#[test]
+fn an_arm_waits_as_long_as_a_way_for_the_next_window() {
+    let mut desk = after_a_window();
+    assert_eq!(desk.serve(MS), None, "a download costs the next window two ways");
+    let until_ns = desk.scheduler.kept_until_ns().expect("it is kept for somebody");
+    assert_eq!(until_ns - desk.now_ns, PRICE.read_request_ns);
+    desk.now_ns += 3 * MS;
+    desk.ask(Class::INTERACTIVE, DEADLINE_NONE_NS, 7 * FAR + 4 * UNIT);
+    assert_eq!(desk.serve(MS), Some(7 * FAR + 4 * UNIT));
+    assert_eq!((desk.serve(MS), desk.scheduler.kept_until_ns()), (None, Some(desk.now_ns + 12 * MS)));
+    desk.now_ns += 12 * MS;
+    assert_eq!(desk.serve(MS), Some(3 * FAR), "he is through");
+    assert_eq!(desk.scheduler.kept_until_ns(), None);
+}
+
+#[test]
+fn an_arm_waits_for_nobody_when_there_is_something_promised_or_no_claim() {
+    let mut desk = after_a_window();
+    desk.periodic(3, FAR);
+    assert_eq!(desk.serve(MS), Some(FAR), "what is promised is read at once, though it is early");
+    assert_eq!(desk.serve(MS), Some(3 * FAR), "and after that nobody knows who comes");
+    // A class that has used up what it may claim.
+    let mut desk = Desk::of_depth(2);
+    desk.ask(Class::INTERACTIVE, DEADLINE_NONE_NS, 7 * FAR);
+    desk.ask(Class::APERIODIC, DEADLINE_NONE_NS, 3 * FAR);
+    assert_eq!(desk.serve(400 * MS), Some(7 * FAR));
+    assert_eq!(desk.serve(MS), Some(3 * FAR));
+}
+
+#[test]
+fn nobody_is_awaited_again_and_again_in_vain() {
+    let mut desk = Desk::of_depth(2);
+    let (mut idle_ns, begun_ns) = (0, desk.now_ns);
+    for number in 0..2000 {
+        desk.ask(Class::INTERACTIVE, DEADLINE_NONE_NS, (7 + number % 5) * FAR);
+        desk.ask(Class::APERIODIC, DEADLINE_NONE_NS, 20 * FAR + number * FAR);
+        for _ in 0..2 {
+            while desk.serve(10 * MS).is_none() {
+                idle_ns += desk.scheduler.kept_until_ns().unwrap() - desk.now_ns;
+                desk.now_ns = desk.scheduler.kept_until_ns().unwrap();
+            }
+        }
+    }
+    let most_ns =
+        (desk.now_ns - begun_ns) / reel_disk::limits::EXPECTED_PART + reel_disk::limits::EXPECTED_CREDIT_NS;
+    assert!(idle_ns > 0 && idle_ns <= most_ns, "{idle_ns} ns of {most_ns}");
 }

@@ -30,6 +30,8 @@ pub(crate) struct Member {
     free: Vec<u32>,
     /// Requests wait that the device may be able to take.
     wants_turn: bool,
+    /// The device has nothing to do until then, though requests wait: its scheduler expects another.
+    kept_until_ns: Option<u64>,
     /// Given to the device while it stalls.
     parked: Vec<(u32, Transfer)>,
     /// Answers held back: errors that take their time.
@@ -97,6 +99,7 @@ impl Member {
             jobs: Vec::new(),
             free: Vec::new(),
             wants_turn: false,
+            kept_until_ns: None,
             parked: Vec::new(),
             held: BinaryHeap::new(),
             fault: None,
@@ -201,8 +204,10 @@ impl Member {
                 _ => self.device.push(id, transfer, now_ns),
             }
         }
-        self.correction.filled(!self.scheduler.is_empty(), now_ns);
-        if self.stats.in_device == 0 && !self.scheduler.is_empty() {
+        self.kept_until_ns = self.scheduler.kept_until_ns();
+        let is_kept = self.kept_until_ns.is_some();
+        self.correction.filled(!self.scheduler.is_empty() && !is_kept, now_ns);
+        if self.stats.in_device == 0 && !self.scheduler.is_empty() && !is_kept {
             let (number, queued) = (self.number, self.stats.queued);
             return Err(format!("member {number} has nothing to do while {queued} requests wait for it"));
         }
@@ -217,10 +222,7 @@ impl Member {
             Some(FaultSpan { fault: Fault::Stall, .. }) => None,
             _ => self.device.next_ns(),
         };
-        match (held_ns, device_ns) {
-            (Some(held), Some(device)) => Some(held.min(device)),
-            (held, device) => held.or(device),
-        }
+        [held_ns, device_ns, self.kept_until_ns].into_iter().flatten().min()
     }
 
     /// Something that has ended by now.
@@ -230,6 +232,11 @@ impl Member {
         shelf: &Shelf,
         journal: &mut Journal,
     ) -> Result<Option<Answer>, String> {
+        if self.kept_until_ns.is_some_and(|at_ns| at_ns <= now_ns) {
+            self.kept_until_ns = None;
+            self.wants_turn = true;
+            return Ok(None);
+        }
         if let Some(Reverse((at_ns, id))) = self.held.peek().copied()
             && at_ns <= now_ns
         {

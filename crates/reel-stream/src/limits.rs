@@ -218,9 +218,9 @@ pub const RUN_STRIPES_MAX: u64 = 128;
 /// How many times longer the next run is if the client waited for the disks: two steps to a usual hard disk's, so that short films have it, too.
 pub const RUN_GROWTH: u64 = 4;
 
-/// The next run is asked for when such a part of the last one is left (one in so many): it is sent while the arms are with others, and what one member
-/// is ahead of another.
-pub const RUN_LEFT_PART: u64 = 4;
+/// The next run is asked for when such a part of the last one is left (one in so many): it is sent while the arms are with others, and it is what one member
+/// may be ahead of another, a way or two, before it has nothing more to do. A quarter was too little beside readers of a lower class, who then took that arm.
+pub const RUN_LEFT_PART: u64 = 2;
 
 /// Long runs together hold at most such a part of what readers may hold (one in so many).
 pub const RUNS_MEMORY_PART: u64 = 2;

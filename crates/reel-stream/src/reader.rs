@@ -226,7 +226,12 @@ impl Reader {
             _ if matches!(self.due, Due::After(_)) => READER_STRIPES_MAX as u64,
             _ => READER_REFILL_STRIPES as u64,
         };
-        self.is_filling |= self.stripes_ahead() < left_stripes;
+        if !self.is_filling && self.stripes_ahead() < left_stripes {
+            self.is_filling = true;
+            if let Some(run) = &mut self.run {
+                run.refills();
+            }
+        }
         while self.is_filling && self.planned_bytes < self.unsent_bytes() {
             let (steps_max, stripes_max) = self.window_max();
             if self.window.len() >= steps_max {
@@ -413,13 +418,14 @@ impl Reader {
             let (disks, geometry) = (units.disks(), step.map.geometry());
             let price = (0..disks.members()).map(|member| disks.price(member)).reduce(DiskPrice::slower);
             let stripe_buffers = if units.is_degraded() { geometry.width() } else { geometry.data_rows() };
-            Worth {
+            let worth = Worth {
                 run_bytes: price.map_or(0, |price| price.run_bytes()),
                 unit_bytes: geometry.unit_bytes() as u64,
                 unit_ns: price.map_or(0, |price| price.transfer_ns(geometry.unit_bytes() as u64)),
                 stripe_buffers: stripe_buffers as u64,
                 buffers: units.budget().total() as u64,
-            }
+            };
+            (disks.classes().kind(self.class), worth)
         });
     }
 

@@ -10,6 +10,7 @@
 use crate::limits::{
     READER_REFILL_STRIPES, READER_STRIPES_MAX, RUN_GROWTH, RUN_LEFT_PART, RUN_STRIPES_MAX, RUNS_MEMORY_PART,
 };
+use reel_qos::Kind;
 use reel_qos::limits::ROUND_NS;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -17,7 +18,17 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 /// The readers with long runs, on all cores: they share what memory runs may have. Cheap to clone.
 #[derive(Clone, Debug, Default)]
 pub struct Runs {
-    readers: Arc<AtomicUsize>,
+    /// By kind of class, the most urgent first.
+    readers: Arc<[AtomicUsize; 3]>,
+}
+
+/// Readers with long runs beside one that chooses its own.
+#[derive(Clone, Copy, Debug)]
+struct Others {
+    /// All of them: they hold memory.
+    all: u64,
+    /// Those whose class is as urgent or more: no less urgent one's run comes between.
+    before: u64,
 }
 
 /// What a run is chosen from.
@@ -43,36 +54,47 @@ pub(crate) struct Run {
     planned_stripes: u64,
     /// Whether the client has waited for the disks since the last run was chosen.
     waited: bool,
+    /// Whether a window is being filled for which none was chosen yet.
+    is_next: bool,
     long: Option<Long>,
 }
 
 /// A place among those with long runs.
 #[derive(Debug)]
-struct Long(Runs);
+struct Long(Runs, Kind);
 
 const SHORT: u64 = READER_STRIPES_MAX as u64;
 
 impl Runs {
     /// Readers with long runs now.
     pub fn readers(&self) -> usize {
-        self.readers.load(Ordering::Relaxed)
+        self.count(Kind::Aperiodic)
     }
 
-    fn join(&self) -> Long {
-        self.readers.fetch_add(1, Ordering::Relaxed);
-        Long(self.clone())
+    /// Those of a class of this kind, or of a more urgent one.
+    fn count(&self, kind: Kind) -> usize {
+        self.readers[..=kind as usize].iter().map(|readers| readers.load(Ordering::Relaxed)).sum()
+    }
+
+    fn others(&self, kind: Kind) -> Others {
+        Others { all: self.readers() as u64, before: self.count(kind) as u64 }
+    }
+
+    fn join(&self, kind: Kind) -> Long {
+        self.readers[kind as usize].fetch_add(1, Ordering::Relaxed);
+        Long(self.clone(), kind)
     }
 }
 
 impl Drop for Long {
     fn drop(&mut self) {
-        self.0.readers.fetch_sub(1, Ordering::Relaxed);
+        self.0.readers[self.1 as usize].fetch_sub(1, Ordering::Relaxed);
     }
 }
 
 impl Default for Run {
     fn default() -> Self {
-        Self { stripes: SHORT, planned_stripes: 0, waited: false, long: None }
+        Self { stripes: SHORT, planned_stripes: 0, waited: false, is_next: false, long: None }
     }
 }
 
@@ -97,22 +119,27 @@ impl Run {
         self.waited = true;
     }
 
-    /// A stripe more was asked for. After a run's worth of them the next run is chosen.
-    pub(crate) fn planned(&mut self, runs: &Runs, worth: impl FnOnce() -> Worth) {
+    /// Little of the window is left, and it is filled again.
+    pub(crate) fn refills(&mut self) {
+        self.is_next = true;
+    }
+
+    /// A stripe more was asked for. After a run's worth of them the next run is chosen, for a class of this kind: once for each window, since what the client
+    /// does is known of the last one alone.
+    pub(crate) fn planned(&mut self, runs: &Runs, worth: impl FnOnce() -> (Kind, Worth)) {
         self.planned_stripes += 1;
-        if self.planned_stripes < self.stripes {
+        if !self.is_next || self.planned_stripes < self.stripes {
             return;
         }
+        self.is_next = false;
         self.planned_stripes = 0;
         let wanted =
             if std::mem::take(&mut self.waited) { self.stripes * RUN_GROWTH } else { self.stripes / 2 };
-        let worth = worth();
-        let others = runs.readers() - usize::from(self.is_long());
-        self.stripes = worth.stripes(others as u64 + 1).min(wanted).max(SHORT);
-        if self.stripes == SHORT {
-            self.long = None;
-        } else if self.long.is_none() {
-            self.long = Some(runs.join());
+        let (kind, worth) = worth();
+        self.long = None;
+        self.stripes = worth.stripes(runs.others(kind)).min(wanted).max(SHORT);
+        if self.stripes > SHORT {
+            self.long = Some(runs.join(kind));
         }
     }
 
@@ -123,14 +150,15 @@ impl Run {
 }
 
 impl Worth {
-    /// The run for each of so many readers.
-    fn stripes(&self, readers: u64) -> u64 {
+    /// The run of a reader beside others.
+    fn stripes(&self, others: Others) -> u64 {
         let worth = self.run_bytes.div_ceil(self.unit_bytes.max(1)).min(RUN_STRIPES_MAX);
         // A reader holds its run and what was left when it was asked for.
-        let share = self.buffers / RUNS_MEMORY_PART / readers.max(1);
+        let share = self.buffers / RUNS_MEMORY_PART / (others.all + 1);
         let affordable = share / self.stripe_buffers.max(1) * RUN_LEFT_PART / (RUN_LEFT_PART + 1);
-        // A sweep over all of them takes a round at most: a share is a share within seconds, and a pause no longer than that.
-        let swept = ROUND_NS / readers.max(1) / self.unit_ns.max(1);
+        // A sweep over all of them takes a round at most: a share is a share within seconds, and a pause no longer than that. Who is less urgent waits,
+        // and makes nobody's run shorter: a shorter one costs a way more.
+        let swept = ROUND_NS / (others.before + 1) / self.unit_ns.max(1);
         worth.min(affordable).min(swept)
     }
 }
@@ -145,11 +173,12 @@ mod tests {
 
     fn go_on(run: &mut Run, runs: &Runs, waits: bool) -> u64 {
         let before = run.stripes;
+        run.refills();
         for _ in 0..before {
             if waits {
                 run.waits();
             }
-            run.planned(runs, worth);
+            run.planned(runs, || (Kind::Aperiodic, worth()));
         }
         run.stripes
     }
@@ -190,18 +219,66 @@ mod tests {
     }
 
     #[test]
+    fn a_window_that_is_longer_than_its_run_is_no_sign_of_a_slow_client() {
+        let (runs, mut run, mut ahead) = (Runs::default(), Run::default(), 0);
+        let mut lengths = Vec::new();
+        for _ in 0..8 {
+            // As a reader does whose client has taken nearly all.
+            run.refills();
+            run.waits();
+            while ahead < run.window_stripes() {
+                run.planned(&runs, || (Kind::Aperiodic, worth()));
+                ahead += 1;
+            }
+            lengths.push(run.stripes);
+            ahead = run.left_stripes() - 1;
+        }
+        assert_eq!(lengths, [16, 40, 40, 40, 40, 40, 40, 40]);
+    }
+
+    #[test]
     fn a_sweep_over_all_runs_takes_a_round_at_most() {
         let slow = Worth { unit_ns: 2_000_000, buffers: 40_000, ..worth() };
-        let runs: Vec<u64> = [1, 4, 20, 50].map(|readers| slow.stripes(readers)).into();
+        let runs = [0, 3, 19, 49].map(|before| slow.stripes(Others { all: before, before }));
         assert_eq!(runs, [40, 40, 25, 10]);
+    }
+
+    #[test]
+    fn who_is_less_urgent_makes_nobodys_run_shorter() {
+        let slow = || Worth { unit_ns: 10_000_000, buffers: 40_000, ..worth() };
+        let grown = |run: &mut Run, runs: &Runs, kind| {
+            for _ in 0..200 {
+                run.refills();
+                run.waits();
+                run.planned(runs, || (kind, slow()));
+            }
+            run.stripes
+        };
+        let (runs, mut transfer) = (Runs::default(), Run::default());
+        let alone = grown(&mut transfer, &runs, Kind::Interactive);
+        let mut background: Vec<Run> = (0..6).map(|_| Run::default()).collect();
+        for run in &mut background {
+            grown(run, &runs, Kind::Aperiodic);
+        }
+        assert_eq!(grown(&mut transfer, &runs, Kind::Interactive), alone);
+        assert_eq!(background[5].stripes, 100 / 7, "all seven of them take a round");
+        let mut another = Run::default();
+        grown(&mut another, &runs, Kind::Interactive);
+        grown(&mut another, &runs, Kind::Interactive);
+        assert_eq!(grown(&mut transfer, &runs, Kind::Interactive), 50.min(alone), "its like does");
+        // What was joined is left, whatever became of its class.
+        grown(&mut transfer, &runs, Kind::Aperiodic);
+        drop((transfer, another, background));
+        assert_eq!(runs.readers(), 0);
     }
 
     #[test]
     fn without_an_arm_there_is_no_way_to_make_up_for() {
         let (runs, mut run) = (Runs::default(), Run::default());
         for _ in 0..100 {
+            run.refills();
             run.waits();
-            run.planned(&runs, || Worth { run_bytes: 0, ..worth() });
+            run.planned(&runs, || (Kind::Aperiodic, Worth { run_bytes: 0, ..worth() }));
         }
         assert_eq!((run.window_stripes(), runs.readers()), (SHORT, 0));
     }

@@ -1,6 +1,7 @@
 //! The two-time-frame scheduler: Prism's rounds, sub-periods and slack over MARS's deficit round robin.
 
 mod choose;
+mod expected;
 mod lane;
 mod promised;
 
@@ -11,6 +12,7 @@ use crate::limits::{
     DUE_GROUP_NS, INTERACTIVE_RESERVE_BYTES, LEAST_SLACK_ROUNDS, NO_DEADLINE_ROUNDS, PASSED_OVER_ROUNDS,
     SEEKING_REQUESTS_MAX,
 };
+use expected::Expected;
 use lane::Lane;
 use promised::{Budget, Promised};
 use reel_qos::limits::{ARM_REQUEST_NS, ROUND_NS, SUB_PERIOD_NS};
@@ -39,6 +41,8 @@ pub struct Rounds {
     run: Option<Run>,
     /// The interactive read that the arm did last of all.
     asked: Option<Run>,
+    /// Whether its reader is expected to go on.
+    expected: Expected,
     /// Where the last request of all ends.
     head: u64,
     /// Whether somebody cut in on the run, until the arm is back.
@@ -136,6 +140,7 @@ impl Rounds {
             due_arm: 0,
             run: None,
             asked: None,
+            expected: Expected::default(),
             head: 0,
             left_run: false,
             ways_back: HashSet::new(),
@@ -216,6 +221,7 @@ impl Rounds {
         let classes = self.meter.classes.clone();
         self.meter.set_classes(&classes);
         (self.run, self.asked, self.left_run) = (None, None, false);
+        self.expected = Expected::default();
         self.ways_back.clear();
         self.lanes = Vec::with_capacity(classes.len());
         for (class, spec) in classes.iter() {
@@ -283,6 +289,16 @@ impl Rounds {
         self.order == Order::Deadline || self.meter.device.is_empty() || !aperiodic || is_neighbour
     }
 
+    /// Whether an idle arm is kept for the interactive reader that it served last, and who has a claim, instead of what nobody waits for. That would cost more time than is
+    /// waited for, so nothing promised is any later for it.
+    fn is_kept(&mut self, id: u64, now_ns: u64) -> bool {
+        let is_aperiodic = |filed: &Filed| self.lanes[filed.lane].kind == Kind::Aperiodic;
+        self.meter.device.is_empty()
+            && self.waiting.get(&id).is_some_and(is_aperiodic)
+            && self.asked.is_some_and(|run| self.lanes[run.lane].left_ns > 0)
+            && self.expected.is_awaited(now_ns)
+    }
+
     fn periodic_quantum_ns(&self) -> i64 {
         self.lanes.iter().filter(|lane| lane.kind == Kind::Periodic).map(|lane| lane.quantum_ns).sum()
     }
@@ -330,7 +346,14 @@ impl Scheduler for Rounds {
         if !self.meter.device.takes(filed.request.bytes, filed.cost_ns) || !self.may_be_next(filed) {
             return None;
         }
+        if self.is_kept(choice.id, now_ns) {
+            return None;
+        }
         self.take(choice, now_ns)
+    }
+
+    fn kept_until_ns(&self) -> Option<u64> {
+        self.expected.until_ns()
     }
 
     fn done(&mut self, id: u64, now_ns: u64) {
@@ -345,6 +368,9 @@ impl Scheduler for Rounds {
         }
         if self.meter.device.is_empty() {
             self.idle_ns = now_ns;
+            if self.order == Order::Scan && self.asked.is_some_and(|run| self.lanes[run.lane].len == 0) {
+                self.expected.served(now_ns, self.meter.price().read_request_ns);
+            }
         }
         let Some(lane) = self.lanes.get_mut(left.lane) else { return };
         if left.own {

@@ -1,4 +1,5 @@
 //! One disk with an arm, its scheduler and those who ask it, in simulated time.
+#![allow(dead_code, reason = "each test uses a part of it")]
 
 use reel_disk::{DepthBound, Policy, Queued, Scheduler};
 use reel_qos::limits::ROUND_NS;
@@ -27,6 +28,21 @@ pub(crate) enum Client {
     Person { class: Class, think_ns: u64 },
     /// Always has so many reads of this size waiting, each due never.
     Bulk { class: Class, outstanding: u32, bytes: usize },
+    /// Reads so many windows of so many neighbours of 256 KiB, one after another: each is asked for so long after the last of the one before it was answered.
+    Transfer { class: Class, windows: u32, units: u32, pause_ns: u64 },
+}
+
+/// What a transfer reads at once.
+const TRANSFER_UNIT: usize = 256 << 10;
+
+/// How far a transfer is.
+#[derive(Clone, Copy, Debug, Default)]
+struct Transferred {
+    windows: u32,
+    /// Of this window.
+    unanswered: u32,
+    end: u64,
+    ended_ns: Option<u64>,
 }
 
 /// What a class got.
@@ -50,6 +66,7 @@ pub(crate) struct Sim {
     /// (when, number) of clients that act.
     wake_ups: BTreeMap<(u64, u64), usize>,
     asked: HashMap<u64, (Queued, u64, usize)>,
+    transferred: HashMap<usize, Transferred>,
     in_device: VecDeque<Queued>,
     /// When the first of them is done.
     done_ns: u64,
@@ -71,6 +88,7 @@ impl Sim {
             clients: Vec::new(),
             wake_ups: BTreeMap::new(),
             asked: HashMap::new(),
+            transferred: HashMap::new(),
             in_device: VecDeque::new(),
             done_ns: 0,
             arm: 0,
@@ -92,19 +110,25 @@ impl Sim {
         loop {
             let wake_ns = self.wake_ups.first_key_value().map_or(u64::MAX, |(&(at_ns, _), _)| at_ns);
             let done_ns = if self.in_device.is_empty() { u64::MAX } else { self.done_ns };
-            let at_ns = wake_ns.min(done_ns);
+            let kept_ns = self.scheduler.kept_until_ns().unwrap_or(u64::MAX).max(self.now_ns);
+            let at_ns = wake_ns.min(done_ns).min(kept_ns);
             if at_ns > end_ns {
                 break;
             }
             self.now_ns = at_ns.max(self.now_ns);
-            if done_ns <= wake_ns {
+            if done_ns == at_ns {
                 self.finish()
-            } else {
+            } else if wake_ns == at_ns {
                 self.act()
             }
             self.dispatch();
         }
         self.now_ns = end_ns;
+    }
+
+    /// When the transfer that came as the client of this number was through.
+    pub(crate) fn ended_ns(&self, client: usize) -> Option<u64> {
+        self.transferred.get(&client)?.ended_ns
     }
 
     pub(crate) fn got(&self, class: Class) -> Got {
@@ -158,6 +182,15 @@ impl Sim {
                     self.push(class, DEADLINE_NONE_NS, offset, bytes, client);
                 }
             }
+            Client::Transfer { class, units, .. } => {
+                let end = self.transferred.get(&client).map_or(DISK_BYTES / 3, |transfer| transfer.end);
+                for nth in 0..u64::from(units) {
+                    let offset = end + nth * TRANSFER_UNIT as u64;
+                    self.push(class, DEADLINE_NONE_NS, offset, TRANSFER_UNIT, client);
+                }
+                let transfer = self.transferred.entry(client).or_default();
+                (transfer.unanswered, transfer.end) = (units, end + u64::from(units) * TRANSFER_UNIT as u64);
+            }
         }
     }
 
@@ -179,6 +212,18 @@ impl Sim {
                 let offset = self.offset();
                 self.push(class, DEADLINE_NONE_NS, offset, bytes, client);
             }
+            Some(Client::Transfer { windows, pause_ns, .. }) => {
+                let transfer = self.transferred.entry(client).or_default();
+                transfer.unanswered -= 1;
+                if transfer.unanswered == 0 {
+                    transfer.windows += 1;
+                    if transfer.windows < windows {
+                        self.wake(self.now_ns + pause_ns, client);
+                    } else {
+                        transfer.ended_ns = Some(self.now_ns);
+                    }
+                }
+            }
             Some(Client::Stream { .. }) | None => {}
         }
     }
@@ -198,8 +243,12 @@ impl Sim {
     fn start_next(&mut self) {
         let Some(request) = self.in_device.front().copied() else { return };
         let distance = self.arm.abs_diff(request.offset) as f64 / DISK_BYTES as f64;
-        let seek_ns = if distance == 0.0 { 0 } else { MS + (9e6 * distance.sqrt()) as u64 };
-        let turn_ns = self.random() % (8 * MS);
+        // What lies behind the last request passes under the head next.
+        let (seek_ns, turn_ns) = if distance == 0.0 {
+            (0, 0)
+        } else {
+            (MS + (9e6 * distance.sqrt()) as u64, self.random() % (8 * MS))
+        };
         let took_ns = (seek_ns + turn_ns + request.bytes as u64 * 8) * self.slowness_permille / 1000;
         self.arm = request.offset + request.bytes as u64;
         self.done_ns = self.now_ns + took_ns;

@@ -46,6 +46,9 @@ impl Rounds {
     /// Takes a chosen request out of its queue, on its way to the device.
     pub(super) fn take(&mut self, choice: Choice, now_ns: u64) -> Option<Queued> {
         let mut filed = self.unfile(choice.id)?;
+        let goes_on = self.asked.is_some_and(|run| self.goes_on(run, &filed));
+        let idle_ns = self.expected.ended(now_ns, goes_on);
+        self.lanes[filed.lane].left_ns -= idle_ns as i64;
         self.note_way_back(&filed, choice);
         filed.cost_ns = self.cost_from_here_ns(&filed);
         self.note_run(&filed, choice);
@@ -218,20 +221,24 @@ impl Rounds {
         lanes().filter_map(|lane| sweep(&lane.buckets, end, self.arm)).min()
     }
 
-    /// The interactive request that is next: (id, class). What lies behind the last one, until that took as long as a way; then what
-    /// is wanted first. Who begins what was promised to him is due at once, who browses when he has waited for long: so a beginning waits for
-    /// beginnings alone, and a crowd that browses is not shut out.
+    /// The interactive request that is next: (id, class). What lies behind the last one, until that took as long as a way, or as long as any run while nobody who is
+    /// due soon waits for it; then what is wanted first. Who begins what was promised to him is due at once, who browses when he has waited for long: so a beginning
+    /// waits for beginnings alone, and a crowd that browses is not shut out.
     fn first_interactive(&self, may: impl Fn(&Lane) -> bool) -> Option<(u64, usize)> {
-        if let Some(run) = self.asked.filter(|run| run.cost_ns < self.meter.price().read_request_ns)
+        let lanes = self.lanes.iter().enumerate();
+        let lanes = lanes.filter(|(_, lane)| lane.kind == Kind::Interactive && may(lane));
+        let first = lanes.filter_map(|(number, lane)| Some((*lane.due.first()?, number))).min();
+        let ((due_ns, ..), _) = first?;
+        let way_ns = self.meter.price().read_request_ns;
+        let soon_ns = self.meter.round.unwrap_or(0).saturating_add(2).saturating_mul(ROUND_NS);
+        let most_ns = if due_ns <= soon_ns { way_ns } else { way_ns.max(RUN_NS_MAX) };
+        if let Some(run) = self.asked.filter(|run| run.cost_ns < most_ns)
             && may(&self.lanes[run.lane])
             && let Some((_, id)) =
                 self.lanes[run.lane].neighbour_behind(run.end, self.meter.price().passed_bytes())
         {
             return Some((id, run.lane));
         }
-        let lanes = self.lanes.iter().enumerate();
-        let lanes = lanes.filter(|(_, lane)| lane.kind == Kind::Interactive && may(lane));
-        let first = lanes.filter_map(|(number, lane)| Some((*lane.due.first()?, number))).min();
         first.map(|((_, _, id), number)| (id, number))
     }
 
