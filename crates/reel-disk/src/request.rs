@@ -4,6 +4,7 @@ use crate::error::DiskError;
 use reel_arena::{Buffer, Lease};
 use reel_qos::Class;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
 
 /// One request to one member.
 pub struct DiskRequest {
@@ -11,6 +12,8 @@ pub struct DiskRequest {
     pub member: usize,
     /// Who waits for it.
     pub class: Class,
+    /// On whose behalf: those who ask for what has no deadline take turns.
+    pub asker: Asker,
     /// When it is due, CLOCK_MONOTONIC; [`reel_qos::DEADLINE_NONE_NS`] if never.
     pub deadline_ns: u64,
     /// What to do.
@@ -19,6 +22,15 @@ pub struct DiskRequest {
     pub token: u64,
     /// Who is told.
     pub reply: Arc<dyn Reply>,
+}
+
+/// On whose behalf a member is asked: a connection, or a job. What has no deadline is served in turns of those who ask for it, however much
+/// each of them has waiting.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
+pub struct Asker {
+    house: u64,
+    number: u64,
+    upkeep: bool,
 }
 
 /// What a member does. Offsets and lengths are multiples of [`crate::limits::BLOCK_BYTES`].
@@ -57,6 +69,29 @@ pub struct DiskDone {
     pub queued_ns: u64,
     /// How long the device took.
     pub device_ns: u64,
+}
+
+impl Asker {
+    /// Somebody new: a job, or a core that asks on behalf of its connections.
+    pub fn new() -> Self {
+        static HOUSES: AtomicU64 = AtomicU64::new(1);
+        Self { house: HOUSES.fetch_add(1, Ordering::Relaxed), ..Self::default() }
+    }
+
+    /// Of those on whose behalf this one asks, the one of this number.
+    pub fn of(self, number: u64) -> Self {
+        Self { number, ..self }
+    }
+
+    /// Somebody new who looks after what is stored: a rebuild, a scrub. However many others ask, every second turn is theirs.
+    pub fn upkeep() -> Self {
+        Self { upkeep: true, ..Self::new() }
+    }
+
+    /// Whether it looks after what is stored.
+    pub fn is_upkeep(self) -> bool {
+        self.upkeep
+    }
 }
 
 /// Takes answers to whoever asked.

@@ -3,6 +3,7 @@
 mod choose;
 mod lane;
 mod promised;
+mod turns;
 
 use super::device::DepthBound;
 use super::meter::Meter;
@@ -63,6 +64,8 @@ pub struct Rounds {
 struct Filed {
     request: Queued,
     cost_ns: u64,
+    /// In a batch: what it cost him whose turn it was.
+    turn_ns: u64,
     /// Its number in the order of arrival.
     arrival: u64,
     lane: usize,
@@ -96,7 +99,7 @@ enum Place {
     Bucket(u64),
     /// Interactive: wanted then.
     Wanted(u64),
-    /// In the order of arrival.
+    /// Aperiodic, until it is its asker's turn.
     Line,
     /// Aperiodic, in this sweep.
     Batch,
@@ -159,6 +162,7 @@ impl Rounds {
             DEADLINE_NONE_NS => round.saturating_add(NO_DEADLINE_ROUNDS).saturating_mul(ROUND_NS),
             deadline_ns => deadline_ns,
         };
+        let turn_ns = 0;
         let filed = match self.lanes[lane].kind {
             Kind::Periodic => {
                 let placed = self.order == Order::Scan && !request.write;
@@ -174,7 +178,7 @@ impl Rounds {
                 let rank = if self.order == Order::Scan { request.offset } else { due_ns };
                 self.promised.add(end, cost_ns);
                 let promised = Some(end);
-                Filed { request, cost_ns, arrival, lane, rank, place, promised, placed, behind }
+                Filed { request, cost_ns, turn_ns, arrival, lane, rank, place, promised, placed, behind }
             }
             kind => {
                 let cost_ns = self.cost_ns(&request, None);
@@ -183,13 +187,12 @@ impl Rounds {
                 let place = if kind == Kind::Interactive { Place::Wanted(due_ns) } else { Place::Line };
                 let placed = kind == Kind::Interactive && self.order == Order::Scan && !request.write;
                 let (promised, behind) = (None, None);
-                Filed { request, cost_ns, arrival, lane, rank, place, promised, placed, behind }
+                Filed { request, cost_ns, turn_ns, arrival, lane, rank, place, promised, placed, behind }
             }
         };
         self.meter.joined(lane);
         self.lanes[lane].insert(request.id, &filed);
         self.waiting.insert(request.id, filed);
-        self.lanes[lane].fill_batch(&mut self.waiting, self.meter.price());
     }
 
     fn cost_ns(&self, request: &Queued, behind: Option<u64>) -> u64 {
@@ -202,9 +205,7 @@ impl Rounds {
     /// Takes a request out of its queue.
     fn unfile(&mut self, id: u64) -> Option<Filed> {
         let filed = self.waiting.remove(&id)?;
-        let lane = &mut self.lanes[filed.lane];
-        lane.remove(id, &filed);
-        lane.fill_batch(&mut self.waiting, self.meter.price());
+        self.lanes[filed.lane].remove(id, &filed);
         if let Some(end) = filed.promised {
             self.promised.remove(end, filed.cost_ns);
         }
@@ -347,6 +348,11 @@ impl Scheduler for Rounds {
             self.idle_ns = now_ns;
         }
         let Some(lane) = self.lanes.get_mut(left.lane) else { return };
+        lane.note_given(left.charged_ns);
+        let [expected_ns, took_ns] = left.turn_ns;
+        if expected_ns > 0 {
+            lane.turns.correct(left.asker, expected_ns, took_ns);
+        }
         if left.own {
             lane.correct(left.cost_ns, left.charged_ns);
         }
@@ -372,6 +378,7 @@ impl Scheduler for Rounds {
         }
         if let Some(filed) = self.unfile(id) {
             self.meter.quit(filed.lane);
+            self.lanes[filed.lane].turns.correct(request.asker, filed.turn_ns, 0);
             // The last of its new class: what it left behind in a line is told apart by this number.
             self.file(request, self.arrivals);
             self.arrivals += 1;
