@@ -27,11 +27,7 @@ pub struct DiskRequest {
 /// On whose behalf a member is asked: a connection, or a job. What has no deadline is served in turns of those who ask for it, however much
 /// each of them has waiting.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
-pub struct Asker {
-    house: u64,
-    number: u64,
-    upkeep: bool,
-}
+pub struct Asker(u64);
 
 /// What a member does. Offsets and lengths are multiples of [`crate::limits::BLOCK_BYTES`].
 pub enum DiskWork {
@@ -72,25 +68,30 @@ pub struct DiskDone {
 }
 
 impl Asker {
+    /// Beside them lies who asks on behalf of so many. Two that come to be called the same share their turns, no more.
+    const NUMBER_BITS: u32 = 40;
+    const UPKEEP: u64 = 1 << 63;
+
     /// Somebody new: a job, or a core that asks on behalf of its connections.
     pub fn new() -> Self {
-        static HOUSES: AtomicU64 = AtomicU64::new(1);
-        Self { house: HOUSES.fetch_add(1, Ordering::Relaxed), ..Self::default() }
+        static NEXT: AtomicU64 = AtomicU64::new(1);
+        Self(NEXT.fetch_add(1, Ordering::Relaxed) << Self::NUMBER_BITS & !Self::UPKEEP)
     }
 
     /// Of those on whose behalf this one asks, the one of this number.
     pub fn of(self, number: u64) -> Self {
-        Self { number, ..self }
+        let numbers = (1 << Self::NUMBER_BITS) - 1;
+        Self(self.0 & !numbers | number & numbers)
     }
 
     /// Somebody new who looks after what is stored: a rebuild, a scrub. However many others ask, every second turn is theirs.
     pub fn upkeep() -> Self {
-        Self { upkeep: true, ..Self::new() }
+        Self(Self::new().0 | Self::UPKEEP)
     }
 
     /// Whether it looks after what is stored.
     pub fn is_upkeep(self) -> bool {
-        self.upkeep
+        self.0 & Self::UPKEEP != 0
     }
 }
 

@@ -52,6 +52,8 @@ pub struct Rounds {
     sub_period: SubPeriod,
     /// Whether some class got nothing for too long.
     passed_over: bool,
+    /// Whether something waits for its turn and may have it now.
+    ran_dry: bool,
     /// When the device became empty.
     idle_ns: u64,
     /// The least slack of this round, if anything was chosen in it.
@@ -146,6 +148,7 @@ impl Rounds {
             arrivals: 0,
             sub_period: SubPeriod::default(),
             passed_over: false,
+            ran_dry: false,
             idle_ns: 0,
             least_slack_ns: None,
             least_before_ns: VecDeque::new(),
@@ -191,6 +194,7 @@ impl Rounds {
             }
         };
         self.meter.joined(lane);
+        self.ran_dry |= filed.place == Place::Line && self.lanes[lane].batch.is_empty();
         self.lanes[lane].insert(request.id, &filed);
         self.waiting.insert(request.id, filed);
     }
@@ -205,7 +209,9 @@ impl Rounds {
     /// Takes a request out of its queue.
     fn unfile(&mut self, id: u64) -> Option<Filed> {
         let filed = self.waiting.remove(&id)?;
-        self.lanes[filed.lane].remove(id, &filed);
+        let lane = &mut self.lanes[filed.lane];
+        lane.remove(id, &filed);
+        self.ran_dry |= filed.place == Place::Batch && lane.batch.is_empty();
         if let Some(end) = filed.promised {
             self.promised.remove(end, filed.cost_ns);
         }
