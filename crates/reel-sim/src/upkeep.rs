@@ -213,8 +213,11 @@ impl Ingest {
         if !self.clock.is_over() {
             let mut board = lock(&self.board);
             board.changing = None;
-            board.ingested.retain(|other| other.id != title.id);
-            board.done.removed += 1;
+            // What could not be removed is there, and takes its room.
+            if done.is_ok() {
+                board.ingested.retain(|other| other.id != title.id);
+                board.done.removed += 1;
+            }
         }
         done
     }

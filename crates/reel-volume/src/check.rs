@@ -215,7 +215,12 @@ impl Check<'_> {
         let mut name = name.to_owned();
         loop {
             let slots: u64 = part.extents.iter().map(|extent| extent.slots).sum();
-            match self.inner.map_held(object, part, name.clone(), self.errand) {
+            // It goes on while it reads checksums, too; whether it is to end is asked with the next stripe.
+            let at = self.progress;
+            let mut each = || {
+                progress(at);
+            };
+            match self.inner.map_held(object, part, name.clone(), (self.errand, &mut each)) {
                 Ok(map) => {
                     if !self.stripes(&Arc::new(map), report, progress) {
                         return false;

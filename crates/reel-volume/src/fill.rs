@@ -80,7 +80,10 @@ impl<'a> Filler<'a> {
         let mut part = object;
         let mut name = name.to_owned();
         loop {
-            let map = Arc::new(self.inner.map_held(object, part, name.clone(), self.errand)?);
+            let mut told = || {
+                each(0);
+            };
+            let map = Arc::new(self.inner.map_held(object, part, name.clone(), (self.errand, &mut told))?);
             if !self.map(&map, each)? {
                 return Ok(false);
             }

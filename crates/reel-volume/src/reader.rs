@@ -96,11 +96,12 @@ impl ObjectReader {
         self.window.fill(&self.inner.access, target)
     }
 
-    /// A whole object, which is small.
+    /// A whole object, which is small. `each` is called whenever some of it has come.
     pub(crate) fn read_all(
         inner: &Inner,
         map: Arc<ObjectMap>,
         errand: Errand,
+        each: &mut dyn FnMut(),
     ) -> Result<Vec<u8>, VolumeError> {
         let bytes = map.bytes();
         let mut window = Window::new(inner, map, 0..bytes, errand);
@@ -108,6 +109,7 @@ impl ObjectReader {
         let mut done = 0;
         while done < all.len() {
             done += window.fill(&inner.access, &mut all[done..])?;
+            each();
         }
         Ok(all)
     }

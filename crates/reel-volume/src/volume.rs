@@ -337,22 +337,24 @@ impl Inner {
         if !object.hold.holds(&self.space, &object.all_extents()) {
             return Err(VolumeError::NotHeld);
         }
-        self.map_held(object, object, name, Errand::of(Class::INTERACTIVE))
+        self.map_held(object, object, name, (Errand::of(Class::INTERACTIVE), &mut || {}))
     }
 
-    /// `part` is the object itself or, further down, the object of its checksums, which is read on this errand.
+    /// `part` is the object itself or, further down, the object of its checksums, which is read on this errand; whoever is on it is
+    /// told whenever some of it has come.
     pub(crate) fn map_held(
         &self,
         object: &ObjectRecord,
         part: &ObjectRecord,
         name: String,
-        errand: Errand,
+        (errand, each): (Errand, &mut dyn FnMut()),
     ) -> Result<ObjectMap, VolumeError> {
         let sums = match &part.sums {
             Sums::Inline(sums) => sums.clone(),
             Sums::Object(sums) => {
-                let map = self.map_held(object, sums, format!("the checksums of {name}"), errand)?;
-                self.read_sums(Arc::new(map), errand)?
+                let map =
+                    self.map_held(object, sums, format!("the checksums of {name}"), (errand, &mut *each))?;
+                self.read_sums(Arc::new(map), errand, each)?
             }
         };
         Ok(ObjectMap::new(ObjectParts {
@@ -376,8 +378,13 @@ impl Inner {
         self.space.lock().free() * self.geometry.stripe_bytes() as u64
     }
 
-    fn read_sums(&self, map: Arc<ObjectMap>, errand: Errand) -> Result<Vec<u32>, VolumeError> {
-        let bytes = ObjectReader::read_all(self, map, errand)?;
+    fn read_sums(
+        &self,
+        map: Arc<ObjectMap>,
+        errand: Errand,
+        each: &mut dyn FnMut(),
+    ) -> Result<Vec<u32>, VolumeError> {
+        let bytes = ObjectReader::read_all(self, map, errand, each)?;
         let (sums, _) = bytes.as_chunks::<4>();
         Ok(sums.iter().map(|sum| u32::from_le_bytes(*sum)).collect())
     }
