@@ -26,8 +26,9 @@ use std::time::Duration;
 /// What viewers watch.
 const RATE_BPS: u64 = 6_000_000;
 
-/// How long a film lasts: five segments. Until it is read again, more has passed through memory than there is of it.
-const FILM_S: u64 = 20;
+/// How long a film lasts: ten segments. Until it is read again, much more has passed through memory than there is of it beside what players hold. (What
+/// is left over serves its part of the viewers even so: nobody knows who will want it, and a cycle is kinder to that than to the order of last use.)
+const FILM_S: u64 = 40;
 
 /// What players hold: the segment that is shown and the one that is fetched. With more, an overload shows only after minutes.
 const BUFFER: Duration = Duration::from_secs(4);
@@ -51,7 +52,7 @@ struct Trial {
     kind: Kind,
     /// As many as there can be players.
     films: usize,
-    /// Of the server: less than all films, more than all players hold.
+    /// Of the server: far less than all films, more than all players hold.
     memory_bytes: u64,
 }
 
@@ -76,8 +77,8 @@ impl Members {
         let throttled = |read_iops| Kind::Throttled { read_bps: 20_000_000, read_iops };
         let (name, kind, films, memory_bytes) = match self {
             Self::Arms => ("modelled disks", Kind::Modelled, 420, 2 << 30),
-            Self::Flash => ("flash", throttled(20_000), 160, 1 << 30),
-            Self::Throttled => ("throttled", throttled(100), 160, 1 << 30),
+            Self::Flash => ("flash", throttled(20_000), 160, 384 << 20),
+            Self::Throttled => ("throttled", throttled(100), 160, 384 << 20),
         };
         Trial { name, kind, films, memory_bytes }
     }

@@ -329,7 +329,7 @@ mod tests {
         let mut correction = PriceCorrection::new(GIVEN);
         let transfer_ns = GIVEN.transfer_ns(1 << 18);
         for run in 0..5_000_u64 {
-            let (place, now_ns) = (run * 7_919 % 1_000 << 30, run * 100 * MS);
+            let (place, now_ns) = ((run * 7_919 % 1_000) << 30, run * 100 * MS);
             correction.begun(place, 1 << 18, false);
             correction.begun(place + (1 << 18), 1 << 18, false);
             correction.filled(true, now_ns);

@@ -3,7 +3,7 @@
 mod check;
 mod price;
 
-use price::runs_are_ways;
+use price::{expected_price_of, runs_are_ways};
 
 pub(crate) use price::price_of;
 
@@ -250,6 +250,11 @@ impl Profile {
     /// What requests cost, at the p99 of windows.
     pub fn price(&self) -> DiskPrice {
         self.price
+    }
+
+    /// What requests cost over a long time, in which slow rounds and fast ones make up for each other: for what is expected, not for what is promised.
+    pub fn expected_price(&self) -> DiskPrice {
+        expected_price_of(&self.windows).unwrap_or(self.price)
     }
 
     /// Whether it has an arm: getting there takes long, and what lies behind one another costs its transfers. A throttle only looks like one.

@@ -214,6 +214,24 @@ impl MetricsSource for DataMetrics {
             &[],
             budget.total() as f64,
         );
+        page.gauge(
+            "reel_buffers_promised",
+            "Buffers promised to viewers, whether they use them now or not.",
+            &[],
+            budget.promised() as f64,
+        );
+        page.gauge(
+            "reel_buffers_kept",
+            "Buffers kept for those who follow others.",
+            &[],
+            budget.kept() as f64,
+        );
+        page.gauge(
+            "reel_buffers_unpromised",
+            "Buffers reserved by readers that were promised nothing.",
+            &[],
+            budget.unpromised() as f64,
+        );
         page.gauge("reel_readers_starved", "Readers waiting for memory.", &[], budget.starved() as f64);
         page.gauge(
             "reel_readers_in_runs",

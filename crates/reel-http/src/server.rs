@@ -183,7 +183,7 @@ impl Server {
         );
         let films = Arc::new(Films::new(Arc::clone(&library), units.depth()));
         let idle_max_ns = u64::try_from(config.session_idle.as_nanos()).unwrap_or(u64::MAX);
-        let arena_bytes = (units.budget().total() * volume.arena().buffer_bytes()) as u64;
+        let arena_bytes = units.budget().promisable() as u64 * units.buffer_bytes();
         let core_mib_ns = if certificates.is_some() { CORE_MIB_TLS_NS } else { CORE_MIB_NS };
         let capacity = Capacity::new(
             volume.disks().clone(),
@@ -198,7 +198,7 @@ impl Server {
             capacities: config.promise.admission.then(|| capacity.capacities()),
             classes: capacity.classes().clone(),
         });
-        let sessions = Arc::new(sessions.before(units.audience()));
+        let sessions = Arc::new(sessions.reading(&units));
         let counters = Arc::new(DataCounters::new(threads));
         let metrics = MetricsRegistry::default();
         metrics.register(Arc::new(VolumeMetrics(Arc::clone(volume))));

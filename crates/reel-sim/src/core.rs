@@ -7,10 +7,10 @@ use reel_qos::Class;
 use reel_ring::Chunk;
 use reel_stream::limits::SEND_LEAD_NS;
 use reel_stream::{
-    Body, Deliver, Depth, Due, Fetched, Fetcher, Part, Plan, Prefetcher, Reader, ReaderState, SessionKey,
-    Units,
+    Body, Deliver, Depth, Due, Fetched, Fetcher, Part, Place, Plan, Prefetcher, PromisedBuffers, Reader,
+    ReaderState, SessionKey, Units,
 };
-use std::collections::VecDeque;
+use std::collections::BTreeMap;
 use std::ops::Range;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
@@ -20,8 +20,8 @@ pub(crate) struct Core {
     prefetcher: Prefetcher,
     inbox: Arc<Inbox>,
     transfers: Vec<Option<Transfer>>,
-    /// Those who found no memory, in order.
-    starved: VecDeque<u32>,
+    /// Those who found no memory, in their order.
+    starved: BTreeMap<Place, u32>,
 }
 
 /// What a client asks for.
@@ -34,6 +34,8 @@ pub(crate) struct Request {
     pub(crate) promised_ns: Option<u64>,
     /// Others play the same.
     pub(crate) reads_on: bool,
+    /// The memory that its viewer is promised.
+    pub(crate) memory: Option<Arc<PromisedBuffers>>,
     /// The client's link, in simulated bytes.
     pub(crate) bytes_per_s: u64,
 }
@@ -57,7 +59,7 @@ struct Transfer {
     range: Range<u64>,
     bytes_per_s: u64,
     sending_bytes: u64,
-    starved: bool,
+    starved: Option<Place>,
     /// When its first bytes are due, if they were asked for in time, and where it began.
     promised: Option<(u64, Range<u64>)>,
     ahead: Depth,
@@ -81,7 +83,7 @@ impl Core {
             prefetcher: Prefetcher::default(),
             inbox,
             transfers: (0..clients).map(|_| None).collect(),
-            starved: VecDeque::new(),
+            starved: BTreeMap::new(),
         }
     }
 
@@ -92,14 +94,15 @@ impl Core {
         request: Request,
         now_ns: u64,
     ) -> Result<Option<Outcome>, String> {
-        let Request { track, range, class, due, promised_ns, reads_on, bytes_per_s } = request;
+        let Request { track, range, class, due, promised_ns, reads_on, memory, bytes_per_s } = request;
         let body = Body::new([Part::Object(Arc::clone(&track.map), range.clone())]);
-        let reader = Reader::new(body, class, due, u64::from(client)).in_runs().reading_on(reads_on);
+        let reader = Reader::new(body, class, due, u64::from(client)).in_runs();
+        let reader = reader.reading_on(reads_on).promised(memory);
         // The demand of a segment is spread over the segment before it, but for the time to send it.
         let asked_before_ns = track.segment_ns - SEND_LEAD_NS;
         let promised_ns = promised_ns.filter(|due_ns| *due_ns >= now_ns + asked_before_ns);
         let promised = promised_ns.map(|due_ns| (due_ns, range.clone()));
-        let (ahead, sending_bytes, starved) = (self.fetcher.units().depth(), 0, false);
+        let (ahead, sending_bytes, starved) = (self.fetcher.units().depth(), 0, None);
         self.transfers[client as usize] =
             Some(Transfer { reader, track, range, bytes_per_s, sending_bytes, starved, promised, ahead });
         self.pump(client, now_ns)
@@ -132,7 +135,7 @@ impl Core {
 
     /// Whether somebody waits for memory; what is read ahead is let go of then.
     pub(crate) fn relieve_pressure(&mut self) {
-        if self.fetcher.is_hungry() || self.fetcher.units().budget().starved() > 0 {
+        if self.fetcher.is_hungry() || self.fetcher.units().budget().missing() > 0 {
             self.prefetcher.release();
         }
     }
@@ -189,15 +192,14 @@ impl Core {
         if self.fetcher.is_hungry() {
             self.fetcher.retry(now_ns);
         }
-        while let Some(&client) = self.starved.front() {
+        while let Some((&place, &client)) = self.starved.first_key_value() {
             outcomes.extend(self.pump(client, now_ns)?.map(|outcome| (client, outcome)));
-            if self.transfers[client as usize].as_ref().is_some_and(|transfer| transfer.starved) {
+            let transfer = self.transfers[client as usize].as_ref();
+            if transfer.is_some_and(|transfer| transfer.starved == Some(place)) {
                 break;
             }
             // Served, and gone from here by that; or its client has left.
-            if self.starved.front() == Some(&client) {
-                self.starved.pop_front();
-            }
+            self.starved.remove(&place);
         }
         Ok(some)
     }
@@ -209,9 +211,11 @@ impl Core {
             return Ok(None);
         }
         let state = transfer.reader.fill(&mut self.fetcher, now_ns);
-        let was_starved = std::mem::replace(&mut transfer.starved, state == ReaderState::AwaitMemory);
-        if was_starved && !transfer.starved {
-            self.starved.retain(|other| *other != client);
+        let place = transfer.reader.place();
+        let before = std::mem::replace(&mut transfer.starved, place);
+        if before != place {
+            before.and_then(|before| self.starved.remove(&before));
+            place.and_then(|place| self.starved.insert(place, client));
         }
         match state {
             ReaderState::Ready => {
@@ -220,13 +224,7 @@ impl Core {
                 let ns = (u128::from(bytes) * 1_000_000_000 / u128::from(transfer.bytes_per_s.max(1))) as u64;
                 Ok(Some(Outcome::Sends(now_ns + ns.max(1))))
             }
-            ReaderState::AwaitUnits => Ok(None),
-            ReaderState::AwaitMemory => {
-                if !was_starved {
-                    self.starved.push_back(client);
-                }
-                Ok(None)
-            }
+            ReaderState::AwaitUnits | ReaderState::AwaitMemory => Ok(None),
             ReaderState::Done => {
                 self.transfers[client as usize] = None;
                 Ok(Some(Outcome::Done))

@@ -5,7 +5,7 @@ use crate::scenario::Scenario;
 use crate::title::Title;
 use reel_qos::limits::ROUND_NS;
 use reel_qos::{AdmitError, Capacities, Class, ClassTable, ResourceUsage};
-use reel_stream::{Audience, Due, Plan, Ramp, Session, SessionKey, Sessions, SessionsConfig, Strand};
+use reel_stream::{Due, Plan, Ramp, Session, SessionKey, Sessions, SessionsConfig, Strand, Units};
 use std::net::{IpAddr, Ipv4Addr};
 use std::sync::Arc;
 
@@ -31,14 +31,14 @@ pub(crate) struct Terms {
 
 impl Desk {
     /// Without admission nothing is promised and nobody refused.
-    pub(crate) fn new(scenario: &Scenario, capacities: Capacities, audience: &Audience) -> Desk {
+    pub(crate) fn new(scenario: &Scenario, capacities: Capacities, units: &Units) -> Desk {
         let sessions = Sessions::new(SessionsConfig {
             sessions_max: 1 << 20,
             idle_max_ns: 600_000_000_000,
             capacities: scenario.admission.then_some(capacities),
             classes: ClassTable::default(),
         });
-        Desk { sessions: sessions.before(audience), next_key: 0 }
+        Desk { sessions: sessions.reading(units), next_key: 0 }
     }
 
     /// Opens a title for a client, or says why not.

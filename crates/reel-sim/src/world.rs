@@ -127,7 +127,6 @@ impl World {
             (volume.arena().clone(), volume.disks().clone(), volume.health().clone());
         let units = Units::new(arena.clone(), handle, health, scenario.buffers / 16);
         let clients = clients(&scenario, &seed.part(5));
-        let audience = units.audience().clone();
         let core = Core::new(units, clients.len() * lanes::LANES as usize);
         let end_ns = start_ns + scenario.duration_ns;
         let faults = scenario.faults.draw(
@@ -138,12 +137,13 @@ impl World {
             &mut seed.part(6),
         );
         let upkeep = Upkeep::new(volume, stage);
-        let capacities = capacities(&scenario, config.prices[0]);
+        let promisable = core.fetcher.units().budget().promisable();
+        let capacities = capacities(&scenario, promisable, config.prices[0]);
         let capacity = Capacity::new(config.prices[0], capacities.clone(), disks.classes());
         let changes = scenario
             .change_rest_ns
             .map(|rest_ns| changes::draw(scenario.members, start_ns, end_ns, rest_ns, &mut seed.part(9)));
-        let desk = Desk::new(&scenario, capacities, &audience);
+        let desk = Desk::new(&scenario, capacities, core.fetcher.units());
         let mut world = World {
             scenario,
             start_ns,
@@ -320,12 +320,12 @@ fn open_options(disks: &Arc<SimDisks>, turns: Arc<dyn Turns>, bytes: usize) -> O
 }
 
 /// What there is to promise.
-fn capacities(scenario: &Scenario, price: DiskPrice) -> Capacities {
+fn capacities(scenario: &Scenario, promisable: usize, price: DiskPrice) -> Capacities {
     Capacities {
         members: vec![MemberCapacity { price, round_ns: ROUND_NS }; scenario.members],
         network_bytes: UNLIMITED,
         core_ns: UNLIMITED,
         core_mib_ns: 0,
-        arena_bytes: (scenario.buffers - scenario.buffers / 16) as u64 * UNIT_BYTES as u64,
+        arena_bytes: promisable as u64 * UNIT_BYTES as u64,
     }
 }

@@ -1,14 +1,23 @@
-//! Who may hold how many buffers of the arena, so that readers never wait for each other in a ring.
+//! Who may hold how many buffers of the arena: readers never wait for each other in a ring, and who was promised memory never waits for who was not.
 //!
-//! A reader that starts a stripe first reserves every buffer it may need for it, in one step. What is reserved
-//! never exceeds what exists, and buffers that only the table of shared units holds can be taken back at any time,
-//! so a reader with a reservation always gets its buffers.
+//! ```text
+//!   total  |== kept ==|======== promised ========|==== left over ====|
+//!                     |drawn by readers|  lent   |  the unpromised   |
+//! ```
+//! - A reader that starts a stripe first reserves every buffer it may need for it, in one step. What is reserved never exceeds what exists,
+//!   and buffers that only the table of shared units holds can be taken back at any time, so a reader with a reservation always gets its buffers.
+//! - **Promised** ([`PromisedBuffers`]): what the ledger promised a session. Its readers draw from that, and come before all others.
+//! - **Left over**: readers that were promised nothing share what is beyond all promises, and never less than a part that is not promised to anybody.
+//!   So promises keep nobody waiting for ever.
+//! - **Lent**: what is promised and not drawn is lent to those who read ahead for viewers, or around a slow member. They read by deadline, and give it back when
+//!   it is wanted. It is not lent to the unpromised: a download may wait long for a disk, and a buffer that a disk owes cannot be given back.
+//! - **Kept** ([`KeptBuffers`]): memory that no reader has, whatever it was promised: what stays in the table for those who follow.
 //!
 //! Who finds too little waits in line, and nobody takes what those before him wait for: otherwise a reader that needs
 //! much would wait for ever beside readers that give a stripe back and take the next at once.
 
-use crate::limits::RUNS_FREE_PART;
-use std::collections::VecDeque;
+use crate::limits::{LEFT_OVER_PART, RUNS_FREE_PART};
+use std::collections::{BTreeMap, HashMap};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 /// The buffers that readers may hold together.
@@ -17,50 +26,174 @@ pub struct Budget {
     inner: Arc<Inner>,
 }
 
+/// So many buffers are promised to one viewer, until dropped: reservations made through it come before all others.
+#[derive(Debug)]
+pub struct PromisedBuffers {
+    inner: Arc<Inner>,
+    id: u64,
+}
+
+/// So many buffers are out of the reach of all readers, until dropped.
+#[derive(Debug)]
+pub struct KeptBuffers {
+    inner: Arc<Inner>,
+    buffers: usize,
+}
+
+/// A right to a number of buffers; given back when dropped.
+///
+/// Reads that were begun with it share it until they have come back ([`Reservation::let_go`]): a buffer that a disk owes is nobody else's, though nobody
+/// may wait for it any more.
+#[derive(Debug)]
+pub struct Reservation {
+    inner: Arc<Inner>,
+    held: Mutex<Held>,
+}
+
+#[derive(Clone, Copy, Debug)]
+struct Held {
+    holder: Holder,
+    buffers: usize,
+}
+
+/// A place in the line of those who wait for memory. Those come first who were promised it, and then who came first.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub struct Place {
+    is_unpromised: bool,
+    number: u64,
+}
+
+/// A place in the line until dropped.
+#[derive(Debug)]
+pub(crate) struct Waiting {
+    inner: Arc<Inner>,
+    place: Place,
+}
+
 #[derive(Debug)]
 struct Inner {
     total: usize,
+    left_over_min: usize,
     state: Mutex<State>,
 }
 
 #[derive(Debug, Default)]
 struct State {
-    reserved: usize,
-    /// Those who wait, the first to come first: who, and for how many buffers.
-    line: VecDeque<(u64, usize)>,
-    next_place: u64,
+    kept: usize,
+    /// The sum of all promises.
+    promised: usize,
+    promises: HashMap<u64, Promise>,
+    drawn: usize,
+    lent: usize,
+    unpromised: usize,
+    /// For how many buffers who waits.
+    line: BTreeMap<Place, usize>,
+    next: u64,
 }
 
-/// A right to a number of buffers; given back when dropped.
 #[derive(Debug)]
-pub struct Reservation {
-    inner: Arc<Inner>,
+struct Promise {
     buffers: usize,
+    drawn: usize,
+    /// Its viewer is gone; what was drawn has still to come back.
+    is_over: bool,
 }
 
-/// A place in the line of those who wait for memory, until dropped.
-#[derive(Debug)]
-pub(crate) struct Waiting {
-    inner: Arc<Inner>,
-    place: u64,
+/// On whose account a reservation is.
+#[derive(Clone, Copy, Debug)]
+enum Holder {
+    Promise(u64),
+    Lent,
+    Unpromised,
 }
 
 impl Budget {
-    /// A budget of `total` buffers.
-    pub fn new(total: usize) -> Self {
-        Self { inner: Arc::new(Inner { total, state: Mutex::default() }) }
+    /// A budget of `total` buffers, of which at least `left_over_min` are not promised to anybody: as many as one reader may need at once.
+    pub fn new(total: usize, left_over_min: usize) -> Self {
+        let left_over_min = left_over_min.max(total / LEFT_OVER_PART).min(total / 2);
+        Self { inner: Arc::new(Inner { total, left_over_min, state: Mutex::default() }) }
     }
 
-    /// All of `buffers`, or nothing: if there are not so many, or they are what others wait for.
+    /// Promises `buffers` to a viewer. That they exist is for the ledger to say ([`Budget::promisable`]); that they can be had is seen to here.
+    pub fn promise(&self, buffers: usize) -> PromisedBuffers {
+        let mut state = self.inner.lock();
+        let id = state.next();
+        state.promises.insert(id, Promise { buffers: 0, drawn: 0, is_over: false });
+        drop(state);
+        let promised = PromisedBuffers { inner: Arc::clone(&self.inner), id };
+        promised.set(buffers);
+        promised
+    }
+
+    /// Keeps `buffers` from all readers from now on; `None` if readers hold so much that they are not there now.
+    ///
+    /// For memory that stays in the table of shared units because somebody who follows was promised it. What is kept counts like what is promised:
+    /// both together are at most [`Budget::promisable`].
+    pub fn keep(&self, buffers: usize) -> Option<KeptBuffers> {
+        let mut kept = KeptBuffers { inner: Arc::clone(&self.inner), buffers: 0 };
+        kept.set(buffers).then_some(kept)
+    }
+
+    /// `buffers` for a reader that was promised nothing: all of them, or nothing, if there are not so many left over or others wait for them.
     pub fn reserve(&self, buffers: usize) -> Option<Reservation> {
         let mut state = self.inner.lock();
-        let before = state.line.len();
-        self.inner.grant(&mut state, before, buffers)
+        self.inner.grant(&mut state, Holder::Unpromised, None, buffers)
+    }
+
+    /// `buffers` of what is free and nobody waits for, to read ahead for a viewer or around a member: to be given back when others miss them.
+    pub(crate) fn lend(&self, buffers: usize) -> Option<Reservation> {
+        let mut state = self.inner.lock();
+        self.inner.grant(&mut state, Holder::Lent, None, buffers)
+    }
+
+    /// `buffers` for the first stripe of a reader: from what its viewer was promised, or else of what is left over. If there are not so many now it waits
+    /// in line, in `waiting`, and asks again.
+    pub(crate) fn reserve_first(
+        &self,
+        promised: Option<&PromisedBuffers>,
+        waiting: &mut Option<Waiting>,
+        buffers: usize,
+    ) -> Option<Reservation> {
+        let promised = promised.filter(|promised| promised.covers(buffers));
+        if waiting.as_ref().is_some_and(|waiting| waiting.place.is_unpromised != promised.is_none()) {
+            // It was promised more meanwhile, or less.
+            *waiting = None;
+        }
+        let holder = promised.map_or(Holder::Unpromised, |promised| Holder::Promise(promised.id));
+        let mut state = self.inner.lock();
+        let place = waiting.as_ref().map(|waiting| waiting.place);
+        let reservation = self.inner.grant(&mut state, holder, place, buffers);
+        if reservation.is_none() {
+            let is_unpromised = promised.is_none();
+            let place = place.unwrap_or_else(|| Place { is_unpromised, number: state.next() });
+            state.line.insert(place, buffers);
+            waiting.get_or_insert_with(|| Waiting { inner: Arc::clone(&self.inner), place });
+        }
+        drop(state);
+        if reservation.is_some() {
+            *waiting = None;
+        }
+        reservation
     }
 
     /// Buffers reserved now.
     pub fn reserved(&self) -> usize {
-        self.inner.lock().reserved
+        self.inner.lock().reserved()
+    }
+
+    /// Buffers that are kept from all readers now.
+    pub fn kept(&self) -> usize {
+        self.inner.lock().kept
+    }
+
+    /// Buffers that are promised now, used or not.
+    pub fn promised(&self) -> usize {
+        self.inner.lock().promised
+    }
+
+    /// Buffers that readers hold now who were promised nothing.
+    pub fn unpromised(&self) -> usize {
+        self.inner.lock().unpromised
     }
 
     /// Buffers that can be reserved in all.
@@ -68,62 +201,166 @@ impl Budget {
         self.inner.total
     }
 
-    /// Readers that wait for memory now. When not zero, those who only wait for their client give theirs back.
+    /// Buffers that may be promised and kept together: the others are for those who were promised nothing.
+    pub fn promisable(&self) -> usize {
+        self.inner.total - self.inner.left_over_min
+    }
+
+    /// Readers that wait for memory now.
     pub fn starved(&self) -> usize {
         self.inner.lock().line.len()
     }
 
-    /// Buffers that those who wait want beyond what is free.
+    /// Buffers that those who wait could have if they were free.
     pub fn missing(&self) -> usize {
         let state = self.inner.lock();
-        let wanted: usize = state.line.iter().map(|(_, buffers)| buffers).sum();
-        wanted.saturating_sub(self.inner.total.saturating_sub(state.reserved))
+        self.inner.wanted(&state).saturating_sub(self.inner.free(&state))
+    }
+
+    /// Whether a reader helps somebody who waits if it gives memory back, that holds it only early or for a client who takes nothing. One that was promised its
+    /// memory does not help those who wait until others without a promise give theirs back.
+    pub fn is_helped_by(&self, is_promised: bool) -> bool {
+        self.missing() > 0 || !is_promised && self.is_left_over_short()
+    }
+
+    /// Whether readers without a promise wait for what others without a promise hold.
+    fn is_left_over_short(&self) -> bool {
+        let state = self.inner.lock();
+        let first = state.line.iter().find(|(place, _)| place.is_unpromised);
+        first.is_some_and(|(_, buffers)| !self.inner.is_left_over(&state, *buffers))
     }
 
     /// Whether `buffers` more leave plenty for those who have to start: reading ahead must not take it from them.
     pub(crate) fn is_plentiful(&self, buffers: usize) -> bool {
         let state = self.inner.lock();
-        state.line.is_empty() && (state.reserved + buffers) * 16 <= self.inner.total * 15
+        let total = self.inner.total;
+        self.inner.wanted(&state) == 0 && (state.kept + state.reserved() + buffers) * 16 <= total * 15
     }
 
     /// Whether `buffers` more leave as much as long runs leave free for others.
     pub(crate) fn is_ample(&self, buffers: usize) -> bool {
         let state = self.inner.lock();
         let most = self.inner.total - self.inner.total / RUNS_FREE_PART;
-        state.line.is_empty() && state.reserved + buffers <= most
+        self.inner.wanted(&state) == 0 && state.kept + state.reserved() + buffers <= most
+    }
+}
+
+impl PromisedBuffers {
+    /// Promises so many from here on. What was drawn beyond that comes back when its readers are done.
+    pub fn set(&self, buffers: usize) {
+        // More could never be had, and sums must not overflow.
+        let buffers = buffers.min(self.inner.total);
+        let mut state = self.inner.lock();
+        let Some(promise) = state.promises.get_mut(&self.id) else { return };
+        let before = std::mem::replace(&mut promise.buffers, buffers);
+        state.promised = state.promised - before + buffers;
     }
 
-    /// Gets in line for `buffers`.
-    pub(crate) fn wait(&self, buffers: usize) -> Waiting {
+    /// How many are promised.
+    pub fn buffers(&self) -> usize {
+        self.inner.lock().promises.get(&self.id).map_or(0, |promise| promise.buffers)
+    }
+
+    /// `buffers` of them now; nothing if that is more than is left of the promise, or others before have to wait for what was lent.
+    pub(crate) fn draw(&self, buffers: usize) -> Option<Reservation> {
         let mut state = self.inner.lock();
-        let place = state.next_place;
-        state.next_place += 1;
-        state.line.push_back((place, buffers));
-        Waiting { inner: Arc::clone(&self.inner), place }
+        self.inner.grant(&mut state, Holder::Promise(self.id), None, buffers)
+    }
+
+    fn covers(&self, buffers: usize) -> bool {
+        self.inner.lock().promises.get(&self.id).is_some_and(|promise| promise.covers(buffers))
+    }
+}
+
+impl KeptBuffers {
+    /// Keeps so many from here on. To keep fewer always works; to keep more does not while readers hold them: then nothing changes, and it says `false`.
+    pub fn set(&mut self, buffers: usize) -> bool {
+        let mut state = self.inner.lock();
+        let more = buffers.saturating_sub(self.buffers);
+        if more > 0 && more > self.inner.free(&state) {
+            return false;
+        }
+        state.kept = state.kept - self.buffers + buffers;
+        self.buffers = buffers;
+        true
+    }
+
+    /// How many are kept.
+    pub fn buffers(&self) -> usize {
+        self.buffers
     }
 }
 
 impl Waiting {
-    /// `buffers` of them, if what is free is enough for those before in the line, too.
-    pub(crate) fn reserve(&self, buffers: usize) -> Option<Reservation> {
-        let mut state = self.inner.lock();
-        let before = state.line.partition_point(|(place, _)| *place < self.place);
-        if let Some(waiting) = state.line.get_mut(before) {
-            waiting.1 = buffers;
-        }
-        self.inner.grant(&mut state, before, buffers)
+    pub(crate) fn place(&self) -> Place {
+        self.place
     }
 }
 
 impl Inner {
-    fn grant(self: &Arc<Self>, state: &mut State, before: usize, buffers: usize) -> Option<Reservation> {
-        let mut free = self.total.saturating_sub(state.reserved);
-        for (_, theirs) in state.line.iter().take(before) {
-            free = free.checked_sub(*theirs)?;
+    /// `buffers` on that account, if there are so many beyond what those wait for who come before `place`, or before all who wait now.
+    fn grant(
+        self: &Arc<Self>,
+        state: &mut State,
+        holder: Holder,
+        place: Option<Place>,
+        buffers: usize,
+    ) -> Option<Reservation> {
+        let (before, is_his) = match holder {
+            Holder::Promise(id) => {
+                let place = place.unwrap_or(Place { is_unpromised: true, number: 0 });
+                let is_promised = state.promises.get(&id).is_some_and(|promise| promise.covers(buffers));
+                // Those who were promised nothing have their part even if more was promised than there is.
+                let most = self.total.saturating_sub(state.kept + self.left_over_min);
+                (state.waits_before(place), is_promised && state.drawn + buffers <= most)
+            }
+            Holder::Lent => (self.wanted(state), true),
+            Holder::Unpromised => {
+                let place = place.unwrap_or(Place { is_unpromised: true, number: u64::MAX });
+                let first = Place { is_unpromised: true, number: 0 };
+                let theirs: usize = state.line.range(first..place).map(|(_, buffers)| buffers).sum();
+                (state.waits_before(place), self.is_left_over(state, theirs + buffers))
+            }
+        };
+        if !is_his || before + buffers > self.free(state) {
+            return None;
         }
-        free.checked_sub(buffers)?;
-        state.reserved += buffers;
-        Some(Reservation { inner: Arc::clone(self), buffers })
+        *state.account(holder) += buffers;
+        if let Holder::Promise(id) = holder
+            && let Some(promise) = state.promises.get_mut(&id)
+        {
+            promise.drawn += buffers;
+        }
+        Some(Reservation { inner: Arc::clone(self), held: Mutex::new(Held { holder, buffers }) })
+    }
+
+    fn free(&self, state: &State) -> usize {
+        self.total.saturating_sub(state.kept + state.reserved())
+    }
+
+    /// Whether readers without a promise may hold `buffers` more.
+    fn is_left_over(&self, state: &State, buffers: usize) -> bool {
+        let beyond = self.total.saturating_sub(state.kept + state.promised.max(state.drawn));
+        state.unpromised + buffers <= beyond.max(self.left_over_min)
+    }
+
+    /// What those in line may have as soon as it is free: all who were promised it, and of the others as many as what is left over is enough for.
+    fn wanted(&self, state: &State) -> usize {
+        let (mut wanted, mut unpromised) = (0, 0);
+        for (place, buffers) in &state.line {
+            if place.is_unpromised {
+                unpromised += buffers;
+                if !self.is_left_over(state, unpromised) {
+                    break;
+                }
+            }
+            wanted += buffers;
+        }
+        wanted
+    }
+
+    fn give_back(&self, holder: Holder, buffers: usize) {
+        self.lock().take_back(holder, buffers);
     }
 
     fn lock(&self) -> MutexGuard<'_, State> {
@@ -132,82 +369,124 @@ impl Inner {
     }
 }
 
+impl State {
+    fn reserved(&self) -> usize {
+        self.drawn + self.lent + self.unpromised
+    }
+
+    fn account(&mut self, holder: Holder) -> &mut usize {
+        match holder {
+            Holder::Promise(_) => &mut self.drawn,
+            Holder::Lent => &mut self.lent,
+            Holder::Unpromised => &mut self.unpromised,
+        }
+    }
+
+    fn take_back(&mut self, holder: Holder, buffers: usize) {
+        *self.account(holder) -= buffers;
+        if let Holder::Promise(id) = holder
+            && let Some(promise) = self.promises.get_mut(&id)
+        {
+            promise.drawn -= buffers;
+            if promise.is_over && promise.drawn == 0 {
+                self.promises.remove(&id);
+            }
+        }
+    }
+
+    fn waits_before(&self, place: Place) -> usize {
+        self.line.range(..place).map(|(_, buffers)| buffers).sum()
+    }
+
+    fn next(&mut self) -> u64 {
+        self.next += 1;
+        self.next
+    }
+}
+
+impl Promise {
+    fn covers(&self, buffers: usize) -> bool {
+        !self.is_over && self.drawn + buffers <= self.buffers
+    }
+}
+
 impl Reservation {
     /// How many buffers it is the right to.
     pub(crate) fn buffers(&self) -> usize {
-        self.buffers
+        self.held().buffers
+    }
+
+    /// Whether it is of what was promised to a viewer.
+    pub(crate) fn is_promised(&self) -> bool {
+        matches!(self.held().holder, Holder::Promise(_))
     }
 
     /// Gives some of the buffers back before the others.
-    pub(crate) fn give_back(&mut self, buffers: usize) {
-        let buffers = buffers.min(self.buffers);
-        self.buffers -= buffers;
-        self.inner.lock().reserved -= buffers;
+    pub fn give_back(&self, buffers: usize) {
+        let mut held = self.held();
+        let buffers = buffers.min(held.buffers);
+        held.buffers -= buffers;
+        self.inner.give_back(held.holder, buffers);
+    }
+
+    /// Who made it does not want the buffers any more, of which disks still owe `owed`. Those stay reserved until the reads have come back and let go of it,
+    /// too; but not on the account of a promise: its viewer is about to want other bytes.
+    pub(crate) fn let_go(&self, owed: usize) {
+        self.give_back(self.buffers().saturating_sub(owed));
+        let mut held = self.held();
+        if let Holder::Promise(_) = held.holder {
+            let mut state = self.inner.lock();
+            state.take_back(held.holder, held.buffers);
+            state.lent += held.buffers;
+            held.holder = Holder::Lent;
+        }
+    }
+
+    /// A part of it, on the same account.
+    pub(crate) fn split(&self, buffers: usize) -> Reservation {
+        let mut held = self.held();
+        let buffers = buffers.min(held.buffers);
+        held.buffers -= buffers;
+        let part = Held { buffers, ..*held };
+        Reservation { inner: Arc::clone(&self.inner), held: Mutex::new(part) }
+    }
+
+    fn held(&self) -> MutexGuard<'_, Held> {
+        // Nothing panics half-way here, either.
+        self.held.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
 impl Drop for Reservation {
     fn drop(&mut self) {
-        self.inner.lock().reserved -= self.buffers;
+        self.give_back(usize::MAX);
+    }
+}
+
+impl Drop for PromisedBuffers {
+    fn drop(&mut self) {
+        self.set(0);
+        let mut state = self.inner.lock();
+        if let Some(promise) = state.promises.get_mut(&self.id) {
+            promise.is_over = true;
+            if promise.drawn == 0 {
+                state.promises.remove(&self.id);
+            }
+        }
+    }
+}
+
+impl Drop for KeptBuffers {
+    fn drop(&mut self) {
+        self.set(0);
     }
 }
 
 impl Drop for Waiting {
     fn drop(&mut self) {
-        let mut state = self.inner.lock();
-        let before = state.line.partition_point(|(place, _)| *place < self.place);
-        state.line.remove(before);
+        self.inner.lock().line.remove(&self.place);
     }
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn never_more_than_there_is() {
-        let budget = Budget::new(10);
-        let mut first = budget.reserve(9).unwrap();
-        first.give_back(2);
-        assert!(budget.reserve(4).is_none());
-        let second = budget.reserve(3).unwrap();
-        assert_eq!(budget.reserved(), 10);
-        drop(first);
-        assert!(budget.reserve(7).is_some());
-        drop(second);
-        assert_eq!(budget.reserved(), 0);
-    }
-
-    #[test]
-    fn nobody_takes_what_others_wait_for() {
-        let budget = Budget::new(8);
-        let held = budget.reserve(5).unwrap();
-        let large = budget.wait(8);
-        let small = budget.wait(2);
-        assert_eq!((budget.starved(), budget.missing()), (2, 7));
-        assert!(budget.reserve(1).is_none() && small.reserve(2).is_none() && large.reserve(8).is_none());
-        drop(held);
-        assert!(budget.reserve(1).is_none() && small.reserve(2).is_none());
-        let got = large.reserve(8).unwrap();
-        drop(large);
-        drop(got);
-        let got = small.reserve(2).unwrap();
-        drop(small);
-        assert!(budget.reserve(6).is_some() && budget.reserve(7).is_none());
-        drop(got);
-        assert_eq!((budget.starved(), budget.reserved(), budget.missing()), (0, 0, 0));
-    }
-
-    #[test]
-    fn what_is_enough_for_all_is_given_in_any_order() {
-        let budget = Budget::new(8);
-        let (first, second) = (budget.wait(5), budget.wait(3));
-        let later = second.reserve(3).unwrap();
-        drop(second);
-        assert!(first.reserve(5).is_some());
-        drop(first);
-        drop(later);
-        assert!(!budget.is_plentiful(8) && budget.is_plentiful(7));
-        assert!(!budget.is_ample(7) && budget.is_ample(6));
-    }
-}
+mod tests;

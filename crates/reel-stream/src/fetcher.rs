@@ -67,13 +67,15 @@ struct InFlight {
     is_late: bool,
     /// Set while its own member and the others are asked at once.
     hedge: Option<Hedge>,
+    /// What its buffers are reserved by.
+    reservation: Option<Arc<Reservation>>,
 }
 
 /// A read that is read around: the right to it, and its memory.
 struct Hedge {
     member: usize,
     /// None for a read whose viewers have reserved what it takes.
-    _reservation: Option<Reservation>,
+    reservation: Option<Arc<Reservation>>,
 }
 
 /// Fetches that wait for memory.
@@ -87,11 +89,19 @@ struct Hungry {
 /// Requests that the disks have not answered.
 #[derive(Default)]
 struct WithDisks {
-    by_token: HashMap<u64, (usize, u64)>,
+    by_token: HashMap<u64, Owed>,
     /// (time, token) of each member's, oldest first.
     by_member: Vec<BTreeSet<(u64, u64)>>,
     /// When to look next whether a member lags behind the others.
     lag_look_ns: u64,
+}
+
+/// A request that a member has not answered.
+struct Owed {
+    member: usize,
+    since_ns: u64,
+    /// Its buffer is reserved by this until it has come back, whether anybody waits for it or not.
+    reservation: Option<Arc<Reservation>>,
 }
 
 impl Fetcher {
@@ -119,15 +129,16 @@ impl Fetcher {
 
     /// The rows if they are in memory; otherwise they are fetched, and announced as [`Fetched`] to `connection`.
     pub fn request(&mut self, want: &UnitWant, connection: u64, now_ns: u64) -> Option<UnitRows> {
-        self.request_stripe(std::slice::from_ref(want), connection, now_ns).pop().flatten()
+        self.request_stripe(std::slice::from_ref(want), connection, None, now_ns).pop().flatten()
     }
 
     /// Like [`Fetcher::request`], for all that is wanted of one stripe. If a unit of it has to be computed, all are read
-    /// as far as that needs them: once.
-    pub fn request_stripe(
+    /// as far as that needs them: once. What is read for it stays reserved by `reservation` until it has come.
+    pub(crate) fn request_stripe(
         &mut self,
         wants: &[UnitWant],
         connection: u64,
+        reservation: Option<&Arc<Reservation>>,
         now_ns: u64,
     ) -> Vec<Option<UnitRows>> {
         let around = self.units.around();
@@ -144,7 +155,7 @@ impl Fetcher {
         let mut got: Vec<Option<UnitRows>> = vec![None; wants.len()];
         let (last, first): (Vec<_>, Vec<_>) = widened.enumerate().partition(|(_, want)| away(want));
         for (place, want) in first.into_iter().chain(last) {
-            got[place] = self.request_unit(&want, connection, now_ns);
+            got[place] = self.request_unit(&want, connection, reservation, now_ns);
         }
         got
     }
@@ -278,7 +289,13 @@ impl Fetcher {
         !self.hungry.is_empty()
     }
 
-    fn request_unit(&mut self, want: &UnitWant, connection: u64, now_ns: u64) -> Option<UnitRows> {
+    fn request_unit(
+        &mut self,
+        want: &UnitWant,
+        connection: u64,
+        reservation: Option<&Arc<Reservation>>,
+        now_ns: u64,
+    ) -> Option<UnitRows> {
         let (class, deadline_ns) = (want.class, want.deadline_ns);
         let waiter = Waiter { to: Arc::clone(&self.deliver), connection, class, deadline_ns };
         let flight = self.new_flight(self.asker.of(connection), class, deadline_ns);
@@ -294,9 +311,9 @@ impl Fetcher {
         let stalled = self.units.health().readable(member) && self.units.around().is_away(member);
         let around = stalled && self.units.around().begin(member);
         let fetches = if around { read.read_around() } else { read.reads() };
-        let id = self.take_off(want.key(), read, flight, private_to);
+        let id = self.take_off(want.key(), read, flight, private_to, reservation.cloned());
         if around {
-            self.set_hedge(id, Hedge { member, _reservation: None });
+            self.set_hedge(id, Hedge { member, reservation: None });
         }
         self.start(id, fetches, now_ns);
         None
@@ -314,10 +331,12 @@ impl Fetcher {
         read: UnitRead,
         flight: Arc<Flight>,
         private_to: Option<Waiter>,
+        reservation: Option<Arc<Reservation>>,
     ) -> u64 {
         let id = flight.id();
         let (sources, due_ns, is_late, hedge) = (HashMap::new(), None, false, None);
-        self.reads.insert(id, InFlight { key, read, flight, private_to, sources, due_ns, is_late, hedge });
+        let flight = InFlight { key, read, flight, private_to, sources, due_ns, is_late, hedge, reservation };
+        self.reads.insert(id, flight);
         id
     }
 
@@ -416,7 +435,8 @@ impl Fetcher {
             Lookup::Read(own) => {
                 flight.flight.add_source(key);
                 flight.sources.insert(fetch.index, (fetch.clone(), source));
-                self.read_source(key, map, rows, own, buffer, now_ns);
+                let reservation = flight.reservation();
+                self.read_source((key, map, rows), own, reservation, buffer, now_ns);
             }
         }
     }
@@ -424,16 +444,15 @@ impl Fetcher {
     /// Reads a unit that another is to be computed from.
     fn read_source(
         &mut self,
-        key: UnitKey,
-        map: Arc<ObjectMap>,
-        rows: Range<usize>,
+        (key, map, rows): (UnitKey, Arc<ObjectMap>, Range<usize>),
         flight: Arc<Flight>,
+        reservation: Option<Arc<Reservation>>,
         buffer: Option<Buffer>,
         now_ns: u64,
     ) {
         let mut read = UnitRead::new(map, self.units.health(), key.stripe, key.position, rows);
         let fetches = read.reads();
-        let id = self.take_off(key, read, Arc::clone(&flight), None);
+        let id = self.take_off(key, read, Arc::clone(&flight), None, reservation);
         match (&fetches[..], buffer) {
             ([fetch], Some(buffer)) if fetch.own => {
                 self.submit(&flight, fetch, buffer, now_ns);
@@ -480,12 +499,12 @@ impl Fetcher {
             return true;
         }
         // Memory for the most it may take: those who wait for their first bytes come before those who wait for long.
-        let Some(reservation) = self.units.budget().reserve(geometry.width()) else { return false };
+        let Some(reservation) = self.units.budget().lend(geometry.width()) else { return false };
         if !self.units.around().begin(member) {
             return false;
         }
         let fetches = flight.read.read_around();
-        self.set_hedge(id, Hedge { member, _reservation: Some(reservation) });
+        self.set_hedge(id, Hedge { member, reservation: Some(Arc::new(reservation)) });
         if !fetches.is_empty()
             && let Some(hungry) = self.try_start(Hungry { id, fetches, plain: false }, now_ns)
         {
@@ -520,7 +539,8 @@ impl Fetcher {
     fn submit(&mut self, flight: &Flight, fetch: &UnitFetch, buffer: Buffer, now_ns: u64) {
         let work = DiskWork::Read { offset: fetch.offset, bytes: fetch.bytes, buffer };
         self.units.around().submitted(fetch.member, now_ns);
-        self.with_disks.submitted(flight.token(fetch.index), fetch.member, now_ns);
+        let reservation = self.reads.get(&flight.id()).and_then(InFlight::reservation);
+        self.with_disks.submitted(flight.token(fetch.index), fetch.member, reservation, now_ns);
         flight.submit(self.units.disks(), fetch.member, fetch.index, work);
     }
 
@@ -539,7 +559,12 @@ impl Fetcher {
             self.due.remove(&(due_ns, id));
         }
         match &flight.hedge {
-            Some(hedge) => self.units.around().end(hedge.member),
+            Some(hedge) => {
+                self.units.around().end(hedge.member);
+                if let Some(reservation) = &hedge.reservation {
+                    self.with_disks.go_on_owing(&flight.flight.requests(), flight.sources.len(), reservation);
+                }
+            }
             None if flight.is_late => {}
             None => self.units.around().in_time(flight.read.member()),
         }
@@ -547,15 +572,34 @@ impl Fetcher {
     }
 }
 
+impl InFlight {
+    /// What a request that is made for it now is reserved by: to read around has its own memory.
+    fn reservation(&self) -> Option<Arc<Reservation>> {
+        let around = self.hedge.as_ref().and_then(|hedge| hedge.reservation.as_ref());
+        around.or(self.reservation.as_ref()).cloned()
+    }
+}
+
 impl WithDisks {
-    fn submitted(&mut self, token: u64, member: usize, now_ns: u64) {
-        self.by_token.insert(token, (member, now_ns));
-        self.by_member[member].insert((now_ns, token));
+    fn submitted(&mut self, token: u64, member: usize, reservation: Option<Arc<Reservation>>, since_ns: u64) {
+        self.by_token.insert(token, Owed { member, since_ns, reservation });
+        self.by_member[member].insert((since_ns, token));
+    }
+
+    /// Nobody waits for these requests any more, and the memory of those who did holds what was computed instead: what they were read around with
+    /// stays reserved as far as it has to.
+    fn go_on_owing(&mut self, tokens: &[u64], sources: usize, reservation: &Arc<Reservation>) {
+        reservation.let_go(tokens.len() + sources);
+        for token in tokens {
+            if let Some(owed) = self.by_token.get_mut(token) {
+                owed.reservation = Some(Arc::clone(reservation));
+            }
+        }
     }
 
     /// The member that has answered; `None` if the token is not that of a request.
     fn answered(&mut self, token: u64) -> Option<usize> {
-        let (member, since_ns) = self.by_token.remove(&token)?;
+        let Owed { member, since_ns, .. } = self.by_token.remove(&token)?;
         self.by_member[member].remove(&(since_ns, token));
         Some(member)
     }
@@ -581,8 +625,8 @@ impl Drop for Fetcher {
         for id in reads {
             self.finish(id, Err(Arc::new(stopped())), 0);
         }
-        for (member, _) in self.with_disks.by_token.values() {
-            self.units.around().forgotten(*member);
+        for owed in self.with_disks.by_token.values() {
+            self.units.around().forgotten(owed.member);
         }
     }
 }

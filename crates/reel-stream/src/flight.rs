@@ -83,6 +83,11 @@ impl Flight {
         self.lock().requests.retain(|(_, other)| *other != token);
     }
 
+    /// Tokens of the requests that were not answered yet.
+    pub(crate) fn requests(&self) -> Vec<u64> {
+        self.lock().requests.iter().map(|(_, token)| *token).collect()
+    }
+
     /// It is computed from this unit of the table.
     pub(crate) fn add_source(&self, key: UnitKey) {
         self.lock().sources.push(key);

@@ -22,7 +22,6 @@ pub(crate) struct Held {
     stripes: VecDeque<Stripe>,
     /// What is held, or on its way.
     rows: HashMap<UnitKey, Option<UnitRows>>,
-    reservation: Reservation,
 }
 
 /// A stripe that the plan touches. One that two parts of it share is read once.
@@ -31,6 +30,7 @@ struct Stripe {
     begins: u64,
     ends: u64,
     keys: Vec<UnitKey>,
+    reservation: Option<Arc<Reservation>>,
 }
 
 impl Held {
@@ -49,7 +49,7 @@ impl Held {
             let budget = fetcher.units().budget();
             if units > 0
                 && budget.is_plentiful(units)
-                && let Some(reservation) = budget.reserve(units)
+                && let Some(reservation) = budget.lend(units)
             {
                 break reservation;
             }
@@ -65,10 +65,11 @@ impl Held {
             bytes: wanted.last().map_or(0, |(stripe, _)| stripe.ends),
             stripes: VecDeque::with_capacity(wanted.len()),
             rows: HashMap::new(),
-            reservation,
         };
-        for (stripe, wants) in wanted {
-            let got = fetcher.request_stripe(&wants, token, now_ns);
+        for (mut stripe, wants) in wanted {
+            let part = Arc::new(reservation.split(wants.len()));
+            let got = fetcher.request_stripe(&wants, token, Some(&part), now_ns);
+            stripe.reservation = Some(part);
             held.rows.extend(stripe.keys.iter().copied().zip(got));
             held.stripes.push_back(stripe);
         }
@@ -90,8 +91,23 @@ impl Held {
     /// The client has the first `bytes` of the plan: gives back what held only those.
     pub(crate) fn passed(&mut self, bytes: u64) {
         while let Some(stripe) = self.stripes.pop_front_if(|stripe| stripe.ends <= bytes) {
-            stripe.keys.iter().for_each(|key| drop(self.rows.remove(key)));
-            self.reservation.give_back(stripe.keys.len());
+            self.let_go(&stripe);
+        }
+    }
+
+    /// What is still on its way occupies its buffers until it has come.
+    fn let_go(&mut self, stripe: &Stripe) {
+        let owed = stripe.keys.iter().filter(|key| self.rows.remove(key).flatten().is_none()).count();
+        if let Some(reservation) = &stripe.reservation {
+            reservation.let_go(owed);
+        }
+    }
+}
+
+impl Drop for Held {
+    fn drop(&mut self) {
+        while let Some(stripe) = self.stripes.pop_front() {
+            self.let_go(&stripe);
         }
     }
 }
@@ -110,9 +126,9 @@ fn wants(plan: &Plan, depth: Depth) -> Vec<(Stripe, Vec<UnitWant>)> {
             let start = stripe * stripe_bytes;
             let (from, to) = (range.start.max(start), range.end.min(start + stripe_bytes));
             let (begins, ends) = (part_at + from - range.start, part_at + to - range.start);
-            let (touched, units) = stripes
-                .entry((map.id(), stripe))
-                .or_insert_with(|| (Stripe { begins, ends, keys: Vec::new() }, BTreeMap::new()));
+            let (touched, units) = stripes.entry((map.id(), stripe)).or_insert_with(|| {
+                (Stripe { begins, ends, keys: Vec::new(), reservation: None }, BTreeMap::new())
+            });
             touched.ends = ends;
             let window = depth.window(map.geometry(), ramp.bytes, ramp.duration_ns);
             let deadline_ns = ramp.due_ns(touched.begins, window.bytes(map.geometry()));

@@ -31,7 +31,7 @@ mod window;
 
 pub use audience::Audience;
 pub use body::{Body, Part};
-pub use budget::{Budget, Reservation};
+pub use budget::{Budget, KeptBuffers, Place, PromisedBuffers, Reservation};
 pub use demand::{Loss, Stretch, demand};
 pub use fetcher::{Deliver, Fetched, Fetcher};
 pub use key::SessionKey;

@@ -214,6 +214,10 @@ pub const RUN_LEFT_PART: u64 = 4;
 /// Long runs together hold at most such a part of what readers may hold (one in so many).
 pub const RUNS_MEMORY_PART: u64 = 2;
 
+/// Of what readers may hold, one part in so many is not promised to anybody: readers without a promise always have it. As much as those who read ahead
+/// leave free for those who begin.
+pub const LEFT_OVER_PART: usize = 16;
+
 /// Of what readers may hold, runs leave such a part free (one in so many) for those who come.
 pub const RUNS_FREE_PART: usize = 4;
 

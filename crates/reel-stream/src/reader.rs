@@ -10,7 +10,7 @@
 //! as far as was promised (`window.rs`); beyond that only while memory is plentiful, and where it is worth it.
 
 use crate::body::{Body, Part};
-use crate::budget::{Reservation, Waiting};
+use crate::budget::{Place, PromisedBuffers, Reservation, Waiting};
 use crate::fetcher::{Fetched, Fetcher};
 use crate::limits::{
     READ_TIME_MIN_NS, READER_REFILL_STRIPES, READER_STEPS_MAX, READER_STRIPES_MAX, RUN_STEPS_MAX,
@@ -56,6 +56,8 @@ pub struct Reader {
     run: Option<Run>,
     /// The window is being filled; then nothing is planned until most of it was sent.
     is_filling: bool,
+    /// What its viewer was promised, together with all he plays.
+    promised: Option<Arc<PromisedBuffers>>,
     /// Set while the front step finds no memory.
     waiting: Option<Waiting>,
 }
@@ -118,7 +120,7 @@ struct StripeStep {
     /// What is still to be sent, counted from the start of the stripe.
     range: Range<u64>,
     units: Vec<UnitNeed>,
-    reservation: Reservation,
+    reservation: Arc<Reservation>,
 }
 
 struct UnitNeed {
@@ -141,8 +143,15 @@ impl Reader {
             reads_on: false,
             run: None,
             is_filling: true,
+            promised: None,
             waiting: None,
         }
+    }
+
+    /// The same for a viewer who was promised memory: it is taken from that, as long as there is some left of it.
+    #[must_use]
+    pub fn promised(self, promised: Option<Arc<PromisedBuffers>>) -> Self {
+        Self { promised, ..self }
     }
 
     /// The same; if `reads_on`, each unit is read from what is wanted of it to its end, since what follows is wanted next: by its client, and by
@@ -170,6 +179,16 @@ impl Reader {
     /// Whom it sends to.
     pub fn connection(&self) -> u64 {
         self.connection
+    }
+
+    /// Whether its viewer is promised memory now.
+    pub fn is_promised(&self) -> bool {
+        self.promised.as_ref().is_some_and(|promised| promised.buffers() > 0)
+    }
+
+    /// Its place among those who wait for memory, while it does. Who looks after several readers has to try them in this order.
+    pub fn place(&self) -> Option<Place> {
+        self.waiting.as_ref().map(Waiting::place)
     }
 
     /// Bytes sent.
@@ -316,7 +335,7 @@ impl Reader {
             && let Some(Step::Stripe(last)) = self.window.back()
             && last.units.iter().all(|unit| unit.have.is_some())
             && !self.due.window(units.depth(), &last.map).is_urgent(self.planned_bytes - last.bytes())
-            && units.budget().missing() > 0
+            && units.budget().is_helped_by(self.is_promised())
         {
             self.planned_bytes -= last.bytes();
             self.window.pop_back();
@@ -361,8 +380,7 @@ impl Reader {
             wanted.iter_mut().for_each(|(_, rows)| rows.end = map.geometry().unit_rows());
         }
         let buffers = wanted.len() + decoding_buffers(fetcher, &map, stripe, &wanted);
-        let most = self.due.buffers_max(fetcher.units().depth(), &map);
-        let Some(reservation) = self.reserve(fetcher, buffers, (window, most)) else { return false };
+        let Some(reservation) = self.reserve(fetcher, buffers, (window, &map)) else { return false };
         let want = |(position, rows): &(usize, Range<usize>)| UnitWant {
             map: Arc::clone(&map),
             stripe,
@@ -372,7 +390,8 @@ impl Reader {
             deadline_ns,
         };
         let wants: Vec<UnitWant> = wanted.iter().map(want).collect();
-        let got = fetcher.request_stripe(&wants, self.connection, now_ns);
+        let reservation = Arc::new(reservation);
+        let got = fetcher.request_stripe(&wants, self.connection, Some(&reservation), now_ns);
         let unit = |((position, rows), have)| UnitNeed { position, rows, have };
         let units = wanted.into_iter().zip(got).map(unit).collect();
         self.planned_bytes += range.end - range.start;
@@ -404,37 +423,39 @@ impl Reader {
         });
     }
 
-    /// Memory for a stripe, to a reader with such a window that is promised so many buffers at most.
+    /// Memory for a stripe of an object, to a reader with such a window.
     fn reserve(
         &mut self,
         fetcher: &Fetcher,
         buffers: usize,
-        (window, most): (Window, u64),
+        (window, map): (Window, &ObjectMap),
     ) -> Option<Reservation> {
-        let budget = fetcher.units().budget();
+        let (budget, depth) = (fetcher.units().budget(), fetcher.units().depth());
         // More than all there is would never come: who holds all has nobody to share the spare buffers with.
         let buffers = buffers.min(budget.total());
-        if !self.window.is_empty() {
-            let is_promised = (self.held_buffers() + buffers) as u64 <= most;
-            let has_arms = fetcher.units().depth().has_arms();
-            if is_promised && window.is_urgent(self.planned_bytes) {
-                return budget.reserve(buffers);
-            }
-            let is_worth_it = is_promised || matches!(self.due, Due::After(_)) || has_arms;
-            let beyond = self.stripes_ahead() >= READER_STRIPES_MAX as u64;
-            let enough = if beyond { budget.is_ample(buffers) } else { budget.is_plentiful(buffers) };
-            return if is_worth_it && enough { budget.reserve(buffers) } else { None };
+        if self.window.is_empty() {
+            return budget.reserve_first(self.promised.as_deref(), &mut self.waiting, buffers);
         }
-        let reservation = match &self.waiting {
-            Some(waiting) => waiting.reserve(buffers),
-            None => budget.reserve(buffers),
-        };
-        match &reservation {
-            Some(_) => self.waiting = None,
-            None if self.waiting.is_none() => self.waiting = Some(budget.wait(buffers)),
-            None => {}
+        let is_his = (self.held_buffers() + buffers) as u64 <= self.due.buffers_max(depth, map);
+        if is_his && window.is_urgent(self.planned_bytes) {
+            // Not more than this body was counted with: the rest of the promise is for what else its viewer plays.
+            let is_promised =
+                (self.drawn_buffers() + buffers) as u64 <= self.due.promised_buffers(depth, map);
+            let promised = self.promised.as_ref().filter(|_| is_promised);
+            return promised
+                .and_then(|promised| promised.draw(buffers))
+                .or_else(|| self.ahead(fetcher, buffers));
         }
-        reservation
+        let is_worth_it = is_his || matches!(self.due, Due::After(_)) || depth.has_arms();
+        let beyond = self.stripes_ahead() >= READER_STRIPES_MAX as u64;
+        let enough = if beyond { budget.is_ample(buffers) } else { budget.is_plentiful(buffers) };
+        if is_worth_it && enough { self.ahead(fetcher, buffers) } else { None }
+    }
+
+    /// Memory beyond the front step and the promise: lent to whom the rest was promised, and left over for others.
+    fn ahead(&self, fetcher: &Fetcher, buffers: usize) -> Option<Reservation> {
+        let budget = fetcher.units().budget();
+        if self.is_promised() { budget.lend(buffers) } else { budget.reserve(buffers) }
     }
 
     /// Buffers that the window may hold.
@@ -442,6 +463,15 @@ impl Reader {
         let buffers = |step: &Step| match step {
             Step::Bytes(..) => 0,
             Step::Stripe(stripe) => stripe.reservation.buffers(),
+        };
+        self.window.iter().map(buffers).sum()
+    }
+
+    /// Those of them that are drawn from what its viewer was promised.
+    fn drawn_buffers(&self) -> usize {
+        let buffers = |step: &Step| match step {
+            Step::Stripe(stripe) if stripe.reservation.is_promised() => stripe.reservation.buffers(),
+            _ => 0,
         };
         self.window.iter().map(buffers).sum()
     }
@@ -468,12 +498,21 @@ impl Due {
         depth.window(map.geometry(), bytes, duration_ns)
     }
 
-    /// Buffers that are promised to its reader at most.
+    /// Buffers that its reader holds at most.
     fn buffers_max(&self, depth: Depth, map: &ObjectMap) -> u64 {
         let (bytes, duration_ns) = self.shown();
         match self {
             Due::After(_) => 0,
             Due::Ramp(_) | Due::Paced(_) => depth.buffers_max(map.geometry(), bytes, duration_ns),
+        }
+    }
+
+    /// Buffers that its reader was counted with when its viewer was promised memory.
+    fn promised_buffers(&self, depth: Depth, map: &ObjectMap) -> u64 {
+        let (bytes, duration_ns) = self.shown();
+        match self {
+            Due::After(_) => 0,
+            Due::Ramp(_) | Due::Paced(_) => depth.promised_buffers(map.geometry(), bytes, duration_ns),
         }
     }
 
@@ -595,6 +634,15 @@ impl StripeStep {
             return None;
         }
         self.units.iter_mut().find(|unit| unit.position == key.position)
+    }
+}
+
+impl Drop for StripeStep {
+    /// What is still on its way occupies its buffers until it has come, though its reader has gone.
+    fn drop(&mut self) {
+        let came = self.units.iter().filter(|unit| unit.have.is_some()).count();
+        let owed = if came == self.units.len() { 0 } else { self.reservation.buffers().saturating_sub(came) };
+        self.reservation.let_go(owed);
     }
 }
 

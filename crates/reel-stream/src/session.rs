@@ -2,6 +2,7 @@
 //!
 //! The key is the session's name in every URL, so unmodified players carry their class in plain requests.
 
+use crate::budget::PromisedBuffers;
 use crate::key::SessionKey;
 use crate::limits::{BELOW_SEGMENTS, LATE_TOLERATED_NS};
 use crate::schedule::{Ask, Schedule};
@@ -25,6 +26,8 @@ pub struct Session<T> {
     playing: Arc<T>,
     /// The best choice that was offered; `None` if nothing was promised.
     offered: Option<usize>,
+    /// The media memory that is promised to it, as long as anything is.
+    memory: Option<Arc<PromisedBuffers>>,
     state: Mutex<State>,
 }
 
@@ -106,12 +109,13 @@ pub(crate) struct Opening<'a, T> {
     pub(crate) client: IpAddr,
     pub(crate) class: Class,
     pub(crate) promise: Option<Promise>,
+    pub(crate) memory: Option<PromisedBuffers>,
     pub(crate) now_ns: u64,
 }
 
 impl<T> Session<T> {
     pub(crate) fn new(opening: Opening<'_, T>) -> Self {
-        let Opening { key, title_id, playing, client, class, promise, now_ns } = opening;
+        let Opening { key, title_id, playing, client, class, promise, memory, now_ns } = opening;
         Self {
             key,
             title_id: title_id.to_owned(),
@@ -123,6 +127,7 @@ impl<T> Session<T> {
             requests: AtomicU64::new(0),
             playing,
             offered: promise.as_ref().map(|promise| promise.choice),
+            memory: memory.map(Arc::new),
             state: Mutex::new(State { schedule: Schedule::default(), promise, is_closed: false }),
         }
     }
@@ -151,6 +156,20 @@ impl<T> Session<T> {
     /// promised and everything is shown.
     pub fn offered(&self) -> Option<usize> {
         self.offered
+    }
+
+    /// The media memory that its readers are promised together; `None` where nobody is promised any ([`crate::Sessions::reading`]).
+    pub fn memory(&self) -> Option<Arc<PromisedBuffers>> {
+        self.memory.clone()
+    }
+
+    /// Promises it the memory that goes with what is reserved for it now, in buffers of so many bytes.
+    pub(crate) fn settle_memory(&self, state: &State, buffer_bytes: u64) {
+        let reserved = state.promise.as_ref().filter(|promise| promise.reservation.is_some());
+        if let Some(memory) = &self.memory {
+            let buffers = reserved.map_or(0, |promise| promise.demand().held_bytes().div_ceil(buffer_bytes));
+            memory.set(usize::try_from(buffers).unwrap_or(usize::MAX));
+        }
     }
 
     /// Counts media bytes sent, and keeps the session from growing idle while it is being sent to.

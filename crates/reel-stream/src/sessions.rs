@@ -4,12 +4,14 @@
 
 use crate::audience::Audience;
 use crate::body::Body;
+use crate::budget::Budget;
 use crate::key::SessionKey;
 use crate::limits::{
     PAUSE_GRACE_NS, RETRY_AFTER_MAX_S, ROUNDS_MAX, SESSIONS_PER_CLIENT_MAX, UNSTARTED_PER_CLIENT_MAX,
 };
 use crate::schedule::{Ask, Place, Strand};
 use crate::session::{Opening, Promise, Session, SessionSummary, State};
+use crate::units::Units;
 use reel_qos::limits::ROUND_NS;
 use reel_qos::{
     AdmitError, Answer, Capacities, Class, ClassTable, Demand, Ledger, Overcommitment, ResourceUsage, Starts,
@@ -99,6 +101,8 @@ pub struct Sessions<T> {
     table: Mutex<Table<T>>,
     ledger: Option<Mutex<Ledger>>,
     audience: Audience,
+    /// Who sees to the memory that they are promised, in buffers of so many bytes.
+    memory: Option<(Budget, u64)>,
 }
 
 #[derive(Debug)]
@@ -122,12 +126,18 @@ impl<T> Sessions<T> {
             table: Mutex::new(Table { by_key: HashMap::new(), by_client: HashMap::new() }),
             ledger,
             audience: Audience::default(),
+            memory: None,
         }
     }
 
     /// The same, telling `audience` where every session is.
     pub fn before(self, audience: &Audience) -> Self {
         Self { audience: audience.clone(), ..self }
+    }
+
+    /// The same, telling the audience of `units` where every session is, and its budget what memory each of them is promised.
+    pub fn reading(self, units: &Units) -> Self {
+        Self { memory: Some((units.budget().clone(), units.buffer_bytes())), ..self.before(units.audience()) }
     }
 
     /// Opens a session; forgets idle ones first.
@@ -161,8 +171,10 @@ impl<T> Sessions<T> {
         self.has_room(&self.table(), client, now_ns)?;
         // Without the table, which every request of every core needs: a ladder that is refused takes the ledger some milliseconds.
         let promise = self.promise(offers, class, title_id, now_ns)?;
-        let session =
-            Arc::new(Session::new(Opening { key, title_id, playing, client, class, promise, now_ns }));
+        let memory = self.memory.as_ref().map(|(budget, _)| budget.promise(0));
+        let opening = Opening { key, title_id, playing, client, class, promise, memory, now_ns };
+        let session = Arc::new(Session::new(opening));
+        self.settle_memory(&session, &session.state());
         let mut table = self.table();
         // Others may have come meanwhile.
         if let Err(refused) = self.has_room(&table, client, now_ns) {
@@ -213,6 +225,7 @@ impl<T> Sessions<T> {
             };
             self.keep_promise(&mut state, who, choice, place, ask, now_ns)?;
         }
+        self.settle_memory(session, &state);
         let begins = matches!(place, Place::Joins | Place::Moved { .. });
         if let Some(media_ns) = place.moves_to() {
             state.schedule.anchor(media_ns, now_ns);
@@ -270,6 +283,7 @@ impl<T> Sessions<T> {
             let dry_ns = state.schedule.dry_ns().unwrap_or(session.opened_ns()).max(session.used_ns());
             if now_ns > dry_ns.saturating_add(PAUSE_GRACE_NS) {
                 self.release(&mut state);
+                self.settle_memory(&session, &state);
                 self.audience.leaves(session.key);
             }
         }
@@ -430,7 +444,15 @@ impl<T> Sessions<T> {
         let mut state = session.state();
         state.is_closed = true;
         self.release(&mut state);
+        self.settle_memory(session, &state);
         self.audience.leaves(session.key);
+    }
+
+    /// Has the session's memory follow what is reserved for it.
+    fn settle_memory(&self, session: &Session<T>, state: &State) {
+        if let Some((_, buffer_bytes)) = &self.memory {
+            session.settle_memory(state, *buffer_bytes);
+        }
     }
 
     /// Gives back what is reserved for a session.

@@ -10,6 +10,7 @@
 //! The reader counts bytes as sent only when whoever reads them is done: so the memory that a chain holds is reserved all the time.
 
 use crate::body::Body;
+use crate::budget::PromisedBuffers;
 use crate::fetcher::{Fetched, Fetcher};
 use crate::limits::SEND_BYTES_MAX;
 use crate::reader::{Due, Reader, ReaderState};
@@ -71,6 +72,8 @@ pub struct Opening<O> {
     pub due: Due,
     /// Most bytes that its chain holds; bounded by [`SEND_BYTES_MAX`].
     pub chain_bytes_max: usize,
+    /// The memory that was promised for it, if any was.
+    pub promised: Option<Arc<PromisedBuffers>>,
     /// Where it goes.
     pub outlet: O,
 }
@@ -244,9 +247,9 @@ impl<O: Outlet> Streams<O> {
     fn open_one(&mut self, opening: Opening<O>) -> StreamId {
         let id = StreamId(self.next);
         self.next += 1;
-        let Opening { body, position, class, due, chain_bytes_max, outlet } = opening;
+        let Opening { body, position, class, due, chain_bytes_max, promised, outlet } = opening;
         let stream = Stream {
-            reader: Reader::new(body, class, due.clone(), id.0),
+            reader: Reader::new(body, class, due.clone(), id.0).promised(promised),
             outlet,
             due,
             first_position: position,

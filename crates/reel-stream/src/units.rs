@@ -166,7 +166,8 @@ impl Units {
     /// A table over the volume's arena and disks that leaves `spare_buffers` of the arena to writers and decoding:
     /// readers may hold the rest together.
     pub fn new(arena: Arena, disks: Disks, health: Health, spare_buffers: usize) -> Self {
-        let budget = Budget::new(arena.usage().buffers_total.saturating_sub(spare_buffers));
+        // No stripe is wider than there are members.
+        let budget = Budget::new(arena.usage().buffers_total.saturating_sub(spare_buffers), disks.members());
         let around = Around::new(health.clone(), disks.members());
         let depth = Depth::of(disks.has_arms());
         let inner = Inner {
@@ -188,6 +189,11 @@ impl Units {
     /// What readers may hold together.
     pub fn budget(&self) -> &Budget {
         &self.inner.budget
+    }
+
+    /// Bytes of one buffer.
+    pub fn buffer_bytes(&self) -> u64 {
+        self.inner.arena.buffer_bytes() as u64
     }
 
     /// How far ahead readers read.

@@ -72,15 +72,17 @@ impl Depth {
     /// With arms, and where a stripe is not shown for long, that is all that it ever holds. Otherwise the stripe that is sent, and the parity that a
     /// lost unit of it is computed from; the next one is read early while there is memory for that, and else when this one has left.
     pub fn promised_bytes(self, geometry: &Geometry, bytes: u64, duration_ns: u64) -> u64 {
+        self.promised_buffers(geometry, bytes, duration_ns).saturating_mul(geometry.unit_bytes() as u64)
+    }
+
+    /// The same in buffers.
+    pub(crate) fn promised_buffers(self, geometry: &Geometry, bytes: u64, duration_ns: u64) -> u64 {
         let window = self.window(geometry, bytes, duration_ns);
         let is_alone = window.lead_bytes.saturating_mul(STRIPE_ALONE_READS) <= geometry.stripe_bytes() as u64;
-        let buffers = if is_alone {
-            units(geometry, bytes, duration_ns).min(geometry.data_rows() as u64)
-                + geometry.parity_rows() as u64
-        } else {
-            self.buffers_max(geometry, bytes, duration_ns)
-        };
-        buffers.saturating_mul(geometry.unit_bytes() as u64)
+        if !is_alone {
+            return self.buffers_max(geometry, bytes, duration_ns);
+        }
+        units(geometry, bytes, duration_ns).min(geometry.data_rows() as u64) + geometry.parity_rows() as u64
     }
 }
 

@@ -98,7 +98,13 @@ fn a_read_is_read_around_at_half_its_lead_and_the_late_answer_only_gives_its_buf
     assert_eq!((load(&units.counters().read_around), load(&units.counters().stalled)), (1, 0));
     assert_eq!(units.counters().deadline_misses.each_ref().map(load).iter().sum::<u64>(), 0);
     assert_eq!(cinema.volume.counters().rows_decoded.get(), 3);
-    assert_eq!((core.fetcher.in_flight(), units.budget().reserved()), (0, 0));
+    assert_eq!(core.fetcher.in_flight(), 0);
+    assert_eq!(
+        units.budget().reserved(),
+        1,
+        "the buffer that the late answer will give back is nobody else's"
+    );
+    core.wait_until(Manners::default(), |_| units.budget().reserved() == 0);
     drop((core, units));
     assert_eq!(cinema.buffers_taken(), 0, "the late answer gives its buffer back");
 }
@@ -137,6 +143,33 @@ fn only_one_member_at_a_time_is_read_around() {
     core.turn(Manners::default(), &mut Ends::default());
     assert_eq!(load(&units.counters().read_around), 1, "two others are as late");
     assert_eq!(core.play(Manners::default()).complete, 1);
+    drop((core, units));
+    assert_eq!(cinema.buffers_taken(), 0);
+}
+
+/// If all are late it is the load, and to read around one of them would only add to it.
+#[test]
+fn nobody_is_read_around_while_others_are_as_late() {
+    const WINDOW: usize = READER_STRIPES_MAX * STRIPE_BYTES;
+    let cinema = Cinema::new(&[4 * WINDOW], 8 << 20, None);
+    let units = cinema.units(8);
+    let mut core = Core::new(&units, 1);
+    (0..MEMBERS).for_each(|member| cinema.faults.inject(member, Fault::Delay { delay_ns: SECOND_NS / 5 }));
+    let around = |core: &mut Core, window: usize| {
+        let range = window * WINDOW..(window + 1) * WINDOW;
+        let body = cinema.whole(0).slice(range.start as u64..range.end as u64);
+        core.watch_in_class(body, cinema.bytes[0][range].to_vec(), Class::PERIODIC, 400_000_000);
+        core.turn(Manners::default(), &mut Ends::default());
+        // Half of their lead time is over.
+        core.now_ns += 200_000_000;
+        assert_eq!(core.play(Manners::default()).complete, 1);
+        load(&units.counters().read_around)
+    };
+    let before = around(&mut core, 0);
+    assert!(before > 0, "at first nobody knows how late the others are");
+    for window in 1..4 {
+        assert_eq!(around(&mut core, window), before, "window {window}");
+    }
     drop((core, units));
     assert_eq!(cinema.buffers_taken(), 0);
 }

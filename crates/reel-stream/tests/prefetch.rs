@@ -3,7 +3,8 @@
 
 mod cinema;
 
-use cinema::{Cinema, Core, Manners, STRIPE_BYTES};
+use cinema::{Cinema, Core, MEMBERS, Manners, STRIPE_BYTES};
+use reel_disk::Fault;
 use reel_qos::Class;
 use reel_stream::limits::PREFETCH_HELD_NS;
 use reel_stream::{Body, Part, Plan, Prefetcher, SessionKey};
@@ -110,6 +111,50 @@ fn it_never_takes_what_readers_need() {
     assert!(units.budget().reserved() > 0);
     prefetcher.release();
     assert_eq!((units.budget().reserved(), prefetcher.is_empty()), (0, true));
+}
+
+fn delay(cinema: &Cinema, delay_ns: u64) {
+    (0..MEMBERS).for_each(|member| cinema.faults.inject(member, Fault::Delay { delay_ns }));
+}
+
+#[test]
+fn what_is_on_its_way_is_not_let_go_of_for_others() {
+    let cinema = Cinema::new(&[8 * SEGMENT_BYTES as usize], 8 << 20, None);
+    let units = cinema.units(8);
+    let (mut core, mut prefetcher) = (Core::new(&units, 1), Prefetcher::default());
+    delay(&cinema, SECOND_NS / 5);
+    prefetcher.plan((key(), 0), Some(plan(&cinema, 1, 0)));
+    prefetcher.turn(&mut core.fetcher, 0);
+    let reserved = units.budget().reserved();
+    assert!(core.fetcher.in_flight() > 0 && reserved > 0);
+    prefetcher.release();
+    assert_eq!(
+        (prefetcher.len(), units.budget().reserved()),
+        (1, reserved),
+        "nobody would get memory by that"
+    );
+    settle(&mut core, &mut prefetcher);
+    assert_eq!(units.budget().reserved(), reserved, "it is held for its client");
+    prefetcher.release();
+    assert_eq!((units.budget().reserved(), prefetcher.is_empty()), (0, true));
+}
+
+#[test]
+fn what_is_on_its_way_for_nobody_stays_reserved_until_it_has_come() {
+    let cinema = Cinema::new(&[8 * SEGMENT_BYTES as usize], 8 << 20, None);
+    let units = cinema.units(8);
+    let (mut core, mut prefetcher) = (Core::new(&units, 1), Prefetcher::default());
+    delay(&cinema, SECOND_NS / 5);
+    prefetcher.plan((key(), 0), Some(plan(&cinema, 1, 0)));
+    prefetcher.turn(&mut core.fetcher, 0);
+    let reserved = units.budget().reserved();
+    // Its client seeks, and has left when that is over.
+    prefetcher.plan((key(), 0), None);
+    prefetcher.plan((key(), 0), None);
+    assert!(prefetcher.is_empty());
+    assert_eq!((core.fetcher.in_flight(), units.budget().reserved()), (reserved, reserved));
+    core.wait_until(Manners::default(), |core| core.fetcher.in_flight() == 0);
+    assert_eq!(units.budget().reserved(), 0);
 }
 
 #[test]

@@ -85,7 +85,8 @@ export async function startMock(options: { dist: string; media: string; port?: n
       else problem(response, 409, "The volume is being worked on", "Wait for it, or end it.");
     } else if (route === "POST /api/v1/sessions") {
       const { title } = JSON.parse(await text(request)) as { title: string };
-      const key = `k${nextKey++}`;
+      // As in the real server, the first four characters tell keys apart.
+      const key = `${String(nextKey++).padStart(4, "0")}-key`;
       sessions.set(key, title);
       const base = `/s/${key}`;
       json(response, 201, "application/json", JSON.stringify({ key, title, hls: `${base}/master.m3u8`, dash: `${base}/manifest.mpd`, progressive: `${base}/${title}.mp4`, expires_in_s: 60 }));

@@ -1,7 +1,7 @@
 //! What a price says a device carries is what it carries: the windows of a measurement, the price that follows from them and the scheduler
 //! that goes by it, all on the same simulated device.
 
-use super::{Window, WindowKind, price_of, runs_are_ways};
+use super::{Window, WindowKind, expected_price_of, price_of, runs_are_ways};
 use crate::limits::PROBE_RUN_UNITS;
 use crate::{DepthBound, Policy, Queued};
 use reel_qos::{Class, ClassTable, DiskDemand, DiskPrice};
@@ -170,6 +170,11 @@ fn a_price_is_neither_optimistic_nor_far_below() {
         let viewers = predicted(price, &windows);
         assert_eq!(late(model, price, viewers), 0, "{name}: {viewers} viewers by {price:?}");
         assert!(late(model, price, viewers * 6 / 5) > 0, "{name}: more than {viewers} by {price:?}");
+        // What is expected is nearer, and not above either.
+        let expected = predicted(expected_price_of(&windows).expect("the same windows"), &windows);
+        assert!(expected >= viewers);
+        assert_eq!(late(model, price, expected), 0, "{name}: {expected} viewers expected by {price:?}");
+        assert!(late(model, price, expected * 10 / 9) > 0, "{name}: more than {expected} by {price:?}");
     }
 }
 

@@ -16,8 +16,21 @@ pub(super) struct Point {
 /// Writes are charged with what they took from the reads beside them, too: the sum of a round that holds both must not be
 /// less than the round takes.
 pub(crate) fn price_of(windows: &[Window]) -> Option<DiskPrice> {
+    price_by(windows, |window| window.p99_ns)
+}
+
+/// The price that a long time is expected to have: slow rounds and fast ones make up for each other. Half of the windows took no longer than their p50, but
+/// that is not known better than a handful of windows tells, so it is the middle between that and the slow ones.
+pub(crate) fn expected_price_of(windows: &[Window]) -> Option<DiskPrice> {
+    price_by(windows, |window| window.p50_ns.midpoint(window.p99_ns))
+}
+
+fn price_by(windows: &[Window], window_ns: impl Fn(&Window) -> u64) -> Option<DiskPrice> {
     let of = |kind: WindowKind| windows.iter().filter(move |window| window.kind == kind);
-    let point = |window: &Window| Point { bytes: window.bytes, ns: window.request_p99_ns() };
+    let point = |window: &Window| Point {
+        bytes: window.bytes,
+        ns: window_ns(window).div_ceil(u64::from(window.requests.max(1))),
+    };
     let reads: Vec<Point> = of(WindowKind::Read).map(point).collect();
     let first = reads.first()?;
     if reads.iter().all(|read| read.bytes == first.bytes) {
@@ -36,7 +49,7 @@ pub(crate) fn price_of(windows: &[Window]) -> Option<DiskPrice> {
     let largest = writes.iter().map(|write| write.bytes).max();
     for beside in of(WindowKind::ReadBesideWrites).filter(|beside| beside.writes > 0) {
         let reads_ns = price.read_ns(beside.bytes).saturating_mul(beside.requests.into());
-        let ns = beside.p99_ns.saturating_sub(reads_ns) / u64::from(beside.writes);
+        let ns = window_ns(beside).saturating_sub(reads_ns) / u64::from(beside.writes);
         // The writes beside are of the largest size.
         writes.extend(largest.filter(|_| ns > 0).map(|bytes| Point { bytes, ns }));
     }

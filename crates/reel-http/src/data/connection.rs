@@ -15,7 +15,7 @@ use crate::limits::{
 };
 use reel_qos::Class;
 use reel_rt::{TaskId, TaskKind};
-use reel_stream::{Reader, Session, Urgency};
+use reel_stream::{Place, Reader, Session, Urgency};
 use std::net::SocketAddr;
 use std::os::fd::OwnedFd;
 use std::sync::Arc;
@@ -64,8 +64,8 @@ pub(crate) struct Sending {
     pub(crate) reader: Reader,
     /// The socket takes nothing at the moment.
     pub(crate) blocked: bool,
-    /// The reader waits until others give memory back.
-    pub(crate) starved: bool,
+    /// The reader's place in the line, while it waits until others give memory back.
+    pub(crate) starved: Option<Place>,
     pub(crate) keep_alive: bool,
     pub(crate) session: Option<Arc<Session<Film>>>,
     pub(crate) class: Class,
@@ -167,10 +167,13 @@ impl Sending {
         Self {
             head_bytes: response.body.bytes() - response.body_bytes,
             bytes: response.body.bytes(),
-            reader: Reader::new(response.body, class, due, token).in_runs().reading_on(reads_on),
+            reader: Reader::new(response.body, class, due, token)
+                .in_runs()
+                .reading_on(reads_on)
+                .promised(session.as_ref().and_then(|session| session.memory())),
             paced_from: is_paced.then_some(response.body_offset),
             blocked: false,
-            starved: false,
+            starved: None,
             keep_alive: response.keep_alive,
             session,
             class,

@@ -266,7 +266,8 @@ impl Programs {
         self.ticking = false;
         let set = self.streams.ids();
         self.pump(core, &set);
-        let pressed = self.fetcher.units().budget().starved() > 0 || self.fetcher.is_hungry();
+        let budget = self.fetcher.units().budget();
+        let pressed = budget.is_helped_by(false) || self.fetcher.is_hungry();
         // A session that was forgotten meanwhile is promised nothing any more.
         let patience_ns = PROGRAM_HELD_MAX_NS.min(self.shared.sessions.idle_max_ns());
         let bound_ns =

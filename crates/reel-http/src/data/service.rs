@@ -30,8 +30,8 @@ use reel_arena::Arena;
 use reel_qos::Class;
 use reel_ring::{Chunk, Done, Op};
 use reel_rt::{Core, Mailbox, Next, Service, TaskId};
-use reel_stream::{Fetcher, OpenRefused, Prefetcher, ReaderState, Session, Sessions};
-use std::collections::VecDeque;
+use reel_stream::{Fetcher, OpenRefused, Place, Prefetcher, ReaderState, Session, Sessions};
+use std::collections::BTreeMap;
 use std::io;
 use std::net::SocketAddr;
 use std::os::fd::OwnedFd;
@@ -76,8 +76,8 @@ pub(crate) struct Data {
     pressure_timer: bool,
     /// When the next timer for reads that are overdue goes off.
     overdue_timer_ns: Option<u64>,
-    /// Connections whose readers wait for memory, the first to come first, as in the line for memory. Some may be gone.
-    starved: VecDeque<u64>,
+    /// Connections whose readers wait for memory, as in the line for memory. Some may be gone.
+    starved: BTreeMap<Place, u64>,
 }
 
 /// The listening sockets, and the cores that connections are given to.
@@ -152,7 +152,7 @@ impl Data {
             draining_since_ns: None,
             pressure_timer: false,
             overdue_timer_ns: None,
-            starved: VecDeque::new(),
+            starved: BTreeMap::new(),
         }
     }
 
@@ -418,15 +418,12 @@ impl Data {
     fn fill(&mut self, core: &Core, token: u64) -> Option<ReaderState> {
         let State::Sending(sending) = &mut self.connections.get_mut(token)?.state else { return None };
         let state = sending.reader.fill(&mut self.fetcher, core.now_ns());
-        let was_starved = std::mem::replace(&mut sending.starved, state == ReaderState::AwaitMemory);
-        match (was_starved, sending.starved) {
-            (false, true) => self.starved.push_back(token),
-            // Its place here must go with its place in the line, or the two orders differ one day and all wait for ever.
-            (true, false) => match self.starved.front() {
-                Some(front) if *front == token => drop(self.starved.pop_front()),
-                _ => self.starved.retain(|other| *other != token),
-            },
-            _ => {}
+        let place = sending.reader.place();
+        let before = std::mem::replace(&mut sending.starved, place);
+        // Its place here must go with its place in the line, or the two orders differ one day and all wait for ever.
+        if before != place {
+            before.and_then(|before| self.starved.remove(&before));
+            place.and_then(|place| self.starved.insert(place, token));
         }
         Some(state)
     }

@@ -11,12 +11,15 @@ use crate::scale::ROW_BYTES;
 use crate::title::{Title, Track};
 use reel_qos::{Class, DEADLINE_NONE_NS};
 use reel_stream::limits::LATE_TOLERATED_NS;
-use reel_stream::{Due, Strand};
+use reel_stream::{Due, PromisedBuffers, Strand};
 use std::ops::Range;
 use std::sync::Arc;
 
 /// How something is asked for: class, deadline, when it is due if that was promised, and whether others play it, too.
 type How = (Class, Due, Option<u64>, bool);
+
+/// The memory that is promised to who asks.
+type Memory = Option<Arc<PromisedBuffers>>;
 
 impl World {
     /// A client looks at the time.
@@ -37,12 +40,24 @@ impl World {
                 let end = (row + client.rng.range(1, 5)).min(rows);
                 let range = row * ROW_BYTES as u64..end * ROW_BYTES as u64;
                 client.asked_ns = self.now_ns;
-                self.ask(lane, track, range, (Class::INTERACTIVE, Due::After(DEADLINE_NONE_NS), None, false))
+                self.ask(
+                    lane,
+                    track,
+                    range,
+                    (Class::INTERACTIVE, Due::After(DEADLINE_NONE_NS), None, false),
+                    None,
+                )
             }
             Kind::Bulk => {
                 let track = Arc::clone(self.shelf.choose(&mut client.rng).best());
                 let range = 0..track.map.bytes();
-                self.ask(lane, track, range, (Class::APERIODIC, Due::After(DEADLINE_NONE_NS), None, false))
+                self.ask(
+                    lane,
+                    track,
+                    range,
+                    (Class::APERIODIC, Due::After(DEADLINE_NONE_NS), None, false),
+                    None,
+                )
             }
         }
     }
@@ -158,13 +173,20 @@ impl World {
         self.deed(number, Deed::Asks, segment as u64);
         let promised_ns = (class == Class::PERIODIC).then_some(due_ns);
         let range = track.segment(segment);
-        self.ask(lane(number, strand), track, range, (class, due, promised_ns, reads_on))
+        self.ask(lane(number, strand), track, range, (class, due, promised_ns, reads_on), seat.memory())
     }
 
-    fn ask(&mut self, lane: u32, track: Arc<Track>, range: Range<u64>, how: How) -> Result<(), String> {
+    fn ask(
+        &mut self,
+        lane: u32,
+        track: Arc<Track>,
+        range: Range<u64>,
+        how: How,
+        memory: Memory,
+    ) -> Result<(), String> {
         let (class, due, promised_ns, reads_on) = how;
         let bytes_per_s = self.clients[lanes::client(lane) as usize].bytes_per_s;
-        let request = Request { track, range, class, due, promised_ns, reads_on, bytes_per_s };
+        let request = Request { track, range, class, due, promised_ns, reads_on, memory, bytes_per_s };
         let outcome = self.core.begin(lane, request, self.now_ns)?;
         outcome.map_or(Ok(()), |outcome| self.came(lane, outcome))
     }

@@ -9,7 +9,9 @@ use std::time::{Duration, Instant};
 use reel_disk::{DiskDone, DisksConfig, Faults, Reply};
 use reel_qos::{Class, DEADLINE_NONE_NS, DiskPrice};
 use reel_ring::Chunk;
-use reel_stream::{Body, Deliver, Due, Fetched, Fetcher, Part, Prefetcher, Reader, ReaderState, Units};
+use reel_stream::{
+    Body, Deliver, Due, Fetched, Fetcher, Part, Prefetcher, PromisedBuffers, Reader, ReaderState, Units,
+};
 use reel_volume::{
     ArenaBudget, Health, Members, ObjectEntry, ObjectMap, OpenOptions, Role, SourceFile, TitleRecord, Volume,
     VolumeOptions,
@@ -210,6 +212,24 @@ impl Core {
         self.watch_by(Reader::new(body, Class::PERIODIC, due, number).reading_on(reads_on), expected)
     }
 
+    /// A viewer of `body` who was promised memory for it.
+    pub fn watch_promised(
+        &mut self,
+        body: Body,
+        expected: Vec<u8>,
+        due: Due,
+        promised: Option<Arc<PromisedBuffers>>,
+    ) -> u64 {
+        let number = self.next_viewer;
+        self.next_viewer += 1;
+        self.watch_by(Reader::new(body, Class::PERIODIC, due, number).promised(promised), expected)
+    }
+
+    /// Its client has gone.
+    pub fn leave(&mut self, viewer: u64) {
+        self.viewers.remove(&viewer);
+    }
+
     fn watch_by(&mut self, reader: Reader, expected: Vec<u8>) -> u64 {
         let number = reader.connection();
         self.viewers.insert(number, Viewer { reader, expected, got: 0, late: 0 });
@@ -306,6 +326,7 @@ impl Core {
             return true;
         }
         if self.lazy.contains(&number) {
+            viewer.reader.give_back_early(&self.fetcher);
             return false;
         }
         if self.random.chance(manners.stall) {

@@ -140,6 +140,29 @@ impl CommitHeader {
     }
 }
 
+/// See [`super::fuzz_catalogue`].
+#[cfg(fuzzing)]
+pub(super) fn fuzz_header(bytes: &[u8]) {
+    let mut blocks = bytes.to_vec();
+    blocks.resize(BODY_AT as usize, 0);
+    blocks[..8].copy_from_slice(&HEADER_MAGIC);
+    blocks[SUM_AT + 4..SUM_AT + 6].copy_from_slice(&FORMAT_VERSION.to_le_bytes());
+    blocks[SUM_AT..SUM_AT + 4].fill(0);
+    let sum = reel_code::crc32c(&blocks[..BLOCK_BYTES]);
+    blocks[SUM_AT..SUM_AT + 4].copy_from_slice(&sum.to_le_bytes());
+    let mut volume = [0; 16];
+    volume.copy_from_slice(&blocks[SUM_AT + 8..SUM_AT + 24]);
+    if let Some(header) = CommitHeader::decode(&blocks, VolumeId(volume), 1 << 20) {
+        let again = [header.encode(), header.encode_seal()].concat();
+        let again =
+            CommitHeader::decode(&again, header.volume, 1 << 20).expect("what was written can be read");
+        assert_eq!(
+            (again.epoch.number, again.members.len(), again.sealed),
+            (header.epoch.number, header.members.len(), true)
+        );
+    }
+}
+
 impl MemberSet {
     /// The first so many members.
     pub(crate) fn first(count: usize) -> MemberSet {
@@ -148,29 +171,6 @@ impl MemberSet {
 
     pub(crate) fn with(self, member: usize) -> MemberSet {
         MemberSet(self.0 | 1 << member)
-    }
-
-    /// See [`super::fuzz_catalogue`].
-    #[cfg(fuzzing)]
-    pub(super) fn fuzz_header(bytes: &[u8]) {
-        let mut blocks = bytes.to_vec();
-        blocks.resize(BODY_AT as usize, 0);
-        blocks[..8].copy_from_slice(&HEADER_MAGIC);
-        blocks[SUM_AT + 4..SUM_AT + 6].copy_from_slice(&FORMAT_VERSION.to_le_bytes());
-        blocks[SUM_AT..SUM_AT + 4].fill(0);
-        let sum = reel_code::crc32c(&blocks[..BLOCK_BYTES]);
-        blocks[SUM_AT..SUM_AT + 4].copy_from_slice(&sum.to_le_bytes());
-        let mut volume = [0; 16];
-        volume.copy_from_slice(&blocks[SUM_AT + 8..SUM_AT + 24]);
-        if let Some(header) = CommitHeader::decode(&blocks, VolumeId(volume), 1 << 20) {
-            let again = [header.encode(), header.encode_seal()].concat();
-            let again =
-                CommitHeader::decode(&again, header.volume, 1 << 20).expect("what was written can be read");
-            assert_eq!(
-                (again.epoch.number, again.members.len(), again.sealed),
-                (header.epoch.number, header.members.len(), true)
-            );
-        }
     }
 
     #[cfg(test)]

@@ -12,7 +12,8 @@ use reel_qos::{
     Starts, UNLIMITED,
 };
 use reel_stream::limits::ROUNDS_MAX;
-use reel_stream::{Depth, Loss, steady_demand};
+use reel_stream::{Budget, Depth, Loss, steady_demand};
+use reel_volume::Finding;
 use serde_json::{Value, json};
 
 use super::profiles::{Known, load, price_text};
@@ -33,7 +34,8 @@ struct Report {
     degraded: Answer,
     /// The same if all start at once.
     together: Answer,
-    /// While all members are there and nobody but viewers is: what the volume carries, of which the rest is not promised.
+    /// While all members are there and nobody but viewers is, at the price that is expected over a long time: where the first byte is late. What lies
+    /// between this and what is promised is for the rounds that are slower, for a lost member, and for everybody else.
     carried: Answer,
     notes: Vec<String>,
 }
@@ -41,6 +43,8 @@ struct Report {
 /// What is there to be used up.
 struct Granted {
     capacities: Capacities,
+    /// What the members cost over a long time.
+    expected: Vec<MemberCapacity>,
     /// What is read of the members as they are now.
     now: Loss,
     /// Of the configuration: what is promised is in their shares.
@@ -55,8 +59,7 @@ pub(super) fn run(arguments: &CapacityArguments) -> Result<Exit, Failure> {
     };
     let library = open_library(&arguments.volume, Access::Read)?;
     let mut notes = Vec::new();
-    let (capacities, now) = capacities(&config, &arguments.volume, &library, &mut notes);
-    let granted = Granted { capacities, now, classes: config.classes.table() };
+    let granted = granted(&config, &arguments.volume, &library, &mut notes);
     let report = match (&arguments.title, arguments.rate) {
         (Some(title), _) => of_title(&library, title, granted, notes)?,
         (None, Some(rate)) => of_rate(&library, rate, granted, notes)?,
@@ -101,10 +104,10 @@ fn report(
     granted: Granted,
     notes: Vec<String>,
 ) -> Result<Report, Failure> {
-    let Granted { capacities, classes, .. } = granted;
+    let Granted { capacities, expected, classes, .. } = granted;
     let alone = viewers_alone().map_err(|error| Failure::failed(error.to_string()))?;
     let promised = ledger(capacities.clone(), degraded.rounds(), classes);
-    let carried = ledger(capacities, now.rounds(), alone);
+    let carried = ledger(Capacities { members: expected, ..capacities }, now.rounds(), alone);
     Ok(Report {
         what,
         rate,
@@ -138,20 +141,20 @@ fn ask(ledger: &Ledger, demand: &Demand, starts: Starts) -> Result<Answer, Failu
 }
 
 /// What a server of this volume with this configuration would have to promise, and what is read of its members as they are now.
-fn capacities(config: &Config, dir: &Path, library: &Library, notes: &mut Vec<String>) -> (Capacities, Loss) {
+fn granted(config: &Config, dir: &Path, library: &Library, notes: &mut Vec<String>) -> Granted {
     let volume = library.volume();
     let threads = config.serve_threads();
     let (mut all_are_there, mut arms) = (true, false);
-    let member = |finding| -> MemberCapacity {
-        let finding: &reel_volume::Finding = finding;
+    // At the price that is promised with, and at the one that is expected.
+    let member = |finding: &Finding| -> [MemberCapacity; 2] {
         let member = finding.member;
         if !finding.state.in_use() {
             // Its reads are done by the others, and are counted there in any case.
             all_are_there = false;
             notes.push(format!("member {member} is {} and does nothing", finding.state.name()));
-            return MemberCapacity { price: PRICE_UNKNOWN, round_ns: UNLIMITED };
+            return [MemberCapacity { price: PRICE_UNKNOWN, round_ns: UNLIMITED }; 2];
         }
-        let price = match load(dir, finding) {
+        let prices = match load(dir, finding) {
             Known::Measured(profile) => {
                 if profile.quick {
                     notes.push(format!(
@@ -160,7 +163,7 @@ fn capacities(config: &Config, dir: &Path, library: &Library, notes: &mut Vec<St
                     ));
                 }
                 arms |= profile.has_arm();
-                profile.price()
+                [profile.price(), profile.expected_price()]
             }
             Known::Not | Known::Refused(_) => {
                 notes.push(format!(
@@ -169,12 +172,13 @@ fn capacities(config: &Config, dir: &Path, library: &Library, notes: &mut Vec<St
                     dir.display()
                 ));
                 arms = true;
-                PRICE_UNKNOWN
+                [PRICE_UNKNOWN; 2]
             }
         };
-        MemberCapacity { price, round_ns: ROUND_NS }
+        prices.map(|price| MemberCapacity { price, round_ns: ROUND_NS })
     };
-    let members = volume.findings().iter().map(member).collect();
+    let (members, expected) =
+        volume.findings().iter().map(member).map(|[price, expected]| (price, expected)).unzip();
     let network = Network::of(config);
     notes.push(network.text());
     let geometry = volume.geometry();
@@ -195,9 +199,10 @@ fn capacities(config: &Config, dir: &Path, library: &Library, notes: &mut Vec<St
         network_bytes: network.bps().map_or(UNLIMITED, |bps| bps / 8),
         core_ns: ROUND_NS * threads as u64,
         core_mib_ns: if config.tls.listen.is_some() { CORE_MIB_TLS_NS } else { CORE_MIB_NS },
-        arena_bytes: parts.readers as u64 * unit_bytes,
+        arena_bytes: Budget::new(parts.readers, volume.findings().len()).promisable() as u64 * unit_bytes,
     };
-    (capacities, if all_are_there { Loss::Nobody { arms } } else { Loss::AnyOne })
+    let now = if all_are_there { Loss::Nobody { arms } } else { Loss::AnyOne };
+    Granted { capacities, expected, now, classes: config.classes.table() }
 }
 
 impl Report {
@@ -251,8 +256,9 @@ mod tests {
     fn five_members_carry_what_their_prices_say() {
         let geometry = Geometry::new(GeometryFields::cmaf(5)).unwrap();
         let member = MemberCapacity { price: PRICE_UNKNOWN, round_ns: ROUND_NS };
+        let expected = vec![member; 5];
         let capacities = Capacities {
-            members: vec![member; 5],
+            members: expected.clone(),
             network_bytes: UNLIMITED,
             core_ns: UNLIMITED,
             core_mib_ns: CORE_MIB_NS,
@@ -262,8 +268,12 @@ mod tests {
         let rate = Rate(geometry.stripe_bytes() as u64 * 8);
         let [degraded, now] = [Loss::AnyOne, Loss::Nobody { arms: true }]
             .map(|loss| steady_demand(&geometry, Depth::of(true), rate.0, loss));
-        let granted =
-            Granted { capacities, now: Loss::Nobody { arms: true }, classes: ClassTable::default() };
+        let granted = Granted {
+            capacities,
+            expected,
+            now: Loss::Nobody { arms: true },
+            classes: ClassTable::default(),
+        };
         let report = report(String::new(), rate, (&degraded, &now), granted, Vec::new()).unwrap();
         let stopped_by = Some(reel_qos::Resource::Member(0));
         assert_eq!((report.degraded.viewers, report.degraded.stopped_by), (102, stopped_by));

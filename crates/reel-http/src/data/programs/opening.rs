@@ -130,6 +130,7 @@ impl Programs {
             class: terms.class,
             due: terms.due,
             chain_bytes_max: SEND_BYTES_MAX,
+            promised: session.memory(),
             outlet,
         };
         let playing = Playing::new(

@@ -32,10 +32,14 @@ impl Data {
     /// Takes buffers back from clients that take nothing; [`Data::turn`] gives them to those who wait.
     pub(super) fn relieve_pressure(&mut self, core: &mut Core) {
         self.pressure_timer = false;
-        if self.fetcher.units().budget().starved() == 0 && !self.fetcher.is_hungry() {
+        let (budget, is_hungry) = (self.fetcher.units().budget().clone(), self.fetcher.is_hungry());
+        let helps = |is_promised| is_hungry || budget.is_helped_by(is_promised);
+        if !helps(false) {
             return;
         }
-        self.prefetcher.release();
+        if helps(true) {
+            self.prefetcher.release();
+        }
         let now_ns = core.now_ns();
         let blocked = |connection: &Connection| {
             let waited = now_ns.saturating_sub(connection.since_ns) > RELEASE_AFTER_NS;
@@ -50,10 +54,10 @@ impl Data {
             }
         }
         for token in tokens {
-            if !self.fetcher.is_hungry() && self.fetcher.units().budget().missing() == 0 {
-                break;
-            }
-            if let Some(State::Sending(sending)) = self.connections.get_mut(token).map(|c| &mut c.state) {
+            let Some(State::Sending(sending)) = self.connections.get_mut(token).map(|c| &mut c.state) else {
+                continue;
+            };
+            if helps(sending.reader.is_promised()) {
                 sending.reader.release(&self.fetcher);
             }
         }
@@ -74,16 +78,15 @@ impl Data {
 
     /// Gives memory to those who wait for it, in their order, as long as there is some. What is in memory already is sent in its turn.
     pub(super) fn feed_starved(&mut self, core: &mut Core) {
-        while let Some(&token) = self.starved.front() {
+        while let Some((&place, &token)) = self.starved.first_key_value() {
             match self.fill(core, token) {
-                Some(ReaderState::AwaitMemory) => return,
+                // One that is promised more by now, or less, stands elsewhere, and another is the first.
+                Some(ReaderState::AwaitMemory) if self.starved.contains_key(&place) => return,
                 Some(ReaderState::Ready | ReaderState::Done) => self.ready(core, token),
-                Some(ReaderState::AwaitUnits) | None => {}
+                Some(ReaderState::AwaitMemory | ReaderState::AwaitUnits) | None => {}
             }
             // Served, and gone from here by that; or its connection is gone.
-            if self.starved.front() == Some(&token) {
-                self.starved.pop_front();
-            }
+            self.starved.remove(&place);
         }
     }
 }

@@ -1,0 +1,411 @@
+//! What the budget promises, as cases and as laws.
+
+use super::*;
+use proptest::prelude::*;
+
+/// Two of ten are not promised.
+fn ten() -> Budget {
+    Budget::new(10, 2)
+}
+
+/// A reader's first stripe.
+fn first(
+    budget: &Budget,
+    promised: Option<&PromisedBuffers>,
+    waiting: &mut Option<Waiting>,
+    buffers: usize,
+) -> Option<Reservation> {
+    budget.reserve_first(promised, waiting, buffers)
+}
+
+#[test]
+fn never_more_than_there_is() {
+    let budget = ten();
+    let first = budget.reserve(9).unwrap();
+    first.give_back(2);
+    assert!(budget.reserve(4).is_none());
+    let second = budget.reserve(3).unwrap();
+    assert_eq!(budget.reserved(), 10);
+    drop(first);
+    assert!(budget.reserve(7).is_some());
+    drop(second);
+    assert_eq!(budget.reserved(), 0);
+}
+
+#[test]
+fn nobody_takes_what_others_wait_for() {
+    let budget = Budget::new(8, 2);
+    let held = budget.reserve(5).unwrap();
+    let (mut large, mut small) = (None, None);
+    assert!(first(&budget, None, &mut large, 8).is_none() && first(&budget, None, &mut small, 2).is_none());
+    assert_eq!(
+        (budget.starved(), budget.missing()),
+        (2, 0),
+        "the large one must wait for others like itself"
+    );
+    assert!(budget.is_left_over_short());
+    assert!(budget.reserve(1).is_none());
+    drop(held);
+    assert_eq!(budget.missing(), 0);
+    assert!(budget.reserve(1).is_none() && first(&budget, None, &mut small, 2).is_none());
+    let got = first(&budget, None, &mut large, 8).unwrap();
+    assert!(large.is_none());
+    drop(got);
+    let got = first(&budget, None, &mut small, 2).unwrap();
+    assert!(budget.reserve(6).is_some() && budget.reserve(7).is_none());
+    drop(got);
+    assert_eq!((budget.starved(), budget.reserved(), budget.missing()), (0, 0, 0));
+}
+
+#[test]
+fn what_is_enough_for_all_is_given_in_any_order() {
+    let budget = Budget::new(8, 2);
+    let held = budget.reserve(8).unwrap();
+    let (mut one, mut other) = (None, None);
+    assert!(first(&budget, None, &mut one, 5).is_none() && first(&budget, None, &mut other, 3).is_none());
+    drop(held);
+    let later = first(&budget, None, &mut other, 3).unwrap();
+    assert!(first(&budget, None, &mut one, 5).is_some());
+    drop(later);
+    assert!(!budget.is_plentiful(8) && budget.is_plentiful(7));
+    assert!(!budget.is_ample(7) && budget.is_ample(6));
+}
+
+#[test]
+fn who_was_promised_nothing_shares_what_is_left_over() {
+    let budget = ten();
+    let held = budget.reserve(4).unwrap();
+    let promised = budget.promise(7);
+    assert!(budget.reserve(1).is_none(), "three are left over, and more than that is held");
+    let mut waiting = None;
+    assert!(
+        first(&budget, Some(&promised), &mut waiting, 7).is_none(),
+        "what is held has to come back first"
+    );
+    drop(held);
+    assert!(
+        budget.reserve(4).is_none() && budget.lend(4).is_none(),
+        "somebody waits who was promised the others"
+    );
+    let drawn = first(&budget, Some(&promised), &mut waiting, 7).unwrap();
+    assert!(drawn.is_promised() && waiting.is_none());
+    let left_over = budget.reserve(3).unwrap();
+    assert!(budget.reserve(1).is_none());
+    drop(drawn);
+    assert!(budget.reserve(1).is_none(), "what is promised and not used is not theirs");
+    assert!(budget.lend(5).is_some() && budget.draw_all(&promised).is_some());
+    drop(promised);
+    assert_eq!((budget.promised(), budget.reserved()), (0, 3));
+    assert!(budget.reserve(7).is_some());
+    drop(left_over);
+}
+
+#[test]
+fn who_was_promised_memory_comes_before_those_who_wait_for_longer() {
+    let budget = ten();
+    let held = budget.reserve(10).unwrap();
+    let (mut download, mut viewer) = (None, None);
+    assert!(first(&budget, None, &mut download, 4).is_none());
+    let promised = budget.promise(5);
+    assert!(first(&budget, Some(&promised), &mut viewer, 5).is_none());
+    assert!(viewer.as_ref().unwrap().place() < download.as_ref().unwrap().place());
+    held.give_back(5);
+    assert!(first(&budget, None, &mut download, 4).is_none());
+    let drawn = first(&budget, Some(&promised), &mut viewer, 5).unwrap();
+    assert!(
+        first(&budget, None, &mut download, 4).is_none(),
+        "five are left over, and all of those are held"
+    );
+    assert_eq!((budget.missing(), budget.is_left_over_short()), (0, true));
+    drop(held);
+    assert!(first(&budget, None, &mut download, 4).is_some());
+    drop(drawn);
+}
+
+#[test]
+fn who_takes_more_than_he_was_promised_stands_in_line_with_the_others() {
+    let budget = ten();
+    let promised = budget.promise(5);
+    let mut waiting = None;
+    let mine = first(&budget, Some(&promised), &mut waiting, 5).unwrap();
+    let more = first(&budget, Some(&promised), &mut waiting, 5).unwrap();
+    assert!(mine.is_promised() && !more.is_promised());
+    assert!(first(&budget, Some(&promised), &mut waiting, 5).is_none());
+    assert!(waiting.as_ref().unwrap().place().is_unpromised);
+    drop(mine);
+    assert!(
+        first(&budget, Some(&promised), &mut waiting, 5).unwrap().is_promised(),
+        "and goes in front when he may"
+    );
+    assert_eq!(budget.starved(), 0);
+}
+
+#[test]
+fn however_much_is_promised_a_part_is_left_for_the_others() {
+    let budget = ten();
+    let promises: Vec<PromisedBuffers> = (0..4).map(|_| budget.promise(4)).collect();
+    let drawn: Vec<_> = promises.iter().filter_map(|promised| promised.draw(4)).collect();
+    assert_eq!((budget.promisable(), drawn.len()), (8, 2));
+    assert!(budget.reserve(3).is_none() && budget.reserve(2).is_some());
+}
+
+#[test]
+fn what_is_kept_nobody_has() {
+    let budget = ten();
+    let held = budget.reserve(4).unwrap();
+    assert!(budget.keep(7).is_none());
+    let mut kept = budget.keep(5).unwrap();
+    assert!(budget.reserve(2).is_none() && budget.lend(2).is_none() && budget.promise(2).draw(2).is_none());
+    assert!(!kept.set(7) && kept.set(6) && budget.reserve(1).is_none());
+    drop(held);
+    assert!(budget.reserve(5).is_none() && budget.reserve(4).is_some());
+    assert!(kept.set(1) && budget.reserve(9).is_some());
+    drop(kept);
+    assert_eq!((budget.kept(), budget.is_plentiful(9)), (0, true));
+}
+
+#[test]
+fn what_comes_back_after_its_viewer_has_gone_is_counted() {
+    let budget = ten();
+    let promised = budget.promise(5);
+    let drawn = promised.draw(5).unwrap();
+    drop(promised);
+    assert_eq!((budget.promised(), budget.reserved()), (0, 5));
+    assert!(budget.reserve(6).is_none());
+    drop(drawn);
+    assert!(budget.reserve(10).is_some());
+    assert!(budget.inner.lock().promises.is_empty());
+}
+
+#[test]
+fn what_disks_owe_stays_reserved_but_not_on_the_account_of_the_promise() {
+    let budget = ten();
+    let promised = budget.promise(5);
+    let seen = Arc::new(promised.draw(5).unwrap());
+    let reads: Vec<Arc<Reservation>> = (0..2).map(|_| Arc::clone(&seen)).collect();
+    // Three have come when its viewer seeks.
+    seen.let_go(2);
+    drop(seen);
+    assert_eq!((budget.reserved(), budget.unpromised()), (2, 0));
+    assert!(promised.draw(5).is_some(), "what he was promised is his again");
+    assert!(budget.reserve(9).is_none());
+    drop(reads);
+    assert_eq!(budget.reserved(), 0);
+}
+
+#[test]
+fn a_part_of_a_reservation_is_on_the_same_account() {
+    let budget = ten();
+    let promised = budget.promise(5);
+    let whole = promised.draw(5).unwrap();
+    let part = whole.split(3);
+    assert_eq!((whole.buffers(), part.buffers(), part.is_promised()), (2, 3, true));
+    drop(whole);
+    assert!(promised.draw(3).is_none() && promised.draw(2).is_some());
+    drop(part);
+    assert!(promised.draw(5).is_some());
+}
+
+impl Budget {
+    fn draw_all(&self, promised: &PromisedBuffers) -> Option<Reservation> {
+        promised.draw(promised.buffers())
+    }
+}
+
+#[derive(Clone, Debug)]
+enum Step {
+    Promise(usize),
+    Change(usize, usize),
+    Leave(usize),
+    Keep(usize),
+    Begin(usize, usize),
+    BeginUnpromised(usize),
+    Try(usize),
+    Lend(usize),
+    Reserve(usize),
+    Done(usize),
+    GiveUp(usize),
+}
+
+fn step() -> impl Strategy<Value = Step> {
+    prop_oneof![
+        (1..8usize).prop_map(Step::Promise),
+        (0..99usize, 0..8usize).prop_map(|(of, buffers)| Step::Change(of, buffers)),
+        (0..99usize).prop_map(Step::Leave),
+        (0..12usize).prop_map(Step::Keep),
+        (0..99usize, 1..6usize).prop_map(|(of, buffers)| Step::Begin(of, buffers)),
+        (1..6usize).prop_map(Step::BeginUnpromised),
+        (0..99usize).prop_map(Step::Try),
+        (1..6usize).prop_map(Step::Lend),
+        (1..6usize).prop_map(Step::Reserve),
+        (0..99usize).prop_map(Step::Done),
+        (0..99usize).prop_map(Step::GiveUp),
+    ]
+}
+
+/// A reader at the start of a stripe: of which viewer, in which place, and for how many buffers.
+struct Beginner {
+    viewer: Option<usize>,
+    waiting: Option<Waiting>,
+    buffers: usize,
+}
+
+const TOTAL: usize = 40;
+const LEFT_OVER: usize = 6;
+
+/// Viewers as a ledger admits them, that is no more than can be promised, beside readers without a promise, in any order.
+struct House {
+    budget: Budget,
+    viewers: Vec<Option<PromisedBuffers>>,
+    kept: Option<KeptBuffers>,
+    beginners: Vec<Beginner>,
+    held: Vec<Reservation>,
+}
+
+impl House {
+    fn new() -> Self {
+        let budget = Budget::new(TOTAL, LEFT_OVER);
+        Self { budget, viewers: Vec::new(), kept: None, beginners: Vec::new(), held: Vec::new() }
+    }
+
+    fn is_admitted(&self, more: usize) -> bool {
+        self.budget.promised() + self.budget.kept() + more <= self.budget.promisable()
+    }
+
+    fn viewer(&self, of: usize) -> Option<usize> {
+        let there: Vec<usize> =
+            (0..self.viewers.len()).filter(|viewer| self.viewers[*viewer].is_some()).collect();
+        there.get(of % there.len().max(1)).copied()
+    }
+
+    fn take(&mut self, step: Step) {
+        match step {
+            Step::Promise(buffers) if self.is_admitted(buffers) => {
+                let promised = self.budget.promise(buffers);
+                self.viewers.push(Some(promised));
+            }
+            Step::Change(of, buffers) => {
+                if let Some(promised) = self.viewer(of).and_then(|viewer| self.viewers[viewer].as_ref())
+                    && self.is_admitted(buffers.saturating_sub(promised.buffers()))
+                {
+                    promised.set(buffers);
+                }
+            }
+            Step::Leave(of) => {
+                if let Some(viewer) = self.viewer(of) {
+                    self.viewers[viewer] = None;
+                    self.beginners.retain(|beginner| beginner.viewer != Some(viewer));
+                }
+            }
+            Step::Keep(buffers) if self.is_admitted(buffers) => {
+                let there = self.budget.keep(buffers);
+                if there.is_some() {
+                    self.kept = there;
+                }
+            }
+            Step::Begin(of, buffers) => {
+                if let Some(viewer) = self.viewer(of)
+                    && self.beginners.iter().all(|beginner| beginner.viewer != Some(viewer))
+                {
+                    self.begin(Some(viewer), buffers);
+                }
+            }
+            Step::BeginUnpromised(buffers) => self.begin(None, buffers),
+            Step::Try(of) if !self.beginners.is_empty() => self.go_on(of % self.beginners.len()),
+            Step::Lend(buffers) => self.held.extend(self.budget.lend(buffers)),
+            Step::Reserve(buffers) => self.held.extend(self.budget.reserve(buffers)),
+            Step::Done(of) if !self.held.is_empty() => drop(self.held.swap_remove(of % self.held.len())),
+            Step::GiveUp(of) if !self.beginners.is_empty() => {
+                drop(self.beginners.swap_remove(of % self.beginners.len()));
+            }
+            _ => {}
+        }
+    }
+
+    fn begin(&mut self, viewer: Option<usize>, buffers: usize) {
+        self.beginners.push(Beginner { viewer, waiting: None, buffers });
+        self.go_on(self.beginners.len() - 1);
+    }
+
+    /// The law of each grant, looked at as it is asked for.
+    fn go_on(&mut self, number: usize) {
+        let (promised, borrowed, is_within) = {
+            let state = self.budget.inner.lock();
+            let left_over = (TOTAL - state.kept - state.promised.max(state.drawn)).max(LEFT_OVER);
+            let borrowed = state.lent + state.unpromised > left_over;
+            let stands = |beginner: &Beginner| match (&beginner.waiting, beginner.viewer) {
+                (Some(waiting), Some(viewer)) if !waiting.place.is_unpromised => {
+                    let id = self.viewers[viewer].as_ref().map_or(0, |promised| promised.id);
+                    state.promises.get(&id).is_some_and(|of| of.covers(beginner.buffers))
+                }
+                _ => true,
+            };
+            // A promise that was made smaller: what was drawn has to come back, and who waits for it stands elsewhere when it next asks.
+            let within =
+                state.promises.values().all(|of| of.drawn <= of.buffers) && self.beginners.iter().all(stands);
+            let beginner = &self.beginners[number];
+            let promised = beginner.viewer.and_then(|viewer| self.viewers[viewer].as_ref());
+            (promised, borrowed, within)
+        };
+        let Beginner { waiting, buffers, .. } = &mut self.beginners[number];
+        let is_promised = promised.is_some_and(|promised| promised.covers(*buffers));
+        let unpromised = self.budget.unpromised();
+        match self.budget.reserve_first(promised, waiting, *buffers) {
+            Some(reservation) => {
+                assert_eq!(reservation.is_promised(), is_promised);
+                if !is_promised {
+                    let left_over = (TOTAL - self.budget.kept() - self.budget.promised()).max(LEFT_OVER);
+                    assert!(unpromised + *buffers <= left_over, "the unpromised have what is promised");
+                }
+                self.held.push(reservation);
+                self.beginners.swap_remove(number);
+            }
+            None => {
+                assert!(!is_promised || borrowed || !is_within, "a viewer waits for what he was promised");
+            }
+        }
+    }
+
+    fn check(&self) {
+        let state = self.budget.inner.lock();
+        assert!(state.kept + state.reserved() <= TOTAL, "more than there is");
+        assert_eq!(state.promised, state.promises.values().map(|of| of.buffers).sum::<usize>());
+        assert_eq!(state.drawn, state.promises.values().map(|of| of.drawn).sum::<usize>());
+        assert_eq!(state.reserved(), self.held.iter().map(Reservation::buffers).sum::<usize>());
+        assert_eq!(
+            state.line.len(),
+            self.beginners.iter().filter(|beginner| beginner.waiting.is_some()).count()
+        );
+    }
+}
+
+proptest! {
+    /// Never more than there is; the unpromised never take what is promised; a viewer waits for what he was promised only while something of it is
+    /// lent, or held since before it was promised; and nobody waits for ever, though viewers hold all they may.
+    #[test]
+    fn promises_are_kept_and_nobody_waits_for_ever(steps in proptest::collection::vec(step(), 1..200)) {
+        let mut house = House::new();
+        for step in steps {
+            house.take(step);
+            house.check();
+        }
+        // What is lent and what the unpromised hold comes back, one after another; what viewers draw does not, unless they were to have less.
+        let within = house.budget.inner.lock().promises.values().all(|of| of.drawn <= of.buffers);
+        house.held.retain(|held| held.is_promised() && within);
+        // Who was promised less meanwhile finds his place among the others.
+        for number in (0..house.beginners.len()).rev() {
+            house.go_on(number);
+        }
+        for _ in 0..house.beginners.len() {
+            house.held.retain(|held| held.is_promised() && within);
+            house.beginners.sort_by_key(|beginner| beginner.waiting.as_ref().map(Waiting::place));
+            let before = house.beginners.len();
+            house.go_on(0);
+            house.check();
+            prop_assert!(house.beginners.len() < before, "the first in line waits for ever");
+        }
+        drop((house.held, house.viewers, house.kept));
+        prop_assert_eq!((house.budget.reserved(), house.budget.promised(), house.budget.kept()), (0, 0, 0));
+        prop_assert!(house.budget.inner.lock().promises.is_empty());
+    }
+}
