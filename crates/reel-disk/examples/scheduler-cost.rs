@@ -1,7 +1,7 @@
 //! What a scheduler costs: nanoseconds of a processor per request for push, pop and done together, with so many requests waiting.
 //! `cargo run --release -p reel-disk --example scheduler-cost [-- WAITING REQUESTS]`
 
-use reel_disk::{DepthBound, Policy, Queued};
+use reel_disk::{Asker, DepthBound, Policy, Queued};
 use reel_qos::{Class, ClassSpec, ClassTable, DEADLINE_NONE_NS, DiskPrice, Kind};
 use rustix::time::{ClockId, clock_gettime};
 
@@ -18,6 +18,9 @@ const FLASH: DiskPrice = DiskPrice {
     write_mib_ns: 400_000,
 };
 const UNIT: usize = 264 << 10;
+
+/// Of each class so many wait: as many as a server has connections.
+const ASKERS: u64 = 1000;
 
 fn main() -> Result<(), Box<dyn std::error::Error>> {
     let mut args = std::env::args().skip(1);
@@ -78,7 +81,8 @@ fn request(id: u64, random: &mut Random, classes: u64, now_ns: u64) -> Queued {
         Class::INTERACTIVE | Class::APERIODIC => DEADLINE_NONE_NS,
         _ => now_ns + 1_000_000_000 + random.next() % 30_000_000_000,
     };
-    Queued { id, class, deadline_ns, offset: random.next() % (1 << 40), bytes: UNIT, write: false }
+    let asker = Asker::default().of(random.next() % ASKERS);
+    Queued { id, class, asker, deadline_ns, offset: random.next() % (1 << 40), bytes: UNIT, write: false }
 }
 
 /// The built-in classes and others of all kinds.

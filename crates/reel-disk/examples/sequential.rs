@@ -8,7 +8,7 @@ use std::time::Instant;
 
 use reel_arena::{Arena, ArenaConfig};
 use reel_disk::{
-    DepthBound, DiskDone, DiskRequest, DiskWork, Disks, DisksConfig, MemberFile, OpenMode, Reply,
+    Asker, DepthBound, DiskDone, DiskRequest, DiskWork, Disks, DisksConfig, MemberFile, OpenMode, Reply,
 };
 use reel_qos::{Class, DEADLINE_NONE_NS};
 use reel_ring::DriverChoice;
@@ -49,6 +49,7 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
         disks.submit(DiskRequest {
             member: 0,
             class: Class::APERIODIC,
+            asker: Asker::default(),
             deadline_ns: DEADLINE_NONE_NS,
             work: DiskWork::Read { offset: token * bytes as u64, bytes, buffer },
             token,

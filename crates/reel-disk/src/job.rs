@@ -2,7 +2,7 @@
 
 use crate::error::DiskError;
 use crate::limits::{BLOCK_BYTES, SECTOR_BYTES};
-use crate::request::{DiskDone, DiskRequest, DiskWork, Reply};
+use crate::request::{Asker, DiskDone, DiskRequest, DiskWork, Reply};
 use crate::scheduler::Queued;
 use reel_arena::{Buffer, Lease};
 use reel_qos::Class;
@@ -16,6 +16,7 @@ use std::sync::Arc;
 pub(crate) struct Job {
     pub(crate) member: usize,
     pub(crate) class: Class,
+    asker: Asker,
     pub(crate) work: Work,
     pub(crate) started_ns: u64,
     /// The result, while a fault holds the answer back.
@@ -70,9 +71,19 @@ impl Job {
             }
             DiskWork::Sync => Work::Sync,
         };
-        let DiskRequest { member, class, deadline_ns, token, reply, .. } = request;
+        let DiskRequest { member, class, asker, deadline_ns, token, reply, .. } = request;
         let ticket = Ticket { token, member, reply: Some(reply) };
-        Self { member, class, work, started_ns: 0, held: None, deadline_ns, queued_ns: now_ns(), ticket }
+        Self {
+            member,
+            class,
+            asker,
+            work,
+            started_ns: 0,
+            held: None,
+            deadline_ns,
+            queued_ns: now_ns(),
+            ticket,
+        }
     }
 
     /// Why the request cannot be done by any device.
@@ -99,7 +110,8 @@ impl Job {
     pub(crate) fn queued(&self, id: u64) -> Queued {
         let (offset, bytes) = self.work.place();
         let write = matches!(self.work, Work::Write { .. });
-        Queued { id, class: self.class, deadline_ns: self.deadline_ns, offset, bytes, write }
+        let Self { class, asker, deadline_ns, .. } = *self;
+        Queued { id, class, asker, deadline_ns, offset, bytes, write }
     }
 
     /// How its caller names it.

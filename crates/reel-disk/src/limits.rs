@@ -56,6 +56,14 @@ pub const CARRY_ROUNDS: i64 = 1;
 /// class must not starve for it.
 pub const PASSED_OVER_ROUNDS: u32 = 2;
 
+/// The shortest turn of one who asks for what has no deadline, in ways: his transfers are three quarters of what it takes then, however many
+/// others wait.
+pub const TURN_WAYS: u64 = 4;
+
+/// Turns that one who was given too much misses at most: enough for a run and a price that is wrong by its bounds, and a device that stands still
+/// for minutes shuts nobody out.
+pub const TURN_DEBTS: i64 = 4;
+
 /// Entries of a disk thread's ring: every member it owns may have its bound in flight.
 pub const RING_ENTRIES: u32 = 256;
 

@@ -4,6 +4,7 @@ use crate::error::DiskError;
 use reel_arena::{Buffer, Lease};
 use reel_qos::Class;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
 
 /// One request to one member.
 pub struct DiskRequest {
@@ -11,6 +12,8 @@ pub struct DiskRequest {
     pub member: usize,
     /// Who waits for it.
     pub class: Class,
+    /// On whose behalf: those who ask for what has no deadline take turns.
+    pub asker: Asker,
     /// When it is due, CLOCK_MONOTONIC; [`reel_qos::DEADLINE_NONE_NS`] if never.
     pub deadline_ns: u64,
     /// What to do.
@@ -20,6 +23,11 @@ pub struct DiskRequest {
     /// Who is told.
     pub reply: Arc<dyn Reply>,
 }
+
+/// On whose behalf a member is asked: a connection, or a job. What has no deadline is served in turns of those who ask for it, however much
+/// each of them has waiting.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
+pub struct Asker(u64);
 
 /// What a member does. Offsets and lengths are multiples of [`crate::limits::BLOCK_BYTES`].
 pub enum DiskWork {
@@ -57,6 +65,34 @@ pub struct DiskDone {
     pub queued_ns: u64,
     /// How long the device took.
     pub device_ns: u64,
+}
+
+impl Asker {
+    /// Beside them lies who asks on behalf of so many. Two that come to be called the same share their turns, no more.
+    const NUMBER_BITS: u32 = 40;
+    const UPKEEP: u64 = 1 << 63;
+
+    /// Somebody new: a job, or a core that asks on behalf of its connections.
+    pub fn new() -> Self {
+        static NEXT: AtomicU64 = AtomicU64::new(1);
+        Self(NEXT.fetch_add(1, Ordering::Relaxed) << Self::NUMBER_BITS & !Self::UPKEEP)
+    }
+
+    /// Of those on whose behalf this one asks, the one of this number.
+    pub fn of(self, number: u64) -> Self {
+        let numbers = (1 << Self::NUMBER_BITS) - 1;
+        Self(self.0 & !numbers | number & numbers)
+    }
+
+    /// Somebody new who looks after what is stored: a rebuild, a scrub. However many others ask, every second turn is theirs.
+    pub fn upkeep() -> Self {
+        Self(Self::new().0 | Self::UPKEEP)
+    }
+
+    /// Whether it looks after what is stored.
+    pub fn is_upkeep(self) -> bool {
+        self.0 & Self::UPKEEP != 0
+    }
 }
 
 /// Takes answers to whoever asked.

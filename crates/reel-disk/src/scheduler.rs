@@ -13,6 +13,7 @@ pub use ordered::{Ordered, OrderedBy};
 pub use policy::{Policy, UnknownPolicy};
 pub use rounds::Rounds;
 
+use crate::request::Asker;
 use reel_qos::{Class, ClassTable, DiskPrice};
 
 /// What a scheduler knows of a request.
@@ -22,6 +23,8 @@ pub struct Queued {
     pub id: u64,
     /// Who waits for it.
     pub class: Class,
+    /// On whose behalf.
+    pub asker: Asker,
     /// When it is due.
     pub deadline_ns: u64,
     /// Where on the member.

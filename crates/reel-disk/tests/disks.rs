@@ -3,8 +3,8 @@
 
 use reel_arena::{Arena, ArenaConfig};
 use reel_disk::{
-    DepthBound, DiskDone, DiskError, DiskRequest, DiskWork, Disks, DisksConfig, Fault, MemberFile, OpenMode,
-    Policy, Reply, SchedulerView,
+    Asker, DepthBound, DiskDone, DiskError, DiskRequest, DiskWork, Disks, DisksConfig, Fault, MemberFile,
+    OpenMode, Policy, Reply, SchedulerView,
 };
 use reel_qos::{Class, ClassSpec, ClassTable, DEADLINE_NONE_NS, DiskPrice, Kind};
 use reel_ring::DriverChoice;
@@ -72,7 +72,15 @@ impl Rig {
     fn submit(&self, member: usize, token: u64, work: DiskWork) {
         let (class, deadline_ns) = (Class::APERIODIC, DEADLINE_NONE_NS);
         let reply = Arc::clone(&self.reply) as Arc<dyn Reply>;
-        self.disks.submit(DiskRequest { member, class, deadline_ns, work, token, reply });
+        self.disks.submit(DiskRequest {
+            member,
+            class,
+            asker: Asker::default(),
+            deadline_ns,
+            work,
+            token,
+            reply,
+        });
     }
 
     fn read(&self, member: usize, block: usize, blocks: usize) -> DiskDone {
@@ -270,7 +278,15 @@ fn many_threads_submit_to_many_members_and_each_request_is_answered_once() {
                 None => DiskWork::Sync,
             };
             let reply = Arc::clone(&reply) as Arc<dyn Reply>;
-            DiskRequest { member, class: Class::PERIODIC, deadline_ns: token, work, token, reply }
+            DiskRequest {
+                member,
+                class: Class::PERIODIC,
+                asker: Asker::default(),
+                deadline_ns: token,
+                work,
+                token,
+                reply,
+            }
         };
         std::thread::scope(|scope| {
             for thread in 0..4_u64 {
@@ -314,6 +330,7 @@ fn a_reply_that_panics_still_leaves_every_request_answered() {
         }
         let (class, deadline_ns, reply) = (Class::APERIODIC, DEADLINE_NONE_NS, Arc::new(Bomb));
         rig.disks.submit(DiskRequest {
+            asker: Asker::default(),
             member: 0,
             class,
             deadline_ns,
@@ -349,7 +366,15 @@ fn the_last_handle_may_go_on_a_disk_thread() {
     let buffer = arena.take(BLOCK).unwrap();
     let work = DiskWork::Read { offset: 0, bytes: BLOCK, buffer };
     let (class, deadline_ns) = (Class::INTERACTIVE, DEADLINE_NONE_NS);
-    submitting.submit(DiskRequest { member: 0, class, deadline_ns, work, token: 0, reply });
+    submitting.submit(DiskRequest {
+        member: 0,
+        class,
+        asker: Asker::default(),
+        deadline_ns,
+        work,
+        token: 0,
+        reply,
+    });
     drop(submitting);
     gone.recv_timeout(Duration::from_secs(20)).expect("no thread waits for itself");
 }
@@ -378,7 +403,15 @@ fn direct_where_the_file_system_can_buffered_where_it_cannot() {
         let work = DiskWork::Read { offset: 0, bytes: BLOCK, buffer };
         let (class, deadline_ns) = (Class::INTERACTIVE, DEADLINE_NONE_NS);
         let reply = Arc::clone(&rig.reply) as Arc<dyn Reply>;
-        disks.submit(DiskRequest { member: 0, class, deadline_ns, work, token: 0, reply });
+        disks.submit(DiskRequest {
+            member: 0,
+            class,
+            asker: Asker::default(),
+            deadline_ns,
+            work,
+            token: 0,
+            reply,
+        });
         let done = rig.answers.recv().unwrap();
         assert!(matches!(done.result, Err(DiskError::Short { .. })), "{:?}", done.result);
         assert_eq!(done.buffer.unwrap()[..text.len()], text);
@@ -440,7 +473,15 @@ fn answers_after_their_deadline_are_counted_for_their_class() {
         let reply = Arc::clone(&rig.reply) as Arc<dyn Reply>;
         let work = DiskWork::Read { offset: 0, bytes: BLOCK, buffer };
         let class = Class::PERIODIC;
-        rig.disks.submit(DiskRequest { member: 0, class, deadline_ns, work, token, reply });
+        rig.disks.submit(DiskRequest {
+            member: 0,
+            class,
+            asker: Asker::default(),
+            deadline_ns,
+            work,
+            token,
+            reply,
+        });
         rig.answers.recv().unwrap().result.unwrap();
     }
     let stats = rig.disks.stats();

@@ -1,7 +1,7 @@
 //! Reads that lie behind one another cost a disk with an arm one way, so they are made in one go.
 #![allow(clippy::unwrap_used, reason = "a test that cannot go on should stop")]
 
-use reel_disk::{DepthBound, Policy, Queued, Scheduler};
+use reel_disk::{Asker, DepthBound, Policy, Queued, Scheduler};
 use reel_qos::limits::ROUND_NS;
 use reel_qos::{Class, ClassTable, DEADLINE_NONE_NS, DiskPrice};
 
@@ -34,9 +34,14 @@ impl Desk {
     }
 
     fn ask(&mut self, class: Class, deadline_ns: u64, offset: u64) {
+        self.ask_for(Asker::default(), class, deadline_ns, offset);
+    }
+
+    fn ask_for(&mut self, asker: Asker, class: Class, deadline_ns: u64, offset: u64) {
         let (id, bytes) = (self.next, UNIT as usize);
         self.next += 1;
-        self.scheduler.push(Queued { id, class, deadline_ns, offset, bytes, write: false }, self.now_ns);
+        self.scheduler
+            .push(Queued { id, class, asker, deadline_ns, offset, bytes, write: false }, self.now_ns);
     }
 
     fn periodic(&mut self, rounds: u64, offset: u64) {
@@ -159,7 +164,8 @@ fn what_nobody_waits_for_is_read_in_runs_as_long_as_they_were_asked_for() {
     let (downloads, run) = (6, 64);
     for place in 0..run {
         for download in 0..downloads {
-            desk.ask(Class::APERIODIC, DEADLINE_NONE_NS, (download + 1) * FAR + place * UNIT);
+            let asker = Asker::default().of(download);
+            desk.ask_for(asker, Class::APERIODIC, DEADLINE_NONE_NS, (download + 1) * FAR + place * UNIT);
         }
     }
     let order: Vec<u64> = std::iter::from_fn(|| desk.serve(MS)).collect();

@@ -262,7 +262,7 @@ fn a_promoted_read_is_in_time() {
         flood(&mut sim, Class::APERIODIC, 600);
         sim.run(5 * ROUND_NS);
         // The background reads something, and now a viewer needs the same bytes: no second read.
-        let id = sim.ask(Class::APERIODIC, DEADLINE_NONE_NS, 5 << 34, UNIT);
+        let id = sim.ask_as_the_last(Class::APERIODIC, 5 << 34, UNIT);
         sim.run(MS);
         if promoted {
             sim.scheduler.promote(id, Class::PERIODIC, sim.now_ns + 2 * ROUND_NS);

@@ -2,7 +2,7 @@
 #![allow(clippy::unwrap_used, reason = "a test that cannot go on should stop")]
 
 use proptest::prelude::*;
-use reel_disk::{DepthBound, Ordered, OrderedBy, Policy, Queued, Scheduler};
+use reel_disk::{Asker, DepthBound, Ordered, OrderedBy, Policy, Queued, Scheduler};
 use reel_qos::{Class, ClassTable, DEADLINE_NONE_NS, DiskPrice};
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -15,7 +15,15 @@ fn cscan(requests: usize, bytes: usize) -> Ordered {
 }
 
 fn queued(id: u64, offset: u64, bytes: usize) -> Queued {
-    Queued { id, class: Class::APERIODIC, deadline_ns: DEADLINE_NONE_NS, offset, bytes, write: false }
+    Queued {
+        id,
+        class: Class::APERIODIC,
+        asker: Asker::default(),
+        deadline_ns: DEADLINE_NONE_NS,
+        offset,
+        bytes,
+        write: false,
+    }
 }
 
 #[test]
@@ -117,7 +125,15 @@ fn order_of(policy: Policy, requests: &[(Class, u64, u64)]) -> Vec<u64> {
     let bound = DepthBound { requests: 1, ..DepthBound::default() };
     let mut scheduler = policy.scheduler(&ClassTable::default(), PRICE, bound);
     for (id, &(class, deadline_ns, offset)) in requests.iter().enumerate() {
-        let request = Queued { id: id as u64, class, deadline_ns, offset, bytes: 1, write: false };
+        let request = Queued {
+            id: id as u64,
+            class,
+            asker: Asker::default(),
+            deadline_ns,
+            offset,
+            bytes: 1,
+            write: false,
+        };
         scheduler.push(request, 0);
     }
     std::iter::from_fn(|| {

@@ -89,6 +89,10 @@ pub const INGEST_SLOTS_MIN: u64 = 2000;
 /// Stripes of a title that is ingested, at least and at most: from a clip to a film of 300 MB.
 pub const INGEST_STRIPES: (u64, u64) = (5, 300);
 
+/// A title takes no more than this part of the room that the library leaves: checksums and what a writer sets aside want as much again, and
+/// one that was removed may still be held.
+pub const INGEST_ROOM_PART: u64 = 3;
+
 /// A rebuild or scrub has moved on within this time, whatever else there is: its class has a share of every round, and what it waits for is a second's
 /// work of that.
 pub const PROGRESS_NS: u64 = 60_000_000_000;

@@ -122,7 +122,7 @@ impl Member {
         now_ns: u64,
         journal: &mut Journal,
     ) -> Option<Answer> {
-        let DiskRequest { member, class, deadline_ns, work, token, reply } = request;
+        let DiskRequest { member, class, asker, deadline_ns, work, token, reply } = request;
         let (work, offset, bytes) = match work {
             DiskWork::Read { offset, bytes, buffer } => (Work::Read(buffer), offset, bytes),
             DiskWork::Write { offset, lease } => {
@@ -163,7 +163,8 @@ impl Member {
             self.held.push(Reverse((now_ns + SYNC_NS, id)));
             return None;
         }
-        self.scheduler.push(Queued { id: u64::from(id), class, deadline_ns, offset, bytes, write }, now_ns);
+        self.scheduler
+            .push(Queued { id: u64::from(id), class, asker, deadline_ns, offset, bytes, write }, now_ns);
         self.shares.queued(class, now_ns);
         self.stats.queued += 1;
         self.wants_turn = true;

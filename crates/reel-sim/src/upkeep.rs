@@ -2,7 +2,7 @@
 
 use crate::content;
 use crate::library::{title_record, write_stripe};
-use crate::limits::{INGEST_STRIPES, PROGRESS_NS, READ_BACK_PERMILLE, RETRY_NS};
+use crate::limits::{INGEST_ROOM_PART, INGEST_STRIPES, PROGRESS_NS, READ_BACK_PERMILLE, RETRY_NS};
 use crate::rng::Rng;
 use crate::stage::{Clock, Stage};
 use reel_code::Code;
@@ -86,8 +86,10 @@ impl Upkeep {
     /// Titles are ingested, so many stripes a second, one after another; old ones make room.
     pub(crate) fn ingest(&mut self, stripes_per_s: u64, rng: Rng) -> std::io::Result<()> {
         let (volume, board, clock) = (self.volume.clone(), Arc::clone(&self.board), self.stage.clock());
-        let mut ingest =
-            Ingest { volume, board, clock, rng, stripe_ns: 1_000_000_000 / stripes_per_s, number: 0 };
+        let room = self.volume.free_bytes() / self.volume.geometry().stripe_bytes() as u64;
+        let stripes_max = (room / INGEST_ROOM_PART).clamp(INGEST_STRIPES.0, INGEST_STRIPES.1);
+        let stripe_ns = 1_000_000_000 / stripes_per_s;
+        let mut ingest = Ingest { volume, board, clock, rng, stripe_ns, stripes_max, number: 0 };
         self.stage.enter("ingest", move || ingest.run())
     }
 
@@ -145,6 +147,8 @@ struct Ingest {
     clock: Arc<Clock>,
     rng: Rng,
     stripe_ns: u64,
+    /// Of a title: no more than there is room for beside the library.
+    stripes_max: u64,
     number: u64,
 }
 
@@ -170,7 +174,7 @@ impl Ingest {
     fn one(&mut self) -> Result<(), VolumeError> {
         let geometry = *self.volume.geometry();
         let stripe_bytes = geometry.stripe_bytes() as u64;
-        let stripes = self.rng.range(INGEST_STRIPES.0, INGEST_STRIPES.1 + 1);
+        let stripes = self.rng.range(INGEST_STRIPES.0, self.stripes_max + 1);
         let bytes = stripes * stripe_bytes - self.rng.below(stripe_bytes);
         // Checksums and what a writer sets aside want room, too.
         while self.volume.ensure_free(2 * bytes).is_err() {
@@ -209,8 +213,11 @@ impl Ingest {
         if !self.clock.is_over() {
             let mut board = lock(&self.board);
             board.changing = None;
-            board.ingested.retain(|other| other.id != title.id);
-            board.done.removed += 1;
+            // What could not be removed is there, and takes its room.
+            if done.is_ok() {
+                board.ingested.retain(|other| other.id != title.id);
+                board.done.removed += 1;
+            }
         }
         done
     }

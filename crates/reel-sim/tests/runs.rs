@@ -97,6 +97,13 @@ fn a_member_is_replaced_and_rebuilt_in_a_full_house() {
 }
 
 #[test]
+fn a_scrub_goes_on_beside_crowds_that_browse_and_download() {
+    // It begins after eight minutes, and reads checksums before anything else.
+    let report = run(Scenario::drawn(30, 10 * MINUTE_NS, 200)).unwrap_or_else(|broken| panic!("{broken}"));
+    assert!(report.shares_looked_at > 1000, "nobody wanted more than there is: {report}");
+}
+
+#[test]
 fn a_full_house_is_kept_whatever_downloads_do() {
     let report = run(Scenario { viewers: 180, ..busy_disks(2) }).unwrap_or_else(|broken| panic!("{broken}"));
     assert!(report.refused > 0 && report.promised_most_permille > 800, "{report}");

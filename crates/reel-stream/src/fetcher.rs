@@ -13,7 +13,7 @@ use crate::flight::{FETCH_BITS, Flight, PROMOTED, Source};
 use crate::limits::{AROUND_AGAIN_NS, AROUND_LEAD_MAX_NS, LAG_LOOK_NS, LAG_NS};
 use crate::units::{Decoder, Lookup, UnitKey, UnitWant, Units, Waiter};
 use reel_arena::Buffer;
-use reel_disk::{DiskDone, DiskError, DiskWork, Reply};
+use reel_disk::{Asker, DiskDone, DiskError, DiskWork, Reply};
 use reel_qos::{Class, DEADLINE_NONE_NS, Kind};
 use reel_volume::{ObjectMap, UnitFetch, UnitRead, UnitRows, UnitStep, VolumeError};
 use std::collections::{BTreeSet, HashMap, VecDeque};
@@ -41,6 +41,8 @@ pub struct Fetched {
 /// The reads of one core.
 pub struct Fetcher {
     units: Units,
+    /// Asks on behalf of its connections.
+    asker: Asker,
     reply: Arc<dyn Reply>,
     deliver: Arc<dyn Deliver>,
     reads: HashMap<u64, InFlight>,
@@ -109,6 +111,7 @@ impl Fetcher {
         let by_member = vec![BTreeSet::new(); units.disks().members()];
         Self {
             units,
+            asker: Asker::new(),
             reply,
             deliver,
             reads: HashMap::new(),
@@ -295,7 +298,7 @@ impl Fetcher {
     ) -> Option<UnitRows> {
         let (class, deadline_ns) = (want.class, want.deadline_ns);
         let waiter = Waiter { to: Arc::clone(&self.deliver), connection, class, deadline_ns };
-        let flight = self.new_flight(class, deadline_ns);
+        let flight = self.new_flight(self.asker.of(connection), class, deadline_ns);
         let private_to = match self.units.look_up(want, waiter.clone(), &flight) {
             Lookup::Ready(rows) => return Some(rows),
             Lookup::Joined => return None,
@@ -316,10 +319,10 @@ impl Fetcher {
         None
     }
 
-    fn new_flight(&mut self, class: Class, deadline_ns: u64) -> Arc<Flight> {
+    fn new_flight(&mut self, asker: Asker, class: Class, deadline_ns: u64) -> Arc<Flight> {
         let id = self.next_read;
         self.next_read += 1;
-        Flight::new(id, Arc::clone(&self.reply), class, deadline_ns)
+        Flight::new(id, asker, Arc::clone(&self.reply), class, deadline_ns)
     }
 
     fn take_off(
@@ -408,8 +411,8 @@ impl Fetcher {
         let (map, rows) = (Arc::clone(flight.read.map()), fetch.rows.clone());
         let readable = self.units.health().readable(fetch.member);
         let token = id << FETCH_BITS | fetch.index as u64;
-        let (class, deadline_ns) = flight.flight.urgency();
-        let own = self.new_flight(class, deadline_ns);
+        let ((class, deadline_ns), asker) = (flight.flight.urgency(), flight.flight.asker());
+        let own = self.new_flight(asker, class, deadline_ns);
         let source = Arc::new(Source::default());
         let decoder = Decoder { to: Arc::clone(&self.reply), token, source: Arc::clone(&source) };
         let found = if readable {

@@ -2,7 +2,7 @@
 
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-use reel_disk::{DiskDone, DiskRequest, DiskWork, Disks, Reply};
+use reel_disk::{Asker, DiskDone, DiskRequest, DiskWork, Disks, Reply};
 use reel_qos::Class;
 use reel_volume::UnitRows;
 
@@ -17,6 +17,7 @@ pub(crate) const PROMOTED: u64 = (1 << FETCH_BITS) - 1;
 /// A unit read, shared by the core that makes it and those that join it.
 pub(crate) struct Flight {
     id: u64,
+    asker: Asker,
     reply: Arc<dyn Reply>,
     state: Mutex<State>,
 }
@@ -35,10 +36,16 @@ struct State {
 pub(crate) struct Source(Mutex<Option<UnitRows>>);
 
 impl Flight {
-    /// A read that its core calls `id`; answers of the disks and news go to `reply`.
-    pub(crate) fn new(id: u64, reply: Arc<dyn Reply>, class: Class, deadline_ns: u64) -> Arc<Self> {
+    /// A read that its core calls `id`, on behalf of `asker`; answers of the disks and news go to `reply`.
+    pub(crate) fn new(
+        id: u64,
+        asker: Asker,
+        reply: Arc<dyn Reply>,
+        class: Class,
+        deadline_ns: u64,
+    ) -> Arc<Self> {
         let state = State { class, deadline_ns, requests: Vec::new(), sources: Vec::new() };
-        Arc::new(Self { id, reply, state: Mutex::new(state) })
+        Arc::new(Self { id, asker, reply, state: Mutex::new(state) })
     }
 
     pub(crate) fn id(&self) -> u64 {
@@ -48,6 +55,11 @@ impl Flight {
     /// Names a fetch of it to the disks.
     pub(crate) fn token(&self, index: usize) -> u64 {
         self.id << FETCH_BITS | index as u64
+    }
+
+    /// On whose behalf it was begun.
+    pub(crate) fn asker(&self) -> Asker {
+        self.asker
     }
 
     pub(crate) fn urgency(&self) -> (Class, u64) {
@@ -60,9 +72,10 @@ impl Flight {
         let token = self.token(index);
         let mut state = self.lock();
         state.requests.push((member, token));
-        let (class, deadline_ns, reply) = (state.class, state.deadline_ns, Arc::clone(&self.reply));
+        let (class, deadline_ns) = (state.class, state.deadline_ns);
+        let (asker, reply) = (self.asker, Arc::clone(&self.reply));
         // Under the lock, so that whoever promotes finds either the new urgency here or the request there.
-        disks.submit(DiskRequest { member, class, deadline_ns, work, token, reply });
+        disks.submit(DiskRequest { member, class, asker, deadline_ns, work, token, reply });
     }
 
     /// A request was answered.

@@ -4,7 +4,7 @@ use std::sync::mpsc::{Receiver, Sender, TryRecvError, channel};
 use std::sync::{Arc, OnceLock};
 
 use reel_arena::{Arena, Buffer, Lease};
-use reel_disk::{DiskDone, DiskRequest, DiskWork, Disks, Reply};
+use reel_disk::{Asker, DiskDone, DiskRequest, DiskWork, Disks, Reply};
 use reel_qos::{Class, DEADLINE_NONE_NS};
 
 use crate::error::VolumeError;
@@ -45,8 +45,16 @@ pub(crate) struct Span {
     pub(crate) bytes: usize,
 }
 
+/// As what something is read, and on whose behalf.
+#[derive(Clone, Copy)]
+pub(crate) struct Errand {
+    pub(crate) class: Class,
+    pub(crate) asker: Asker,
+}
+
 /// Where the answers to one caller's requests arrive.
 pub(crate) struct Answers {
+    asker: Asker,
     reply: Arc<Channel>,
     receiver: Receiver<DiskDone>,
     waiting: usize,
@@ -125,15 +133,40 @@ impl Access {
             (Some(observer), DiskWork::Sync) => observed(observer, observer.sync(member), reply),
         };
         answers.waiting += 1;
-        self.disks.submit(DiskRequest { member, class, deadline_ns: DEADLINE_NONE_NS, work, token, reply });
+        self.disks.submit(DiskRequest {
+            member,
+            class,
+            asker: answers.asker,
+            deadline_ns: DEADLINE_NONE_NS,
+            work,
+            token,
+            reply,
+        });
+    }
+}
+
+impl Errand {
+    /// Of somebody new in this class.
+    pub(crate) fn of(class: Class) -> Errand {
+        Errand { class, asker: Asker::new() }
+    }
+
+    /// Of a job that looks after what is stored: whatever it reads, nobody waits for.
+    pub(crate) fn upkeep() -> Errand {
+        Errand { class: Class::APERIODIC, asker: Asker::upkeep() }
     }
 }
 
 impl Answers {
+    /// To somebody new.
     pub(crate) fn new() -> Answers {
+        Self::to(Asker::new())
+    }
+
+    pub(crate) fn to(asker: Asker) -> Answers {
         let (sender, receiver) = channel();
         let reply = Channel { sender, health: OnceLock::new(), turns: OnceLock::new() };
-        Answers { reply: Arc::new(reply), receiver, waiting: 0 }
+        Answers { asker, reply: Arc::new(reply), receiver, waiting: 0 }
     }
 
     /// Requests that are not answered yet.

@@ -5,9 +5,8 @@ use std::sync::Arc;
 
 use reel_arena::Buffer;
 use reel_code::crc32c;
-use reel_qos::Class;
 
-use crate::access::{Answers, Span};
+use crate::access::{Answers, Errand, Span};
 use crate::catalogue::{ObjectRecord, Sums};
 use crate::error::VolumeError;
 use crate::fill::Pace;
@@ -116,6 +115,7 @@ pub(crate) struct Check<'a> {
     pub(crate) members: Vec<MemberReport>,
     progress: CheckProgress,
     bytes_read: u64,
+    pub(crate) errand: Errand,
     answers: Answers,
     /// Set while what is wrong is mended.
     mend: Option<Pace>,
@@ -164,12 +164,14 @@ pub(crate) fn look_at_all(
         mended_rows: 0,
         first_bad_offsets: Vec::new(),
     });
+    let errand = Errand::upkeep();
     let mut check = Check {
         inner,
         members: members.collect(),
         progress: CheckProgress { bytes_done: 0, bytes_total },
         bytes_read: 0,
-        answers: Answers::new(),
+        answers: Answers::to(errand.asker),
+        errand,
         mend,
         written: BTreeSet::new(),
     };
@@ -213,7 +215,12 @@ impl Check<'_> {
         let mut name = name.to_owned();
         loop {
             let slots: u64 = part.extents.iter().map(|extent| extent.slots).sum();
-            match self.inner.map_held(object, part, name.clone()) {
+            // It goes on while it reads checksums, too; whether it is to end is asked with the next stripe.
+            let at = self.progress;
+            let mut each = || {
+                progress(at);
+            };
+            match self.inner.map_held(object, part, name.clone(), (self.errand, &mut each)) {
                 Ok(map) => {
                     if !self.stripes(&Arc::new(map), report, progress) {
                         return false;
@@ -301,7 +308,7 @@ impl Check<'_> {
             {
                 let token = number * geometry.width() as u64 + position as u64;
                 let span = Span { member, offset, bytes: geometry.unit_bytes() };
-                self.inner.access.read(&mut self.answers, Class::APERIODIC, token, span, buffer);
+                self.inner.access.read(&mut self.answers, self.errand.class, token, span, buffer);
                 stripe.waiting += 1;
             }
         }

@@ -7,9 +7,8 @@ use std::sync::Arc;
 use reel_arena::Buffer;
 use reel_code::crc32c;
 use reel_disk::DiskError;
-use reel_qos::Class;
 
-use crate::access::{Answers, Span};
+use crate::access::{Answers, Errand, Span};
 use crate::catalogue::{ObjectRecord, Sums};
 use crate::error::VolumeError;
 use crate::limits::{READ_FAILURES_MAX, STRIPES_IN_FLIGHT};
@@ -21,6 +20,7 @@ use crate::volume::Inner;
 pub(crate) struct Filler<'a> {
     inner: &'a Inner,
     member: usize,
+    errand: Errand,
     answers: Answers,
     pub(crate) filled: Filled,
     /// Reads of each other member that failed one after another, and what the last one said.
@@ -58,10 +58,12 @@ struct Unit {
 
 impl<'a> Filler<'a> {
     pub(crate) fn new(inner: &'a Inner, member: usize) -> Filler<'a> {
+        let errand = Errand::upkeep();
         Filler {
             inner,
             member,
-            answers: Answers::new(),
+            answers: Answers::to(errand.asker),
+            errand,
             filled: Filled::default(),
             failures: BTreeMap::new(),
         }
@@ -78,7 +80,10 @@ impl<'a> Filler<'a> {
         let mut part = object;
         let mut name = name.to_owned();
         loop {
-            let map = Arc::new(self.inner.map_held(object, part, name.clone())?);
+            let mut told = || {
+                each(0);
+            };
+            let map = Arc::new(self.inner.map_held(object, part, name.clone(), (self.errand, &mut told))?);
             if !self.map(&map, each)? {
                 return Ok(false);
             }
@@ -189,7 +194,7 @@ impl<'a> Filler<'a> {
         let (member, offset) = map.unit_at(stripe, position);
         let token = (number * self.inner.geometry.width() + position) as u64;
         let span = Span { member, offset, bytes: self.inner.geometry.unit_bytes() };
-        self.inner.access.read(&mut self.answers, Class::APERIODIC, token, span, buffer);
+        self.inner.access.read(&mut self.answers, self.errand.class, token, span, buffer);
     }
 
     /// Takes all answers to their units; gives back the buffers of reads that failed.
@@ -265,7 +270,7 @@ impl<'a> Filler<'a> {
         own[geometry.unit_rows() * row_bytes..geometry.unit_bytes()].fill(0);
         let (member, offset) = map.unit_at(unit.stripe, unit.position);
         let lease = own.freeze().slice(0..geometry.unit_bytes());
-        self.inner.access.write(&mut self.answers, Class::APERIODIC, (member, offset), lease);
+        self.inner.access.write(&mut self.answers, self.errand.class, (member, offset), lease);
         self.filled.written_bytes += geometry.unit_bytes() as u64;
         self.inner.counters.units_mended.add(1);
     }

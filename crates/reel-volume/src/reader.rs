@@ -8,7 +8,7 @@ use std::sync::Arc;
 use reel_disk::DiskError;
 use reel_qos::{Class, DiskPrice};
 
-use crate::access::{Access, Answers, Span};
+use crate::access::{Access, Answers, Errand, Span};
 use crate::error::VolumeError;
 use crate::health::Health;
 use crate::limits::STRIPES_IN_FLIGHT;
@@ -74,7 +74,7 @@ impl ObjectReader {
         range: Range<u64>,
         class: Class,
     ) -> ObjectReader {
-        let window = Window::new(&inner, map, range, class);
+        let window = Window::new(&inner, map, range, Errand::of(class));
         ObjectReader { inner, window }
     }
 
@@ -96,14 +96,20 @@ impl ObjectReader {
         self.window.fill(&self.inner.access, target)
     }
 
-    /// A whole object, which is small.
-    pub(crate) fn read_all(inner: &Inner, map: Arc<ObjectMap>, class: Class) -> Result<Vec<u8>, VolumeError> {
+    /// A whole object, which is small. `each` is called whenever some of it has come.
+    pub(crate) fn read_all(
+        inner: &Inner,
+        map: Arc<ObjectMap>,
+        errand: Errand,
+        each: &mut dyn FnMut(),
+    ) -> Result<Vec<u8>, VolumeError> {
         let bytes = map.bytes();
-        let mut window = Window::new(inner, map, 0..bytes, class);
+        let mut window = Window::new(inner, map, 0..bytes, errand);
         let mut all = vec![0; bytes as usize];
         let mut done = 0;
         while done < all.len() {
             done += window.fill(&inner.access, &mut all[done..])?;
+            each();
         }
         Ok(all)
     }
@@ -116,14 +122,14 @@ impl Read for ObjectReader {
 }
 
 impl Window {
-    fn new(inner: &Inner, map: Arc<ObjectMap>, range: Range<u64>, class: Class) -> Window {
+    fn new(inner: &Inner, map: Arc<ObjectMap>, range: Range<u64>, errand: Errand) -> Window {
         let end = range.end.min(map.bytes());
         let range = range.start.min(end)..end;
         let next_stripe = map.geometry().locate(range.start).stripe;
         let units = UnitReads {
-            class,
+            class: errand.class,
             health: inner.health.clone(),
-            answers: Answers::new(),
+            answers: Answers::to(errand.asker),
             reads: HashMap::new(),
             delayed: VecDeque::new(),
             next: 0,

@@ -2,7 +2,6 @@
 
 use reel_arena::Buffer;
 use reel_disk::DiskError;
-use reel_qos::Class;
 
 use crate::access::{Answers, Span};
 use crate::check::{Check, CheckProgress, CheckReport, RowState, Stripe, look_at_all};
@@ -93,16 +92,16 @@ impl Check<'_> {
     ) -> Result<Option<Buffer>, VolumeError> {
         let geometry = self.inner.geometry;
         let (member, offset) = stripe.map.unit_at(stripe.number, position);
-        let mut answers = Answers::new();
+        let mut answers = Answers::to(self.errand.asker);
         let lease = unit.freeze().slice(0..geometry.unit_bytes());
-        self.inner.access.write(&mut answers, Class::APERIODIC, (member, offset), lease);
+        self.inner.access.write(&mut answers, self.errand.class, (member, offset), lease);
         let doing = || VolumeError::disk(format!("cannot mend a unit of {}", stripe.map.name()));
         let written = answers.next().map(|done| done.result);
         written.unwrap_or(Err(DiskError::Stopped)).map_err(doing())?;
         self.written.insert(member);
         let buffer = self.inner.access.buffer(geometry.unit_bytes())?;
         let span = Span { member, offset, bytes: geometry.unit_bytes() };
-        self.inner.access.read(&mut answers, Class::APERIODIC, 0, span, buffer);
+        self.inner.access.read(&mut answers, self.errand.class, 0, span, buffer);
         let Some(done) = answers.next() else { return Ok(None) };
         done.result.map_err(doing())?;
         let good = |unit: &Buffer| {
@@ -113,9 +112,9 @@ impl Check<'_> {
 
     /// Makes durable what was mended.
     pub(crate) fn sync(&self) {
-        let mut answers = Answers::new();
+        let mut answers = Answers::to(self.errand.asker);
         for &member in &self.written {
-            self.inner.access.sync(&mut answers, Class::APERIODIC, member);
+            self.inner.access.sync(&mut answers, self.errand.class, member);
         }
         while let Some(done) = answers.next() {
             if let Err(error) = done.result {

@@ -11,7 +11,7 @@ use reel_code::Code;
 use reel_disk::Disks;
 use reel_qos::Class;
 
-use crate::access::Access;
+use crate::access::{Access, Errand};
 use crate::catalogue::{ObjectEntry, ObjectRecord, Role, Selection, Sums, TitleRecord, TitleRecordError};
 use crate::check::{CheckProgress, CheckReport, check};
 use crate::commit::{Around, Change, CommitStatus, Committer, drop_member};
@@ -337,21 +337,24 @@ impl Inner {
         if !object.hold.holds(&self.space, &object.all_extents()) {
             return Err(VolumeError::NotHeld);
         }
-        self.map_held(object, object, name)
+        self.map_held(object, object, name, (Errand::of(Class::INTERACTIVE), &mut || {}))
     }
 
-    /// `part` is the object itself or, further down, the object of its checksums.
+    /// `part` is the object itself or, further down, the object of its checksums, which is read on this errand; whoever is on it is
+    /// told whenever some of it has come.
     pub(crate) fn map_held(
         &self,
         object: &ObjectRecord,
         part: &ObjectRecord,
         name: String,
+        (errand, each): (Errand, &mut dyn FnMut()),
     ) -> Result<ObjectMap, VolumeError> {
         let sums = match &part.sums {
             Sums::Inline(sums) => sums.clone(),
             Sums::Object(sums) => {
-                let map = self.map_held(object, sums, format!("the checksums of {name}"))?;
-                self.read_sums(Arc::new(map))?
+                let map =
+                    self.map_held(object, sums, format!("the checksums of {name}"), (errand, &mut *each))?;
+                self.read_sums(Arc::new(map), errand, each)?
             }
         };
         Ok(ObjectMap::new(ObjectParts {
@@ -375,8 +378,13 @@ impl Inner {
         self.space.lock().free() * self.geometry.stripe_bytes() as u64
     }
 
-    fn read_sums(&self, map: Arc<ObjectMap>) -> Result<Vec<u32>, VolumeError> {
-        let bytes = ObjectReader::read_all(self, map, Class::INTERACTIVE)?;
+    fn read_sums(
+        &self,
+        map: Arc<ObjectMap>,
+        errand: Errand,
+        each: &mut dyn FnMut(),
+    ) -> Result<Vec<u32>, VolumeError> {
+        let bytes = ObjectReader::read_all(self, map, errand, each)?;
         let (sums, _) = bytes.as_chunks::<4>();
         Ok(sums.iter().map(|sum| u32::from_le_bytes(*sum)).collect())
     }

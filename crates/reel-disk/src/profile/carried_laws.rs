@@ -129,6 +129,7 @@ fn late(model: Model, price: DiskPrice, viewers: u64) -> u64 {
             let place = &mut places[(asks % viewers) as usize];
             for unit in SEGMENT {
                 let request = Queued {
+                    asker: crate::request::Asker::default(),
                     id,
                     class: Class::PERIODIC,
                     deadline_ns: now_ns + SEGMENT_NS,

@@ -1,6 +1,7 @@
 //! What is in the device, and whether it may have more.
 
 use crate::limits::{DEVICE_BYTES_MAX, DEVICE_NS_MAX, DEVICE_REQUESTS_MAX};
+use crate::request::Asker;
 
 /// How much may be in the device's own queue, where no order can be kept any more. All three bounds hold at once.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -34,8 +35,12 @@ pub(super) struct Inside {
     pub(super) id: u64,
     /// The class it counts for, as a place in the class table.
     pub(super) lane: usize,
+    /// On whose behalf.
+    pub(super) asker: Asker,
     /// What it was expected to cost.
     pub(super) cost_ns: u64,
+    /// What its asker was charged, if he had to wait for his turn.
+    pub(super) turn_ns: u64,
     /// The part of the busy time that fell to it.
     pub(super) got_ns: u64,
     /// Whether it was paid from its class's own quantum.

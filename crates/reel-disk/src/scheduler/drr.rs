@@ -120,7 +120,7 @@ impl Scheduler for Drr {
         self.work.remove(&place);
         self.arm = place.0.saturating_add(1);
         let lane = self.waiting.remove(&request.id)?.lane;
-        self.meter.start(&request, lane, cost_ns, true, now_ns);
+        self.meter.start(&request, (lane, 0), cost_ns, true, now_ns);
         Some(request)
     }
 

@@ -3,6 +3,7 @@
 use super::device::{DepthBound, Device, Inside};
 use super::{ClassView, Queued, SchedulerView};
 use crate::limits::REQUEST_NS_MAX;
+use crate::request::Asker;
 use reel_qos::limits::ROUND_NS;
 use reel_qos::{Class, ClassTable, DiskPrice};
 
@@ -36,7 +37,10 @@ struct Lane {
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Left {
     pub(super) lane: usize,
+    pub(super) asker: Asker,
     pub(super) cost_ns: u64,
+    /// What its asker was charged, and what he is to be charged.
+    pub(super) turn_ns: [u64; 2],
     pub(super) charged_ns: u64,
     /// Whether it was paid from the class's own quantum.
     pub(super) own: bool,
@@ -105,9 +109,17 @@ impl Meter {
         self.lanes[lane].queued -= 1;
     }
 
-    /// A request goes from its queue to the device, paid from the class's `own` quantum or lent.
-    pub(super) fn start(&mut self, request: &Queued, lane: usize, cost_ns: u64, own: bool, now_ns: u64) {
-        self.device.enter(Inside { id: request.id, lane, cost_ns, own, got_ns: 0, bytes: request.bytes });
+    /// A request goes from its queue to the device, paid from the class's `own` quantum or lent. Its asker was charged so much for it.
+    pub(super) fn start(
+        &mut self,
+        request: &Queued,
+        (lane, turn_ns): (usize, u64),
+        cost_ns: u64,
+        own: bool,
+        now_ns: u64,
+    ) {
+        let Queued { id, asker, bytes, .. } = *request;
+        self.device.enter(Inside { id, lane, asker, cost_ns, turn_ns, own, got_ns: 0, bytes });
         self.late += u64::from(now_ns.saturating_add(cost_ns) > request.deadline_ns);
         self.quit(lane);
         let lane = &mut self.lanes[lane];
@@ -118,12 +130,13 @@ impl Meter {
     /// A request has left the device: what it was charged at its start becomes what it took.
     pub(super) fn finish(&mut self, id: u64, now_ns: u64) -> Option<Left> {
         self.tick(now_ns);
-        let Inside { lane, cost_ns, got_ns, own, .. } = self.device.leave(id)?;
+        let Inside { lane, asker, cost_ns, turn_ns, got_ns, own, .. } = self.device.leave(id)?;
         let charged_ns = got_ns.clamp(cost_ns / CHARGE_LEAST_DIVISOR, REQUEST_NS_MAX);
+        let turn_ns = [turn_ns, got_ns.clamp(turn_ns / CHARGE_LEAST_DIVISOR, REQUEST_NS_MAX)];
         let count = self.lanes.get_mut(lane)?;
         count.used_ns = count.used_ns.saturating_add(charged_ns).saturating_sub(cost_ns);
         count.total_ns = count.total_ns.saturating_add(charged_ns).saturating_sub(cost_ns);
-        Some(Left { lane, cost_ns, charged_ns, own })
+        Some(Left { lane, asker, cost_ns, turn_ns, charged_ns, own })
     }
 
     /// The classes from here on. What waits joins again; what is in the device counts where its number says.

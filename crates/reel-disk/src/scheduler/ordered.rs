@@ -73,7 +73,7 @@ impl Scheduler for Ordered {
         }
         self.waiting.remove(&place);
         self.keys.remove(&request.id);
-        self.meter.start(&request, self.meter.lane(request.class), cost_ns, true, now_ns);
+        self.meter.start(&request, (self.meter.lane(request.class), 0), cost_ns, true, now_ns);
         if self.by == OrderedBy::Offset {
             // Beyond it, not at it: callers who ask for one place again and again would hold the sweep there for ever.
             self.arm = place.0.saturating_add(1);

@@ -4,6 +4,7 @@ mod choose;
 mod expected;
 mod lane;
 mod promised;
+mod turns;
 
 use super::device::DepthBound;
 use super::meter::Meter;
@@ -55,6 +56,8 @@ pub struct Rounds {
     sub_period: SubPeriod,
     /// Whether some class got nothing for too long.
     passed_over: bool,
+    /// Whether something waits for its turn and may have it now.
+    ran_dry: bool,
     /// When the device became empty.
     idle_ns: u64,
     /// The least slack of this round, if anything was chosen in it.
@@ -67,6 +70,8 @@ pub struct Rounds {
 struct Filed {
     request: Queued,
     cost_ns: u64,
+    /// In a batch: what it cost him whose turn it was.
+    turn_ns: u64,
     /// Its number in the order of arrival.
     arrival: u64,
     lane: usize,
@@ -100,7 +105,7 @@ enum Place {
     Bucket(u64),
     /// Interactive: wanted then.
     Wanted(u64),
-    /// In the order of arrival.
+    /// Aperiodic, until it is its asker's turn.
     Line,
     /// Aperiodic, in this sweep.
     Batch,
@@ -148,6 +153,7 @@ impl Rounds {
             arrivals: 0,
             sub_period: SubPeriod::default(),
             passed_over: false,
+            ran_dry: false,
             idle_ns: 0,
             least_slack_ns: None,
             least_before_ns: VecDeque::new(),
@@ -164,6 +170,7 @@ impl Rounds {
             DEADLINE_NONE_NS => round.saturating_add(NO_DEADLINE_ROUNDS).saturating_mul(ROUND_NS),
             deadline_ns => deadline_ns,
         };
+        let turn_ns = 0;
         let filed = match self.lanes[lane].kind {
             Kind::Periodic => {
                 let placed = self.order == Order::Scan && !request.write;
@@ -179,7 +186,7 @@ impl Rounds {
                 let rank = if self.order == Order::Scan { request.offset } else { due_ns };
                 self.promised.add(end, cost_ns);
                 let promised = Some(end);
-                Filed { request, cost_ns, arrival, lane, rank, place, promised, placed, behind }
+                Filed { request, cost_ns, turn_ns, arrival, lane, rank, place, promised, placed, behind }
             }
             kind => {
                 let cost_ns = self.cost_ns(&request, None);
@@ -188,13 +195,13 @@ impl Rounds {
                 let place = if kind == Kind::Interactive { Place::Wanted(due_ns) } else { Place::Line };
                 let placed = kind == Kind::Interactive && self.order == Order::Scan && !request.write;
                 let (promised, behind) = (None, None);
-                Filed { request, cost_ns, arrival, lane, rank, place, promised, placed, behind }
+                Filed { request, cost_ns, turn_ns, arrival, lane, rank, place, promised, placed, behind }
             }
         };
         self.meter.joined(lane);
+        self.ran_dry |= filed.place == Place::Line && self.lanes[lane].batch.is_empty();
         self.lanes[lane].insert(request.id, &filed);
         self.waiting.insert(request.id, filed);
-        self.lanes[lane].fill_batch(&mut self.waiting, self.meter.price());
     }
 
     fn cost_ns(&self, request: &Queued, behind: Option<u64>) -> u64 {
@@ -209,7 +216,7 @@ impl Rounds {
         let filed = self.waiting.remove(&id)?;
         let lane = &mut self.lanes[filed.lane];
         lane.remove(id, &filed);
-        lane.fill_batch(&mut self.waiting, self.meter.price());
+        self.ran_dry |= filed.place == Place::Batch && lane.batch.is_empty();
         if let Some(end) = filed.promised {
             self.promised.remove(end, filed.cost_ns);
         }
@@ -373,6 +380,11 @@ impl Scheduler for Rounds {
             }
         }
         let Some(lane) = self.lanes.get_mut(left.lane) else { return };
+        lane.note_given(left.charged_ns);
+        let [expected_ns, took_ns] = left.turn_ns;
+        if expected_ns > 0 {
+            lane.turns.correct(left.asker, expected_ns, took_ns);
+        }
         if left.own {
             lane.correct(left.cost_ns, left.charged_ns);
         }
@@ -398,6 +410,7 @@ impl Scheduler for Rounds {
         }
         if let Some(filed) = self.unfile(id) {
             self.meter.quit(filed.lane);
+            self.lanes[filed.lane].turns.correct(request.asker, filed.turn_ns, 0);
             // The last of its new class: what it left behind in a line is told apart by this number.
             self.file(request, self.arrivals);
             self.arrivals += 1;

@@ -1,7 +1,7 @@
 //! One disk with an arm, its scheduler and those who ask it, in simulated time.
 #![allow(dead_code, reason = "each test uses a part of it")]
 
-use reel_disk::{DepthBound, Policy, Queued, Scheduler};
+use reel_disk::{Asker, DepthBound, Policy, Queued, Scheduler};
 use reel_qos::limits::ROUND_NS;
 use reel_qos::{Class, ClassTable, DEADLINE_NONE_NS, DiskPrice};
 use std::collections::{BTreeMap, HashMap, VecDeque};
@@ -143,7 +143,13 @@ impl Sim {
 
     /// Asks for something by hand; its id.
     pub(crate) fn ask(&mut self, class: Class, deadline_ns: u64, offset: u64, bytes: usize) -> u64 {
-        self.push(class, deadline_ns, offset, bytes, usize::MAX)
+        self.push_of(class, deadline_ns, offset, bytes, usize::MAX)
+    }
+
+    /// The same on behalf of the client that was added last: behind all that it has waiting.
+    pub(crate) fn ask_as_the_last(&mut self, class: Class, offset: u64, bytes: usize) -> u64 {
+        let asker = Asker::default().of(self.clients.len() as u64 - 1);
+        self.push((class, asker), DEADLINE_NONE_NS, offset, bytes, usize::MAX)
     }
 
     /// Whether a request asked by hand is answered.
@@ -151,8 +157,19 @@ impl Sim {
         !self.asked.contains_key(&id)
     }
 
-    fn push(&mut self, class: Class, deadline_ns: u64, offset: u64, bytes: usize, client: usize) -> u64 {
-        let request = Queued { id: self.next, class, deadline_ns, offset, bytes, write: false };
+    fn push_of(&mut self, class: Class, deadline_ns: u64, offset: u64, bytes: usize, client: usize) -> u64 {
+        self.push((class, Asker::default().of(client as u64)), deadline_ns, offset, bytes, client)
+    }
+
+    fn push(
+        &mut self,
+        (class, asker): (Class, Asker),
+        deadline_ns: u64,
+        offset: u64,
+        bytes: usize,
+        client: usize,
+    ) -> u64 {
+        let request = Queued { id: self.next, class, asker, deadline_ns, offset, bytes, write: false };
         self.next += 1;
         self.asked.insert(request.id, (request, self.now_ns, client));
         self.scheduler.push(request, self.now_ns);
@@ -168,25 +185,25 @@ impl Sim {
                     // Due at some time within the fourth round from here, as segments are.
                     let due_ns = (round + 3) * ROUND_NS + u64::from(nth + 1) * ROUND_NS / u64::from(reads);
                     let offset = self.offset();
-                    self.push(class, due_ns, offset, 64 << 10, client);
+                    self.push_of(class, due_ns, offset, 64 << 10, client);
                 }
                 self.wake((round + 1) * ROUND_NS + 1, client);
             }
             Client::Person { class, .. } => {
                 let offset = self.offset();
-                self.push(class, DEADLINE_NONE_NS, offset, 4096, client);
+                self.push_of(class, DEADLINE_NONE_NS, offset, 4096, client);
             }
             Client::Bulk { class, outstanding, bytes } => {
                 for _ in 0..outstanding {
                     let offset = self.offset();
-                    self.push(class, DEADLINE_NONE_NS, offset, bytes, client);
+                    self.push_of(class, DEADLINE_NONE_NS, offset, bytes, client);
                 }
             }
             Client::Transfer { class, units, .. } => {
                 let end = self.transferred.get(&client).map_or(DISK_BYTES / 3, |transfer| transfer.end);
                 for nth in 0..u64::from(units) {
                     let offset = end + nth * TRANSFER_UNIT as u64;
-                    self.push(class, DEADLINE_NONE_NS, offset, TRANSFER_UNIT, client);
+                    self.push_of(class, DEADLINE_NONE_NS, offset, TRANSFER_UNIT, client);
                 }
                 let transfer = self.transferred.entry(client).or_default();
                 (transfer.unanswered, transfer.end) = (units, end + u64::from(units) * TRANSFER_UNIT as u64);
@@ -210,7 +227,7 @@ impl Sim {
             }
             Some(Client::Bulk { class, bytes, .. }) => {
                 let offset = self.offset();
-                self.push(class, DEADLINE_NONE_NS, offset, bytes, client);
+                self.push_of(class, DEADLINE_NONE_NS, offset, bytes, client);
             }
             Some(Client::Transfer { windows, pause_ns, .. }) => {
                 let transfer = self.transferred.entry(client).or_default();

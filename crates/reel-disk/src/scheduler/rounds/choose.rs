@@ -22,6 +22,11 @@ type Turn = (bool, u64, u64);
 impl Rounds {
     /// The next request, whether or not the device takes it now. There is one whenever anything waits.
     pub(super) fn choose(&mut self, now_ns: u64) -> Option<Choice> {
+        // No sooner, so that all that was asked for by now takes part.
+        if std::mem::take(&mut self.ran_dry) {
+            let (price, order) = (self.meter.price(), self.order);
+            self.lanes.iter_mut().for_each(|lane| lane.fill_batch(&mut self.waiting, price, order));
+        }
         if self.meter.device.is_empty() && now_ns > self.idle_ns {
             // The device ran dry: the next sub-period begins early.
             self.sub_period.cut_in_ns = 0;
@@ -69,7 +74,7 @@ impl Rounds {
         if lane.kind == Kind::Periodic {
             self.periodic_left_ns = self.periodic_left_ns.saturating_sub_unsigned(filed.cost_ns);
         }
-        self.meter.start(&filed.request, filed.lane, filed.cost_ns, own, now_ns);
+        self.meter.start(&filed.request, (filed.lane, filed.turn_ns), filed.cost_ns, own, now_ns);
         Some(filed.request)
     }
 

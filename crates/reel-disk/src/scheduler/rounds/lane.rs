@@ -1,9 +1,10 @@
 //! One class: where its requests wait, and what it may claim.
 
-use super::{Filed, Place};
+use super::turns::{Sweep, Turns};
+use super::{Filed, Order, Place};
 use reel_qos::limits::{ROUND_NS, SUB_PERIOD_NS};
 use reel_qos::{DiskPrice, Kind};
-use std::collections::{BTreeMap, BTreeSet, HashMap, VecDeque};
+use std::collections::{BTreeMap, BTreeSet, HashMap};
 
 use crate::limits::{BUCKET_TOKENS_SUB_PERIODS, CARRY_ROUNDS};
 
@@ -29,10 +30,14 @@ pub(super) struct Lane {
     pub(super) due: BTreeSet<(u64, u64, u64)>,
     /// Periodic and interactive reads of a disk with an arm, wherever they wait: where each ends, by (offset, id).
     places: BTreeMap<(u64, u64), u64>,
-    /// Aperiodic, in the order of arrival: (arrival, id). What was promoted leaves its entry behind.
-    line: VecDeque<(u64, u64)>,
-    /// Aperiodic, chosen from the line for this sweep: (place in the order, id).
+    /// Aperiodic: whose turn it is.
+    pub(super) turns: Turns,
+    /// Aperiodic, chosen for this sweep: (place in the order, id).
     pub(super) batch: BTreeSet<(u64, u64)>,
+    /// What it was given of this round, by what its requests took.
+    given_ns: u64,
+    /// Aperiodic: device time of a sweep.
+    sweep_ns: u64,
 }
 
 impl Lane {
@@ -49,8 +54,10 @@ impl Lane {
             buckets: BTreeSet::new(),
             due: BTreeSet::new(),
             places: BTreeMap::new(),
-            line: VecDeque::new(),
+            turns: Turns::default(),
             batch: BTreeSet::new(),
+            given_ns: 0,
+            sweep_ns: quantum_ns as u64,
         }
     }
 
@@ -67,7 +74,7 @@ impl Lane {
             Place::Bucket(end) => {
                 self.buckets.insert((end, filed.rank, id));
             }
-            Place::Line => self.line.push_back((filed.arrival, id)),
+            Place::Line => self.turns.push(&filed.request, filed.arrival),
             Place::Batch => {
                 self.batch.insert((filed.rank, id));
             }
@@ -86,13 +93,8 @@ impl Lane {
             Place::Bucket(end) => {
                 self.buckets.remove(&(end, filed.rank, id));
             }
-            Place::Line => match self.line.front() {
-                Some(&(arrival, _)) if arrival == filed.arrival => {
-                    self.line.pop_front();
-                }
-                // Found to be stale when it comes to the front.
-                _ => {}
-            },
+            // Found to be gone when its turn comes.
+            Place::Line => {}
             Place::Batch => {
                 self.batch.remove(&(filed.rank, id));
             }
@@ -111,47 +113,14 @@ impl Lane {
         self.places.range(near).next().map(|(&place, _)| place)
     }
 
-    /// The first of the line, past the entries of those that left it otherwise.
-    pub(super) fn first_in_line(&mut self, waiting: &HashMap<u64, Filed>) -> Option<(u64, u64)> {
-        while let Some(&(arrival, id)) = self.line.front() {
-            match waiting.get(&id) {
-                Some(filed) if filed.arrival == arrival && filed.place == Place::Line => {
-                    return Some((arrival, id));
-                }
-                _ => {
-                    self.line.pop_front();
-                }
-            }
-        }
-        None
-    }
-
-    /// Chooses a round's worth from the line when the batch is through: newcomers wait for the next one, so a reader who keeps just
-    /// ahead of the arm holds nobody up. What lies behind one that was chosen costs its transfer, and belongs to it: a run is not cut.
-    pub(super) fn fill_batch(&mut self, waiting: &mut HashMap<u64, Filed>, price: DiskPrice) {
-        if self.kind != Kind::Aperiodic || !self.batch.is_empty() {
-            return;
-        }
-        let mut chosen_ns = 0_u64;
-        while let Some((_, id)) = self.first_in_line(waiting)
-            && let Some(filed) = waiting.get(&id)
-        {
-            let offset = filed.request.offset;
-            let before = self.batch.range(..(offset, 0)).next_back().and_then(|(_, id)| waiting.get(id));
-            let end = before.map(|before| before.request.end());
-            let behind =
-                end.filter(|end| (*end..=end.saturating_add(price.passed_bytes())).contains(&offset));
-            let cost_ns = match behind {
-                Some(end) => price.transfer_ns(filed.request.end() - end),
-                None if chosen_ns >= ROUND_NS => return,
-                None => filed.cost_ns,
-            };
-            self.line.pop_front();
-            if let Some(filed) = waiting.get_mut(&id) {
-                filed.place = Place::Batch;
-                self.batch.insert((filed.rank, id));
-                chosen_ns = chosen_ns.saturating_add(cost_ns);
-            }
+    /// Chooses what is swept over next when the batch is through: newcomers wait for the next one, so a reader who keeps just
+    /// ahead of the arm holds nobody up. A sweep is as long as what the class is given in a round, so who comes waits for a round or so however
+    /// little that is.
+    pub(super) fn fill_batch(&mut self, waiting: &mut HashMap<u64, Filed>, price: DiskPrice, order: Order) {
+        if self.kind == Kind::Aperiodic && self.batch.is_empty() {
+            let by_place = order == Order::Scan;
+            let sweep = Sweep { price, by_place, worth_ns: if by_place { self.sweep_ns } else { 0 } };
+            self.turns.choose(sweep, waiting, &mut self.batch);
         }
     }
 
@@ -171,6 +140,11 @@ impl Lane {
         own
     }
 
+    /// A request has taken so much of the device.
+    pub(super) fn note_given(&mut self, took_ns: u64) {
+        self.given_ns = self.given_ns.saturating_add(took_ns);
+    }
+
     /// What was charged for a request becomes what it took. A debt ends at a quantum or the request itself: a stall of the device must not
     /// shut a class out for as many rounds.
     pub(super) fn correct(&mut self, charged_ns: u64, took_ns: u64) {
@@ -186,6 +160,8 @@ impl Lane {
         self.passed_over =
             if had_claim && !self.served && self.left_ns >= 0 { self.passed_over + 1 } else { 0 };
         self.served = false;
+        let least_ns = (self.quantum_ns as u64).min(ROUND_NS);
+        self.sweep_ns = std::mem::take(&mut self.given_ns).clamp(least_ns, ROUND_NS);
         if is_periodic {
             self.left_ns = self.quantum_ns + self.left_ns.min(0);
         }

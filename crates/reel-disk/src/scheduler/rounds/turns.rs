@@ -1,0 +1,198 @@
+//! Whose turn it is among those who ask for what has no deadline: deficit round robin (MARS, disk queues) between askers, in device time.
+
+use super::{Filed, Place, Queued};
+use crate::request::Asker;
+use reel_qos::DiskPrice;
+use reel_qos::limits::{ROUND_NS, RUN_WAYS};
+use std::collections::{BTreeSet, HashMap, VecDeque};
+
+use crate::limits::{REQUEST_NS_MAX, TURN_DEBTS, TURN_WAYS};
+
+/// The askers of one class, and what waits of each in the order of arrival.
+///
+/// Those who look after what is stored have every second turn, among themselves: a rebuild goes on however many download.
+/// An asker is known while it has something waiting, or owes for what it had of the last turn.
+#[derive(Debug, Default)]
+pub(super) struct Turns {
+    askers: HashMap<Asker, Line>,
+    /// All of these, the next one first: others, and those of upkeep.
+    rings: [VecDeque<Asker>; 2],
+    /// What others were given beyond what upkeep was, since either of them has had nothing waiting.
+    lead_ns: i64,
+    /// The length of a turn, when the last one was given.
+    turn_ns: i64,
+    /// The largest request since somebody had something waiting.
+    largest_bytes: u64,
+    /// Places of those chosen in the order in which they were.
+    chosen: u64,
+}
+
+/// One asker.
+#[derive(Debug, Default)]
+struct Line {
+    /// (arrival, id). What was promoted leaves its entry behind.
+    waiting: VecDeque<(u64, u64)>,
+    /// Device time that it may be given; below zero when it was given more.
+    balance_ns: i64,
+}
+
+/// How much is chosen, and by what price.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Sweep {
+    pub(super) price: DiskPrice,
+    /// What is chosen is served by place: an arm passes over it. Otherwise as it was chosen.
+    pub(super) by_place: bool,
+    /// Device time of a sweep; what is not swept over is chosen a turn at a time.
+    pub(super) worth_ns: u64,
+}
+
+impl Turns {
+    /// A request has come.
+    pub(super) fn push(&mut self, request: &Queued, arrival: u64) {
+        let (asker, rings) = (request.asker, &mut self.rings);
+        let line = self.askers.entry(asker).or_insert_with(|| {
+            rings[usize::from(asker.is_upkeep())].push_back(asker);
+            Line::default()
+        });
+        line.waiting.push_back((arrival, request.id));
+        self.largest_bytes = self.largest_bytes.max(request.bytes as u64);
+    }
+
+    /// Moves a sweep's worth of what waits to `batch`, one turn after another.
+    ///
+    /// What lies behind one that is chosen costs its transfer and belongs to it: a run is cut only when it has taken twice its turn,
+    /// and what was too much is had less of the next time.
+    pub(super) fn choose(
+        &mut self,
+        sweep: Sweep,
+        waiting: &mut HashMap<u64, Filed>,
+        batch: &mut BTreeSet<(u64, u64)>,
+    ) {
+        self.turn_ns = sweep.turn_ns(self.askers.len(), self.largest_bytes) as i64;
+        // Once round: who asks for little then waits for a turn of each other.
+        let most_ns = sweep.worth_ns.min((self.turn_ns as u64).saturating_mul(self.askers.len() as u64));
+        let mut chosen_ns = 0_u64;
+        while (batch.is_empty() || chosen_ns < most_ns)
+            && let Some(ring) = self.next_ring()
+            && let Some(asker) = self.rings[ring].pop_front()
+        {
+            let Some(line) = self.askers.get_mut(&asker) else { continue };
+            let before_ns = line.balance_ns.max(-TURN_DEBTS * self.turn_ns);
+            line.balance_ns = (before_ns + self.turn_ns).min(2 * self.turn_ns);
+            let given_ns = line.take_turn(self.turn_ns, &mut self.chosen, sweep, waiting, batch);
+            if line.waiting.is_empty() && line.balance_ns >= 0 {
+                self.askers.remove(&asker);
+            } else {
+                self.rings[ring].push_back(asker);
+            }
+            chosen_ns = chosen_ns.saturating_add(given_ns);
+            self.note_lead(ring, given_ns);
+        }
+        if self.askers.is_empty() {
+            self.largest_bytes = 0;
+        }
+    }
+
+    /// What an asker was given for turned out to take something else. A stall of the device costs it some turns, not all that the
+    /// stall took.
+    pub(super) fn correct(&mut self, asker: Asker, expected_ns: u64, took_ns: u64) {
+        if let Some(line) = self.askers.get_mut(&asker) {
+            let by_ns = expected_ns as i64 - took_ns as i64;
+            let balance_ns = line.balance_ns + by_ns;
+            line.balance_ns = balance_ns.clamp(-TURN_DEBTS * self.turn_ns, 2 * self.turn_ns);
+        }
+    }
+
+    fn next_ring(&self) -> Option<usize> {
+        match [self.rings[0].is_empty(), self.rings[1].is_empty()] {
+            [true, true] => None,
+            [false, false] => Some(usize::from(self.lead_ns > 0)),
+            [_, others] => Some(usize::from(!others)),
+        }
+    }
+
+    /// Counts who was given more, while both have something waiting: what one leaves is lent to the other.
+    fn note_lead(&mut self, ring: usize, given_ns: u64) {
+        if self.rings.iter().any(VecDeque::is_empty) {
+            self.lead_ns = 0;
+            return;
+        }
+        let given_ns = given_ns as i64;
+        let lead_ns = self.lead_ns + if ring == 0 { given_ns } else { -given_ns };
+        self.lead_ns = lead_ns.clamp(-2 * self.turn_ns, 2 * self.turn_ns);
+    }
+}
+
+impl Line {
+    /// As much as its balance allows; what that is expected to take.
+    fn take_turn(
+        &mut self,
+        turn_ns: i64,
+        chosen: &mut u64,
+        sweep: Sweep,
+        waiting: &mut HashMap<u64, Filed>,
+        batch: &mut BTreeSet<(u64, u64)>,
+    ) -> u64 {
+        let mut given_ns = 0_u64;
+        while let Some(&(arrival, id)) = self.waiting.front() {
+            let first =
+                waiting.get(&id).filter(|filed| filed.arrival == arrival && filed.place == Place::Line);
+            let Some(filed) = first else {
+                self.waiting.pop_front();
+                continue;
+            };
+            let behind = sweep.neighbour_cost_ns(filed, waiting, batch);
+            let may = self.balance_ns > 0 || behind.is_some() && self.balance_ns > -turn_ns;
+            if !may {
+                break;
+            }
+            let cost_ns = behind.unwrap_or(filed.cost_ns);
+            self.waiting.pop_front();
+            let Some(filed) = waiting.get_mut(&id) else { continue };
+            if !sweep.by_place {
+                filed.rank = *chosen;
+            }
+            *chosen += 1;
+            (filed.place, filed.turn_ns) = (Place::Batch, cost_ns);
+            batch.insert((filed.rank, id));
+            self.balance_ns = (self.balance_ns - cost_ns as i64).max(-TURN_DEBTS * turn_ns);
+            given_ns = given_ns.saturating_add(cost_ns);
+        }
+        given_ns
+    }
+}
+
+impl Sweep {
+    /// So many share a round; but a turn is worth the way, and none is longer than the sweep, or than any run is worth.
+    fn turn_ns(&self, askers: usize, largest_bytes: u64) -> u64 {
+        let request_ns = self.price.read_ns(largest_bytes).max(self.price.write_ns(largest_bytes));
+        let ways_ns = self.price.read_request_ns.saturating_mul(TURN_WAYS);
+        let least_ns = request_ns.max(ways_ns).clamp(1, REQUEST_NS_MAX);
+        let most_ns = self.price.read_request_ns.saturating_mul(RUN_WAYS).min(self.worth_ns);
+        let part_ns = ROUND_NS / askers.max(1) as u64;
+        if self.by_place { part_ns.min(most_ns).max(least_ns) } else { least_ns }
+    }
+
+    /// What a request costs behind the one that was chosen before it in the sweep, if the arm would go on from there.
+    fn neighbour_cost_ns(
+        &self,
+        filed: &Filed,
+        waiting: &HashMap<u64, Filed>,
+        batch: &BTreeSet<(u64, u64)>,
+    ) -> Option<u64> {
+        if !self.by_place {
+            return None;
+        }
+        let offset = filed.request.offset;
+        let (_, id) = batch.range(..(offset, 0)).next_back()?;
+        let end = waiting.get(id)?.request.end();
+        let is_near = (end..=end.saturating_add(self.price.passed_bytes())).contains(&offset);
+        let passed_bytes = filed.request.end() - end.min(filed.request.end());
+        let cost_ns = if filed.request.write {
+            self.price.write_ns(passed_bytes) - self.price.write_ns(0)
+        } else {
+            self.price.transfer_ns(passed_bytes)
+        };
+        is_near.then_some(cost_ns.clamp(1, REQUEST_NS_MAX))
+    }
+}
