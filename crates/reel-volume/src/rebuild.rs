@@ -62,7 +62,10 @@ pub(crate) fn rebuild(
         }
         let mut wanted = true;
         let bytes_total = bytes_done + titles.iter().map(|title| bytes_of(inner, title)).sum::<u64>();
+        // Titles that are removed before their turn comes are let go of: a rebuild takes hours, and their slots are wanted.
+        let titles: Vec<Weak<TitleRecord>> = titles.iter().map(Arc::downgrade).collect();
         for title in titles {
+            let Some(title) = title.upgrade() else { continue };
             for entry in &title.objects {
                 let each = &mut |bytes: u64| {
                     bytes_done += bytes;

@@ -267,7 +267,8 @@ fn a_program_that_dies_leaves_nothing() {
     }
     rig.await_metric("reel_program_streams", |streams| streams == 0.0);
     assert_eq!(rig.metric("reel_programs"), 0.0);
-    assert_eq!(rig.metric("reel_buffers_reserved"), 0.0);
+    // What disks still owe comes back a little later.
+    rig.await_metric("reel_buffers_reserved", |buffers| buffers == 0.0);
     assert_eq!(rig.metric("reel_sessions"), 0.0);
 }
 
