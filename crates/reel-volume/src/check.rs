@@ -1,13 +1,13 @@
 //! Checking everything a volume holds.
 
 use std::collections::{BTreeMap, BTreeSet};
-use std::sync::Arc;
+use std::sync::{Arc, Weak};
 
 use reel_arena::Buffer;
 use reel_code::crc32c;
 
 use crate::access::{Answers, Errand, Span};
-use crate::catalogue::{ObjectRecord, Sums};
+use crate::catalogue::{ObjectRecord, Sums, TitleRecord};
 use crate::error::VolumeError;
 use crate::fill::Pace;
 use crate::finding::Finding;
@@ -177,7 +177,11 @@ pub(crate) fn look_at_all(
     };
     let mut reports = Vec::new();
     let mut complete = true;
-    'titles: for title in titles.iter() {
+    // Titles that are removed before their turn comes are let go of: all of it takes hours, and their slots are wanted.
+    let all: Vec<Weak<TitleRecord>> = titles.iter().map(Arc::downgrade).collect();
+    drop(titles);
+    'titles: for title in all {
+        let Some(title) = title.upgrade() else { continue };
         let mut report = TitleReport {
             id: title.id.clone(),
             recoverable_rows: 0,
@@ -186,7 +190,7 @@ pub(crate) fn look_at_all(
             unknown_objects: Vec::new(),
         };
         for entry in &title.objects {
-            if !check.object(&entry.object, &entry_name(title, entry), &mut report, progress) {
+            if !check.object(&entry.object, &entry_name(&title, entry), &mut report, progress) {
                 complete = false;
                 break;
             }

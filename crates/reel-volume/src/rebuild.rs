@@ -63,7 +63,7 @@ pub(crate) fn rebuild(
         let mut wanted = true;
         let bytes_total = bytes_done + titles.iter().map(|title| bytes_of(inner, title)).sum::<u64>();
         // Titles that are removed before their turn comes are let go of: a rebuild takes hours, and their slots are wanted.
-        let titles: Vec<Weak<TitleRecord>> = titles.iter().map(Arc::downgrade).collect();
+        let titles: Vec<Weak<TitleRecord>> = titles.into_iter().map(|title| Arc::downgrade(&title)).collect();
         for title in titles {
             let Some(title) = title.upgrade() else { continue };
             for entry in &title.objects {

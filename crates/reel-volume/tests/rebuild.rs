@@ -319,6 +319,33 @@ fn titles_come_and_go_while_a_member_is_rebuilt() {
     assert_all_right(&scratch.open());
 }
 
+/// Both take hours on large disks, and so would keep the room of every title that is removed meanwhile.
+#[test]
+fn what_is_removed_before_its_turn_is_free_at_once() {
+    let scratch = filled();
+    let volume = scratch.open();
+    for what in ["rebuild", "scrub"] {
+        publish(&volume, "last", &[LONG]);
+        let taken = volume.free_bytes();
+        let mut freed = None;
+        let mut look = |_| {
+            freed.get_or_insert_with(|| {
+                volume.remove("last").unwrap();
+                volume.free_bytes() - taken
+            });
+            true
+        };
+        if what == "rebuild" {
+            volume.replace(&Replacement { force: true, ..successor(&scratch, 1, "new") }).unwrap();
+            assert!(volume.rebuild(1, MendOptions::default(), &mut look).unwrap().complete);
+        } else {
+            assert!(volume.scrub(MendOptions::default(), &mut look).unwrap().is_clean());
+        }
+        assert!(freed.unwrap() >= LONG as u64, "{freed:?} bytes during the {what}");
+    }
+    assert_sound(&volume);
+}
+
 #[test]
 fn a_successor_that_fails_is_out_and_the_volume_goes_on() {
     let scratch = filled();
