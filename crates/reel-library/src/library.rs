@@ -169,11 +169,11 @@ impl Library {
     }
 
     fn load(&self, record: Arc<TitleRecord>, class: Class) -> Result<Arc<Title>, LibraryError> {
-        // Not under the lock: others must not wait for our disks. Two openings at once cost a little and harm nothing.
+        // Not under the lock: others must not wait for our disks. Of two openings at once the first that is done is everybody's.
         let index = self.index(&record, class)?;
         let title = Arc::new(Title::load(&self.volume, record, index)?);
         let mut opened = lock(&self.opened);
-        opened.keep(title.clone());
+        let title = opened.keep(title);
         // Removed meanwhile: the space of its bytes must not wait for us.
         if !self.has(title.id()) {
             opened.forget(title.id());

@@ -4,11 +4,16 @@ use crate::library::same;
 use crate::title::Title;
 use reel_volume::TitleRecord;
 use std::collections::HashMap;
-use std::sync::Arc;
+use std::sync::{Arc, Weak};
 
 /// Opened titles up to a sum of bytes; the one used longest ago goes first. Who holds one keeps it alive beyond.
+///
+/// A title is open once: what was read of it lies in memory by the numbers of its maps, which every opening gives anew, so
+/// that the viewers of two openings would each read it for themselves.
 pub(crate) struct OpenedTitles {
     titles: HashMap<String, Kept>,
+    /// Those that had to go; as long as somebody holds one it is found.
+    let_go: HashMap<String, Weak<Title>>,
     bytes: usize,
     bytes_max: usize,
     clock: u64,
@@ -21,32 +26,35 @@ struct Kept {
 
 impl OpenedTitles {
     pub(crate) fn new(bytes_max: usize) -> OpenedTitles {
-        OpenedTitles { titles: HashMap::new(), bytes: 0, bytes_max, clock: 0 }
+        OpenedTitles { titles: HashMap::new(), let_go: HashMap::new(), bytes: 0, bytes_max, clock: 0 }
     }
 
     /// The opened title of this very record.
     pub(crate) fn find(&mut self, record: &Arc<TitleRecord>) -> Option<Arc<Title>> {
         self.clock += 1;
-        let kept = self.titles.get_mut(&record.id)?;
-        if same(kept.title.record(), record) {
+        if let Some(kept) = self.titles.get_mut(&record.id) {
             kept.used = self.clock;
-            return Some(kept.title.clone());
+            let title = kept.title.clone();
+            if same(title.record(), record) {
+                return Some(title);
+            }
+            self.forget(&record.id);
         }
-        self.forget(&record.id);
-        None
+        let title = self.let_go.remove(&record.id)?.upgrade()?;
+        if !same(title.record(), record) {
+            return None;
+        }
+        self.insert(title.clone());
+        Some(title)
     }
 
-    pub(crate) fn keep(&mut self, title: Arc<Title>) {
-        self.clock += 1;
-        self.forget(title.id());
-        self.bytes += title.memory_bytes();
-        self.titles.insert(title.id().to_owned(), Kept { title, used: self.clock });
-        // A single title may be larger than the limit: it is kept, alone.
-        while self.bytes > self.bytes_max && self.titles.len() > 1 {
-            let oldest = self.titles.iter().min_by_key(|(_, kept)| kept.used).map(|(id, _)| id.clone());
-            let Some(oldest) = oldest else { break };
-            self.forget(&oldest);
+    /// Keeps a title, unless another opening of it is kept: the one of the two that is everybody's from now on.
+    pub(crate) fn keep(&mut self, title: Arc<Title>) -> Arc<Title> {
+        if let Some(kept) = self.find(title.record()) {
+            return kept;
         }
+        self.insert(title.clone());
+        title
     }
 
     /// Bytes of all that is kept.
@@ -59,8 +67,79 @@ impl OpenedTitles {
     }
 
     pub(crate) fn forget(&mut self, id: &str) {
-        if let Some(kept) = self.titles.remove(id) {
-            self.bytes -= kept.title.memory_bytes();
+        self.take(id);
+        self.let_go.remove(id);
+    }
+
+    fn insert(&mut self, title: Arc<Title>) {
+        self.bytes += title.memory_bytes();
+        self.titles.insert(title.id().to_owned(), Kept { title, used: self.clock });
+        // A single title may be larger than the limit: it is kept, alone.
+        while self.bytes > self.bytes_max && self.titles.len() > 1 {
+            let oldest = self.titles.iter().min_by_key(|(_, kept)| kept.used).map(|(id, _)| id.clone());
+            let Some(title) = oldest.and_then(|id| self.take(&id)) else { break };
+            self.let_go.retain(|_, held| held.strong_count() > 0);
+            self.let_go.insert(title.id().to_owned(), Arc::downgrade(&title));
         }
+    }
+
+    fn take(&mut self, id: &str) -> Option<Arc<Title>> {
+        let kept = self.titles.remove(id)?;
+        self.bytes -= kept.title.memory_bytes();
+        Some(kept.title)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use reel_volume::SourceFile;
+
+    /// Two openings of each of so many titles.
+    fn titles(count: u64) -> Vec<[Arc<Title>; 2]> {
+        let record = |added_unix_s: u64| {
+            let id = format!("film-{added_unix_s}");
+            let (name, source) = (id.clone(), SourceFile::default());
+            Arc::new(TitleRecord { id, name, added_unix_s, source, objects: Vec::new() })
+        };
+        let opening = |record: &Arc<TitleRecord>| Arc::new(Title::for_tests(Arc::clone(record), 100));
+        (0..count).map(record).map(|record| [opening(&record), opening(&record)]).collect()
+    }
+
+    #[test]
+    fn the_first_of_two_openings_is_everybodys() {
+        let mut opened = OpenedTitles::new(1000);
+        let [first, second] = &titles(1)[0];
+        assert!(Arc::ptr_eq(&opened.keep(first.clone()), first));
+        assert!(Arc::ptr_eq(&opened.keep(second.clone()), first));
+        assert_eq!((opened.len(), opened.bytes()), (1, 100));
+    }
+
+    #[test]
+    fn a_title_that_had_to_go_is_found_while_somebody_holds_it() {
+        let mut opened = OpenedTitles::new(250);
+        let titles = titles(3);
+        let kept: Vec<_> = titles.iter().map(|[title, _]| opened.keep(title.clone())).collect();
+        assert_eq!((opened.len(), opened.bytes()), (2, 200));
+        assert!(Arc::ptr_eq(&opened.find(kept[0].record()).expect("held"), &kept[0]));
+        assert!(Arc::ptr_eq(&opened.keep(titles[1][1].clone()), &kept[1]));
+        assert_eq!((opened.len(), opened.bytes()), (2, 200));
+        let records: Vec<_> = kept.iter().map(|title| title.record().clone()).collect();
+        drop((kept, titles));
+        assert_eq!(records.iter().filter(|record| opened.find(record).is_some()).count(), 2);
+    }
+
+    #[test]
+    fn a_title_that_came_anew_under_its_name_is_another() {
+        let mut opened = OpenedTitles::new(150);
+        let titles = titles(2);
+        let renamed = |title: &Title| {
+            let record = TitleRecord { added_unix_s: 7, ..(**title.record()).clone() };
+            Arc::new(record)
+        };
+        titles.iter().for_each(|[title, _]| drop(opened.keep(title.clone())));
+        assert!(opened.find(&renamed(&titles[0][0])).is_none(), "it was let go");
+        assert!(opened.find(&renamed(&titles[1][0])).is_none(), "it was kept");
+        assert_eq!(opened.bytes(), 0);
     }
 }

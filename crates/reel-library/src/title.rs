@@ -43,6 +43,12 @@ impl Title {
         Ok(Title { record, index, maps, memory_bytes })
     }
 
+    /// One that is never played.
+    #[cfg(test)]
+    pub(crate) fn for_tests(record: Arc<TitleRecord>, memory_bytes: usize) -> Title {
+        Title { record, index: TitleIndex::default(), maps: Vec::new(), memory_bytes }
+    }
+
     /// Its id.
     pub fn id(&self) -> &str {
         &self.record.id

@@ -8,6 +8,8 @@ use reel_library::{IngestError, IngestOptions, Input, LibraryError, Phase, Poste
 use std::fs;
 use std::os::unix::process::ExitStatusExt;
 use std::path::{Path, PathBuf};
+use std::sync::{Arc, Barrier};
+use std::thread;
 
 fn named(name: &str) -> IngestOptions {
     IngestOptions { name: Some(name.to_owned()), ..IngestOptions::default() }
@@ -68,10 +70,7 @@ fn titles_survive_the_volume_being_opened_again() {
     assert_eq!(library.summary("am-elie").expect("there").name, "../../Am élie");
     assert!(library.knows(&stamp));
     let title = library.open("am-elie").expect("opens");
-    assert!(
-        library.opened("am-elie").is_some_and(|other| std::sync::Arc::ptr_eq(&other, &title)),
-        "read once"
-    );
+    assert!(library.opened("am-elie").is_some_and(|other| Arc::ptr_eq(&other, &title)), "read once");
     assert_eq!(title.index().tracks.len(), 2);
 }
 
@@ -241,6 +240,24 @@ fn a_removed_title_goes_when_its_last_viewer_does() {
     assert!(library.volume().free_bytes() < free, "its bytes are still being played");
     drop(playing);
     assert_eq!(library.volume().free_bytes(), free);
+}
+
+#[test]
+fn a_title_opened_by_many_at_once_is_open_once() {
+    let place = Place::new(64 << 20);
+    let film = films::make(place.path(), "film.mp4", 3, films::H264_AAC);
+    let id = place.library().ingest(&[Input::new(&film)], &named("Film"), &mut |_| {}).expect("taken").id;
+    let library = place.library();
+    let start = Barrier::new(8);
+    let open = || {
+        start.wait();
+        library.open(&id).expect("opened")
+    };
+    let titles: Vec<_> = thread::scope(|scope| {
+        let openers: Vec<_> = (0..8).map(|_| scope.spawn(open)).collect();
+        openers.into_iter().map(|opener| opener.join().expect("no panic")).collect()
+    });
+    assert!(titles.iter().all(|title| Arc::ptr_eq(title, &titles[0])));
 }
 
 #[test]

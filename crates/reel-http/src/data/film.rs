@@ -13,7 +13,7 @@ use reel_stream::{Ask, Body, Choices, Depth, Part, SessionKey};
 use reel_volume::ObjectMap;
 use std::collections::HashMap;
 use std::ops::Range;
-use std::sync::{Arc, Mutex, OnceLock, Weak};
+use std::sync::{Arc, Mutex, MutexGuard, OnceLock, Weak};
 
 /// A title with the texts made from its index; shared by all of its sessions.
 pub(crate) struct Film {
@@ -71,21 +71,31 @@ impl Films {
     /// Opens a title; waits for its index if nobody plays it yet.
     pub(crate) fn open(&self, id: &str) -> Result<Arc<Film>, LibraryError> {
         let title = self.library.open(id)?;
-        // A panic elsewhere leaves the map whole: it changes by single inserts.
-        let mut playing = self.playing.lock().unwrap_or_else(|poisoned| poisoned.into_inner());
-        if let Some(film) = playing.get(id).and_then(Weak::upgrade)
-            && Arc::ptr_eq(&film.title, &title)
-        {
+        if let Some(film) = found(&self.playing(), &title) {
             return Ok(film);
         }
-        playing.retain(|_, film| film.strong_count() > 0);
-        // Computed here, not on the cores: a long film takes some milliseconds. Two may do it at once; one is kept.
-        drop(playing);
+        // Computed here, not on the cores: a long film takes some milliseconds. Two may do it at once; the first that is done is
+        // everybody's.
         let film = Arc::new(Film::new(title, self.depth));
-        let mut playing = self.playing.lock().unwrap_or_else(|poisoned| poisoned.into_inner());
+        let mut playing = self.playing();
+        if let Some(first) = found(&playing, &film.title) {
+            return Ok(first);
+        }
+        playing.retain(|_, film| film.strong_count() > 0);
         playing.insert(id.to_owned(), Arc::downgrade(&film));
         Ok(film)
     }
+
+    /// A panic elsewhere leaves the map whole: it changes by single inserts.
+    fn playing(&self) -> MutexGuard<'_, HashMap<String, Weak<Film>>> {
+        self.playing.lock().unwrap_or_else(|poisoned| poisoned.into_inner())
+    }
+}
+
+/// The film of this very opening of a title.
+fn found(playing: &HashMap<String, Weak<Film>>, title: &Arc<Title>) -> Option<Arc<Film>> {
+    let film = playing.get(title.id())?.upgrade()?;
+    Arc::ptr_eq(&film.title, title).then_some(film)
 }
 
 impl Film {

@@ -134,10 +134,11 @@ fn a_crowd_on_one_title_is_let_in_that_the_disks_would_not_carry_and_nobody_is_l
             assert!(segment_of(&rig, session, segment) == *wanted, "segment {segment} of {session}");
         }
     }
-    // The others read nothing; but who falls behind his schedule on a busy machine is charged with disks, and may read a part anew. Each for himself would
-    // have read as much as the first.
-    let anew = rig.metric("reel_units_read_total") - read;
-    assert!(anew <= read, "{anew} units read by the others, {read} by the first");
+    assert_eq!(
+        rig.metric("reel_units_read_total") - read,
+        0.0,
+        "units read by the others, {read} by the first"
+    );
     assert_eq!(rig.metric("reel_deadline_misses_total{class=\"periodic\"}"), 0.0);
     assert_eq!(rig.metric("reel_units_kept_evicted_total"), 0.0);
 }
