@@ -116,3 +116,26 @@ impl World {
         Wreck::of(self.directory.path(), after_crash, blank)
     }
 }
+
+#[cfg(test)]
+#[allow(clippy::unwrap_used, reason = "a test that cannot go on should stop")]
+mod tests {
+    use super::*;
+    use crate::scenario::Scenario;
+
+    #[test]
+    fn mending_begins_while_the_catalogue_is_being_changed() {
+        let mut scenario = Scenario::plain(1, 60 * SECOND_NS, 1);
+        scenario.ingest_stripes_per_s = 1000;
+        let mut world = World::new(scenario).unwrap();
+        while world.upkeep.board().changing.is_none() {
+            assert!(world.step(u64::MAX).unwrap());
+        }
+        // The title is being published just now, and has the lock on the catalogue while it waits for the members.
+        assert!(world.begin_to_mend(Mend::Scrub).unwrap());
+        while world.upkeep.board().changing.is_some() {
+            assert!(world.step(u64::MAX).unwrap());
+        }
+        assert_eq!(world.upkeep.board().done.ingested, 1);
+    }
+}
