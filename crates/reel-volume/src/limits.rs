@@ -69,6 +69,11 @@ pub const VOLUME_FILE_BYTES_MAX: u64 = 1 << 20;
 /// Stripes a reader has in flight: one being used, the others with the disks.
 pub const STRIPES_IN_FLIGHT: usize = 4;
 
+/// Stripes that a rebuild or scrub has in hand, of which there is one at a time: a rebuild looks at so many side by side, a scrub at two of which one is read
+/// and one is judged, computed and read back. Memory for them is set aside before any is promised to viewers, or a volume without a member would
+/// stay so as long as people watch.
+pub const UPKEEP_STRIPES: usize = STRIPES_IN_FLIGHT;
+
 /// Stripes a writer has in flight: one being filled, the others with the disks. Eight fill the queue of each member's
 /// device; the others wait behind them, so that no queue runs dry while answers come back and the next stripe is made.
 pub const WRITER_STRIPES_IN_FLIGHT: usize = 12;
