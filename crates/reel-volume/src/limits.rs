@@ -81,6 +81,10 @@ pub const WRITER_STRIPES_IN_FLIGHT: usize = 12;
 /// Slots a writer reserves in one step, at most, so that several writers side by side still get long runs.
 pub const RESERVE_SLOTS_MAX: u64 = 256;
 
+/// What a commit writes is due so long after it is asked for: whoever publishes, removes or replaces waits for all its steps, one after another, and nothing
+/// else can change meanwhile. Without a deadline each of them waits behind all who browse. A round: those who begin to watch are due sooner.
+pub const COMMIT_STEP_NS: u64 = 1_000_000_000;
+
 /// How long a writer or reader waits for a free arena buffer before it gives up. Long enough for any burst of
 /// streams to pass; short enough that a leak shows.
 pub const BUFFER_WAIT_MS: u64 = 30_000;
