@@ -158,11 +158,57 @@ fn without_a_count_of_memory_nobody_follows() {
     assert!(open(&mut chains, &film, 1).is_err());
 }
 
+/// How many viewers are let in who come to one of `films` titles in turn, `apart` rounds one after another, if `follows` says who is charged with memory.
+fn let_in(
+    (disks, memory_mib): (u64, u64),
+    (films, apart): (usize, u64),
+    follows: impl Fn(&Chains, &Demand, u64, (usize, u64)) -> bool,
+) -> usize {
+    let mut chains = machine(disks, memory_mib * MIB);
+    let films: Vec<Arc<Demand>> = (0..films).map(|_| steady(600)).collect();
+    let mut now = 0;
+    for count in 0..2_000 {
+        chains.advance(now);
+        let (film, at) = (&films[count % films.len()], (0, now));
+        let ahead = chains.next_ahead(Class::PERIODIC, film, at, None);
+        let is_held = ahead.is_some_and(|(_, chain)| follows(&chains, film, chain, at));
+        if chains.admit(Class::PERIODIC, film, at, is_held, "film").is_err() {
+            return count;
+        }
+        now += if count % films.len() + 1 == films.len() { apart } else { 0 };
+        if now > 500 {
+            return count;
+        }
+    }
+    2_000
+}
+
+#[test]
+fn whoever_is_charged_with_what_is_plentiful_leaves_room_for_others() {
+    for (disks, memory_mib) in
+        [10, 100, 1_000].into_iter().flat_map(|disks| [200, 400, 1_000, 4_000].map(|mib| (disks, mib)))
+    {
+        for crowd in [(1, 0), (1, 5), (10, 0), (10, 2), (10, 20), (50, 5)] {
+            let count = |follows: fn(&Chains, &Demand, u64, (usize, u64)) -> bool| {
+                let_in((disks, memory_mib), crowd, follows)
+            };
+            let best = count(|_, _, _, _| false).max(count(|_, _, _, _| true));
+            let weighed =
+                count(|chains, film, chain, at| chains.is_worth_following(Class::PERIODIC, film, chain, at));
+            assert!(
+                weighed * 100 >= best * 85,
+                "{weighed} of {best}: {disks} streams, {memory_mib} MiB, {crowd:?}"
+            );
+        }
+    }
+}
+
 #[derive(Clone, Debug)]
 enum Step {
     Open { film: usize, from_round: usize, is_held: bool },
     Change { which: usize, film: usize, from_round: usize },
     Release { which: usize },
+    Meet { from: u64 },
     Advance { rounds: u64 },
 }
 
@@ -174,6 +220,7 @@ fn step() -> impl Strategy<Value = Step> {
         4 => (any::<usize>(), film, from_round)
             .prop_map(|(which, film, from_round)| Step::Change { which, film, from_round }),
         3 => any::<usize>().prop_map(|which| Step::Release { which }),
+        4 => (0..20_u64).prop_map(|from| Step::Meet { from }),
         4 => (0..6_u64).prop_map(|rounds| Step::Advance { rounds }),
     ]
 }
@@ -238,6 +285,23 @@ proptest! {
                 Step::Release { which } if !held.is_empty() => {
                     let stream = held.swap_remove(which % held.len());
                     chains.release(stream);
+                }
+                Step::Meet { from } => {
+                    let state = |chains: &Chains| {
+                        let asked: Vec<u64> = (now..now + 90).map(|round| disk(chains, round)).collect();
+                        (chains.counts(), chains.followers(), chains.interval_bytes(), asked)
+                    };
+                    let before = state(&chains);
+                    if let Some(meeting) = chains.next_meeting(from) {
+                        let with_bytes = chains.interval_bytes_merged(&meeting);
+                        if chains.merge(&meeting) {
+                            prop_assert_eq!(chains.followers(), before.1 + 1);
+                            prop_assert_eq!(chains.interval_bytes(), with_bytes);
+                            prop_assert_eq!(chains.chain_of(meeting.leader), chains.chain_of(meeting.ahead));
+                        } else {
+                            prop_assert_eq!(before, state(&chains));
+                        }
+                    }
                 }
                 Step::Advance { rounds } => {
                     now += rounds;
