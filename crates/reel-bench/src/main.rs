@@ -22,6 +22,7 @@ mod load;
 mod machine;
 mod mms;
 mod onecopy;
+mod pairs;
 mod path;
 mod path_tls;
 mod peers;

@@ -4,6 +4,7 @@
 //! are run in turn, and the medians of their runs are compared.
 
 use crate::ExperimentArguments;
+use crate::pairs::{Distance, Pairs};
 use crate::report::{Claim, spread};
 use crate::sheet::{Chart, Sheet};
 use anyhow::{Context, Result, bail};
@@ -19,18 +20,25 @@ const MAPPED: &str = "mapped";
 /// What they are held against.
 const OTHERS: [&str; 5] = ["pipe", "pipe-64k", "vmsplice", "unix-stream", "unix-seqpacket"];
 
+/// Where claims are made about.
+const DISTANCES: [(Distance, &str); 2] = [(Distance::Near, "one cache"), (Distance::Far, "two caches")];
+
 const READY: &str = "messages that lie in memory";
 const MADE: &str = "messages written one by one";
 const GLANCE: &str = "messages of which the first word is read";
 const POLL: &str = "latency, both look all the time";
 const SLEEP: &str = "latency, both sleep";
 
-/// How much is measured.
+/// How much is measured, and where.
 struct Extent {
     runs: usize,
     seconds: f64,
     rounds: usize,
+    pairs: Pairs,
 }
+
+/// What was measured of one way, and how far apart its processors were.
+type Readings = Vec<(Distance, f64)>;
 
 /// Runs the experiment.
 pub(crate) fn run(arguments: &ExperimentArguments) -> Result<()> {
@@ -55,18 +63,22 @@ fn measure(arguments: &ExperimentArguments, sheet: &mut Sheet) -> Result<()> {
     }
     let iceoryx2 = rival(dir);
     let quick = arguments.quick;
-    let extent = Extent {
-        runs: arguments.runs.unwrap_or(if quick { 1 } else { 5 }),
+    let mut extent = Extent {
+        // Each pair of four processors once.
+        runs: arguments.runs.unwrap_or(if quick { 1 } else { 6 }),
         seconds: if quick { 0.02 } else { arguments.seconds.map_or(0.25, |seconds| seconds as f64) },
         rounds: if quick { 200 } else { 50_000 },
+        pairs: Pairs::new()?,
     };
     sheet.note(
         "one process hands messages to another, one by one; about 1 MiB is in flight at most, in every way; the reader sums up every byte, and \
          the sums are compared; readers of pipe and stream take up to 128 KiB with one call; pipe and sockets are blocking, of 1 MiB where \
-         allowed (pipe-64k: as made); mapped streams look 300 times before they sleep; nothing is kept to any processor",
+         allowed (pipe-64k: as made); the two programs are kept to a pair of processors, another one with each run, the same for all ways; claims \
+         are made of runs on processors that share a cache, and of runs on such that do not, by the time a cache line took from one to the \
+         other before and after (line_ns)",
     );
-    throughput(&rates, &extent, sheet)?;
-    latency(&rates, iceoryx2.as_deref(), &extent, sheet)
+    throughput(&rates, &mut extent, sheet)?;
+    latency(&rates, iceoryx2.as_deref(), &mut extent, sheet)
 }
 
 /// The program that does the same over iceoryx2, if it was built.
@@ -75,31 +87,40 @@ fn rival(dir: &Path) -> Option<PathBuf> {
     program.exists().then_some(program)
 }
 
-fn throughput(rates: &Path, extent: &Extent, sheet: &mut Sheet) -> Result<()> {
+fn throughput(rates: &Path, extent: &mut Extent, sheet: &mut Sheet) -> Result<()> {
     for bytes in SIZES {
-        let mut rates_of: Vec<(&str, Vec<f64>)> =
+        let mut rates_of: Vec<(&str, Readings)> =
             [MAPPED].into_iter().chain(OTHERS).map(|way| (way, Vec::new())).collect();
         for run in 0..extent.runs {
+            extent.pairs.next()?;
             for (way, all) in &mut rates_of {
                 all.push(rate(rates, way, bytes, READY, run, extent, sheet)?);
             }
         }
-        let medians: Vec<(&str, f64)> = rates_of.iter_mut().map(|(way, all)| (*way, spread(all).1)).collect();
-        let best = |counts: fn(&str) -> bool| {
-            medians.iter().filter(|(way, _)| counts(way)).map(|(_, median)| *median).fold(0.0, f64::max)
-        };
-        let mapped = best(|way| way == MAPPED);
-        let kib = bytes / 1024;
-        let claim = |what: &str, other: f64| {
-            let claim = format!("{kib} KiB: messages a second, mapped / best of {what}");
-            Claim::at_least(claim, mapped / other, 5.0)
-        };
-        sheet.claim(claim("pipe and Unix socket", best(|way| way != MAPPED && way != "vmsplice")));
-        sheet.claim(claim("those and vmsplice into a pipe", best(|way| way != MAPPED)));
+        for (distance, place) in DISTANCES {
+            let medians: Vec<(&str, f64)> =
+                rates_of.iter().filter_map(|(way, all)| Some((*way, median_at(distance, all)?))).collect();
+            if medians.len() < rates_of.len() {
+                // Not all of them were measured there.
+                continue;
+            }
+            let best = |counts: fn(&str) -> bool| {
+                medians.iter().filter(|(way, _)| counts(way)).map(|(_, median)| *median).fold(0.0, f64::max)
+            };
+            let mapped = best(|way| way == MAPPED);
+            let kib = bytes / 1024;
+            let claim = |what: &str, other: f64| {
+                let claim = format!("{kib} KiB, {place}: messages a second, mapped / best of {what}");
+                Claim::at_least(claim, mapped / other, 5.0)
+            };
+            sheet.claim(claim("pipe and Unix socket", best(|way| way != MAPPED && way != "vmsplice")));
+            sheet.claim(claim("those and vmsplice into a pipe", best(|way| way != MAPPED)));
+        }
     }
     // What handing over costs by itself: the reader looks at the first word of each message.
     for bytes in SIZES {
         for run in 0..extent.runs.div_ceil(2) {
+            extent.pairs.next()?;
             for way in [MAPPED].into_iter().chain(OTHERS) {
                 rate(rates, way, bytes, GLANCE, run, extent, sheet)?;
             }
@@ -107,6 +128,7 @@ fn throughput(rates: &Path, extent: &Extent, sheet: &mut Sheet) -> Result<()> {
     }
     for bytes in SIZES {
         for run in 0..extent.runs.div_ceil(3) {
+            extent.pairs.next()?;
             // Pages that are given to a pipe must not be written again, so vmsplice has no part in this.
             for way in [MAPPED, "pipe", "pipe-64k", "unix-stream", "unix-seqpacket"] {
                 rate(rates, way, bytes, MADE, run, extent, sheet)?;
@@ -114,6 +136,13 @@ fn throughput(rates: &Path, extent: &Extent, sheet: &mut Sheet) -> Result<()> {
         }
     }
     Ok(())
+}
+
+/// The median of what was measured at this distance.
+fn median_at(distance: Distance, all: &Readings) -> Option<f64> {
+    let mut there: Vec<f64> =
+        all.iter().filter(|(place, _)| *place == distance).map(|(_, value)| *value).collect();
+    (!there.is_empty()).then(|| spread(&mut there).1)
 }
 
 /// Messages a second.
@@ -125,14 +154,14 @@ fn rate(
     run: usize,
     extent: &Extent,
     sheet: &mut Sheet,
-) -> Result<f64> {
+) -> Result<(Distance, f64)> {
     let kind = match case {
         MADE => "made",
         GLANCE => "glance",
         _ => "ready",
     };
     let words = ["rate", way, &bytes.to_string(), &extent.seconds.to_string(), kind];
-    let said = said(rates, &words)?;
+    let (said, line_ns) = said_between(rates, &words, &extent.pairs)?;
     let number = |name: &str| said[name].as_f64().with_context(|| format!("no {name}"));
     let messages = number("messages")?;
     let per_s = messages / number("seconds")?;
@@ -141,12 +170,13 @@ fn rate(
         ("messages_per_s", per_s),
         ("mib_per_s", per_s * bytes as f64 / 1048576.0),
         ("kernel_calls_per_message", calls),
+        ("line_ns", line_ns[1]),
     ];
     sheet.row(case, way, bytes as f64, run, &values);
-    Ok(per_s)
+    Ok((Distance::of(line_ns), per_s))
 }
 
-fn latency(rates: &Path, iceoryx2: Option<&Path>, extent: &Extent, sheet: &mut Sheet) -> Result<()> {
+fn latency(rates: &Path, iceoryx2: Option<&Path>, extent: &mut Extent, sheet: &mut Sheet) -> Result<()> {
     sheet.note(
         "latency: there and back, halved; both sides sum up every byte of each message before they answer",
     );
@@ -160,22 +190,27 @@ fn latency(rates: &Path, iceoryx2: Option<&Path>, extent: &Extent, sheet: &mut S
         for bytes in SIZES {
             let (mut mapped_ns, mut other_ns) = (Vec::new(), Vec::new());
             for run in 0..extent.runs {
+                extent.pairs.next()?;
                 let (size, rounds) = (bytes.to_string(), extent.rounds.to_string());
-                let mapped = said(rates, &["latency", MAPPED, &size, &rounds, wait])?;
-                let mapped = percentiles(&mapped, case, MAPPED, bytes, run, sheet)?;
+                let mut measure = |program: &Path, words: &[&str], who: &str| {
+                    let said = said_between(program, words, &extent.pairs)?;
+                    percentiles(&said, case, who, bytes, run, sheet)
+                };
+                mapped_ns.push(measure(rates, &["latency", MAPPED, &size, &rounds, wait], MAPPED)?);
                 if wait == "sleep" {
-                    let socket = said(rates, &["latency", "unix-stream", &size, &rounds, wait])?;
-                    percentiles(&socket, case, "unix-stream", bytes, run, sheet)?;
+                    let socket = "unix-stream";
+                    measure(rates, &["latency", socket, &size, &rounds, wait], socket)?;
                 }
-                mapped_ns.push(mapped);
                 if let Some(program) = iceoryx2 {
-                    let other = said(program, &["latency", &size, &rounds, wait])?;
-                    other_ns.push(percentiles(&other, case, "iceoryx2", bytes, run, sheet)?);
+                    other_ns.push(measure(program, &["latency", &size, &rounds, wait], "iceoryx2")?);
                 }
             }
-            if !other_ns.is_empty() {
-                let claim = format!("{} KiB: p99 {case}, mapped / iceoryx2", bytes / 1024);
-                sheet.claim(Claim::at_most(claim, spread(&mut mapped_ns).1 / spread(&mut other_ns).1, 1.5));
+            for (distance, place) in DISTANCES {
+                let medians = (median_at(distance, &mapped_ns), median_at(distance, &other_ns));
+                if let (Some(mapped), Some(other)) = medians {
+                    let claim = format!("{} KiB, {place}: p99 {case}, mapped / iceoryx2", bytes / 1024);
+                    sheet.claim(Claim::at_most(claim, mapped / other, 1.5));
+                }
             }
         }
     }
@@ -184,18 +219,26 @@ fn latency(rates: &Path, iceoryx2: Option<&Path>, extent: &Extent, sheet: &mut S
 
 /// Keeps the percentiles; the 99th.
 fn percentiles(
-    said: &Value,
+    (said, line_ns): &(Value, [f64; 2]),
     case: &str,
     who: &str,
     bytes: usize,
     run: usize,
     sheet: &mut Sheet,
-) -> Result<f64> {
+) -> Result<(Distance, f64)> {
     let number = |name: &str| said[name].as_f64().with_context(|| format!("no {name}"));
     let p99_ns = number("p99_ns")?;
     let values = [("p50_ns", number("p50_ns")?), ("p99_ns", p99_ns), ("p999_ns", number("p999_ns")?)];
+    let values = [&values[..], &[("line_ns", line_ns[1])]].concat();
     sheet.row(case, who, bytes as f64, run, &values);
-    Ok(p99_ns)
+    Ok((Distance::of(*line_ns), p99_ns))
+}
+
+/// What a measured program says, and how long a cache line took before and after it.
+fn said_between(program: &Path, words: &[&str], pairs: &Pairs) -> Result<(Value, [f64; 2])> {
+    let before_ns = pairs.line_ns()?;
+    let said = said(program, words)?;
+    Ok((said, [before_ns, pairs.line_ns()?]))
 }
 
 /// What a measured program says.
