@@ -36,6 +36,7 @@ fn price() -> impl Strategy<Value = DiskPrice> {
             read_mib_ns,
             write_request_ns,
             write_mib_ns,
+            apart: false,
         },
     )
 }
@@ -174,6 +175,7 @@ proptest! {
             read_mib_ns: 0,
             write_request_ns: price_ns,
             write_mib_ns: 0,
+            apart: false,
         };
         let mut scheduler = Policy::Rounds.scheduler(&classes, price, bound);
         let (mut now_ns, mut id) = (0, 0);
