@@ -68,19 +68,23 @@ fn rig_with(driver: DriverChoice, change: impl FnOnce(&mut DisksConfig)) -> Rig 
     Rig { arena, disks, reply: Arc::new(Answers(Mutex::new(sender))), answers, config, dir }
 }
 
+/// A request of class interactive to the first member, without a deadline.
+fn urgent(work: DiskWork, reply: Arc<dyn Reply>) -> DiskRequest {
+    DiskRequest {
+        member: 0,
+        class: Class::INTERACTIVE,
+        asker: Asker::default(),
+        deadline_ns: DEADLINE_NONE_NS,
+        work,
+        token: 0,
+        reply,
+    }
+}
+
 impl Rig {
     fn submit(&self, member: usize, token: u64, work: DiskWork) {
-        let (class, deadline_ns) = (Class::APERIODIC, DEADLINE_NONE_NS);
-        let reply = Arc::clone(&self.reply) as Arc<dyn Reply>;
-        self.disks.submit(DiskRequest {
-            member,
-            class,
-            asker: Asker::default(),
-            deadline_ns,
-            work,
-            token,
-            reply,
-        });
+        let request = urgent(work, Arc::clone(&self.reply) as Arc<dyn Reply>);
+        self.disks.submit(DiskRequest { member, class: Class::APERIODIC, token, ..request });
     }
 
     fn read(&self, member: usize, block: usize, blocks: usize) -> DiskDone {
@@ -328,16 +332,8 @@ fn a_reply_that_panics_still_leaves_every_request_answered() {
             let buffer = rig.arena.take(BLOCK).unwrap();
             rig.submit(0, token, DiskWork::Read { offset: 0, bytes: BLOCK, buffer });
         }
-        let (class, deadline_ns, reply) = (Class::APERIODIC, DEADLINE_NONE_NS, Arc::new(Bomb));
-        rig.disks.submit(DiskRequest {
-            asker: Asker::default(),
-            member: 0,
-            class,
-            deadline_ns,
-            work: DiskWork::Sync,
-            token: 0,
-            reply,
-        });
+        let bomb = urgent(DiskWork::Sync, Arc::new(Bomb));
+        rig.disks.submit(DiskRequest { class: Class::APERIODIC, ..bomb });
         for _ in 0..20 {
             rig.answers.recv_timeout(Duration::from_secs(20)).expect("answered, if only as stopped");
         }
@@ -364,17 +360,7 @@ fn the_last_handle_may_go_on_a_disk_thread() {
     let submitting = disks.clone();
     drop(disks);
     let buffer = arena.take(BLOCK).unwrap();
-    let work = DiskWork::Read { offset: 0, bytes: BLOCK, buffer };
-    let (class, deadline_ns) = (Class::INTERACTIVE, DEADLINE_NONE_NS);
-    submitting.submit(DiskRequest {
-        member: 0,
-        class,
-        asker: Asker::default(),
-        deadline_ns,
-        work,
-        token: 0,
-        reply,
-    });
+    submitting.submit(urgent(DiskWork::Read { offset: 0, bytes: BLOCK, buffer }, reply));
     drop(submitting);
     gone.recv_timeout(Duration::from_secs(20)).expect("no thread waits for itself");
 }
@@ -400,18 +386,8 @@ fn direct_where_the_file_system_can_buffered_where_it_cannot() {
         let config = DisksConfig { driver, ..DisksConfig::default() };
         let disks = Disks::start(vec![Some(member)], &rig.arena, config).unwrap();
         let buffer = rig.arena.take(BLOCK).unwrap();
-        let work = DiskWork::Read { offset: 0, bytes: BLOCK, buffer };
-        let (class, deadline_ns) = (Class::INTERACTIVE, DEADLINE_NONE_NS);
         let reply = Arc::clone(&rig.reply) as Arc<dyn Reply>;
-        disks.submit(DiskRequest {
-            member: 0,
-            class,
-            asker: Asker::default(),
-            deadline_ns,
-            work,
-            token: 0,
-            reply,
-        });
+        disks.submit(urgent(DiskWork::Read { offset: 0, bytes: BLOCK, buffer }, reply));
         let done = rig.answers.recv().unwrap();
         assert!(matches!(done.result, Err(DiskError::Short { .. })), "{:?}", done.result);
         assert_eq!(done.buffer.unwrap()[..text.len()], text);
@@ -471,17 +447,8 @@ fn answers_after_their_deadline_are_counted_for_their_class() {
     for (token, deadline_ns) in [(1, 0), (2, DEADLINE_NONE_NS), (3, 1)] {
         let buffer = rig.arena.take(BLOCK).unwrap();
         let reply = Arc::clone(&rig.reply) as Arc<dyn Reply>;
-        let work = DiskWork::Read { offset: 0, bytes: BLOCK, buffer };
-        let class = Class::PERIODIC;
-        rig.disks.submit(DiskRequest {
-            member: 0,
-            class,
-            asker: Asker::default(),
-            deadline_ns,
-            work,
-            token,
-            reply,
-        });
+        let read = urgent(DiskWork::Read { offset: 0, bytes: BLOCK, buffer }, reply);
+        rig.disks.submit(DiskRequest { class: Class::PERIODIC, deadline_ns, token, ..read });
         rig.answers.recv().unwrap().result.unwrap();
     }
     let stats = rig.disks.stats();

@@ -232,32 +232,25 @@ impl MetricsSource for DataMetrics {
             load(&stream.releases),
         );
         let budget = self.units.budget();
-        page.gauge("reel_buffers_reserved", "Buffers reserved by readers.", &[], budget.reserved() as f64);
-        page.gauge(
-            "reel_buffers_reservable",
-            "Buffers that readers may reserve.",
-            &[],
-            budget.total() as f64,
-        );
-        page.gauge(
-            "reel_buffers_promised",
-            "Buffers promised to viewers, whether they use them now or not.",
-            &[],
-            budget.promised() as f64,
-        );
-        page.gauge(
-            "reel_buffers_kept",
-            "Buffers kept for those who follow others.",
-            &[],
-            budget.kept() as f64,
-        );
-        page.gauge(
-            "reel_buffers_unpromised",
-            "Buffers reserved by readers that were promised nothing.",
-            &[],
-            budget.unpromised() as f64,
-        );
-        page.gauge("reel_readers_starved", "Readers waiting for memory.", &[], budget.starved() as f64);
+        let memory = [
+            ("reel_buffers_reserved", "Buffers reserved by readers.", budget.reserved()),
+            ("reel_buffers_reservable", "Buffers that readers may reserve.", budget.total()),
+            (
+                "reel_buffers_promised",
+                "Buffers promised to viewers, whether they use them now or not.",
+                budget.promised(),
+            ),
+            ("reel_buffers_kept", "Buffers kept for those who follow others.", budget.kept()),
+            (
+                "reel_buffers_unpromised",
+                "Buffers reserved by readers that were promised nothing.",
+                budget.unpromised(),
+            ),
+            ("reel_readers_starved", "Readers waiting for memory.", budget.starved()),
+        ];
+        for (name, help, value) in memory {
+            page.gauge(name, help, &[], value as f64);
+        }
         page.gauge(
             "reel_readers_in_runs",
             "Downloads read in long runs, for each of which an arm goes there once.",

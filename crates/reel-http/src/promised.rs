@@ -46,6 +46,7 @@ impl Promises for Promised {
                 deadline_misses: load(&misses[class]),
             }),
             sessions: self.sessions.list(now_ns).into_iter().map(|session| view(session, &classes)).collect(),
+            sharing: self.sessions.sharing(),
             classes,
             refusals,
         }

@@ -45,6 +45,7 @@ impl Promises for NoPromises {
             classes: self.0.classes(),
             counts: Default::default(),
             sessions: Vec::new(),
+            sharing: reel_stream::Sharing::default(),
             refusals: Vec::new(),
         }
     }

@@ -16,6 +16,7 @@ mod report;
 mod resource;
 mod retry;
 mod timeline;
+mod worth;
 
 pub use chains::Chains;
 pub use class::{Class, ClassSpec, ClassTable, ClassTableError, DEADLINE_NONE_NS, Kind};

@@ -164,6 +164,51 @@ fn without_a_count_of_memory_nobody_follows() {
     assert!(open(&mut chains, &film, 1).is_err());
 }
 
+/// How many viewers are let in who come to one of `films` titles in turn, `apart` rounds one after another, if `follows` says who is charged with memory.
+fn let_in(
+    (disks, memory_mib): (u64, u64),
+    (films, apart): (usize, u64),
+    follows: impl Fn(&Chains, &Demand, u64, (usize, u64)) -> bool,
+) -> usize {
+    let mut chains = machine(disks, memory_mib * MIB);
+    let films: Vec<Arc<Demand>> = (0..films).map(|_| steady(600)).collect();
+    let mut now = 0;
+    for count in 0..2_000 {
+        chains.advance(now);
+        let (film, at) = (&films[count % films.len()], (0, now));
+        let ahead = chains.next_ahead(Class::PERIODIC, film, at, None);
+        let is_held = ahead.is_some_and(|(_, chain)| follows(&chains, film, chain, at));
+        if chains.admit(Class::PERIODIC, film, at, is_held, "film").is_err() {
+            return count;
+        }
+        now += if count % films.len() + 1 == films.len() { apart } else { 0 };
+        if now > 500 {
+            return count;
+        }
+    }
+    2_000
+}
+
+#[test]
+fn whoever_is_charged_with_what_is_plentiful_leaves_room_for_others() {
+    for (disks, memory_mib) in
+        [10, 100, 1_000].into_iter().flat_map(|disks| [200, 400, 1_000, 4_000].map(|mib| (disks, mib)))
+    {
+        for crowd in [(1, 0), (1, 5), (10, 0), (10, 2), (10, 20), (50, 5)] {
+            let count = |follows: fn(&Chains, &Demand, u64, (usize, u64)) -> bool| {
+                let_in((disks, memory_mib), crowd, follows)
+            };
+            let best = count(|_, _, _, _| false).max(count(|_, _, _, _| true));
+            let weighed =
+                count(|chains, film, chain, at| chains.is_worth_following(Class::PERIODIC, film, chain, at));
+            assert!(
+                weighed * 100 >= best * 85,
+                "{weighed} of {best}: {disks} streams, {memory_mib} MiB, {crowd:?}"
+            );
+        }
+    }
+}
+
 #[derive(Clone, Debug)]
 enum Step {
     Open { film: usize, from_round: usize, is_held: bool },

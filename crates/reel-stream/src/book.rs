@@ -6,7 +6,7 @@
 use crate::audience::Audience;
 use crate::budget::KeptBuffers;
 use crate::key::SessionKey;
-use crate::limits::{INTERVALS_IDLE_PERMILLE, ROOM_PERMILLE, ROOM_ROUNDS};
+use crate::limits::{ROOM_PERMILLE, ROOM_ROUNDS};
 use crate::one_way::{Choices, Start};
 use crate::sessions::Sharing;
 use crate::units::Units;
@@ -74,7 +74,9 @@ impl Book {
         let ahead = self.chains.next_ahead(who.class, demand, at, held);
         let before = ahead.and_then(|(stream, chain)| {
             let ahead = *self.sessions.get(&stream)?;
-            self.can_keep(chain, at).then_some(())?;
+            // Asked only of those who might: it counts through a film.
+            let is_worth = self.chains.is_worth_following(who.class, demand, chain, at);
+            (is_worth && self.can_keep(chain, at)).then_some(())?;
             self.memory.as_ref()?.audience.follows(who.key, (ahead, chain), &starts, now_ns)
         });
         let is_held = before.is_some();
@@ -163,16 +165,10 @@ impl Book {
         members.iter().enumerate().map(of_member).max().unwrap_or(0)
     }
 
-    /// Keeps as much memory from readers as intervals take if somebody joins a chain; `false` if that cannot be.
-    ///
-    /// Intervals have no larger a part of the arena than is promised of the members: while disks have time, memory that a reader could use is not spent to
-    /// save them some.
+    /// Keeps as much memory from readers as intervals take if somebody joins a chain; `false` if they have it now.
     fn can_keep(&mut self, chain: u64, at: (usize, u64)) -> bool {
         let bytes = self.chains.interval_bytes_with(chain, at);
-        let permille = self.promised_permille().max(INTERVALS_IDLE_PERMILLE);
-        let arena_bytes = self.chains.ledger().capacities().arena_bytes;
-        let most_bytes = u128::from(arena_bytes) * u128::from(permille) / 1000;
-        u128::from(bytes) <= most_bytes && self.memory.as_mut().is_some_and(|memory| memory.keep(bytes))
+        self.memory.as_mut().is_some_and(|memory| memory.keep(bytes))
     }
 
     /// A session begins anew somewhere: from here on it is known who follows it, and whom it follows.

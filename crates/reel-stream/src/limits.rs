@@ -38,10 +38,6 @@ pub const AUDIENCE_PARTS_MAX: usize = 16;
 /// them: half of the usual share of the periodic class, since with segments of a few seconds that asks at most twice of what was promised.
 pub const ROOM_PERMILLE: u64 = 350;
 
-/// Of the arena's thousandths so many may hold intervals however little is promised of the disks: a crowd of a minute's length takes some hundred
-/// MB, and readers lose no more by it than an eighth.
-pub const INTERVALS_IDLE_PERMILLE: u64 = 125;
-
 /// Rounds that are looked at to see how much of the members is promised: as far ahead as players fetch, and two segments.
 pub const ROOM_ROUNDS: u64 = 40;
 

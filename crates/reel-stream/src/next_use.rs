@@ -439,6 +439,34 @@ mod tests {
         }
     }
 
+    impl Plain {
+        /// Takes a step with the policy; `false` for the one that asks it for a victim.
+        fn mirrors(&mut self, policy: &mut NextUse, step: &Step, now_ns: u64) -> bool {
+            match *step {
+                Step::Comes(object, stripe) => {
+                    self.remove(unit(object, stripe));
+                    self.units.push(unit(object, stripe));
+                    policy.came(unit(object, stripe), 0..1);
+                }
+                Step::Goes(object, stripe) => {
+                    self.remove(unit(object, stripe));
+                    policy.gone(unit(object, stripe));
+                }
+                Step::Shows(name, object, stripe) => {
+                    let front = front(object, stripe, now_ns);
+                    self.fronts.insert(name, front);
+                    policy.shows(viewer(name), front);
+                }
+                Step::Leaves(name) => {
+                    self.fronts.remove(&name);
+                    policy.leaves(viewer(name));
+                }
+                Step::LetGo => return false,
+            }
+            true
+        }
+    }
+
     #[derive(Clone, Debug)]
     enum Step {
         Comes(u64, u64),
@@ -467,41 +495,22 @@ mod tests {
             let (mut policy, mut plain) = (NextUse::default(), Plain::default());
             // No two viewers ask at the same time, as no two locks are taken at the same time.
             for (now_ns, step) in steps.into_iter().enumerate() {
-                match step {
-                    Step::Comes(object, stripe) => {
-                        plain.remove(unit(object, stripe));
-                        plain.units.push(unit(object, stripe));
-                        policy.came(unit(object, stripe), 0..1);
-                    }
-                    Step::Goes(object, stripe) => {
-                        plain.remove(unit(object, stripe));
-                        policy.gone(unit(object, stripe));
-                    }
-                    Step::Shows(name, object, stripe) => {
-                        let front = front(object, stripe, now_ns as u64);
-                        plain.fronts.insert(name, front);
-                        policy.shows(viewer(name), front);
-                    }
-                    Step::Leaves(name) => {
-                        plain.fronts.remove(&name);
-                        policy.leaves(viewer(name));
-                    }
-                    Step::LetGo => {
-                        let victim = policy.take_victim();
-                        prop_assert_eq!(victim.is_some(), !plain.units.is_empty());
-                        let Some(victim) = victim else { continue };
-                        prop_assert_eq!(plain.wanted_ns(victim.key), victim.wanted_ns);
-                        prop_assert!(plain.remove(victim.key));
-                        for &other in &plain.units {
-                            let other_ns = plain.wanted_ns(other);
-                            let is_right = match (victim.wanted_ns, other_ns) {
-                                (None, _) => true,
-                                (Some(_), None) => false,
-                                (Some(victim_ns), Some(other_ns)) => victim_ns >= other_ns,
-                            };
-                            prop_assert!(is_right, "{:?} goes before {:?}", victim, other);
-                        }
-                    }
+                if plain.mirrors(&mut policy, &step, now_ns as u64) {
+                    continue;
+                }
+                let victim = policy.take_victim();
+                prop_assert_eq!(victim.is_some(), !plain.units.is_empty());
+                let Some(victim) = victim else { continue };
+                prop_assert_eq!(plain.wanted_ns(victim.key), victim.wanted_ns);
+                prop_assert!(plain.remove(victim.key));
+                for &other in &plain.units {
+                    let other_ns = plain.wanted_ns(other);
+                    let is_right = match (victim.wanted_ns, other_ns) {
+                        (None, _) => true,
+                        (Some(_), None) => false,
+                        (Some(victim_ns), Some(other_ns)) => victim_ns >= other_ns,
+                    };
+                    prop_assert!(is_right, "{:?} goes before {:?}", victim, other);
                 }
             }
             // Nothing is left over when all have gone.
@@ -574,39 +583,22 @@ mod tests {
             (0..6).filter(|name| is_in(*name)).for_each(|name| policy.joins(session(name), Some(7)));
             (0..OBJECTS).for_each(|object| policy.keeps(object, 7, STRIPES));
             for (now_ns, step) in steps.into_iter().enumerate() {
-                match step {
-                    Step::Comes(object, stripe) => {
-                        plain.remove(unit(object, stripe));
-                        plain.units.push(unit(object, stripe));
-                        policy.came(unit(object, stripe), 0..1);
-                    }
-                    Step::Goes(object, stripe) => {
-                        plain.remove(unit(object, stripe));
-                        policy.gone(unit(object, stripe));
-                    }
-                    Step::Shows(name, object, stripe) => {
-                        let front = front(object, stripe, now_ns as u64);
-                        plain.fronts.insert(name, front);
-                        policy.keeps(object, 7, STRIPES);
-                        policy.shows(viewer(name), front);
-                    }
-                    Step::Leaves(name) => {
-                        plain.fronts.remove(&name);
-                        policy.leaves(viewer(name));
-                    }
-                    Step::LetGo => {
-                        let Some(victim) = policy.take_victim() else { continue };
-                        let is_kept = |key: UnitKey| {
-                            let chain = plain.fronts.iter().filter(|(name, front)| is_in(**name) && front.object == key.object);
-                            let stripes: Vec<u64> = chain.map(|(_, front)| front.stripe).collect();
-                            let ends = stripes.iter().min().zip(stripes.iter().max());
-                            stripes.len() > 1 && ends.is_some_and(|(first, last)| (*first..=*last).contains(&key.stripe))
-                        };
-                        prop_assert_eq!(victim.is_kept, is_kept(victim.key), "{:?}", victim);
-                        let is_last = !victim.is_kept || plain.units.iter().all(|key| is_kept(*key));
-                        prop_assert!(is_last && plain.remove(victim.key));
-                    }
+                if let Step::Shows(_, object, _) = step {
+                    policy.keeps(object, 7, STRIPES);
                 }
+                if plain.mirrors(&mut policy, &step, now_ns as u64) {
+                    continue;
+                }
+                let Some(victim) = policy.take_victim() else { continue };
+                let is_kept = |key: UnitKey| {
+                    let chain = plain.fronts.iter().filter(|(name, front)| is_in(**name) && front.object == key.object);
+                    let stripes: Vec<u64> = chain.map(|(_, front)| front.stripe).collect();
+                    let ends = stripes.iter().min().zip(stripes.iter().max());
+                    stripes.len() > 1 && ends.is_some_and(|(first, last)| (*first..=*last).contains(&key.stripe))
+                };
+                prop_assert_eq!(victim.is_kept, is_kept(victim.key), "{:?}", victim);
+                let is_last = !victim.is_kept || plain.units.iter().all(|key| is_kept(*key));
+                prop_assert!(is_last && plain.remove(victim.key));
             }
         }
     }

@@ -7,7 +7,7 @@ use cinema::{Cinema, Core, MEMBERS, Manners, STRIPE_BYTES};
 use reel_disk::Fault;
 use reel_qos::Class;
 use reel_stream::limits::PREFETCH_HELD_NS;
-use reel_stream::{Body, Part, Plan, Prefetcher, SessionKey};
+use reel_stream::{Body, Part, Plan, Prefetcher, SessionKey, Units};
 use std::ops::Range;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
@@ -117,14 +117,20 @@ fn delay(cinema: &Cinema, delay_ns: u64) {
     (0..MEMBERS).for_each(|member| cinema.faults.inject(member, Fault::Delay { delay_ns }));
 }
 
+/// A plan whose first reads the disks owe for a fifth of a second.
+fn on_its_way(cinema: &Cinema, units: &Units) -> (Core, Prefetcher) {
+    let (mut core, mut prefetcher) = (Core::new(units, 1), Prefetcher::default());
+    delay(cinema, SECOND_NS / 5);
+    prefetcher.plan((key(), 0), Some(plan(cinema, 1, 0)));
+    prefetcher.turn(&mut core.fetcher, 0);
+    (core, prefetcher)
+}
+
 #[test]
 fn what_is_on_its_way_is_not_let_go_of_for_others() {
     let cinema = Cinema::new(&[8 * SEGMENT_BYTES as usize], 8 << 20, None);
     let units = cinema.units(8);
-    let (mut core, mut prefetcher) = (Core::new(&units, 1), Prefetcher::default());
-    delay(&cinema, SECOND_NS / 5);
-    prefetcher.plan((key(), 0), Some(plan(&cinema, 1, 0)));
-    prefetcher.turn(&mut core.fetcher, 0);
+    let (mut core, mut prefetcher) = on_its_way(&cinema, &units);
     let reserved = units.budget().reserved();
     assert!(core.fetcher.in_flight() > 0 && reserved > 0);
     prefetcher.release();
@@ -143,10 +149,7 @@ fn what_is_on_its_way_is_not_let_go_of_for_others() {
 fn what_is_on_its_way_for_nobody_stays_reserved_until_it_has_come() {
     let cinema = Cinema::new(&[8 * SEGMENT_BYTES as usize], 8 << 20, None);
     let units = cinema.units(8);
-    let (mut core, mut prefetcher) = (Core::new(&units, 1), Prefetcher::default());
-    delay(&cinema, SECOND_NS / 5);
-    prefetcher.plan((key(), 0), Some(plan(&cinema, 1, 0)));
-    prefetcher.turn(&mut core.fetcher, 0);
+    let (mut core, mut prefetcher) = on_its_way(&cinema, &units);
     let reserved = units.budget().reserved();
     // Its client seeks, and has left when that is over.
     prefetcher.plan((key(), 0), None);

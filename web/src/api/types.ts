@@ -141,6 +141,13 @@ export interface SessionRow {
   age_s: number;
 }
 
+/** Sessions that play the same so closely that one of them reads for all. */
+export interface Sharing {
+  groups: number;
+  followers: number;
+  kept_bytes: number;
+}
+
 export interface Dashboard {
   now_s: number;
   round_ns: number;
@@ -150,6 +157,7 @@ export interface Dashboard {
   classes: (TrafficClass & { sent_bytes: number; deadline_misses: number })[];
   sessions_total: number;
   sessions: SessionRow[];
+  sharing: Sharing;
   refusals: { resource: string; count: number }[];
   jobs: Job[];
 }

@@ -55,7 +55,7 @@ export function dashboardPage(root: HTMLElement, signal: AbortSignal): void {
     const reserved = dashboard.sessions.filter((session) => session.reserved).length;
     setText(tally, [count(dashboard.sessions_total, "session"), `${reserved} promised`, amiss === 0 ? `all ${count(dashboard.members.length, "disk")} in order` : `${amiss} of ${count(dashboard.members.length, "disk")} not in use`].join(" · "));
     showMembers(dashboard.members);
-    resources.show(dashboard.resources);
+    resources.show(dashboard.resources, dashboard.sharing);
     classes.show(dashboard.classes);
     sessions.show(dashboard.sessions, dashboard.sessions_total);
     refusals.show(dashboard.refusals);

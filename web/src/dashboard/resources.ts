@@ -1,10 +1,10 @@
-import type { ResourceUse } from "../api/types.ts";
+import type { ResourceUse, Sharing } from "../api/types.ts";
 import { h, setText } from "../ui/dom.ts";
 import { makeBar, rows } from "./bar.ts";
-import { percent, resourceName, useWords } from "./words.ts";
+import { percent, resourceName, sharingWords, useWords } from "./words.ts";
 
-/** How much of everything is promised. */
-export function resourceTable(): { element: HTMLElement; show(resources: ResourceUse[]): void } {
+/** How much of everything is promised, and who needs no disks for it. */
+export function resourceTable(): { element: HTMLElement; show(resources: ResourceUse[], sharing: Sharing): void } {
   const body = h("tbody", {});
   const table = h(
     "table",
@@ -14,13 +14,17 @@ export function resourceTable(): { element: HTMLElement; show(resources: Resourc
     body,
   );
   const off = h("p", { class: "quiet-line", hidden: true }, "Admission is off: nothing is promised, and nobody is refused.");
+  const shared = h("p", { class: "quiet-line", hidden: true });
   const showRows = rows<ResourceUse>(body, resourceRow);
   return {
-    element: h("div", {}, table, off),
-    show(resources) {
+    element: h("div", {}, table, off, shared),
+    show(resources, sharing) {
       table.hidden = resources.length === 0;
       off.hidden = resources.length > 0;
       showRows(resources);
+      const words = sharingWords(sharing);
+      shared.hidden = words === "";
+      setText(shared, words);
     },
   };
 }

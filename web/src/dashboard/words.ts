@@ -1,7 +1,7 @@
 /** What the dashboard's figures are called. Pure. */
 
-import type { ResourceUse } from "../api/types.ts";
-import { bitRate, bytes } from "../format.ts";
+import type { ResourceUse, Sharing } from "../api/types.ts";
+import { bitRate, bytes, count } from "../format.ts";
 
 const states: Record<string, string> = {
   present: "In order",
@@ -49,6 +49,13 @@ export function useWords({ resource, unit, used, capacity }: ResourceUse): strin
   const isRate = unit === "bytes" && /network/.test(resource);
   const amount = (value: number) => (unit === "ns" ? milliseconds(value / 1e6) : isRate ? bitRate(value * 8) : bytes(value));
   return capacity === null ? `${amount(used)}, no limit known` : `${amount(used)} of ${amount(capacity)}`;
+}
+
+/** "38 sessions read no disk: others have read for them what they play (1 group, 12.3 MB kept)." */
+export function sharingWords({ groups, followers, kept_bytes }: Sharing): string {
+  if (followers === 0) return "";
+  const who = followers === 1 ? "1 session reads no disk: another has read for it what it plays" : `${followers.toLocaleString("en")} sessions read no disk: others have read for them what they play`;
+  return `${who} (${count(groups, "group")}, ${bytes(kept_bytes)} kept).`;
 }
 
 /** The end of a path, which tells disks apart: "/srv/reel/disk0/member" -> "…/disk0/member". */

@@ -1,7 +1,7 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import { keep, points, SPAN_S, type Sample } from "../../src/dashboard/chart.ts";
-import { milliseconds, pathEnd, percent, refusalName, resourceName, shareOf, shareText, stateWords, useWords } from "../../src/dashboard/words.ts";
+import { milliseconds, pathEnd, percent, refusalName, resourceName, shareOf, shareText, sharingWords, stateWords, useWords } from "../../src/dashboard/words.ts";
 
 const sample = (at_s: number, slack_ms = 500): Sample => ({ at_s, slack_ms, least_ms: slack_ms - 10 });
 
@@ -34,6 +34,12 @@ test("figures in words", () => {
   assert.equal(useWords({ ...use, resource: "member 0", unit: "ns", used: 120e6, capacity: 700e6 }), "120 ms of 700 ms");
   assert.equal(useWords({ ...use, resource: "media memory", capacity: 4e6 }), "1 MB of 4 MB");
   assert.deepEqual([percent(1, 4), percent(9, 4), percent(1, 0), percent(1, null)], [25, 100, 0, 0]);
+});
+
+test("who reads no disk is told in words, and nothing where everybody reads", () => {
+  assert.equal(sharingWords({ groups: 0, followers: 0, kept_bytes: 0 }), "");
+  assert.equal(sharingWords({ groups: 1, followers: 1, kept_bytes: 12e6 }), "1 session reads no disk: another has read for it what it plays (1 group, 12 MB kept).");
+  assert.match(sharingWords({ groups: 2, followers: 1038, kept_bytes: 63e6 }), /^1,038 sessions read no disk: .* \(2 groups, 63 MB kept\)\.$/);
 });
 
 test("shares are written in percent and counted in thousandths", () => {

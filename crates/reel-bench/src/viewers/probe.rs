@@ -294,6 +294,8 @@ impl Probed {
                 ("promised_member", promises.member),
                 ("promised_core", promises.core),
                 ("promised_arena", promises.arena),
+                ("followers", promises.followers),
+                ("kept_arena", promises.kept),
             ]);
         }
         values

@@ -11,6 +11,9 @@ pub(super) struct Promises {
     pub(super) member: f64,
     pub(super) core: f64,
     pub(super) arena: f64,
+    /// Viewers who find in memory what others have read, and the part of the memory that is promised to them.
+    pub(super) followers: f64,
+    pub(super) kept: f64,
     /// Resource, and how often it was the reason of a refusal.
     refusals: Vec<(String, u64)>,
 }
@@ -19,7 +22,8 @@ impl Promises {
     /// As a server stands now.
     pub(super) fn ask(server: SocketAddr) -> Result<Self> {
         let answer = api::get(server, "/api/v1/dashboard")?;
-        let mut promises = Self::default();
+        let number = |name: &str| answer["sharing"][name].as_f64().unwrap_or(0.0);
+        let mut promises = Self { followers: number("followers"), ..Self::default() };
         for resource in answer["resources"].as_array().into_iter().flatten() {
             let (name, used) = (resource["resource"].as_str(), resource["peak_used"].as_f64());
             // What nobody knows has no capacity, and nobody is refused for its sake.
@@ -33,6 +37,9 @@ impl Promises {
                 _ => &mut promises.member,
             };
             *place = place.max(used / capacity.max(1.0));
+            if name == "media memory" {
+                promises.kept = number("kept_bytes") / capacity.max(1.0);
+            }
         }
         for refusal in answer["refusals"].as_array().into_iter().flatten() {
             if let (Some(name), Some(count @ 1..)) = (refusal["resource"].as_str(), refusal["count"].as_u64())

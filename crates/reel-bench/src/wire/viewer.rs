@@ -213,6 +213,10 @@ impl Viewer {
 
     /// Asks for the next thing, if it is time.
     fn go_on(&mut self, now_ns: u64, out: &mut Sent) -> Result<()> {
+        // Who was turned away does not ask again while his connection closes.
+        if self.came.done {
+            return Ok(());
+        }
         if let Some(talk) = &self.current {
             match talk.connection.state() {
                 State::Broken(why) if talk.asked.is_some() => return Err(anyhow!(why)),
@@ -292,4 +296,55 @@ pub(super) fn request(host: &str, want: &Want) -> String {
         None => String::new(),
     };
     format!("GET {} HTTP/1.1\r\nHost: {host}\r\n{range}\r\n", want.target)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::network::Way;
+    use super::super::script::Pace;
+    use super::*;
+    use crate::load::Url;
+
+    const SECOND_NS: u64 = 1_000_000_000;
+
+    /// A server's segment to the connection whose first packet was `syn`.
+    fn answer(syn: &Packet, flags: u8, text: &[u8], taken: u32) -> Segment {
+        let sequence = if flags & flag::SYN != 0 { 9 } else { 10 };
+        let acknowledged = syn.sequence.wrapping_add(1 + taken);
+        Segment {
+            flags: flags | flag::ACK,
+            sequence,
+            acknowledged,
+            bytes: text.len() as u32,
+            text: text.to_vec(),
+        }
+    }
+
+    #[test]
+    fn who_is_turned_away_asks_no_more() {
+        let playlist = Url::parse("http://wire/watch/film").expect("a url");
+        let wish = Wish::Film { playlist, pace: Pace::Flat, begins_ns: 0, keep: false };
+        let manner = Manner { window_bytes: 1 << 20, step_bytes: 64 << 10 };
+        let line = Line::new(Way { round_trip_ns: 0, line_bps: None, loss: 0.0 }, 1, 0);
+        let mut viewer = Viewer::new(Ipv4Addr::LOCALHOST, "wire", wish, manner, 0, line).expect("a viewer");
+        let mut out = Sent::new();
+        viewer.begin(1, &mut out);
+        let (port, syn) = out.remove(0);
+        viewer.arrived(2, port, &answer(&syn, flag::SYN, b"", 0), &mut out);
+        let asked: usize = out.drain(..).map(|(_, packet)| packet.payload.len()).sum();
+        assert!(asked > 0);
+        let refusal = b"HTTP/1.1 503 Service Unavailable\r\nContent-Length: 0\r\n\r\n";
+        viewer.arrived(3, port, &answer(&syn, 0, refusal, asked as u32), &mut out);
+        assert!(viewer.is_done());
+        out.clear();
+        // The server says nothing more, so the end of the connection is told again and again.
+        for second in 1..60 {
+            viewer.timer(second * SECOND_NS, &mut out);
+        }
+        assert!(
+            out.iter().all(|(_, packet)| packet.payload.is_empty() && packet.flags & flag::SYN == 0),
+            "{out:?}"
+        );
+        assert_eq!(viewer.finish(60 * SECOND_NS).connections, 1);
+    }
 }

@@ -19,7 +19,7 @@ use serde_json::{Value, json};
 pub(super) async fn dashboard(State(control): State<ControlPlane>) -> Json<Value> {
     let report = control.promises().report();
     let volume = control.shelf().volume();
-    let PromisesReport { now_ns, members, usage, classes, counts, mut sessions, refusals } = report;
+    let PromisesReport { now_ns, members, usage, classes, counts, mut sessions, sharing, refusals } = report;
     // Who holds something comes first; of each kind the oldest.
     sessions.sort_by_key(|session| !session.reserved);
     Json(json!({
@@ -35,6 +35,11 @@ pub(super) async fn dashboard(State(control): State<ControlPlane>) -> Json<Value
         "classes": classes_body(&classes, &counts),
         "sessions_total": sessions.len(),
         "sessions": sessions.iter().take(DASHBOARD_SESSIONS_MAX).map(session_body).collect::<Vec<_>>(),
+        "sharing": {
+            "groups": sharing.chains,
+            "followers": sharing.followers,
+            "kept_bytes": sharing.interval_bytes,
+        },
         "refusals": refusals
             .iter()
             .map(|(resource, count)| json!({ "resource": resource, "count": count }))

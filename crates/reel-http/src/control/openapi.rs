@@ -283,6 +283,11 @@ fn schemas() -> Value {
                 "state": { "type": "string", "enum": ["playing", "paused", "unpromised"] },
                 "reserved": { "type": "boolean" }, "position_s": count(), "sent_bytes": bytes(), "age_s": count(),
             }), &[])),
+            "sharing": object(json!({
+                "groups": { "type": "integer", "description": "Groups of sessions that play the same closely enough that one reads for all" },
+                "followers": { "type": "integer", "description": "Sessions in them that find in memory what others have read" },
+                "kept_bytes": { "type": "integer", "description": "Media memory that is promised to them" },
+            }), &[]),
             "refusals": array(object(json!({ "resource": text(), "count": count() }), &[])),
             "jobs": array(reference("Job")),
         }), &[]),

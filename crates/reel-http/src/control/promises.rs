@@ -3,6 +3,7 @@
 use reel_disk::{MemberStats, SchedulerView};
 use reel_qos::limits::CLASSES_MAX;
 use reel_qos::{ClassTable, DiskPrice, Resource, ResourceUsage};
+use reel_stream::Sharing;
 use std::net::IpAddr;
 use std::sync::Arc;
 
@@ -36,6 +37,8 @@ pub struct PromisesReport {
     pub counts: [ClassCounts; CLASSES_MAX],
     /// All sessions, oldest first.
     pub sessions: Vec<SessionView>,
+    /// How many of them share what others read.
+    pub sharing: Sharing,
     /// Refusals since the start, by what there was too little of.
     pub refusals: Vec<(&'static str, u64)>,
 }

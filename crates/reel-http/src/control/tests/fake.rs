@@ -8,6 +8,7 @@ use reel_library::*;
 use reel_media::MediaError;
 use reel_qos::limits::CLASSES_MAX;
 use reel_qos::{ClassTable, DiskPrice, Refusal, Resource, ResourceUsage, UNLIMITED};
+use reel_stream::Sharing;
 use serde_json::Value;
 use std::collections::BTreeMap;
 use std::sync::Mutex;
@@ -356,6 +357,7 @@ impl Promises for FakePromises {
             classes: self.classes(),
             counts,
             sessions: vec![session("cd34", false), session("ab12", true)],
+            sharing: Sharing { chains: 1, followers: 3, interval_bytes: 5_000_000 },
             refusals: vec![("member", 6)],
         }
     }

@@ -49,6 +49,7 @@ async fn the_dashboard_shows_members_resources_classes_and_who_holds_what() {
     assert_eq!(shown["sessions"][1]["state"], "paused", "who holds nothing comes last");
     let session = &shown["sessions"][0];
     assert_eq!((&session["client"], &session["position_s"]), (&json!("10.0.0.7"), &json!(61)));
+    assert_eq!(shown["sharing"], json!({ "groups": 1, "followers": 3, "kept_bytes": 5_000_000 }));
     assert_eq!(shown["refusals"], json!([{ "resource": "member", "count": 6 }]));
 }
 

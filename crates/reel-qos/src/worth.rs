@@ -1,0 +1,80 @@
+//! What a newcomer should be charged with: memory, to find there what another has read, or the disks.
+
+use crate::chains::Chains;
+use crate::ledger::Ledger;
+use crate::limits::REACH_ROUNDS;
+use crate::{Class, Demand, Resource};
+
+/// How much of something is promised, of how much.
+#[derive(Clone, Copy)]
+struct Use {
+    used: u64,
+    capacity: u64,
+}
+
+impl Chains {
+    /// Whether a stream that could follow in `chain` should, rather than be charged with the disks.
+    ///
+    /// Memory and disks are compared in parts of what a class may be promised of each, for either can be what the next viewer is refused for. He
+    /// follows
+    /// - while a larger part of the disks is promised than of memory, what the interval takes included: so both are used up together;
+    /// - otherwise if the interval takes a smaller part of the free memory than his reads of the free disks: nothing, if he comes between two who
+    ///   share already.
+    pub fn is_worth_following(
+        &self,
+        class: Class,
+        demand: &Demand,
+        chain: u64,
+        (from_round, start_round): (usize, u64),
+    ) -> bool {
+        let with_bytes = self.interval_bytes_with(chain, (from_round, start_round));
+        let more_bytes = with_bytes.saturating_sub(self.interval_bytes());
+        let ledger = self.ledger();
+        let memory = ledger.use_of(class, Resource::Arena);
+        let members = 0..ledger.capacities().members.len();
+        let disks = members.map(|member| (ledger.use_of(class, Resource::Member(member)), member));
+        let Some((disks, fullest)) =
+            disks.max_by(|(one, _), (other, _)| one.part(0).total_cmp(&other.part(0)))
+        else {
+            return false;
+        };
+        let asks_ns = ledger.asks_on_average(demand, fullest, from_round);
+        memory.part(more_bytes) <= disks.part(0)
+            || memory.part_of_free(more_bytes) <= disks.part_of_free(asks_ns)
+    }
+}
+
+impl Use {
+    /// What part of the whole is used with so much more.
+    fn part(self, more: u64) -> f64 {
+        self.used.saturating_add(more) as f64 / self.capacity.max(1) as f64
+    }
+
+    /// What part that is of what is free; where nothing is, more than any, unless it is nothing.
+    fn part_of_free(self, more: u64) -> f64 {
+        match (more, self.capacity.saturating_sub(self.used)) {
+            (0, _) => 0.0,
+            (_, 0) => f64::INFINITY,
+            (_, free) => more as f64 / free as f64,
+        }
+    }
+}
+
+impl Ledger {
+    /// The most that is promised in one of the rounds ahead for which clients fetch, of the share of a class; of memory, of all.
+    fn use_of(&self, class: Class, resource: Resource) -> Use {
+        let of = Some(class).filter(|_| resource != Resource::Arena);
+        let rounds = self.now_round()..self.now_round().saturating_add(REACH_ROUNDS as u64);
+        let used = rounds.map(|round| self.used(of, resource, round)).max().unwrap_or(0);
+        Use { used, capacity: self.capacity(class, resource.series()) }
+    }
+
+    /// What the rest of a demand costs a member in a round.
+    fn asks_on_average(&self, demand: &Demand, member: usize, from_round: usize) -> u64 {
+        let reads = demand.reads(member).get(from_round..).unwrap_or_default();
+        let price = self.capacities().members.get(member).map(|member| member.price);
+        let costs = price
+            .map(|price| reads.iter().fold(0_u64, |sum, read| sum.saturating_add(price.demand_ns(read))));
+        costs.unwrap_or(0) / reads.len().max(1) as u64
+    }
+}
