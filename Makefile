@@ -4,6 +4,7 @@ MEDIA ?=
 LISTEN ?=
 CARGO ?= cargo
 SEED ?= 1
+SEEDS ?= 10000
 BENCH ?= path
 
 .DEFAULT_GOAL := help
@@ -30,8 +31,8 @@ bench: ## one experiment, Reel beside nginx; BENCH=path, classes, priority, degr
 sim: ## the server on simulated disks, clients and time, for an hour; SEED=number
 	$(CARGO) run --release --locked --package reel-sim -- --seed $(SEED)
 
-sim-nightly: ## 10,000 seeds with random faults, a simulated hour each; SEED=number for the first
-	$(CARGO) run --release --locked --package reel-sim -- --seed $(SEED) --seeds 10000
+sim-nightly: ## 10,000 seeds with random faults, a simulated hour each; SEED=number for the first, SEEDS=number for fewer
+	$(CARGO) run --release --locked --package reel-sim -- --seed $(SEED) --seeds $(SEEDS)
 
 fmt: ## format the sources
 	$(CARGO) fmt --all

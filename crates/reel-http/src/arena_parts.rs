@@ -4,6 +4,7 @@ use crate::limits::{
     LENT_ARENA_BUFFERS_MIN, LENT_PART, SCRATCH_BUFFERS_PER_CORE, SCRATCH_PART, STRIPES_PER_INGEST,
 };
 use reel_ring::DriverChoice;
+use reel_volume::limits::UPKEEP_STRIPES;
 
 /// What decides how an arena is divided.
 #[derive(Clone, Copy, Debug)]
@@ -27,7 +28,7 @@ pub struct ArenaUse {
 /// The parts of an arena, in buffers.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct ArenaParts {
-    /// Of the stripes that ingests have in flight, and one decoding for each core.
+    /// Of the stripes that ingests have in flight and a rebuild or scrub has in hand, and one decoding for each core.
     pub spare: usize,
     /// For each core to seal responses in.
     pub scratch_per_core: usize,
@@ -38,12 +39,13 @@ pub struct ArenaParts {
 }
 
 impl ArenaParts {
-    /// Divides an arena. Of a small one ingests get at most a half, and sealing a quarter.
+    /// Divides an arena. Of a small one ingests and upkeep get at most a half, and sealing a quarter.
     pub fn of(arena: &ArenaUse) -> Self {
         let ArenaUse { buffers, width, serve_threads, ingests, is_tls, driver, zero_copy } = *arena;
         let writing = ingests.max(1) * STRIPES_PER_INGEST * width;
         let decoding = serve_threads * width;
-        let spare = (writing + decoding).min(buffers / 2);
+        let upkeep = UPKEEP_STRIPES * width;
+        let spare = (writing + decoding + upkeep).min(buffers / 2);
         let scratch_per_core = if is_tls {
             SCRATCH_BUFFERS_PER_CORE.min(buffers / SCRATCH_PART / serve_threads.max(1))
         } else {
@@ -105,6 +107,8 @@ mod tests {
         let ring = ArenaParts::of(&ArenaUse { driver: DriverChoice::Auto, is_tls: true, ..arena });
         assert_eq!(ring.lent, 16_000 / LENT_PART);
         assert!(ring.scratch_per_core > 0);
+        // Viewers are promised nothing of what an ingest, a decoding on each core and a rebuild want.
+        assert_eq!(parts.spare, (STRIPES_PER_INGEST + 4 + UPKEEP_STRIPES) * 5);
         let told = ArenaParts::of(&ArenaUse { driver: DriverChoice::Auto, zero_copy: false, ..arena });
         assert_eq!(told, parts);
         assert!(ring.readers < parts.readers);

@@ -42,6 +42,19 @@ pub struct Chains {
     next_chain: u64,
 }
 
+/// A chain that has come to where another one has been.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Meeting {
+    /// The chain that would follow.
+    pub behind: u64,
+    /// The first of its streams.
+    pub leader: ReservationId,
+    /// Whom it would follow.
+    pub ahead: ReservationId,
+    /// The chain of that one.
+    pub into: u64,
+}
+
 /// The class and the address of the demand, which a chain keeps alive.
 type Shelf = (usize, usize);
 
@@ -103,6 +116,14 @@ impl Chains {
         self.streams.get(&stream).map(|stream| stream.chain)
     }
 
+    /// What a stream plays, and in which round of it it is.
+    pub(crate) fn played_by(&self, stream: ReservationId) -> Option<(Class, &Demand, usize)> {
+        let place = self.streams.get(&stream)?;
+        let chain = self.chains.get(&place.chain)?;
+        let at = signed(self.ledger.now_round()) - place.epoch;
+        Some((chain.class, &chain.demand, usize::try_from(at).unwrap_or(0)))
+    }
+
     /// How many rounds of media may lie in memory for a chain: from the last stream to what the first one's client has fetched.
     pub fn width_rounds(&self, chain: u64) -> u64 {
         let ends = self.chains.get(&chain).and_then(Chain::ends);
@@ -118,6 +139,69 @@ impl Chains {
         let (first, last) = chain.ends().unwrap_or((epoch, epoch));
         let bytes = interval_bytes(chain.demand.shared(), last.max(epoch) - first.min(epoch));
         all_bytes.saturating_add(bytes.saturating_sub(chain.interval_bytes))
+    }
+
+    /// The next chain that could follow another one from here on, all of it behind that one's stream; of those with a number of `from` at least.
+    pub fn next_meeting(&self, from: u64) -> Option<Meeting> {
+        let meets = |(&behind, chain): (&u64, &Chain)| {
+            let (&(epoch, leader), last) = (chain.streams.first()?, chain.streams.last()?.0);
+            let (ahead, into) = self.ahead(chain.class, &chain.demand, epoch, Some(leader))?;
+            let first = self.chains.get(&into)?.streams.first()?.0;
+            (into != behind && last - first <= LAG_ROUNDS_MAX).then_some(Meeting {
+                behind,
+                leader,
+                ahead,
+                into,
+            })
+        };
+        self.chains.range(from..).find_map(meets)
+    }
+
+    /// Bytes of the arena that would hold intervals at most if these chains were one.
+    pub fn interval_bytes_merged(&self, meeting: &Meeting) -> u64 {
+        let all_bytes = self.interval_bytes();
+        let of = |id| self.chains.get(&id).and_then(|chain| Some((chain, chain.ends()?)));
+        let (Some((behind, ends)), Some((into, other))) = (of(meeting.behind), of(meeting.into)) else {
+            return all_bytes;
+        };
+        let bytes = interval_bytes(into.demand.shared(), ends.1.max(other.1) - ends.0.min(other.0));
+        (all_bytes - behind.interval_bytes - into.interval_bytes).saturating_add(bytes)
+    }
+
+    /// Makes two chains one: everything between the first stream of the one behind and the next one ahead is in memory, and kept from now on. `false`
+    /// if the memory cannot be promised: then nothing has changed.
+    pub fn merge(&mut self, meeting: &Meeting) -> bool {
+        let most_bytes = self.interval_bytes_most();
+        let is_little = u128::from(self.interval_bytes_merged(meeting)) <= most_bytes;
+        let (Some(behind), true) = (self.chains.get(&meeting.behind), is_little) else { return false };
+        let (streams, reservation) = (behind.streams.clone(), behind.reservation);
+        let Some(into) = self.chains.get_mut(&meeting.into) else { return false };
+        let alone = into.streams.clone();
+        into.streams.extend(&streams);
+        let (shape, base) = shape(&into.demand, &into.streams, self.ledger.now_round());
+        let interval_bytes = shape.held_bytes();
+        // What both ask together may be more than what each asks by itself in some round, and is not added to it.
+        let kept = self.ledger.kept(reservation);
+        self.ledger.release(reservation);
+        if self.ledger.change(into.reservation, &Arc::new(shape), 0, base).is_err() {
+            into.streams = alone;
+            self.ledger.put_back(reservation, kept);
+            return false;
+        }
+        into.note(interval_bytes);
+        for (_, stream) in streams {
+            if let Some(place) = self.streams.get_mut(&stream) {
+                place.chain = meeting.into;
+            }
+        }
+        self.unlist(meeting.behind);
+        self.chains.remove(&meeting.behind);
+        true
+    }
+
+    /// The streams of a chain.
+    pub fn streams_of(&self, chain: u64) -> impl Iterator<Item = ReservationId> {
+        self.chains.get(&chain).into_iter().flat_map(|chain| chain.streams.iter().map(|(_, stream)| *stream))
     }
 
     /// As [`Ledger::admit`], except that disks are charged from the present on, wherever the start lies.
@@ -351,8 +435,7 @@ impl Chains {
 
     /// Has a chain hold one more stream; `false` if it cannot be promised.
     fn extend(&mut self, id: u64, epoch: i64, stream: ReservationId) -> bool {
-        let arena_bytes = u128::from(self.ledger.capacities().arena_bytes);
-        let most = arena_bytes * u128::from(INTERVALS_PERMILLE) / 1000;
+        let most = self.interval_bytes_most();
         let (now_round, all_bytes) = (self.ledger.now_round(), self.interval_bytes());
         let Some(chain) = self.chains.get_mut(&id) else { return false };
         chain.streams.insert((epoch, stream));
@@ -369,6 +452,11 @@ impl Chains {
             chain.streams.remove(&(epoch, stream));
         }
         is_granted
+    }
+
+    /// Bytes that intervals may take.
+    fn interval_bytes_most(&self) -> u128 {
+        u128::from(self.ledger.capacities().arena_bytes) * u128::from(INTERVALS_PERMILLE) / 1000
     }
 
     /// A chain of one.

@@ -18,7 +18,7 @@ mod retry;
 mod timeline;
 mod worth;
 
-pub use chains::Chains;
+pub use chains::{Chains, Meeting};
 pub use class::{Class, ClassSpec, ClassTable, ClassTableError, DEADLINE_NONE_NS, Kind};
 pub use demand::{Demand, DiskDemand};
 pub use how_many::{Answer, Starts};

@@ -1,6 +1,6 @@
 //! What a newcomer should be charged with: memory, to find there what another has read, or the disks.
 
-use crate::chains::Chains;
+use crate::chains::{Chains, Meeting};
 use crate::ledger::Ledger;
 use crate::limits::{DEMAND_ROUNDS_MAX, REACH_ROUNDS};
 use crate::{Class, Demand, Resource};
@@ -28,6 +28,18 @@ impl Chains {
         (from_round, start_round): (usize, u64),
     ) -> bool {
         let with_bytes = self.interval_bytes_with(chain, (from_round, start_round));
+        self.is_worth(class, demand, from_round, with_bytes)
+    }
+
+    /// The same for a chain that has come to where another one has been: it costs the disks nothing any more, and both are charged with memory for what lies
+    /// between.
+    pub fn is_worth_merging(&self, meeting: &Meeting) -> bool {
+        let Some((class, demand, from_round)) = self.played_by(meeting.leader) else { return false };
+        self.is_worth(class, demand, from_round, self.interval_bytes_merged(meeting))
+    }
+
+    /// Whether intervals should take so many bytes in all, so that somebody who plays the rest of a demand reads nothing.
+    fn is_worth(&self, class: Class, demand: &Demand, from_round: usize, with_bytes: u64) -> bool {
         let more_bytes = with_bytes.saturating_sub(self.interval_bytes());
         let ledger = self.ledger();
         let memory = ledger.use_of(class, Resource::Arena);

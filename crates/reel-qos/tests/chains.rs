@@ -214,6 +214,7 @@ enum Step {
     Open { film: usize, from_round: usize, is_held: bool },
     Change { which: usize, film: usize, from_round: usize },
     Release { which: usize },
+    Meet { from: u64 },
     Advance { rounds: u64 },
 }
 
@@ -225,6 +226,7 @@ fn step() -> impl Strategy<Value = Step> {
         4 => (any::<usize>(), film, from_round)
             .prop_map(|(which, film, from_round)| Step::Change { which, film, from_round }),
         3 => any::<usize>().prop_map(|which| Step::Release { which }),
+        4 => (0..20_u64).prop_map(|from| Step::Meet { from }),
         4 => (0..6_u64).prop_map(|rounds| Step::Advance { rounds }),
     ]
 }
@@ -289,6 +291,23 @@ proptest! {
                 Step::Release { which } if !held.is_empty() => {
                     let stream = held.swap_remove(which % held.len());
                     chains.release(stream);
+                }
+                Step::Meet { from } => {
+                    let state = |chains: &Chains| {
+                        let asked: Vec<u64> = (now..now + 90).map(|round| disk(chains, round)).collect();
+                        (chains.counts(), chains.followers(), chains.interval_bytes(), asked)
+                    };
+                    let before = state(&chains);
+                    if let Some(meeting) = chains.next_meeting(from) {
+                        let with_bytes = chains.interval_bytes_merged(&meeting);
+                        if chains.merge(&meeting) {
+                            prop_assert_eq!(chains.followers(), before.1 + 1);
+                            prop_assert_eq!(chains.interval_bytes(), with_bytes);
+                            prop_assert_eq!(chains.chain_of(meeting.leader), chains.chain_of(meeting.ahead));
+                        } else {
+                            prop_assert_eq!(before, state(&chains));
+                        }
+                    }
                 }
                 Step::Advance { rounds } => {
                     now += rounds;

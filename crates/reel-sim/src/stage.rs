@@ -158,6 +158,8 @@ impl Turns for Clock {
     fn rest(&self, until_ns: Option<u64>) -> bool {
         TURN.with(|turn| {
             let turn = turn.borrow();
+            // The world itself must never wait: whoever it waits for has no turn until it goes on, so the run would not end.
+            assert!(turn.is_some() || self.is_over(), "the world waits for somebody who takes turns");
             let Some(Turn { go, rests, .. }) = &*turn else { return false };
             rests.send(Rest::Until(until_ns)).is_ok() && go.recv().is_ok()
         })
@@ -201,6 +203,12 @@ mod tests {
         let quick = |at_ns| ("quick", at_ns);
         let slow = |at_ns| ("slow", at_ns);
         assert_eq!(*story.lock().unwrap(), [quick(15), quick(25), slow(30), quick(35), slow(55), slow(80)]);
+    }
+
+    #[test]
+    #[should_panic(expected = "the world waits")]
+    fn the_world_that_waits_is_seen() {
+        Stage::new(0).clock().rest(None);
     }
 
     #[test]

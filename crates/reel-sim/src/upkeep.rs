@@ -16,6 +16,8 @@ pub(crate) struct Upkeep {
     pub(crate) volume: Volume,
     stage: Stage,
     board: Arc<Mutex<Board>>,
+    /// Of the volume. Asked for once: its status waits for whoever changes the catalogue, and the world waits for nobody.
+    directory: PathBuf,
     lives: u32,
 }
 
@@ -80,7 +82,8 @@ pub(crate) struct Mending {
 
 impl Upkeep {
     pub(crate) fn new(volume: Volume, stage: Stage) -> Upkeep {
-        Upkeep { volume, stage, board: Arc::default(), lives: 0 }
+        let directory = volume.status().directory;
+        Upkeep { volume, stage, board: Arc::default(), directory, lives: 0 }
     }
 
     /// Titles are ingested, so many stripes a second, one after another; old ones make room.
@@ -105,7 +108,7 @@ impl Upkeep {
         (board.mending, board.stop_scrub) = (Some(mending), false);
         drop(board);
         self.lives += 1;
-        let path = self.volume.status().directory.join(format!("disk-{}.reel", self.lives));
+        let path = self.directory.join(format!("disk-{}.reel", self.lives));
         let (volume, board, clock) = (self.volume.clone(), Arc::clone(&self.board), self.stage.clock());
         let mut mender = Mender { volume, board, clock, what, path };
         self.stage.enter("mend", move || mender.run())?;

@@ -31,6 +31,7 @@ use reel_disk::{DepthBound, DiskBackend, Disks, DisksConfig, MemberFile};
 use reel_qos::limits::ROUND_NS;
 use reel_qos::{Capacities, DiskPrice, MemberCapacity, UNLIMITED};
 use reel_stream::{Depth, Units};
+use reel_volume::limits::{UPKEEP_STRIPES, WRITER_STRIPES_IN_FLIGHT};
 use reel_volume::{ArenaBudget, OpenOptions, Simulated, Turns, Volume};
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
@@ -125,7 +126,9 @@ impl World {
         let volume = Volume::open(directory.path(), open_options(&disks, stage.clock(), bytes))?;
         let (arena, handle, health) =
             (volume.arena().clone(), volume.disks().clone(), volume.health().clone());
-        let units = Units::new(arena.clone(), handle, health, scenario.buffers / 16);
+        // As `reel-http` sets them aside: for one ingest with its checksums and what it is read from, one decoding, and upkeep.
+        let stripes = WRITER_STRIPES_IN_FLIGHT + 8 + 1 + UPKEEP_STRIPES;
+        let units = Units::new(arena.clone(), handle, health, stripes * geometry.width());
         let clients = clients(&scenario, &seed.part(5));
         let core = Core::new(units, clients.len() * lanes::LANES as usize);
         let end_ns = start_ns + scenario.duration_ns;

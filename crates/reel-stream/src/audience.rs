@@ -4,8 +4,9 @@ use crate::body::{Body, Part};
 use crate::key::SessionKey;
 use crate::limits::AUDIENCE_PARTS_MAX;
 use crate::next_use::{Front, NextUse};
-use crate::one_way::Start;
+use crate::one_way::{OneWay, Start, WayTrack};
 use crate::prefetch::TrackOfSession;
+use reel_volume::ObjectMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 /// The fronts of all sessions, and what of their objects is in memory; shared by all cores, cheap to clone.
@@ -79,19 +80,43 @@ impl Audience {
         now_ns: u64,
     ) -> Option<Whereabouts> {
         let mut next_use = self.lock();
-        let is_held = |start: &Start<'_>| {
-            let map = &start.track.map;
-            let fronts = (0..TRACKS_MAX).filter_map(|track| next_use.front((ahead, track)));
-            let Some(front) = fronts.into_iter().find(|front| front.object == map.id()) else { return false };
-            let is_behind = start.offset <= front.offset && front.is_whole;
-            is_behind && next_use.holds(map, start.offset..front.offset)
-        };
+        let is_held = |start: &Start<'_>| next_use.is_held_to(ahead, &start.track.map, start.offset);
         if starts.is_empty() || next_use.chain_of(ahead) != Some(chain) || !starts.iter().all(is_held) {
             return None;
         }
         let before = next_use.whereabouts(session);
         next_use.place(session, Some(chain), starts, now_ns);
         Some(before)
+    }
+
+    /// Puts a chain behind another one, where it is: `leader` is its first session, and `ahead` the next one that plays the same. If all that lies between them is
+    /// in memory, `merge` is asked, and says how many rounds of the longer chain are charged for, or that it cannot be. All under one lock, so that what
+    /// lies between is there until it is kept.
+    pub(crate) fn meet(
+        &self,
+        (leader, all): (SessionKey, &[SessionKey]),
+        (ahead, chain): (SessionKey, u64),
+        way: &OneWay,
+        merge: impl FnOnce() -> Option<u64>,
+    ) {
+        let mut next_use = self.lock();
+        let is_held = |(slot, track): (usize, &WayTrack)| {
+            let Some(front) = next_use.front((leader, slot)) else { return false };
+            front.object == track.map.id() && next_use.is_held_to(ahead, &track.map, front.offset)
+        };
+        if next_use.chain_of(ahead) != Some(chain) || !way.tracks().all(is_held) {
+            return;
+        }
+        let Some(rounds) = merge() else { return };
+        for (_, track) in way.tracks() {
+            next_use.keeps(track.map.id(), chain, track.stripes_in(rounds));
+        }
+        for session in all {
+            let Whereabouts { fronts, .. } = next_use.whereabouts(*session);
+            next_use.goes(*session);
+            next_use.joins(*session, Some(chain));
+            fronts.into_iter().for_each(|(track, front)| next_use.shows((*session, track), front));
+        }
     }
 
     /// Puts a session where it is about to begin, in a chain of which so many rounds are charged for. Units of what lies so far before its viewers
@@ -141,6 +166,13 @@ pub(crate) struct Whereabouts {
 }
 
 impl NextUse {
+    /// Whether all of an object from a byte on is in memory to where a session is that plays it, and what that one has asked for is read so that it will be.
+    fn is_held_to(&self, ahead: SessionKey, map: &ObjectMap, offset: u64) -> bool {
+        let mut fronts = (0..TRACKS_MAX).filter_map(|track| self.front((ahead, track)));
+        let Some(front) = fronts.find(|front| front.object == map.id()) else { return false };
+        offset <= front.offset && front.is_whole && self.holds(map, offset..front.offset)
+    }
+
     fn whereabouts(&self, session: SessionKey) -> Whereabouts {
         let fronts = (0..TRACKS_MAX).filter_map(|track| Some((track, self.front((session, track))?)));
         Whereabouts { chain: self.chain_of(session), fronts: fronts.collect() }

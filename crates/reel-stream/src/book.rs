@@ -6,24 +6,35 @@
 use crate::audience::Audience;
 use crate::budget::KeptBuffers;
 use crate::key::SessionKey;
-use crate::limits::{ROOM_PERMILLE, ROOM_ROUNDS};
-use crate::one_way::{Choices, Start};
+use crate::limits::{MEETINGS_MAX, ROOM_PERMILLE, ROOM_ROUNDS};
+use crate::one_way::{Choices, OneWay, Start};
 use crate::sessions::Sharing;
 use crate::units::Units;
 use reel_qos::limits::ROUND_NS;
 use reel_qos::{
-    AdmitError, Capacities, Chains, Class, ClassTable, Ledger, MemberCapacity, Overcommitment, ReservationId,
-    Resource,
+    AdmitError, Capacities, Chains, Class, ClassTable, Ledger, Meeting, MemberCapacity, Overcommitment,
+    ReservationId, Resource,
 };
 use std::collections::HashMap;
+use std::sync::Arc;
 
 /// The ledger, and which session each promise is of.
 #[derive(Debug)]
 pub(crate) struct Book {
     chains: Chains,
-    sessions: HashMap<ReservationId, SessionKey>,
+    sessions: HashMap<ReservationId, Seat>,
     /// Where those who follow find what others have read; without it nobody follows.
     memory: Option<Memory>,
+    /// The chain that is looked at next for whom it could follow, or one after it.
+    met: u64,
+}
+
+/// Whose a promise is.
+#[derive(Debug)]
+struct Seat {
+    key: SessionKey,
+    /// What is played, if all who play it want the same.
+    way: Option<Arc<OneWay>>,
 }
 
 #[derive(Debug)]
@@ -46,7 +57,7 @@ pub(crate) struct Who<'a> {
 impl Book {
     /// Over a ledger of which nothing is promised yet.
     pub(crate) fn new(ledger: Ledger) -> Book {
-        Book { chains: Chains::new(ledger), sessions: HashMap::new(), memory: None }
+        Book { chains: Chains::new(ledger), sessions: HashMap::new(), memory: None, met: 0 }
     }
 
     /// Lets those who play the same follow each other in the memory of these units.
@@ -73,7 +84,7 @@ impl Book {
         let starts = choices.one_way.as_ref().map_or_else(Vec::new, |way| way.starts(media_ns));
         let ahead = self.chains.next_ahead(who.class, demand, at, held);
         let before = ahead.and_then(|(stream, chain)| {
-            let ahead = *self.sessions.get(&stream)?;
+            let ahead = self.sessions.get(&stream)?.key;
             // Asked only of those who might: it counts through a film.
             let is_worth = self.chains.is_worth_following(who.class, demand, chain, at);
             (is_worth && self.can_keep(chain, at)).then_some(())?;
@@ -86,7 +97,7 @@ impl Book {
         };
         match &put {
             Ok(stream) => {
-                self.sessions.insert(*stream, who.key);
+                self.sessions.insert(*stream, Seat { key: who.key, way: choices.one_way.clone() });
                 self.begins(who.key, *stream, &starts, now_ns);
             }
             Err(error) => {
@@ -106,6 +117,20 @@ impl Book {
     pub(crate) fn release(&mut self, stream: ReservationId) {
         self.chains.release(stream);
         self.sessions.remove(&stream);
+        self.keep();
+    }
+
+    /// Whoever has come to where somebody else has been follows from here on, with all who follow him, if all that lies between is in memory and memory is
+    /// what is cheaper: who began where nobody had been need not be charged with the disks to his end. Looks at the next few who could.
+    pub(crate) fn meet(&mut self) {
+        for _ in 0..MEETINGS_MAX {
+            let Some(meeting) = self.chains.next_meeting(self.met) else {
+                self.met = 0;
+                break;
+            };
+            self.met = meeting.behind + 1;
+            self.follow_from_here(&meeting);
+        }
         self.keep();
     }
 
@@ -163,6 +188,22 @@ impl Book {
             (u128::from(used.unwrap_or(0)) * 1000 / u128::from(member.round_ns.max(1))) as u64
         };
         members.iter().enumerate().map(of_member).max().unwrap_or(0)
+    }
+
+    fn follow_from_here(&mut self, meeting: &Meeting) {
+        let Book { chains, sessions, memory: Some(memory), .. } = self else { return };
+        let (Some(leader), Some(ahead)) = (sessions.get(&meeting.leader), sessions.get(&meeting.ahead))
+        else {
+            return;
+        };
+        let Some(way) = &leader.way else { return };
+        if !chains.is_worth_merging(meeting) || !memory.keep(chains.interval_bytes_merged(meeting)) {
+            return;
+        }
+        let all: Vec<SessionKey> =
+            chains.streams_of(meeting.behind).filter_map(|stream| Some(sessions.get(&stream)?.key)).collect();
+        let meet = || chains.merge(meeting).then(|| chains.width_rounds(meeting.into));
+        memory.audience.meet((leader.key, &all), (ahead.key, meeting.into), way, meet);
     }
 
     /// Keeps as much memory from readers as intervals take if somebody joins a chain; `false` if they have it now.

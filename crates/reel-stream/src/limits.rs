@@ -38,6 +38,9 @@ pub const AUDIENCE_PARTS_MAX: usize = 16;
 /// them: half of the usual share of the periodic class, since with segments of a few seconds that asks at most twice of what was promised.
 pub const ROOM_PERMILLE: u64 = 350;
 
+/// Chains that are looked at in a round for whether they could follow another one: a decision takes some 100 us, and readers wait for it.
+pub const MEETINGS_MAX: usize = 32;
+
 /// Rounds that are looked at to see how much of the members is promised: as far ahead as players fetch, and two segments.
 pub const ROOM_ROUNDS: u64 = 40;
 

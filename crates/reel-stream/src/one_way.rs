@@ -62,6 +62,11 @@ impl OneWay {
         Self { tracks }
     }
 
+    /// The tracks, and their slots.
+    pub(crate) fn tracks(&self) -> impl Iterator<Item = (usize, &WayTrack)> {
+        self.tracks.iter().map(|track| (slot(track.strand), track))
+    }
+
     /// Where somebody begins who goes to `media_ns`: with the segments that are shown then.
     pub(crate) fn starts(&self, media_ns: u64) -> Vec<Start<'_>> {
         let tracks = self.tracks.iter();

@@ -293,6 +293,7 @@ impl<T> Sessions<T> {
         if let Some(book) = &self.book {
             let mut book = lock(book);
             book.advance(now_ns / ROUND_NS);
+            book.meet();
             self.is_roomy.store(book.is_roomy(), Ordering::Relaxed);
         }
         let (forgotten, silent) = {

@@ -7,7 +7,7 @@ mod cinema;
 
 use cinema::{Cinema, Core, Ends, MEMBERS, Manners, STRIPE_BYTES};
 use reel_qos::limits::ROUND_NS;
-use reel_qos::{Capacities, Class, ClassTable, Demand, DiskPrice, MemberCapacity, UNLIMITED};
+use reel_qos::{Capacities, Class, ClassTable, Demand, DiskPrice, MemberCapacity, Resource, UNLIMITED};
 use reel_stream::{
     Ask, Body, Choices, Due, Loss, OneWay, Part, Permit, Ramp, Session, Sessions, SessionsConfig, Sharing,
     Strand, Stretch, Units, WayTrack, demand, shared_demand,
@@ -43,6 +43,11 @@ type Seat = Arc<Session<()>>;
 
 impl Hall {
     fn new(buffers: usize) -> Hall {
+        Hall::carrying(1, buffers)
+    }
+
+    /// One whose disks carry so many viewers.
+    fn carrying(viewers: u64, buffers: usize) -> Hall {
         let lengths = [FILM_BYTES as usize, OTHER_BYTES as usize];
         let cinema = Cinema::new(&lengths, buffers * BUFFER_BYTES, None).without_arms();
         let units = cinema.units(4);
@@ -74,7 +79,7 @@ impl Hall {
             apart: false,
         };
         // The periodic class has 70 % of a round; what transfers cost is next to nothing.
-        let round_ns = (u64::from(most) * READ_NS + 10_000) * 10 / 7;
+        let round_ns = (u64::from(most) * READ_NS + 10_000) * viewers * 10 / 7;
         let sessions = Sessions::new(SessionsConfig {
             sessions_max: 100,
             idle_max_ns: u64::MAX,
@@ -145,6 +150,12 @@ impl Hall {
 
     fn reads(&self) -> u64 {
         self.units.counters().reads.load(Ordering::Relaxed)
+    }
+
+    /// The most of a member's time that is promised in a round from now on.
+    fn promised_ns(&self) -> u64 {
+        let usage = self.sessions.usage(self.now_ns);
+        usage.iter().find(|usage| usage.resource == Resource::Member(0)).unwrap().peak_used
     }
 
     fn sharing(&self) -> (usize, usize) {
@@ -220,6 +231,38 @@ fn who_plays_alone_in_a_full_house_reads_no_more_than_his_and_nobody_follows_him
         hall.plays(&leader, segment);
     }
     assert!(hall.open().is_none(), "units in which segments meet are not whole");
+}
+
+#[test]
+fn who_comes_to_where_another_has_been_follows_from_there() {
+    let mut hall = Hall::carrying(2, 600);
+    let ahead = hall.open().unwrap();
+    hall.plays(&ahead, 10);
+    let behind = hall.open().unwrap();
+    for segment in 0..9 {
+        assert!(hall.plays(&behind, segment) > 0, "nobody has been there");
+        hall.passes(1);
+        hall.plays(&ahead, segment + 11);
+        assert_eq!(hall.sharing(), (0, 0), "segment {segment}");
+    }
+    let before_ns = hall.promised_ns();
+    // What he has asked for last reaches to where the other one began.
+    hall.plays(&behind, 9);
+    hall.passes(1);
+    hall.plays(&ahead, 20);
+    assert_eq!(hall.sharing(), (1, 1));
+    assert!(hall.promised_ns() * 2 <= before_ns, "the disks are charged once");
+    for segment in 10..18 {
+        hall.noise();
+        assert_eq!(hall.plays(&behind, segment), 0, "segment {segment}");
+        hall.passes(1);
+        hall.plays(&ahead, segment + 11);
+    }
+    assert_eq!(hall.units.counters().kept_evictions.load(Ordering::Relaxed), 0);
+    // They part as everybody does.
+    hall.sessions.close(&ahead.key());
+    hall.passes(0);
+    assert_eq!(hall.sharing(), (0, 0));
 }
 
 #[test]

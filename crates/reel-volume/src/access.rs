@@ -55,6 +55,8 @@ pub(crate) struct Errand {
 /// Where the answers to one caller's requests arrive.
 pub(crate) struct Answers {
     asker: Asker,
+    /// How long after it is asked for each of them is due; never, if not given.
+    due_after_ns: Option<u64>,
     reply: Arc<Channel>,
     receiver: Receiver<DiskDone>,
     waiting: usize,
@@ -133,11 +135,12 @@ impl Access {
             (Some(observer), DiskWork::Sync) => observed(observer, observer.sync(member), reply),
         };
         answers.waiting += 1;
+        let due_ns = answers.due_after_ns.map(|ns| self.waits.now_ns().saturating_add(ns));
         self.disks.submit(DiskRequest {
             member,
             class,
             asker: answers.asker,
-            deadline_ns: DEADLINE_NONE_NS,
+            deadline_ns: due_ns.unwrap_or(DEADLINE_NONE_NS),
             work,
             token,
             reply,
@@ -166,7 +169,12 @@ impl Answers {
     pub(crate) fn to(asker: Asker) -> Answers {
         let (sender, receiver) = channel();
         let reply = Channel { sender, health: OnceLock::new(), turns: OnceLock::new() };
-        Answers { asker, reply: Arc::new(reply), receiver, waiting: 0 }
+        Answers { asker, due_after_ns: None, reply: Arc::new(reply), receiver, waiting: 0 }
+    }
+
+    /// What is asked for from here on is due so long after that.
+    pub(crate) fn due_after(self, ns: u64) -> Answers {
+        Answers { due_after_ns: Some(ns), ..self }
     }
 
     /// Requests that are not answered yet.

@@ -14,7 +14,7 @@ use crate::counters::VolumeCounters;
 use crate::error::VolumeError;
 use crate::health::Health;
 use crate::ids::{MemberId, VolumeId, random_u64};
-use crate::limits::{BLOCK_BYTES, TITLES_MAX};
+use crate::limits::{BLOCK_BYTES, COMMIT_STEP_NS, TITLES_MAX};
 use crate::superblock::Superblock;
 use crate::turns::Waits;
 
@@ -227,7 +227,7 @@ impl Committer {
         // Taken before anything is written, so that a want of memory leaves the old catalogue in force.
         let block = filled(around.access, &header.encode())?;
         let seal = filled(around.access, &header.encode_seal())?;
-        let mut answers = Answers::new();
+        let mut answers = Answers::new().due_after(COMMIT_STEP_NS);
         let chunk_bytes = around.access.arena.buffer_bytes();
         let mut good = true;
         for (number, chunk) in body.chunks(chunk_bytes).enumerate() {

@@ -11,7 +11,7 @@ use reel_disk::DiskError;
 use crate::access::{Answers, Errand, Span};
 use crate::catalogue::{ObjectRecord, Sums};
 use crate::error::VolumeError;
-use crate::limits::{READ_FAILURES_MAX, STRIPES_IN_FLIGHT};
+use crate::limits::{READ_FAILURES_MAX, UPKEEP_STRIPES};
 use crate::object::ObjectMap;
 use crate::turns::Waits;
 use crate::volume::Inner;
@@ -103,7 +103,7 @@ impl<'a> Filler<'a> {
         let mut rest = &units[..];
         while !rest.is_empty() {
             // Several at a time where there is memory; one can always be had.
-            let wanted = rest.len().min(STRIPES_IN_FLIGHT);
+            let wanted = rest.len().min(UPKEEP_STRIPES);
             let many: Vec<Buffer> = (0..wanted * geometry.width())
                 .map_while(|_| self.inner.access.arena.take(geometry.unit_bytes()))
                 .collect();

@@ -69,12 +69,21 @@ pub const VOLUME_FILE_BYTES_MAX: u64 = 1 << 20;
 /// Stripes a reader has in flight: one being used, the others with the disks.
 pub const STRIPES_IN_FLIGHT: usize = 4;
 
+/// Stripes that a rebuild or scrub has in hand, of which there is one at a time: a rebuild looks at so many side by side, a scrub at two of which one is read
+/// and one is judged, computed and read back. Memory for them is set aside before any is promised to viewers, or a volume without a member would
+/// stay so as long as people watch.
+pub const UPKEEP_STRIPES: usize = STRIPES_IN_FLIGHT;
+
 /// Stripes a writer has in flight: one being filled, the others with the disks. Eight fill the queue of each member's
 /// device; the others wait behind them, so that no queue runs dry while answers come back and the next stripe is made.
 pub const WRITER_STRIPES_IN_FLIGHT: usize = 12;
 
 /// Slots a writer reserves in one step, at most, so that several writers side by side still get long runs.
 pub const RESERVE_SLOTS_MAX: u64 = 256;
+
+/// What a commit writes is due so long after it is asked for: whoever publishes, removes or replaces waits for all its steps, one after another, and nothing
+/// else can change meanwhile. Without a deadline each of them waits behind all who browse. A round: those who begin to watch are due sooner.
+pub const COMMIT_STEP_NS: u64 = 1_000_000_000;
 
 /// How long a writer or reader waits for a free arena buffer before it gives up. Long enough for any burst of
 /// streams to pass; short enough that a leak shows.

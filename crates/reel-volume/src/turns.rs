@@ -1,13 +1,15 @@
 //! How those wait who may: for answers, memory, locks and their pace.
 
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, TryLockError};
-use std::time::{Duration, Instant};
+use std::time::Duration;
+
+use rustix::time::{ClockId, clock_gettime};
 
 use crate::limits::{BUFFER_POLL_NS, LOCK_POLL_NS};
 
 /// Stands in for the operating system wherever a volume waits. For a simulation, in which one caller runs at a time, on a clock of its own.
 pub trait Turns: Send + Sync {
-    /// The time, since whenever.
+    /// The time on the clock of the disks' deadlines.
     fn now_ns(&self) -> u64;
 
     /// Names whoever calls, for [`Turns::told`].
@@ -25,21 +27,25 @@ pub trait Turns: Send + Sync {
 #[derive(Clone)]
 pub(crate) struct Waits {
     turns: Option<Arc<dyn Turns>>,
-    begun: Instant,
 }
 
 impl Waits {
     pub(crate) fn new(turns: Option<Arc<dyn Turns>>) -> Waits {
-        Waits { turns, begun: Instant::now() }
+        Waits { turns }
     }
 
     pub(crate) fn turns(&self) -> Option<&Arc<dyn Turns>> {
         self.turns.as_ref()
     }
 
+    /// The time on the clock of all deadlines: CLOCK_MONOTONIC, or that of the simulation.
     pub(crate) fn now_ns(&self) -> u64 {
-        // A process does not run for five centuries.
-        self.turns.as_ref().map_or_else(|| self.begun.elapsed().as_nanos() as u64, |turns| turns.now_ns())
+        let Some(turns) = &self.turns else {
+            let now = clock_gettime(ClockId::Monotonic);
+            // Neither is ever negative on this clock.
+            return now.tv_sec as u64 * 1_000_000_000 + now.tv_nsec as u64;
+        };
+        turns.now_ns()
     }
 
     /// Waits for so long. `false` when there is nothing to wait for any more.

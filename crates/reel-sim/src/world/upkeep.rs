@@ -116,3 +116,50 @@ impl World {
         Wreck::of(self.directory.path(), after_crash, blank)
     }
 }
+
+#[cfg(test)]
+#[allow(clippy::unwrap_used, reason = "a test that cannot go on should stop")]
+mod tests {
+    use super::*;
+    use crate::device::{DeviceSpec, HddSpec};
+    use crate::fault::FaultSpan;
+    use crate::scenario::Scenario;
+
+    #[test]
+    fn mending_begins_while_the_catalogue_is_being_changed() {
+        let mut scenario = Scenario::plain(1, 60 * SECOND_NS, 1);
+        scenario.ingest_stripes_per_s = 1000;
+        let mut world = World::new(scenario).unwrap();
+        while world.upkeep.board().changing.is_none() {
+            assert!(world.step(u64::MAX).unwrap());
+        }
+        // The title is being published just now, and has the lock on the catalogue while it waits for the members.
+        assert!(world.begin_to_mend(Mend::Scrub).unwrap());
+        while world.upkeep.board().changing.is_some() {
+            assert!(world.step(u64::MAX).unwrap());
+        }
+        assert_eq!(world.upkeep.board().done.ingested, 1);
+    }
+
+    #[test]
+    fn a_successor_is_known_soon_beside_a_crowd_that_browses() {
+        let mut scenario = Scenario::plain(5, 180 * SECOND_NS, 120);
+        scenario.device = DeviceSpec::Hdd(HddSpec::default());
+        (scenario.browsers, scenario.browse_ns) = (400, SECOND_NS / 4);
+        let mut world = World::new(scenario).unwrap();
+        let begun_ns = world.now_ns + 30 * SECOND_NS;
+        while world.now_ns < begun_ns {
+            assert!(world.step(u64::MAX).unwrap());
+        }
+        let until_ns = u64::MAX;
+        world.fault = Some(FaultSpan { fault: Fault::Replaced, member: 0, from_ns: begun_ns, until_ns });
+        assert!(world.begin_to_mend(Mend::Replace(0)).unwrap());
+        while world.upkeep.board().done.replaced == 0 {
+            assert!(world.step(u64::MAX).unwrap());
+        }
+        let took_ns = world.now_ns - begun_ns;
+        assert!(world.report.browse_most_ns > SECOND_NS, "nobody waits: {}", world.report);
+        // Each of its steps waits for one who begins to watch, at most, and not for all who browse.
+        assert!(took_ns < 5 * SECOND_NS, "{took_ns} ns");
+    }
+}
