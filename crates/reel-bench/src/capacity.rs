@@ -97,8 +97,10 @@ fn measure(arguments: &CapacityArguments, trial: &Trial, sheet: &mut Sheet) -> R
     // As many players as films: two at one place of a film cost the disks one.
     let (from, most) = if quick { (2, 2) } else { (predicted.clamp(1, trial.films), trial.films) };
     let mut search = Search::new(from, most, arguments.fineness);
+    let mut asked = arguments.players.iter().map(|&players| players.min(trial.films)).peekable();
+    let is_asked = asked.peek().is_some();
     let mut disturbed = 0;
-    while let Some(viewers) = search.next() {
+    while let Some(viewers) = if is_asked { asked.peek().copied() } else { search.next() } {
         let seen = look(&stage, &films, trial, (viewers, seconds), sheet)?;
         if seen == Seen::LateFleet && disturbed < DISTURBED_MAX {
             disturbed += 1;
@@ -106,6 +108,7 @@ fn measure(arguments: &CapacityArguments, trial: &Trial, sheet: &mut Sheet) -> R
             continue;
         }
         disturbed = 0;
+        asked.next();
         search.tell(viewers, seen);
         if quick {
             break;
@@ -118,9 +121,14 @@ fn measure(arguments: &CapacityArguments, trial: &Trial, sheet: &mut Sheet) -> R
             predicted as f64 / late as f64,
             0.9,
         )),
-        None => {
-            sheet.note(format!("{name}: nothing was late up to {} players, which were all", search.carried()))
-        }
+        None => sheet.note(format!(
+            "{name}: nothing was late up to {} players, which were all that were tried",
+            search.carried()
+        )),
+    }
+    if is_asked && search.carried() == 0 {
+        sheet.note(format!("{name}: fewer players were not tried, so nothing is said of what is carried"));
+        return Ok(());
     }
     sheet.claim(Claim::at_most(
         format!("{name}: predicted {} / most without a late byte {}", predicted, search.carried()),

@@ -136,6 +136,9 @@ pub(crate) struct CapacityArguments {
     /// The search ends when what is open is no more than one part in so many of what was carried.
     #[arg(long, default_value_t = 50)]
     fineness: usize,
+    /// Only these numbers of players, instead of a search.
+    #[arg(long, value_delimiter = ',')]
+    players: Vec<usize>,
 }
 
 /// `classes`.

@@ -39,8 +39,9 @@ pub struct PriceCorrection {
 #[derive(Clone, Copy, Debug, Default)]
 struct Sums {
     busy_ns: u64,
-    expected_ns: u64,
-    expected_of_reads_ns: u64,
+    /// By each of the two parts that a price may count apart: the longer one is what was expected.
+    expected_ns: [u64; 2],
+    writes_ns: u64,
     requests: u32,
 }
 
@@ -77,6 +78,7 @@ impl PriceCorrection {
             read_mib_ns: times(self.given.read_mib_ns),
             write_request_ns: times(self.given.write_request_ns),
             write_mib_ns: times(self.given.write_mib_ns),
+            apart: self.given.apart,
         }
     }
 
@@ -109,8 +111,8 @@ impl PriceCorrection {
     /// The device has done a request. The new price, if it has moved.
     pub fn done(&mut self, bytes: u64, write: bool, now_ns: u64) -> Option<DiskPrice> {
         let saved_ns = self.in_device.pop_front().unwrap_or(0);
-        let price_ns = if write { self.given.write_ns(bytes) } else { self.given.read_ns(bytes) };
-        let expected_ns = price_ns.saturating_sub(saved_ns);
+        let parts_ns = if write { [self.given.write_ns(bytes); 2] } else { self.given.read_parts_ns(bytes) };
+        let expected_ns = parts_ns.map(|ns| ns.saturating_sub(saved_ns));
         if self.full_since_ns.is_some() {
             self.filled(true, now_ns);
             if self.before_full > 0 {
@@ -125,7 +127,7 @@ impl PriceCorrection {
         if write || self.factor <= 1.0 {
             return None;
         }
-        let parts = expected_ns as f64 / CORRECTION_FORGET_NS as f64;
+        let parts = expected_ns[0].max(expected_ns[1]) as f64 / CORRECTION_FORGET_NS as f64;
         self.moved_to(1.0 + (self.factor - 1.0) * (-parts).exp2())
     }
 
@@ -144,10 +146,12 @@ impl Sums {
         self.busy_ns = self.busy_ns.saturating_add(ns);
     }
 
-    fn done(&mut self, expected_ns: u64, write: bool) {
-        self.expected_ns = self.expected_ns.saturating_add(expected_ns);
-        if !write {
-            self.expected_of_reads_ns = self.expected_of_reads_ns.saturating_add(expected_ns);
+    fn done(&mut self, expected_ns: [u64; 2], write: bool) {
+        for (sum, ns) in self.expected_ns.iter_mut().zip(expected_ns) {
+            *sum = sum.saturating_add(ns);
+        }
+        if write {
+            self.writes_ns = self.writes_ns.saturating_add(expected_ns[0]);
         }
         self.requests += 1;
     }
@@ -157,8 +161,9 @@ impl Sums {
         if self.requests < CORRECTION_WINDOW_REQUESTS || self.busy_ns < CORRECTION_WINDOW_NS {
             return None;
         }
-        let Sums { busy_ns, expected_ns, expected_of_reads_ns, .. } = std::mem::take(self);
-        if (expected_of_reads_ns as f64) < expected_ns as f64 * CORRECTION_READS_PART {
+        let Sums { busy_ns, expected_ns, writes_ns, .. } = std::mem::take(self);
+        let expected_ns = expected_ns[0].max(expected_ns[1]);
+        if (expected_ns.saturating_sub(writes_ns) as f64) < expected_ns as f64 * CORRECTION_READS_PART {
             return None;
         }
         Some(busy_ns as f64 / expected_ns.max(1) as f64)
@@ -171,8 +176,13 @@ mod tests {
     use proptest::prelude::*;
 
     const MS: u64 = 1_000_000;
-    const GIVEN: DiskPrice =
-        DiskPrice { read_request_ns: 8 * MS, read_mib_ns: 0, write_request_ns: 8 * MS, write_mib_ns: 0 };
+    const GIVEN: DiskPrice = DiskPrice {
+        read_request_ns: 8 * MS,
+        read_mib_ns: 0,
+        write_request_ns: 8 * MS,
+        write_mib_ns: 0,
+        apart: false,
+    };
 
     /// So many requests that take this long each on a device that is always full, or never.
     fn after(requests: u64, took_ns: u64, full: bool, write: bool) -> u64 {
@@ -230,6 +240,27 @@ mod tests {
     fn waiting_for_nobody_teaches_nothing() {
         assert_eq!(after(10_000, 80 * MS, false, false), 8 * MS);
         assert_eq!(after(10_000, 80 * MS, true, true), 8 * MS, "nor do writes");
+    }
+
+    #[test]
+    fn reads_of_a_throttle_are_held_against_the_longer_of_two_sums() {
+        // 10 ms a request, 50 ms a MiB: by turns a block and a quarter of a MiB take 10 ms each, and not 10 and 12.5.
+        let given = DiskPrice { read_request_ns: 10 * MS, read_mib_ns: 50 * MS, apart: true, ..GIVEN };
+        for (each_ns, factor) in [(10 * MS, 0.98..1.02), (20 * MS, 1.9..2.1)] {
+            let mut correction = PriceCorrection::new(given);
+            correction.filled(true, 0);
+            for number in 0..4_000 {
+                let bytes = if number % 2 == 0 { 4096 } else { 1 << 18 };
+                correction.begun(number << 30, bytes, false);
+                correction.done(bytes, false, (number + 1) * each_ns);
+            }
+            let price = correction.price();
+            assert!(
+                price.apart
+                    && factor.contains(&(price.read_request_ns as f64 / given.read_request_ns as f64))
+            );
+            assert!(factor.contains(&(price.read_mib_ns as f64 / given.read_mib_ns as f64)));
+        }
     }
 
     #[test]

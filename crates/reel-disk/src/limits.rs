@@ -77,6 +77,7 @@ pub const PRICE_UNKNOWN: DiskPrice = DiskPrice {
     read_mib_ns: 12_000_000,
     write_request_ns: 15_000_000,
     write_mib_ns: 12_000_000,
+    apart: false,
 };
 
 /// Between two looks at a scheduler's view: ten a second are smooth for people, and cost nothing.
@@ -107,6 +108,10 @@ pub const CORRECTION_SHOWN: f64 = 0.02;
 
 /// The least part of reads in a window, by expected cost: writes into caches and syncs say little about reads.
 pub const CORRECTION_READS_PART: f64 = 0.75;
+
+/// Requests and bytes count as counted apart if the window of which that price is farthest above costs less than such a part, in thousandths, of what the
+/// window of which a sum is farthest above costs by the sum: more than windows differ by chance. A mistake is an inaccurate price, not a cheap one.
+pub const PRICE_APART_PERMILLE: u32 = 980;
 
 /// Bytes of a stored profile. One with every cell and window has 8 KiB.
 pub const PROFILE_BYTES_MAX: usize = 1 << 18;
@@ -151,6 +156,9 @@ pub const PROBE_WINDOW_NS: [u64; 2] = [200_000_000, 700_000_000];
 
 /// Units of a run that is measured: as many as a viewer's segment has on a member.
 pub const PROBE_RUN_UNITS: usize = 4;
+
+/// Reads of mixed sizes after which a mixture begins anew: its average is true to a sixty-fourth, and sizes in whole blocks have a whole average.
+pub const PROBE_MIXED_REQUESTS: usize = 64;
 
 /// Windows of each size that a measurement aims at.
 pub const PROBE_WINDOWS: u64 = 3;

@@ -1,6 +1,7 @@
 //! What a member was measured to do. Pure, and suspicious: a stored profile may be damaged, old, another device's or a lie.
 
 mod check;
+mod fit;
 mod price;
 
 use price::{expected_price_of, runs_are_ways};
@@ -11,8 +12,12 @@ use crate::limits::PROFILE_BYTES_MAX;
 use reel_qos::DiskPrice;
 use serde::{Deserialize, Serialize};
 
-/// The version of the format that is written and read. Since 2 there are reads in runs, and arms are measured as deep as they are used.
-const VERSION: u32 = 2;
+/// The version of the format that is written. Since 2 there are reads in runs, and arms are measured as deep as they are used; since 3 reads of mixed
+/// sizes, and prices whose parts are counted apart.
+const VERSION: u32 = 3;
+
+/// The earliest version that is read: what it lacks was not measured, and its price says so.
+const VERSION_MIN: u32 = 2;
 
 /// What was measured of one member, and the price that admission counts with.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -115,6 +120,9 @@ pub enum WindowKind {
     /// Only reads of units, some of which lie behind one another: one way of an arm. On a device that has one they are together what a read of
     /// as many bytes is.
     ReadRun,
+    /// Only reads, of blocks and of units, so many of each that the requests take as long as the bytes if they are counted apart: there a sum of
+    /// both is farthest from the longer of them.
+    ReadMixed,
     /// Reads, and one write in the device at any time.
     ReadBesideWrites,
     /// Only writes, durable at the end.
@@ -127,7 +135,7 @@ pub enum WindowKind {
 pub struct Window {
     /// What was done.
     pub kind: WindowKind,
-    /// Bytes of each request, or of a run.
+    /// Bytes of each request, or of a run, or on average.
     pub bytes: u64,
     /// Requests of each window, or runs.
     pub requests: u32,
@@ -153,7 +161,7 @@ pub enum ProfileError {
     Malformed(String),
     /// Written by another version.
     #[error(
-        "it is of version {found} of the format, and this program reads version {VERSION}; run reel probe again"
+        "it is of version {found} of the format, and this program reads versions {VERSION_MIN} to {VERSION}; run reel probe again"
     )]
     Version {
         /// Its version.
@@ -179,6 +187,8 @@ struct PriceFields {
     read_mib_ns: u64,
     write_request_ns: u64,
     write_mib_ns: u64,
+    #[serde(default)]
+    apart: bool,
 }
 
 /// What a measurement found, before it is believed.
@@ -230,7 +240,7 @@ impl Profile {
             |error: toml::de::Error| ProfileError::Malformed(error.message().replace(['\n', ';'], ","));
         // Another version may have other fields: its number is looked at first.
         let OnlyVersion { version } = toml::from_str(text).map_err(malformed)?;
-        if version != VERSION {
+        if !(VERSION_MIN..=VERSION).contains(&version) {
             return Err(ProfileError::Version { found: version });
         }
         let profile: Profile = toml::from_str(text).map_err(malformed)?;

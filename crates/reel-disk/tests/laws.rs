@@ -30,12 +30,13 @@ fn deadline() -> impl Strategy<Value = u64> {
 
 fn price() -> impl Strategy<Value = DiskPrice> {
     let cost = || prop_oneof![Just(0_u64), 1..50_000_000_u64, Just(u64::MAX)];
-    (cost(), cost(), cost(), cost()).prop_map(
-        |(read_request_ns, read_mib_ns, write_request_ns, write_mib_ns)| DiskPrice {
+    (cost(), cost(), cost(), cost(), any::<bool>()).prop_map(
+        |(read_request_ns, read_mib_ns, write_request_ns, write_mib_ns, apart)| DiskPrice {
             read_request_ns,
             read_mib_ns,
             write_request_ns,
             write_mib_ns,
+            apart,
         },
     )
 }
@@ -174,6 +175,7 @@ proptest! {
             read_mib_ns: 0,
             write_request_ns: price_ns,
             write_mib_ns: 0,
+            apart: false,
         };
         let mut scheduler = Policy::Rounds.scheduler(&classes, price, bound);
         let (mut now_ns, mut id) = (0, 0);

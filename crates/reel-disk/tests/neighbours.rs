@@ -11,6 +11,7 @@ const PRICE: DiskPrice = DiskPrice {
     read_mib_ns: 10 * MS,
     write_request_ns: 12 * MS,
     write_mib_ns: 10 * MS,
+    apart: false,
 };
 const UNIT: u64 = 64 << 10;
 const FAR: u64 = 1 << 30;

@@ -320,6 +320,7 @@ fn where_seeks_cost_nothing_the_bucket_goes_by_deadline() {
         read_mib_ns: 400_000,
         write_request_ns: 100_000,
         write_mib_ns: 400_000,
+        apart: false,
     };
     let mut sim = Sim::new(Policy::Rounds, &ClassTable::default(), 1);
     sim.scheduler.set_price(price);

@@ -7,7 +7,7 @@ use reel_qos::{Class, ClassTable, DEADLINE_NONE_NS, DiskPrice};
 use std::collections::{BTreeMap, BTreeSet};
 
 const CHEAP: DiskPrice =
-    DiskPrice { read_request_ns: 1, read_mib_ns: 1, write_request_ns: 1, write_mib_ns: 1 };
+    DiskPrice { read_request_ns: 1, read_mib_ns: 1, write_request_ns: 1, write_mib_ns: 1, apart: false };
 
 fn cscan(requests: usize, bytes: usize) -> Ordered {
     let bound = DepthBound { requests, bytes, device_ns: u64::MAX };
@@ -150,6 +150,7 @@ const PRICE: DiskPrice = DiskPrice {
     read_mib_ns: 0,
     write_request_ns: 100_000_000,
     write_mib_ns: 0,
+    apart: false,
 };
 
 #[test]

@@ -14,12 +14,14 @@ const ARM: DiskPrice = DiskPrice {
     read_mib_ns: 7 * MS,
     write_request_ns: 12 * MS,
     write_mib_ns: 7 * MS,
+    apart: false,
 };
 const FLASH: DiskPrice = DiskPrice {
     read_request_ns: MS / 10,
     read_mib_ns: 2 * MS / 5,
     write_request_ns: MS / 10,
     write_mib_ns: 2 * MS / 5,
+    apart: false,
 };
 
 /// Somebody who asks for so many in a run, one behind the other, whenever he has less than so many waiting.

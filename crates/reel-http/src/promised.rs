@@ -107,6 +107,7 @@ fn collect_usage(page: &mut MetricsPage, usage: &ResourceUsage) {
     }
     let resource = match usage.resource {
         Resource::Member(member) => format!("member {member}"),
+        Resource::MemberBytes(member) => format!("member {member} bytes"),
         Resource::Network => "network".to_owned(),
         Resource::Core => "core".to_owned(),
         Resource::Arena => "arena".to_owned(),

@@ -39,7 +39,7 @@ impl Ask<'_> {
         mut each: impl FnMut(u64, &[u64]) -> bool,
     ) {
         let resource = Resource::of_series(series);
-        if !self.demand.asks(resource) {
+        if !self.demand.asks(resource, prices) {
             return;
         }
         let mut costs = [0; TOGETHER];

@@ -138,12 +138,13 @@ impl Demand {
         self.average_bps
     }
 
-    /// Does it ask anything of this resource in any round?
-    pub(crate) fn asks(&self, resource: Resource) -> bool {
+    /// Does it ask anything of this resource in any round, where there is such a thing?
+    pub(crate) fn asks(&self, resource: Resource, prices: &Capacities) -> bool {
         match resource {
             Resource::Arena => self.held_bytes > 0,
             Resource::Network | Resource::Core => true,
             Resource::Member(member) => member < self.members.len(),
+            Resource::MemberBytes(member) => member < self.members.len() && prices.counts(resource),
         }
     }
 
@@ -166,25 +167,24 @@ impl Demand {
                 costs.iter_mut().zip(sent).for_each(|(cost, &bytes)| *cost = bytes.min(ROUND_COST_MAX));
             }
             Resource::Core => {
-                let price = DiskPrice {
-                    read_request_ns: 0,
-                    read_mib_ns: prices.core_mib_ns,
-                    write_request_ns: 0,
-                    write_mib_ns: 0,
-                };
+                let price = DiskPrice { read_mib_ns: prices.core_mib_ns, ..DiskPrice::FREE };
                 let sent = self.sent_bytes[from_round..].iter();
                 costs.iter_mut().zip(sent).for_each(|(cost, &bytes)| {
                     *cost = price.read_ns(bytes).min(ROUND_COST_MAX);
                 });
             }
-            Resource::Member(member) => match (self.members.get(member), prices.members.get(member)) {
-                (Some(reads), Some(member)) => {
-                    costs.iter_mut().zip(&reads[from_round..]).for_each(|(cost, read)| {
-                        *cost = member.price.demand_ns(read).min(ROUND_COST_MAX);
-                    });
+            Resource::Member(member) | Resource::MemberBytes(member) if prices.counts(resource) => {
+                let part = usize::from(matches!(resource, Resource::MemberBytes(_)));
+                match (self.members.get(member), prices.members.get(member)) {
+                    (Some(reads), Some(member)) => {
+                        costs.iter_mut().zip(&reads[from_round..]).for_each(|(cost, read)| {
+                            *cost = member.price.demand_parts_ns(read)[part].min(ROUND_COST_MAX);
+                        });
+                    }
+                    _ => costs.fill(0),
                 }
-                _ => costs.fill(0),
-            },
+            }
+            Resource::Member(_) | Resource::MemberBytes(_) => costs.fill(0),
         }
     }
 

@@ -36,7 +36,7 @@ impl Ledger {
         let later = (ask.start_round - old.start_round) as usize;
         let old = Ask { from_round: old.from_round + later, rounds: ask.rounds, ..old };
         (0..self.capacities.series()).all(|series| {
-            let has = if old.demand.asks(Resource::of_series(series)) {
+            let has = if old.demand.asks(Resource::of_series(series), &self.capacities) {
                 old.costs(&self.capacities, series)
             } else {
                 vec![0; ask.rounds]
@@ -85,7 +85,7 @@ impl Ledger {
     fn lane<'a>(&'a self, ask: &Ask<'_>, series: usize) -> Option<Lane<'a>> {
         let resource = Resource::of_series(series);
         let capacity = self.capacity(ask.class, series);
-        if capacity == UNLIMITED || !ask.demand.asks(resource) {
+        if capacity == UNLIMITED || !ask.demand.asks(resource, &self.capacities) {
             return None;
         }
         let costs = ask.costs(&self.capacities, series);

@@ -35,7 +35,7 @@ impl Ledger {
         for series in 0..self.capacities.series() {
             let resource = Resource::of_series(series);
             let capacity = self.capacity(class, series);
-            if capacity == UNLIMITED || !demand.asks(resource) {
+            if capacity == UNLIMITED || !demand.asks(resource, &self.capacities) {
                 continue;
             }
             let viewers = match starts {

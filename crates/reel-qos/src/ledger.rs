@@ -162,7 +162,7 @@ impl Ledger {
             let repriced = match Resource::of_series(series) {
                 Resource::Arena | Resource::Network => false,
                 Resource::Core => old.core_mib_ns != self.capacities.core_mib_ns,
-                Resource::Member(member) => {
+                Resource::Member(member) | Resource::MemberBytes(member) => {
                     let price = |capacities: &Capacities| capacities.members.get(member).map(|m| m.price);
                     price(&old) != price(&self.capacities)
                 }
@@ -256,6 +256,9 @@ impl Ledger {
         let (now_round, rounds) = (self.now_round, self.rounds);
         for timeline in self.accounts.iter_mut().filter_map(|account| account.get_mut(series)) {
             timeline.clear(now_round, rounds);
+        }
+        if !self.capacities.counts(resource) {
+            return;
         }
         let mut all: Vec<&Reservation> = self.reservations.values().collect();
         all.sort_by_key(|reservation| Arc::as_ptr(&reservation.demand));

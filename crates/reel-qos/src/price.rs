@@ -6,6 +6,9 @@ use crate::limits::{ARM_REQUEST_NS, PASSED_BYTES_MAX, RUN_BYTES_MAX, RUN_WAYS};
 /// The time a member needs for requests, at the quantile that admission counts with: a fixed part per request, for getting there,
 /// and a part per byte. Both are what the device needs with its queue as deep as the scheduler lets it be, so the costs of requests
 /// that overlap in the device add up to the time that it is busy.
+///
+/// A disk does one part after the other, and they add up. A throttle counts requests and bytes [`apart`](Self::apart), each against a budget of its
+/// own, and the longer of two sums is what it takes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct DiskPrice {
     /// For each read.
@@ -16,12 +19,25 @@ pub struct DiskPrice {
     pub write_request_ns: u64,
     /// For each MiB that is written.
     pub write_mib_ns: u64,
+    /// Whether the parts of reads run beside each other: any number of reads takes as long as all their requests, or as all their bytes, whichever
+    /// is longer. (Writes always cost the sum: at most twice as much, and no budgets of theirs are measured.)
+    pub apart: bool,
 }
 
 impl DiskPrice {
-    /// Nanoseconds of a read.
+    /// Nothing costs anything.
+    pub const FREE: DiskPrice =
+        DiskPrice { read_request_ns: 0, read_mib_ns: 0, write_request_ns: 0, write_mib_ns: 0, apart: false };
+
+    /// Nanoseconds of a read. Of several reads whose parts run apart the sum of these is more than they take together, never less.
     pub const fn read_ns(&self, bytes: u64) -> u64 {
-        self.read_request_ns.saturating_add(part(bytes, self.read_mib_ns))
+        let [one, other] = self.read_parts_ns(bytes);
+        if one > other { one } else { other }
+    }
+
+    /// What a read takes of each of two budgets, of which the one that is used more decides; twice the same where the parts add up.
+    pub const fn read_parts_ns(&self, bytes: u64) -> [u64; 2] {
+        self.parts_ns(self.read_request_ns, part(bytes, self.read_mib_ns))
     }
 
     /// Nanoseconds of a read that goes on where the last one ended: its transfer alone.
@@ -30,9 +46,9 @@ impl DiskPrice {
     }
 
     /// Whether the member has an arm, by what a read costs it: then getting there is what a read costs, and reads that lie behind one
-    /// another are one way.
+    /// another are one way. What counts requests and bytes apart has none.
     pub const fn has_arm(&self) -> bool {
-        self.read_request_ns >= ARM_REQUEST_NS
+        self.read_request_ns >= ARM_REQUEST_NS && !self.apart
     }
 
     /// What an arm passes over sooner than it would go there: as much as it transfers in half the time of a way.
@@ -55,20 +71,25 @@ impl DiskPrice {
         if bytes > RUN_BYTES_MAX as u128 { RUN_BYTES_MAX } else { bytes as u64 }
     }
 
-    /// Nanoseconds of what a stream reads in a round.
-    pub const fn demand_ns(&self, demand: &DiskDemand) -> u64 {
+    /// What a stream reads in a round takes of each of two budgets: as [`read_parts_ns`](Self::read_parts_ns).
+    pub const fn demand_parts_ns(&self, demand: &DiskDemand) -> [u64; 2] {
         let requests = if self.has_arm() { demand.ways } else { demand.reads };
         let requests_ns = self.read_request_ns.saturating_mul(requests as u64);
-        requests_ns.saturating_add(part(demand.bytes, self.read_mib_ns))
+        self.parts_ns(requests_ns, part(demand.bytes, self.read_mib_ns))
     }
 
-    /// The slower of two prices in every part.
+    const fn parts_ns(&self, requests_ns: u64, bytes_ns: u64) -> [u64; 2] {
+        if self.apart { [requests_ns, bytes_ns] } else { [requests_ns.saturating_add(bytes_ns); 2] }
+    }
+
+    /// The slower of two prices in every part, which add up if they do in either.
     pub fn slower(self, other: DiskPrice) -> DiskPrice {
         DiskPrice {
             read_request_ns: self.read_request_ns.max(other.read_request_ns),
             read_mib_ns: self.read_mib_ns.max(other.read_mib_ns),
             write_request_ns: self.write_request_ns.max(other.write_request_ns),
             write_mib_ns: self.write_mib_ns.max(other.write_mib_ns),
+            apart: self.apart && other.apart,
         }
     }
 
@@ -108,12 +129,13 @@ mod tests {
             read_mib_ns: 1 << 20,
             write_request_ns: 7,
             write_mib_ns: u64::MAX,
+            apart: false,
         };
         assert_eq!(price.read_ns(4096), 4196);
         let demand = DiskDemand { reads: 3, ways: 1, bytes: 4096 };
-        assert_eq!(price.demand_ns(&demand), 4396);
+        assert_eq!(price.demand_parts_ns(&demand), [4396; 2]);
         let arm = DiskPrice { read_request_ns: ARM_REQUEST_NS, ..price };
-        assert_eq!(arm.demand_ns(&demand), ARM_REQUEST_NS + 4096);
+        assert_eq!(arm.demand_parts_ns(&demand), [ARM_REQUEST_NS + 4096; 2]);
         assert_eq!(arm.passed_bytes(), ARM_REQUEST_NS / 2);
         assert_eq!(DiskPrice { read_mib_ns: 0, ..arm }.passed_bytes(), PASSED_BYTES_MAX);
         assert_eq!(price.run_bytes(), 0, "no arm, no way to make up for");
@@ -122,5 +144,32 @@ mod tests {
         assert_eq!(price.transfer_ns(4096), 4096);
         assert_eq!(price.write_ns(0), 7);
         assert_eq!(price.write_ns(u64::MAX), u64::MAX);
+    }
+
+    #[test]
+    fn what_is_counted_apart_is_paid_twice_and_takes_the_longer() {
+        let throttle = DiskPrice {
+            read_request_ns: 10 * ARM_REQUEST_NS,
+            read_mib_ns: 50 << 20,
+            write_request_ns: 7,
+            write_mib_ns: 1 << 20,
+            apart: true,
+        };
+        assert_eq!(throttle.read_parts_ns(1 << 18), [10 * ARM_REQUEST_NS, 50 << 18]);
+        assert_eq!([4096, 1 << 18].map(|bytes| throttle.read_ns(bytes)), [10 * ARM_REQUEST_NS, 50 << 18]);
+        let demand = DiskDemand { reads: 3, ways: 1, bytes: 1 << 18 };
+        assert_eq!(
+            throttle.demand_parts_ns(&demand),
+            [30 * ARM_REQUEST_NS, 50 << 18],
+            "no arm: ways do not count"
+        );
+        assert_eq!(
+            (throttle.has_arm(), throttle.run_bytes(), throttle.write_ns(1 << 20)),
+            (false, 0, 7 + (1 << 20))
+        );
+        let summed = DiskPrice { apart: false, read_request_ns: 1, ..throttle };
+        let both = throttle.slower(summed);
+        assert_eq!((both.apart, both.read_request_ns), (false, 10 * ARM_REQUEST_NS));
+        assert!(throttle.slower(throttle).apart);
     }
 }

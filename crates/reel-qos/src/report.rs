@@ -28,7 +28,7 @@ pub struct ReservationView<'a> {
 
 impl Ledger {
     /// What is promised of each resource to all classes together: in this round, and at most in any from it on. Resources in the
-    /// order media memory, network, core, members.
+    /// order media memory, network, core, members; after a member its bytes, where they are counted apart.
     pub fn usage(&self, now_round: u64) -> Vec<ResourceUsage> {
         let classes: Vec<Class> = self.account_classes().collect();
         self.usage_of_all(&classes, now_round)
@@ -122,7 +122,8 @@ impl Ledger {
             let used = sums.first().copied().unwrap_or(0);
             ResourceUsage { resource, used, capacity, peak_used, peak_round: now_round + peak as u64 }
         };
-        (0..self.capacities.series()).map(one).collect()
+        let is_there = |&series: &usize| self.capacities.counts(Resource::of_series(series));
+        (0..self.capacities.series()).filter(is_there).map(one).collect()
     }
 
     fn over(

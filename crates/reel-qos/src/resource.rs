@@ -16,8 +16,11 @@ pub enum Resource {
     Network,
     /// The serve threads: nanoseconds of processor in a round.
     Core,
-    /// The member of this place in the volume: nanoseconds of device time in a round.
+    /// The member of this place in the volume: nanoseconds of device time in a round. Of one that counts requests and bytes apart
+    /// ([`DiskPrice::apart`]), those of its requests.
     Member(usize),
+    /// The bytes of the member of this place, where they are counted apart from its requests: nanoseconds in a round.
+    MemberBytes(usize),
 }
 
 /// How much of everything there is: the whole of it, not yet divided among classes. The ledger divides by the shares of
@@ -82,6 +85,9 @@ pub struct Overcommitment {
 /// The order in which a ledger keeps its timelines: those that every machine has first, since the members may grow.
 pub(crate) const SERIES_BEFORE_MEMBERS: usize = 3;
 
+/// Timelines of each member: its requests, or all of its time; and its bytes, empty unless they are counted apart.
+const SERIES_OF_MEMBER: usize = 2;
+
 impl Resource {
     /// The timeline of this place.
     pub(crate) const fn of_series(series: usize) -> Resource {
@@ -89,7 +95,15 @@ impl Resource {
             0 => Resource::Arena,
             1 => Resource::Network,
             2 => Resource::Core,
-            member => Resource::Member(member - SERIES_BEFORE_MEMBERS),
+            series => {
+                let place = series - SERIES_BEFORE_MEMBERS;
+                let member = place / SERIES_OF_MEMBER;
+                if place % SERIES_OF_MEMBER == 0 {
+                    Resource::Member(member)
+                } else {
+                    Resource::MemberBytes(member)
+                }
+            }
         }
     }
 
@@ -99,7 +113,8 @@ impl Resource {
             Resource::Arena => 0,
             Resource::Network => 1,
             Resource::Core => 2,
-            Resource::Member(member) => member.saturating_add(SERIES_BEFORE_MEMBERS),
+            Resource::Member(member) => first_series(member),
+            Resource::MemberBytes(member) => first_series(member).saturating_add(1),
         }
     }
 
@@ -107,7 +122,9 @@ impl Resource {
     pub fn amount(self, amount: u64) -> String {
         let number = amount as f64;
         match self {
-            Resource::Member(_) => format!("{:.1} ms of device time", number / 1e6),
+            Resource::Member(_) | Resource::MemberBytes(_) => {
+                format!("{:.1} ms of device time", number / 1e6)
+            }
             Resource::Core => format!("{:.1} ms of processor time", number / 1e6),
             Resource::Network | Resource::Arena => format!("{:.2} MB", number / 1e6),
         }
@@ -121,6 +138,7 @@ impl fmt::Display for Resource {
             Resource::Network => f.write_str("the network"),
             Resource::Core => f.write_str("the processor"),
             Resource::Member(member) => write!(f, "member {member}"),
+            Resource::MemberBytes(member) => write!(f, "the bytes of member {member}"),
         }
     }
 }
@@ -128,7 +146,17 @@ impl fmt::Display for Resource {
 impl Capacities {
     /// How many timelines it takes to keep account of these.
     pub(crate) fn series(&self) -> usize {
-        SERIES_BEFORE_MEMBERS + self.members.len()
+        SERIES_BEFORE_MEMBERS + SERIES_OF_MEMBER * self.members.len()
+    }
+
+    /// Whether there is such a thing to use up: bytes of members only where they are counted apart.
+    pub(crate) fn counts(&self, resource: Resource) -> bool {
+        match resource {
+            Resource::MemberBytes(member) => {
+                self.members.get(member).is_some_and(|member| member.price.apart)
+            }
+            _ => true,
+        }
     }
 
     /// Whether some member has an arm, by what its reads cost.
@@ -142,7 +170,9 @@ impl Capacities {
             Resource::Arena => self.arena_bytes,
             Resource::Network => self.network_bytes,
             Resource::Core => self.core_ns,
-            Resource::Member(member) => self.members.get(member).map_or(0, |member| member.round_ns),
+            Resource::Member(member) | Resource::MemberBytes(member) => {
+                self.members.get(member).map_or(0, |member| member.round_ns)
+            }
         }
     }
 
@@ -159,4 +189,8 @@ impl Capacities {
         };
         part.min(ROUND_COST_MAX - 1)
     }
+}
+
+const fn first_series(member: usize) -> usize {
+    member.saturating_mul(SERIES_OF_MEMBER).saturating_add(SERIES_BEFORE_MEMBERS)
 }

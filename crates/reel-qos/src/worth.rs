@@ -2,7 +2,7 @@
 
 use crate::chains::{Chains, Meeting};
 use crate::ledger::Ledger;
-use crate::limits::REACH_ROUNDS;
+use crate::limits::{DEMAND_ROUNDS_MAX, REACH_ROUNDS};
 use crate::{Class, Demand, Resource};
 
 /// How much of something is promised, of how much.
@@ -43,8 +43,11 @@ impl Chains {
         let more_bytes = with_bytes.saturating_sub(self.interval_bytes());
         let ledger = self.ledger();
         let memory = ledger.use_of(class, Resource::Arena);
-        let members = 0..ledger.capacities().members.len();
-        let disks = members.map(|member| (ledger.use_of(class, Resource::Member(member)), member));
+        let capacities = ledger.capacities();
+        let parts = (0..capacities.members.len())
+            .flat_map(|member| [Resource::Member(member), Resource::MemberBytes(member)])
+            .filter(|&part| capacities.counts(part));
+        let disks = parts.map(|part| (ledger.use_of(class, part), part));
         let Some((disks, fullest)) =
             disks.max_by(|(one, _), (other, _)| one.part(0).total_cmp(&other.part(0)))
         else {
@@ -81,12 +84,10 @@ impl Ledger {
         Use { used, capacity: self.capacity(class, resource.series()) }
     }
 
-    /// What the rest of a demand costs a member in a round.
-    fn asks_on_average(&self, demand: &Demand, member: usize, from_round: usize) -> u64 {
-        let reads = demand.reads(member).get(from_round..).unwrap_or_default();
-        let price = self.capacities().members.get(member).map(|member| member.price);
-        let costs = price
-            .map(|price| reads.iter().fold(0_u64, |sum, read| sum.saturating_add(price.demand_ns(read))));
-        costs.unwrap_or(0) / reads.len().max(1) as u64
+    /// What the rest of a demand costs of a resource in a round.
+    fn asks_on_average(&self, demand: &Demand, resource: Resource, from_round: usize) -> u64 {
+        let mut costs = vec![0; demand.rounds().min(DEMAND_ROUNDS_MAX).saturating_sub(from_round)];
+        demand.write_costs(resource, self.capacities(), from_round, &mut costs);
+        costs.iter().fold(0, |sum: u64, cost| sum.saturating_add(*cost)) / costs.len().max(1) as u64
     }
 }

@@ -13,7 +13,13 @@ const MIB: u64 = 1 << 20;
 
 /// `streams` at once of one read a second from each member: the periodic class has 70 % of a round.
 fn machine(streams: u64, arena_bytes: u64) -> Chains {
-    let price = DiskPrice { read_request_ns: 1_000, read_mib_ns: 0, write_request_ns: 1, write_mib_ns: 1 };
+    let price = DiskPrice {
+        read_request_ns: 1_000,
+        read_mib_ns: 0,
+        write_request_ns: 1,
+        write_mib_ns: 1,
+        apart: false,
+    };
     let member = MemberCapacity { price, round_ns: (streams * 1_000).div_ceil(7) * 10 };
     let capacities = Capacities {
         members: vec![member; MEMBERS],

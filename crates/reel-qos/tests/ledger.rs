@@ -12,6 +12,7 @@ const PRICE: DiskPrice = DiskPrice {
     read_mib_ns: 400_000,
     write_request_ns: 100_000,
     write_mib_ns: 400_000,
+    apart: false,
 };
 const DAY: usize = 86_400;
 const HOUR: usize = 3600;
@@ -213,6 +214,40 @@ fn a_new_price_counts_for_what_was_promised_too() {
     let id = ledger.reservations().next().unwrap().id;
     assert!(ledger.release(id));
     assert!(ledger.adds_up());
+}
+
+#[test]
+fn a_throttle_is_full_when_either_of_its_budgets_is() {
+    // 100 requests or 20 MiB in a round; a sum of both would be full at half of each.
+    let throttle = DiskPrice { read_request_ns: 10_000_000, read_mib_ns: 50_000_000, apart: true, ..PRICE };
+    let mut capacities = capacities();
+    capacities.members.iter_mut().for_each(|member| member.price = throttle);
+    let mut ledger = Ledger::new(capacities.clone(), 100);
+    let asks = |reads, bytes| {
+        Arc::new(Demand::new(vec![vec![DiskDemand::scattered(reads, bytes); 10]; 5], vec![1; 10], 0))
+    };
+    let [requests, bytes] = [Resource::Member(3), Resource::MemberBytes(3)];
+    // 70 requests of small reads leave all the bytes to large ones, but no request.
+    let small = ledger.admit(Class::PERIODIC, &asks(60, 60 << 12), 0, 0, "").unwrap();
+    let large = ledger.admit(Class::PERIODIC, &asks(10, 13 << 20), 0, 0, "").unwrap();
+    assert_eq!([requests, bytes].map(|part| ledger.used(None, part, 5)), [700_000_000, 661_718_750]);
+    let refusal = refused(ledger.check(Class::PERIODIC, &asks(1, 4096), 0, 0));
+    assert_eq!((refusal.resource, refusal.available), (Resource::Member(0), 0));
+    assert!(ledger.release(small));
+    let refusal = refused(ledger.check(Class::PERIODIC, &asks(4, 2 << 20), 0, 0));
+    assert_eq!((refusal.resource, refusal.asked), (Resource::MemberBytes(0), 100_000_000));
+    assert_eq!(refusal.resource.to_string(), "the bytes of member 0");
+    let answer = |demand: &Demand| ledger.how_many(Class::PERIODIC, demand, Starts::Spread).unwrap();
+    assert_eq!((answer(&asks(1, 1 << 12)).viewers, answer(&asks(1, 1 << 18)).viewers), (60, 4));
+    assert_eq!(answer(&asks(1, 1 << 18)).stopped_by, Some(Resource::MemberBytes(0)));
+    // Measured again, and found to add up: what is promised stays, and is counted so. Its bytes are nothing of their own any more.
+    capacities.members[3].price.apart = false;
+    ledger.set_capacities(capacities);
+    assert_eq!([requests, bytes].map(|part| ledger.used(None, part, 5)), [750_000_000, 0]);
+    let told: Vec<Resource> = ledger.usage(0).iter().map(|usage| usage.resource).collect();
+    assert!(told.contains(&Resource::MemberBytes(2)) && !told.contains(&bytes), "{told:?}");
+    assert!(ledger.release(large) && ledger.adds_up());
+    assert_eq!(ledger.used(None, requests, 5), 0);
 }
 
 #[test]

@@ -178,7 +178,12 @@ impl Book {
         let (members, now_round) = (&ledger.capacities().members, ledger.now_round());
         let of_member = |(number, member): (usize, &MemberCapacity)| {
             let rounds = now_round..now_round.saturating_add(ROOM_ROUNDS);
-            let used = rounds.map(|round| ledger.used(None, Resource::Member(number), round)).max();
+            let used = rounds.map(|round| {
+                // Of requests and bytes that are counted apart, those of which more is promised.
+                let parts = [Resource::Member(number), Resource::MemberBytes(number)];
+                parts.map(|part| ledger.used(None, part, round)).into_iter().max()
+            });
+            let used = used.max().flatten();
             // Fits: sums are below 2^63, and what is promised beyond a round is near to it.
             (u128::from(used.unwrap_or(0)) * 1000 / u128::from(member.round_ns.max(1))) as u64
         };

@@ -71,8 +71,13 @@ impl Hall {
         };
         let demands = Arc::from([Arc::new(plain.with_shared(&shared))]);
         let choices = Choices { demands, one_way: Some(Arc::new(OneWay::new(vec![track]))) };
-        let price =
-            DiskPrice { read_request_ns: READ_NS, read_mib_ns: 1, write_request_ns: 1, write_mib_ns: 1 };
+        let price = DiskPrice {
+            read_request_ns: READ_NS,
+            read_mib_ns: 1,
+            write_request_ns: 1,
+            write_mib_ns: 1,
+            apart: false,
+        };
         // The periodic class has 70 % of a round; what transfers cost is next to nothing.
         let round_ns = (u64::from(most) * READ_NS + 10_000) * viewers * 10 / 7;
         let sessions = Sessions::new(SessionsConfig {

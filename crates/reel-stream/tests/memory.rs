@@ -24,7 +24,8 @@ fn film(cinema: &Cinema) -> Arc<Demand> {
 
 /// Only memory is short.
 fn sessions(units: &Units) -> Sessions<()> {
-    let price = DiskPrice { read_request_ns: 1, read_mib_ns: 1, write_request_ns: 1, write_mib_ns: 1 };
+    let price =
+        DiskPrice { read_request_ns: 1, read_mib_ns: 1, write_request_ns: 1, write_mib_ns: 1, apart: false };
     let config = SessionsConfig {
         sessions_max: 100,
         idle_max_ns: u64::MAX,

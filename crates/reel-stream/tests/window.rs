@@ -103,7 +103,13 @@ fn memory_carries_as_many_as_windows_fit_into_it() {
     let geometry = Geometry::new(GeometryFields::cmaf(5)).unwrap();
     let unit_bytes = geometry.unit_bytes() as u64;
     let viewers = |depth: Depth, rate_bps: u64, buffers: u64| {
-        let price = DiskPrice { read_request_ns: 1, read_mib_ns: 1, write_request_ns: 1, write_mib_ns: 1 };
+        let price = DiskPrice {
+            read_request_ns: 1,
+            read_mib_ns: 1,
+            write_request_ns: 1,
+            write_mib_ns: 1,
+            apart: false,
+        };
         let capacities = Capacities {
             members: vec![MemberCapacity { price, round_ns: ROUND_NS }; 5],
             network_bytes: UNLIMITED,

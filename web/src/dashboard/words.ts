@@ -21,10 +21,12 @@ export function stateWords(state: string): string {
   return states[state] ?? state.charAt(0).toUpperCase() + state.slice(1);
 }
 
-/** "member 3" -> "Disk 3", "the network" -> "Network". */
+/** "member 3" -> "Disk 3", "the bytes of member 3" -> "Disk 3, bytes", "the network" -> "Network". */
 export function resourceName(resource: string): string {
   const member = /^member (\d+)$/.exec(resource)?.[1];
   if (member !== undefined) return `Disk ${member}`;
+  const ofBytes = /^the bytes of member (\d+)$/.exec(resource)?.[1];
+  if (ofBytes !== undefined) return `Disk ${ofBytes}, bytes`;
   const bare = resource.replace(/^the /, "");
   return bare.charAt(0).toUpperCase() + bare.slice(1);
 }

@@ -24,6 +24,7 @@ test("figures in words", () => {
   assert.deepEqual([999.6, 1000, -2800].map(milliseconds), ["1.00 s", "1.00 s", "−2.80 s"]);
   assert.deepEqual(["/srv/reel/disk0/member", "/dev/sdb"].map(pathEnd), ["…/disk0/member", "/dev/sdb"]);
   assert.equal(resourceName("member 3"), "Disk 3");
+  assert.equal(resourceName("the bytes of member 3"), "Disk 3, bytes");
   assert.equal(resourceName("the network"), "Network");
   assert.equal(refusalName("core"), "Processor");
   assert.equal(stateWords("missing"), "Missing");

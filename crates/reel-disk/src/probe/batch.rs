@@ -2,6 +2,7 @@
 
 use super::Probe;
 use super::error::ProbeError;
+use super::mixture::Mixture;
 use super::scratch::Scratch;
 use crate::limits::{
     BLOCK_BYTES, DEVICE_BYTES_MAX, DEVICE_REQUESTS_MAX, PROBE_SCRATCH_BYTES, PROBE_SIZES, PROBE_STALL_NS,
@@ -29,7 +30,9 @@ pub(super) struct Bench {
 /// What to hand over.
 pub(super) struct Batch<'a> {
     pub(super) file: &'a Arc<OwnedFd>,
+    /// Of each, or of the largest that are mixed.
     pub(super) bytes: usize,
+    pub(super) mixture: Option<Mixture>,
     pub(super) depth: usize,
     /// So many are handed over whatever the time.
     pub(super) least: usize,
@@ -155,11 +158,12 @@ impl Bench {
             let mut measured = begun.iter().filter(|one| one.what == What::Measured).count();
             while batch.takes(measured) && (handed_over < batch.least || batch.has_time()) {
                 let Some(offset) = places.next() else { break };
+                let bytes = batch.mixture.as_mut().map_or(batch.bytes, Mixture::next_bytes);
                 let op = match batch.write {
-                    true => self.write(batch.file, offset, batch.bytes),
-                    false => self.read(batch.file, offset, batch.bytes)?,
+                    true => self.write(batch.file, offset, bytes),
+                    false => self.read(batch.file, offset, bytes)?,
                 };
-                self.push(&mut begun, op, offset, batch.bytes, What::Measured);
+                self.push(&mut begun, op, offset, bytes, What::Measured);
                 (measured, handed_over) = (measured + 1, handed_over + 1);
             }
             if let Some(scratch) = &mut batch.beside
@@ -246,6 +250,7 @@ impl Bench {
         let batch = Batch {
             file,
             bytes: FILL_BYTES,
+            mixture: None,
             depth: DEVICE_REQUESTS_MAX,
             least: usize::MAX,
             until_ns: 0,

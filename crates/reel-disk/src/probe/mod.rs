@@ -6,6 +6,7 @@
 mod batch;
 mod device;
 mod error;
+pub(crate) mod mixture;
 mod places;
 mod plan;
 mod scratch;

@@ -36,7 +36,7 @@ pub(super) struct CellPlan {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct WindowPlan {
     pub(super) kind: WindowKind,
-    /// Of a request, or of a run.
+    /// Of a request, of a run, or of the largest that is mixed.
     pub(super) bytes: usize,
     /// Eighths of what was written.
     pub(super) zone: Range<u64>,
@@ -60,11 +60,17 @@ impl Plan {
         let part = |permille: u64| (u128::from(time_ns) * u128::from(permille) / 1000) as u64;
         let cells = if quick { Vec::new() } else { cells(writes) };
         let [shortest, longest] = PROBE_WINDOW_NS;
-        let series = sizes.len() as u64 + 1;
+        // Runs, and mixtures where there is time: without them a price adds up what may run beside each other, and is too high.
+        let others = if quick { 1 } else { 2 };
+        let series = sizes.len() as u64 + others;
         let window_ns = (part(reads_share) / (PROBE_WINDOWS * series)).clamp(shortest, longest);
         let mut windows = Windows { all: Vec::new(), at_ns: 0, window_ns };
-        windows.add(WindowKind::Read, &sizes, part(reads_share) / series * (series - 1));
+        windows.add(WindowKind::Read, &sizes, part(reads_share) / series * (series - others));
         windows.add(WindowKind::ReadRun, &[PROBE_RUN_UNITS * unit(unit_bytes)], part(reads_share) / series);
+        if !quick {
+            // After those of single sizes, from which it is known what to mix.
+            windows.add(WindowKind::ReadMixed, &[unit(unit_bytes)], part(reads_share) / series);
+        }
         if writes {
             windows.add(WindowKind::ReadBesideWrites, &sizes, part(beside_share));
             windows.add(WindowKind::Write, &sizes, part(writes_share));
@@ -171,7 +177,7 @@ mod tests {
                 assert!(ends.is_sorted() && ends.iter().all(|&end_ns| end_ns >= at_ns), "{plan:?}");
                 assert_eq!(ends.last().copied().unwrap_or(at_ns), plan.time_ns);
                 // Longer than asked for only where every size must have its window.
-                let least = (if writes { 9 } else { 3 } + 1) * 5 * plan.window_ns / 4;
+                let least = (if writes { 9 } else { 3 } + 2) * 5 * plan.window_ns / 4;
                 assert!(
                     plan.time_ns <= time_s * 1_000_000_000 * 7 / 10 + least.max(time_s * 300_000_000),
                     "{plan:?}"

@@ -3,6 +3,7 @@
 use super::Probe;
 use super::batch::{Batch, Bench, Ran};
 use super::error::ProbeError;
+use super::mixture::Mixture;
 use super::places::{Places, Random};
 use super::plan::{CellPlan, Plan, WindowPlan};
 use super::scratch::Scratch;
@@ -39,6 +40,7 @@ const WARM_UP_PART: u64 = 5;
 /// Windows of one kind and size while they are measured.
 struct Series {
     kind: WindowKind,
+    /// Of each request or run, or of the largest that are mixed.
     bytes: usize,
     places: Places,
     sweep: Sweep,
@@ -53,6 +55,7 @@ struct Sweep {
     requests: usize,
     /// In the device at once, at most.
     depth: usize,
+    mixture: Option<Mixture>,
 }
 
 /// A measurement under way.
@@ -136,6 +139,7 @@ impl Work<'_> {
         let batch = Batch {
             file: subject.member.ring_file(),
             bytes,
+            mixture: None,
             depth: cell.depth,
             least: 1,
             until_ns,
@@ -161,7 +165,10 @@ impl Work<'_> {
         for window in &plan.windows {
             self.go_on()?;
             if window.is_trial {
-                all.extend(self.trial(plan, window)?);
+                let mixture = mixture(&all);
+                if window.kind != WindowKind::ReadMixed || mixture.is_some() {
+                    all.extend(self.trial(plan, window, mixture)?);
+                }
                 continue;
             }
             let same = |series: &&mut Series| (series.kind, series.bytes) == (window.kind, window.bytes);
@@ -173,11 +180,17 @@ impl Work<'_> {
     }
 
     /// How many requests make a window of the planned length; nothing if the member has no place for such requests.
-    fn trial(&mut self, plan: &Plan, window: &WindowPlan) -> Result<Option<Series>, ProbeError> {
+    fn trial(
+        &mut self,
+        plan: &Plan,
+        window: &WindowPlan,
+        mixture: Option<Mixture>,
+    ) -> Result<Option<Series>, ProbeError> {
         let WindowPlan { kind, bytes, .. } = *window;
+        let mixture = mixture.filter(|_| kind == WindowKind::ReadMixed);
         let Some(places) = self.places(kind).holding(bytes) else { return Ok(None) };
         let depth_max = if self.has_arm == Some(true) { SEEKING_REQUESTS_MAX } else { DEVICE_REQUESTS_MAX };
-        let sweep = Sweep { requests: SWEEP_REQUESTS, depth: depth_max };
+        let sweep = Sweep { requests: SWEEP_REQUESTS, depth: depth_max, mixture };
         let Some(ran) = self.run(window, &places, sweep, true)? else { return Ok(None) };
         let each_ns = (ran.elapsed_ns / ran.service_ns.len().max(1) as u64).max(1);
         let requests = usize::try_from(plan.window_ns / each_ns).unwrap_or(usize::MAX);
@@ -187,7 +200,7 @@ impl Work<'_> {
         let depth = usize::try_from(DEVICE_NS_MAX / each_ns).unwrap_or(usize::MAX);
         let has_arm = *self.has_arm.get_or_insert(each_ns >= ARM_REQUEST_NS);
         let depth_max = if has_arm { SEEKING_REQUESTS_MAX } else { DEVICE_REQUESTS_MAX };
-        let sweep = Sweep { requests, depth: depth.clamp(1, depth_max) };
+        let sweep = Sweep { requests, depth: depth.clamp(1, depth_max), mixture };
         Ok(Some(Series { kind, bytes, places, sweep, times_ns: Vec::new(), least_writes: u32::MAX }))
     }
 
@@ -241,6 +254,7 @@ impl Work<'_> {
         let batch = Batch {
             file: &file,
             bytes: unit_bytes,
+            mixture: sweep.mixture,
             depth: sweep.depth,
             least: sweep.depth,
             until_ns,
@@ -272,7 +286,7 @@ impl Series {
         times_ns.sort_unstable();
         Window {
             kind: self.kind,
-            bytes: self.bytes as u64,
+            bytes: self.sweep.mixture.map_or(self.bytes, |mixture| mixture.average_bytes()) as u64,
             requests: (self.sweep.requests / requests_of_run(self.kind)) as u32,
             writes: if self.kind == WindowKind::ReadBesideWrites { self.least_writes } else { 0 },
             windows: times_ns.len() as u32,
@@ -280,6 +294,18 @@ impl Series {
             p99_ns: percentile(&times_ns, 99),
         }
     }
+}
+
+/// What is worth mixing, by the reads of single sizes that were measured.
+fn mixture(all: &[Series]) -> Option<Mixture> {
+    let reads = || all.iter().filter(|series| series.kind == WindowKind::Read);
+    let each = |series: &Series| {
+        let Window { p50_ns, requests, .. } = series.window();
+        (series.bytes, p50_ns / u64::from(requests.max(1)))
+    };
+    let smallest = reads().min_by_key(|series| series.bytes)?;
+    let largest = reads().max_by_key(|series| series.bytes)?;
+    Mixture::at_the_knee(each(smallest), each(largest))
 }
 
 /// Requests that lie behind one another.

@@ -3,7 +3,9 @@
 
 use super::{Window, WindowKind, expected_price_of, price_of, runs_are_ways};
 use crate::limits::PROBE_RUN_UNITS;
+use crate::probe::mixture::Mixture;
 use crate::{DepthBound, Policy, Queued};
+use proptest::prelude::*;
 use reel_qos::{Class, ClassTable, DiskDemand, DiskPrice};
 use std::collections::VecDeque;
 
@@ -12,8 +14,11 @@ const SECOND_NS: u64 = 1000 * MS;
 const UNIT: u64 = 264 << 10;
 const DISK_BYTES: u64 = 4 << 30;
 
-/// A segment of a viewer on one member: three units, with one of parity after the second. Another every four seconds.
-const SEGMENT: [u64; 3] = [0, 1, 3];
+/// A segment of a viewer on one member: three units (place and bytes), with one of parity after the second. Another every four seconds.
+const SEGMENT: [(u64, u64); 3] = [(0, UNIT), (1, UNIT), (3, UNIT)];
+
+/// One that ends within the third.
+const SHORT_SEGMENT: [(u64, u64); 3] = [(0, UNIT), (1, UNIT), (3, 84 << 10)];
 const SEGMENT_NS: u64 = 4 * SECOND_NS;
 
 /// One request after another.
@@ -21,20 +26,24 @@ const SEGMENT_NS: u64 = 4 * SECOND_NS;
 enum Model {
     /// Seeks of 2 to 16 ms, 7200 rpm, 150 MB/s; what is near ahead passes under the head.
     Arm,
-    /// So many requests or bytes a second, whichever is used up first.
+    /// So many requests or bytes a second, whichever takes a request longer.
     Throttle { iops: u64, bps: u64 },
+    /// So many requests and bytes a second, each out of a budget of its own.
+    Budgets { iops: u64, bps: u64 },
 }
 
 struct Device {
     model: Model,
     head: u64,
     free_ns: u64,
+    /// When the budget of requests is even, and that of bytes.
+    even_ns: [u64; 2],
     random: u64,
 }
 
 impl Device {
     fn new(model: Model) -> Self {
-        Self { model, head: 0, free_ns: 0, random: 0x9e37_79b9_7f4a_7c15 }
+        Self { model, head: 0, free_ns: 0, even_ns: [0; 2], random: 0x9e37_79b9_7f4a_7c15 }
     }
 
     /// When a request that comes at `now_ns` is done.
@@ -43,6 +52,14 @@ impl Device {
         let transfer_ns = |bytes: u64| bytes * 1000 / 150;
         let start_ns = self.free_ns.max(now_ns);
         let took_ns = match self.model {
+            Model::Budgets { iops, bps } => {
+                for (even_ns, takes_ns) in
+                    self.even_ns.iter_mut().zip([SECOND_NS / iops, bytes * SECOND_NS / bps])
+                {
+                    *even_ns = (*even_ns).max(now_ns) + takes_ns;
+                }
+                self.even_ns[0].max(self.even_ns[1]).saturating_sub(start_ns)
+            }
             Model::Throttle { iops, bps } => (SECOND_NS / iops).max(bytes * SECOND_NS / bps),
             Model::Arm => {
                 let track = TURN_NS * 150 / 1000;
@@ -72,12 +89,18 @@ impl Device {
 
     /// What a measurement finds: sorted sweeps over all of it, its last and its first eighth.
     fn windows(&mut self) -> Vec<Window> {
-        let sizes = [4 << 10, 68 << 10, UNIT].map(|bytes| (WindowKind::Read, bytes, 1));
-        let runs = [(WindowKind::ReadRun, PROBE_RUN_UNITS as u64 * UNIT, PROBE_RUN_UNITS as u64)];
-        sizes.into_iter().chain(runs).map(|(kind, bytes, parts)| self.window(kind, bytes, parts)).collect()
+        let mut windows =
+            [4 << 10, 68 << 10, UNIT].map(|bytes| self.window(WindowKind::Read, bytes, 1, None)).to_vec();
+        let units = PROBE_RUN_UNITS as u64;
+        windows.push(self.window(WindowKind::ReadRun, units * UNIT, units, None));
+        let each = |window: &Window| (window.bytes as usize, window.p50_ns / u64::from(window.requests));
+        if let Some(mixture) = Mixture::at_the_knee(each(&windows[0]), each(&windows[2])) {
+            windows.push(self.window(WindowKind::ReadMixed, UNIT, 1, Some(mixture)));
+        }
+        windows
     }
 
-    fn window(&mut self, kind: WindowKind, bytes: u64, parts: u64) -> Window {
+    fn window(&mut self, kind: WindowKind, bytes: u64, parts: u64, mut mixture: Option<Mixture>) -> Window {
         const COUNT: u64 = 64;
         let mut times: Vec<u64> = (0..20)
             .map(|number| {
@@ -90,7 +113,9 @@ impl Device {
                     (0..COUNT).map(|_| zone.start + self.random(zone.end - zone.start - bytes)).collect();
                 places.sort_unstable();
                 let begun_ns = self.free_ns;
+                self.even_ns = [begun_ns; 2];
                 for place in places {
+                    let bytes = mixture.as_mut().map_or(bytes, |mixture| mixture.next_bytes() as u64);
                     (0..parts).for_each(|part| {
                         self.serve(place + part * bytes / parts, bytes / parts, 0);
                     });
@@ -100,12 +125,13 @@ impl Device {
             .collect();
         times.sort_unstable();
         let (requests, windows) = (COUNT as u32, times.len() as u32);
+        let bytes = mixture.map_or(bytes, |mixture| mixture.average_bytes() as u64);
         Window { kind, bytes, requests, writes: 0, windows, p50_ns: times[10], p99_ns: times[19] }
     }
 }
 
 /// How many segments come too late in two minutes of so many viewers who ask for each when the one before it is shown.
-fn late(model: Model, price: DiskPrice, viewers: u64) -> u64 {
+fn late(model: Model, price: DiskPrice, segment: &[(u64, u64)], viewers: u64) -> u64 {
     let mut device = Device::new(model);
     let mut scheduler = Policy::Rounds.scheduler(&ClassTable::default(), price, DepthBound::default());
     let mut places: Vec<u64> = (0..viewers).map(|_| device.random(DISK_BYTES / UNIT - 200) * UNIT).collect();
@@ -127,14 +153,14 @@ fn late(model: Model, price: DiskPrice, viewers: u64) -> u64 {
             }
         } else {
             let place = &mut places[(asks % viewers) as usize];
-            for unit in SEGMENT {
+            for &(unit, bytes) in segment {
                 let request = Queued {
                     asker: crate::request::Asker::default(),
                     id,
                     class: Class::PERIODIC,
                     deadline_ns: now_ns + SEGMENT_NS,
                     offset: *place + unit * UNIT,
-                    bytes: UNIT as usize,
+                    bytes: bytes as usize,
                     write: false,
                 };
                 scheduler.push(request, now_ns);
@@ -151,30 +177,38 @@ fn late(model: Model, price: DiskPrice, viewers: u64) -> u64 {
 }
 
 /// Viewers whose segments fill all of a member's time.
-fn predicted(price: DiskPrice, windows: &[Window]) -> u64 {
-    let units = if price.has_arm() && runs_are_ways(windows) { 4 } else { 3 };
-    SEGMENT_NS / price.demand_ns(&DiskDemand { reads: 3, ways: 1, bytes: units * UNIT })
+fn predicted(price: DiskPrice, windows: &[Window], segment: &[(u64, u64)]) -> u64 {
+    let bytes: u64 = segment.iter().map(|(_, bytes)| bytes).sum();
+    let passed = if price.has_arm() && runs_are_ways(windows) { UNIT } else { 0 };
+    let demand = DiskDemand { reads: segment.len() as u32, ways: 1, bytes: bytes + passed };
+    let [requests_ns, bytes_ns] = price.demand_parts_ns(&demand);
+    SEGMENT_NS / requests_ns.max(bytes_ns)
 }
 
 #[test]
 fn a_price_is_neither_optimistic_nor_far_below() {
     let throttle = |iops, bps| Model::Throttle { iops, bps };
-    for (name, model) in [
-        ("disk", Model::Arm),
-        ("throttled by both", throttle(100, 20_000_000)),
-        ("throttled by bytes, and like an arm by requests", throttle(300, 40_000_000)),
-        ("flash", throttle(20_000, 40_000_000)),
+    let budgets = |iops, bps| Model::Budgets { iops, bps };
+    for (name, model, segment) in [
+        ("disk", Model::Arm, SEGMENT),
+        ("throttled by both", throttle(100, 20_000_000), SEGMENT),
+        ("throttled by bytes, and like an arm by requests", throttle(300, 40_000_000), SEGMENT),
+        ("flash", throttle(20_000, 40_000_000), SEGMENT),
+        ("two budgets", budgets(100, 20_000_000), SEGMENT),
+        ("two budgets, both used up", budgets(100, 20_000_000), SHORT_SEGMENT),
+        ("two budgets, as of a small volume in a cloud", budgets(3_000, 125_000_000), SHORT_SEGMENT),
     ] {
         let windows = Device::new(model).windows();
         let price = price_of(&windows).expect("windows of several sizes");
-        let viewers = predicted(price, &windows);
-        assert_eq!(late(model, price, viewers), 0, "{name}: {viewers} viewers by {price:?}");
-        assert!(late(model, price, viewers * 6 / 5) > 0, "{name}: more than {viewers} by {price:?}");
+        let viewers = predicted(price, &windows, &segment);
+        let late = |viewers| late(model, price, &segment, viewers);
+        assert_eq!(late(viewers), 0, "{name}: {viewers} viewers by {price:?}");
+        assert!(late(viewers * 6 / 5) > 0, "{name}: more than {viewers} by {price:?}");
         // What is expected is nearer, and not above either.
-        let expected = predicted(expected_price_of(&windows).expect("the same windows"), &windows);
+        let expected = predicted(expected_price_of(&windows).expect("the same windows"), &windows, &segment);
         assert!(expected >= viewers);
-        assert_eq!(late(model, price, expected), 0, "{name}: {expected} viewers expected by {price:?}");
-        assert!(late(model, price, expected * 10 / 9) > 0, "{name}: more than {expected} by {price:?}");
+        assert_eq!(late(expected), 0, "{name}: {expected} viewers expected by {price:?}");
+        assert!(late(expected * 10 / 9) > 0, "{name}: more than {expected} by {price:?}");
     }
 }
 
@@ -182,7 +216,97 @@ fn a_price_is_neither_optimistic_nor_far_below() {
 fn without_runs_a_throttle_would_be_promised_what_it_cannot_do() {
     let model = Model::Throttle { iops: 300, bps: 40_000_000 };
     let mut windows = Device::new(model).windows();
-    windows.retain(|window| window.kind != WindowKind::ReadRun);
+    windows.retain(|window| matches!(window.kind, WindowKind::Read));
     let price = price_of(&windows).expect("windows of several sizes");
-    assert!(late(model, price, predicted(price, &windows)) > 0);
+    assert!(late(model, price, &SEGMENT, predicted(price, &windows, &SEGMENT)) > 0);
+}
+
+#[test]
+fn two_budgets_are_told_from_a_queue_and_from_what_adds_up() {
+    let apart = |model| price_of(&Device::new(model).windows()).expect("windows of several sizes").apart;
+    assert!(apart(Model::Budgets { iops: 100, bps: 20_000_000 }));
+    assert!(apart(Model::Budgets { iops: 300, bps: 40_000_000 }));
+    assert!(
+        !apart(Model::Throttle { iops: 100, bps: 20_000_000 }),
+        "a request waits for both before the next begins"
+    );
+    assert!(!apart(Model::Arm));
+    // Without mixtures nobody knows: the sum of both is promised less of.
+    let mut windows = Device::new(Model::Budgets { iops: 100, bps: 20_000_000 }).windows();
+    windows.retain(|window| window.kind != WindowKind::ReadMixed);
+    assert!(!price_of(&windows).expect("windows of several sizes").apart);
+}
+
+/// What any reads take of a device whose requests and bytes take so long by themselves.
+#[derive(Clone, Copy, Debug)]
+struct Takes {
+    request_ns: u64,
+    byte_ns: f64,
+    how: How,
+}
+
+#[derive(Clone, Copy, Debug)]
+enum How {
+    /// Two budgets, beside each other but for so many thousandths of the one that is used less.
+    Beside { permille: u64 },
+    /// One request after another, each the longer of both.
+    Queue,
+}
+
+impl Takes {
+    fn ns(&self, sizes: &[u64]) -> u64 {
+        let bytes_ns = |bytes: u64| (bytes as f64 * self.byte_ns) as u64;
+        match self.how {
+            How::Queue => sizes.iter().map(|&bytes| self.request_ns.max(bytes_ns(bytes))).sum(),
+            How::Beside { permille } => {
+                let (requests_ns, bytes_ns) =
+                    (sizes.len() as u64 * self.request_ns, bytes_ns(sizes.iter().sum()));
+                requests_ns.max(bytes_ns) + requests_ns.min(bytes_ns) * permille / 1000
+            }
+        }
+    }
+
+    fn windows(&self) -> Vec<Window> {
+        let window = |kind, bytes, sizes: &[u64], requests| {
+            let ns = self.ns(sizes).max(1);
+            Window { kind, bytes, requests, writes: 0, windows: 5, p50_ns: ns, p99_ns: ns }
+        };
+        let mut windows =
+            [4 << 10, 68 << 10, UNIT].map(|bytes| window(WindowKind::Read, bytes, &[bytes; 64], 64)).to_vec();
+        windows.push(window(WindowKind::ReadRun, 4 * UNIT, &[UNIT; 64], 16));
+        let each = |at: usize| (windows[at].bytes as usize, windows[at].p50_ns / 64);
+        if let Some(mut mixture) = Mixture::at_the_knee(each(0), each(2)) {
+            let sizes: Vec<u64> = (0..64).map(|_| mixture.next_bytes() as u64).collect();
+            windows.push(window(WindowKind::ReadMixed, mixture.average_bytes() as u64, &sizes, 64));
+        }
+        windows
+    }
+}
+
+proptest! {
+    #[test]
+    fn no_reads_take_longer_than_their_price_says(
+        request_ns in 20_000u64..40_000_000, unit_ns in 20_000u64..40_000_000,
+        how in prop_oneof![
+            2 => Just(How::Beside { permille: 0 }), 2 => (0u64..=1000).prop_map(|permille| How::Beside { permille }), 1 => Just(How::Queue),
+        ],
+        parts in prop::collection::vec((1u64..=66, 1usize..40), 1..6),
+    ) {
+        let takes = Takes { request_ns, byte_ns: unit_ns as f64 / UNIT as f64, how };
+        let price = price_of(&takes.windows()).expect("windows of several sizes");
+        let sizes: Vec<u64> =
+            parts.iter().flat_map(|&(blocks, count)| std::iter::repeat_n(blocks * 4096, count)).collect();
+        // What is promised: all that is asked for in a round, by each of two budgets. No arm: places are those of strangers.
+        let (reads, bytes) = (sizes.len() as u32, sizes.iter().sum());
+        let [one, other] = price.demand_parts_ns(&DiskDemand { reads, ways: reads, bytes });
+        let ns = takes.ns(&sizes);
+        prop_assert!(one.max(other) + 64 >= ns, "{} of {ns} by {price:?}", one.max(other));
+        // What a scheduler counts with, request by request, is no less.
+        let each_ns: u64 = sizes.iter().map(|&bytes| price.read_ns(bytes)).sum();
+        prop_assert!(each_ns + 64 >= one.max(other));
+        // And two budgets are not far below what they can do, wherever their knee is in between.
+        if matches!(how, How::Beside { permille: 0 }) && (20..=60).contains(&(request_ns * 66 / unit_ns)) {
+            prop_assert!(one.max(other) <= ns * 21 / 20 + 64, "{} of {ns} by {price:?}", one.max(other));
+        }
+    }
 }

@@ -1,15 +1,9 @@
 //! From windows to a price.
 
+use super::fit::{Point, cover, knee, worst};
 use super::{Window, WindowKind};
-use crate::limits::WRITE_READ_RATIO;
+use crate::limits::{PRICE_APART_PERMILLE, WRITE_READ_RATIO};
 use reel_qos::DiskPrice;
-
-/// What one request of so many bytes costs at least.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct Point {
-    pub(super) bytes: u64,
-    pub(super) ns: u64,
-}
 
 /// The price of requests that is nowhere below a measured window; `None` without reads of two sizes.
 ///
@@ -26,26 +20,11 @@ pub(crate) fn expected_price_of(windows: &[Window]) -> Option<DiskPrice> {
 }
 
 fn price_by(windows: &[Window], window_ns: impl Fn(&Window) -> u64) -> Option<DiskPrice> {
-    let of = |kind: WindowKind| windows.iter().filter(move |window| window.kind == kind);
-    let point = |window: &Window| Point {
-        bytes: window.bytes,
-        ns: window_ns(window).div_ceil(u64::from(window.requests.max(1))),
-    };
-    let reads: Vec<Point> = of(WindowKind::Read).map(point).collect();
-    let first = reads.first()?;
-    if reads.iter().all(|read| read.bytes == first.bytes) {
-        return None;
-    }
-    let mut price = DiskPrice { read_request_ns: 0, read_mib_ns: 0, write_request_ns: 0, write_mib_ns: 0 };
-    (price.read_request_ns, price.read_mib_ns) = cover(&reads)?;
-    if price.has_arm() {
-        // What lies behind one another is counted as one request then. A throttle takes as long for requests as an arm for its ways, and
-        // as long for the second of a run as for the first.
-        let all: Vec<Point> = reads.into_iter().chain(of(WindowKind::ReadRun).map(point)).collect();
-        (price.read_request_ns, price.read_mib_ns) = cover(&all)?;
-    }
+    let reads = Reads::of(windows, &window_ns)?;
+    let price = if counts_apart(windows) { reads.apart()? } else { reads.sum()? };
     let DiskPrice { read_request_ns, read_mib_ns, .. } = price;
-    let mut writes: Vec<Point> = of(WindowKind::Write).map(point).collect();
+    let of = |kind: WindowKind| windows.iter().filter(move |window| window.kind == kind);
+    let mut writes: Vec<Point> = of(WindowKind::Write).map(|window| point(window, &window_ns)).collect();
     let largest = writes.iter().map(|write| write.bytes).max();
     for beside in of(WindowKind::ReadBesideWrites).filter(|beside| beside.writes > 0) {
         let reads_ns = price.read_ns(beside.bytes).saturating_mul(beside.requests.into());
@@ -53,13 +32,84 @@ fn price_by(windows: &[Window], window_ns: impl Fn(&Window) -> u64) -> Option<Di
         // The writes beside are of the largest size.
         writes.extend(largest.filter(|_| ns > 0).map(|bytes| Point { bytes, ns }));
     }
-    (price.write_request_ns, price.write_mib_ns) = match cover(&writes) {
-        Some(covered) => covered,
-        None => {
-            (read_request_ns.saturating_mul(WRITE_READ_RATIO), read_mib_ns.saturating_mul(WRITE_READ_RATIO))
+    let (write_request_ns, write_mib_ns) = cover(&writes).unwrap_or_else(|| {
+        (read_request_ns.saturating_mul(WRITE_READ_RATIO), read_mib_ns.saturating_mul(WRITE_READ_RATIO))
+    });
+    Some(DiskPrice { write_request_ns, write_mib_ns, ..price })
+}
+
+/// Whether requests and bytes are counted apart: where a price that says so is farthest above a window, it is clearly nearer than a sum of both is where that is
+/// farthest, windows of mixed sizes included. By half of the windows, so that one disturbance does not decide.
+///
+/// Without windows of mixed sizes nobody knows, and they add up. So they do on an arm, to which a run is one request.
+fn counts_apart(windows: &[Window]) -> bool {
+    let Some(reads) = Reads::of(windows, |window| window.p50_ns) else { return false };
+    let all = reads.singles();
+    let (Some(sum), Some(apart)) = (sum(&all), reads.apart()) else { return false };
+    let worst = |price: DiskPrice| worst(|bytes| price.read_ns(bytes), &all);
+    !reads.mixed.is_empty()
+        && !runs_are_ways(windows)
+        && worst(apart) * 1000.0 < worst(sum) * f64::from(PRICE_APART_PERMILLE)
+}
+
+/// What reads take, of one quantile of their windows.
+struct Reads {
+    /// Of one size each.
+    sizes: Vec<Point>,
+    /// Of two sizes, by their average: at least one of `sizes` is smaller and one larger.
+    mixed: Vec<Point>,
+    /// Whole runs.
+    runs: Vec<Point>,
+}
+
+impl Reads {
+    fn of(windows: &[Window], window_ns: impl Fn(&Window) -> u64) -> Option<Reads> {
+        let of = |kind: WindowKind| windows.iter().filter(move |window| window.kind == kind);
+        let sizes: Vec<Point> = of(WindowKind::Read).map(|window| point(window, &window_ns)).collect();
+        let first = sizes.first()?;
+        if sizes.iter().all(|read| read.bytes == first.bytes) {
+            return None;
         }
-    };
-    Some(price)
+        let all = |kind| of(kind).map(|window| point(window, &window_ns)).collect();
+        Some(Reads { mixed: all(WindowKind::ReadMixed), runs: all(WindowKind::ReadRun), sizes })
+    }
+
+    /// The price of a device that does one part after the other.
+    ///
+    /// A line that is not below what two sizes take is not below any mixture of them: doing one after the other is always possible.
+    fn sum(&self) -> Option<DiskPrice> {
+        let mut all = self.singles();
+        let price = sum(&all)?;
+        if !price.has_arm() {
+            return Some(price);
+        }
+        // What lies behind one another is counted as one request then. A throttle takes as long for requests as an arm for its ways, and
+        // as long for the second of a run as for the first.
+        all.extend(&self.runs);
+        sum(&all)
+    }
+
+    /// The price of a device that counts requests and bytes apart.
+    fn apart(&self) -> Option<DiskPrice> {
+        let smallest = self.sizes.iter().min_by_key(|read| read.bytes);
+        let largest = self.sizes.iter().max_by_key(|read| read.bytes);
+        let bends: Vec<Point> = self.mixed.iter().chain(smallest).chain(largest).copied().collect();
+        let (read_request_ns, read_mib_ns) = knee(&self.singles(), &bends)?;
+        Some(DiskPrice { read_request_ns, read_mib_ns, apart: true, ..DiskPrice::FREE })
+    }
+
+    fn singles(&self) -> Vec<Point> {
+        [&self.sizes[..], &self.mixed].concat()
+    }
+}
+
+fn sum(points: &[Point]) -> Option<DiskPrice> {
+    let (read_request_ns, read_mib_ns) = cover(points)?;
+    Some(DiskPrice { read_request_ns, read_mib_ns, ..DiskPrice::FREE })
+}
+
+fn point(window: &Window, window_ns: impl Fn(&Window) -> u64) -> Point {
+    Point { bytes: window.bytes, ns: window_ns(window).div_ceil(u64::from(window.requests.max(1))) }
 }
 
 /// Whether reads that lie behind one another are one way of an arm: a run of them takes clearly less than as many by themselves. Taken for granted where runs
@@ -74,82 +124,12 @@ pub(super) fn runs_are_ways(windows: &[Window]) -> bool {
     each_ns(run).saturating_mul(4) < each_ns(unit).saturating_mul(units).saturating_mul(3)
 }
 
-/// The line `request + bytes x mib` that is below none of the points and above them by the least sum of shares. An average line
-/// would be too cheap for half of the sizes, and a round may hold requests of one size only. `None` without points.
-pub(super) fn cover(points: &[Point]) -> Option<(u64, u64)> {
-    // The best line goes through two points, or through one and has no part of one kind: the corners of a linear program in two
-    // unknowns.
-    let flat = (points.iter().map(|point| point.ns).max()?, 0);
-    let steep = (0, points.iter().map(|point| slope(point.ns, point.bytes)).max()?);
-    let through = points.iter().flat_map(|low| {
-        let high = points.iter().filter(|high| high.bytes > low.bytes && high.ns >= low.ns);
-        high.filter_map(|high| {
-            let mib_ns = slope(high.ns - low.ns, high.bytes - low.bytes);
-            Some((low.ns.checked_sub(part(low.bytes, mib_ns))?, mib_ns))
-        })
-    });
-    let candidates = [flat, steep].into_iter().chain(through).map(|line| raise(line, points));
-    candidates.min_by(|a, b| excess(*a, points).total_cmp(&excess(*b, points)))
-}
-
-/// Lifts a line until it is below no point.
-fn raise((request_ns, mib_ns): (u64, u64), points: &[Point]) -> (u64, u64) {
-    let missing =
-        |point: &Point| point.ns.saturating_sub(request_ns.saturating_add(part(point.bytes, mib_ns)));
-    (request_ns.saturating_add(points.iter().map(missing).max().unwrap_or(0)), mib_ns)
-}
-
-fn excess((request_ns, mib_ns): (u64, u64), points: &[Point]) -> f64 {
-    let share =
-        |point: &Point| request_ns.saturating_add(part(point.bytes, mib_ns)) as f64 / point.ns.max(1) as f64;
-    points.iter().map(share).sum()
-}
-
-/// Nanoseconds for each MiB, rounded up.
-fn slope(ns: u64, bytes: u64) -> u64 {
-    let mib_ns = (u128::from(ns) << 20).div_ceil(u128::from(bytes.max(1)));
-    u64::try_from(mib_ns).unwrap_or(u64::MAX)
-}
-
-fn part(bytes: u64, mib_ns: u64) -> u64 {
-    DiskPrice { read_request_ns: 0, read_mib_ns: mib_ns, write_request_ns: 0, write_mib_ns: 0 }.read_ns(bytes)
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
     use proptest::prelude::*;
 
-    fn points(all: &[(u64, u64)]) -> Vec<Point> {
-        all.iter().map(|&(bytes, ns)| Point { bytes, ns }).collect()
-    }
-
-    #[test]
-    fn a_straight_line_is_found_again() {
-        let line = |bytes: u64| (bytes, 100_000 + bytes);
-        let (request_ns, mib_ns) = cover(&points(&[line(4096), line(65_536), line(1 << 20)])).unwrap();
-        assert!((99_000..=100_001).contains(&request_ns), "{request_ns}");
-        assert!((1 << 20..=(1 << 20) + 1_000).contains(&mib_ns), "{mib_ns}");
-    }
-
-    #[test]
-    fn one_slow_size_lifts_the_line_and_no_fast_one_lowers_it() {
-        let slow = cover(&points(&[(4096, 10_000), (65_536, 300_000), (1 << 20, 1_000_000)])).unwrap();
-        assert!(slow.0 + part(65_536, slow.1) >= 300_000);
-        let fast = cover(&points(&[(4096, 10_000), (65_536, 1), (1 << 20, 1_000_000)])).unwrap();
-        assert!(fast.0 + part(4096, fast.1) >= 10_000 && fast.0 + part(1 << 20, fast.1) >= 1_000_000);
-    }
-
     proptest! {
-        #[test]
-        fn a_price_is_below_no_point(all in prop::collection::vec((1u64..1 << 22, 1u64..1 << 40), 1..9)) {
-            let points = points(&all);
-            let (request_ns, mib_ns) = cover(&points).unwrap();
-            for point in points {
-                prop_assert!(request_ns + part(point.bytes, mib_ns) >= point.ns);
-            }
-        }
-
         #[test]
         fn a_round_is_never_counted_for_less_than_its_windows(
             ns in prop::collection::vec(1_000u64..1 << 34, 3), requests in 8u32..1000,

@@ -97,10 +97,108 @@ fn a_price_that_was_written_in_by_hand_is_refused() {
     assert!(error.contains("does not follow"), "{error}");
 }
 
+/// As the version before mixtures wrote it.
+const EARLIER: &str = r#"# What `reel probe` measured of a member.
+version = 2
+measured_unix_s = 1790000000
+quick = false
+huge_pages = true
+together = 5
+data_bytes = 274877906944
+
+[device]
+kind = "block-device"
+major = 8
+minor = 16
+partition = 0
+inode = 0
+bytes = 1099511627776
+model = "A disk"
+serial = "S/N 1"
+
+[price]
+read_request_ns = 9933079
+read_mib_ns = 42731559
+write_request_ns = 19866158
+write_mib_ns = 85463118
+
+[[windows]]
+kind = "read"
+bytes = 4096
+requests = 50
+writes = 0
+windows = 5
+p50_ns = 500000000
+p99_ns = 505000000
+
+[[windows]]
+kind = "read"
+bytes = 270336
+requests = 50
+writes = 0
+windows = 5
+p50_ns = 675000000
+p99_ns = 680000000
+
+[[windows]]
+kind = "read-run"
+bytes = 1081344
+requests = 12
+writes = 0
+windows = 5
+p50_ns = 640000000
+p99_ns = 648000000
+"#;
+
+#[test]
+fn a_profile_of_the_version_before_is_read_and_adds_up() {
+    let profile = Profile::parse(EARLIER.as_bytes(), NOW).unwrap();
+    let price = profile.price();
+    assert!(!price.apart && price.has_arm() && !profile.has_arm(), "a throttle, priced as a sum: {price:?}");
+    assert_eq!(Profile::parse(profile.to_text().as_bytes(), NOW), Ok(profile), "and is kept as it is");
+    // Nothing in it says that its parts are counted apart.
+    let lie = EARLIER
+        .replace("[[windows]]\nkind = \"read-run\"", "[[windows]]\nkind = \"read\"")
+        .replace("write_mib_ns = 85463118", "write_mib_ns = 85463118\napart = true");
+    let error = Profile::parse(lie.as_bytes(), NOW).unwrap_err().to_string();
+    assert!(error.contains("does not follow"), "{error}");
+    let first = EARLIER.replace("version = 2", "version = 1");
+    assert_eq!(Profile::parse(first.as_bytes(), NOW), Err(ProfileError::Version { found: 1 }));
+}
+
+#[test]
+fn parts_that_are_counted_apart_are_stored() {
+    let read = |kind, bytes, ns: u64| Window {
+        kind,
+        bytes,
+        requests: 50,
+        writes: 0,
+        windows: 5,
+        p50_ns: 50 * ns,
+        p99_ns: 51 * ns,
+    };
+    let windows = vec![
+        read(WindowKind::Read, 4096, 10_000_000),
+        read(WindowKind::Read, 270_336, 13_516_800),
+        read(WindowKind::ReadRun, 4 * 270_336, 4 * 13_516_800),
+        read(WindowKind::ReadMixed, 200_000, 10_000_000),
+    ];
+    let profile = Profile::new(Measured { windows, ..measured() }).unwrap();
+    assert!(profile.price().apart && profile.expected_price().apart && !profile.has_arm());
+    let text = profile.to_text();
+    assert!(
+        text.contains("version = 3") && text.contains("apart = true") && text.contains("\"read-mixed\""),
+        "{text}"
+    );
+    assert_eq!(Profile::parse(text.as_bytes(), NOW), Ok(profile));
+    let lie = text.replace("apart = true", "apart = false");
+    assert!(Profile::parse(lie.as_bytes(), NOW).is_err());
+}
+
 #[test]
 fn another_version_and_an_endless_file_are_named() {
-    let text = Profile::new(measured()).unwrap().to_text().replace("version = 2", "version = 3\nnew = true");
-    assert_eq!(Profile::parse(text.as_bytes(), NOW), Err(ProfileError::Version { found: 3 }));
+    let text = Profile::new(measured()).unwrap().to_text().replace("version = 3", "version = 4\nnew = true");
+    assert_eq!(Profile::parse(text.as_bytes(), NOW), Err(ProfileError::Version { found: 4 }));
     assert_eq!(Profile::parse(&vec![b'#'; PROFILE_BYTES_MAX + 1], NOW), Err(ProfileError::TooLarge));
     assert!(matches!(Profile::parse(b"\xff", NOW), Err(ProfileError::Malformed(_))));
     assert!(matches!(Profile::parse(b"", NOW), Err(ProfileError::Malformed(_))));

@@ -107,6 +107,7 @@ fn member_body(report: &MemberReport, view: Option<&MemberView>, classes: &Class
         "price": {
             "read_request_us": price.read_request_ns as f64 / 1e3,
             "read_mib_us": price.read_mib_ns as f64 / 1e3,
+            "apart": price.apart,
         },
         "classes": classes.iter().map(by_class).collect::<Vec<_>>(),
     })
@@ -114,7 +115,7 @@ fn member_body(report: &MemberReport, view: Option<&MemberView>, classes: &Class
 
 fn resource_body(usage: &ResourceUsage) -> Value {
     let unit = match usage.resource {
-        Resource::Member(_) | Resource::Core => "ns",
+        Resource::Member(_) | Resource::MemberBytes(_) | Resource::Core => "ns",
         Resource::Network | Resource::Arena => "bytes",
     };
     json!({

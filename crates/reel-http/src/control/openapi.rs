@@ -259,7 +259,10 @@ fn schemas() -> Value {
                 "slack_ms": { "type": "number", "description": "Below 0, some of what is promised will be late" },
                 "least_slack_ms": number(),
                 "late": count(), "queued": count(), "in_device": count(), "errors": count(),
-                "price": object(json!({ "read_request_us": number(), "read_mib_us": number() }), &[]),
+                "price": object(json!({
+                    "read_request_us": number(), "read_mib_us": number(),
+                    "apart": { "type": "boolean", "description": "Requests and bytes are counted apart: the longer of both decides, not the sum" },
+                }), &[]),
                 "classes": array(object(json!({
                     "class": text(), "queued": count(), "quota_ms": number(), "used_ms": number(), "total_ms": number(), "bytes": bytes(),
                 }), &[])),

@@ -80,5 +80,7 @@ fn differs(one: DiskPrice, other: DiskPrice) -> bool {
     let far = |one: u64, other: u64| {
         u128::from(one.abs_diff(other)) * 100 > u128::from(one.max(other)) * PRICE_CHANGE_PERCENT
     };
-    far(one.read_request_ns, other.read_request_ns) || far(one.read_mib_ns, other.read_mib_ns)
+    one.apart != other.apart
+        || far(one.read_request_ns, other.read_request_ns)
+        || far(one.read_mib_ns, other.read_mib_ns)
 }

@@ -75,7 +75,7 @@ pub(crate) const RESOURCES: [&str; 4] = ["member", "network", "core", "arena"];
 
 fn resource_number(resource: Resource) -> usize {
     match resource {
-        Resource::Member(_) => 0,
+        Resource::Member(_) | Resource::MemberBytes(_) => 0,
         Resource::Network => 1,
         Resource::Core => 2,
         Resource::Arena => 3,

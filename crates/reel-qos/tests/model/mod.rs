@@ -54,17 +54,27 @@ impl Part {
             Resource::Arena => self.demand.held_bytes(),
             Resource::Network => sent,
             Resource::Core => mib(sent, capacities.core_mib_ns),
-            Resource::Member(member) => self.demand.reads(member).get(index).map_or(0, |read| {
-                let price = capacities.members[member].price;
-                u64::from(read.reads) * price.read_request_ns + mib(read.bytes, price.read_mib_ns)
-            }),
+            Resource::Member(member) | Resource::MemberBytes(member) => {
+                self.demand.reads(member).get(index).map_or(0, |read| {
+                    let price = capacities.members[member].price;
+                    let requests_ns = u64::from(read.reads) * price.read_request_ns;
+                    let bytes_ns = mib(read.bytes, price.read_mib_ns);
+                    match (resource, price.apart) {
+                        (Resource::MemberBytes(_), true) => bytes_ns,
+                        (Resource::MemberBytes(_), false) => 0,
+                        (_, true) => requests_ns,
+                        (_, false) => requests_ns + bytes_ns,
+                    }
+                })
+            }
         }
     }
 }
 
 impl Model {
     pub(crate) fn resources(&self) -> Vec<Resource> {
-        let members = (0..self.capacities.members.len()).map(Resource::Member);
+        let members = (0..self.capacities.members.len())
+            .flat_map(|member| [Resource::Member(member), Resource::MemberBytes(member)]);
         [Resource::Arena, Resource::Network, Resource::Core].into_iter().chain(members).collect()
     }
 
@@ -74,7 +84,9 @@ impl Model {
             Resource::Arena => self.capacities.arena_bytes,
             Resource::Network => self.capacities.network_bytes * share / 1000,
             Resource::Core => self.capacities.core_ns * share / 1000,
-            Resource::Member(member) => self.capacities.members[member].round_ns * share / 1000,
+            Resource::Member(member) | Resource::MemberBytes(member) => {
+                self.capacities.members[member].round_ns * share / 1000
+            }
         }
     }
 
@@ -133,12 +145,13 @@ pub(crate) fn demand() -> impl Strategy<Value = Arc<Demand>> {
 
 /// Prices of 0 to 2 per read and per byte, and room for a handful.
 pub(crate) fn capacities() -> impl Strategy<Value = Capacities> {
-    let member = (0_u64..3, 0_u64..3, 8_u64..60).prop_map(|(read, byte, round_ns)| {
+    let member = (0_u64..3, 0_u64..3, any::<bool>(), 8_u64..60).prop_map(|(read, byte, apart, round_ns)| {
         let price = DiskPrice {
             read_request_ns: read,
             read_mib_ns: byte << 20,
             write_request_ns: 0,
             write_mib_ns: 0,
+            apart,
         };
         MemberCapacity { price, round_ns }
     });

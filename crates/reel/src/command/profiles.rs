@@ -89,9 +89,14 @@ pub(super) fn apply(dir: &Path, volume: &Volume, driver: DriverChoice) {
     }
 }
 
-/// `0.10 ms and 0.42 ms/MiB`.
+/// `0.10 ms and 0.42 ms/MiB`; `10.00 ms or 52.43 ms/MiB, the longer of both` where they are counted apart.
 pub(super) fn price_text(price: &DiskPrice) -> String {
-    format!("{} and {}/MiB", ms_text(price.read_request_ns), ms_text(price.read_mib_ns))
+    let [request, mib] = [price.read_request_ns, price.read_mib_ns].map(ms_text);
+    if price.apart {
+        format!("{request} or {mib}/MiB, the longer of both")
+    } else {
+        format!("{request} and {mib}/MiB")
+    }
 }
 
 /// What is known of a member, in one line. `volume` is what to name when it has to be measured.
@@ -232,6 +237,8 @@ mod tests {
     fn a_price_is_told_in_milliseconds() {
         let price = DiskPrice { read_request_ns: 100_000, read_mib_ns: 1_234_567, ..PRICE_UNKNOWN };
         assert_eq!(price_text(&price), "0.10 ms and 1.23 ms/MiB");
+        let apart = DiskPrice { apart: true, ..price };
+        assert_eq!(price_text(&apart), "0.10 ms or 1.23 ms/MiB, the longer of both");
     }
 
     #[test]

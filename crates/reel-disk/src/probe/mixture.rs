@@ -1,0 +1,81 @@
+//! Which sizes are mixed. Pure.
+
+use crate::limits::PROBE_MIXED_REQUESTS;
+
+/// Reads of two sizes by turns.
+///
+/// Turns are as even as they can be: a window holds some dozen reads of a slow device, and by chance it would hold a tenth more or less of what takes
+/// long.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Mixture {
+    small_bytes: usize,
+    large_bytes: usize,
+    /// Of so many reads ([`PROBE_MIXED_REQUESTS`]) such a number is large.
+    large: usize,
+    turn: usize,
+}
+
+impl Mixture {
+    /// The mixture whose requests take as long as its bytes if these are counted apart, by what reads of either size take (bytes, nanoseconds): small ones
+    /// all of it for their requests, large ones for their bytes. `None` if one of them is all that would be in it.
+    pub(crate) fn at_the_knee(small: (usize, u64), large: (usize, u64)) -> Option<Mixture> {
+        let ((small_bytes, small_ns), (large_bytes, large_ns)) = (small, large);
+        if small_bytes >= large_bytes || large_ns == 0 {
+            return None;
+        }
+        // As many bytes on average as go through while a request is counted.
+        let knee_bytes = large_bytes as f64 * small_ns as f64 / large_ns as f64;
+        let part = (knee_bytes - small_bytes as f64) / (large_bytes - small_bytes) as f64;
+        let large = (part * PROBE_MIXED_REQUESTS as f64).round() as usize;
+        (1..PROBE_MIXED_REQUESTS).contains(&large).then_some(Mixture {
+            small_bytes,
+            large_bytes,
+            large,
+            turn: 0,
+        })
+    }
+
+    /// Bytes of the next read.
+    pub(crate) fn next_bytes(&mut self) -> usize {
+        self.turn += self.large;
+        if self.turn < PROBE_MIXED_REQUESTS {
+            return self.small_bytes;
+        }
+        self.turn -= PROBE_MIXED_REQUESTS;
+        self.large_bytes
+    }
+
+    /// Bytes of a read on average, rounded down.
+    pub(crate) fn average_bytes(&self) -> usize {
+        let small = PROBE_MIXED_REQUESTS - self.large;
+        (self.large * self.large_bytes + small * self.small_bytes) / PROBE_MIXED_REQUESTS
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn requests_and_bytes_of_a_mixture_take_the_same() {
+        // 100 requests or 20 MB a second: the knee is at 200,000 bytes.
+        let mut mixture = Mixture::at_the_knee((4096, 10_000_000), (270_336, 13_516_800)).unwrap();
+        assert!(mixture.average_bytes().abs_diff(200_000) < 3_000, "{mixture:?}");
+        for requests in [64, 128] {
+            let bytes: usize = (0..requests).map(|_| mixture.next_bytes()).sum();
+            assert_eq!(bytes, requests * mixture.average_bytes(), "{requests}");
+        }
+        // And any few of them nearly.
+        let few: usize = (0..8).map(|_| mixture.next_bytes()).sum();
+        assert!(few.abs_diff(8 * mixture.average_bytes()) <= 270_336, "{few}");
+    }
+
+    #[test]
+    fn what_only_one_size_tells_is_not_mixed() {
+        assert_eq!(Mixture::at_the_knee((4096, 204_800), (270_336, 13_516_800)), None, "bytes alone");
+        assert_eq!(Mixture::at_the_knee((4096, 10_000_000), (270_336, 10_000_000)), None, "requests alone");
+        assert_eq!(Mixture::at_the_knee((4096, 10_000_000), (270_336, 1)), None, "nonsense");
+        assert_eq!(Mixture::at_the_knee((4096, 1), (4096, 1)), None);
+        assert_eq!(Mixture::at_the_knee((4096, 1), (8192, 0)), None);
+    }
+}
