@@ -2,6 +2,7 @@
 
 mod device;
 mod drr;
+mod ids;
 mod meter;
 mod ordered;
 mod policy;

@@ -4,9 +4,11 @@ mod choose;
 mod expected;
 mod lane;
 mod promised;
+mod queue;
 mod turns;
 
 use super::device::DepthBound;
+use super::ids::ById;
 use super::meter::Meter;
 use super::{Queued, Scheduler, SchedulerView, more_urgent};
 use crate::limits::{
@@ -14,11 +16,11 @@ use crate::limits::{
     SEEKING_REQUESTS_MAX,
 };
 use expected::Expected;
-use lane::Lane;
+use lane::{Lane, LaneSet};
 use promised::{Budget, Promised};
 use reel_qos::limits::{ARM_REQUEST_NS, ROUND_NS, SUB_PERIOD_NS};
 use reel_qos::{Class, ClassTable, DEADLINE_NONE_NS, DiskPrice, Kind};
-use std::collections::{HashMap, HashSet, VecDeque};
+use std::collections::VecDeque;
 
 /// The scheduler that keeps promises (Prism, section 3.2; MARS, disk queues).
 ///
@@ -30,8 +32,10 @@ use std::collections::{HashMap, HashSet, VecDeque};
 #[derive(Debug)]
 pub struct Rounds {
     meter: Meter,
-    waiting: HashMap<u64, Filed>,
+    waiting: ById<Filed>,
     lanes: Vec<Lane>,
+    /// Those in which something waits, by kind.
+    busy: [LaneSet; 3],
     promised: Promised,
     order: Order,
     /// Where the sweep is; what lies before it waits for the next one.
@@ -49,9 +53,11 @@ pub struct Rounds {
     /// Whether somebody cut in on the run, until the arm is back.
     left_run: bool,
     /// Requests in the device that bring the arm back.
-    ways_back: HashSet<u64>,
+    ways_back: Vec<u64>,
     /// What all periodic classes may still claim of this round.
     periodic_left_ns: i64,
+    /// What they may claim of a whole one.
+    periodic_quantum_ns: i64,
     arrivals: u64,
     sub_period: SubPeriod,
     /// Whether some class got nothing for too long.
@@ -137,8 +143,9 @@ impl Rounds {
         let order = Order::of(price);
         let mut rounds = Self {
             meter: Meter::new(classes, price, bound),
-            waiting: HashMap::new(),
+            waiting: ById::default(),
             lanes: Vec::new(),
+            busy: Default::default(),
             promised: Promised::default(),
             order,
             arm: 0,
@@ -148,8 +155,9 @@ impl Rounds {
             expected: Expected::default(),
             head: 0,
             left_run: false,
-            ways_back: HashSet::new(),
+            ways_back: Vec::new(),
             periodic_left_ns: 0,
+            periodic_quantum_ns: 0,
             arrivals: 0,
             sub_period: SubPeriod::default(),
             passed_over: false,
@@ -201,6 +209,7 @@ impl Rounds {
         self.meter.joined(lane);
         self.ran_dry |= filed.place == Place::Line && self.lanes[lane].batch.is_empty();
         self.lanes[lane].insert(request.id, &filed);
+        self.busy[self.lanes[lane].kind as usize].insert(lane);
         self.waiting.insert(request.id, filed);
     }
 
@@ -217,6 +226,9 @@ impl Rounds {
         let lane = &mut self.lanes[filed.lane];
         lane.remove(id, &filed);
         self.ran_dry |= filed.place == Place::Batch && lane.batch.is_empty();
+        if lane.len == 0 {
+            self.busy[lane.kind as usize].remove(filed.lane);
+        }
         if let Some(end) = filed.promised {
             self.promised.remove(end, filed.cost_ns);
         }
@@ -231,10 +243,13 @@ impl Rounds {
         self.expected = Expected::default();
         self.ways_back.clear();
         self.lanes = Vec::with_capacity(classes.len());
+        self.busy = Default::default();
         for (class, spec) in classes.iter() {
             self.lanes.push(Lane::new(spec.kind, self.meter.quantum_ns(class.index())));
         }
-        self.periodic_left_ns = self.periodic_quantum_ns();
+        let periodic = self.lanes.iter().filter(|lane| lane.kind == Kind::Periodic);
+        self.periodic_quantum_ns = periodic.map(|lane| lane.quantum_ns).sum();
+        self.periodic_left_ns = self.periodic_quantum_ns;
         self.promised.clear();
         let mut all: Vec<Filed> = std::mem::take(&mut self.waiting).into_values().collect();
         all.sort_unstable_by_key(|filed| filed.arrival);
@@ -256,16 +271,17 @@ impl Rounds {
 
     fn begin_round(&mut self) {
         let round = self.meter.round.unwrap_or(0);
-        let quantum_ns = self.periodic_quantum_ns();
+        self.promised.begin_round(round);
+        let quantum_ns = self.periodic_quantum_ns;
         self.periodic_left_ns = self.periodic_left_ns.clamp(-quantum_ns, 0) + quantum_ns;
         for lane in &mut self.lanes {
             lane.begin_round(round);
             // What this round should have done, or must do before it ends: by deadline from here on.
-            while let Some(&(end, rank, id)) = lane.buckets.first()
+            while let Some((end, rank, id)) = lane.buckets.first()
                 && end <= round
                 && let Some(filed) = self.waiting.get_mut(&id)
             {
-                lane.buckets.pop_first();
+                lane.buckets.remove((end, rank, id));
                 let due_ns = filed.request.deadline_ns.min(end.saturating_add(1).saturating_mul(ROUND_NS));
                 let group = self.order.group(due_ns);
                 filed.place = Place::Due(group);
@@ -306,14 +322,10 @@ impl Rounds {
             && self.expected.is_awaited(now_ns)
     }
 
-    fn periodic_quantum_ns(&self) -> i64 {
-        self.lanes.iter().filter(|lane| lane.kind == Kind::Periodic).map(|lane| lane.quantum_ns).sum()
-    }
-
     fn budget(&self) -> Budget {
         Budget {
             left_ns: self.periodic_left_ns,
-            per_round_ns: self.periodic_quantum_ns() as u64,
+            per_round_ns: self.periodic_quantum_ns as u64,
             device_ns: self.meter.device.rest_ns(),
         }
     }
@@ -365,7 +377,8 @@ impl Scheduler for Rounds {
 
     fn done(&mut self, id: u64, now_ns: u64) {
         self.tick(now_ns);
-        let is_back = self.ways_back.remove(&id);
+        let is_back = self.ways_back.contains(&id);
+        self.ways_back.retain(|&back| back != id);
         let Some(mut left) = self.meter.finish(id, now_ns) else { return };
         if is_back {
             // Out of slack, which covered it: or those who cut in would use up what the run was promised.

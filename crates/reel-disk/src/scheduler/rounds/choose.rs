@@ -2,10 +2,10 @@
 
 use super::lane::{Lane, portion_ns};
 use super::promised::Outlook;
+use super::queue::Turn;
 use super::{Filed, Order, Place, Queued, Rounds, Run};
 use reel_qos::Kind;
 use reel_qos::limits::{ROUND_NS, SUB_PERIOD_NS};
-use std::collections::BTreeSet;
 
 use crate::limits::{PASSED_OVER_ROUNDS, RUN_NS_MAX, RUN_SOON_NS};
 
@@ -15,9 +15,6 @@ pub(super) struct Choice {
     pub(super) id: u64,
     cut_in: bool,
 }
-
-/// A place in a sweep: what is behind the arm comes after everything before it.
-type Turn = (bool, u64, u64);
 
 impl Rounds {
     /// The next request, whether or not the device takes it now. There is one whenever anything waits.
@@ -96,24 +93,24 @@ impl Rounds {
         }
         let left_ns = self.periodic_left_ns;
         let scarce = i64::try_from(outlook.due_ns).map_or(true, |due_ns| due_ns > left_ns);
-        let may = |lane: &Lane| lane.kind == Kind::Periodic && (!scarce || lane.left_ns > 0 && left_ns > 0);
+        let may = |lane: &Lane| !scarce || lane.left_ns > 0 && left_ns > 0;
         if let Some((_, _, id)) = self.first_due(may) {
             return Some((Choice { id, cut_in: false }, None));
         }
         let end = self.meter.round.unwrap_or(0).saturating_add(1);
-        let lanes = self.lanes.iter().filter(|lane| may(lane));
-        let (behind, rank, id) = lanes.filter_map(|lane| sweep(&lane.buckets, end, self.arm)).min()?;
+        let lanes = self.busy(Kind::Periodic).filter(|(_, lane)| may(lane));
+        let (behind, rank, id) = lanes.filter_map(|(_, lane)| lane.buckets.sweep(end, self.arm)).min()?;
         Some((Choice { id, cut_in: false }, Some((behind, rank, id))))
     }
 
     /// The first of what is late or due within the round: (group, turn, id).
     fn first_due(&self, may: impl Fn(&Lane) -> bool) -> Option<(u64, (bool, u64), u64)> {
         let first = |lane: &Lane| {
-            let &(group, ..) = lane.due.first()?;
-            let (behind, rank, id) = sweep(&lane.due, group, self.due_arm)?;
+            let (group, ..) = lane.due.first()?;
+            let (behind, rank, id) = lane.due.sweep(group, self.due_arm)?;
             Some((group, (behind, rank), id))
         };
-        self.lanes.iter().filter(|lane| lane.kind == Kind::Periodic && may(lane)).filter_map(first).min()
+        self.busy(Kind::Periodic).filter(|(_, lane)| may(lane)).filter_map(|(_, lane)| first(lane)).min()
     }
 
     /// The first interactive request, if it may break the order: once in a sub-period with what lies behind it, or as often as its share of one
@@ -148,7 +145,7 @@ impl Rounds {
     fn note_way_back(&mut self, filed: &Filed, choice: Choice) {
         let left_run = std::mem::replace(&mut self.left_run, choice.cut_in && self.run.is_some());
         if left_run && !choice.cut_in && self.run.is_some_and(|run| self.goes_on(run, filed)) {
-            self.ways_back.insert(filed.request.id);
+            self.ways_back.push(filed.request.id);
         }
     }
 
@@ -218,21 +215,20 @@ impl Rounds {
 
     /// The first periodic request of the earliest bucket, unless another is due.
     fn first_early(&self, may: impl Fn(&Lane) -> bool) -> Option<Turn> {
-        let lanes = || self.lanes.iter().filter(|lane| lane.kind == Kind::Periodic && may(lane));
+        let lanes = || self.busy(Kind::Periodic).map(|(_, lane)| lane).filter(|lane| may(lane));
         if let Some((_, (behind, rank), id)) = self.first_due(&may) {
             return Some((behind, rank, id));
         }
-        let end = lanes().filter_map(|lane| lane.buckets.first()).map(|&(end, ..)| end).min()?;
-        lanes().filter_map(|lane| sweep(&lane.buckets, end, self.arm)).min()
+        let end = lanes().filter_map(|lane| lane.buckets.first()).map(|(end, ..)| end).min()?;
+        lanes().filter_map(|lane| lane.buckets.sweep(end, self.arm)).min()
     }
 
     /// The interactive request that is next: (id, class). What lies behind the last one, until that took as long as a way, or as long as any run while nobody who is
     /// due soon waits for it; then what is wanted first. Who begins what was promised to him is due at once, who browses when he has waited for long: so a beginning
     /// waits for beginnings alone, and a crowd that browses is not shut out.
     fn first_interactive(&self, may: impl Fn(&Lane) -> bool) -> Option<(u64, usize)> {
-        let lanes = self.lanes.iter().enumerate();
-        let lanes = lanes.filter(|(_, lane)| lane.kind == Kind::Interactive && may(lane));
-        let first = lanes.filter_map(|(number, lane)| Some((*lane.due.first()?, number))).min();
+        let lanes = self.busy(Kind::Interactive).filter(|(_, lane)| may(lane));
+        let first = lanes.filter_map(|(number, lane)| Some((lane.due.first()?, number))).min();
         let ((due_ns, ..), _) = first?;
         let way_ns = self.meter.price().read_request_ns;
         let soon_ns = self.meter.round.unwrap_or(0).saturating_add(2).saturating_mul(ROUND_NS);
@@ -248,9 +244,8 @@ impl Rounds {
     }
 
     fn first_aperiodic(&self, may: impl Fn(&Lane) -> bool) -> Option<Turn> {
-        let lanes =
-            self.lanes.iter().filter(|lane| lane.kind == Kind::Aperiodic && lane.len > 0 && may(lane));
-        lanes.filter_map(|lane| sweep_batch(&lane.batch, self.arm)).min()
+        let lanes = self.busy(Kind::Aperiodic).filter(|(_, lane)| may(lane));
+        lanes.filter_map(|(_, lane)| lane.batch.sweep(0, self.arm)).min()
     }
 
     /// The first of a class that had a claim and was given nothing for rounds: whatever the estimates say, nobody starves.
@@ -261,11 +256,16 @@ impl Rounds {
         if self.passed_over { self.unpromised(Outlook::default(), now_ns, starving) } else { None }
     }
 
+    /// The classes of a kind in which something waits, with their places in the table.
+    fn busy(&self, kind: Kind) -> impl Iterator<Item = (usize, &Lane)> {
+        self.busy[kind as usize].map(|number| (number, &self.lanes[number]))
+    }
+
     fn refill(&mut self) {
         let waiting = self.lanes.iter().filter(|lane| lane.len > 0);
         let portions = waiting.map(Lane::portions_to_a_claim).min().unwrap_or(0).max(1);
         self.lanes.iter_mut().for_each(|lane| lane.refill(portions));
-        let quantum_ns = self.periodic_quantum_ns();
+        let quantum_ns = self.periodic_quantum_ns;
         let more_ns = portion_ns(quantum_ns).saturating_mul(portions);
         self.periodic_left_ns =
             self.periodic_left_ns.saturating_add(more_ns).min(quantum_ns.max(self.periodic_left_ns));
@@ -274,17 +274,4 @@ impl Rounds {
 
 fn covers(slack_ns: i64, cost_ns: u64) -> bool {
     u64::try_from(slack_ns).is_ok_and(|slack_ns| slack_ns >= cost_ns)
-}
-
-/// The first of a group at or beyond the arm, or else the first of it.
-fn sweep(set: &BTreeSet<(u64, u64, u64)>, group: u64, arm: u64) -> Option<Turn> {
-    let all = (group, 0, 0)..=(group, u64::MAX, u64::MAX);
-    let ahead = set.range((group, arm, 0)..=*all.end()).next();
-    let &(_, rank, id) = ahead.or_else(|| set.range(all).next())?;
-    Some((rank < arm, rank, id))
-}
-
-fn sweep_batch(batch: &BTreeSet<(u64, u64)>, arm: u64) -> Option<Turn> {
-    let &(rank, id) = batch.range((arm, 0)..).next().or_else(|| batch.first())?;
-    Some((rank < arm, rank, id))
 }

@@ -1,10 +1,12 @@
 //! One class: where its requests wait, and what it may claim.
 
+use super::super::ids::ById;
+use super::queue::Queue;
 use super::turns::{Sweep, Turns};
 use super::{Filed, Order, Place};
-use reel_qos::limits::{ROUND_NS, SUB_PERIOD_NS};
+use reel_qos::limits::{CLASSES_MAX, ROUND_NS, SUB_PERIOD_NS};
 use reel_qos::{DiskPrice, Kind};
-use std::collections::{BTreeMap, BTreeSet, HashMap};
+use std::collections::BTreeMap;
 
 use crate::limits::{BUCKET_TOKENS_SUB_PERIODS, CARRY_ROUNDS};
 
@@ -25,15 +27,15 @@ pub(super) struct Lane {
     /// Whether it was given anything in this round.
     pub(super) served: bool,
     /// Periodic, due after the end of this round or later: (rounds that end before, place in the order, id).
-    pub(super) buckets: BTreeSet<(u64, u64, u64)>,
+    pub(super) buckets: Queue,
     /// Periodic, due before the end of this round or late: (group of deadlines, place in the order, id). Interactive: (deadline, arrival, id).
-    pub(super) due: BTreeSet<(u64, u64, u64)>,
+    pub(super) due: Queue,
     /// Periodic and interactive reads of a disk with an arm, wherever they wait: where each ends, by (offset, id).
     places: BTreeMap<(u64, u64), u64>,
     /// Aperiodic: whose turn it is.
     pub(super) turns: Turns,
-    /// Aperiodic, chosen for this sweep: (place in the order, id).
-    pub(super) batch: BTreeSet<(u64, u64)>,
+    /// Aperiodic, chosen for this sweep: (0, place in the order, id).
+    pub(super) batch: Queue,
     /// What it was given of this round, by what its requests took.
     given_ns: u64,
     /// Aperiodic: device time of a sweep.
@@ -51,11 +53,11 @@ impl Lane {
             len: 0,
             passed_over: 0,
             served: false,
-            buckets: BTreeSet::new(),
-            due: BTreeSet::new(),
+            buckets: Queue::default(),
+            due: Queue::default(),
             places: BTreeMap::new(),
             turns: Turns::default(),
-            batch: BTreeSet::new(),
+            batch: Queue::default(),
             given_ns: 0,
             sweep_ns: quantum_ns as u64,
         }
@@ -68,16 +70,10 @@ impl Lane {
             self.places.insert((filed.request.offset, id), filed.request.end());
         }
         match filed.place {
-            Place::Due(first) | Place::Wanted(first) => {
-                self.due.insert((first, filed.rank, id));
-            }
-            Place::Bucket(end) => {
-                self.buckets.insert((end, filed.rank, id));
-            }
+            Place::Due(first) | Place::Wanted(first) => self.due.insert((first, filed.rank, id)),
+            Place::Bucket(end) => self.buckets.insert((end, filed.rank, id)),
             Place::Line => self.turns.push(&filed.request, filed.arrival),
-            Place::Batch => {
-                self.batch.insert((filed.rank, id));
-            }
+            Place::Batch => self.batch.insert((0, filed.rank, id)),
         }
     }
 
@@ -87,17 +83,11 @@ impl Lane {
             self.places.remove(&(filed.request.offset, id));
         }
         match filed.place {
-            Place::Due(first) | Place::Wanted(first) => {
-                self.due.remove(&(first, filed.rank, id));
-            }
-            Place::Bucket(end) => {
-                self.buckets.remove(&(end, filed.rank, id));
-            }
+            Place::Due(first) | Place::Wanted(first) => self.due.remove((first, filed.rank, id)),
+            Place::Bucket(end) => self.buckets.remove((end, filed.rank, id)),
             // Found to be gone when its turn comes.
             Place::Line => {}
-            Place::Batch => {
-                self.batch.remove(&(filed.rank, id));
-            }
+            Place::Batch => self.batch.remove((0, filed.rank, id)),
         }
     }
 
@@ -109,14 +99,15 @@ impl Lane {
 
     /// The read that waits just behind `end`, `gap_bytes` away at most: where it is, and its id.
     pub(super) fn neighbour_behind(&self, end: u64, gap_bytes: u64) -> Option<(u64, u64)> {
-        let near = (end, 0)..=(end.saturating_add(gap_bytes), u64::MAX);
-        self.places.range(near).next().map(|(&place, _)| place)
+        // Without an upper border, or that would be searched for, too.
+        let (&place, _) = self.places.range((end, 0)..).next()?;
+        (place.0 <= end.saturating_add(gap_bytes)).then_some(place)
     }
 
     /// Chooses what is swept over next when the batch is through: newcomers wait for the next one, so a reader who keeps just
     /// ahead of the arm holds nobody up. A sweep is as long as what the class is given in a round, so who comes waits for a round or so however
     /// little that is.
-    pub(super) fn fill_batch(&mut self, waiting: &mut HashMap<u64, Filed>, price: DiskPrice, order: Order) {
+    pub(super) fn fill_batch(&mut self, waiting: &mut ById<Filed>, price: DiskPrice, order: Order) {
         if self.kind == Kind::Aperiodic && self.batch.is_empty() {
             let by_place = order == Order::Scan;
             let sweep = Sweep { price, by_place, worth_ns: if by_place { self.sweep_ns } else { 0 } };
@@ -126,7 +117,7 @@ impl Lane {
 
     /// The place of the first periodic request: due, or in the earliest bucket.
     pub(super) fn first_end(&self) -> Option<u64> {
-        if self.due.is_empty() { self.buckets.first().map(|&(end, ..)| end) } else { Some(0) }
+        if self.due.is_empty() { self.buckets.first().map(|(end, ..)| end) } else { Some(0) }
     }
 
     /// Pays for device time, and whether it did: what is lent to a class that has nothing left costs nothing.
@@ -190,6 +181,33 @@ impl Lane {
             let most_ns = self.quantum_ns * (1 + saved);
             self.left_ns = self.left_ns.saturating_add(more_ns).min(most_ns.max(self.left_ns));
         }
+    }
+}
+
+/// A set of places in the table of classes.
+#[derive(Clone, Copy, Debug, Default)]
+pub(super) struct LaneSet(u32);
+
+const _: () = assert!(CLASSES_MAX <= u32::BITS as usize);
+
+impl LaneSet {
+    pub(super) fn insert(&mut self, lane: usize) {
+        self.0 |= 1 << lane;
+    }
+
+    pub(super) fn remove(&mut self, lane: usize) {
+        self.0 &= !(1 << lane);
+    }
+}
+
+/// In order.
+impl Iterator for LaneSet {
+    type Item = usize;
+
+    fn next(&mut self) -> Option<usize> {
+        let lane = self.0.trailing_zeros();
+        self.0 &= self.0.wrapping_sub(1);
+        (lane < u32::BITS).then_some(lane as usize)
     }
 }
 

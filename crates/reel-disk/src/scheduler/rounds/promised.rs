@@ -9,6 +9,9 @@ use crate::limits::SLACK_ROUNDS;
 #[derive(Debug, Default)]
 pub(super) struct Promised {
     by_end: BTreeMap<u64, u64>,
+    /// What is due by the end of `round`, summed up: under overload that is a minute of late rounds, and it is asked for at each choice.
+    due_ns: u64,
+    round: u64,
 }
 
 /// What a scheduler has to give in the rounds to come.
@@ -35,6 +38,9 @@ impl Promised {
     pub(super) fn add(&mut self, end: u64, cost_ns: u64) {
         let work = self.by_end.entry(end).or_default();
         *work = work.saturating_add(cost_ns);
+        if is_due(end, self.round) {
+            self.due_ns = self.due_ns.saturating_add(cost_ns);
+        }
     }
 
     pub(super) fn remove(&mut self, end: u64, cost_ns: u64) {
@@ -43,11 +49,25 @@ impl Promised {
             if *work == 0 {
                 self.by_end.remove(&end);
             }
+            if is_due(end, self.round) {
+                self.due_ns = self.due_ns.saturating_sub(cost_ns);
+            }
         }
     }
 
     pub(super) fn clear(&mut self) {
         self.by_end.clear();
+        self.due_ns = 0;
+    }
+
+    /// Another round has begun.
+    pub(super) fn begin_round(&mut self, round: u64) {
+        (self.round, self.due_ns) = (round, self.due_by(round));
+    }
+
+    fn due_by(&self, round: u64) -> u64 {
+        let due = self.by_end.range(..=round.saturating_add(1));
+        due.fold(0, |sum: u64, (_, ns)| sum.saturating_add(*ns))
     }
 
     /// The least, over this round and those to come, of its end less what is promised until then. More than the periodic classes
@@ -56,17 +76,13 @@ impl Promised {
         let round = now_ns / ROUND_NS;
         let rest_ns = i128::from(ROUND_NS - now_ns % ROUND_NS) - i128::from(budget.device_ns);
         let budget_ns = u64::try_from(budget.left_ns).unwrap_or(0);
-        let mut works = self.by_end.iter().peekable();
-        let mut work_ns = 0_u64;
-        while let Some((_, ns)) = works.next_if(|&(&end, _)| end <= round.saturating_add(1)) {
-            work_ns = work_ns.saturating_add(*ns);
-        }
-        let due_ns = work_ns;
+        let due_ns = if round == self.round { self.due_ns } else { self.due_by(round) };
+        let mut work_ns = due_ns;
         let mut least_ns = i128::from(ROUND_NS);
         if due_ns > 0 {
             least_ns = least_ns.min(rest_ns - i128::from(due_ns.min(budget_ns)));
         }
-        for (&end, &ns) in works.take(SLACK_ROUNDS) {
+        for (&end, &ns) in self.by_end.range(round.saturating_add(2)..).take(SLACK_ROUNDS) {
             let later = i128::from(end - round - 1);
             let claim_ns = i128::from(budget_ns) + later * i128::from(budget.per_round_ns);
             let until_ns = rest_ns + later * i128::from(ROUND_NS);
@@ -80,6 +96,11 @@ impl Promised {
         let slack_ns = i64::try_from(least_ns).unwrap_or(i64::MIN);
         Outlook { slack_ns, due_ns }
     }
+}
+
+/// Whether what is filed under `end` is to be done by the end of this round.
+fn is_due(end: u64, round: u64) -> bool {
+    end <= round.saturating_add(1)
 }
 
 #[cfg(test)]

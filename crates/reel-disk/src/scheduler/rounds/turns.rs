@@ -1,10 +1,12 @@
 //! Whose turn it is among those who ask for what has no deadline: deficit round robin (MARS, disk queues) between askers, in device time.
 
+use super::super::ids::ById;
+use super::queue::Queue;
 use super::{Filed, Place, Queued};
 use crate::request::Asker;
 use reel_qos::DiskPrice;
 use reel_qos::limits::{ROUND_NS, RUN_WAYS};
-use std::collections::{BTreeSet, HashMap, VecDeque};
+use std::collections::{HashMap, VecDeque};
 
 use crate::limits::{REQUEST_NS_MAX, TURN_DEBTS, TURN_WAYS};
 
@@ -62,12 +64,7 @@ impl Turns {
     ///
     /// What lies behind one that is chosen costs its transfer and belongs to it: a run is cut only when it has taken twice its turn,
     /// and what was too much is had less of the next time.
-    pub(super) fn choose(
-        &mut self,
-        sweep: Sweep,
-        waiting: &mut HashMap<u64, Filed>,
-        batch: &mut BTreeSet<(u64, u64)>,
-    ) {
+    pub(super) fn choose(&mut self, sweep: Sweep, waiting: &mut ById<Filed>, batch: &mut Queue) {
         self.turn_ns = sweep.turn_ns(self.askers.len(), self.largest_bytes) as i64;
         // Once round: who asks for little then waits for a turn of each other.
         let most_ns = sweep.worth_ns.min((self.turn_ns as u64).saturating_mul(self.askers.len() as u64));
@@ -130,8 +127,8 @@ impl Line {
         turn_ns: i64,
         chosen: &mut u64,
         sweep: Sweep,
-        waiting: &mut HashMap<u64, Filed>,
-        batch: &mut BTreeSet<(u64, u64)>,
+        waiting: &mut ById<Filed>,
+        batch: &mut Queue,
     ) -> u64 {
         let mut given_ns = 0_u64;
         while let Some(&(arrival, id)) = self.waiting.front() {
@@ -154,7 +151,7 @@ impl Line {
             }
             *chosen += 1;
             (filed.place, filed.turn_ns) = (Place::Batch, cost_ns);
-            batch.insert((filed.rank, id));
+            batch.insert((0, filed.rank, id));
             self.balance_ns = (self.balance_ns - cost_ns as i64).max(-TURN_DEBTS * turn_ns);
             given_ns = given_ns.saturating_add(cost_ns);
         }
@@ -174,18 +171,13 @@ impl Sweep {
     }
 
     /// What a request costs behind the one that was chosen before it in the sweep, if the arm would go on from there.
-    fn neighbour_cost_ns(
-        &self,
-        filed: &Filed,
-        waiting: &HashMap<u64, Filed>,
-        batch: &BTreeSet<(u64, u64)>,
-    ) -> Option<u64> {
+    fn neighbour_cost_ns(&self, filed: &Filed, waiting: &ById<Filed>, batch: &Queue) -> Option<u64> {
         if !self.by_place {
             return None;
         }
         let offset = filed.request.offset;
-        let (_, id) = batch.range(..(offset, 0)).next_back()?;
-        let end = waiting.get(id)?.request.end();
+        let (.., id) = batch.last_before(0, offset)?;
+        let end = waiting.get(&id)?.request.end();
         let is_near = (end..=end.saturating_add(self.price.passed_bytes())).contains(&offset);
         let passed_bytes = filed.request.end() - end.min(filed.request.end());
         let cost_ns = if filed.request.write {

@@ -1,0 +1,168 @@
+//! What waits in one class, and who of it is next for an arm that sweeps over it.
+//!
+//! A choice asks this of many classes and takes something from one of them. So each remembers its answers: they stay right until the one who
+//! is next leaves, or the arm is brought back.
+
+use std::cell::Cell;
+use std::collections::BTreeSet;
+
+/// (group, place in the order, id): an earlier group goes first.
+pub(super) type Key = (u64, u64, u64);
+
+/// (whether it is behind the arm, place in the order, id): what is behind comes after everything before it.
+pub(super) type Turn = (bool, u64, u64);
+
+/// Keys in their order.
+#[derive(Debug, Default)]
+pub(super) struct Queue {
+    keys: BTreeSet<Key>,
+    first: Option<Key>,
+    found: Cell<Option<Found>>,
+}
+
+/// Who is next in a group, for an arm that is there.
+#[derive(Clone, Copy, Debug)]
+struct Found {
+    group: u64,
+    arm: u64,
+    turn: Turn,
+}
+
+impl Queue {
+    pub(super) fn insert(&mut self, key: Key) {
+        self.keys.insert(key);
+        if self.first.is_none_or(|first| key < first) {
+            self.first = Some(key);
+        }
+        if let Some(found) = self.found.get_mut() {
+            found.came(key);
+        }
+    }
+
+    pub(super) fn remove(&mut self, key: Key) {
+        self.keys.remove(&key);
+        if self.first == Some(key) {
+            self.first = self.keys.first().copied();
+        }
+        if self.found.get().is_some_and(|found| found.key() == key) {
+            self.found.set(None);
+        }
+    }
+
+    /// The first of the first group.
+    pub(super) fn first(&self) -> Option<Key> {
+        self.first
+    }
+
+    pub(super) fn is_empty(&self) -> bool {
+        self.first.is_none()
+    }
+
+    /// The last one of a group before a place in the order.
+    pub(super) fn last_before(&self, group: u64, rank: u64) -> Option<Key> {
+        self.keys.range(..(group, rank, 0)).next_back().filter(|key| key.0 == group).copied()
+    }
+
+    /// The first of a group at or beyond the arm, or else the first of it.
+    pub(super) fn sweep(&self, group: u64, arm: u64) -> Option<Turn> {
+        if self.first.is_none_or(|(first, ..)| group < first) {
+            return None;
+        }
+        let known = self.found.get().filter(|found| found.holds(group, arm));
+        let turn = match known {
+            Some(found) => found.turn,
+            None => self.look(group, arm)?,
+        };
+        self.found.set(Some(Found { group, arm, turn }));
+        Some(turn)
+    }
+
+    fn look(&self, group: u64, arm: u64) -> Option<Turn> {
+        let first_from = |rank| self.keys.range((group, rank, 0)..).next().filter(|key| key.0 == group);
+        let &(_, rank, id) = first_from(arm).or_else(|| first_from(0))?;
+        Some((rank < arm, rank, id))
+    }
+}
+
+impl Found {
+    fn key(&self) -> Key {
+        (self.group, self.turn.1, self.turn.2)
+    }
+
+    /// Whether it is the answer for an arm that is here, too: that is not before where it was, and has not passed over who is next.
+    fn holds(&self, group: u64, arm: u64) -> bool {
+        let (is_behind, rank, _) = self.turn;
+        self.group == group && self.arm <= arm && (is_behind || arm <= rank)
+    }
+
+    fn came(&mut self, (group, rank, id): Key) {
+        if group == self.group {
+            self.turn = self.turn.min((rank < self.arm, rank, id));
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    #[derive(Clone, Debug)]
+    enum Step {
+        Insert(Key),
+        /// The one of this number.
+        Remove(usize),
+        /// Whoever is next, as a scheduler does; the arm goes on behind it.
+        Take,
+        Look(u64, u64),
+    }
+
+    fn step() -> impl Strategy<Value = Step> {
+        prop_oneof![
+            4 => (0_u64..4, 0_u64..30, 0_u64..5).prop_map(Step::Insert),
+            1 => any::<usize>().prop_map(Step::Remove),
+            3 => Just(Step::Take),
+            3 => (0_u64..5, 0_u64..31).prop_map(|(group, arm)| Step::Look(group, arm)),
+        ]
+    }
+
+    fn by_definition(keys: &BTreeSet<Key>, group: u64, arm: u64) -> Option<Turn> {
+        keys.iter().filter(|key| key.0 == group).map(|&(_, rank, id)| (rank < arm, rank, id)).min()
+    }
+
+    proptest! {
+        #[test]
+        fn what_it_remembers_is_what_the_definition_says(steps in proptest::collection::vec(step(), 1..200)) {
+            let (mut queue, mut keys, mut arm) = (Queue::default(), BTreeSet::new(), 0);
+            for step in steps {
+                match step {
+                    Step::Insert(key) => {
+                        keys.insert(key);
+                        queue.insert(key);
+                    }
+                    Step::Remove(number) => {
+                        let Some(&key) = keys.iter().nth(number % keys.len().max(1)) else { continue };
+                        keys.remove(&key);
+                        queue.remove(key);
+                    }
+                    Step::Take => {
+                        let Some(&(group, ..)) = keys.first() else { continue };
+                        let next = queue.sweep(group, arm);
+                        prop_assert_eq!(next, by_definition(&keys, group, arm));
+                        let Some((_, rank, id)) = next else { continue };
+                        keys.remove(&(group, rank, id));
+                        queue.remove((group, rank, id));
+                        arm = rank + 1;
+                    }
+                    Step::Look(group, arm) => {
+                        prop_assert_eq!(queue.sweep(group, arm), by_definition(&keys, group, arm));
+                        let before = keys.iter().rfind(|key| key.0 == group && key.1 < arm);
+                        prop_assert_eq!(queue.last_before(group, arm), before.copied());
+                    }
+                }
+                prop_assert_eq!(queue.first(), keys.first().copied());
+                prop_assert_eq!(queue.is_empty(), keys.is_empty());
+            }
+        }
+    }
+}
