@@ -98,7 +98,7 @@ impl Resource {
             series => {
                 let place = series - SERIES_BEFORE_MEMBERS;
                 let member = place / SERIES_OF_MEMBER;
-                if place % SERIES_OF_MEMBER == 0 {
+                if place.is_multiple_of(SERIES_OF_MEMBER) {
                     Resource::Member(member)
                 } else {
                     Resource::MemberBytes(member)
