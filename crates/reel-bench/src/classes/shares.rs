@@ -8,6 +8,7 @@ use crate::report::Claim;
 use crate::sheet::Sheet;
 use crate::stage::{Films, Playing, Stage};
 use anyhow::{Context, Result};
+use std::ops::Range;
 use std::thread::sleep;
 use std::time::Duration;
 
@@ -15,6 +16,8 @@ use std::time::Duration;
 const BULK: [(&str, u32); 3] = [("gold", 400), ("silver", 200), ("bronze", 100)];
 /// Clients of each bulk class: a share is only scarce while its class has a round of work waiting on every member.
 const CLIENTS: usize = 80;
+/// Memory of the server: for all clients' readers, and for little of what a class reads, or it would read that from there.
+const MEMORY_BYTES: u64 = 1280 << 20;
 /// Before anything is measured, all have begun.
 const SETTLED: Duration = Duration::from_secs(3);
 /// Streams beside them.
@@ -30,11 +33,13 @@ pub(super) fn reel(set: &Set, stage: &Stage, films: &Films, sheet: &mut Sheet) -
     classes.extend(
         BULK.map(|(name, share)| format!("{name} = {{ kind = \"aperiodic\", share_permille = {share} }}")),
     );
-    let playing = stage.start_reel(&Settings { classes, ..Settings::open() })?;
+    let playing = stage.start_reel(&Settings { classes, ..Settings::open().in_memory(MEMORY_BYTES) })?;
     // A fleet for each class: the clients of one fleet take turns on all its films. Sessions are opened before anybody reads.
     let mut plans = Vec::new();
+    let third = (films.bulk.len() / BULK.len()).max(1);
     for (number, (name, _)) in BULK.into_iter().enumerate() {
-        plans.push(bulk(&playing, films, (name, number))?);
+        // What one class has read must not be in memory for another.
+        plans.push(bulk(&playing, films, name, number * third..(number + 1) * third)?);
     }
     let streams = playing.streams(films, STREAMS);
     let beside = Plan { viewers: STREAMS, urls: streams, downloads: Reading::default(), ..plans[0].clone() };
@@ -71,8 +76,8 @@ pub(super) fn reel(set: &Set, stage: &Stage, films: &Films, sheet: &mut Sheet) -
 
 /// One class alone: how much of the disks' time it gets.
 fn lent(set: &Set, stage: &Stage, films: &Films, sheet: &mut Sheet) -> Result<()> {
-    let playing = stage.start_reel(&Settings::promised())?;
-    let plan = bulk(&playing, films, ("aperiodic", 0))?;
+    let playing = stage.start_reel(&Settings::promised().in_memory(MEMORY_BYTES))?;
+    let plan = bulk(&playing, films, "aperiodic", 0..films.bulk.len())?;
     let fleet = Fleet::start(plan)?;
     sleep(SETTLED);
     let (_, disks) = stage.bay.watched(|| {
@@ -86,11 +91,9 @@ fn lent(set: &Set, stage: &Stage, films: &Films, sheet: &mut Sheet) -> Result<()
     Ok(())
 }
 
-/// Clients that read a third of the bulk films as fast as they come, in sessions of a class: what one class has read must not
-/// be in memory for another.
-fn bulk(playing: &Playing, films: &Films, (class, third): (&str, usize)) -> Result<Plan> {
-    let share = (films.bulk.len() / BULK.len()).max(1);
-    let urls = playing.sessions(films, third * share..(third + 1) * share, class)?;
+/// Clients that read these of the bulk films as fast as they come, in sessions of a class.
+fn bulk(playing: &Playing, films: &Films, class: &str, which: Range<usize>) -> Result<Plan> {
+    let urls = playing.sessions(films, which, class)?;
     Ok(Plan {
         viewing: pace(RATE_BPS),
         downloads: Reading { clients: CLIENTS, urls, ..Reading::default() },
