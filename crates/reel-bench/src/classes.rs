@@ -1,6 +1,7 @@
 //! `classes`: streams, browsers and downloads on the same disks (Prism section 5, figures 5, 6, 8 and 9).
 
 mod admitted;
+mod carried;
 mod growth;
 mod held;
 mod shares;
@@ -34,6 +35,8 @@ pub(crate) enum Part {
     Growth,
     /// Shares of device time (Prism figure 9).
     Shares,
+    /// The most viewers with nothing late.
+    Carried,
 }
 
 /// Runs the experiments.
@@ -144,6 +147,14 @@ fn measure(
     let wanted = |part| parts.contains(&part);
     if wanted(Part::Admitted) {
         admitted::run(set, &dir, kind, sheet)?;
+    }
+    if wanted(Part::Carried) {
+        if kind == Kind::Plain && against {
+            sheet.note(
+                "viewers carried: without the rival, who needs disks with file systems, which need root",
+            );
+        }
+        carried::run(set, &dir, kind, against && kind != Kind::Plain, sheet)?;
     }
     let mut found = held::Found::default();
     if wanted(Part::Held) || wanted(Part::Growth) || wanted(Part::Shares) {

@@ -4,6 +4,7 @@
 #![forbid(unsafe_code)]
 
 mod api;
+mod arriving;
 mod bay;
 mod bpf;
 mod capacity;

@@ -128,6 +128,12 @@ impl Stage {
         }
     }
 
+    /// Where the rival's files lie, disk by disk.
+    pub(crate) fn file_systems(&self) -> Option<Vec<PathBuf>> {
+        let Holds::Ext4(root) = &self.holds else { return None };
+        Some((0..self.bay.devices.len()).map(|disk| root.join(disk.to_string())).collect())
+    }
+
     /// `reel probe` of Reel's volume for so many seconds.
     pub(crate) fn probe(&self, seconds: u64) -> Result<()> {
         self.volume().context("no volume on this stage")?.probe(&self.bay, seconds)

@@ -5,7 +5,6 @@
 //! played: else only their buffers last. Reel asks whom it can promise his film; who is refused is not carried. Numbers are doubled while all is
 //! well and then halved in between; all servers take turns.
 
-mod arriving;
 mod disk;
 mod probe;
 mod promises;

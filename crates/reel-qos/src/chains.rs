@@ -17,6 +17,9 @@
 //! leader (who would still have to read up to there), and only if all that lies between them is in memory at that moment and is
 //! kept from then on: the caller looks, and says so. What the one ahead reads after that is kept as well, and is charged.
 //!
+//! **What is shared** may be a part of what a stream asks ([`Demand::with_shared`]). What it would read if it played something else than the others, each holds
+//! for itself while it shares; so it can leave the others and go on with that, and is not refused.
+//!
 //! A stream alone is a chain of one, charged as it would be without chains.
 
 use crate::demand::DiskDemand;
@@ -176,15 +179,20 @@ impl Chains {
         let (Some(behind), true) = (self.chains.get(&meeting.behind), is_little) else { return false };
         let (streams, reservation) = (behind.streams.clone(), behind.reservation);
         let Some(into) = self.chains.get_mut(&meeting.into) else { return false };
-        let alone = into.streams.clone();
+        let (before, held) = (into.streams.clone(), (into.reservation, self.ledger.kept(into.reservation)));
         into.streams.extend(&streams);
         let (shape, base) = shape(&into.demand, &into.streams, self.ledger.now_round());
         let interval_bytes = shape.held_bytes();
         // What both ask together may be more than what each asks by itself in some round, and is not added to it.
         let kept = self.ledger.kept(reservation);
         self.ledger.release(reservation);
-        if self.ledger.change(into.reservation, &Arc::new(shape), 0, base).is_err() {
-            into.streams = alone;
+        let were_alone = [&before, &streams].into_iter().filter(|chain| chain.len() == 1);
+        let new: Vec<_> = were_alone.flatten().copied().collect();
+        let is_granted = self.ledger.change(into.reservation, &Arc::new(shape), 0, base).is_ok()
+            && hold_beside(&mut self.ledger, &into.demand, &new);
+        if !is_granted {
+            into.streams = before;
+            self.ledger.put_back(held.0, held.1);
             self.ledger.put_back(reservation, kept);
             return false;
         }
@@ -263,6 +271,10 @@ impl Chains {
         let kept_chain = self.ledger.kept(chain.reservation);
         let was_alone = chain.streams.len() == 1;
         let (interval_bytes, between) = (chain.interval_bytes, chain.between);
+        // Of two, the other one is alone for a while.
+        let other = chain.streams.iter().map(|(_, other)| *other).find(|other| *other != stream);
+        let kept_other =
+            other.filter(|_| chain.streams.len() == 2).map(|other| (other, self.ledger.kept(other)));
         let label = self.ledger.view(stream).map_or_else(String::new, |view| view.label.to_owned());
         let own = if Arc::ptr_eq(&chain.demand, demand) {
             Arc::clone(&chain.own)
@@ -324,10 +336,29 @@ impl Chains {
                     chain.streams.insert((before.epoch, stream));
                     (chain.interval_bytes, chain.between) = (interval_bytes, between);
                     self.ledger.put_back(chain.reservation, kept_chain);
+                    if let Some((other, kept)) = kept_other {
+                        self.ledger.put_back(other, kept);
+                    }
                 }
                 Err(error)
             }
         }
+    }
+
+    /// A stream leaves those with whom it shares and goes on alone with `demand`, from where it is; nothing happens to one that is alone. Who asks no more of the
+    /// disks than it holds for itself is not refused.
+    pub fn leave(&mut self, stream: ReservationId, demand: &Arc<Demand>) -> Result<(), AdmitError> {
+        let epoch = self.streams.get(&stream).ok_or(AdmitError::Ended(stream))?.epoch;
+        if !self.is_sharing(stream) {
+            return Ok(());
+        }
+        self.change(stream, demand, place(epoch, self.ledger.now_round()), false)
+    }
+
+    /// Whether others share with a stream what one of them reads.
+    pub fn is_sharing(&self, stream: ReservationId) -> bool {
+        let chain = self.chain_of(stream).and_then(|chain| self.chains.get(&chain));
+        chain.is_some_and(|chain| chain.streams.len() > 1)
     }
 
     /// As [`Ledger::release`]: the stream ends, or is paused. The next one behind it reads in its place.
@@ -385,13 +416,13 @@ impl Chains {
         let now_round = self.ledger.now_round();
         let is_covered = |(stream, place): (&ReservationId, &Stream)| {
             let Some(chain) = self.chains.get(&place.chain) else { return false };
-            let Some(kept) = self.ledger.view(chain.reservation) else {
-                // It has come to its end.
-                return place.end_round <= signed(now_round);
-            };
-            let asks = if chain.streams.len() > 1 { chain.demand.shared() } else { &chain.demand };
-            chain.streams.contains(&(place.epoch, *stream))
-                && (0..asks.members()).all(|member| {
+            // Whether a reservation has in every round to the end at least what is asked.
+            let has = |reservation: ReservationId, asks: &Demand| {
+                let Some(kept) = self.ledger.view(reservation) else {
+                    // It has come to its end.
+                    return place.end_round <= signed(now_round);
+                };
+                (0..asks.members()).all(|member| {
                     let mut asked = asks.reads(member).iter().enumerate();
                     asked.all(|(round, asked)| {
                         let at = place.epoch + round as i64;
@@ -405,6 +436,13 @@ impl Chains {
                         }
                     })
                 })
+            };
+            let is_shared = chain.streams.len() > 1;
+            let asks = if is_shared { chain.demand.shared() } else { &chain.demand };
+            let beside = chain.demand.beside().filter(|_| is_shared);
+            chain.streams.contains(&(place.epoch, *stream))
+                && has(chain.reservation, asks)
+                && beside.is_none_or(|beside| has(*stream, beside))
         };
         let members: usize = self.chains.values().map(|chain| chain.streams.len()).sum();
         self.ledger.adds_up() && members == self.streams.len() && self.streams.iter().all(is_covered)
@@ -433,23 +471,28 @@ impl Chains {
         (epoch - first <= LAG_ROUNDS_MAX).then_some((stream, id))
     }
 
-    /// Has a chain hold one more stream; `false` if it cannot be promised.
+    /// Has a chain hold one more stream; `false`, and as before, if it cannot be promised.
     fn extend(&mut self, id: u64, epoch: i64, stream: ReservationId) -> bool {
         let most = self.interval_bytes_most();
         let (now_round, all_bytes) = (self.ledger.now_round(), self.interval_bytes());
         let Some(chain) = self.chains.get_mut(&id) else { return false };
+        let held = self.ledger.kept(chain.reservation);
+        let was_alone = chain.streams.first().copied().filter(|_| chain.streams.len() == 1);
         chain.streams.insert((epoch, stream));
-        if chain.is_charged() {
-            return true;
-        }
-        let (shape, base) = shape(&chain.demand, &chain.streams, now_round);
-        let interval_bytes = shape.held_bytes();
-        let is_granted = u128::from(all_bytes - chain.interval_bytes + interval_bytes) <= most
-            && self.ledger.change(chain.reservation, &Arc::new(shape), 0, base).is_ok();
+        let mut interval_bytes = chain.interval_bytes;
+        let is_charged = chain.is_charged() || {
+            let (shape, base) = shape(&chain.demand, &chain.streams, now_round);
+            interval_bytes = shape.held_bytes();
+            u128::from(all_bytes - chain.interval_bytes + interval_bytes) <= most
+                && self.ledger.change(chain.reservation, &Arc::new(shape), 0, base).is_ok()
+        };
+        let new: Vec<_> = was_alone.into_iter().chain([(epoch, stream)]).collect();
+        let is_granted = is_charged && hold_beside(&mut self.ledger, &chain.demand, &new);
         if is_granted {
             chain.note(interval_bytes);
         } else {
             chain.streams.remove(&(epoch, stream));
+            self.ledger.put_back(chain.reservation, held);
         }
         is_granted
     }
@@ -493,6 +536,14 @@ impl Chains {
         }
         if chain.is_charged() {
             return;
+        }
+        if let (1, Some(&(epoch, alone)), Some(_)) =
+            (chain.streams.len(), chain.streams.first(), chain.demand.beside())
+        {
+            // All that it asks is the chain's again, which is no more than it held for itself and the chain for others.
+            let (from_round, start_round) = place(epoch, now_round);
+            // Not refused: it asks nowhere more than it has.
+            let _ = self.ledger.change(alone, &chain.own, from_round, start_round);
         }
         let (shape, base) = shape(&chain.demand, &chain.streams, now_round);
         chain.note(shape.held_bytes());
@@ -578,7 +629,7 @@ fn most_of_all(reads: &[DiskDemand], epochs: &[i64], base: i64, rounds: usize) -
     for epoch in epochs {
         let (skipped, ahead) = ((base - epoch).max(0) as usize, (epoch - base).max(0) as usize);
         let mine = most.iter_mut().skip(ahead).zip(reads.iter().skip(skipped));
-        mine.for_each(|(most, read)| *most = greater(most, read));
+        mine.for_each(|(most, read)| *most = most.most(read));
     }
     most
 }
@@ -631,16 +682,8 @@ fn interval_bytes(demand: &Demand, lag: i64) -> u64 {
     most.saturating_add(demand.held_bytes())
 }
 
-fn greater(one: &DiskDemand, other: &DiskDemand) -> DiskDemand {
-    DiskDemand {
-        reads: one.reads.max(other.reads),
-        ways: one.ways.max(other.ways),
-        bytes: one.bytes.max(other.bytes),
-    }
-}
-
 fn covers(held: &DiskDemand, asked: &DiskDemand) -> bool {
-    greater(held, asked) == *held
+    held.most(asked) == *held
 }
 
 fn shelf(class: Class, demand: &Arc<Demand>) -> Shelf {
@@ -650,6 +693,29 @@ fn shelf(class: Class, demand: &Arc<Demand>) -> Shelf {
 /// The round of media time 0.
 fn epoch(from_round: usize, start_round: u64) -> i64 {
     signed(start_round).saturating_sub(signed(from_round as u64))
+}
+
+/// Where a stream of such an epoch is: a round of its demand, and the round it lies on, which is the present or its beginning after that.
+fn place(epoch: i64, now_round: u64) -> (usize, u64) {
+    let at = signed(now_round) - epoch;
+    match usize::try_from(at) {
+        Ok(from_round) => (from_round, now_round),
+        Err(_) => (0, now_round.saturating_add(at.unsigned_abs())),
+    }
+}
+
+/// Has streams that share from now on hold for themselves what no one reads for them; all of them or, if it cannot be promised, none.
+fn hold_beside(ledger: &mut Ledger, demand: &Demand, streams: &[(i64, ReservationId)]) -> bool {
+    let Some(beside) = demand.beside() else { return true };
+    let kept: Vec<_> = streams.iter().map(|(_, stream)| (*stream, ledger.kept(*stream))).collect();
+    let is_granted = streams.iter().all(|(epoch, stream)| {
+        let (from_round, start_round) = place(*epoch, ledger.now_round());
+        ledger.change(*stream, beside, from_round, start_round).is_ok()
+    });
+    if !is_granted {
+        kept.into_iter().for_each(|(stream, kept)| ledger.put_back(stream, kept));
+    }
+    is_granted
 }
 
 /// Rounds of a clock of 64 bits of nanoseconds are far below.

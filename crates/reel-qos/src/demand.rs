@@ -21,6 +21,25 @@ impl DiskDemand {
     pub const fn scattered(reads: u32, bytes: u64) -> DiskDemand {
         DiskDemand { reads, ways: reads, bytes }
     }
+
+    /// The more of both, in every part.
+    pub(crate) fn most(&self, other: &DiskDemand) -> DiskDemand {
+        let DiskDemand { reads, ways, bytes } = *other;
+        DiskDemand { reads: self.reads.max(reads), ways: self.ways.max(ways), bytes: self.bytes.max(bytes) }
+    }
+
+    fn least(&self, other: &DiskDemand) -> DiskDemand {
+        let DiskDemand { reads, ways, bytes } = *other;
+        DiskDemand { reads: self.reads.min(reads), ways: self.ways.min(ways), bytes: self.bytes.min(bytes) }
+    }
+
+    fn without(&self, less: &DiskDemand) -> DiskDemand {
+        DiskDemand {
+            reads: self.reads.saturating_sub(less.reads),
+            ways: self.ways.saturating_sub(less.ways),
+            bytes: self.bytes.saturating_sub(less.bytes),
+        }
+    }
 }
 
 /// What a stream asks, round by round from its start: round 0 is media time 0.
@@ -34,7 +53,16 @@ pub struct Demand {
     held_bytes: u64,
     rounds: usize,
     average_bps: u64,
-    shared: Option<Arc<Demand>>,
+    parts: Option<Arc<Parts>>,
+}
+
+/// A demand of which one part can be read by one stream for several.
+#[derive(Clone, Debug, PartialEq, Eq)]
+struct Parts {
+    /// That part, as one asks who reads it for several.
+    shared: Demand,
+    /// What every stream asks for itself beside others, if it asks anything of the disks.
+    beside: Option<Arc<Demand>>,
 }
 
 impl Demand {
@@ -94,18 +122,31 @@ impl Demand {
         Demand::merged(all, u64::saturating_add)
     }
 
-    /// The same stream, of which `shared` is what one of several such streams asks who reads for all of them: of the disks, in each round at least
-    /// as much as alone; and in place of what is sent, the memory in which that lies.
-    pub fn with_shared(self, shared: &Demand) -> Demand {
-        let most = Demand::peak_of(&[&self, shared]);
-        let shared = self.with(most.members, shared.sent_bytes.clone(), shared.held_bytes);
-        Demand { shared: Some(Arc::new(shared)), ..self }
+    /// The same stream, a part of which can be read by one such stream for several, as that one asks it: of the disks; and in place of what is sent, the memory in
+    /// which that lies. What each stream asks for itself of the disks beside that part is `always`; and `instead`, what it would ask in place of that part if it
+    /// did not go on as the others do. The most of part and instead, and always, are the stream.
+    pub fn with_shared(self, part: &Demand, instead: &Demand, always: &Demand) -> Demand {
+        let beside = Demand::sum_of(&[instead, always]);
+        let beside = self.with_reads(&beside, DiskDemand::least);
+        // Who reads for the others holds what it would ask instead as well.
+        let reads = part.with_reads(instead, DiskDemand::without);
+        // Alone again, it must not ask more than it holds.
+        let most = Demand::peak_of(&[&self.with_reads(&beside, DiskDemand::without), &reads]);
+        let shared = self.with(most.members, part.sent_bytes.clone(), part.held_bytes);
+        let asks_beside = beside.members.iter().flatten().any(|reads| *reads != DiskDemand::default());
+        let parts = Parts { shared, beside: asks_beside.then(|| Arc::new(beside)) };
+        Demand { parts: Some(Arc::new(parts)), ..self }
     }
 
-    /// What one of several such streams asks who reads for all of them; see [`with_shared`](Self::with_shared). What it asks alone, if nothing
-    /// else was said.
+    /// What one of several such streams asks who reads for all of them, beside what each holds for itself; see [`with_shared`](Self::with_shared). What it
+    /// asks alone, if nothing else was said.
     pub fn shared(&self) -> &Demand {
-        self.shared.as_deref().unwrap_or(self)
+        self.parts.as_deref().map_or(self, |parts| &parts.shared)
+    }
+
+    /// What each stream holds for itself beside others, if that is anything of the disks.
+    pub(crate) fn beside(&self) -> Option<&Arc<Demand>> {
+        self.parts.as_deref()?.beside.as_ref()
     }
 
     /// How many rounds it lasts. More than [`DEMAND_ROUNDS_MAX`] are counted but not kept: no ledger promises so many.
@@ -188,6 +229,17 @@ impl Demand {
         }
     }
 
+    /// The same stream with other reads: in each round what is made of its own and those of another one.
+    fn with_reads(&self, other: &Demand, made: impl Fn(&DiskDemand, &DiskDemand) -> DiskDemand) -> Demand {
+        let none = DiskDemand::default();
+        let of_member = |(member, reads): (usize, &Vec<DiskDemand>)| -> Vec<DiskDemand> {
+            let others = other.reads(member).iter().chain(std::iter::repeat(&none));
+            reads.iter().zip(others).map(|(reads, others)| made(reads, others)).collect()
+        };
+        let members = self.members.iter().enumerate().map(of_member).collect();
+        self.with(members, self.sent_bytes.clone(), self.held_bytes)
+    }
+
     /// The same stream, asking something else: for people it is still one of that rate.
     pub(crate) fn with(
         &self,
@@ -207,7 +259,7 @@ impl Demand {
         let bits: u128 = sent_bytes.iter().map(|&bytes| u128::from(bytes) * 8).sum();
         let ns = (sent_bytes.len() as u128 * u128::from(ROUND_NS)).max(1);
         let average_bps = saturated(bits.saturating_mul(1_000_000_000) / ns);
-        Demand { members, sent_bytes, held_bytes, rounds, average_bps, shared: None }
+        Demand { members, sent_bytes, held_bytes, rounds, average_bps, parts: None }
     }
 
     fn merged(all: &[&Demand], merge: impl Fn(u64, u64) -> u64) -> Demand {

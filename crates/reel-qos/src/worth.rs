@@ -4,6 +4,7 @@ use crate::chains::{Chains, Meeting};
 use crate::ledger::Ledger;
 use crate::limits::{DEMAND_ROUNDS_MAX, REACH_ROUNDS};
 use crate::{Class, Demand, Resource};
+use std::sync::Arc;
 
 /// How much of something is promised, of how much.
 #[derive(Clone, Copy)]
@@ -53,9 +54,12 @@ impl Chains {
         else {
             return false;
         };
-        let asks_ns = ledger.asks_on_average(demand, fullest, from_round);
+        // What he asks beside others he is charged with all the same.
+        let [asks_ns, beside_ns] = [Some(demand), demand.beside().map(Arc::as_ref)]
+            .map(|demand| demand.map_or(0, |demand| ledger.asks_on_average(demand, fullest, from_round)));
+        let saves_ns = asks_ns.saturating_sub(beside_ns);
         memory.part(more_bytes) <= disks.part(0)
-            || memory.part_of_free(more_bytes) <= disks.part_of_free(asks_ns)
+            || memory.part_of_free(more_bytes) <= disks.part_of_free(saves_ns)
     }
 }
 

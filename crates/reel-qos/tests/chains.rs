@@ -211,6 +211,7 @@ fn whoever_is_charged_with_what_is_plentiful_leaves_room_for_others() {
 
 #[derive(Clone, Debug)]
 enum Step {
+    Leave { which: usize },
     Open { film: usize, from_round: usize, is_held: bool },
     Change { which: usize, film: usize, from_round: usize },
     Release { which: usize },
@@ -219,35 +220,83 @@ enum Step {
 }
 
 fn step() -> impl Strategy<Value = Step> {
-    let (film, from_round) = (0..3_usize, 0..60_usize);
+    let (film, from_round) = (0..4_usize, 0..60_usize);
     prop_oneof![
         10 => (film.clone(), from_round.clone(), prop::bool::weighted(0.8))
             .prop_map(|(film, from_round, is_held)| Step::Open { film, from_round, is_held }),
         4 => (any::<usize>(), film, from_round)
             .prop_map(|(which, film, from_round)| Step::Change { which, film, from_round }),
         3 => any::<usize>().prop_map(|which| Step::Release { which }),
+        3 => any::<usize>().prop_map(|which| Step::Leave { which }),
         4 => (0..20_u64).prop_map(|from| Step::Meet { from }),
         4 => (0..6_u64).prop_map(|rounds| Step::Advance { rounds }),
     ]
 }
 
-/// Films, one of which asks more of who reads for others, and takes more memory than is sent.
+/// Films: of the first, who reads for others asks more, and takes more memory than is sent; of the second, a part alone is shared, and the fourth is what is
+/// asked by whoever plays something else in place of that part.
 fn films() -> impl Strategy<Value = Vec<Arc<Demand>>> {
     prop::collection::vec(prop::collection::vec(0..4_u32, 40..80), 3).prop_map(|films| {
         let mut all: Vec<Arc<Demand>> = films.iter().map(|reads| film(reads)).collect();
         let more: Vec<u32> = films[0].iter().map(|reads| reads + reads % 2).collect();
         let reads: Vec<DiskDemand> = more.iter().map(|&reads| DiskDemand::scattered(reads, MIB)).collect();
         let shared = Demand::new(vec![reads; MEMBERS], vec![2 * MIB; more.len()], MIB);
-        all[0] = Arc::new(Demand::clone(&all[0]).with_shared(&shared));
+        all[0] = Arc::new(Demand::clone(&all[0]).with_shared(&shared, &nothing(), &nothing()));
+        let (ladder, lower) = ladder(&films[1]);
+        all[1] = ladder;
+        all.push(lower);
         all
     })
+}
+
+fn nothing() -> Demand {
+    Demand::peak_of(&[])
+}
+
+/// So many reads of each member in each round, one of them, if any, always of something else than what can be shared; and what is left of them if half of what
+/// can be shared is read in its place.
+fn ladder(reads: &[u32]) -> (Arc<Demand>, Arc<Demand>) {
+    let of = |reads: &dyn Fn(u32) -> u32, all: &[u32]| {
+        let reads = all.iter().map(|&all| DiskDemand { bytes: 0, ..DiskDemand::scattered(reads(all), 0) });
+        Demand::new(vec![reads.collect(); MEMBERS], vec![MIB; all.len()], MIB)
+    };
+    let (part, instead) =
+        (of(&|all| all.saturating_sub(1), reads), of(&|all| all.saturating_sub(1) / 2, reads));
+    let always = of(&|all| all.min(1), reads);
+    let lower = of(&|all| all.saturating_sub(1) / 2 + all.min(1), reads);
+    let whole = of(&|all| all, reads);
+    (Arc::new(whole.with_shared(&part, &instead, &always)), Arc::new(lower))
+}
+
+#[test]
+fn who_shares_a_part_keeps_the_rest_to_himself_and_leaves_unrefused() {
+    // Nine reads a round: four of the shared part, two in its place, one always.
+    let (high, lower) = ladder(&[5; 600]);
+    let mut chains = machine(11, 4_000 * MIB);
+    let all: Vec<ReservationId> =
+        (0..3).map(|viewer| open(&mut chains, &high, viewer * 10).unwrap()).collect();
+    // One of them reads the shared part, and need not hold what it would read in its place; the others may.
+    assert_eq!((disk(&chains, 50), chains.counts()), ((4 + 2 * 2 + 3) * 1_000, (3, 1)));
+    assert!(open(&mut chains, &high, 30).is_err(), "no room for what he would hold for himself");
+    assert!(chains.adds_up());
+    // The leader takes something else: what he asks, he has, though nothing is free; the next one reads for the last.
+    chains.leave(all[0], &lower).unwrap();
+    assert_eq!((disk(&chains, 50), chains.counts()), (11_000, (3, 1)));
+    assert!(chains.adds_up() && !chains.is_sharing(all[0]) && chains.is_sharing(all[2]));
+    // And the last one is charged with the whole again, as one who is alone; nothing happens to him if he leaves nobody.
+    chains.leave(all[1], &lower).unwrap();
+    assert_eq!((disk(&chains, 50), chains.counts()), ((3 + 3 + 5) * 1_000, (3, 0)));
+    chains.leave(all[2], &lower).unwrap();
+    assert_eq!(disk(&chains, 50), 11_000);
+    all.iter().for_each(|stream| assert!(chains.release(*stream)));
+    assert_eq!((disk(&chains, 50), chains.adds_up()), (0, true));
 }
 
 #[test]
 fn who_reads_for_others_asks_more_only_while_there_are_others() {
     let reads = |count| vec![DiskDemand::scattered(count, MIB); 100];
     let shared = Demand::new(vec![reads(2); MEMBERS], vec![2 * MIB; 100], MIB);
-    let film = Arc::new(Demand::clone(&steady(100)).with_shared(&shared));
+    let film = Arc::new(Demand::clone(&steady(100)).with_shared(&shared, &nothing(), &nothing()));
     let mut chains = machine(2, 4_000 * MIB);
     open(&mut chains, &film, 0).unwrap();
     assert_eq!(disk(&chains, 50), 1_000);
@@ -271,26 +320,37 @@ proptest! {
         films in films(), memory in 60..400_u64, disks in 2..12_u64, steps in prop::collection::vec(step(), 1..60),
     ) {
         let mut chains = machine(disks, memory * MIB);
-        let (mut held, mut now): (Vec<ReservationId>, u64) = (Vec::new(), 1_000);
+        let (mut held, mut now): (Vec<(ReservationId, usize)>, u64) = (Vec::new(), 1_000);
         chains.advance(now);
         for step in steps {
             match step {
                 Step::Open { film, from_round, is_held } => {
                     let place = (from_round, now);
                     let opened = chains.admit(Class::PERIODIC, &films[film], place, is_held, "film");
-                    held.extend(opened.ok());
+                    held.extend(opened.ok().map(|stream| (stream, film)));
                 }
                 Step::Change { which, film, from_round } if !held.is_empty() => {
                     let before = (chains.counts(), chains.interval_bytes(), disk(&chains, now + 5));
-                    let stream = held[which % held.len()];
-                    if chains.change(stream, &films[film], (from_round, now), true).is_err() {
+                    let which = which % held.len();
+                    if chains.change(held[which].0, &films[film], (from_round, now), true).is_err() {
                         let after = (chains.counts(), chains.interval_bytes(), disk(&chains, now + 5));
                         prop_assert_eq!(before, after);
+                    } else {
+                        held[which].1 = film;
                     }
                 }
                 Step::Release { which } if !held.is_empty() => {
-                    let stream = held.swap_remove(which % held.len());
+                    let (stream, _) = held.swap_remove(which % held.len());
                     chains.release(stream);
+                }
+                Step::Leave { which } if !held.is_empty() => {
+                    let which = which % held.len();
+                    let (stream, film) = held[which];
+                    if film == 1 && chains.is_sharing(stream) {
+                        prop_assert!(chains.leave(stream, &films[3]).is_ok());
+                        prop_assert!(!chains.is_sharing(stream));
+                        held[which].1 = 3;
+                    }
                 }
                 Step::Meet { from } => {
                     let state = |chains: &Chains| {
@@ -313,13 +373,13 @@ proptest! {
                     now += rounds;
                     chains.advance(now);
                 }
-                Step::Change { .. } | Step::Release { .. } => {}
+                Step::Change { .. } | Step::Release { .. } | Step::Leave { .. } => {}
             }
             prop_assert!(chains.adds_up());
             prop_assert!(chains.ledger().over_committed().is_empty());
             prop_assert!(chains.interval_bytes() <= memory * MIB / 2);
         }
-        for stream in held {
+        for (stream, _) in held {
             chains.release(stream);
         }
         prop_assert_eq!((chains.counts(), chains.interval_bytes()), ((0, 0), 0));

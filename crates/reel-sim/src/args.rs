@@ -37,6 +37,9 @@ pub(crate) struct Arguments {
     /// So many titles of one rendition each, instead of those that a seed decides: a crowd on few shares what one of them reads.
     #[arg(long)]
     titles: Option<usize>,
+    /// Titles have so many renditions at most.
+    #[arg(long)]
+    renditions: Option<u64>,
     /// So many buffers of memory, instead of plenty.
     #[arg(long)]
     buffers: Option<usize>,
@@ -71,6 +74,7 @@ impl Arguments {
         if let Some(titles) = self.titles {
             (scenario.titles.titles, scenario.titles.renditions) = (titles, 1);
         }
+        scenario.titles.renditions = self.renditions.unwrap_or(scenario.titles.renditions).max(1);
         scenario.buffers = self.buffers.unwrap_or(scenario.buffers);
         scenario.change_rest_ns = scenario.change_rest_ns.filter(|_| !self.steady);
         if let Some(names) = &self.faults {
@@ -90,6 +94,9 @@ impl Arguments {
         }
         if let Some(titles) = self.titles {
             text += &format!(" --titles {titles}");
+        }
+        if let Some(renditions) = self.renditions {
+            text += &format!(" --renditions {renditions}");
         }
         if let Some(buffers) = self.buffers {
             text += &format!(" --buffers {buffers}");

@@ -48,7 +48,9 @@ impl Desk {
         let key: SessionKey = format!("{:032x}", self.next_key).parse().map_err(|()| "no key".to_owned())?;
         let address = IpAddr::V4(Ipv4Addr::from(0x0a00_0000 + client));
         let (name, mut offers) = (format!("title {}", title.number), title.offers.clone());
-        offers.one_way = offers.one_way.filter(|_| self.follows);
+        if !self.follows {
+            offers.shared = Arc::from([]);
+        }
         let who = (address, Class::PERIODIC);
         let opened = self.sessions.open_as(key, &name, Arc::clone(title), offers, who, now_ns);
         opened.map_err(|refused| refused.to_string())

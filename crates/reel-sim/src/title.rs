@@ -7,7 +7,7 @@ use reel_code::Code;
 use reel_qos::Demand;
 use reel_stream::limits::SEND_LEAD_NS;
 use reel_stream::{
-    Ask, Body, Choices, Depth, Loss, OneWay, Part, Strand, Stretch, WayTrack, demand, shared_demand,
+    Ask, Body, Choices, Depth, Loss, Part, SharedTrack, SharedTracks, Strand, Stretch, demand, shared_demand,
 };
 use reel_volume::{Extent, Geometry, ObjectLayout, ObjectMap, VolumeCounters};
 use std::ops::Range;
@@ -140,22 +140,28 @@ impl Title {
             tracks.iter().map(|track| track.demand(ahead)).collect()
         };
         let (pictures, heard) = (demands(&tracks)?, demands(sound.as_slice())?);
-        let offer = |first: usize| {
-            let peak = Demand::peak_of(&pictures[first..].iter().collect::<Vec<_>>());
-            let all: Vec<&Demand> = std::iter::once(&peak).chain(&heard).collect();
-            Arc::new(in_real_bytes(&Demand::sum_of(&all)))
+        let heard = Demand::sum_of(&heard.iter().collect::<Vec<_>>());
+        let from = |first: usize| Demand::peak_of(&pictures.iter().skip(first).collect::<Vec<_>>());
+        let nothing = Demand::peak_of(&[]);
+        // As `reel-http` does it.
+        let is_one_way = tracks.len() == 1;
+        let offer = |choice: usize| -> Option<(Arc<Demand>, Option<Arc<SharedTracks>>)> {
+            let shared: Vec<_> =
+                tracks.get(choice).into_iter().chain(sound.iter().filter(|_| is_one_way)).collect();
+            let parts: Option<Vec<Demand>> = shared.iter().map(|track| track.shared_demand(ahead)).collect();
+            let part = Demand::sum_of(&parts?.iter().collect::<Vec<_>>());
+            let demand = in_real_bytes(&Demand::sum_of(&[&from(choice), &heard]));
+            let demand = match is_one_way {
+                true => demand.with_shared(&part, &nothing, &nothing),
+                false => demand.with_shared(&part, &from(choice + 1), &heard),
+            };
+            let shared = SharedTracks::new(shared.into_iter().map(|track| track.shared_track()).collect());
+            Some((Arc::new(demand), Some(Arc::new(shared))))
         };
-        let mut demands: Vec<Arc<Demand>> = (0..pictures.len()).map(offer).collect();
-        let mut one_way = None;
-        // Of one rendition: as `reel-http` does it.
-        if let [demand] = &mut demands[..] {
-            let all = || tracks.iter().chain(&sound);
-            let shared: Option<Vec<Demand>> = all().map(|track| track.shared_demand(ahead)).collect();
-            let shared = Demand::sum_of(&shared?.iter().collect::<Vec<_>>());
-            *demand = Arc::new(Demand::clone(demand).with_shared(&shared));
-            one_way = Some(Arc::new(OneWay::new(all().map(|track| track.way()).collect())));
-        }
-        Some(Title { number, pictures: tracks, sound, offers: Choices { demands: demands.into(), one_way } })
+        let offers: Option<Vec<_>> = (0..tracks.len()).map(offer).collect();
+        let (demands, shared): (Vec<_>, Vec<_>) = offers?.into_iter().unzip();
+        let offers = Choices { demands: demands.into(), shared: shared.into() };
+        Some(Title { number, pictures: tracks, sound, offers })
     }
 
     /// What is shown or heard: the pictures in one of its renditions, or the sound, if it has any.
@@ -215,10 +221,10 @@ impl Track {
     }
 
     /// The track as all of its viewers play it.
-    fn way(&self) -> WayTrack {
+    fn shared_track(&self) -> SharedTrack {
         let starts =
             (0..self.segments()).map(|number| (self.ask(number).from_ns, self.segment(number).start));
-        WayTrack {
+        SharedTrack {
             strand: self.strand,
             map: Arc::clone(&self.map),
             starts: starts.collect(),

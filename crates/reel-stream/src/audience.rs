@@ -4,8 +4,8 @@ use crate::body::{Body, Part};
 use crate::key::SessionKey;
 use crate::limits::AUDIENCE_PARTS_MAX;
 use crate::next_use::{Front, NextUse};
-use crate::one_way::{OneWay, Start, WayTrack};
 use crate::prefetch::TrackOfSession;
+use crate::shared_tracks::{SharedTrack, SharedTracks, Start};
 use reel_volume::ObjectMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
@@ -96,19 +96,19 @@ impl Audience {
         &self,
         (leader, all): (SessionKey, &[SessionKey]),
         (ahead, chain): (SessionKey, u64),
-        way: &OneWay,
+        shared: &SharedTracks,
         merge: impl FnOnce() -> Option<u64>,
     ) {
         let mut next_use = self.lock();
-        let is_held = |(slot, track): (usize, &WayTrack)| {
+        let is_held = |(slot, track): (usize, &SharedTrack)| {
             let Some(front) = next_use.front((leader, slot)) else { return false };
             front.object == track.map.id() && next_use.is_held_to(ahead, &track.map, front.offset)
         };
-        if next_use.chain_of(ahead) != Some(chain) || !way.tracks().all(is_held) {
+        if next_use.chain_of(ahead) != Some(chain) || !shared.tracks().all(is_held) {
             return;
         }
         let Some(rounds) = merge() else { return };
-        for (_, track) in way.tracks() {
+        for (_, track) in shared.tracks() {
             next_use.keeps(track.map.id(), chain, track.stripes_in(rounds));
         }
         for session in all {
@@ -119,8 +119,8 @@ impl Audience {
         }
     }
 
-    /// Puts a session where it is about to begin, in a chain of which so many rounds are charged for. Units of what lies so far before its viewers
-    /// are kept for them.
+    /// Puts a session where it is about to begin, if that is known, in a chain of which so many rounds are charged for. Units of what lies so far before its
+    /// viewers are kept for them.
     pub(crate) fn begins(
         &self,
         session: SessionKey,

@@ -7,8 +7,8 @@ use crate::audience::Audience;
 use crate::budget::KeptBuffers;
 use crate::key::SessionKey;
 use crate::limits::{MEETINGS_MAX, ROOM_PERMILLE, ROOM_ROUNDS};
-use crate::one_way::{Choices, OneWay, Start};
 use crate::sessions::Sharing;
+use crate::shared_tracks::{Choices, SharedTracks, Start};
 use crate::units::Units;
 use reel_qos::limits::ROUND_NS;
 use reel_qos::{
@@ -33,8 +33,8 @@ pub(crate) struct Book {
 #[derive(Debug)]
 struct Seat {
     key: SessionKey,
-    /// What is played, if all who play it want the same.
-    way: Option<Arc<OneWay>>,
+    /// What it plays that others may play, too.
+    shared: Option<Arc<SharedTracks>>,
 }
 
 #[derive(Debug)]
@@ -70,18 +70,20 @@ impl Book {
         });
     }
 
-    /// Promises a session one of the choices of what it plays, from `media_ns` on, in place of what it `held`. A refusal changes nothing.
+    /// Promises a session one of the choices of what it plays, from `media_ns` on, in place of what it `held`; `is_played` unless it asks for another choice at
+    /// the moment. A refusal changes nothing.
     pub(crate) fn put(
         &mut self,
         (who, held): (Who<'_>, Option<ReservationId>),
-        (choices, choice): (&Choices, usize),
+        (choices, choice, is_played): (&Choices, usize, bool),
         media_ns: u64,
         now_ns: u64,
     ) -> Result<ReservationId, AdmitError> {
         let demand = &choices.demands[choice];
         // Fits: rounds of a title that can be promised.
         let at = ((media_ns / ROUND_NS) as usize, now_ns / ROUND_NS);
-        let starts = choices.one_way.as_ref().map_or_else(Vec::new, |way| way.starts(media_ns));
+        let shared = choices.shared(choice);
+        let starts = shared.filter(|_| is_played).map_or_else(Vec::new, |shared| shared.starts(media_ns));
         let ahead = self.chains.next_ahead(who.class, demand, at, held);
         let before = ahead.and_then(|(stream, chain)| {
             let ahead = self.sessions.get(&stream)?.key;
@@ -97,8 +99,10 @@ impl Book {
         };
         match &put {
             Ok(stream) => {
-                self.sessions.insert(*stream, Seat { key: who.key, way: choices.one_way.clone() });
-                self.begins(who.key, *stream, &starts, now_ns);
+                self.sessions.insert(*stream, Seat { key: who.key, shared: shared.cloned() });
+                if shared.is_some() {
+                    self.begins(who.key, *stream, &starts, now_ns);
+                }
             }
             Err(error) => {
                 if let (Some(before), Some(memory)) = (before, &self.memory) {
@@ -111,6 +115,24 @@ impl Book {
         }
         self.keep();
         put
+    }
+
+    /// A session that shares a choice asks for a lower one: it goes on alone with the next one, for which it has disks of its own. `false` if it shares
+    /// nothing.
+    pub(crate) fn leave(
+        &mut self,
+        (who, stream): (Who<'_>, ReservationId),
+        (choices, choice): (&Choices, usize),
+        now_ns: u64,
+    ) -> bool {
+        let next = choices.demands.get(choice + 1).filter(|_| self.chains.is_sharing(stream));
+        let has_left = next.is_some_and(|next| self.chains.leave(stream, next).is_ok());
+        if has_left {
+            self.sessions.insert(stream, Seat { key: who.key, shared: choices.shared(choice + 1).cloned() });
+            self.begins(who.key, stream, &[], now_ns);
+            self.keep();
+        }
+        has_left
     }
 
     /// Gives back what a session held.
@@ -196,14 +218,14 @@ impl Book {
         else {
             return;
         };
-        let Some(way) = &leader.way else { return };
+        let Some(shared) = &leader.shared else { return };
         if !chains.is_worth_merging(meeting) || !memory.keep(chains.interval_bytes_merged(meeting)) {
             return;
         }
         let all: Vec<SessionKey> =
             chains.streams_of(meeting.behind).filter_map(|stream| Some(sessions.get(&stream)?.key)).collect();
         let meet = || chains.merge(meeting).then(|| chains.width_rounds(meeting.into));
-        memory.audience.meet((leader.key, &all), (ahead.key, meeting.into), way, meet);
+        memory.audience.meet((leader.key, &all), (ahead.key, meeting.into), shared, meet);
     }
 
     /// Keeps as much memory from readers as intervals take if somebody joins a chain; `false` if they have it now.
@@ -215,7 +237,6 @@ impl Book {
     /// A session begins anew somewhere: from here on it is known who follows it, and whom it follows.
     fn begins(&self, session: SessionKey, stream: ReservationId, starts: &[Start<'_>], now_ns: u64) {
         if let Some(memory) = &self.memory
-            && !starts.is_empty()
             && let Some(chain) = self.chains.chain_of(stream)
         {
             let rounds = self.chains.width_rounds(chain);

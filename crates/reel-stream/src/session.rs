@@ -5,8 +5,8 @@
 use crate::budget::PromisedBuffers;
 use crate::key::SessionKey;
 use crate::limits::{BELOW_SEGMENTS, LATE_TOLERATED_NS};
-use crate::one_way::Choices;
 use crate::schedule::{Ask, Schedule};
+use crate::shared_tracks::Choices;
 use reel_qos::limits::ROUND_NS;
 use reel_qos::{Class, Demand, ReservationId};
 use std::net::IpAddr;

@@ -10,9 +10,9 @@ use crate::key::SessionKey;
 use crate::limits::{
     PAUSE_GRACE_NS, RETRY_AFTER_MAX_S, ROUNDS_MAX, SESSIONS_PER_CLIENT_MAX, UNSTARTED_PER_CLIENT_MAX,
 };
-use crate::one_way::Choices;
 use crate::schedule::{Ask, Place, Strand};
 use crate::session::{Opening, Promise, Session, SessionSummary, State};
+use crate::shared_tracks::Choices;
 use crate::units::Units;
 use reel_qos::limits::ROUND_NS;
 use reel_qos::{
@@ -270,8 +270,9 @@ impl<T> Sessions<T> {
         let state = session.state();
         let track = (session.key, crate::schedule::slot(strand));
         // Whoever may be followed.
-        let has_one_way = state.promise.as_ref().is_some_and(|promise| promise.offers.one_way.is_some());
-        let is_roomy = has_one_way && self.is_roomy.load(Ordering::Relaxed);
+        let is_shared =
+            state.promise.as_ref().is_some_and(|promise| promise.offers.shared(promise.choice).is_some());
+        let is_roomy = is_shared && self.is_roomy.load(Ordering::Relaxed);
         !state.is_closed && self.audience.plays(track, (body, offset), duration_ns, is_roomy, now_ns)
     }
 
@@ -410,7 +411,7 @@ impl<T> Sessions<T> {
         let mut refused = None;
         lock(book).advance(now_ns / ROUND_NS);
         for choice in 0..offers.demands.len() {
-            match lock(book).put((who, None), (&offers, choice), 0, now_ns) {
+            match lock(book).put((who, None), (&offers, choice, true), 0, now_ns) {
                 Ok(reservation) => return Ok(Some(Promise::new(offers, choice, reservation))),
                 Err(refusal) => refused = Some(refusal),
             }
@@ -431,9 +432,16 @@ impl<T> Sessions<T> {
     ) -> Result<(), AdmitError> {
         let State { schedule, promise, is_closed } = state;
         let (Some(promise), Some(book), false) = (promise, &self.book, *is_closed) else { return Ok(()) };
-        let wanted = choice.and_then(|choice| promise.takes(choice.min(promise.offers.demands.len() - 1)));
+        let asked = choice.map(|choice| choice.min(promise.offers.demands.len() - 1));
         let is_on = promise.reservation.is_some();
         let stays = place.moves_to().is_none();
+        // Whoever shares what others read of one choice is not behind them any more as soon as he asks for another one.
+        if let (Some(stream), true) = (promise.reservation, asked.is_some_and(|asked| asked > promise.choice))
+            && lock(book).leave((who, stream), (&promise.offers, promise.choice), now_ns)
+        {
+            promise.choice += 1;
+        }
+        let wanted = asked.and_then(|asked| promise.takes(asked));
         if is_on && wanted.is_none() && stays {
             return Ok(());
         }
@@ -444,7 +452,8 @@ impl<T> Sessions<T> {
         };
         let mut book = lock(book);
         book.advance(now_ns / ROUND_NS);
-        let mut put = |held| book.put((who, held), (&promise.offers, choice), position_ns, now_ns);
+        let is_played = asked.is_none_or(|asked| asked == choice);
+        let mut put = |held| book.put((who, held), (&promise.offers, choice, is_played), position_ns, now_ns);
         match put(promise.reservation) {
             Ok(reservation) => promise.reservation = Some(reservation),
             // One that has come to the end of its title is no reservation any more, though nobody released it.

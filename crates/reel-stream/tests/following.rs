@@ -9,8 +9,8 @@ use cinema::{Cinema, Core, Ends, MEMBERS, Manners, STRIPE_BYTES};
 use reel_qos::limits::ROUND_NS;
 use reel_qos::{Capacities, Class, ClassTable, Demand, DiskPrice, MemberCapacity, Resource, UNLIMITED};
 use reel_stream::{
-    Ask, Body, Choices, Due, Loss, OneWay, Part, Permit, Ramp, Session, Sessions, SessionsConfig, Sharing,
-    Strand, Stretch, Units, WayTrack, demand, shared_demand,
+    Ask, Body, Choices, Due, Loss, Part, Permit, Ramp, Session, Sessions, SessionsConfig, SharedTrack,
+    SharedTracks, Sharing, Strand, Stretch, Units, demand, shared_demand,
 };
 use std::net::{IpAddr, Ipv4Addr};
 use std::ops::Range;
@@ -23,6 +23,10 @@ const SEGMENT_BYTES: u64 = STRIPE_BYTES as u64 * 388 / 100;
 const FILM_BYTES: u64 = SEGMENTS * SEGMENT_BYTES;
 /// What others read.
 const OTHER_BYTES: u64 = 200 * STRIPE_BYTES as u64;
+/// The objects: the film in one rendition, what others read, and the film in a lower rendition.
+const FILM: usize = 0;
+const OTHER: usize = 1;
+const LOWER: usize = 2;
 const START_NS: u64 = 1_000 * ROUND_NS;
 const BUFFER_BYTES: usize = 12_288;
 /// A read, of which a member is counted with one in a round for one viewer.
@@ -48,29 +52,44 @@ impl Hall {
 
     /// One whose disks carry so many viewers.
     fn carrying(viewers: u64, buffers: usize) -> Hall {
-        let lengths = [FILM_BYTES as usize, OTHER_BYTES as usize];
+        Hall::showing(&[FILM], viewers, buffers)
+    }
+
+    /// One that shows the film in these renditions, whose disks carry so many viewers of the best.
+    fn showing(renditions: &[usize], viewers: u64, buffers: usize) -> Hall {
+        let lengths = [FILM_BYTES, OTHER_BYTES, FILM_BYTES / 2].map(|bytes| bytes as usize);
         let cinema = Cinema::new(&lengths, buffers * BUFFER_BYTES, None).without_arms();
         let units = cinema.units(4);
-        let map = &cinema.objects[0];
-        let stretch = |segment: u64| Stretch {
-            map,
-            range: range(segment),
+        let depth = units.depth();
+        let stretch = |object: usize, segment: u64| Stretch {
+            map: &cinema.objects[object],
+            range: range(object, segment),
             from_ns: segment.saturating_sub(1) * SEGMENT_NS,
             due_ns: (segment * SEGMENT_NS).saturating_sub(ROUND_NS),
             duration_ns: SEGMENT_NS,
         };
-        let depth = units.depth();
-        let plain = demand(MEMBERS, depth, (0..SEGMENTS).map(stretch), Loss::AnyOne).unwrap();
-        let shared = shared_demand(MEMBERS, depth, (0..SEGMENTS).map(stretch)).unwrap();
-        let most = (0..MEMBERS).flat_map(|member| plain.reads(member)).map(|read| read.reads).max().unwrap();
-        let track = WayTrack {
-            strand: Strand::Picture,
-            map: Arc::clone(map),
-            starts: (0..SEGMENTS).map(|segment| (segment * SEGMENT_NS, range(segment).start)).collect(),
-            track_ns: SEGMENTS * SEGMENT_NS,
+        let stretches = |object| (0..SEGMENTS).map(move |segment| stretch(object, segment));
+        let plain = |object| demand(MEMBERS, depth, stretches(object), Loss::AnyOne).unwrap();
+        let nothing = Demand::peak_of(&[]);
+        let choice = |place: usize| {
+            let object = renditions[place];
+            let lower = renditions.get(place + 1).map_or_else(|| nothing.clone(), |lower| plain(*lower));
+            let whole = Demand::peak_of(&[&plain(object), &lower]);
+            let shared = shared_demand(MEMBERS, depth, stretches(object)).unwrap();
+            let starts = (0..SEGMENTS).map(|segment| (segment * SEGMENT_NS, range(object, segment).start));
+            let track = SharedTrack {
+                strand: Strand::Picture,
+                map: Arc::clone(&cinema.objects[object]),
+                starts: starts.collect(),
+                track_ns: SEGMENTS * SEGMENT_NS,
+            };
+            let tracks = Some(Arc::new(SharedTracks::new(vec![track])));
+            (Arc::new(whole.with_shared(&shared, &lower, &nothing)), tracks)
         };
-        let demands = Arc::from([Arc::new(plain.with_shared(&shared))]);
-        let choices = Choices { demands, one_way: Some(Arc::new(OneWay::new(vec![track]))) };
+        let (demands, shared): (Vec<_>, Vec<_>) = (0..renditions.len()).map(choice).unzip();
+        let choices = Choices { demands: demands.into(), shared: shared.into() };
+        let plain = &choices.demands[0];
+        let most = (0..MEMBERS).flat_map(|member| plain.reads(member)).map(|read| read.reads).max().unwrap();
         let price = DiskPrice {
             read_request_ns: READ_NS,
             read_mib_ns: 1,
@@ -99,8 +118,8 @@ impl Hall {
     fn open(&self) -> Option<Seat> {
         let who = (IpAddr::V4(Ipv4Addr::LOCALHOST), Class::PERIODIC);
         let choices = if self.alone {
-            let demand = Demand::clone(&self.choices.demands[0]);
-            Choices::from(Arc::from([Arc::new(demand)]))
+            let demands = self.choices.demands.iter().map(|demand| Arc::new(Demand::clone(demand)));
+            Choices::from(demands.collect::<Arc<[_]>>())
         } else {
             self.choices.clone()
         };
@@ -109,12 +128,18 @@ impl Hall {
 
     /// A segment is asked for, and comes; how many units were read for it.
     fn plays(&mut self, seat: &Seat, segment: u64) -> u64 {
-        self.ask(seat, segment).unwrap();
-        let body = Body::new([Part::Object(Arc::clone(&self.cinema.objects[0]), range(segment))]);
+        self.plays_in(FILM, seat, segment)
+    }
+
+    /// The same in a rendition.
+    fn plays_in(&mut self, object: usize, seat: &Seat, segment: u64) -> u64 {
+        self.ask_in(object, seat, segment).unwrap();
+        let range = range(object, segment);
+        let body = Body::new([Part::Object(Arc::clone(&self.cinema.objects[object]), range.clone())]);
         let film_ns = SEGMENTS * SEGMENT_NS;
         let reads_on = self.sessions.plays(seat, Strand::Picture, (&body, 0), film_ns, self.now_ns);
-        let bytes = self.cinema.bytes[0][range(segment).start as usize..range(segment).end as usize].to_vec();
-        let ramp = Ramp { due_ns: self.now_ns, duration_ns: SEGMENT_NS, bytes: SEGMENT_BYTES };
+        let bytes = self.cinema.bytes[object][range.start as usize..range.end as usize].to_vec();
+        let ramp = Ramp { due_ns: self.now_ns, duration_ns: SEGMENT_NS, bytes: range.end - range.start };
         let before = self.reads();
         self.core.watch_on(body, bytes, Due::Ramp(ramp), reads_on);
         self.comes();
@@ -122,17 +147,22 @@ impl Hall {
     }
 
     fn ask(&self, seat: &Seat, segment: u64) -> Option<Permit> {
+        self.ask_in(FILM, seat, segment)
+    }
+
+    fn ask_in(&self, object: usize, seat: &Seat, segment: u64) -> Option<Permit> {
         let from_ns = segment * SEGMENT_NS;
         let ask = Ask { strand: Strand::Picture, from_ns, until_ns: from_ns + SEGMENT_NS };
-        self.sessions.ask(seat, None, &ask, self.now_ns).ok()
+        let choice = usize::from(object == LOWER);
+        self.sessions.ask(seat, Some(choice), &ask, self.now_ns).ok()
     }
 
     /// Somebody who was promised nothing reads all of something else.
     fn noise(&mut self) {
         for stripe in 0..OTHER_BYTES as usize / STRIPE_BYTES {
             let from = stripe * STRIPE_BYTES;
-            let body = self.cinema.whole(1).slice(from as u64..(from + STRIPE_BYTES) as u64);
-            self.core.watch(body, self.cinema.bytes[1][from..from + STRIPE_BYTES].to_vec());
+            let body = self.cinema.whole(OTHER).slice(from as u64..(from + STRIPE_BYTES) as u64);
+            self.core.watch(body, self.cinema.bytes[OTHER][from..from + STRIPE_BYTES].to_vec());
             self.comes();
         }
     }
@@ -158,14 +188,26 @@ impl Hall {
         usage.iter().find(|usage| usage.resource == Resource::Member(0)).unwrap().peak_used
     }
 
+    /// Whether somebody else could be promised the best rendition by himself.
+    fn has_room(&mut self) -> bool {
+        let alone = std::mem::replace(&mut self.alone, true);
+        let other = self.open();
+        self.alone = alone;
+        other.is_some_and(|other| {
+            self.sessions.close(&other.key());
+            other.offered() == Some(0)
+        })
+    }
+
     fn sharing(&self) -> (usize, usize) {
         let Sharing { chains, followers, .. } = self.sessions.sharing();
         (chains, followers)
     }
 }
 
-fn range(segment: u64) -> Range<u64> {
-    segment * SEGMENT_BYTES..(segment + 1) * SEGMENT_BYTES
+fn range(object: usize, segment: u64) -> Range<u64> {
+    let bytes = if object == LOWER { SEGMENT_BYTES / 2 } else { SEGMENT_BYTES };
+    segment * bytes..(segment + 1) * bytes
 }
 
 /// A leader that has asked for so many segments, all read to the ends of units.
@@ -313,4 +355,61 @@ fn memory_that_readers_hold_cannot_be_kept() {
     assert!(hall.open().is_none());
     drop(held);
     assert!(hall.open().is_some());
+}
+
+/// A hall in which one follows another in the best rendition, and somebody has taken what was left.
+fn full_ladder() -> (Hall, [Seat; 3]) {
+    let mut hall = Hall::showing(&[FILM, LOWER], 2, 600);
+    let leader = hall.open().unwrap();
+    for segment in 0..4 {
+        hall.plays(&leader, segment);
+        hall.passes(u64::from(segment > 0));
+    }
+    let follower = hall.open().unwrap();
+    assert_eq!((hall.sharing(), follower.offered()), ((1, 1), Some(0)));
+    hall.alone = true;
+    let other = hall.open().unwrap();
+    assert!(!hall.has_room());
+    hall.plays(&follower, 0);
+    hall.plays(&other, 0);
+    (hall, [leader, follower, other])
+}
+
+#[test]
+fn who_shares_the_best_rendition_takes_a_lower_one_without_asking() {
+    let (mut hall, [leader, follower, other]) = full_ladder();
+    // The house is full, and he asks for something that nobody shares with him.
+    for segment in 1..4 {
+        hall.passes(1);
+        hall.plays(&leader, segment + 3);
+        hall.plays(&other, segment);
+        assert!(hall.plays_in(LOWER, &follower, segment) > 0, "nobody has read that");
+        assert_eq!(hall.sharing(), (0, 0));
+    }
+    assert!(!hall.has_room(), "what was promised is his own and the leader's");
+    // He comes back behind the leader, if all is there.
+    hall.passes(1);
+    hall.plays(&leader, 7);
+    hall.plays(&other, 4);
+    assert_eq!(hall.plays(&follower, 4), 0);
+    assert_eq!(hall.sharing(), (1, 1));
+    // The leader may take a lower one as well: then he who is behind reads.
+    hall.passes(1);
+    assert!(hall.plays_in(LOWER, &leader, 8) > 0);
+    assert_eq!(hall.sharing(), (0, 0));
+    assert!((5..8).all(|segment| hall.plays(&follower, segment) == 0), "what was read is there");
+    assert!(hall.plays(&follower, 8) > 0);
+}
+
+#[test]
+fn who_took_a_lower_rendition_asks_for_the_best_one_again() {
+    let (mut hall, [leader, follower, _other]) = full_ladder();
+    hall.passes(1);
+    hall.plays(&leader, 4);
+    hall.plays_in(LOWER, &follower, 1);
+    // He whom he followed has gone, and others have come.
+    hall.sessions.close(&leader.key());
+    assert!(std::iter::from_fn(|| hall.open()).count() > 0);
+    assert!(hall.ask_in(FILM, &follower, 2).is_none(), "nothing is left");
+    assert!(hall.plays_in(LOWER, &follower, 2) > 0, "he keeps what he has");
 }

@@ -15,7 +15,7 @@ const LATE_PERCENT: f64 = 12.0;
 const CASE: &str = "streams held";
 /// Thousandths of the disks' time for streams, people and downloads: of a machine that is there for its streams. The rival has no such
 /// setting.
-const SHARES: [u32; 3] = [900, 50, 50];
+pub(super) const SHARES: [u32; 3] = [900, 50, 50];
 
 /// How many streams each server held, run by run.
 #[derive(Default)]
@@ -55,7 +55,7 @@ pub(super) fn reel(
     for run in 0..set.runs {
         let streams = search(set, |streams| {
             let playing = stage.start_reel(&Settings::open().shared(SHARES))?;
-            measure(set, (stage, &playing), films, sheet, "reel", streams, run)
+            is_held(set, (stage, &playing), films, sheet, "reel", streams, run)
         })?;
         found.add("reel", streams);
     }
@@ -75,15 +75,15 @@ pub(super) fn rival(
     for run in 0..set.runs {
         let streams = search(set, |streams| {
             let playing = stage.start_nginx(tuning)?;
-            measure(set, (stage, &playing), films, sheet, who, streams, run)
+            is_held(set, (stage, &playing), films, sheet, who, streams, run)
         })?;
         found.add(who, streams);
     }
     Ok(())
 }
 
-/// Per cent of late reads with so many streams.
-fn measure(
+/// Whether so many streams are held.
+fn is_held(
     set: &Set,
     (stage, playing): (&Stage, &Playing),
     films: &Films,
@@ -91,12 +91,12 @@ fn measure(
     who: &str,
     streams: usize,
     run: usize,
-) -> Result<f64> {
+) -> Result<bool> {
     let mix =
         Mix { streams, aperiodic: BESIDE, interactive: BESIDE, rate_bps: RATE_BPS, seconds: set.seconds };
     let (outcome, disks) = stage.bay.watched(|| paced(playing, films, mix))?;
     sheet.row(CASE, who, streams as f64, run, &[values(&outcome), disks].concat());
-    Ok(late_percent(&outcome))
+    Ok(late_percent(&outcome) <= LATE_PERCENT)
 }
 
 /// What is told of every mixed run.
@@ -122,16 +122,16 @@ pub(super) fn values(outcome: &Outcome) -> Vec<(&'static str, f64)> {
     values
 }
 
-fn late_percent(outcome: &Outcome) -> f64 {
+pub(super) fn late_percent(outcome: &Outcome) -> f64 {
     outcome.paced.as_ref().map_or(0.0, |paced| paced.late_reads_percent)
 }
 
 /// The greatest number of streams that is held, to a sixteenth of it.
-fn search(set: &Set, mut late_percent: impl FnMut(usize) -> Result<f64>) -> Result<usize> {
+pub(super) fn search(set: &Set, mut is_held: impl FnMut(usize) -> Result<bool>) -> Result<usize> {
     let (mut held, mut fails) = (0, set.streams_max + 1);
     let mut next = set.streams_from;
     while next > held && next < fails {
-        if late_percent(next)? <= LATE_PERCENT {
+        if is_held(next)? {
             held = next;
         } else {
             fails = next;
@@ -173,7 +173,7 @@ mod tests {
             let mut asked = 0;
             let held = search(&set(192), |streams| {
                 asked += 1;
-                Ok(if streams > border { 50.0 } else { 0.0 })
+                Ok(streams <= border)
             });
             let held = held.expect("nothing fails");
             assert!(held <= border && border - held <= (border / 16).max(1), "{held} for {border}");
@@ -183,7 +183,7 @@ mod tests {
 
     #[test]
     fn the_search_stops_at_the_most_and_at_nothing() {
-        assert_eq!(search(&set(100), |_| Ok(0.0)).expect("nothing fails"), 100);
-        assert_eq!(search(&set(100), |_| Ok(99.0)).expect("nothing fails"), 0);
+        assert_eq!(search(&set(100), |_| Ok(true)).expect("nothing fails"), 100);
+        assert_eq!(search(&set(100), |_| Ok(false)).expect("nothing fails"), 0);
     }
 }

@@ -1,10 +1,10 @@
 //! One number of viewers at one server: what came of it, and how much of the machine it took.
 
-use super::arriving::Arriving;
 use super::disk::{Disk, Passed};
 use super::promises::Promises;
 use super::{Beside, RATE_BPS};
 use crate::ViewersArguments;
+use crate::arriving::Arriving;
 use crate::client;
 use crate::cost::Cost;
 use crate::load::Url;
@@ -152,8 +152,11 @@ impl Probe<'_> {
         // Those who stay with the server while the crowd is there know the wire only by its name spaces.
         let side = wire.side()?;
         let seen = thread::scope(|scope| {
-            let arriving = (beside == Beside::Bulk)
-                .then(|| scope.spawn(|| arriving.run(who, &side, address, &material.www)));
+            let arrives = || match who.is_reel() {
+                true => side.inside(|| arriving.upload(address)),
+                false => arriving.copy(std::slice::from_ref(&material.www)),
+            };
+            let arriving = (beside == Beside::Bulk).then(|| scope.spawn(arrives));
             let seen = match net {
                 Net::Wire => wire.run(address, crowd, |bytes| window.look(bytes)),
                 Net::Loopback => side.inside(|| sockets::run(address, crowd, |bytes| window.look(bytes))),

@@ -5,7 +5,9 @@ use reel_media::progressive::{self, ObjectRef, VirtualFile};
 use reel_media::{Fragment, TitleIndex, TrackIndex, TrackKind};
 use reel_qos::Demand;
 use reel_stream::limits::SEND_LEAD_NS;
-use reel_stream::{Ask, Choices, Depth, Loss, OneWay, Strand, Stretch, WayTrack, demand, shared_demand};
+use reel_stream::{
+    Ask, Choices, Depth, Loss, SharedTrack, SharedTracks, Strand, Stretch, demand, shared_demand,
+};
 use reel_volume::ObjectMap;
 use std::cmp::Reverse;
 use std::sync::Arc;
@@ -32,8 +34,8 @@ pub(crate) enum Form {
 impl Offers {
     pub(crate) fn new(title: &Title, file: Option<&VirtualFile>, depth: Depth) -> Self {
         let ranking = ranking(title.index());
-        let ladder =
-            ladder(title, &ranking, depth, Loss::AnyOne).map(|demands| choices(title, demands, depth));
+        let ladder = Ladder::new(title, &ranking, depth, Loss::AnyOne);
+        let ladder = ladder.map(|ladder| choices(title, &ranking, &ladder, depth));
         let file = file.and_then(|file| of_file(title, file, depth));
         let file = file.map(|demand| Choices::from(Arc::from([Arc::new(demand)])));
         Self { ranking, ladder, file }
@@ -66,7 +68,7 @@ impl Offers {
 /// What a viewer of a title asks who is offered all of its renditions, on members of which so much is read ahead; `None` if it is too long
 /// to be promised.
 pub fn title_demand(title: &Title, depth: Depth, loss: Loss) -> Option<Arc<Demand>> {
-    ladder(title, &ranking(title.index()), depth, loss)?.into_iter().next()
+    Some(Arc::new(Ladder::new(title, &ranking(title.index()), depth, loss)?.from(0)))
 }
 
 /// Video tracks, best first.
@@ -92,63 +94,80 @@ pub(crate) fn ask(track: &TrackIndex, segment: usize) -> Option<Ask> {
     Some(Ask { strand, from_ns: track.nanoseconds(fragment.time), until_ns: track.nanoseconds(until) })
 }
 
-/// For each choice: the most that the video tracks from there on ask in any round, and the most that any sound asks.
-fn ladder(title: &Title, ranking: &[usize], depth: Depth, loss: Loss) -> Option<Vec<Arc<Demand>>> {
-    let index = title.index();
-    let of = |numbers: &mut dyn Iterator<Item = usize>| -> Option<Vec<Demand>> {
-        numbers.map(|number| of_track(title, &index.tracks[number], depth, loss)).collect()
-    };
-    let sound = of(&mut index.of_kind(TrackKind::Audio).map(|(number, _)| number))?;
-    let sound = Demand::peak_of(&sound.iter().collect::<Vec<_>>());
-    let pictures = of(&mut ranking.iter().copied())?;
-    if pictures.is_empty() {
-        return Some(vec![Arc::new(sound)]);
-    }
-    let from = |first: usize| {
-        let peak = Demand::peak_of(&pictures[first..].iter().collect::<Vec<_>>());
-        Arc::new(Demand::sum_of(&[&peak, &sound]))
-    };
-    Some((0..pictures.len()).map(from).collect())
+/// What the tracks of a title ask.
+struct Ladder {
+    /// Video tracks, best first.
+    pictures: Vec<Demand>,
+    /// The most that any sound asks.
+    sound: Demand,
 }
 
-/// What a ladder offers. Where there is one rendition at most, and one language of sound, everybody plays the same: then viewers may share what
-/// one of them reads.
-fn choices(title: &Title, mut demands: Vec<Arc<Demand>>, depth: Depth) -> Choices {
-    let mut one_way = None;
-    if let [demand] = &mut demands[..]
-        && let Some((way, shared)) = one_way_of(title, depth)
-    {
-        *demand = Arc::new(Demand::clone(demand).with_shared(&shared));
-        one_way = Some(Arc::new(way));
+impl Ladder {
+    fn new(title: &Title, ranking: &[usize], depth: Depth, loss: Loss) -> Option<Self> {
+        let index = title.index();
+        let of = |numbers: &mut dyn Iterator<Item = usize>| -> Option<Vec<Demand>> {
+            numbers.map(|number| of_track(title, &index.tracks[number], depth, loss)).collect()
+        };
+        let sound = of(&mut index.of_kind(TrackKind::Audio).map(|(number, _)| number))?;
+        let sound = Demand::peak_of(&sound.iter().collect::<Vec<_>>());
+        Some(Self { pictures: of(&mut ranking.iter().copied())?, sound })
     }
-    Choices { demands: demands.into(), one_way }
+
+    /// In each round the most that the video tracks from a place on ask.
+    fn pictures_from(&self, first: usize) -> Demand {
+        Demand::peak_of(&self.pictures.iter().skip(first).collect::<Vec<_>>())
+    }
+
+    /// Those and sound: what a choice asks.
+    fn from(&self, first: usize) -> Demand {
+        Demand::sum_of(&[&self.pictures_from(first), &self.sound])
+    }
 }
 
-/// The one way to play a title, and what one asks who plays it and reads for others, too; `None` if there are several.
-fn one_way_of(title: &Title, depth: Depth) -> Option<(OneWay, Demand)> {
+/// What a ladder offers, and what viewers may share of each choice: its pictures. Sound in any language each has for himself, and what he would read of lower
+/// renditions. Where there is nothing to choose, they share the sound, too.
+fn choices(title: &Title, ranking: &[usize], ladder: &Ladder, depth: Depth) -> Choices {
     let index = title.index();
-    let of_kind = |kind| index.of_kind(kind).map(|(_, track)| track).collect::<Vec<_>>();
-    let (pictures, sound) = (of_kind(TrackKind::Video), of_kind(TrackKind::Audio));
-    if pictures.len() > 1 || sound.len() > 1 {
-        return None;
-    }
-    let (mut ways, mut demands) = (Vec::new(), Vec::new());
-    for (strand, track) in pictures
-        .iter()
-        .map(|track| (Strand::Picture, *track))
-        .chain(sound.iter().map(|track| (Strand::Sound, *track)))
-    {
+    let sound: Vec<&TrackIndex> = index.of_kind(TrackKind::Audio).map(|(_, track)| track).collect();
+    let is_one_way = ranking.len() <= 1 && sound.len() <= 1;
+    let nothing = Demand::peak_of(&[]);
+    let of_choice = |choice: usize| {
+        let pictures = ranking.get(choice).map(|number| (Strand::Picture, &index.tracks[*number]));
+        let sound = sound.iter().filter(|_| is_one_way).map(|track| (Strand::Sound, *track));
+        let demand = ladder.from(choice);
+        let Some((tracks, part)) = shared(title, pictures.into_iter().chain(sound), depth) else {
+            return (Arc::new(demand), None);
+        };
+        let demand = match is_one_way {
+            true => demand.with_shared(&part, &nothing, &nothing),
+            false => demand.with_shared(&part, &ladder.pictures_from(choice + 1), &ladder.sound),
+        };
+        (Arc::new(demand), Some(Arc::new(tracks)))
+    };
+    let (demands, shared): (Vec<_>, Vec<_>) = (0..ranking.len().max(1)).map(of_choice).unzip();
+    Choices { demands: demands.into(), shared: shared.into() }
+}
+
+/// Tracks that several may share, and what one asks who reads them for others, too; `None` of none.
+fn shared<'a>(
+    title: &Title,
+    tracks: impl Iterator<Item = (Strand, &'a TrackIndex)>,
+    depth: Depth,
+) -> Option<(SharedTracks, Demand)> {
+    let (mut shared, mut demands) = (Vec::new(), Vec::new());
+    for (strand, track) in tracks {
         let map = title.track_map(track.object)?;
         let start = |fragment: &Fragment| (track.nanoseconds(fragment.time), fragment.offset);
         demands.push(shared_demand(map.geometry().members(), depth, stretches(map, track))?);
-        ways.push(WayTrack {
+        shared.push(SharedTrack {
             strand,
             map: Arc::clone(map),
             starts: track.fragments.iter().map(start).collect(),
             track_ns: track_ns(track),
         });
     }
-    Some((OneWay::new(ways), Demand::sum_of(&demands.iter().collect::<Vec<_>>())))
+    let part = Demand::sum_of(&demands.iter().collect::<Vec<_>>());
+    (!shared.is_empty()).then(|| (SharedTracks::new(shared), part))
 }
 
 /// How long a track is shown.

@@ -73,16 +73,19 @@ fn a_class_is_named_in_the_query() {
     assert!(problem(&unknown)["detail"].as_str().expect("words").contains("/api/v1/classes"));
 }
 
-/// A server with a film of two minutes, whose members are said to take so long for a read that they carry few viewers of it.
-fn dear_members() -> Rig {
+/// A server with a film of two minutes in so many languages, whose members are said to take so long for a read that they carry few viewers of it.
+fn dear_members(languages: usize) -> Rig {
     let mut rig = Rig::with_memory(256 << 20, |config| config.promise.admission = true);
     let source = rig.path("long.mp4");
-    let status = std::process::Command::new("ffmpeg")
+    let mut ffmpeg = std::process::Command::new("ffmpeg");
+    ffmpeg
         .args(["-nostdin", "-v", "error", "-f", "lavfi", "-i", "testsrc2=size=320x180:rate=5:duration=120"])
         .args(["-f", "lavfi", "-i", "sine=duration=120", "-c:v", "libx264", "-preset", "ultrafast"])
-        .args(["-g", "20", "-pix_fmt", "yuv420p", "-c:a", "aac"])
-        .arg(&source)
-        .status();
+        .args(["-g", "20", "-pix_fmt", "yuv420p", "-c:a", "aac", "-map", "0:v"]);
+    (0..languages).for_each(|_| {
+        ffmpeg.args(["-map", "1:a"]);
+    });
+    let status = ffmpeg.arg(&source).status();
     assert!(status.expect("ffmpeg is installed").success());
     let named = IngestOptions { name: Some("long".to_owned()), ..IngestOptions::default() };
     rig.library.ingest(&[Input::new(source)], &named, &mut |_| {}).expect("taken");
@@ -113,9 +116,9 @@ fn let_in(rig: &Rig, file: &str, most: usize) -> Vec<String> {
 fn a_crowd_on_one_title_is_let_in_that_the_disks_would_not_carry_and_nobody_is_late() {
     const CROWD: usize = 40;
     // As one file everybody is charged with the disks.
-    let alone = let_in(&dear_members(), "long.mp4", CROWD).len();
+    let alone = let_in(&dear_members(1), "long.mp4", CROWD).len();
     assert!((1..CROWD / 4).contains(&alone), "{alone} viewers alone");
-    let rig = dear_members();
+    let rig = dear_members(1);
     let crowd = let_in(&rig, "master.m3u8", CROWD);
     assert_eq!(crowd.len(), CROWD, "beside {alone} alone");
     assert!(rig.metric("reel_followers") >= (CROWD - alone) as f64);
@@ -144,8 +147,34 @@ fn a_crowd_on_one_title_is_let_in_that_the_disks_would_not_carry_and_nobody_is_l
     assert_eq!(rig.metric("reel_units_kept_evicted_total"), 0.0);
 }
 
+#[test]
+fn a_crowd_in_several_languages_shares_the_pictures_and_changes_the_language_unasked() {
+    const CROWD: usize = 40;
+    let rig = dear_members(2);
+    let crowd = let_in(&rig, "master.m3u8", CROWD);
+    let alone = let_in(&dear_members(2), "long.mp4", CROWD).len();
+    assert!(crowd.len() > alone, "{} beside {alone} alone", crowd.len());
+    // Nothing is left, and each of them has his sound for himself.
+    assert!(crowd.len() < CROWD && rig.metric("reel_followers") >= (crowd.len() - alone) as f64);
+    let sessions: Vec<&str> =
+        crowd.iter().map(|place| place.strip_suffix("master.m3u8").expect("the playlist")).collect();
+    for (number, session) in sessions.iter().enumerate() {
+        for segment in 1..=6 {
+            segment_of(&rig, session, segment);
+            // Tracks 1 and 2 are sound.
+            track_of(&rig, session, 1 + (number + segment / 3) % 2, segment);
+        }
+    }
+    assert_eq!(rig.metric("reel_deadline_misses_total{class=\"periodic\"}"), 0.0);
+    assert_eq!(rig.metric("reel_units_kept_evicted_total"), 0.0);
+}
+
 fn segment_of(rig: &Rig, session: &str, segment: usize) -> Vec<u8> {
-    let answer = rig.connect().ask(&format!("GET {session}0/{segment}.m4s"), "");
+    track_of(rig, session, 0, segment)
+}
+
+fn track_of(rig: &Rig, session: &str, track: usize, segment: usize) -> Vec<u8> {
+    let answer = rig.connect().ask(&format!("GET {session}{track}/{segment}.m4s"), "");
     assert_eq!(answer.status, 200, "segment {segment}: {}", String::from_utf8_lossy(&answer.body));
     answer.body
 }

@@ -1,4 +1,4 @@
-//! What is played in one way only, so that whoever plays it wants the same bytes as everybody else who does: pure.
+//! What all play who play one choice of a title, so that one of them can read it for all: pure.
 
 use crate::schedule::{Strand, slot};
 use reel_qos::Demand;
@@ -11,19 +11,19 @@ use std::sync::Arc;
 pub struct Choices {
     /// The demands of its choices (renditions), best first.
     pub demands: Arc<[Arc<Demand>]>,
-    /// Set if there is one way to play it: then those who play it may share what one of them reads.
-    pub one_way: Option<Arc<OneWay>>,
+    /// What those who play a choice may share, for each of them; nobody shares anything of a choice that is not here.
+    pub shared: Arc<[Option<Arc<SharedTracks>>]>,
 }
 
-/// The tracks of a title that has one rendition and one language of sound: all of its viewers play all of them.
+/// The tracks that are played by all who play a choice: its pictures; and its sound, where nothing else can be played.
 #[derive(Debug)]
-pub struct OneWay {
-    tracks: Vec<WayTrack>,
+pub struct SharedTracks {
+    tracks: Vec<SharedTrack>,
 }
 
 /// One of its tracks.
 #[derive(Debug)]
-pub struct WayTrack {
+pub struct SharedTrack {
     /// Pictures or sound.
     pub strand: Strand,
     /// The object that it is.
@@ -38,7 +38,7 @@ pub struct WayTrack {
 #[derive(Debug)]
 pub(crate) struct Start<'a> {
     pub(crate) slot: usize,
-    pub(crate) track: &'a WayTrack,
+    pub(crate) track: &'a SharedTrack,
     /// The byte.
     pub(crate) offset: u64,
 }
@@ -46,24 +46,29 @@ pub(crate) struct Start<'a> {
 impl Choices {
     /// Of what nothing is promised of.
     pub fn none() -> Self {
-        Self { demands: Arc::from([]), one_way: None }
+        Self::from(Arc::from([]))
+    }
+
+    /// What those who play one of them may share.
+    pub(crate) fn shared(&self, choice: usize) -> Option<&Arc<SharedTracks>> {
+        self.shared.get(choice)?.as_ref()
     }
 }
 
 impl From<Arc<[Arc<Demand>]>> for Choices {
     fn from(demands: Arc<[Arc<Demand>]>) -> Self {
-        Self { demands, one_way: None }
+        Self { demands, shared: Arc::from([]) }
     }
 }
 
-impl OneWay {
+impl SharedTracks {
     /// Of these tracks, one for each strand.
-    pub fn new(tracks: Vec<WayTrack>) -> Self {
+    pub fn new(tracks: Vec<SharedTrack>) -> Self {
         Self { tracks }
     }
 
     /// The tracks, and their slots.
-    pub(crate) fn tracks(&self) -> impl Iterator<Item = (usize, &WayTrack)> {
+    pub(crate) fn tracks(&self) -> impl Iterator<Item = (usize, &SharedTrack)> {
         self.tracks.iter().map(|track| (slot(track.strand), track))
     }
 
@@ -76,7 +81,7 @@ impl OneWay {
     }
 }
 
-impl WayTrack {
+impl SharedTrack {
     /// Where the segment begins that is shown at `media_ns`.
     fn offset(&self, media_ns: u64) -> u64 {
         let after = self.starts.partition_point(|(start_ns, _)| *start_ns <= media_ns);

@@ -1,15 +1,13 @@
 //! Films that arrive while others are watched, at the rate of a line: Reel takes them by upload through the server, a peer as files that
-//! grow in its directory.
+//! grow in its directories.
 
 use crate::api;
-use crate::peers::stand::Who;
-use crate::wire::Side;
 use anyhow::{Context, Result, ensure};
 use serde_json::Value;
 use std::fs::{self, File};
 use std::io::{Read, Write};
 use std::net::{SocketAddr, TcpStream};
-use std::path::Path;
+use std::path::PathBuf;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::thread::sleep;
 use std::time::{Duration, Instant};
@@ -20,22 +18,18 @@ const PIECE_BYTES: usize = 1 << 20;
 const PATIENCE: Duration = Duration::from_secs(60);
 
 /// Films that arrive, until somebody says stop.
-pub(super) struct Arriving<'a> {
+pub(crate) struct Arriving<'a> {
     /// The film that arrives again and again.
-    pub(super) film: &'a [u8],
-    pub(super) rate_bps: u64,
-    pub(super) stop: &'a AtomicBool,
+    pub(crate) film: &'a [u8],
+    pub(crate) rate_bps: u64,
+    pub(crate) stop: &'a AtomicBool,
     /// What has arrived until now.
-    pub(super) bytes: &'a AtomicU64,
+    pub(crate) bytes: &'a AtomicU64,
 }
 
 impl Arriving<'_> {
-    /// Lets them arrive at a server, and takes away afterwards what has become of them.
-    pub(super) fn run(&self, who: Who, side: &Side, server: SocketAddr, www: &Path) -> Result<()> {
-        if who.is_reel() { side.inside(|| self.upload(server)) } else { self.copy(www) }
-    }
-
-    fn upload(&self, server: SocketAddr) -> Result<()> {
+    /// Lets them arrive at Reel, and takes away afterwards what has become of them.
+    pub(crate) fn upload(&self, server: SocketAddr) -> Result<()> {
         let mut titles = Vec::new();
         for number in 0.. {
             if self.stop.load(Ordering::Relaxed) {
@@ -63,13 +57,14 @@ impl Arriving<'_> {
         titles.iter().try_for_each(|title| api::delete(server, &format!("/api/v1/titles/{title}")))
     }
 
-    fn copy(&self, www: &Path) -> Result<()> {
+    /// Lets them arrive in these directories in turn, and takes them away afterwards.
+    pub(crate) fn copy(&self, dirs: &[PathBuf]) -> Result<()> {
         let mut paths = Vec::new();
-        for number in 0.. {
+        for (number, dir) in dirs.iter().cycle().enumerate() {
             if self.stop.load(Ordering::Relaxed) {
                 break;
             }
-            let path = www.join(format!("arriving-{number}.mp4"));
+            let path = dir.join(format!("arriving-{number}.mp4"));
             let mut file = File::create(&path)?;
             paths.push(path);
             self.pour(&mut file)?;

@@ -1,0 +1,172 @@
+//! The most viewers with nothing late on disks with arms: alone, and with bulk downloads and films that arrive beside.
+
+use super::held::{SHARES, late_percent, search, values};
+use super::{BESIDE, DISKS, Set, tuning};
+use crate::arriving::Arriving;
+use crate::bay::{Bay, Kind};
+use crate::film;
+use crate::fleet::{Mix, paced};
+use crate::load::Outcome;
+use crate::reel::{Settings, capacity};
+use crate::report::Claim;
+use crate::sheet::Sheet;
+use crate::stage::{Films, Playing, Stage, Tuning};
+use anyhow::{Context, Result};
+use std::collections::BTreeMap;
+use std::fs;
+use std::path::Path;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::thread;
+
+/// Rate of a film.
+const RATE_BPS: u64 = 5_000_000;
+/// Rate at which films arrive: of a few cameras.
+const ARRIVES_BPS: u64 = 80_000_000;
+
+struct Case {
+    name: &'static str,
+    /// Ten downloads and films that arrive.
+    bulk_beside: bool,
+    /// Reel carries at least so many times what the best rival does.
+    bar: f64,
+}
+
+const CASES: [Case; 2] = [
+    Case { name: "viewers carried, alone", bulk_beside: false, bar: 1.2 },
+    Case { name: "viewers carried, bulk beside", bulk_beside: true, bar: 2.0 },
+];
+
+/// Who carried how many in which case.
+type Found = BTreeMap<(&'static str, &'static str), usize>;
+
+/// Reel as delivered and with everybody let in, then the rival as shipped and tuned.
+pub(super) fn run(set: &Set, dir: &Path, kind: Kind, against: bool, sheet: &mut Sheet) -> Result<()> {
+    let stream = film::constant(dir, set.seconds + 10, RATE_BPS)?;
+    let bulk = film::constant(dir, set.bulk_seconds, RATE_BPS)?;
+    let bytes =
+        fs::metadata(&stream)?.len() * set.streams_max as u64 + fs::metadata(&bulk)?.len() * set.bulk as u64;
+    sheet.note(format!(
+        "where viewers are carried, nothing may be late and nobody fail; films of {} Mb/s, one for each viewer; beside: {BESIDE} downloads, and \
+         films that arrive at {} Mb/s, by upload through Reel and as files that grow on the rival's disks; Reel \"open\" lets everybody in, \
+         with shares of {SHARES:?}",
+        RATE_BPS / 1_000_000,
+        ARRIVES_BPS / 1_000_000
+    ));
+    let make = || -> Result<(Bay, Films)> {
+        let bay = Bay::make(dir, kind, DISKS, Films::disk_bytes(bytes, DISKS))?;
+        let films = Films::make(&bay.dir().join("films"), (&stream, set.streams_max), (&bulk, set.bulk))?;
+        Ok((bay, films))
+    };
+    let arrives = fs::read(&bulk)?;
+    let mut found = Found::new();
+    let (bay, films) = make()?;
+    let stage = Stage::reel(&set.reel, bay, &films)?;
+    stage.probe(set.probe_seconds())?;
+    let mut trial = Trial { set, stage, films, arrives: &arrives };
+    for case in &CASES {
+        found.insert((case.name, "reel"), trial.delivered(case, sheet)?);
+        let open = Settings::open().shared(SHARES);
+        let most = trial.most(case, "reel, open", sheet, |stage| stage.start_reel(&open))?;
+        found.insert((case.name, "reel, open"), most);
+    }
+    if !against {
+        return Ok(());
+    }
+    drop(trial);
+    let (bay, films) = make()?;
+    let stage = Stage::ext4(bay, &films)?;
+    let tuned = tuning::best(set, &stage, &films, sheet)?;
+    trial = Trial { set, stage, films, arrives: &arrives };
+    for case in &CASES {
+        for (who, tuning) in [("nginx shipped", Tuning::SHIPPED), ("nginx tuned", tuned)] {
+            sheet.note(format!("{who}: {tuning}"));
+            let most = trial.most(case, who, sheet, |stage| stage.start_nginx(tuning))?;
+            found.insert((case.name, who), most);
+        }
+    }
+    CASES.iter().for_each(|case| claim(case, &found, sheet));
+    Ok(())
+}
+
+fn claim(case: &Case, found: &Found, sheet: &mut Sheet) {
+    let of = |who| found.get(&(case.name, who)).copied().unwrap_or(0);
+    let best = of("nginx shipped").max(of("nginx tuned"));
+    for who in ["reel", "reel, open"] {
+        let carried = of(who);
+        let claim = format!("{}: {who} {carried} / the better nginx {best}", case.name);
+        sheet.claim(Claim::at_least(claim, carried as f64 / best.max(1) as f64, case.bar));
+    }
+}
+
+/// Films on disks, and what is played from them.
+struct Trial<'a> {
+    set: &'a Set,
+    stage: Stage,
+    films: Films,
+    arrives: &'a [u8],
+}
+
+impl Trial<'_> {
+    /// More viewers come than Reel promises; how many are let in, if nothing is late to them.
+    fn delivered(&self, case: &Case, sheet: &mut Sheet) -> Result<usize> {
+        let playing = self.stage.start_reel(&Settings::promised())?;
+        let (can, stopped_by) = capacity(&playing.server, RATE_BPS)?;
+        sheet.note(format!("Reel promises {can} viewers; then {stopped_by} is used up"));
+        let asked = usize::try_from(can)?.saturating_mul(5) / 4 + 2;
+        let outcome = self.play(case, ("reel", &playing), asked.min(self.set.streams_max), sheet)?;
+        let admitted = usize::try_from(outcome.viewers.admitted)?;
+        Ok(if has_nothing_late(&outcome) { admitted } else { 0 })
+    }
+
+    /// The most of whom nobody has anything late.
+    fn most(
+        &self,
+        case: &Case,
+        who: &str,
+        sheet: &mut Sheet,
+        start: impl Fn(&Stage) -> Result<Playing>,
+    ) -> Result<usize> {
+        search(self.set, |streams| {
+            let playing = start(&self.stage)?;
+            Ok(has_nothing_late(&self.play(case, (who, &playing), streams, sheet)?))
+        })
+    }
+
+    fn play(
+        &self,
+        case: &Case,
+        (who, playing): (&str, &Playing),
+        streams: usize,
+        sheet: &mut Sheet,
+    ) -> Result<Outcome> {
+        let (stop, arrived) = (AtomicBool::new(false), AtomicU64::new(0));
+        let arriving = Arriving { film: self.arrives, rate_bps: ARRIVES_BPS, stop: &stop, bytes: &arrived };
+        let arrives = || match self.stage.file_systems() {
+            Some(dirs) => arriving.copy(&dirs),
+            None => arriving.upload(playing.server.address),
+        };
+        let mix = Mix {
+            streams,
+            aperiodic: if case.bulk_beside { BESIDE } else { 0 },
+            interactive: 0,
+            rate_bps: RATE_BPS,
+            seconds: self.set.seconds,
+        };
+        let (outcome, mut disks) = thread::scope(|scope| {
+            let thread = case.bulk_beside.then(|| scope.spawn(arrives));
+            let played = self.stage.bay.watched(|| paced(playing, &self.films, mix));
+            stop.store(true, Ordering::Relaxed);
+            let ended = thread.map(|thread| thread.join().expect("an ingest does not panic"));
+            ended.unwrap_or(Ok(())).context("a film that arrives")?;
+            played
+        })?;
+        disks.push(("arrived_mb", arrived.load(Ordering::Relaxed) as f64 / 1e6));
+        sheet.row(case.name, who, streams as f64, 0, &[values(&outcome), disks].concat());
+        Ok(outcome)
+    }
+}
+
+/// Somebody played, and nobody who was let in had anything late.
+fn has_nothing_late(outcome: &Outcome) -> bool {
+    outcome.viewers.admitted > 0 && outcome.viewers.failed == 0 && late_percent(outcome) == 0.0
+}
