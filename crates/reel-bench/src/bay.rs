@@ -69,7 +69,9 @@ impl Bay {
     /// All kinds but plain files need root.
     pub(crate) fn make(dir: &Path, kind: Kind, count: usize, bytes: u64) -> Result<Self> {
         fs::create_dir_all(dir)?;
-        let dir = fs::canonicalize(dir)?.join(format!("bay-{}", std::process::id()));
+        let dir = fs::canonicalize(dir)?;
+        has_room(&dir, bytes * count as u64 * 3 / 4)?;
+        let dir = dir.join(format!("bay-{}", std::process::id()));
         let keeper = if kind == Kind::Plain { None } else { Some(Keeper::start()?) };
         let all = count + 1;
         let mut devices = match &keeper {
@@ -251,6 +253,20 @@ impl Drop for Bay {
             eprintln!("reel-bench: {} is left behind: {error}", self.dir.display());
         }
     }
+}
+
+/// Says so if `dir` has no room for what is written to disks, which are filled to three quarters: halfway, every write of everybody would fail.
+fn has_room(dir: &Path, bytes: u64) -> Result<()> {
+    let space = rustix::fs::statvfs(dir)?;
+    let free_bytes = space.f_bavail.saturating_mul(space.f_frsize);
+    ensure!(
+        free_bytes >= bytes,
+        "the disks of this experiment take {:.1} GB, and {} has {:.1}; make room, or name another place with --dir",
+        bytes as f64 / 1e9,
+        dir.display(),
+        free_bytes as f64 / 1e9
+    );
+    Ok(())
 }
 
 /// Takes the files below `dir` out of the page cache, and nothing else: a modelled disk may keep its own bytes in memory, it

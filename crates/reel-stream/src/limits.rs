@@ -84,6 +84,10 @@ pub const POINT_NS: u64 = 8_000_000_000;
 /// How late against its schedule a client may ask before the schedule is moved: less than two rounds is jitter.
 pub const LATE_TOLERATED_NS: u64 = 2_000_000_000;
 
+/// How late a client may be that goes on with what it was promised, if it cannot be promised that later: a line that stood still for a while, a clock or a
+/// picture that is slower than the film. Where its promise ends before its film does, so much of the film is read without one.
+pub const LATE_STAYS_NS: u64 = 60_000_000_000;
+
 /// How long after it has shown all it asked for a client may be silent before what was reserved for it is given to others. Its session
 /// stays; its next request is admitted again.
 pub const PAUSE_GRACE_NS: u64 = 5_000_000_000;

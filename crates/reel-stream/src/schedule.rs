@@ -13,8 +13,8 @@
 //! long wanted to see them, which nobody would notice while the disks are fast.
 
 use crate::limits::{
-    JOIN_NS, JOINING_NS, LATE_TOLERATED_NS, POINT_NS, REACH_TOLERATED_NS, SEND_LEAD_NS, STEADY_ASKS,
-    STEADY_WITHIN_NS,
+    JOIN_NS, JOINING_NS, LATE_STAYS_NS, LATE_TOLERATED_NS, POINT_NS, REACH_TOLERATED_NS, SEND_LEAD_NS,
+    STEADY_ASKS, STEADY_WITHIN_NS,
 };
 use reel_qos::limits::ROUND_NS;
 
@@ -135,11 +135,12 @@ impl Schedule {
         }
     }
 
-    /// Whether `ask` could also go on from what was asked before, though it comes earlier than the client's buffer seemed to reach.
+    /// Whether `ask` could also go on from what was asked before, though it comes earlier than the client's buffer seemed to reach, or later than it would be shown.
     pub(crate) fn may_stay(&self, ask: &Ask, now_ns: u64) -> bool {
         let Some(anchor) = &self.anchor else { return false };
         let before = anchor.asked[slot(ask.strand)].as_ref();
-        anchor.ahead_ns(ask, now_ns) >= 0 && before.is_some_and(|before| before.goes_on_with(ask))
+        let is_near = anchor.ahead_ns(ask, now_ns) + i128::from(LATE_STAYS_NS) >= 0;
+        is_near && before.is_some_and(|before| before.goes_on_with(ask))
     }
 
     /// Makes `media_ns` be now; the round under way counts whole, so that nothing is due later than its viewer needs it.

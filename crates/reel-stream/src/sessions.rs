@@ -239,7 +239,8 @@ impl<T> Sessions<T> {
                 state.schedule.anchor(ask.from_ns, session.opened_ns());
                 Place::Joins
             } else if place.moves_to().is_some() && state.schedule.may_stay(ask, now_ns) {
-                // Whoever only asks farther ahead than before may have jumped, or has a buffer that grew: he keeps what he was promised.
+                // Whoever only asks farther ahead than before may have jumped, or has a buffer that grew; and who fell behind asks for no more than he
+                // was promised: each keeps that.
                 Place::OnSchedule
             } else {
                 return Err(error);

@@ -6,7 +6,7 @@ use reel_qos::{
     AdmitError, Capacities, Class, ClassTable, Demand, DiskPrice, MemberCapacity, Resource, UNLIMITED,
 };
 use reel_stream::limits::{
-    BELOW_SEGMENTS, PAUSE_GRACE_NS, ROUNDS_MAX, SEND_LEAD_NS, SESSIONS_PER_CLIENT_MAX,
+    BELOW_SEGMENTS, LATE_STAYS_NS, PAUSE_GRACE_NS, ROUNDS_MAX, SEND_LEAD_NS, SESSIONS_PER_CLIENT_MAX,
     UNSTARTED_PER_CLIENT_MAX,
 };
 use reel_stream::{Ask, OpenRefused, Session, Sessions, SessionsConfig, Standing, Strand};
@@ -257,6 +257,39 @@ fn who_was_admitted_begins_though_the_house_is_full_a_second_later() {
     let permit = ask_after(ROUND_NS).expect("he was admitted a second ago");
     assert!(permit.begins && permit.class == Class::INTERACTIVE);
     assert!(ask_after(3 * ROUND_NS).is_err(), "three seconds later it is another time");
+}
+
+#[test]
+fn who_falls_behind_in_a_full_house_goes_on_with_what_he_was_promised() {
+    // Busy and quiet seconds as it comes, and another who has what is left: at no other time would both fit.
+    let is_busy = |round: u64| round.wrapping_mul(2_654_435_761) >> 7 & 1;
+    let film = |odd: u64| {
+        of_bytes((0..ROUNDS as u64).map(|round| 500_000 + (is_busy(round) + odd) % 2 * 1_000_000).collect())
+    };
+    let sessions = promising(2);
+    let open = |client, film| {
+        sessions.open("film", Arc::new(()), Arc::from([film]), (client, Class::PERIODIC), START_NS)
+    };
+    let (session, other) = (open(CLIENT, film(0)).unwrap(), open(OTHER, film(1)).unwrap());
+    sessions.ask(&session, Some(0), &segment(0), START_NS).unwrap();
+    sessions.ask(&other, Some(0), &segment(0), START_NS).unwrap();
+    // Its line stands still for three seconds, and then it shows nineteen seconds in twenty.
+    let mut late_ns = 3 * ROUND_NS;
+    for number in 1..20 {
+        late_ns += ROUND_NS / 5;
+        let now_ns = START_NS + number * 4 * ROUND_NS + late_ns;
+        let permit = sessions.ask(&session, Some(0), &segment(number), now_ns).expect("it was admitted");
+        assert!(permit.class == Class::PERIODIC && permit.due_ns == now_ns && !permit.begins);
+        sessions.ask(&other, Some(0), &segment(number), now_ns - late_ns).unwrap();
+        sessions.touch(&session.key(), now_ns);
+        sessions.touch(&other.key(), now_ns);
+        sessions.tend(now_ns);
+        assert!(sessions.adds_up());
+        assert!([&session, &other].iter().all(|of| standing(&sessions, of, now_ns) == Standing::Reserved));
+    }
+    // Who was away for more than a minute, and held on to his place, begins anew.
+    let now_ns = START_NS + 80 * ROUND_NS + LATE_STAYS_NS + ROUND_NS;
+    assert!(sessions.ask(&session, Some(0), &segment(20), now_ns).is_err());
 }
 
 #[test]
