@@ -273,10 +273,15 @@ fn has_room(dir: &Path, bytes: u64) -> Result<()> {
 /// takes the model's time anyway.
 pub(crate) fn forget(dir: &Path) -> Result<()> {
     rustix::fs::sync();
+    drop_below(dir)
+}
+
+fn drop_below(dir: &Path) -> Result<()> {
     for entry in fs::read_dir(dir).with_context(|| format!("reading {}", dir.display()))? {
         let path = entry?.path();
-        // What is no file of ours has nothing to forget: lost+found.
-        if path.is_file() {
+        if path.is_dir() {
+            drop_below(&path)?;
+        } else if path.is_file() {
             fadvise(File::open(&path)?, 0, None, Advice::DontNeed)?;
         }
     }

@@ -178,11 +178,11 @@ fn measure(
         sheet.note("skipped: the rival needs disks with file systems, which need root");
     } else if wanted(Part::Held) || wanted(Part::Growth) {
         let (bay, films) = make()?;
-        let theirs = Stage::ext4(bay, &films)?;
+        let theirs = Stage::ext4(bay, &films, None)?;
         if wanted(Part::Held) {
             held::rival(set, &theirs, &films, sheet, ("nginx shipped", Tuning::SHIPPED), &mut found)?;
         }
-        let tuned = ("nginx tuned", tuning::best(set, &theirs, &films, sheet)?);
+        let tuned = ("nginx tuned", tuning::best(set, &theirs, &films, sheet, tuning::Streams::Files)?);
         if wanted(Part::Held) {
             held::rival(set, &theirs, &films, sheet, tuned, &mut found)?;
             found.claim(sheet);

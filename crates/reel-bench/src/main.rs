@@ -33,6 +33,7 @@ mod reel;
 mod report;
 mod rival;
 mod secured;
+mod segments;
 mod server;
 mod sheet;
 mod splitlevel;

@@ -74,7 +74,7 @@ fn measure(all: &PriorityArguments, sheet: &mut Sheet) -> Result<()> {
     }
     if kind == Kind::Modelled && !all.alone {
         let (bay, films) = make()?;
-        let stage = Stage::ext4(bay, &films)?;
+        let stage = Stage::ext4(bay, &films, None)?;
         sheet.note(format!("nginx shipped: {}", Tuning::SHIPPED));
         for (run, connections, count) in cases(1, connections, readers) {
             let playing = stage.start_nginx(Tuning::SHIPPED)?;

@@ -105,15 +105,21 @@ impl Stage {
         Ok(Self { bay, holds: Holds::Reel(volume) })
     }
 
-    /// Films on ext4, each on one disk.
-    pub(crate) fn ext4(bay: Bay, films: &Films) -> Result<Self> {
+    /// Films on ext4, each on one disk; streams as the playlists and segments of a film below `segments`, if it is given.
+    pub(crate) fn ext4(bay: Bay, films: &Films, segments: Option<&Path>) -> Result<Self> {
         let root = bay.dir().join("www");
         bay.load()?;
         let keeper = bay.keeper.as_ref().context("file systems of our own need root")?;
         let mounts = keeper.ext4(&bay.devices, &root)?;
         for (number, film) in films.all().iter().enumerate() {
-            let name = film.file_name().context("a film without a name")?;
-            fs::copy(film, mounts[number % mounts.len()].join(name))?;
+            let mount = &mounts[number % mounts.len()];
+            match segments.filter(|_| number < films.streams.len()) {
+                Some(segments) => copy_below(segments, &mount.join(stem(film)))?,
+                None => {
+                    let name = film.file_name().context("a film without a name")?;
+                    fs::copy(film, mount.join(name))?;
+                }
+            }
         }
         rustix::fs::sync();
         bay.measure()?;
@@ -194,9 +200,13 @@ impl Playing {
         names.map(|(number, film)| self.url(number % films.streams.len(), film, "watch", "")).collect()
     }
 
-    /// The same films as HLS, of a class if one is named; Reel only.
+    /// The same films as HLS.
     pub(crate) fn playlists(&self, films: &Films) -> Vec<String> {
-        films.streams.iter().map(|film| format!("{}/watch/{}/master.m3u8", self.root(), stem(film))).collect()
+        let playlist = |(number, film): (usize, &PathBuf)| match self.disks {
+            Some(disks) => format!("{}/{}/{}/master.m3u8", self.root(), number % disks, stem(film)),
+            None => format!("{}/watch/{}/master.m3u8", self.root(), stem(film)),
+        };
+        films.streams.iter().enumerate().map(playlist).collect()
     }
 
     /// All bulk films as downloads.
@@ -237,6 +247,20 @@ impl Playing {
     fn root(&self) -> String {
         format!("http://{}", self.server.address)
     }
+}
+
+fn copy_below(from: &Path, to: &Path) -> Result<()> {
+    fs::create_dir_all(to)?;
+    for entry in fs::read_dir(from).with_context(|| format!("reading {}", from.display()))? {
+        let entry = entry?;
+        let (from, to) = (entry.path(), to.join(entry.file_name()));
+        if from.is_dir() {
+            copy_below(&from, &to)?;
+        } else {
+            fs::copy(&from, &to)?;
+        }
+    }
+    Ok(())
 }
 
 fn stem(film: &Path) -> String {

@@ -137,7 +137,7 @@ fn measure(arguments: &ExperimentArguments, set: &Set, sheet: &mut Sheet) -> Res
     }
     if set.wants(Part::Loop) || set.wants(Part::Nginx) {
         let (bay, films) = make()?;
-        theirs(set, &Stage::ext4(bay, &films)?, &films, sheet)?;
+        theirs(set, &Stage::ext4(bay, &films, None)?, &films, sheet)?;
     }
     claim(sheet);
     Ok(())

@@ -1,10 +1,10 @@
 //! Finds the rival's best settings, as an expert would: short runs, one thing after the other.
 
 use super::{BESIDE, RATE_BPS, Set};
-use crate::fleet::{Mix, paced};
+use crate::fleet::{Mix, paced, players};
 use crate::rival::Reading;
 use crate::sheet::Sheet;
-use crate::stage::{Films, Stage, Tuning};
+use crate::stage::{Films, Playing, Stage, Tuning};
 use anyhow::Result;
 
 const SCHEDULERS: [&str; 4] = ["none", "mq-deadline", "bfq", "kyber"];
@@ -13,9 +13,40 @@ const READ_AHEADS_KIB: [u64; 3] = [128, 1024, 4096];
 const SECONDS: u64 = 10;
 const STREAMS: usize = 64;
 
+/// How films are streamed.
+#[derive(Clone, Copy, Debug)]
+pub(super) enum Streams {
+    /// Read as files.
+    Files,
+    /// Played by segments.
+    Segments,
+}
+
+impl Streams {
+    /// Per cent of what is late, and among equals how soon it comes.
+    fn score(self, playing: &Playing, films: &Films, mix: Mix) -> Result<f64> {
+        Ok(match self {
+            Self::Files => paced(playing, films, mix)?
+                .paced
+                .map_or(f64::MAX, |paced| paced.late_reads_percent + paced.response_ms.p99 / 1e6),
+            Self::Segments => {
+                let viewers = players(playing, films, mix)?.viewers;
+                let late_percent = viewers.late_segments as f64 * 100.0 / viewers.segments.max(1) as f64;
+                late_percent + viewers.startup_ms.p99 / 1e6
+            }
+        })
+    }
+}
+
 /// The settings with the fewest late reads: every way of reading with every read-ahead, then every scheduler with the best of
 /// them.
-pub(super) fn best(set: &Set, stage: &Stage, films: &Films, sheet: &mut Sheet) -> Result<Tuning> {
+pub(super) fn best(
+    set: &Set,
+    stage: &Stage,
+    films: &Films,
+    sheet: &mut Sheet,
+    kind: Streams,
+) -> Result<Tuning> {
     let mut try_all = |all: Vec<Tuning>| -> Result<Tuning> {
         let mut best = (f64::MAX, all[0]);
         for tuning in all {
@@ -27,11 +58,7 @@ pub(super) fn best(set: &Set, stage: &Stage, films: &Films, sheet: &mut Sheet) -
                 rate_bps: RATE_BPS,
                 seconds: SECONDS.min(set.seconds),
             };
-            let outcome = paced(&playing, films, mix)?;
-            // Among equals the one whose reads come sooner.
-            let score = outcome
-                .paced
-                .map_or(f64::MAX, |paced| paced.late_reads_percent + paced.response_ms.p99 / 1e6);
+            let score = kind.score(&playing, films, mix)?;
             sheet.note(format!("calibration: {tuning}: {score:.4} % late with {} streams", mix.streams));
             if score < best.0 {
                 best = (score, tuning);

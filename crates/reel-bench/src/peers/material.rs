@@ -2,14 +2,12 @@
 
 use super::stand::{Who, serve};
 use crate::film;
-use crate::load::Url;
+use crate::segments;
 use crate::server::free_address;
-use crate::wire::{Crowd, Pace, Way, Wish, sockets};
-use anyhow::{Context, Result, bail, ensure};
+use anyhow::{Context, Result, bail};
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
-use std::time::Duration;
 
 const MEMBERS: u64 = 5;
 /// Room for films that arrive while others are played.
@@ -106,28 +104,7 @@ impl Material {
     /// Fetches a title from Reel as a player would, and keeps it as files.
     fn export(&self, title: usize) -> Result<()> {
         let server = serve(self, free_address()?, 256 << 20, false, true)?;
-        let playlist = Url::parse(&format!("http://{}{}", server.address, self.playlist(Who::Reel, title)))?;
-        let pace = Pace::Playing { startup_ns: u64::MAX, buffer_ns: u64::MAX };
-        let crowd = Crowd {
-            wishes: vec![Wish::Film { playlist, pace, begins_ns: 0, keep: true }],
-            way: Way { round_trip_ns: 0, line_bps: None, loss: 0.0 },
-            window_bytes: 0,
-            step_bytes: 0,
-            seed: 0,
-            most: Duration::from_secs(120),
-        };
-        let seen = sockets::run(server.address, crowd, |_| true)?;
-        ensure!(seen.unfinished == 0, "a title could not be fetched: {:?}", seen.failures);
-        for (want, body) in seen.kept {
-            // `/s/KEY/...`: what comes behind the key is the same for every session.
-            let Some(path) = want.target.strip_prefix("/s/").and_then(|rest| rest.split_once('/')) else {
-                continue;
-            };
-            let file = self.www.join(name(title)).join(path.1);
-            fs::create_dir_all(file.parent().context("a file without a directory")?)?;
-            fs::write(&file, body).with_context(|| format!("writing {}", file.display()))?;
-        }
-        Ok(())
+        segments::save(server.address, &self.playlist(Who::Reel, title), &self.www.join(name(title)))
     }
 
     fn reel_does(&self, words: &[&str], more: &[&Path]) -> Result<()> {
