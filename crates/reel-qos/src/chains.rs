@@ -22,6 +22,7 @@
 //!
 //! A stream alone is a chain of one, charged as it would be without chains.
 
+use crate::ask::Reservation;
 use crate::demand::DiskDemand;
 use crate::ledger::{Ledger, ReservationId};
 use crate::limits::{CHAIN_EXACT_STREAMS, INTERVALS_PERMILLE, LAG_ROUNDS_MAX, REACH_ROUNDS};
@@ -83,6 +84,18 @@ struct Chain {
     interval_bytes: u64,
     /// The ends for which all places between them are charged: then nobody between them changes anything.
     between: Option<(i64, i64)>,
+}
+
+/// A stream that begins to be charged by itself.
+struct Alone<'a> {
+    class: Class,
+    demand: &'a Arc<Demand>,
+    own: Arc<Demand>,
+    epoch: i64,
+    stream: ReservationId,
+    label: &'a str,
+    /// What it held until now.
+    had: Option<&'a Reservation>,
 }
 
 impl Chains {
@@ -238,7 +251,7 @@ impl Chains {
         self.ledger.check(class, demand, from_round, start_round)?;
         let own = Arc::new(demand.without_disks());
         let stream = self.ledger.admit(class, &own, from_round, start_round, label)?;
-        match self.begin(class, demand, own, epoch, stream, label) {
+        match self.begin(Alone { class, demand, own, epoch, stream, label, had: None }) {
             Ok(chain) => {
                 self.list(stream, chain, epoch);
                 Ok(stream)
@@ -291,12 +304,20 @@ impl Chains {
         // Itself is no one to follow.
         let ahead =
             self.ahead(class, demand, epoch, Some(stream)).filter(|_| is_held).map(|(_, chain)| chain);
-        if let Some(other) = ahead.filter(|other| *other != before.chain)
-            && self.extend(other, epoch, stream)
-        {
-            taken_out(self);
-            self.list(stream, other, epoch);
-            return Ok(());
+        if let Some(other) = ahead.filter(|other| *other != before.chain) {
+            // What it holds alone it gives back for what it holds beside others, and need not have both.
+            let alone = self.chains[&before.chain].reservation;
+            if was_alone {
+                self.ledger.release(alone);
+            }
+            if self.extend(other, epoch, stream) {
+                taken_out(self);
+                self.list(stream, other, epoch);
+                return Ok(());
+            }
+            if was_alone {
+                self.ledger.put_back(alone, kept_chain.clone());
+            }
         }
         if was_alone {
             // It keeps its reservation, so that who asks no more than he has is granted it.
@@ -325,7 +346,8 @@ impl Chains {
             self.list(stream, before.chain, epoch);
             return Ok(());
         }
-        match self.begin(class, demand, own, epoch, stream, &label) {
+        let had = kept_own.as_ref();
+        match self.begin(Alone { class, demand, own, epoch, stream, label: &label, had }) {
             Ok(chain) => {
                 self.list(stream, chain, epoch);
                 Ok(())
@@ -503,18 +525,19 @@ impl Chains {
     }
 
     /// A chain of one.
-    fn begin(
-        &mut self,
-        class: Class,
-        demand: &Arc<Demand>,
-        own: Arc<Demand>,
-        epoch: i64,
-        stream: ReservationId,
-        label: &str,
-    ) -> Result<u64, AdmitError> {
-        let streams = BTreeSet::from([(epoch, stream)]);
-        let (shape, base) = shape(demand, &streams, self.ledger.now_round());
-        let reservation = self.ledger.admit(class, &Arc::new(shape), 0, base, label)?;
+    fn begin(&mut self, alone: Alone<'_>) -> Result<u64, AdmitError> {
+        let Alone { class, demand, own, epoch, stream, label, had } = alone;
+        let (streams, now_round) = (BTreeSet::from([(epoch, stream)]), self.ledger.now_round());
+        let (shape, base) = shape(demand, &streams, now_round);
+        let shape = Arc::new(shape);
+        let reservation = match self.ledger.admit(class, &shape, 0, base, label) {
+            Ok(reservation) => reservation,
+            // It has been promised all of that, as a part of something else.
+            Err(_) if had.is_some_and(|had| self.ledger.has(had, demand, place(epoch, now_round))) => {
+                self.ledger.admit_unasked(class, &shape, base, label)
+            }
+            Err(error) => return Err(error),
+        };
         let id = self.next_chain;
         self.next_chain += 1;
         let demand = Arc::clone(demand);
@@ -541,13 +564,11 @@ impl Chains {
             (chain.streams.len(), chain.streams.first(), chain.demand.beside())
         {
             // All that it asks is the chain's again, which is no more than it held for itself and the chain for others.
-            let (from_round, start_round) = place(epoch, now_round);
-            // Not refused: it asks nowhere more than it has.
-            let _ = self.ledger.change(alone, &chain.own, from_round, start_round);
+            self.ledger.put(alone, &chain.own, place(epoch, now_round));
         }
         let (shape, base) = shape(&chain.demand, &chain.streams, now_round);
         chain.note(shape.held_bytes());
-        self.ledger.put(chain.reservation, &Arc::new(shape), base);
+        self.ledger.put(chain.reservation, &Arc::new(shape), (0, base));
     }
 
     fn list(&mut self, stream: ReservationId, chain: u64, epoch: i64) {

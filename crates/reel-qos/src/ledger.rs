@@ -77,11 +77,7 @@ impl Ledger {
             return Err(AdmitError::TooMany);
         }
         self.require(&ask)?;
-        let id = ReservationId(self.next_id);
-        self.next_id += 1;
-        let label = label[..label.floor_char_boundary(LABEL_BYTES_MAX)].into();
-        self.enter(id, Reservation::new(&ask, demand, label));
-        Ok(id)
+        Ok(self.enter_new(&ask, demand, label))
     }
 
     /// Would this be admitted? The same decision as [`admit`](Self::admit), promising nothing: for the renditions of a ladder.
@@ -301,14 +297,50 @@ impl Ledger {
         }
     }
 
-    /// Puts in the place of a reservation one that asks no more in any round, unasked.
-    pub(crate) fn put(&mut self, id: ReservationId, demand: &Arc<Demand>, start_round: u64) {
+    /// Puts in the place of a reservation the rest of a demand that asks no more in any round, unasked.
+    pub(crate) fn put(
+        &mut self,
+        id: ReservationId,
+        demand: &Arc<Demand>,
+        (from_round, start_round): (usize, u64),
+    ) {
         let Some(old) = self.reservations.get(&id) else { return };
         let (class, label) = (old.class, old.label.clone());
-        let rounds = demand.rounds();
-        let ask = Ask { demand, class, from_round: 0, start_round, rounds };
+        let from_round = from_round.min(demand.rounds());
+        let ask = Ask { demand, class, from_round, start_round, rounds: demand.rounds() - from_round };
         let new = Reservation::new(&ask, demand, label);
         self.put_back(id, Some(new));
+    }
+
+    /// Whether a reservation has all that the rest of a demand asks.
+    pub(crate) fn has(
+        &self,
+        old: &Reservation,
+        demand: &Arc<Demand>,
+        (from_round, start_round): (usize, u64),
+    ) -> bool {
+        let ask = self.ask(old.class, demand, from_round, start_round);
+        ask.is_ok_and(|ask| self.asks_no_more(&ask, old))
+    }
+
+    /// A reservation of its own for what somebody has had as a part of another one, unasked.
+    pub(crate) fn admit_unasked(
+        &mut self,
+        class: Class,
+        demand: &Arc<Demand>,
+        start_round: u64,
+        label: &str,
+    ) -> ReservationId {
+        let ask = Ask { demand, class, from_round: 0, start_round, rounds: demand.rounds() };
+        self.enter_new(&ask, demand, label)
+    }
+
+    fn enter_new(&mut self, ask: &Ask<'_>, demand: &Arc<Demand>, label: &str) -> ReservationId {
+        let id = ReservationId(self.next_id);
+        self.next_id += 1;
+        let label = label[..label.floor_char_boundary(LABEL_BYTES_MAX)].into();
+        self.enter(id, Reservation::new(ask, demand, label));
+        id
     }
 
     fn strike(&mut self, id: ReservationId) -> Option<Reservation> {

@@ -58,7 +58,7 @@ impl Chains {
         let [asks_ns, beside_ns] = [Some(demand), demand.beside().map(Arc::as_ref)]
             .map(|demand| demand.map_or(0, |demand| ledger.asks_on_average(demand, fullest, from_round)));
         let saves_ns = asks_ns.saturating_sub(beside_ns);
-        memory.part(more_bytes) <= disks.part(0)
+        saves_ns > 0 && memory.part(more_bytes) <= disks.part(0)
             || memory.part_of_free(more_bytes) <= disks.part_of_free(saves_ns)
     }
 }

@@ -310,6 +310,59 @@ fn who_reads_for_others_asks_more_only_while_there_are_others() {
     assert!(chains.adds_up());
 }
 
+/// Nothing but reads of each member in each round.
+fn reads(reads: &[u32]) -> Demand {
+    let all: Vec<DiskDemand> = reads.iter().map(|&reads| DiskDemand::scattered(reads, 0)).collect();
+    Demand::new(vec![all; MEMBERS], vec![MIB; reads.len()], MIB)
+}
+
+/// Four reads a round, two of something lower, and none that cannot be shared.
+fn halved() -> (Arc<Demand>, Arc<Demand>) {
+    let lower = reads(&[2; 600]);
+    (Arc::new(reads(&[4; 600]).with_shared(&reads(&[4; 600]), &lower, &nothing())), Arc::new(lower))
+}
+
+#[test]
+fn who_left_comes_back_into_a_full_house_with_what_he_kept() {
+    let (high, lower) = halved();
+    let mut chains = machine(6, 4_000 * MIB);
+    open(&mut chains, &high, 0).unwrap();
+    let last = open(&mut chains, &high, 10).unwrap();
+    chains.advance(20);
+    chains.leave(last, &lower).unwrap();
+    assert_eq!(disk(&chains, 50), 6_000);
+    chains.change(last, &high, (10, 20), true).unwrap();
+    assert_eq!((disk(&chains, 50), chains.is_sharing(last), chains.adds_up()), (6_000, true, true));
+}
+
+#[test]
+fn who_leaves_is_not_refused_where_too_much_is_promised() {
+    let (high, lower) = halved();
+    let mut chains = machine(12, 4_000 * MIB);
+    let all: Vec<_> = (0..3).map(|number| open(&mut chains, &high, number * 10).unwrap()).collect();
+    let mut less = chains.ledger().capacities().clone();
+    less.members.iter_mut().for_each(|member| member.round_ns = 1);
+    assert!(!chains.set_capacities(less).is_empty());
+    chains.leave(all[1], &lower).unwrap();
+    assert_eq!((chains.counts(), chains.adds_up()), ((3, 1), true));
+    // What he did not hold he is refused as everybody else.
+    assert!(chains.change(all[1], &high, (5, 20), false).is_err());
+}
+
+#[test]
+fn nobody_follows_where_that_saves_nothing() {
+    // What is read in place of the shared part is as much.
+    let demand = Arc::new(reads(&[4; 600]).with_shared(&reads(&[5; 600]), &reads(&[4; 600]), &nothing()));
+    let mut chains = machine(100, 4_000 * MIB);
+    let leader = open(&mut chains, &demand, 0).unwrap();
+    let chain = chains.chain_of(leader).unwrap();
+    assert!(!chains.is_worth_following(Class::PERIODIC, &demand, chain, (0, 10)));
+    let halved = halved().0;
+    let leader = open(&mut chains, &halved, 0).unwrap();
+    let chain = chains.chain_of(leader).unwrap();
+    assert!(chains.is_worth_following(Class::PERIODIC, &halved, chain, (0, 10)));
+}
+
 proptest! {
     #![proptest_config(ProptestConfig { cases: 200, ..ProptestConfig::default() })]
 

@@ -129,12 +129,16 @@ impl Audience {
         now_ns: u64,
     ) {
         let mut next_use = self.lock();
+        // What it does not share it plays on, from where it will ask.
+        let Whereabouts { fronts, .. } = next_use.whereabouts(session);
         // A chain that nobody is in forgets what is kept for it.
         next_use.goes(session);
         for start in starts {
             next_use.keeps(start.track.map.id(), chain, start.track.stripes_in(rounds));
         }
         next_use.place(session, Some(chain), starts, now_ns);
+        let others = fronts.into_iter().filter(|(slot, _)| starts.iter().all(|start| start.slot != *slot));
+        others.for_each(|(slot, front)| next_use.shows((session, slot), front));
     }
 
     /// Puts a session back to where it was.

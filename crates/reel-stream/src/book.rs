@@ -135,6 +135,11 @@ impl Book {
         has_left
     }
 
+    /// As [`Chains::is_sharing`].
+    pub(crate) fn is_sharing(&self, stream: ReservationId) -> bool {
+        self.chains.is_sharing(stream)
+    }
+
     /// Gives back what a session held.
     pub(crate) fn release(&mut self, stream: ReservationId) {
         self.chains.release(stream);

@@ -271,8 +271,8 @@ impl<T> Sessions<T> {
         let state = session.state();
         let track = (session.key, crate::schedule::slot(strand));
         // Whoever may be followed.
-        let is_shared =
-            state.promise.as_ref().is_some_and(|promise| promise.offers.shared(promise.choice).is_some());
+        let shared = state.promise.as_ref().and_then(|promise| promise.offers.shared(promise.choice));
+        let is_shared = shared.is_some_and(|shared| shared.tracks().any(|(slot, _)| slot == track.1));
         let is_roomy = is_shared && self.is_roomy.load(Ordering::Relaxed);
         !state.is_closed && self.audience.plays(track, (body, offset), duration_ns, is_roomy, now_ns)
     }
@@ -436,17 +436,23 @@ impl<T> Sessions<T> {
         let asked = choice.map(|choice| choice.min(promise.offers.demands.len() - 1));
         let is_on = promise.reservation.is_some();
         let stays = place.moves_to().is_none();
-        // Whoever shares what others read of one choice is not behind them any more as soon as he asks for another one.
-        if let (Some(stream), true) = (promise.reservation, asked.is_some_and(|asked| asked > promise.choice))
-            && lock(book).leave((who, stream), (&promise.offers, promise.choice), now_ns)
-        {
-            promise.choice += 1;
+        let mut choice = promise.choice;
+        if let (Some(stream), true) = (promise.reservation, asked.is_some_and(|asked| asked > choice)) {
+            let mut book = lock(book);
+            // Whoever shares what others read of one choice is not behind them any more as soon as he asks for another one...
+            if stays && book.leave((who, stream), (&promise.offers, choice), now_ns) {
+                promise.choice += 1;
+                choice = promise.choice;
+            } else if !stays && book.is_sharing(stream) {
+                // ...and if he asks for it elsewhere, if he may go there.
+                choice += 1;
+            }
         }
         let wanted = asked.and_then(|asked| promise.takes(asked));
         if is_on && wanted.is_none() && stays {
             return Ok(());
         }
-        let choice = wanted.unwrap_or(promise.choice);
+        let choice = wanted.unwrap_or(choice);
         let position_ns = match place {
             Place::Shifts { media_ns } | Place::Moved { media_ns } => media_ns,
             Place::OnSchedule | Place::Joins => schedule.position_ns(now_ns).min(ask.from_ns),

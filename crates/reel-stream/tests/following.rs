@@ -90,25 +90,12 @@ impl Hall {
         let choices = Choices { demands: demands.into(), shared: shared.into() };
         let plain = &choices.demands[0];
         let most = (0..MEMBERS).flat_map(|member| plain.reads(member)).map(|read| read.reads).max().unwrap();
-        let price = DiskPrice {
-            read_request_ns: READ_NS,
-            read_mib_ns: 1,
-            write_request_ns: 1,
-            write_mib_ns: 1,
-            apart: false,
-        };
         // The periodic class has 70 % of a round; what transfers cost is next to nothing.
         let round_ns = (u64::from(most) * READ_NS + 10_000) * viewers * 10 / 7;
         let sessions = Sessions::new(SessionsConfig {
             sessions_max: 100,
             idle_max_ns: u64::MAX,
-            capacities: Some(Capacities {
-                members: vec![MemberCapacity { price, round_ns }; MEMBERS],
-                network_bytes: UNLIMITED,
-                core_ns: UNLIMITED,
-                core_mib_ns: 1,
-                arena_bytes: units.budget().promisable() as u64 * units.buffer_bytes(),
-            }),
+            capacities: Some(capacities(&units, round_ns)),
             classes: ClassTable::default(),
         });
         let (sessions, core) = (sessions.reading(&units), Core::new(&units, 1));
@@ -202,6 +189,24 @@ impl Hall {
     fn sharing(&self) -> (usize, usize) {
         let Sharing { chains, followers, .. } = self.sessions.sharing();
         (chains, followers)
+    }
+}
+
+/// Members that have so much time in a round.
+fn capacities(units: &Units, round_ns: u64) -> Capacities {
+    let price = DiskPrice {
+        read_request_ns: READ_NS,
+        read_mib_ns: 1,
+        write_request_ns: 1,
+        write_mib_ns: 1,
+        apart: false,
+    };
+    Capacities {
+        members: vec![MemberCapacity { price, round_ns }; MEMBERS],
+        network_bytes: UNLIMITED,
+        core_ns: UNLIMITED,
+        core_mib_ns: 1,
+        arena_bytes: units.budget().promisable() as u64 * units.buffer_bytes(),
     }
 }
 
@@ -412,4 +417,56 @@ fn who_took_a_lower_rendition_asks_for_the_best_one_again() {
     assert!(std::iter::from_fn(|| hall.open()).count() > 0);
     assert!(hall.ask_in(FILM, &follower, 2).is_none(), "nothing is left");
     assert!(hall.plays_in(LOWER, &follower, 2) > 0, "he keeps what he has");
+}
+
+/// A leader of the best rendition, and so many who follow him, each in his ninth segment.
+fn followed(count: usize) -> (Hall, Seat, Vec<Seat>) {
+    let mut hall = Hall::showing(&[FILM, LOWER], 2, 600);
+    let leader = hall.open().unwrap();
+    for segment in 0..4 {
+        hall.plays(&leader, segment);
+        hall.passes(u64::from(segment > 0));
+    }
+    let followers: Vec<Seat> = (0..count).map(|_| hall.open().unwrap()).collect();
+    assert_eq!(hall.sharing(), (1, count));
+    for segment in 0..9 {
+        hall.passes(u64::from(segment > 0));
+        hall.plays(&leader, segment + 3);
+        followers.iter().for_each(|follower| assert_eq!(hall.plays(follower, segment), 0));
+    }
+    (hall, leader, followers)
+}
+
+#[test]
+fn who_left_follows_again_though_nothing_is_free() {
+    let (mut hall, leader, followers) = followed(2);
+    let (follower, last) = (&followers[0], &followers[1]);
+    // There is as much as those three are promised, and no more.
+    let round_ns = (hall.promised_ns() + 10) * 10 / 7;
+    hall.sessions.set_capacities(capacities(&hall.units, round_ns));
+    hall.passes(1);
+    hall.plays(&leader, 12);
+    hall.plays(last, 9);
+    hall.plays_in(LOWER, follower, 9);
+    assert_eq!(hall.sharing(), (1, 1));
+    hall.passes(1);
+    hall.plays(&leader, 13);
+    hall.plays(last, 10);
+    assert!(hall.ask_in(FILM, follower, 10).is_some(), "he holds what he needs beside the others");
+    assert_eq!(hall.sharing(), (1, 2));
+}
+
+#[test]
+fn a_refused_seek_into_a_lower_rendition_leaves_him_where_he_is() {
+    let (mut hall, leader, followers) = followed(1);
+    // The leader goes back behind him, so there is somebody until after his end; and so are others.
+    hall.plays(&leader, 1);
+    hall.alone = true;
+    let mut others = Vec::new();
+    for _ in 0..3 {
+        hall.now_ns += ROUND_NS;
+        others.extend(std::iter::from_fn(|| hall.open()));
+    }
+    assert!(hall.ask_in(LOWER, &followers[0], 0).is_none(), "those rounds are taken");
+    assert_eq!(hall.sharing(), (1, 1));
 }
