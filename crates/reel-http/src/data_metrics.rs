@@ -159,7 +159,7 @@ impl MetricsSource for DataMetrics {
         );
         page.gauge(
             "reel_followers",
-            "Sessions that are charged with no disks, since others read for them.",
+            "Sessions that others read for: they are not charged with the disks for what they share.",
             &[],
             sharing.followers as f64,
         );
