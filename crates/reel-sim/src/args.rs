@@ -34,12 +34,15 @@ pub(crate) struct Arguments {
     /// Only these faults: pulled, replaced, stalls, slow, read-errors, lies, rot, none. Default: all.
     #[arg(long, value_delimiter = ',')]
     faults: Option<Vec<String>>,
-    /// So many titles of one rendition each, instead of those that a seed decides: a crowd on few shares what one of them reads.
+    /// So many titles of one rendition and one language each, instead of those that a seed decides: a crowd on few shares what one of them reads.
     #[arg(long)]
     titles: Option<usize>,
     /// Titles have so many renditions at most.
     #[arg(long)]
     renditions: Option<u64>,
+    /// And so many languages.
+    #[arg(long)]
+    languages: Option<u64>,
     /// So many buffers of memory, instead of plenty.
     #[arg(long)]
     buffers: Option<usize>,
@@ -72,8 +75,9 @@ impl Arguments {
             (scenario.browsers, scenario.browse_ns) = (browsers, CROWD_BROWSE_NS);
         }
         if let Some(titles) = self.titles {
-            (scenario.titles.titles, scenario.titles.renditions) = (titles, 1);
+            (scenario.titles.titles, scenario.titles.renditions, scenario.titles.languages) = (titles, 1, 1);
         }
+        scenario.titles.languages = self.languages.unwrap_or(scenario.titles.languages).max(1);
         scenario.titles.renditions = self.renditions.unwrap_or(scenario.titles.renditions).max(1);
         scenario.buffers = self.buffers.unwrap_or(scenario.buffers);
         scenario.change_rest_ns = scenario.change_rest_ns.filter(|_| !self.steady);
@@ -97,6 +101,9 @@ impl Arguments {
         }
         if let Some(renditions) = self.renditions {
             text += &format!(" --renditions {renditions}");
+        }
+        if let Some(languages) = self.languages {
+            text += &format!(" --languages {languages}");
         }
         if let Some(buffers) = self.buffers {
             text += &format!(" --buffers {buffers}");

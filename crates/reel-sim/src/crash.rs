@@ -190,6 +190,7 @@ mod tests {
             rate_bps: (2_000_000, 2_000_000),
             renditions: 1,
             sound_permille: 0,
+            languages: 1,
         };
         let mut library =
             Library::make(geometry(4, 3).unwrap(), &spec, Depth::of(true), &mut Rng::new(1)).unwrap();

@@ -56,7 +56,7 @@ impl Desk {
         opened.map_err(|refused| refused.to_string())
     }
 
-    /// The terms of a segment of the pictures in one of their renditions, or of the sound; refused if the ledger does not follow where the viewer goes.
+    /// The terms of a segment of the pictures in one of their renditions, or of the sound in one of its languages; refused if the ledger does not follow where the viewer goes.
     pub(crate) fn ask(
         &self,
         seat: &Seat,

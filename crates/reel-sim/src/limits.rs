@@ -66,6 +66,9 @@ pub const DEAR_PERMILLE: u64 = 1500;
 /// Of a thousand segments that a player of a title in several renditions asks for, so many are of a lower one than before, and so many of a higher.
 pub const STEPS_PERMILLE: u64 = 30;
 
+/// Of a thousand segments of sound that a player of a title in several languages asks for, so many may be of another one than before: now and then somebody tries them.
+pub const LANGUAGE_PERMILLE: u64 = 20;
+
 /// A start or seek that takes longer, while no member has a fault and nothing is strained, was forgotten. Nobody is promised how soon a picture comes, but
 /// requests of people who wait are due in a fifth of a second.
 pub const START_MOST_NS: u64 = 10_000_000_000;

@@ -124,6 +124,7 @@ mod tests {
             rate_bps: (1_000_000, 8_000_000),
             renditions: 3,
             sound_permille: 500,
+            languages: 3,
         };
         shelf_of(geometry(members, data_rows).unwrap(), spec, 5)
     }
@@ -154,9 +155,9 @@ mod tests {
     }
 
     #[test]
-    fn titles_have_sound_and_renditions_of_falling_rates() {
+    fn titles_have_languages_and_renditions_of_falling_rates() {
         let shelf = shelf(5, 4);
-        assert!(shelf.titles().iter().any(|title| title.sound.is_some()));
+        assert!(shelf.titles().iter().any(|title| title.sound.len() > 1));
         let ladders: Vec<_> = shelf.titles().iter().filter(|title| title.pictures.len() > 1).collect();
         assert!(!ladders.is_empty());
         for title in ladders {
@@ -175,6 +176,7 @@ mod tests {
             rate_bps: (5_000_000, 5_000_000),
             renditions: 1,
             sound_permille: 0,
+            languages: 1,
         };
         let shelf = shelf_of(geometry(5, 4).unwrap(), spec, 1);
         let bytes: u64 = shelf.titles().iter().map(|title| title.best().map.bytes()).sum();

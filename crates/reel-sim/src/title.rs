@@ -20,7 +20,7 @@ pub struct Title {
     /// The same pictures, the best rendition first.
     pub pictures: Vec<Arc<Track>>,
     /// If it is no silent film.
-    pub sound: Option<Arc<Track>>,
+    pub sound: Vec<Arc<Track>>,
     /// What a viewer asks for each choice of renditions, best first: to play that one or any after it.
     pub offers: Choices,
 }
@@ -71,6 +71,8 @@ pub struct TitleSpec {
     pub renditions: u64,
     /// Of a thousand, so many have sound.
     pub sound_permille: u64,
+    /// Languages of it, at most.
+    pub languages: u64,
 }
 
 /// Rates of sound, at least and at most: from speech to five channels.
@@ -95,8 +97,11 @@ pub(crate) fn plan(spec: &TitleSpec, rng: &mut Rng) -> Vec<TrackPlan> {
         let rate_bps = rng.range(SOUND_BPS.0, SOUND_BPS.1);
         let segments = (segments * MOVING_SEGMENT_NS).div_ceil(segment_ns);
         let bytes = (rate_bps / 8 * segment_ns / 1_000_000_000 / OBJECT_SCALE).max(ROW_BYTES as u64);
-        let starts = (0..=segments).map(|segment| segment * bytes).collect();
-        tracks.push(TrackPlan { strand: Strand::Sound, segment_ns, starts, seed: rng.bits() });
+        let starts: Vec<u64> = (0..=segments).map(|segment| segment * bytes).collect();
+        let sound = |seed| TrackPlan { strand: Strand::Sound, segment_ns, starts: starts.clone(), seed };
+        tracks.push(sound(rng.bits()));
+        let languages = if spec.languages > 1 { rng.range(1, spec.languages + 1) } else { 1 };
+        tracks.extend((1..languages).map(|_| sound(rng.bits())));
     }
     tracks
 }
@@ -135,16 +140,17 @@ impl TrackPlan {
 impl Title {
     /// A title of these tracks, pictures before sound; `None` if it is longer than anybody can promise.
     pub(crate) fn new(number: usize, ahead: Depth, mut tracks: Vec<Arc<Track>>) -> Option<Title> {
-        let sound = tracks.pop_if(|track| track.strand == Strand::Sound);
+        let pictures = tracks.iter().take_while(|track| track.strand == Strand::Picture).count();
+        let sound = tracks.split_off(pictures);
         let demands = |tracks: &[Arc<Track>]| -> Option<Vec<Demand>> {
             tracks.iter().map(|track| track.demand(ahead)).collect()
         };
-        let (pictures, heard) = (demands(&tracks)?, demands(sound.as_slice())?);
-        let heard = Demand::sum_of(&heard.iter().collect::<Vec<_>>());
+        let (pictures, heard) = (demands(&tracks)?, demands(&sound)?);
+        let heard = Demand::peak_of(&heard.iter().collect::<Vec<_>>());
         let from = |first: usize| Demand::peak_of(&pictures.iter().skip(first).collect::<Vec<_>>());
         let nothing = Demand::peak_of(&[]);
         // As `reel-http` does it.
-        let is_one_way = tracks.len() == 1;
+        let is_one_way = tracks.len() == 1 && sound.len() <= 1;
         let offer = |choice: usize| -> Option<(Arc<Demand>, Option<Arc<SharedTracks>>)> {
             let shared: Vec<_> =
                 tracks.get(choice).into_iter().chain(sound.iter().filter(|_| is_one_way)).collect();
@@ -164,11 +170,11 @@ impl Title {
         Some(Title { number, pictures: tracks, sound, offers })
     }
 
-    /// What is shown or heard: the pictures in one of its renditions, or the sound, if it has any.
+    /// What is shown or heard: the pictures in one of its renditions, or the sound in one of its languages, if it has any.
     pub fn track(&self, strand: Strand, choice: usize) -> Option<&Arc<Track>> {
         match strand {
             Strand::Picture => self.pictures.get(choice),
-            _ => self.sound.as_ref(),
+            _ => self.sound.get(choice),
         }
     }
 

@@ -1,6 +1,8 @@
 //! A player of segments with a buffer, and the person before it.
 
-use crate::limits::{BEGINS_WITH_NS, BUFFER_LEAST_NS, BUFFER_NS, MOVING_SEGMENT_NS, SKIP_NS, STEPS_PERMILLE};
+use crate::limits::{
+    BEGINS_WITH_NS, BUFFER_LEAST_NS, BUFFER_NS, LANGUAGE_PERMILLE, MOVING_SEGMENT_NS, SKIP_NS, STEPS_PERMILLE,
+};
 use crate::rng::Rng;
 use crate::title::{Title, Track};
 use reel_stream::Strand;
@@ -27,6 +29,8 @@ pub struct Player {
     choice: usize,
     /// The best one that it may take.
     offered: usize,
+    /// Which of the languages of its title it plays.
+    language: usize,
     lanes: Vec<Lane>,
     show: Show,
     /// What it keeps ahead.
@@ -106,6 +110,7 @@ impl Player {
             title: None,
             choice: 0,
             offered: 0,
+            language: 0,
             lanes: Vec::new(),
             show: Show::Waits { media_ns: 0 },
             stalled_ns: 0,
@@ -125,6 +130,11 @@ impl Player {
     /// The rendition it takes now.
     pub fn choice(&self) -> usize {
         self.choice
+    }
+
+    /// What it takes of a strand now: a rendition, or a language.
+    pub fn takes(&self, strand: Strand) -> usize {
+        if strand == Strand::Picture { self.choice } else { self.language }
     }
 
     /// Which strands it asks for, those first that it asks for first: players differ in that, and from time to time.
@@ -147,14 +157,27 @@ impl Player {
             untouched: 0,
             known: false,
         };
-        self.lanes = std::iter::once(title.best()).chain(&title.sound).map(lane).collect();
+        self.lanes = std::iter::once(title.best()).chain(title.sound.first()).map(lane).collect();
         (self.choice, self.offered) = (offered, offered);
         let segment = match self.rng.permille(300) {
             true => self.rng.below(title.best().segments() as u64),
             false => 0,
         };
+        self.language = self.any_language(title.sound.len());
         self.title = Some(title);
         self.seek(segment);
+    }
+
+    /// Whether it plays another language from here on.
+    pub fn speaks(&mut self) {
+        let languages = self.title.as_ref().map_or(0, |title| title.sound.len());
+        if languages > 1 && self.rng.permille(LANGUAGE_PERMILLE) {
+            self.language = self.any_language(languages);
+        }
+    }
+
+    fn any_language(&mut self, languages: usize) -> usize {
+        if languages > 1 { self.rng.below(languages as u64) as usize } else { 0 }
     }
 
     /// Whether it takes another rendition from here on, as bandwidth comes and goes.

@@ -123,13 +123,14 @@ impl World {
         let Kind::Viewer(player) = &mut client.kind else { return Ok(()) };
         let (Some(title), Some(seat)) = (player.title().cloned(), client.seat.clone()) else { return Ok(()) };
         let before = player.choice();
-        if strand == Strand::Picture {
-            player.steps();
+        match strand {
+            Strand::Picture => player.steps(),
+            _ => player.speaks(),
         }
-        let choice = player.choice();
+        let (choice, taken) = (player.choice(), player.takes(strand));
         let starts_late = player.begins() && self.now_ns > client.asked_ns + LATE_TOLERATED_NS;
         let goes_on = player.goes_on(strand) && !client.began_late && !starts_late;
-        let mut terms = self.desk.ask(&seat, (strand, choice), segment, self.now_ns);
+        let mut terms = self.desk.ask(&seat, (strand, taken), segment, self.now_ns);
         if terms.is_err() && choice < before {
             // As players do that are refused a better rendition.
             self.report.rendition_steps_refused += 1;
@@ -165,10 +166,10 @@ impl World {
         terms: Terms,
     ) -> Result<(), String> {
         let Kind::Viewer(player) = &self.clients[number as usize].kind else { return Ok(()) };
-        let choice = player.choice();
-        let Some(track) = title.track(strand, choice).cloned() else { return Ok(()) };
+        let taken = player.takes(strand);
+        let Some(track) = title.track(strand, taken).cloned() else { return Ok(()) };
         let Terms { class, due, due_ns, plan, reads_on } = terms;
-        let name = if strand == Strand::Picture { choice } else { title.pictures.len() };
+        let name = if strand == Strand::Picture { taken } else { title.pictures.len() + taken };
         self.core.plan((seat.key(), name), plan);
         self.deed(number, Deed::Asks, segment as u64);
         let promised_ns = (class == Class::PERIODIC).then_some(due_ns);
