@@ -63,7 +63,7 @@ pub enum VolumeError {
         free_bytes: u64,
     },
     /// A member that is in use and well was to be replaced.
-    #[error("member {member} ({}) is in use and well; say --force to give it up all the same", path.display())]
+    #[error("member {member} ({}) is in use and well; say --give-up to replace it all the same: what it holds is then computed anew from the other members", path.display())]
     Healthy {
         /// The member.
         member: usize,
@@ -78,6 +78,16 @@ pub enum VolumeError {
         /// Bytes of a member.
         needed_bytes: u64,
         /// Bytes of the disk.
+        has_bytes: u64,
+    },
+    /// A file that is to take the place of a member was given a smaller size.
+    #[error("{} has {has_bytes} bytes and a member of this volume has {needed_bytes}; use a larger disk or a new file, or say --force to have this file grow", path.display())]
+    TooShort {
+        /// The file.
+        path: PathBuf,
+        /// Bytes of a member.
+        needed_bytes: u64,
+        /// Bytes of the file.
         has_bytes: u64,
     },
     /// One job of its kind at a time.

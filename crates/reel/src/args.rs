@@ -191,9 +191,13 @@ pub(crate) struct ReplaceArguments {
     /// A new file, or a block device that holds nothing
     pub(crate) path: PathBuf,
 
-    /// Give up a member that is in use and well, and overwrite what is at PATH
+    /// Lose what is at PATH, if it is not empty
     #[arg(long)]
     pub(crate) force: bool,
+
+    /// Replace the member even if it is in use and well
+    #[arg(long)]
+    pub(crate) give_up: bool,
 
     /// Print the result as JSON
     #[arg(long)]

@@ -90,7 +90,12 @@ fn a_lost_member_is_replaced_and_rebuilt() {
     let place = Place::with_volume();
     place.reel(&["ingest", "volume", short().to_str().unwrap()]).done();
     place.reel(&["volume", "rebuild", "volume"]).refused(2, &["every member is in use", "scrub"]);
-    place.reel(&["volume", "replace", "volume", "3", "new"]).refused(1, &["in use and well", "--force"]);
+    place.reel(&["volume", "replace", "volume", "3", "new"]).refused(1, &["in use and well", "--give-up"]);
+    fs::write(place.path("precious.mp4"), "a film").unwrap();
+    let replace = |flag: &str| place.reel(&["volume", "replace", "volume", "3", "precious.mp4", flag]);
+    replace("--force").refused(1, &["in use and well", "--give-up"]);
+    replace("--give-up").refused(2, &["precious.mp4 is not empty", "--force to lose what is there"]);
+    assert_eq!(fs::read(place.path("precious.mp4")).unwrap(), b"a film");
     fs::remove_file(place.path("volume/member-3.reel")).unwrap();
     place.reel(&["volume", "rebuild", "volume"]).refused(2, &["nothing to rebuild on", "replace"]);
     let scrub = place.reel(&["volume", "scrub", "volume"]);

@@ -79,8 +79,12 @@ pub(super) fn rebuild(arguments: &RebuildArguments, quiet: bool) -> Result<Exit,
 /// `reel volume replace`.
 pub(super) fn replace(arguments: &ReplaceArguments) -> Result<Exit, Failure> {
     let library = open(&arguments.volume, "replace")?;
-    let replacement =
-        Replacement { member: arguments.member, path: arguments.path.clone(), force: arguments.force };
+    let replacement = Replacement {
+        member: arguments.member,
+        path: arguments.path.clone(),
+        force: arguments.force,
+        give_up: arguments.give_up,
+    };
     let finding = library.volume().replace(&replacement).map_err(Failure::volume)?;
     if arguments.json {
         let result = json!({
