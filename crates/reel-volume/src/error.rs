@@ -113,7 +113,7 @@ pub enum VolumeError {
         holder: String,
     },
     /// Fewer members than are needed to have all bytes.
-    #[error("the volume in {} cannot be opened: {missing} of its {members} members cannot be used, and it can do without {tolerated}:\n{details}; bring back enough of them, or correct their paths in volume.toml", path.display())]
+    #[error("the volume in {} cannot be opened: {missing} of its {members} members cannot be used, and it can do without {}:\n{details}; {advice}", path.display(), count_if_known(*.tolerated))]
     TooFewMembers {
         /// The directory.
         path: PathBuf,
@@ -121,10 +121,12 @@ pub enum VolumeError {
         missing: usize,
         /// Members of the volume.
         members: usize,
-        /// Members it can do without.
-        tolerated: usize,
+        /// Members it can do without; unknown if no member could be read.
+        tolerated: Option<usize>,
         /// One line for each that is missing.
         details: String,
+        /// What to do.
+        advice: &'static str,
     },
     /// The catalogue copies do not tell what is in force.
     #[error("the volume in {} cannot be opened: {reason}", path.display())]
@@ -232,6 +234,10 @@ pub enum VolumeError {
     /// The arena could not be made.
     #[error("the media memory could not be set aside: {0}")]
     Arena(#[from] reel_arena::ArenaError),
+}
+
+fn count_if_known(members: Option<usize>) -> String {
+    members.map_or_else(|| "a number that only a member could tell".to_owned(), |members| members.to_string())
 }
 
 impl VolumeError {

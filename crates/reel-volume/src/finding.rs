@@ -28,6 +28,8 @@ pub enum MemberState {
     Repaired,
     /// There is nothing at its path, or it cannot be opened.
     Missing,
+    /// It is there, but this user may not open it, or its file system may not be written.
+    Denied,
     /// Shorter than its superblock says.
     Truncated,
     /// Its superblock cannot be read.
@@ -55,6 +57,7 @@ impl MemberState {
             MemberState::Swapped => "swapped",
             MemberState::Repaired => "repaired",
             MemberState::Missing => "missing",
+            MemberState::Denied => "denied",
             MemberState::Truncated => "truncated",
             MemberState::Damaged => "damaged",
             MemberState::Foreign => "foreign",

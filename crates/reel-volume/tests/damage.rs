@@ -280,7 +280,7 @@ fn too_many_missing_are_all_named() {
     let error = scratch.try_open().err().unwrap();
     let text = error.to_string();
     assert!(
-        matches!(error, VolumeError::TooFewMembers { missing: 2, members: 4, tolerated: 1, .. }),
+        matches!(error, VolumeError::TooFewMembers { missing: 2, members: 4, tolerated: Some(1), .. }),
         "{text}"
     );
     assert!(text.contains("member-0.reel") && text.contains("member-2.reel"), "{text}");

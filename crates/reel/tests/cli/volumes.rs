@@ -1,9 +1,12 @@
 //! Volumes made, looked at, damaged, refused.
 
 use std::fs;
+use std::os::unix::fs::{MetadataExt, PermissionsExt};
+use std::os::unix::process::CommandExt;
+use std::process::Command;
 
 use crate::films::short;
-use crate::rig::Place;
+use crate::rig::{Outcome, Place};
 
 #[test]
 fn a_new_volume_tells_what_it_is() {
@@ -83,6 +86,42 @@ fn damage_is_named_with_its_member_and_code_4() {
     assert_eq!(status["state"], "degraded");
     assert_eq!(status["members"][3]["state"], "missing");
     place.reel(&["export", "volume", "short"]).done();
+}
+
+/// reel in `place` as somebody who may only read what others own. A test of the superuser, whom no file refuses, becomes another.
+fn as_reader(place: &Place, arguments: &[&str]) -> Command {
+    let mut command = place.command(arguments);
+    if fs::metadata("/proc/self").unwrap().uid() == 0 {
+        command.uid(65534).gid(65534);
+    }
+    command
+}
+
+#[test]
+fn members_that_may_not_be_written_are_not_called_missing() {
+    let place = Place::with_volume();
+    fs::set_permissions(place.path(""), fs::Permissions::from_mode(0o755)).unwrap();
+    let modes = |mode: u32| {
+        for member in 0..5 {
+            let path = place.path(&format!("volume/member-{member}.reel"));
+            fs::set_permissions(path, fs::Permissions::from_mode(mode)).unwrap();
+        }
+    };
+    modes(0o444);
+    let film = place.path("short.mp4");
+    fs::copy(short(), &film).unwrap();
+    let ingest = || {
+        let output = as_reader(&place, &["ingest", "volume", "short.mp4"]).output().unwrap();
+        Outcome::of(output)
+    };
+    let words =
+        ["5 of its 5 members", "can do without 1:", "denied", "Permission denied", "help: give this user"];
+    let refused = ingest().refused(1, &words);
+    assert!(!refused.stderr.contains("missing") && !refused.stderr.contains("volume.toml"), "{refused:?}");
+    let read = Outcome::of(as_reader(&place, &["titles", "volume"]).output().unwrap());
+    read.done();
+    modes(0o000);
+    ingest().refused(1, &["without a number that only a member could tell"]);
 }
 
 #[test]
