@@ -347,6 +347,6 @@ fn advice(state: MemberState) -> &'static str {
              writing, and open the volume again"
         }
         MemberState::Stale => "its bytes are computed from the other members until it is rebuilt",
-        _ => "its bytes are computed from the other members. Bring the right one back, or rebuild it",
+        _ => "its bytes are computed from the other members. Bring the right one back, or replace it",
     }
 }

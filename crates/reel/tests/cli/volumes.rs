@@ -155,6 +155,25 @@ fn a_lost_member_is_replaced_and_rebuilt() {
 }
 
 #[test]
+fn a_member_that_was_cut_is_replaced_where_it_lies() {
+    let place = Place::with_volume();
+    place.reel(&["ingest", "volume", short().to_str().unwrap()]).done();
+    let member = fs::OpenOptions::new().write(true).open(place.path("volume/member-0.reel")).unwrap();
+    member.set_len(20 << 20).unwrap();
+    let check = place.reel(&["volume", "check", "volume"]);
+    assert!(check.stdout.contains("Bring the right one back, or replace it"), "{}", check.stdout);
+    let words = ["member 0", "is truncated", "help: bring the right one back, or give it a successor"];
+    place.reel(&["volume", "rebuild", "volume"]).refused(2, &words);
+    place.reel(&["volume", "rebuild", "volume", "0"]).refused(2, &words);
+    let replace = ["volume", "replace", "volume", "0", "volume/member-0.reel"];
+    let words = ["is member 0 of the Reel volume", "say --force to lose what is there"];
+    place.reel(&replace).refused(2, &words);
+    place.reel(&[&replace[..], &["--force"]].concat()).done();
+    place.reel(&["volume", "rebuild", "volume"]).done();
+    place.reel(&["volume", "check", "volume"]).done();
+}
+
+#[test]
 fn rot_is_mended_by_a_scrub() {
     let place = Place::with_volume();
     place.reel(&["ingest", "volume", short().to_str().unwrap()]).done();

@@ -5,7 +5,8 @@ use std::time::Instant;
 
 use reel_library::Library;
 use reel_volume::{
-    CheckReport, MemberState, MendOptions, OpenOptions, RebuildReport, Replacement, Volume, VolumeError,
+    CheckReport, Finding, MemberState, MendOptions, OpenOptions, RebuildReport, Replacement, Volume,
+    VolumeError,
 };
 use serde_json::{Value, json};
 use std::sync::Arc;
@@ -126,14 +127,20 @@ fn the_one_to_rebuild(volume: &Volume) -> Result<usize, Failure> {
     let in_state = |wanted: MemberState| members.iter().find(|member| member.state == wanted);
     match in_state(MemberState::Rebuilding).or_else(|| in_state(MemberState::Stale)) {
         Some(member) => Ok(member.member),
-        None => {
-            match members.iter().find(|member| !member.state.in_use()) {
-                Some(member) => Err(Failure::usage(format!("there is nothing to rebuild on: {member}"))
-                    .help("give it a successor with `reel volume replace`")),
-                None => Err(Failure::usage("every member is in use")
-                    .help("`reel volume scrub` verifies and mends them")),
+        None => match members.iter().find(|member| !member.state.in_use()) {
+            Some(Finding { member, path, state, .. }) => Err(Failure::usage(format!(
+                "there is nothing to rebuild on: member {member} ({}) is {state}",
+                path.display()
+            ))
+            .help(match state {
+                MemberState::Denied => "give this user the right to it, or mount its file system for writing",
+                _ => "bring the right one back, or give it a successor with `reel volume replace`",
+            })),
+            None => {
+                Err(Failure::usage("every member is in use")
+                    .help("`reel volume scrub` verifies and mends them"))
             }
-        }
+        },
     }
 }
 
