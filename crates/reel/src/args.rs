@@ -4,7 +4,7 @@ use std::ffi::OsString;
 use std::net::SocketAddr;
 use std::path::PathBuf;
 
-use clap::{Args, Parser, Subcommand, ValueEnum};
+use clap::{ArgGroup, Args, Parser, Subcommand, ValueEnum};
 
 use crate::config::parse_address;
 use crate::limits::{FILM_BPS_MAX, PROBE_S_MAX};
@@ -383,16 +383,17 @@ pub(crate) struct ProbeArguments {
 
 /// `reel capacity`.
 #[derive(Debug, Args)]
+#[command(group(ArgGroup::new("viewers").required(true).args(["rate", "title"])))]
 pub(crate) struct CapacityArguments {
     /// The volume's directory
     pub(crate) volume: PathBuf,
 
     /// Viewers of a stream of this constant rate: 8M, 2.5M (bits per second, powers of 1000)
-    #[arg(long, value_name = "RATE", value_parser = parse_rate, required_unless_present = "title")]
+    #[arg(long, value_name = "RATE", value_parser = parse_rate)]
     pub(crate) rate: Option<Rate>,
 
     /// Viewers of this title, counted round by round as admission counts them
-    #[arg(long, value_name = "TITLE", conflicts_with = "rate")]
+    #[arg(long, value_name = "TITLE")]
     pub(crate) title: Option<String>,
 
     /// Count with the threads, memory and network of this configuration
