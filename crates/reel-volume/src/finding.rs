@@ -3,6 +3,9 @@
 use std::fmt;
 use std::path::PathBuf;
 
+/// Log target of what [`crate::Volume::findings`] and [`crate::Volume::replace`] tell too, for programs that show it themselves.
+pub const MEMBERS_LOG: &str = "reel_volume::members";
+
 /// The state of one member of an open volume.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Finding {

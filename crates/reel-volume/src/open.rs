@@ -14,6 +14,7 @@ use crate::catalogue::{
 use crate::commit::Committer;
 use crate::counters::VolumeCounters;
 use crate::error::VolumeError;
+use crate::finding::MEMBERS_LOG;
 use crate::finding::MemberState;
 use crate::geometry::Geometry;
 use crate::health::{Health, MemberUse};
@@ -108,7 +109,7 @@ pub(crate) fn open(directory: &Path, options: OpenOptions) -> Result<Volume, Vol
     standing.hurt = hurt_copies(&candidates, &selection);
     let findings = findings(&found, &manifest, directory, members, &standing);
     for finding in findings.iter().filter(|finding| !finding.state.in_use()) {
-        tracing::warn!(%finding, "a member is not in use");
+        tracing::warn!(target: MEMBERS_LOG, %finding, "a member is not in use");
     }
 
     let space_slots = geometry.slots(superblock.units());

@@ -15,7 +15,7 @@ use crate::catalogue::{BODY_AT, MemberSet, write_quorum};
 use crate::commit::Change;
 use crate::create::{Made, Target, open_target, reserve};
 use crate::error::VolumeError;
-use crate::finding::Finding;
+use crate::finding::{Finding, MEMBERS_LOG};
 use crate::ids::MemberId;
 use crate::limits::BLOCK_BYTES;
 use crate::manifest::{Manifest, sync_directory};
@@ -66,7 +66,9 @@ pub(crate) fn replace(inner: &Inner, replacement: &Replacement) -> Result<Findin
     inner.replaced(member, path.clone(), target.file);
     inner.health.begin_to_rebuild(member, "it is new and is being filled");
     write_manifest(inner, &manifest)?;
-    tracing::warn!(member, path = %path.display(), "a member has been replaced; rebuild it");
+    tracing::warn!(
+        target: MEMBERS_LOG, member, path = %path.display(), "a member has been replaced; rebuild it"
+    );
     Ok(inner.members_now().swap_remove(member))
 }
 

@@ -32,7 +32,7 @@ pub(crate) struct Arguments {
     #[command(subcommand)]
     pub(crate) command: Command,
 
-    /// Show no progress and no notes, only errors
+    /// Show no progress, warnings and notes: only errors, and what a command was asked to show
     #[arg(short, long, global = true)]
     pub(crate) quiet: bool,
 }

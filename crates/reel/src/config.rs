@@ -211,9 +211,9 @@ impl Default for LogConfig {
 }
 
 impl LogConfig {
-    /// For commands that do one thing and end: only trouble is worth a line.
-    pub(crate) fn for_commands() -> Self {
-        Self { level: LogLevel::Warn, ..Self::default() }
+    /// For commands that do one thing and end: only trouble is worth a line, and if `quiet` only what went wrong.
+    pub(crate) fn for_commands(quiet: bool) -> Self {
+        Self { level: if quiet { LogLevel::Error } else { LogLevel::Warn }, ..Self::default() }
     }
 }
 

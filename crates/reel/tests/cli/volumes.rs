@@ -174,6 +174,30 @@ fn a_member_that_was_cut_is_replaced_where_it_lies() {
 }
 
 #[test]
+fn quiet_commands_speak_of_errors_only_and_no_command_says_a_thing_twice() {
+    let place = Place::new();
+    let silent = |arguments: &[&str]| {
+        let ended = place.reel(&[&["-q"], arguments].concat()).done();
+        assert_eq!((ended.stdout.as_str(), ended.stderr.as_str()), ("", ""), "{arguments:?}");
+    };
+    silent(&["volume", "create", "volume", "--size", "200M"]);
+    fs::remove_file(place.path("volume/member-3.reel")).unwrap();
+    for arguments in [&["status", "volume"][..], &["check", "volume"]] {
+        let said = place.reel(&[&["volume"], arguments].concat());
+        let both = said.stdout + &said.stderr;
+        assert_eq!(both.matches("member 3 (volume/member-3.reel): missing").count(), 1, "{both}");
+    }
+    let titles = place.reel(&["titles", "volume"]).done();
+    assert!(titles.stderr.contains("WARN") && titles.stderr.contains("member 3"), "{}", titles.stderr);
+    let titles = place.reel(&["-q", "titles", "volume"]).done();
+    assert!(titles.stderr.is_empty() && !titles.stdout.is_empty(), "{titles:?}");
+    silent(&["ingest", "volume", short().to_str().unwrap()]);
+    silent(&["volume", "replace", "volume", "3", "new"]);
+    silent(&["volume", "rebuild", "volume"]);
+    place.reel(&["-q", "volume", "rebuild", "volume"]).refused(2, &["every member is in use"]);
+}
+
+#[test]
 fn rot_is_mended_by_a_scrub() {
     let place = Place::with_volume();
     place.reel(&["ingest", "volume", short().to_str().unwrap()]).done();

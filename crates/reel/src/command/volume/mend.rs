@@ -63,7 +63,7 @@ pub(super) fn rebuild(arguments: &RebuildArguments, quiet: bool) -> Result<Exit,
     meter.finish(&format!("filled {}", rate_text(report.good_bytes + report.written_bytes, begun.elapsed())));
     if arguments.json {
         print(&rebuild_json(&report).to_string())?;
-    } else {
+    } else if !quiet || report.lost_rows > 0 {
         let lost = match report.lost_rows {
             0 => String::new(),
             rows => format!("; {rows} rows are LOST: `reel volume check` says of which titles"),
@@ -78,7 +78,7 @@ pub(super) fn rebuild(arguments: &RebuildArguments, quiet: bool) -> Result<Exit,
 }
 
 /// `reel volume replace`.
-pub(super) fn replace(arguments: &ReplaceArguments) -> Result<Exit, Failure> {
+pub(super) fn replace(arguments: &ReplaceArguments, quiet: bool) -> Result<Exit, Failure> {
     let library = open(&arguments.volume, "replace")?;
     let replacement = Replacement {
         member: arguments.member,
@@ -95,7 +95,7 @@ pub(super) fn replace(arguments: &ReplaceArguments) -> Result<Exit, Failure> {
             "text": finding.text,
         });
         print(&result.to_string())?;
-    } else {
+    } else if !quiet {
         print(&format!(
             "member {} is now {}; fill it with `reel volume rebuild {}`",
             finding.member,
