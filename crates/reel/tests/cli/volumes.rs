@@ -64,6 +64,7 @@ fn what_cannot_be_made_leaves_nothing() {
         (&["--members", "5", "--symbol-bytes", "0"], 2, "geometry"),
         (&["--members", "5", "--parity", "2"], 2, "parity"),
         (&["--members", "m", "m"], 2, "twice"),
+        (&["--members", "m", "./m", "n", "--size", "90M"], 2, "twice"),
     ] {
         let arguments = [&["volume", "create", "volume"][..], arguments].concat();
         place.reel(&arguments).refused(code, &[word]);
