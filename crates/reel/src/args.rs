@@ -56,7 +56,7 @@ pub(crate) enum Command {
     /// Remove titles from a volume
     Remove(RemoveArguments),
 
-    /// Write a title to an MP4 file that decodes identically
+    /// Write a title to an MP4 file that decodes identically: its best rendition and all its sound, without subtitles
     Export(ExportArguments),
 
     /// Measure what the disks of a volume can do, so that a server can promise it
