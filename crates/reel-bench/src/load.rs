@@ -50,21 +50,25 @@ pub(crate) use arguments::LoadArguments;
 
 /// `reel load`.
 pub(crate) fn command(arguments: &LoadArguments) -> Result<()> {
-    let disappointment = match look_on(arguments) {
-        Ok(disappointment) => disappointment,
-        Err(error) => Some(format!("{error:#}")),
+    let plan = match arguments.plan() {
+        Ok(plan) => plan,
+        Err(error) => fail(2, &format!("{error:#}")),
     };
-    if let Some(disappointment) = disappointment {
-        // As every other command of `reel` fails.
-        eprintln!("error: {disappointment}");
-        std::process::exit(1);
+    match look_on(arguments, plan) {
+        Ok(None) => Ok(()),
+        Ok(Some(disappointment)) => fail(1, &disappointment),
+        Err(error) => fail(1, &format!("{error:#}")),
     }
-    Ok(())
+}
+
+/// As every other command of `reel` fails: 2 is for wrong usage.
+fn fail(code: i32, what: &str) -> ! {
+    eprintln!("error: {what}");
+    std::process::exit(code);
 }
 
 /// Runs the fleet and prints what came of it; returns what should have been otherwise.
-fn look_on(arguments: &LoadArguments) -> Result<Option<String>> {
-    let plan = arguments.plan()?;
+fn look_on(arguments: &LoadArguments, plan: Plan) -> Result<Option<String>> {
     let fleet = Fleet::start(plan.clone())?;
     stop_by_signal(fleet.stopper());
     let shown = stderr().is_terminal();

@@ -53,7 +53,7 @@ impl VolumeWork for Works {
         watch: &mut dyn FnMut(WorkProgress) -> bool,
     ) -> Result<WorkDone, WorkFailed> {
         // Never by force: whoever reaches the port must not overwrite what lies somewhere on the server.
-        let replacement = Replacement { member, path: path.to_owned(), force: false };
+        let replacement = Replacement { member, path: path.to_owned(), force: false, give_up: false };
         self.0.replace(&replacement).map_err(failed)?;
         // A successor that is not filled protects nobody.
         self.rebuild(watch)
@@ -71,12 +71,16 @@ fn progress(at: CheckProgress) -> WorkProgress {
 fn failed(error: VolumeError) -> WorkFailed {
     WorkFailed(match error {
         VolumeError::Healthy { member, path } => format!(
-            "member {member} ({}) is in use and well; stop the server and use `reel volume replace --force` to give it up all the same",
+            "member {member} ({}) is in use and well; stop the server and use `reel volume replace --give-up` to replace it all the same",
             path.display()
         ),
         // Nor is force to be had here.
         VolumeError::NotEmpty { path, found } => format!(
             "{} {found}; choose another place, or stop the server and use `reel volume replace --force` to lose what is there",
+            path.display()
+        ),
+        VolumeError::TooShort { path, needed_bytes, has_bytes } => format!(
+            "{} has {has_bytes} bytes and a member of this volume has {needed_bytes}; use a larger disk or a new file",
             path.display()
         ),
         other => other.to_string(),

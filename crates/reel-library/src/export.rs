@@ -3,8 +3,10 @@
 use crate::error::LibraryError;
 use crate::library::Library;
 use crate::limits::EXPORT_CHUNK_BYTES;
+use crate::naming::clean_name;
 use crate::title::Title;
 use reel_media::progressive::{ObjectRef, Part, default_selection, layout};
+use reel_media::{TitleIndex, TrackIndex, TrackKind};
 use reel_qos::Class;
 use reel_volume::{ObjectReader, Volume};
 use std::collections::HashMap;
@@ -12,6 +14,11 @@ use std::io::{self, Read, Write};
 use std::ops::Range;
 
 impl Library {
+    /// What a title has and [`Library::export`] does not write, in words.
+    pub fn export_leaves_out(&self, id: &str) -> Result<Vec<String>, LibraryError> {
+        Ok(left_out(self.open(id)?.index()))
+    }
+
     /// Writes a title as a progressive MP4: the same bytes as its download, read in class aperiodic. Returns how many
     /// there were. `progress` is told bytes done and bytes in all.
     pub fn export(
@@ -48,6 +55,24 @@ impl Library {
         output.flush().map_err(LibraryError::Output)?;
         Ok(done)
     }
+}
+
+/// What the title has and its export does not, in words: other renditions, and subtitles.
+fn left_out(index: &TitleIndex) -> Vec<String> {
+    let chosen = default_selection(index);
+    let tracks = index.tracks.iter().enumerate().filter(|(number, _)| !chosen.contains(number));
+    let words = |track: &TrackIndex| match track.track.kind {
+        TrackKind::Video => {
+            let (width, height) = track.display_size().unwrap_or_default();
+            format!("the rendition of {width}x{height}")
+        }
+        TrackKind::Audio => "sound".to_owned(),
+        TrackKind::Subtitle => {
+            let told = [&track.track.language, &track.track.name].into_iter().flatten();
+            told.fold("subtitles".to_owned(), |words, told| format!("{words} {}", clean_name(told)))
+        }
+    };
+    tracks.map(|(_, track)| words(track)).collect()
 }
 
 /// The objects of a title being read side by side. Each is read forwards by one reader, across the fragment headers

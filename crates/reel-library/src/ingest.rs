@@ -4,7 +4,7 @@ use crate::error::IngestError;
 use crate::input::{IngestOptions, Ingested, Input, Phase, Progress, Stop};
 use crate::limits::RENDITIONS_MAX;
 use crate::meter::Meter;
-use crate::naming::{clean_name, name_from_file, slug, unique_id};
+use crate::naming::{clean_name, is_blank, name_from_file, slug, unique_id};
 use crate::opened::Opened;
 use crate::poster::{Poster, make_poster};
 use crate::store::Store;
@@ -35,7 +35,13 @@ pub fn ingest(
         files.push(Opened::open(input, number > 0, !options.no_sidecars)?);
     }
     let Some(first) = files.first() else { return Err(IngestError::NoInput) };
-    let name = clean_name(&options.name.clone().unwrap_or_else(|| name_from_file(&first.file_name)));
+    let name = clean_name(
+        &options
+            .name
+            .clone()
+            .filter(|name| !is_blank(name))
+            .unwrap_or_else(|| name_from_file(&first.file_name)),
+    );
     let source = SourceFile {
         file_name: first.file_name.clone(),
         bytes: first.bytes,

@@ -25,7 +25,7 @@ pub use error::{IngestError, LibraryError};
 pub use ingest::{ingest, probe};
 pub use input::{IngestOptions, Ingested, Input, Phase, Progress, Stop};
 pub use library::Library;
-pub use naming::{clean_file_name, clean_name, name_from_file, slug, unique_id};
+pub use naming::{clean_file_name, clean_name, is_blank, name_from_file, slug, unique_id};
 pub use poster::{Poster, PosterKind, make_poster};
 pub use sidecar::{Sidecar, find_sidecars, read_sidecar};
 pub use summary::{AudioSummary, SubtitleSummary, TitleSummary, VideoSummary};

@@ -29,6 +29,11 @@ pub fn clean_name(raw: &str) -> String {
     if name.is_empty() { NAMELESS.to_owned() } else { name.to_owned() }
 }
 
+/// Whether a name has no visible character, which is as good as none.
+pub fn is_blank(raw: &str) -> bool {
+    raw.chars().all(|c| c.is_whitespace() || c.is_control() || is_invisible(c))
+}
+
 /// The name a file gives its title: its last component without the extension, underscores as spaces.
 pub fn name_from_file(file_name: &str) -> String {
     let file_name = base_name(file_name);

@@ -289,7 +289,7 @@ impl Mender {
     }
 
     fn replace(&self, member: usize) -> Result<(), VolumeError> {
-        self.volume.replace(&Replacement { member, path: self.path.clone(), force: true })?;
+        self.volume.replace(&Replacement { member, path: self.path.clone(), force: true, give_up: true })?;
         lock(&self.board).done.replaced += 1;
         Ok(())
     }

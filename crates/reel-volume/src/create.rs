@@ -1,7 +1,7 @@
 //! Making a volume.
 
 use std::collections::HashSet;
-use std::fs::{File, OpenOptions};
+use std::fs::{File, Metadata, OpenOptions};
 use std::os::unix::fs::{FileExt, FileTypeExt, MetadataExt};
 use std::path::{Path, PathBuf};
 use std::time::{SystemTime, UNIX_EPOCH};
@@ -218,22 +218,27 @@ fn open_targets(
     let mut seen = HashSet::new();
     let mut targets = Vec::with_capacity(paths.len());
     for (path, written) in paths {
-        let target = open_target(path, written, options.force, made)?;
-        let metadata = target.file.metadata().map_err(VolumeError::file(&target.path, "look at"))?;
-        // Two nodes of one device have different inodes, but one device number.
-        let identity = match target.device_bytes {
-            Some(_) => (true, metadata.rdev(), 0),
-            None => (false, metadata.dev(), metadata.ino()),
-        };
-        if !seen.insert(identity) {
+        // Before it is opened: our own lock on the first would tell of another program.
+        if std::fs::metadata(&path).is_ok_and(|metadata| seen.contains(&identity(&metadata))) {
             return Err(VolumeError::Options(format!(
                 "{} is given twice; every member must be a disk or file of its own",
-                target.path.display()
+                path.display()
             )));
         }
+        let target = open_target(path, written, options.force, made)?;
+        let metadata = target.file.metadata().map_err(VolumeError::file(&target.path, "look at"))?;
+        seen.insert(identity(&metadata));
         targets.push(target);
     }
     Ok(targets)
+}
+
+/// What is the same for two names of one disk. Two nodes of one device have different inodes, but one device number.
+fn identity(metadata: &Metadata) -> (bool, u64, u64) {
+    match metadata.file_type().is_block_device() {
+        true => (true, metadata.rdev(), 0),
+        false => (false, metadata.dev(), metadata.ino()),
+    }
 }
 
 pub(crate) fn open_target(

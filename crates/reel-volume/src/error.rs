@@ -63,7 +63,7 @@ pub enum VolumeError {
         free_bytes: u64,
     },
     /// A member that is in use and well was to be replaced.
-    #[error("member {member} ({}) is in use and well; say --force to give it up all the same", path.display())]
+    #[error("member {member} ({}) is in use and well; say --give-up to replace it all the same: what it holds is then computed anew from the other members", path.display())]
     Healthy {
         /// The member.
         member: usize,
@@ -78,6 +78,16 @@ pub enum VolumeError {
         /// Bytes of a member.
         needed_bytes: u64,
         /// Bytes of the disk.
+        has_bytes: u64,
+    },
+    /// A file that is to take the place of a member was given a smaller size.
+    #[error("{} has {has_bytes} bytes and a member of this volume has {needed_bytes}; use a larger disk or a new file, or say --force to have this file grow", path.display())]
+    TooShort {
+        /// The file.
+        path: PathBuf,
+        /// Bytes of a member.
+        needed_bytes: u64,
+        /// Bytes of the file.
         has_bytes: u64,
     },
     /// One job of its kind at a time.
@@ -103,7 +113,7 @@ pub enum VolumeError {
         holder: String,
     },
     /// Fewer members than are needed to have all bytes.
-    #[error("the volume in {} cannot be opened: {missing} of its {members} members cannot be used, and it can do without {tolerated}:\n{details}; bring back enough of them, or correct their paths in volume.toml", path.display())]
+    #[error("the volume in {} cannot be opened: {missing} of its {members} members cannot be used, and it can do without {}:\n{details}; {advice}", path.display(), count_if_known(*.tolerated))]
     TooFewMembers {
         /// The directory.
         path: PathBuf,
@@ -111,10 +121,12 @@ pub enum VolumeError {
         missing: usize,
         /// Members of the volume.
         members: usize,
-        /// Members it can do without.
-        tolerated: usize,
+        /// Members it can do without; unknown if no member could be read.
+        tolerated: Option<usize>,
         /// One line for each that is missing.
         details: String,
+        /// What to do.
+        advice: &'static str,
     },
     /// The catalogue copies do not tell what is in force.
     #[error("the volume in {} cannot be opened: {reason}", path.display())]
@@ -222,6 +234,10 @@ pub enum VolumeError {
     /// The arena could not be made.
     #[error("the media memory could not be set aside: {0}")]
     Arena(#[from] reel_arena::ArenaError),
+}
+
+fn count_if_known(members: Option<usize>) -> String {
+    members.map_or_else(|| "a number that only a member could tell".to_owned(), |members| members.to_string())
 }
 
 impl VolumeError {

@@ -3,6 +3,9 @@
 use std::fmt;
 use std::path::PathBuf;
 
+/// Log target of what [`crate::Volume::findings`] and [`crate::Volume::replace`] tell too, for programs that show it themselves.
+pub const MEMBERS_LOG: &str = "reel_volume::members";
+
 /// The state of one member of an open volume.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Finding {
@@ -28,6 +31,8 @@ pub enum MemberState {
     Repaired,
     /// There is nothing at its path, or it cannot be opened.
     Missing,
+    /// It is there, but this user may not open it, or its file system may not be written.
+    Denied,
     /// Shorter than its superblock says.
     Truncated,
     /// Its superblock cannot be read.
@@ -55,6 +60,7 @@ impl MemberState {
             MemberState::Swapped => "swapped",
             MemberState::Repaired => "repaired",
             MemberState::Missing => "missing",
+            MemberState::Denied => "denied",
             MemberState::Truncated => "truncated",
             MemberState::Damaged => "damaged",
             MemberState::Foreign => "foreign",

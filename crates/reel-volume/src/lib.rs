@@ -57,7 +57,7 @@ pub use counters::{Counter, VolumeCounters};
 pub use create::{Members, VolumeOptions, VolumeSummary};
 pub use encoding::EncodingError;
 pub use error::VolumeError;
-pub use finding::{Finding, MemberState};
+pub use finding::{Finding, MEMBERS_LOG, MemberState};
 pub use geometry::{Geometry, GeometryError, GeometryFields, Location, UnitPlace};
 pub use health::{Health, MemberUse};
 pub use hold::Hold;

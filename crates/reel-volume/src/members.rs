@@ -1,8 +1,9 @@
 //! Finding the members of a volume: which of them are there, which are what they should be.
 
+use std::io;
 use std::path::{Path, PathBuf};
 
-use reel_disk::{MemberFile, OpenMode};
+use reel_disk::{DiskError, MemberFile, OpenMode};
 
 use crate::catalogue::{BODY_AT, Candidate, CommitHeader};
 use crate::error::VolumeError;
@@ -82,7 +83,13 @@ type Verdict = Result<OpenMember, (MemberState, String)>;
 fn look(path: &Path, volume: VolumeId, listed: usize, mode: OpenMode) -> Result<Verdict, VolumeError> {
     let file = match MemberFile::open(path, mode) {
         Ok(file) => file,
-        Err(error) => return Ok(Err((MemberState::Missing, error.to_string()))),
+        Err(error) => {
+            let wanted = if mode == OpenMode::ReadWrite { "written" } else { "read" };
+            return Ok(Err(match denial(&error) {
+                Some(reason) => (MemberState::Denied, format!("it may not be {wanted}: {reason}")),
+                None => (MemberState::Missing, error.to_string()),
+            }));
+        }
     };
     lock(file.file(), path, mode == OpenMode::ReadWrite)?;
     let (superblock, superblock_hurt) = match read_superblock(&file) {
@@ -116,6 +123,13 @@ fn look(path: &Path, volume: VolumeId, listed: usize, mode: OpenMode) -> Result<
     Ok(Ok(OpenMember { file, superblock, superblock_hurt, listed, areas, headers_whole, epoch_seen }))
 }
 
+/// What the system said of a file that is there, and to which only the right is wanting.
+fn denial(error: &DiskError) -> Option<&io::Error> {
+    let DiskError::File { source, .. } = error else { return None };
+    matches!(source.kind(), io::ErrorKind::PermissionDenied | io::ErrorKind::ReadOnlyFilesystem)
+        .then_some(source.as_ref())
+}
+
 /// The superblock or its copy, and whether one of them is not good.
 fn read_superblock(file: &MemberFile) -> Result<(Superblock, bool), SuperblockError> {
     let read = |offset: u64| {
@@ -143,6 +157,18 @@ fn read_body(file: &MemberFile, superblock: &Superblock, area: usize, header: Co
 }
 
 impl Found {
+    /// A superblock of the volume, also of a member that may only be read.
+    pub(crate) fn superblock(&self, volume: VolumeId) -> Option<Superblock> {
+        let open = self.members.first().map(|member| member.superblock.clone());
+        open.or_else(|| {
+            let denied = self.bad.iter().filter(|bad| bad.state == MemberState::Denied);
+            denied.filter_map(|bad| MemberFile::open(&bad.path, OpenMode::ReadOnly).ok()).find_map(|file| {
+                let (superblock, _) = read_superblock(&file).ok()?;
+                (superblock.volume == volume).then_some(superblock)
+            })
+        })
+    }
+
     /// Members of one volume have one geometry; one that disagrees with most others is not what it says. Of two
     /// that claim one number, the one that the catalogue means is taken: the other was replaced, or is to replace it and
     /// never did. If it means neither or both, one is a copy somebody made, and the first is taken.
@@ -316,7 +342,11 @@ fn advice(state: MemberState) -> &'static str {
         MemberState::Missing => {
             "its bytes are computed from the other members. Bring it back, or correct its path in volume.toml"
         }
+        MemberState::Denied => {
+            "its bytes are computed from the other members. Give this user the right to it, or mount its file system for \
+             writing, and open the volume again"
+        }
         MemberState::Stale => "its bytes are computed from the other members until it is rebuilt",
-        _ => "its bytes are computed from the other members. Bring the right one back, or rebuild it",
+        _ => "its bytes are computed from the other members. Bring the right one back, or replace it",
     }
 }

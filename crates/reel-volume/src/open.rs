@@ -14,6 +14,8 @@ use crate::catalogue::{
 use crate::commit::Committer;
 use crate::counters::VolumeCounters;
 use crate::error::VolumeError;
+use crate::finding::MEMBERS_LOG;
+use crate::finding::MemberState;
 use crate::geometry::Geometry;
 use crate::health::{Health, MemberUse};
 use crate::hold::{Hold, Space};
@@ -75,15 +77,19 @@ pub(crate) fn open(directory: &Path, options: OpenOptions) -> Result<Volume, Vol
     lock(&manifest_file, &manifest_path, !options.read_only)?;
     let mode = if options.read_only { OpenMode::ReadOnly } else { OpenMode::ReadWrite };
     let mut found = find(directory, &manifest, mode)?;
-    let Some(superblock) = found.members.first().map(|member| member.superblock.clone()) else {
-        return Err(too_few(directory, &found, &manifest, manifest.members.len(), 0, &Standing::default()));
+    let Some(superblock) = found.superblock(manifest.volume) else {
+        let members = manifest.members.len();
+        return Err(too_few(directory, &found, &manifest, members, None, &Standing::default()));
     };
     let geometry = superblock.geometry;
     let (members, tolerated) = (geometry.members(), geometry.parity_rows());
+    let too_few = |found: &Found, standing: &Standing| {
+        too_few(directory, found, &manifest, members, Some(tolerated), standing)
+    };
 
     let candidates: Vec<Candidate> = found.members.iter().map(|member| member.candidate()).collect();
     if found.members.len() + tolerated < members {
-        return Err(too_few(directory, &found, &manifest, members, tolerated, &Standing::default()));
+        return Err(too_few(&found, &Standing::default()));
     }
     let selection =
         select(&candidates, members, tolerated).map_err(|error| undecided(directory, &found, error))?;
@@ -98,12 +104,12 @@ pub(crate) fn open(directory: &Path, options: OpenOptions) -> Result<Volume, Vol
         hurt: Vec::new(),
     };
     if selection.current.count() + tolerated < members {
-        return Err(too_few(directory, &found, &manifest, members, tolerated, &standing));
+        return Err(too_few(&found, &standing));
     }
     standing.hurt = hurt_copies(&candidates, &selection);
     let findings = findings(&found, &manifest, directory, members, &standing);
     for finding in findings.iter().filter(|finding| !finding.state.in_use()) {
-        tracing::warn!(%finding, "a member is not in use");
+        tracing::warn!(target: MEMBERS_LOG, %finding, "a member is not in use");
     }
 
     let space_slots = geometry.slots(superblock.units());
@@ -189,7 +195,7 @@ fn too_few(
     found: &Found,
     manifest: &Manifest,
     members: usize,
-    tolerated: usize,
+    tolerated: Option<usize>,
     standing: &Standing,
 ) -> VolumeError {
     let bad: Vec<_> = findings(found, manifest, directory, members, standing)
@@ -206,6 +212,12 @@ fn too_few(
             .map(|finding| format!("  {}", without_advice(finding)))
             .collect::<Vec<_>>()
             .join("\n"),
+        advice: if bad.iter().any(|finding| finding.state == MemberState::Denied) {
+            "give this user the right to read and write those that are denied, or run reel as the user who has it, \
+             and mount file systems for writing that may only be read"
+        } else {
+            "bring back enough of them, or correct their paths in volume.toml"
+        },
     }
 }
 

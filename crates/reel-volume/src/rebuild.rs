@@ -117,8 +117,10 @@ fn prepare(inner: &Inner, member: usize) -> Result<(), VolumeError> {
         ));
     }
     if !inner.belongs(member) {
+        let is = inner.members_now().swap_remove(member).state;
         return refuse(format!(
-            "member {member} is not there, or is not what it should be; `reel volume replace` gives it a successor"
+            "member {member} is {is}, so there is nothing that could be filled; bring the right one back, or give it a \
+             successor with `reel volume replace`"
         ));
     }
     let others = inner.health.lost() - 1;

@@ -15,7 +15,7 @@ use crate::catalogue::{BODY_AT, MemberSet, write_quorum};
 use crate::commit::Change;
 use crate::create::{Made, Target, open_target, reserve};
 use crate::error::VolumeError;
-use crate::finding::Finding;
+use crate::finding::{Finding, MEMBERS_LOG};
 use crate::ids::MemberId;
 use crate::limits::BLOCK_BYTES;
 use crate::manifest::{Manifest, sync_directory};
@@ -29,15 +29,17 @@ pub struct Replacement {
     pub member: usize,
     /// A new file, or a block device that holds nothing.
     pub path: PathBuf,
-    /// Whether what is there may be lost, and a member that is in use be given up.
+    /// Whether what is at `path` may be lost, and a file there be given another length.
     pub force: bool,
+    /// Whether a member that is in use and well may be given up. Says nothing of what is at `path`.
+    pub give_up: bool,
 }
 
 pub(crate) fn replace(inner: &Inner, replacement: &Replacement) -> Result<Finding, VolumeError> {
     let _job = inner.begin_job("replace")?;
     let member = replacement.member;
     let path = absolute(&replacement.path)?;
-    may_be_replaced(inner, member, replacement.force)?;
+    may_be_replaced(inner, member, replacement.give_up)?;
     let mut made = Made::nothing();
     let target = prepare(inner, member, &path, replacement.force, &mut made)?;
     let id = MemberId::random()?;
@@ -64,12 +66,14 @@ pub(crate) fn replace(inner: &Inner, replacement: &Replacement) -> Result<Findin
     inner.replaced(member, path.clone(), target.file);
     inner.health.begin_to_rebuild(member, "it is new and is being filled");
     write_manifest(inner, &manifest)?;
-    tracing::warn!(member, path = %path.display(), "a member has been replaced; rebuild it");
+    tracing::warn!(
+        target: MEMBERS_LOG, member, path = %path.display(), "a member has been replaced; rebuild it"
+    );
     Ok(inner.members_now().swap_remove(member))
 }
 
 /// Whether the volume can do without what the member holds.
-fn may_be_replaced(inner: &Inner, member: usize, force: bool) -> Result<(), VolumeError> {
+fn may_be_replaced(inner: &Inner, member: usize, give_up: bool) -> Result<(), VolumeError> {
     let members = inner.geometry.members();
     if let Some(reason) = inner.refusal() {
         return Err(VolumeError::ReadOnly { reason });
@@ -98,7 +102,7 @@ fn may_be_replaced(inner: &Inner, member: usize, force: bool) -> Result<(), Volu
         return Err(VolumeError::Options(format!("member {member} cannot be replaced: {why}")));
     }
     let healthy = inner.health.readable(member) && !inner.health.suspect(member);
-    if healthy && !force {
+    if healthy && !give_up {
         return Err(VolumeError::Healthy { member, path: inner.member_path(member) });
     }
     Ok(())
@@ -124,20 +128,25 @@ fn prepare(
             return Err(VolumeError::Options(format!("{} {what}", path.display())));
         }
         let block = metadata.file_type().is_block_device();
-        let has_bytes = if block {
-            MemberFile::open(path, OpenMode::ReadOnly)
-                .map_err(VolumeError::disk("cannot use the new member"))?
-                .bytes()
-        } else {
-            metadata.len()
-        };
-        // An empty file is made as long as it has to be; any other was given its size by somebody.
-        if has_bytes < needed_bytes && (block || has_bytes > 0 && !force) {
-            return Err(VolumeError::TooSmall { path: path.to_owned(), needed_bytes, has_bytes });
+        if block {
+            let file = MemberFile::open(path, OpenMode::ReadOnly)
+                .map_err(VolumeError::disk("cannot use the new member"))?;
+            let has_bytes = file.bytes();
+            if has_bytes < needed_bytes {
+                return Err(VolumeError::TooSmall { path: path.to_owned(), needed_bytes, has_bytes });
+            }
         }
     }
     let target =
         open_target(path.to_owned(), path.to_owned(), force || is_left_over(inner, member, path), made)?;
+    if target.device_bytes.is_none() && !force {
+        let metadata = target.file.metadata().map_err(VolumeError::file(path, "look at"))?;
+        let has_bytes = metadata.len();
+        // An empty file is made as long as it has to be; any other was given its size by somebody.
+        if has_bytes > 0 && has_bytes < needed_bytes {
+            return Err(VolumeError::TooShort { path: path.to_owned(), needed_bytes, has_bytes });
+        }
+    }
     reserve(std::slice::from_ref(&target), needed_bytes, inner.access.waits.turns().is_some())?;
     Ok(target)
 }

@@ -389,7 +389,7 @@ fn a_crash_while_a_crash_is_cleaned_up_leaves_the_same() {
 }
 
 /// Replaces member 1 and fills its successor, with titles coming and going before, between and after.
-fn replace_and_rebuild(volume: &Volume, recorder: &Recorder, force: bool) {
+fn replace_and_rebuild(volume: &Volume, recorder: &Recorder, give_up: bool) {
     let steps = |id: &str, after: &[&str]| {
         let title = title_of(volume, id, &[70_000, 30]);
         recorder.titles(Event::Begun, after);
@@ -397,7 +397,7 @@ fn replace_and_rebuild(volume: &Volume, recorder: &Recorder, force: bool) {
         recorder.titles(Event::Acknowledged, after);
     };
     let path = recorder.directory.join(format!("member-{}.reel", recorder.members));
-    volume.replace(&Replacement { member: 1, path, force }).unwrap();
+    volume.replace(&Replacement { member: 1, path, force: false, give_up }).unwrap();
     steps("b", &["a", "b"]);
     let mut asked = 0;
     let stopped = volume.rebuild(1, MendOptions::default(), &mut |_| {
@@ -428,7 +428,7 @@ fn made_whole(place: &Path, context: &str, members: usize) {
             // The new file may be half a member by now; nothing has to be said by force.
             let path = place.join(format!("member-{members}.reel"));
             volume
-                .replace(&Replacement { member: 1, path, force: false })
+                .replace(&Replacement { member: 1, path, force: false, give_up: false })
                 .unwrap_or_else(|error| panic!("{context}: {error}"));
             volume.rebuild(1, MendOptions::default(), &mut |_| true).unwrap();
         }

@@ -35,7 +35,7 @@ fn open_with_faults(scratch: &Scratch) -> (Volume, Faults) {
 }
 
 fn successor(scratch: &Scratch, member: usize, name: &str) -> Replacement {
-    Replacement { member, path: scratch.path().join(name), force: false }
+    Replacement { member, path: scratch.path().join(name), force: false, give_up: false }
 }
 
 fn rebuild(volume: &Volume, member: usize) -> RebuildReport {
@@ -186,13 +186,13 @@ fn a_member_that_was_away_is_brought_up_to_date_in_place() {
 fn the_wrong_member_is_not_replaced() {
     let scratch = filled();
     let volume = scratch.open();
-    let replace = |member: usize, path: PathBuf, force: bool| {
-        volume.replace(&Replacement { member, path, force }).unwrap_err()
+    let replace = |member: usize, path: PathBuf, give_up: bool| {
+        volume.replace(&Replacement { member, path, force: false, give_up }).unwrap_err()
     };
     let new = scratch.path().join("new");
     assert!(matches!(replace(1, new.clone(), false), VolumeError::Healthy { member: 1, .. }));
     let text = replace(1, new.clone(), false).to_string();
-    assert!(text.contains("in use and well") && text.contains("--force"), "{text}");
+    assert!(text.contains("in use and well") && text.contains("--give-up"), "{text}");
     assert!(replace(9, new.clone(), true).to_string().contains("no member 9"));
     assert!(!new.exists());
     let text = replace(1, scratch.member(2), true).to_string();
@@ -206,7 +206,9 @@ fn the_wrong_member_is_not_replaced() {
     drop(volume);
     std::fs::remove_file(scratch.member(1)).unwrap();
     let volume = scratch.open();
-    let replace = |path: PathBuf| volume.replace(&Replacement { member: 1, path, force: false }).unwrap_err();
+    let replace = |path: PathBuf| {
+        volume.replace(&Replacement { member: 1, path, force: false, give_up: false }).unwrap_err()
+    };
     let text = replace(other.member(0)).to_string();
     assert!(text.contains("is member 0 of the Reel volume") && text.contains("--force"), "{text}");
     let diary = scratch.path().join("diary");
@@ -214,29 +216,50 @@ fn the_wrong_member_is_not_replaced() {
     assert!(replace(diary.clone()).to_string().contains("is not empty"));
     let small = scratch.path().join("small");
     std::fs::write(&small, vec![0; 5 << 20]).unwrap();
-    assert!(matches!(replace(small), VolumeError::TooSmall { has_bytes: 5_242_880, .. }));
+    let error = replace(small);
+    assert!(error.to_string().contains("say --force to have this file grow"), "{error}");
+    assert!(matches!(error, VolumeError::TooShort { has_bytes: 5_242_880, .. }));
     // Another one would be one too many, and is not given up even by force.
-    let both = volume.replace(&Replacement { member: 3, path: new.clone(), force: true }).unwrap_err();
+    let both = volume.replace(&Replacement { give_up: true, ..successor(&scratch, 3, "new") }).unwrap_err();
     assert!(both.to_string().contains("member 1 cannot be read either"), "{both}");
     assert!(!new.exists());
     assert_all_right(&volume);
     assert_sound(&other.open());
     assert_eq!(std::fs::read(&diary).unwrap().len(), 9 << 20);
     // By force, what is there is lost.
-    volume.replace(&Replacement { member: 1, path: diary, force: true }).unwrap();
+    volume.replace(&Replacement { force: true, ..successor(&scratch, 1, "diary") }).unwrap();
     rebuild(&volume, 1);
     assert_sound(&volume);
 }
 
 #[test]
-fn a_member_in_use_is_given_up_by_force_and_writers_go_on() {
+fn giving_a_member_up_and_losing_what_is_on_the_target_are_said_each_by_itself() {
+    let scratch = filled();
+    let volume = scratch.open();
+    let precious = scratch.path().join("precious");
+    std::fs::write(&precious, b"a film of ours").unwrap();
+    let replace = |force: bool, give_up: bool| {
+        volume.replace(&Replacement { force, give_up, ..successor(&scratch, 1, "precious") })
+    };
+    let error = replace(true, false).unwrap_err();
+    assert!(error.to_string().contains("say --give-up") && !error.to_string().contains("--force"), "{error}");
+    let error = replace(false, true).unwrap_err();
+    assert!(error.to_string().contains("is not empty; choose another place, or say --force"), "{error}");
+    assert_eq!(std::fs::read(&precious).unwrap(), b"a film of ours");
+    replace(true, true).unwrap();
+    rebuild(&volume, 1);
+    assert_sound(&volume);
+}
+
+#[test]
+fn a_member_in_use_is_given_up_when_told_so_and_writers_go_on() {
     let scratch = filled();
     let volume = scratch.open();
     // Begun on the old disk, went on with the new one, and is published when that is in use.
     let bytes = bytes_of("during", 0, LONG);
     let mut writer = volume.writer(Class::APERIODIC).unwrap();
     writer.write(&bytes[..500_000]).unwrap();
-    volume.replace(&Replacement { force: true, ..successor(&scratch, 0, "new") }).unwrap();
+    volume.replace(&Replacement { give_up: true, ..successor(&scratch, 0, "new") }).unwrap();
     writer.write(&bytes[500_000..700_000]).unwrap();
     assert!(rebuild(&volume, 0).complete);
     writer.write(&bytes[700_000..]).unwrap();
@@ -292,7 +315,7 @@ fn titles_come_and_go_while_a_member_is_rebuilt() {
         publish(&volume, &format!("old-{number}"), &[300_000]);
     }
     let free = volume.free_bytes();
-    volume.replace(&Replacement { force: true, ..successor(&scratch, 1, "new") }).unwrap();
+    volume.replace(&Replacement { give_up: true, ..successor(&scratch, 1, "new") }).unwrap();
     let over = AtomicBool::new(false);
     std::thread::scope(|scope| {
         scope.spawn(|| {
@@ -336,7 +359,7 @@ fn what_is_removed_before_its_turn_is_free_at_once() {
             true
         };
         if what == "rebuild" {
-            volume.replace(&Replacement { force: true, ..successor(&scratch, 1, "new") }).unwrap();
+            volume.replace(&Replacement { give_up: true, ..successor(&scratch, 1, "new") }).unwrap();
             assert!(volume.rebuild(1, MendOptions::default(), &mut look).unwrap().complete);
         } else {
             assert!(volume.scrub(MendOptions::default(), &mut look).unwrap().is_clean());
@@ -410,7 +433,7 @@ fn a_successor_may_take_the_very_place_of_the_old_disk() {
     // By a path that is written otherwise.
     let path = scratch.path().join("./member-2.reel");
     let volume = scratch.open();
-    volume.replace(&Replacement { member: 2, path, force: false }).unwrap();
+    volume.replace(&Replacement { member: 2, path, force: false, give_up: false }).unwrap();
     drop(volume);
     let text = std::fs::read_to_string(scratch.path().join("volume.toml")).unwrap();
     assert_eq!(text.matches("member-2.reel").count(), 1, "{text}");

@@ -4,7 +4,7 @@ use std::ffi::OsString;
 use std::net::SocketAddr;
 use std::path::PathBuf;
 
-use clap::{Args, Parser, Subcommand, ValueEnum};
+use clap::{ArgGroup, Args, Parser, Subcommand, ValueEnum};
 
 use crate::config::parse_address;
 use crate::limits::{FILM_BPS_MAX, PROBE_S_MAX};
@@ -32,7 +32,7 @@ pub(crate) struct Arguments {
     #[command(subcommand)]
     pub(crate) command: Command,
 
-    /// Show no progress and no notes, only errors
+    /// Show no progress, warnings and notes: only errors, and what a command was asked to show
     #[arg(short, long, global = true)]
     pub(crate) quiet: bool,
 }
@@ -56,7 +56,7 @@ pub(crate) enum Command {
     /// Remove titles from a volume
     Remove(RemoveArguments),
 
-    /// Write a title to an MP4 file that decodes identically
+    /// Write a title to an MP4 file that decodes identically: its best rendition and all its sound, without subtitles
     Export(ExportArguments),
 
     /// Measure what the disks of a volume can do, so that a server can promise it
@@ -191,9 +191,13 @@ pub(crate) struct ReplaceArguments {
     /// A new file, or a block device that holds nothing
     pub(crate) path: PathBuf,
 
-    /// Give up a member that is in use and well, and overwrite what is at PATH
+    /// Lose what is at PATH, if it is not empty
     #[arg(long)]
     pub(crate) force: bool,
+
+    /// Replace the member even if it is in use and well
+    #[arg(long)]
+    pub(crate) give_up: bool,
 
     /// Print the result as JSON
     #[arg(long)]
@@ -379,16 +383,17 @@ pub(crate) struct ProbeArguments {
 
 /// `reel capacity`.
 #[derive(Debug, Args)]
+#[command(group(ArgGroup::new("viewers").required(true).args(["rate", "title"])))]
 pub(crate) struct CapacityArguments {
     /// The volume's directory
     pub(crate) volume: PathBuf,
 
     /// Viewers of a stream of this constant rate: 8M, 2.5M (bits per second, powers of 1000)
-    #[arg(long, value_name = "RATE", value_parser = parse_rate, required_unless_present = "title")]
+    #[arg(long, value_name = "RATE", value_parser = parse_rate)]
     pub(crate) rate: Option<Rate>,
 
     /// Viewers of this title, counted round by round as admission counts them
-    #[arg(long, value_name = "TITLE", conflicts_with = "rate")]
+    #[arg(long, value_name = "TITLE")]
     pub(crate) title: Option<String>,
 
     /// Count with the threads, memory and network of this configuration

@@ -34,7 +34,9 @@ pub(crate) fn run(arguments: Arguments) -> Result<Exit, Failure> {
     let quiet = arguments.quiet;
     // A server logs as it is configured; everything else only speaks of trouble.
     if !matches!(arguments.command, Command::Serve(_) | Command::Demo(_)) {
-        logging::start(&LogConfig::for_commands());
+        // These show the state of the members in what they print.
+        let shows_members = matches!(arguments.command, Command::Volume(_) | Command::Capacity(_));
+        logging::start_for_command(&LogConfig::for_commands(quiet), shows_members);
     }
     match arguments.command {
         Command::Demo(arguments) => demo::run(&arguments, quiet),

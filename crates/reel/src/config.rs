@@ -211,9 +211,9 @@ impl Default for LogConfig {
 }
 
 impl LogConfig {
-    /// For commands that do one thing and end: only trouble is worth a line.
-    pub(crate) fn for_commands() -> Self {
-        Self { level: LogLevel::Warn, ..Self::default() }
+    /// For commands that do one thing and end: only trouble is worth a line, and if `quiet` only what went wrong.
+    pub(crate) fn for_commands(quiet: bool) -> Self {
+        Self { level: if quiet { LogLevel::Error } else { LogLevel::Warn }, ..Self::default() }
     }
 }
 
@@ -236,7 +236,7 @@ impl Config {
     /// A file that cannot be read; a key that does not exist (the message names the nearest one that does); a value of
     /// the wrong kind or out of its bounds. Every message names the line.
     pub(crate) fn load(path: &Path) -> Result<Self, Failure> {
-        let text = read(path).map_err(|error| Failure::path("read the configuration", path, &error))?;
+        let text = read(path).map_err(|error| unreadable(path, &error))?;
         let mut config = Self::parse(&text).map_err(|fault| fault.failure(path))?;
         let home = path.parent().unwrap_or(Path::new(""));
         let paths = [
@@ -308,9 +308,23 @@ fn read(path: &Path) -> io::Result<String> {
     let mut text = String::new();
     File::open(path)?.take(CONFIG_BYTES_MAX + 1).read_to_string(&mut text)?;
     if text.len() as u64 > CONFIG_BYTES_MAX {
-        return Err(io::Error::other(format!("it has more than {CONFIG_BYTES_MAX} bytes")));
+        return Err(io::Error::new(
+            io::ErrorKind::FileTooLarge,
+            format!("it has more than {CONFIG_BYTES_MAX} bytes"),
+        ));
     }
     Ok(text)
+}
+
+/// A directory, rubbish or a huge file is what somebody wrote by mistake; anything else is trouble with a file.
+fn unreadable(path: &Path, error: &io::Error) -> Failure {
+    match error.kind() {
+        io::ErrorKind::IsADirectory | io::ErrorKind::InvalidData | io::ErrorKind::FileTooLarge => {
+            Failure::usage(format!("cannot read the configuration {}: {error}", path.display()))
+                .help("name a file like the example reel.toml")
+        }
+        _ => Failure::path("read the configuration", path, error),
+    }
 }
 
 /// Something wrong in the text of a configuration.

@@ -109,7 +109,7 @@ impl Failure {
 
     /// `what; advice`, taken apart.
     fn with_advice(exit: Exit, text: &str) -> Self {
-        match text.rsplit_once("; ") {
+        match split_advice(text) {
             Some((what, advice)) => Self { exit, what: what.into(), help: Some(advice.into()) },
             None => Self { exit, what: text.into(), help: None },
         }
@@ -121,6 +121,23 @@ impl Failure {
         self.help = Some(help.into());
         self
     }
+}
+
+/// Cuts at the last "; " that is not in parentheses: within those, several causes are told one after another. From the
+/// end, so that a parenthesis in a file's name, which comes before, is not one of ours.
+fn split_advice(text: &str) -> Option<(&str, &str)> {
+    let mut depth = 0usize;
+    for (at, byte) in text.bytes().enumerate().rev() {
+        match byte {
+            b')' => depth += 1,
+            b'(' => depth = depth.saturating_sub(1),
+            b';' if depth == 0 && text[at..].starts_with("; ") => {
+                return Some((&text[..at], &text[at + 2..]));
+            }
+            _ => {}
+        }
+    }
+    None
 }
 
 /// `error: what`, then `help: what to do`.
@@ -143,6 +160,20 @@ mod tests {
         let failure = Failure::not_found("no title 'x'").help("see `reel titles`");
         assert_eq!(failure.to_string(), "error: no title 'x'\nhelp: see `reel titles`");
         assert_eq!(failure.exit, Exit::NotFound);
+    }
+
+    #[test]
+    fn causes_in_parentheses_are_no_advice() {
+        let told = |text: &str| Failure::advised(Exit::Failed, text).to_string();
+        let lost = "bytes are lost (member 3 holds other bytes; member 2 is missing)";
+        assert_eq!(told(lost), format!("error: {lost}"));
+        let both = "bytes are lost (member 3; member 2); bring one back (see above)";
+        assert_eq!(
+            told(both),
+            "error: bytes are lost (member 3; member 2)\nhelp: bring one back (see above)"
+        );
+        let name = "a smile :( is not empty; choose another place";
+        assert_eq!(told(name), "error: a smile :( is not empty\nhelp: choose another place");
     }
 
     #[test]

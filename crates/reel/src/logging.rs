@@ -2,6 +2,7 @@
 
 use std::io::IsTerminal;
 
+use reel_volume::MEMBERS_LOG;
 use tracing_subscriber::EnvFilter;
 use tracing_subscriber::fmt::writer::BoxMakeWriter;
 
@@ -9,6 +10,15 @@ use crate::config::{LogConfig, LogFormat, LogLevel};
 
 /// Installs the log of this process; the first call wins.
 pub(crate) fn start(config: &LogConfig) {
+    install(config, false);
+}
+
+/// Installs the log of a command, which may show the state of the members itself: then the log leaves it out.
+pub(crate) fn start_for_command(config: &LogConfig, shows_members: bool) {
+    install(config, shows_members);
+}
+
+fn install(config: &LogConfig, shows_members: bool) {
     let level = match config.level {
         LogLevel::Error => "error",
         LogLevel::Warn => "warn",
@@ -20,7 +30,9 @@ pub(crate) fn start(config: &LogConfig) {
     let own = OWN.map(|name| format!("{name}={level}")).join(",");
     let access = if config.access { "info" } else { "warn" };
     let access = ACCESS.map(|name| format!("{name}={access}")).join(",");
-    let filter = EnvFilter::new(format!("warn,{own},{access}"));
+    let others = if config.level == LogLevel::Error { "error" } else { "warn" };
+    let members = if shows_members { format!(",{MEMBERS_LOG}=error") } else { String::new() };
+    let filter = EnvFilter::new(format!("{others},{own},{access}{members}"));
     let writer = BoxMakeWriter::new(std::io::stderr);
     let colours = std::io::stderr().is_terminal();
     let subscriber = tracing_subscriber::fmt().with_env_filter(filter).with_writer(writer).with_ansi(colours);

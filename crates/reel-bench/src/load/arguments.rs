@@ -1,5 +1,6 @@
 //! The command line of `reel load`.
 
+use super::fleet::check;
 use super::origin::parse;
 use super::plan::{ArrivalShape, Arrivals, Hls, Paced, Plan, Reading, Rendition, Viewing};
 use anyhow::{Result, ensure};
@@ -111,7 +112,7 @@ pub(crate) struct LoadArguments {
 }
 
 impl LoadArguments {
-    /// The plan that was meant.
+    /// The plan that was meant; an error is one of whoever wrote the options.
     pub(crate) fn plan(&self) -> Result<Plan> {
         let others = self.downloads + self.browsers;
         let viewing = match self.paced {
@@ -134,7 +135,7 @@ impl LoadArguments {
                 retry: self.retry,
             }),
         };
-        Ok(Plan {
+        let plan = Plan {
             urls: self.urls.clone(),
             viewers: self.viewers.unwrap_or(usize::from(others == 0)),
             viewing,
@@ -157,7 +158,9 @@ impl LoadArguments {
             duration: self.duration,
             seed: self.seed,
             threads: self.threads,
-        })
+        };
+        check(&plan)?;
+        Ok(plan)
     }
 }
 

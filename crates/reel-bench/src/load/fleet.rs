@@ -146,7 +146,8 @@ impl Drop for Fleet {
 }
 
 /// Refuses plans that cannot be meant.
-fn check(plan: &Plan) -> Result<()> {
+/// Whether the plan can be carried out at all.
+pub(super) fn check(plan: &Plan) -> Result<()> {
     let clients = plan.viewers + plan.downloads.clients + plan.browsers.clients;
     ensure!(clients > 0, "nobody would come; ask for --viewers, --downloads or --browsers");
     ensure!(clients <= CLIENTS_MAX, "{clients} clients; one fleet has at most {CLIENTS_MAX}");

@@ -321,7 +321,7 @@ fn schemas() -> Value {
                 "member": count(),
                 "path": text(),
                 "in_use": { "type": "boolean" },
-                "state": { "type": "string", "enum": ["present", "swapped", "repaired", "missing", "truncated", "damaged", "foreign", "stale", "failed", "rebuilding"] },
+                "state": { "type": "string", "enum": ["present", "swapped", "repaired", "missing", "denied", "truncated", "damaged", "foreign", "stale", "failed", "rebuilding"] },
                 "text": text(),
             }), &[])),
         }), &[]),

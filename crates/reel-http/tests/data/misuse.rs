@@ -291,9 +291,12 @@ fn a_smaller_successor_and_the_wrong_member_are_refused_and_nothing_is_overwritt
     let foreign_before = std::fs::read(&foreign).expect("read");
     beside_a_viewer(&rig, || {
         let new = rig.path("new");
-        for (member, path, words) in
-            [(1, &new, "in use and well"), (1, &foreign, ""), (1, &small, ""), (99, &new, "99")]
-        {
+        for (member, path, words) in [
+            (1, &new, "in use and well; stop the server and use `reel volume replace --give-up`"),
+            (1, &foreign, ""),
+            (1, &small, ""),
+            (99, &new, "99"),
+        ] {
             let body = json!({ "member": member, "path": path }).to_string();
             let (status, job) = send(&rig, "POST /api/v1/volume/replace", &body);
             let told = if status == 202 {

@@ -47,5 +47,12 @@ fn export(library: &Library, id: &str, output: &mut dyn Write, quiet: bool) -> R
     let mut meter = Meter::new(id, Unit::Bytes, quiet);
     let bytes = library.export(id, output, &mut |done, total| meter.set(done, total))?;
     meter.finish(&format!("{id}: {}", rate_text(bytes, begun.elapsed())));
+    let left_out = library.export_leaves_out(id)?;
+    if !quiet && !left_out.is_empty() {
+        eprintln!(
+            "{id}: not in the file: {}; an export holds the best rendition and all sound",
+            left_out.join(", ")
+        );
+    }
     Ok(())
 }

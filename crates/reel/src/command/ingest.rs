@@ -3,7 +3,7 @@
 use std::path::{Path, PathBuf};
 use std::time::Instant;
 
-use reel_library::{IngestOptions, Ingested, Input, Library, clean_name};
+use reel_library::{IngestOptions, Ingested, Input, Library, clean_name, is_blank};
 use serde_json::json;
 
 use super::{Access, open_library};
@@ -84,14 +84,15 @@ fn jobs(arguments: &IngestArguments) -> Result<Vec<Job>, Failure> {
                 .help("name the films in it, or let `reel serve --watch` take all of them"));
         }
     }
+    let given = |name: &Option<String>| name.clone().filter(|name| !is_blank(name));
     if arguments.title.is_some() {
-        return Ok(vec![Job { files: arguments.files.clone(), name: arguments.title.clone() }]);
+        return Ok(vec![Job { files: arguments.files.clone(), name: given(&arguments.title) }]);
     }
     if arguments.name.is_some() && arguments.files.len() > 1 {
         return Err(Failure::usage("--name names one title, and there are several files")
             .help("use --title NAME if the files are renditions of one title"));
     }
-    let job = |file: &PathBuf| Job { files: vec![file.clone()], name: arguments.name.clone() };
+    let job = |file: &PathBuf| Job { files: vec![file.clone()], name: given(&arguments.name) };
     Ok(arguments.files.iter().map(job).collect())
 }
 

@@ -8,7 +8,7 @@ use std::time::Duration;
 use reel_arena::PageKind;
 use reel_disk::{DepthBound, DisksConfig};
 use reel_http::control::ControlConfig;
-use reel_http::{PromiseConfig, ServeConfig, ServeError, Server};
+use reel_http::{CertificateError, PromiseConfig, ServeConfig, ServeError, Server};
 use reel_library::Library;
 use reel_volume::{ArenaBudget, OpenOptions, Volume};
 
@@ -121,7 +121,16 @@ fn configuration(arguments: &ServeArguments) -> Result<Config, Failure> {
 }
 
 fn library(config: &Config, directory: &Path) -> Result<Library, Failure> {
-    let bytes = arena_bytes(config, config.serve_threads() as u64, machine_bytes());
+    let machine_bytes = machine_bytes();
+    let bytes = arena_bytes(config, config.serve_threads() as u64, machine_bytes);
+    if config.arena_bytes.bytes() > machine_bytes {
+        return Err(Failure::usage(format!(
+            "arena_bytes is {}, and this machine has {} of memory",
+            config.arena_bytes,
+            Size(machine_bytes)
+        ))
+        .help("set less, or leave it out to have it computed"));
+    }
     let bytes = usize::try_from(bytes)
         .map_err(|_| Failure::usage("arena_bytes is beyond this machine's addresses"))?;
     let options = OpenOptions {
@@ -151,9 +160,6 @@ fn library(config: &Config, directory: &Path) -> Result<Library, Failure> {
             "media memory that programs can read has small pages here, which disks are slower with; reserve huge ones \
              (vm.nr_hugepages), or allow them (/sys/kernel/mm/transparent_hugepage/shmem_enabled = advise)"
         );
-    }
-    for finding in volume.findings().iter().filter(|finding| !finding.state.in_use()) {
-        tracing::warn!("{finding}");
     }
     profiles::apply(directory, &volume, config.driver.into());
     Ok(Library::new(Arc::new(volume)))
@@ -239,6 +245,12 @@ fn refused(error: &ServeError) -> Failure {
             }
             _ => failure,
         },
+        ServeError::Certificate(CertificateError::File { source, .. })
+            if source.kind() == std::io::ErrorKind::NotFound =>
+        {
+            Failure::not_found(error).help("tls.certificate and tls.key name the files that the server reads")
+        }
+        ServeError::Certificate(CertificateError::Unusable { .. }) => Failure::usage(error),
         _ => failure,
     }
 }

@@ -18,16 +18,16 @@ use crate::size::Size;
 /// `reel volume ...`.
 pub(super) fn run(command: &VolumeCommand, quiet: bool) -> Result<Exit, Failure> {
     match command {
-        VolumeCommand::Create(arguments) => create(arguments),
+        VolumeCommand::Create(arguments) => create(arguments, quiet),
         VolumeCommand::Status(arguments) => status::run(arguments),
         VolumeCommand::Check(arguments) => check::run(arguments, quiet),
         VolumeCommand::Scrub(arguments) => mend::scrub(arguments, quiet),
         VolumeCommand::Rebuild(arguments) => mend::rebuild(arguments, quiet),
-        VolumeCommand::Replace(arguments) => mend::replace(arguments),
+        VolumeCommand::Replace(arguments) => mend::replace(arguments, quiet),
     }
 }
 
-fn create(arguments: &CreateArguments) -> Result<Exit, Failure> {
+fn create(arguments: &CreateArguments, quiet: bool) -> Result<Exit, Failure> {
     let options = VolumeOptions {
         members: members(&arguments.members)?,
         parity: arguments.parity,
@@ -61,6 +61,9 @@ fn create(arguments: &CreateArguments) -> Result<Exit, Failure> {
             },
         });
         print(&result.to_string())?;
+        return Ok(Exit::Done);
+    }
+    if quiet {
         return Ok(Exit::Done);
     }
     print(&format!(

@@ -108,6 +108,13 @@ fn what_makes_no_sense_is_refused() {
     ] {
         assert_eq!(place.reel(arguments).code, Some(2), "{arguments:?}");
     }
+    // Without either, both are named.
+    place.reel(&["capacity", "volume"]).refused(2, &["--rate <RATE>|--title <TITLE>"]);
+    let help = place.reel(&["capacity", "--help"]).done().stdout;
+    assert!(
+        help.contains("Usage: reel capacity [OPTIONS] <--rate <RATE>|--title <TITLE>> <VOLUME>"),
+        "{help}"
+    );
     place.reel(&["capacity", "nowhere", "--rate", "8M"]).refused(3, &["nowhere"]);
     // Faster than anything: nobody fits, and nothing overflows.
     let answer = ask(&place, &["--rate", "1T"]);

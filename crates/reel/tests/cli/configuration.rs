@@ -37,6 +37,11 @@ fn what_a_server_needs_is_asked_for() {
     fs::write(place.path("reel.toml"), "").unwrap();
     place.reel(&["serve", "--config", "reel.toml"]).refused(2, &["no volume", "reel serve VOLUME"]);
     place.reel(&["serve", "--config", "other.toml"]).refused(3, &["other.toml"]);
+    place.reel(&["serve", "--config", "/"]).refused(2, &["the configuration /", "name a file"]);
+    fs::write(place.path("binary"), [0xff; 9]).unwrap();
+    place.reel(&["serve", "--config", "binary"]).refused(2, &["the configuration binary", "name a file"]);
+    fs::write(place.path("much.toml"), "volume = \"volume\"\narena_bytes = \"900P\"\n").unwrap();
+    place.reel(&["serve", "--config", "much.toml"]).refused(2, &["arena_bytes is 900.0 PiB", "set less"]);
     place.reel(&["serve", "volume", "--watch", "nowhere"]).refused(3, &["nowhere"]);
     place.reel(&["serve", "volume", "--watch", "reel.toml"]).refused(2, &["not a directory"]);
 }

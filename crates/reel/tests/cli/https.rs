@@ -25,14 +25,14 @@ fn what_cannot_be_used_is_named_with_what_to_do() {
     let place = Place::with_volume();
     let (good, other, old) = (made(0), made(0), made(500));
     serve(&place, &old.certificate, &old.key)
-        .refused(1, &["certificate.pem", "expired on", "have it renewed"]);
+        .refused(2, &["certificate.pem", "expired on", "have it renewed"]);
     serve(&place, &good.certificate, &other.key)
-        .refused(1, &["key.pem", "made for another key", "give the key"]);
-    serve(&place, "", &good.key).refused(1, &["there is no certificate"]);
-    serve(&place, &good.certificate, "").refused(1, &["there is no private key"]);
-    serve(&place, "-----BEGIN CERTIFICATE-----\nnonsense\n", &good.key).refused(1, &["PEM"]);
+        .refused(2, &["key.pem", "made for another key", "give the key"]);
+    serve(&place, "", &good.key).refused(2, &["there is no certificate"]);
+    serve(&place, &good.certificate, "").refused(2, &["there is no private key"]);
+    serve(&place, "-----BEGIN CERTIFICATE-----\nnonsense\n", &good.key).refused(2, &["PEM"]);
     let ahead = generate(&[], SystemTime::now() + Duration::from_secs(200_000)).unwrap();
-    serve(&place, &ahead.certificate, &ahead.key).refused(1, &["valid only from", "clock"]);
+    serve(&place, &ahead.certificate, &ahead.key).refused(2, &["valid only from", "clock"]);
     fs::remove_file(place.path("key.pem")).unwrap();
-    place.reel(&["serve", "--config", "reel.toml"]).refused(1, &["cannot read", "key.pem"]);
+    place.reel(&["serve", "--config", "reel.toml"]).refused(3, &["cannot read", "key.pem", "tls.key"]);
 }

@@ -4,7 +4,7 @@ use std::fs;
 use std::process::Stdio;
 use std::time::Duration;
 
-use crate::films::{large, short};
+use crate::films::{large, short, short_small};
 use crate::rig::Place;
 
 #[test]
@@ -41,6 +41,24 @@ fn a_title_comes_is_listed_is_exported_and_goes() {
     assert!(place.titles().is_empty());
     assert_eq!(place.free_bytes(), free);
     place.reel(&["volume", "check", "volume"]).done();
+}
+
+#[test]
+fn an_export_names_what_it_leaves_out() {
+    let place = Place::with_volume();
+    fs::copy(short(), place.path("film.mp4")).unwrap();
+    fs::copy(short_small(), place.path("small.mp4")).unwrap();
+    fs::write(place.path("film.de.srt"), "1\n00:00:01,000 --> 00:00:02,000\nHallo\n").unwrap();
+    place.reel(&["ingest", "volume", "--title", "Film", "film.mp4", "small.mp4"]).done();
+    let said = place.reel(&["export", "volume", "film", "out.mp4"]).done().stderr;
+    let note = said.lines().find(|line| line.contains("not in the file")).unwrap();
+    assert!(note.contains("the rendition of 320x180") && note.contains("subtitles de"), "{note}");
+    assert!(!note.contains("640x360"), "{note}");
+    let quiet = place.reel(&["-q", "export", "volume", "film", "again.mp4"]).done();
+    assert_eq!(quiet.stderr, "");
+    // Nothing is said of a film that is whole.
+    place.reel(&["ingest", "volume", short().to_str().unwrap()]).done();
+    assert!(!place.reel(&["export", "volume", "short"]).done().stderr.contains("not in the file"));
 }
 
 #[test]

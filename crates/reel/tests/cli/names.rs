@@ -33,6 +33,18 @@ fn files_may_be_called_anything() {
 }
 
 #[test]
+fn an_empty_name_is_no_name() {
+    let place = Place::with_volume();
+    let film = short();
+    for option in ["--name", "--title"] {
+        for name in ["", " \u{200b}"] {
+            place.reel(&["ingest", "volume", film.to_str().unwrap(), option, name]).done();
+        }
+    }
+    assert_eq!(place.titles(), ["short", "short-2", "short-3", "short-4"]);
+}
+
+#[test]
 fn names_do_not_reach_the_terminal_raw() {
     let place = Place::with_volume();
     fs::copy(short(), place.path("red\u{1b}[31m.mp4")).unwrap();

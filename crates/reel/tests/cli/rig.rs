@@ -2,7 +2,7 @@
 
 use std::fs;
 use std::path::{Path, PathBuf};
-use std::process::{Command, Stdio};
+use std::process::{Command, Output, Stdio};
 
 use serde_json::Value;
 use tempfile::TempDir;
@@ -16,6 +16,15 @@ pub(crate) struct Outcome {
 }
 
 impl Outcome {
+    /// Of a command that has ended.
+    pub(crate) fn of(output: Output) -> Self {
+        Self {
+            code: output.status.code(),
+            stdout: String::from_utf8_lossy(&output.stdout).into_owned(),
+            stderr: String::from_utf8_lossy(&output.stderr).into_owned(),
+        }
+    }
+
     /// It did what it was asked.
     #[track_caller]
     pub(crate) fn done(self) -> Self {
@@ -67,12 +76,7 @@ impl Place {
 
     /// Runs reel in this directory.
     pub(crate) fn reel(&self, arguments: &[&str]) -> Outcome {
-        let output = self.command(arguments).output().unwrap();
-        Outcome {
-            code: output.status.code(),
-            stdout: String::from_utf8_lossy(&output.stdout).into_owned(),
-            stderr: String::from_utf8_lossy(&output.stderr).into_owned(),
-        }
+        Outcome::of(self.command(arguments).output().unwrap())
     }
 
     /// reel in this directory, not yet started.

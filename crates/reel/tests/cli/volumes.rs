@@ -1,9 +1,12 @@
 //! Volumes made, looked at, damaged, refused.
 
 use std::fs;
+use std::os::unix::fs::{MetadataExt, PermissionsExt};
+use std::os::unix::process::CommandExt;
+use std::process::Command;
 
 use crate::films::short;
-use crate::rig::Place;
+use crate::rig::{Outcome, Place};
 
 #[test]
 fn a_new_volume_tells_what_it_is() {
@@ -61,6 +64,7 @@ fn what_cannot_be_made_leaves_nothing() {
         (&["--members", "5", "--symbol-bytes", "0"], 2, "geometry"),
         (&["--members", "5", "--parity", "2"], 2, "parity"),
         (&["--members", "m", "m"], 2, "twice"),
+        (&["--members", "m", "./m", "n", "--size", "90M"], 2, "twice"),
     ] {
         let arguments = [&["volume", "create", "volume"][..], arguments].concat();
         place.reel(&arguments).refused(code, &[word]);
@@ -85,12 +89,53 @@ fn damage_is_named_with_its_member_and_code_4() {
     place.reel(&["export", "volume", "short"]).done();
 }
 
+/// reel in `place` as somebody who may only read what others own. A test of the superuser, whom no file refuses, becomes another.
+fn as_reader(place: &Place, arguments: &[&str]) -> Command {
+    let mut command = place.command(arguments);
+    if fs::metadata("/proc/self").unwrap().uid() == 0 {
+        command.uid(65534).gid(65534);
+    }
+    command
+}
+
+#[test]
+fn members_that_may_not_be_written_are_not_called_missing() {
+    let place = Place::with_volume();
+    fs::set_permissions(place.path(""), fs::Permissions::from_mode(0o755)).unwrap();
+    let modes = |mode: u32| {
+        for member in 0..5 {
+            let path = place.path(&format!("volume/member-{member}.reel"));
+            fs::set_permissions(path, fs::Permissions::from_mode(mode)).unwrap();
+        }
+    };
+    modes(0o444);
+    let film = place.path("short.mp4");
+    fs::copy(short(), &film).unwrap();
+    let ingest = || {
+        let output = as_reader(&place, &["ingest", "volume", "short.mp4"]).output().unwrap();
+        Outcome::of(output)
+    };
+    let words =
+        ["5 of its 5 members", "can do without 1:", "denied", "Permission denied", "help: give this user"];
+    let refused = ingest().refused(1, &words);
+    assert!(!refused.stderr.contains("missing") && !refused.stderr.contains("volume.toml"), "{refused:?}");
+    let read = Outcome::of(as_reader(&place, &["titles", "volume"]).output().unwrap());
+    read.done();
+    modes(0o000);
+    ingest().refused(1, &["without a number that only a member could tell"]);
+}
+
 #[test]
 fn a_lost_member_is_replaced_and_rebuilt() {
     let place = Place::with_volume();
     place.reel(&["ingest", "volume", short().to_str().unwrap()]).done();
     place.reel(&["volume", "rebuild", "volume"]).refused(2, &["every member is in use", "scrub"]);
-    place.reel(&["volume", "replace", "volume", "3", "new"]).refused(1, &["in use and well", "--force"]);
+    place.reel(&["volume", "replace", "volume", "3", "new"]).refused(1, &["in use and well", "--give-up"]);
+    fs::write(place.path("precious.mp4"), "a film").unwrap();
+    let replace = |flag: &str| place.reel(&["volume", "replace", "volume", "3", "precious.mp4", flag]);
+    replace("--force").refused(1, &["in use and well", "--give-up"]);
+    replace("--give-up").refused(2, &["precious.mp4 is not empty", "--force to lose what is there"]);
+    assert_eq!(fs::read(place.path("precious.mp4")).unwrap(), b"a film");
     fs::remove_file(place.path("volume/member-3.reel")).unwrap();
     place.reel(&["volume", "rebuild", "volume"]).refused(2, &["nothing to rebuild on", "replace"]);
     let scrub = place.reel(&["volume", "scrub", "volume"]);
@@ -108,6 +153,49 @@ fn a_lost_member_is_replaced_and_rebuilt() {
     assert_eq!(sound["sound"], true);
     fs::remove_file(place.path("volume/member-0.reel")).unwrap();
     place.reel(&["export", "volume", "short"]).done();
+}
+
+#[test]
+fn a_member_that_was_cut_is_replaced_where_it_lies() {
+    let place = Place::with_volume();
+    place.reel(&["ingest", "volume", short().to_str().unwrap()]).done();
+    let member = fs::OpenOptions::new().write(true).open(place.path("volume/member-0.reel")).unwrap();
+    member.set_len(20 << 20).unwrap();
+    let check = place.reel(&["volume", "check", "volume"]);
+    assert!(check.stdout.contains("Bring the right one back, or replace it"), "{}", check.stdout);
+    let words = ["member 0", "is truncated", "help: bring the right one back, or give it a successor"];
+    place.reel(&["volume", "rebuild", "volume"]).refused(2, &words);
+    place.reel(&["volume", "rebuild", "volume", "0"]).refused(2, &words);
+    let replace = ["volume", "replace", "volume", "0", "volume/member-0.reel"];
+    let words = ["is member 0 of the Reel volume", "say --force to lose what is there"];
+    place.reel(&replace).refused(2, &words);
+    place.reel(&[&replace[..], &["--force"]].concat()).done();
+    place.reel(&["volume", "rebuild", "volume"]).done();
+    place.reel(&["volume", "check", "volume"]).done();
+}
+
+#[test]
+fn quiet_commands_speak_of_errors_only_and_no_command_says_a_thing_twice() {
+    let place = Place::new();
+    let silent = |arguments: &[&str]| {
+        let ended = place.reel(&[&["-q"], arguments].concat()).done();
+        assert_eq!((ended.stdout.as_str(), ended.stderr.as_str()), ("", ""), "{arguments:?}");
+    };
+    silent(&["volume", "create", "volume", "--size", "200M"]);
+    fs::remove_file(place.path("volume/member-3.reel")).unwrap();
+    for arguments in [&["status", "volume"][..], &["check", "volume"]] {
+        let said = place.reel(&[&["volume"], arguments].concat());
+        let both = said.stdout + &said.stderr;
+        assert_eq!(both.matches("member 3 (volume/member-3.reel): missing").count(), 1, "{both}");
+    }
+    let titles = place.reel(&["titles", "volume"]).done();
+    assert!(titles.stderr.contains("WARN") && titles.stderr.contains("member 3"), "{}", titles.stderr);
+    let titles = place.reel(&["-q", "titles", "volume"]).done();
+    assert!(titles.stderr.is_empty() && !titles.stdout.is_empty(), "{titles:?}");
+    silent(&["ingest", "volume", short().to_str().unwrap()]);
+    silent(&["volume", "replace", "volume", "3", "new"]);
+    silent(&["volume", "rebuild", "volume"]);
+    place.reel(&["-q", "volume", "rebuild", "volume"]).refused(2, &["every member is in use"]);
 }
 
 #[test]

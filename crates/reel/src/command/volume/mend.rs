@@ -5,7 +5,8 @@ use std::time::Instant;
 
 use reel_library::Library;
 use reel_volume::{
-    CheckReport, MemberState, MendOptions, OpenOptions, RebuildReport, Replacement, Volume, VolumeError,
+    CheckReport, Finding, MemberState, MendOptions, OpenOptions, RebuildReport, Replacement, Volume,
+    VolumeError,
 };
 use serde_json::{Value, json};
 use std::sync::Arc;
@@ -62,7 +63,7 @@ pub(super) fn rebuild(arguments: &RebuildArguments, quiet: bool) -> Result<Exit,
     meter.finish(&format!("filled {}", rate_text(report.good_bytes + report.written_bytes, begun.elapsed())));
     if arguments.json {
         print(&rebuild_json(&report).to_string())?;
-    } else {
+    } else if !quiet || report.lost_rows > 0 {
         let lost = match report.lost_rows {
             0 => String::new(),
             rows => format!("; {rows} rows are LOST: `reel volume check` says of which titles"),
@@ -77,10 +78,14 @@ pub(super) fn rebuild(arguments: &RebuildArguments, quiet: bool) -> Result<Exit,
 }
 
 /// `reel volume replace`.
-pub(super) fn replace(arguments: &ReplaceArguments) -> Result<Exit, Failure> {
+pub(super) fn replace(arguments: &ReplaceArguments, quiet: bool) -> Result<Exit, Failure> {
     let library = open(&arguments.volume, "replace")?;
-    let replacement =
-        Replacement { member: arguments.member, path: arguments.path.clone(), force: arguments.force };
+    let replacement = Replacement {
+        member: arguments.member,
+        path: arguments.path.clone(),
+        force: arguments.force,
+        give_up: arguments.give_up,
+    };
     let finding = library.volume().replace(&replacement).map_err(Failure::volume)?;
     if arguments.json {
         let result = json!({
@@ -90,7 +95,7 @@ pub(super) fn replace(arguments: &ReplaceArguments) -> Result<Exit, Failure> {
             "text": finding.text,
         });
         print(&result.to_string())?;
-    } else {
+    } else if !quiet {
         print(&format!(
             "member {} is now {}; fill it with `reel volume rebuild {}`",
             finding.member,
@@ -122,14 +127,20 @@ fn the_one_to_rebuild(volume: &Volume) -> Result<usize, Failure> {
     let in_state = |wanted: MemberState| members.iter().find(|member| member.state == wanted);
     match in_state(MemberState::Rebuilding).or_else(|| in_state(MemberState::Stale)) {
         Some(member) => Ok(member.member),
-        None => {
-            match members.iter().find(|member| !member.state.in_use()) {
-                Some(member) => Err(Failure::usage(format!("there is nothing to rebuild on: {member}"))
-                    .help("give it a successor with `reel volume replace`")),
-                None => Err(Failure::usage("every member is in use")
-                    .help("`reel volume scrub` verifies and mends them")),
+        None => match members.iter().find(|member| !member.state.in_use()) {
+            Some(Finding { member, path, state, .. }) => Err(Failure::usage(format!(
+                "there is nothing to rebuild on: member {member} ({}) is {state}",
+                path.display()
+            ))
+            .help(match state {
+                MemberState::Denied => "give this user the right to it, or mount its file system for writing",
+                _ => "bring the right one back, or give it a successor with `reel volume replace`",
+            })),
+            None => {
+                Err(Failure::usage("every member is in use")
+                    .help("`reel volume scrub` verifies and mends them"))
             }
-        }
+        },
     }
 }
 
