@@ -145,7 +145,6 @@ impl Drop for Fleet {
     }
 }
 
-/// Refuses plans that cannot be meant.
 /// Whether the plan can be carried out at all.
 pub(super) fn check(plan: &Plan) -> Result<()> {
     let clients = plan.viewers + plan.downloads.clients + plan.browsers.clients;
