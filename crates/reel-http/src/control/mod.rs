@@ -39,6 +39,7 @@ pub use jobs::{Job, JobKind, JobState, JobStatus, Jobs, VolumeJobRefused};
 pub use library::VolumeMetrics;
 pub use metrics::{METRICS_MEDIA_TYPE, MetricsPage, MetricsRegistry, MetricsSource};
 pub use openapi::document as openapi_document;
+pub use origin::OwnNames;
 pub use problem::{PROBLEM_MEDIA_TYPE, Problem};
 pub use promises::{CapacityReport, ClassCounts, MemberView, Promises, PromisesReport, SessionView};
 pub use serve::serve_connection;
@@ -69,6 +70,8 @@ pub struct ControlConfig {
     pub upload_bytes_max: u64,
     /// Files stored at once; others wait. Each keeps the members busy on its own.
     pub ingests_max: usize,
+    /// What this server is called.
+    pub names: OwnNames,
 }
 
 /// The control plane of one server. Clones are the same one.
@@ -92,6 +95,7 @@ pub struct Rooms {
 
 struct Inner {
     config: ControlConfig,
+    names: Arc<OwnNames>,
     rooms: Rooms,
     jobs: Jobs,
     metrics: MetricsRegistry,
@@ -123,6 +127,7 @@ impl ControlPlane {
         metrics.register(Arc::new(jobs.clone()));
         ControlPlane {
             inner: Arc::new(Inner {
+                names: Arc::new(config.names.clone()),
                 config,
                 rooms,
                 jobs,
@@ -146,7 +151,7 @@ impl ControlPlane {
         router
             .fallback(pages::fallback)
             .method_not_allowed_fallback(method_not_allowed)
-            .layer(from_fn(origin::refuse_foreign))
+            .layer(from_fn_with_state(self.inner.names.clone(), origin::refuse_foreign))
             .layer(from_fn(|request: Request, next: Next| async move {
                 let version = request.version();
                 finish(version, next.run(request).await).await

@@ -7,14 +7,14 @@ use std::time::Duration;
 
 use reel_arena::PageKind;
 use reel_disk::{DepthBound, DisksConfig};
-use reel_http::control::ControlConfig;
+use reel_http::control::{ControlConfig, OwnNames};
 use reel_http::{PromiseConfig, ServeConfig, ServeError, Server};
 use reel_library::Library;
 use reel_volume::{ArenaBudget, OpenOptions, Volume};
 
 use super::profiles;
 use crate::args::ServeArguments;
-use crate::config::Config;
+use crate::config::{Config, machine_name};
 use crate::descriptors;
 use crate::failure::{Exit, Failure};
 use crate::logging;
@@ -183,6 +183,7 @@ fn serve_config(config: &Config, volume: &Path) -> Result<ServeConfig, Failure> 
             spool_dir,
             upload_bytes_max: config.upload.max_bytes.bytes(),
             ingests_max: config.upload.ingests_max,
+            names: OwnNames { machine: machine_name(), others: config.hosts.clone() },
         },
     })
 }
