@@ -347,7 +347,7 @@ fn media(parameters: Value, id: &str, summary: &str) -> Value {
     json!({
         "parameters": parameters,
         "get": operation("media", id, summary, json!({
-            "302": { "description": "To the session's own address" },
+            "307": { "description": "To the session's own address" },
             "404": problem("No such title"),
             "503": refusal("Refused: one more viewer cannot be promised a smooth film"),
         })),
