@@ -22,7 +22,7 @@ pub(crate) use tls::TlsSection;
 
 use crate::failure::Failure;
 use crate::limits::{
-    CLIENTS_MAX, CONFIG_BYTES_MAX, INGESTS_MAX, REAL_TIME_PRIORITY_MAX, SESSION_IDLE_S_MAX,
+    CLIENTS_MAX, CONFIG_BYTES_MAX, INGESTS_MAX, NETWORK_BPS_MIN, REAL_TIME_PRIORITY_MAX, SESSION_IDLE_S_MAX,
     SESSION_IDLE_S_MIN, THREADS_MAX,
 };
 use crate::rate::Rate;
@@ -291,6 +291,26 @@ impl Config {
             ("connections_max", self.connections_max, 1, CLIENTS_MAX),
             ("upload.ingests_max", self.upload.ingests_max, 1, INGESTS_MAX),
         ];
+        if self.upload.max_bytes.bytes() == 0 {
+            return Err(Fault {
+                line: keys::line_of(text, "upload.max_bytes"),
+                what: "upload.max_bytes = 0 would refuse every upload".to_owned(),
+                help: "choose the size of the largest film, such as \"256G\"".to_owned(),
+            });
+        }
+        let bps = self.promise.network_bps.0;
+        if bps > 0 && bps < NETWORK_BPS_MIN {
+            return Err(Fault {
+                line: keys::line_of(text, "promise.network_bps"),
+                what: format!(
+                    "promise.network_bps = {bps} is too little for any film: nobody would ever be admitted"
+                ),
+                help: format!(
+                    "choose at least {}, or 0 for the speed of the interface; it counts bits per second, so that \"1G\" is a gigabit",
+                    Rate(NETWORK_BPS_MIN)
+                ),
+            });
+        }
         for (key, value, least, most) in bounds {
             if value < least || value > most {
                 return Err(Fault {
@@ -441,6 +461,17 @@ mod tests {
         let fault = Config::parse("\n[upload]\ningests_max = 0\n").unwrap_err();
         assert_eq!((fault.line, fault.what.as_str()), (3, "upload.ingests_max = 0 is out of bounds"));
         assert_eq!(fault.help, "choose a value from 1 to 16");
+    }
+
+    #[test]
+    fn what_cannot_work_is_refused() {
+        let fault = Config::parse("[upload]\nmax_bytes = 0\n").unwrap_err();
+        assert_eq!((fault.line, fault.what.as_str()), (2, "upload.max_bytes = 0 would refuse every upload"));
+        let fault = Config::parse("[promise]\nnetwork_bps = \"10\"\n").unwrap_err();
+        assert!(fault.line == 2 && fault.help.contains("64.0 kb/s"), "{fault:?}");
+        for good in ["0", "64000", "\"10G\""] {
+            Config::parse(&format!("[promise]\nnetwork_bps = {good}\n")).unwrap();
+        }
     }
 
     #[test]

@@ -45,6 +45,7 @@ pub use promises::{CapacityReport, ClassCounts, MemberView, Promises, PromisesRe
 pub use serve::serve_connection;
 pub use sessions::{SessionRefusal, SessionReport, Sessions};
 pub use shelf::{GeometryReport, MemberReport, Shelf, VolumeReport};
+pub use upload::prepare_spool;
 pub use volume_work::{VolumeWork, WorkDone, WorkFailed, WorkProgress};
 pub use watch::{Watching, watch_directory};
 

@@ -193,9 +193,19 @@ async fn receive(control: &ControlPlane, mut body: Body, job: &Job) -> Result<Sp
     Ok(Spooled { path, bytes, _file: file })
 }
 
+/// Makes the spool directory if only it is missing, and looks whether files can be written there.
+///
+/// # Errors
+/// Its parent is missing: a disk that is not mounted, or a misspelt path. Or it cannot be written.
+pub fn prepare_spool(dir: &Path) -> io::Result<()> {
+    open_spool(dir).map(drop)
+}
+
 fn open_spool(dir: &Path) -> io::Result<File> {
-    std::fs::create_dir_all(dir)?;
-    tempfile::tempfile_in(dir)
+    match std::fs::create_dir(dir) {
+        Err(error) if error.kind() != io::ErrorKind::AlreadyExists => Err(error),
+        _ => tempfile::tempfile_in(dir),
+    }
 }
 
 fn check_room(control: &ControlPlane, bytes: Option<u64>) -> Result<(), Problem> {
