@@ -76,7 +76,7 @@ impl Certificates {
     /// # Errors
     /// Files that cannot be read; a certificate that is expired, not valid yet, or made for another key.
     pub fn load(files: CertificateFiles, http2: bool) -> Result<Self, CertificateError> {
-        let (identity, seen) = files.identity_with_stamps();
+        let (identity, seen) = files.identity_with_stamps(true);
         let identity = identity?;
         let acceptor = Acceptor::new(identity, http2).map_err(|source| files.unusable(source))?;
         let certificates = Self {
@@ -100,7 +100,8 @@ impl Certificates {
     /// Reads the files again. Connections under way stay as they are; new ones see the new certificate. If that cannot be used, the old
     /// one stays in use, and the log says why. Whether it was taken.
     pub fn reload(&self) -> bool {
-        let (identity, seen) = self.files.identity_with_stamps();
+        // Those who trust a generated one would not trust another: none is made because its files are gone or spoilt for now.
+        let (identity, seen) = self.files.identity_with_stamps(self.left_s() < RENEW_BEFORE_S);
         *self.seen.lock().unwrap_or_else(PoisonError::into_inner) = seen;
         match identity {
             Ok(identity) => {
@@ -112,8 +113,13 @@ impl Certificates {
             Err(error) => {
                 self.refusals.fetch_add(1, Ordering::Relaxed);
                 let until = self.acceptor.identity().validity();
+                let anew = if self.files.generate_for.is_some() {
+                    "; a new one is made only at a start"
+                } else {
+                    ""
+                };
                 tracing::error!(
-                    "{error}; the certificate that was in use before (valid {until}) stays in use"
+                    "{error}; the certificate that was in use before (valid {until}) stays in use{anew}"
                 );
                 false
             }
@@ -175,15 +181,18 @@ impl Certificates {
 impl CertificateFiles {
     /// The identity, and what the files looked like that it was read from: before that, so that a change meanwhile is seen, but after
     /// they were made.
-    fn identity_with_stamps(&self) -> (Result<Identity, CertificateError>, [Option<Stamp>; 2]) {
+    fn identity_with_stamps(
+        &self,
+        may_make: bool,
+    ) -> (Result<Identity, CertificateError>, [Option<Stamp>; 2]) {
         let before = self.stamps();
-        let identity = self.identity();
+        let identity = self.identity(may_make);
         let seen = if self.generate_for.is_some() { self.stamps() } else { before };
         (identity, seen)
     }
 
-    fn identity(&self) -> Result<Identity, CertificateError> {
-        let Some(names) = &self.generate_for else { return self.read() };
+    fn identity(&self, may_make: bool) -> Result<Identity, CertificateError> {
+        let Some(names) = self.generate_for.as_ref().filter(|_| may_make) else { return self.read() };
         match self.read() {
             Ok(identity) if identity.validity().not_after_s - now_s() >= RENEW_BEFORE_S => {
                 return Ok(identity);
@@ -318,6 +327,35 @@ mod tests {
         put(&first.files, &made(370));
         let again = Certificates::load(generated(directory.path()), true).unwrap();
         assert!(again.left_s() > 390 * 86_400);
+    }
+
+    #[test]
+    fn a_generated_one_stays_when_its_files_are_gone_or_spoilt_while_the_server_runs() {
+        let directory = tempfile::tempdir().unwrap();
+        let certificates = Certificates::load(generated(directory.path()), true).unwrap();
+        let first = certificates.acceptor.identity().fingerprint();
+        fs::remove_file(&certificates.files.key).unwrap();
+        assert!(!certificates.reload());
+        fs::write(&certificates.files.key, "rubbish").unwrap();
+        assert!(!certificates.reload());
+        certificates.look();
+        assert_eq!(certificates.acceptor.identity().fingerprint(), first);
+        assert_eq!(fs::read(&certificates.files.key).unwrap(), b"rubbish", "nothing is made");
+        let again = Certificates::load(generated(directory.path()), true).unwrap();
+        assert_ne!(again.acceptor.identity().fingerprint(), first, "at a start one is");
+    }
+
+    #[test]
+    fn a_generated_one_is_made_anew_before_it_ends_while_the_server_runs() {
+        let directory = tempfile::tempdir().unwrap();
+        let found = files(directory.path(), None);
+        fs::create_dir(directory.path().join("tls")).unwrap();
+        put(&found, &made(370));
+        let certificates = Certificates::load(found, true).unwrap();
+        let certificates = Certificates { files: generated(directory.path()), ..certificates };
+        fs::remove_file(&certificates.files.key).unwrap();
+        certificates.look();
+        assert!(certificates.left_s() > 390 * 86_400);
     }
 
     #[test]

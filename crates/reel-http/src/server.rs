@@ -11,7 +11,9 @@ use crate::data::{
 };
 use crate::data_metrics::{DataMetrics, ProgramMetrics, TitleMetrics};
 use crate::keeper::Keeper;
-use crate::limits::{CORE_MIB_NS, CORE_MIB_TLS_NS, HANDOVERS_MAX, LISTEN_BACKLOG, OPENERS_AHEAD};
+use crate::limits::{
+    CORE_MIB_NS, CORE_MIB_TLS_NS, DRAIN_TIME_MAX_NS, HANDOVERS_MAX, LISTEN_BACKLOG, OPENERS_AHEAD,
+};
 use crate::promised::Promised;
 use crate::works::Works;
 use reel_disk::Disks;
@@ -26,9 +28,10 @@ use std::io;
 use std::net::{SocketAddr, TcpListener};
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 use tokio::runtime::{Handle, Runtime};
 use tokio::sync::mpsc::{Receiver, channel};
+use tokio::time::timeout_at;
 
 /// How a server is set up.
 #[derive(Clone, Debug)]
@@ -321,16 +324,28 @@ impl Server {
         &self.control
     }
 
-    /// Stops accepting, lets what is under way finish within its limits, and ends all threads.
+    /// Stops accepting, lets what is under way (responses, uploads and their ingests) finish within its limits, and ends all threads.
     pub fn stop(self) -> Result<(), ServeError> {
-        self.control.stop();
+        let control = &self.control;
+        let until = Instant::now() + Duration::from_nanos(DRAIN_TIME_MAX_NS);
+        control.drain();
         let drained = self.data.drain();
-        self.runtime.shutdown_timeout(CONTROL_STOP_TIME);
+        let end = self.runtime.block_on(async {
+            // Who is not done by then is told so, and given the time to hear it.
+            let is_idle = timeout_at(until.into(), control.drained()).await.is_ok();
+            control.stop();
+            let end = Instant::now() + CONTROL_STOP_TIME;
+            if !is_idle {
+                let _ = timeout_at(end.into(), control.drained()).await;
+            }
+            end
+        });
+        self.runtime.shutdown_timeout(end.saturating_duration_since(Instant::now()));
         drained
     }
 }
 
-/// How long control requests may take to finish once the data plane has drained.
+/// How long control requests may take to hear of the end, and threads to come to it, once there is no more time for what was under way.
 const CONTROL_STOP_TIME: Duration = Duration::from_secs(5);
 
 fn listen(address: SocketAddr) -> Result<(TcpListener, SocketAddr), ServeError> {

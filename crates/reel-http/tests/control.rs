@@ -4,9 +4,9 @@ use axum::Router;
 use axum::body::{Body, to_bytes};
 use axum::http::{Request, StatusCode};
 use reel_http::control::{
-    ArenaMetrics, CapacityReport, ControlConfig, ControlPlane, DiskMetrics, MetricsRegistry, Promises,
-    PromisesReport, Rooms, SessionRefusal, SessionReport, Sessions, VolumeMetrics, VolumeWork, WorkDone,
-    WorkFailed, WorkProgress,
+    ArenaMetrics, CapacityReport, ControlConfig, ControlPlane, DiskMetrics, MetricsRegistry, OwnNames,
+    Promises, PromisesReport, Rooms, SessionRefusal, SessionReport, Sessions, VolumeMetrics, VolumeWork,
+    WorkDone, WorkFailed, WorkProgress,
 };
 use reel_library::Library;
 use reel_qos::ClassTable;
@@ -104,7 +104,12 @@ fn server(dir: &Path, size_bytes: u64) -> Router {
     metrics.register(Arc::new(VolumeMetrics(volume.clone())));
     metrics.register(Arc::new(DiskMetrics(volume.disks().clone())));
     metrics.register(Arc::new(ArenaMetrics(volume.arena().clone())));
-    let config = ControlConfig { spool_dir: dir.join("spool"), upload_bytes_max: 1 << 30, ingests_max: 1 };
+    let config = ControlConfig {
+        spool_dir: dir.join("spool"),
+        upload_bytes_max: 1 << 30,
+        ingests_max: 1,
+        names: OwnNames::default(),
+    };
     let promises = Arc::new(NoPromises(volume.disks().clone()));
     let library = Arc::new(Library::new(volume));
     let rooms = Rooms { shelf: library, sessions: Arc::new(NoSessions), promises, work: Arc::new(NoWork) };

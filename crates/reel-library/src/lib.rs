@@ -13,6 +13,7 @@ mod naming;
 mod opened;
 mod opened_titles;
 mod poster;
+mod removed;
 mod sidecar;
 mod source;
 mod store;

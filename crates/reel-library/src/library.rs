@@ -5,15 +5,16 @@ use crate::input::{IngestOptions, Ingested, Input, Progress};
 use crate::limits::{INDEX_BYTES_MAX, OPENED_AHEAD_BYTES_MAX, OPENED_BYTES_MAX, POSTER_BYTES_MAX};
 use crate::opened_titles::OpenedTitles;
 use crate::poster::{Poster, PosterKind};
+use crate::removed::Removed;
 use crate::summary::{TitleSummary, summarise, unreadable};
 use crate::title::{Title, stamp};
 use crate::watch::Stamp;
 use reel_media::TitleIndex;
 use reel_qos::Class;
-use reel_volume::{ObjectRecord, Role, TitleRecord, Volume};
+use reel_volume::{ObjectRecord, Role, SourceFile, TitleRecord, Volume};
 use std::collections::{HashMap, HashSet};
 use std::io::Read;
-use std::sync::{Arc, Mutex, MutexGuard};
+use std::sync::{Arc, Mutex, MutexGuard, OnceLock};
 
 /// The titles of one volume. Methods may wait for disks unless they say otherwise.
 pub struct Library {
@@ -22,6 +23,8 @@ pub struct Library {
     /// With the stamp of the record each was made from. Not the record itself: one that is kept keeps the title's space
     /// from being used again.
     summaries: Mutex<HashMap<String, (String, Arc<TitleSummary>)>>,
+    /// Read when it is first asked for.
+    removed: OnceLock<Mutex<Removed>>,
 }
 
 impl Library {
@@ -31,6 +34,7 @@ impl Library {
             volume,
             opened: Mutex::new(OpenedTitles::new(OPENED_BYTES_MAX)),
             summaries: Mutex::default(),
+            removed: OnceLock::new(),
         }
     }
 
@@ -81,13 +85,19 @@ impl Library {
         self.volume.title(id).is_some()
     }
 
-    /// Whether a title was made from this very file; does not wait.
+    /// Whether a title was made from this very file, also if it was removed since.
     pub fn knows(&self, stamp: &Stamp) -> bool {
-        self.volume.titles().iter().any(|title| {
-            title.source.file_name == stamp.file_name
-                && title.source.bytes == stamp.bytes
-                && title.source.modified_unix_s == stamp.modified_unix_s
-        })
+        if self.volume.titles().iter().any(|title| source(title) == *stamp) {
+            return true;
+        }
+        let was_removed = lock(self.removed()).contains(stamp);
+        if was_removed {
+            tracing::info!(
+                file = stamp.file_name,
+                "not taken, since the title that was made from it was removed; touch the file to have it taken again"
+            );
+        }
+        was_removed
     }
 
     /// All titles in short, by name. One that cannot be read is listed with the reason.
@@ -123,10 +133,11 @@ impl Library {
         Ok(Poster { kind, bytes })
     }
 
-    /// Takes a title out of the catalogue. Who plays it may finish; its space is free after that.
+    /// Takes a title out of the catalogue, and remembers which file it was made from. Who plays it may finish; its space is free after that.
     pub fn remove(&self, id: &str) -> Result<(), LibraryError> {
-        self.record(id)?;
+        let record = self.record(id)?;
         self.volume.remove(id)?;
+        lock(self.removed()).remember(source(&record));
         lock(&self.opened).forget(id);
         lock(&self.summaries).remove(id);
         Ok(())
@@ -145,6 +156,13 @@ impl Library {
     /// The catalogue's record of a title; does not wait.
     pub fn record(&self, id: &str) -> Result<Arc<TitleRecord>, LibraryError> {
         self.volume.title(id).ok_or_else(|| LibraryError::NoSuchTitle { id: id.to_owned() })
+    }
+
+    fn removed(&self) -> &Mutex<Removed> {
+        self.removed.get_or_init(|| {
+            let status = self.volume.status();
+            Mutex::new(Removed::load(&status.directory, status.volume.to_string()))
+        })
     }
 
     fn summary_of(&self, record: &Arc<TitleRecord>) -> Arc<TitleSummary> {
@@ -211,6 +229,11 @@ impl Library {
 /// Whether two records are of the same bytes: an id may have been given anew after a removal.
 pub(crate) fn same(a: &Arc<TitleRecord>, b: &Arc<TitleRecord>) -> bool {
     Arc::ptr_eq(a, b) || **a == **b
+}
+
+fn source(title: &TitleRecord) -> Stamp {
+    let SourceFile { file_name, bytes, modified_unix_s } = title.source.clone();
+    Stamp { file_name, bytes, modified_unix_s }
 }
 
 fn artwork(record: &TitleRecord) -> Result<(PosterKind, &ObjectRecord), LibraryError> {

@@ -50,6 +50,12 @@ pub const WATCH_FILES_MAX: usize = 100_000;
 /// Levels of directories a scan goes down: deep enough for series/season/episode, safe against loops.
 pub const WATCH_DEPTH_MAX: usize = 8;
 
+/// Files remembered whose titles were removed; the oldest are forgotten. More than anybody leaves in a watched directory after removing their titles.
+pub const REMOVED_MAX: usize = 10_000;
+
+/// Bytes of the text that remembers them: two numbers and a name each.
+pub const REMOVED_BYTES_MAX: u64 = ((REMOVED_MAX + 1) * (FILE_NAME_BYTES_MAX + 43)) as u64;
+
 /// Time between two scans of a watched directory.
 pub const WATCH_PERIOD: Duration = Duration::from_secs(2);
 

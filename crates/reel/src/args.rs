@@ -372,6 +372,10 @@ pub(crate) struct ProbeArguments {
     #[arg(long)]
     pub(crate) write: bool,
 
+    /// Read into small pages of memory, for a server whose media memory has no others (its log names this option then)
+    #[arg(long)]
+    pub(crate) small_pages: bool,
+
     /// Where to keep the profile of a single file or device; it is printed if not given
     #[arg(long, value_name = "FILE")]
     pub(crate) out: Option<PathBuf>,

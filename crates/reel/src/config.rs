@@ -22,7 +22,7 @@ pub(crate) use tls::TlsSection;
 
 use crate::failure::Failure;
 use crate::limits::{
-    CLIENTS_MAX, CONFIG_BYTES_MAX, INGESTS_MAX, REAL_TIME_PRIORITY_MAX, SESSION_IDLE_S_MAX,
+    CLIENTS_MAX, CONFIG_BYTES_MAX, INGESTS_MAX, NETWORK_BPS_MIN, REAL_TIME_PRIORITY_MAX, SESSION_IDLE_S_MAX,
     SESSION_IDLE_S_MIN, THREADS_MAX,
 };
 use crate::rate::Rate;
@@ -35,6 +35,8 @@ pub(crate) struct Config {
     /// Where to listen.
     #[serde(deserialize_with = "address")]
     pub(crate) listen: SocketAddr,
+    /// Names by which browsers may ask for changes, besides those that are known to be this machine's.
+    pub(crate) hosts: Vec<String>,
     /// The volume to serve.
     pub(crate) volume: Option<PathBuf>,
     /// A directory whose new films are ingested.
@@ -181,6 +183,7 @@ impl Default for Config {
         Self {
             // Reel asks nobody for a password yet, so it is not open to the network unless told so.
             listen: SocketAddr::new(IpAddr::V4(Ipv4Addr::LOCALHOST), 8080),
+            hosts: Vec::new(),
             volume: None,
             watch: None,
             programs_socket: None,
@@ -257,9 +260,25 @@ impl Config {
         keys::check(text)?;
         let config: Self = toml::from_str(text).map_err(|error| Fault::of_toml(text, &error))?;
         config.check_bounds(text)?;
+        config.check_hosts(text)?;
         config.classes.check(text)?;
         config.tls.check(text)?;
         Ok(config)
+    }
+
+    fn check_hosts(&self, text: &str) -> Result<(), Fault> {
+        let is_name = |host: &String| {
+            !host.is_empty()
+                && host.bytes().all(|byte| byte.is_ascii_alphanumeric() || b"-._".contains(&byte))
+        };
+        match self.hosts.iter().find(|host| !is_name(host)) {
+            None => Ok(()),
+            Some(host) => Err(Fault {
+                line: keys::line_of(text, "hosts"),
+                what: format!("`{host}` in hosts is not the name of a host"),
+                help: "write names alone, without scheme, port or path, such as \"media.example.org\"".into(),
+            }),
+        }
     }
 
     fn check_bounds(&self, text: &str) -> Result<(), Fault> {
@@ -272,6 +291,26 @@ impl Config {
             ("connections_max", self.connections_max, 1, CLIENTS_MAX),
             ("upload.ingests_max", self.upload.ingests_max, 1, INGESTS_MAX),
         ];
+        if self.upload.max_bytes.bytes() == 0 {
+            return Err(Fault {
+                line: keys::line_of(text, "upload.max_bytes"),
+                what: "upload.max_bytes = 0 would refuse every upload".to_owned(),
+                help: "choose the size of the largest film, such as \"256G\"".to_owned(),
+            });
+        }
+        let bps = self.promise.network_bps.0;
+        if bps > 0 && bps < NETWORK_BPS_MIN {
+            return Err(Fault {
+                line: keys::line_of(text, "promise.network_bps"),
+                what: format!(
+                    "promise.network_bps = {bps} is too little for any film: nobody would ever be admitted"
+                ),
+                help: format!(
+                    "choose at least {}, or 0 for the speed of the interface; it counts bits per second, so that \"1G\" is a gigabit",
+                    Rate(NETWORK_BPS_MIN)
+                ),
+            });
+        }
         for (key, value, least, most) in bounds {
             if value < least || value > most {
                 return Err(Fault {
@@ -283,6 +322,11 @@ impl Config {
         }
         Ok(())
     }
+}
+
+/// What this machine calls itself; empty if it does not.
+pub(crate) fn machine_name() -> String {
+    rustix::system::uname().nodename().to_string_lossy().into_owned()
 }
 
 /// An address and a port, as the configuration and the command line write them.
@@ -431,6 +475,28 @@ mod tests {
         let fault = Config::parse("\n[upload]\ningests_max = 0\n").unwrap_err();
         assert_eq!((fault.line, fault.what.as_str()), (3, "upload.ingests_max = 0 is out of bounds"));
         assert_eq!(fault.help, "choose a value from 1 to 16");
+    }
+
+    #[test]
+    fn what_cannot_work_is_refused() {
+        let fault = Config::parse("[upload]\nmax_bytes = 0\n").unwrap_err();
+        assert_eq!((fault.line, fault.what.as_str()), (2, "upload.max_bytes = 0 would refuse every upload"));
+        let fault = Config::parse("[promise]\nnetwork_bps = \"10\"\n").unwrap_err();
+        assert!(fault.line == 2 && fault.help.contains("64.0 kb/s"), "{fault:?}");
+        for good in ["0", "64000", "\"10G\""] {
+            Config::parse(&format!("[promise]\nnetwork_bps = {good}\n")).unwrap();
+        }
+    }
+
+    #[test]
+    fn hosts_are_names() {
+        let config = Config::parse("hosts = [\"media.example.org\", \"nas_2\"]\n").unwrap();
+        assert_eq!(config.hosts, ["media.example.org", "nas_2"]);
+        for host in ["", "http://media.example.org", "media.example.org:443", "a/b", "*"] {
+            let fault = Config::parse(&format!("\nhosts = [\"{host}\"]\n")).unwrap_err();
+            assert_eq!(fault.line, 2);
+            assert!(fault.what.contains("is not the name of a host"), "{fault:?}");
+        }
     }
 
     #[test]

@@ -20,6 +20,9 @@ pub(crate) const SESSION_IDLE_S_MAX: usize = 86_400;
 /// Most films stored at once. Each keeps all members busy by itself; more only take memory from viewers.
 pub(crate) const INGESTS_MAX: usize = 16;
 
+/// Lowest rate of the network that can be configured: sound alone takes as much, so below it nobody could ever be admitted.
+pub(crate) const NETWORK_BPS_MIN: u64 = 64_000;
+
 /// Most bytes of a configuration file. The example with all its comments has 4 KiB.
 pub(crate) const CONFIG_BYTES_MAX: u64 = 1 << 20;
 

@@ -106,7 +106,6 @@ fn collect_classes(
 
 fn collect_member(page: &mut MetricsPage, member: &str, stats: &MemberStats) {
     let of = [("member", member)];
-    page.gauge("reel_member_present", "1 if the member is there.", &of, f64::from(u8::from(stats.present)));
     for (name, help, value) in [
         ("reel_member_reads_total", "Reads done.", stats.reads),
         ("reel_member_read_bytes_total", "Bytes read.", stats.read_bytes),
@@ -165,7 +164,6 @@ mod tests {
         registry.register(Arc::new(One(stats)));
         let page = registry.page();
         for line in [
-            "reel_member_present{member=\"3\"} 1\n",
             "reel_member_reads_total{member=\"3\"} 5\n",
             "reel_member_service_seconds_bucket{member=\"3\",le=\"0.000001\"} 1\n",
             "reel_member_service_seconds_bucket{member=\"3\",le=\"0.000512\"} 1\n",

@@ -145,6 +145,13 @@ impl Jobs {
         Some(entry.status.clone())
     }
 
+    /// Asks work on the volume to end.
+    pub(super) fn cancel_volume_work(&self) {
+        let list = self.lock();
+        let works = list.iter().filter(|entry| entry.status.state == JobState::Running);
+        works.for_each(|entry| entry.stop.stop());
+    }
+
     /// Asks all of them to end: the server stops.
     pub fn cancel_all(&self) {
         self.lock().iter().for_each(|entry| entry.stop.stop());

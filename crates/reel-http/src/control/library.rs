@@ -121,6 +121,16 @@ impl MetricsSource for VolumeMetrics {
             &[],
             self.0.health().lost() as f64,
         );
+        // What is there and failed is out, like what never was there; only the volume knows.
+        for member in 0..self.0.geometry().width() {
+            let is_present = self.0.disks().is_present(member) && self.0.health().writable(member);
+            page.gauge(
+                "reel_member_present",
+                "1 if the member is there and not out of use; one that is being rebuilt is there.",
+                &[("member", &member.to_string())],
+                f64::from(u8::from(is_present)),
+            );
+        }
     }
 }
 

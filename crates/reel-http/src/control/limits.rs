@@ -49,6 +49,9 @@ pub const UPLOADS_MAX: usize = 16;
 /// Bytes kept free on the file system of the spool directory.
 pub const SPOOL_RESERVE_BYTES: u64 = 64 << 20;
 
+/// When those are to come back whom a server that stops has turned away: a restart takes seconds.
+pub const STOPPING_RETRY_S: u64 = 30;
+
 /// Jobs remembered after they ended.
 pub const JOBS_ENDED_MAX: usize = 200;
 

@@ -39,11 +39,13 @@ pub use jobs::{Job, JobKind, JobState, JobStatus, Jobs, VolumeJobRefused};
 pub use library::VolumeMetrics;
 pub use metrics::{METRICS_MEDIA_TYPE, MetricsPage, MetricsRegistry, MetricsSource};
 pub use openapi::document as openapi_document;
+pub use origin::OwnNames;
 pub use problem::{PROBLEM_MEDIA_TYPE, Problem};
 pub use promises::{CapacityReport, ClassCounts, MemberView, Promises, PromisesReport, SessionView};
 pub use serve::serve_connection;
 pub use sessions::{SessionRefusal, SessionReport, Sessions};
 pub use shelf::{GeometryReport, MemberReport, Shelf, VolumeReport};
+pub use upload::prepare_spool;
 pub use volume_work::{VolumeWork, WorkDone, WorkFailed, WorkProgress};
 pub use watch::{Watching, watch_directory};
 
@@ -58,7 +60,7 @@ use reel_library::Stop;
 use requests::Requests;
 use std::path::PathBuf;
 use std::sync::Arc;
-use tokio::sync::Semaphore;
+use tokio::sync::{Semaphore, watch as latest};
 
 /// What an operator can set.
 #[derive(Clone, Debug)]
@@ -69,6 +71,8 @@ pub struct ControlConfig {
     pub upload_bytes_max: u64,
     /// Files stored at once; others wait. Each keeps the members busy on its own.
     pub ingests_max: usize,
+    /// What this server is called.
+    pub names: OwnNames,
 }
 
 /// The control plane of one server. Clones are the same one.
@@ -92,14 +96,26 @@ pub struct Rooms {
 
 struct Inner {
     config: ControlConfig,
+    names: Arc<OwnNames>,
     rooms: Rooms,
     jobs: Jobs,
     metrics: MetricsRegistry,
     requests: Arc<Requests>,
     stop: Stop,
+    stage: latest::Sender<Stage>,
     connections: Arc<Semaphore>,
     uploads: Arc<Semaphore>,
     ingests: Arc<Semaphore>,
+}
+
+/// How far a server is on the way to its end.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+enum Stage {
+    Serving,
+    /// What is under way goes on, and nothing new is begun.
+    Draining,
+    /// What is still under way is broken off.
+    Ending,
 }
 
 impl ControlPlane {
@@ -112,12 +128,14 @@ impl ControlPlane {
         metrics.register(Arc::new(jobs.clone()));
         ControlPlane {
             inner: Arc::new(Inner {
+                names: Arc::new(config.names.clone()),
                 config,
                 rooms,
                 jobs,
                 metrics,
                 requests,
                 stop: Stop::default(),
+                stage: latest::Sender::new(Stage::Serving),
                 connections: Arc::new(Semaphore::new(CONNECTIONS_MAX)),
                 uploads: Arc::new(Semaphore::new(UPLOADS_MAX)),
                 ingests,
@@ -134,7 +152,7 @@ impl ControlPlane {
         router
             .fallback(pages::fallback)
             .method_not_allowed_fallback(method_not_allowed)
-            .layer(from_fn(origin::refuse_foreign))
+            .layer(from_fn_with_state(self.inner.names.clone(), origin::refuse_foreign))
             .layer(from_fn(|request: Request, next: Next| async move {
                 let version = request.version();
                 finish(version, next.run(request).await).await
@@ -143,10 +161,41 @@ impl ControlPlane {
             .with_state(self.clone())
     }
 
-    /// Ends running jobs soon, and makes `/readyz` say that the server goes away. For good.
-    pub fn stop(&self) {
+    /// Begins nothing new, and makes `/readyz` say that the server goes away. Uploads and their ingests go on; work on the volume ends,
+    /// since nobody waits for it and it goes on at the next start. For good.
+    pub fn drain(&self) {
         self.inner.stop.stop();
+        self.inner.jobs.cancel_volume_work();
+        self.enter(Stage::Draining);
+    }
+
+    /// Comes back when all uploads are titles and all connections have their answers.
+    pub async fn drained(&self) {
+        // Whoever has all places knows that nobody else has one. They are never closed.
+        let _uploads = self.inner.uploads.acquire_many(UPLOADS_MAX as u32).await;
+        let _connections = self.inner.connections.acquire_many(CONNECTIONS_MAX as u32).await;
+    }
+
+    /// Breaks off what [`ControlPlane::drain`] let go on; whoever waits for it is told with a 503.
+    pub fn stop(&self) {
+        self.drain();
+        self.enter(Stage::Ending);
         self.inner.jobs.cancel_all();
+    }
+
+    fn enter(&self, stage: Stage) {
+        self.inner.stage.send_modify(|now| *now = stage.max(*now));
+    }
+
+    /// Waits until the server is so far on the way to its end.
+    async fn entered(&self, stage: Stage) {
+        // The sender is ours: it does not go away while we wait.
+        let _ = self.inner.stage.subscribe().wait_for(|now| *now >= stage).await;
+    }
+
+    /// Whether what is under way is being broken off.
+    fn is_ending(&self) -> bool {
+        *self.inner.stage.borrow() >= Stage::Ending
     }
 
     /// The jobs shown by the API.

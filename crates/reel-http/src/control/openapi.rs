@@ -11,7 +11,7 @@ pub fn document() -> Value {
             "version": env!("CARGO_PKG_VERSION"),
             "description": "A media-on-demand server whose admitted viewers never stall. Sizes are in bytes, times in \
                             seconds unless the name says otherwise. Every error is a problem document (RFC 9457). \
-                            Changes asked for by a browser on behalf of another site are refused with 403.",
+                            Changes asked for by a browser on behalf of another site, or under a name that is not this server's, are refused with 403.",
             "license": { "name": "MIT OR Apache-2.0", "identifier": "MIT OR Apache-2.0" }
         },
         "tags": [
@@ -347,7 +347,7 @@ fn media(parameters: Value, id: &str, summary: &str) -> Value {
     json!({
         "parameters": parameters,
         "get": operation("media", id, summary, json!({
-            "302": { "description": "To the session's own address" },
+            "307": { "description": "To the session's own address" },
             "404": problem("No such title"),
             "503": refusal("Refused: one more viewer cannot be promised a smooth film"),
         })),

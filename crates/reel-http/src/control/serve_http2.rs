@@ -3,12 +3,12 @@
 //! Media is the data plane's, which speaks HTTP/1.1. A request for it is answered with `HTTP_1_1_REQUIRED` (RFC 9113 section 7), upon
 //! which clients ask again over a connection with HTTP/1.1, and browsers stay with that for the whole site.
 
-use super::ControlPlane;
 use super::limits::{
     HTTP2_HEADERS_BYTES_MAX, HTTP2_IDLE_MAX, HTTP2_PING_EVERY, HTTP2_STREAMS_MAX, RESPONSE_SECONDS_MAX,
 };
 use super::problem::Problem;
 use super::sessions::Client;
+use super::{ControlPlane, Stage};
 use axum::response::IntoResponse;
 use bytes::Bytes;
 use http_body_util::BodyExt;
@@ -76,6 +76,11 @@ where
                 return;
             }
             () = sleep(LOOK_EVERY) => {}
+            // What was asked for is answered; the client asks for more elsewhere.
+            () = control.entered(Stage::Draining), if leaving.is_none() => {
+                leaving = Some(Instant::now());
+                connection.as_mut().graceful_shutdown();
+            }
         }
         let verdict = activity.verdict(Instant::now());
         match (verdict, leaving) {

@@ -2,10 +2,10 @@
 
 use super::body::QueryOf;
 use super::jobs::{Job, JobState};
-use super::limits::{SPOOL_RESERVE_BYTES, UPLOAD_SILENCE_MAX};
+use super::limits::{SPOOL_RESERVE_BYTES, STOPPING_RETRY_S, UPLOAD_SILENCE_MAX};
 use super::problem::Problem;
 use super::titles::title_body;
-use super::{ControlPlane, on_blocking_thread};
+use super::{ControlPlane, Stage, on_blocking_thread};
 use axum::Json;
 use axum::body::Body;
 use axum::extract::{Request, State};
@@ -74,7 +74,9 @@ pub(super) async fn upload(
         let status = control.jobs().find(&job_id);
         return Ok(with_location(&job_address, (StatusCode::ACCEPTED, Json(status)).into_response()));
     }
-    let ingested = ingest.await.map_err(|e| Problem::internal(format!("the ingest broke off: {e}")))??;
+    let ingested = ingest.await.map_err(|e| Problem::internal(format!("the ingest broke off: {e}")))?;
+    // Of one that was cancelled for that, the reason is what the client wants to know.
+    let ingested = ingested.map_err(|problem| if control.is_ending() { broken_off() } else { problem })?;
     let id = ingested.id.clone();
     let title = on_blocking_thread(move || control.shelf().title(&id)).await??;
     let address = format!("/api/v1/titles/{}", ingested.id);
@@ -155,7 +157,11 @@ async fn receive(control: &ControlPlane, mut body: Body, job: &Job) -> Result<Sp
     writer.set_max_buf_size(1 << 20);
     let mut bytes: u64 = 0;
     loop {
-        let frame = timeout(UPLOAD_SILENCE_MAX, body.frame()).await.map_err(|_| {
+        let frame = tokio::select! {
+            frame = timeout(UPLOAD_SILENCE_MAX, body.frame()) => frame,
+            () = control.entered(Stage::Ending) => return Err(broken_off()),
+        };
+        let frame = frame.map_err(|_| {
             Problem::new(
                 StatusCode::REQUEST_TIMEOUT,
                 "too-slow",
@@ -168,7 +174,7 @@ async fn receive(control: &ControlPlane, mut body: Body, job: &Job) -> Result<Sp
             .map_err(|e| Problem::bad_request(format!("the upload broke off after {bytes} bytes: {e}")))?;
         let Ok(chunk) = frame.into_data() else { continue };
         if job.stop_flag().is_stopped() {
-            return Err(Problem::from(IngestError::Cancelled));
+            return Err(if control.is_ending() { broken_off() } else { IngestError::Cancelled.into() });
         }
         bytes += chunk.len() as u64;
         if bytes > limit {
@@ -187,9 +193,19 @@ async fn receive(control: &ControlPlane, mut body: Body, job: &Job) -> Result<Sp
     Ok(Spooled { path, bytes, _file: file })
 }
 
+/// Makes the spool directory if only it is missing, and looks whether files can be written there.
+///
+/// # Errors
+/// Its parent is missing: a disk that is not mounted, or a misspelt path. Or it cannot be written.
+pub fn prepare_spool(dir: &Path) -> io::Result<()> {
+    open_spool(dir).map(drop)
+}
+
 fn open_spool(dir: &Path) -> io::Result<File> {
-    std::fs::create_dir_all(dir)?;
-    tempfile::tempfile_in(dir)
+    match std::fs::create_dir(dir) {
+        Err(error) if error.kind() != io::ErrorKind::AlreadyExists => Err(error),
+        _ => tempfile::tempfile_in(dir),
+    }
 }
 
 fn check_room(control: &ControlPlane, bytes: Option<u64>) -> Result<(), Problem> {
@@ -225,15 +241,29 @@ fn start_job(
     state: JobState,
     bytes: Option<u64>,
 ) -> Result<Job, Problem> {
+    if control.stop_flag().is_stopped() {
+        return Err(Problem::unavailable(
+            "the server is stopping and begins nothing new; send the file when it is back",
+        )
+        .retry_after_s(STOPPING_RETRY_S));
+    }
     let job = control
         .jobs()
         .start(file_name, state, bytes)
         .ok_or_else(|| Problem::unavailable("too many jobs are running").retry_after_s(30))?;
-    // Whoever stopped the server has already asked the other jobs to end.
-    if control.stop_flag().is_stopped() {
+    // Whoever ended the server meanwhile has already asked the other jobs to end.
+    if control.is_ending() {
         job.stop_flag().stop();
     }
     Ok(job)
+}
+
+/// The time for this is over, as [`ControlPlane::stop`] says.
+fn broken_off() -> Problem {
+    Problem::unavailable(
+        "the server stopped before this upload was a title, and nothing of it was kept; send it again when the server is back",
+    )
+    .retry_after_s(STOPPING_RETRY_S)
 }
 
 fn spool_problem(control: &ControlPlane, error: &io::Error) -> Problem {

@@ -50,7 +50,7 @@ pub(crate) enum State {
     /// Has the beginning of a request head.
     Heading,
     /// A title is being opened for this request.
-    Opening(Request),
+    Opening(Box<Request>),
     /// It was, or cannot be.
     Opened(Box<(Request, OpenResult)>),
     /// A response is on its way.
@@ -285,7 +285,7 @@ mod tests {
 
     #[test]
     fn the_client_is_not_blamed_for_our_own_time() {
-        for state in [State::Opening(Request::default()), sending(false)] {
+        for state in [State::Opening(Box::default()), sending(false)] {
             assert_eq!(connection(state).timed_out(u64::MAX), None);
         }
     }

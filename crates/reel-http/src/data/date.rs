@@ -10,6 +10,48 @@ pub(crate) fn http_date(unix_s: u64) -> String {
     format!("{weekday}, {day:02} {} {year} {hour:02}:{minute:02}:{second:02} GMT", MONTHS[month])
 }
 
+/// The seconds since 1970 of a date in any of the three forms that a recipient has to understand; `None` if it is not one. What is before
+/// 1970 counts as 1970: nothing here is older.
+pub(crate) fn seconds_of_http_date(text: &str) -> Option<u64> {
+    let words: Vec<&str> = text.split_ascii_whitespace().collect();
+    let (year, month, day, time) = match words[..] {
+        // IMF-fixdate: Sun, 06 Nov 1994 08:49:37 GMT
+        [_, day, month, year, time, "GMT"] => (number(year, 4)?, month, day, time),
+        // RFC 850: Sunday, 06-Nov-94 08:49:37 GMT
+        [_, date, time, "GMT"] => {
+            let mut parts = date.split('-');
+            let (day, month, year) = (parts.next()?, parts.next()?, number(parts.next()?, 2)?);
+            // The RFC counts from today; what asks here was written after 1970.
+            (if year < 70 { 2000 + year } else { 1900 + year }, month, day, time)
+        }
+        // asctime: Sun Nov  6 08:49:37 1994
+        [_, month, day, time, year] => (number(year, 4)?, month, day, time),
+        _ => return None,
+    };
+    let month = MONTHS.iter().position(|name| *name == month)?;
+    let day = number(day, day.len().min(2))?;
+    let mut parts = time.split(':');
+    let (hour, minute, second) =
+        (number(parts.next()?, 2)?, number(parts.next()?, 2)?, number(parts.next()?, 2)?);
+    let is_date = day >= 1 && day <= month_days(year, month) && parts.next().is_none();
+    // The 60th second is a leap second.
+    if !is_date || hour > 23 || minute > 59 || second > 60 {
+        return None;
+    }
+    let years = (1970..year).map(|year| 365 + u64::from(is_leap(year))).sum::<u64>();
+    let months = (0..month).map(|month| month_days(year, month)).sum::<u64>();
+    if year < 1970 {
+        return Some(0);
+    }
+    Some((years + months + day - 1) * 86_400 + hour * 3600 + minute * 60 + second)
+}
+
+/// A number of so many digits.
+fn number(text: &str, digits: usize) -> Option<u64> {
+    let is_number = text.len() == digits && text.bytes().all(|byte| byte.is_ascii_digit());
+    is_number.then(|| text.parse().ok())?
+}
+
 /// Year, month (from 0) and day (from 1) of a day since 1970-01-01, in the Gregorian calendar.
 fn civil(mut days: u64) -> (u64, usize, u64) {
     let mut year = 1970;
@@ -23,13 +65,17 @@ fn civil(mut days: u64) -> (u64, usize, u64) {
     }
     let mut month = 0;
     loop {
-        let length = MONTH_DAYS[month] + u64::from(month == 1 && is_leap(year));
+        let length = month_days(year, month);
         if days < length {
             return (year, month, days + 1);
         }
         days -= length;
         month += 1;
     }
+}
+
+fn month_days(year: u64, month: usize) -> u64 {
+    MONTH_DAYS[month] + u64::from(month == 1 && is_leap(year))
 }
 
 fn is_leap(year: u64) -> bool {
@@ -47,6 +93,44 @@ const MONTH_DAYS: [u64; 12] = [31, 28, 31, 30, 31, 30, 31, 31, 30, 31, 30, 31];
 #[cfg(test)]
 mod tests {
     use super::*;
+    use proptest::prelude::*;
+
+    proptest! {
+        #[test]
+        fn what_is_written_is_read(unix_s in 0..=YEAR_9999_END_S) {
+            prop_assert_eq!(seconds_of_http_date(&http_date(unix_s)), Some(unix_s));
+        }
+
+        #[test]
+        fn any_text_is_a_date_or_none(text in "[A-Za-z0-9:, -]{0,40}") {
+            let _ = seconds_of_http_date(&text);
+        }
+    }
+
+    #[test]
+    fn dates_are_read_in_all_three_forms() {
+        for text in
+            ["Sun, 06 Nov 1994 08:49:37 GMT", "Sunday, 06-Nov-94 08:49:37 GMT", "Sun Nov  6 08:49:37 1994"]
+        {
+            assert_eq!(seconds_of_http_date(text), Some(784_111_777), "{text}");
+        }
+        assert_eq!(seconds_of_http_date("Sun, 06 Nov 1904 08:49:37 GMT"), Some(0));
+        for text in [
+            "",
+            "Sun, 06 Nov 1994 08:49:37",
+            "Sun, 31 Nov 1994 08:49:37 GMT",
+            "Sun, 00 Nov 1994 08:49:37 GMT",
+            "Sun, 06 Nov 1994 24:49:37 GMT",
+            "Sun, 06 Nov 1994 08:49 GMT",
+            "Sun, 06 Nov 1994 08:49:37:1 GMT",
+            "Sun, 06 nov 1994 08:49:37 GMT",
+            "Sun, +6 Nov 1994 08:49:37 GMT",
+            "Sun, 06 Nov 19940 08:49:37 GMT",
+            "Sun, 06 Nov 1994 08:49:37 GMT, Sun, 06 Nov 1994 08:49:37 GMT",
+        ] {
+            assert_eq!(seconds_of_http_date(text), None, "{text}");
+        }
+    }
 
     #[test]
     fn known_dates() {

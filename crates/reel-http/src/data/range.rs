@@ -1,5 +1,6 @@
 //! Byte ranges and conditions (RFC 9110 sections 13 and 14).
 
+use super::date::seconds_of_http_date;
 use super::request::Request;
 use std::ops::Range;
 
@@ -21,17 +22,26 @@ pub(crate) enum Answer {
     Part(Range<u64>),
     /// 304.
     NotModified,
+    /// 412.
+    Failed,
     /// 416.
     Unsatisfiable,
 }
 
-/// Decides by the conditions of `request` over a resource of `bytes` bytes.
+/// Decides by the conditions of `request` over a resource of `bytes` bytes, in the order of section 13.2.2.
 pub(crate) fn answer(request: &Request, validators: &Validators, bytes: u64) -> Answer {
+    if let Some(tags) = &request.if_match {
+        if !tag_is_among(tags, &validators.etag) {
+            return Answer::Failed;
+        }
+    } else if unchanged_since(request.if_unmodified_since.as_deref(), validators) == Some(false) {
+        return Answer::Failed;
+    }
     if let Some(tags) = &request.if_none_match {
         if tag_matches(tags, &validators.etag) {
             return Answer::NotModified;
         }
-    } else if request.if_modified_since.as_ref() == Some(&validators.last_modified) {
+    } else if unchanged_since(request.if_modified_since.as_deref(), validators) == Some(true) {
         return Answer::NotModified;
     }
     // Section 14.2: ranges are for GET; to any other method the field is as if it were not there.
@@ -87,6 +97,17 @@ fn number(text: &str) -> Number {
     }
 }
 
+/// Whether the resource is no newer than a date; `None` without one that can be understood, which is ignored (sections 13.1.3 and 13.1.4).
+fn unchanged_since(date: Option<&str>, validators: &Validators) -> Option<bool> {
+    Some(seconds_of_http_date(&validators.last_modified)? <= seconds_of_http_date(date?)?)
+}
+
+/// The strong comparison of `If-Match` (section 13.1.1).
+fn tag_is_among(tags: &str, etag: &str) -> bool {
+    tags.split(',').map(str::trim).any(|tag| tag == "*" || tag == etag)
+}
+
+/// The weak comparison of `If-None-Match` (section 13.1.2).
 fn tag_matches(tags: &str, etag: &str) -> bool {
     tags.split(',').map(str::trim).any(|tag| tag == "*" || tag.strip_prefix("W/").unwrap_or(tag) == etag)
 }
@@ -116,9 +137,16 @@ mod tests {
         assert_eq!(asked("bytes=99999999999999999999-", 10), Answer::Unsatisfiable);
         assert_eq!(asked("bytes=-0", 10), Answer::Unsatisfiable);
         assert_eq!(asked("bytes=0-99999999999999999999", 10), Answer::Part(0..10));
-        for ignored in
-            ["bytes=5-3", "bytes=a-b", "bytes=-", "bytes", "lines=0-1", "bytes=0-1,3-4", "bytes=+1-2"]
-        {
+        for ignored in [
+            "bytes=5-3",
+            "bytes=a-b",
+            "bytes=-",
+            "bytes",
+            "lines=0-1",
+            "bytes=0-1,3-4",
+            "bytes=0-1, bytes=2-3",
+            "bytes=+1-2",
+        ] {
             assert_eq!(asked(ignored, 10), Answer::Whole, "{ignored}");
         }
     }
@@ -140,6 +168,47 @@ mod tests {
         assert_eq!(answer(&request, &validators(), 10), Answer::Part(0..2), "tags win over dates");
         request.if_none_match = None;
         assert_eq!(answer(&request, &validators(), 10), Answer::NotModified);
+    }
+
+    #[test]
+    fn conditions_that_fail_come_first() {
+        let failing = |tags: &str| {
+            let range = Some("bytes=0-1".to_owned());
+            let request = Request { if_match: Some(tags.to_owned()), range, ..Request::default() };
+            answer(&request, &validators(), 10) == Answer::Failed
+        };
+        for tags in ["\"x\"", "W/\"a\"", "\"x\", \"y\"", ""] {
+            assert!(failing(tags), "{tags}");
+        }
+        for tags in ["\"a\"", "\"x\", \"a\"", "*"] {
+            assert!(!failing(tags), "{tags}");
+        }
+        let since = |date: &str| {
+            let if_unmodified_since = Some(date.to_owned());
+            answer(&Request { if_unmodified_since, ..Request::default() }, &validators(), 10)
+        };
+        assert_eq!(since("Sat, 21 Nov 2026 08:59:59 GMT"), Answer::Failed);
+        assert_eq!(since("Sat, 21 Nov 2026 09:00:00 GMT"), Answer::Whole);
+        assert_eq!(since("yesterday"), Answer::Whole);
+    }
+
+    #[test]
+    fn dates_are_compared_not_spelt() {
+        let since = |date: &str| {
+            let if_modified_since = Some(date.to_owned());
+            answer(&Request { if_modified_since, ..Request::default() }, &validators(), 10)
+        };
+        for later in [
+            "Sat, 21 Nov 2026 09:00:00 GMT",
+            "Fri, 01 Jan 2100 00:00:00 GMT",
+            "Saturday, 21-Nov-26 09:00:01 GMT",
+            "Sat Nov 21 09:00:01 2026",
+        ] {
+            assert_eq!(since(later), Answer::NotModified, "{later}");
+        }
+        for earlier in ["Sat, 21 Nov 2026 08:59:59 GMT", "tomorrow", ""] {
+            assert_eq!(since(earlier), Answer::Whole, "{earlier}");
+        }
     }
 
     #[test]

@@ -14,6 +14,8 @@ pub(crate) struct Request {
     /// Announces a body.
     pub(crate) has_body: bool,
     pub(crate) range: Option<String>,
+    pub(crate) if_match: Option<String>,
+    pub(crate) if_unmodified_since: Option<String>,
     pub(crate) if_none_match: Option<String>,
     pub(crate) if_modified_since: Option<String>,
     pub(crate) if_range: Option<String>,
@@ -27,7 +29,7 @@ pub(crate) enum Head {
     /// More bytes are needed.
     Partial,
     /// A request, and how many bytes its head took.
-    Complete(Request, usize),
+    Complete(Box<Request>, usize),
     /// Not a request this server answers; the connection must be closed after the answer.
     Bad(u16, &'static str),
 }
@@ -56,7 +58,7 @@ impl Head {
             return too_long(input);
         }
         match Request::from_parsed(&parsed) {
-            Ok(request) => Head::Complete(request, bytes),
+            Ok(request) => Head::Complete(Box::new(request), bytes),
             Err((status, why)) => Head::Bad(status, why),
         }
     }
@@ -89,10 +91,12 @@ impl Request {
                 }
                 "content-length" => request.has_body |= text() != "0",
                 "transfer-encoding" => request.has_body = true,
-                "range" => request.range = Some(text()),
-                "if-none-match" => request.if_none_match = Some(text()),
-                "if-modified-since" => request.if_modified_since = Some(text()),
-                "if-range" => request.if_range = Some(text()),
+                "range" => join(&mut request.range, text()),
+                "if-match" => join(&mut request.if_match, text()),
+                "if-unmodified-since" => join(&mut request.if_unmodified_since, text()),
+                "if-none-match" => join(&mut request.if_none_match, text()),
+                "if-modified-since" => join(&mut request.if_modified_since, text()),
+                "if-range" => join(&mut request.if_range, text()),
                 "origin" => request.origin = true,
                 "user-agent" => request.user_agent = Some(text()),
                 _ => {}
@@ -106,6 +110,15 @@ impl Request {
             path_of(target).ok_or((400, "the request target must be a path or an http URL"))?.to_owned();
         request.class = class_of(target).map(str::to_owned);
         Ok(request)
+    }
+}
+
+/// Several fields of one name are one whose values stand in a list (RFC 9110 section 5.3). Of a range or a date that is no longer one, and
+/// is treated so.
+fn join(field: &mut Option<String>, value: String) {
+    match field {
+        None => *field = Some(value),
+        Some(before) => *before = format!("{before}, {value}"),
     }
 }
 
@@ -145,7 +158,7 @@ mod tests {
         match Head::parse(head.as_bytes()) {
             Head::Complete(request, bytes) => {
                 assert_eq!(bytes, head.len());
-                request
+                *request
             }
             other => panic!("{other:?}"),
         }
@@ -171,6 +184,15 @@ mod tests {
         assert_eq!(request("GET /a/b?c=d HTTP/1.1\r\nHost: x\r\n\r\n").path, "/a/b");
         assert_eq!(request("GET http://x:80/a?b HTTP/1.1\r\nHost: x\r\n\r\n").path, "/a");
         assert_eq!(request("\r\n\r\nOPTIONS * HTTP/1.1\r\nHost: x\r\n\r\n").path, "*");
+    }
+
+    #[test]
+    fn fields_of_one_name_are_a_list() {
+        let request = request(
+            "GET /a HTTP/1.1\r\nHost: x\r\nRange: bytes=0-1\r\nIf-Match: \"a\"\r\nrange: bytes=2-3\r\nif-match: \"b\"\r\n\r\n",
+        );
+        assert_eq!(request.range.as_deref(), Some("bytes=0-1, bytes=2-3"));
+        assert_eq!(request.if_match.as_deref(), Some("\"a\", \"b\""));
     }
 
     #[test]

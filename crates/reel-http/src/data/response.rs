@@ -43,6 +43,10 @@ impl Resource {
         );
         match answer(request, &self.validators, bytes) {
             Answer::NotModified => Response::new(request, 304, &fields, None),
+            Answer::Failed => {
+                let detail = "this is not what If-Match or If-Unmodified-Since asks for: it has changed since; ask without them";
+                Response::problem(request, 412, detail, &format!("ETag: {etag}\r\n"))
+            }
             Answer::Unsatisfiable => {
                 let _ = write!(fields, "Content-Range: bytes */{bytes}\r\n");
                 Response::new(request, 416, &fields, Some(Body::default()))
@@ -156,6 +160,7 @@ fn reason(status: u16) -> &'static str {
         405 => "Method Not Allowed",
         408 => "Request Timeout",
         410 => "Gone",
+        412 => "Precondition Failed",
         414 => "URI Too Long",
         416 => "Range Not Satisfiable",
         431 => "Request Header Fields Too Large",
@@ -210,6 +215,11 @@ mod tests {
     fn beyond_the_end_and_nothing_new() {
         let beyond = text(&resource().respond(&request("GET", Some("bytes=10-"))));
         assert!(beyond.starts_with("HTTP/1.1 416 ") && beyond.contains("Content-Range: bytes */10\r\n"));
+        let other = Request { if_match: Some("\"x\"".into()), ..request("GET", None) };
+        let other = text(&resource().respond(&other));
+        assert!(
+            other.starts_with("HTTP/1.1 412 Precondition Failed\r\n") && other.contains("ETag: \"e\"\r\n")
+        );
         let known = Request { if_none_match: Some("\"e\"".into()), ..request("GET", None) };
         let known = text(&resource().respond(&known));
         assert!(known.starts_with("HTTP/1.1 304 ") && !known.contains("\r\nContent-Length"));

@@ -197,7 +197,7 @@ impl Data {
                 let response = Response::problem(&request, status, detail, "");
                 self.respond(core, token, request, response, None, Terms::interactive());
             }
-            Head::Complete(request, head_bytes) => self.begin(core, token, request, head_bytes),
+            Head::Complete(request, head_bytes) => self.begin(core, token, *request, head_bytes),
         }
     }
 
@@ -276,7 +276,7 @@ impl Data {
             return self.respond(core, token, request, response, None, Terms::interactive());
         }
         if let Some(connection) = self.connections.get_mut(token) {
-            connection.state = State::Opening(request);
+            connection.state = State::Opening(Box::new(request));
         }
     }
 
@@ -284,7 +284,7 @@ impl Data {
         let token = opened.connection;
         let Some(connection) = self.connections.get_mut(token) else { return };
         if let State::Opening(request) = &mut connection.state {
-            connection.state = State::Opened(Box::new((std::mem::take(request), opened.result)));
+            connection.state = State::Opened(Box::new((std::mem::take(&mut **request), opened.result)));
             self.ready(core, token);
         }
     }

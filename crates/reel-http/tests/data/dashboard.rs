@@ -133,14 +133,17 @@ fn a_member_is_replaced_and_rebuilt_while_the_server_runs() {
         "{healthy}"
     );
 
+    assert_eq!(rig.metric("reel_member_present"), 5.0);
     rig.faults.inject(2, Fault::Vanish);
     assert_eq!(rig.connect().ask("GET /files/film.mp4", "").body, rig.film);
     assert_eq!(get(&rig, "/api/v1/dashboard")["members"][2]["state"], "failed");
+    assert_eq!(rig.metric("reel_member_present"), 4.0);
     // It is the old device that fails.
     rig.faults.clear(2);
     let job = work(&rig, "replace", &body);
     assert_eq!((&job["state"], &job["result"]), (&json!("done"), &json!("member 2 is in use")), "{job}");
     assert_eq!(get(&rig, "/api/v1/volume")["state"], "ok");
+    assert_eq!(rig.metric("reel_member_present"), 5.0);
     rig.faults.inject(3, Fault::Vanish);
     assert_eq!(rig.connect().ask("GET /files/film.mp4", "").body, rig.film, "it protects again");
 }

@@ -1,6 +1,8 @@
 //! What ends while it is used: titles, and the server.
 
-use crate::rig::{DRIVERS, Rig, head};
+use crate::rig::{Client, DRIVERS, Rig, head};
+use std::net::TcpStream;
+use std::time::Duration;
 
 #[test]
 fn a_title_that_is_removed_plays_to_its_end() {
@@ -54,5 +56,53 @@ fn a_server_that_stops_does_not_wait_for_ever() {
     rig.stop();
     let taken = client.rest();
     assert!(taken.len() < bytes && rig.film.starts_with(&taken));
+    rig.reopen();
+}
+
+/// An upload of which the second half is not there yet; how many bytes are.
+fn half_an_upload(rig: &Rig) -> (Client, usize) {
+    // The volume has room for one of them.
+    rig.library.remove("film").expect("removed");
+    let mut client = rig.connect();
+    let half = rig.film.len() / 2;
+    let length = format!("Content-Length: {}\r\n", rig.film.len());
+    client.send(head("POST /api/v1/titles?filename=again.mp4&wait=true", &length).as_bytes());
+    client.send(&rig.film[..half]);
+    rig.await_metric("reel_jobs", |jobs| jobs > 0.0);
+    (client, half)
+}
+
+#[test]
+fn a_server_that_stops_takes_the_uploads_that_are_under_way() {
+    let mut rig = Rig::new(|_| {});
+    let (mut client, half) = half_an_upload(&rig);
+    let server = rig.server.take().expect("running");
+    std::thread::scope(|scope| {
+        scope.spawn(move || server.stop().expect("a clean end"));
+        while TcpStream::connect(rig.address()).is_ok() {
+            std::thread::sleep(Duration::from_millis(5));
+        }
+        client.send(&rig.film[half..]);
+        let answer = client.answer(false);
+        assert_eq!(answer.status, 201, "{}", answer.head);
+    });
+    assert!(rig.library.has("again"));
+    rig.reopen();
+}
+
+/// The rest never comes: after the limit for draining the client is told why, and the server ends.
+#[test]
+fn a_server_that_stops_tells_the_uploads_that_it_breaks_off() {
+    let mut rig = Rig::new(|_| {});
+    let (mut client, _) = half_an_upload(&rig);
+    let server = rig.server.take().expect("running");
+    std::thread::scope(|scope| {
+        scope.spawn(move || server.stop().expect("a clean end"));
+        let answer = client.answer(false);
+        let text = String::from_utf8(answer.body).expect("text");
+        assert!(answer.status == 503 && text.contains("send it again"), "{text}");
+        drop(client);
+    });
+    assert!(!rig.library.has("again"));
     rig.reopen();
 }

@@ -42,6 +42,22 @@ fn requests_in_one_packet_are_answered_in_order() {
 }
 
 #[test]
+fn the_description_of_the_api_promises_what_is_answered() {
+    let rig = Rig::new(|_| {});
+    let described = rig.connect().ask("GET /api/v1/openapi.json", "").body;
+    let described: serde_json::Value = serde_json::from_slice(&described).expect("JSON");
+    for (file, path) in [
+        ("master.m3u8", "/watch/{id}/master.m3u8"),
+        ("manifest.mpd", "/watch/{id}/manifest.mpd"),
+        ("film.mp4", "/watch/{id}/{name}.mp4"),
+    ] {
+        let status = rig.connect().ask(&format!("GET /watch/film/{file}"), "").status.to_string();
+        let promised = &described["paths"][path]["get"]["responses"];
+        assert!(promised[&status].is_object(), "{path} answers {status}, not one of {promised}");
+    }
+}
+
+#[test]
 fn a_head_may_come_byte_by_byte() {
     for driver in DRIVERS {
         let rig = Rig::new(|config| config.driver = driver);

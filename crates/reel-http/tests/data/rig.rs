@@ -1,7 +1,7 @@
 //! A server over a small volume with one film, and a client that sees every byte.
 
 use reel_disk::{DisksConfig, Faults};
-use reel_http::control::ControlConfig;
+use reel_http::control::{ControlConfig, OwnNames};
 use reel_http::{PromiseConfig, ServeConfig, Server};
 use reel_library::{IngestOptions, Input, Library};
 use reel_ring::DriverChoice;
@@ -68,8 +68,12 @@ impl Rig {
         library.ingest(&[Input::new(source())], &named, &mut |_| {}).expect("taken");
         let mut film = Vec::new();
         library.export("film", &mut film, &mut |_, _| {}).expect("exported");
-        let control =
-            ControlConfig { spool_dir: dir.path().join("spool"), upload_bytes_max: 1 << 30, ingests_max: 1 };
+        let control = ControlConfig {
+            spool_dir: dir.path().join("spool"),
+            upload_bytes_max: 1 << 30,
+            ingests_max: 1,
+            names: OwnNames::default(),
+        };
         let mut config = ServeConfig {
             listen: SocketAddr::from(([127, 0, 0, 1], 0)),
             tls: None,

@@ -115,7 +115,7 @@ fn measure(
         writes: arguments.write,
         unit_bytes,
         driver: DriverChoice::Auto,
-        huge_pages: true,
+        huge_pages: !arguments.small_pages,
     };
     let mut meter = Meter::new("measuring", Unit::Ms, quiet || arguments.json);
     let results = probe(paths, &how, now_unix_s(), &mut |done_ns, total_ns| {

@@ -32,9 +32,18 @@ pub(super) fn path_of(dir: &Path, member: usize) -> PathBuf {
     dir.join(format!("profile-{member}.toml"))
 }
 
+/// Where a server keeps what it measured in a hurry of a member that has a better profile, for other pages of memory.
+fn hurried_path_of(dir: &Path, member: usize) -> PathBuf {
+    dir.join(format!("profile-{member}.hurried.toml"))
+}
+
 /// Reads the profile of a member, and looks whether it is of the device that is there.
 pub(super) fn load(dir: &Path, finding: &Finding) -> Known {
-    match read(&path_of(dir, finding.member)) {
+    load_from(&path_of(dir, finding.member), finding)
+}
+
+fn load_from(path: &Path, finding: &Finding) -> Known {
+    match read(path) {
         Err(error) if error.kind() == io::ErrorKind::NotFound => Known::Not,
         Err(error) => Known::Refused(format!("its profile cannot be read: {error}")),
         Ok(text) => match believed(&text, &finding.path) {
@@ -60,27 +69,40 @@ pub(super) fn now_unix_s() -> u64 {
 pub(super) fn apply(dir: &Path, volume: &Volume, driver: DriverChoice) {
     let present: Vec<&Finding> = volume.findings().iter().filter(|finding| finding.state.in_use()).collect();
     let known: Vec<Known> = present.iter().map(|finding| load(dir, finding)).collect();
-    let mut unknown = Vec::new();
+    let mut unknown: Vec<(&Finding, PathBuf)> = Vec::new();
     for (finding, known) in present.iter().zip(&known) {
         let member = finding.member;
+        let path = path_of(dir, member);
         match known {
             Known::Measured(profile) if is_outgrown(profile, &finding.path) => {
                 tracing::info!(
                     "member {member} holds far more than when it was measured in a hurry; measuring again"
                 );
-                unknown.push(*finding);
+                unknown.push((finding, path));
             }
             Known::Measured(profile) if profile.huge_pages != has_huge_pages(volume) => {
-                tracing::info!(
-                    "member {member} was measured with other pages of memory than it reads into; measuring again"
-                );
-                unknown.push(*finding);
+                // What took longer to measure is good again when the memory is.
+                let path = if profile.quick { path } else { hurried_path_of(dir, member) };
+                match load_from(&path, finding) {
+                    Known::Measured(hurried)
+                        if hurried.huge_pages == has_huge_pages(volume)
+                            && !is_outgrown(&hurried, &finding.path) =>
+                    {
+                        use_profile(volume, member, &hurried);
+                    }
+                    _ => {
+                        tracing::info!(
+                            "member {member} was measured with other pages of memory than it reads into; measuring again"
+                        );
+                        unknown.push((finding, path));
+                    }
+                }
             }
             Known::Measured(profile) => use_profile(volume, member, profile),
-            Known::Not => unknown.push(*finding),
+            Known::Not => unknown.push((finding, path)),
             Known::Refused(reason) => {
                 tracing::warn!("member {member}: {reason}");
-                unknown.push(*finding);
+                unknown.push((finding, path));
             }
         }
     }
@@ -127,12 +149,12 @@ fn use_profile(volume: &Volume, member: usize, profile: &Profile) {
     tracing::info!("member {member}: a read takes {}{how}", price_text(&profile.price()));
 }
 
-/// All members are measured, since what they share shows only then; those that lack a profile get theirs.
+/// All members are measured, since what they share shows only then; those that lack a profile get theirs, at these paths.
 fn measure_quickly(
     dir: &Path,
     volume: &Volume,
     present: &[&Finding],
-    unknown: &[&Finding],
+    unknown: &[(&Finding, PathBuf)],
     driver: DriverChoice,
 ) {
     let paths: Vec<PathBuf> = present.iter().map(|finding| finding.path.clone()).collect();
@@ -148,13 +170,11 @@ fn measure_quickly(
     let mut failed = 0;
     for (finding, measured) in present.iter().zip(measured) {
         let member = finding.member;
-        if !unknown.iter().any(|one| one.member == member) {
-            continue;
-        }
+        let Some((_, path)) = unknown.iter().find(|(one, _)| one.member == member) else { continue };
         match measured {
             Ok(profile) => {
                 use_profile(volume, member, &profile);
-                if let Err(error) = store(&path_of(dir, member), &profile) {
+                if let Err(error) = store(path, &profile) {
                     tracing::warn!("the profile of member {member} cannot be kept: {error}");
                 }
             }
@@ -164,16 +184,17 @@ fn measure_quickly(
             }
         }
     }
-    let volume = dir.display();
+    let pages = if has_huge_pages(volume) { "" } else { " --small-pages" };
+    let again = format!("reel probe {}{pages}", dir.display());
     if failed > 0 {
         tracing::warn!(
             "{failed} members count as slow hard disks ({} a read), so that too few viewers are admitted and never too many; \
-             stop the server and run `reel probe {volume}` when there are films in it",
+             stop the server and run `{again}` when there are films in it",
             price_text(&PRICE_UNKNOWN)
         );
     }
     if failed < unknown.len() {
-        tracing::info!("members were measured in a hurry; `reel probe {volume}` measures better");
+        tracing::info!("members were measured in a hurry; `{again}` measures better");
     }
 }
 

@@ -7,14 +7,14 @@ use std::time::Duration;
 
 use reel_arena::PageKind;
 use reel_disk::{DepthBound, DisksConfig};
-use reel_http::control::ControlConfig;
+use reel_http::control::{ControlConfig, OwnNames, prepare_spool};
 use reel_http::{CertificateError, PromiseConfig, ServeConfig, ServeError, Server};
 use reel_library::Library;
-use reel_volume::{ArenaBudget, OpenOptions, Volume};
+use reel_volume::{ArenaBudget, OpenOptions, Volume, VolumeError};
 
 use super::profiles;
 use crate::args::ServeArguments;
-use crate::config::Config;
+use crate::config::{Config, machine_name};
 use crate::descriptors;
 use crate::failure::{Exit, Failure};
 use crate::logging;
@@ -121,15 +121,15 @@ fn configuration(arguments: &ServeArguments) -> Result<Config, Failure> {
 }
 
 fn library(config: &Config, directory: &Path) -> Result<Library, Failure> {
-    let machine_bytes = machine_bytes();
-    let bytes = arena_bytes(config, config.serve_threads() as u64, machine_bytes);
-    if config.arena_bytes.bytes() > machine_bytes {
-        return Err(Failure::usage(format!(
-            "arena_bytes is {}, and this machine has {} of memory",
-            config.arena_bytes,
-            Size(machine_bytes)
-        ))
-        .help("set less, or leave it out to have it computed"));
+    let machine = machine_bytes();
+    let bytes = arena_bytes(config, config.serve_threads() as u64, machine);
+    let smaller =
+        "set arena_bytes to what can be spared for media, or to 0 for a choice by the machine's memory";
+    if bytes > machine {
+        let (bytes, machine) = (Size(bytes), Size(machine));
+        let what =
+            format!("arena_bytes asks for {bytes} of media memory, and this machine has {machine} in all");
+        return Err(Failure::usage(what).help(smaller));
     }
     let bytes = usize::try_from(bytes)
         .map_err(|_| Failure::usage("arena_bytes is beyond this machine's addresses"))?;
@@ -147,8 +147,18 @@ fn library(config: &Config, directory: &Path) -> Result<Library, Failure> {
         },
         ..OpenOptions::default()
     };
-    let volume = Volume::open(directory, options).map_err(Failure::volume)?;
+    let volume = Volume::open(directory, options).map_err(|error| match error {
+        VolumeError::Arena(_) => Failure::failed(format!("{}: {error}", Size(bytes as u64))).help(smaller),
+        error => Failure::volume(error),
+    })?;
     let usage = volume.arena().usage();
+    if usage.bytes_total > bytes {
+        tracing::warn!(
+            "arena_bytes asks for {}, and this volume cannot do with less than {}: that much is taken",
+            Size(bytes as u64),
+            Size(usage.bytes_total as u64)
+        );
+    }
     tracing::info!(
         "media memory: {} in {} buffers of {}",
         Size(usage.bytes_total as u64),
@@ -167,8 +177,11 @@ fn library(config: &Config, directory: &Path) -> Result<Library, Failure> {
 
 fn serve_config(config: &Config, volume: &Path) -> Result<ServeConfig, Failure> {
     let spool_dir = config.upload.spool_dir.clone().unwrap_or_else(|| volume.join("spool"));
-    std::fs::create_dir_all(&spool_dir)
-        .map_err(|error| Failure::path("make the directory", &spool_dir, &error))?;
+    prepare_spool(&spool_dir).map_err(|error| {
+        Failure::path("keep uploads in", &spool_dir, &error).help(
+            "set upload.spool_dir to a directory that this user can write to; it is made if its parent is there",
+        )
+    })?;
     Ok(ServeConfig {
         listen: config.listen,
         tls: config.tls.config(volume),
@@ -189,6 +202,7 @@ fn serve_config(config: &Config, volume: &Path) -> Result<ServeConfig, Failure> 
             spool_dir,
             upload_bytes_max: config.upload.max_bytes.bytes(),
             ingests_max: config.upload.ingests_max,
+            names: OwnNames { machine: machine_name(), others: config.hosts.clone() },
         },
     })
 }

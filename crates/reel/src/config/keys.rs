@@ -7,6 +7,7 @@ use super::Fault;
 /// Every key, with its table; `NAME` is whatever a class is called.
 pub(super) const KEYS: &[&str] = &[
     "listen",
+    "hosts",
     "volume",
     "watch",
     "programs_socket",
@@ -157,7 +158,7 @@ mod tests {
     #[test]
     fn far_keys_get_the_list() {
         assert_eq!(nearest("favourite_colour"), None);
-        assert!(advice("favourite_colour").starts_with("the keys are listen, volume"));
+        assert!(advice("favourite_colour").starts_with("the keys are listen, hosts, volume"));
     }
 
     #[test]

@@ -92,7 +92,7 @@ impl TlsSection {
 /// What this machine is called by those who use it: by its name, and by the addresses that are known without asking the network.
 fn own_names(listen: SocketAddr) -> Vec<String> {
     let mut names: Vec<String> = ["localhost", "127.0.0.1", "::1"].map(str::to_owned).to_vec();
-    let host = rustix::system::uname().nodename().to_string_lossy().into_owned();
+    let host = super::machine_name();
     let own = if listen.ip().is_unspecified() { None } else { Some(listen.ip().to_string()) };
     for name in [Some(host), own].into_iter().flatten() {
         if !name.is_empty() && !names.contains(&name) {

@@ -120,6 +120,36 @@ fn what_was_measured_in_a_hurry_is_measured_again_when_much_was_added() {
     assert!(said.contains("member 4 holds far more") && !said.contains("member 3 holds"), "{said}");
 }
 
+/// Media memory that programs can read has other pages than other media memory on most machines.
+#[test]
+fn what_was_measured_well_outlives_a_server_with_other_pages() {
+    let place = used_volume();
+    let serve = || {
+        let mut server = Running::start(&place, &["serve", "volume", "--listen", "127.0.0.1:0"]);
+        assert_eq!(server.signal(rustix::process::Signal::TERM), Some(0));
+        server.said()
+    };
+    probe(&place, &["probe", "volume", "--seconds", "2"]).done();
+    let profile = place.path("volume/profile-0.toml");
+    let text = fs::read_to_string(&profile).unwrap();
+    let (this, other) = ("huge_pages = true", "huge_pages = false");
+    let text = if text.contains(this) { text.replace(this, other) } else { text.replace(other, this) };
+    fs::write(&profile, &text).unwrap();
+    let said = serve();
+    assert!(said.contains("member 0 was measured with other pages"), "{said}");
+    assert_eq!(fs::read_to_string(&profile).unwrap(), text, "the better one stays");
+    let said = serve();
+    assert!(said.contains("member 0: a read takes") && !said.contains("measuring again"), "{said}");
+}
+
+#[test]
+fn profiles_are_measured_for_small_pages_when_asked() {
+    let place = used_volume();
+    probe(&place, &["probe", "volume", "--seconds", "1", "--small-pages"]).done();
+    let text = fs::read_to_string(place.path("volume/profile-4.toml")).unwrap();
+    assert!(text.contains("huge_pages = false"), "{text}");
+}
+
 #[test]
 fn a_server_of_an_empty_volume_says_what_it_counts_with() {
     let place = Place::with_volume();
@@ -127,7 +157,7 @@ fn a_server_of_an_empty_volume_says_what_it_counts_with() {
     assert_eq!(server.signal(rustix::process::Signal::TERM), Some(0));
     let said = server.said();
     assert!(
-        said.contains("5 members count as slow hard disks") && said.contains("`reel probe volume`"),
+        said.contains("5 members count as slow hard disks") && said.contains("`reel probe volume"),
         "{said}"
     );
 }

@@ -195,6 +195,34 @@ fn films_in_the_watched_directory_are_taken() {
 }
 
 #[test]
+fn a_removed_title_does_not_come_back_from_the_watched_directory() {
+    let place = Place::with_volume();
+    fs::create_dir(place.path("incoming")).unwrap();
+    let taken = |id: &str| {
+        let mut server =
+            Running::start(&place, &["serve", "volume", "--listen", "127.0.0.1:0", "--watch", "incoming"]);
+        let begun = Instant::now();
+        while !server.get("/api/v1/titles").contains(&format!("\"{id}\"")) {
+            assert!(begun.elapsed() < Duration::from_secs(60), "{id} is not taken");
+            std::thread::sleep(Duration::from_millis(100));
+        }
+        assert_eq!(server.signal(rustix::process::Signal::TERM), Some(0));
+        server.said()
+    };
+    fs::copy(short(), place.path("incoming/first.mp4")).unwrap();
+    taken("first");
+    place.reel(&["remove", "volume", "first"]).done();
+    // Files are taken one after the other, in the order of their names.
+    fs::copy(short(), place.path("incoming/second.mp4")).unwrap();
+    let said = taken("second");
+    assert_eq!(place.titles(), ["second"]);
+    assert!(said.contains("touch the file to have it taken again"), "{said}");
+    let file = fs::File::options().write(true).open(place.path("incoming/first.mp4")).unwrap();
+    file.set_modified(std::time::SystemTime::now() + Duration::from_secs(5)).unwrap();
+    taken("first");
+}
+
+#[test]
 fn a_server_killed_outright_leaves_a_volume_that_opens() {
     let place = Place::with_volume();
     place.reel(&["ingest", "volume", short().to_str().unwrap()]).done();

@@ -241,3 +241,23 @@ async fn heads_have_no_body() {
     assert_eq!((head.status, head.body.len()), (StatusCode::OK, 0));
     assert_eq!(head.header("content-length"), server.get("/api/v1/volume").await.body.len().to_string());
 }
+
+/// DNS rebinding: to the browser, the page of another site is ours.
+#[tokio::test]
+async fn a_site_whose_name_leads_here_changes_nothing() {
+    let server = Server::new();
+    let id = server.add("film").await;
+    let ask = |host: &str| {
+        Request::builder()
+            .method("DELETE")
+            .uri(format!("/api/v1/titles/{id}"))
+            .header("host", host)
+            .header("origin", format!("http://{host}"))
+            .header("sec-fetch-site", "same-origin")
+            .body(Body::empty())
+            .expect("a request")
+    };
+    let detail = server.send(ask("evil.example:8080")).await.problem(403);
+    assert!(detail.contains("evil.example:8080") && detail.contains("`hosts` in reel.toml"), "{detail}");
+    assert_eq!(server.send(ask("192.168.1.2:8080")).await.status, StatusCode::NO_CONTENT);
+}

@@ -69,8 +69,12 @@ impl Server {
             state: Mutex::new("ok"),
             gate: tokio::sync::Mutex::default(),
         });
-        let config =
-            ControlConfig { spool_dir: spool.path().join("spool"), upload_bytes_max, ingests_max: 1 };
+        let config = ControlConfig {
+            spool_dir: spool.path().join("spool"),
+            upload_bytes_max,
+            ingests_max: 1,
+            names: OwnNames { machine: "reel".to_owned(), ..OwnNames::default() },
+        };
         let sessions = Arc::new(FakeSessions::default());
         let work = Arc::new(FakeWork::default());
         let promises = Arc::new(FakePromises { classes: Mutex::default() });

@@ -150,6 +150,36 @@ async fn ingests_wait_their_turn_and_stop_when_told() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
+async fn a_server_that_drains_takes_what_is_under_way_and_nothing_new() {
+    let server = Server::new();
+    let gate = server.shelf.gate.lock().await;
+    let first = upload(&server, "filename=a.mp4", "FILM").await.header("location").to_owned();
+    server.control.drain();
+    let detail = upload(&server, "filename=b.mp4", "FILM").await.problem(503);
+    assert!(detail.contains("stopping"), "{detail}");
+    drop(gate);
+    server.control.drained().await;
+    assert_eq!(server.get(&first).await.json()["state"], "done");
+}
+
+#[tokio::test]
+async fn an_upload_that_stands_still_at_the_end_is_told_so() {
+    let server = Server::new();
+    let parts = futures_util::stream::iter([Ok::<_, std::io::Error>("FILM")]);
+    let body = Body::from_stream(futures_util::StreamExt::chain(parts, futures_util::stream::pending()));
+    let control = server.control.clone();
+    let stop = async move {
+        while control.jobs().list().first().is_none_or(|job| job.done_bytes == 0) {
+            tokio::time::sleep(Duration::from_millis(1)).await;
+        }
+        control.stop();
+    };
+    let (answer, ()) = tokio::join!(upload(&server, "filename=a.mp4", body), stop);
+    assert!(answer.problem(503).contains("send it again"), "{}", answer.text());
+    assert_eq!((server.spool_files(), answer.header("retry-after")), (0, "30"));
+}
+
+#[tokio::test(flavor = "multi_thread")]
 async fn a_watched_directory_feeds_the_same_jobs() {
     let server = Server::new();
     let dir = tempfile::tempdir().expect("tempdir");

@@ -1,0 +1,164 @@
+//! Files whose titles were removed: a watched directory that still holds one must not bring its title back.
+//!
+//! They are kept as a text in the volume's directory, not in the volume: to lose them costs a removal that has to be repeated.
+
+use crate::limits::{REMOVED_BYTES_MAX, REMOVED_MAX};
+use crate::watch::Stamp;
+use std::collections::{HashSet, VecDeque};
+use std::fs::{self, File};
+use std::io::{self, Read, Write};
+use std::path::{Path, PathBuf};
+
+/// The name of the text.
+const FILE_NAME: &str = "removed.txt";
+
+/// What was removed from one volume, the oldest first.
+#[derive(Debug)]
+pub(crate) struct Removed {
+    path: PathBuf,
+    /// The volume's id: another volume may be made in the same directory.
+    volume: String,
+    order: VecDeque<Stamp>,
+    stamps: HashSet<Stamp>,
+}
+
+impl Removed {
+    /// What is remembered in the directory of a volume. Lines that make no sense are passed over.
+    pub(crate) fn load(directory: &Path, volume: String) -> Removed {
+        let path = directory.join(FILE_NAME);
+        let mut removed = Removed { path, volume, order: VecDeque::new(), stamps: HashSet::new() };
+        match read(&removed.path) {
+            Ok(text) => {
+                let mut lines = text.lines();
+                if lines.next() == Some(&removed.heading()) {
+                    lines.filter_map(parse).for_each(|stamp| removed.add(stamp));
+                }
+            }
+            Err(error) if error.kind() == io::ErrorKind::NotFound => {}
+            Err(error) => tracing::warn!(
+                "cannot read {}: {error}; titles that were removed may come back from a watched directory",
+                removed.path.display()
+            ),
+        }
+        removed
+    }
+
+    /// Whether the title of this very file was removed.
+    pub(crate) fn contains(&self, stamp: &Stamp) -> bool {
+        self.stamps.contains(stamp)
+    }
+
+    /// Remembers a file, for the next start too.
+    pub(crate) fn remember(&mut self, stamp: Stamp) {
+        self.add(stamp);
+        if let Err(error) = self.store() {
+            tracing::warn!(
+                "cannot write {}: {error}; the title may come back from a watched directory at the next start",
+                self.path.display()
+            );
+        }
+    }
+
+    fn add(&mut self, stamp: Stamp) {
+        // A line holds one.
+        if stamp.file_name.contains(['\n', '\r']) || !self.stamps.insert(stamp.clone()) {
+            return;
+        }
+        self.order.push_back(stamp);
+        if self.order.len() > REMOVED_MAX
+            && let Some(oldest) = self.order.pop_front()
+        {
+            self.stamps.remove(&oldest);
+        }
+    }
+
+    /// All of it or nothing.
+    fn store(&self) -> io::Result<()> {
+        let mut text = self.heading();
+        for Stamp { file_name, bytes, modified_unix_s } in &self.order {
+            text.push_str(&format!("\n{bytes} {modified_unix_s} {file_name}"));
+        }
+        text.push('\n');
+        let new = self.path.with_extension("new");
+        let mut file = File::create(&new)?;
+        file.write_all(text.as_bytes())?;
+        file.sync_all()?;
+        fs::rename(&new, &self.path)
+    }
+
+    fn heading(&self) -> String {
+        format!(
+            "Files whose titles were removed from volume {}: bytes, seconds since 1970, name",
+            self.volume
+        )
+    }
+}
+
+fn parse(line: &str) -> Option<Stamp> {
+    let mut words = line.splitn(3, ' ');
+    let (bytes, modified_unix_s) = (words.next()?.parse().ok()?, words.next()?.parse().ok()?);
+    Some(Stamp { file_name: words.next()?.to_owned(), bytes, modified_unix_s })
+}
+
+fn read(path: &Path) -> io::Result<String> {
+    let mut text = String::new();
+    File::open(path)?.take(REMOVED_BYTES_MAX + 1).read_to_string(&mut text)?;
+    if text.len() as u64 > REMOVED_BYTES_MAX {
+        return Err(io::Error::other(format!("it has more than {REMOVED_BYTES_MAX} bytes")));
+    }
+    Ok(text)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn stamp(number: usize) -> Stamp {
+        Stamp { file_name: format!("film {number}.mp4"), bytes: number as u64, modified_unix_s: 7 }
+    }
+
+    fn load(directory: &Path) -> Removed {
+        Removed::load(directory, "ab12".to_owned())
+    }
+
+    #[test]
+    fn what_was_removed_is_known_after_a_restart() {
+        let directory = tempfile::tempdir().unwrap();
+        let mut removed = load(directory.path());
+        (0..3).for_each(|number| removed.remember(stamp(number)));
+        removed.remember(stamp(1));
+        let again = load(directory.path());
+        assert!((0..3).all(|number| again.contains(&stamp(number))) && again.order.len() == 3);
+        assert!(!again.contains(&Stamp { modified_unix_s: 8, ..stamp(1) }), "it was changed since");
+        let other = Removed::load(directory.path(), "cd34".to_owned());
+        assert!(!other.contains(&stamp(1)), "another volume took the place of the first");
+    }
+
+    #[test]
+    fn the_oldest_are_forgotten() {
+        let directory = tempfile::tempdir().unwrap();
+        let mut removed = load(directory.path());
+        (0..REMOVED_MAX).for_each(|number| removed.add(stamp(number)));
+        removed.remember(stamp(REMOVED_MAX));
+        let again = load(directory.path());
+        assert!(!again.contains(&stamp(0)) && again.contains(&stamp(1)));
+        assert!(again.contains(&stamp(REMOVED_MAX)));
+    }
+
+    #[test]
+    fn names_are_kept_and_rubbish_is_passed_over() {
+        let directory = tempfile::tempdir().unwrap();
+        let mut removed = load(directory.path());
+        let odd = |name: &str| Stamp { file_name: name.to_owned(), ..stamp(1) };
+        removed.remember(odd(" 5 6  x "));
+        removed.remember(odd("a\n1 1 b"));
+        assert!(load(directory.path()).contains(&odd(" 5 6  x ")));
+        assert_eq!(load(directory.path()).order.len(), 1);
+        let path = directory.path().join(FILE_NAME);
+        let text = fs::read_to_string(&path).unwrap();
+        fs::write(&path, format!("{text}\nrubbish\n1 x y\n-1 2 z\n3 4 good\n")).unwrap();
+        assert_eq!(load(directory.path()).order.len(), 2);
+        fs::write(&path, [0xff; 100]).unwrap();
+        assert_eq!(load(directory.path()).order.len(), 0);
+    }
+}
