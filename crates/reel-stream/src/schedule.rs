@@ -158,6 +158,16 @@ impl Schedule {
         self.anchor = Some(Anchor { epoch_ns, media_ns, asked });
     }
 
+    /// Makes `media_ns` be now, for a client that goes on from what it asked for before: all strands do, wherever they are.
+    pub(crate) fn shift(&mut self, media_ns: u64, now_ns: u64) {
+        let before = self.anchor.take();
+        self.anchor(media_ns, now_ns);
+        if let (Some(before), Some(anchor)) = (before, &mut self.anchor) {
+            let goes_on = |asked: Asked| Asked { ahead_ns: 0, steady: 0, reach_ns: None, ..asked };
+            anchor.asked = before.asked.map(|asked| asked.map(goes_on));
+        }
+    }
+
     /// Notes that `ask` is being answered.
     pub(crate) fn asked(&mut self, ask: &Ask, now_ns: u64) {
         let Some(anchor) = &mut self.anchor else { return };
@@ -340,7 +350,7 @@ mod tests {
         let jumped_ns = now_ns - 3 * SECOND_NS;
         let Place::Shifts { media_ns } = schedule.place(&segment(12), jumped_ns) else { panic!("it stayed") };
         assert_eq!(media_ns, segment(12).from_ns);
-        schedule.anchor(media_ns, jumped_ns);
+        schedule.shift(media_ns, jumped_ns);
         assert_eq!(schedule.due_ns(media_ns, jumped_ns), jumped_ns);
         // Its buffer fills again: that is no jump.
         for number in 12..17 {
@@ -453,6 +463,23 @@ mod tests {
             matches!(schedule.place(&sound(40), now_ns), Place::Moved { .. }),
             "a seek is one in any strand"
         );
+    }
+
+    #[test]
+    fn sound_goes_on_where_it_is_when_pictures_shift_the_schedule() {
+        let mut schedule = playing(0, 5);
+        let now_ns = steady(5..12, &mut schedule, NOW_NS);
+        // It has got far ahead of the pictures, as players do whose lines come back.
+        (0..12).for_each(|number| schedule.asked(&sound(number), now_ns));
+        let jumped_ns = now_ns - 3 * SECOND_NS;
+        let Place::Shifts { media_ns } = schedule.place(&segment(12), jumped_ns) else { panic!("it stayed") };
+        schedule.shift(media_ns, jumped_ns);
+        schedule.asked(&segment(12), jumped_ns);
+        let later_ns = jumped_ns + 2 * SECOND_NS;
+        assert_eq!(schedule.place(&sound(12), later_ns), Place::OnSchedule);
+        schedule.asked(&sound(12), later_ns);
+        assert_eq!(schedule.place(&segment(13), later_ns), Place::OnSchedule);
+        assert_eq!(schedule.due_ns(media_ns, jumped_ns), jumped_ns);
     }
 
     #[test]

@@ -249,8 +249,10 @@ impl<T> Sessions<T> {
         }
         self.settle_memory(session, &state);
         let begins = matches!(place, Place::Joins | Place::Moved { .. });
-        if let Some(media_ns) = place.moves_to() {
-            state.schedule.anchor(media_ns, now_ns);
+        match place {
+            Place::Moved { media_ns } => state.schedule.anchor(media_ns, now_ns),
+            Place::Shifts { media_ns } => state.schedule.shift(media_ns, now_ns),
+            Place::OnSchedule | Place::Joins => {}
         }
         state.schedule.asked(ask, now_ns);
         let class = if begins && self.promises(session) { Class::INTERACTIVE } else { session.class() };
