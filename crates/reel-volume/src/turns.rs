@@ -3,8 +3,6 @@
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, TryLockError};
 use std::time::Duration;
 
-use rustix::time::{ClockId, clock_gettime};
-
 use crate::limits::{BUFFER_POLL_NS, LOCK_POLL_NS};
 
 /// Stands in for the operating system wherever a volume waits. For a simulation, in which one caller runs at a time, on a clock of its own.
@@ -40,12 +38,7 @@ impl Waits {
 
     /// The time on the clock of all deadlines: CLOCK_MONOTONIC, or that of the simulation.
     pub(crate) fn now_ns(&self) -> u64 {
-        let Some(turns) = &self.turns else {
-            let now = clock_gettime(ClockId::Monotonic);
-            // Neither is ever negative on this clock.
-            return now.tv_sec as u64 * 1_000_000_000 + now.tv_nsec as u64;
-        };
-        turns.now_ns()
+        self.turns.as_ref().map_or_else(reel_rt::now_ns, |turns| turns.now_ns())
     }
 
     /// Waits for so long. `false` when there is nothing to wait for any more.
