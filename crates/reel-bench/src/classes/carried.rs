@@ -15,7 +15,7 @@ use crate::stage::{Films, Playing, Stage};
 use anyhow::{Context, Result};
 use std::collections::BTreeMap;
 use std::fs;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::thread;
 
@@ -68,13 +68,7 @@ pub(super) fn run(set: &Set, dir: &Path, kind: Kind, against: bool, sheet: &mut 
     let (bay, films) = make()?;
     let stage = Stage::reel(&set.reel, bay, &films)?;
     stage.probe(set.probe_seconds())?;
-    let saved = dir.join("carried-segments");
-    {
-        let playing = stage.start_reel(&Settings::open())?;
-        let first = films.streams.first().and_then(|film| film.file_stem()).context("no film")?;
-        let playlist = format!("/watch/{}/master.m3u8", first.to_string_lossy());
-        segments::save(playing.server.address, &playlist, &saved)?;
-    }
+    let saved = if against { Some(save(&stage, &films, dir)?) } else { None };
     let mut trial = Trial { set, stage, films, arrives: &arrives };
     for case in &CASES {
         found.insert((case.name, "reel"), trial.delivered(case, sheet)?);
@@ -82,9 +76,7 @@ pub(super) fn run(set: &Set, dir: &Path, kind: Kind, against: bool, sheet: &mut 
         let most = trial.most(case, "reel, open", sheet, |stage| stage.start_reel(&open))?;
         found.insert((case.name, "reel, open"), most);
     }
-    if !against {
-        return Ok(());
-    }
+    let Some(saved) = saved else { return Ok(()) };
     drop(trial);
     let (bay, films) = make()?;
     let stage = Stage::ext4(bay, &films, Some(&saved))?;
@@ -98,6 +90,20 @@ pub(super) fn run(set: &Set, dir: &Path, kind: Kind, against: bool, sheet: &mut 
     }
     CASES.iter().for_each(|case| claim(case, &found, sheet));
     Ok(())
+}
+
+/// The segments of a film, as Reel sends them, in a directory of their own.
+fn save(stage: &Stage, films: &Films, dir: &Path) -> Result<PathBuf> {
+    let saved = dir.join("carried-segments");
+    if saved.exists() {
+        // Of a run that was ended, perhaps of another film.
+        fs::remove_dir_all(&saved)?;
+    }
+    let playing = stage.start_reel(&Settings::open())?;
+    let film = films.streams.first().and_then(|film| film.file_stem()).context("no film")?;
+    let playlist = format!("/watch/{}/master.m3u8", film.to_string_lossy());
+    segments::save(playing.server.address, &playlist, &saved)?;
+    Ok(saved)
 }
 
 fn claim(case: &Case, found: &Found, sheet: &mut Sheet) {

@@ -122,7 +122,7 @@ pub(super) fn values(outcome: &Outcome) -> Vec<(&'static str, f64)> {
     values
 }
 
-pub(super) fn late_percent(outcome: &Outcome) -> f64 {
+fn late_percent(outcome: &Outcome) -> f64 {
     outcome.paced.as_ref().map_or(0.0, |paced| paced.late_reads_percent)
 }
 
