@@ -10,15 +10,11 @@ use crate::config::{LogConfig, LogFormat, LogLevel};
 
 /// Installs the log of this process; the first call wins.
 pub(crate) fn start(config: &LogConfig) {
-    install(config, false);
+    start_for_command(config, false);
 }
 
-/// Installs the log of a command, which may show the state of the members itself: then the log leaves it out.
+/// The same for a command, which may show the state of the members itself: then the log leaves it out.
 pub(crate) fn start_for_command(config: &LogConfig, shows_members: bool) {
-    install(config, shows_members);
-}
-
-fn install(config: &LogConfig, shows_members: bool) {
     let level = match config.level {
         LogLevel::Error => "error",
         LogLevel::Warn => "warn",
