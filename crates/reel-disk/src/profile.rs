@@ -4,9 +4,9 @@ mod check;
 mod fit;
 mod price;
 
-use price::{expected_price_of, runs_are_ways};
+use price::expected_price_of;
 
-pub(crate) use price::price_of;
+pub(crate) use price::{price_of, runs_are_ways};
 
 use crate::limits::PROFILE_BYTES_MAX;
 use reel_qos::DiskPrice;

@@ -23,9 +23,20 @@ impl Mixture {
         if small_bytes >= large_bytes || large_ns == 0 {
             return None;
         }
-        // As many bytes on average as go through while a request is counted.
-        let knee_bytes = large_bytes as f64 * small_ns as f64 / large_ns as f64;
-        let part = (knee_bytes - small_bytes as f64) / (large_bytes - small_bytes) as f64;
+        Mixture::of([small_bytes, large_bytes], bytes_meanwhile(small_ns, large))
+    }
+
+    /// The same by what reads of this mixture took, which tell better than large ones by themselves what bytes take beside small ones: a throttle gives more
+    /// than it says for a short time. `None` if it would be this mixture again.
+    pub(crate) fn nearer_the_knee(&self, small_ns: u64, each_ns: u64) -> Option<Mixture> {
+        let sizes = [self.small_bytes, self.large_bytes];
+        let mixed = (self.average_bytes(), each_ns.max(1));
+        Mixture::of(sizes, bytes_meanwhile(small_ns, mixed)).filter(|other| other.large != self.large)
+    }
+
+    /// Of two sizes and such an average, as far as there is one.
+    fn of([small_bytes, large_bytes]: [usize; 2], average_bytes: f64) -> Option<Mixture> {
+        let part = (average_bytes - small_bytes as f64) / (large_bytes - small_bytes) as f64;
         let large = (part * PROBE_MIXED_REQUESTS as f64).round() as usize;
         (1..PROBE_MIXED_REQUESTS).contains(&large).then_some(Mixture {
             small_bytes,
@@ -52,6 +63,11 @@ impl Mixture {
     }
 }
 
+/// As many bytes as go through while a request of `small_ns` is counted, where reads of so many bytes take so long.
+fn bytes_meanwhile(small_ns: u64, (bytes, ns): (usize, u64)) -> f64 {
+    bytes as f64 * small_ns as f64 / ns as f64
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -68,6 +84,19 @@ mod tests {
         // And any few of them nearly.
         let few: usize = (0..8).map(|_| mixture.next_bytes()).sum();
         assert!(few.abs_diff(8 * mixture.average_bytes()) <= 270_336, "{few}");
+    }
+
+    #[test]
+    fn the_second_mixture_lies_where_the_first_one_shows_the_knee() {
+        // Units by themselves had 21.6 MB a second, beside blocks they have 20.3.
+        let first = Mixture::at_the_knee((4096, 9_860_000), (270_336, 12_500_000)).unwrap();
+        assert!(first.average_bytes().abs_diff(213_000) < 3_000, "{first:?}");
+        let each_ns = first.average_bytes() as u64 * 1000 * 10 / 203;
+        let second = first.nearer_the_knee(9_860_000, each_ns).unwrap();
+        assert!(second.average_bytes().abs_diff(200_200) < 3_000, "{second:?}");
+        // It takes as long as blocks do, so there is nothing nearer.
+        assert_eq!(second.nearer_the_knee(9_860_000, 9_860_000), None);
+        assert_eq!(first.nearer_the_knee(1, 10_000_000), None, "no such mixture");
     }
 
     #[test]

@@ -5,7 +5,8 @@
 
 use super::Probe;
 use crate::limits::{
-    BLOCK_BYTES, DEVICE_REQUESTS_MAX, PROBE_RUN_UNITS, PROBE_SIZES, PROBE_WINDOW_NS, PROBE_WINDOWS,
+    BLOCK_BYTES, DEVICE_REQUESTS_MAX, PROBE_MIXTURES, PROBE_RUN_UNITS, PROBE_SIZES, PROBE_WINDOW_NS,
+    PROBE_WINDOWS,
 };
 use crate::profile::{Locality, WindowKind};
 use std::ops::Range;
@@ -61,14 +62,15 @@ impl Plan {
         let cells = if quick { Vec::new() } else { cells(writes) };
         let [shortest, longest] = PROBE_WINDOW_NS;
         // Runs, and mixtures where there is time: without them a price adds up what may run beside each other, and is too high.
-        let others = if quick { 1 } else { 2 };
+        let mixtures = if quick { 0 } else { PROBE_MIXTURES };
+        let others = 1 + mixtures;
         let series = sizes.len() as u64 + others;
         let window_ns = (part(reads_share) / (PROBE_WINDOWS * series)).clamp(shortest, longest);
         let mut windows = Windows { all: Vec::new(), at_ns: 0, window_ns };
         windows.add(WindowKind::Read, &sizes, part(reads_share) / series * (series - others));
         windows.add(WindowKind::ReadRun, &[PROBE_RUN_UNITS * unit(unit_bytes)], part(reads_share) / series);
-        if !quick {
-            // After those of single sizes, from which it is known what to mix.
+        for _ in 0..mixtures {
+            // After those from which it is known what to mix: single sizes, then the mixture before.
             windows.add(WindowKind::ReadMixed, &[unit(unit_bytes)], part(reads_share) / series);
         }
         if writes {
@@ -177,7 +179,7 @@ mod tests {
                 assert!(ends.is_sorted() && ends.iter().all(|&end_ns| end_ns >= at_ns), "{plan:?}");
                 assert_eq!(ends.last().copied().unwrap_or(at_ns), plan.time_ns);
                 // Longer than asked for only where every size must have its window.
-                let least = (if writes { 9 } else { 3 } + 2) * 5 * plan.window_ns / 4;
+                let least = (if writes { 9 } else { 3 } + 3) * 5 * plan.window_ns / 4;
                 assert!(
                     plan.time_ns <= time_s * 1_000_000_000 * 7 / 10 + least.max(time_s * 300_000_000),
                     "{plan:?}"

@@ -63,7 +63,7 @@ fn every_member_gets_a_profile_of_its_own_and_is_not_changed() {
         assert_eq!(runs, [4 * (264 << 10)]);
         let mixed = profile.windows.iter().filter(|window| window.kind == WindowKind::ReadMixed);
         let averages: Vec<u64> = mixed.map(|window| window.bytes).collect();
-        assert!(averages.len() <= 1 && averages.iter().all(|bytes| (4 << 10..264 << 10).contains(bytes)));
+        assert!(averages.len() <= 2 && averages.iter().all(|bytes| (4 << 10..264 << 10).contains(bytes)));
         // All of them, but for those that had no time left because others of this machine took it.
         assert!((1..=48).contains(&profile.cells.len()), "{}", profile.cells.len());
         assert_eq!(Profile::parse(profile.to_text().as_bytes(), NOW), Ok(profile));

@@ -11,7 +11,7 @@ use crate::limits::{
     DEVICE_NS_MAX, DEVICE_REQUESTS_MAX, PROBE_RUN_UNITS, PROBE_WINDOW_REQUESTS_MAX, SEEKING_REQUESTS_MAX,
 };
 use crate::member::MemberFile;
-use crate::profile::{Cell, DeviceIdentity, Locality, Measured, Profile, Window, WindowKind};
+use crate::profile::{Cell, DeviceIdentity, Locality, Measured, Profile, Window, WindowKind, runs_are_ways};
 use reel_qos::limits::ARM_REQUEST_NS;
 use reel_rt::now_ns;
 use std::path::PathBuf;
@@ -162,21 +162,33 @@ impl Work<'_> {
 
     fn windows(&mut self, plan: &Plan) -> Result<Vec<Window>, ProbeError> {
         let mut all: Vec<Series> = Vec::new();
+        let (mut mixture, mut turn) = (None, 0);
         for window in &plan.windows {
             self.go_on()?;
+            let mixes = window.kind == WindowKind::ReadMixed;
             if window.is_trial {
-                let mixture = mixture(&all);
-                if window.kind != WindowKind::ReadMixed || mixture.is_some() {
+                mixture = if mixes { worth_mixing(&all) } else { None };
+                if !mixes || mixture.is_some() {
                     all.extend(self.trial(plan, window, mixture)?);
                 }
                 continue;
             }
-            let same = |series: &&mut Series| (series.kind, series.bytes) == (window.kind, window.bytes);
-            if let Some(series) = all.iter_mut().find(same) {
-                self.window(window, series)?;
+            let series = if mixes && mixture.is_none() {
+                // Nothing is worth mixing: single sizes are known the better for it.
+                turn += 1;
+                let is_read = |series: &Series| series.kind == WindowKind::Read;
+                let sizes = all.iter().filter(|series| is_read(series)).count().max(1);
+                all.iter_mut().filter(|series| is_read(series)).nth(turn % sizes)
+            } else {
+                // Of mixtures the last one.
+                all.iter_mut().rfind(|series| (series.kind, series.bytes) == (window.kind, window.bytes))
+            };
+            if let Some(series) = series {
+                let window = WindowPlan { kind: series.kind, bytes: series.bytes, ..window.clone() };
+                self.window(&window, series)?;
             }
         }
-        Ok(all.iter().filter(|series| !series.times_ns.is_empty()).map(Series::window).collect())
+        Ok(measured(&all))
     }
 
     /// How many requests make a window of the planned length; nothing if the member has no place for such requests.
@@ -187,7 +199,6 @@ impl Work<'_> {
         mixture: Option<Mixture>,
     ) -> Result<Option<Series>, ProbeError> {
         let WindowPlan { kind, bytes, .. } = *window;
-        let mixture = mixture.filter(|_| kind == WindowKind::ReadMixed);
         let Some(places) = self.places(kind).holding(bytes) else { return Ok(None) };
         let depth_max = if self.has_arm == Some(true) { SEEKING_REQUESTS_MAX } else { DEVICE_REQUESTS_MAX };
         let sweep = Sweep { requests: SWEEP_REQUESTS, depth: depth_max, mixture };
@@ -296,16 +307,26 @@ impl Series {
     }
 }
 
-/// What is worth mixing, by the reads of single sizes that were measured.
-fn mixture(all: &[Series]) -> Option<Mixture> {
-    let reads = || all.iter().filter(|series| series.kind == WindowKind::Read);
+fn measured(all: &[Series]) -> Vec<Window> {
+    all.iter().filter(|series| !series.times_ns.is_empty()).map(Series::window).collect()
+}
+
+/// What is worth mixing, by what was measured: single sizes, then the mixture that these told. Nothing on an arm, where requests and bytes add up in any case.
+fn worth_mixing(all: &[Series]) -> Option<Mixture> {
+    if runs_are_ways(&measured(all)) {
+        return None;
+    }
+    let of = |kind| all.iter().filter(move |series| series.kind == kind && !series.times_ns.is_empty());
     let each = |series: &Series| {
-        let Window { p50_ns, requests, .. } = series.window();
-        (series.bytes, p50_ns / u64::from(requests.max(1)))
+        let Window { bytes, p50_ns, requests, .. } = series.window();
+        (bytes as usize, p50_ns / u64::from(requests.max(1)))
     };
-    let smallest = reads().min_by_key(|series| series.bytes)?;
-    let largest = reads().max_by_key(|series| series.bytes)?;
-    Mixture::at_the_knee(each(smallest), each(largest))
+    let smallest = of(WindowKind::Read).min_by_key(|series| series.bytes).map(each)?;
+    let largest = of(WindowKind::Read).max_by_key(|series| series.bytes).map(each)?;
+    let Some(mixed) = of(WindowKind::ReadMixed).next_back() else {
+        return Mixture::at_the_knee(smallest, largest);
+    };
+    mixed.sweep.mixture?.nearer_the_knee(smallest.1, each(mixed).1)
 }
 
 /// Requests that lie behind one another.

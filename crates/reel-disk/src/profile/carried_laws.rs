@@ -2,7 +2,7 @@
 //! that goes by it, all on the same simulated device.
 
 use super::{Window, WindowKind, expected_price_of, price_of, runs_are_ways};
-use crate::limits::PROBE_RUN_UNITS;
+use crate::limits::{PROBE_MIXTURES, PROBE_RUN_UNITS};
 use crate::probe::mixture::Mixture;
 use crate::{DepthBound, Policy, Queued};
 use proptest::prelude::*;
@@ -94,8 +94,12 @@ impl Device {
         let units = PROBE_RUN_UNITS as u64;
         windows.push(self.window(WindowKind::ReadRun, units * UNIT, units, None));
         let each = |window: &Window| (window.bytes as usize, window.p50_ns / u64::from(window.requests));
-        if let Some(mixture) = Mixture::at_the_knee(each(&windows[0]), each(&windows[2])) {
-            windows.push(self.window(WindowKind::ReadMixed, UNIT, 1, Some(mixture)));
+        let mut mixture = Mixture::at_the_knee(each(&windows[0]), each(&windows[2]));
+        for _ in 0..PROBE_MIXTURES {
+            let Some(mixed) = mixture else { break };
+            let window = self.window(WindowKind::ReadMixed, UNIT, 1, mixture);
+            mixture = mixed.nearer_the_knee(each(&windows[0]).1, each(&window).1);
+            windows.push(window);
         }
         windows
     }
@@ -249,6 +253,8 @@ struct Takes {
 enum How {
     /// Two budgets, beside each other but for so many thousandths of the one that is used less.
     Beside { permille: u64 },
+    /// Two budgets beside each other, of which that of bytes gives so many thousandths more while nothing but units is read.
+    Generous { permille: u64 },
     /// One request after another, each the longer of both.
     Queue,
 }
@@ -257,6 +263,12 @@ impl Takes {
     fn ns(&self, sizes: &[u64]) -> u64 {
         let bytes_ns = |bytes: u64| (bytes as f64 * self.byte_ns) as u64;
         match self.how {
+            How::Generous { permille } => {
+                let units_alone = sizes.iter().all(|&bytes| bytes == UNIT);
+                let bytes_ns =
+                    bytes_ns(sizes.iter().sum()) * if units_alone { 1000 - permille } else { 1000 } / 1000;
+                bytes_ns.max(sizes.len() as u64 * self.request_ns)
+            }
             How::Queue => sizes.iter().map(|&bytes| self.request_ns.max(bytes_ns(bytes))).sum(),
             How::Beside { permille } => {
                 let (requests_ns, bytes_ns) =
@@ -275,12 +287,31 @@ impl Takes {
             [4 << 10, 68 << 10, UNIT].map(|bytes| window(WindowKind::Read, bytes, &[bytes; 64], 64)).to_vec();
         windows.push(window(WindowKind::ReadRun, 4 * UNIT, &[UNIT; 64], 16));
         let each = |at: usize| (windows[at].bytes as usize, windows[at].p50_ns / 64);
-        if let Some(mut mixture) = Mixture::at_the_knee(each(0), each(2)) {
-            let sizes: Vec<u64> = (0..64).map(|_| mixture.next_bytes() as u64).collect();
-            windows.push(window(WindowKind::ReadMixed, mixture.average_bytes() as u64, &sizes, 64));
+        let mut mixture = Mixture::at_the_knee(each(0), each(2));
+        for _ in 0..PROBE_MIXTURES {
+            let Some(mut mixed) = mixture else { break };
+            let sizes: Vec<u64> = (0..64).map(|_| mixed.next_bytes() as u64).collect();
+            let window = window(WindowKind::ReadMixed, mixed.average_bytes() as u64, &sizes, 64);
+            mixture = mixed.nearer_the_knee(windows[0].p50_ns / 64, window.p50_ns / 64);
+            windows.push(window);
         }
         windows
     }
+}
+
+#[test]
+fn a_knee_that_single_sizes_tell_wrongly_is_found() {
+    // A throttle of 100 requests and 20 MB a second, as the kernel's came out: 9.86 ms for any read below 195 KiB, 20.3 MB a second beside blocks, 21.6 for units alone.
+    let takes = Takes { request_ns: 9_860_000, byte_ns: 1000.0 / 20.3, how: How::Generous { permille: 60 } };
+    let price = price_of(&takes.windows()).expect("windows of several sizes");
+    assert!(price.apart, "{price:?}");
+    let (request_ns, unit_ns) = (price.read_ns(4096), price.read_ns(UNIT));
+    assert!((takes.request_ns..takes.request_ns * 101 / 100).contains(&request_ns), "{price:?}");
+    let exact_ns = (UNIT as f64 * takes.byte_ns) as u64;
+    assert!(
+        (exact_ns * 99 / 100..exact_ns * 102 / 100).contains(&unit_ns),
+        "{unit_ns} of {exact_ns} by {price:?}"
+    );
 }
 
 proptest! {

@@ -114,7 +114,7 @@ fn point(window: &Window, window_ns: impl Fn(&Window) -> u64) -> Point {
 
 /// Whether reads that lie behind one another are one way of an arm: a run of them takes clearly less than as many by themselves. Taken for granted where runs
 /// were not measured.
-pub(super) fn runs_are_ways(windows: &[Window]) -> bool {
+pub(crate) fn runs_are_ways(windows: &[Window]) -> bool {
     let of = |kind: WindowKind| windows.iter().filter(move |window| window.kind == kind);
     let unit = of(WindowKind::Read).max_by_key(|window| window.bytes);
     let run = of(WindowKind::ReadRun).max_by_key(|window| window.bytes);
