@@ -14,7 +14,7 @@ use crate::task::{Standing, Step, TaskId, TaskKind, Workahead};
 /// The agenda knows no clock and runs nothing. Its caller asks [`choose`](Agenda::choose), runs that task for one
 /// section, and says by [`advance`](Agenda::advance), [`sleep`](Agenda::sleep), [`wait`](Agenda::wait) or
 /// [`remove`](Agenda::remove) what became of it. All are O(log n) in the number of tasks.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 pub struct Agenda {
     tasks: Vec<Task>,
     vacant: Vec<u32>,
@@ -28,6 +28,10 @@ pub struct Agenda {
     coming: Heap,
     workahead_policy: Workahead,
     came: u64,
+    /// The time at which somebody was chosen last.
+    chosen_ns: u64,
+    /// No task ever had a shorter way from critical time to deadline.
+    delay_min_ns: u64,
 }
 
 /// What is to be done now, and how long that holds.
@@ -37,6 +41,9 @@ pub struct Choice {
     pub task: Option<TaskId>,
     /// Where the best stands: the task to run, or the one that lends it this section.
     pub standing: Standing,
+    /// The task works ahead of its time, and nobody asks which of such tasks goes first: it may take several messages in
+    /// one section.
+    pub ahead: bool,
     /// Nothing that time alone does changes the choice before this (Govindan's T_critical, claim 4.1): the only time
     /// for which a timer is worth its cost. `u64::MAX` if nothing will.
     pub until_ns: u64,
@@ -51,10 +58,28 @@ struct Task {
     critical_ns: u64,
 }
 
+impl Default for Agenda {
+    fn default() -> Agenda {
+        Agenda::new(Workahead::default())
+    }
+}
+
 impl Agenda {
     /// An empty agenda that compares work ahead of its time with other processes like this.
     pub fn new(workahead_policy: Workahead) -> Agenda {
-        Agenda { workahead_policy, ..Agenda::default() }
+        Agenda {
+            tasks: Vec::new(),
+            vacant: Vec::new(),
+            critical: Heap::default(),
+            interactive: Line::default(),
+            background: Line::default(),
+            workahead: Heap::default(),
+            coming: Heap::default(),
+            workahead_policy,
+            came: 0,
+            chosen_ns: 0,
+            delay_min_ns: u64::MAX,
+        }
     }
 
     /// A new task, asleep until `critical_ns`. `None` if there are as many as can be.
@@ -67,6 +92,7 @@ impl Agenda {
             }
             None => return None,
         };
+        self.keep_delay(kind);
         let task = &mut self.tasks[slot as usize];
         (task.kind, task.used) = (kind, true);
         let id = TaskId { slot, generation: task.generation };
@@ -96,6 +122,10 @@ impl Agenda {
         let task = &mut self.tasks[id.slot as usize];
         (task.waiting, task.critical_ns) = (false, critical_ns);
         match task.kind {
+            // It would be woken by the next choice.
+            TaskKind::Deadline { .. } if critical_ns <= self.chosen_ns => {
+                self.critical.push(task.deadline_ns(), order, id.slot);
+            }
             TaskKind::Deadline { .. } => {
                 let deadline_ns = task.deadline_ns();
                 self.workahead.push(deadline_ns, order, id.slot);
@@ -115,6 +145,7 @@ impl Agenda {
         let sleeps = !waiting && self.is_asleep(id.slot);
         self.take_out(id.slot);
         self.tasks[id.slot as usize].kind = kind;
+        self.keep_delay(kind);
         match (waiting, sleeps) {
             (true, _) => {}
             (false, true) => self.sleep(id, critical_ns),
@@ -162,12 +193,14 @@ impl Agenda {
     /// Who runs now.
     pub fn choose(&mut self, now_ns: u64) -> Choice {
         self.wake_until(now_ns);
+        self.chosen_ns = now_ns;
         let (slot, standing) = self.best();
         // A lent section is given when another one ends: no time is to be waited for.
-        let slot = self.first_overdue(standing, now_ns).or(slot);
+        let overdue = self.first_overdue(standing, now_ns);
+        let (slot, ahead) = (overdue.or(slot), overdue.is_none() && standing == Standing::WORKAHEAD);
         let until_ns = self.coming_before(standing, slot).map_or(u64::MAX, |step| step.at_ns);
         let task = slot.map(|slot| TaskId { slot, generation: self.tasks[slot as usize].generation });
-        Choice { task, standing, until_ns }
+        Choice { task, standing, ahead, until_ns }
     }
 
     /// How this agenda will come to stand if it does nothing: the first of `steps.len()` steps, each better than the
@@ -242,7 +275,12 @@ impl Agenda {
     /// own time comes he goes on running.
     fn coming_before(&self, standing: Standing, running: Option<u32>) -> Option<Step> {
         let fits = |slot: u32| Some(slot) != running && self.tasks[slot as usize].standing() < standing;
-        let (at_ns, slot) = self.coming.least_where(standing.0, fits)?;
+        // Who is critical later than this has a later deadline, too.
+        let limit_ns = match standing.deadline_ns() {
+            Some(deadline_ns) => deadline_ns.saturating_sub(self.delay_min_ns),
+            None => standing.0,
+        };
+        let (at_ns, slot) = self.coming.least_where(limit_ns, fits)?;
         Some(Step { at_ns, standing: self.tasks[slot as usize].standing() })
     }
 
@@ -268,6 +306,12 @@ impl Agenda {
 
     fn known(&self, id: TaskId) -> bool {
         self.tasks.get(id.slot as usize).is_some_and(|task| task.used && task.generation == id.generation)
+    }
+
+    fn keep_delay(&mut self, kind: TaskKind) {
+        if let TaskKind::Deadline { delay_ns } = kind {
+            self.delay_min_ns = self.delay_min_ns.min(delay_ns);
+        }
     }
 
     fn next_order(&mut self) -> u64 {

@@ -52,6 +52,24 @@ fn best(list: &[Plain], now_ns: u64) -> Standing {
     list.iter().map(|task| task.standing(now_ns)).min().unwrap_or(Standing::IDLE)
 }
 
+#[test]
+fn only_what_works_ahead_by_itself_is_ahead() {
+    let far_ns = 2 * LINE_WAIT_NS;
+    for (policy, ahead) in [(Workahead::Within, true), (Workahead::Global, false)] {
+        let mut agenda = Agenda::new(policy);
+        let task = agenda.add(TaskKind::Deadline { delay_ns: 5 }, far_ns).unwrap();
+        agenda.advance(task, far_ns);
+        agenda.add(TaskKind::Background, 0).unwrap();
+        assert_eq!((agenda.choose(1).task, agenda.choose(1).ahead), (Some(task), ahead));
+        // What is lent is one section, whoever lends it.
+        let lent = agenda.choose(1 + LINE_WAIT_NS);
+        assert!(lent.task != Some(task) && !lent.ahead);
+    }
+    let mut agenda = Agenda::default();
+    let task = agenda.add(TaskKind::Deadline { delay_ns: 5 }, 10).unwrap();
+    assert_eq!((agenda.choose(10).task, agenda.choose(10).ahead), (Some(task), false));
+}
+
 fn kinds() -> impl Strategy<Value = TaskKind> {
     prop_oneof![
         6 => (0_u64..12).prop_map(|delay_ns| TaskKind::Deadline { delay_ns }),

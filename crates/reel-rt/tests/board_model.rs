@@ -31,6 +31,7 @@ use atomic::{AtomicU32, AtomicU64, Ordering::SeqCst};
 use shuttle::scheduler::{PctScheduler, RandomScheduler, Scheduler};
 use shuttle::sync::{Arc, Condvar, Mutex};
 use shuttle::{Config, Runner, thread};
+use split::baton::Baton;
 use split::board::{Board, Look};
 use split::kernel::Kernel;
 use split::layout::{Head, Line, Page, Shared, SharedStep, Told, Used, Wait};
@@ -38,8 +39,9 @@ use std::array::from_fn;
 use std::panic::catch_unwind;
 use task::Standing;
 
-/// A futex made of a lock, processes that live while their bit is set, and time that stands still.
+/// A futex made of a lock, processes that live while their bit is set, and time that goes on when a test says so.
 struct Model {
+    time_ns: AtomicU64,
     futex: Mutex<()>,
     called: Condvar,
     dead: AtomicU32,
@@ -47,7 +49,7 @@ struct Model {
 
 impl Kernel for Model {
     fn now_ns(&self) -> u64 {
-        10
+        self.time_ns.load(SeqCst)
     }
 
     fn wait(&self, word: &AtomicU32, seen: u32, _until_ns: u64) {
@@ -112,7 +114,8 @@ fn world() -> Arc<World> {
         buried: zero32(),
         revoked: zero32(),
     };
-    let model = Model { futex: Mutex::new(()), called: Condvar::new(), dead: zero32() };
+    let time_ns = AtomicU64::new(10);
+    let model = Model { time_ns, futex: Mutex::new(()), called: Condvar::new(), dead: zero32() };
     Arc::new(World {
         shared: Shared { head, pages: from_fn(page) },
         model,
@@ -139,7 +142,7 @@ impl World {
     fn member(&self, pid: u32, standing: u64, rings: u32, rest: Rest) {
         let board = self.board();
         let me = board.join(pid, 1).unwrap();
-        let mut baton = board.enter(me, Standing::BACKGROUND, u64::MAX, &[]);
+        let mut baton = enter(&board, me);
         for _ in 0..rings {
             loop {
                 board.wait_on(me, 0, 0, Standing(standing));
@@ -176,7 +179,7 @@ impl World {
         some
     }
 
-    fn rest_without_looking(&self, me: usize, mine: split::baton::Baton) -> split::baton::Baton {
+    fn rest_without_looking(&self, me: usize, mine: Baton) -> Baton {
         let page = &self.shared.pages[me];
         let turn = page.turn.0.load(SeqCst);
         let resting = mine.rest();
@@ -199,6 +202,12 @@ impl World {
         self.messages[pid as usize].fetch_add(1, SeqCst);
         self.board().ring(slot, 0);
     }
+}
+
+/// Comes with work of the last rank.
+fn enter(board: &Board<'_, Model>, me: usize) -> Baton {
+    board.publish(me, Standing::BACKGROUND, u64::MAX, &[]);
+    board.enter(me)
 }
 
 /// Two members, each woken once by a third party on another core.
@@ -228,7 +237,7 @@ fn one_dies_in_a_masked_section() {
     let victim = thread::spawn(move || {
         let board = dying.board();
         let me = board.join(2, 1).unwrap();
-        board.enter(me, Standing::BACKGROUND, u64::MAX, &[]);
+        enter(&board, me);
         dying.shared.pages[me].used.0.version.store(1, SeqCst);
         dying.model.dead.store(1 << 2, SeqCst);
         me
@@ -254,11 +263,11 @@ fn one_is_revoked() {
     let hog = thread::spawn(move || {
         let board = hog.board();
         let me = board.join(1, 1).unwrap();
-        let mut baton = board.enter(me, Standing::BACKGROUND, u64::MAX, &[]);
+        let mut baton = enter(&board, me);
         for _ in 0..2 {
             match board.look(me, baton, Standing::BACKGROUND, 10) {
                 Look::Stay => {}
-                Look::Lost => baton = board.enter(me, Standing::BACKGROUND, u64::MAX, &[]),
+                Look::Lost => baton = enter(&board, me),
                 Look::Yield(slot) => {
                     board.publish(me, Standing::BACKGROUND, u64::MAX, &[]);
                     baton = board.hand_over(me, baton, slot);
@@ -281,6 +290,37 @@ fn one_is_revoked() {
     assert_eq!(world.done.load(SeqCst), 1);
 }
 
+/// Something comes early for one who waits, while another runs and looks around: whoever is told of it, the first look
+/// after it has become critical finds it.
+fn one_is_rung_early(looks: impl Fn(&World, usize)) {
+    let world = world();
+    let board = world.board();
+    let (busy, waiting) = (board.join(1, 1).unwrap(), board.join(2, 1).unwrap());
+    board.publish(waiting, Standing::IDLE, u64::MAX, &[]);
+    board.wait_on(waiting, 0, 20, Standing(50));
+    let baton = enter(&board, busy);
+    let ringing = Arc::clone(&world);
+    let ringer = thread::spawn(move || {
+        ringing.board().ring(waiting, 0);
+        ringing.model.time_ns.store(30, SeqCst);
+    });
+    while world.board().kernel.now_ns() < 30 {
+        looks(&world, busy);
+        thread::yield_now();
+    }
+    assert_eq!(world.board().look(busy, baton, Standing::BACKGROUND, 30), Look::Yield(waiting));
+    ringer.join().unwrap();
+}
+
+/// A look around that does not say that it is one while it lasts (rule 5).
+fn look_around_carelessly(world: &World, me: usize) {
+    let told = &world.shared.pages[me].told.0;
+    world.shared.head.attention.0.store(0, SeqCst);
+    let others = world.board().others(me, 10);
+    told.other.store(others.best.0, SeqCst);
+    told.other_at_ns.store(others.next_ns, SeqCst);
+}
+
 const RUNS: usize = 10_000;
 
 fn explore(scheduler: impl Scheduler + 'static, test: impl Fn() + Send + Sync + 'static) {
@@ -294,6 +334,25 @@ fn explore(scheduler: impl Scheduler + 'static, test: impl Fn() + Send + Sync + 
 fn no_wake_up_is_lost() {
     explore(RandomScheduler::new(RUNS), || two_members_are_woken(Rest::AsItIs));
     explore(PctScheduler::new(3, RUNS), || two_members_are_woken(Rest::AsItIs));
+}
+
+#[test]
+fn what_comes_early_is_found_when_it_is_critical() {
+    let looks = |world: &World, me: usize| {
+        world.board().look_around(me, 10);
+    };
+    explore(RandomScheduler::new(RUNS), move || one_is_rung_early(looks));
+    explore(PctScheduler::new(3, RUNS), move || one_is_rung_early(looks));
+}
+
+/// The control: without rule 5 the checker must find the early message that nobody looks at.
+#[test]
+fn without_saying_that_it_looks_an_early_message_is_lost() {
+    let found = catch_unwind(|| {
+        explore(RandomScheduler::new(RUNS), || one_is_rung_early(look_around_carelessly));
+        explore(PctScheduler::new(3, RUNS), || one_is_rung_early(look_around_carelessly));
+    });
+    assert!(found.is_err(), "the checker found nothing, so it would not find our faults either");
 }
 
 #[test]

@@ -145,6 +145,77 @@ fn listen(player: &mut Player, line: usize, heard: &Mutex<i32>) {
     }
 }
 
+/// Work ahead of its time goes on in one section until something presses; what is critical is chosen anew each time.
+#[test]
+fn only_work_ahead_of_its_time_takes_several_messages_in_a_section() {
+    let core = SharedCore::create().unwrap();
+    let mut player = Player::new(&core, &[]);
+    let kind = TaskKind::Deadline { delay_ns: HOUR_NS };
+    let (now_ns, agenda) = (now_ns(), &mut player.agenda);
+    let [ahead, waiting] = [agenda.add(kind, 0).unwrap(), agenda.add(kind, 0).unwrap()];
+    agenda.wait(waiting, now_ns);
+    player.member.wait_on(0, &player.agenda, waiting);
+    let choice = player.member.next(&mut player.agenda, |_, _| {});
+    assert_eq!((choice.task, choice.ahead), (Some(ahead), false));
+    assert!(!player.member.takes_more(&choice), "a critical one");
+    player.agenda.advance(ahead, now_ns + HOUR_NS);
+    let choice = player.member.next(&mut player.agenda, |_, _| {});
+    assert_eq!((choice.task, choice.ahead), (Some(ahead), true));
+    // Unless the machine does not let it run for the whole of a section.
+    let again = (0..100).any(|_| {
+        let choice = player.member.next(&mut player.agenda, |_, _| {});
+        player.member.takes_more(&choice)
+    });
+    assert!(again, "nothing presses");
+    player.member.bell(0).unwrap().ring();
+    assert!(!player.member.takes_more(&choice) && player.member.should_yield(&choice), "a bell");
+    let choice = player.member.next(&mut player.agenda, |agenda, _| assert!(agenda.ready(waiting)));
+    assert_eq!(choice.task, Some(waiting));
+    // The longest section.
+    player.agenda.wait(waiting, now_ns);
+    let choice = player.member.next(&mut player.agenda, |_, _| {});
+    let begun_ns = reel_rt::now_ns();
+    while reel_rt::now_ns() < begun_ns + reel_rt::limits::SECTION_NS_MAX {}
+    assert!(choice.ahead && !player.member.takes_more(&choice));
+}
+
+/// What comes early for a member without the processor ends nobody's rest, and is taken when it is critical.
+#[test]
+fn what_comes_early_for_another_waits_for_its_time() {
+    let core = SharedCore::create().unwrap();
+    let due_ns = now_ns() + 100_000_000;
+    thread::scope(|scope| {
+        let (first, second) = (Player::new(&core, &[]), Player::new(&core, &[]));
+        let bell = second.member.bell(0).unwrap();
+        let waits = |mut player: Player, critical_ns: u64| {
+            move || {
+                let task = player.agenda.add(TaskKind::Deadline { delay_ns: 0 }, 0).unwrap();
+                player.agenda.wait(task, critical_ns);
+                player.member.wait_on(0, &player.agenda, task);
+                let choice = player.member.next(&mut player.agenda, |agenda, _| assert!(agenda.ready(task)));
+                assert_eq!(choice.task, Some(task));
+                now_ns()
+            }
+        };
+        let bells = [bell, first.member.bell(0).unwrap()];
+        let second = scope.spawn(waits(second, due_ns));
+        let first = scope.spawn(waits(first, due_ns + 50_000_000));
+        while !core.is_resting() || core.members() < 2 {
+            thread::yield_now();
+        }
+        thread::sleep(std::time::Duration::from_millis(20));
+        let before = core.counts().hand_overs;
+        let in_time = now_ns() < due_ns;
+        bells.iter().for_each(|bell| bell.ring());
+        // A machine that does not let this thread run in time proves nothing.
+        if in_time && now_ns() < due_ns {
+            assert!(core.is_resting(), "a rest was ended for what is not due");
+            assert_eq!(core.counts().hand_overs, before);
+        }
+        assert!(second.join().unwrap() >= due_ns && first.join().unwrap() >= due_ns);
+    });
+}
+
 /// One rests, another comes with nothing but a future and keeps watch, the first is woken by its bell: it must know of that
 /// future, which it has not seen before.
 #[test]
@@ -223,6 +294,39 @@ fn who_keeps_the_processor_loses_it_to_the_next_one() {
         Some(task),
         "it goes on when it is its turn"
     );
+}
+
+/// What came early for another asks nobody; when it is critical and the one who runs does not look, he loses the processor.
+#[test]
+fn who_sleeps_through_his_look_loses_the_processor() {
+    let core = SharedCore::create().unwrap();
+    let mut waiting = Player::new(&core, &[]);
+    let bell = waiting.member.bell(0).unwrap();
+    let came = AtomicBool::new(false);
+    thread::scope(|scope| {
+        scope.spawn(|| {
+            let due_ns = now_ns() + 30_000_000;
+            let task = waiting.agenda.add(TaskKind::Deadline { delay_ns: 0 }, due_ns).unwrap();
+            waiting.agenda.wait(task, due_ns);
+            waiting.member.wait_on(0, &waiting.agenda, task);
+            waiting.member.next(&mut waiting.agenda, |agenda, _| assert!(agenda.ready(task)));
+            came.store(true, Ordering::SeqCst);
+            waiting.member.leave();
+        });
+        while !core.is_resting() {
+            thread::yield_now();
+        }
+        let mut hog = Player::new(&core, &[]);
+        hog.agenda.add(BACKGROUND, 0).unwrap();
+        hog.member.next(&mut hog.agenda, |_, _| {});
+        bell.ring();
+        let given_up_ns = now_ns() + 10_000_000_000;
+        while !came.load(Ordering::SeqCst) {
+            assert!(now_ns() < given_up_ns, "the processor is kept for ever");
+            thread::yield_now();
+        }
+        hog.member.leave();
+    });
 }
 
 /// A process that joins and does as `fault` says. Run by the tests below, as a child.
@@ -319,7 +423,7 @@ fn rubbish_in_the_pages_makes_nobody_crash() {
         player.member.next(&mut player.agenda, |_, _| {});
         let path = format!("/proc/self/fd/{}", core.fd().as_raw_fd());
         let file = OpenOptions::new().write(true).open(path).unwrap();
-        let bytes = (1 + reel_rt::limits::MEMBERS_MAX as u64) * 4096;
+        let bytes = file.metadata().unwrap().len();
         for at in (8..bytes).step_by(8) {
             // Sparse, so that some of it makes sense.
             if random() % 3 == 0 {

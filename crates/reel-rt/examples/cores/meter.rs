@@ -58,6 +58,14 @@ pub(crate) fn work_ns(rounds: u64) -> f64 {
     each[each.len() / 2]
 }
 
+/// What one reading of the clock takes: the median of many, one right after another.
+pub(crate) fn clock_ns() -> f64 {
+    let mut each: Vec<u64> =
+        (0..1001).map(|_| (reel_rt::now_ns(), reel_rt::now_ns())).map(|(a, b)| b - a).collect();
+    each.sort_unstable();
+    percentile(&each, 0.5) as f64
+}
+
 /// How many rounds of work take `ns`.
 pub(crate) fn rounds_of(ns: u64) -> u64 {
     (ns as f64 * 1_000.0 / work_ns(1_000)) as u64

@@ -16,9 +16,15 @@ pub(crate) struct MessageRing {
     bytes: [Cell; MESSAGES as usize / 8],
 }
 
+/// Written by one side.
 #[repr(C, align(64))]
 #[derive(Default)]
-struct Counter(AtomicU64);
+struct Counter {
+    count: AtomicU64,
+    /// The other side's, when it was last looked at: who looks only when that is used up does not ask the other
+    /// processor for its cache line with every message.
+    others: AtomicU64,
+}
 
 #[derive(Default)]
 struct Cell([AtomicU8; 8]);
@@ -26,28 +32,37 @@ struct Cell([AtomicU8; 8]);
 impl MessageRing {
     /// False if it is full.
     pub(crate) fn push(&self, byte: u8) -> bool {
-        let written = self.written.0.load(Ordering::Relaxed);
-        if written - self.read.0.load(Ordering::Acquire) == MESSAGES {
-            return false;
+        let written = self.written.count.load(Ordering::Relaxed);
+        if written - self.written.others.load(Ordering::Relaxed) == MESSAGES {
+            let read = self.read.count.load(Ordering::Acquire);
+            self.written.others.store(read, Ordering::Relaxed);
+            if written - read == MESSAGES {
+                return false;
+            }
         }
         self.cell(written).store(byte, Ordering::Relaxed);
         // Sequentially consistent: the producer then looks whether the consumer waits.
-        self.written.0.store(written + 1, Ordering::SeqCst);
+        self.written.count.store(written + 1, Ordering::SeqCst);
         true
     }
 
     pub(crate) fn pop(&self) -> Option<u8> {
-        let read = self.read.0.load(Ordering::Relaxed);
-        if self.written.0.load(Ordering::SeqCst) == read {
-            return None;
+        let read = self.read.count.load(Ordering::Relaxed);
+        if self.read.others.load(Ordering::Relaxed) == read {
+            let written = self.written.count.load(Ordering::SeqCst);
+            self.read.others.store(written, Ordering::Relaxed);
+            if written == read {
+                return None;
+            }
         }
         let byte = self.cell(read).load(Ordering::Relaxed);
-        self.read.0.store(read + 1, Ordering::Release);
+        self.read.count.store(read + 1, Ordering::Release);
         Some(byte)
     }
 
+    /// How many lie there; for the one who reads.
     pub(crate) fn waiting(&self) -> u64 {
-        self.written.0.load(Ordering::SeqCst) - self.read.0.load(Ordering::Relaxed)
+        self.written.count.load(Ordering::SeqCst) - self.read.count.load(Ordering::Relaxed)
     }
 
     /// Two words behind the rings, for futexes.

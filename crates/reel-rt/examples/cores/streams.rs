@@ -4,13 +4,17 @@
 //! the buffer holds. What is measured is the processor time of those who take them, less that of the work itself.
 
 use crate::Arguments;
-use crate::meter::{Calls, Measured, fifo, percentile, pin, rounds_of, thread_cpu_ns, work};
+use crate::meter::{Calls, Measured, clock_ns, fifo, percentile, pin, rounds_of, thread_cpu_ns, work};
 use crate::ring::MessageRing;
 use reel_rt::{Agenda, Bell, SharedCore, TaskId, TaskKind, Workahead, now_ns};
 use serde_json::json;
 use std::io::{PipeWriter, Read, Write};
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread;
+
+/// Messages that are worked on alone.
+const ALONE: u64 = 10_000;
 
 /// One stream, in nanoseconds and messages.
 #[derive(Clone, Copy)]
@@ -28,9 +32,10 @@ struct Stream {
 struct Taken {
     cpu_ns: u64,
     messages: u64,
+    /// Of those that were looked at.
     late: u64,
     hand_overs: u64,
-    /// How long the work of single messages took.
+    /// How long the work of those that were looked at took.
     works_ns: Vec<u64>,
 }
 
@@ -52,8 +57,8 @@ impl Stream {
         self.critical_ns(number).saturating_sub((self.buffer - 1) * self.period_ns)
     }
 
-    fn late(&self, number: u64) -> u64 {
-        u64::from(now_ns() > self.critical_ns(number) + self.delay_ns)
+    fn deadline_ns(&self, number: u64) -> u64 {
+        self.critical_ns(number) + self.delay_ns
     }
 }
 
@@ -64,9 +69,10 @@ pub(crate) fn run(arguments: &Arguments) -> Measured {
     let duration_ns = arguments.number("ms", 1000) * 1_000_000;
     let who = arguments.text("who").to_owned();
     pin(cpu)?;
-    let rounds = rounds_of(arguments.number("work", 2500));
-    let begins_ns = now_ns() + 200_000_000;
+    let rounds = rounds_beside_device(arguments.number("work", 2500), device_cpu)?;
     let words: Vec<&str> = arguments.text("streams").split(',').collect();
+    let floor_before_ns = alone(rounds, priority)?;
+    let begins_ns = now_ns() + 100_000_000;
     let count = words.len() as u64;
     let stream = |(number, word): (usize, &&str)| -> Option<Stream> {
         let mut fields = word.split(':').map(|field| field.parse::<u64>());
@@ -89,14 +95,16 @@ pub(crate) fn run(arguments: &Arguments) -> Measured {
         _ => return Err(format!("nobody is called {who}")),
     };
     let made = calls.so_far();
-    let each_ns = median_ns(&mut taken.works_ns);
-    let work_ns = each_ns * taken.messages as f64;
+    let floor_ns = (floor_before_ns + alone(rounds, priority)?) / 2.0;
+    let each_ns = mean_ns(&mut taken.works_ns) - clock_ns();
+    let work_ns = (each_ns + floor_ns) * taken.messages as f64;
     let overhead_ns = (taken.cpu_ns as f64 - work_ns) / taken.messages as f64;
     Ok(json!({
         "overhead_ns": overhead_ns,
+        "floor_ns": floor_ns,
         "overhead_percent": (taken.cpu_ns as f64 - work_ns) / duration_ns as f64 * 100.0,
         "work_percent": work_ns / duration_ns as f64 * 100.0,
-        "late_share": taken.late as f64 / taken.messages as f64,
+        "late_share": taken.late as f64 / taken.works_ns.len() as f64,
         "device_ns": device_ns as f64 / taken.messages as f64,
         "hand_overs": taken.hand_overs as f64 / taken.messages as f64,
         "calls": made.map(|made| made as f64 / taken.messages as f64),
@@ -104,11 +112,48 @@ pub(crate) fn run(arguments: &Arguments) -> Measured {
     }))
 }
 
-/// Processor time of the work of a message, in this very run: the median by the clock of one in eight. (A calibration
-/// before the run would be wrong by what the machine's other work does to the speed of the processor.)
-fn median_ns(samples: &mut [u64]) -> f64 {
+/// Time of the work of a message, in this very run, and of one reading of the clock: the mean of one in eight. (A
+/// calibration before the run would be wrong by what the machine's other work does to the speed of the processor, and a
+/// median by how that changes in the run.) Those that took more than twice the median were interrupted: what
+/// interrupted them is none of their work.
+fn mean_ns(samples: &mut [u64]) -> f64 {
     samples.sort_unstable();
-    percentile(samples, 0.5) as f64
+    let longest_ns = 2 * percentile(samples, 0.5);
+    let whole = &samples[..samples.partition_point(|took_ns| *took_ns <= longest_ns)];
+    whole.iter().sum::<u64>() as f64 / whole.len().max(1) as f64
+}
+
+/// How many rounds of work take `work_ns` while the device's processor is busy: where both are threads of one processor's
+/// core, that makes the work slower.
+fn rounds_beside_device(work_ns: u64, device_cpu: u64) -> Result<u64, String> {
+    let over = Arc::new(AtomicBool::new(false));
+    let ending = Arc::clone(&over);
+    let busy = thread::spawn(move || -> Result<(), String> {
+        pin(device_cpu)?;
+        while !ending.load(Ordering::Relaxed) {
+            std::hint::spin_loop();
+        }
+        Ok(())
+    });
+    let rounds = rounds_of(work_ns);
+    over.store(true, Ordering::Relaxed);
+    busy.join().map_err(|_| "a thread died")??;
+    Ok(rounds)
+}
+
+/// What the machine takes of the processor time of a message whose work is done by a thread that waits for nothing: the
+/// tick, what the host does, and the looking by the clock. It grows with the work, and is nobody's way to wait.
+fn alone(rounds: u64, priority: u64) -> Result<f64, String> {
+    let stream = Stream { period_ns: 1, delay_ns: 0, buffer: 1, first_ns: 0, messages: ALONE };
+    let worker = thread::spawn(move || -> Result<Taken, String> {
+        fifo(priority)?;
+        let (mut taken, begun_ns) = (Taken::default(), thread_cpu_ns());
+        (0..ALONE).for_each(|message| taken.message(&stream, message, rounds));
+        taken.cpu_ns = thread_cpu_ns() - begun_ns;
+        Ok(taken)
+    });
+    let mut taken = worker.join().map_err(|_| "a thread died")??;
+    Ok(taken.cpu_ns as f64 / ALONE as f64 - mean_ns(&mut taken.works_ns) + clock_ns())
 }
 
 /// The device: messages in the order in which they come, each at its time or, if the device is behind, at once.
@@ -204,9 +249,12 @@ fn play(
         let Some(task) = choice.task else { continue };
         let line = task.index();
         let (stream, ring) = &streams[line];
-        if ring.pop().is_some() {
+        while ring.pop().is_some() {
             taken.message(stream, done[line], rounds);
             done[line] += 1;
+            if !member.takes_more(&choice) {
+                break;
+            }
         }
         let critical_ns = stream.critical_ns(done[line]);
         if done[line] == stream.messages {
@@ -300,16 +348,17 @@ fn tokio_tasks(streams: &[Stream], rounds: u64, device_cpu: u64) -> Played {
 }
 
 impl Taken {
-    /// Does the work of a message.
+    /// Does the work of a message. One in eight is looked at by the clock, so that looking is not what is measured.
     fn message(&mut self, stream: &Stream, number: u64, rounds: u64) {
         if number.is_multiple_of(8) {
             let begun_ns = now_ns();
             work(rounds);
-            self.works_ns.push(now_ns() - begun_ns);
+            let ended_ns = now_ns();
+            self.works_ns.push(ended_ns - begun_ns);
+            self.late += u64::from(ended_ns > stream.deadline_ns(number));
         } else {
             work(rounds);
         }
-        self.late += stream.late(number);
         self.messages += 1;
     }
 

@@ -15,6 +15,10 @@ use crate::task::{Standing, Step};
 ///    and wakes somebody), then looks at the baton again.
 /// 4. A holder that goes to rest says so in the baton first and looks at `attention` after.
 ///
+/// 5. What is not critical yet needs no attention if who runs looks at all pages before it is: the changer sets `ready`,
+///    then reads `other_at_ns`; who looks sets `other_at_ns` to never, then reads `ready`, then says when it looks next.
+///
+/// From 5: either the one who looks sees what has come, or the changer sees `never` or the time of the next look.
 /// From 3 and 4: either the changer sees the rest, or the rester sees the attention (both are sequentially consistent,
 /// hence one comes first). From 2 and 3: attention set while the baton changes hands is seen by the one who gets it.
 ///
@@ -98,9 +102,8 @@ impl<K: Kernel> Board<'_, K> {
         used.version.store(version.wrapping_add(1), Release);
     }
 
-    /// Comes from elsewhere: tells how `me` stands and will stand, and waits for the processor.
-    pub(crate) fn enter(&self, me: usize, standing: Standing, next_ns: u64, steps: &[Step]) -> Baton {
-        self.publish(me, standing, next_ns, steps);
+    /// Comes from elsewhere, has told how it stands and will stand, and waits for the processor.
+    pub(crate) fn enter(&self, me: usize) -> Baton {
         self.acquire(me, true)
     }
 
@@ -156,15 +159,22 @@ impl<K: Kernel> Board<'_, K> {
         }
     }
 
+    /// Whether a line of `me` was rung for what is critical now and stands better than `standing`. One load if none was.
+    pub(crate) fn rung_above(&self, me: usize, standing: Standing, now_ns: u64) -> bool {
+        rung(&self.shared.pages[me], now_ns).0 < standing
+    }
+
     /// Looks at all others (rule 2), and keeps what it saw in the page of `me`.
     pub(crate) fn look_around(&self, me: usize, now_ns: u64) -> Others {
+        let told = &self.shared.pages[me].told.0;
+        // Rule 5: nobody may rely on the next look while what it will see is not yet known.
+        told.other_at_ns.store(u64::MAX, SeqCst);
         if self.shared.head.attention.0.load(SeqCst) != 0 {
             self.shared.head.attention.0.store(0, SeqCst);
         }
         let others = self.others(me, now_ns);
-        let told = &self.shared.pages[me].told.0;
         told.other.store(others.best.0, Relaxed);
-        told.other_at_ns.store(others.next_ns, Relaxed);
+        told.other_at_ns.store(others.next_ns, SeqCst);
         others
     }
 
@@ -231,7 +241,9 @@ impl<K: Kernel> Board<'_, K> {
         loop {
             let baton = self.baton();
             if baton.is_running() {
-                self.shared.head.attention.0.store(1, SeqCst);
+                if !self.will_look(baton, to, critical_ns) {
+                    self.shared.head.attention.0.store(1, SeqCst);
+                }
                 if self.baton() == baton {
                     return;
                 }
@@ -258,6 +270,14 @@ impl<K: Kernel> Board<'_, K> {
                 return;
             }
         }
+    }
+
+    /// Whether who runs finds by itself what has come for `to`, before it is critical: its own lines it looks at between
+    /// sections and at yield points, those of the others when it looks at their pages (rule 5).
+    fn will_look(&self, baton: Baton, to: usize, critical_ns: u64) -> bool {
+        baton.holder().is_some_and(|holder| {
+            holder == to || self.shared.pages[holder].told.0.other_at_ns.load(SeqCst) <= critical_ns
+        })
     }
 
     /// Says that `me` waits on a line. What comes from now on rings; what has come before, `me` must find by looking.
@@ -320,6 +340,16 @@ impl<K: Kernel> Board<'_, K> {
         taken
     }
 
+    /// Whether who runs was asked to look, or wanted to by itself `late_ns` ago, and has not.
+    pub(crate) fn should_have_looked(&self, baton: Baton, late_ns: u64) -> bool {
+        let is_late = |holder: usize| {
+            let look_ns = self.shared.pages[holder].told.0.other_at_ns.load(SeqCst);
+            // 0: it has just got the processor.
+            look_ns > 0 && look_ns.saturating_add(late_ns) <= self.kernel.now_ns()
+        };
+        self.shared.head.attention.0.load(SeqCst) != 0 || baton.holder().is_some_and(is_late)
+    }
+
     pub(crate) fn baton(&self) -> Baton {
         Baton(self.shared.head.baton.0.load(SeqCst))
     }
@@ -356,7 +386,7 @@ impl<K: Kernel> Board<'_, K> {
 
     /// What `me` saw of the others before it had the processor is old: its first look must be a whole one (rule 2).
     fn anew(&self, me: usize, baton: Baton) -> Baton {
-        self.shared.pages[me].told.0.other_at_ns.store(0, Relaxed);
+        self.shared.pages[me].told.0.other_at_ns.store(0, SeqCst);
         baton
     }
 
@@ -422,10 +452,20 @@ fn stands(page: &Page, now_ns: u64) -> (Standing, u64) {
             next_ns = next_ns.min(at_ns);
         }
     }
+    // What it waits for may have come by then.
+    next_ns =
+        next_ns.min(Some(used.next_ns.load(Relaxed)).filter(|at_ns| *at_ns > now_ns).unwrap_or(u64::MAX));
     fence(Acquire);
     if version & 1 == 1 || used.version.load(Relaxed) != version {
         return (Standing::IDLE, u64::MAX);
     }
+    let (rung, rung_next_ns) = rung(page, now_ns);
+    (best.min(rung), next_ns.min(rung_next_ns))
+}
+
+/// How what has come on the lines of a page stands, and when the first that is not critical yet will be.
+fn rung(page: &Page, now_ns: u64) -> (Standing, u64) {
+    let (mut best, mut next_ns) = (Standing::IDLE, u64::MAX);
     let mut ready = page.told.0.ready.0.load(SeqCst);
     while ready != 0 {
         let wait = page.waits.get(ready.trailing_zeros() as usize);

@@ -1,4 +1,4 @@
-//! What co-operating processes share: a page for each, and one for all.
+//! What co-operating processes share: a sheet for each, and one for all.
 //!
 //! Fields are grouped by who writes them (Govindan, table 4.2): `Used` by the member's own scheduler, `Told` by the
 //! kernel part. Today the kernel part is code that runs in whichever member has the processor; a scheduler in the
@@ -7,14 +7,16 @@
 use crate::atomic::{AtomicU32, AtomicU64};
 use crate::limits::{LINES_MAX, MEMBERS_MAX, STEPS_MAX};
 
-/// The page of all, then a page for each member.
+/// The sheet of all, then a sheet for each member (a "page" in all that follows), without gaps: a processor that changes
+/// hands between processes forgets its translations of addresses on many machines, so what is touched at a hand-over
+/// should lie in few of the kernel's pages. That of all and those of the first two members are one.
 #[repr(C, align(4096))]
 pub(crate) struct Shared {
     pub(crate) head: Head,
     pub(crate) pages: [Page; MEMBERS_MAX],
 }
 
-#[repr(C, align(4096))]
+#[repr(C, align(64))]
 pub(crate) struct Head {
     /// Says that this is a board, and of which layout; written last.
     pub(crate) magic: AtomicU64,
@@ -36,7 +38,7 @@ pub(crate) struct Head {
 #[repr(C, align(64))]
 pub(crate) struct Line<T>(pub(crate) T);
 
-#[repr(C, align(4096))]
+#[repr(C, align(64))]
 pub(crate) struct Page {
     /// `pid << 2 | phase`; 0 is vacant.
     pub(crate) life: AtomicU64,
@@ -57,7 +59,8 @@ pub(crate) struct Used {
     pub(crate) steps_len: AtomicU32,
     /// How its best task stands: D_A, and with it `runnable`, C_A and J_A of section 4.5 in one number.
     pub(crate) standing: AtomicU64,
-    /// T_next: until when time alone changes nothing.
+    /// T_next: until when nobody need look at this page: then time makes it stand better, or what it waits for is critical
+    /// and may have come without anybody's attention.
     pub(crate) next_ns: AtomicU64,
     /// L: how it will stand.
     pub(crate) steps: [SharedStep; STEPS_MAX],
@@ -68,7 +71,8 @@ pub(crate) struct Used {
 pub(crate) struct Told {
     /// How the best of the others stands: D of all others.
     pub(crate) other: AtomicU64,
-    /// When that gets better by time alone: T_critical of all others.
+    /// When that may get better without anybody's attention: T_critical of all others. What is critical later needs no
+    /// attention; `u64::MAX` while the others are being looked at.
     pub(crate) other_at_ns: AtomicU64,
     /// ReadyForIO: a bit for each line.
     pub(crate) ready: Line<AtomicU64>,

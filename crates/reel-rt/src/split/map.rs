@@ -17,7 +17,7 @@ pub(crate) struct Map {
 }
 
 /// "ReelBrd" and the version of the layout.
-const MAGIC: u64 = u64::from_be_bytes(*b"ReelBrd\x01");
+const MAGIC: u64 = u64::from_be_bytes(*b"ReelBrd\x02");
 
 // SAFETY: what it points to is atomics only, mapped as long as the value lives.
 unsafe impl Send for Map {}

@@ -3,7 +3,7 @@ use super::board::Look;
 use super::shared_core::{Bell, SharedCore};
 use crate::agenda::{Agenda, Choice};
 use crate::clock::now_ns;
-use crate::limits::{LINES_MAX, STEPS_MAX};
+use crate::limits::{LINES_MAX, SECTION_NS_MAX, STEPS_MAX};
 use crate::task::{Standing, Step, TaskId};
 
 /// One thread's part in a [`SharedCore`]: the user-level scheduler of split-level scheduling.
@@ -17,18 +17,23 @@ pub struct Member {
     /// Set while this member has the processor, as far as it knows.
     baton: Option<Baton>,
     masks: u32,
+    /// When the section that runs began.
+    section_ns: u64,
     /// For each line that is waited on, when what will come is critical; `u64::MAX` for the others.
     waits_ns: [u64; LINES_MAX],
+    /// Lines from this one on were never waited on.
+    lines_used: usize,
 }
 
 /// Somebody else's task should run, or nobody's.
-const NOBODY: Choice = Choice { task: None, standing: Standing::IDLE, until_ns: u64::MAX };
+const NOBODY: Choice = Choice { task: None, standing: Standing::IDLE, ahead: false, until_ns: u64::MAX };
 
 const NO_STEPS: [Step; STEPS_MAX] = [Step { at_ns: 0, standing: Standing::IDLE }; STEPS_MAX];
 
 impl Member {
     pub(crate) fn new(core: SharedCore, slot: usize) -> Member {
-        Member { core, slot, baton: None, masks: 0, waits_ns: [u64::MAX; LINES_MAX] }
+        let waits_ns = [u64::MAX; LINES_MAX];
+        Member { core, slot, baton: None, masks: 0, section_ns: 0, waits_ns, lines_used: 0 }
     }
 
     /// The number of its page, for who wants to ring its bells.
@@ -51,6 +56,7 @@ impl Member {
         let standing =
             if deadline_ns == u64::MAX { Standing::INTERACTIVE } else { Standing::critical(deadline_ns) };
         self.waits_ns[line] = critical_ns;
+        self.lines_used = self.lines_used.max(line + 1);
         self.core.board().wait_on(self.slot, line, critical_ns, standing);
     }
 
@@ -70,32 +76,32 @@ impl Member {
             let now_ns = now_ns();
             let choice = agenda.choose(now_ns);
             let Some(baton) = self.baton else {
-                let mut steps = NO_STEPS;
-                let count = agenda.steps(choice.standing, &mut steps);
-                let (standing, until_ns) = (choice.standing, choice.until_ns);
-                self.baton = Some(self.core.board().enter(self.slot, standing, until_ns, &steps[..count]));
+                self.tell(agenda, choice, now_ns);
+                self.baton = Some(self.core.board().enter(self.slot));
                 continue;
             };
             let board = self.core.board();
             if choice.task.is_some() {
                 match board.look(self.slot, baton, choice.standing, now_ns) {
-                    Look::Stay => return choice,
-                    Look::Yield(_) if self.masks > 0 => return choice,
-                    Look::Yield(to) => {
-                        self.tell(agenda, choice);
+                    Look::Yield(to) if self.masks == 0 => {
+                        self.tell(agenda, choice, now_ns);
                         self.baton = Some(board.hand_over(self.slot, baton, to));
                     }
                     Look::Lost => self.baton = None,
+                    Look::Stay | Look::Yield(_) => {
+                        self.section_ns = now_ns;
+                        return choice;
+                    }
                 }
                 continue;
             }
-            self.tell(agenda, choice);
+            let until_ns = self.tell(agenda, choice, now_ns);
             let others = board.look_around(self.slot, now_ns);
-            let sooner = others.next_slot.filter(|_| others.next_ns < choice.until_ns);
+            let sooner = others.next_slot.filter(|_| others.next_ns < until_ns);
             self.baton = Some(match others.slot.or(sooner) {
                 Some(to) => board.hand_over(self.slot, baton, to),
                 // Whoever comes first keeps watch.
-                None => board.rest(self.slot, baton, choice.until_ns.min(self.next_wait_ns(now_ns))),
+                None => board.rest(self.slot, baton, until_ns),
             });
         }
     }
@@ -123,10 +129,19 @@ impl Member {
     /// Whether the running section should end at this yield point: a task that stands better than `choice` did has
     /// come, here or elsewhere. One clock reading and a few loads.
     pub fn should_yield(&self, choice: &Choice) -> bool {
+        self.should_yield_at(choice, now_ns())
+    }
+
+    /// Whether a task that works ahead of its time takes its next message in the same section (the quantum of Govindan's
+    /// chapter 4), so that agenda and bells are asked once for all that has come: not if anything has come that stands
+    /// better, nor for longer than a section may last. Messages that are critical are taken one by one, in the order of
+    /// their deadlines.
+    pub fn takes_more(&self, choice: &Choice) -> bool {
+        if !choice.ahead {
+            return false;
+        }
         let now_ns = now_ns();
-        let Some(baton) = self.baton.filter(|_| self.masks == 0) else { return false };
-        now_ns >= choice.until_ns
-            || self.core.board().look(self.slot, baton, choice.standing, now_ns) != Look::Stay
+        now_ns.saturating_sub(self.section_ns) < SECTION_NS_MAX && !self.should_yield_at(choice, now_ns)
     }
 
     /// Until [`unmask`](Member::unmask) is called as often, this member keeps the processor (Govindan, section 6.2.2).
@@ -140,10 +155,19 @@ impl Member {
         self.masks = self.masks.saturating_sub(1);
     }
 
+    fn should_yield_at(&self, choice: &Choice, now_ns: u64) -> bool {
+        let Some(baton) = self.baton.filter(|_| self.masks == 0) else { return false };
+        let board = self.core.board();
+        now_ns >= choice.until_ns
+            || board.rung_above(self.slot, choice.standing, now_ns)
+            || board.look(self.slot, baton, choice.standing, now_ns) != Look::Stay
+    }
+
     /// When the first of what is waited for will be critical. Until then a core that rests need not be woken by what
     /// comes early: then it takes all of it at once, instead of waking for each.
     fn next_wait_ns(&self, now_ns: u64) -> u64 {
-        self.waits_ns.iter().copied().filter(|critical_ns| *critical_ns > now_ns).min().unwrap_or(u64::MAX)
+        let waits_ns = self.waits_ns[..self.lines_used].iter().copied();
+        waits_ns.filter(|critical_ns| *critical_ns > now_ns).min().unwrap_or(u64::MAX)
     }
 
     fn hear(&mut self, agenda: &mut Agenda, rung: &mut impl FnMut(&mut Agenda, usize)) {
@@ -156,10 +180,13 @@ impl Member {
         }
     }
 
-    fn tell(&self, agenda: &Agenda, choice: Choice) {
+    /// Tells the others how this member stands and will stand. Until the time that comes back, no look at it is needed.
+    fn tell(&self, agenda: &Agenda, choice: Choice, now_ns: u64) -> u64 {
         let mut steps = NO_STEPS;
         let count = agenda.steps(choice.standing, &mut steps);
-        self.core.board().publish(self.slot, choice.standing, choice.until_ns, &steps[..count]);
+        let until_ns = choice.until_ns.min(self.next_wait_ns(now_ns));
+        self.core.board().publish(self.slot, choice.standing, until_ns, &steps[..count]);
+        until_ns
     }
 }
 

@@ -97,8 +97,8 @@ fn meet(map: &Map, lives: &mut [Option<(u64, OwnedFd)>; MEMBERS_MAX]) {
 
 /// Takes the processor from a member that was asked at the last look already and has not looked up since.
 fn press(board: &Board<'_, Linux>, before: Baton) -> Baton {
-    let (baton, asked) = (board.baton(), board.shared.head.attention.0.load(SeqCst) != 0);
-    if !baton.is_running() || !asked {
+    let baton = board.baton();
+    if !baton.is_running() || !board.should_have_looked(baton, WARDEN_LOOK_NS) {
         return Baton(0);
     }
     if baton == before && board.revoke(baton) {
