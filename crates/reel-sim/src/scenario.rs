@@ -75,13 +75,16 @@ impl Scenario {
     pub fn drawn(seed: u64, duration_ns: u64, viewers: usize) -> Scenario {
         let mut rng = Rng::new(seed).part(1);
         let (data_rows, more) = (rng.range(2, 6) as usize, rng.below(4) as usize);
-        let device = match rng.below(3) {
+        let device = rng.below(3);
+        // Now and then more people browse, or download, than there is time for: shares are seen only then.
+        let crowds = (rng.permille(100), rng.permille(150));
+        let device = match device {
             0 => DeviceSpec::Hdd(HddSpec::default()),
+            // Who downloads takes all that a disk gives, and each read of it is simulated: such a disk is behind a slow link.
+            1 if crowds.1 => DeviceSpec::Ssd(SsdSpec { link_bytes_per_s: 100_000_000, ..SsdSpec::default() }),
             1 => DeviceSpec::Ssd(SsdSpec::default()),
             _ => DeviceSpec::Throttled(ThrottledSpec::default()),
         };
-        // Now and then more people browse, or download, than there is time for: shares are seen only then.
-        let crowds = (rng.permille(100), rng.permille(150));
         Scenario {
             members: data_rows + 1 + more,
             data_rows,
