@@ -73,7 +73,7 @@ pub const CORE_MIB_NS: u64 = 320_000;
 /// Prices of a member that differ by less are the same: they are corrected all the time, and the ledger counts anew with each change.
 pub const PRICE_CHANGE_PERCENT: u128 = 5;
 
-/// The same over TLS, with the seals: measured 0.39 to 0.46 seconds per GB (docs/benchmarks.md). Where TLS is spoken, all viewers are counted with it, since a session may be
+/// The same over TLS, with the seals: measured 0.18 to 0.36 seconds per GB, single runs up to 0.47 (docs/benchmarks.md). Where TLS is spoken, all viewers are counted with it, since a session may be
 /// asked for either way.
 pub const CORE_MIB_TLS_NS: u64 = 480_000;
 
@@ -132,8 +132,8 @@ pub const ZERO_COPY_CUTS_MAX: usize = 3;
 pub const SEGMENT_ASKED_SENDS: u32 = 16;
 
 /// The part of the arena that all sockets together may have been lent: one buffer in so many. Nobody can take it back before the peers
-/// have acknowledged, so readers are never promised it; when it is out, the kernel copies. Little, because media memory is what runs out
-/// first (docs/benchmarks.md, `viewers`) and what lending saves is processor time.
+/// have acknowledged, so readers are never promised it; when it is out, the kernel copies. Little, because what lending saves is
+/// processor time, which has never been what runs out first (docs/benchmarks.md, `viewers`).
 pub const LENT_PART: usize = 64;
 
 /// Buffers of the smallest arena of which some are lent (132 MiB with the default unit): below, a few viewers and programs need all of it.

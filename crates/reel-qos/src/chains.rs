@@ -22,13 +22,19 @@
 //!
 //! A stream alone is a chain of one, charged as it would be without chains.
 
+mod meeting;
+mod shape;
+
+pub use meeting::Meeting;
+
 use crate::ask::Reservation;
 use crate::demand::DiskDemand;
 use crate::ledger::{Ledger, ReservationId};
 use crate::limits::{CHAIN_EXACT_STREAMS, INTERVALS_PERMILLE, LAG_ROUNDS_MAX, REACH_ROUNDS};
 use crate::resource::{Overcommitment, UNLIMITED};
 use crate::{AdmitError, Capacities, Class, ClassTable, Demand};
-use std::collections::{BTreeMap, BTreeSet, HashMap, VecDeque};
+use shape::{epoch, interval_bytes, place, shape, signed};
+use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::sync::Arc;
 
 /// A ledger in which streams of the same bytes share the disks.
@@ -44,19 +50,6 @@ pub struct Chains {
     /// Streams by the round after their last.
     ends: BTreeSet<(i64, ReservationId)>,
     next_chain: u64,
-}
-
-/// A chain that has come to where another one has been.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Meeting {
-    /// The chain that would follow.
-    pub behind: u64,
-    /// The first of its streams.
-    pub leader: ReservationId,
-    /// Whom it would follow.
-    pub ahead: ReservationId,
-    /// The chain of that one.
-    pub into: u64,
 }
 
 /// The class and the address of the demand, which a chain keeps alive.
@@ -155,69 +148,6 @@ impl Chains {
         let (first, last) = chain.ends().unwrap_or((epoch, epoch));
         let bytes = interval_bytes(chain.demand.shared(), last.max(epoch) - first.min(epoch));
         all_bytes.saturating_add(bytes.saturating_sub(chain.interval_bytes))
-    }
-
-    /// The next chain that could follow another one from here on, all of it behind that one's stream; of those with a number of `from` at least.
-    pub fn next_meeting(&self, from: u64) -> Option<Meeting> {
-        let meets = |(&behind, chain): (&u64, &Chain)| {
-            let (&(epoch, leader), last) = (chain.streams.first()?, chain.streams.last()?.0);
-            let (ahead, into) = self.ahead(chain.class, &chain.demand, epoch, Some(leader))?;
-            let first = self.chains.get(&into)?.streams.first()?.0;
-            (into != behind && last - first <= LAG_ROUNDS_MAX).then_some(Meeting {
-                behind,
-                leader,
-                ahead,
-                into,
-            })
-        };
-        self.chains.range(from..).find_map(meets)
-    }
-
-    /// Bytes of the arena that would hold intervals at most if these chains were one.
-    pub fn interval_bytes_merged(&self, meeting: &Meeting) -> u64 {
-        let all_bytes = self.interval_bytes();
-        let of = |id| self.chains.get(&id).and_then(|chain| Some((chain, chain.ends()?)));
-        let (Some((behind, ends)), Some((into, other))) = (of(meeting.behind), of(meeting.into)) else {
-            return all_bytes;
-        };
-        let bytes = interval_bytes(into.demand.shared(), ends.1.max(other.1) - ends.0.min(other.0));
-        (all_bytes - behind.interval_bytes - into.interval_bytes).saturating_add(bytes)
-    }
-
-    /// Makes two chains one: everything between the first stream of the one behind and the next one ahead is in memory, and kept from now on. `false`
-    /// if the memory cannot be promised: then nothing has changed.
-    pub fn merge(&mut self, meeting: &Meeting) -> bool {
-        let most_bytes = self.interval_bytes_most();
-        let is_little = u128::from(self.interval_bytes_merged(meeting)) <= most_bytes;
-        let (Some(behind), true) = (self.chains.get(&meeting.behind), is_little) else { return false };
-        let (streams, reservation) = (behind.streams.clone(), behind.reservation);
-        let Some(into) = self.chains.get_mut(&meeting.into) else { return false };
-        let (before, held) = (into.streams.clone(), (into.reservation, self.ledger.kept(into.reservation)));
-        into.streams.extend(&streams);
-        let (shape, base) = shape(&into.demand, &into.streams, self.ledger.now_round());
-        let interval_bytes = shape.held_bytes();
-        // What both ask together may be more than what each asks by itself in some round, and is not added to it.
-        let kept = self.ledger.kept(reservation);
-        self.ledger.release(reservation);
-        let were_alone = [&before, &streams].into_iter().filter(|chain| chain.len() == 1);
-        let new: Vec<_> = were_alone.flatten().copied().collect();
-        let is_granted = self.ledger.change(into.reservation, &Arc::new(shape), 0, base).is_ok()
-            && hold_beside(&mut self.ledger, &into.demand, &new);
-        if !is_granted {
-            into.streams = before;
-            self.ledger.put_back(held.0, held.1);
-            self.ledger.put_back(reservation, kept);
-            return false;
-        }
-        into.note(interval_bytes);
-        for (_, stream) in streams {
-            if let Some(place) = self.streams.get_mut(&stream) {
-                place.chain = meeting.into;
-            }
-        }
-        self.unlist(meeting.behind);
-        self.chains.remove(&meeting.behind);
-        true
     }
 
     /// The streams of a chain.
@@ -615,114 +545,12 @@ impl Chain {
     }
 }
 
-impl Demand {
-    /// What a stream holds for itself when somebody else reads for it.
-    fn without_disks(&self) -> Demand {
-        self.with(Vec::new(), self.sent_bytes().to_vec(), self.held_bytes())
-    }
-}
-
-/// What a chain holds from the present on, and the round that this is: disks for the one that asks the most in each round, memory for
-/// what lies between the first and the last.
-fn shape(demand: &Demand, streams: &BTreeSet<(i64, ReservationId)>, now_round: u64) -> (Demand, u64) {
-    let epochs: Vec<i64> = streams.iter().map(|(epoch, _)| *epoch).collect();
-    let (first, last) = (epochs.first().copied().unwrap_or(0), epochs.last().copied().unwrap_or(0));
-    let base = first.max(signed(now_round));
-    let rounds = usize::try_from(last + signed(demand.rounds() as u64) - base).unwrap_or(0);
-    // Who reads for others reads units to their ends.
-    let asks = if epochs.len() > 1 { demand.shared() } else { demand };
-    let members = (0..asks.members()).map(|member| {
-        let reads = asks.reads(member);
-        if epochs.len() <= CHAIN_EXACT_STREAMS {
-            most_of_all(reads, &epochs, base, rounds)
-        } else {
-            most_between(reads, (first, last), base, rounds)
-        }
-    });
-    let held_bytes = if epochs.len() > 1 { interval_bytes(asks, last - first) } else { 0 };
-    // Fits: a base is the present or after it.
-    (demand.with(members.collect(), vec![0; rounds], held_bytes), base.max(0) as u64)
-}
-
-/// In each round the most that one of these streams asks.
-fn most_of_all(reads: &[DiskDemand], epochs: &[i64], base: i64, rounds: usize) -> Vec<DiskDemand> {
-    let mut most = vec![DiskDemand::default(); rounds];
-    for epoch in epochs {
-        let (skipped, ahead) = ((base - epoch).max(0) as usize, (epoch - base).max(0) as usize);
-        let mine = most.iter_mut().skip(ahead).zip(reads.iter().skip(skipped));
-        mine.for_each(|(most, read)| *most = most.most(read));
-    }
-    most
-}
-
-/// In each round the most that a stream asks at any place between the first and the last: never less than
-/// [`most_of_all`], at the same cost however many there are.
-fn most_between(
-    reads: &[DiskDemand],
-    (first, last): (i64, i64),
-    base: i64,
-    rounds: usize,
-) -> Vec<DiskDemand> {
-    let most = |part: fn(&DiskDemand) -> u64| -> Vec<u64> {
-        // Candidates for the most, the greatest first; each is later than the one before it.
-        let mut window: VecDeque<(i64, u64)> = VecDeque::new();
-        let mut next = (base - last).max(0);
-        let at_round = |round: usize| {
-            let (from, until) = (base + round as i64 - last, base + round as i64 - first);
-            while next <= until && next < reads.len() as i64 {
-                let value = part(&reads[next as usize]);
-                while window.pop_back_if(|(_, smaller)| *smaller <= value).is_some() {}
-                window.push_back((next, value));
-                next += 1;
-            }
-            while window.pop_front_if(|(place, _)| *place < from).is_some() {}
-            window.front().map_or(0, |(_, value)| *value)
-        };
-        (0..rounds).map(at_round).collect()
-    };
-    let (requests, ways, bytes) =
-        (most(|read| read.reads.into()), most(|read| read.ways.into()), most(|read| read.bytes));
-    let all = requests.into_iter().zip(ways).zip(bytes);
-    // Fits: they were 32 bits.
-    all.map(|((reads, ways), bytes)| DiskDemand { reads: reads as u32, ways: ways as u32, bytes }).collect()
-}
-
-/// The most that lies in memory between two streams, the first of which has a client that fetches ahead, with a reader's window for the
-/// units that both ends cut.
-fn interval_bytes(demand: &Demand, lag: i64) -> u64 {
-    let width = usize::try_from(lag).unwrap_or(0).saturating_add(REACH_ROUNDS);
-    let sent = demand.sent_bytes();
-    let (mut sum, mut most) = (0_u64, 0);
-    for (round, bytes) in sent.iter().enumerate() {
-        sum = sum.saturating_add(*bytes);
-        if let Some(before) = round.checked_sub(width) {
-            sum = sum.saturating_sub(sent[before]);
-        }
-        most = most.max(sum);
-    }
-    most.saturating_add(demand.held_bytes())
-}
-
 fn covers(held: &DiskDemand, asked: &DiskDemand) -> bool {
     held.most(asked) == *held
 }
 
 fn shelf(class: Class, demand: &Arc<Demand>) -> Shelf {
     (class.index(), Arc::as_ptr(demand) as usize)
-}
-
-/// The round of media time 0.
-fn epoch(from_round: usize, start_round: u64) -> i64 {
-    signed(start_round).saturating_sub(signed(from_round as u64))
-}
-
-/// Where a stream of such an epoch is: a round of its demand, and the round it lies on, which is the present or its beginning after that.
-fn place(epoch: i64, now_round: u64) -> (usize, u64) {
-    let at = signed(now_round) - epoch;
-    match usize::try_from(at) {
-        Ok(from_round) => (from_round, now_round),
-        Err(_) => (0, now_round.saturating_add(at.unsigned_abs())),
-    }
 }
 
 /// Has streams that share from now on hold for themselves what no one reads for them; all of them or, if it cannot be promised, none.
@@ -737,9 +565,4 @@ fn hold_beside(ledger: &mut Ledger, demand: &Demand, streams: &[(i64, Reservatio
         kept.into_iter().for_each(|(stream, kept)| ledger.put_back(stream, kept));
     }
     is_granted
-}
-
-/// Rounds of a clock of 64 bits of nanoseconds are far below.
-fn signed(rounds: u64) -> i64 {
-    i64::try_from(rounds).unwrap_or(i64::MAX / 4)
 }

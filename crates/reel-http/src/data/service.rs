@@ -7,7 +7,9 @@
 mod door;
 mod ending;
 mod memory;
+mod playing;
 mod secure;
+mod sending;
 mod tasks;
 mod zero_copy;
 
@@ -16,24 +18,20 @@ use super::capacity::Capacity;
 use super::connection::{Connection, Sending, State};
 use super::counters::DataCounters;
 use super::film::Film;
-use super::offers::Form;
-use super::opener::{Opened, Opener, Opening};
+use super::opener::Opener;
 use super::request::{Head, Request};
 use super::response::Response;
-use super::route::{Route, SessionFile};
+use super::route::Route;
 use super::scratch::Scratch;
 use super::slots::Slots;
-use super::terms::{Terms, TermsDesk, open_session};
+use super::terms::Terms;
 use super::{Handover, Message, Speaks};
 use crate::limits::{RECEIVE_BYTES, SWEEP_EVERY_NS};
 use reel_arena::Arena;
-use reel_qos::Class;
 use reel_ring::{Chunk, Done, Op};
 use reel_rt::{Core, Mailbox, Next, Service, TaskId};
-use reel_stream::{Fetcher, OpenRefused, Place, Prefetcher, ReaderState, Session, Sessions};
+use reel_stream::{Fetcher, Place, Prefetcher, Session, Sessions};
 use std::collections::BTreeMap;
-use std::io;
-use std::net::SocketAddr;
 use std::os::fd::OwnedFd;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
@@ -242,130 +240,6 @@ impl Data {
         self.respond(core, token, request, response, None, Terms::interactive());
     }
 
-    /// Answers a request of a session, if what was promised to it covers that.
-    fn play(
-        &mut self,
-        core: &mut Core,
-        token: u64,
-        request: Request,
-        file: SessionFile,
-        session: Arc<Session<Film>>,
-    ) {
-        let response = session.playing().respond(&request, file, session.key(), session.offered());
-        let classes = self.fetcher.units().disks().classes();
-        let desk = TermsDesk { sessions: &self.shared.sessions, classes: &classes, now_ns: core.now_ns() };
-        match desk.of(&session, &request, file, &response, &mut self.prefetcher) {
-            Ok(terms) => {
-                self.watch_prefetches(core);
-                self.respond(core, token, request, response, Some(session), terms);
-            }
-            Err(refusal) => {
-                self.shared.counters.not_admitted(&refusal);
-                let response = Response::refused(&request, &refusal.into());
-                self.respond(core, token, request, response, None, Terms::interactive());
-            }
-        }
-    }
-
-    /// Has a title opened off this core; [`Data::opened`] notes it, and [`Data::answer_opened`] goes on.
-    fn open(&mut self, core: &mut Core, token: u64, request: Request, title: String) {
-        let opening = Opening { title, connection: token, reply: self.own.clone() };
-        if !self.shared.opener.open(opening) {
-            let detail = "too many titles are being opened at once; try again in a second";
-            let response = Response::problem(&request, 503, detail, "Retry-After: 1\r\n");
-            return self.respond(core, token, request, response, None, Terms::interactive());
-        }
-        if let Some(connection) = self.connections.get_mut(token) {
-            connection.state = State::Opening(Box::new(request));
-        }
-    }
-
-    fn opened(&mut self, core: &mut Core, opened: Opened) {
-        let token = opened.connection;
-        let Some(connection) = self.connections.get_mut(token) else { return };
-        if let State::Opening(request) = &mut connection.state {
-            connection.state = State::Opened(Box::new((std::mem::take(&mut **request), opened.result)));
-            self.ready(core, token);
-        }
-    }
-
-    fn answer_opened(&mut self, core: &mut Core, token: u64) {
-        let Some(connection) = self.connections.get_mut(token) else { return };
-        let State::Opened(opened) = std::mem::replace(&mut connection.state, State::Idle) else { return };
-        let (mut request, result) = *opened;
-        request.keep_alive &= self.draining_since_ns.is_none();
-        let peer = connection.peer;
-        let film = match result {
-            Ok(film) => film,
-            Err((status, detail)) => {
-                let response = Response::problem(&request, status, &detail, "");
-                return self.respond(core, token, request, response, None, Terms::interactive());
-            }
-        };
-        match Route::of(&request.path) {
-            Route::Watch { title, file } => {
-                let response = self.start_session(&request, film, &title, file, peer);
-                self.respond(core, token, request, response, None, Terms::interactive());
-            }
-            _ => {
-                let response = film.download(&request);
-                self.respond(core, token, request, response, None, Terms::unhurried(Class::APERIODIC));
-            }
-        }
-    }
-
-    fn start_session(
-        &self,
-        request: &Request,
-        film: Arc<Film>,
-        title: &str,
-        file: SessionFile,
-        peer: SocketAddr,
-    ) -> Response {
-        let classes = self.fetcher.units().disks().classes();
-        let class = match request.class.as_deref().map(|name| classes.by_name(name)) {
-            None => Class::PERIODIC,
-            Some(Some(class)) => class,
-            Some(None) => {
-                let detail = "there is no such class; GET /api/v1/classes lists all";
-                return Response::problem(request, 400, detail, "");
-            }
-        };
-        let form = if file == SessionFile::Progressive { Form::File } else { Form::Ladder };
-        let opened = match open_session(
-            &self.shared.sessions,
-            &classes,
-            title,
-            film,
-            form,
-            (peer.ip(), class),
-        ) {
-            Some(opened) => opened,
-            None => {
-                let detail = "this title is longer than what can be promised ahead, a day; download it, or ask for it with ?class=aperiodic";
-                return Response::problem(request, 503, detail, "");
-            }
-        };
-        match opened {
-            Ok(session) => {
-                let key = session.key();
-                let file = match file {
-                    SessionFile::Manifest => "manifest.mpd".to_owned(),
-                    SessionFile::Progressive => format!("{title}.mp4"),
-                    _ => "master.m3u8".to_owned(),
-                };
-                Response::redirect(request, &format!("/s/{key}/{file}"))
-            }
-            Err(refused) => {
-                match &refused {
-                    OpenRefused::NotAdmitted(refusal) => self.shared.counters.not_admitted(refusal),
-                    _ => drop(self.shared.counters.sessions_refused.fetch_add(1, Ordering::Relaxed)),
-                }
-                Response::refused(request, &refused)
-            }
-        }
-    }
-
     fn respond(
         &mut self,
         core: &mut Core,
@@ -382,119 +256,6 @@ impl Data {
         connection.state = State::Sending(Box::new(sending));
         connection.since_ns = now_ns;
         self.pump(core, token);
-    }
-
-    /// Sends what can be sent, or asks for what is missing. The heart of the server.
-    fn pump(&mut self, core: &mut Core, token: u64) {
-        let Some(connection) = self.connections.get_mut(token) else { return };
-        if connection.in_ring || !matches!(connection.state, State::Sending(_)) {
-            return;
-        }
-        if let Some(secure) = &mut connection.secure
-            && let Some(chunk) = secure.pending.take()
-        {
-            connection.in_ring = true;
-            let socket = Arc::clone(&connection.socket);
-            return core.ring.push(token, Op::Send { socket, chunks: vec![chunk] });
-        }
-        let is_secure = connection.secure.is_some();
-        match self.fill(core, token) {
-            None | Some(ReaderState::AwaitUnits | ReaderState::AwaitMemory) => {}
-            Some(ReaderState::Done) => self.finish(core, token),
-            Some(ReaderState::Ready) if is_secure => self.seal(core, token),
-            Some(ReaderState::Ready) => {
-                let Some(connection) = self.connections.get_mut(token) else { return };
-                let State::Sending(sending) = &mut connection.state else { return };
-                let may_lend = self.shared.arena.pieces_sending() < self.shared.lent_buffers;
-                let chunks = sending.reader.chunks();
-                connection.in_ring = true;
-                let op = connection.send(chunks, may_lend, core.now_ns());
-                core.ring.push(token, op);
-            }
-        }
-    }
-
-    /// Asks for what a response needs next, and keeps its place among those who wait for memory. `None`: no response is under way.
-    fn fill(&mut self, core: &Core, token: u64) -> Option<ReaderState> {
-        let State::Sending(sending) = &mut self.connections.get_mut(token)?.state else { return None };
-        let state = sending.reader.fill(&mut self.fetcher, core.now_ns());
-        let place = sending.reader.place();
-        let before = std::mem::replace(&mut sending.starved, place);
-        // Its place here must go with its place in the line, or the two orders differ one day and all wait for ever.
-        if before != place {
-            before.and_then(|before| self.starved.remove(&before));
-            place.and_then(|place| self.starved.insert(place, token));
-        }
-        Some(state)
-    }
-
-    fn sent(&mut self, core: &mut Core, token: u64, result: io::Result<usize>) {
-        let Some(connection) = self.connections.get_mut(token) else { return };
-        let State::Sending(sending) = &mut connection.state else { return };
-        match result {
-            Ok(bytes) => {
-                connection.since_ns = core.now_ns();
-                sending.taken(bytes as u64, core.now_ns());
-                self.count_sent(core, token, bytes as u64);
-                self.ready(core, token);
-            }
-            Err(error) if error.kind() == io::ErrorKind::WouldBlock => {
-                sending.blocked = true;
-                connection.in_ring = true;
-                core.ring.push(token, Op::AwaitWritable { socket: Arc::clone(&connection.socket) });
-            }
-            Err(_gone) => self.close(core, token),
-        }
-    }
-
-    /// The client took so many bytes of its response: its schedule may follow that.
-    fn count_sent(&mut self, core: &Core, token: u64, bytes: u64) {
-        let Some(State::Sending(sending)) = self.connections.get_mut(token).map(|c| &mut c.state) else {
-            return;
-        };
-        if let Some(offset) = sending.paced_offset() {
-            let classes = self.fetcher.units().disks().classes();
-            let desk =
-                TermsDesk { sessions: &self.shared.sessions, classes: &classes, now_ns: core.now_ns() };
-            sending.follow(&desk, offset, &self.shared.counters);
-        }
-        self.shared.counters.sent_bytes[sending.class.index()].fetch_add(bytes, Ordering::Relaxed);
-    }
-
-    fn unit_came(&mut self, core: &mut Core, fetched: reel_stream::Fetched) {
-        let token = fetched.connection;
-        if Prefetcher::is_for_prefetch(token) {
-            return self.prefetcher.fetched(&fetched);
-        }
-        let Some(connection) = self.connections.get_mut(token) else { return };
-        let State::Sending(sending) = &mut connection.state else { return };
-        match sending.reader.fetched(&fetched) {
-            Ok(_) => self.ready(core, token),
-            Err(error) => {
-                // The head is out already: all that is left is to end the connection before its time.
-                tracing::error!(%error, "stored bytes are lost; a response is cut short");
-                self.shared.counters.lost_bytes_responses.fetch_add(1, Ordering::Relaxed);
-                self.close(core, token);
-            }
-        }
-    }
-
-    /// Has an eye on reads that members do not answer in time.
-    fn watch_overdue(&mut self, core: &mut Core) {
-        if let Some(due_ns) = self.fetcher.next_due_ns()
-            && self.overdue_timer_ns.is_none_or(|timer_ns| due_ns < timer_ns)
-        {
-            self.overdue_timer_ns = Some(due_ns);
-            core.at(due_ns, OVERDUE);
-        }
-    }
-
-    /// Timers cannot be taken back, so an earlier one may have left a later one behind: that finds nothing to do.
-    fn overdue(&mut self, core: &mut Core) {
-        if self.overdue_timer_ns.is_some_and(|timer_ns| timer_ns <= core.now_ns()) {
-            self.overdue_timer_ns = None;
-        }
-        self.fetcher.overdue(core.now_ns());
     }
 }
 

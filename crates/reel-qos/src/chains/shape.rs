@@ -1,0 +1,118 @@
+//! What a chain asks of the ledger, and where its streams are. Pure.
+
+use crate::Demand;
+use crate::demand::DiskDemand;
+use crate::ledger::ReservationId;
+use crate::limits::{CHAIN_EXACT_STREAMS, REACH_ROUNDS};
+use std::collections::{BTreeSet, VecDeque};
+
+impl Demand {
+    /// What a stream holds for itself when somebody else reads for it.
+    pub(super) fn without_disks(&self) -> Demand {
+        self.with(Vec::new(), self.sent_bytes().to_vec(), self.held_bytes())
+    }
+}
+
+/// What a chain holds from the present on, and the round that this is: disks for the one that asks the most in each round, memory for
+/// what lies between the first and the last.
+pub(super) fn shape(
+    demand: &Demand,
+    streams: &BTreeSet<(i64, ReservationId)>,
+    now_round: u64,
+) -> (Demand, u64) {
+    let epochs: Vec<i64> = streams.iter().map(|(epoch, _)| *epoch).collect();
+    let (first, last) = (epochs.first().copied().unwrap_or(0), epochs.last().copied().unwrap_or(0));
+    let base = first.max(signed(now_round));
+    let rounds = usize::try_from(last + signed(demand.rounds() as u64) - base).unwrap_or(0);
+    // Who reads for others reads units to their ends.
+    let asks = if epochs.len() > 1 { demand.shared() } else { demand };
+    let members = (0..asks.members()).map(|member| {
+        let reads = asks.reads(member);
+        if epochs.len() <= CHAIN_EXACT_STREAMS {
+            most_of_all(reads, &epochs, base, rounds)
+        } else {
+            most_between(reads, (first, last), base, rounds)
+        }
+    });
+    let held_bytes = if epochs.len() > 1 { interval_bytes(asks, last - first) } else { 0 };
+    // Fits: a base is the present or after it.
+    (demand.with(members.collect(), vec![0; rounds], held_bytes), base.max(0) as u64)
+}
+
+/// In each round the most that one of these streams asks.
+fn most_of_all(reads: &[DiskDemand], epochs: &[i64], base: i64, rounds: usize) -> Vec<DiskDemand> {
+    let mut most = vec![DiskDemand::default(); rounds];
+    for epoch in epochs {
+        let (skipped, ahead) = ((base - epoch).max(0) as usize, (epoch - base).max(0) as usize);
+        let mine = most.iter_mut().skip(ahead).zip(reads.iter().skip(skipped));
+        mine.for_each(|(most, read)| *most = most.most(read));
+    }
+    most
+}
+
+/// In each round the most that a stream asks at any place between the first and the last: never less than
+/// [`most_of_all`], at the same cost however many there are.
+fn most_between(
+    reads: &[DiskDemand],
+    (first, last): (i64, i64),
+    base: i64,
+    rounds: usize,
+) -> Vec<DiskDemand> {
+    let most = |part: fn(&DiskDemand) -> u64| -> Vec<u64> {
+        // Candidates for the most, the greatest first; each is later than the one before it.
+        let mut window: VecDeque<(i64, u64)> = VecDeque::new();
+        let mut next = (base - last).max(0);
+        let at_round = |round: usize| {
+            let (from, until) = (base + round as i64 - last, base + round as i64 - first);
+            while next <= until && next < reads.len() as i64 {
+                let value = part(&reads[next as usize]);
+                while window.pop_back_if(|(_, smaller)| *smaller <= value).is_some() {}
+                window.push_back((next, value));
+                next += 1;
+            }
+            while window.pop_front_if(|(place, _)| *place < from).is_some() {}
+            window.front().map_or(0, |(_, value)| *value)
+        };
+        (0..rounds).map(at_round).collect()
+    };
+    let (requests, ways, bytes) =
+        (most(|read| read.reads.into()), most(|read| read.ways.into()), most(|read| read.bytes));
+    let all = requests.into_iter().zip(ways).zip(bytes);
+    // Fits: they were 32 bits.
+    all.map(|((reads, ways), bytes)| DiskDemand { reads: reads as u32, ways: ways as u32, bytes }).collect()
+}
+
+/// The most that lies in memory between two streams, the first of which has a client that fetches ahead, with a reader's window for the
+/// units that both ends cut.
+pub(super) fn interval_bytes(demand: &Demand, lag: i64) -> u64 {
+    let width = usize::try_from(lag).unwrap_or(0).saturating_add(REACH_ROUNDS);
+    let sent = demand.sent_bytes();
+    let (mut sum, mut most) = (0_u64, 0);
+    for (round, bytes) in sent.iter().enumerate() {
+        sum = sum.saturating_add(*bytes);
+        if let Some(before) = round.checked_sub(width) {
+            sum = sum.saturating_sub(sent[before]);
+        }
+        most = most.max(sum);
+    }
+    most.saturating_add(demand.held_bytes())
+}
+
+/// The round of media time 0.
+pub(super) fn epoch(from_round: usize, start_round: u64) -> i64 {
+    signed(start_round).saturating_sub(signed(from_round as u64))
+}
+
+/// Where a stream of such an epoch is: a round of its demand, and the round it lies on, which is the present or its beginning after that.
+pub(super) fn place(epoch: i64, now_round: u64) -> (usize, u64) {
+    let at = signed(now_round) - epoch;
+    match usize::try_from(at) {
+        Ok(from_round) => (from_round, now_round),
+        Err(_) => (0, now_round.saturating_add(at.unsigned_abs())),
+    }
+}
+
+/// Rounds of a clock of 64 bits of nanoseconds are far below.
+pub(super) fn signed(rounds: u64) -> i64 {
+    i64::try_from(rounds).unwrap_or(i64::MAX / 4)
+}

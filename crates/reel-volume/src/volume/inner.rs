@@ -1,0 +1,297 @@
+//! What an open volume knows of itself, and who may change it.
+
+use super::entry_name;
+use crate::access::{Access, Errand};
+use crate::catalogue::{ObjectRecord, Selection, Sums, TitleRecord};
+use crate::commit::{Around, Change, Committer};
+use crate::counters::VolumeCounters;
+use crate::error::VolumeError;
+use crate::finding::{Finding, MemberState};
+use crate::geometry::Geometry;
+use crate::health::{Health, MemberUse};
+use crate::hold::Space;
+use crate::ids::MemberId;
+use crate::members::rebuilding_finding;
+use crate::object::{ObjectMap, ObjectParts};
+use crate::reader::ObjectReader;
+use crate::superblock::Superblock;
+use reel_qos::Class;
+use std::fs::{File, Metadata};
+use std::os::unix::fs::{FileTypeExt, MetadataExt};
+use std::path::PathBuf;
+use std::sync::{Arc, Mutex, MutexGuard, RwLock};
+
+/// What all clones of an open volume share.
+pub(crate) struct Inner {
+    pub(crate) directory: PathBuf,
+    pub(crate) superblock: Superblock,
+    pub(crate) geometry: Geometry,
+    pub(super) findings: Vec<Finding>,
+    pub(crate) access: Access,
+    pub(crate) health: Health,
+    pub(crate) counters: Arc<VolumeCounters>,
+    pub(crate) space: Space,
+    pub(super) slots: u64,
+    pub(super) titles: RwLock<Arc<Vec<Arc<TitleRecord>>>>,
+    /// Held while titles change, so that the catalogue and the list of titles change together.
+    change: Mutex<()>,
+    pub(super) committer: Committer,
+    /// Which disks stand for the members.
+    disks: Mutex<Disk>,
+    /// What each member was found to be, or became by being replaced.
+    current: Mutex<Vec<Finding>>,
+    /// The scrub, rebuild or replacement that is under way.
+    job: Mutex<Option<&'static str>>,
+}
+
+/// What is known of the disks behind the members.
+pub(crate) struct Disk {
+    /// Open for the sake of their locks: those of members, and `volume.toml`.
+    pub(crate) locks: Vec<(Option<usize>, File)>,
+    /// Whether the disk of a member is the one that the catalogue means.
+    pub(crate) belongs: Vec<bool>,
+}
+
+/// A scrub, rebuild or replacement; no other begins before it is dropped.
+pub(crate) struct Job<'a>(&'a Inner);
+
+impl Inner {
+    #[allow(clippy::too_many_arguments, reason = "called once, by the function that found all of these out")]
+    pub(crate) fn new(
+        directory: PathBuf,
+        superblock: Superblock,
+        findings: Vec<Finding>,
+        access: Access,
+        health: Health,
+        counters: Arc<VolumeCounters>,
+        space: Space,
+        slots: u64,
+        titles: Vec<Arc<TitleRecord>>,
+        committer: Committer,
+        disks: Disk,
+    ) -> Inner {
+        Inner {
+            directory,
+            geometry: superblock.geometry,
+            superblock,
+            current: Mutex::new(findings.clone()),
+            findings,
+            access,
+            health,
+            counters,
+            space,
+            slots,
+            titles: RwLock::new(Arc::new(titles)),
+            change: Mutex::new(()),
+            committer,
+            disks: Mutex::new(disks),
+            job: Mutex::new(None),
+        }
+    }
+
+    /// Begins an epoch with what is in force, so that every member present holds it and none that is away can
+    /// come back with something higher.
+    pub(crate) fn settle(&self, selection: &Selection) -> Result<(), VolumeError> {
+        if selection.settled || self.committer.refusal().is_some() {
+            return Ok(());
+        }
+        let titles = self.titles();
+        self.committer.commit(&self.around(), titles.iter().map(|title| &**title), Change::Epoch)
+    }
+
+    pub(crate) fn titles(&self) -> Arc<Vec<Arc<TitleRecord>>> {
+        Arc::clone(&self.titles.read().unwrap_or_else(|poisoned| poisoned.into_inner()))
+    }
+
+    pub(crate) fn members_now(&self) -> Vec<Finding> {
+        let mut members = lock(&self.current).clone();
+        for finding in &mut members {
+            let state = self.health.member(finding.member);
+            if state == MemberUse::Rebuilding {
+                *finding = rebuilding_finding(finding.member, &finding.path);
+            } else if let (MemberUse::Out, Some(reason)) = (state, self.health.reason(finding.member)) {
+                finding.state = MemberState::Failed;
+                finding.text = format!(
+                    "it failed while the volume was in use, so it is not used any more ({reason}); its bytes are computed \
+                     from the other members until it is replaced or rebuilt"
+                );
+            } else if self.health.suspect(finding.member) {
+                let reason = self.health.reason(finding.member).unwrap_or_default();
+                finding.text = format!(
+                    "in use only because no other can be spared: it fails again and again ({reason}); replace the \
+                     member that is out, then this one"
+                );
+            }
+        }
+        members
+    }
+
+    pub(crate) fn map(&self, object: &ObjectRecord, name: String) -> Result<ObjectMap, VolumeError> {
+        if !object.hold.holds(&self.space, &object.all_extents()) {
+            return Err(VolumeError::NotHeld);
+        }
+        self.map_held(object, object, name, (Errand::of(Class::INTERACTIVE), &mut || {}))
+    }
+
+    /// `part` is the object itself or, further down, the object of its checksums, which is read on this errand; whoever is on it is
+    /// told whenever some of it has come.
+    pub(crate) fn map_held(
+        &self,
+        object: &ObjectRecord,
+        part: &ObjectRecord,
+        name: String,
+        (errand, each): (Errand, &mut dyn FnMut()),
+    ) -> Result<ObjectMap, VolumeError> {
+        let sums = match &part.sums {
+            Sums::Inline(sums) => sums.clone(),
+            Sums::Object(sums) => {
+                let map =
+                    self.map_held(object, sums, format!("the checksums of {name}"), (errand, &mut *each))?;
+                self.read_sums(Arc::new(map), errand, each)?
+            }
+        };
+        Ok(ObjectMap::new(ObjectParts {
+            name,
+            geometry: self.geometry,
+            code: self.superblock.code,
+            bytes: part.bytes,
+            extents: part.extents.clone(),
+            sums,
+            data_offset: self.superblock.data_offset,
+            counters: Arc::clone(&self.counters),
+            hold: object.hold.clone(),
+        }))
+    }
+
+    pub(super) fn around(&self) -> Around<'_> {
+        Around { access: &self.access, health: &self.health, counters: &self.counters }
+    }
+
+    pub(super) fn free_bytes(&self) -> u64 {
+        self.space.lock().free() * self.geometry.stripe_bytes() as u64
+    }
+
+    fn read_sums(
+        &self,
+        map: Arc<ObjectMap>,
+        errand: Errand,
+        each: &mut dyn FnMut(),
+    ) -> Result<Vec<u32>, VolumeError> {
+        let bytes = ObjectReader::read_all(self, map, errand, each)?;
+        let (sums, _) = bytes.as_chunks::<4>();
+        Ok(sums.iter().map(|sum| u32::from_le_bytes(*sum)).collect())
+    }
+
+    /// What to call an object in messages.
+    pub(super) fn name_of(&self, object: &ObjectRecord) -> String {
+        let named = object.first_slot().and_then(|slot| {
+            let titles = self.titles();
+            titles.iter().find_map(|title| {
+                let entry = title.objects.iter().find(|entry| entry.object.first_slot() == Some(slot))?;
+                Some(entry_name(title, entry))
+            })
+        });
+        named.unwrap_or_else(|| "an object that is not published".to_owned())
+    }
+
+    pub(crate) fn begin_change(&self) -> MutexGuard<'_, ()> {
+        self.access.waits.lock(&self.change)
+    }
+
+    /// The right to change what the members hold.
+    pub(crate) fn begin_job(&self, what: &'static str) -> Result<Job<'_>, VolumeError> {
+        let mut job = lock(&self.job);
+        if let Some(running) = *job {
+            return Err(VolumeError::Busy { running });
+        }
+        *job = Some(what);
+        Ok(Job(self))
+    }
+
+    /// Why nothing may be written, if so.
+    pub(crate) fn refusal(&self) -> Option<String> {
+        self.committer.refusal()
+    }
+
+    pub(crate) fn next_epoch(&self) -> u64 {
+        self.committer.next_epoch()
+    }
+
+    pub(crate) fn member_id(&self, member: usize) -> Option<MemberId> {
+        self.committer.member_id(member)
+    }
+
+    /// Whether the disk of a member is there and the one that the catalogue means.
+    pub(crate) fn belongs(&self, member: usize) -> bool {
+        lock(&self.disks).belongs[member]
+    }
+
+    /// Where a member is, or should be.
+    pub(crate) fn member_path(&self, member: usize) -> PathBuf {
+        lock(&self.current)[member].path.clone()
+    }
+
+    /// The member whose disk this is, if any has it open.
+    pub(crate) fn member_at(&self, metadata: &Metadata) -> Option<usize> {
+        let same = |file: &File| file.metadata().is_ok_and(|own| identity(&own) == identity(metadata));
+        let disks = lock(&self.disks);
+        disks.locks.iter().filter(|(_, file)| same(file)).find_map(|(member, _)| *member)
+    }
+
+    /// Another disk, which is locked, stands for a member.
+    pub(crate) fn replaced(&self, member: usize, path: PathBuf, file: File) {
+        let mut disks = lock(&self.disks);
+        disks.locks.retain(|(other, _)| *other != Some(member));
+        disks.locks.push((Some(member), file));
+        disks.belongs[member] = true;
+        lock(&self.current)[member] = rebuilding_finding(member, &path);
+    }
+
+    /// Keeps a new `volume.toml` locked.
+    pub(crate) fn keep_locked(&self, manifest: File) {
+        lock(&self.disks).locks.push((None, manifest));
+    }
+
+    /// Commits the titles as they are, with a change of the members. The caller holds the right to change.
+    pub(crate) fn commit_titles(&self, change: Change) -> Result<(), VolumeError> {
+        let titles = self.titles();
+        self.committer.commit(&self.around(), titles.iter().map(|title| &**title), change)
+    }
+
+    /// Puts a member that holds everything in sync and in use. The caller holds the right to change.
+    pub(crate) fn join(&self, member: usize) -> Result<(), VolumeError> {
+        self.commit_titles(Change::Join(member))?;
+        if !self.committer.in_sync(member) || !self.health.rebuilt(member) {
+            let reason = self.health.reason(member).unwrap_or_default();
+            return Err(VolumeError::Options(format!(
+                "member {member} failed before it was in use: {reason}"
+            )));
+        }
+        let mut current = lock(&self.current);
+        current[member].state = MemberState::Present;
+        "in use".clone_into(&mut current[member].text);
+        drop(current);
+        // And a second copy, so that one that is damaged later is not its only one.
+        self.commit_titles(Change::Titles)
+    }
+}
+
+impl Drop for Job<'_> {
+    fn drop(&mut self) {
+        *lock(&self.0.job) = None;
+    }
+}
+
+/// Tells one file or device from another, by whatever name.
+fn identity(metadata: &Metadata) -> (bool, u64, u64) {
+    // Two nodes of one device have different inodes, but one device number.
+    match metadata.file_type().is_block_device() {
+        true => (true, metadata.rdev(), 0),
+        false => (false, metadata.dev(), metadata.ino()),
+    }
+}
+
+fn lock<T>(shared: &Mutex<T>) -> MutexGuard<'_, T> {
+    // Single steps that do not panic.
+    shared.lock().unwrap_or_else(|poisoned| poisoned.into_inner())
+}
