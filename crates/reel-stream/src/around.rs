@@ -31,6 +31,8 @@ struct Member {
     late_in_row: AtomicU32,
     /// The share of its reads that did not come in time lately: see [`LATENESS_READS`].
     lateness: AtomicU32,
+    /// Reads in a row that came after their deadline.
+    missed_in_row: AtomicU32,
     /// Reads of it that are being read around.
     reads: AtomicUsize,
     /// Requests of all fetchers that it has not answered.
@@ -169,6 +171,28 @@ impl Around {
         true
     }
 
+    /// A read of this member came, by its deadline or not. If one misses deadlines again and again while another is left alone, that one is asked again at once: what it
+    /// does late is more than what the others cannot do for it. Nobody misses any who has no more to do than was promised.
+    pub(crate) fn came(&self, number: usize, has_missed: bool, now_ns: u64) {
+        let member = &self.members[number];
+        if !has_missed {
+            return member.missed_in_row.store(0, Ordering::Relaxed);
+        }
+        if member.missed_in_row.fetch_add(1, Ordering::Relaxed) + 1 < SLOW_READS {
+            return;
+        }
+        let others = self.members.iter().enumerate().filter(|(other, _)| *other != number);
+        for (slow, member) in others.filter(|(_, member)| member.slow.load(Ordering::Relaxed)) {
+            if member.slow_until_ns.fetch_min(now_ns, Ordering::Relaxed) > now_ns {
+                tracing::warn!(
+                    member = slow,
+                    overloaded = number,
+                    "the others cannot do without a slow member; asking it again"
+                );
+            }
+        }
+    }
+
     /// A read of this member came in time.
     pub(crate) fn in_time(&self, number: usize) {
         let member = &self.members[number];
@@ -246,6 +270,23 @@ mod tests {
         around.forgive(49 + SLOW_AWAY_NS);
         assert!(around.is_away(1));
         around.forgive(50 + SLOW_AWAY_NS);
+        assert!(!around.is_any_away());
+    }
+
+    #[test]
+    fn who_is_left_alone_is_asked_again_when_the_others_cannot_do_without_him() {
+        let (_, around) = four();
+        assert!(around.leave_alone(1, 0));
+        for read in 0..10 * SLOW_READS {
+            around.came(2, read % SLOW_READS != 0, 10);
+            around.came(1, true, 10);
+        }
+        around.forgive(10);
+        assert!(around.is_away(1), "now and then one is in time");
+        for _ in 0..SLOW_READS {
+            around.came(2, true, 10);
+        }
+        around.forgive(10);
         assert!(!around.is_any_away());
     }
 

@@ -8,18 +8,20 @@
 //! ```
 //! What a unit is computed from is read like any unit: once, shared with everybody who wants it.
 
+mod late;
+mod owed;
+
 use crate::budget::Reservation;
 use crate::flight::{FETCH_BITS, Flight, PROMOTED, Source};
-use crate::limits::{AROUND_AGAIN_NS, AROUND_LEAD_MAX_NS, LAG_LOOK_NS, LAG_NS};
 use crate::units::{Decoder, Lookup, UnitKey, UnitWant, Units, Waiter};
+use owed::WithDisks;
 use reel_arena::Buffer;
 use reel_disk::{Asker, DiskDone, DiskError, DiskWork, Reply};
-use reel_qos::{Class, DEADLINE_NONE_NS, Kind};
+use reel_qos::Class;
 use reel_volume::{ObjectMap, UnitFetch, UnitRead, UnitRows, UnitStep, VolumeError};
 use std::collections::{BTreeSet, HashMap, VecDeque};
 use std::ops::Range;
 use std::sync::Arc;
-use std::sync::atomic::Ordering;
 
 /// Takes news of units to the core that waits for them; called on any thread.
 pub trait Deliver: Send + Sync {
@@ -52,6 +54,8 @@ pub struct Fetcher {
     with_disks: WithDisks,
     /// When which read is to be read around if it has not been answered.
     due: BTreeSet<(u64, u64)>,
+    /// When to look next whether a member lags behind the others.
+    lag_look_ns: u64,
 }
 
 struct InFlight {
@@ -86,29 +90,11 @@ struct Hungry {
     plain: bool,
 }
 
-/// Requests that the disks have not answered.
-#[derive(Default)]
-struct WithDisks {
-    by_token: HashMap<u64, Owed>,
-    /// (time, token) of each member's, oldest first.
-    by_member: Vec<BTreeSet<(u64, u64)>>,
-    /// When to look next whether a member lags behind the others.
-    lag_look_ns: u64,
-}
-
-/// A request that a member has not answered.
-struct Owed {
-    member: usize,
-    since_ns: u64,
-    /// Its buffer is reserved by this until it has come back, whether anybody waits for it or not.
-    reservation: Option<Arc<Reservation>>,
-}
-
 impl Fetcher {
     /// A fetcher whose disk answers go to `reply` (which must bring them to [`Fetcher::disk_done`] on this core) and
     /// whose units are announced to `deliver`.
     pub fn new(units: Units, reply: Arc<dyn Reply>, deliver: Arc<dyn Deliver>) -> Self {
-        let by_member = vec![BTreeSet::new(); units.disks().members()];
+        let with_disks = WithDisks::new(units.disks().members());
         Self {
             units,
             asker: Asker::new(),
@@ -117,8 +103,9 @@ impl Fetcher {
             reads: HashMap::new(),
             next_read: 0,
             hungry: VecDeque::new(),
-            with_disks: WithDisks { by_member, ..WithDisks::default() },
+            with_disks,
             due: BTreeSet::new(),
+            lag_look_ns: 0,
         }
     }
 
@@ -190,92 +177,6 @@ impl Fetcher {
                 too_many = too_many.min(count);
                 self.hungry.push_back(hungry);
             }
-        }
-    }
-
-    /// When [`Fetcher::overdue`] is to be called next; `None` while nothing is under way.
-    pub fn next_due_ns(&self) -> Option<u64> {
-        let look = |(member, oldest_ns)| self.units.around().look_ns(member, oldest_ns);
-        let stalls = self.with_disks.oldest().filter_map(look).min();
-        let due = self.due.first().map(|(due_ns, _)| *due_ns);
-        let lags = self.with_disks.oldest().map(|(_, oldest_ns)| oldest_ns.saturating_add(LAG_NS)).min();
-        let lags = lags.map(|lag_ns| lag_ns.max(self.with_disks.lag_look_ns));
-        [stalls, due, lags].into_iter().flatten().min()
-    }
-
-    /// Reads around members that have not answered in time.
-    pub fn overdue(&mut self, now_ns: u64) {
-        let units = self.units.clone();
-        let (around, mut slow) = (units.around(), Vec::new());
-        let look = |&(member, oldest_ns): &(usize, u64)| around.look(member, oldest_ns, now_ns);
-        let stalled: Vec<usize> = self.with_disks.oldest().filter(look).map(|(member, _)| member).collect();
-        for &member in &stalled {
-            self.units.counters().stalled.fetch_add(1, Ordering::Relaxed);
-            self.read_around_all(member, now_ns);
-        }
-        if let Some(member) = self.lagging(now_ns)
-            && around.leave_alone(member, now_ns)
-        {
-            slow.push(member);
-        }
-        while let Some(&(due_ns, id)) = self.due.first() {
-            if due_ns > now_ns {
-                break;
-            }
-            self.due.pop_first();
-            let Some(flight) = self.reads.get_mut(&id) else { continue };
-            flight.due_ns = None;
-            let member = flight.read.member();
-            if !std::mem::replace(&mut flight.is_late, true) && around.late(member, now_ns) {
-                slow.push(member);
-            }
-            let begun = !around.others_are_late(member) && self.read_around(id, now_ns);
-            if !begun && let Some(flight) = self.reads.get_mut(&id) {
-                let again_ns = now_ns.saturating_add(AROUND_AGAIN_NS);
-                flight.due_ns = Some(again_ns);
-                self.due.insert((again_ns, id));
-            }
-        }
-        for member in slow {
-            self.read_around_all(member, now_ns);
-        }
-    }
-
-    /// A member that lets somebody wait for long whose class has deadlines, while no other does. Deadlines may be far away: but who keeps
-    /// ahead of them lives on what he has buffered, and nobody knows how much that is.
-    fn lagging(&mut self, now_ns: u64) -> Option<usize> {
-        if now_ns < self.with_disks.lag_look_ns {
-            return None;
-        }
-        let waits = |&(_, oldest_ns): &(usize, u64)| oldest_ns.saturating_add(LAG_NS) <= now_ns;
-        self.with_disks.oldest().find(waits)?;
-        self.with_disks.lag_look_ns = now_ns + LAG_LOOK_NS;
-        let waiting: Vec<(usize, u64)> = (0..self.units.disks().members())
-            .filter_map(|member| Some((member, self.with_deadline(member, now_ns)?)))
-            .filter(|(_, oldest_ns)| oldest_ns.saturating_add(LAG_NS / 4) <= now_ns)
-            .collect();
-        match waiting[..] {
-            [(member, oldest_ns)] if oldest_ns.saturating_add(LAG_NS) <= now_ns => Some(member),
-            _ => None,
-        }
-    }
-
-    /// The oldest request to a member of a class with deadlines, of those that have waited for a while.
-    fn with_deadline(&self, member: usize, now_ns: u64) -> Option<u64> {
-        let classes = self.units.disks().classes();
-        let mut old = self.with_disks.by_member[member]
-            .iter()
-            .take_while(|(since_ns, _)| since_ns + LAG_NS / 4 <= now_ns);
-        old.find_map(|(since_ns, token)| {
-            let (class, _) = self.reads.get(&(token >> FETCH_BITS))?.flight.urgency();
-            (classes.kind(class) == Kind::Periodic).then_some(*since_ns)
-        })
-    }
-
-    /// Whoever waits for this member, not only those with a deadline.
-    fn read_around_all(&mut self, member: usize, now_ns: u64) {
-        for id in self.with_disks.reads_of(member) {
-            self.read_around(id, now_ns);
         }
     }
 
@@ -490,52 +391,6 @@ impl Fetcher {
         }
     }
 
-    /// Asks the others of the stripe while the unit's own member is still asked; `false` if that cannot be done now.
-    fn read_around(&mut self, id: u64, now_ns: u64) -> bool {
-        let Some(flight) = self.reads.get_mut(&id) else { return true };
-        let member = flight.read.member();
-        let geometry = flight.read.map().geometry();
-        if flight.hedge.is_some() || !self.units.health().readable(member) {
-            return true;
-        }
-        // Memory for the most it may take: those who wait for their first bytes come before those who wait for long.
-        let Some(reservation) = self.units.budget().lend(geometry.width()) else { return false };
-        if !self.units.around().begin(member) {
-            return false;
-        }
-        let fetches = flight.read.read_around();
-        self.set_hedge(id, Hedge { member, reservation: Some(Arc::new(reservation)) });
-        if !fetches.is_empty()
-            && let Some(hungry) = self.try_start(Hungry { id, fetches, plain: false }, now_ns)
-        {
-            self.hungry.push_back(hungry);
-        }
-        true
-    }
-
-    fn set_hedge(&mut self, id: u64, hedge: Hedge) {
-        if let Some(flight) = self.reads.get_mut(&id) {
-            flight.hedge = Some(hedge);
-            self.units.counters().read_around.fetch_add(1, Ordering::Relaxed);
-        }
-    }
-
-    /// When a read is to be read around, by what its viewers expect of it now.
-    fn set_due(&mut self, id: u64, now_ns: u64) {
-        let Some(flight) = self.reads.get_mut(&id) else { return };
-        let (class, deadline_ns) = flight.flight.urgency();
-        let periodic = self.units.disks().classes().kind(class) == Kind::Periodic;
-        if !periodic || deadline_ns == DEADLINE_NONE_NS || flight.hedge.is_some() {
-            return;
-        }
-        let lead_ns = deadline_ns.saturating_sub(now_ns);
-        let due_ns = deadline_ns.saturating_sub((lead_ns / 2).min(AROUND_LEAD_MAX_NS)).max(now_ns);
-        if let Some(before_ns) = flight.due_ns.replace(due_ns) {
-            self.due.remove(&(before_ns, id));
-        }
-        self.due.insert((due_ns, id));
-    }
-
     fn submit(&mut self, flight: &Flight, fetch: &UnitFetch, buffer: Buffer, now_ns: u64) {
         let work = DiskWork::Read { offset: fetch.offset, bytes: fetch.bytes, buffer };
         self.units.around().submitted(fetch.member, now_ns);
@@ -545,6 +400,7 @@ impl Fetcher {
     }
 
     fn finish(&mut self, id: u64, result: Result<UnitRows, Arc<VolumeError>>, now_ns: u64) {
+        self.note_came(id, now_ns);
         let Some((key, private_to)) = self.forget(id) else { return };
         match private_to {
             None => self.units.finish(key, &result, now_ns),
@@ -580,43 +436,6 @@ impl InFlight {
     }
 }
 
-impl WithDisks {
-    fn submitted(&mut self, token: u64, member: usize, reservation: Option<Arc<Reservation>>, since_ns: u64) {
-        self.by_token.insert(token, Owed { member, since_ns, reservation });
-        self.by_member[member].insert((since_ns, token));
-    }
-
-    /// Nobody waits for these requests any more, and the memory of those who did holds what was computed instead: what they were read around with
-    /// stays reserved as far as it has to.
-    fn go_on_owing(&mut self, tokens: &[u64], sources: usize, reservation: &Arc<Reservation>) {
-        reservation.let_go(tokens.len() + sources);
-        for token in tokens {
-            if let Some(owed) = self.by_token.get_mut(token) {
-                owed.reservation = Some(Arc::clone(reservation));
-            }
-        }
-    }
-
-    /// The member that has answered; `None` if the token is not that of a request.
-    fn answered(&mut self, token: u64) -> Option<usize> {
-        let Owed { member, since_ns, .. } = self.by_token.remove(&token)?;
-        self.by_member[member].remove(&(since_ns, token));
-        Some(member)
-    }
-
-    /// Members with a request, and since when.
-    fn oldest(&self) -> impl Iterator<Item = (usize, u64)> {
-        let oldest = |(member, requests): (usize, &BTreeSet<(u64, u64)>)| {
-            requests.first().map(|(since_ns, _)| (member, *since_ns))
-        };
-        self.by_member.iter().enumerate().filter_map(oldest)
-    }
-
-    fn reads_of(&self, member: usize) -> Vec<u64> {
-        self.by_member[member].iter().map(|(_, token)| token >> FETCH_BITS).collect()
-    }
-}
-
 impl Drop for Fetcher {
     /// Viewers of other cores may have joined these reads: they must not wait for ever.
     fn drop(&mut self) {
@@ -625,8 +444,8 @@ impl Drop for Fetcher {
         for id in reads {
             self.finish(id, Err(Arc::new(stopped())), 0);
         }
-        for owed in self.with_disks.by_token.values() {
-            self.units.around().forgotten(owed.member);
+        for member in self.with_disks.members() {
+            self.units.around().forgotten(member);
         }
     }
 }

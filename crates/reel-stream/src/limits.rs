@@ -117,7 +117,8 @@ pub const AROUND_LEAD_MAX_NS: u64 = 2 * reel_qos::limits::ROUND_NS;
 /// Who could not be read around, for want of memory or because another member is, tries again after this time.
 pub const AROUND_AGAIN_NS: u64 = 20_000_000;
 
-/// Reads in a row that had to be read around until their member counts as slow: more than a burst, less than a second of many viewers.
+/// Reads in a row that had to be read around until their member counts as slow, and that missed their deadlines until their member has too much to do: more than a burst, less than a
+/// second of many viewers.
 pub const SLOW_READS: u32 = 16;
 
 /// How late a member is, is an average over about so many reads.

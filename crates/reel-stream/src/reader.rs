@@ -9,23 +9,31 @@
 //! may need, so a reader that has started a stripe can always finish it. The front step is always planned, further ones
 //! as far as was promised (`window.rs`); beyond that only while memory is plentiful, and where it is worth it.
 
+mod due;
+mod step;
+
+pub(crate) use step::rows_by_position;
+
+pub use due::{Due, Pace, Ramp, Urgency};
+
 use crate::body::{Body, Part};
 use crate::budget::{Place, PromisedBuffers, Reservation, Waiting};
 use crate::fetcher::{Fetched, Fetcher};
 use crate::limits::{
-    READ_TIME_MIN_NS, READER_REFILL_STRIPES, READER_STEPS_MAX, READER_STRIPES_MAX, RUN_STEPS_MAX,
-    SEND_BYTES_MAX, SEND_CHUNKS_MAX,
+    READER_REFILL_STRIPES, READER_STEPS_MAX, READER_STRIPES_MAX, RUN_STEPS_MAX, SEND_BYTES_MAX,
+    SEND_CHUNKS_MAX,
 };
 use crate::runs::{Run, Worth};
-use crate::units::{UnitKey, UnitWant};
-use crate::window::{Depth, Window};
-use reel_qos::{Class, DEADLINE_NONE_NS, DiskPrice};
+use crate::units::UnitWant;
+use crate::window::Window;
+use reel_qos::{Class, DiskPrice};
 use reel_ring::Chunk;
-use reel_volume::{ObjectMap, UnitRows, VolumeError};
+use reel_volume::{ObjectMap, VolumeError};
 use std::collections::VecDeque;
 use std::ops::Range;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
+use step::{Step, StripeStep};
 
 /// What a reader can do next.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -60,73 +68,6 @@ pub struct Reader {
     promised: Option<Arc<PromisedBuffers>>,
     /// Set while the front step finds no memory.
     waiting: Option<Waiting>,
-}
-
-/// When the bytes of a body are due in memory.
-#[derive(Clone, Debug)]
-pub enum Due {
-    /// The first window of them then, and what follows as it is shown: see [`Ramp`].
-    Ramp(Ramp),
-    /// So long after they are asked for.
-    After(u64),
-    /// Each stretch of the body at its own time, for a film sent as one file.
-    Paced(Pace),
-}
-
-/// How urgent it is to send what a reader has next.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Urgency {
-    /// It is due in memory at this time, and sent by that.
-    Due(u64),
-    /// It was to be in memory soon after it was asked for.
-    Waited,
-    /// No time was set for it.
-    Unhurried,
-}
-
-/// A body that is shown for a while: a segment. What a reader holds at once is due at its start; what follows can only be read as that
-/// is sent, and is due as much later as it is shown later.
-#[derive(Clone, Copy, Debug)]
-pub struct Ramp {
-    /// When its start is due.
-    pub due_ns: u64,
-    /// How long it is shown.
-    pub duration_ns: u64,
-    /// Its length.
-    pub bytes: u64,
-}
-
-/// When the stretches of a body are due: those of a film at the times at which they are shown.
-#[derive(Clone, Debug)]
-pub struct Pace {
-    /// Where stretches begin and the media time at which they are shown, in ascending order.
-    pub times: Arc<[(u64, u64)]>,
-    /// Where the body begins in that list.
-    pub from_offset: u64,
-    /// Media time `media_ns` is due at `due_ns`.
-    pub media_ns: u64,
-    /// See `media_ns`.
-    pub due_ns: u64,
-}
-
-enum Step {
-    Bytes(Arc<[u8]>, Range<usize>),
-    Stripe(StripeStep),
-}
-
-struct StripeStep {
-    map: Arc<ObjectMap>,
-    stripe: u64,
-    /// What is still to be sent, counted from the start of the stripe.
-    range: Range<u64>,
-    units: Vec<UnitNeed>,
-    reservation: Arc<Reservation>,
-}
-
-struct UnitNeed {
-    position: usize,
-    rows: Range<usize>,
-    have: Option<UnitRows>,
 }
 
 impl Reader {
@@ -203,12 +144,7 @@ impl Reader {
 
     /// How urgent the byte is that is sent next.
     pub fn urgency(&self) -> Urgency {
-        match &self.due {
-            Due::Ramp(ramp) => Urgency::Due(ramp.due_ns(self.sent_bytes, 0)),
-            Due::Paced(pace) => Urgency::Due(pace.due_ns(self.sent_bytes)),
-            Due::After(DEADLINE_NONE_NS) => Urgency::Unhurried,
-            Due::After(_) => Urgency::Waited,
-        }
+        self.due.urgency(self.sent_bytes)
     }
 
     /// Asks for what comes next, as far as memory allows.
@@ -301,15 +237,8 @@ impl Reader {
     /// Takes a unit that came. An error means that no member and no decoding gives these bytes.
     pub fn fetched(&mut self, fetched: &Fetched) -> Result<ReaderState, Arc<VolumeError>> {
         for step in &mut self.window {
-            let Step::Stripe(stripe) = step else { continue };
-            let Some(unit) = stripe.unit_of(&fetched.key).filter(|unit| unit.have.is_none()) else {
-                continue;
-            };
-            let rows = fetched.result.clone()?;
-            // Two steps may want different rows of one unit; each takes the answer to its own question.
-            if rows.rows().start <= unit.rows.start && unit.rows.end <= rows.rows().end {
-                unit.have = Some(rows);
-                stripe.settle();
+            if let Step::Stripe(stripe) = step {
+                stripe.take(fetched)?;
             }
         }
         Ok(self.state())
@@ -320,7 +249,7 @@ impl Reader {
     pub fn release(&mut self, fetcher: &Fetcher) {
         let complete = |step: &Step| match step {
             Step::Bytes(..) => true,
-            Step::Stripe(stripe) => stripe.units.iter().all(|unit| unit.have.is_some()),
+            Step::Stripe(stripe) => stripe.is_complete(),
         };
         if !self.window.is_empty() && self.window.iter().all(complete) {
             self.window.clear();
@@ -338,7 +267,7 @@ impl Reader {
         let units = fetcher.units();
         while self.window.len() > 1
             && let Some(Step::Stripe(last)) = self.window.back()
-            && last.units.iter().all(|unit| unit.have.is_some())
+            && last.is_complete()
             && !self.due.window(units.depth(), &last.map).is_urgent(self.planned_bytes - last.bytes())
             && units.budget().is_helped_by(self.is_promised())
         {
@@ -397,11 +326,8 @@ impl Reader {
         let wants: Vec<UnitWant> = wanted.iter().map(want).collect();
         let reservation = Arc::new(reservation);
         let got = fetcher.request_stripe(&wants, self.connection, Some(&reservation), now_ns);
-        let unit = |((position, rows), have)| UnitNeed { position, rows, have };
-        let units = wanted.into_iter().zip(got).map(unit).collect();
         self.planned_bytes += range.end - range.start;
-        let mut step = StripeStep { map, stripe, range, units, reservation };
-        step.settle();
+        let step = StripeStep::new((map, stripe), range, wanted.into_iter().zip(got), reservation);
         self.window.push_back(Step::Stripe(step));
         self.run_planned(fetcher);
         true
@@ -468,7 +394,7 @@ impl Reader {
     pub fn held_buffers(&self) -> usize {
         let buffers = |step: &Step| match step {
             Step::Bytes(..) => 0,
-            Step::Stripe(stripe) => stripe.reservation.buffers(),
+            Step::Stripe(stripe) => stripe.buffers(),
         };
         self.window.iter().map(buffers).sum()
     }
@@ -476,8 +402,8 @@ impl Reader {
     /// Those of them that are drawn from what its viewer was promised.
     fn drawn_buffers(&self) -> usize {
         let buffers = |step: &Step| match step {
-            Step::Stripe(stripe) if stripe.reservation.is_promised() => stripe.reservation.buffers(),
-            _ => 0,
+            Step::Bytes(..) => 0,
+            Step::Stripe(stripe) => stripe.drawn_buffers(),
         };
         self.window.iter().map(buffers).sum()
     }
@@ -489,166 +415,6 @@ impl Reader {
             Step::Stripe(stripe) => Some(stripe.map.geometry().stripe_bytes() as u64),
         });
         stripe_bytes.map_or(0, |bytes| self.planned_bytes / bytes)
-    }
-}
-
-impl Due {
-    /// Whether nobody waits at a fixed time.
-    fn is_open(&self) -> bool {
-        matches!(self, Due::After(DEADLINE_NONE_NS))
-    }
-
-    /// What is held at once of a body that is due so.
-    fn window(&self, depth: Depth, map: &ObjectMap) -> Window {
-        let (bytes, duration_ns) = self.shown();
-        depth.window(map.geometry(), bytes, duration_ns)
-    }
-
-    /// Buffers that its reader holds at most.
-    fn buffers_max(&self, depth: Depth, map: &ObjectMap) -> u64 {
-        let (bytes, duration_ns) = self.shown();
-        match self {
-            Due::After(_) => 0,
-            Due::Ramp(_) | Due::Paced(_) => depth.buffers_max(map.geometry(), bytes, duration_ns),
-        }
-    }
-
-    /// Buffers that its reader was counted with when its viewer was promised memory.
-    fn promised_buffers(&self, depth: Depth, map: &ObjectMap) -> u64 {
-        let (bytes, duration_ns) = self.shown();
-        match self {
-            Due::After(_) => 0,
-            Due::Ramp(_) | Due::Paced(_) => depth.promised_buffers(map.geometry(), bytes, duration_ns),
-        }
-    }
-
-    /// How many bytes are shown for how long, where that is known.
-    fn shown(&self) -> (u64, u64) {
-        match self {
-            Due::Ramp(ramp) => (ramp.bytes, ramp.duration_ns),
-            Due::After(_) | Due::Paced(_) => (0, 0),
-        }
-    }
-
-    fn of(&self, offset: u64, window_bytes: u64, now_ns: u64) -> u64 {
-        let soonest_ns = now_ns.saturating_add(READ_TIME_MIN_NS);
-        match self {
-            Due::Ramp(ramp) => ramp.due_ns(offset, window_bytes).max(soonest_ns),
-            Due::After(after_ns) => now_ns.saturating_add(*after_ns),
-            Due::Paced(pace) => pace.due_ns(offset).max(soonest_ns),
-        }
-    }
-}
-
-impl Ramp {
-    /// When the byte at `offset` is due for a reader that holds `window_bytes` at once.
-    pub(crate) fn due_ns(&self, offset: u64, window_bytes: u64) -> u64 {
-        let beyond = u128::from(offset.saturating_sub(window_bytes).min(self.bytes));
-        let later_ns = u128::from(self.duration_ns) * beyond / u128::from(self.bytes.max(1));
-        // Fits: at most the duration.
-        self.due_ns.saturating_add(later_ns as u64)
-    }
-}
-
-impl Pace {
-    /// The pace of a body that begins at `from_offset` in a list of `times`, for a client that is at `at_offset` of that list now. When that is due
-    /// is for the caller to say.
-    pub fn new(times: Arc<[(u64, u64)]>, from_offset: u64, at_offset: u64) -> Self {
-        let mut pace = Self { times, from_offset, media_ns: 0, due_ns: 0 };
-        pace.media_ns = pace.media_ns(at_offset.saturating_sub(from_offset));
-        pace
-    }
-
-    /// The media time at which the byte at `offset` of the body is shown.
-    pub fn media_ns(&self, offset: u64) -> u64 {
-        let at = self.from_offset.saturating_add(offset);
-        let after = self.times.partition_point(|(start, _)| *start <= at);
-        after.checked_sub(1).map_or(0, |stretch| self.times[stretch].1)
-    }
-
-    fn due_ns(&self, offset: u64) -> u64 {
-        let ahead_ns = self.media_ns(offset).saturating_sub(self.media_ns);
-        self.due_ns.saturating_add(ahead_ns)
-    }
-}
-
-impl Step {
-    fn bytes(&self) -> u64 {
-        match self {
-            Step::Bytes(_, range) => range.len() as u64,
-            Step::Stripe(stripe) => stripe.bytes(),
-        }
-    }
-
-    fn advance(&mut self, bytes: u64) {
-        match self {
-            // Fits: never more than the length of the range.
-            Step::Bytes(_, range) => range.start += bytes as usize,
-            Step::Stripe(stripe) => stripe.range.start += bytes,
-        }
-    }
-}
-
-impl StripeStep {
-    fn bytes(&self) -> u64 {
-        self.range.end - self.range.start
-    }
-
-    /// Appends what is in memory without a gap; `true` if that was all of the stripe.
-    fn chunks(&self, chunks: &mut Vec<Chunk>, left_bytes: &mut usize) -> bool {
-        let row_bytes = self.map.geometry().row_bytes() as u64;
-        let mut at = self.range.start;
-        while at < self.range.end {
-            if *left_bytes == 0 || chunks.len() >= SEND_CHUNKS_MAX {
-                return false;
-            }
-            let Some(row) = self.row(at / row_bytes) else { return false };
-            // Fits: both lie inside of one row.
-            let from = (at % row_bytes) as usize;
-            let row_left = (self.range.end - at).min(row_bytes - at % row_bytes) as usize;
-            let bytes = row_left.min(*left_bytes);
-            chunks.push(Chunk::Lease(row.slice(from..from + bytes)));
-            *left_bytes -= bytes;
-            at += bytes as u64;
-        }
-        true
-    }
-
-    fn front_is_ready(&self) -> bool {
-        self.row(self.range.start / self.map.geometry().row_bytes() as u64).is_some()
-    }
-
-    /// Row `index` of the stripe in object order, if its unit is in memory.
-    fn row(&self, index: u64) -> Option<reel_arena::Lease> {
-        let data_rows = self.map.geometry().data_rows() as u64;
-        // Fits: both are below the small counts of the geometry.
-        let (matrix, position) = ((index / data_rows) as usize, (index % data_rows) as usize);
-        let unit = self.units.iter().find(|unit| unit.position == position)?;
-        Some(unit.have.as_ref()?.row(matrix))
-    }
-
-    /// When all units are there, what they were computed from is not needed any more.
-    fn settle(&mut self) {
-        if self.units.iter().all(|unit| unit.have.is_some()) {
-            let beyond = self.reservation.buffers().saturating_sub(self.units.len());
-            self.reservation.give_back(beyond);
-        }
-    }
-
-    fn unit_of(&mut self, key: &UnitKey) -> Option<&mut UnitNeed> {
-        if key.object != self.map.id() || key.stripe != self.stripe {
-            return None;
-        }
-        self.units.iter_mut().find(|unit| unit.position == key.position)
-    }
-}
-
-impl Drop for StripeStep {
-    /// What is still on its way occupies its buffers until it has come, though its reader has gone.
-    fn drop(&mut self) {
-        let came = self.units.iter().filter(|unit| unit.have.is_some()).count();
-        let owed = if came == self.units.len() { 0 } else { self.reservation.buffers().saturating_sub(came) };
-        self.reservation.let_go(owed);
     }
 }
 
@@ -665,42 +431,5 @@ fn decoding_buffers(
     match wanted.iter().filter(is_away).count() {
         0 => 0,
         lost => map.geometry().data_rows() + lost - wanted.len(),
-    }
-}
-
-/// The rows of each data position that the bytes `range` of a stripe touch.
-pub(crate) fn rows_by_position(map: &ObjectMap, range: &Range<u64>) -> Vec<(usize, Range<usize>)> {
-    let geometry = map.geometry();
-    let row_bytes = geometry.row_bytes() as u64;
-    // Fits: rows of one stripe.
-    let first = (range.start / row_bytes) as usize;
-    let last = ((range.end - 1) / row_bytes) as usize;
-    let data_rows = geometry.data_rows();
-    let mut wanted = Vec::with_capacity(data_rows);
-    for position in 0..data_rows {
-        let from = first.saturating_sub(position).div_ceil(data_rows);
-        if position <= last && from * data_rows + position <= last {
-            let to = (last - position) / data_rows + 1;
-            wanted.push((position, from..to));
-        }
-    }
-    wanted
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn a_body_is_due_as_it_is_shown_wherever_its_client_is() {
-        // A second for every 100 bytes; the body begins in the third.
-        let times: Arc<[(u64, u64)]> = (0..50).map(|second| (second * 100, second * 1_000_000_000)).collect();
-        for at_offset in [250, 1_250, 4_050] {
-            let mut pace = Pace::new(Arc::clone(&times), 250, at_offset);
-            pace.due_ns = 70_000_000_000;
-            let within = at_offset - 250;
-            assert_eq!(pace.due_ns(within), 70_000_000_000, "where the client is");
-            assert_eq!(pace.due_ns(within + 500), 75_000_000_000, "five seconds on");
-        }
     }
 }

@@ -6,7 +6,7 @@ mod cinema;
 use cinema::{Cinema, Core, Ends, MEMBERS, Manners, STRIPE_BYTES};
 use reel_disk::Fault;
 use reel_qos::Class;
-use reel_stream::limits::{READER_STRIPES_MAX, STALL_NS};
+use reel_stream::limits::{READER_STRIPES_MAX, SLOW_AWAY_NS, STALL_NS};
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::thread;
 
@@ -172,6 +172,46 @@ fn nobody_is_read_around_while_others_are_as_late() {
     }
     drop((core, units));
     assert_eq!(cinema.buffers_taken(), 0);
+}
+
+/// One that is slow is left alone, and asked again when the others miss their deadlines without it: long before its time is over.
+#[test]
+fn a_slow_member_is_asked_again_when_the_others_cannot_do_without_it() {
+    const WINDOW: usize = READER_STRIPES_MAX * STRIPE_BYTES;
+    const WINDOWS: usize = 20;
+    let cinema = Cinema::new(&[2 * WINDOWS * WINDOW], 16 << 20, None);
+    let units = cinema.units(8);
+    let mut core = Core::new(&units, 1);
+    // Half of the time in which a member counts as silent goes by between the question and the answers.
+    const PASSES_NS: u64 = STALL_NS / 2;
+    let play = |core: &mut Core, window: usize, due_ns: u64, left: usize| {
+        let range = window * WINDOW..(window + 1) * WINDOW;
+        let body = cinema.whole(0).slice(range.start as u64..range.end as u64);
+        core.watch_in_class(body, cinema.bytes[0][range].to_vec(), Class::PERIODIC, due_ns);
+        core.turn(Manners::default(), &mut Ends::default());
+        core.wait_until(Manners::default(), |core| core.fetcher.in_flight() <= left);
+        core.now_ns += PASSES_NS;
+        assert_eq!(core.play(Manners::default()).complete, 1);
+        // It answers, if late.
+        core.wait_until(Manners::default(), |_| units.budget().reserved() == 0);
+    };
+    let slow = 1;
+    cinema.faults.inject(slow, Fault::Delay { delay_ns: SECOND_NS / 10 });
+    let left_alone = (0..WINDOWS).find(|&window| {
+        play(&mut core, window, 2 * PASSES_NS, READER_STRIPES_MAX);
+        units.is_degraded()
+    });
+    assert!(left_alone.is_some(), "it was late again and again");
+    cinema.faults.clear(slow);
+    (0..MEMBERS).for_each(|member| cinema.faults.inject(member, Fault::Delay { delay_ns: SECOND_NS / 50 }));
+    let begun_ns = core.now_ns;
+    let again = (WINDOWS..2 * WINDOWS).find(|&window| {
+        play(&mut core, window, PASSES_NS / 2, usize::MAX);
+        !units.is_degraded()
+    });
+    assert!(again.is_some() && core.now_ns - begun_ns < SLOW_AWAY_NS, "{again:?}");
+    assert_eq!(load(&units.counters().stalled), 0, "none of them was silent");
+    drop((core, units));
 }
 
 #[test]

@@ -1,0 +1,149 @@
+//! Reads around members that do not answer in time.
+
+use super::{Fetcher, Hedge, Hungry};
+use crate::limits::{AROUND_AGAIN_NS, AROUND_LEAD_MAX_NS, LAG_LOOK_NS, LAG_NS};
+use reel_qos::{DEADLINE_NONE_NS, Kind};
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
+
+impl Fetcher {
+    /// When [`Fetcher::overdue`] is to be called next; `None` while nothing is under way.
+    pub fn next_due_ns(&self) -> Option<u64> {
+        let look = |(member, oldest_ns)| self.units.around().look_ns(member, oldest_ns);
+        let stalls = self.with_disks.oldest().filter_map(look).min();
+        let due = self.due.first().map(|(due_ns, _)| *due_ns);
+        let lags = self.with_disks.oldest().map(|(_, oldest_ns)| oldest_ns.saturating_add(LAG_NS)).min();
+        let lags = lags.map(|lag_ns| lag_ns.max(self.lag_look_ns));
+        [stalls, due, lags].into_iter().flatten().min()
+    }
+
+    /// Reads around members that have not answered in time.
+    pub fn overdue(&mut self, now_ns: u64) {
+        let units = self.units.clone();
+        let (around, mut slow) = (units.around(), Vec::new());
+        let look = |&(member, oldest_ns): &(usize, u64)| around.look(member, oldest_ns, now_ns);
+        let stalled: Vec<usize> = self.with_disks.oldest().filter(look).map(|(member, _)| member).collect();
+        for &member in &stalled {
+            self.units.counters().stalled.fetch_add(1, Ordering::Relaxed);
+            self.read_around_all(member, now_ns);
+        }
+        if let Some(member) = self.lagging(now_ns)
+            && around.leave_alone(member, now_ns)
+        {
+            slow.push(member);
+        }
+        while let Some(&(due_ns, id)) = self.due.first() {
+            if due_ns > now_ns {
+                break;
+            }
+            self.due.pop_first();
+            let Some(flight) = self.reads.get_mut(&id) else { continue };
+            flight.due_ns = None;
+            let member = flight.read.member();
+            if !std::mem::replace(&mut flight.is_late, true) && around.late(member, now_ns) {
+                slow.push(member);
+            }
+            let begun = !around.others_are_late(member) && self.read_around(id, now_ns);
+            if !begun && let Some(flight) = self.reads.get_mut(&id) {
+                let again_ns = now_ns.saturating_add(AROUND_AGAIN_NS);
+                flight.due_ns = Some(again_ns);
+                self.due.insert((again_ns, id));
+            }
+        }
+        for member in slow {
+            self.read_around_all(member, now_ns);
+        }
+    }
+
+    /// A member that lets somebody wait for long whose class has deadlines, while no other does. Deadlines may be far away: but who keeps
+    /// ahead of them lives on what he has buffered, and nobody knows how much that is.
+    fn lagging(&mut self, now_ns: u64) -> Option<usize> {
+        if now_ns < self.lag_look_ns {
+            return None;
+        }
+        let waits = |&(_, oldest_ns): &(usize, u64)| oldest_ns.saturating_add(LAG_NS) <= now_ns;
+        self.with_disks.oldest().find(waits)?;
+        self.lag_look_ns = now_ns + LAG_LOOK_NS;
+        let waiting: Vec<(usize, u64)> = (0..self.units.disks().members())
+            .filter_map(|member| Some((member, self.with_deadline(member, now_ns)?)))
+            .filter(|(_, oldest_ns)| oldest_ns.saturating_add(LAG_NS / 4) <= now_ns)
+            .collect();
+        match waiting[..] {
+            [(member, oldest_ns)] if oldest_ns.saturating_add(LAG_NS) <= now_ns => Some(member),
+            _ => None,
+        }
+    }
+
+    /// The oldest request to a member of a class with deadlines, of those that have waited for a while.
+    fn with_deadline(&self, member: usize, now_ns: u64) -> Option<u64> {
+        let classes = self.units.disks().classes();
+        let mut old = self.with_disks.of(member).take_while(|(since_ns, _)| since_ns + LAG_NS / 4 <= now_ns);
+        old.find_map(|(since_ns, id)| {
+            let (class, _) = self.reads.get(&id)?.flight.urgency();
+            (classes.kind(class) == Kind::Periodic).then_some(since_ns)
+        })
+    }
+
+    /// Whoever waits for this member, not only those with a deadline.
+    fn read_around_all(&mut self, member: usize, now_ns: u64) {
+        let reads: Vec<u64> = self.with_disks.of(member).map(|(_, id)| id).collect();
+        for id in reads {
+            self.read_around(id, now_ns);
+        }
+    }
+
+    /// Asks the others of the stripe while the unit's own member is still asked; `false` if that cannot be done now.
+    pub(super) fn read_around(&mut self, id: u64, now_ns: u64) -> bool {
+        let Some(flight) = self.reads.get_mut(&id) else { return true };
+        let member = flight.read.member();
+        let geometry = flight.read.map().geometry();
+        if flight.hedge.is_some() || !self.units.health().readable(member) {
+            return true;
+        }
+        // Memory for the most it may take: those who wait for their first bytes come before those who wait for long.
+        let Some(reservation) = self.units.budget().lend(geometry.width()) else { return false };
+        if !self.units.around().begin(member) {
+            return false;
+        }
+        let fetches = flight.read.read_around();
+        self.set_hedge(id, Hedge { member, reservation: Some(Arc::new(reservation)) });
+        if !fetches.is_empty()
+            && let Some(hungry) = self.try_start(Hungry { id, fetches, plain: false }, now_ns)
+        {
+            self.hungry.push_back(hungry);
+        }
+        true
+    }
+
+    pub(super) fn set_hedge(&mut self, id: u64, hedge: Hedge) {
+        if let Some(flight) = self.reads.get_mut(&id) {
+            flight.hedge = Some(hedge);
+            self.units.counters().read_around.fetch_add(1, Ordering::Relaxed);
+        }
+    }
+
+    /// A read has come: whether that was by its deadline.
+    pub(super) fn note_came(&self, id: u64, now_ns: u64) {
+        let Some(flight) = self.reads.get(&id) else { return };
+        let (class, deadline_ns) = flight.flight.urgency();
+        if self.units.disks().classes().kind(class) == Kind::Periodic {
+            self.units.around().came(flight.read.member(), now_ns > deadline_ns, now_ns);
+        }
+    }
+
+    /// When a read is to be read around, by what its viewers expect of it now.
+    pub(super) fn set_due(&mut self, id: u64, now_ns: u64) {
+        let Some(flight) = self.reads.get_mut(&id) else { return };
+        let (class, deadline_ns) = flight.flight.urgency();
+        let periodic = self.units.disks().classes().kind(class) == Kind::Periodic;
+        if !periodic || deadline_ns == DEADLINE_NONE_NS || flight.hedge.is_some() {
+            return;
+        }
+        let lead_ns = deadline_ns.saturating_sub(now_ns);
+        let due_ns = deadline_ns.saturating_sub((lead_ns / 2).min(AROUND_LEAD_MAX_NS)).max(now_ns);
+        if let Some(before_ns) = flight.due_ns.replace(due_ns) {
+            self.due.remove(&(before_ns, id));
+        }
+        self.due.insert((due_ns, id));
+    }
+}

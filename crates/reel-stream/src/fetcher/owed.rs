@@ -1,0 +1,74 @@
+//! Requests that the disks have not answered, and what their memory is reserved by.
+
+use crate::budget::Reservation;
+use crate::flight::FETCH_BITS;
+use std::collections::{BTreeSet, HashMap};
+use std::sync::Arc;
+
+/// Requests that the disks have not answered.
+pub(super) struct WithDisks {
+    by_token: HashMap<u64, Owed>,
+    /// (time, token) of each member's, oldest first.
+    by_member: Vec<BTreeSet<(u64, u64)>>,
+}
+
+/// A request that a member has not answered.
+struct Owed {
+    member: usize,
+    since_ns: u64,
+    /// Its buffer is reserved by this until it has come back, whether anybody waits for it or not.
+    reservation: Option<Arc<Reservation>>,
+}
+
+impl WithDisks {
+    pub(super) fn new(members: usize) -> Self {
+        Self { by_token: HashMap::new(), by_member: vec![BTreeSet::new(); members] }
+    }
+
+    pub(super) fn submitted(
+        &mut self,
+        token: u64,
+        member: usize,
+        reservation: Option<Arc<Reservation>>,
+        since_ns: u64,
+    ) {
+        self.by_token.insert(token, Owed { member, since_ns, reservation });
+        self.by_member[member].insert((since_ns, token));
+    }
+
+    /// Nobody waits for these requests any more, and the memory of those who did holds what was computed instead: what they were read around with
+    /// stays reserved as far as it has to.
+    pub(super) fn go_on_owing(&mut self, tokens: &[u64], sources: usize, reservation: &Arc<Reservation>) {
+        reservation.let_go(tokens.len() + sources);
+        for token in tokens {
+            if let Some(owed) = self.by_token.get_mut(token) {
+                owed.reservation = Some(Arc::clone(reservation));
+            }
+        }
+    }
+
+    /// The member that has answered; `None` if the token is not that of a request.
+    pub(super) fn answered(&mut self, token: u64) -> Option<usize> {
+        let Owed { member, since_ns, .. } = self.by_token.remove(&token)?;
+        self.by_member[member].remove(&(since_ns, token));
+        Some(member)
+    }
+
+    /// Members with a request, and since when.
+    pub(super) fn oldest(&self) -> impl Iterator<Item = (usize, u64)> {
+        let oldest = |(member, requests): (usize, &BTreeSet<(u64, u64)>)| {
+            requests.first().map(|(since_ns, _)| (member, *since_ns))
+        };
+        self.by_member.iter().enumerate().filter_map(oldest)
+    }
+
+    /// The requests of a member, oldest first: since when, and for which read.
+    pub(super) fn of(&self, member: usize) -> impl Iterator<Item = (u64, u64)> {
+        self.by_member[member].iter().map(|(since_ns, token)| (*since_ns, token >> FETCH_BITS))
+    }
+
+    /// The member of each request.
+    pub(super) fn members(&self) -> impl Iterator<Item = usize> {
+        self.by_token.values().map(|owed| owed.member)
+    }
+}
