@@ -92,6 +92,12 @@ export class HlsEngine implements Engine {
     hls.attachMedia(options.video);
   }
 
+  ready(): boolean {
+    const { levels, allAudioTracks, audioTracks, allSubtitleTracks, subtitleTracks } = this.hls;
+    // The playlist names them all at once, but hls.js takes a choice only among those of the level it begins with.
+    return levels.length > 0 && audioTracks.length > 0 === allAudioTracks.length > 0 && subtitleTracks.length > 0 === allSubtitleTracks.length > 0;
+  }
+
   levels(): Level[] {
     return this.shown().map(({ level: { width, height, bitrate } }) => ({ width, height, bitrate_bps: bitrate }));
   }

@@ -52,6 +52,10 @@ export class PlainEngine implements Engine {
     }
   }
 
+  ready(): boolean {
+    return true;
+  }
+
   levels(): Level[] {
     const { videoWidth: width, videoHeight: height } = this.options.video;
     if (width === 0) return [];

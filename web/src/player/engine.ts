@@ -4,6 +4,8 @@ import type { Session, Title } from "../api/types.ts";
 /** One way of getting a film into a <video>: hls.js, the browser's own HLS, or one MP4. */
 export interface Engine {
   readonly kind: EngineKind;
+  /** Whether it is known yet what there is to choose from. */
+  ready(): boolean;
   levels(): Level[];
   /** Index of the level on screen; -1 when unknown. */
   level(): number;

@@ -5,13 +5,16 @@ import type { Choice, Engine, Level } from "./engine.ts";
 import { speeds } from "./keys.ts";
 import type { Stage } from "./stage.ts";
 
+/** What carries out a choice. The engine may be another than when the menu opened: a session that ended is opened anew. */
+export type Choose = (choice: (engine: Engine) => void) => void;
+
 /** The four choices: picture, speed, sound, subtitles. `engine` may change while the page lives. */
-export function installMenus(stage: Stage, engine: () => Engine | undefined, setSpeed: (speed: number) => void): void {
+export function installMenus(stage: Stage, engine: () => Engine | undefined, choose: Choose, setSpeed: (speed: number) => void): void {
   const { element: host, video } = stage;
 
   stage.quality.addEventListener("click", () => {
     const now = engine();
-    if (now) toggleMenu(stage.quality, host, "Quality", qualityItems(now));
+    if (now) toggleMenu(stage.quality, host, "Quality", qualityItems(now, choose));
   });
   stage.speed.addEventListener("click", () =>
     toggleMenu(
@@ -24,7 +27,7 @@ export function installMenus(stage: Stage, engine: () => Engine | undefined, set
   stage.audio.addEventListener("click", () => {
     const now = engine();
     if (!now) return;
-    const items = now.audio().map((choice, i) => item(choice, i, () => now.chooseAudio(i)));
+    const items = now.audio().map((choice, i) => item(choice, i, () => choose((engine) => engine.chooseAudio(i))));
     toggleMenu(stage.audio, host, "Sound", items.length > 0 ? items : [{ label: "This title has no sound" }]);
   });
   stage.subtitles.addEventListener("click", () => {
@@ -32,14 +35,17 @@ export function installMenus(stage: Stage, engine: () => Engine | undefined, set
     if (!now) return;
     const choices = now.subtitles();
     toggleMenu(stage.subtitles, host, "Subtitles", [
-      { label: "Off", checked: choices.every((choice) => !choice.active), run: () => now.chooseSubtitle(-1) },
-      ...choices.map((choice, i) => item(choice, i, () => now.chooseSubtitle(i))),
+      { label: "Off", checked: choices.every((choice) => !choice.active), run: () => choose((engine) => engine.chooseSubtitle(-1)) },
+      ...choices.map((choice, i) => item(choice, i, () => choose((engine) => engine.chooseSubtitle(i)))),
     ]);
   });
 }
 
-/** Writes the present choices on the buttons. */
-export function showChoices(stage: Stage, engine: Engine): void {
+/** Writes the present choices on the buttons; while there is nothing to choose from yet they keep their words and take no press. */
+export function showChoices(stage: Stage, engine: Engine | undefined): void {
+  const ready = engine?.ready() ?? false;
+  for (const button of [stage.quality, stage.audio, stage.subtitles]) button.disabled = !ready;
+  if (!engine || !ready) return;
   const levels = engine.levels();
   const level = levels[engine.level()];
   setText(stage.quality.querySelector(".control-text") ?? stage.quality, level ? resolutionLabel(level.width, level.height) || "Auto" : "Auto");
@@ -60,19 +66,19 @@ export function choiceLabel(choice: Choice, index: number): string {
   return choice.name === choice.language ? language : `${language}: ${choice.name}`;
 }
 
-function qualityItems(engine: Engine): MenuItem[] {
+function qualityItems(engine: Engine, choose: Choose): MenuItem[] {
   const levels = engine.levels();
   const shown = engine.level();
   const chosen = engine.chosenLevel();
   const current = levels[shown];
-  const auto: MenuItem = { label: "Auto", checked: chosen < 0, run: () => engine.chooseLevel(-1) };
+  const auto: MenuItem = { label: "Auto", checked: chosen < 0, run: () => choose((engine) => engine.chooseLevel(-1)) };
   if (current && chosen < 0) auto.hint = `now ${describeLevel(current)}`;
   // One level, or a browser that decides alone: nothing to choose, but still something to say.
   if (levels.length < 2) return [auto];
   const rest = levels
     .map((level, i) => ({ level, i }))
     .sort((a, b) => b.level.height - a.level.height || b.level.bitrate_bps - a.level.bitrate_bps)
-    .map(({ level, i }) => ({ label: resolutionLabel(level.width, level.height) || `Level ${i + 1}`, hint: `${level.width}×${level.height} · ${bitRate(level.bitrate_bps)}`, checked: chosen === i, run: () => engine.chooseLevel(i) }));
+    .map(({ level, i }) => ({ label: resolutionLabel(level.width, level.height) || `Level ${i + 1}`, hint: `${level.width}×${level.height} · ${bitRate(level.bitrate_bps)}`, checked: chosen === i, run: () => choose((engine) => engine.chooseLevel(i)) }));
   return [auto, ...rest];
 }
 

@@ -30,6 +30,8 @@ export class Player {
   private engine: Engine | undefined;
   private renewals = 0;
   private busy = false;
+  /** What the viewer chose while the film was opened anew. */
+  private chosen: ((engine: Engine) => void) | undefined;
 
   constructor(title: Title, signal: AbortSignal) {
     this.title = title;
@@ -45,7 +47,8 @@ export class Player {
       help: () => showHelp(this.stage.element),
     };
     const { setSpeed } = installControls(this.stage, actions, signal);
-    installMenus(this.stage, () => this.engine, setSpeed);
+    installMenus(this.stage, () => this.engine, (choice) => this.choose(choice), setSpeed);
+    showChoices(this.stage, undefined);
     installWaiting(this.stage, this.stalls, signal);
     announceMedia(title, video, actions, signal);
 
@@ -109,10 +112,20 @@ export class Player {
     }
   }
 
+  private choose(choice: (engine: Engine) => void): void {
+    if (this.engine?.ready()) choice(this.engine);
+    else this.chosen = choice;
+  }
+
   private changed(): void {
     if (!this.engine) return;
     showChoices(this.stage, this.engine);
     this.stage.captions.show(this.engine.textTrack());
+    if (!this.chosen || !this.engine.ready()) return;
+    const choice = this.chosen;
+    this.chosen = undefined;
+    // Not before the engine has gone through its event: hls.js then makes its own first choice.
+    queueMicrotask(() => this.choose(choice));
   }
 
   private failed(failure: Failure): void {
@@ -142,6 +155,7 @@ export class Player {
   private leave(): void {
     this.engine?.destroy();
     this.engine = undefined;
+    showChoices(this.stage, undefined);
     if (this.session) closeSession(this.session.key);
     this.session = undefined;
   }

@@ -137,15 +137,42 @@ test("leaving the page gives the reservation back at once", async () => {
 
 test("a session that ended is opened anew and the film goes on", async () => {
   const film = await pickFilm(stage);
-  const { page, close } = await stage.open(`/title/${film.id}`, { expected: /404|410/ });
+  const { page, shot, close } = await stage.open(`/title/${film.id}`, { expected: /404|410/ });
   await begin(page);
-  assert.equal((await fetch(`${stage.url}/api/v1/sessions/${await sessionKey(page)}`, { method: "DELETE" })).status, 204);
+  // Everything that is asked for from here on waits, so that each step is seen.
+  const late: Route[] = [];
+  const opening: Route[] = [];
+  let hold = true;
+  let holdOpening = true;
+  await page.route("**/s/*/**", async (route) => (hold ? void late.push(route) : route.continue()));
+  await page.route("**/api/v1/sessions", async (route) => (holdOpening && route.request().method() === "POST" ? void opening.push(route) : route.continue()));
+  const key = await sessionKey(page);
+  assert.equal((await fetch(`${stage.url}/api/v1/sessions/${key}`, { method: "DELETE" })).status, 204);
+
   // What is in memory plays on; another sound track has to be asked for.
   await page.click('[data-control="sound"]');
   await page.locator(".menu .menu-item").nth(1).click();
+  await page.click('[data-control="subtitles"]');
+  hold = false;
+  for (const route of late) await route.continue();
+  await page.waitForSelector('[data-control="sound"]:disabled');
+  assert.equal(await page.isVisible('[data-control="sound"]'), true, "it does not come and go");
+  await shot("player-opened-anew");
+  await page.locator(".menu .menu-item").nth(1).click();
+
+  for (let i = 0; i < 100 && opening.length === 0; i += 1) await page.waitForTimeout(50);
+  assert.equal(opening.length, 1, "one session is asked for");
+  holdOpening = false;
+  for (const route of opening) await route.continue();
   await page.waitForFunction(async () => ((await (await fetch("/api/v1/sessions")).json()) as { sessions: unknown[] }).sessions.length > 0);
   await untilPlayed(page, 1);
   assert.equal(await page.isVisible(".message"), false);
+  for (const control of ["sound", "subtitles"]) {
+    await page.hover("video");
+    await page.click(`[data-control="${control}"]`);
+    assert.equal(await page.locator(".menu .menu-item").nth(1).getAttribute("aria-checked"), "true", `the choice of ${control} stands`);
+    await page.keyboard.press("Escape");
+  }
   await close();
 });
 
