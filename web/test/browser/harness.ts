@@ -178,6 +178,15 @@ export async function untilPlayed(page: Page, seconds: number): Promise<void> {
   }, from + seconds);
 }
 
+/** Waits for what only the server can tell. */
+export async function until(holds: () => Promise<boolean> | boolean, what: string): Promise<void> {
+  const end_ms = Date.now() + PATIENCE_MS;
+  while (!(await holds())) {
+    if (Date.now() > end_ms) throw new Error(`${what}: not so after ${PATIENCE_MS / 1000} s`);
+    await new Promise((resolve) => setTimeout(resolve, 50));
+  }
+}
+
 /** Presses the large button if the browser did not allow sound without a press. */
 export async function begin(page: Page): Promise<void> {
   await page.waitForFunction(() => {

@@ -1,7 +1,7 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import { resolutionLabel } from "../../src/format.ts";
-import { begin, pickFilm, sessionKey, untilPlayed, useStage, videoState, windows, type Window } from "./harness.ts";
+import { begin, pickFilm, sessionKey, until, untilPlayed, useStage, videoState, windows, type Window } from "./harness.ts";
 
 const stage = useStage();
 
@@ -260,13 +260,13 @@ test("leaving gives the session back", async () => {
   assert.ok(await isOpen(key));
   await page.click(".brand");
   await page.waitForSelector(".card");
-  await gone(key);
+  await until(async () => !(await isOpen(key)), "the first session is given back");
   await page.click(`.card[data-id="${film.id}"] .card-link`);
   await untilPlayed(page, 0.2);
   const second = await sessionKey(page);
   assert.notEqual(second, key);
   await page.goto("about:blank");
-  await gone(second);
+  await until(async () => !(await isOpen(second)), "the second session is given back");
   calm();
   await close();
 });
@@ -275,12 +275,4 @@ test("leaving gives the session back", async () => {
 async function isOpen(key: string): Promise<boolean> {
   const answer = (await (await fetch(`${stage.url}/api/v1/sessions`)).json()) as { sessions: { key_hint: string }[] };
   return answer.sessions.some(({ key_hint }) => key.startsWith(key_hint));
-}
-
-async function gone(key: string): Promise<void> {
-  for (let tries = 0; tries < 100; tries += 1) {
-    if (!(await isOpen(key))) return;
-    await new Promise((resolve) => setTimeout(resolve, 100));
-  }
-  assert.fail(`session ${key} is still open`);
 }
