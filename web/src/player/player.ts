@@ -30,8 +30,8 @@ export class Player {
   private engine: Engine | undefined;
   private renewals = 0;
   private busy = false;
-  /** What the viewer chose while the film was opened anew. */
-  private chosen: ((engine: Engine) => void) | undefined;
+  /** What the viewer chose before and while the film was opened anew, for the engine to come. */
+  private chosen: ((engine: Engine) => void)[] = [];
 
   constructor(title: Title, signal: AbortSignal) {
     this.title = title;
@@ -114,18 +114,16 @@ export class Player {
 
   private choose(choice: (engine: Engine) => void): void {
     if (this.engine?.ready()) choice(this.engine);
-    else this.chosen = choice;
+    else this.chosen.push(choice);
   }
 
   private changed(): void {
     if (!this.engine) return;
     showChoices(this.stage, this.engine);
     this.stage.captions.show(this.engine.textTrack());
-    if (!this.chosen || !this.engine.ready()) return;
-    const choice = this.chosen;
-    this.chosen = undefined;
+    if (!this.engine.ready()) return;
     // Not before the engine has gone through its event: hls.js then makes its own first choice.
-    queueMicrotask(() => this.choose(choice));
+    for (const choice of this.chosen.splice(0)) queueMicrotask(() => this.choose(choice));
   }
 
   private failed(failure: Failure): void {
@@ -133,6 +131,9 @@ export class Player {
     const { video } = this.stage;
     const at_s = video.currentTime;
     const playing = !video.paused;
+    // Sound and subtitles are remembered for every film; a quality only for this one.
+    const level = this.engine.chosenLevel();
+    if (level >= 0) this.chosen.push((engine) => engine.chooseLevel(level));
     this.save();
     this.leave();
     if (failure.reason === "session-gone" && this.renewals < RENEWALS) {

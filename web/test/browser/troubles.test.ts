@@ -137,6 +137,13 @@ test("a session that ended is opened anew and the film goes on", async () => {
   const film = await pickFilm(stage);
   const { page, shot, close } = await stage.open(`/title/${film.id}`, { expected: /404|410/ });
   await begin(page);
+  const smallest = [...film.video].sort((a, b) => a.height - b.height)[0];
+  assert.ok(smallest);
+  if (film.video.length > 1) {
+    await page.click('[data-control="quality"]');
+    await page.locator(".menu .menu-item", { hasText: `${smallest.width}×${smallest.height}` }).first().click();
+    await page.waitForFunction((height) => document.querySelector("video")?.videoHeight === height, smallest.height);
+  }
   // Everything that is asked for from here on waits, so that each step is seen.
   const late: Route[] = [];
   const opening: Route[] = [];
@@ -148,6 +155,7 @@ test("a session that ended is opened anew and the film goes on", async () => {
   assert.equal((await fetch(`${stage.url}/api/v1/sessions/${key}`, { method: "DELETE" })).status, 204);
 
   // What is in memory plays on; another sound track has to be asked for.
+  await page.hover("video");
   await page.click('[data-control="sound"]');
   await page.locator(".menu .menu-item").nth(1).click();
   await page.click('[data-control="subtitles"]');
@@ -170,6 +178,10 @@ test("a session that ended is opened anew and the film goes on", async () => {
     await page.click(`[data-control="${control}"]`);
     assert.equal(await page.locator(".menu .menu-item").nth(1).getAttribute("aria-checked"), "true", `the choice of ${control} stands`);
     await page.keyboard.press("Escape");
+  }
+  if (film.video.length > 1) {
+    await page.click('[data-control="quality"]');
+    assert.match((await page.textContent('.menu-item[aria-checked="true"]')) ?? "", new RegExp(`${smallest.width}×`), "the chosen quality stands");
   }
   await close();
 });
