@@ -11,6 +11,9 @@
 //! A viewer who jumps within what his player has buffered asks for nothing at that place, only sooner for what follows. A buffer does
 //! not grow: who asks farther ahead than it reaches has jumped, and the epoch moves, too. Otherwise his bytes would be due when he has
 //! long wanted to see them, which nobody would notice while the disks are fast.
+//!
+//! Another language or quality is no seek: a player throws away what it has of one strand and asks for it again from what is shown now on, while
+//! the other strand goes on. Only if that comes back as well the viewer has jumped.
 
 use crate::limits::{
     JOIN_NS, JOINING_NS, LATE_STAYS_NS, LATE_TOLERATED_NS, POINT_NS, REACH_TOLERATED_NS, SEND_LEAD_NS,
@@ -35,6 +38,18 @@ struct Anchor {
     media_ns: u64,
     /// What it asked for since then: pictures, sound, text.
     asked: [Option<Asked>; 3],
+    /// The strand that came back last to what is shown.
+    back: Option<Back>,
+}
+
+/// A strand that was asked for again from what is shown now on.
+#[derive(Clone, Copy, Debug)]
+struct Back {
+    strand: Strand,
+    /// Media time of where it goes on.
+    from_ns: u64,
+    /// Clock time of the request.
+    at_ns: u64,
 }
 
 /// What was asked for of one strand.
@@ -75,7 +90,8 @@ pub struct Ask {
 pub(crate) enum Place {
     /// It goes on from what was asked before.
     OnSchedule,
-    /// It belongs to a start or a seek that was seen by another request: nothing moves, and somebody waits for it, too.
+    /// It belongs to a start or a seek that was seen by another request, or begins another language or quality of what is shown: nothing moves, and
+    /// somebody waits for it.
     Joins,
     /// It goes on from what was asked before, but the schedule has to move: its client was paused, was kept waiting, or has jumped over what it
     /// had. It is read as what was promised: among those who begin it would wait for a flood of them.
@@ -127,6 +143,10 @@ impl Schedule {
         let reach_ns = before.reach_ns.or(self.reach_ns[slot(ask.strand)]);
         let is_late = ahead_ns + i128::from(LATE_TOLERATED_NS) < 0;
         match before.goes_on_with(ask) {
+            false if anchor.comes_back(before, ask, now_ns) => match anchor.jumps_back(ask, now_ns) {
+                Some(media_ns) => Place::Shifts { media_ns },
+                None => Place::Joins,
+            },
             false => moved,
             true if leads && (is_late || is_beyond(reach_ns, ahead_ns)) => {
                 Place::Shifts { media_ns: ask.from_ns }
@@ -135,12 +155,14 @@ impl Schedule {
         }
     }
 
-    /// Whether `ask` could also go on from what was asked before, though it comes earlier than the client's buffer seemed to reach, or later than it would be shown.
+    /// Whether `ask` could also go on from what was asked before, though it comes earlier than the client's buffer seemed to reach, or later than it would be shown;
+    /// or comes back to what is shown.
     pub(crate) fn may_stay(&self, ask: &Ask, now_ns: u64) -> bool {
         let Some(anchor) = &self.anchor else { return false };
         let before = anchor.asked[slot(ask.strand)].as_ref();
         let is_near = anchor.ahead_ns(ask, now_ns) + i128::from(LATE_STAYS_NS) >= 0;
-        is_near && before.is_some_and(|before| before.goes_on_with(ask))
+        is_near
+            && before.is_some_and(|before| before.goes_on_with(ask) || anchor.comes_back(before, ask, now_ns))
     }
 
     /// Makes `media_ns` be now; the round under way counts whole, so that nothing is due later than its viewer needs it.
@@ -155,7 +177,7 @@ impl Schedule {
         let mut asked = [const { None }; 3];
         asked[slot(Strand::Sound)] =
             sound.map(|sound| Asked { until_ns: sound.until_ns, ahead_ns: 0, steady: 0, reach_ns: None });
-        self.anchor = Some(Anchor { epoch_ns, media_ns, asked });
+        self.anchor = Some(Anchor { epoch_ns, media_ns, asked, back: None });
     }
 
     /// Makes `media_ns` be now, for a client that goes on from what it asked for before: all strands do, wherever they are.
@@ -172,12 +194,12 @@ impl Schedule {
     pub(crate) fn asked(&mut self, ask: &Ask, now_ns: u64) {
         let Some(anchor) = &mut self.anchor else { return };
         let ahead_ns = anchor.ahead_ns(ask, now_ns);
-        let asked = anchor.asked[slot(ask.strand)].get_or_insert(Asked {
-            until_ns: 0,
-            ahead_ns,
-            steady: 0,
-            reach_ns: None,
-        });
+        let begins = || Asked { until_ns: 0, ahead_ns, steady: 0, reach_ns: None };
+        let asked = anchor.asked[slot(ask.strand)].get_or_insert_with(begins);
+        if asked.until_ns > 0 && !asked.goes_on_with(ask) {
+            *asked = begins();
+            anchor.back = Some(Back { strand: ask.strand, from_ns: ask.from_ns, at_ns: now_ns });
+        }
         asked.note(ask, ahead_ns);
         let reach_ns = &mut self.reach_ns[slot(ask.strand)];
         *reach_ns = (*reach_ns).max(asked.reach_ns);
@@ -196,7 +218,8 @@ impl Schedule {
         let [pictures, sound, _] =
             anchor.asked.each_ref().map(|asked| asked.as_ref().map(|asked| asked.until_ns));
         let until_ns = match (pictures, sound) {
-            (Some(pictures), Some(sound)) => pictures.min(sound),
+            // Who takes one of them alone from here on still plays.
+            (Some(pictures), Some(sound)) => pictures.max(sound),
             (one, other) => one.or(other).unwrap_or(anchor.media_ns),
         };
         Some(u64::try_from(anchor.epoch_ns + i128::from(until_ns)).unwrap_or(u64::MAX))
@@ -219,6 +242,33 @@ impl Anchor {
     /// Whether a start or a seek was so short a while ago that its client may still have nothing to show.
     fn is_new(&self, now_ns: u64) -> bool {
         i128::from(now_ns) - self.epoch_ns - i128::from(self.media_ns) <= i128::from(JOINING_NS)
+    }
+
+    /// Whether a strand is asked for again from what is shown now on, or from soon after it, which is when its player has something to show in its place. Who plays
+    /// one strand only has jumped.
+    fn comes_back(&self, before: &Asked, ask: &Ask, now_ns: u64) -> bool {
+        let shown_ns = i128::from(now_ns) - self.epoch_ns;
+        let tolerated_ns = i128::from(LATE_TOLERATED_NS);
+        let is_shown = i128::from(ask.until_ns) + tolerated_ns > shown_ns
+            && i128::from(ask.from_ns) <= shown_ns + i128::from(2 * ask.length_ns()) + tolerated_ns;
+        let other = match ask.strand {
+            Strand::Picture => Strand::Sound,
+            Strand::Sound => Strand::Picture,
+            Strand::Text => return false,
+        };
+        self.asked[slot(other)].is_some() && !ask.is_point() && ask.from_ns < before.until_ns && is_shown
+    }
+
+    /// Where the pictures are from now on, if the other strand has come back a moment ago: then that was no change of a language but a jump, by a player that
+    /// throws away all it has.
+    fn jumps_back(&self, ask: &Ask, now_ns: u64) -> Option<u64> {
+        let other = self.back.filter(|back| back.strand != ask.strand)?;
+        let is_picture = ask.strand == Strand::Picture;
+        (now_ns.saturating_sub(other.at_ns) <= JOINING_NS).then_some(if is_picture {
+            ask.from_ns
+        } else {
+            other.from_ns
+        })
     }
 
     /// How long before it would be shown `ask` comes.
@@ -480,6 +530,74 @@ mod tests {
         schedule.asked(&sound(12), later_ns);
         assert_eq!(schedule.place(&segment(13), later_ns), Place::OnSchedule);
         assert_eq!(schedule.due_ns(media_ns, jumped_ns), jumped_ns);
+    }
+
+    /// Pictures and sound in segments of 4 s, asked for until 72 s, and the clock when 43.5 s are shown.
+    fn with_full_buffers() -> (Schedule, u64) {
+        let mut schedule = playing(0, 1);
+        for number in 0..18 {
+            for ask in [segment(number), Ask { strand: Strand::Sound, ..segment(number) }] {
+                assert_eq!(schedule.place(&ask, NOW_NS).moves_to(), None);
+                schedule.asked(&ask, NOW_NS);
+            }
+        }
+        (schedule, NOW_NS + 43 * SECOND_NS)
+    }
+
+    #[test]
+    fn another_language_or_quality_of_what_is_shown_moves_nothing() {
+        for strand in [Strand::Sound, Strand::Picture] {
+            let (mut schedule, now_ns) = with_full_buffers();
+            let due_ns = schedule.due_ns(72 * SECOND_NS, now_ns);
+            let again = |number| Ask { strand, ..segment(number) };
+            assert_eq!(schedule.place(&again(10), now_ns), Place::Joins, "somebody waits for it");
+            schedule.asked(&again(10), now_ns);
+            for number in 11..18 {
+                assert_eq!(schedule.place(&again(number), now_ns), Place::OnSchedule, "{number}");
+                schedule.asked(&again(number), now_ns);
+            }
+            for strand in [Strand::Sound, Strand::Picture] {
+                let next = Ask { strand, ..segment(18) };
+                assert_eq!(schedule.place(&next, now_ns), Place::OnSchedule);
+            }
+            assert_eq!(schedule.due_ns(72 * SECOND_NS, now_ns), due_ns);
+        }
+    }
+
+    #[test]
+    fn both_strands_come_back_only_after_a_jump() {
+        for [first, second] in [[Strand::Sound, Strand::Picture], [Strand::Picture, Strand::Sound]] {
+            let (mut schedule, now_ns) = with_full_buffers();
+            let of = |strand, number| Ask { strand, ..segment(number) };
+            assert_eq!(schedule.place(&of(first, 12), now_ns), Place::Joins);
+            schedule.asked(&of(first, 12), now_ns);
+            let place = schedule.place(&of(second, 12), now_ns);
+            assert_eq!(place, Place::Shifts { media_ns: segment(12).from_ns });
+            assert!(schedule.may_stay(&of(second, 12), now_ns), "a full house lets it be");
+            schedule.shift(segment(12).from_ns, now_ns);
+            schedule.asked(&of(second, 12), now_ns);
+            assert_eq!(schedule.due_ns(segment(12).from_ns, now_ns), now_ns);
+            for strand in [first, second] {
+                assert_eq!(schedule.place(&of(strand, 13), now_ns), Place::OnSchedule);
+            }
+        }
+    }
+
+    #[test]
+    fn a_jump_far_back_or_ahead_of_what_is_shown_is_one_in_either_strand() {
+        let (schedule, now_ns) = with_full_buffers();
+        for (strand, number) in [(Strand::Sound, 4), (Strand::Picture, 4), (Strand::Sound, 30)] {
+            let ask = Ask { strand, ..segment(number) };
+            assert_eq!(schedule.place(&ask, now_ns), Place::Moved { media_ns: ask.from_ns });
+        }
+    }
+
+    #[test]
+    fn who_goes_on_with_one_strand_alone_has_not_run_dry() {
+        let mut schedule = playing(0, 1);
+        schedule.asked(&sound(0), NOW_NS);
+        (1..20).for_each(|number| schedule.asked(&segment(number), NOW_NS));
+        assert_eq!(schedule.dry_ns(), Some(1_080 * SECOND_NS));
     }
 
     #[test]

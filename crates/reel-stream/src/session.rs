@@ -61,7 +61,7 @@ pub(crate) struct Promise {
     /// Held while the client plays; a paused client has none.
     pub(crate) reservation: Option<ReservationId>,
     /// The best of the lower choices that the client took since it last took the reserved one, and how many segments of such.
-    below: Option<(usize, u32)>,
+    pub(crate) below: Option<(usize, u32)>,
 }
 
 /// How a session stands.

@@ -233,7 +233,12 @@ impl<T> Sessions<T> {
         let mut state = session.state();
         let who = Who { key: session.key, class: session.class(), label: session.title_id() };
         let mut place = state.schedule.place(ask, now_ns);
+        let below = state.promise.as_ref().and_then(|promise| promise.below);
         if let Err(error) = self.keep_promise(&mut state, who, choice, place, ask, now_ns) {
+            // Asked again below, it is still one segment.
+            if let Some(promise) = &mut state.promise {
+                promise.below = below;
+            }
             place = if state.begins_as_promised(ask, session.opened_ns(), now_ns) {
                 // A second after it was opened, a full house may not have these rounds: it keeps those that it was promised.
                 state.schedule.anchor(ask.from_ns, session.opened_ns());
@@ -243,9 +248,11 @@ impl<T> Sessions<T> {
                 // was promised: each keeps that.
                 Place::OnSchedule
             } else {
+                self.settle_memory(session, &state);
                 return Err(error);
             };
-            self.keep_promise(&mut state, who, choice, place, ask, now_ns)?;
+            let kept = self.keep_promise(&mut state, who, choice, place, ask, now_ns);
+            kept.inspect_err(|_refused| self.settle_memory(session, &state))?;
         }
         self.settle_memory(session, &state);
         let begins = matches!(place, Place::Joins | Place::Moved { .. });
@@ -466,7 +473,10 @@ impl<T> Sessions<T> {
         match put(promise.reservation) {
             Ok(reservation) => promise.reservation = Some(reservation),
             // One that has come to the end of its title is no reservation any more, though nobody released it.
-            Err(AdmitError::Ended(_)) => promise.reservation = Some(put(None)?),
+            Err(AdmitError::Ended(_)) => {
+                promise.reservation = None;
+                promise.reservation = Some(put(None)?);
+            }
             // It gives something back, for the same time: it may keep it as well. A client that is a bit late asks for other rounds than it has,
             // and could be refused in them.
             Err(_) if is_on && stays && choice > promise.choice => return Ok(()),

@@ -391,3 +391,67 @@ fn a_clock_that_steps_breaks_nothing() {
     sessions.close(&session.key());
     assert_eq!(network_used(&sessions, START_NS + 3_000 * ROUND_NS), 0);
 }
+
+#[test]
+fn another_language_is_not_asked_of_a_full_house() {
+    // As above: at no other time would both fit.
+    let is_busy = |round: u64| round.wrapping_mul(2_654_435_761) >> 7 & 1;
+    let film = |odd: u64| {
+        of_bytes((0..ROUNDS as u64).map(|round| 500_000 + (is_busy(round) + odd) % 2 * 1_000_000).collect())
+    };
+    let sessions = promising(2);
+    let open = |client, film| {
+        sessions.open("film", Arc::new(()), Arc::from([film]), (client, Class::PERIODIC), START_NS)
+    };
+    let (session, _other) = (open(CLIENT, film(0)).unwrap(), open(OTHER, film(1)).unwrap());
+    let sound = |number| Ask { strand: Strand::Sound, ..segment(number) };
+    for number in 0..18 {
+        sessions.ask(&session, Some(0), &segment(number), START_NS).unwrap();
+        sessions.ask(&session, None, &sound(number), START_NS).unwrap();
+    }
+    // The player has thrown away all sound that it had, and has half a minute of pictures.
+    let now_ns = START_NS + 43 * ROUND_NS;
+    let permit = sessions.ask(&session, None, &sound(10), now_ns).expect("it is what was promised");
+    assert!(permit.begins && permit.class == Class::INTERACTIVE, "the viewer waits for it");
+    for number in 11..18 {
+        let permit = sessions.ask(&session, None, &sound(number), now_ns).unwrap();
+        assert!(!permit.begins && permit.class == Class::PERIODIC);
+    }
+    let due_ns = START_NS / ROUND_NS * ROUND_NS + 72 * ROUND_NS - SEND_LEAD_NS;
+    let permit = sessions.ask(&session, Some(0), &segment(18), now_ns).expect("pictures go on");
+    assert_eq!((permit.begins, permit.due_ns), (false, due_ns));
+}
+
+#[test]
+fn a_late_segment_of_a_lower_rendition_counts_once() {
+    let sessions = promising(3);
+    // Busy and quiet seconds in turn: an odd number of seconds later is another demand. The lower rendition fits at any time.
+    let best = of_bytes((0..ROUNDS as u64).map(|round| (1 + round % 2) * 1_000_000).collect());
+    let offers = Arc::from([best, of_bytes(vec![400_000; ROUNDS])]);
+    let session = sessions.open("film", Arc::new(()), offers, (CLIENT, Class::PERIODIC), START_NS).unwrap();
+    sessions.ask(&session, Some(0), &segment(0), START_NS).unwrap();
+    let rest = of_bytes((0..ROUNDS as u64).map(|round| 2_000_000 - round % 2 * 1_000_000).collect());
+    sessions.open("other", Arc::new(()), Arc::from([rest]), (OTHER, Class::PERIODIC), START_NS).unwrap();
+    let reserved = |now_ns| sessions.list(now_ns).into_iter().find(|of| of.key == session.key()).unwrap();
+    let before_bps = reserved(START_NS).rate_bps;
+    for number in 1..u64::from(BELOW_SEGMENTS) {
+        // So late that the schedule would have to move, which it may not.
+        let now_ns = START_NS + (number * 4 + 3) * ROUND_NS;
+        sessions.ask(&session, Some(1), &segment(number), now_ns).expect("it was admitted");
+        assert_eq!(reserved(now_ns).rate_bps, before_bps, "after {number}");
+    }
+}
+
+#[test]
+fn who_is_refused_after_his_film_has_ended_holds_nothing() {
+    let sessions = promising(1);
+    let session = open(&sessions, &[8_000_000]).unwrap();
+    sessions.ask(&session, Some(0), &segment(0), START_NS).unwrap();
+    let over_ns = START_NS + (ROUNDS as u64 + 100) * ROUND_NS;
+    sessions.touch(&session.key(), over_ns);
+    sessions.tend(over_ns);
+    open_for(&sessions, &[8_000_000], OTHER, over_ns).unwrap();
+    assert!(sessions.ask(&session, Some(0), &segment(10), over_ns).is_err(), "the house is full");
+    assert_eq!(standing(&sessions, &session, over_ns), Standing::Paused);
+    assert!(sessions.adds_up());
+}
