@@ -117,7 +117,7 @@ impl Chains {
         (from_round, start_round): (usize, u64),
         held: Option<ReservationId>,
     ) -> Option<(ReservationId, u64)> {
-        self.ahead(class, demand, epoch(from_round, start_round), held)
+        self.ahead(class, demand, epoch(from_round, start_round), |_, stream| Some(stream) != held)
     }
 
     /// The chain of a stream, by a number that no other chain ever has.
@@ -168,7 +168,7 @@ impl Chains {
         label: &str,
     ) -> Result<ReservationId, AdmitError> {
         let epoch = epoch(from_round, start_round);
-        if let Some((_, chain)) = self.ahead(class, demand, epoch, None).filter(|_| is_held) {
+        if let Some((_, chain)) = self.ahead(class, demand, epoch, |_, _| true).filter(|_| is_held) {
             let own = Arc::clone(&self.chains[&chain].own);
             let stream = self.ledger.admit(class, &own, from_round, start_round, label)?;
             if self.extend(chain, epoch, stream) {
@@ -232,8 +232,8 @@ impl Chains {
             chains.settle(before.chain);
         };
         // Itself is no one to follow.
-        let ahead =
-            self.ahead(class, demand, epoch, Some(stream)).filter(|_| is_held).map(|(_, chain)| chain);
+        let ahead = self.ahead(class, demand, epoch, |_, other| other != stream);
+        let ahead = ahead.filter(|_| is_held).map(|(_, chain)| chain);
         if let Some(other) = ahead.filter(|other| *other != before.chain) {
             // What it holds alone it gives back for what it holds beside others, and need not have both.
             let alone = self.chains[&before.chain].reservation;
@@ -400,13 +400,13 @@ impl Chains {
         self.ledger.adds_up() && members == self.streams.len() && self.streams.iter().all(is_covered)
     }
 
-    /// The chain of the next stream ahead that plays the same, if it is not too far ahead to be followed.
+    /// The next stream ahead that plays the same, and its chain, of those that `may_lead`; none if it is too far ahead to be followed.
     fn ahead(
         &self,
         class: Class,
         demand: &Arc<Demand>,
         epoch: i64,
-        but: Option<ReservationId>,
+        may_lead: impl Fn(u64, ReservationId) -> bool,
     ) -> Option<(ReservationId, u64)> {
         // Of memory that nobody has counted nothing can be promised.
         if self.ledger.capacities().arena_bytes == UNLIMITED {
@@ -415,7 +415,7 @@ impl Chains {
         let next_of = |id: &u64| {
             let chain = self.chains.get(id)?;
             let mut ahead = chain.streams.range(..=(epoch, ReservationId(u64::MAX))).rev();
-            let (next, stream) = ahead.find(|(_, stream)| Some(*stream) != but)?;
+            let (next, stream) = ahead.find(|(_, stream)| may_lead(*id, *stream))?;
             Some((*next, *id, *stream, chain.streams.first()?.0))
         };
         let (_, id, stream, first) =

@@ -158,6 +158,21 @@ fn who_is_ahead_or_finds_a_gap_reads_for_himself() {
 }
 
 #[test]
+fn who_began_together_can_meet_another_chain() {
+    let (mut chains, film) = (machine(4, 4_000 * MIB), steady(600));
+    let mut begin = |now, is_held| {
+        chains.advance(now);
+        chains.admit(Class::PERIODIC, &film, (0, now), is_held, "film").unwrap()
+    };
+    // The beginning is not in memory any more when the second one comes, whom a third one follows in the same second.
+    let (first, second, _third) = (begin(10, true), begin(110, false), begin(110, true));
+    let meeting = chains.next_meeting(0).unwrap();
+    assert_eq!((meeting.ahead, meeting.behind), (first, chains.chain_of(second).unwrap()));
+    assert!(chains.merge(&meeting) && chains.adds_up());
+    assert_eq!((chains.counts(), chains.next_meeting(0)), ((3, 1), None));
+}
+
+#[test]
 fn without_a_count_of_memory_nobody_follows() {
     let (mut chains, film) = (machine(1, reel_qos::UNLIMITED), steady(100));
     open(&mut chains, &film, 0).unwrap();

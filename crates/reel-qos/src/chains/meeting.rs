@@ -24,14 +24,10 @@ impl Chains {
     pub fn next_meeting(&self, from: u64) -> Option<Meeting> {
         let meets = |(&behind, chain): (&u64, &Chain)| {
             let (&(epoch, leader), last) = (chain.streams.first()?, chain.streams.last()?.0);
-            let (ahead, into) = self.ahead(chain.class, &chain.demand, epoch, Some(leader))?;
+            // Of its own, others may have begun in the same second.
+            let (ahead, into) = self.ahead(chain.class, &chain.demand, epoch, |chain, _| chain != behind)?;
             let first = self.chains.get(&into)?.streams.first()?.0;
-            (into != behind && last - first <= LAG_ROUNDS_MAX).then_some(Meeting {
-                behind,
-                leader,
-                ahead,
-                into,
-            })
+            (last - first <= LAG_ROUNDS_MAX).then_some(Meeting { behind, leader, ahead, into })
         };
         self.chains.range(from..).find_map(meets)
     }
