@@ -263,8 +263,10 @@ impl NextUse {
         let Some(chain) = object.chains.get(&chain) else { return };
         let behind =
             chain.places.range(..place).next_back().map_or(Included(place), |place| Included(*place));
+        // Others may stand where the first of a chain has asked: what that keeps changes when it is alone.
+        let asked = |place: &Place| object.fronts.get(place).map_or(0, |(front, _)| front.until_stripe);
         let ahead = chain.places.range((Excluded(place), Unbounded)).next();
-        let ahead = ahead.map_or(Unbounded, |place| Included(*place));
+        let ahead = ahead.map_or(Unbounded, |place| Included((place.0.max(asked(place)), u64::MAX)));
         let within: Vec<Place> =
             object.fronts.range((behind, ahead)).map(|(place, _)| *place).take(FRONTS_WITHIN_MAX).collect();
         within.into_iter().for_each(|place| self.look_at_front(id, place));
