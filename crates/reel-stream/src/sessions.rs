@@ -16,7 +16,8 @@ use crate::shared_tracks::Choices;
 use crate::units::Units;
 use reel_qos::limits::ROUND_NS;
 use reel_qos::{
-    AdmitError, Answer, Capacities, Class, ClassTable, Demand, Ledger, Overcommitment, ResourceUsage, Starts,
+    AdmitError, Answer, Capacities, Class, ClassTable, DEADLINE_NONE_NS, Demand, Ledger, Overcommitment,
+    ResourceUsage, Starts,
 };
 use std::collections::HashMap;
 use std::net::IpAddr;
@@ -94,6 +95,11 @@ pub struct Permit {
     pub due_ns: u64,
     /// Whether this begins a start or a seek: somebody waits.
     pub begins: bool,
+}
+
+impl Permit {
+    /// What a response gets whose session was closed meanwhile: nothing is promised to it any more, so it may not have what others were promised.
+    const UNPROMISED: Self = Self { class: Class::APERIODIC, due_ns: DEADLINE_NONE_NS, begins: false };
 }
 
 /// All sessions, shared by every thread; `T` is what they play.
@@ -231,6 +237,9 @@ impl<T> Sessions<T> {
         now_ns: u64,
     ) -> Result<Permit, AdmitError> {
         let mut state = session.state();
+        if state.is_closed {
+            return Ok(Permit::UNPROMISED);
+        }
         let who = Who { key: session.key, class: session.class(), label: session.title_id() };
         let mut place = state.schedule.place(ask, now_ns);
         let below = state.promise.as_ref().and_then(|promise| promise.below);
@@ -440,8 +449,8 @@ impl<T> Sessions<T> {
         ask: &Ask,
         now_ns: u64,
     ) -> Result<(), AdmitError> {
-        let State { schedule, promise, is_closed } = state;
-        let (Some(promise), Some(book), false) = (promise, &self.book, *is_closed) else { return Ok(()) };
+        let State { schedule, promise, .. } = state;
+        let (Some(promise), Some(book)) = (promise, &self.book) else { return Ok(()) };
         let asked = choice.map(|choice| choice.min(promise.offers.demands.len() - 1));
         let is_on = promise.reservation.is_some();
         let stays = place.moves_to().is_none();

@@ -3,7 +3,8 @@
 
 use reel_qos::limits::ROUND_NS;
 use reel_qos::{
-    AdmitError, Capacities, Class, ClassTable, Demand, DiskPrice, MemberCapacity, Resource, UNLIMITED,
+    AdmitError, Capacities, Class, ClassTable, DEADLINE_NONE_NS, Demand, DiskPrice, MemberCapacity, Resource,
+    UNLIMITED,
 };
 use reel_stream::limits::{
     BELOW_SEGMENTS, LATE_STAYS_NS, PAUSE_GRACE_NS, ROUNDS_MAX, SEND_LEAD_NS, SESSIONS_PER_CLIENT_MAX,
@@ -154,7 +155,12 @@ fn what_is_promised_ends_with_the_session() {
     sessions.close(&session.key());
     assert_eq!(network_used(&sessions, START_NS), 0);
     // A request that is still under way after the end must not take it again.
-    sessions.ask(&session, Some(0), &segment(0), START_NS).unwrap();
+    let permit = sessions.ask(&session, Some(0), &segment(0), START_NS).unwrap();
+    assert_eq!(
+        (permit.class, permit.due_ns),
+        (Class::APERIODIC, DEADLINE_NONE_NS),
+        "nor be read as if it had"
+    );
     assert_eq!(network_used(&sessions, START_NS), 0);
     open(&sessions, &[8_000_000]).unwrap();
 }

@@ -137,7 +137,11 @@ impl TermsDesk<'_> {
         let Some(times) = session.playing().file_times() else { return Ok(Terms::interactive()) };
         let mut pace = Pace::new(Arc::clone(times), from_offset, at_offset);
         let ask = Ask { strand: Strand::Picture, from_ns: pace.media_ns, until_ns: pace.media_ns };
-        pace.due_ns = self.sessions.ask(session, None, &ask, self.now_ns)?.due_ns;
+        let permit = self.sessions.ask(session, None, &ask, self.now_ns)?;
+        if permit.class == Class::APERIODIC {
+            return Ok(Terms::unhurried(permit.class));
+        }
+        pace.due_ns = permit.due_ns;
         if let Some(file) = session.playing().file_body() {
             let duration_ns = times.last().map_or(0, |(_, media_ns)| *media_ns);
             self.sessions.plays(session, ask.strand, (file, at_offset), duration_ns, self.now_ns);
@@ -189,6 +193,9 @@ impl TermsDesk<'_> {
             return Ok(Terms::begins());
         }
         let permit = self.sessions.ask(session, choice, &ask, self.now_ns)?;
+        if permit.class == Class::APERIODIC {
+            return Ok(Terms::unhurried(permit.class));
+        }
         let reads_on = session.playing().segment_body(track, number).is_some_and(|body| {
             let track_ns = session.playing().track_ns(track);
             self.sessions.plays(session, ask.strand, (&body, 0), track_ns, self.now_ns)
