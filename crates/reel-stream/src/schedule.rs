@@ -143,7 +143,7 @@ impl Schedule {
         let reach_ns = before.reach_ns.or(self.reach_ns[slot(ask.strand)]);
         let is_late = ahead_ns + i128::from(LATE_TOLERATED_NS) < 0;
         match before.goes_on_with(ask) {
-            false if anchor.comes_back(before, ask, now_ns) => match anchor.jumps_back(ask, now_ns) {
+            false if self.comes_back(anchor, before, ask, now_ns) => match anchor.jumps_back(ask, now_ns) {
                 Some(media_ns) => Place::Shifts { media_ns },
                 None => Place::Joins,
             },
@@ -162,7 +162,26 @@ impl Schedule {
         let before = anchor.asked[slot(ask.strand)].as_ref();
         let is_near = anchor.ahead_ns(ask, now_ns) + i128::from(LATE_STAYS_NS) >= 0;
         is_near
-            && before.is_some_and(|before| before.goes_on_with(ask) || anchor.comes_back(before, ask, now_ns))
+            && before.is_some_and(|before| {
+                before.goes_on_with(ask) || self.comes_back(anchor, before, ask, now_ns)
+            })
+    }
+
+    /// Whether a strand is asked for again from what is shown now on, or from soon after it, which is when its player has something to show in its place. Who plays
+    /// one strand only has jumped.
+    fn comes_back(&self, anchor: &Anchor, before: &Asked, ask: &Ask, now_ns: u64) -> bool {
+        let other = match ask.strand {
+            Strand::Picture => Strand::Sound,
+            Strand::Sound => Strand::Picture,
+            Strand::Text => return false,
+        };
+        // Who was paused for less than his buffer reaches is so far behind his schedule: nothing was late, so it did not move.
+        let reach_ns = self.reach_ns[slot(ask.strand)].unwrap_or(before.ahead_ns);
+        let behind_ns = (reach_ns - before.ahead_ns).max(0);
+        let (shown_ns, tolerated_ns) = (i128::from(now_ns) - anchor.epoch_ns, i128::from(LATE_TOLERATED_NS));
+        let is_shown = i128::from(ask.until_ns) + tolerated_ns > shown_ns - behind_ns
+            && i128::from(ask.from_ns) <= shown_ns + i128::from(2 * ask.length_ns()) + tolerated_ns;
+        anchor.asked[slot(other)].is_some() && !ask.is_point() && ask.from_ns < before.until_ns && is_shown
     }
 
     /// Makes `media_ns` be now; the round under way counts whole, so that nothing is due later than its viewer needs it.
@@ -242,21 +261,6 @@ impl Anchor {
     /// Whether a start or a seek was so short a while ago that its client may still have nothing to show.
     fn is_new(&self, now_ns: u64) -> bool {
         i128::from(now_ns) - self.epoch_ns - i128::from(self.media_ns) <= i128::from(JOINING_NS)
-    }
-
-    /// Whether a strand is asked for again from what is shown now on, or from soon after it, which is when its player has something to show in its place. Who plays
-    /// one strand only has jumped.
-    fn comes_back(&self, before: &Asked, ask: &Ask, now_ns: u64) -> bool {
-        let shown_ns = i128::from(now_ns) - self.epoch_ns;
-        let tolerated_ns = i128::from(LATE_TOLERATED_NS);
-        let is_shown = i128::from(ask.until_ns) + tolerated_ns > shown_ns
-            && i128::from(ask.from_ns) <= shown_ns + i128::from(2 * ask.length_ns()) + tolerated_ns;
-        let other = match ask.strand {
-            Strand::Picture => Strand::Sound,
-            Strand::Sound => Strand::Picture,
-            Strand::Text => return false,
-        };
-        self.asked[slot(other)].is_some() && !ask.is_point() && ask.from_ns < before.until_ns && is_shown
     }
 
     /// Where the pictures are from now on, if the other strand has come back a moment ago: then that was no change of a language but a jump, by a player that
@@ -562,6 +566,26 @@ mod tests {
             }
             assert_eq!(schedule.due_ns(72 * SECOND_NS, now_ns), due_ns);
         }
+    }
+
+    #[test]
+    fn who_was_paused_for_less_than_his_buffer_changes_the_language_where_he_is() {
+        let (mut schedule, mut now_ns) = with_full_buffers();
+        let both = |schedule: &mut Schedule, number, now_ns| {
+            for ask in [segment(number), Ask { strand: Strand::Sound, ..segment(number) }] {
+                assert_eq!(schedule.place(&ask, now_ns), Place::OnSchedule, "{number}");
+                schedule.asked(&ask, now_ns);
+            }
+        };
+        for number in 18..24 {
+            both(&mut schedule, number, now_ns);
+            now_ns += 4 * SECOND_NS;
+        }
+        // Of 28 s he has, he was away for 24; 68 s into his schedule he shows 44.
+        now_ns += 24 * SECOND_NS;
+        both(&mut schedule, 24, now_ns);
+        let again = Ask { strand: Strand::Sound, ..segment(17) };
+        assert_eq!(schedule.place(&again, now_ns), Place::Joins);
     }
 
     #[test]

@@ -49,6 +49,8 @@ struct Lane {
     /// The first segment that has to be in time again after a skip: how fast a jump is nobody promises, and the server sees only what is
     /// asked for after it.
     excused_until: usize,
+    /// It has thrown away what it had, and goes on where it is when this segment has come.
+    anew: Option<(usize, u64)>,
     /// Segments it has taken since somebody touched it, and whether they were once enough to see from how far its buffer reaches: a skip before that
     /// cannot be told from a larger buffer.
     untouched: usize,
@@ -154,6 +156,7 @@ impl Player {
             segments: track.segments(),
             next: 0,
             excused_until: 0,
+            anew: None,
             untouched: 0,
             known: false,
         };
@@ -168,12 +171,22 @@ impl Player {
         self.seek(segment);
     }
 
-    /// Whether it plays another language from here on.
-    pub fn speaks(&mut self) {
+    /// Whether it plays another language from here on: some players from what they ask for next, others from what they show now, and throw away what
+    /// they have of the one before.
+    pub fn speaks(&mut self, now_ns: u64) {
         let languages = self.title.as_ref().map_or(0, |title| title.sound.len());
-        if languages > 1 && self.rng.permille(LANGUAGE_PERMILLE) {
-            self.language = self.any_language(languages);
+        if languages < 2 || !self.rng.permille(LANGUAGE_PERMILLE) {
+            return;
         }
+        self.language = self.any_language(languages);
+        let (plays, position_ns) = (matches!(self.show, Show::Plays { .. }), self.position_ns(now_ns));
+        let is_at_once = self.rng.permille(500) && plays;
+        let lane = self.lanes.iter_mut().find(|lane| lane.strand == Strand::Sound);
+        let Some(lane) = lane.filter(|lane| is_at_once && lane.have_ns() > position_ns) else { return };
+        // Fits: below what it has.
+        lane.next = (position_ns / lane.segment_ns) as usize;
+        lane.anew = Some((lane.next, position_ns));
+        lane.excused_until = lane.next + 2;
     }
 
     fn any_language(&mut self, languages: usize) -> usize {
@@ -243,11 +256,15 @@ impl Player {
         let buffer_ns = self.buffer_ns;
         let lane = self.lanes.iter_mut().find(|lane| lane.strand == strand)?;
         let segment_ns = lane.have_ns();
+        let anew = lane.anew.take().filter(|(segment, _)| *segment == lane.next);
         lane.next += 1;
         lane.untouched += 1;
         lane.known |= lane.untouched > (buffer_ns / lane.segment_ns) as usize + STEADY_ASKS as usize;
         match self.show {
             Show::Waits { media_ns } if self.lanes.iter().all(|lane| lane.may_begin(media_ns)) => {
+                self.show = Show::Plays { since_ns: now_ns, media_ns };
+            }
+            Show::Plays { .. } if let Some((_, media_ns)) = anew => {
                 self.show = Show::Plays { since_ns: now_ns, media_ns };
             }
             Show::Plays { .. } if !is_paused && position_ns > segment_ns => {
@@ -323,6 +340,7 @@ impl Player {
             // Fits: below the segments of a title.
             lane.next = ((media_ns / lane.segment_ns) as usize).min(lane.segments - 1);
             lane.excused_until = 0;
+            lane.anew = None;
         }
         self.show = Show::Waits { media_ns };
     }

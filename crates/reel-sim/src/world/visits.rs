@@ -125,8 +125,10 @@ impl World {
         let before = player.choice();
         match strand {
             Strand::Picture => player.steps(),
-            _ => player.speaks(),
+            _ => player.speaks(self.now_ns),
         }
+        // Another language may begin where it is.
+        let segment = if strand == Strand::Picture { segment } else { player.next_segment(strand) };
         let (choice, taken) = (player.choice(), player.takes(strand));
         let starts_late = player.begins() && self.now_ns > client.asked_ns + LATE_TOLERATED_NS;
         let goes_on = player.goes_on(strand) && !client.began_late && !starts_late;
