@@ -1,7 +1,9 @@
+import { Problem } from "./api/problem.ts";
 import { dashboardPage } from "./dashboard/page.ts";
 import { libraryPage } from "./library/page.ts";
 import { header } from "./library/header.ts";
 import { h } from "./ui/dom.ts";
+import { failure } from "./ui/failure.ts";
 import { closeMenu } from "./ui/menu.ts";
 
 /** Shows the page of the address and follows links without loading anew. A page lives until its signal aborts. */
@@ -16,11 +18,13 @@ export function startRouter(root: HTMLElement): void {
     const { signal } = life;
     const page = h("div", { class: "page" });
     const watched = /^\/title\/([^/]+)\/?$/.exec(location.pathname);
-    if (watched?.[1]) {
+    const title = watched?.[1] && decoded(watched[1]);
+    if (title) {
       // hls.js is most of the program and only needed here.
-      const { playerPage } = await import("./player/page.ts");
+      const player = await import("./player/page.ts").catch(() => undefined);
       if (signal.aborted) return;
-      playerPage(page, decodeURIComponent(watched[1]), signal);
+      if (player) player.playerPage(page, title, signal);
+      else brokenPage(page);
     } else if (location.pathname === "/") {
       libraryPage(page, signal);
     } else if (location.pathname === "/dashboard") {
@@ -58,6 +62,24 @@ export function startRouter(root: HTMLElement): void {
 
 function isPage(path: string): boolean {
   return path === "/" || path === "/dashboard" || path.startsWith("/title/");
+}
+
+/** The part of an address in plain text; nothing if it is none. */
+function decoded(part: string): string | undefined {
+  try {
+    return decodeURIComponent(part);
+  } catch {
+    return undefined;
+  }
+}
+
+/** A part of the program did not come: the server is away, or another version of it is there now, with other parts. */
+function brokenPage(page: HTMLElement): void {
+  document.title = "Reel";
+  const again = h("button", { type: "button", class: "button" }, "Load again");
+  again.addEventListener("click", () => location.reload());
+  const problem = new Problem(0, { title: "This page could not be loaded", detail: "Reel does not answer, or was renewed since this page was opened." });
+  page.append(header(), h("main", { class: "watch" }, failure(problem, again)));
 }
 
 function lostPage(page: HTMLElement): void {

@@ -3,6 +3,9 @@ import type { Dashboard, Job, Session, Title, TrafficClass, Volume, VolumeWork }
 
 const API = "/api/v1";
 
+/** A server that has not answered after so long is told of as one that does not answer. What it is asked to do may take longer than to say how things are. */
+const ANSWER_MAX_MS = { get: 10_000, other: 30_000 };
+
 export async function listTitles(signal?: AbortSignal): Promise<Title[]> {
   const answer = await ask<{ titles: Title[] }>("GET", "/titles", signal ? { signal } : {});
   return answer.titles;
@@ -71,21 +74,25 @@ async function ask<T>(method: string, path: string, options: { body?: string; si
   const url = path.startsWith(API) ? path : API + path;
   const headers: Record<string, string> = { accept: "application/json" };
   if (options.body !== undefined) headers["content-type"] = "application/json";
+  const late = AbortSignal.timeout(method === "GET" ? ANSWER_MAX_MS.get : ANSWER_MAX_MS.other);
+  const signal = options.signal ? AbortSignal.any([options.signal, late]) : late;
   let response: Response;
   try {
-    response = await fetch(url, { method, headers, body: options.body ?? null, signal: options.signal ?? null });
+    response = await fetch(url, { method, headers, body: options.body ?? null, signal });
   } catch (error) {
     if (options.signal?.aborted) throw error;
     throw unreachable();
   }
   if (!response.ok) {
-    throw problemFrom(response.status, response.headers.get("content-type"), await response.text(), response.headers.get("retry-after"));
+    const text = await response.text().catch(() => "");
+    throw problemFrom(response.status, response.headers.get("content-type"), text, response.headers.get("retry-after"));
   }
   if (response.status === 204) return undefined as T;
   try {
     return (await response.json()) as T;
   } catch (error) {
     if (options.signal?.aborted) throw error;
+    if (late.aborted) throw unreachable();
     throw new Problem(response.status, { title: "Unreadable answer", detail: `The server's answer to ${method} ${url} is not JSON.` });
   }
 }

@@ -58,8 +58,8 @@ export interface Volume {
   writable: boolean;
   bytes: number;
   free_bytes: number;
-  /** "present", or what is wrong; `text` says it for people. */
-  members: { state: string; text: string }[];
+  /** "present", or what was found at the start; `text` says it for people. */
+  members: { state: string; in_use: boolean; text: string }[];
 }
 
 export type JobState = "receiving" | "ingesting" | "running" | "done" | "failed" | "cancelled";
@@ -156,6 +156,8 @@ export interface Dashboard {
   resources: ResourceUse[];
   classes: (TrafficClass & { sent_bytes: number; deadline_misses: number })[];
   sessions_total: number;
+  /** Those of all to which something is promised. */
+  sessions_reserved: number;
   sessions: SessionRow[];
   sharing: Sharing;
   refusals: { resource: string; count: number }[];

@@ -2,7 +2,7 @@ import type { Dashboard, Member } from "../api/types.ts";
 import { count } from "../format.ts";
 import { header } from "../library/header.ts";
 import { refreshTitles } from "../library/store.ts";
-import { h, setText } from "../ui/dom.ts";
+import { h, replaceIfOther, setText } from "../ui/dom.ts";
 import { failure } from "../ui/failure.ts";
 import { icon } from "../ui/icons.ts";
 import { rows } from "./bar.ts";
@@ -19,7 +19,7 @@ export function dashboardPage(root: HTMLElement, signal: AbortSignal): void {
   const bar = header();
   bar.prepend(h("a", { class: "icon-button back", href: "/", "aria-label": "Back to the library", title: "Library" }, icon("back")));
   const tally = h("p", { class: "tally" });
-  const gone = h("div", { class: "notice failed", role: "alert", hidden: true }, icon("warning"), h("div", {}, h("strong", {}, "Reel does not answer"), h("p", { class: "gone-text" })));
+  const gone = h("div", { class: "notice failed", hidden: true }, icon("warning"), h("div", {}, h("strong", { role: "alert" }, "Reel does not answer"), h("p", { class: "gone-text" })));
   const content = h("div", { class: "dashboard-content", hidden: true });
   const broken = h("div", {});
   root.append(bar, h("main", { class: "dashboard" }, h("div", { class: "library-bar" }, h("h1", {}, "Dashboard"), tally), gone, broken, content));
@@ -52,8 +52,7 @@ export function dashboardPage(root: HTMLElement, signal: AbortSignal): void {
     at_s = dashboard.now_s;
     round_ms = dashboard.round_ns / 1e6;
     const amiss = dashboard.members.filter((member) => !member.in_use).length;
-    const reserved = dashboard.sessions.filter((session) => session.reserved).length;
-    setText(tally, [count(dashboard.sessions_total, "session"), `${reserved} promised`, amiss === 0 ? `all ${count(dashboard.members.length, "disk")} in order` : `${amiss} of ${count(dashboard.members.length, "disk")} not in use`].join(" · "));
+    setText(tally, [count(dashboard.sessions_total, "session"), `${dashboard.sessions_reserved} promised`, amiss === 0 ? `all ${count(dashboard.members.length, "disk")} in order` : `${amiss} of ${count(dashboard.members.length, "disk")} not in use`].join(" · "));
     showMembers(dashboard.members);
     resources.show(dashboard.resources, dashboard.sharing);
     classes.show(dashboard.classes);
@@ -66,7 +65,7 @@ export function dashboardPage(root: HTMLElement, signal: AbortSignal): void {
     heard: show,
     missed(problem, silent_s) {
       if (content.hidden) {
-        broken.replaceChildren(failure(problem));
+        replaceIfOther(broken, [failure(problem)]);
         return;
       }
       content.setAttribute("data-old", "");

@@ -4,7 +4,7 @@ import type { Title } from "../api/types.ts";
 import { bytes, count } from "../format.ts";
 import { forgetPosition } from "../player/resume.ts";
 import { confirm } from "../ui/dialog.ts";
-import { h, setText } from "../ui/dom.ts";
+import { h, replaceIfOther, setText } from "../ui/dom.ts";
 import { failure } from "../ui/failure.ts";
 import { icon } from "../ui/icons.ts";
 import { toast } from "../ui/toast.ts";
@@ -46,9 +46,9 @@ export function libraryPage(root: HTMLElement, signal: AbortSignal): void {
   watchVolume((volume) => {
     free = `${bytes(volume.free_bytes)} free`;
     add.hidden = !volume.writable;
-    notice.replaceChildren(...volumeNotice(volume));
+    replaceIfOther(notice, volumeNotice(volume));
     const titles = knownTitles();
-    if (titles) show(titles);
+    if (titles && titles.length > 0) tell(titles);
   }, signal);
 
   const cards = new Map<string, { title: Title; element: HTMLLIElement }>();
@@ -67,19 +67,31 @@ export function libraryPage(root: HTMLElement, signal: AbortSignal): void {
     root.toggleAttribute("data-empty", titles.length === 0);
     if (titles.length === 0) {
       clearTally();
-      content.replaceChildren(emptyLibrary());
+      replaceIfOther(content, [emptyLibrary()]);
       return;
     }
+    tell(titles, found.length);
+    if (found.length === 0) {
+      replaceIfOther(content, [nothingFound(query, () => setQuery(""))]);
+      return;
+    }
+    // Cards that are taken out lose the keyboard's focus, even if they come back at once: only what differs is touched.
+    const wanted = new Set<Element>(found.map(cardOf));
+    for (const element of [...grid.children]) if (!wanted.has(element)) element.remove();
+    let next = grid.firstElementChild;
+    for (const element of wanted) {
+      if (element === next) next = next.nextElementSibling;
+      else grid.insertBefore(element, next);
+    }
+    if (grid.parentElement !== content) content.replaceChildren(grid);
+  };
+
+  /** How many titles there are, of how many bytes. */
+  const tell = (titles: Title[], found = select(titles, query, order).length) => {
     const all = count(titles.length, "title");
     const size = bytes(titles.reduce((sum, title) => sum + title.bytes, 0));
-    setText(tallyCount, query.trim() ? `${found.length} of ${all}` : all);
+    setText(tallyCount, query.trim() ? `${found} of ${all}` : all);
     setText(tallySize, query.trim() ? "" : ["", size, free].filter((part, i) => i === 0 || part).join(" · "));
-    if (found.length === 0) {
-      content.replaceChildren(nothingFound(query, () => setQuery("")));
-      return;
-    }
-    grid.replaceChildren(...found.map(cardOf));
-    if (grid.parentElement !== content) content.replaceChildren(grid);
   };
 
   const refine = () => {

@@ -22,8 +22,10 @@ export function onTitles(listener: (titles: Title[]) => void, signal: AbortSigna
 export async function refreshTitles(signal?: AbortSignal): Promise<void> {
   const titles = await listTitles(signal);
   if (known && JSON.stringify(known) === JSON.stringify(titles)) return;
-  known = titles;
-  for (const listener of listeners) listener(titles);
+  // One that is as it was stays the same object, so that pages keep what they have made of it.
+  const old = new Map(known?.map((title) => [JSON.stringify(title), title]));
+  known = titles.map((title) => old.get(JSON.stringify(title)) ?? title);
+  for (const listener of listeners) listener(known);
 }
 
 export function dropTitle(id: string): void {

@@ -23,7 +23,8 @@ export function watchVolume(tell: (volume: Volume) => void, signal: AbortSignal)
 
 /** Nothing while all is well. */
 export function volumeNotice(volume: Volume): HTMLElement[] {
-  const amiss = volume.members.filter((member) => member.state !== "present");
+  // One that was repaired or moved to another place is told of by the dashboard; nothing is to be done about it.
+  const amiss = volume.members.filter((member) => !member.in_use);
   if (volume.state === "ok" && amiss.length === 0) return [];
   const words =
     volume.state === "failed"

@@ -7,6 +7,8 @@ import { recall, remember } from "./preferences.ts";
 /** What the controls ask of the player. */
 export interface Actions {
   duration_s(): number;
+  /** Where the film is, or will begin. */
+  at_s(): number;
   seek(at_s: number): void;
   play(): void;
   /** Answers what to tell the viewer. */
@@ -35,7 +37,8 @@ export function installControls(stage: Stage, actions: Actions, signal: AbortSig
 
   const toggle = () => (video.paused ? actions.play() : video.pause());
   const seekBy = (seconds: number) => {
-    actions.seek(video.currentTime + seconds);
+    actions.seek(actions.at_s() + seconds);
+    showTime();
     say(`${seconds > 0 ? "+" : "−"}${Math.abs(seconds)} s`);
   };
   const setVolume = (volume: number) => {
@@ -49,6 +52,8 @@ export function installControls(stage: Stage, actions: Actions, signal: AbortSig
     say(video.muted ? "Sound off" : "Sound on");
   };
   const setSpeed = (speed: number) => {
+    // What is loaded anew begins with the default.
+    video.defaultPlaybackRate = speed;
     video.playbackRate = speed;
     say(`${speed}×`);
   };
@@ -72,7 +77,8 @@ export function installControls(stage: Stage, actions: Actions, signal: AbortSig
       case "seekBy":
         return seekBy(command.seconds);
       case "seekTo":
-        return actions.seek(command.fraction * actions.duration_s());
+        actions.seek(command.fraction * actions.duration_s());
+        return showTime();
       case "volumeBy":
         return setVolume(Math.round((video.volume + command.step) * 100) / 100);
       case "speedBy":
@@ -108,7 +114,7 @@ export function installControls(stage: Stage, actions: Actions, signal: AbortSig
 
   const wake = installIdle(stage, signal);
   installPointer(stage, { toggle, seekBy, wake }, signal);
-  reflect(stage, actions, signal);
+  const showTime = reflect(stage, actions, signal);
 
   const { volume, muted } = recall();
   video.volume = volume ?? 1;
@@ -183,16 +189,16 @@ function installPointer(stage: Stage, act: { toggle: () => void; seekBy: (second
   }, { signal });
 }
 
-/** Shows on the controls what the video does. */
-function reflect(stage: Stage, actions: Actions, signal: AbortSignal): void {
+/** Shows on the controls what the video does. Gives a function that shows where it is now. */
+function reflect(stage: Stage, actions: Actions, signal: AbortSignal): () => void {
   const { element, video } = stage;
   const on = (names: string, listener: () => void) => {
     for (const name of names.split(" ")) video.addEventListener(name, listener, { signal });
   };
   const time = () => {
     const duration_s = actions.duration_s();
-    stage.seekbar.update(video.currentTime, duration_s, video.buffered);
-    setText(stage.now, clock(video.currentTime));
+    stage.seekbar.update(actions.at_s(), duration_s, video.buffered);
+    setText(stage.now, clock(actions.at_s()));
     setText(stage.total, clock(duration_s));
   };
   let frame = 0;
@@ -226,6 +232,7 @@ function reflect(stage: Stage, actions: Actions, signal: AbortSignal): void {
   element.toggleAttribute("data-paused", true);
   stage.volume.style.setProperty("--volume", "1");
   time();
+  return time;
 }
 
 async function toggleFullscreen(stage: Stage): Promise<void> {

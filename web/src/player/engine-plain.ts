@@ -1,7 +1,7 @@
 import { problemFrom } from "../api/problem.ts";
 import { codecName } from "../format.ts";
 import { h } from "../ui/dom.ts";
-import type { Choice, Engine, EngineOptions, Level } from "./engine.ts";
+import type { Choice, Engine, EngineOptions, Failure, Level } from "./engine.ts";
 import { recall, remember } from "./preferences.ts";
 
 /** The parts of Safari's media element which TypeScript's library leaves out. */
@@ -26,14 +26,7 @@ export class PlainEngine implements Engine {
     const { signal } = this.ends;
     video.addEventListener("error", () => this.onError(), { signal });
     video.addEventListener("resize", options.changed, { signal });
-    video.addEventListener(
-      "loadedmetadata",
-      () => {
-        if (options.start_s > 0) video.currentTime = options.start_s;
-        options.changed();
-      },
-      { signal },
-    );
+    video.addEventListener("loadedmetadata", options.changed, { signal });
     if (kind === "progressive") {
       for (const track of title.subtitles) {
         const src = new URL(`${track.track}/text.vtt`, new URL(session.hls, location.href)).href;
@@ -134,13 +127,13 @@ export class PlainEngine implements Engine {
   private onError(): void {
     const error = this.options.video.error;
     const detail = error?.message ?? "";
-    if (error?.code === MediaError.MEDIA_ERR_NETWORK) this.options.failed({ reason: "network", detail });
-    else if (error?.code === MediaError.MEDIA_ERR_SRC_NOT_SUPPORTED) void this.tellMissingFromUnsupported(detail);
+    if (error?.code === MediaError.MEDIA_ERR_NETWORK) void this.tellMissingFrom({ reason: "network", detail });
+    else if (error?.code === MediaError.MEDIA_ERR_SRC_NOT_SUPPORTED) void this.tellMissingFrom({ reason: "unsupported", detail });
     else this.options.failed({ reason: "media", detail });
   }
 
-  /** A media element gives the same error for bytes it cannot decode and for an answer that is none. */
-  private async tellMissingFromUnsupported(detail: string): Promise<void> {
+  /** A media element gives the same errors for bytes it cannot decode, for bytes that stop, and for an answer that is none. */
+  private async tellMissingFrom(otherwise: Failure): Promise<void> {
     // One byte of it, since a refusal is told only to who asks for media; the rest is not waited for.
     const answer = await fetch(this.options.video.currentSrc, { headers: { range: "bytes=0-0" } }).catch(() => undefined);
     const text = answer && !answer.ok ? await answer.text().catch(() => "") : "";
@@ -152,6 +145,6 @@ export class PlainEngine implements Engine {
     }
     if (status === 404 || status === 410 || status === 403) this.options.failed({ reason: "session-gone" });
     else if (status === 0 || status >= 500) this.options.failed({ reason: "network", detail: "The server does not answer." });
-    else this.options.failed({ reason: "unsupported", detail });
+    else this.options.failed(otherwise);
   }
 }

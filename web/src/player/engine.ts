@@ -1,4 +1,4 @@
-import type { Problem } from "../api/problem.ts";
+import { Problem } from "../api/problem.ts";
 import type { Session, Title } from "../api/types.ts";
 
 /** One way of getting a film into a <video>: hls.js, the browser's own HLS, or one MP4. */
@@ -55,6 +55,7 @@ export interface EngineOptions {
   video: HTMLVideoElement;
   title: Title;
   session: Session;
+  /** Where to load first. The player itself goes there when there is a picture. */
   start_s: number;
   /** Something that menus show has changed. */
   changed: () => void;
@@ -66,12 +67,16 @@ export async function startEngine(options: EngineOptions): Promise<Engine> {
   const forced = new URLSearchParams(location.search).get("via");
   const kind = isKind(forced) ? forced : undefined;
   if (kind === undefined || kind === "hls") {
-    const { HlsEngine } = await import("./engine-hls.ts");
+    const { HlsEngine } = await import("./engine-hls.ts").catch(missing);
     if (kind === "hls" || HlsEngine.supported()) return new HlsEngine(options);
   }
-  const { PlainEngine } = await import("./engine-plain.ts");
+  const { PlainEngine } = await import("./engine-plain.ts").catch(missing);
   const native = options.video.canPlayType("application/vnd.apple.mpegurl") !== "";
   return new PlainEngine(options, kind === "native" || (kind === undefined && native) ? "native" : "progressive");
+}
+
+function missing(): never {
+  throw new Problem(0, { title: "The player could not be loaded", detail: "Reel does not answer, or was renewed since this page was opened. Load the page again." });
 }
 
 function isKind(text: string | null): text is EngineKind {

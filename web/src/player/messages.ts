@@ -33,13 +33,13 @@ export function showRefusal(place: HTMLElement, problem: Problem, again: () => v
 }
 
 /** A film that cannot go on: what happened and what can be done. */
-export function showFailure(place: HTMLElement, problem: Problem, again: (() => void) | undefined): void {
+export function showFailure(place: HTMLElement, problem: Problem, again: (() => void) | undefined, otherwise?: HTMLElement): void {
   const retry = again && h("button", { type: "button", class: "button primary" }, "Try again");
   retry?.addEventListener("click", () => {
     place.hidden = true;
     again?.();
   });
-  place.replaceChildren(failure(problem, retry, h("a", { class: "button", href: "/" }, "To the library")));
+  place.replaceChildren(failure(problem, retry, otherwise, h("a", { class: "button", href: "/" }, "To the library")));
   place.hidden = false;
 }
 

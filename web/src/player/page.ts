@@ -30,8 +30,8 @@ export function playerPage(root: HTMLElement, id: string, signal: AbortSignal): 
     show(known);
     return;
   }
-  main.replaceChildren(h("div", { class: "stage-frame" }, h("div", { class: "stage" })));
   const load = () => {
+    main.replaceChildren(h("div", { class: "stage-frame" }, h("div", { class: "stage" })));
     getTitle(id, signal).then(show, (error: unknown) => {
       if (signal.aborted) return;
       const problem = asProblem(error);

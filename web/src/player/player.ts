@@ -1,5 +1,5 @@
 import { closeSession, openSession } from "../api/client.ts";
-import { asProblem } from "../api/problem.ts";
+import { asProblem, type Problem } from "../api/problem.ts";
 import type { Session, Title } from "../api/types.ts";
 import { clock } from "../format.ts";
 import { h, setText } from "../ui/dom.ts";
@@ -17,8 +17,9 @@ import { installWaiting } from "./waiting.ts";
 
 const SAVE_MS = 5000;
 const NOTE_MS = 8000;
-/** A session that is gone this often within one visit is a fault of the server, not an expiry. */
+/** A session that is gone this often without the film going on between is a fault of the server, not an expiry. */
 const RENEWALS = 3;
+const GOES_ON_S = 2;
 
 /** One film on its stage, from the session's opening to its return. */
 export class Player {
@@ -30,6 +31,12 @@ export class Player {
   private engine: Engine | undefined;
   private renewals = 0;
   private busy = false;
+  /** Whether it shall play as soon as it can. */
+  private playing = false;
+  /** Where the film is; while there is no picture, where it will begin. */
+  private place_s = 0;
+  /** Where the engine was told to begin. */
+  private begun_s = 0;
   /** What the viewer chose before and while the film was opened anew, for the engine to come. */
   private chosen: ((engine: Engine) => void)[] = [];
 
@@ -40,6 +47,7 @@ export class Player {
     const { video } = this.stage;
     const actions: Actions = {
       duration_s: () => this.duration_s(),
+      at_s: () => this.at_s(),
       seek: (at_s) => this.seek(at_s),
       play: () => this.play(),
       toggleSubtitles: () => this.toggleSubtitles(),
@@ -52,6 +60,16 @@ export class Player {
     installWaiting(this.stage, this.stalls, signal);
     announceMedia(title, video, actions, signal);
 
+    video.addEventListener("loadedmetadata", () => {
+      // Where the viewer went meanwhile, even if that is the beginning: the engine was told another place.
+      if (this.place_s > 0 || this.begun_s > 0) video.currentTime = this.place_s;
+    }, { signal });
+    video.addEventListener("timeupdate", () => this.moved(), { signal });
+    video.addEventListener("play", () => (this.playing = true), { signal });
+    video.addEventListener("pause", () => {
+      // A browser pauses by itself what it cannot load, or no longer shall.
+      if (this.engine && !video.error) this.playing = false;
+    }, { signal });
     const save = () => this.save();
     const timer = setInterval(save, SAVE_MS);
     video.addEventListener("pause", save, { signal });
@@ -66,12 +84,15 @@ export class Player {
   /** Opens a session where the film was left and begins. */
   start(): void {
     const left = loadPosition(this.title.id);
+    this.place_s = left?.at_s ?? 0;
     if (left) this.showResumed(left.at_s);
     // Without a press or key anywhere on the site browsers refuse sound; the large button then waits for one.
-    void this.open(left?.at_s ?? 0, navigator.userActivation?.hasBeenActive ?? true);
+    this.playing = navigator.userActivation?.hasBeenActive ?? true;
+    void this.open();
   }
 
-  private async open(at_s: number, playing: boolean): Promise<void> {
+  /** Opens a session and begins at `place_s`. */
+  private async open(): Promise<void> {
     if (this.busy) return;
     this.busy = true;
     const { message, element } = this.stage;
@@ -84,11 +105,12 @@ export class Player {
         return;
       }
       this.session = session;
+      this.begun_s = this.place_s;
       const engine = await startEngine({
         video: this.stage.video,
         title: this.title,
         session,
-        start_s: at_s,
+        start_s: this.begun_s,
         changed: () => this.changed(),
         failed: (failure) => this.failed(failure),
       });
@@ -99,17 +121,26 @@ export class Player {
       }
       this.engine = engine;
       this.changed();
-      if (playing) this.play();
+      if (this.playing) this.play();
     } catch (error) {
       if (this.signal.aborted) return;
       const problem = asProblem(error);
+      this.leave();
       element.removeAttribute("data-loading");
-      const again = () => void this.open(at_s, true);
-      if (problem.status === 503) showRefusal(message, problem, again, this.signal);
+      const again = () => this.openAgain();
+      if (isForEver(problem)) showFailure(message, problem, undefined, h("a", { class: "button primary", href: this.title.download, download: true }, "Download"));
+      else if (problem.status === 503) showRefusal(message, problem, again, this.signal);
       else showFailure(message, problem, problem.status === 404 ? undefined : again);
     } finally {
       this.busy = false;
     }
+  }
+
+  /** The viewer wants it, or time has passed. */
+  private openAgain(): void {
+    this.renewals = 0;
+    this.playing = true;
+    void this.open();
   }
 
   private choose(choice: (engine: Engine) => void): void {
@@ -129,28 +160,37 @@ export class Player {
   private failed(failure: Failure): void {
     if (this.busy || this.signal.aborted || !this.engine) return;
     const { video } = this.stage;
-    const at_s = video.currentTime;
-    const playing = !video.paused;
-    // Sound and subtitles are remembered for every film; a quality only for this one.
-    const level = this.engine.chosenLevel();
-    if (level >= 0) this.chosen.push((engine) => engine.chooseLevel(level));
+    if (playedFor_s(video) >= GOES_ON_S) this.renewals = 0;
+    this.place_s = this.at_s();
+    this.keepChoices(this.engine);
     this.save();
     this.leave();
     if (failure.reason === "session-gone" && this.renewals < RENEWALS) {
       this.renewals += 1;
-      void this.open(at_s, playing);
+      void this.open();
       return;
     }
     this.stage.element.removeAttribute("data-loading");
-    const again = () => {
-      this.renewals = 0;
-      void this.open(at_s, true);
-    };
+    const again = () => this.openAgain();
     if (failure.reason === "refused") {
       showRefusal(this.stage.message, failure.problem, again, this.signal);
       return;
     }
     showFailure(this.stage.message, failureWords(failure, this.title), failure.reason === "unsupported" ? undefined : again);
+  }
+
+  /** Has the next engine begin with what this one plays: by language alone a commentary could not be told from the film's own sound. */
+  private keepChoices(engine: Engine): void {
+    if (!engine.ready()) return;
+    const level = engine.chosenLevel();
+    const sound = engine.audio().findIndex((choice) => choice.active);
+    const subtitle = engine.subtitles().findIndex((choice) => choice.active);
+    this.chosen.push((next) => {
+      if (next.chosenLevel() !== level) next.chooseLevel(level);
+      if (sound >= 0 && next.audio()[sound]?.active === false) next.chooseAudio(sound);
+      const subtitles = next.subtitles();
+      if (subtitle < subtitles.length && subtitles.findIndex((choice) => choice.active) !== subtitle) next.chooseSubtitle(subtitle);
+    });
   }
 
   private leave(): void {
@@ -168,10 +208,23 @@ export class Player {
   }
 
   private seek(at_s: number): void {
-    const { video } = this.stage;
     // The very end would close the film; half a second before it shows its last pictures.
-    video.currentTime = Math.max(0, Math.min(at_s, Math.max(0, this.duration_s() - 0.5)));
+    this.place_s = Math.max(0, Math.min(at_s, Math.max(0, this.duration_s() - 0.5)));
+    if (this.hasPlace()) this.stage.video.currentTime = this.place_s;
     this.stage.note.hidden = true;
+  }
+
+  private at_s(): number {
+    return this.hasPlace() ? this.stage.video.currentTime : this.place_s;
+  }
+
+  /** Whether the video knows where it is: before its first metadata it stands at zero, wherever it will begin. */
+  private hasPlace(): boolean {
+    return this.engine !== undefined && this.stage.video.readyState >= HTMLMediaElement.HAVE_METADATA;
+  }
+
+  private moved(): void {
+    if (this.hasPlace()) this.place_s = this.stage.video.currentTime;
   }
 
   private duration_s(): number {
@@ -218,4 +271,16 @@ export class Player {
     };
     draw();
   }
+}
+
+/** The server says that asking again is of no use. */
+function isForEver(problem: Problem): boolean {
+  return problem.body.type === "urn:reel:problem:too-long";
+}
+
+/** How much of the film was played since it was loaded. */
+function playedFor_s({ played }: HTMLVideoElement): number {
+  let sum_s = 0;
+  for (let i = 0; i < played.length; i += 1) sum_s += played.end(i) - played.start(i);
+  return sum_s;
 }

@@ -9,8 +9,8 @@ export function announceMedia(title: Title, video: HTMLVideoElement, actions: Ac
   const handlers: Partial<Record<MediaSessionAction, MediaSessionActionHandler>> = {
     play: () => actions.play(),
     pause: () => video.pause(),
-    seekbackward: (details) => actions.seek(video.currentTime - (details.seekOffset ?? 10)),
-    seekforward: (details) => actions.seek(video.currentTime + (details.seekOffset ?? 10)),
+    seekbackward: (details) => actions.seek(actions.at_s() - (details.seekOffset ?? 10)),
+    seekforward: (details) => actions.seek(actions.at_s() + (details.seekOffset ?? 10)),
     seekto: (details) => {
       if (details.seekTime !== undefined) actions.seek(details.seekTime);
     },

@@ -30,12 +30,22 @@ export function setText(element: Element, text: string): void {
   if (element.textContent !== text) element.textContent = text;
 }
 
+/** Replaces what is in `place` only by something that looks otherwise: what is put in anew is read out again, and loses the focus. */
+export function replaceIfOther(place: Element, content: Element[]): void {
+  if (place.children.length === content.length && content.every((element, i) => place.children[i]?.isEqualNode(element))) return;
+  place.replaceChildren(...content);
+}
+
 export function wait(ms: number, signal: AbortSignal): Promise<void> {
   return new Promise((resolve, reject) => {
-    const timer = setTimeout(resolve, ms);
-    signal.addEventListener("abort", () => {
+    const stop = () => {
       clearTimeout(timer);
       reject(signal.reason);
-    });
+    };
+    const timer = setTimeout(() => {
+      signal.removeEventListener("abort", stop);
+      resolve();
+    }, ms);
+    signal.addEventListener("abort", stop, { once: true });
   });
 }

@@ -1,7 +1,7 @@
 import assert from "node:assert/strict";
 import { after, test } from "node:test";
 import type { TrafficClass } from "../../src/api/types.ts";
-import { begin, pickFilm, useStage, windows, type Window } from "./harness.ts";
+import { begin, pickFilm, until, useStage, windows, type Window } from "./harness.ts";
 
 const stage = useStage();
 
@@ -109,9 +109,40 @@ test("the server goes away and comes back", async () => {
   await page.waitForSelector(".member");
   away = true;
   await page.waitForSelector("text=/What is shown is \\d+ seconds? old/");
-  assert.match((await page.textContent(".notice.failed")) ?? "", /Reel does not answer/);
+  assert.equal(await page.locator(".dashboard [role=alert]:visible").textContent(), "Reel does not answer", "its age is not read out every second");
   await shot("dashboard-server-away");
   away = false;
+  await page.waitForSelector(".notice.failed", { state: "hidden" });
+  await close();
+});
+
+test("a server that is away from the start is told of once", async () => {
+  let asked = 0;
+  const { page, shot, close } = await stage.open("/dashboard", {
+    expected: /./,
+    prepare: (page) => page.route("**/api/v1/dashboard", (route) => {
+      asked += 1;
+      return route.abort("connectionrefused");
+    }),
+  });
+  const told = await page.waitForSelector(".dashboard .failure");
+  const then = asked;
+  await until(() => asked >= then + 3, "it is asked again");
+  assert.ok(await told.evaluate((element) => element.isConnected), "what is said is not made anew, which would be read out again");
+  await shot("dashboard-server-never-there");
+  await close();
+});
+
+test("a server that takes a question and never answers is told of too", async () => {
+  let silent = false;
+  const { page, close } = await stage.open("/dashboard", {
+    prepare: (page) => page.route("**/api/v1/dashboard", (route) => (silent ? undefined : route.continue())),
+  });
+  await page.waitForSelector(".member");
+  silent = true;
+  await page.waitForSelector(".notice.failed");
+  assert.match((await page.textContent(".notice.failed")) ?? "", /^Reel does not answer/);
+  silent = false;
   await page.waitForSelector(".notice.failed", { state: "hidden" });
   await close();
 });

@@ -2,9 +2,20 @@ import assert from "node:assert/strict";
 import { readFileSync } from "node:fs";
 import { join } from "node:path";
 import { test } from "node:test";
-import { useStage, windows, type Window } from "./harness.ts";
+import { until, useStage, windows, type Window } from "./harness.ts";
 
 const stage = useStage();
+
+/** One disk is missing; another is not where it was, which needs nothing to be done. */
+const degraded = {
+  writable: true,
+  state: "degraded",
+  bytes: 1e12,
+  free_bytes: 4e11,
+  members: [0, 1, 2, 3, 4].map((n) =>
+    n === 2 ? { state: "missing", in_use: false, text: "member 2 (/srv/reel/2.member) is missing: no such file" } : { state: n === 3 ? "swapped" : "present", in_use: true, text: "" },
+  ),
+};
 
 for (const window of Object.keys(windows) as Window[]) {
   for (const scheme of ["dark", "light"] as const) {
@@ -46,6 +57,63 @@ test("typing filters, accents and case do not matter, and the address keeps it",
   await shot("library-nothing-found");
   await page.click("text=Show all titles");
   await page.waitForSelector(".card");
+  calm();
+  await close();
+});
+
+test("what did not change stays when the server is asked again: the focus, and a notice that was read out", async () => {
+  let titles = await stage.titles();
+  let asked = 0;
+  const { page, calm, close } = await stage.open("/", {
+    prepare: async (page) => {
+      await page.clock.install();
+      await page.route("**/api/v1/titles", (route) => route.fulfill({ json: { titles } }));
+      await page.route("**/api/v1/volume", (route) => {
+        asked += 1;
+        return route.fulfill({ json: degraded });
+      });
+    },
+  });
+  await page.waitForSelector(".notice");
+  const link = page.locator(".card .card-link").first();
+  const focused = () => page.evaluate(() => document.activeElement?.closest(".card, .empty")?.textContent ?? "");
+  await link.focus();
+  const name = await focused();
+  const notice = await page.$(".notice");
+  // Whoever asks for the fourth time has heard the third.
+  await until(async () => {
+    await page.clock.fastForward(16_000);
+    return asked >= 4;
+  }, "the volume is asked for again");
+  assert.equal(await focused(), name);
+  assert.ok(await notice?.evaluate((element) => element.isConnected), "the notice is not made anew");
+
+  // Another film comes, and later goes.
+  const [first] = titles;
+  assert.ok(first);
+  const another = page.locator('.card[data-id="another"]');
+  titles = [{ ...first, id: "another", name: "Another", poster: "", added: new Date().toISOString() }, ...titles];
+  await until(async () => {
+    await page.clock.fastForward(11_000);
+    return (await another.count()) === 1;
+  }, "the other film is listed");
+  assert.equal(await page.locator(".card").first().getAttribute("data-id"), "another");
+  assert.equal(await focused(), name);
+  titles = titles.slice(1);
+  await until(async () => {
+    await page.clock.fastForward(11_000);
+    return (await another.count()) === 0;
+  }, "the other film is gone");
+  assert.equal(await focused(), name);
+
+  await page.fill(".search-input", "zzzz no such film");
+  await page.focus("text=Show all titles");
+  titles = [...titles, { ...first, id: "another", name: "Another", poster: "" }];
+  await until(async () => {
+    await page.clock.fastForward(11_000);
+    return (await page.textContent(".tally"))?.startsWith(`0 of ${titles.length} `) === true;
+  }, "the other film is counted");
+  assert.match(await focused(), /Show all titles/);
   calm();
   await close();
 });
@@ -139,13 +207,6 @@ for (const window of Object.keys(windows) as Window[]) {
 }
 
 test("a disk that is missing is told of, and a server that fails is too", async () => {
-  const degraded = {
-    writable: true,
-    state: "degraded",
-    bytes: 1e12,
-    free_bytes: 4e11,
-    members: [0, 1, 2, 3, 4].map((n) => (n === 2 ? { state: "missing", text: "member 2 (/srv/reel/2.member) is missing: no such file" } : { state: "present", text: "" })),
-  };
   const { page, shot, calm, close } = await stage.open("/", { prepare: (page) => page.route("**/api/v1/volume", (route) => route.fulfill({ json: degraded })) });
   await page.waitForSelector(".notice");
   assert.match((await page.textContent(".notice")) ?? "", /1 of 5 disks.*member 2/s);

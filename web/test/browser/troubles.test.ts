@@ -1,6 +1,7 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import type { Route } from "playwright-core";
+import { clock } from "../../src/format.ts";
 import { begin, pickFilm, sessionKey, until, untilPlayed, useStage, videoState, windows, type Window } from "./harness.ts";
 
 const stage = useStage();
@@ -121,6 +122,28 @@ test("a film that is refused on its way plays what it has, then says so, and goe
   await close();
 });
 
+test("a film that is too long to be played is not asked for again, but can be downloaded", async () => {
+  const film = await pickFilm(stage);
+  let asked = 0;
+  const tooLong = { type: "urn:reel:problem:too-long", title: "This title is too long to be played", status: 503, detail: "It lasts 30 hours, and sessions last 24.", retry_after_s: 1 };
+  const { page, shot, close } = await stage.open(`/title/${film.id}`, {
+    expected: /503/,
+    prepare: (page) =>
+      page.route("**/api/v1/sessions", (route) => {
+        asked += 1;
+        return route.fulfill({ status: 503, contentType: "application/problem+json", headers: { "retry-after": "1" }, body: JSON.stringify(tooLong) });
+      }),
+  });
+  await page.waitForSelector(".message .failure");
+  assert.match((await page.textContent(".message")) ?? "", /too long to be played.*30 hours/s);
+  assert.equal(await page.locator(".refusal-count").count(), 0, "nothing is counted down");
+  assert.equal(await page.locator(".message >> text=Try again").count(), 0);
+  assert.equal(await page.locator(".message >> text=Download").getAttribute("href"), film.download);
+  assert.equal(asked, 1);
+  await shot("player-too-long");
+  await close();
+});
+
 test("leaving the page gives the reservation back at once", async () => {
   const film = await pickFilm(stage);
   const { page, close } = await stage.open(`/title/${film.id}`);
@@ -144,6 +167,7 @@ test("a session that ended is opened anew and the film goes on", async () => {
     await page.locator(".menu .menu-item", { hasText: `${smallest.width}×${smallest.height}` }).first().click();
     await page.waitForFunction((height) => document.querySelector("video")?.videoHeight === height, smallest.height);
   }
+  await page.keyboard.press("<");
   // Everything that is asked for from here on waits, so that each step is seen.
   const late: Route[] = [];
   const opening: Route[] = [];
@@ -168,11 +192,15 @@ test("a session that ended is opened anew and the film goes on", async () => {
 
   await until(() => opening.length > 0, "another session is asked for");
   assert.equal(opening.length, 1, "one session is asked for");
+  await page.keyboard.press("6");
+  await page.keyboard.press("ArrowRight");
   holdOpening = false;
   for (const route of opening) await route.continue();
   await page.waitForFunction(async () => ((await (await fetch("/api/v1/sessions")).json()) as { sessions: unknown[] }).sessions.length > 0);
   await untilPlayed(page, 1);
   assert.equal(await page.isVisible(".message"), false);
+  assert.ok((await videoState(page)).currentTime >= film.duration_s * 0.6 + 5, "it plays where the viewer went meanwhile");
+  assert.equal((await videoState(page)).playbackRate, 0.75, "the speed stands");
   for (const control of ["sound", "subtitles"]) {
     await page.hover("video");
     await page.click(`[data-control="${control}"]`);
@@ -185,6 +213,116 @@ test("a session that ended is opened anew and the film goes on", async () => {
   }
   await close();
 });
+
+test("sessions may end as often as they like while the film goes on between, and the sound stays the one chosen", async () => {
+  const film = await pickFilm(stage);
+  const { page, close } = await stage.open(`/title/${film.id}`, {
+    expected: /404|410/,
+    prepare: (page) =>
+      // All sound in one language, as with a commentary: it is not enough to remember the language.
+      page.route("**/master.m3u8", async (route) => {
+        const answer = await route.fetch();
+        const body = (await answer.text()).replace(/(TYPE=AUDIO.*?LANGUAGE=)"[^"]*"/g, '$1"en"');
+        return route.fulfill({ response: answer, body });
+      }),
+  });
+  await begin(page);
+  const items = page.locator(".menu .menu-item");
+  for (const ended of [1, 2, 3, 4]) {
+    await page.keyboard.press("Home");
+    const key = await sessionKey(page);
+    await fetch(`${stage.url}/api/v1/sessions/${key}`, { method: "DELETE" });
+    await page.hover("video");
+    await page.click('[data-control="sound"]');
+    await items.nth(ended % 2).click();
+    await until(async () => (await sessionKey(page)) !== key, `session ${ended} is followed by another`);
+    await page.waitForFunction(() => {
+      const played = document.querySelector("video")?.played;
+      return played && Array.from({ length: played.length }, (_, i) => played.end(i) - played.start(i)).reduce((sum, part) => sum + part, 0) > 2.2;
+    });
+    await page.hover("video");
+    await page.click('[data-control="sound"]');
+    assert.equal(await items.nth(ended % 2).getAttribute("aria-checked"), "true", `the sound chosen stands after session ${ended}`);
+    await page.keyboard.press("Escape");
+  }
+  assert.equal(await page.isVisible(".message"), false);
+  await close();
+});
+
+test("one MP4 whose session ended goes on too", async () => {
+  const film = await pickFilm(stage);
+  const keys = new Set<string>();
+  const held: Route[] = [];
+  let ended = false;
+  const { page, close } = await stage.open(`/title/${film.id}?via=progressive`, {
+    expected: /404|410/,
+    prepare: (page) =>
+      // Of the first session only the beginning comes, however much the browser would load ahead.
+      page.route(/\/s\/[^/]+\/[^/]+\.mp4$/, async (route) => {
+        const { range } = route.request().headers();
+        keys.add(/\/s\/([^/]+)\//.exec(route.request().url())?.[1] ?? "");
+        if (ended) return route.continue();
+        if (range !== undefined && range !== "bytes=0-") return void held.push(route);
+        return route.continue({ headers: { ...route.request().headers(), range: "bytes=0-999999" } });
+      }),
+  });
+  await begin(page);
+  const [key] = keys;
+  assert.equal((await fetch(`${stage.url}/api/v1/sessions/${key}`, { method: "DELETE" })).status, 204);
+  await page.keyboard.press("9");
+  await until(() => held.length > 0, "more is asked for");
+  ended = true;
+  for (const route of held) await route.continue();
+  await until(() => keys.size > 1, "another session is used");
+  await untilPlayed(page, 0.5);
+  assert.ok((await videoState(page)).currentTime >= film.duration_s * 0.9);
+  assert.equal(await page.isVisible(".message"), false);
+  await close();
+});
+
+for (const via of ["hls", "progressive"]) {
+  test(`a film is opened where it was left, and what is pressed meanwhile counts from there (${via})`, async () => {
+    const film = await pickFilm(stage);
+    const left_s = Math.round(film.duration_s / 2);
+    const held: Route[] = [];
+    let hold = false;
+    const { page, calm, close } = await stage.open("/", {
+      prepare: async (page) => {
+        await page.addInitScript(([id, position]) => localStorage.setItem(`reel.position.${id}`, position), [film.id, JSON.stringify({ at_s: left_s, of_s: film.duration_s })] as const);
+        await page.route("**/s/*/**", (route) => (hold ? void held.push(route) : route.continue()));
+      },
+    });
+    const release = async () => {
+      hold = false;
+      for (const route of held.splice(0)) await route.continue();
+    };
+    const open = () => page.goto(`${stage.url}/title/${film.id}?via=${via}`);
+    const beginsAt = async (at_s: number) => {
+      await begin(page);
+      const first_s = await page.evaluate(() => document.querySelector("video")?.played.start(0) ?? Number.NaN);
+      assert.ok(Math.abs(first_s - at_s) < 0.5, `it begins at ${first_s} s instead of ${at_s} s`);
+    };
+    await open();
+    await beginsAt(left_s);
+
+    hold = true;
+    await open();
+    await until(() => held.length > 0, "the film is asked for");
+    await page.keyboard.press("ArrowRight");
+    assert.equal(await page.textContent(".time-now"), clock(left_s + 5));
+    await release();
+    await beginsAt(left_s + 5);
+
+    hold = true;
+    await open();
+    await until(() => held.length > 0, "the film is asked for");
+    await page.click("text=Start over");
+    await release();
+    await beginsAt(0);
+    calm();
+    await close();
+  });
+}
 
 test("a film whose bytes stop coming is said to stall, then goes on", async () => {
   const film = await pickFilm(stage);
@@ -239,6 +377,62 @@ test("a title that is not there, and a page that is not there", async () => {
   await shot("title-missing");
   await page.click(".failure .button");
   await page.waitForSelector(".card");
+  await close();
+});
+
+test("a title that is tried again twice is played once", async () => {
+  const film = await pickFilm(stage);
+  const held: Route[] = [];
+  let asked = 0;
+  let opened = 0;
+  const { page, shot, close } = await stage.open(`/title/${film.id}`, {
+    expected: /500/,
+    prepare: async (page) => {
+      page.on("request", (request) => {
+        if (request.method() === "POST" && request.url().endsWith("/sessions")) opened += 1;
+      });
+      await page.route(`**/api/v1/titles/${film.id}`, (route) => {
+        asked += 1;
+        return asked === 1 ? route.fulfill({ status: 500, contentType: "text/plain", body: "" }) : void held.push(route);
+      });
+    },
+  });
+  await page.waitForSelector(".failure");
+  await shot("title-failed");
+  await page.locator("text=Try again").dblclick();
+  await until(() => held.length > 0, "the title is asked for again");
+  assert.equal(await page.isVisible(".failure"), false);
+  for (const route of held) await route.continue();
+  await begin(page);
+  assert.deepEqual([asked, opened], [2, 1]);
+  await close();
+});
+
+test("a part of the program that cannot be loaded is told of, and the page can be loaded again", async () => {
+  const film = await pickFilm(stage);
+  const { page, shot, close } = await stage.open("/", { expected: /404|Failed to (load|fetch)/ });
+  const opened: string[] = [];
+  const closed: string[] = [];
+  page.on("response", async (response) => {
+    if (response.request().method() === "POST" && response.url().endsWith("/sessions")) opened.push(((await response.json()) as { key: string }).key);
+  });
+  page.on("request", (request) => {
+    if (request.method() === "DELETE") closed.push(request.url().split("/").at(-1) ?? "");
+  });
+  await page.route("**/assets/page-*.js", (route) => route.fulfill({ status: 404, body: "" }));
+  await page.click(`.card[data-id="${film.id}"] .card-link`);
+  await page.waitForSelector("text=This page could not be loaded");
+  await shot("page-not-loaded");
+  await page.unroute("**/assets/page-*.js");
+
+  await page.route("**/assets/engine-*.js", (route) => route.fulfill({ status: 404, body: "" }));
+  await page.click("text=Load again");
+  await page.waitForSelector(".message >> text=The player could not be loaded");
+  await shot("player-not-loaded");
+  await until(() => opened.length === 1 && closed.includes(opened[0] ?? ""), "the session is given back");
+  await page.unroute("**/assets/engine-*.js");
+  await page.reload();
+  await begin(page);
   await close();
 });
 

@@ -75,6 +75,7 @@ export function mockPromises(): MockPromises {
         ],
         classes: self.classes.map((spec, i) => ({ ...spec, sent_bytes: [81_300_000_000, 412_000_000, 9_870_000_000][i] ?? 0, deadline_misses: i === 2 ? 3 : 0 })),
         sessions_total: playing,
+        sessions_reserved: playing - (playing > 3 ? 1 : 0),
         sessions: [...sessions].map(([key, title], i) => ({ key_hint: key.padEnd(4, "0").slice(0, 4), title, client: `192.168.1.${20 + i}`, class: "periodic", rate_bps: 1_700_000, state: i === 3 ? ("paused" as const) : ("playing" as const), reserved: i !== 3, position_s: 61 + 733 * i, sent_bytes: 43_000_000 * (i + 1), age_s: 64 })),
         sharing: playing > 1 ? { groups: 1, followers: playing - 1, kept_bytes: 63_000_000 } : { groups: 0, followers: 0, kept_bytes: 0 },
         refusals: [

@@ -95,7 +95,7 @@ export async function startMock(options: { dist: string; media: string; port?: n
     } else if ((found = /^DELETE \/api\/v1\/sessions\/([^/]+)$/.exec(route))) {
       response.writeHead(sessions.delete(found[1] ?? "") ? 204 : 404).end();
     } else if (route === "GET /api/v1/volume") {
-      const members = [0, 1, 2, 3, 4].map((member) => ({ member, state: "present", text: `member ${member} is in order` }));
+      const members = [0, 1, 2, 3, 4].map((member) => ({ member, state: "present", in_use: true, text: `member ${member} is in order` }));
       json(response, 200, "application/json", JSON.stringify({ id: "0", writable: true, state: "ok", bytes: 64e9, free_bytes: 38.4e9, titles: titles.length, members }));
     } else if ((found = /^\/s\/([^/]+)\/(.+)$/.exec(path))) {
       if (sessions.has(found[1] ?? "")) media(request, response, found[2] ?? "");

@@ -1,0 +1,21 @@
+import assert from "node:assert/strict";
+import { getEventListeners } from "node:events";
+import { test } from "node:test";
+import type { Volume } from "../../src/api/types.ts";
+import { volumeNotice } from "../../src/library/volume.ts";
+import { wait } from "../../src/ui/dom.ts";
+
+test("waiting leaves nothing behind, and ends with its signal", async () => {
+  const life = new AbortController();
+  for (let i = 0; i < 3; i += 1) await wait(0, life.signal);
+  assert.equal(getEventListeners(life.signal, "abort").length, 0);
+  const waiting = wait(3_600_000, life.signal);
+  life.abort(new Error("left"));
+  await assert.rejects(waiting, /left/);
+});
+
+test("a disk that was repaired or moved and is in use is no reason for a notice", () => {
+  const members = ["present", "repaired", "swapped"].map((state, n) => ({ state, in_use: true, text: `member ${n} is ${state}` }));
+  const volume: Volume = { state: "ok", writable: true, bytes: 1e12, free_bytes: 4e11, members };
+  assert.deepEqual(volumeNotice(volume), []);
+});
