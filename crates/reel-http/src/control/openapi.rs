@@ -278,6 +278,7 @@ fn schemas() -> Value {
                 "name": text(), "kind": text(), "share_permille": count(), "sent_bytes": bytes(), "deadline_misses": count(),
             }), &[])),
             "sessions_total": count(),
+            "sessions_reserved": { "type": "integer", "minimum": 0, "description": "Those that hold a reservation" },
             "sessions": array(object(json!({
                 "key_hint": text(), "title": text(), "client": text(), "class": text(), "rate_bps": count(),
                 "state": { "type": "string", "enum": ["playing", "paused", "unpromised"] },
