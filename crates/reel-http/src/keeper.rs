@@ -33,9 +33,7 @@ impl control::Sessions for Keeper {
             )
         };
         let session = opened.ok_or_else(too_long)?.map_err(|refused| {
-            if let OpenRefused::NotAdmitted(refusal) = &refused {
-                self.counters.not_admitted(refusal);
-            }
+            self.counters.refused(&refused);
             let retry_after_s = refused.retry_after_s();
             let refusal = match &refused {
                 OpenRefused::NotAdmitted(AdmitError::Refused(refusal)) => Some(refusal.clone()),
