@@ -34,6 +34,9 @@ impl control::Sessions for Keeper {
         };
         let session = opened.ok_or_else(too_long)?.map_err(|refused| {
             self.counters.refused(&refused);
+            if let OpenRefused::NotAdmitted(AdmitError::TooLong { .. }) = &refused {
+                return SessionRefusal::TooLong(refused.to_string());
+            }
             let retry_after_s = refused.retry_after_s();
             let refusal = match &refused {
                 OpenRefused::NotAdmitted(AdmitError::Refused(refusal)) => Some(refusal.clone()),

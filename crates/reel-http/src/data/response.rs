@@ -86,8 +86,23 @@ impl Response {
         Response::new(request, status, &fields, Some(Body::text(text.into_bytes())))
     }
 
+    /// A title that ends later than anything can be promised. Without a time to ask again: it will be as long tomorrow.
+    pub(crate) fn too_long(request: &Request, detail: &str) -> Response {
+        let problem = serde_json::json!({
+            "type": "urn:reel:problem:too-long",
+            "title": "This title is longer than what can be promised ahead",
+            "status": 503,
+            "detail": detail,
+        });
+        let fields = "Content-Type: application/problem+json\r\nCache-Control: no-store\r\n";
+        Response::new(request, 503, fields, Some(Body::text(problem.to_string().into_bytes())))
+    }
+
     /// A session that is not opened, or not continued: what there is too little of, and what could be promised instead.
     pub(crate) fn refused(request: &Request, refused: &OpenRefused) -> Response {
+        if let OpenRefused::NotAdmitted(AdmitError::TooLong { .. }) = refused {
+            return Response::too_long(request, &refused.to_string());
+        }
         let retry_after_s = refused.retry_after_s();
         let mut problem = serde_json::json!({
             "type": "urn:reel:problem:not-admitted",
@@ -209,6 +224,19 @@ mod tests {
         );
         let head = text(&resource().respond(&request("HEAD", None)));
         assert!(head.contains("Content-Length: 10\r\n") && head.ends_with("\r\n\r\n"));
+    }
+
+    #[test]
+    fn what_is_too_long_is_not_to_be_asked_for_again() {
+        let too_long = AdmitError::TooLong { ends_in_s: 90_000, timeline_s: 86_400 };
+        let refused = text(&Response::refused(&request("GET", None), &OpenRefused::NotAdmitted(too_long)));
+        assert!(refused.starts_with("HTTP/1.1 503 ") && !refused.contains("Retry-After:"), "{refused}");
+        assert!(
+            refused.contains("\"urn:reel:problem:too-long\"") && refused.contains("90000 s"),
+            "{refused}"
+        );
+        let refused = text(&Response::refused(&request("GET", None), &AdmitError::TooMany.into()));
+        assert!(refused.contains("Retry-After: 10\r\n") && refused.contains(":not-admitted\""), "{refused}");
     }
 
     #[test]

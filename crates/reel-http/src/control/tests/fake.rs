@@ -291,6 +291,7 @@ impl Sessions for FakeSessions {
         let mut open = self.open.lock().expect("lock");
         match title {
             "none" => return Err(SessionRefusal::NoSuchTitle),
+            "long" => return Err(SessionRefusal::TooLong("it is longer than a day".to_owned())),
             "broken" => return Err(SessionRefusal::Failed("the index is damaged".to_owned())),
             _ => {}
         }

@@ -117,7 +117,7 @@ impl Data {
             Some(opened) => opened,
             None => {
                 let detail = "this title is longer than what can be promised ahead, a day; download it, or ask for it with ?class=aperiodic";
-                return Response::problem(request, 503, detail, "");
+                return Response::too_long(request, detail);
             }
         };
         match opened {
