@@ -48,8 +48,12 @@ impl Resource {
                 Response::problem(request, 412, detail, &format!("ETag: {etag}\r\n"))
             }
             Answer::Unsatisfiable => {
-                let _ = write!(fields, "Content-Range: bytes */{bytes}\r\n");
-                Response::new(request, 416, &fields, Some(Body::default()))
+                let detail =
+                    format!("this has {bytes} bytes, and none of them is in the range that was asked for");
+                let more = format!(
+                    "ETag: {etag}\r\nLast-Modified: {last_modified}\r\nAccept-Ranges: bytes\r\nContent-Range: bytes */{bytes}\r\n"
+                );
+                Response::problem(request, 416, &detail, &more)
             }
             Answer::Whole => {
                 self.describe(&mut fields);
@@ -243,6 +247,13 @@ mod tests {
     fn beyond_the_end_and_nothing_new() {
         let beyond = text(&resource().respond(&request("GET", Some("bytes=10-"))));
         assert!(beyond.starts_with("HTTP/1.1 416 ") && beyond.contains("Content-Range: bytes */10\r\n"));
+        let (head, body) = beyond.split_once("\r\n\r\n").unwrap();
+        assert!(head.contains("Content-Type: application/problem+json\r\n"), "{head}");
+        assert!(head.contains(&format!("Content-Length: {}\r\n", body.len())), "{head}");
+        assert!(head.contains("ETag: \"e\"\r\n") && head.matches("Cache-Control").count() == 1, "{head}");
+        let body: serde_json::Value = serde_json::from_str(body).unwrap();
+        assert_eq!((&body["status"], &body["title"]), (&416.into(), &"Range Not Satisfiable".into()));
+        assert!(body["detail"].as_str().is_some_and(|detail| detail.contains("10 bytes")), "{body}");
         let other = Request { if_match: Some("\"x\"".into()), ..request("GET", None) };
         let other = text(&resource().respond(&other));
         assert!(
