@@ -33,8 +33,9 @@ impl control::Sessions for Keeper {
             )
         };
         let session = opened.ok_or_else(too_long)?.map_err(|refused| {
-            if let OpenRefused::NotAdmitted(refusal) = &refused {
-                self.counters.not_admitted(refusal);
+            self.counters.refused(&refused);
+            if let OpenRefused::NotAdmitted(AdmitError::TooLong { .. }) = &refused {
+                return SessionRefusal::TooLong(refused.to_string());
             }
             let retry_after_s = refused.retry_after_s();
             let refusal = match &refused {

@@ -44,7 +44,8 @@ pub const MEETINGS_MAX: usize = 32;
 /// Rounds that are looked at to see how much of the members is promised: as far ahead as players fetch, and two segments.
 pub const ROOM_ROUNDS: u64 = 40;
 
-/// Sessions of one title by one client address; a player that reconnects needs a handful, a script thousands.
+/// Sessions of one title by one client address, or one network of IPv6 (/64), which a host has for itself; a player that reconnects needs a
+/// handful, a house behind one address some hundred at most, a script thousands.
 pub const SESSIONS_PER_CLIENT_MAX: usize = 256;
 
 /// Bytes of a session key before encoding: 128 bits cannot be guessed.
@@ -95,7 +96,7 @@ pub const PAUSE_GRACE_NS: u64 = 5_000_000_000;
 /// Segments that a client must have taken of lower renditions before the difference to the reserved one is given back.
 pub const BELOW_SEGMENTS: u32 = 4;
 
-/// Sessions of one client address that are reserved for and have not asked for media yet: a player asks within a second; who opens and
+/// Sessions of one client, counted in the same way but over all titles, that are reserved for and have not asked for media yet: a player asks within a second; who opens and
 /// drops sessions holds little.
 pub const UNSTARTED_PER_CLIENT_MAX: usize = 64;
 

@@ -20,7 +20,7 @@ use reel_qos::{
     ResourceUsage, Starts,
 };
 use std::collections::HashMap;
-use std::net::IpAddr;
+use std::net::{IpAddr, Ipv6Addr};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
@@ -40,8 +40,10 @@ pub struct SessionsConfig {
 /// Why a session was not opened.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum OpenRefused {
-    /// One client address holds too many.
-    #[error("this address already holds {held} sessions, the most one address may; close some or wait")]
+    /// One client address holds too many of a title.
+    #[error(
+        "this address already holds {held} sessions of this title, the most one address may; close some or wait"
+    )]
     Client {
         /// How many it holds.
         held: usize,
@@ -130,7 +132,14 @@ pub struct Sharing {
 #[derive(Debug)]
 struct Table<T> {
     by_key: HashMap<SessionKey, Arc<Session<T>>>,
-    by_client: HashMap<IpAddr, usize>,
+    by_client: HashMap<IpAddr, Held>,
+}
+
+/// The sessions of a client, as [`counted_as`] tells clients apart.
+#[derive(Debug, Default)]
+struct Held {
+    all: usize,
+    by_title: HashMap<String, usize>,
 }
 
 impl<T> Sessions<T> {
@@ -195,7 +204,7 @@ impl<T> Sessions<T> {
     ) -> Result<Arc<Session<T>>, OpenRefused> {
         let forgotten = self.table().forget_idle(self.idle_max_ns, now_ns);
         forgotten.iter().for_each(|session| self.end(session));
-        self.has_room(&self.table(), client, now_ns)?;
+        self.has_room(&self.table(), (client, title_id), now_ns)?;
         // Without the table, which every request of every core needs: a ladder that is refused takes the ledger some milliseconds.
         let promise = self.promise(offers.into(), Who { key, class, label: title_id }, now_ns)?;
         let memory = self.memory.as_ref().map(|(budget, _)| budget.promise(0));
@@ -204,12 +213,14 @@ impl<T> Sessions<T> {
         self.settle_memory(&session, &session.state());
         let mut table = self.table();
         // Others may have come meanwhile.
-        if let Err(refused) = self.has_room(&table, client, now_ns) {
+        if let Err(refused) = self.has_room(&table, (client, title_id), now_ns) {
             drop(table);
             self.end(&session);
             return Err(refused);
         }
-        *table.by_client.entry(client).or_default() += 1;
+        let held = table.by_client.entry(counted_as(client)).or_default();
+        held.all += 1;
+        *held.by_title.entry(title_id.to_owned()).or_default() += 1;
         table.by_key.insert(key, Arc::clone(&session));
         Ok(session)
     }
@@ -397,20 +408,27 @@ impl<T> Sessions<T> {
         }
     }
 
-    fn has_room(&self, table: &Table<T>, client: IpAddr, now_ns: u64) -> Result<(), OpenRefused> {
+    fn has_room(
+        &self,
+        table: &Table<T>,
+        (client, title_id): (IpAddr, &str),
+        now_ns: u64,
+    ) -> Result<(), OpenRefused> {
         if table.by_key.len() >= self.sessions_max {
             let oldest_ns = table.by_key.values().map(|session| session.used_ns()).min().unwrap_or(now_ns);
             let left_ns = oldest_ns.saturating_add(self.idle_max_ns).saturating_sub(now_ns);
             let retry_after_s = left_ns.div_ceil(1_000_000_000).max(1);
             return Err(OpenRefused::Full { max: self.sessions_max, retry_after_s });
         }
-        let held = table.by_client.get(&client).copied().unwrap_or(0);
-        if held >= SESSIONS_PER_CLIENT_MAX {
-            return Err(OpenRefused::Client { held });
+        let client = counted_as(client);
+        let Some(held) = table.by_client.get(&client) else { return Ok(()) };
+        let of_title = held.by_title.get(title_id).copied().unwrap_or(0);
+        if of_title >= SESSIONS_PER_CLIENT_MAX {
+            return Err(OpenRefused::Client { held: of_title });
         }
-        if held >= UNSTARTED_PER_CLIENT_MAX {
+        if held.all >= UNSTARTED_PER_CLIENT_MAX {
             let unstarted = |session: &&Arc<Session<T>>| {
-                session.client == client && {
+                counted_as(session.client) == client && {
                     let state = session.state();
                     !state.schedule.is_started()
                         && state.promise.as_ref().is_some_and(|promise| promise.reservation.is_some())
@@ -531,10 +549,17 @@ impl<T> Sessions<T> {
 impl<T> Table<T> {
     fn remove(&mut self, key: &SessionKey) -> Option<Arc<Session<T>>> {
         let session = self.by_key.remove(key)?;
-        if let Some(held) = self.by_client.get_mut(&session.client) {
-            *held -= 1;
-            if *held == 0 {
-                self.by_client.remove(&session.client);
+        let client = counted_as(session.client);
+        if let Some(held) = self.by_client.get_mut(&client) {
+            held.all -= 1;
+            if let Some(of_title) = held.by_title.get_mut(session.title_id()) {
+                *of_title -= 1;
+                if *of_title == 0 {
+                    held.by_title.remove(session.title_id());
+                }
+            }
+            if held.all == 0 {
+                self.by_client.remove(&client);
             }
         }
         Some(session)
@@ -544,6 +569,17 @@ impl<T> Table<T> {
         let is_idle = |session: &&Arc<Session<T>>| now_ns.saturating_sub(session.used_ns()) > idle_max_ns;
         let idle: Vec<_> = self.by_key.values().filter(is_idle).map(|session| session.key).collect();
         idle.iter().filter_map(|key| self.remove(key)).collect()
+    }
+}
+
+/// The address under which the sessions of a client are counted: of version 6 its network, since one host may take any address in it. Those of
+/// the block that no packet comes from (100::/64, RFC 6666) stand for the users of programs, each for one.
+fn counted_as(client: IpAddr) -> IpAddr {
+    match client.to_canonical() {
+        IpAddr::V6(address) if address.segments()[..4] != [0x100, 0, 0, 0] => {
+            IpAddr::V6(Ipv6Addr::from_bits(address.to_bits() & !u128::from(u64::MAX)))
+        }
+        address => address,
     }
 }
 

@@ -125,6 +125,59 @@ fn one_address_cannot_take_the_whole_table() {
     open(&sessions, &[]).expect("the count of the address went down with its session");
 }
 
+fn open_title(sessions: &Sessions<()>, title_id: &str, client: &str) -> Result<(), OpenRefused> {
+    let who = (client.parse().unwrap(), Class::PERIODIC);
+    sessions.open(title_id, Arc::new(()), of(&[]), who, START_NS).map(drop)
+}
+
+#[test]
+fn the_sessions_of_an_address_are_counted_for_each_title() {
+    let sessions = table(SESSIONS_PER_CLIENT_MAX * 4, None);
+    for _ in 0..SESSIONS_PER_CLIENT_MAX {
+        open_title(&sessions, "a", "10.0.0.1").unwrap();
+    }
+    assert!(matches!(open_title(&sessions, "a", "10.0.0.1"), Err(OpenRefused::Client { .. })));
+    open_title(&sessions, "b", "10.0.0.1").expect("a house behind one address sees other films, too");
+    assert!(
+        matches!(open_title(&sessions, "a", "::ffff:10.0.0.1"), Err(OpenRefused::Client { .. })),
+        "the same address, by the other family"
+    );
+}
+
+#[test]
+fn a_network_of_version_six_is_one_client() {
+    let sessions = table(SESSIONS_PER_CLIENT_MAX * 4, None);
+    for host in 0..SESSIONS_PER_CLIENT_MAX {
+        open_title(&sessions, "a", &format!("2001:db8:0:7::{host:x}")).unwrap();
+    }
+    assert!(matches!(open_title(&sessions, "a", "2001:db8:0:7:8::9"), Err(OpenRefused::Client { .. })));
+    open_title(&sessions, "a", "2001:db8:0:8::1").expect("the network beside it");
+}
+
+#[test]
+fn programs_of_two_users_count_apart() {
+    let sessions = table(SESSIONS_PER_CLIENT_MAX * 4, None);
+    for _ in 0..SESSIONS_PER_CLIENT_MAX {
+        open_title(&sessions, "a", "100::3e8").unwrap();
+    }
+    assert!(matches!(open_title(&sessions, "a", "100::3e8"), Err(OpenRefused::Client { .. })));
+    open_title(&sessions, "a", "100::3e9").expect("another user");
+}
+
+#[test]
+fn a_network_of_version_six_reserves_for_few_that_have_not_asked() {
+    let sessions = promising(1_000);
+    let open = |host: usize| {
+        let client = format!("2001:db8::{host:x}").parse().unwrap();
+        open_for(&sessions, &[8_000_000], client, START_NS)
+    };
+    for host in 0..UNSTARTED_PER_CLIENT_MAX {
+        open(host).unwrap();
+    }
+    let refused = open(UNSTARTED_PER_CLIENT_MAX).unwrap_err();
+    assert_eq!(refused, OpenRefused::Unstarted { held: UNSTARTED_PER_CLIENT_MAX });
+}
+
 #[test]
 fn who_does_not_fit_is_refused_with_what_would() {
     let sessions = promising(2);

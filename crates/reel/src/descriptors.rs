@@ -1,9 +1,12 @@
 //! Open files: each connection is one.
 
+use crate::limits::DESCRIPTORS_OTHER;
+use reel_http::control::limits::{CONNECTIONS_MAX, TOLD_FULL_MAX};
 use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 
-/// Descriptors kept for members, rings, posters, uploads and the control plane.
-const RESERVED: u64 = 256;
+/// Descriptors kept for all but the data plane's connections. Those of the control plane are not counted among them any more when they were
+/// handed over.
+const RESERVED: u64 = (CONNECTIONS_MAX + TOLD_FULL_MAX + DESCRIPTORS_OTHER) as u64;
 
 /// Raises this process's limit as far as it may, and says how many of `connections_wanted` it allows.
 pub(crate) fn connections(connections_wanted: usize) -> usize {
@@ -45,9 +48,16 @@ mod tests {
 
     #[test]
     fn connections_leave_room_for_the_rest() {
-        assert_eq!(within(Some(1024), 16_384), 768);
-        assert_eq!(within(Some(16_640), 16_384), 16_384);
+        assert_eq!(within(Some(RESERVED + 1000), 16_384), 1000);
+        assert_eq!(within(Some(RESERVED + 16_384), 16_384), 16_384);
         assert_eq!(within(Some(10), 16_384), 1);
         assert_eq!(within(None, 16_384), 16_384);
+    }
+
+    /// What is handed over is not counted by the data plane, and must not take what members and uploads need.
+    #[test]
+    fn a_full_control_plane_takes_nothing_from_the_rest() {
+        let allowed = within(Some(4096), 16_384);
+        assert!(allowed + CONNECTIONS_MAX + TOLD_FULL_MAX + 256 <= 4096, "{allowed}");
     }
 }

@@ -11,6 +11,9 @@ pub(crate) const REAL_TIME_PRIORITY_MAX: usize = 99;
 /// Most sessions and most connections. Each costs a descriptor or a few KiB; a million is beyond any one box.
 pub(crate) const CLIENTS_MAX: usize = 1 << 20;
 
+/// Descriptors that are no connections: members, rings, posters, uploads, programs and their memory.
+pub(crate) const DESCRIPTORS_OTHER: usize = 256;
+
 /// Least seconds until a session is forgotten: players ask for a segment every few seconds.
 pub(crate) const SESSION_IDLE_S_MIN: usize = 10;
 

@@ -34,6 +34,8 @@ pub(super) async fn dashboard(State(control): State<ControlPlane>) -> Json<Value
         "resources": usage.iter().map(resource_body).collect::<Vec<_>>(),
         "classes": classes_body(&classes, &counts),
         "sessions_total": sessions.len(),
+        // Of all, as the list is cut.
+        "sessions_reserved": sessions.iter().filter(|session| session.reserved).count(),
         "sessions": sessions.iter().take(DASHBOARD_SESSIONS_MAX).map(session_body).collect::<Vec<_>>(),
         "sharing": {
             "groups": sharing.chains,

@@ -5,6 +5,13 @@ use std::time::Duration;
 /// Connections served at once. People and scripts, not viewers: media never comes here.
 pub const CONNECTIONS_MAX: usize = 512;
 
+/// Connections beyond those that are told to come back: few, since they only cost descriptors. One more is closed without a word.
+pub const TOLD_FULL_MAX: usize = 64;
+
+/// How long such a connection may be open with HTTP/2: its client has its answer within a round trip or two, and finds a place only with
+/// another connection.
+pub const TOLD_FULL_TIME_MAX: Duration = Duration::from_secs(5);
+
 /// Time for a request's head to arrive; a slower client is cut off.
 pub const HEAD_SECONDS_MAX: Duration = Duration::from_secs(15);
 
@@ -16,6 +23,10 @@ pub const HTTP2_HEADERS_BYTES_MAX: u32 = 16 << 10;
 
 /// A connection with HTTP/2 on which nothing was asked for so long is closed.
 pub const HTTP2_IDLE_MAX: Duration = Duration::from_secs(75);
+
+/// The same while all places are taken: who reads a page gives way to who asks for one, and comes back within some round trips. Pages that
+/// show how things go ask every second or two.
+pub const HTTP2_IDLE_WHEN_FULL_MAX: Duration = Duration::from_secs(10);
 
 /// How often a peer with HTTP/2 is asked whether it is still there, and how long it may take to answer.
 pub const HTTP2_PING_EVERY: Duration = Duration::from_secs(20);

@@ -55,12 +55,12 @@ use axum::http::{HeaderValue, StatusCode, Version, header};
 use axum::middleware::{Next, from_fn, from_fn_with_state};
 use axum::response::{IntoResponse, Response};
 use axum::routing::{MethodRouter, delete, get, post};
-use limits::{CONNECTIONS_MAX, UPLOADS_MAX};
+use limits::{CONNECTIONS_MAX, TOLD_FULL_MAX, UPLOADS_MAX};
 use reel_library::Stop;
 use requests::Requests;
 use std::path::PathBuf;
 use std::sync::Arc;
-use tokio::sync::{Semaphore, watch as latest};
+use tokio::sync::{OwnedSemaphorePermit, Semaphore, watch as latest};
 
 /// What an operator can set.
 #[derive(Clone, Debug)]
@@ -104,8 +104,17 @@ struct Inner {
     stop: Stop,
     stage: latest::Sender<Stage>,
     connections: Arc<Semaphore>,
+    /// Connections beyond those, which are told so.
+    told_full: Arc<Semaphore>,
     uploads: Arc<Semaphore>,
     ingests: Arc<Semaphore>,
+}
+
+/// What a connection holds until it ends.
+struct Place {
+    /// There was none to be served on: it is told so, and nothing else.
+    is_full: bool,
+    _held: OwnedSemaphorePermit,
 }
 
 /// How far a server is on the way to its end.
@@ -137,6 +146,7 @@ impl ControlPlane {
                 stop: Stop::default(),
                 stage: latest::Sender::new(Stage::Serving),
                 connections: Arc::new(Semaphore::new(CONNECTIONS_MAX)),
+                told_full: Arc::new(Semaphore::new(TOLD_FULL_MAX)),
                 uploads: Arc::new(Semaphore::new(UPLOADS_MAX)),
                 ingests,
             }),
@@ -233,8 +243,25 @@ impl ControlPlane {
         self.inner.stop.clone()
     }
 
+    #[cfg(test)]
     fn connection_places(&self) -> Arc<Semaphore> {
         self.inner.connections.clone()
+    }
+
+    /// A place for one more connection. `None` if there are so many that it cannot even be told that there is none: whoever opens
+    /// connections without end must not get all descriptors.
+    fn place(&self) -> Option<Place> {
+        let Inner { connections, told_full, .. } = &*self.inner;
+        let (is_full, held) = match connections.clone().try_acquire_owned() {
+            Ok(held) => (false, held),
+            Err(_full) => (true, told_full.clone().try_acquire_owned().ok()?),
+        };
+        Some(Place { is_full, _held: held })
+    }
+
+    /// Whether the next connection would find no place.
+    fn is_full(&self) -> bool {
+        self.inner.connections.available_permits() == 0
     }
 
     fn upload_places(&self) -> Arc<Semaphore> {

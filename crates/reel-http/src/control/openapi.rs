@@ -127,7 +127,8 @@ fn paths() -> Value {
                     "201": ok("Granted; Location is the session's address", reference("Session")),
                     "404": problem("No such title"),
                     "415": problem("The body is not JSON"),
-                    "503": refusal("Refused: what is short and what could have been granted; Retry-After says when to ask again"),
+                    "503": refusal("Refused: what is short and what could have been granted; Retry-After says when to ask again. \
+                                    Of type urn:reel:problem:too-long, and without Retry-After, if the title is longer than what can ever be promised"),
                 })),
             }
         },
@@ -278,6 +279,7 @@ fn schemas() -> Value {
                 "name": text(), "kind": text(), "share_permille": count(), "sent_bytes": bytes(), "deadline_misses": count(),
             }), &[])),
             "sessions_total": count(),
+            "sessions_reserved": { "type": "integer", "minimum": 0, "description": "Those that hold a reservation" },
             "sessions": array(object(json!({
                 "key_hint": text(), "title": text(), "client": text(), "class": text(), "rate_bps": count(),
                 "state": { "type": "string", "enum": ["playing", "paused", "unpromised"] },
@@ -292,7 +294,11 @@ fn schemas() -> Value {
             "jobs": array(reference("Job")),
         }), &[]),
         "Refusal": object(json!({
-            "type": { "type": "string", "format": "uri-reference" },
+            "type": {
+                "type": "string",
+                "format": "uri-reference",
+                "description": "urn:reel:problem:not-admitted; urn:reel:problem:too-long if asking again is of no use",
+            },
             "title": text(),
             "status": count(),
             "detail": text(),
@@ -300,8 +306,8 @@ fn schemas() -> Value {
             "asked": { "type": "integer", "description": "Of it in one round, in its own unit: nanoseconds or bytes" },
             "available": { "type": "integer", "description": "What is left in that round" },
             "grantable_rate_bps": { "type": "integer", "description": "The rate at which the same stream could have been granted; 0: none" },
-            "retry_after_s": count(),
-        }), &["resource", "asked", "available", "grantable_rate_bps"]),
+            "retry_after_s": { "type": "integer", "minimum": 0, "description": "Absent if asking again is of no use" },
+        }), &["resource", "asked", "available", "grantable_rate_bps", "retry_after_s"]),
         "ListedSession": object(json!({ "key_hint": text(), "title": text(), "expires_in_s": count() }), &[]),
         "Session": object(json!({
             "key": text(), "title": text(), "hls": text(), "dash": text(), "progressive": text(), "expires_in_s": count(),
@@ -349,7 +355,7 @@ fn media(parameters: Value, id: &str, summary: &str) -> Value {
         "get": operation("media", id, summary, json!({
             "307": { "description": "To the session's own address" },
             "404": problem("No such title"),
-            "503": refusal("Refused: one more viewer cannot be promised a smooth film"),
+            "503": refusal("Refused: one more viewer cannot be promised a smooth film, or nobody can, because it is too long"),
         })),
     })
 }

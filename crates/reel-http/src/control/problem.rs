@@ -12,6 +12,9 @@ pub const PROBLEM_MEDIA_TYPE: &str = "application/problem+json";
 /// The kind of problem that a stream cannot be promised its deadlines; the data plane tells of the same.
 const NOT_ADMITTED: &str = "not-admitted";
 
+/// The kind of problem that a title is too long to be promised, now or later; the data plane tells of the same.
+const TOO_LONG: &str = "too-long";
+
 /// An error as the client sees it: `{type, title, status, detail}`.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Problem {
@@ -85,6 +88,12 @@ impl Problem {
             .with("asked", refusal.asked)
             .with("available", refusal.available)
             .with("grantable_rate_bps", refusal.grantable_bps)
+    }
+
+    /// 503: it ends later than anything can be promised. Without a time to ask again: it will be as long tomorrow.
+    pub fn too_long(detail: impl Into<String>) -> Problem {
+        let title = "This title is longer than what can be promised ahead";
+        Problem::new(StatusCode::SERVICE_UNAVAILABLE, TOO_LONG, title, detail)
     }
 
     /// Tells the client when to try again.

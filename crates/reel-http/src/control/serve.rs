@@ -54,15 +54,17 @@ pub async fn serve_connection(
     }
 }
 
-async fn serve_http1<S>(io: S, peer: IpAddr, control: ControlPlane)
+pub(super) async fn serve_http1<S>(io: S, peer: IpAddr, control: ControlPlane)
 where
     S: AsyncRead + AsyncWrite + Send + Unpin + 'static,
 {
-    let place = control.connection_places().try_acquire_owned();
+    let Some(place) = control.place() else {
+        return tracing::debug!("too many control connections are open; one more was closed");
+    };
     let io = TokioIo::new(io);
     let answered = Arc::new(Notify::new());
     let (router, told) = (control.router(), answered.clone());
-    let full = place.is_err();
+    let full = place.is_full;
     let service = service_fn(move |mut request: hyper::Request<Incoming>| {
         request.extensions_mut().insert(Client(peer));
         let (mut router, told) = (router.clone(), told.clone());

@@ -4,7 +4,8 @@
 //! which clients ask again over a connection with HTTP/1.1, and browsers stay with that for the whole site.
 
 use super::limits::{
-    HTTP2_HEADERS_BYTES_MAX, HTTP2_IDLE_MAX, HTTP2_PING_EVERY, HTTP2_STREAMS_MAX, RESPONSE_SECONDS_MAX,
+    HTTP2_HEADERS_BYTES_MAX, HTTP2_IDLE_MAX, HTTP2_IDLE_WHEN_FULL_MAX, HTTP2_PING_EVERY, HTTP2_STREAMS_MAX,
+    RESPONSE_SECONDS_MAX, TOLD_FULL_TIME_MAX,
 };
 use super::problem::Problem;
 use super::sessions::Client;
@@ -21,27 +22,36 @@ use std::net::IpAddr;
 use std::pin::{Pin, pin};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::task::{Context, Poll};
-use std::time::{Duration, Instant};
+use std::time::Duration;
 use tokio::io::{AsyncRead, AsyncWrite};
-use tokio::time::sleep;
+use tokio::sync::Notify;
+use tokio::time::{Instant, sleep};
 use tower_service::Service;
 
 type ResponseBody = Watched<UnsyncBoxBody<Bytes, axum::Error>>;
 
 /// Answers the requests of one connection until it is idle, its client leaves, or takes too long.
+///
+/// One that finds no place is told so once and then to leave: if it stayed, its client would hear the same when there is room again.
 pub(super) async fn serve_http2<S>(io: S, peer: IpAddr, control: ControlPlane)
 where
     S: AsyncRead + AsyncWrite + Send + Unpin + 'static,
 {
-    let place = control.connection_places().try_acquire_owned();
-    let full = place.is_err();
+    let Some(place) = control.place() else {
+        return tracing::debug!("too many control connections are open; one more was closed");
+    };
+    let full = place.is_full;
     let activity = Activity::default();
-    let (router, seen) = (control.router(), activity.clone());
+    let told = Arc::new(Notify::new());
+    let (router, seen, answered) = (control.router(), activity.clone(), told.clone());
     let service = service_fn(move |mut request: hyper::Request<Incoming>| {
         request.extensions_mut().insert(Client(peer));
-        let mut router = router.clone();
+        let (mut router, answered) = (router.clone(), answered.clone());
         let under_way = seen.begin();
         async move {
+            if full {
+                answered.notify_one();
+            }
             if crate::data::is_media(request.uri().path()) {
                 return Err(h2::Error::from(h2::Reason::HTTP_1_1_REQUIRED));
             }
@@ -67,6 +77,7 @@ where
         .keep_alive_timeout(HTTP2_PING_EVERY);
     let mut connection = pin!(builder.serve_connection(TokioIo::new(io), service));
     let mut leaving = None;
+    let mut out_of_time = pin!(sleep(TOLD_FULL_TIME_MAX));
     loop {
         tokio::select! {
             ended = connection.as_mut() => {
@@ -76,13 +87,19 @@ where
                 return;
             }
             () = sleep(LOOK_EVERY) => {}
+            () = out_of_time.as_mut(), if full => return,
+            () = told.notified(), if leaving.is_none() => {
+                leaving = Some(Instant::now());
+                connection.as_mut().graceful_shutdown();
+            }
             // What was asked for is answered; the client asks for more elsewhere.
             () = control.entered(Stage::Draining), if leaving.is_none() => {
                 leaving = Some(Instant::now());
                 connection.as_mut().graceful_shutdown();
             }
         }
-        let verdict = activity.verdict(Instant::now());
+        let idle_max = if control.is_full() { HTTP2_IDLE_WHEN_FULL_MAX } else { HTTP2_IDLE_MAX };
+        let verdict = activity.verdict(Instant::now(), idle_max);
         match (verdict, leaving) {
             (Verdict::Stuck, _) => return tracing::debug!("a client took too long for its responses"),
             // Who was told to leave has the time of a response for it.
@@ -133,10 +150,10 @@ impl Activity {
         UnderWay { activity: self.clone(), answered: Mutex::new(false) }
     }
 
-    fn verdict(&self, now: Instant) -> Verdict {
+    fn verdict(&self, now: Instant, idle_max: Duration) -> Verdict {
         let counts = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         let quiet = now.saturating_duration_since(counts.since);
-        if counts.under_way == 0 && quiet > HTTP2_IDLE_MAX {
+        if counts.under_way == 0 && quiet > idle_max {
             Verdict::Idle
         } else if counts.answered > 0 && quiet > RESPONSE_SECONDS_MAX {
             Verdict::Stuck
@@ -208,14 +225,15 @@ mod tests {
     #[test]
     fn quiet_connections_leave_and_stuck_ones_are_cut() {
         let activity = Activity::default();
+        let verdict = |now| activity.verdict(now, HTTP2_IDLE_MAX);
         let soon = Instant::now();
         let late = soon + HTTP2_IDLE_MAX.max(RESPONSE_SECONDS_MAX) * 2;
-        assert_eq!((activity.verdict(soon), activity.verdict(late)), (Verdict::Active, Verdict::Idle));
+        assert_eq!((verdict(soon), verdict(late)), (Verdict::Active, Verdict::Idle));
         let request = activity.begin();
-        assert_eq!(activity.verdict(late), Verdict::Active, "an upload may take its time");
+        assert_eq!(verdict(late), Verdict::Active, "an upload may take its time");
         request.answered();
-        assert_eq!((activity.verdict(soon), activity.verdict(late)), (Verdict::Active, Verdict::Stuck));
+        assert_eq!((verdict(soon), verdict(late)), (Verdict::Active, Verdict::Stuck));
         drop(request);
-        assert_eq!(activity.verdict(late), Verdict::Idle);
+        assert_eq!(verdict(late), Verdict::Idle);
     }
 }

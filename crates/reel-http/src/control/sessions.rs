@@ -118,11 +118,7 @@ pub(super) async fn open(
         SessionRefusal::Refused { detail, retry_after_s, refusal } => {
             Problem::not_admitted(detail, retry_after_s, refusal.as_ref())
         }
-        SessionRefusal::TooLong(detail) => {
-            // No Retry-After: it will be as long tomorrow.
-            let title = "The deadlines of this stream cannot be promised";
-            Problem::new(StatusCode::SERVICE_UNAVAILABLE, "not-admitted", title, detail)
-        }
+        SessionRefusal::TooLong(detail) => Problem::too_long(detail),
         SessionRefusal::Failed(detail) => Problem::internal(detail),
     })?;
     let location = format!("/api/v1/sessions/{}", session.key);

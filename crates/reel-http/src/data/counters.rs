@@ -2,6 +2,7 @@
 
 use reel_qos::limits::CLASSES_MAX;
 use reel_qos::{AdmitError, Resource};
+use reel_stream::OpenRefused;
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 
 /// Counters of all cores together; each is bumped at most a few times per request.
@@ -46,6 +47,14 @@ pub struct DataCounters {
 }
 
 impl DataCounters {
+    /// A session was not opened, whoever asked for it.
+    pub(crate) fn refused(&self, refused: &OpenRefused) {
+        match refused {
+            OpenRefused::NotAdmitted(error) => self.not_admitted(error),
+            _ => drop(self.sessions_refused.fetch_add(1, Ordering::Relaxed)),
+        }
+    }
+
     pub(crate) fn not_admitted(&self, error: &AdmitError) {
         match error {
             AdmitError::Refused(refusal) => {

@@ -48,8 +48,12 @@ impl Resource {
                 Response::problem(request, 412, detail, &format!("ETag: {etag}\r\n"))
             }
             Answer::Unsatisfiable => {
-                let _ = write!(fields, "Content-Range: bytes */{bytes}\r\n");
-                Response::new(request, 416, &fields, Some(Body::default()))
+                let detail =
+                    format!("this has {bytes} bytes, and none of them is in the range that was asked for");
+                let more = format!(
+                    "ETag: {etag}\r\nLast-Modified: {last_modified}\r\nAccept-Ranges: bytes\r\nContent-Range: bytes */{bytes}\r\n"
+                );
+                Response::problem(request, 416, &detail, &more)
             }
             Answer::Whole => {
                 self.describe(&mut fields);
@@ -86,8 +90,23 @@ impl Response {
         Response::new(request, status, &fields, Some(Body::text(text.into_bytes())))
     }
 
+    /// A title that ends later than anything can be promised. Without a time to ask again: it will be as long tomorrow.
+    pub(crate) fn too_long(request: &Request, detail: &str) -> Response {
+        let problem = serde_json::json!({
+            "type": "urn:reel:problem:too-long",
+            "title": "This title is longer than what can be promised ahead",
+            "status": 503,
+            "detail": detail,
+        });
+        let fields = "Content-Type: application/problem+json\r\nCache-Control: no-store\r\n";
+        Response::new(request, 503, fields, Some(Body::text(problem.to_string().into_bytes())))
+    }
+
     /// A session that is not opened, or not continued: what there is too little of, and what could be promised instead.
     pub(crate) fn refused(request: &Request, refused: &OpenRefused) -> Response {
+        if let OpenRefused::NotAdmitted(AdmitError::TooLong { .. }) = refused {
+            return Response::too_long(request, &refused.to_string());
+        }
         let retry_after_s = refused.retry_after_s();
         let mut problem = serde_json::json!({
             "type": "urn:reel:problem:not-admitted",
@@ -212,9 +231,29 @@ mod tests {
     }
 
     #[test]
+    fn what_is_too_long_is_not_to_be_asked_for_again() {
+        let too_long = AdmitError::TooLong { ends_in_s: 90_000, timeline_s: 86_400 };
+        let refused = text(&Response::refused(&request("GET", None), &OpenRefused::NotAdmitted(too_long)));
+        assert!(refused.starts_with("HTTP/1.1 503 ") && !refused.contains("Retry-After:"), "{refused}");
+        assert!(
+            refused.contains("\"urn:reel:problem:too-long\"") && refused.contains("90000 s"),
+            "{refused}"
+        );
+        let refused = text(&Response::refused(&request("GET", None), &AdmitError::TooMany.into()));
+        assert!(refused.contains("Retry-After: 10\r\n") && refused.contains(":not-admitted\""), "{refused}");
+    }
+
+    #[test]
     fn beyond_the_end_and_nothing_new() {
         let beyond = text(&resource().respond(&request("GET", Some("bytes=10-"))));
         assert!(beyond.starts_with("HTTP/1.1 416 ") && beyond.contains("Content-Range: bytes */10\r\n"));
+        let (head, body) = beyond.split_once("\r\n\r\n").unwrap();
+        assert!(head.contains("Content-Type: application/problem+json\r\n"), "{head}");
+        assert!(head.contains(&format!("Content-Length: {}\r\n", body.len())), "{head}");
+        assert!(head.contains("ETag: \"e\"\r\n") && head.matches("Cache-Control").count() == 1, "{head}");
+        let body: serde_json::Value = serde_json::from_str(body).unwrap();
+        assert_eq!((&body["status"], &body["title"]), (&416.into(), &"Range Not Satisfiable".into()));
+        assert!(body["detail"].as_str().is_some_and(|detail| detail.contains("10 bytes")), "{body}");
         let other = Request { if_match: Some("\"x\"".into()), ..request("GET", None) };
         let other = text(&resource().respond(&other));
         assert!(

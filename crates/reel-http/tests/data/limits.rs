@@ -51,6 +51,16 @@ fn too_many_sessions_are_told_to_come_back() {
 }
 
 #[test]
+fn sessions_refused_by_the_api_are_counted_as_well() {
+    let rig = Rig::new(|config| config.sessions_max = 1);
+    let body = r#"{"title":"film"}"#;
+    let fields = format!("Content-Type: application/json\r\nContent-Length: {}\r\n", body.len());
+    let open = || rig.connect().ask_with("POST /api/v1/sessions", &fields, body).status;
+    assert_eq!((open(), open()), (201, 503));
+    assert_eq!(rig.metric("reel_sessions_refused_total"), 1.0);
+}
+
+#[test]
 fn a_session_nobody_uses_ends() {
     let rig = Rig::new(|config| config.session_idle = Duration::from_millis(300));
     let session = rig.session();

@@ -250,11 +250,13 @@ fn a_title_longer_than_can_be_promised_is_refused_with_a_way_out() {
             let refused = rig.connect().ask(&format!("GET /watch/long/{file}"), "");
             assert_eq!(refused.status, 503, "{file}: {}", text(&refused));
             assert!(text(&refused).contains("?class=aperiodic"), "{}", text(&refused));
+            assert!(text(&refused).contains("\"urn:reel:problem:too-long\""), "{}", text(&refused));
+            assert_eq!(refused.field("Retry-After"), None, "it will be as long tomorrow");
             let way_out = rig.connect().ask(&format!("GET /watch/long/{file}?class=aperiodic"), "");
             assert_eq!(way_out.status, 307, "{}", text(&way_out));
         }
         let (status, problem) = send(&rig, "POST /api/v1/sessions", r#"{"title":"long"}"#);
-        assert_eq!(status, 503, "{problem}");
+        assert_eq!((status, problem["type"].as_str()), (503, Some("urn:reel:problem:too-long")), "{problem}");
         assert!(
             problem["detail"].as_str().is_some_and(|detail| detail.contains("?class=aperiodic")),
             "{problem}"

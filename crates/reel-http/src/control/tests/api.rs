@@ -100,6 +100,10 @@ async fn sessions_open_and_close() {
     assert_eq!(server.get("/api/v1/sessions").await.json(), serde_json::json!({ "sessions": [listed] }));
     server.send(open("none")).await.problem(404);
     assert!(server.send(open("broken")).await.problem(500).contains("damaged"));
+    let long = server.send(open("long")).await;
+    assert!(long.problem(503).contains("longer than a day"));
+    assert_eq!(long.json()["type"], "urn:reel:problem:too-long", "to ask again is of no use");
+    assert_eq!(long.header("retry-after"), "");
     assert_eq!(server.send(open("film")).await.status, StatusCode::CREATED);
     let refused = server.send(open("film")).await;
     assert!(refused.problem(503).contains("two are enough"));

@@ -12,7 +12,7 @@ use reel_stream::Sharing;
 use serde_json::Value;
 use std::collections::BTreeMap;
 use std::sync::Mutex;
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 use tower::ServiceExt;
 
 /// Titles in memory.
@@ -30,9 +30,11 @@ pub(super) struct FakeSessions {
     open: Mutex<Vec<SessionReport>>,
 }
 
-/// Promises of one member and one session.
+/// Promises of one member and some sessions, of which one holds nothing.
 pub(super) struct FakePromises {
     pub(super) classes: Mutex<Arc<ClassTable>>,
+    /// Sessions that hold a reservation.
+    pub(super) reserved: AtomicUsize,
 }
 
 /// Work that goes on until it is told to end, or the gate is opened.
@@ -45,6 +47,7 @@ pub(super) struct FakeWork {
 pub(super) struct Server {
     pub(super) control: ControlPlane,
     pub(super) shelf: Arc<FakeShelf>,
+    pub(super) promises: Arc<FakePromises>,
     pub(super) work: Arc<FakeWork>,
     pub(super) spool: tempfile::TempDir,
 }
@@ -77,10 +80,10 @@ impl Server {
         };
         let sessions = Arc::new(FakeSessions::default());
         let work = Arc::new(FakeWork::default());
-        let promises = Arc::new(FakePromises { classes: Mutex::default() });
-        let rooms = Rooms { shelf: shelf.clone(), sessions, promises, work: work.clone() };
+        let promises = Arc::new(FakePromises { classes: Mutex::default(), reserved: AtomicUsize::new(1) });
+        let rooms = Rooms { shelf: shelf.clone(), sessions, promises: promises.clone(), work: work.clone() };
         let control = ControlPlane::new(config, rooms, MetricsRegistry::default());
-        Server { control, shelf, work, spool }
+        Server { control, shelf, promises, work, spool }
     }
 
     pub(super) async fn send(&self, request: Request<Body>) -> Answer {
@@ -288,6 +291,7 @@ impl Sessions for FakeSessions {
         let mut open = self.open.lock().expect("lock");
         match title {
             "none" => return Err(SessionRefusal::NoSuchTitle),
+            "long" => return Err(SessionRefusal::TooLong("it is longer than a day".to_owned())),
             "broken" => return Err(SessionRefusal::Failed("the index is damaged".to_owned())),
             _ => {}
         }
@@ -332,6 +336,8 @@ impl Promises for FakePromises {
             peak_used: 400,
             peak_round: 5,
         };
+        let mut sessions = vec![session("cd34", false)];
+        sessions.resize(1 + self.reserved.load(Ordering::Relaxed), session("ab12", true));
         PromisesReport {
             now_ns: 77_900_000_000,
             members: vec![MemberView {
@@ -360,7 +366,7 @@ impl Promises for FakePromises {
             usage: vec![usage(Resource::Arena, 1000), usage(Resource::Network, UNLIMITED)],
             classes: self.classes(),
             counts,
-            sessions: vec![session("cd34", false), session("ab12", true)],
+            sessions,
             sharing: Sharing { chains: 1, followers: 3, interval_bytes: 5_000_000 },
             refusals: vec![("member", 6)],
         }

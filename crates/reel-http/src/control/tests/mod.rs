@@ -3,6 +3,7 @@
 mod api;
 mod connection;
 mod fake;
+mod http2;
 mod openapi;
 mod promises;
 mod uploads;

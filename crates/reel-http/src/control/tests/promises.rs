@@ -1,9 +1,11 @@
 //! Dashboard, classes, capacity, and work on the volume.
 
 use super::fake::{Answer, Server};
+use crate::control::limits::DASHBOARD_SESSIONS_MAX;
 use axum::body::Body;
 use axum::http::Request;
 use serde_json::{Value, json};
+use std::sync::atomic::Ordering;
 use std::time::Duration;
 
 async fn send(server: &Server, method: &str, path: &str, body: Value) -> Answer {
@@ -51,6 +53,16 @@ async fn the_dashboard_shows_members_resources_classes_and_who_holds_what() {
     assert_eq!((&session["client"], &session["position_s"]), (&json!("10.0.0.7"), &json!(61)));
     assert_eq!(shown["sharing"], json!({ "groups": 1, "followers": 3, "kept_bytes": 5_000_000 }));
     assert_eq!(shown["refusals"], json!([{ "resource": "member", "count": 6 }]));
+}
+
+#[tokio::test]
+async fn the_dashboard_counts_all_who_hold_something_and_lists_some() {
+    let server = Server::new();
+    server.promises.reserved.store(DASHBOARD_SESSIONS_MAX + 7, Ordering::Relaxed);
+    let shown = server.get("/api/v1/dashboard").await.json();
+    assert_eq!(shown["sessions"].as_array().map(Vec::len), Some(DASHBOARD_SESSIONS_MAX));
+    assert_eq!(shown["sessions_total"], DASHBOARD_SESSIONS_MAX + 8);
+    assert_eq!(shown["sessions_reserved"], DASHBOARD_SESSIONS_MAX + 7);
 }
 
 #[tokio::test]

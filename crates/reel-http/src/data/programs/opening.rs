@@ -100,10 +100,7 @@ impl Programs {
                 Refused(0, text.to_owned())
             })?
             .map_err(|refused| {
-                match &refused {
-                    OpenRefused::NotAdmitted(refusal) => self.shared.counters.not_admitted(refusal),
-                    _ => drop(self.shared.counters.sessions_refused.fetch_add(1, Ordering::Relaxed)),
-                }
+                self.shared.counters.refused(&refused);
                 Refused(refused.retry_after_s(), refused.to_string())
             })?;
         let is_paced = classes.kind(class) == Kind::Periodic;

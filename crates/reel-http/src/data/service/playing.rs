@@ -11,10 +11,9 @@ use crate::data::route::{Route, SessionFile};
 use crate::data::terms::{Terms, TermsDesk, open_session};
 use reel_qos::Class;
 use reel_rt::Core;
-use reel_stream::{OpenRefused, Session};
+use reel_stream::Session;
 use std::net::SocketAddr;
 use std::sync::Arc;
-use std::sync::atomic::Ordering;
 
 impl Data {
     /// Answers a request of a session, if what was promised to it covers that.
@@ -118,7 +117,7 @@ impl Data {
             Some(opened) => opened,
             None => {
                 let detail = "this title is longer than what can be promised ahead, a day; download it, or ask for it with ?class=aperiodic";
-                return Response::problem(request, 503, detail, "");
+                return Response::too_long(request, detail);
             }
         };
         match opened {
@@ -132,10 +131,7 @@ impl Data {
                 Response::redirect(request, &format!("/s/{key}/{file}"))
             }
             Err(refused) => {
-                match &refused {
-                    OpenRefused::NotAdmitted(refusal) => self.shared.counters.not_admitted(refusal),
-                    _ => drop(self.shared.counters.sessions_refused.fetch_add(1, Ordering::Relaxed)),
-                }
+                self.shared.counters.refused(&refused);
                 Response::refused(request, &refused)
             }
         }
