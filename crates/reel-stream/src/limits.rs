@@ -48,6 +48,10 @@ pub const ROOM_ROUNDS: u64 = 40;
 /// handful, a house behind one address some hundred at most, a script thousands.
 pub const SESSIONS_PER_CLIENT_MAX: usize = 256;
 
+/// One client address may hold no more than one part in so many of all sessions, of whatever titles, where that is more than it may hold of one: there is room
+/// for the others. A reverse proxy stands for everybody behind it.
+pub const CLIENT_PART: usize = 2;
+
 /// Bytes of a session key before encoding: 128 bits cannot be guessed.
 pub const SESSION_KEY_BYTES: usize = 16;
 

@@ -8,7 +8,8 @@ use crate::book::{Book, Who};
 use crate::budget::Budget;
 use crate::key::SessionKey;
 use crate::limits::{
-    PAUSE_GRACE_NS, RETRY_AFTER_MAX_S, ROUNDS_MAX, SESSIONS_PER_CLIENT_MAX, UNSTARTED_PER_CLIENT_MAX,
+    CLIENT_PART, PAUSE_GRACE_NS, RETRY_AFTER_MAX_S, ROUNDS_MAX, SESSIONS_PER_CLIENT_MAX,
+    UNSTARTED_PER_CLIENT_MAX,
 };
 use crate::schedule::{Ask, Place, Strand};
 use crate::session::{Opening, Promise, Session, SessionSummary, State};
@@ -42,7 +43,7 @@ pub struct SessionsConfig {
 pub enum OpenRefused {
     /// One client address holds too many of a title.
     #[error(
-        "this address already holds {held} sessions of this title, the most one address may; close some or wait"
+        "this address already holds {held} sessions, the most of one title or of all that one address may; close some or wait"
     )]
     Client {
         /// How many it holds.
@@ -425,6 +426,9 @@ impl<T> Sessions<T> {
         let of_title = held.by_title.get(title_id).copied().unwrap_or(0);
         if of_title >= SESSIONS_PER_CLIENT_MAX {
             return Err(OpenRefused::Client { held: of_title });
+        }
+        if held.all >= (self.sessions_max / CLIENT_PART).max(SESSIONS_PER_CLIENT_MAX) {
+            return Err(OpenRefused::Client { held: held.all });
         }
         if held.all >= UNSTARTED_PER_CLIENT_MAX {
             let unstarted = |session: &&Arc<Session<T>>| {

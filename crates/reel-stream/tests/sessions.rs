@@ -7,8 +7,8 @@ use reel_qos::{
     UNLIMITED,
 };
 use reel_stream::limits::{
-    BELOW_SEGMENTS, LATE_STAYS_NS, PAUSE_GRACE_NS, ROUNDS_MAX, SEND_LEAD_NS, SESSIONS_PER_CLIENT_MAX,
-    UNSTARTED_PER_CLIENT_MAX,
+    BELOW_SEGMENTS, CLIENT_PART, LATE_STAYS_NS, PAUSE_GRACE_NS, ROUNDS_MAX, SEND_LEAD_NS,
+    SESSIONS_PER_CLIENT_MAX, UNSTARTED_PER_CLIENT_MAX,
 };
 use reel_stream::{Ask, OpenRefused, Session, Sessions, SessionsConfig, Standing, Strand};
 use std::net::{IpAddr, Ipv4Addr};
@@ -142,6 +142,16 @@ fn the_sessions_of_an_address_are_counted_for_each_title() {
         matches!(open_title(&sessions, "a", "::ffff:10.0.0.1"), Err(OpenRefused::Client { .. })),
         "the same address, by the other family"
     );
+}
+
+#[test]
+fn one_address_leaves_half_of_the_table_to_others() {
+    let sessions = table(SESSIONS_PER_CLIENT_MAX * 2 * CLIENT_PART, None);
+    for title in ["a", "b"] {
+        (0..SESSIONS_PER_CLIENT_MAX).for_each(|_| open_title(&sessions, title, "10.0.0.1").unwrap());
+    }
+    assert!(matches!(open_title(&sessions, "c", "10.0.0.1"), Err(OpenRefused::Client { held: 512 })));
+    open_title(&sessions, "c", "10.0.0.2").unwrap();
 }
 
 #[test]
