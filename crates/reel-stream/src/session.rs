@@ -60,6 +60,8 @@ pub(crate) struct Promise {
     pub(crate) choice: usize,
     /// Held while the client plays; a paused client has none.
     pub(crate) reservation: Option<ReservationId>,
+    /// What was reserved came to its end, while its client goes on with the last of its title: he was late, and reads it without.
+    pub(crate) has_ended: bool,
     /// The best of the lower choices that the client took since it last took the reserved one, and how many segments of such.
     pub(crate) below: Option<(usize, u32)>,
 }
@@ -222,7 +224,7 @@ impl<T> Session<T> {
 
 impl Promise {
     pub(crate) fn new(offers: Choices, choice: usize, reservation: ReservationId) -> Self {
-        Self { offers, choice, reservation: Some(reservation), below: None }
+        Self { offers, choice, reservation: Some(reservation), has_ended: false, below: None }
     }
 
     /// The demand of the reserved choice.

@@ -272,8 +272,10 @@ impl<T> Sessions<T> {
                 self.settle_memory(session, &state);
                 return Err(error);
             };
-            let kept = self.keep_promise(&mut state, who, choice, place, ask, now_ns);
-            kept.inspect_err(|_refused| self.settle_memory(session, &state))?;
+            if !state.promise.as_ref().is_some_and(|promise| promise.has_ended) {
+                let kept = self.keep_promise(&mut state, who, choice, place, ask, now_ns);
+                kept.inspect_err(|_refused| self.settle_memory(session, &state))?;
+            }
         }
         self.settle_memory(session, &state);
         let begins = matches!(place, Place::Joins | Place::Moved { .. });
@@ -502,11 +504,11 @@ impl<T> Sessions<T> {
         let is_played = asked.is_none_or(|asked| asked == choice);
         let mut put = |held| book.put((who, held), (&promise.offers, choice, is_played), position_ns, now_ns);
         match put(promise.reservation) {
-            Ok(reservation) => promise.reservation = Some(reservation),
+            Ok(reservation) => (promise.reservation, promise.has_ended) = (Some(reservation), false),
             // One that has come to the end of its title is no reservation any more, though nobody released it.
             Err(AdmitError::Ended(_)) => {
-                promise.reservation = None;
-                promise.reservation = Some(put(None)?);
+                (promise.reservation, promise.has_ended) = (None, true);
+                (promise.reservation, promise.has_ended) = (Some(put(None)?), false);
             }
             // It gives something back, for the same time: it may keep it as well. A client that is a bit late asks for other rounds than it has,
             // and could be refused in them.

@@ -524,3 +524,32 @@ fn who_is_refused_after_his_film_has_ended_holds_nothing() {
     assert_eq!(standing(&sessions, &session, over_ns), Standing::Paused);
     assert!(sessions.adds_up());
 }
+
+#[test]
+fn who_is_late_sees_the_end_of_his_film_in_a_full_house() {
+    // Busy and quiet seconds as it comes, and another who has what is left: he cannot be promised the same four seconds later.
+    let is_busy = |round: u64| round.wrapping_mul(2_654_435_761) >> 7 & 1;
+    let film = |odd: u64| {
+        of_bytes((0..ROUNDS as u64).map(|round| 500_000 + (is_busy(round) + odd) % 2 * 1_000_000).collect())
+    };
+    let sessions = promising(2);
+    let open = |client, film| {
+        sessions.open("film", Arc::new(()), Arc::from([film]), (client, Class::PERIODIC), START_NS)
+    };
+    let (session, other) = (open(CLIENT, film(0)).unwrap(), open(OTHER, film(1)).unwrap());
+    let last = ROUNDS as u64 / 4 - 1;
+    for number in 0..=last {
+        let on_time_ns = START_NS + number * 4 * ROUND_NS;
+        let now_ns = if number > 0 { on_time_ns + 4 * ROUND_NS } else { on_time_ns };
+        sessions.ask(&other, Some(0), &segment(number), on_time_ns).unwrap();
+        if number == last {
+            sessions.tend(now_ns);
+            let next = open_for(&sessions, &[8_000_000], OTHER, now_ns);
+            open_for(&sessions, &[8_000_000], OTHER, now_ns).and(next).expect("the promises have ended");
+        }
+        sessions.touch(&session.key(), now_ns);
+        let permit = sessions.ask(&session, Some(0), &segment(number), now_ns);
+        permit.unwrap_or_else(|refused| panic!("segment {number}: {refused}"));
+    }
+    assert!(sessions.adds_up());
+}
