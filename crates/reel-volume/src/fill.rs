@@ -19,7 +19,7 @@ use crate::volume::Inner;
 /// Fills one member, unit by unit.
 pub(crate) struct Filler<'a> {
     inner: &'a Inner,
-    member: usize,
+    pub(crate) member: usize,
     errand: Errand,
     answers: Answers,
     pub(crate) filled: Filled,

@@ -443,3 +443,32 @@ fn a_successor_may_take_the_very_place_of_the_old_disk() {
     rebuild(&volume, 2);
     assert_sound(&volume);
 }
+
+/// What the member that fails holds is on no other, so nothing that leaves it behind may be committed.
+#[test]
+fn a_member_that_fails_during_a_rebuild_is_not_left_behind_by_a_half_filled_one() {
+    let scratch = Scratch::new(MEMBERS);
+    let (volume, faults) = open_with_faults(&scratch);
+    // So small that their checksums are in the catalogue, and are there whichever member is not.
+    (0..20).for_each(|number| publish(&volume, &format!("film-{number}"), &[100_000]));
+    volume.replace(&Replacement { give_up: true, ..successor(&scratch, 2, "new") }).unwrap();
+    let mut failed = false;
+    let rebuilt = volume.rebuild(2, MendOptions::default(), &mut |_| {
+        if !failed {
+            failed = true;
+            faults.inject(0, Fault::FailWrites);
+            assert!(volumes::try_title_of(&volume, "ingest", &[100_000]).is_err());
+            faults.clear(0);
+        }
+        true
+    });
+    assert!(failed && !volume.health().readable(0));
+    let text = rebuilt.unwrap_err().to_string();
+    assert!(text.contains("without member 0"), "{text}");
+    drop(volume);
+    let volume = scratch.open();
+    assert_eq!(volume.findings()[0].state, MemberState::Present, "it holds everything");
+    assert_all_right(&volume);
+    assert!(rebuild(&volume, 2).complete);
+    assert_sound(&volume);
+}
