@@ -14,6 +14,7 @@ use crate::error::VolumeError;
 use crate::limits::{READ_FAILURES_MAX, UPKEEP_STRIPES};
 use crate::object::ObjectMap;
 use crate::turns::Waits;
+use crate::unit_read::RowSpan;
 use crate::volume::Inner;
 
 /// Fills one member, unit by unit.
@@ -34,7 +35,8 @@ pub(crate) struct Filled {
     pub(crate) good_bytes: u64,
     /// Bytes of units written.
     pub(crate) written_bytes: u64,
-    /// Rows that could not be computed, because others of their matrices are not to be had.
+    /// Rows that it lacks still: they could not be computed, because others of their matrices are not to be had, or lie in
+    /// one unit with such a row that the member did not give either, and may yet.
     pub(crate) lost_rows: u64,
 }
 
@@ -54,6 +56,8 @@ struct Unit {
     buffers: Vec<Option<Buffer>>,
     /// Rows that are to be computed.
     wrong: Vec<usize>,
+    /// Those among them that could not be read, so that nobody knows what is there.
+    unread: Vec<usize>,
 }
 
 impl<'a> Filler<'a> {
@@ -135,7 +139,8 @@ impl<'a> Filler<'a> {
             .iter()
             .map(|&(stripe, position)| {
                 let wrong = (0..geometry.unit_rows()).collect();
-                Unit { stripe, position, buffers: (0..geometry.width()).map(|_| None).collect(), wrong }
+                let buffers = (0..geometry.width()).map(|_| None).collect();
+                Unit { stripe, position, buffers, wrong, unread: Vec::new() }
             })
             .collect();
         for (number, unit) in units.iter().enumerate() {
@@ -144,8 +149,15 @@ impl<'a> Filler<'a> {
         let spare = self.take_answers(&mut units)?;
         buffers.extend(spare);
         for unit in &mut units {
+            if unit.buffers[unit.position].is_none() {
+                self.read_rows(map, unit, &mut buffers);
+            }
             if let Some(own) = &unit.buffers[unit.position] {
-                unit.wrong.retain(|&row| !holds(map, unit.stripe, unit.position, row, own));
+                // Of a row that could not be read there are zeros here, which may be what was written.
+                let good = |row: &usize| {
+                    !unit.unread.contains(row) && holds(map, unit.stripe, unit.position, *row, own)
+                };
+                unit.wrong.retain(|row| !good(row));
             }
         }
         for (number, unit) in units.iter().enumerate().filter(|(_, unit)| !unit.wrong.is_empty()) {
@@ -197,6 +209,34 @@ impl<'a> Filler<'a> {
         self.inner.access.read(&mut self.answers, self.errand.class, token, span, buffer);
     }
 
+    /// Reads a unit row by row that could not be read whole: a bad place is the end of the rows that lie on it, and a good
+    /// one of another may be the last there is.
+    fn read_rows(&mut self, map: &ObjectMap, unit: &mut Unit, buffers: &mut Vec<Buffer>) {
+        let geometry = self.inner.geometry;
+        let (member, offset) = map.unit_at(unit.stripe, unit.position);
+        let Some(mut own) = buffers.pop() else { return };
+        // What it held before is no row of this unit.
+        own[..geometry.unit_bytes()].fill(0);
+        for row in 0..geometry.unit_rows() {
+            let span = RowSpan::new(geometry.row_bytes(), row..row + 1);
+            // Those of the others, which are asked later.
+            let Some(buffer) = buffers.pop() else { break };
+            let place = Span { member, offset: offset + span.offset as u64, bytes: span.bytes };
+            self.inner.access.read(&mut self.answers, self.errand.class, 0, place, buffer);
+            let Some(done) = self.answers.next() else { break };
+            let target = &mut own[row * geometry.row_bytes()..(row + 1) * geometry.row_bytes()];
+            match (&done.result, &done.buffer) {
+                (Ok(()), Some(read)) => target.copy_from_slice(&read[span.row(row)]),
+                _ => {
+                    self.inner.counters.read_errors.add(1);
+                    unit.unread.push(row);
+                }
+            }
+            buffers.extend(done.buffer);
+        }
+        unit.buffers[unit.position] = Some(own);
+    }
+
     /// Takes all answers to their units; gives back the buffers of reads that failed.
     ///
     /// A place that cannot be read is one thing; when all reads of another member fail, nothing can be computed, and to
@@ -240,7 +280,7 @@ impl<'a> Filler<'a> {
     fn compute_and_write(&mut self, map: &ObjectMap, unit: &Unit, mut own: Buffer) {
         let geometry = self.inner.geometry;
         let row_bytes = geometry.row_bytes();
-        let mut computed = 0;
+        let (mut computed, mut unknown) = (0, false);
         for &row in &unit.wrong {
             let range = row * row_bytes..(row + 1) * row_bytes;
             let others: Vec<&[u8]> = unit
@@ -261,11 +301,14 @@ impl<'a> Filler<'a> {
                     continue;
                 }
             }
-            self.filled.lost_rows += 1;
+            unknown |= unit.unread.contains(&row);
         }
-        if computed == 0 {
+        // A row that is neither known nor computed may be read another time, unless it is written over.
+        if computed == 0 || unknown {
+            self.filled.lost_rows += unit.wrong.len() as u64;
             return;
         }
+        self.filled.lost_rows += unit.wrong.len() as u64 - computed;
         self.inner.counters.rows_decoded.add(computed);
         own[geometry.unit_rows() * row_bytes..geometry.unit_bytes()].fill(0);
         let (member, offset) = map.unit_at(unit.stripe, unit.position);

@@ -29,7 +29,8 @@ pub struct RebuildReport {
     pub good_bytes: u64,
     /// Bytes of units written.
     pub written_bytes: u64,
-    /// Rows that could not be computed, because others of their matrices are not to be had either.
+    /// Rows that it lacks still: they could not be computed, because others of their matrices are not to be had either, or
+    /// lie in one unit with such a row that could not be read.
     pub lost_rows: u64,
     /// When it ended, in seconds since 1970-01-01 UTC.
     pub ended_unix_s: u64,

@@ -472,3 +472,42 @@ fn a_member_that_fails_during_a_rebuild_is_not_left_behind_by_a_half_filled_one(
     assert!(rebuild(&volume, 2).complete);
     assert_sound(&volume);
 }
+
+/// Where each unit of an object's first stripe lies: member and offset.
+fn first_stripe(volume: &Volume, title: &str) -> Vec<(usize, u64)> {
+    let map = volume.map(&volume.title(title).unwrap().objects[0].object).unwrap();
+    (0..volume.geometry().width()).map(|position| map.unit_at(0, position)).collect()
+}
+
+/// A row that is rotten elsewhere and lies beside a bad sector is read and kept; with the sector itself in it, nothing is written
+/// over it.
+#[test]
+fn the_last_copy_of_a_row_outlives_a_rebuild_that_cannot_read_its_unit() {
+    for bad_from in [0, 8192] {
+        let scratch = Scratch::new(MEMBERS);
+        let volume = scratch.open();
+        // One full stripe each. Of one of them member 2 has the parity, which viewers ask for only to compute others.
+        let films: Vec<String> = (0..MEMBERS).map(|number| format!("film-{number}")).collect();
+        films.iter().for_each(|film| publish(&volume, film, &[36_000]));
+        let units =
+            films.iter().map(|film| first_stripe(&volume, film)).find(|units| units[3].0 == 2).unwrap();
+        let unit_on = |member| units.iter().find_map(|&(on, at)| (on == member).then_some(at)).unwrap();
+        drop(volume);
+        let aside = scratch.path().join("aside");
+        std::fs::rename(scratch.member(2), &aside).unwrap();
+        publish(&scratch.open(), "added", &[300_000]);
+        std::fs::rename(&aside, scratch.member(2)).unwrap();
+        let (volume, faults) = open_with_faults(&scratch);
+        // Row 2 of three.
+        sprinkle(&scratch.member(1), unit_on(1) + 2 * 4000 + 500, 1, 1);
+        assert_all_right(&volume);
+        faults.inject(2, Fault::FailRange(unit_on(2) + bad_from..unit_on(2) + bad_from + 1));
+        let report = rebuild(&volume, 2);
+        assert!(report.complete, "{report:?}");
+        faults.clear(2);
+        assert_all_right(&volume);
+        assert_eq!(report.lost_rows > 0, bad_from > 0, "{report:?}");
+        volume.scrub(MendOptions::default(), &mut |_| true).unwrap();
+        assert_sound(&volume);
+    }
+}
