@@ -150,6 +150,30 @@ impl Committer {
             // Whatever it holds is of another disk.
             state.keep[member] = 0;
         }
+        let mut told = false;
+        let done = self.put_in_force(&mut state, around, &body, change, &mut told);
+        if let Err(error) = &done
+            && told
+            && state.refusal.is_none()
+        {
+            // A round before the one that failed may be in force, or come into force, on whoever has its seal.
+            state.refusal = Some(format!(
+                "a commit was begun anew without a member that failed, and failed then: {error}; open it again to see what \
+                 is in force"
+            ));
+        }
+        done
+    }
+
+    /// Writes a catalogue until all who are in sync by then have it. `told` is set once any member may have a header of it.
+    fn put_in_force(
+        &self,
+        state: &mut State,
+        around: &Around<'_>,
+        body: &[u8],
+        change: Change,
+        told: &mut bool,
+    ) -> Result<(), VolumeError> {
         let mut begin = change != Change::Titles || !state.sealed;
         loop {
             let good = (0..state.members.len()).filter(|&m| match change {
@@ -160,12 +184,12 @@ impl Committer {
             let good = good.fold(MemberSet::default(), MemberSet::with);
             begin |= good != state.in_sync;
             if !write_quorum(good, state.members.len(), self.parity_rows) {
-                return Err(self.give_up(&mut state, good));
+                return Err(self.give_up(state, good));
             }
             if begin {
-                self.begin_epoch(&mut state, good)?;
+                self.begin_epoch(state, good)?;
             }
-            let done = self.write_all(&mut state, around, &body)?;
+            let done = self.write_all(state, around, body, told)?;
             if done {
                 around.counters.commits.add(1);
                 return Ok(());
@@ -209,8 +233,14 @@ impl Committer {
     }
 
     /// Writes one copy to every member in sync. `false` if a member failed on the way; it is dropped then.
-    /// An error comes before any header is written.
-    fn write_all(&self, state: &mut State, around: &Around<'_>, body: &[u8]) -> Result<bool, VolumeError> {
+    /// An error comes before any header is written; `told` is set before the first is.
+    fn write_all(
+        &self,
+        state: &mut State,
+        around: &Around<'_>,
+        body: &[u8],
+        told: &mut bool,
+    ) -> Result<bool, VolumeError> {
         state.generation += 1;
         let header = CommitHeader {
             volume: self.volume,
@@ -239,6 +269,7 @@ impl Committer {
         if !(sync_all(around, &mut answers, &targets) && good) {
             return Ok(false);
         }
+        *told = true;
         // In a new epoch the seal waits until every member has the header: what is sealed anywhere is held everywhere.
         good = write_to(around, &mut answers, &targets, 0, block);
         if !state.sealed {
