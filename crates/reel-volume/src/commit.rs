@@ -145,6 +145,7 @@ impl Committer {
         if (body.len() as u64).next_multiple_of(BLOCK_BYTES as u64) > area_bytes {
             return Err(VolumeError::CatalogueFull { needed_bytes: body.len() as u64, area_bytes });
         }
+        let (members, keep) = (state.members.clone(), state.keep.clone());
         if let Change::Replace(member, id) = change {
             state.members[member] = id;
             // Whatever it holds is of another disk.
@@ -152,8 +153,10 @@ impl Committer {
         }
         let mut told = false;
         let done = self.put_in_force(&mut state, around, &body, change, &mut told);
-        if let Err(error) = &done
-            && told
+        if done.is_err() && !told {
+            // Nobody was told of another disk, so the next commit does not do it either.
+            (state.members, state.keep) = (members, keep);
+        } else if let Err(error) = &done
             && state.refusal.is_none()
         {
             // A round before the one that failed may be in force, or come into force, on whoever has its seal.

@@ -53,12 +53,13 @@ pub(crate) fn replace(inner: &Inner, replacement: &Replacement) -> Result<Findin
     let manifest = name_beside(inner, member, &path)?;
     // From here on the file is the volume's, whatever happens.
     made.keep();
+    // Before anybody is told of it, so that little is left to fail after that.
+    let file = MemberFile::open(&path, OpenMode::ReadWrite)
+        .map_err(VolumeError::disk("cannot use the new member"))?;
 
     let _change = inner.begin_change();
     inner.health.drop_member(member, "it is being replaced");
-    inner.commit_titles(Change::Replace(member, id))?;
-    let file = MemberFile::open(&path, OpenMode::ReadWrite)
-        .map_err(VolumeError::disk("cannot use the new member"))?;
+    mean(inner, member, id)?;
     if let Some(observer) = &inner.access.observer {
         observer.replaced(member);
     }
@@ -70,6 +71,18 @@ pub(crate) fn replace(inner: &Inner, replacement: &Replacement) -> Result<Findin
         target: MEMBERS_LOG, member, path = %path.display(), "a member has been replaced; rebuild it"
     );
     Ok(inner.members_now().swap_remove(member))
+}
+
+/// Has the catalogue mean another disk by a member's number. The old one does not count from here on: filled and put in
+/// sync, it would have the new one, on which there is nothing, taken for whole at the next opening.
+fn mean(inner: &Inner, member: usize, id: MemberId) -> Result<(), VolumeError> {
+    let before = inner.member_id(member);
+    let belonged = inner.disown(member);
+    let done = inner.commit_titles(Change::Replace(member, id));
+    if belonged && inner.member_id(member) == before {
+        inner.own(member);
+    }
+    done
 }
 
 /// Whether the volume can do without what the member holds.
@@ -151,7 +164,7 @@ fn prepare(
     Ok(target)
 }
 
-/// Whether the disk was meant to become this member before, and never did: a replacement was interrupted.
+/// Whether the disk was to become this member before, and never did: a replacement was interrupted, or failed.
 fn is_left_over(inner: &Inner, member: usize, path: &Path) -> bool {
     let Ok(file) = MemberFile::open(path, OpenMode::ReadOnly) else { return false };
     let mut block = vec![0; BLOCK_BYTES];
@@ -159,12 +172,11 @@ fn is_left_over(inner: &Inner, member: usize, path: &Path) -> bool {
         return false;
     }
     let Ok(found) = Superblock::decode(&block) else { return false };
-    let meant = inner.member_id(member) == Some(found.member);
     // It has never held a copy of the catalogue, as any member that was in use has.
     let never_joined = (0..2).all(|area| {
         file.read_at(found.area_offset(area), &mut block).is_ok() && block.iter().all(|byte| *byte == 0)
     });
-    found.volume == inner.superblock.volume && found.index == member && !meant && never_joined
+    found.volume == inner.superblock.volume && found.index == member && never_joined
 }
 
 /// Writes the superblocks; the catalogue areas hold nothing that could be taken for a copy.

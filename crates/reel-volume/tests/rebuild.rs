@@ -14,7 +14,10 @@ use reel_volume::{
     MemberState, MendOptions, OpenOptions, RebuildReport, Replacement, Role, Volume, VolumeError,
 };
 
-use volumes::{Scratch, assert_all_right, bytes_of, open_options, publish, read_object, title_of};
+use volumes::at_once::AtOnce;
+use volumes::{
+    Scratch, all_memory, assert_all_right, bytes_of, open_options, publish, read_object, title_of,
+};
 
 const MEMBERS: usize = 4;
 const LONG: usize = 900_000;
@@ -510,4 +513,50 @@ fn the_last_copy_of_a_row_outlives_a_rebuild_that_cannot_read_its_unit() {
         volume.scrub(MendOptions::default(), &mut |_| true).unwrap();
         assert_sound(&volume);
     }
+}
+
+/// Nothing was written to the new disk, so it must not be the one that is in sync when the old one has been filled.
+#[test]
+fn a_replacement_that_fails_leaves_no_empty_disk_in_sync() {
+    let scratch = filled();
+    let (volume, _) = AtOnce::open(&scratch);
+    let held = all_memory(&volume);
+    let replacement = Replacement { give_up: true, ..successor(&scratch, 2, "new") };
+    assert!(matches!(volume.replace(&replacement), Err(VolumeError::NoMemory { .. })));
+    drop(held);
+    publish(&volume, "added", &[300_000]);
+    // The old one is meant still.
+    assert!(rebuild(&volume, 2).complete);
+    publish(&volume, "after", &[300_000]);
+    assert_sound(&volume);
+    drop(volume);
+    let volume = scratch.open();
+    assert_eq!(volume.findings()[2].state, MemberState::Present);
+    assert_sound(&volume);
+    // And the same disk again, which is no member yet, without force.
+    volume.replace(&replacement).unwrap();
+    assert!(rebuild(&volume, 2).complete);
+    drop(volume);
+    std::fs::remove_file(scratch.member(0)).unwrap();
+    assert_all_right(&scratch.open());
+}
+
+/// The new disk is meant by then, so the old one, which is still open, is not filled; the new one may be tried again.
+#[test]
+fn a_replacement_that_fails_after_its_commit_is_done_again() {
+    let scratch = filled();
+    let (volume, disks) = AtOnce::open(&scratch);
+    disks.refuse(true);
+    let replacement = Replacement { give_up: true, ..successor(&scratch, 2, "new") };
+    assert!(volume.replace(&replacement).is_err());
+    publish(&volume, "added", &[300_000]);
+    let text = volume.rebuild(2, MendOptions::default(), &mut |_| true).unwrap_err().to_string();
+    assert!(text.contains("reel volume replace"), "{text}");
+    disks.refuse(false);
+    volume.replace(&replacement).unwrap();
+    assert!(rebuild(&volume, 2).complete);
+    assert_sound(&volume);
+    drop(volume);
+    std::fs::remove_file(scratch.member(0)).unwrap();
+    assert_all_right(&scratch.open());
 }

@@ -247,6 +247,17 @@ impl Inner {
         lock(&self.current)[member] = rebuilding_finding(member, &path);
     }
 
+    /// The disk that stands for a member is not the one that is meant any more, if it was: nothing may be put on it. Tells
+    /// whether it was.
+    pub(crate) fn disown(&self, member: usize) -> bool {
+        std::mem::replace(&mut lock(&self.disks).belongs[member], false)
+    }
+
+    /// The disk that stands for a member is the one that is meant, after all.
+    pub(crate) fn own(&self, member: usize) {
+        lock(&self.disks).belongs[member] = true;
+    }
+
     /// Keeps a new `volume.toml` locked.
     pub(crate) fn keep_locked(&self, manifest: File) {
         lock(&self.disks).locks.push((None, manifest));

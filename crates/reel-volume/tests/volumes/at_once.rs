@@ -4,7 +4,7 @@ use std::fs::{File, OpenOptions as FileOptions};
 use std::io;
 use std::os::unix::fs::FileExt;
 use std::path::Path;
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex};
 
 use reel_disk::limits::PRICE_UNKNOWN;
@@ -24,6 +24,7 @@ type Fails = Box<dyn FnMut(usize, &DiskWork) -> bool + Send>;
 pub struct AtOnce {
     files: Mutex<Vec<Option<File>>>,
     fails: Mutex<Option<Fails>>,
+    refuses: AtomicBool,
 }
 
 struct Jumps(AtomicU64);
@@ -47,6 +48,11 @@ impl AtOnce {
     /// From here on requests fail as this says.
     pub fn fail(&self, fails: impl FnMut(usize, &DiskWork) -> bool + Send + 'static) {
         *self.fails.lock().unwrap() = Some(Box::new(fails));
+    }
+
+    /// Whether no disk takes the place of another from here on.
+    pub fn refuse(&self, refuses: bool) {
+        self.refuses.store(refuses, Ordering::Relaxed);
     }
 
     fn carry_out(&self, member: usize, work: &mut DiskWork) -> io::Result<()> {
@@ -114,6 +120,9 @@ impl DiskBackend for AtOnce {
     fn set_price(&self, _: usize, _: DiskPrice) {}
 
     fn replace(&self, member: usize, file: MemberFile) -> Result<(), DiskError> {
+        if self.refuses.load(Ordering::Relaxed) {
+            return Err(DiskError::Stopped);
+        }
         self.files.lock().unwrap()[member] = Some(open(file.path()));
         Ok(())
     }
