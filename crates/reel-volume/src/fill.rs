@@ -11,7 +11,7 @@ use reel_disk::DiskError;
 use crate::access::{Answers, Errand, Span};
 use crate::catalogue::{ObjectRecord, Sums};
 use crate::error::VolumeError;
-use crate::limits::{READ_FAILURES_MAX, UPKEEP_STRIPES};
+use crate::limits::{BLOCK_BYTES, READ_FAILURES_MAX, UPKEEP_STRIPES};
 use crate::object::ObjectMap;
 use crate::turns::Waits;
 use crate::unit_read::RowSpan;
@@ -265,8 +265,23 @@ impl<'a> Filler<'a> {
         Ok(spare)
     }
 
+    /// An error if the last read of another member has failed, and it does not give its superblock either: with a place that
+    /// cannot be read it would fail at the same one for ever.
+    pub(crate) fn others_still_answer(&mut self) -> Result<(), VolumeError> {
+        let asked: Vec<usize> = self.failures.keys().copied().collect();
+        for member in asked {
+            let buffer = self.inner.access.buffer(BLOCK_BYTES)?;
+            let span = Span { member, offset: 0, bytes: BLOCK_BYTES };
+            self.inner.access.read(&mut self.answers, self.errand.class, 0, span, buffer);
+            if self.answers.next().is_some_and(|done| done.result.is_ok()) {
+                self.failures.remove(&member);
+            }
+        }
+        self.others_answer(1)
+    }
+
     /// An error if the last so many reads of another member have failed.
-    pub(crate) fn others_answer(&self, failures_max: u32) -> Result<(), VolumeError> {
+    fn others_answer(&self, failures_max: u32) -> Result<(), VolumeError> {
         match self.failures.values().find(|(failures, _)| *failures >= failures_max) {
             Some((_, source)) => {
                 let doing = format!("cannot compute what member {} should hold", self.member);

@@ -56,7 +56,7 @@ pub(crate) fn rebuild(
         let titles = left(inner, &done);
         if titles.is_empty() {
             // One place of another member that cannot be read keeps nothing up; a member that is gone does.
-            filler.others_answer(1)?;
+            filler.others_still_answer()?;
         }
         if titles.is_empty() && join(inner, &filler, &done)? {
             break true;

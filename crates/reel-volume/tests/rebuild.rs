@@ -560,3 +560,18 @@ fn a_replacement_that_fails_after_its_commit_is_done_again() {
     std::fs::remove_file(scratch.member(0)).unwrap();
     assert_all_right(&scratch.open());
 }
+
+#[test]
+fn a_bad_sector_at_the_very_end_keeps_no_rebuild_from_ending() {
+    let scratch = Scratch::new(MEMBERS);
+    publish(&scratch.open(), "film", &[36_000]);
+    std::fs::remove_file(scratch.member(2)).unwrap();
+    let (volume, faults) = open_with_faults(&scratch);
+    let units = first_stripe(&volume, "film");
+    let at = units.iter().find_map(|&(on, at)| (on == 0).then_some(at)).unwrap();
+    volume.replace(&successor(&scratch, 2, "new")).unwrap();
+    faults.inject(0, Fault::FailRange(at..at + 1));
+    let report = rebuild(&volume, 2);
+    assert!(report.complete && report.lost_rows == 3, "{report:?}");
+    assert_eq!(volume.rebuilding(), [] as [usize; 0]);
+}
