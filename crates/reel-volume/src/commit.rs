@@ -4,6 +4,7 @@ use std::sync::{Mutex, MutexGuard};
 
 use reel_arena::Lease;
 use reel_code::crc32c;
+use reel_disk::{DiskDone, DiskError};
 use reel_qos::Class;
 
 use crate::access::{Access, Answers};
@@ -331,19 +332,30 @@ fn sync_all(around: &Around<'_>, answers: &mut Answers, targets: &[(usize, u64)]
 fn settle_answers(around: &Around<'_>, answers: &mut Answers) -> bool {
     let mut good = true;
     while let Some(done) = answers.next() {
-        if let Err(error) = done.result {
+        if let Err(error) = &done.result {
             good = false;
-            drop_member(around.health, around.counters, done.member, &error.to_string());
+            write_failed(around.health, around.counters, &done, error);
         }
     }
     good
 }
 
-/// Takes a member out of use because a write to it failed: what it should hold and does not is computed from the
-/// others.
-pub(crate) fn drop_member(health: &Health, counters: &VolumeCounters, member: usize, error: &str) {
+/// A write or sync of a member has failed.
+pub(crate) fn write_failed(health: &Health, counters: &VolumeCounters, done: &DiskDone, error: &DiskError) {
+    // A write's token is the life in which it was asked for.
+    drop_member(health, counters, (done.member, done.token as u32), &error.to_string());
+}
+
+/// Takes a member out of use because a write to it failed in this life of it: what it should hold and does not is computed
+/// from the others.
+pub(crate) fn drop_member(
+    health: &Health,
+    counters: &VolumeCounters,
+    (member, life): (usize, u32),
+    error: &str,
+) {
     counters.write_errors.add(1);
-    if health.drop_member(member, error) {
+    if health.drop_member(member, life, error) {
         counters.members_dropped.add(1);
         tracing::error!(
             member,

@@ -10,6 +10,7 @@ use reel_disk::DiskError;
 
 use crate::access::{Answers, Errand, Span};
 use crate::catalogue::{ObjectRecord, Sums};
+use crate::commit::write_failed;
 use crate::error::VolumeError;
 use crate::limits::{BLOCK_BYTES, READ_FAILURES_MAX, UPKEEP_STRIPES};
 use crate::object::ObjectMap;
@@ -178,20 +179,30 @@ impl<'a> Filler<'a> {
             let Some(own) = own else { continue };
             self.compute_and_write(map, &unit, own);
         }
+        self.take_written()
+    }
+
+    /// Waits for what was written.
+    fn take_written(&mut self) -> Result<(), VolumeError> {
         while let Some(done) = self.answers.next() {
-            if let Err(error) = done.result {
-                let reason = error.to_string();
-                self.inner.counters.write_errors.add(1);
-                if self.inner.health.drop_member(self.member, &reason) {
-                    self.inner.counters.members_dropped.add(1);
-                }
+            if let Err(error) = &done.result {
+                write_failed(&self.inner.health, &self.inner.counters, &done, error);
                 return Err(VolumeError::Disk {
                     doing: format!("cannot fill member {}", self.member),
-                    source: error,
+                    source: error.clone(),
                 });
             }
         }
-        Ok(())
+        self.still_wanted()
+    }
+
+    /// An error if the member failed meanwhile, whoever found that out: what is put on it from here on is for nothing.
+    fn still_wanted(&self) -> Result<(), VolumeError> {
+        if self.inner.health.writable(self.member) {
+            return Ok(());
+        }
+        let reason = self.inner.health.reason(self.member).unwrap_or_default();
+        Err(VolumeError::Options(format!("member {} failed before it was in use: {reason}", self.member)))
     }
 
     fn read(

@@ -58,7 +58,7 @@ pub(crate) fn replace(inner: &Inner, replacement: &Replacement) -> Result<Findin
         .map_err(VolumeError::disk("cannot use the new member"))?;
 
     let _change = inner.begin_change();
-    inner.health.drop_member(member, "it is being replaced");
+    inner.health.drop_member(member, inner.health.life(member), "it is being replaced");
     mean(inner, member, id)?;
     if let Some(observer) = &inner.access.observer {
         observer.replaced(member);

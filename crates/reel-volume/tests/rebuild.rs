@@ -8,7 +8,7 @@ use std::os::unix::fs::FileExt;
 use std::path::PathBuf;
 use std::sync::atomic::{AtomicBool, Ordering};
 
-use reel_disk::{Fault, Faults};
+use reel_disk::{DiskWork, Fault, Faults};
 use reel_qos::Class;
 use reel_volume::{
     MemberState, MendOptions, OpenOptions, RebuildReport, Replacement, Role, Volume, VolumeError,
@@ -574,4 +574,47 @@ fn a_bad_sector_at_the_very_end_keeps_no_rebuild_from_ending() {
     let report = rebuild(&volume, 2);
     assert!(report.complete && report.lost_rows == 3, "{report:?}");
     assert_eq!(volume.rebuilding(), [] as [usize; 0]);
+}
+
+#[test]
+fn a_late_failure_of_the_old_disk_is_not_the_new_ones() {
+    let scratch = filled();
+    let (volume, disks) = AtOnce::open(&scratch);
+    let bytes = bytes_of("during", 0, 300_000);
+    disks.fail(|member, work| member == 2 && matches!(work, DiskWork::Write { .. }));
+    disks.hold_failures();
+    let mut writer = volume.writer(Class::APERIODIC).unwrap();
+    writer.write(&bytes[..250_000]).unwrap();
+    disks.fail(|_, _| false);
+    volume.replace(&Replacement { give_up: true, ..successor(&scratch, 2, "new") }).unwrap();
+    disks.release_failures();
+    writer.write(&bytes[250_000..]).unwrap();
+    let object = writer.finish().unwrap();
+    assert!(volume.counters().write_errors.get() > 0);
+    assert_eq!(volume.rebuilding(), [2]);
+    assert!(rebuild(&volume, 2).complete);
+    // Put on it when it is published, though it came in use before.
+    let mut title = title_of(&volume, "during", &[]);
+    title.objects.push(reel_volume::ObjectEntry { role: Role::Track, number: 0, object });
+    volume.publish(title).unwrap();
+    assert_sound(&volume);
+}
+
+#[test]
+fn a_rebuild_ends_when_its_member_fails_for_somebody_else() {
+    let scratch = filled();
+    let (volume, faults) = open_with_faults(&scratch);
+    volume.replace(&Replacement { give_up: true, ..successor(&scratch, 2, "new") }).unwrap();
+    let mut told = 0;
+    let rebuilt = volume.rebuild(2, MendOptions::default(), &mut |_| {
+        told += 1;
+        if told == 1 {
+            faults.inject(2, Fault::FailWrites);
+            drop(title_of(&volume, "ingest", &[100_000]));
+            faults.clear(2);
+        }
+        true
+    });
+    assert!(rebuilt.unwrap_err().to_string().contains("failed before it was in use"));
+    assert!(told < 4, "it went on for nothing {told} times");
 }

@@ -25,6 +25,8 @@ pub struct AtOnce {
     files: Mutex<Vec<Option<File>>>,
     fails: Mutex<Option<Fails>>,
     refuses: AtomicBool,
+    /// Answers of requests that failed, if they are held back.
+    held: Mutex<Option<Vec<(Arc<dyn Reply>, DiskDone)>>>,
 }
 
 struct Jumps(AtomicU64);
@@ -48,6 +50,17 @@ impl AtOnce {
     /// From here on requests fail as this says.
     pub fn fail(&self, fails: impl FnMut(usize, &DiskWork) -> bool + Send + 'static) {
         *self.fails.lock().unwrap() = Some(Box::new(fails));
+    }
+
+    /// From here on requests that fail are not answered.
+    pub fn hold_failures(&self) {
+        *self.held.lock().unwrap() = Some(Vec::new());
+    }
+
+    /// Answers them.
+    pub fn release_failures(&self) {
+        let held = self.held.lock().unwrap().take().unwrap_or_default();
+        held.into_iter().for_each(|(reply, done)| reply.deliver(done));
     }
 
     /// Whether no disk takes the place of another from here on.
@@ -85,7 +98,11 @@ impl DiskBackend for AtOnce {
             };
             let result = self.carry_out(member, &mut work).map_err(failed);
             let buffer = if let DiskWork::Read { buffer, .. } = work { Some(buffer) } else { None };
-            reply.deliver(DiskDone { token, member, result, buffer, queued_ns: 0, device_ns: 0 });
+            let done = DiskDone { token, member, result, buffer, queued_ns: 0, device_ns: 0 };
+            match &mut *self.held.lock().unwrap() {
+                Some(held) if done.result.is_err() => held.push((reply, done)),
+                _ => reply.deliver(done),
+            }
         }
     }
 
