@@ -106,6 +106,39 @@ fn a_scrub_says_what_it_cannot_mend() {
     assert!(!stopped.complete && !stopped.is_mended());
 }
 
+/// A file tells once of what it could not keep: had the scrub kept it to itself, the next commit would be taken for durable.
+#[test]
+fn a_member_that_does_not_keep_what_was_mended_is_out() {
+    // In the write that mends, and in the sync after all.
+    for mended_before in [0, 1] {
+        let scratch = filled();
+        let (volume, faults) = open_with_faults(&scratch);
+        sprinkle(&scratch.member(1), 1 << 20, 1, 1);
+        // Far behind, when there is to be something to mend after the fault.
+        if mended_before == 0 {
+            sprinkle(&scratch.member(1), (1 << 20) + 20 * 12_288, 1, 1);
+        }
+        let mut mended = 0;
+        let report = volume
+            .scrub(MendOptions::default(), &mut |_| {
+                if volume.counters().units_mended.get() > 0 && mended == 0 {
+                    mended = volume.counters().units_mended.get();
+                    faults.inject(1, Fault::FailWrites);
+                }
+                true
+            })
+            .unwrap();
+        assert_eq!(mended, 1);
+        assert!(report.members[1].bad_rows > 0 && report.members[1].mended_rows == 0 && !report.is_mended());
+        assert_eq!(volume.status().members[1].state, MemberState::Failed);
+        assert_eq!(volume.counters().write_errors.get(), 2 - mended_before);
+        assert_all_right(&volume);
+        faults.clear(1);
+        assert!(rebuild(&volume, 1).complete);
+        assert_sound(&volume);
+    }
+}
+
 #[test]
 fn a_lost_member_is_replaced_and_rebuilt_and_another_may_be_lost_then() {
     for member in 0..MEMBERS {
