@@ -20,13 +20,16 @@ use super::{Scratch, open_options};
 /// Asked before a request is carried out; the request fails if it says so.
 type Fails = Box<dyn FnMut(usize, &DiskWork) -> bool + Send>;
 
+/// An answer that is held back, and to whom.
+type Late = (Arc<dyn Reply>, DiskDone);
+
 #[derive(Default)]
 pub struct AtOnce {
     files: Mutex<Vec<Option<File>>>,
     fails: Mutex<Option<Fails>>,
     refuses: AtomicBool,
     /// Answers of requests that failed, if they are held back.
-    held: Mutex<Option<Vec<(Arc<dyn Reply>, DiskDone)>>>,
+    held: Mutex<Option<Vec<Late>>>,
 }
 
 struct Jumps(AtomicU64);
