@@ -18,6 +18,7 @@ use crate::error::VolumeError;
 use crate::finding::{Finding, MEMBERS_LOG};
 use crate::ids::MemberId;
 use crate::limits::BLOCK_BYTES;
+use crate::lock::identity;
 use crate::manifest::{Manifest, sync_directory};
 use crate::superblock::{SUPERBLOCK_COPY_OFFSET, Superblock};
 use crate::volume::Inner;
@@ -235,11 +236,15 @@ fn name_beside(inner: &Inner, member: usize, path: &Path) -> Result<Manifest, Vo
     let old = absolute(&inner.member_path(member))?;
     // Within the volume's directory the name is relative, so that the directory can be moved.
     let new = path.strip_prefix(&directory).unwrap_or(path).to_owned();
-    if !manifest.members.iter().any(|written| named(written) == path) {
+    let of = |path: &Path| std::fs::metadata(path).ok().map(|metadata| identity(&metadata));
+    let own = of(path);
+    // By whatever name: the volume would be opened with two paths to one disk.
+    let is_new = |written: &PathBuf| named(written) == path || own.is_some() && of(&named(written)) == own;
+    if !manifest.members.iter().any(is_new) {
         manifest.members.push(new.clone());
         write_manifest(inner, &manifest)?;
     }
-    manifest.members.retain(|written| named(written) != old && named(written) != path);
+    manifest.members.retain(|written| named(written) != old && !is_new(written));
     // At the member's place, as far as the others leave it free.
     manifest.members.insert(member.min(manifest.members.len()), new);
     Ok(manifest)

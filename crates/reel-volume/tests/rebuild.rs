@@ -651,3 +651,38 @@ fn a_rebuild_ends_when_its_member_fails_for_somebody_else() {
     assert!(rebuilt.unwrap_err().to_string().contains("failed before it was in use"));
     assert!(told < 4, "it went on for nothing {told} times");
 }
+
+#[test]
+fn a_disk_of_two_names_is_one_disk() {
+    let scratch = filled();
+    // Left by a replacement that was interrupted.
+    let spare = scratch.path().join("spare.reel");
+    std::fs::write(&spare, b"").unwrap();
+    let path = scratch.path().join("volume.toml");
+    let text = std::fs::read_to_string(&path).unwrap();
+    std::fs::write(&path, text.replace("members = [", "members = [\"spare.reel\", ")).unwrap();
+    std::os::unix::fs::symlink(&spare, scratch.path().join("link.reel")).unwrap();
+    let volume = scratch.open();
+    volume.replace(&Replacement { give_up: true, ..successor(&scratch, 2, "link.reel") }).unwrap();
+    drop(volume);
+    let text = std::fs::read_to_string(&path).unwrap();
+    assert!(text.contains("link.reel") && !text.contains("spare.reel"), "{text}");
+    // As it was left by those who compared the names alone.
+    std::fs::write(&path, text.replace("members = [", "members = [\"spare.reel\", ")).unwrap();
+    let volume = scratch.open();
+    assert_eq!(volume.rebuilding(), [2]);
+    assert!(rebuild(&volume, 2).complete);
+    assert_sound(&volume);
+}
+
+#[test]
+fn what_is_of_another_volume_and_in_use_there_keeps_none_from_opening() {
+    let (scratch, other) = (filled(), filled());
+    let _other = other.open();
+    std::fs::remove_file(scratch.member(1)).unwrap();
+    std::os::unix::fs::symlink(other.member(1), scratch.member(1)).unwrap();
+    let volume = scratch.open();
+    assert_eq!(volume.findings()[1].state, MemberState::Foreign);
+    assert!(volume.findings()[1].text.contains("another volume"), "{}", volume.findings()[1]);
+    assert_all_right(&volume);
+}

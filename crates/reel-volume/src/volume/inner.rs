@@ -11,13 +11,13 @@ use crate::geometry::Geometry;
 use crate::health::{Health, MemberUse};
 use crate::hold::Space;
 use crate::ids::MemberId;
+use crate::lock::identity;
 use crate::members::rebuilding_finding;
 use crate::object::{ObjectMap, ObjectParts};
 use crate::reader::ObjectReader;
 use crate::superblock::Superblock;
 use reel_qos::Class;
 use std::fs::{File, Metadata};
-use std::os::unix::fs::{FileTypeExt, MetadataExt};
 use std::path::PathBuf;
 use std::sync::{Arc, Mutex, MutexGuard, RwLock};
 
@@ -290,15 +290,6 @@ impl Inner {
 impl Drop for Job<'_> {
     fn drop(&mut self) {
         *lock(&self.0.job) = None;
-    }
-}
-
-/// Tells one file or device from another, by whatever name.
-fn identity(metadata: &Metadata) -> (bool, u64, u64) {
-    // Two nodes of one device have different inodes, but one device number.
-    match metadata.file_type().is_block_device() {
-        true => (true, metadata.rdev(), 0),
-        false => (false, metadata.dev(), metadata.ino()),
     }
 }
 
