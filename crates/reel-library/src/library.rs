@@ -136,11 +136,24 @@ impl Library {
     /// Takes a title out of the catalogue, and remembers which file it was made from. Who plays it may finish; its space is free after that.
     pub fn remove(&self, id: &str) -> Result<(), LibraryError> {
         let record = self.record(id)?;
-        self.volume.remove(id)?;
-        lock(self.removed()).remember(source(&record));
+        self.remove_remembered(&record)?;
         lock(&self.opened).forget(id);
         lock(&self.summaries).remove(id);
         Ok(())
+    }
+
+    /// Remembers the file first: a title that has gone, and of which nobody knows that it was removed, would come back. What is
+    /// remembered of a title that is still there does no harm.
+    fn remove_remembered(&self, record: &TitleRecord) -> Result<(), LibraryError> {
+        let stamp = source(record);
+        let mut removed = lock(self.removed());
+        let is_new = removed.remember(stamp.clone());
+        let done = self.volume.remove(&record.id);
+        // A removal that is in doubt may have gone through, which shows at the next start.
+        if done.is_err() && is_new && self.has(&record.id) && self.volume.status().read_only.is_none() {
+            removed.forget(&stamp);
+        }
+        Ok(done?)
     }
 
     /// Takes files as one title; see [`crate::ingest`].

@@ -31,7 +31,9 @@ impl Removed {
             Ok(text) => {
                 let mut lines = text.lines();
                 if lines.next() == Some(&removed.heading()) {
-                    lines.filter_map(parse).for_each(|stamp| removed.add(stamp));
+                    lines.filter_map(parse).for_each(|stamp| {
+                        removed.add(stamp);
+                    });
                 }
             }
             Err(error) if error.kind() == io::ErrorKind::NotFound => {}
@@ -48,9 +50,22 @@ impl Removed {
         self.stamps.contains(stamp)
     }
 
-    /// Remembers a file, for the next start too.
-    pub(crate) fn remember(&mut self, stamp: Stamp) {
-        self.add(stamp);
+    /// Remembers a file, for the next start too. `false` if it was known before.
+    pub(crate) fn remember(&mut self, stamp: Stamp) -> bool {
+        let is_new = self.add(stamp);
+        self.keep();
+        is_new
+    }
+
+    /// Forgets a file whose title could not be removed.
+    pub(crate) fn forget(&mut self, stamp: &Stamp) {
+        if self.stamps.remove(stamp) {
+            self.order.retain(|other| other != stamp);
+            self.keep();
+        }
+    }
+
+    fn keep(&self) {
         if let Err(error) = self.store() {
             tracing::warn!(
                 "cannot write {}: {error}; the title may come back from a watched directory at the next start",
@@ -59,10 +74,10 @@ impl Removed {
         }
     }
 
-    fn add(&mut self, stamp: Stamp) {
+    fn add(&mut self, stamp: Stamp) -> bool {
         // A line holds one.
         if stamp.file_name.contains(['\n', '\r']) || !self.stamps.insert(stamp.clone()) {
-            return;
+            return false;
         }
         self.order.push_back(stamp);
         if self.order.len() > REMOVED_MAX
@@ -70,6 +85,7 @@ impl Removed {
         {
             self.stamps.remove(&oldest);
         }
+        true
     }
 
     /// All of it or nothing.
@@ -83,7 +99,12 @@ impl Removed {
         let mut file = File::create(&new)?;
         file.write_all(text.as_bytes())?;
         file.sync_all()?;
-        fs::rename(&new, &self.path)
+        fs::rename(&new, &self.path)?;
+        // The name is the directory's, which is written when it likes: the title must not be gone before.
+        match self.path.parent() {
+            Some(directory) => File::open(directory)?.sync_all(),
+            None => Ok(()),
+        }
     }
 
     fn heading(&self) -> String {
@@ -125,8 +146,8 @@ mod tests {
     fn what_was_removed_is_known_after_a_restart() {
         let directory = tempfile::tempdir().unwrap();
         let mut removed = load(directory.path());
-        (0..3).for_each(|number| removed.remember(stamp(number)));
-        removed.remember(stamp(1));
+        assert!((0..3).all(|number| removed.remember(stamp(number))));
+        assert!(!removed.remember(stamp(1)));
         let again = load(directory.path());
         assert!((0..3).all(|number| again.contains(&stamp(number))) && again.order.len() == 3);
         assert!(!again.contains(&Stamp { modified_unix_s: 8, ..stamp(1) }), "it was changed since");
@@ -135,10 +156,22 @@ mod tests {
     }
 
     #[test]
+    fn what_was_not_removed_after_all_is_forgotten() {
+        let directory = tempfile::tempdir().unwrap();
+        let mut removed = load(directory.path());
+        assert!((0..3).all(|number| removed.remember(stamp(number))));
+        removed.forget(&stamp(1));
+        removed.forget(&stamp(7));
+        for removed in [removed, load(directory.path())] {
+            assert!(!removed.contains(&stamp(1)) && removed.contains(&stamp(2)) && removed.order.len() == 2);
+        }
+    }
+
+    #[test]
     fn the_oldest_are_forgotten() {
         let directory = tempfile::tempdir().unwrap();
         let mut removed = load(directory.path());
-        (0..REMOVED_MAX).for_each(|number| removed.add(stamp(number)));
+        assert!((0..REMOVED_MAX).all(|number| removed.add(stamp(number))));
         removed.remember(stamp(REMOVED_MAX));
         let again = load(directory.path());
         assert!(!again.contains(&stamp(0)) && again.contains(&stamp(1)));

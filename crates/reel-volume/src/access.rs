@@ -82,7 +82,7 @@ impl Access {
         self.submit(answers, class, token, member, DiskWork::Read { offset, bytes, buffer });
     }
 
-    /// Writes all of a lease.
+    /// Writes all of a lease. The answer bears the life of the member as its token, see [`Health::drop_member`].
     pub(crate) fn write(
         &self,
         answers: &mut Answers,
@@ -90,12 +90,14 @@ impl Access {
         (member, offset): (usize, u64),
         lease: Lease,
     ) {
-        self.submit(answers, class, 0, member, DiskWork::Write { offset, lease });
+        let life = u64::from(self.health.life(member));
+        self.submit(answers, class, life, member, DiskWork::Write { offset, lease });
     }
 
-    /// Makes durable what was answered before.
+    /// Makes durable what was answered before. The token is as for writes.
     pub(crate) fn sync(&self, answers: &mut Answers, class: Class, member: usize) {
-        self.submit(answers, class, 0, member, DiskWork::Sync);
+        let life = u64::from(self.health.life(member));
+        self.submit(answers, class, life, member, DiskWork::Sync);
     }
 
     /// A buffer, waiting until one is free.

@@ -47,7 +47,7 @@ pub struct MemberReport {
     pub unreadable_rows: u64,
     /// Rows it should hold while it is not in use.
     pub missing_rows: u64,
-    /// Of the bad and unreadable rows, those that were computed from others, written anew and read back.
+    /// Of the bad and unreadable rows, those that were computed from others, written anew, read back and synced.
     pub mended_rows: u64,
     /// The first places where something is wrong, as byte offsets on the member.
     pub first_bad_offsets: Vec<u64>,

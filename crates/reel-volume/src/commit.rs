@@ -4,6 +4,7 @@ use std::sync::{Mutex, MutexGuard};
 
 use reel_arena::Lease;
 use reel_code::crc32c;
+use reel_disk::{DiskDone, DiskError};
 use reel_qos::Class;
 
 use crate::access::{Access, Answers};
@@ -145,11 +146,38 @@ impl Committer {
         if (body.len() as u64).next_multiple_of(BLOCK_BYTES as u64) > area_bytes {
             return Err(VolumeError::CatalogueFull { needed_bytes: body.len() as u64, area_bytes });
         }
+        let (members, keep) = (state.members.clone(), state.keep.clone());
         if let Change::Replace(member, id) = change {
             state.members[member] = id;
             // Whatever it holds is of another disk.
             state.keep[member] = 0;
         }
+        let mut told = false;
+        let done = self.put_in_force(&mut state, around, &body, change, &mut told);
+        if done.is_err() && !told {
+            // Nobody was told of another disk, so the next commit does not do it either.
+            (state.members, state.keep) = (members, keep);
+        } else if let Err(error) = &done
+            && state.refusal.is_none()
+        {
+            // A round before the one that failed may be in force, or come into force, on whoever has its seal.
+            state.refusal = Some(format!(
+                "a commit was begun anew without a member that failed, and failed then: {error}; open it again to see what \
+                 is in force"
+            ));
+        }
+        done
+    }
+
+    /// Writes a catalogue until all who are in sync by then have it. `told` is set once any member may have a header of it.
+    fn put_in_force(
+        &self,
+        state: &mut State,
+        around: &Around<'_>,
+        body: &[u8],
+        change: Change,
+        told: &mut bool,
+    ) -> Result<(), VolumeError> {
         let mut begin = change != Change::Titles || !state.sealed;
         loop {
             let good = (0..state.members.len()).filter(|&m| match change {
@@ -160,12 +188,12 @@ impl Committer {
             let good = good.fold(MemberSet::default(), MemberSet::with);
             begin |= good != state.in_sync;
             if !write_quorum(good, state.members.len(), self.parity_rows) {
-                return Err(self.give_up(&mut state, good));
+                return Err(self.give_up(state, good));
             }
             if begin {
-                self.begin_epoch(&mut state, good)?;
+                self.begin_epoch(state, good)?;
             }
-            let done = self.write_all(&mut state, around, &body)?;
+            let done = self.write_all(state, around, body, told)?;
             if done {
                 around.counters.commits.add(1);
                 return Ok(());
@@ -209,8 +237,14 @@ impl Committer {
     }
 
     /// Writes one copy to every member in sync. `false` if a member failed on the way; it is dropped then.
-    /// An error comes before any header is written.
-    fn write_all(&self, state: &mut State, around: &Around<'_>, body: &[u8]) -> Result<bool, VolumeError> {
+    /// An error comes before any header is written; `told` is set before the first is.
+    fn write_all(
+        &self,
+        state: &mut State,
+        around: &Around<'_>,
+        body: &[u8],
+        told: &mut bool,
+    ) -> Result<bool, VolumeError> {
         state.generation += 1;
         let header = CommitHeader {
             volume: self.volume,
@@ -239,6 +273,7 @@ impl Committer {
         if !(sync_all(around, &mut answers, &targets) && good) {
             return Ok(false);
         }
+        *told = true;
         // In a new epoch the seal waits until every member has the header: what is sealed anywhere is held everywhere.
         good = write_to(around, &mut answers, &targets, 0, block);
         if !state.sealed {
@@ -297,19 +332,30 @@ fn sync_all(around: &Around<'_>, answers: &mut Answers, targets: &[(usize, u64)]
 fn settle_answers(around: &Around<'_>, answers: &mut Answers) -> bool {
     let mut good = true;
     while let Some(done) = answers.next() {
-        if let Err(error) = done.result {
+        if let Err(error) = &done.result {
             good = false;
-            drop_member(around.health, around.counters, done.member, &error.to_string());
+            write_failed(around.health, around.counters, &done, error);
         }
     }
     good
 }
 
-/// Takes a member out of use because a write to it failed: what it should hold and does not is computed from the
-/// others.
-pub(crate) fn drop_member(health: &Health, counters: &VolumeCounters, member: usize, error: &str) {
+/// A write or sync of a member has failed.
+pub(crate) fn write_failed(health: &Health, counters: &VolumeCounters, done: &DiskDone, error: &DiskError) {
+    // A write's token is the life in which it was asked for.
+    drop_member(health, counters, (done.member, done.token as u32), &error.to_string());
+}
+
+/// Takes a member out of use because a write to it failed in this life of it: what it should hold and does not is computed
+/// from the others.
+pub(crate) fn drop_member(
+    health: &Health,
+    counters: &VolumeCounters,
+    (member, life): (usize, u32),
+    error: &str,
+) {
     counters.write_errors.add(1);
-    if health.drop_member(member, error) {
+    if health.drop_member(member, life, error) {
         counters.members_dropped.add(1);
         tracing::error!(
             member,

@@ -1,7 +1,7 @@
 //! Making a volume.
 
 use std::collections::HashSet;
-use std::fs::{File, Metadata, OpenOptions};
+use std::fs::{File, OpenOptions};
 use std::os::unix::fs::{FileExt, FileTypeExt, MetadataExt};
 use std::path::{Path, PathBuf};
 use std::time::{SystemTime, UNIX_EPOCH};
@@ -15,7 +15,7 @@ use crate::geometry::{Geometry, GeometryFields};
 use crate::ids::{MemberId, VolumeId, random_u64};
 use crate::layout::Layout;
 use crate::limits::{BLOCK_BYTES, CATALOGUE_BYTES_MAX, CATALOGUE_BYTES_MIN};
-use crate::lock::lock;
+use crate::lock::{identity, lock};
 use crate::manifest::{FILE_NAME, Manifest, sync_directory};
 use crate::superblock::{CATALOGUE_OFFSET, SUPERBLOCK_COPY_OFFSET, Superblock};
 
@@ -231,14 +231,6 @@ fn open_targets(
         targets.push(target);
     }
     Ok(targets)
-}
-
-/// What is the same for two names of one disk. Two nodes of one device have different inodes, but one device number.
-fn identity(metadata: &Metadata) -> (bool, u64, u64) {
-    match metadata.file_type().is_block_device() {
-        true => (true, metadata.rdev(), 0),
-        false => (false, metadata.dev(), metadata.ino()),
-    }
 }
 
 pub(crate) fn open_target(

@@ -10,16 +10,18 @@ use reel_disk::DiskError;
 
 use crate::access::{Answers, Errand, Span};
 use crate::catalogue::{ObjectRecord, Sums};
+use crate::commit::write_failed;
 use crate::error::VolumeError;
-use crate::limits::{READ_FAILURES_MAX, UPKEEP_STRIPES};
+use crate::limits::{BLOCK_BYTES, READ_FAILURES_MAX, UPKEEP_STRIPES};
 use crate::object::ObjectMap;
 use crate::turns::Waits;
+use crate::unit_read::RowSpan;
 use crate::volume::Inner;
 
 /// Fills one member, unit by unit.
 pub(crate) struct Filler<'a> {
     inner: &'a Inner,
-    member: usize,
+    pub(crate) member: usize,
     errand: Errand,
     answers: Answers,
     pub(crate) filled: Filled,
@@ -34,7 +36,8 @@ pub(crate) struct Filled {
     pub(crate) good_bytes: u64,
     /// Bytes of units written.
     pub(crate) written_bytes: u64,
-    /// Rows that could not be computed, because others of their matrices are not to be had.
+    /// Rows that it lacks still: they could not be computed, because others of their matrices are not to be had, or lie in
+    /// one unit with such a row that the member did not give either, and may yet.
     pub(crate) lost_rows: u64,
 }
 
@@ -54,6 +57,8 @@ struct Unit {
     buffers: Vec<Option<Buffer>>,
     /// Rows that are to be computed.
     wrong: Vec<usize>,
+    /// Those among them that could not be read, so that nobody knows what is there.
+    unread: Vec<usize>,
 }
 
 impl<'a> Filler<'a> {
@@ -135,7 +140,8 @@ impl<'a> Filler<'a> {
             .iter()
             .map(|&(stripe, position)| {
                 let wrong = (0..geometry.unit_rows()).collect();
-                Unit { stripe, position, buffers: (0..geometry.width()).map(|_| None).collect(), wrong }
+                let buffers = (0..geometry.width()).map(|_| None).collect();
+                Unit { stripe, position, buffers, wrong, unread: Vec::new() }
             })
             .collect();
         for (number, unit) in units.iter().enumerate() {
@@ -144,8 +150,15 @@ impl<'a> Filler<'a> {
         let spare = self.take_answers(&mut units)?;
         buffers.extend(spare);
         for unit in &mut units {
+            if unit.buffers[unit.position].is_none() {
+                self.read_rows(map, unit, &mut buffers);
+            }
             if let Some(own) = &unit.buffers[unit.position] {
-                unit.wrong.retain(|&row| !holds(map, unit.stripe, unit.position, row, own));
+                // Of a row that could not be read there are zeros here, which may be what was written.
+                let good = |row: &usize| {
+                    !unit.unread.contains(row) && holds(map, unit.stripe, unit.position, *row, own)
+                };
+                unit.wrong.retain(|row| !good(row));
             }
         }
         for (number, unit) in units.iter().enumerate().filter(|(_, unit)| !unit.wrong.is_empty()) {
@@ -166,20 +179,30 @@ impl<'a> Filler<'a> {
             let Some(own) = own else { continue };
             self.compute_and_write(map, &unit, own);
         }
+        self.take_written()
+    }
+
+    /// Waits for what was written.
+    fn take_written(&mut self) -> Result<(), VolumeError> {
         while let Some(done) = self.answers.next() {
-            if let Err(error) = done.result {
-                let reason = error.to_string();
-                self.inner.counters.write_errors.add(1);
-                if self.inner.health.drop_member(self.member, &reason) {
-                    self.inner.counters.members_dropped.add(1);
-                }
+            if let Err(error) = &done.result {
+                write_failed(&self.inner.health, &self.inner.counters, &done, error);
                 return Err(VolumeError::Disk {
                     doing: format!("cannot fill member {}", self.member),
-                    source: error,
+                    source: error.clone(),
                 });
             }
         }
-        Ok(())
+        self.still_wanted()
+    }
+
+    /// An error if the member failed meanwhile, whoever found that out: what is put on it from here on is for nothing.
+    fn still_wanted(&self) -> Result<(), VolumeError> {
+        if self.inner.health.writable(self.member) {
+            return Ok(());
+        }
+        let reason = self.inner.health.reason(self.member).unwrap_or_default();
+        Err(VolumeError::Options(format!("member {} failed before it was in use: {reason}", self.member)))
     }
 
     fn read(
@@ -195,6 +218,34 @@ impl<'a> Filler<'a> {
         let token = (number * self.inner.geometry.width() + position) as u64;
         let span = Span { member, offset, bytes: self.inner.geometry.unit_bytes() };
         self.inner.access.read(&mut self.answers, self.errand.class, token, span, buffer);
+    }
+
+    /// Reads a unit row by row that could not be read whole: a bad place is the end of the rows that lie on it, and a good
+    /// one of another may be the last there is.
+    fn read_rows(&mut self, map: &ObjectMap, unit: &mut Unit, buffers: &mut Vec<Buffer>) {
+        let geometry = self.inner.geometry;
+        let (member, offset) = map.unit_at(unit.stripe, unit.position);
+        let Some(mut own) = buffers.pop() else { return };
+        // What it held before is no row of this unit.
+        own[..geometry.unit_bytes()].fill(0);
+        for row in 0..geometry.unit_rows() {
+            let span = RowSpan::new(geometry.row_bytes(), row..row + 1);
+            // Those of the others, which are asked later.
+            let Some(buffer) = buffers.pop() else { break };
+            let place = Span { member, offset: offset + span.offset as u64, bytes: span.bytes };
+            self.inner.access.read(&mut self.answers, self.errand.class, 0, place, buffer);
+            let Some(done) = self.answers.next() else { break };
+            let target = &mut own[row * geometry.row_bytes()..(row + 1) * geometry.row_bytes()];
+            match (&done.result, &done.buffer) {
+                (Ok(()), Some(read)) => target.copy_from_slice(&read[span.row(row)]),
+                _ => {
+                    self.inner.counters.read_errors.add(1);
+                    unit.unread.push(row);
+                }
+            }
+            buffers.extend(done.buffer);
+        }
+        unit.buffers[unit.position] = Some(own);
     }
 
     /// Takes all answers to their units; gives back the buffers of reads that failed.
@@ -225,8 +276,23 @@ impl<'a> Filler<'a> {
         Ok(spare)
     }
 
+    /// An error if the last read of another member has failed, and it does not give its superblock either: with a place that
+    /// cannot be read it would fail at the same one for ever.
+    pub(crate) fn others_still_answer(&mut self) -> Result<(), VolumeError> {
+        let asked: Vec<usize> = self.failures.keys().copied().collect();
+        for member in asked {
+            let buffer = self.inner.access.buffer(BLOCK_BYTES)?;
+            let span = Span { member, offset: 0, bytes: BLOCK_BYTES };
+            self.inner.access.read(&mut self.answers, self.errand.class, 0, span, buffer);
+            if self.answers.next().is_some_and(|done| done.result.is_ok()) {
+                self.failures.remove(&member);
+            }
+        }
+        self.others_answer(1)
+    }
+
     /// An error if the last so many reads of another member have failed.
-    pub(crate) fn others_answer(&self, failures_max: u32) -> Result<(), VolumeError> {
+    fn others_answer(&self, failures_max: u32) -> Result<(), VolumeError> {
         match self.failures.values().find(|(failures, _)| *failures >= failures_max) {
             Some((_, source)) => {
                 let doing = format!("cannot compute what member {} should hold", self.member);
@@ -240,7 +306,7 @@ impl<'a> Filler<'a> {
     fn compute_and_write(&mut self, map: &ObjectMap, unit: &Unit, mut own: Buffer) {
         let geometry = self.inner.geometry;
         let row_bytes = geometry.row_bytes();
-        let mut computed = 0;
+        let (mut computed, mut unknown) = (0, false);
         for &row in &unit.wrong {
             let range = row * row_bytes..(row + 1) * row_bytes;
             let others: Vec<&[u8]> = unit
@@ -261,11 +327,14 @@ impl<'a> Filler<'a> {
                     continue;
                 }
             }
-            self.filled.lost_rows += 1;
+            unknown |= unit.unread.contains(&row);
         }
-        if computed == 0 {
+        // A row that is neither known nor computed may be read another time, unless it is written over.
+        if computed == 0 || unknown {
+            self.filled.lost_rows += unit.wrong.len() as u64;
             return;
         }
+        self.filled.lost_rows += unit.wrong.len() as u64 - computed;
         self.inner.counters.rows_decoded.add(computed);
         own[geometry.unit_rows() * row_bytes..geometry.unit_bytes()].fill(0);
         let (member, offset) = map.unit_at(unit.stripe, unit.position);

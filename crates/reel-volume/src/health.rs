@@ -145,10 +145,13 @@ impl Health {
     }
 
     /// Takes a member out because it did not take a write, so that it lacks what it should hold. Tells whether it was in.
-    pub(crate) fn drop_member(&self, number: usize, reason: &str) -> bool {
+    ///
+    /// `life` is the one in which the write was asked for. In another it says nothing: the member may be another disk by now,
+    /// and what was begun before that is looked at before it counts on the member.
+    pub(crate) fn drop_member(&self, number: usize, life: u32, reason: &str) -> bool {
         let _change = lock(&self.0.change);
         let Some(member) = self.0.members.get(number) else { return false };
-        if member.state() == MemberUse::Out {
+        if member.state() == MemberUse::Out || member.life.load(Ordering::Acquire) != life {
             return false;
         }
         member.set(MemberUse::Out, reason);
@@ -159,10 +162,12 @@ impl Health {
     pub fn begin_to_rebuild(&self, number: usize, reason: &str) {
         let _change = lock(&self.0.change);
         if let Some(member) = self.0.members.get(number) {
-            member.life.fetch_add(1, Ordering::AcqRel);
             member.failures_in_a_row.store(0, Ordering::Relaxed);
             member.rows.store(0, Ordering::Relaxed);
+            // Before it is another life: who begins to write in that one must not find the member out, since what he writes
+            // is not completed.
             member.set(MemberUse::Rebuilding, reason);
+            member.life.fetch_add(1, Ordering::AcqRel);
         }
     }
 
@@ -175,6 +180,11 @@ impl Health {
         }
         member.set(MemberUse::InUse, "");
         true
+    }
+
+    /// How often a member has begun a new life so far.
+    pub(crate) fn life(&self, number: usize) -> u32 {
+        self.0.members.get(number).map_or(0, |member| member.life.load(Ordering::Acquire))
     }
 
     /// How often each member has begun a new life so far.
@@ -285,6 +295,17 @@ mod tests {
     }
 
     #[test]
+    fn what_a_disk_failed_to_write_is_not_held_against_its_successor() {
+        let health = three();
+        let life = health.life(1);
+        assert!(health.drop_member(1, life, "replaced"));
+        health.begin_to_rebuild(1, "new");
+        assert!(!health.drop_member(1, life, "late"));
+        assert_eq!(health.member(1), MemberUse::Rebuilding);
+        assert!(health.drop_member(1, health.life(1), "its own"));
+    }
+
+    #[test]
     fn a_member_that_is_gone_is_out_at_once() {
         let health = three();
         assert!(health.failed_to_read(2, &failed(rustix::io::Errno::NODEV)));
@@ -317,7 +338,7 @@ mod tests {
         assert!(health.rebuilt(0) && !health.rebuilt(1));
         assert!(health.failed_to_read(1, &failed(rustix::io::Errno::NODEV)));
         // A write that failed leaves no choice.
-        assert!(health.drop_member(2, "no") && !health.drop_member(2, "no"));
+        assert!(health.drop_member(2, 0, "no") && !health.drop_member(2, 0, "no"));
         assert_eq!(health.lost(), 2);
     }
 }

@@ -1,7 +1,7 @@
-//! Locks that keep a second program off a volume.
+//! Locks that keep a second program off a volume, and what is the same file.
 
-use std::fs::File;
-use std::os::unix::fs::MetadataExt;
+use std::fs::{File, Metadata};
+use std::os::unix::fs::{FileTypeExt, MetadataExt};
 use std::path::Path;
 
 use rustix::fs::FlockOperation;
@@ -22,6 +22,14 @@ pub(crate) fn lock(file: &File, path: &Path, exclusive: bool) -> Result<(), Volu
             Err(VolumeError::Locked { path: path.to_owned(), holder: holder(file) })
         }
         Err(error) => Err(VolumeError::file(path, "lock")(error.into())),
+    }
+}
+
+/// What is the same for two names of one disk. Two nodes of one device have different inodes, but one device number.
+pub(crate) fn identity(metadata: &Metadata) -> (bool, u64, u64) {
+    match metadata.file_type().is_block_device() {
+        true => (true, metadata.rdev(), 0),
+        false => (false, metadata.dev(), metadata.ino()),
     }
 }
 

@@ -1,5 +1,6 @@
 //! Finding the members of a volume: which of them are there, which are what they should be.
 
+use std::collections::HashSet;
 use std::io;
 use std::path::{Path, PathBuf};
 
@@ -10,7 +11,7 @@ use crate::error::VolumeError;
 use crate::finding::{Finding, MemberState};
 use crate::ids::{MemberId, VolumeId};
 use crate::limits::BLOCK_BYTES;
-use crate::lock::lock;
+use crate::lock::{identity, lock};
 use crate::manifest::Manifest;
 use crate::superblock::{SUPERBLOCK_COPY_OFFSET, Superblock, SuperblockError};
 use reel_code::crc32c;
@@ -67,8 +68,13 @@ impl OpenMember {
 /// Opens, locks and reads every member that can be.
 pub(crate) fn find(directory: &Path, manifest: &Manifest, mode: OpenMode) -> Result<Found, VolumeError> {
     let mut found = Found { members: Vec::new(), bad: Vec::new() };
+    let mut seen = HashSet::new();
     for (listed, written) in manifest.members.iter().enumerate() {
         let path = directory.join(written);
+        // By another name of it our own lock on the first would tell of another program.
+        if std::fs::metadata(&path).is_ok_and(|metadata| !seen.insert(identity(&metadata))) {
+            continue;
+        }
         match look(&path, manifest.volume, listed, mode)? {
             Ok(member) => found.members.push(member),
             Err((state, reason)) => found.bad.push(Bad { listed, path, state, reason }),
@@ -91,7 +97,13 @@ fn look(path: &Path, volume: VolumeId, listed: usize, mode: OpenMode) -> Result<
             }));
         }
     };
-    lock(file.file(), path, mode == OpenMode::ReadWrite)?;
+    if let Err(locked) = lock(file.file(), path, mode == OpenMode::ReadWrite) {
+        // By whoever has the volume it belongs to, which is not us if it is another.
+        return match read_superblock(&file) {
+            Ok((superblock, _)) if superblock.volume != volume => Ok(Err(of_another(&superblock))),
+            _ => Err(locked),
+        };
+    }
     let (superblock, superblock_hurt) = match read_superblock(&file) {
         Ok(read) => read,
         Err(SuperblockError::NotReel) => {
@@ -102,8 +114,7 @@ fn look(path: &Path, volume: VolumeId, listed: usize, mode: OpenMode) -> Result<
         Err(error) => return Ok(Err((MemberState::Damaged, error.to_string()))),
     };
     if superblock.volume != volume {
-        let reason = format!("it belongs to another volume ({})", superblock.volume);
-        return Ok(Err((MemberState::Foreign, reason)));
+        return Ok(Err(of_another(&superblock)));
     }
     if file.bytes() < superblock.member_bytes {
         let reason = format!("it has {} bytes and should have {}", file.bytes(), superblock.member_bytes);
@@ -121,6 +132,10 @@ fn look(path: &Path, volume: VolumeId, listed: usize, mode: OpenMode) -> Result<
         second.and_then(|h| read_body(&file, &superblock, 1, h)),
     ];
     Ok(Ok(OpenMember { file, superblock, superblock_hurt, listed, areas, headers_whole, epoch_seen }))
+}
+
+fn of_another(superblock: &Superblock) -> (MemberState, String) {
+    (MemberState::Foreign, format!("it belongs to another volume ({})", superblock.volume))
 }
 
 /// What the system said of a file that is there, and to which only the right is wanting.

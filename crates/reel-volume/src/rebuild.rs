@@ -29,7 +29,8 @@ pub struct RebuildReport {
     pub good_bytes: u64,
     /// Bytes of units written.
     pub written_bytes: u64,
-    /// Rows that could not be computed, because others of their matrices are not to be had either.
+    /// Rows that it lacks still: they could not be computed, because others of their matrices are not to be had either, or
+    /// lie in one unit with such a row that could not be read.
     pub lost_rows: u64,
     /// When it ended, in seconds since 1970-01-01 UTC.
     pub ended_unix_s: u64,
@@ -55,9 +56,9 @@ pub(crate) fn rebuild(
         let titles = left(inner, &done);
         if titles.is_empty() {
             // One place of another member that cannot be read keeps nothing up; a member that is gone does.
-            filler.others_answer(1)?;
+            filler.others_still_answer()?;
         }
-        if titles.is_empty() && join(inner, member, &done)? {
+        if titles.is_empty() && join(inner, &filler, &done)? {
             break true;
         }
         let mut wanted = true;
@@ -73,6 +74,7 @@ pub(crate) fn rebuild(
                     progress(CheckProgress { bytes_done, bytes_total: bytes_total.max(bytes_done) })
                 };
                 wanted = filler.object(&entry.object, &entry_name(&title, entry), each)?;
+                not_lost_with_another(inner, &filler)?;
                 if !wanted {
                     break;
                 }
@@ -142,12 +144,31 @@ fn left(inner: &Inner, done: &HashSet<*const TitleRecord>) -> Vec<Arc<TitleRecor
     inner.titles().iter().filter(|title| !done.contains(&Arc::as_ptr(title))).cloned().collect()
 }
 
+/// An error if rows are missing that another member holds, which is out: in sync without them, this member would leave
+/// that one behind, the only one to have them.
+fn not_lost_with_another(inner: &Inner, filler: &Filler<'_>) -> Result<(), VolumeError> {
+    let out = |other: &usize| *other != filler.member && !inner.health.readable(*other);
+    let Some(other) = (0..inner.geometry.members()).find(out) else { return Ok(()) };
+    if filler.filled.lost_rows == 0 {
+        return Ok(());
+    }
+    let why = inner.health.reason(other).unwrap_or_else(|| "it is not in use".to_owned());
+    Err(VolumeError::Options(format!(
+        "member {} cannot be rebuilt without member {other}, which holds what it lacks: {why}; open the volume again \
+         when that one is back",
+        filler.member
+    )))
+}
+
 /// Puts the member in use, unless titles were published meanwhile; `false` then.
-fn join(inner: &Inner, member: usize, done: &HashSet<*const TitleRecord>) -> Result<bool, VolumeError> {
+fn join(inner: &Inner, filler: &Filler<'_>, done: &HashSet<*const TitleRecord>) -> Result<bool, VolumeError> {
+    // Writers take members out without it; whoever commits while one is out has it.
     let _change = inner.begin_change();
     if !left(inner, done).is_empty() {
         return Ok(false);
     }
+    not_lost_with_another(inner, filler)?;
+    let member = filler.member;
     inner.join(member)?;
     tracing::info!(member, "a member is rebuilt and in use");
     Ok(true)

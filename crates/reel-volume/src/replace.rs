@@ -18,6 +18,7 @@ use crate::error::VolumeError;
 use crate::finding::{Finding, MEMBERS_LOG};
 use crate::ids::MemberId;
 use crate::limits::BLOCK_BYTES;
+use crate::lock::identity;
 use crate::manifest::{Manifest, sync_directory};
 use crate::superblock::{SUPERBLOCK_COPY_OFFSET, Superblock};
 use crate::volume::Inner;
@@ -53,12 +54,13 @@ pub(crate) fn replace(inner: &Inner, replacement: &Replacement) -> Result<Findin
     let manifest = name_beside(inner, member, &path)?;
     // From here on the file is the volume's, whatever happens.
     made.keep();
-
-    let _change = inner.begin_change();
-    inner.health.drop_member(member, "it is being replaced");
-    inner.commit_titles(Change::Replace(member, id))?;
+    // Before anybody is told of it, so that little is left to fail after that.
     let file = MemberFile::open(&path, OpenMode::ReadWrite)
         .map_err(VolumeError::disk("cannot use the new member"))?;
+
+    let _change = inner.begin_change();
+    inner.health.drop_member(member, inner.health.life(member), "it is being replaced");
+    mean(inner, member, id)?;
     if let Some(observer) = &inner.access.observer {
         observer.replaced(member);
     }
@@ -70,6 +72,18 @@ pub(crate) fn replace(inner: &Inner, replacement: &Replacement) -> Result<Findin
         target: MEMBERS_LOG, member, path = %path.display(), "a member has been replaced; rebuild it"
     );
     Ok(inner.members_now().swap_remove(member))
+}
+
+/// Has the catalogue mean another disk by a member's number. The old one does not count from here on: filled and put in
+/// sync, it would have the new one, on which there is nothing, taken for whole at the next opening.
+fn mean(inner: &Inner, member: usize, id: MemberId) -> Result<(), VolumeError> {
+    let before = inner.member_id(member);
+    let belonged = inner.disown(member);
+    let done = inner.commit_titles(Change::Replace(member, id));
+    if belonged && inner.member_id(member) == before {
+        inner.own(member);
+    }
+    done
 }
 
 /// Whether the volume can do without what the member holds.
@@ -151,7 +165,7 @@ fn prepare(
     Ok(target)
 }
 
-/// Whether the disk was meant to become this member before, and never did: a replacement was interrupted.
+/// Whether the disk was to become this member before, and never did: a replacement was interrupted, or failed.
 fn is_left_over(inner: &Inner, member: usize, path: &Path) -> bool {
     let Ok(file) = MemberFile::open(path, OpenMode::ReadOnly) else { return false };
     let mut block = vec![0; BLOCK_BYTES];
@@ -159,12 +173,11 @@ fn is_left_over(inner: &Inner, member: usize, path: &Path) -> bool {
         return false;
     }
     let Ok(found) = Superblock::decode(&block) else { return false };
-    let meant = inner.member_id(member) == Some(found.member);
     // It has never held a copy of the catalogue, as any member that was in use has.
     let never_joined = (0..2).all(|area| {
         file.read_at(found.area_offset(area), &mut block).is_ok() && block.iter().all(|byte| *byte == 0)
     });
-    found.volume == inner.superblock.volume && found.index == member && !meant && never_joined
+    found.volume == inner.superblock.volume && found.index == member && never_joined
 }
 
 /// Writes the superblocks; the catalogue areas hold nothing that could be taken for a copy.
@@ -223,11 +236,15 @@ fn name_beside(inner: &Inner, member: usize, path: &Path) -> Result<Manifest, Vo
     let old = absolute(&inner.member_path(member))?;
     // Within the volume's directory the name is relative, so that the directory can be moved.
     let new = path.strip_prefix(&directory).unwrap_or(path).to_owned();
-    if !manifest.members.iter().any(|written| named(written) == path) {
+    let of = |path: &Path| std::fs::metadata(path).ok().map(|metadata| identity(&metadata));
+    let own = of(path);
+    // By whatever name: the volume would be opened with two paths to one disk.
+    let is_new = |written: &PathBuf| named(written) == path || own.is_some() && of(&named(written)) == own;
+    if !manifest.members.iter().any(is_new) {
         manifest.members.push(new.clone());
         write_manifest(inner, &manifest)?;
     }
-    manifest.members.retain(|written| named(written) != old && named(written) != path);
+    manifest.members.retain(|written| named(written) != old && !is_new(written));
     // At the member's place, as far as the others leave it free.
     manifest.members.insert(member.min(manifest.members.len()), new);
     Ok(manifest)

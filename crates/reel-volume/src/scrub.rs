@@ -5,6 +5,7 @@ use reel_disk::DiskError;
 
 use crate::access::{Answers, Span};
 use crate::check::{Check, CheckProgress, CheckReport, RowState, Stripe, look_at_all};
+use crate::commit::write_failed;
 use crate::error::VolumeError;
 use crate::fill::{Pace, holds};
 use crate::rebuild::MendOptions;
@@ -96,8 +97,11 @@ impl Check<'_> {
         let lease = unit.freeze().slice(0..geometry.unit_bytes());
         self.inner.access.write(&mut answers, self.errand.class, (member, offset), lease);
         let doing = || VolumeError::disk(format!("cannot mend a unit of {}", stripe.map.name()));
-        let written = answers.next().map(|done| done.result);
-        written.unwrap_or(Err(DiskError::Stopped)).map_err(doing())?;
+        let Some(written) = answers.next() else { return Err(doing()(DiskError::Stopped)) };
+        if let Err(error) = &written.result {
+            write_failed(&self.inner.health, &self.inner.counters, &written, error);
+        }
+        written.result.map_err(doing())?;
         self.written.insert(member);
         let buffer = self.inner.access.buffer(geometry.unit_bytes())?;
         let span = Span { member, offset, bytes: geometry.unit_bytes() };
@@ -110,15 +114,18 @@ impl Check<'_> {
         Ok(done.buffer.filter(good))
     }
 
-    /// Makes durable what was mended.
-    pub(crate) fn sync(&self) {
+    /// Makes durable what was mended. A member that does not is out: it may have lost more than that, and nobody else would
+    /// be told, since a file tells once of what it could not keep.
+    pub(crate) fn sync(&mut self) {
         let mut answers = Answers::to(self.errand.asker);
         for &member in &self.written {
             self.inner.access.sync(&mut answers, self.errand.class, member);
         }
         while let Some(done) = answers.next() {
-            if let Err(error) = done.result {
+            if let Err(error) = &done.result {
                 tracing::warn!(member = done.member, %error, "what was mended may not be durable");
+                write_failed(&self.inner.health, &self.inner.counters, &done, error);
+                self.members[done.member].mended_rows = 0;
             }
         }
     }

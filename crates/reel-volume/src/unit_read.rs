@@ -111,12 +111,12 @@ enum Got {
 
 /// Some rows of a unit and the whole blocks around them.
 #[derive(Clone, Debug)]
-struct RowSpan {
+pub(crate) struct RowSpan {
     rows: Range<usize>,
     row_bytes: usize,
     /// From the start of the unit to the first block.
-    offset: usize,
-    bytes: usize,
+    pub(crate) offset: usize,
+    pub(crate) bytes: usize,
 }
 
 impl UnitRead {
@@ -474,14 +474,14 @@ impl UnitRows {
 }
 
 impl RowSpan {
-    fn new(row_bytes: usize, rows: Range<usize>) -> RowSpan {
+    pub(crate) fn new(row_bytes: usize, rows: Range<usize>) -> RowSpan {
         let offset = rows.start * row_bytes / BLOCK_BYTES * BLOCK_BYTES;
         let end = (rows.end * row_bytes).next_multiple_of(BLOCK_BYTES);
         RowSpan { rows, row_bytes, offset, bytes: end - offset }
     }
 
     /// The bytes of one row of the unit within what was read.
-    fn row(&self, row: usize) -> Range<usize> {
+    pub(crate) fn row(&self, row: usize) -> Range<usize> {
         let from = row * self.row_bytes - self.offset;
         from..from + self.row_bytes
     }

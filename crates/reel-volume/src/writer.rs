@@ -8,7 +8,7 @@ use reel_qos::Class;
 
 use crate::access::Answers;
 use crate::catalogue::{Extent, ObjectRecord, Sums};
-use crate::commit::drop_member;
+use crate::commit::write_failed;
 use crate::error::VolumeError;
 use crate::hold::{Hold, Space};
 use crate::limits::{
@@ -186,9 +186,9 @@ impl ObjectWriter {
     fn wait_for(&mut self, under_way: usize) -> Result<(), VolumeError> {
         while self.answers.waiting() > under_way {
             let Some(done) = self.answers.next() else { break };
-            if let Err(error) = done.result {
+            if let Err(error) = &done.result {
                 self.last_error = error.to_string();
-                drop_member(&self.inner.health, &self.inner.counters, done.member, &self.last_error);
+                write_failed(&self.inner.health, &self.inner.counters, &done, error);
             }
         }
         let (failed, tolerated) = (self.inner.health.lost(), self.inner.geometry.parity_rows());

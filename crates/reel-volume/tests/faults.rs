@@ -5,12 +5,14 @@ mod volumes;
 
 use std::fs::OpenOptions as FileOptions;
 
-use reel_disk::{Fault, Faults};
+use reel_disk::{DiskWork, Fault, Faults};
 use reel_qos::Class;
 use reel_volume::{MemberState, Volume, VolumeError};
 
+use volumes::at_once::AtOnce;
 use volumes::{
-    Scratch, assert_all_right, bytes_of, open_options, publish, read_object, title_of, try_title_of,
+    Scratch, all_memory, assert_all_right, bytes_of, open_options, publish, read_object, title_of,
+    try_title_of,
 };
 
 fn open_with_faults(scratch: &Scratch) -> (Volume, Faults) {
@@ -171,6 +173,38 @@ fn members_that_fail_during_the_commit_leave_it_done_or_not_done() {
     drop(volume);
     let volume = scratch.open();
     assert!(volume.title("film").is_some());
+    assert_all_right(&volume);
+}
+
+/// The first round is sealed on some members already, and comes into force by a crash: so its slots stay taken, and it is said.
+#[test]
+fn a_commit_that_fails_in_its_second_round_is_left_in_doubt_and_says_so() {
+    let scratch = Scratch::new(4);
+    let (volume, disks) = AtOnce::open(&scratch);
+    publish(&volume, "before", &[100_000]);
+    let title = title_of(&volume, "film", &[100_000]);
+    let free = volume.free_bytes();
+    let held = std::sync::Arc::new(std::sync::Mutex::new(Vec::new()));
+    let (mut syncs, own, of) = (0, std::sync::Arc::clone(&held), volume.clone());
+    disks.fail(move |member, work| {
+        syncs += u32::from(member == 2 && matches!(work, DiskWork::Sync));
+        // After body and header and seal, in the last step.
+        let fails = member == 2 && syncs == 2;
+        if fails {
+            own.lock().unwrap().extend(all_memory(&of));
+        }
+        fails
+    });
+    assert!(matches!(volume.publish(title), Err(VolumeError::NoMemory { .. })));
+    held.lock().unwrap().clear();
+    assert_eq!(volume.free_bytes(), free, "the sealed copies name its slots");
+    let text = volume.status().read_only.unwrap();
+    assert!(text.contains("open it again"), "{text}");
+    assert!(matches!(volume.writer(Class::APERIODIC), Err(VolumeError::ReadOnly { .. })));
+    disks.fail(|_, _| false);
+    drop(volume);
+    let volume = scratch.open();
+    assert_eq!(volume.titles().len(), 2);
     assert_all_right(&volume);
 }
 

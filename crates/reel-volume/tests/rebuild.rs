@@ -8,13 +8,16 @@ use std::os::unix::fs::FileExt;
 use std::path::PathBuf;
 use std::sync::atomic::{AtomicBool, Ordering};
 
-use reel_disk::{Fault, Faults};
+use reel_disk::{DiskWork, Fault, Faults};
 use reel_qos::Class;
 use reel_volume::{
     MemberState, MendOptions, OpenOptions, RebuildReport, Replacement, Role, Volume, VolumeError,
 };
 
-use volumes::{Scratch, assert_all_right, bytes_of, open_options, publish, read_object, title_of};
+use volumes::at_once::AtOnce;
+use volumes::{
+    Scratch, all_memory, assert_all_right, bytes_of, open_options, publish, read_object, title_of,
+};
 
 const MEMBERS: usize = 4;
 const LONG: usize = 900_000;
@@ -101,6 +104,39 @@ fn a_scrub_says_what_it_cannot_mend() {
     assert!(report.members[3].bad_rows > 0 && report.members[3].mended_rows == 0);
     let stopped = volume.scrub(MendOptions::default(), &mut |_| false).unwrap();
     assert!(!stopped.complete && !stopped.is_mended());
+}
+
+/// A file tells once of what it could not keep: had the scrub kept it to itself, the next commit would be taken for durable.
+#[test]
+fn a_member_that_does_not_keep_what_was_mended_is_out() {
+    // In the write that mends, and in the sync after all.
+    for mended_before in [0, 1] {
+        let scratch = filled();
+        let (volume, faults) = open_with_faults(&scratch);
+        sprinkle(&scratch.member(1), 1 << 20, 1, 1);
+        // Far behind, when there is to be something to mend after the fault.
+        if mended_before == 0 {
+            sprinkle(&scratch.member(1), (1 << 20) + 20 * 12_288, 1, 1);
+        }
+        let mut mended = 0;
+        let report = volume
+            .scrub(MendOptions::default(), &mut |_| {
+                if volume.counters().units_mended.get() > 0 && mended == 0 {
+                    mended = volume.counters().units_mended.get();
+                    faults.inject(1, Fault::FailWrites);
+                }
+                true
+            })
+            .unwrap();
+        assert_eq!(mended, 1);
+        assert!(report.members[1].bad_rows > 0 && report.members[1].mended_rows == 0 && !report.is_mended());
+        assert_eq!(volume.status().members[1].state, MemberState::Failed);
+        assert_eq!(volume.counters().write_errors.get(), 2 - mended_before);
+        assert_all_right(&volume);
+        faults.clear(1);
+        assert!(rebuild(&volume, 1).complete);
+        assert_sound(&volume);
+    }
 }
 
 #[test]
@@ -442,4 +478,211 @@ fn a_successor_may_take_the_very_place_of_the_old_disk() {
     assert_eq!(volume.rebuilding(), [2]);
     rebuild(&volume, 2);
     assert_sound(&volume);
+}
+
+/// What the member that fails holds is on no other, so nothing that leaves it behind may be committed.
+#[test]
+fn a_member_that_fails_during_a_rebuild_is_not_left_behind_by_a_half_filled_one() {
+    let scratch = Scratch::new(MEMBERS);
+    let (volume, faults) = open_with_faults(&scratch);
+    // So small that their checksums are in the catalogue, and are there whichever member is not.
+    (0..20).for_each(|number| publish(&volume, &format!("film-{number}"), &[100_000]));
+    volume.replace(&Replacement { give_up: true, ..successor(&scratch, 2, "new") }).unwrap();
+    let mut failed = false;
+    let rebuilt = volume.rebuild(2, MendOptions::default(), &mut |_| {
+        if !failed {
+            failed = true;
+            faults.inject(0, Fault::FailWrites);
+            assert!(volumes::try_title_of(&volume, "ingest", &[100_000]).is_err());
+            faults.clear(0);
+        }
+        true
+    });
+    assert!(failed && !volume.health().readable(0));
+    let text = rebuilt.unwrap_err().to_string();
+    assert!(text.contains("without member 0"), "{text}");
+    drop(volume);
+    let volume = scratch.open();
+    assert_eq!(volume.findings()[0].state, MemberState::Present, "it holds everything");
+    assert_all_right(&volume);
+    assert!(rebuild(&volume, 2).complete);
+    assert_sound(&volume);
+}
+
+/// Where each unit of an object's first stripe lies: member and offset.
+fn first_stripe(volume: &Volume, title: &str) -> Vec<(usize, u64)> {
+    let map = volume.map(&volume.title(title).unwrap().objects[0].object).unwrap();
+    (0..volume.geometry().width()).map(|position| map.unit_at(0, position)).collect()
+}
+
+/// A row that is rotten elsewhere and lies beside a bad sector is read and kept; with the sector itself in it, nothing is written
+/// over it.
+#[test]
+fn the_last_copy_of_a_row_outlives_a_rebuild_that_cannot_read_its_unit() {
+    for bad_from in [0, 8192] {
+        let scratch = Scratch::new(MEMBERS);
+        let volume = scratch.open();
+        // One full stripe each. Of one of them member 2 has the parity, which viewers ask for only to compute others.
+        let films: Vec<String> = (0..MEMBERS).map(|number| format!("film-{number}")).collect();
+        films.iter().for_each(|film| publish(&volume, film, &[36_000]));
+        let units =
+            films.iter().map(|film| first_stripe(&volume, film)).find(|units| units[3].0 == 2).unwrap();
+        let unit_on = |member| units.iter().find_map(|&(on, at)| (on == member).then_some(at)).unwrap();
+        drop(volume);
+        let aside = scratch.path().join("aside");
+        std::fs::rename(scratch.member(2), &aside).unwrap();
+        publish(&scratch.open(), "added", &[300_000]);
+        std::fs::rename(&aside, scratch.member(2)).unwrap();
+        let (volume, faults) = open_with_faults(&scratch);
+        // Row 2 of three.
+        sprinkle(&scratch.member(1), unit_on(1) + 2 * 4000 + 500, 1, 1);
+        assert_all_right(&volume);
+        faults.inject(2, Fault::FailRange(unit_on(2) + bad_from..unit_on(2) + bad_from + 1));
+        let report = rebuild(&volume, 2);
+        assert!(report.complete, "{report:?}");
+        faults.clear(2);
+        assert_all_right(&volume);
+        assert_eq!(report.lost_rows > 0, bad_from > 0, "{report:?}");
+        volume.scrub(MendOptions::default(), &mut |_| true).unwrap();
+        assert_sound(&volume);
+    }
+}
+
+/// Nothing was written to the new disk, so it must not be the one that is in sync when the old one has been filled.
+#[test]
+fn a_replacement_that_fails_leaves_no_empty_disk_in_sync() {
+    let scratch = filled();
+    let (volume, _) = AtOnce::open(&scratch);
+    let held = all_memory(&volume);
+    let replacement = Replacement { give_up: true, ..successor(&scratch, 2, "new") };
+    assert!(matches!(volume.replace(&replacement), Err(VolumeError::NoMemory { .. })));
+    drop(held);
+    publish(&volume, "added", &[300_000]);
+    // The old one is meant still.
+    assert!(rebuild(&volume, 2).complete);
+    publish(&volume, "after", &[300_000]);
+    assert_sound(&volume);
+    drop(volume);
+    let volume = scratch.open();
+    assert_eq!(volume.findings()[2].state, MemberState::Present);
+    assert_sound(&volume);
+    // And the same disk again, which is no member yet, without force.
+    volume.replace(&replacement).unwrap();
+    assert!(rebuild(&volume, 2).complete);
+    drop(volume);
+    std::fs::remove_file(scratch.member(0)).unwrap();
+    assert_all_right(&scratch.open());
+}
+
+/// The new disk is meant by then, so the old one, which is still open, is not filled; the new one may be tried again.
+#[test]
+fn a_replacement_that_fails_after_its_commit_is_done_again() {
+    let scratch = filled();
+    let (volume, disks) = AtOnce::open(&scratch);
+    disks.refuse(true);
+    let replacement = Replacement { give_up: true, ..successor(&scratch, 2, "new") };
+    assert!(volume.replace(&replacement).is_err());
+    publish(&volume, "added", &[300_000]);
+    let text = volume.rebuild(2, MendOptions::default(), &mut |_| true).unwrap_err().to_string();
+    assert!(text.contains("reel volume replace"), "{text}");
+    disks.refuse(false);
+    volume.replace(&replacement).unwrap();
+    assert!(rebuild(&volume, 2).complete);
+    assert_sound(&volume);
+    drop(volume);
+    std::fs::remove_file(scratch.member(0)).unwrap();
+    assert_all_right(&scratch.open());
+}
+
+#[test]
+fn a_bad_sector_at_the_very_end_keeps_no_rebuild_from_ending() {
+    let scratch = Scratch::new(MEMBERS);
+    publish(&scratch.open(), "film", &[36_000]);
+    std::fs::remove_file(scratch.member(2)).unwrap();
+    let (volume, faults) = open_with_faults(&scratch);
+    let units = first_stripe(&volume, "film");
+    let at = units.iter().find_map(|&(on, at)| (on == 0).then_some(at)).unwrap();
+    volume.replace(&successor(&scratch, 2, "new")).unwrap();
+    faults.inject(0, Fault::FailRange(at..at + 1));
+    let report = rebuild(&volume, 2);
+    assert!(report.complete && report.lost_rows == 3, "{report:?}");
+    assert_eq!(volume.rebuilding(), [] as [usize; 0]);
+}
+
+#[test]
+fn a_late_failure_of_the_old_disk_is_not_the_new_ones() {
+    let scratch = filled();
+    let (volume, disks) = AtOnce::open(&scratch);
+    let bytes = bytes_of("during", 0, 300_000);
+    disks.fail(|member, work| member == 2 && matches!(work, DiskWork::Write { .. }));
+    disks.hold_failures();
+    let mut writer = volume.writer(Class::APERIODIC).unwrap();
+    writer.write(&bytes[..250_000]).unwrap();
+    disks.fail(|_, _| false);
+    volume.replace(&Replacement { give_up: true, ..successor(&scratch, 2, "new") }).unwrap();
+    disks.release_failures();
+    writer.write(&bytes[250_000..]).unwrap();
+    let object = writer.finish().unwrap();
+    assert!(volume.counters().write_errors.get() > 0);
+    assert_eq!(volume.rebuilding(), [2]);
+    assert!(rebuild(&volume, 2).complete);
+    // Put on it when it is published, though it came in use before.
+    let mut title = title_of(&volume, "during", &[]);
+    title.objects.push(reel_volume::ObjectEntry { role: Role::Track, number: 0, object });
+    volume.publish(title).unwrap();
+    assert_sound(&volume);
+}
+
+#[test]
+fn a_rebuild_ends_when_its_member_fails_for_somebody_else() {
+    let scratch = filled();
+    let (volume, faults) = open_with_faults(&scratch);
+    volume.replace(&Replacement { give_up: true, ..successor(&scratch, 2, "new") }).unwrap();
+    let mut told = 0;
+    let rebuilt = volume.rebuild(2, MendOptions::default(), &mut |_| {
+        told += 1;
+        if told == 1 {
+            faults.inject(2, Fault::FailWrites);
+            drop(title_of(&volume, "ingest", &[100_000]));
+            faults.clear(2);
+        }
+        true
+    });
+    assert!(rebuilt.unwrap_err().to_string().contains("failed before it was in use"));
+    assert!(told < 4, "it went on for nothing {told} times");
+}
+
+#[test]
+fn a_disk_of_two_names_is_one_disk() {
+    let scratch = filled();
+    // Left by a replacement that was interrupted.
+    let spare = scratch.path().join("spare.reel");
+    std::fs::write(&spare, b"").unwrap();
+    let path = scratch.path().join("volume.toml");
+    let text = std::fs::read_to_string(&path).unwrap();
+    std::fs::write(&path, text.replace("members = [", "members = [\"spare.reel\", ")).unwrap();
+    std::os::unix::fs::symlink(&spare, scratch.path().join("link.reel")).unwrap();
+    let volume = scratch.open();
+    volume.replace(&Replacement { give_up: true, ..successor(&scratch, 2, "link.reel") }).unwrap();
+    drop(volume);
+    let text = std::fs::read_to_string(&path).unwrap();
+    assert!(text.contains("link.reel") && !text.contains("spare.reel"), "{text}");
+    // As it was left by those who compared the names alone.
+    std::fs::write(&path, text.replace("members = [", "members = [\"spare.reel\", ")).unwrap();
+    let volume = scratch.open();
+    assert_eq!(volume.rebuilding(), [2]);
+    assert!(rebuild(&volume, 2).complete);
+    assert_sound(&volume);
+}
+
+#[test]
+fn what_is_of_another_volume_and_in_use_there_keeps_none_from_opening() {
+    let (scratch, other) = (filled(), filled());
+    let _other = other.open();
+    std::fs::remove_file(scratch.member(1)).unwrap();
+    std::os::unix::fs::symlink(other.member(1), scratch.member(1)).unwrap();
+    let volume = scratch.open();
+    assert_eq!(volume.findings()[1].state, MemberState::Foreign);
+    assert!(volume.findings()[1].text.contains("another volume"), "{}", volume.findings()[1]);
+    assert_all_right(&volume);
 }

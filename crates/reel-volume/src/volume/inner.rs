@@ -11,13 +11,13 @@ use crate::geometry::Geometry;
 use crate::health::{Health, MemberUse};
 use crate::hold::Space;
 use crate::ids::MemberId;
+use crate::lock::identity;
 use crate::members::rebuilding_finding;
 use crate::object::{ObjectMap, ObjectParts};
 use crate::reader::ObjectReader;
 use crate::superblock::Superblock;
 use reel_qos::Class;
 use std::fs::{File, Metadata};
-use std::os::unix::fs::{FileTypeExt, MetadataExt};
 use std::path::PathBuf;
 use std::sync::{Arc, Mutex, MutexGuard, RwLock};
 
@@ -247,6 +247,17 @@ impl Inner {
         lock(&self.current)[member] = rebuilding_finding(member, &path);
     }
 
+    /// The disk that stands for a member is not the one that is meant any more, if it was: nothing may be put on it. Tells
+    /// whether it was.
+    pub(crate) fn disown(&self, member: usize) -> bool {
+        std::mem::replace(&mut lock(&self.disks).belongs[member], false)
+    }
+
+    /// The disk that stands for a member is the one that is meant, after all.
+    pub(crate) fn own(&self, member: usize) {
+        lock(&self.disks).belongs[member] = true;
+    }
+
     /// Keeps a new `volume.toml` locked.
     pub(crate) fn keep_locked(&self, manifest: File) {
         lock(&self.disks).locks.push((None, manifest));
@@ -279,15 +290,6 @@ impl Inner {
 impl Drop for Job<'_> {
     fn drop(&mut self) {
         *lock(&self.0.job) = None;
-    }
-}
-
-/// Tells one file or device from another, by whatever name.
-fn identity(metadata: &Metadata) -> (bool, u64, u64) {
-    // Two nodes of one device have different inodes, but one device number.
-    match metadata.file_type().is_block_device() {
-        true => (true, metadata.rdev(), 0),
-        false => (false, metadata.dev(), metadata.ino()),
     }
 }
 

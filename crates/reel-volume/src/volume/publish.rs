@@ -74,7 +74,7 @@ impl Inner {
                 let filled = filler.object(&entry.object, &entry_name(title, entry), &mut |_| true);
                 if let Err(error) = filled {
                     // It lacks what it should hold, so it is not in sync with what comes.
-                    drop_member(&self.health, &self.counters, member, &error.to_string());
+                    drop_member(&self.health, &self.counters, (member, lives[member]), &error.to_string());
                     break;
                 }
             }

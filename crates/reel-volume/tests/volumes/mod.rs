@@ -2,6 +2,8 @@
 #![allow(dead_code, unreachable_pub, reason = "every test file uses its own part")]
 #![allow(clippy::unwrap_used, reason = "a test that cannot go on stops")]
 
+pub mod at_once;
+
 use std::io::Read;
 use std::path::{Path, PathBuf};
 
@@ -118,4 +120,10 @@ pub fn assert_all_right(volume: &Volume) {
             assert!(bytes == expected, "object {} of {} has other bytes", entry.number, title.id);
         }
     }
+}
+
+/// All memory that a volume has left, a buffer at a time.
+pub fn all_memory(volume: &Volume) -> Vec<reel_arena::Buffer> {
+    let arena = volume.arena();
+    std::iter::from_fn(|| arena.take(arena.buffer_bytes())).collect()
 }

@@ -1,0 +1,58 @@
+//! What is removed stays away, wherever the power fails.
+
+use reel_library::{Library, Stamp};
+use reel_volume::{Members, OpenOptions, SourceFile, TitleRecord, Volume, VolumeOptions, WriteObserver};
+use std::path::PathBuf;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex};
+
+/// Looks, at every write to a member, what is known of removed titles by then.
+#[derive(Default)]
+struct Looks {
+    removed: PathBuf,
+    looks: AtomicBool,
+    seen: Mutex<Vec<String>>,
+}
+
+impl WriteObserver for Looks {
+    fn write(&self, _: usize, _: u64, _: &[u8]) -> u64 {
+        if self.looks.load(Ordering::Acquire) {
+            let text = std::fs::read_to_string(&self.removed).unwrap_or_default();
+            self.seen.lock().expect("whole").push(text);
+        }
+        0
+    }
+
+    fn sync(&self, _: usize) -> u64 {
+        0
+    }
+
+    fn done(&self, _: u64, _: bool) {}
+}
+
+#[test]
+fn a_title_is_remembered_before_it_is_gone() {
+    let directory = tempfile::tempdir().expect("tempdir");
+    let options = VolumeOptions {
+        members: Members::Count(3),
+        size_bytes: 48 << 20,
+        catalogue_bytes: Some(64 << 10),
+        ..VolumeOptions::default()
+    };
+    Volume::create(directory.path(), options).expect("created");
+    let looks = Arc::new(Looks { removed: directory.path().join("removed.txt"), ..Looks::default() });
+    let options = OpenOptions { observer: Some(looks.clone()), ..OpenOptions::default() };
+    let volume = Arc::new(Volume::open(directory.path(), options).expect("opened"));
+    let source = SourceFile { file_name: "film.mp4".to_owned(), bytes: 17, modified_unix_s: 2 };
+    let stamp = Stamp { file_name: source.file_name.clone(), bytes: 17, modified_unix_s: 2 };
+    let (id, name) = ("film".to_owned(), "Film".to_owned());
+    let title = TitleRecord { id, name, added_unix_s: 1, source, objects: Vec::new() };
+    volume.publish(title).expect("published");
+    let library = Library::new(volume);
+    looks.looks.store(true, Ordering::Release);
+    library.remove("film").expect("removed");
+    looks.looks.store(false, Ordering::Release);
+    let seen = looks.seen.lock().expect("whole");
+    assert!(!seen.is_empty() && seen.iter().all(|text| text.contains("17 2 film.mp4")), "{seen:?}");
+    assert!(library.knows(&stamp));
+}

@@ -1,0 +1,169 @@
+//! Disks that answer at once, and a clock that jumps: whoever waits for memory for half a minute in vain is through at once.
+
+use std::fs::{File, OpenOptions as FileOptions};
+use std::io;
+use std::os::unix::fs::FileExt;
+use std::path::Path;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::{Arc, Mutex};
+
+use reel_disk::limits::PRICE_UNKNOWN;
+use reel_disk::{
+    DiskBackend, DiskDone, DiskError, DiskRequest, DiskWork, Disks, MemberFile, MemberStats, Reply,
+    SchedulerView,
+};
+use reel_qos::{Class, ClassTable, DiskPrice};
+use reel_volume::{OpenOptions, Simulated, Turns, Volume};
+
+use super::{Scratch, open_options};
+
+/// Asked before a request is carried out; the request fails if it says so.
+type Fails = Box<dyn FnMut(usize, &DiskWork) -> bool + Send>;
+
+/// An answer that is held back, and to whom.
+type Late = (Arc<dyn Reply>, DiskDone);
+
+#[derive(Default)]
+pub struct AtOnce {
+    files: Mutex<Vec<Option<File>>>,
+    fails: Mutex<Option<Fails>>,
+    refuses: AtomicBool,
+    /// Answers of requests that failed, if they are held back.
+    held: Mutex<Option<Vec<Late>>>,
+}
+
+struct Jumps(AtomicU64);
+
+impl AtOnce {
+    /// Opens a volume on such disks.
+    pub fn open(scratch: &Scratch) -> (Volume, Arc<AtOnce>) {
+        let disks = Arc::new(AtOnce::default());
+        let own = Arc::clone(&disks);
+        let make = move |files: Vec<Option<MemberFile>>| {
+            let open = |file: Option<MemberFile>| file.map(|file| open(file.path()));
+            *own.files.lock().unwrap() = files.into_iter().map(open).collect();
+            Disks::with_backend(Arc::clone(&own) as Arc<dyn DiskBackend>)
+        };
+        let simulated =
+            Simulated { disks: Arc::new(make), turns: Arc::new(Jumps(AtomicU64::new(1_000_000_000))) };
+        let options = OpenOptions { simulated: Some(simulated), ..open_options() };
+        (Volume::open(scratch.path(), options).unwrap(), disks)
+    }
+
+    /// From here on requests fail as this says.
+    pub fn fail(&self, fails: impl FnMut(usize, &DiskWork) -> bool + Send + 'static) {
+        *self.fails.lock().unwrap() = Some(Box::new(fails));
+    }
+
+    /// From here on requests that fail are not answered.
+    pub fn hold_failures(&self) {
+        *self.held.lock().unwrap() = Some(Vec::new());
+    }
+
+    /// Answers them.
+    pub fn release_failures(&self) {
+        let held = self.held.lock().unwrap().take().unwrap_or_default();
+        held.into_iter().for_each(|(reply, done)| reply.deliver(done));
+    }
+
+    /// Whether no disk takes the place of another from here on.
+    pub fn refuse(&self, refuses: bool) {
+        self.refuses.store(refuses, Ordering::Relaxed);
+    }
+
+    fn carry_out(&self, member: usize, work: &mut DiskWork) -> io::Result<()> {
+        if self.fails.lock().unwrap().as_mut().is_some_and(|fails| fails(member, work)) {
+            return Err(io::Error::other("it fails on purpose"));
+        }
+        let files = self.files.lock().unwrap();
+        let file = files[member].as_ref().ok_or_else(|| io::Error::other("there is none"))?;
+        match work {
+            DiskWork::Read { offset, bytes, buffer } => file.read_exact_at(&mut buffer[..*bytes], *offset),
+            DiskWork::Write { offset, lease } => file.write_all_at(lease, *offset),
+            DiskWork::Sync => Ok(()),
+        }
+    }
+}
+
+fn open(path: &Path) -> File {
+    FileOptions::new().read(true).write(true).open(path).unwrap()
+}
+
+impl DiskBackend for AtOnce {
+    fn submit(&self, requests: &mut dyn Iterator<Item = DiskRequest>) {
+        for DiskRequest { member, mut work, token, reply, .. } in requests {
+            let failed = |source| DiskError::Failed {
+                member,
+                what: "carry out",
+                offset: 0,
+                bytes: 0,
+                source: Arc::new(source),
+            };
+            let result = self.carry_out(member, &mut work).map_err(failed);
+            let buffer = if let DiskWork::Read { buffer, .. } = work { Some(buffer) } else { None };
+            let done = DiskDone { token, member, result, buffer, queued_ns: 0, device_ns: 0 };
+            match &mut *self.held.lock().unwrap() {
+                Some(held) if done.result.is_err() => held.push((reply, done)),
+                _ => reply.deliver(done),
+            }
+        }
+    }
+
+    fn promote(&self, _: usize, _: u64, _: &Arc<dyn Reply>, _: Class, _: u64) {}
+
+    fn members(&self) -> usize {
+        self.files.lock().unwrap().len()
+    }
+
+    fn is_present(&self, member: usize) -> bool {
+        self.files.lock().unwrap()[member].is_some()
+    }
+
+    fn stats(&self) -> Vec<MemberStats> {
+        Vec::new()
+    }
+
+    fn views(&self) -> Vec<SchedulerView> {
+        Vec::new()
+    }
+
+    fn classes(&self) -> Arc<ClassTable> {
+        Arc::default()
+    }
+
+    fn set_classes(&self, _: Arc<ClassTable>) {}
+
+    fn price(&self, _: usize) -> DiskPrice {
+        PRICE_UNKNOWN
+    }
+
+    fn set_price(&self, _: usize, _: DiskPrice) {}
+
+    fn replace(&self, member: usize, file: MemberFile) -> Result<(), DiskError> {
+        if self.refuses.load(Ordering::Relaxed) {
+            return Err(DiskError::Stopped);
+        }
+        self.files.lock().unwrap()[member] = Some(open(file.path()));
+        Ok(())
+    }
+
+    fn stop(&self) -> Result<(), DiskError> {
+        Ok(())
+    }
+}
+
+impl Turns for Jumps {
+    fn now_ns(&self) -> u64 {
+        self.0.load(Ordering::Relaxed)
+    }
+
+    fn caller(&self) -> u64 {
+        0
+    }
+
+    fn rest(&self, until_ns: Option<u64>) -> bool {
+        until_ns.is_some_and(|until_ns| self.0.fetch_max(until_ns, Ordering::Relaxed) < until_ns)
+    }
+
+    fn told(&self, _: u64) {}
+}
