@@ -272,10 +272,8 @@ impl<T> Sessions<T> {
                 self.settle_memory(session, &state);
                 return Err(error);
             };
-            if !state.promise.as_ref().is_some_and(|promise| promise.has_ended) {
-                let kept = self.keep_promise(&mut state, who, choice, place, ask, now_ns);
-                kept.inspect_err(|_refused| self.settle_memory(session, &state))?;
-            }
+            let kept = self.keep_promise(&mut state, who, choice, place, ask, now_ns);
+            kept.inspect_err(|_refused| self.settle_memory(session, &state))?;
         }
         self.settle_memory(session, &state);
         let begins = matches!(place, Place::Joins | Place::Moved { .. });
@@ -476,7 +474,7 @@ impl<T> Sessions<T> {
         let State { schedule, promise, .. } = state;
         let (Some(promise), Some(book)) = (promise, &self.book) else { return Ok(()) };
         let asked = choice.map(|choice| choice.min(promise.offers.demands.len() - 1));
-        let is_on = promise.reservation.is_some();
+        let is_on = promise.reservation.is_some() || promise.has_ended;
         let stays = place.moves_to().is_none();
         let mut choice = promise.choice;
         if let (Some(stream), true) = (promise.reservation, asked.is_some_and(|asked| asked > choice)) {
@@ -540,7 +538,10 @@ impl<T> Sessions<T> {
 
     /// Gives back what is reserved for a session.
     fn release(&self, state: &mut State) {
-        let reservation = state.promise.as_mut().and_then(|promise| promise.reservation.take());
+        let reservation = state.promise.as_mut().and_then(|promise| {
+            promise.has_ended = false;
+            promise.reservation.take()
+        });
         if let (Some(reservation), Some(book)) = (reservation, &self.book) {
             lock(book).release(reservation);
         }

@@ -550,6 +550,8 @@ fn who_is_late_sees_the_end_of_his_film_in_a_full_house() {
         sessions.touch(&session.key(), now_ns);
         let permit = sessions.ask(&session, Some(0), &segment(number), now_ns);
         permit.unwrap_or_else(|refused| panic!("segment {number}: {refused}"));
+        let sound = Ask { strand: Strand::Sound, ..segment(number) };
+        sessions.ask(&session, None, &sound, now_ns).unwrap_or_else(|refused| panic!("{refused}"));
     }
     assert!(sessions.adds_up());
 }
