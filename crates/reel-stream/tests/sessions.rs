@@ -71,6 +71,23 @@ fn segment(number: u64) -> Ask {
     Ask { strand: Strand::Picture, from_ns, until_ns: from_ns + 4 * ROUND_NS }
 }
 
+/// Two whose films have busy and quiet seconds, each where the other one has not: at no other time would both fit.
+fn full_house(is_busy: impl Fn(u64) -> u64) -> (Sessions<()>, Arc<Session<()>>, Arc<Session<()>>) {
+    let sessions = promising(2);
+    let open = |client, odd: u64| {
+        let bytes = (0..ROUNDS as u64).map(|round| 500_000 + (is_busy(round) + odd) % 2 * 1_000_000);
+        let film = Arc::from([of_bytes(bytes.collect())]);
+        sessions.open("film", Arc::new(()), film, (client, Class::PERIODIC), START_NS).unwrap()
+    };
+    let (one, other) = (open(CLIENT, 0), open(OTHER, 1));
+    (sessions, one, other)
+}
+
+/// No two places of a film are alike for long.
+fn by_chance(round: u64) -> u64 {
+    round.wrapping_mul(2_654_435_761) >> 7 & 1
+}
+
 fn standing(sessions: &Sessions<()>, session: &Session<()>, now_ns: u64) -> Standing {
     sessions.list(now_ns).into_iter().find(|summary| summary.key == session.key()).unwrap().standing
 }
@@ -308,17 +325,9 @@ fn a_seek_moves_the_promise() {
 
 #[test]
 fn who_was_admitted_begins_though_the_house_is_full_a_second_later() {
-    // Busy and quiet seconds in turn, and another who has what is left: a second later neither fits beside the other.
-    let film = |odd: u64| {
-        of_bytes((0..ROUNDS as u64).map(|round| 500_000 + (round + odd) % 2 * 1_000_000).collect())
-    };
     let ask_after = |late_ns: u64| {
-        let sessions = promising(2);
-        let open = |client, film| {
-            sessions.open("film", Arc::new(()), Arc::from([film]), (client, Class::PERIODIC), START_NS)
-        };
-        let session = open(CLIENT, film(0)).unwrap();
-        open(OTHER, film(1)).unwrap();
+        // A second later neither fits beside the other.
+        let (sessions, session, _other) = full_house(|round| round % 2);
         let permit = sessions.ask(&session, Some(0), &segment(0), START_NS + late_ns);
         assert!(sessions.adds_up());
         permit
@@ -330,16 +339,7 @@ fn who_was_admitted_begins_though_the_house_is_full_a_second_later() {
 
 #[test]
 fn who_falls_behind_in_a_full_house_goes_on_with_what_he_was_promised() {
-    // Busy and quiet seconds as it comes, and another who has what is left: at no other time would both fit.
-    let is_busy = |round: u64| round.wrapping_mul(2_654_435_761) >> 7 & 1;
-    let film = |odd: u64| {
-        of_bytes((0..ROUNDS as u64).map(|round| 500_000 + (is_busy(round) + odd) % 2 * 1_000_000).collect())
-    };
-    let sessions = promising(2);
-    let open = |client, film| {
-        sessions.open("film", Arc::new(()), Arc::from([film]), (client, Class::PERIODIC), START_NS)
-    };
-    let (session, other) = (open(CLIENT, film(0)).unwrap(), open(OTHER, film(1)).unwrap());
+    let (sessions, session, other) = full_house(by_chance);
     sessions.ask(&session, Some(0), &segment(0), START_NS).unwrap();
     sessions.ask(&other, Some(0), &segment(0), START_NS).unwrap();
     // Its line stands still for three seconds, and then it shows nineteen seconds in twenty.
@@ -463,16 +463,7 @@ fn a_clock_that_steps_breaks_nothing() {
 
 #[test]
 fn another_language_is_not_asked_of_a_full_house() {
-    // As above: at no other time would both fit.
-    let is_busy = |round: u64| round.wrapping_mul(2_654_435_761) >> 7 & 1;
-    let film = |odd: u64| {
-        of_bytes((0..ROUNDS as u64).map(|round| 500_000 + (is_busy(round) + odd) % 2 * 1_000_000).collect())
-    };
-    let sessions = promising(2);
-    let open = |client, film| {
-        sessions.open("film", Arc::new(()), Arc::from([film]), (client, Class::PERIODIC), START_NS)
-    };
-    let (session, _other) = (open(CLIENT, film(0)).unwrap(), open(OTHER, film(1)).unwrap());
+    let (sessions, session, _other) = full_house(by_chance);
     let sound = |number| Ask { strand: Strand::Sound, ..segment(number) };
     for number in 0..18 {
         sessions.ask(&session, Some(0), &segment(number), START_NS).unwrap();
@@ -527,16 +518,7 @@ fn who_is_refused_after_his_film_has_ended_holds_nothing() {
 
 #[test]
 fn who_is_late_sees_the_end_of_his_film_in_a_full_house() {
-    // Busy and quiet seconds as it comes, and another who has what is left: he cannot be promised the same four seconds later.
-    let is_busy = |round: u64| round.wrapping_mul(2_654_435_761) >> 7 & 1;
-    let film = |odd: u64| {
-        of_bytes((0..ROUNDS as u64).map(|round| 500_000 + (is_busy(round) + odd) % 2 * 1_000_000).collect())
-    };
-    let sessions = promising(2);
-    let open = |client, film| {
-        sessions.open("film", Arc::new(()), Arc::from([film]), (client, Class::PERIODIC), START_NS)
-    };
-    let (session, other) = (open(CLIENT, film(0)).unwrap(), open(OTHER, film(1)).unwrap());
+    let (sessions, session, other) = full_house(by_chance);
     let last = ROUNDS as u64 / 4 - 1;
     for number in 0..=last {
         let on_time_ns = START_NS + number * 4 * ROUND_NS;
