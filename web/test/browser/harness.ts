@@ -6,7 +6,7 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { after, before } from "node:test";
 import { chromium, type BrowserContext, type Page } from "playwright-core";
-import type { Title } from "../../src/api/types.ts";
+import type { Title, VideoTrack } from "../../src/api/types.ts";
 import { ensureMedia } from "../mock/media.ts";
 import { startMock, type Mock } from "../mock/server.ts";
 import { dist, mediaDirectory, results } from "../places.ts";
@@ -195,6 +195,19 @@ export async function begin(page: Page): Promise<void> {
   });
   if (await page.evaluate(() => document.querySelector("video")?.paused)) await page.click(".big-play");
   await untilPlayed(page, 0.3);
+}
+
+/** Has the smallest quality shown, and gives it; where there is one only, that one is. */
+export async function chooseSmallest(page: Page, film: Title): Promise<VideoTrack> {
+  const smallest = [...film.video].sort((a, b) => a.height - b.height)[0];
+  if (!smallest) throw new Error("the film has no pictures");
+  if (film.video.length > 1) {
+    await page.click('[data-control="quality"]');
+    await page.locator(".menu .menu-item", { hasText: `${smallest.width}×${smallest.height}` }).first().click();
+    await page.waitForFunction((height) => document.querySelector("video")?.videoHeight === height, smallest.height);
+    await page.hover("video");
+  }
+  return smallest;
 }
 
 /** The key of the session that the page has used last, from the addresses it has asked for. */

@@ -1,7 +1,7 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import { resolutionLabel } from "../../src/format.ts";
-import { begin, pickFilm, sessionKey, until, untilPlayed, useStage, videoState, windows, type Window } from "./harness.ts";
+import { begin, chooseSmallest, pickFilm, sessionKey, until, untilPlayed, useStage, videoState, windows, type Window } from "./harness.ts";
 
 const stage = useStage();
 
@@ -136,14 +136,7 @@ test("another sound track is heard", async () => {
   assert.equal(await items.nth(1).getAttribute("aria-checked"), "true", "the language is remembered");
   await page.keyboard.press("Escape");
 
-  const smallest = [...film.video].sort((a, b) => a.height - b.height)[0];
-  assert.ok(smallest);
-  if (film.video.length > 1) {
-    await page.click('[data-control="quality"]');
-    await page.locator(".menu .menu-item", { hasText: `${smallest.width}×${smallest.height}` }).first().click();
-    await page.waitForFunction((height) => document.querySelector("video")?.videoHeight === height, smallest.height);
-    await page.hover("video");
-  }
+  const smallest = await chooseSmallest(page, film);
   await page.click('[data-control="sound"]');
   await items.nth(0).click();
   await untilPlayed(page, 1);

@@ -2,7 +2,7 @@ import assert from "node:assert/strict";
 import { test } from "node:test";
 import type { Route } from "playwright-core";
 import { clock } from "../../src/format.ts";
-import { begin, pickFilm, sessionKey, until, untilPlayed, useStage, videoState, windows, type Window } from "./harness.ts";
+import { begin, chooseSmallest, pickFilm, sessionKey, until, untilPlayed, useStage, videoState, windows, type Window } from "./harness.ts";
 
 const stage = useStage();
 
@@ -160,13 +160,7 @@ test("a session that ended is opened anew and the film goes on", async () => {
   const film = await pickFilm(stage);
   const { page, shot, close } = await stage.open(`/title/${film.id}`, { expected: /404|410/ });
   await begin(page);
-  const smallest = [...film.video].sort((a, b) => a.height - b.height)[0];
-  assert.ok(smallest);
-  if (film.video.length > 1) {
-    await page.click('[data-control="quality"]');
-    await page.locator(".menu .menu-item", { hasText: `${smallest.width}×${smallest.height}` }).first().click();
-    await page.waitForFunction((height) => document.querySelector("video")?.videoHeight === height, smallest.height);
-  }
+  const smallest = await chooseSmallest(page, film);
   await page.keyboard.press("<");
   // Everything that is asked for from here on waits, so that each step is seen.
   const late: Route[] = [];
