@@ -17,6 +17,10 @@ pub trait DiskBackend: Send + Sync {
     /// Nothing happens if it is over or in the device.
     fn promote(&self, member: usize, token: u64, reply: &Arc<dyn Reply>, class: Class, deadline_ns: u64);
 
+    /// Nobody waits for the request to this member that was submitted with this token and reply. One that has not gone to the device yet is answered with
+    /// [`DiskError::Withdrawn`]; others are answered as if nothing had been said.
+    fn withdraw(&self, _member: usize, _token: u64, _reply: &Arc<dyn Reply>) {}
+
     /// Members, present or not.
     fn members(&self) -> usize;
 

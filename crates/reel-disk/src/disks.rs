@@ -127,6 +127,11 @@ impl Disks {
         self.backend.promote(member, token, reply, class, deadline_ns);
     }
 
+    /// See [`DiskBackend::withdraw`].
+    pub fn withdraw(&self, member: usize, token: u64, reply: &Arc<dyn Reply>) {
+        self.backend.withdraw(member, token, reply);
+    }
+
     /// Members, present or not.
     pub fn members(&self) -> usize {
         self.backend.members()
@@ -269,6 +274,12 @@ impl DiskBackend for Threads {
         if let Some(&thread) = self.thread_of.get(member) {
             let name = JobName::new(member, token, reply);
             self.doors[thread].post(Order::Promote { name, class, deadline_ns });
+        }
+    }
+
+    fn withdraw(&self, member: usize, token: u64, reply: &Arc<dyn Reply>) {
+        if let Some(&thread) = self.thread_of.get(member) {
+            self.doors[thread].post(Order::Withdraw(JobName::new(member, token, reply)));
         }
     }
 

@@ -60,6 +60,9 @@ pub enum DiskError {
     /// A disk thread did not start, or died.
     #[error("the disk threads cannot work: {0}")]
     Thread(Arc<reel_rt::RtError>),
+    /// Whoever asked has told that nobody waits for it any more; the device was not asked.
+    #[error("a request was withdrawn before it came to the device")]
+    Withdrawn,
     /// An offset, length or place in memory is not a multiple of the block size, or there is nothing to do. A bug in
     /// the caller.
     #[error(

@@ -67,6 +67,9 @@ pub trait Scheduler: Send {
     /// Nothing happens if it is in the device already, or if it was more urgent before.
     fn promote(&mut self, id: u64, class: Class, deadline_ns: u64);
 
+    /// Nobody waits for a request any more: `true` if it waited, and is forgotten. What is in the device stays there.
+    fn withdraw(&mut self, id: u64) -> bool;
+
     /// The classes and their shares from here on.
     fn set_classes(&mut self, classes: &ClassTable);
 

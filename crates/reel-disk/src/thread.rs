@@ -38,6 +38,7 @@ const LOOK: u64 = u64::MAX - 1;
 pub(crate) enum Order {
     Job(Box<Job>),
     Promote { name: JobName, class: Class, deadline_ns: u64 },
+    Withdraw(JobName),
     Classes(Arc<ClassTable>),
     Price { member: usize, price: DiskPrice },
     Replace { member: usize, file: Box<MemberFile> },
@@ -76,6 +77,20 @@ impl DiskThread {
             self.shared.counters[number].queued.fetch_add(1, Relaxed);
         }
         self.jobs.insert(id, job);
+    }
+
+    /// Nobody waits for a request: if it has not gone to the device, its buffer goes back without the way there.
+    fn withdraw(&mut self, name: &JobName) {
+        let Some(member) = self.members.get_mut(&name.member()) else { return };
+        let Some(&id) = self.names.get(name) else { return };
+        if member.scheduler.withdraw(id) {
+            member.changed();
+            self.names.remove(name);
+            self.shared.counters[name.member()].queued.fetch_sub(1, Relaxed);
+            if let Some(job) = self.jobs.remove(&id) {
+                job.answer(Err(DiskError::Withdrawn));
+            }
+        }
     }
 
     /// Another file takes the place of a member's. Requests that wait go to it; those in the device end on the old one.
@@ -181,6 +196,7 @@ impl Service for DiskThread {
                     member.scheduler.promote(id, class, deadline_ns);
                 }
             }
+            Order::Withdraw(name) => self.withdraw(&name),
             Order::Classes(classes) => {
                 self.config.classes = ClassTable::clone(&classes);
                 for member in self.members.values_mut() {

@@ -494,3 +494,32 @@ fn a_stalled_or_slow_member_keeps_its_requests_in_the_device() {
         assert_eq!(rig.disks.stats()[0].reads, 7);
     }
 }
+
+#[test]
+fn what_nobody_waits_for_comes_back_without_the_way_to_the_device() {
+    for driver in DRIVERS {
+        let rig = rig(driver);
+        // For longer than it takes to withdraw what waits.
+        rig.config.faults.inject(0, Fault::Stall { for_ns: 2_000_000_000, every_ns: 1 });
+        for token in 0..6 {
+            let buffer = rig.arena.take(BLOCK).unwrap();
+            rig.submit(0, token, DiskWork::Read { offset: token * BLOCK as u64, bytes: BLOCK, buffer });
+        }
+        view_when(&rig, 0, |view| view.classes[2].queued == 2);
+        // Those in the device stay there; nobody else's is touched.
+        let reply = Arc::clone(&rig.reply) as Arc<dyn Reply>;
+        let stranger: Arc<dyn Reply> = Arc::new(Answers(Mutex::new(channel().0)));
+        (0..7).for_each(|token| rig.disks.withdraw(0, token, &stranger));
+        (0..7).for_each(|token| rig.disks.withdraw(0, token, &reply));
+        let back = [rig.answers.recv().unwrap(), rig.answers.recv().unwrap()];
+        for done in &back {
+            assert!(matches!(done.result, Err(DiskError::Withdrawn)), "{:?}", done.result);
+            assert!(done.buffer.is_some() && done.device_ns == 0);
+        }
+        view_when(&rig, 0, |view| view.classes[2].queued == 0);
+        rig.config.faults.clear(0);
+        (0..4).for_each(|_| rig.answers.recv().unwrap().result.unwrap());
+        let stats = rig.disks.stats().swap_remove(0);
+        assert_eq!((stats.in_device, stats.queued, stats.reads, stats.errors), (0, 0, 4, 0));
+    }
+}

@@ -13,6 +13,7 @@ enum Step {
     Push { class: usize, deadline_ns: u64, offset: u64, bytes: usize, write: bool },
     Done,
     Promote { nth: usize, class: usize, deadline_ns: u64 },
+    Withdraw { nth: usize },
     Wait { ns: u64 },
     ClockTo { ns: u64 },
     Price(DiskPrice),
@@ -48,6 +49,7 @@ fn step() -> impl Strategy<Value = Step> {
         6 => Just(Step::Done),
         3 => (any::<usize>(), 0_usize..31, deadline())
             .prop_map(|(nth, class, deadline_ns)| Step::Promote { nth, class, deadline_ns }),
+        2 => any::<usize>().prop_map(|nth| Step::Withdraw { nth }),
         4 => (0_u64..2 * ROUND_NS).prop_map(|ns| Step::Wait { ns }),
         1 => prop_oneof![0..100 * ROUND_NS, any::<u64>()].prop_map(|ns| Step::ClockTo { ns }),
         1 => price().prop_map(Step::Price),
@@ -104,6 +106,10 @@ proptest! {
                     // Also ids that are in the device or gone.
                     let id = nth as u64 % next_id.max(1);
                     scheduler.promote(id, Class::new(class).unwrap(), deadline_ns);
+                }
+                Step::Withdraw { nth } => {
+                    let id = nth as u64 % next_id.max(1);
+                    prop_assert_eq!(scheduler.withdraw(id), waiting.remove(&id).is_some());
                 }
                 Step::Wait { ns } => now_ns = now_ns.saturating_add(ns),
                 Step::ClockTo { ns } => now_ns = ns,

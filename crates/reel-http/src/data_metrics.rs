@@ -214,6 +214,12 @@ impl MetricsSource for DataMetrics {
             load(&stream.read_around),
         );
         page.counter(
+            "reel_reads_withdrawn_total",
+            "Reads taken back from a member because others had given what they were for.",
+            &[],
+            load(&stream.withdrawn),
+        );
+        page.counter(
             "reel_member_stalls_total",
             "Times a member answered nobody for too long.",
             &[],

@@ -210,6 +210,17 @@ impl DiskBackend for SimDisks {
         }
     }
 
+    fn withdraw(&self, member: usize, token: u64, reply: &Arc<dyn Reply>) {
+        let answer = {
+            let mut inner = self.lock();
+            let Inner { members, journal, now_ns, .. } = &mut *inner;
+            members.get_mut(member).and_then(|member| member.withdraw(token, reply, *now_ns, journal))
+        };
+        if let Some((reply, done)) = answer {
+            reply.deliver(done);
+        }
+    }
+
     fn members(&self) -> usize {
         self.lock().members.len()
     }

@@ -39,6 +39,13 @@ pub enum Happened {
         /// How long the device took.
         device_ns: u64,
     },
+    /// Nobody waited for it any more, and it had not come to the device.
+    Withdrawn {
+        /// The member.
+        member: u32,
+        /// The request.
+        job: u32,
+    },
     /// A fault began or ended.
     Fault {
         /// The member.
@@ -114,6 +121,7 @@ impl Journal {
             Happened::Answered { member, job, well, device_ns } => {
                 (3, word(member, job), device_ns << 1 | u64::from(well))
             }
+            Happened::Withdrawn { member, job } => (6, word(member, job), 0),
             Happened::Fault { member, code, began } => (4, word(member, code), u64::from(began)),
             Happened::Client { client, what, number } => (5, word(client, what as u32), number),
         };
@@ -160,6 +168,7 @@ impl fmt::Display for Happened {
                 let how = if *well { "done" } else { "failed" };
                 write!(f, "member {member}: request {job} {how} after {} us in the device", device_ns / 1000)
             }
+            Happened::Withdrawn { member, job } => write!(f, "member {member}: request {job} is withdrawn"),
             Happened::Fault { member, code, began } => {
                 let what = crate::fault::name_of(*code);
                 write!(f, "member {member}: {what} {}", if *began { "begins" } else { "ends" })

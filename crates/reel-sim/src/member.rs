@@ -325,15 +325,9 @@ impl Member {
         (class, deadline_ns): (Class, u64),
         now_ns: u64,
     ) {
-        let same = |job: &Job| job.token == token && job.started_ns == 0 && Arc::ptr_eq(&job.reply, reply);
-        // The last one bears the name, as on real members.
-        let found = self
-            .jobs
-            .iter_mut()
-            .enumerate()
-            .rev()
-            .find_map(|(id, job)| Some((id, job.as_mut().filter(|job| same(job))?)));
-        if let Some((id, job)) = found {
+        if let Some(id) = self.named(token, reply)
+            && let Some(job) = &mut self.jobs[id]
+        {
             job.deadline_ns = job.deadline_ns.min(deadline_ns);
             let begins = self.beginnings.asked(job.class.min(class), job.deadline_ns, now_ns);
             job.beginning = begins.map(|begins| job.beginning.unwrap_or(begins));
@@ -345,6 +339,38 @@ impl Member {
             self.scheduler.promote(id as u64, class, deadline_ns);
             self.wants_turn = true;
         }
+    }
+
+    /// Nobody waits for the request to this reply with this token: its answer, if it has not gone to the device.
+    pub(crate) fn withdraw(
+        &mut self,
+        token: u64,
+        reply: &Arc<dyn Reply>,
+        now_ns: u64,
+        journal: &mut Journal,
+    ) -> Option<Answer> {
+        let id = self.named(token, reply)?;
+        if !self.scheduler.withdraw(id as u64) {
+            return None;
+        }
+        let job = self.jobs[id].take()?;
+        self.free.push(id as u32);
+        self.shares.left(job.class);
+        self.stats.queued -= 1;
+        journal.note(now_ns, Happened::Withdrawn { member: self.number as u32, job: id as u32 });
+        let buffer = match job.work {
+            Work::Read(buffer) => Some(buffer),
+            Work::Write(_) | Work::Sync(_) => None,
+        };
+        let result = Err(DiskError::Withdrawn);
+        let done = DiskDone { token, member: self.number, result, buffer, queued_ns: 0, device_ns: 0 };
+        Some((job.reply, done))
+    }
+
+    /// The request to this reply with this token that has not gone to the device; the last one bears the name, as on real members.
+    fn named(&self, token: u64, reply: &Arc<dyn Reply>) -> Option<usize> {
+        let same = |job: &Job| job.token == token && job.started_ns == 0 && Arc::ptr_eq(&job.reply, reply);
+        self.jobs.iter().rposition(|job| job.as_ref().is_some_and(same))
     }
 
     /// A round has ended; a class that did not get its share.

@@ -22,6 +22,7 @@ use reel_volume::{ObjectMap, UnitFetch, UnitRead, UnitRows, UnitStep, VolumeErro
 use std::collections::{BTreeSet, HashMap, VecDeque};
 use std::ops::Range;
 use std::sync::Arc;
+use std::sync::atomic::Ordering;
 
 /// Takes news of units to the core that waits for them; called on any thread.
 pub trait Deliver: Send + Sync {
@@ -150,7 +151,13 @@ impl Fetcher {
     /// Takes the answer of a member.
     pub fn disk_done(&mut self, done: DiskDone, now_ns: u64) {
         if let Some(member) = self.with_disks.answered(done.token) {
-            self.units.around().answered(member, now_ns);
+            match done.result {
+                Err(DiskError::Withdrawn) => {
+                    self.units.counters().withdrawn.fetch_add(1, Ordering::Relaxed);
+                    self.units.around().forgotten(member);
+                }
+                _ => self.units.around().answered(member, now_ns),
+            }
         }
         let (id, index) = (done.token >> FETCH_BITS, done.token & PROMOTED);
         let Some(flight) = self.reads.get_mut(&id) else { return };
@@ -408,7 +415,8 @@ impl Fetcher {
         }
     }
 
-    /// Ends a read here; what the disks still have of it only gives its buffer back.
+    /// Ends a read here. What waits at a member is withdrawn, or a member that is read around would go on owing more and more of what others have computed; what
+    /// is in a device only gives its buffer back.
     fn forget(&mut self, id: u64) -> Option<(UnitKey, Option<Waiter>)> {
         let flight = self.reads.remove(&id)?;
         if let Some(due_ns) = flight.due_ns {
@@ -424,6 +432,7 @@ impl Fetcher {
             None if flight.is_late => {}
             None => self.units.around().in_time(flight.read.member()),
         }
+        flight.flight.withdraw(self.units.disks());
         Some((flight.key, flight.private_to))
     }
 }

@@ -88,6 +88,15 @@ impl Flight {
         self.lock().requests.iter().map(|(_, token)| *token).collect()
     }
 
+    /// Nobody waits for its requests any more.
+    pub(crate) fn withdraw(&self, disks: &Disks) {
+        // Not under the lock: a simulated member answers at once.
+        let requests = self.lock().requests.clone();
+        for (member, token) in requests {
+            disks.withdraw(member, token, &self.reply);
+        }
+    }
+
     /// It is computed from this unit of the table.
     pub(crate) fn add_source(&self, key: UnitKey) {
         self.lock().sources.push(key);

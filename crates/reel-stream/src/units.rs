@@ -74,6 +74,8 @@ pub struct StreamCounters {
     pub kept_evictions: AtomicU64,
     /// Units asked of other members because their own did not answer in time.
     pub read_around: AtomicU64,
+    /// Requests that were taken back from a member, because what they were for had been computed from others.
+    pub withdrawn: AtomicU64,
     /// Times a member stalled.
     pub stalled: AtomicU64,
     /// Reads under way that somebody more urgent joined.

@@ -1,10 +1,13 @@
-//! Somebody more urgent joins a read that is under way: the disks are told, whoever made it.
+//! What the disks are told of reads under way, whoever made them: that somebody more urgent joins, or that nobody waits any more.
 #![allow(clippy::unwrap_used, reason = "a test that cannot go on stops")]
 
 mod cinema;
 
 use cinema::{Cinema, Core, Ends, Manners, STRIPE_BYTES};
-use reel_disk::{DiskBackend, DiskError, DiskRequest, Disks, MemberFile, MemberStats, Reply, SchedulerView};
+use reel_disk::{
+    DiskBackend, DiskDone, DiskError, DiskRequest, DiskWork, Disks, MemberFile, MemberStats, Reply,
+    SchedulerView,
+};
 use reel_qos::{Class, ClassTable, DEADLINE_NONE_NS, DiskPrice};
 use reel_stream::Units;
 use std::sync::atomic::Ordering;
@@ -28,6 +31,12 @@ impl Held {
 
     fn let_go(&self) {
         self.disks.submit_all(std::mem::take(&mut *self.waiting.lock().unwrap()));
+    }
+
+    /// All of them go on but one member.
+    fn let_go_but(&self, kept: usize) {
+        let keeps = |request: &mut DiskRequest| request.member != kept;
+        self.disks.submit_all(self.waiting.lock().unwrap().extract_if(.., keeps));
     }
 
     fn waiting(&self) -> Vec<(usize, u64)> {
@@ -54,6 +63,17 @@ impl DiskBackend for Held {
         };
         assert_eq!(waiting.iter().filter(same).count(), 1, "there is no such request");
         self.promoted.lock().unwrap().push((member, token, class, deadline_ns));
+    }
+
+    fn withdraw(&self, member: usize, token: u64, reply: &Arc<dyn Reply>) {
+        let mut waiting = self.waiting.lock().unwrap();
+        let same = |request: &DiskRequest| {
+            (request.member, request.token) == (member, token) && Arc::ptr_eq(&request.reply, reply)
+        };
+        let place = waiting.iter().position(same).expect("there is no such request");
+        let DiskWork::Read { buffer, .. } = waiting.remove(place).work else { panic!("no read") };
+        let result = Err(DiskError::Withdrawn);
+        reply.deliver(DiskDone { token, member, result, buffer: Some(buffer), queued_ns: 0, device_ns: 0 });
     }
 
     fn members(&self) -> usize {
@@ -162,5 +182,29 @@ fn what_a_unit_is_computed_from_becomes_urgent_with_it() {
     assert_eq!(first.play(Manners::default()).complete, 1);
     assert_eq!(second.play(Manners::default()).complete, 1);
     drop((first, second, units));
+    assert_eq!(cinema.buffers_taken(), 0);
+}
+
+#[test]
+fn what_others_have_given_is_taken_back_from_the_member_that_was_read_around() {
+    let cinema = Cinema::new(&[STRIPE_BYTES], 8 << 20, None);
+    let (held, units) = Held::new(&cinema);
+    let mut core = Core::new(&units, 1);
+    let (slow, _) = cinema.objects[0].unit_at(0, 1);
+    watch(&mut core, &cinema, Class::PERIODIC, 400_000_000);
+    held.let_go_but(slow);
+    core.wait_until(Manners::default(), |core| core.fetcher.in_flight() == 1);
+    core.now_ns = 200_000_000;
+    core.turn(Manners::default(), &mut Ends::default());
+    assert_eq!(units.counters().read_around.load(Ordering::Relaxed), 1);
+    core.wait_until(Manners::default(), |_| {
+        held.let_go_but(slow);
+        held.waiting().is_empty()
+    });
+    assert_eq!(core.play(Manners::default()).complete, 1);
+    core.wait_until(Manners::default(), |_| units.budget().reserved() == 0);
+    assert_eq!(units.counters().withdrawn.load(Ordering::Relaxed), 1, "it would have been served to nobody");
+    assert_eq!(core.fetcher.next_due_ns(), None, "nothing is owed any more");
+    drop((core, units));
     assert_eq!(cinema.buffers_taken(), 0);
 }

@@ -142,6 +142,17 @@ impl Scheduler for Drr {
         }
     }
 
+    fn withdraw(&mut self, id: u64) -> bool {
+        let Some(Filed { request, arrival, lane, in_work }) = self.waiting.remove(&id) else { return false };
+        if in_work {
+            self.work.remove(&(request.offset, id));
+        } else {
+            self.lanes[lane].line.remove(&arrival);
+        }
+        self.meter.quit(lane);
+        true
+    }
+
     fn set_classes(&mut self, classes: &ClassTable) {
         self.meter.set_classes(classes);
         self.lanes = Vec::new();

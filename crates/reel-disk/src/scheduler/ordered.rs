@@ -102,6 +102,14 @@ impl Scheduler for Ordered {
         }
     }
 
+    fn withdraw(&mut self, id: u64) -> bool {
+        let Some(request) = self.keys.remove(&id).and_then(|key| self.waiting.remove(&(key, id))) else {
+            return false;
+        };
+        self.meter.quit(self.meter.lane(request.class));
+        true
+    }
+
     fn set_classes(&mut self, classes: &ClassTable) {
         self.meter.set_classes(classes);
         for request in self.waiting.values() {

@@ -421,13 +421,19 @@ impl Scheduler for Rounds {
             filed.request = request;
             return;
         }
-        if let Some(filed) = self.unfile(id) {
-            self.meter.quit(filed.lane);
-            self.lanes[filed.lane].turns.correct(request.asker, filed.turn_ns, 0);
+        if self.withdraw(id) {
             // The last of its new class: what it left behind in a line is told apart by this number.
             self.file(request, self.arrivals);
             self.arrivals += 1;
         }
+    }
+
+    fn withdraw(&mut self, id: u64) -> bool {
+        let Some(filed) = self.unfile(id) else { return false };
+        self.meter.quit(filed.lane);
+        // In a batch: his turn was charged for it.
+        self.lanes[filed.lane].turns.correct(filed.request.asker, filed.turn_ns, 0);
+        true
     }
 
     fn set_classes(&mut self, classes: &ClassTable) {
