@@ -28,6 +28,8 @@ pub(crate) struct Schedule {
     anchor: Option<Anchor>,
     /// How far the client's buffer has been seen to reach, before and after any seek: the most, while `Asked` has the least of late.
     reach_ns: [Option<i128>; 3],
+    /// How far ahead of what is shown it has ever asked: its buffer reaches as far, though it may not have been seen to be full.
+    farthest_ns: [i128; 3],
 }
 
 #[derive(Clone, Debug)]
@@ -56,7 +58,9 @@ struct Back {
 #[derive(Clone, Debug)]
 struct Asked {
     until_ns: u64,
-    /// How far ahead of what is shown its last request was, and how many requests in a row were so far ahead.
+    /// Clock time of its last request.
+    at_ns: u64,
+    /// How far ahead of what is shown that was, and how many requests in a row were so far ahead.
     ahead_ns: i128,
     steady: u32,
     /// How far ahead it asks when its buffer is full: as far as it reaches. The least, since a short pause makes it look less.
@@ -175,13 +179,23 @@ impl Schedule {
             Strand::Sound => Strand::Picture,
             Strand::Text => return false,
         };
-        // Who was paused for less than his buffer reaches is so far behind his schedule: nothing was late, so it did not move.
-        let reach_ns = self.reach_ns[slot(ask.strand)].unwrap_or(before.ahead_ns);
-        let behind_ns = (reach_ns - before.ahead_ns).max(0);
         let (shown_ns, tolerated_ns) = (i128::from(now_ns) - anchor.epoch_ns, i128::from(LATE_TOLERATED_NS));
-        let is_shown = i128::from(ask.until_ns) + tolerated_ns > shown_ns - behind_ns
+        let least_ns = shown_ns - self.behind_ns(anchor, ask.length_ns(), now_ns);
+        let is_shown = i128::from(ask.until_ns) + tolerated_ns > least_ns
             && i128::from(ask.from_ns) <= shown_ns + i128::from(2 * ask.length_ns()) + tolerated_ns;
         anchor.asked[slot(other)].is_some() && !ask.is_point() && ask.from_ns < before.until_ns && is_shown
+    }
+
+    /// How far at most the client is behind the schedule: who was paused for less than his buffer reaches has nothing late, so it did not move. When a strand was asked for
+    /// last, that was by how much less far ahead it asked than ever; since then, it is for as long as it was silent beyond a segment. Either strand tells, and the one
+    /// that asks at its own pace tells best.
+    fn behind_ns(&self, anchor: &Anchor, segment_ns: u64, now_ns: u64) -> i128 {
+        let of_strand = |strand: Strand| {
+            let asked = anchor.asked[slot(strand)].as_ref()?;
+            let silent_ns = now_ns.saturating_sub(asked.at_ns).saturating_sub(segment_ns);
+            Some((self.farthest_ns[slot(strand)] - asked.ahead_ns).max(0) + i128::from(silent_ns))
+        };
+        [Strand::Picture, Strand::Sound].into_iter().filter_map(of_strand).min().unwrap_or(0)
     }
 
     /// Makes `media_ns` be now; the round under way counts whole, so that nothing is due later than its viewer needs it.
@@ -195,7 +209,7 @@ impl Schedule {
             sound.filter(|sound| (media_ns..=media_ns.saturating_add(JOIN_NS)).contains(&sound.until_ns));
         let mut asked = [const { None }; 3];
         asked[slot(Strand::Sound)] =
-            sound.map(|sound| Asked { until_ns: sound.until_ns, ahead_ns: 0, steady: 0, reach_ns: None });
+            sound.map(|sound| Asked { ahead_ns: 0, steady: 0, reach_ns: None, ..sound });
         self.anchor = Some(Anchor { epoch_ns, media_ns, asked, back: None });
     }
 
@@ -213,13 +227,17 @@ impl Schedule {
     pub(crate) fn asked(&mut self, ask: &Ask, now_ns: u64) {
         let Some(anchor) = &mut self.anchor else { return };
         let ahead_ns = anchor.ahead_ns(ask, now_ns);
-        let begins = || Asked { until_ns: 0, ahead_ns, steady: 0, reach_ns: None };
+        let begins = || Asked { until_ns: 0, at_ns: now_ns, ahead_ns, steady: 0, reach_ns: None };
         let asked = anchor.asked[slot(ask.strand)].get_or_insert_with(begins);
         if asked.until_ns > 0 && !asked.goes_on_with(ask) {
             *asked = begins();
             anchor.back = Some(Back { strand: ask.strand, from_ns: ask.from_ns, at_ns: now_ns });
         }
-        asked.note(ask, ahead_ns);
+        asked.note(ask, ahead_ns, now_ns);
+        if !ask.is_point() {
+            let farthest_ns = &mut self.farthest_ns[slot(ask.strand)];
+            *farthest_ns = ahead_ns.max(*farthest_ns);
+        }
         let reach_ns = &mut self.reach_ns[slot(ask.strand)];
         *reach_ns = (*reach_ns).max(asked.reach_ns);
     }
@@ -289,7 +307,8 @@ impl Asked {
             && ask.from_ns.saturating_add(2 * length_ns) >= self.until_ns
     }
 
-    fn note(&mut self, ask: &Ask, ahead_ns: i128) {
+    fn note(&mut self, ask: &Ask, ahead_ns: i128, now_ns: u64) {
+        self.at_ns = now_ns;
         let same = (ahead_ns - self.ahead_ns).abs() <= i128::from(STEADY_WITHIN_NS);
         self.steady = if same { self.steady + 1 } else { 1 };
         self.ahead_ns = ahead_ns;
@@ -536,13 +555,14 @@ mod tests {
         assert_eq!(schedule.due_ns(media_ns, jumped_ns), jumped_ns);
     }
 
-    /// Pictures and sound in segments of 4 s, asked for until 72 s, and the clock when 43.5 s are shown.
+    /// Pictures and sound in segments of 4 s, asked for as far as 28 s ahead until 72 s, and the clock when 43.5 s are shown.
     fn with_full_buffers() -> (Schedule, u64) {
         let mut schedule = playing(0, 1);
-        for number in 0..18 {
+        for number in 0..18_u64 {
+            let now_ns = NOW_NS + number.saturating_sub(7) * 4 * SECOND_NS;
             for ask in [segment(number), Ask { strand: Strand::Sound, ..segment(number) }] {
-                assert_eq!(schedule.place(&ask, NOW_NS).moves_to(), None);
-                schedule.asked(&ask, NOW_NS);
+                assert_eq!(schedule.place(&ask, now_ns).moves_to(), None);
+                schedule.asked(&ask, now_ns);
             }
         }
         (schedule, NOW_NS + 43 * SECOND_NS)
@@ -568,24 +588,61 @@ mod tests {
         }
     }
 
-    #[test]
-    fn who_was_paused_for_less_than_his_buffer_changes_the_language_where_he_is() {
+    /// Both strands go on with this segment.
+    fn both(schedule: &mut Schedule, number: u64, now_ns: u64) {
+        for ask in [segment(number), Ask { strand: Strand::Sound, ..segment(number) }] {
+            assert_eq!(schedule.place(&ask, now_ns), Place::OnSchedule, "{number}");
+            schedule.asked(&ask, now_ns);
+        }
+    }
+
+    /// As [`with_full_buffers`], and then at its own pace until 96 s were asked for and 67.5 are shown.
+    fn at_its_own_pace() -> (Schedule, u64) {
         let (mut schedule, mut now_ns) = with_full_buffers();
-        let both = |schedule: &mut Schedule, number, now_ns| {
-            for ask in [segment(number), Ask { strand: Strand::Sound, ..segment(number) }] {
-                assert_eq!(schedule.place(&ask, now_ns), Place::OnSchedule, "{number}");
-                schedule.asked(&ask, now_ns);
-            }
-        };
         for number in 18..24 {
             both(&mut schedule, number, now_ns);
             now_ns += 4 * SECOND_NS;
         }
-        // Of 28 s he has, he was away for 24; 68 s into his schedule he shows 44.
-        now_ns += 24 * SECOND_NS;
-        both(&mut schedule, 24, now_ns);
+        (schedule, now_ns)
+    }
+
+    #[test]
+    fn who_was_paused_for_less_than_his_buffer_changes_the_language_where_he_is() {
         let again = Ask { strand: Strand::Sound, ..segment(17) };
+        let (mut schedule, now_ns) = at_its_own_pace();
+        // Of 28 s he has, he was away for 24; 92 s into his schedule he shows 68, and has asked for nothing yet.
+        let now_ns = now_ns + 24 * SECOND_NS;
         assert_eq!(schedule.place(&again, now_ns), Place::Joins);
+        // Or for pictures; or for both.
+        let pictures = segment(24);
+        assert_eq!(schedule.place(&pictures, now_ns), Place::OnSchedule);
+        schedule.asked(&pictures, now_ns);
+        assert_eq!(schedule.place(&again, now_ns), Place::Joins);
+        let sound = Ask { strand: Strand::Sound, ..segment(24) };
+        schedule.asked(&sound, now_ns);
+        assert_eq!(schedule.place(&again, now_ns), Place::Joins);
+        assert!(matches!(
+            schedule.place(&Ask { strand: Strand::Sound, ..segment(15) }, now_ns),
+            Place::Moved { .. }
+        ));
+    }
+
+    #[test]
+    fn who_was_paused_as_soon_as_he_began_changes_the_language_where_he_is() {
+        let mut schedule = playing(0, 3);
+        (0..3).for_each(|number| schedule.asked(&Ask { strand: Strand::Sound, ..segment(number) }, NOW_NS));
+        // Of the 8 s he had when he had seen 4, he was away for 7: he has asked at his own pace only since then.
+        for number in 3..11 {
+            let now_ns = NOW_NS + (number * 4 - 1) * SECOND_NS;
+            for strand in [Strand::Picture, Strand::Sound] {
+                let ask = Ask { strand, ..segment(number) };
+                assert_eq!(schedule.place(&ask, now_ns), Place::OnSchedule, "{number}");
+                schedule.asked(&ask, now_ns);
+            }
+        }
+        // 43 s into his schedule he shows 36.
+        let again = Ask { strand: Strand::Sound, ..segment(8) };
+        assert_eq!(schedule.place(&again, NOW_NS + 43 * SECOND_NS), Place::Joins);
     }
 
     #[test]
@@ -609,8 +666,8 @@ mod tests {
 
     #[test]
     fn a_jump_far_back_or_ahead_of_what_is_shown_is_one_in_either_strand() {
-        let (schedule, now_ns) = with_full_buffers();
-        for (strand, number) in [(Strand::Sound, 4), (Strand::Picture, 4), (Strand::Sound, 30)] {
+        let (schedule, now_ns) = at_its_own_pace();
+        for (strand, number) in [(Strand::Sound, 14), (Strand::Picture, 14), (Strand::Sound, 36)] {
             let ask = Ask { strand, ..segment(number) };
             assert_eq!(schedule.place(&ask, now_ns), Place::Moved { media_ns: ask.from_ns });
         }
