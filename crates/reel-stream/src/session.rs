@@ -5,6 +5,7 @@
 use crate::budget::PromisedBuffers;
 use crate::key::SessionKey;
 use crate::limits::{BELOW_SEGMENTS, LATE_TOLERATED_NS};
+use crate::played::{Played, PlayedBy};
 use crate::schedule::{Ask, Schedule};
 use crate::shared_tracks::Choices;
 use reel_qos::limits::ROUND_NS;
@@ -25,6 +26,7 @@ pub struct Session<T> {
     sent_bytes: AtomicU64,
     requests: AtomicU64,
     playing: Arc<T>,
+    played: Played,
     /// The best choice that was offered; `None` if nothing was promised.
     offered: Option<usize>,
     /// The media memory that is promised to it, as long as anything is.
@@ -129,6 +131,7 @@ impl<T> Session<T> {
             sent_bytes: AtomicU64::new(0),
             requests: AtomicU64::new(0),
             playing,
+            played: Played::default(),
             offered: promise.as_ref().map(|promise| promise.choice),
             memory: memory.map(Arc::new),
             state: Mutex::new(State { schedule: Schedule::default(), promise, is_closed: false }),
@@ -173,6 +176,11 @@ impl<T> Session<T> {
             let buffers = reserved.map_or(0, |promise| promise.demand().held_bytes().div_ceil(buffer_bytes));
             memory.set(usize::try_from(buffers).unwrap_or(usize::MAX));
         }
+    }
+
+    /// A response with the film as one file begins. What was promised is for the newest of them.
+    pub fn plays_from(&self) -> PlayedBy {
+        self.played.begins()
     }
 
     /// Counts media bytes sent, and keeps the session from growing idle while it is being sent to.

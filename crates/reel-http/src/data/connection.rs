@@ -15,7 +15,7 @@ use crate::limits::{
 };
 use reel_qos::Class;
 use reel_rt::{TaskId, TaskKind};
-use reel_stream::{Place, Reader, Session, Urgency};
+use reel_stream::{Place, PlayedBy, Reader, Session, Urgency};
 use std::net::SocketAddr;
 use std::os::fd::OwnedFd;
 use std::sync::Arc;
@@ -71,6 +71,8 @@ pub(crate) struct Sending {
     pub(crate) class: Class,
     /// Where in its film a response begins whose schedule follows what its client takes.
     paced_from: Option<u64>,
+    /// Set likewise: whether it is the one of its session that the client plays from.
+    played: Option<PlayedBy>,
     /// Bytes of head and body that were taken.
     taken_bytes: u64,
     head_bytes: u64,
@@ -172,6 +174,7 @@ impl Sending {
                 .reading_on(reads_on)
                 .promised(session.as_ref().and_then(|session| session.memory())),
             paced_from: is_paced.then_some(response.body_offset),
+            played: session.as_ref().filter(|_| is_paced).map(|session| session.plays_from()),
             blocked: false,
             starved: None,
             keep_alive: response.keep_alive,
@@ -204,15 +207,18 @@ impl Sending {
     }
 
     /// Has the session's schedule and the promises follow the client, who is at `offset` of the film now. What cannot be promised again
-    /// goes on as well as it can: its head is out, so nobody can be told any more.
+    /// goes on as well as it can: its head is out, so nobody can be told any more. So does what the client does not play from any more.
     pub(crate) fn follow(&mut self, desk: &TermsDesk<'_>, offset: u64, counters: &DataCounters) {
         let Some(session) = &self.session else { return };
-        let terms = match desk.paced(session, self.paced_from.unwrap_or(offset), offset) {
-            Ok(terms) => terms,
-            Err(refusal) => {
+        let is_played = self.played.as_ref().is_none_or(PlayedBy::is_played);
+        let terms = is_played.then(|| desk.paced(session, self.paced_from.unwrap_or(offset), offset));
+        let terms = match terms {
+            Some(Ok(terms)) => terms,
+            Some(Err(refusal)) => {
                 counters.not_admitted(&refusal);
                 Terms::unhurried(Class::APERIODIC)
             }
+            None => Terms::unhurried(Class::APERIODIC),
         };
         if terms.class != self.class && terms.class == Class::APERIODIC {
             counters.unpromised.fetch_add(1, Ordering::Relaxed);

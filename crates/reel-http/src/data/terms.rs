@@ -146,7 +146,8 @@ impl TermsDesk<'_> {
             let duration_ns = times.last().map_or(0, |(_, media_ns)| *media_ns);
             self.sessions.plays(session, ask.strand, (file, at_offset), duration_ns, self.now_ns);
         }
-        Ok(Terms { class: session.class(), due: Due::Paced(pace), is_paced: true, reads_on: false })
+        // A start or a seek is read among those who begin, as that of a segment is: what was promised begins with the next round.
+        Ok(Terms { class: permit.class, due: Due::Paced(pace), is_paced: true, reads_on: false })
     }
 
     /// Has what follows in a film as one file read ahead, for a client that asks for it piece by piece.

@@ -1,6 +1,6 @@
 //! What is promised to viewers, and what they are told when it cannot be.
 
-use crate::rig::{Answer, Rig};
+use crate::rig::{Answer, Rig, head};
 use reel_library::{IngestOptions, Input};
 use reel_qos::DiskPrice;
 
@@ -60,6 +60,37 @@ fn an_admitted_viewer_gets_every_byte_as_segments_and_as_a_file() {
     let whole = rig.connect().ask(&format!("GET {location}"), "");
     assert_eq!((whole.status, whole.body == rig.film), (200, true));
     assert_eq!(rig.metric("reel_deadline_misses_total{class=\"periodic\"}"), 0.0);
+}
+
+#[test]
+fn a_session_is_promised_one_player_however_many_ranges_are_taken_at_once() {
+    let rig = Rig::new(|config| config.promise.admission = true);
+    let file = watch(&rig, "film.mp4").field("Location").expect("a redirect").to_owned();
+    let mut first = rig.connect_narrow();
+    first.send(head(&format!("GET {file}"), "").as_bytes());
+    let bytes = first.answer_head().announced_bytes();
+    let mut film = first.read(1000);
+    assert_eq!(rig.metric("reel_unpromised_total"), 0.0);
+    // Another range of the same film, which is not taken to its end.
+    let far = bytes / 2;
+    let mut second = rig.connect_narrow();
+    second.send(head(&format!("GET {file}"), &format!("Range: bytes={far}-\r\n")).as_bytes());
+    assert_eq!(second.answer_head().status, 206);
+    assert_eq!(second.read(1000), rig.film[far..far + 1000]);
+    while rig.metric("reel_unpromised_total") == 0.0 {
+        film.extend(first.read(1000));
+        assert!(film.len() < far, "both were promised");
+    }
+    // The newest has ended: what is left is played from again.
+    drop(second);
+    let promised = || rig.metric("reel_http_media_bytes_total{class=\"periodic\"}");
+    let before = promised();
+    while promised() < before + 65_536.0 {
+        film.extend(first.read(1000));
+        assert!(film.len() < bytes - 2000, "nobody was promised what is left");
+    }
+    film.extend(first.read(bytes - film.len()));
+    assert!(film == rig.film);
 }
 
 #[test]
