@@ -235,6 +235,33 @@ impl Rounds {
         Some(filed)
     }
 
+    /// Takes out a request that does not go to the device.
+    fn take_out(&mut self, id: u64) -> Option<Filed> {
+        let filed = self.unfile(id)?;
+        self.meter.quit(filed.lane);
+        // In a batch: his turn was charged for it.
+        self.lanes[filed.lane].turns.correct(filed.request.asker, filed.turn_ns, 0);
+        Some(filed)
+    }
+
+    /// What went on where a request ends goes on from one before that, or is a way by itself.
+    fn part_from(&mut self, filed: &Filed) {
+        let (lane, gap_bytes) = (&self.lanes[filed.lane], self.meter.price().passed_bytes());
+        let Some((offset, id)) = lane.neighbour_behind(filed.request.end(), gap_bytes) else { return };
+        let behind = lane.neighbour_before(offset, gap_bytes);
+        let Some(next) = self.waiting.get(&id).filter(|next| next.behind == Some(filed.request.end())) else {
+            return;
+        };
+        let cost_ns = self.cost_ns(&next.request, behind);
+        if let Some(next) = self.waiting.get_mut(&id)
+            && let Some(end) = next.promised
+        {
+            self.promised.remove(end, next.cost_ns);
+            self.promised.add(end, cost_ns);
+            (next.behind, next.cost_ns) = (behind, cost_ns);
+        }
+    }
+
     /// Files everything anew: the classes or the order have changed.
     fn file_all(&mut self) {
         let classes = self.meter.classes.clone();
@@ -421,7 +448,7 @@ impl Scheduler for Rounds {
             filed.request = request;
             return;
         }
-        if self.withdraw(id) {
+        if self.take_out(id).is_some() {
             // The last of its new class: what it left behind in a line is told apart by this number.
             self.file(request, self.arrivals);
             self.arrivals += 1;
@@ -429,10 +456,8 @@ impl Scheduler for Rounds {
     }
 
     fn withdraw(&mut self, id: u64) -> bool {
-        let Some(filed) = self.unfile(id) else { return false };
-        self.meter.quit(filed.lane);
-        // In a batch: his turn was charged for it.
-        self.lanes[filed.lane].turns.correct(filed.request.asker, filed.turn_ns, 0);
+        let Some(filed) = self.take_out(id) else { return false };
+        self.part_from(&filed);
         true
     }
 
