@@ -264,6 +264,15 @@ fn an_arm_waits_for_nobody_when_there_is_something_promised_or_no_claim() {
 }
 
 #[test]
+fn an_arm_is_kept_from_nobody_when_who_was_kept_waiting_is_withdrawn() {
+    let mut desk = after_a_window();
+    assert_eq!(desk.serve(MS), None);
+    let waits = desk.next - 1;
+    assert!(desk.scheduler.kept_until_ns().is_some() && desk.scheduler.withdraw(waits));
+    assert_eq!(desk.scheduler.kept_until_ns(), None);
+}
+
+#[test]
 fn nobody_is_awaited_again_and_again_in_vain() {
     let mut desk = Desk::of_depth(2);
     let (mut idle_ns, begun_ns) = (0, desk.now_ns);

@@ -458,6 +458,9 @@ impl Scheduler for Rounds {
     fn withdraw(&mut self, id: u64) -> bool {
         let Some(filed) = self.take_out(id) else { return false };
         self.part_from(&filed);
+        if self.waiting.is_empty() {
+            self.expected.nobody_waits();
+        }
         true
     }
 
