@@ -18,7 +18,7 @@ use crate::limits::{
 use expected::Expected;
 use lane::{Lane, LaneSet};
 use promised::{Budget, Promised};
-use reel_qos::limits::{ARM_REQUEST_NS, ROUND_NS, SUB_PERIOD_NS};
+use reel_qos::limits::{ROUND_NS, SUB_PERIOD_NS};
 use reel_qos::{Class, ClassTable, DEADLINE_NONE_NS, DiskPrice, Kind};
 use std::collections::VecDeque;
 
@@ -262,6 +262,20 @@ impl Rounds {
         }
     }
 
+    /// The sum of what is promised at another price.
+    fn reprice(&mut self) {
+        self.promised.clear();
+        for filed in self.waiting.values_mut() {
+            filed.cost_ns = match filed.behind {
+                Some(end) => self.meter.neighbour_cost_ns(&filed.request, end),
+                None => self.meter.cost_ns(&filed.request),
+            };
+            if let Some(end) = filed.promised {
+                self.promised.add(end, filed.cost_ns);
+            }
+        }
+    }
+
     /// Files everything anew: the classes or the order have changed.
     fn file_all(&mut self) {
         let classes = self.meter.classes.clone();
@@ -471,24 +485,19 @@ impl Scheduler for Rounds {
 
     fn set_price(&mut self, price: DiskPrice) {
         self.meter.set_price(price);
-        // Not back and forth for a price that moves about the border.
-        let seek_ns = price.read_request_ns;
-        let near = (ARM_REQUEST_NS / 2..ARM_REQUEST_NS * 2).contains(&seek_ns);
-        if !near && self.order != Order::of(price) {
+        if self.order != Order::of(price) {
             self.order = Order::of(price);
             (self.arm, self.due_arm) = (0, 0);
             return self.file_all();
         }
-        self.promised.clear();
-        for filed in self.waiting.values_mut() {
-            filed.cost_ns = match filed.behind {
-                Some(end) => self.meter.neighbour_cost_ns(&filed.request, end),
-                None => self.meter.cost_ns(&filed.request),
-            };
-            if let Some(end) = filed.promised {
-                self.promised.add(end, filed.cost_ns);
-            }
-        }
+        self.reprice();
+    }
+
+    fn correct_price(&mut self, price: DiskPrice) {
+        // In the order as before, whatever the price is now: a device without an arm that is slow is given as much at once as it was measured with, or it would
+        // become slower still.
+        self.meter.correct_price(price);
+        self.reprice();
     }
 
     fn view(&self, now_ns: u64) -> SchedulerView {
