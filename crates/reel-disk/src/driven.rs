@@ -87,7 +87,7 @@ impl Driven {
         self.changed();
         self.scheduler.done(id, now_ns);
         let price = self.correction.done(bytes as u64, write, now_ns)?;
-        self.scheduler.set_price(price);
+        self.scheduler.correct_price(price);
         Some(price)
     }
 

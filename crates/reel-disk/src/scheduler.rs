@@ -76,6 +76,11 @@ pub trait Scheduler: Send {
     /// What requests cost from here on.
     fn set_price(&mut self, price: DiskPrice);
 
+    /// What they are found to cost from here on, by a device that is what it was.
+    fn correct_price(&mut self, price: DiskPrice) {
+        self.set_price(price);
+    }
+
     /// Its state, for people.
     fn view(&self, now_ns: u64) -> SchedulerView;
 

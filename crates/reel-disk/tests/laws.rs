@@ -17,6 +17,7 @@ enum Step {
     Wait { ns: u64 },
     ClockTo { ns: u64 },
     Price(DiskPrice),
+    Found(DiskPrice),
     Classes(usize),
 }
 
@@ -53,6 +54,7 @@ fn step() -> impl Strategy<Value = Step> {
         4 => (0_u64..2 * ROUND_NS).prop_map(|ns| Step::Wait { ns }),
         1 => prop_oneof![0..100 * ROUND_NS, any::<u64>()].prop_map(|ns| Step::ClockTo { ns }),
         1 => price().prop_map(Step::Price),
+        1 => price().prop_map(Step::Found),
         1 => (0_usize..29).prop_map(Step::Classes),
     ]
 }
@@ -117,6 +119,7 @@ proptest! {
                     had_arm |= price.has_arm();
                     scheduler.set_price(price);
                 }
+                Step::Found(price) => scheduler.correct_price(price),
                 Step::Classes(more) => scheduler.set_classes(&table(more)),
             }
             while let Some(next) = scheduler.pop(now_ns) {

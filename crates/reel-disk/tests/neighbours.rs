@@ -100,6 +100,20 @@ fn neighbours_count_as_one_way_in_what_is_promised() {
 }
 
 #[test]
+fn who_is_withdrawn_leaves_the_way_to_who_lay_behind_him() {
+    let mut desk = Desk::new();
+    (0..4).for_each(|place| desk.periodic(1, place * UNIT));
+    // One in the middle is passed over; the first is where the arm would have gone.
+    assert!(desk.scheduler.withdraw(2));
+    let passed_over_ns = PRICE.read_ns(UNIT) + PRICE.transfer_ns(UNIT) + PRICE.transfer_ns(2 * UNIT);
+    assert_eq!(desk.slack_ns(), (ROUND_NS - passed_over_ns) as i64);
+    assert!(desk.scheduler.withdraw(0) && desk.scheduler.withdraw(1));
+    assert_eq!(desk.slack_ns(), (ROUND_NS - PRICE.read_ns(UNIT)) as i64);
+    assert!(desk.scheduler.withdraw(3));
+    assert_eq!(desk.slack_ns(), ROUND_NS as i64);
+}
+
+#[test]
 fn what_is_read_early_makes_nothing_late() {
     let mut desk = Desk::new();
     // So much is due in this round that no slack is left for what is due later, wherever it lies.
@@ -247,6 +261,15 @@ fn an_arm_waits_for_nobody_when_there_is_something_promised_or_no_claim() {
     desk.ask(Class::APERIODIC, DEADLINE_NONE_NS, 3 * FAR);
     assert_eq!(desk.serve(400 * MS), Some(7 * FAR));
     assert_eq!(desk.serve(MS), Some(3 * FAR));
+}
+
+#[test]
+fn an_arm_is_kept_from_nobody_when_who_was_kept_waiting_is_withdrawn() {
+    let mut desk = after_a_window();
+    assert_eq!(desk.serve(MS), None);
+    let waits = desk.next - 1;
+    assert!(desk.scheduler.kept_until_ns().is_some() && desk.scheduler.withdraw(waits));
+    assert_eq!(desk.scheduler.kept_until_ns(), None);
 }
 
 #[test]

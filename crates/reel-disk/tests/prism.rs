@@ -338,6 +338,35 @@ fn where_seeks_cost_nothing_the_bucket_goes_by_deadline() {
 }
 
 #[test]
+fn a_member_without_an_arm_is_given_as_much_at_once_as_it_was_measured_with() {
+    let price = DiskPrice {
+        read_request_ns: 800_000,
+        read_mib_ns: 4_000_000,
+        write_request_ns: 800_000,
+        write_mib_ns: 4_000_000,
+        apart: false,
+    };
+    let times = |times: u64| DiskPrice { read_request_ns: 800_000 * times, ..price };
+    // Until it is measured a member counts as a slow disk with an arm.
+    let mut sim = Sim::new(Policy::Rounds, &ClassTable::default(), 8);
+    for number in 0..3 {
+        match number {
+            0 => sim.scheduler.set_price(price),
+            // Found to be slower than it was: it has no arm for that.
+            1 => sim.scheduler.correct_price(times(2)),
+            _ => sim.scheduler.correct_price(times(4)),
+        }
+        let now_ns = sim.now_ns;
+        (0..8).for_each(|place| {
+            sim.ask(Class::PERIODIC, now_ns + ROUND_NS, place << 30, UNIT);
+        });
+        let given: Vec<u64> = std::iter::from_fn(|| sim.scheduler.pop(now_ns)).map(|next| next.id).collect();
+        assert_eq!(given.len(), 8);
+        given.into_iter().for_each(|id| sim.scheduler.done(id, now_ns));
+    }
+}
+
+#[test]
 fn a_transfer_takes_as_long_beside_six_readers_as_alone() {
     // MARS, table 2: a stream of reads, each asked when the one before is answered, beside sequential readers in the background.
     let rounds_for = |policy, readers| {

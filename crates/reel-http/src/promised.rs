@@ -6,7 +6,9 @@ use crate::control::{
 };
 use crate::data::{DataCounters, Film, RESOURCES};
 use reel_disk::Disks;
-use reel_qos::{Capacities, Class, ClassTable, Ledger, Resource, ResourceUsage, Starts, UNLIMITED};
+use reel_qos::{
+    Capacities, Class, ClassTable, Ledger, MemberCapacity, Resource, ResourceUsage, Starts, UNLIMITED,
+};
 use reel_rt::now_ns;
 use reel_stream::limits::STEADY_ROUNDS;
 use reel_stream::{Loss, SessionSummary, Sessions, Standing, Units, steady_demand};
@@ -67,7 +69,7 @@ impl Promises for Promised {
         let mut capacities = self.capacities.clone();
         for (member, capacity) in capacities.members.iter_mut().enumerate() {
             // As admission counts: a device that proves quicker is not promised more until it is measured again.
-            capacity.price = capacity.price.slower(disks.price(member));
+            *capacity = MemberCapacity::found(capacity.price, disks.price(member));
         }
         let mut empty = Ledger::new(capacities, STEADY_ROUNDS);
         // An empty ledger has nothing that a change of shares could be too much for.

@@ -1,7 +1,7 @@
 //! What a stream needs of the machine, and how much of it there is.
 
 use crate::DiskPrice;
-use crate::limits::ROUND_COST_MAX;
+use crate::limits::{ROUND_COST_MAX, ROUND_NS};
 use std::fmt;
 
 /// A capacity of which nothing is known: nothing is refused for its sake.
@@ -140,6 +140,25 @@ impl fmt::Display for Resource {
             Resource::Member(member) => write!(f, "member {member}"),
             Resource::MemberBytes(member) => write!(f, "the bytes of member {member}"),
         }
+    }
+}
+
+impl MemberCapacity {
+    /// A member that was measured to cost so much, and is found to cost that: never less than was measured.
+    ///
+    /// What was measured to have no arm gets none by becoming slower. A price alone would say so beyond a border, and ways be counted in place of requests: more would be
+    /// promised of a device that can do less. So it keeps its price then, and has less time to give.
+    pub fn found(measured: DiskPrice, found: DiskPrice) -> MemberCapacity {
+        let price = measured.slower(found);
+        if price.has_arm() == measured.has_arm() {
+            return MemberCapacity { price, round_ns: ROUND_NS };
+        }
+        // Fits: it is never more than the round.
+        let part =
+            |was: u64, is: u64| (u128::from(ROUND_NS) * u128::from(was) / u128::from(is.max(1))) as u64;
+        let requests_ns = part(measured.read_request_ns, price.read_request_ns);
+        let bytes_ns = part(measured.read_mib_ns.max(1), price.read_mib_ns);
+        MemberCapacity { price: measured, round_ns: requests_ns.min(bytes_ns) }
     }
 }
 

@@ -217,6 +217,29 @@ fn a_new_price_counts_for_what_was_promised_too() {
 }
 
 #[test]
+fn a_member_without_an_arm_is_promised_less_when_it_becomes_slower() {
+    let measured = DiskPrice { read_request_ns: 800_000, read_mib_ns: 4_000_000, ..PRICE };
+    let times = |times: u64| DiskPrice {
+        read_request_ns: 800_000 * times,
+        read_mib_ns: 4_000_000 * times,
+        ..measured
+    };
+    // Four units in one go: an arm would go there once.
+    let reads = DiskDemand { reads: 4, ways: 1, bytes: 4 * UNIT_BYTES };
+    let demand = Arc::new(Demand::new(vec![vec![reads; 10]; 5], vec![1; 10], 0));
+    let viewers = |found: DiskPrice| {
+        let mut capacities = capacities();
+        capacities.members.fill(MemberCapacity::found(measured, found));
+        Ledger::new(capacities, 100).how_many(Class::PERIODIC, &demand, Starts::Together).unwrap().viewers
+    };
+    // 3.2 ms for requests and 4.1 ms for bytes, of 700 ms.
+    assert_eq!([1, 2, 3, 4].map(|slower| viewers(times(slower))), [95, 47, 31, 23]);
+    let quicker = DiskPrice { read_request_ns: 1, ..measured };
+    assert_eq!(MemberCapacity::found(measured, quicker).price, measured);
+    assert_eq!(MemberCapacity::found(times(2), times(3)).price, times(3), "an arm is a slower arm");
+}
+
+#[test]
 fn a_throttle_is_full_when_either_of_its_budgets_is() {
     // 100 requests or 20 MiB in a round; a sum of both would be full at half of each.
     let throttle = DiskPrice { read_request_ns: 10_000_000, read_mib_ns: 50_000_000, apart: true, ..PRICE };

@@ -456,7 +456,7 @@ impl Member {
         self.scheduler.done(id, now_ns);
         let write = matches!(job.work, Work::Write(_));
         if let Some(price) = self.correction.done(job.bytes as u64, write, now_ns) {
-            self.scheduler.set_price(price);
+            self.scheduler.correct_price(price);
         }
         self.wants_turn = true;
         self.stats.in_device -= 1;

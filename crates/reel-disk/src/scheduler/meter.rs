@@ -65,6 +65,11 @@ impl Meter {
         self.device.set_one_by_one(price.has_arm());
     }
 
+    /// What it costs from here on; whether it serves one after the other stays as it was.
+    pub(super) fn correct_price(&mut self, price: DiskPrice) {
+        self.price = price;
+    }
+
     /// Where a class counts: its own place, or that of `aperiodic` if it left the table.
     pub(super) fn lane(&self, class: Class) -> usize {
         if class.index() < self.lanes.len() { class.index() } else { Class::APERIODIC.index() }

@@ -18,7 +18,7 @@ use crate::limits::{
 use expected::Expected;
 use lane::{Lane, LaneSet};
 use promised::{Budget, Promised};
-use reel_qos::limits::{ARM_REQUEST_NS, ROUND_NS, SUB_PERIOD_NS};
+use reel_qos::limits::{ROUND_NS, SUB_PERIOD_NS};
 use reel_qos::{Class, ClassTable, DEADLINE_NONE_NS, DiskPrice, Kind};
 use std::collections::VecDeque;
 
@@ -235,6 +235,47 @@ impl Rounds {
         Some(filed)
     }
 
+    /// Takes out a request that does not go to the device.
+    fn take_out(&mut self, id: u64) -> Option<Filed> {
+        let filed = self.unfile(id)?;
+        self.meter.quit(filed.lane);
+        // In a batch: his turn was charged for it.
+        self.lanes[filed.lane].turns.correct(filed.request.asker, filed.turn_ns, 0);
+        Some(filed)
+    }
+
+    /// What went on where a request ends goes on from one before that, or is a way by itself.
+    fn part_from(&mut self, filed: &Filed) {
+        let (lane, gap_bytes) = (&self.lanes[filed.lane], self.meter.price().passed_bytes());
+        let Some((offset, id)) = lane.neighbour_behind(filed.request.end(), gap_bytes) else { return };
+        let behind = lane.neighbour_before(offset, gap_bytes);
+        let Some(next) = self.waiting.get(&id).filter(|next| next.behind == Some(filed.request.end())) else {
+            return;
+        };
+        let cost_ns = self.cost_ns(&next.request, behind);
+        if let Some(next) = self.waiting.get_mut(&id)
+            && let Some(end) = next.promised
+        {
+            self.promised.remove(end, next.cost_ns);
+            self.promised.add(end, cost_ns);
+            (next.behind, next.cost_ns) = (behind, cost_ns);
+        }
+    }
+
+    /// The sum of what is promised at another price.
+    fn reprice(&mut self) {
+        self.promised.clear();
+        for filed in self.waiting.values_mut() {
+            filed.cost_ns = match filed.behind {
+                Some(end) => self.meter.neighbour_cost_ns(&filed.request, end),
+                None => self.meter.cost_ns(&filed.request),
+            };
+            if let Some(end) = filed.promised {
+                self.promised.add(end, filed.cost_ns);
+            }
+        }
+    }
+
     /// Files everything anew: the classes or the order have changed.
     fn file_all(&mut self) {
         let classes = self.meter.classes.clone();
@@ -421,7 +462,7 @@ impl Scheduler for Rounds {
             filed.request = request;
             return;
         }
-        if self.withdraw(id) {
+        if self.take_out(id).is_some() {
             // The last of its new class: what it left behind in a line is told apart by this number.
             self.file(request, self.arrivals);
             self.arrivals += 1;
@@ -429,10 +470,11 @@ impl Scheduler for Rounds {
     }
 
     fn withdraw(&mut self, id: u64) -> bool {
-        let Some(filed) = self.unfile(id) else { return false };
-        self.meter.quit(filed.lane);
-        // In a batch: his turn was charged for it.
-        self.lanes[filed.lane].turns.correct(filed.request.asker, filed.turn_ns, 0);
+        let Some(filed) = self.take_out(id) else { return false };
+        self.part_from(&filed);
+        if self.waiting.is_empty() {
+            self.expected.nobody_waits();
+        }
         true
     }
 
@@ -443,24 +485,19 @@ impl Scheduler for Rounds {
 
     fn set_price(&mut self, price: DiskPrice) {
         self.meter.set_price(price);
-        // Not back and forth for a price that moves about the border.
-        let seek_ns = price.read_request_ns;
-        let near = (ARM_REQUEST_NS / 2..ARM_REQUEST_NS * 2).contains(&seek_ns);
-        if !near && self.order != Order::of(price) {
+        if self.order != Order::of(price) {
             self.order = Order::of(price);
             (self.arm, self.due_arm) = (0, 0);
             return self.file_all();
         }
-        self.promised.clear();
-        for filed in self.waiting.values_mut() {
-            filed.cost_ns = match filed.behind {
-                Some(end) => self.meter.neighbour_cost_ns(&filed.request, end),
-                None => self.meter.cost_ns(&filed.request),
-            };
-            if let Some(end) = filed.promised {
-                self.promised.add(end, filed.cost_ns);
-            }
-        }
+        self.reprice();
+    }
+
+    fn correct_price(&mut self, price: DiskPrice) {
+        // In the order as before, whatever the price is now: a device without an arm that is slow is given as much at once as it was measured with, or it would
+        // become slower still.
+        self.meter.correct_price(price);
+        self.reprice();
     }
 
     fn view(&self, now_ns: u64) -> SchedulerView {

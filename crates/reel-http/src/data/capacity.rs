@@ -62,9 +62,9 @@ impl Capacity {
         }
         let mut changed = false;
         for (member, (told, measured)) in self.told.members.iter_mut().zip(&self.measured).enumerate() {
-            let price = measured.slower(self.disks.price(member));
-            if differs(told.price, price) {
-                told.price = price;
+            let found = MemberCapacity::found(*measured, self.disks.price(member));
+            if differs(*told, found) {
+                *told = found;
                 changed = true;
             }
         }
@@ -75,12 +75,13 @@ impl Capacity {
     }
 }
 
-/// Whether two prices of reads differ by more than is worth telling.
-fn differs(one: DiskPrice, other: DiskPrice) -> bool {
+/// Whether what reads of a member cost, or its time, differs by more than is worth telling.
+fn differs(one: MemberCapacity, other: MemberCapacity) -> bool {
     let far = |one: u64, other: u64| {
         u128::from(one.abs_diff(other)) * 100 > u128::from(one.max(other)) * PRICE_CHANGE_PERCENT
     };
-    one.apart != other.apart
-        || far(one.read_request_ns, other.read_request_ns)
-        || far(one.read_mib_ns, other.read_mib_ns)
+    one.price.apart != other.price.apart
+        || far(one.round_ns, other.round_ns)
+        || far(one.price.read_request_ns, other.price.read_request_ns)
+        || far(one.price.read_mib_ns, other.price.read_mib_ns)
 }

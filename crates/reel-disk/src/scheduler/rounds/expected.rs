@@ -49,6 +49,11 @@ impl Expected {
         self.idle_since_ns.map(|_| self.served_ns.saturating_add(self.for_ns))
     }
 
+    /// Who was kept waiting is gone: the device is idle for itself.
+    pub(super) fn nobody_waits(&mut self) {
+        self.idle_since_ns = None;
+    }
+
     /// The device goes on, with what was expected or with something else; how long it was kept for what came.
     pub(super) fn ended(&mut self, now_ns: u64, came: bool) -> u64 {
         let idle_ns =
