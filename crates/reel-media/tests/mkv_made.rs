@@ -212,6 +212,9 @@ fn frames_that_cannot_be_read_are_named() {
     let error = refused(file(&aes, &clusters));
     assert!(matches!(&error, MediaError::Encrypted { track: 1, scheme } if scheme == "AES"), "{error}");
     assert!(matches!(refused(file(&[], &[])), MediaError::NoDuration));
+    // The default of RFC 9559, which old files leave out.
+    assert_eq!(open(file(&[], &clusters)).unwrap().tracks()[0].language.as_deref(), Some("eng"));
+    assert_eq!(open(file(&element(0x22_b59c, b"und"), &clusters)).unwrap().tracks()[0].language, None);
     let language =
         [element(0x22_b59c, b"ger"), element(0x22_b59d, b"de-AT"), number(0x88, 0), element(0x536e, b"Ton")];
     let demux = open(file(&language.concat(), &clusters)).unwrap();
