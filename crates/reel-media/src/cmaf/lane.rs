@@ -5,7 +5,7 @@ use super::fragment::{self, Entry};
 use super::tables::Tables;
 use super::{PackError, Piece, init};
 use crate::index::{Fragment, RateMeter};
-use crate::{Packet, Track, TrackKind, limits};
+use crate::{Packet, Sample, Track, TrackKind, limits};
 use std::cmp::Ordering;
 use std::collections::VecDeque;
 
@@ -133,19 +133,23 @@ impl Lane {
         self.instant(self.end)
     }
 
+    /// Refuses times so late that they are a mistake, and that sums of them in nanoseconds would overflow.
+    pub(super) fn check_times(&self, sample: &Sample) -> Result<(), PackError> {
+        let seconds = |time: i64| time.unsigned_abs() / u64::from(self.track.timescale);
+        let (value, limit) = (seconds(sample.dts).max(seconds(sample.pts)), limits::OUT_SECONDS);
+        if value > limit {
+            return Err(PackError::Limit {
+                track: self.number,
+                what: "a sample's time in seconds",
+                value,
+                limit,
+            });
+        }
+        Ok(())
+    }
+
     pub(super) fn append(&mut self, packet: &Packet, data: &[u8]) -> Result<(), PackError> {
         let sample = packet.sample;
-        for time in [sample.dts, sample.pts] {
-            if time.unsigned_abs() > limits::OUT_TICKS {
-                let value = time.unsigned_abs();
-                return Err(PackError::Limit {
-                    track: self.number,
-                    what: "a sample's time",
-                    value,
-                    limit: limits::OUT_TICKS,
-                });
-            }
-        }
         if let Some(last) = self.last_dts
             && !(0..=i64::from(u32::MAX)).contains(&(sample.dts - last))
         {
