@@ -320,6 +320,18 @@ fn times_of_centuries_are_refused() {
     }
 }
 
+/// Some writers give the last picture no duration. A manifest must not state a segment without one.
+#[test]
+fn no_segment_begins_with_a_last_sample_of_no_duration() {
+    let mut times = frames(101, 40, 1, false);
+    times.last_mut().unwrap().2 = 0;
+    let film = Film::new(vec![video(1000)], vec![samples(0, times)]);
+    let stored = film.store();
+    let durations: Vec<_> =
+        stored.index.tracks[0].fragments.iter().map(|f| (f.duration, f.samples)).collect();
+    assert_eq!(durations, [(4000, 101)]);
+}
+
 #[test]
 fn tracks_without_samples_have_no_index() {
     let film = Film::new(vec![video(1000), audio(48_000, 0)], vec![samples(0, frames(10, 40, 10, false))]);

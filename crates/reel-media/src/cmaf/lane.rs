@@ -84,6 +84,14 @@ pub(super) struct Lane {
     independent: bool,
 }
 
+impl Record {
+    /// A fragment may begin with it. Not with one that is shown for no time, as the last of a file may be: alone it would be
+    /// a segment without a duration, which a manifest cannot state.
+    fn begins(self) -> bool {
+        self.sync && self.duration > 0
+    }
+}
+
 impl Lane {
     pub(super) fn new(number: usize, track: Track) -> Lane {
         Lane {
@@ -198,7 +206,7 @@ impl Lane {
         while let Some(border) = self.borders.front().copied() {
             let reached = |r: &Record| self.instant(r.pts).order(border).is_ge();
             match (self.scanned..self.records.len())
-                .find(|i| self.records[*i].sync && reached(&self.records[*i]))
+                .find(|i| self.records[*i].begins() && reached(&self.records[*i]))
             {
                 // The fragment already starts at or after this border (a gap, or a late track).
                 Some(0) => {
@@ -219,13 +227,13 @@ impl Lane {
     pub(super) fn cut_after(&self, ticks: u64) -> Option<usize> {
         let start = self.records.front()?.pts;
         (1..self.records.len())
-            .find(|i| self.records[*i].sync && self.records[*i].pts.saturating_sub(start) >= ticks as i64)
+            .find(|i| self.records[*i].begins() && self.records[*i].pts.saturating_sub(start) >= ticks as i64)
     }
 
     /// The number of held samples before the newest one, if that one can start a fragment.
     pub(super) fn newest_start(&self) -> Option<usize> {
         let last = self.records.len().checked_sub(1).filter(|last| *last > 0)?;
-        self.records[last].sync.then_some(last)
+        self.records[last].begins().then_some(last)
     }
 
     /// Turns the first `count` held samples into a fragment.
