@@ -79,16 +79,22 @@ fn marks(file_name: &str, stem: &str) -> Option<Marks> {
         return None;
     }
     let mut marks = Marks::default();
+    let mut hi = false;
     for part in parts {
         match part.to_ascii_lowercase().as_str() {
             "forced" => marks.forced = true,
             // Common marks with no meaning here.
-            "default" | "sdh" | "cc" | "hi" => {}
+            "default" | "sdh" | "cc" => {}
+            "hi" => hi = true,
             lower if marks.language.is_none() && is_language(lower) => {
                 marks.language = Some(part.replace('_', "-"))
             }
             _ => return None,
         }
+    }
+    // Beside a language it stands for "hearing impaired", alone it is Hindi.
+    if hi && marks.language.is_none() {
+        marks.language = Some("hi".to_owned());
     }
     Some(marks)
 }
@@ -203,6 +209,16 @@ mod tests {
             forced.cues,
             [(Sample { dts: 1000, pts: 1000, duration: 1000, sync: true }, "Hello".to_owned())]
         );
+    }
+
+    #[test]
+    fn hindi_and_the_hearing_impaired_share_a_mark() {
+        let language = |name: &str| marks(name, "film").expect("a sidecar").language;
+        assert_eq!(language("film.hi.srt").as_deref(), Some("hi"));
+        assert_eq!(language("film.hi.forced.srt").as_deref(), Some("hi"));
+        assert_eq!(language("film.en.hi.srt").as_deref(), Some("en"));
+        assert_eq!(language("film.hi.en.srt").as_deref(), Some("en"));
+        assert_eq!(language("film.sdh.srt"), None);
     }
 
     #[test]

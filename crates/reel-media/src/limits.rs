@@ -101,3 +101,6 @@ pub(crate) const OUT_FRAGMENT_BYTES: usize = 1 << 30;
 
 /// Largest time in ticks, either side of zero: nine years at a nanosecond a tick, and no sum of two of them overflows.
 pub(crate) const OUT_TICKS: u64 = 1 << 58;
+
+/// Latest time of a sample, either side of zero: a year, as of a Matroska file. Nanoseconds in 64 bits reach 584 times as far.
+pub(crate) const OUT_SECONDS: u64 = 366 * 24 * 3600;

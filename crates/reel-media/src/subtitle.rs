@@ -6,6 +6,12 @@ pub(crate) mod tx3g;
 pub mod webvtt;
 pub(crate) mod wvtt;
 
+/// Bytes behind the last closing brace of a text: all of them without one. Where no more are left there is none to look for,
+/// and a text of opening braces alone is not searched to its end from each of them.
+fn bytes_behind_braces(text: &str) -> usize {
+    text.rfind('}').map_or(text.len(), |at| text.len() - at - 1)
+}
+
 /// Collects the text of a cue while its formatting is switched on and off, and writes it so that it is always well formed.
 #[derive(Default)]
 struct Styled {

@@ -4,7 +4,10 @@
 mod oracle;
 
 use oracle::*;
-use reel_media::{Demux, MediaError};
+use reel_media::{Demux, MediaError, Source};
+use std::io;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
 
 const DEFAULT_SCALE_MS: &[u8] = &[0x0f, 0x42, 0x40];
 
@@ -169,6 +172,34 @@ fn damage_between_clusters_is_stepped_over() {
     assert!(demux.warnings()[0].contains("stepped over"), "{:?}", demux.warnings());
 }
 
+/// Counts what is read.
+struct Counting(Memory, Arc<AtomicUsize>);
+
+impl Source for Counting {
+    fn bytes(&self) -> u64 {
+        self.0.bytes()
+    }
+
+    fn read_at(&mut self, offset: u64, target: &mut [u8]) -> io::Result<()> {
+        self.1.fetch_add(target.len(), Ordering::Relaxed);
+        self.0.read_at(offset, target)
+    }
+}
+
+#[test]
+fn damage_after_damage_is_read_once() {
+    let frames: Vec<_> = mp3_frames().into_iter().take(2).collect();
+    let one = cluster(0, &[element(0xa3, &block_body(0, 0x80, &frames[0]))]);
+    // A cluster of one byte, then what is no element.
+    let damage = [0x1f, 0x43, 0xb6, 0x75, 0x81, 0, 0].repeat(100_000);
+    let bytes = file(&[], &[one, damage].concat());
+    let (read, all) = (Arc::new(AtomicUsize::new(0)), bytes.len());
+    let mut demux = reel_media::open(Box::new(Counting(Memory(bytes), read.clone()))).unwrap();
+    assert_eq!(drain(demux.as_mut()).unwrap().len(), 1);
+    let read = read.load(Ordering::Relaxed);
+    assert!(read < 4 * all, "{read} bytes of {all}");
+}
+
 #[test]
 fn frames_that_cannot_be_read_are_named() {
     let frames = mp3_frames();
@@ -181,6 +212,9 @@ fn frames_that_cannot_be_read_are_named() {
     let error = refused(file(&aes, &clusters));
     assert!(matches!(&error, MediaError::Encrypted { track: 1, scheme } if scheme == "AES"), "{error}");
     assert!(matches!(refused(file(&[], &[])), MediaError::NoDuration));
+    // The default of RFC 9559, which old files leave out.
+    assert_eq!(open(file(&[], &clusters)).unwrap().tracks()[0].language.as_deref(), Some("eng"));
+    assert_eq!(open(file(&element(0x22_b59c, b"und"), &clusters)).unwrap().tracks()[0].language, None);
     let language =
         [element(0x22_b59c, b"ger"), element(0x22_b59d, b"de-AT"), number(0x88, 0), element(0x536e, b"Ton")];
     let demux = open(file(&language.concat(), &clusters)).unwrap();

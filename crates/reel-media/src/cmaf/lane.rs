@@ -5,7 +5,7 @@ use super::fragment::{self, Entry};
 use super::tables::Tables;
 use super::{PackError, Piece, init};
 use crate::index::{Fragment, RateMeter};
-use crate::{Packet, Track, TrackKind, limits};
+use crate::{Packet, Sample, Track, TrackKind, limits};
 use std::cmp::Ordering;
 use std::collections::VecDeque;
 
@@ -84,6 +84,14 @@ pub(super) struct Lane {
     independent: bool,
 }
 
+impl Record {
+    /// A fragment may begin with it. Not with one that is shown for no time, as the last of a file may be: alone it would be
+    /// a segment without a duration, which a manifest cannot state.
+    fn begins(self) -> bool {
+        self.sync && self.duration > 0
+    }
+}
+
 impl Lane {
     pub(super) fn new(number: usize, track: Track) -> Lane {
         Lane {
@@ -133,19 +141,23 @@ impl Lane {
         self.instant(self.end)
     }
 
+    /// Refuses times so late that they are a mistake, and that sums of them in nanoseconds would overflow.
+    pub(super) fn check_times(&self, sample: &Sample) -> Result<(), PackError> {
+        let seconds = |time: i64| time.unsigned_abs() / u64::from(self.track.timescale);
+        let (value, limit) = (seconds(sample.dts).max(seconds(sample.pts)), limits::OUT_SECONDS);
+        if value > limit {
+            return Err(PackError::Limit {
+                track: self.number,
+                what: "a sample's time in seconds",
+                value,
+                limit,
+            });
+        }
+        Ok(())
+    }
+
     pub(super) fn append(&mut self, packet: &Packet, data: &[u8]) -> Result<(), PackError> {
         let sample = packet.sample;
-        for time in [sample.dts, sample.pts] {
-            if time.unsigned_abs() > limits::OUT_TICKS {
-                let value = time.unsigned_abs();
-                return Err(PackError::Limit {
-                    track: self.number,
-                    what: "a sample's time",
-                    value,
-                    limit: limits::OUT_TICKS,
-                });
-            }
-        }
         if let Some(last) = self.last_dts
             && !(0..=i64::from(u32::MAX)).contains(&(sample.dts - last))
         {
@@ -194,7 +206,7 @@ impl Lane {
         while let Some(border) = self.borders.front().copied() {
             let reached = |r: &Record| self.instant(r.pts).order(border).is_ge();
             match (self.scanned..self.records.len())
-                .find(|i| self.records[*i].sync && reached(&self.records[*i]))
+                .find(|i| self.records[*i].begins() && reached(&self.records[*i]))
             {
                 // The fragment already starts at or after this border (a gap, or a late track).
                 Some(0) => {
@@ -215,13 +227,13 @@ impl Lane {
     pub(super) fn cut_after(&self, ticks: u64) -> Option<usize> {
         let start = self.records.front()?.pts;
         (1..self.records.len())
-            .find(|i| self.records[*i].sync && self.records[*i].pts.saturating_sub(start) >= ticks as i64)
+            .find(|i| self.records[*i].begins() && self.records[*i].pts.saturating_sub(start) >= ticks as i64)
     }
 
     /// The number of held samples before the newest one, if that one can start a fragment.
     pub(super) fn newest_start(&self) -> Option<usize> {
         let last = self.records.len().checked_sub(1).filter(|last| *last > 0)?;
-        self.records[last].sync.then_some(last)
+        self.records[last].begins().then_some(last)
     }
 
     /// Turns the first `count` held samples into a fragment.

@@ -96,6 +96,7 @@ impl Packager {
                 what: "a sample belongs to a track that was not declared",
             });
         };
+        lane.check_times(&packet.sample)?;
         if lane.track().kind == TrackKind::Subtitle {
             let timescale = lane.track().timescale;
             self.texts[packet.track].push(timescale, packet.sample.pts, packet.sample.duration, data);

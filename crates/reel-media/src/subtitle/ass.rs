@@ -1,6 +1,6 @@
 //! SubStation Alpha (`.ass`, `.ssa`) events: text with override codes.
 
-use super::{Style, Styled};
+use super::{Style, Styled, bytes_behind_braces};
 
 /// Fields before the text of an event as Matroska stores it: ReadOrder, Layer, Style, Name, three margins, Effect.
 const FIELDS_BEFORE_TEXT: usize = 8;
@@ -15,9 +15,12 @@ pub fn block(event: &str) -> Option<String> {
 pub fn text(field: &str) -> Option<String> {
     let mut styled = Styled::default();
     let mut drawing = false;
+    let behind_braces = bytes_behind_braces(field);
     let mut rest = field;
     while let Some(c) = rest.chars().next() {
-        if let Some((codes, after)) = rest.strip_prefix('{').and_then(|rest| rest.split_once('}')) {
+        if rest.len() > behind_braces
+            && let Some((codes, after)) = rest.strip_prefix('{').and_then(|rest| rest.split_once('}'))
+        {
             for code in codes.split('\\').skip(1) {
                 override_code(code.trim(), &mut styled, &mut drawing);
             }
@@ -68,6 +71,13 @@ mod tests {
         for (field, expected) in cases {
             assert_eq!(text(field).as_deref(), expected, "{field:?}");
         }
+    }
+
+    #[test]
+    fn braces_that_never_close_are_read_once() {
+        // Minutes, if each of them were looked for to the end.
+        let field = "{".repeat(4 << 20);
+        assert_eq!(text(&field), Some(field));
     }
 
     #[test]

@@ -1,11 +1,12 @@
 //! SubRip text: a little HTML, and position codes borrowed from SubStation Alpha.
 
-use super::{Style, Styled};
+use super::{Style, Styled, bytes_behind_braces};
 
 /// The text of an event as cue text: bold, italic and underline are kept, other tags and codes dropped.
 /// `None` if nothing is to be shown.
 pub fn text(event: &str) -> Option<String> {
     let mut styled = Styled::default();
+    let behind_braces = bytes_behind_braces(event);
     let mut rest = event;
     while let Some(c) = rest.chars().next() {
         if let Some((tag, after)) = tag(rest) {
@@ -20,7 +21,9 @@ pub fn text(event: &str) -> Option<String> {
                 styled.push('\n');
             }
             rest = after;
-        } else if let Some(after) = code(rest) {
+        } else if rest.len() > behind_braces
+            && let Some(after) = code(rest)
+        {
             rest = after;
         } else {
             styled.push(c);
@@ -32,9 +35,11 @@ pub fn text(event: &str) -> Option<String> {
 
 /// `<...>` that is a tag: `5 < 6` and `<3` are text.
 fn tag(text: &str) -> Option<(&str, &str)> {
-    let (tag, after) = text.strip_prefix('<')?.split_once('>')?;
+    let text = text.strip_prefix('<')?;
+    // No further than a tag reaches: text of brackets alone would be searched to its end from each of them.
+    let (tag, after) = text.split_at(text.find(['<', '>', '\n'])?);
     let begins = tag.strip_prefix('/').unwrap_or(tag).starts_with(|c: char| c.is_ascii_alphabetic());
-    (begins && !tag.contains(['<', '\n'])).then_some((tag, after))
+    after.strip_prefix('>').filter(|_| begins).map(|after| (tag, after))
 }
 
 /// `{\an8}` and the like; braces without a backslash are text.
@@ -63,6 +68,14 @@ mod tests {
         ];
         for (event, expected) in cases {
             assert_eq!(text(event).as_deref(), expected, "{event:?}");
+        }
+    }
+
+    #[test]
+    fn brackets_that_never_close_are_read_once() {
+        // Minutes, if each of them were looked for to the end.
+        for (event, bytes) in [("<".repeat(4 << 20), 4), ("{\\".repeat(2 << 20), 1)] {
+            assert_eq!(text(&event).map(|cue| cue.len()), Some(event.len() * bytes));
         }
     }
 

@@ -8,11 +8,14 @@ use super::ids;
 use crate::MediaError;
 use crate::input::warnings::Warnings;
 use crate::input::window::Window;
-use crate::limits::{self, WINDOW_BYTES};
+use crate::limits;
 use std::ops::Range;
 
 /// Track number (up to 8 bytes), relative time, flags.
 const BLOCK_HEAD_BYTES: usize = 11;
+/// Bytes looked through at once for the next cluster. Less than a window: what is read for one look serves the next, also where
+/// damage follows damage.
+const LOOK_BYTES: usize = 4096;
 
 /// One block, its payload still in the file.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -207,7 +210,7 @@ impl Blocks {
         let mark = ids::CLUSTER.to_be_bytes();
         let mut at = from;
         while at + (mark.len() as u64) <= self.end {
-            let bytes = window.peek(at, WINDOW_BYTES)?;
+            let bytes = window.peek(at, LOOK_BYTES)?;
             if let Some(found) = bytes.windows(mark.len()).position(|bytes| bytes == mark) {
                 return Ok((at + found as u64).min(self.end));
             }

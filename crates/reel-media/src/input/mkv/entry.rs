@@ -5,6 +5,9 @@ use super::ids;
 use crate::limits;
 use crate::{Colour, MediaError};
 
+/// Language of an entry that states none (RFC 9559 section 5.1.4.1.19); some writers leave out what is the default.
+const DEFAULT_LANGUAGE: &str = "eng";
+
 /// One TrackEntry.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Entry {
@@ -150,7 +153,8 @@ impl Entry {
                 _ => {}
             }
         }
-        entry.language = bcp47.or(language).and_then(|code| clean_language(&code));
+        let language = bcp47.or(language);
+        entry.language = clean_language(language.as_deref().unwrap_or(DEFAULT_LANGUAGE));
         Ok(entry)
     }
 }
