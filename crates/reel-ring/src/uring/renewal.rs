@@ -58,6 +58,8 @@ impl UringDriver {
                 self.queue.push_front(Request::Start(*key));
             }
         }
+        // Reads that waited for memory are among those that were under way: in both lists, they would be started twice.
+        self.without_memory.clear();
         let was_under_way = |key: &Key| self.slab.get(*key).is_some_and(|entry| entry.is_in_kernel());
         let keys: Vec<Key> = self.slab.keys().into_iter().filter(was_under_way).collect();
         let (mut again, mut ended, mut lost_bytes) = (untouched.len(), 0, 0);
