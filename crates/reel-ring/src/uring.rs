@@ -527,6 +527,26 @@ mod tests {
         assert!(matches!(&done[1].op, Op::Receive { buffer, .. } if buffer.len() <= buffer.capacity()));
     }
 
+    /// The answer was lost with the ring, so nobody knows whether the kernel still sends from there.
+    #[test]
+    fn bytes_that_a_broken_ring_may_still_send_are_not_freed() {
+        let Some((mut driver, arena, socket, _peer)) = ground() else { return };
+        let head: Arc<[u8]> = Arc::from(&[5; 100][..]);
+        let chunks =
+            vec![Chunk::from(Arc::clone(&head)), Chunk::Lease(arena.take(BYTES).expect("free").freeze())];
+        driver.push(1, Op::SendZeroCopy { socket, chunks });
+        let key = driver.slab.find(1).expect("just pushed");
+        let _never_sent = driver.slab.get_mut(key).expect("in flight").prepare(None, true);
+        driver.in_kernel += 1;
+        driver.queue.clear();
+        driver.renew(io::Error::from_raw_os_error(libc::EBADR)).expect("another ring");
+        let mut done = Vec::new();
+        wait(&mut driver, &mut done, 1);
+        assert!(done[0].result.is_err());
+        drop((done, driver));
+        assert_eq!((Arc::strong_count(&head), arena.usage().buffers_taken), (2, 1), "kept for ever");
+    }
+
     /// A peer that never acknowledges: its memory is nobody else's for as long as the ring lives.
     #[test]
     fn memory_whose_report_never_comes_is_never_given_away() {
