@@ -1,7 +1,7 @@
 use std::cell::UnsafeCell;
 use std::collections::VecDeque;
 use std::io;
-use std::mem;
+use std::mem::{self, ManuallyDrop};
 use std::os::fd::{AsRawFd, FromRawFd, OwnedFd};
 use std::sync::Once;
 use std::time::{Duration, Instant};
@@ -33,7 +33,9 @@ const KEY_CANCEL: u64 = u64::MAX - 1;
 
 /// The io_uring driver.
 pub(crate) struct UringDriver {
-    ring: IoUring,
+    ring: ManuallyDrop<IoUring>,
+    /// The number of the ring's descriptor is ours to close.
+    has_descriptor: bool,
     slab: Slab<Entry>,
     /// What the kernel has not been told yet, in order.
     queue: VecDeque<Request>,
@@ -69,7 +71,8 @@ impl UringDriver {
         let ring = new_ring(entries)?;
         Ok(UringDriver {
             sends_zero_copy: setup::sends_zero_copy(&ring),
-            ring,
+            ring: ManuallyDrop::new(ring),
+            has_descriptor: true,
             slab: Slab::new(),
             queue: VecDeque::new(),
             ended: Vec::new(),
@@ -379,7 +382,13 @@ impl UringDriver {
 
 impl Drop for UringDriver {
     fn drop(&mut self) {
-        if self.drain() {
+        // A descriptor that is not ours leads to what is somebody else's: nothing is asked of it, and it is not closed.
+        let has_ended = if self.has_descriptor { self.drain() } else { self.in_kernel == 0 };
+        if self.has_descriptor {
+            // SAFETY: nothing below uses the ring, and the driver is gone after.
+            unsafe { ManuallyDrop::drop(&mut self.ring) };
+        }
+        if has_ended {
             return;
         }
         if self.in_kernel == self.lent {

@@ -5,7 +5,7 @@
 //! waiting, transfers of files are asked for again, and only those end of which nobody can know how far they came.
 
 use std::io;
-use std::mem;
+use std::mem::{self, ManuallyDrop};
 use std::os::fd::{AsRawFd, IntoRawFd};
 use std::thread;
 use std::time::Instant;
@@ -25,7 +25,8 @@ impl UringDriver {
             let Some(cqe) = self.ring.completion().next() else { break };
             self.complete(&cqe);
         }
-        if self.renewals == RENEWALS_MAX || !self.has_its_descriptor(&source) {
+        self.has_descriptor = self.has_its_descriptor(&source);
+        if self.renewals == RENEWALS_MAX || !self.has_descriptor {
             return Err(RingError::Wait { source });
         }
         let ring = match new_ring(self.entries) {
@@ -41,7 +42,7 @@ impl UringDriver {
         self.renewed = Some(Instant::now());
         self.sends_zero_copy = setup::sends_zero_copy(&ring);
         // The old one is closed here, which has the kernel end what it still had.
-        self.ring = ring;
+        drop(ManuallyDrop::into_inner(mem::replace(&mut self.ring, ManuallyDrop::new(ring))));
         self.map = self.map.take().and_then(|map| match map.register_with(&self.ring) {
             Ok(map) => Some(map),
             Err(error) => {
