@@ -35,7 +35,8 @@ impl Programs {
         let Some(program) = self.programs.get_mut(wanted.program) else { return };
         if program.streams.contains_key(&wanted.tag) {
             let text = format!("stream {} is open already", wanted.tag);
-            return self.refuse(wanted.program, wanted.tag, Refused(0, text));
+            // The name stays with the stream that has it, which may still be being opened.
+            return self.say_refused(wanted.program, wanted.tag, Refused(0, text));
         }
         if program.streams.len() >= PROGRAM_STREAMS_MAX {
             let text = format!(
@@ -191,12 +192,19 @@ impl Programs {
         }
     }
 
+    /// Refuses the stream that a name was set aside for.
     fn refuse(&mut self, program: u64, tag: u64, refused: Refused) {
-        self.shared.programs.refused.fetch_add(1, Ordering::Relaxed);
-        let Some(program) = self.programs.get_mut(program) else { return };
-        if program.streams.get(&tag) == Some(&None) {
+        if let Some(program) = self.programs.get_mut(program)
+            && program.streams.get(&tag) == Some(&None)
+        {
             program.streams.remove(&tag);
         }
+        self.say_refused(program, tag, refused);
+    }
+
+    fn say_refused(&mut self, program: u64, tag: u64, refused: Refused) {
+        self.shared.programs.refused.fetch_add(1, Ordering::Relaxed);
+        let Some(program) = self.programs.get_mut(program) else { return };
         let Refused(retry_after_s, text) = refused;
         let _ = say(&program.socket, &Reply::Refused { tag, retry_after_s, text }.encode(), &[]);
     }
