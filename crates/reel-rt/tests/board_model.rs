@@ -424,6 +424,21 @@ fn the_dead_keep_nobody_waiting() {
     explore(PctScheduler::new(3, RUNS), one_dies_in_a_masked_section);
 }
 
+/// Wardens look at every page, again and again.
+#[test]
+fn those_who_are_long_gone_end_nobodys_rest() {
+    explore(RandomScheduler::new(1), || {
+        let world = world();
+        let (board, head) = (world.board(), &world.shared.head);
+        let [rests, gone] = [1, 2].map(|pid| board.join(pid, 1).unwrap());
+        board.quit(gone);
+        let baton = enter(&board, rests);
+        head.baton.0.store(baton.rest().0, SeqCst);
+        assert!(!board.look_after(gone));
+        assert_eq!(head.attention.0.load(SeqCst), 0, "who rests is called for nothing");
+    });
+}
+
 #[test]
 fn who_does_not_look_up_loses_the_processor_and_nothing_else() {
     explore(RandomScheduler::new(RUNS), one_is_revoked);

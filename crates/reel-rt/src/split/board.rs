@@ -323,6 +323,10 @@ impl<K: Kernel> Board<'_, K> {
         if life == 0 || (phase != DEAD && self.kernel.is_alive(pid, born)) {
             return false;
         }
+        // Dead already, and others have gone on: nobody is to be called again at each look.
+        if phase == DEAD && self.baton().holder().is_some_and(|holder| holder != slot) {
+            return false;
+        }
         if phase != DEAD && page.life.compare_exchange(life, Page::life(pid, DEAD), SeqCst, SeqCst).is_ok() {
             self.shared.head.buried.fetch_add(1, SeqCst);
         }

@@ -59,8 +59,8 @@ fn watch(map: &Map, end: &OwnedFd) {
         meet(map, &mut lives);
         let mut fds = vec![PollFd::new(end, PollFlags::IN)];
         fds.extend(lives.iter().flatten().map(|(_, fd)| PollFd::new(fd, PollFlags::IN)));
-        let running = board.baton().is_running();
-        let look = Duration::from_nanos(if running { WARDEN_LOOK_NS } else { 20 * WARDEN_LOOK_NS });
+        // Also while nobody runs: who begins to in a moment is to be watched from then on.
+        let look = Duration::from_nanos(WARDEN_LOOK_NS);
         let timeout = Timespec { tv_sec: look.as_secs() as i64, tv_nsec: look.subsec_nanos() as _ };
         // A failure is an interruption; everything is looked at again.
         let _ = poll(&mut fds, Some(&timeout));
