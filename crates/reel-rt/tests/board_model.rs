@@ -256,6 +256,32 @@ fn one_dies_in_a_masked_section() {
     assert_eq!(world.shared.head.buried.load(SeqCst), 1);
 }
 
+/// One gives the processor away and dies before it has called the other.
+fn one_dies_while_it_hands_over() {
+    let world = world();
+    let board = world.board();
+    let [dies, lives] = [1, 2].map(|pid| board.join(pid, 1).unwrap());
+    let baton = enter(&board, dies);
+    let living = Arc::clone(&world);
+    let living = thread::spawn(move || {
+        let board = living.board();
+        let baton = enter(&board, lives);
+        living.work();
+        board.leave(lives, baton);
+        board.quit(lives);
+    });
+    while world.shared.head.attention.0.load(SeqCst) == 0 {
+        thread::yield_now();
+    }
+    world.shared.head.baton.0.store(baton.to(lives).0, SeqCst);
+    world.model.dead.store(1 << 1, SeqCst);
+    // The warden, which has seen the same baton before.
+    board.look_after(dies);
+    board.call_again(baton.to(lives));
+    living.join().unwrap();
+    assert_eq!(world.done.load(SeqCst), 1);
+}
+
 /// One runs on without looking and loses the processor; it finds out before its next task.
 fn one_is_revoked() {
     let world = world();
@@ -422,6 +448,7 @@ fn without_saying_that_it_looks_an_early_message_is_lost() {
 fn the_dead_keep_nobody_waiting() {
     explore(RandomScheduler::new(RUNS), one_dies_in_a_masked_section);
     explore(PctScheduler::new(3, RUNS), one_dies_in_a_masked_section);
+    explore(RandomScheduler::new(RUNS), one_dies_while_it_hands_over);
 }
 
 /// Wardens look at every page, again and again.

@@ -334,6 +334,15 @@ impl<K: Kernel> Board<'_, K> {
         phase != DEAD
     }
 
+    /// Calls who has had the processor since `since`, or has rested since although something has come: whoever was to call him may have died
+    /// before he could.
+    pub(crate) fn call_again(&self, since: Baton) {
+        let is_due = since.is_running() || self.shared.head.attention.0.load(SeqCst) != 0;
+        if let Some(holder) = since.holder().filter(|_| is_due && self.baton() == since) {
+            self.call(holder);
+        }
+    }
+
     /// Takes the processor from whoever has had it since `since` although he was asked: he runs on beside the next
     /// one, as the kernel shares it, until he looks.
     pub(crate) fn revoke(&self, since: Baton) -> bool {

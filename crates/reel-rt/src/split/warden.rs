@@ -54,7 +54,7 @@ impl Drop for Warden {
 fn watch(map: &Map, end: &OwnedFd) {
     let board = Board { shared: map.shared(), kernel: &Linux };
     let mut lives: [Option<(u64, OwnedFd)>; MEMBERS_MAX] = [const { None }; MEMBERS_MAX];
-    let mut before = Baton(0);
+    let (mut seen, mut before) = (Baton(0), Baton(0));
     loop {
         meet(map, &mut lives);
         let mut fds = vec![PollFd::new(end, PollFlags::IN)];
@@ -75,6 +75,8 @@ fn watch(map: &Map, end: &OwnedFd) {
                 );
             }
         }
+        board.call_again(seen);
+        seen = board.baton();
         before = press(&board, before);
     }
 }
