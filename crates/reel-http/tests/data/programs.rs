@@ -265,6 +265,18 @@ fn a_name_is_that_of_one_stream() {
 }
 
 #[test]
+fn who_closes_what_is_still_being_opened_gets_nothing() {
+    let rig = Rig::new(|_| {});
+    let socket = dial(&rig.socket()).expect("connected");
+    // Refused, unless it was open before the server heard that nobody wants it.
+    answers(&socket, &[open_seven(), Request::Close { tag: 7 }], 1);
+    rig.await_metric("reel_program_streams", |streams| streams == 0.0);
+    assert_eq!(rig.metric("reel_sessions"), 0.0);
+    let opened = answers(&socket, &[open_seven()], 1);
+    assert!(matches!(opened[..], [Reply::Opened(_)]), "{opened:?}");
+}
+
+#[test]
 fn who_talks_nonsense_is_disconnected() {
     let rig = Rig::new(|_| {});
     for nonsense in [&b"GET / HTTP/1.1\r\n\r\n"[..], &[0; 3], &[0xff; 2000]] {

@@ -1,7 +1,7 @@
 //! How a program's stream begins, or why it does not.
 
 use super::playing::Playing;
-use super::{Opening, PROGRAM_STREAMS_MAX, Program, Programs};
+use super::{Named, Opening, PROGRAM_STREAMS_MAX, Program, Programs};
 use crate::data::film::Film;
 use crate::data::offers::Form;
 use crate::data::terms::{Terms, TermsDesk, open_session};
@@ -44,7 +44,7 @@ impl Programs {
             );
             return self.refuse(wanted.program, wanted.tag, Refused(0, text));
         }
-        program.streams.insert(wanted.tag, None);
+        program.streams.insert(wanted.tag, Named::Opening);
         let (token, tag, title) = (wanted.program, wanted.tag, wanted.title.clone());
         let opening = Opening { title, connection: self.openings.insert(wanted), reply: self.own.clone() };
         let connection = opening.connection;
@@ -72,6 +72,9 @@ impl Programs {
         let Some(program) = self.programs.get_mut(wanted.program) else { return Ok(()) };
         if self.draining_since_ns.is_some() {
             return Err(Refused(1, "the server stops".to_owned()));
+        }
+        if program.streams.get(&wanted.tag) == Some(&Named::Unwanted) {
+            return Err(Refused(0, format!("stream {} was closed before it was open", wanted.tag)));
         }
         let socket = Arc::clone(&program.socket);
         let client = client_of(program);
@@ -141,7 +144,7 @@ impl Programs {
         let set = self.streams.open([opening]);
         for id in &set {
             if let Some(program) = self.programs.get_mut(wanted.program) {
-                program.streams.insert(wanted.tag, Some(*id));
+                program.streams.insert(wanted.tag, Named::Open(*id));
             }
         }
         if let [id] = set[..] {
@@ -195,7 +198,7 @@ impl Programs {
     /// Refuses the stream that a name was set aside for.
     fn refuse(&mut self, program: u64, tag: u64, refused: Refused) {
         if let Some(program) = self.programs.get_mut(program)
-            && program.streams.get(&tag) == Some(&None)
+            && matches!(program.streams.get(&tag), Some(Named::Opening | Named::Unwanted))
         {
             program.streams.remove(&tag);
         }
