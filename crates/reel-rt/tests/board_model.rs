@@ -319,9 +319,9 @@ fn one_is_revoked() {
 /// How somebody gives up a processor that he no longer has.
 #[derive(Clone, Copy, PartialEq)]
 enum GivesUp {
-    ByLeaving,
-    ByHandingOver,
-    ByResting,
+    Leaves,
+    HandsOver,
+    Rests,
 }
 
 /// One loses the processor to another and does not know. When he gives it up all the same, the other hears of a third one who has come
@@ -353,9 +353,9 @@ fn one_gives_up_what_he_has_lost(gives_up: GivesUp) {
         board.publish(loser, Standing::IDLE, u64::MAX, &[step]);
         board.look_around(loser, 10);
         let baton = match gives_up {
-            GivesUp::ByLeaving => return board.leave(loser, lost),
-            GivesUp::ByHandingOver => board.hand_over(loser, lost, comes),
-            GivesUp::ByResting => board.rest(loser, lost, 30),
+            GivesUp::Leaves => return board.leave(loser, lost),
+            GivesUp::HandsOver => board.hand_over(loser, lost, comes),
+            GivesUp::Rests => board.rest(loser, lost, 30),
         };
         board.publish(loser, Standing::IDLE, u64::MAX, &[]);
         board.leave(loser, baton);
@@ -366,7 +366,7 @@ fn one_gives_up_what_he_has_lost(gives_up: GivesUp) {
             board.look(runs, baton, Standing(50), now_ns) == Look::Yield(to)
         })
     };
-    if gives_up == GivesUp::ByLeaving {
+    if gives_up == GivesUp::Leaves {
         late.join().unwrap();
         assert!(yields(baton, 10, comes), "who runs does not hear of the third one");
         board.publish(runs, Standing(50), u64::MAX, &[]);
@@ -473,7 +473,7 @@ fn who_does_not_look_up_loses_the_processor_and_nothing_else() {
 
 #[test]
 fn who_gives_up_what_he_has_lost_keeps_no_news_from_who_has_it() {
-    for gives_up in [GivesUp::ByLeaving, GivesUp::ByHandingOver, GivesUp::ByResting] {
+    for gives_up in [GivesUp::Leaves, GivesUp::HandsOver, GivesUp::Rests] {
         explore(RandomScheduler::new(1000), move || one_gives_up_what_he_has_lost(gives_up));
     }
 }
