@@ -156,14 +156,6 @@ impl Chunk {
         }
     }
 
-    /// The bytes, if they lie outside of the arena.
-    pub(crate) fn bytes(&self) -> Option<&Arc<[u8]>> {
-        match self {
-            Chunk::Lease(_) => None,
-            Chunk::Bytes(bytes, _) => Some(bytes),
-        }
-    }
-
     /// Counts a send of arena memory, for the arena's accounts, until the guard is dropped.
     pub(crate) fn sending(&self) -> Option<Sending> {
         match self {

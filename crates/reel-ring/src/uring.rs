@@ -1,7 +1,7 @@
 use std::cell::UnsafeCell;
 use std::collections::VecDeque;
 use std::io;
-use std::mem;
+use std::mem::{self, ManuallyDrop};
 use std::os::fd::{AsRawFd, FromRawFd, OwnedFd};
 use std::sync::Once;
 use std::time::{Duration, Instant};
@@ -33,7 +33,9 @@ const KEY_CANCEL: u64 = u64::MAX - 1;
 
 /// The io_uring driver.
 pub(crate) struct UringDriver {
-    ring: IoUring,
+    ring: ManuallyDrop<IoUring>,
+    /// The number of the ring's descriptor is ours to close.
+    has_descriptor: bool,
     slab: Slab<Entry>,
     /// What the kernel has not been told yet, in order.
     queue: VecDeque<Request>,
@@ -69,7 +71,8 @@ impl UringDriver {
         let ring = new_ring(entries)?;
         Ok(UringDriver {
             sends_zero_copy: setup::sends_zero_copy(&ring),
-            ring,
+            ring: ManuallyDrop::new(ring),
+            has_descriptor: true,
             slab: Slab::new(),
             queue: VecDeque::new(),
             ended: Vec::new(),
@@ -379,7 +382,13 @@ impl UringDriver {
 
 impl Drop for UringDriver {
     fn drop(&mut self) {
-        if self.drain() {
+        // A descriptor that is not ours leads to what is somebody else's: nothing is asked of it, and it is not closed.
+        let has_ended = if self.has_descriptor { self.drain() } else { self.in_kernel == 0 };
+        if self.has_descriptor {
+            // SAFETY: nothing below uses the ring, and the driver is gone after.
+            unsafe { ManuallyDrop::drop(&mut self.ring) };
+        }
+        if has_ended {
             return;
         }
         if self.in_kernel == self.lent {
@@ -525,6 +534,26 @@ mod tests {
         let bytes: Vec<usize> = done.iter().map(|done| *done.result.as_ref().expect("bytes")).collect();
         assert_eq!(bytes, [BYTES, 10]);
         assert!(matches!(&done[1].op, Op::Receive { buffer, .. } if buffer.len() <= buffer.capacity()));
+    }
+
+    /// The answer was lost with the ring, so nobody knows whether the kernel still sends from there.
+    #[test]
+    fn bytes_that_a_broken_ring_may_still_send_are_not_freed() {
+        let Some((mut driver, arena, socket, _peer)) = ground() else { return };
+        let head: Arc<[u8]> = Arc::from(&[5; 100][..]);
+        let chunks =
+            vec![Chunk::from(Arc::clone(&head)), Chunk::Lease(arena.take(BYTES).expect("free").freeze())];
+        driver.push(1, Op::SendZeroCopy { socket, chunks });
+        let key = driver.slab.find(1).expect("just pushed");
+        let _never_sent = driver.slab.get_mut(key).expect("in flight").prepare(None, true);
+        driver.in_kernel += 1;
+        driver.queue.clear();
+        driver.renew(io::Error::from_raw_os_error(libc::EBADR)).expect("another ring");
+        let mut done = Vec::new();
+        wait(&mut driver, &mut done, 1);
+        assert!(done[0].result.is_err());
+        drop((done, driver));
+        assert_eq!((Arc::strong_count(&head), arena.usage().buffers_taken), (2, 1), "kept for ever");
     }
 
     /// A peer that never acknowledges: its memory is nobody else's for as long as the ring lives.

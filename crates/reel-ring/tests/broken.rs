@@ -174,6 +174,33 @@ fn a_read_waits_for_other_memory_rather_than_use_the_same() {
     assert_eq!(ends(&mut ring, 1).remove(0).result.unwrap(), BUFFER);
 }
 
+/// Twice in the kernel, it would still be written to after it was handed back.
+#[test]
+fn a_read_that_waits_for_memory_while_the_ring_breaks_again_is_started_once() {
+    let _alone = alone();
+    let arena = arena(3);
+    let Some((mut ring, before)) = ring(None) else { return };
+    let (from, to) = rustix::pipe::pipe().unwrap();
+    let buffer = arena.take(BUFFER).unwrap();
+    let others = [arena.take(BUFFER).unwrap(), arena.take(BUFFER).unwrap()];
+    ring.push(1, Op::Read { file: Arc::new(from), offset: 0, buffer, start: 0, bytes: BUFFER });
+    begin(&mut ring);
+    for _ in 0..2 {
+        break_it(&before);
+        begin(&mut ring);
+    }
+    std::thread::sleep(Duration::from_millis(100));
+    drop(others);
+    begin(&mut ring);
+    assert_eq!(arena.usage().buffers_taken, 2, "the old one and one other");
+    rustix::io::write(&to, &[9; BUFFER]).unwrap();
+    let done = ends(&mut ring, 1).remove(0);
+    let Op::Read { buffer, .. } = done.op else { panic!("another op") };
+    rustix::io::write(&to, &[5; BUFFER]).unwrap();
+    begin(&mut ring);
+    assert!(buffer.iter().all(|byte| *byte == 9), "the kernel writes to memory that is ours");
+}
+
 #[test]
 fn a_ring_that_breaks_again_and_again_is_given_up_with_words() {
     let _alone = alone();
@@ -197,8 +224,6 @@ fn a_ring_that_breaks_again_and_again_is_given_up_with_words() {
             }
         }
     }
-    // What is left of it harms nobody: its descriptor is gone already.
-    std::mem::forget(ring);
 }
 
 #[test]
@@ -214,5 +239,6 @@ fn a_descriptor_that_belongs_to_another_by_now_is_left_alone() {
     let waited = ring.wait(Some(Duration::from_millis(20)), &mut done);
     assert!(!is_taken || waited.is_err(), "{waited:?}");
     other.metadata().expect("nobody has closed it");
-    std::mem::forget(ring);
+    drop(ring);
+    other.metadata().expect("nor does the end of the ring");
 }

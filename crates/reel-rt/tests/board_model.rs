@@ -37,7 +37,7 @@ use split::kernel::Kernel;
 use split::layout::{Head, Line, Page, Shared, SharedStep, Told, Used, Wait};
 use std::array::from_fn;
 use std::panic::catch_unwind;
-use task::Standing;
+use task::{Standing, Step};
 
 /// A futex made of a lock, processes that live while their bit is set, and time that goes on when a test says so.
 struct Model {
@@ -256,6 +256,32 @@ fn one_dies_in_a_masked_section() {
     assert_eq!(world.shared.head.buried.load(SeqCst), 1);
 }
 
+/// One gives the processor away and dies before it has called the other.
+fn one_dies_while_it_hands_over() {
+    let world = world();
+    let board = world.board();
+    let [dies, lives] = [1, 2].map(|pid| board.join(pid, 1).unwrap());
+    let baton = enter(&board, dies);
+    let living = Arc::clone(&world);
+    let living = thread::spawn(move || {
+        let board = living.board();
+        let baton = enter(&board, lives);
+        living.work();
+        board.leave(lives, baton);
+        board.quit(lives);
+    });
+    while world.shared.head.attention.0.load(SeqCst) == 0 {
+        thread::yield_now();
+    }
+    world.shared.head.baton.0.store(baton.to(lives).0, SeqCst);
+    world.model.dead.store(1 << 1, SeqCst);
+    // The warden, which has seen the same baton before.
+    board.look_after(dies);
+    board.call_again(baton.to(lives));
+    living.join().unwrap();
+    assert_eq!(world.done.load(SeqCst), 1);
+}
+
 /// One runs on without looking and loses the processor; it finds out before its next task.
 fn one_is_revoked() {
     let world = world();
@@ -288,6 +314,69 @@ fn one_is_revoked() {
     }
     [hog, other, ringer].into_iter().for_each(|thread| thread.join().unwrap());
     assert_eq!(world.done.load(SeqCst), 1);
+}
+
+/// How somebody gives up a processor that he no longer has.
+#[derive(Clone, Copy, PartialEq)]
+enum GivesUp {
+    Leaves,
+    HandsOver,
+    Rests,
+}
+
+/// One loses the processor to another and does not know. When he gives it up all the same, the other hears of a third one who has come
+/// meanwhile, and of the time at which the loser has something to do.
+fn one_gives_up_what_he_has_lost(gives_up: GivesUp) {
+    let world = world();
+    let board = world.board();
+    let [loser, runs, comes] = [1, 2, 3].map(|pid| board.join(pid, 1).unwrap());
+    let lost = enter(&board, loser);
+    board.publish(runs, Standing(50), u64::MAX, &[]);
+    assert!(board.revoke(lost));
+    let baton = board.acquire(runs, false);
+    assert_eq!(board.look(runs, baton, Standing(50), 10), Look::Stay);
+    let third = Arc::clone(&world);
+    let third = thread::spawn(move || {
+        let board = third.board();
+        board.publish(comes, Standing(20), u64::MAX, &[]);
+        let baton = board.enter(comes);
+        board.publish(comes, Standing::IDLE, u64::MAX, &[]);
+        board.leave(comes, baton);
+    });
+    while world.shared.head.attention.0.load(SeqCst) == 0 {
+        thread::yield_now();
+    }
+    let late = Arc::clone(&world);
+    let late = thread::spawn(move || {
+        let board = late.board();
+        let step = Step { at_ns: 30, standing: Standing(10) };
+        board.publish(loser, Standing::IDLE, u64::MAX, &[step]);
+        board.look_around(loser, 10);
+        let baton = match gives_up {
+            GivesUp::Leaves => return board.leave(loser, lost),
+            GivesUp::HandsOver => board.hand_over(loser, lost, comes),
+            GivesUp::Rests => board.rest(loser, lost, 30),
+        };
+        board.publish(loser, Standing::IDLE, u64::MAX, &[]);
+        board.leave(loser, baton);
+    });
+    let yields = |baton, now_ns, to| {
+        (0..1000).any(|_| {
+            thread::yield_now();
+            board.look(runs, baton, Standing(50), now_ns) == Look::Yield(to)
+        })
+    };
+    if gives_up == GivesUp::Leaves {
+        late.join().unwrap();
+        assert!(yields(baton, 10, comes), "who runs does not hear of the third one");
+        board.publish(runs, Standing(50), u64::MAX, &[]);
+        board.hand_over(runs, baton, comes);
+        return third.join().unwrap();
+    }
+    assert!(yields(baton, 30, loser), "who runs does not hear of the loser");
+    board.publish(runs, Standing::IDLE, u64::MAX, &[]);
+    board.leave(runs, baton);
+    [third, late].into_iter().for_each(|thread| thread.join().unwrap());
 }
 
 /// Something comes early for one who waits, while another runs and looks around: whoever is told of it, the first look
@@ -359,11 +448,34 @@ fn without_saying_that_it_looks_an_early_message_is_lost() {
 fn the_dead_keep_nobody_waiting() {
     explore(RandomScheduler::new(RUNS), one_dies_in_a_masked_section);
     explore(PctScheduler::new(3, RUNS), one_dies_in_a_masked_section);
+    explore(RandomScheduler::new(RUNS), one_dies_while_it_hands_over);
+}
+
+/// Wardens look at every page, again and again.
+#[test]
+fn those_who_are_long_gone_end_nobodys_rest() {
+    explore(RandomScheduler::new(1), || {
+        let world = world();
+        let (board, head) = (world.board(), &world.shared.head);
+        let [rests, gone] = [1, 2].map(|pid| board.join(pid, 1).unwrap());
+        board.quit(gone);
+        let baton = enter(&board, rests);
+        head.baton.0.store(baton.rest().0, SeqCst);
+        assert!(!board.look_after(gone));
+        assert_eq!(head.attention.0.load(SeqCst), 0, "who rests is called for nothing");
+    });
 }
 
 #[test]
 fn who_does_not_look_up_loses_the_processor_and_nothing_else() {
     explore(RandomScheduler::new(RUNS), one_is_revoked);
+}
+
+#[test]
+fn who_gives_up_what_he_has_lost_keeps_no_news_from_who_has_it() {
+    for gives_up in [GivesUp::Leaves, GivesUp::HandsOver, GivesUp::Rests] {
+        explore(RandomScheduler::new(1000), move || one_gives_up_what_he_has_lost(gives_up));
+    }
 }
 
 /// The control: without the flag before the test (section 6.3.5), the checker must find the lost wake-up.

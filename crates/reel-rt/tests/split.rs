@@ -296,6 +296,25 @@ fn who_keeps_the_processor_loses_it_to_the_next_one() {
     );
 }
 
+/// The wardens' bound holds from the first section on, also if nobody ran when they looked last.
+#[test]
+fn who_keeps_the_processor_from_the_first_on_loses_it_as_soon() {
+    let took_ns = |_| {
+        let core = SharedCore::create().unwrap();
+        let mut hog = Player::new(&core, &[]);
+        hog.agenda.add(BACKGROUND, 0).unwrap();
+        // By now the warden has seen that nobody runs.
+        thread::sleep(std::time::Duration::from_millis(20));
+        hog.member.next(&mut hog.agenda, |_, _| {});
+        let begun_ns = now_ns();
+        Player::new(&core, &[HOUR_NS]).play(&Mutex::new(Vec::new()));
+        now_ns() - begun_ns
+    };
+    // Of some, since the machine may have let nobody run.
+    let least_ns = (0..5).map(took_ns).min().unwrap();
+    assert!(least_ns < 10 * reel_rt::limits::WARDEN_LOOK_NS, "{least_ns} ns");
+}
+
 /// What came early for another asks nobody; when it is critical and the one who runs does not look, he loses the processor.
 #[test]
 fn who_sleeps_through_his_look_loses_the_processor() {

@@ -176,10 +176,9 @@ impl Connection {
                     return self.establish();
                 }
                 ConnectionState::BlockedHandshake => waits = true,
-                ConnectionState::PeerClosed | ConnectionState::Closed => {
-                    self.peer_has_closed = true;
-                    waits = true;
-                }
+                // Said once. It may have come with the end of the handshake, which then goes on: who says no more can still be answered.
+                ConnectionState::PeerClosed => self.peer_has_closed = true,
+                ConnectionState::Closed => waits = true,
                 _ => return Err(TlsError::Record("early data, which was not offered")),
             }
             self.incoming.drain(..discard);

@@ -123,6 +123,25 @@ fn who_has_said_the_end_is_still_answered() {
     }
 }
 
+/// One segment brings the end of the handshake, a request, and the word that nothing follows it.
+#[test]
+fn who_says_the_end_with_the_end_of_the_handshake_is_still_answered() {
+    let acceptor = acceptor();
+    let mut pair = Pair::new(&acceptor, tls13(), &[]);
+    let hello = pair.client_bytes();
+    pair.server_takes(&hello).unwrap();
+    let answer = pair.server.take_outgoing();
+    pair.client_takes(&answer);
+    let mut bytes = pair.client_says(b"the only request");
+    pair.client.send_close_notify();
+    bytes.extend(pair.client_bytes());
+    pair.server_takes(&bytes).unwrap();
+    assert_eq!(pair.received, b"the only request");
+    assert!(pair.server.peer_has_closed() && pair.server.is_established());
+    let sealed = pair.server_says(b"still answered", 100);
+    assert_eq!(pair.client_takes(&sealed), b"still answered");
+}
+
 #[test]
 fn the_end_is_said_once_and_understood() {
     let acceptor = acceptor();

@@ -80,8 +80,18 @@ pub(crate) struct Programs {
 struct Program {
     socket: Arc<OwnedFd>,
     user: u32,
-    /// Its streams by its own names; `None` while they are being opened.
-    streams: HashMap<u64, Option<StreamId>>,
+    /// Its streams by its own names.
+    streams: HashMap<u64, Named>,
+}
+
+/// What a name stands for.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Named {
+    /// A stream that is being opened.
+    Opening,
+    /// The same, and was closed meanwhile.
+    Unwanted,
+    Open(StreamId),
 }
 
 const ACCEPT: u64 = u64::MAX;
@@ -169,13 +179,19 @@ impl Programs {
                 Ok(Request::Bell) => {
                     self.shared.programs.heard.fetch_add(1, Ordering::Relaxed);
                     let Some(program) = self.programs.get_mut(token) else { return };
-                    let set: Vec<StreamId> = program.streams.values().copied().flatten().collect();
+                    let set: Vec<StreamId> =
+                        program.streams.values().copied().filter_map(Named::id).collect();
                     self.pump(core, &set);
                 }
                 Ok(Request::Close { tag }) => {
                     let Some(program) = self.programs.get_mut(token) else { return };
-                    if let Some(Some(id)) = program.streams.get(&tag).copied() {
-                        self.end(id, Ending::Closed);
+                    match program.streams.get_mut(&tag) {
+                        Some(Named::Open(id)) => {
+                            let id = *id;
+                            self.end(id, Ending::Closed);
+                        }
+                        Some(opening) => *opening = Named::Unwanted,
+                        None => {}
                     }
                 }
                 Ok(Request::Open { tag, from_bytes, title, class }) => {
@@ -196,7 +212,7 @@ impl Programs {
     fn gone(&mut self, token: u64) {
         let Some(program) = self.programs.remove(token) else { return };
         let _ = rustix::net::shutdown(&program.socket, rustix::net::Shutdown::Both);
-        for id in program.streams.into_values().flatten() {
+        for id in program.streams.into_values().filter_map(Named::id) {
             self.end(id, Ending::Closed);
         }
         self.count();
@@ -298,6 +314,15 @@ impl Programs {
                 self.shared.counters.lost_bytes_responses.fetch_add(1, Ordering::Relaxed);
                 self.end(StreamId(fetched.connection), Ending::Lost);
             }
+        }
+    }
+}
+
+impl Named {
+    fn id(self) -> Option<StreamId> {
+        match self {
+            Named::Open(id) => Some(id),
+            Named::Opening | Named::Unwanted => None,
         }
     }
 }

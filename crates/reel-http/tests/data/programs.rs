@@ -232,6 +232,50 @@ fn who_lies_loses_his_own_stream() {
     assert!(read_all(&mut honest, &set)[0] == rig.film);
 }
 
+/// Says things in one go; what is answered to the streams that were asked for.
+fn answers(socket: &OwnedFd, said: &[Request], count: usize) -> Vec<Reply> {
+    for request in said {
+        assert!(say(socket, &request.encode().expect("short"), &[]).expect("said"));
+    }
+    let mut answers = Vec::new();
+    until("an answer", || {
+        while let Heard::Message(bytes, _) = hear(socket).expect("heard") {
+            let answer = Reply::decode(&bytes).expect("understood");
+            answers.extend(Some(answer).filter(|answer| *answer != Reply::Bell));
+        }
+        answers.len() >= count
+    });
+    answers
+}
+
+fn open_seven() -> Request {
+    Request::Open { tag: 7, from_bytes: 0, title: "film".to_owned(), class: String::new() }
+}
+
+#[test]
+fn a_name_is_that_of_one_stream() {
+    let rig = Rig::new(|_| {});
+    let socket = dial(&rig.socket()).expect("connected");
+    let answers = answers(&socket, &[open_seven(), open_seven(), open_seven(), open_seven()], 4);
+    let opened = answers.iter().filter(|answer| matches!(answer, Reply::Opened(_))).count();
+    assert_eq!(opened, 1, "{answers:?}");
+    drop(socket);
+    rig.await_metric("reel_program_streams", |streams| streams == 0.0);
+    assert_eq!(rig.metric("reel_sessions"), 0.0);
+}
+
+#[test]
+fn who_closes_what_is_still_being_opened_gets_nothing() {
+    let rig = Rig::new(|_| {});
+    let socket = dial(&rig.socket()).expect("connected");
+    // Refused, unless it was open before the server heard that nobody wants it.
+    answers(&socket, &[open_seven(), Request::Close { tag: 7 }], 1);
+    rig.await_metric("reel_program_streams", |streams| streams == 0.0);
+    assert_eq!(rig.metric("reel_sessions"), 0.0);
+    let opened = answers(&socket, &[open_seven()], 1);
+    assert!(matches!(opened[..], [Reply::Opened(_)]), "{opened:?}");
+}
+
 #[test]
 fn who_talks_nonsense_is_disconnected() {
     let rig = Rig::new(|_| {});

@@ -2,10 +2,9 @@ use std::io;
 use std::mem;
 use std::os::fd::{AsRawFd, OwnedFd};
 use std::ptr;
-use std::sync::Arc;
 
 use io_uring::{opcode, squeue, types};
-use reel_arena::{Lease, Sending, State};
+use reel_arena::{Sending, State};
 
 use crate::arena_map::ArenaMap;
 use crate::limits::{SEND_BYTES_MAX, SEND_CHUNKS_MAX};
@@ -225,9 +224,9 @@ impl Entry {
     pub(super) fn outlive(&mut self) -> Outlived {
         let phase = mem::replace(&mut self.phase, Phase::Queued);
         let mut lost_bytes = 0;
-        let mut keep = |lease: &Lease| {
-            lost_bytes += lease.len();
-            mem::forget(lease.clone());
+        let mut keep = |chunk: &Chunk| {
+            lost_bytes += chunk.lease().map_or(0, |lease| lease.len());
+            mem::forget(chunk.clone());
         };
         let next = match &mut self.op {
             Op::Accept { .. } | Op::Sync { .. } | Op::AwaitWritable { .. } | Op::AwaitReadable { .. } => {
@@ -235,7 +234,7 @@ impl Entry {
             }
             // The same bytes to the same place.
             Op::Write { lease, .. } => {
-                keep(lease);
+                keep(&Chunk::Lease(lease.clone()));
                 Next::Again
             }
             Op::Read { buffer, start, bytes, .. } => match buffer.another() {
@@ -258,13 +257,13 @@ impl Entry {
             }
             // Sent in part or not at all, nobody knows; and read by the kernel only while it was asked.
             Op::Send { .. } => Next::Ends(Err(broken())),
+            // The answer may be what was lost: then the kernel sends from there without anybody's knowing.
             Op::SendZeroCopy { chunks, .. } | Op::Train(Train { chunks, .. }) => {
-                chunks.iter().filter_map(Chunk::lease).for_each(&mut keep);
+                chunks.iter().for_each(&mut keep);
                 Next::Ends(Err(broken()))
             }
             Op::Lent { chunks, .. } => {
-                chunks.iter().filter_map(Chunk::lease).for_each(&mut keep);
-                chunks.iter().filter_map(Chunk::bytes).for_each(|bytes| mem::forget(Arc::clone(bytes)));
+                chunks.iter().for_each(&mut keep);
                 Next::Ends(Ok(self.taken_bytes))
             }
         };

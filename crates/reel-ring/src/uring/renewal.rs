@@ -5,7 +5,7 @@
 //! waiting, transfers of files are asked for again, and only those end of which nobody can know how far they came.
 
 use std::io;
-use std::mem;
+use std::mem::{self, ManuallyDrop};
 use std::os::fd::{AsRawFd, IntoRawFd};
 use std::thread;
 use std::time::Instant;
@@ -25,7 +25,8 @@ impl UringDriver {
             let Some(cqe) = self.ring.completion().next() else { break };
             self.complete(&cqe);
         }
-        if self.renewals == RENEWALS_MAX || !self.has_its_descriptor(&source) {
+        self.has_descriptor = self.has_its_descriptor(&source);
+        if self.renewals == RENEWALS_MAX || !self.has_descriptor {
             return Err(RingError::Wait { source });
         }
         let ring = match new_ring(self.entries) {
@@ -41,7 +42,7 @@ impl UringDriver {
         self.renewed = Some(Instant::now());
         self.sends_zero_copy = setup::sends_zero_copy(&ring);
         // The old one is closed here, which has the kernel end what it still had.
-        self.ring = ring;
+        drop(ManuallyDrop::into_inner(mem::replace(&mut self.ring, ManuallyDrop::new(ring))));
         self.map = self.map.take().and_then(|map| match map.register_with(&self.ring) {
             Ok(map) => Some(map),
             Err(error) => {
@@ -58,6 +59,8 @@ impl UringDriver {
                 self.queue.push_front(Request::Start(*key));
             }
         }
+        // Reads that waited for memory are among those that were under way: in both lists, they would be started twice.
+        self.without_memory.clear();
         let was_under_way = |key: &Key| self.slab.get(*key).is_some_and(|entry| entry.is_in_kernel());
         let keys: Vec<Key> = self.slab.keys().into_iter().filter(was_under_way).collect();
         let (mut again, mut ended, mut lost_bytes) = (untouched.len(), 0, 0);

@@ -18,6 +18,9 @@ use crate::task::{Standing, Step};
 /// 5. What is not critical yet needs no attention if who runs looks at all pages before it is: the changer sets `ready`,
 ///    then reads `other_at_ns`; who looks sets `other_at_ns` to never, then reads `ready`, then says when it looks next.
 ///
+/// 6. Who finds that the processor was taken away before he could give it up comes back as one with news (rule 3): what he has told, and what others
+///    had told to him, the new holder has not looked for.
+///
 /// From 5: either the one who looks sees what has come, or the changer sees `never` or the time of the next look.
 /// From 3 and 4: either the changer sees the rest, or the rester sees the attention (both are sequentially consistent,
 /// hence one comes first). From 2 and 3: attention set while the baton changes hands is seen by the one who gets it.
@@ -180,8 +183,8 @@ impl<K: Kernel> Board<'_, K> {
 
     /// Gives the processor to `to` and waits until it comes back. `me` must have told how it stands.
     pub(crate) fn hand_over(&self, me: usize, mine: Baton, to: usize) -> Baton {
-        self.give(mine, to);
-        self.acquire(me, false)
+        let given = self.give(mine, to);
+        self.acquire(me, !given)
     }
 
     /// Gives the processor to `to` without waiting for it to come back. False if it was taken away before.
@@ -204,7 +207,7 @@ impl<K: Kernel> Board<'_, K> {
         let turn = page.turn.0.load(SeqCst);
         self.shared.head.rest_until_ns.store(until_ns, SeqCst);
         // Rule 4: the flag before the test.
-        let Some(resting) = self.change(mine, mine.rest()) else { return self.acquire(me, false) };
+        let Some(resting) = self.change(mine, mine.rest()) else { return self.acquire(me, true) };
         if self.shared.head.attention.0.load(SeqCst) == 0 && page.told.0.ready.0.load(SeqCst) == 0 {
             self.kernel.wait(&page.turn.0, turn, until_ns);
         }
@@ -217,12 +220,12 @@ impl<K: Kernel> Board<'_, K> {
     /// Gives the processor up altogether: to who stands best, else to who comes first, else to nobody.
     pub(crate) fn leave(&self, me: usize, mine: Baton) {
         let others = self.look_around(me, self.kernel.now_ns());
-        match others.slot.or(others.next_slot) {
-            Some(slot) => drop(self.give(mine, slot)),
-            None => drop(self.change(mine, mine.free())),
-        }
-        // Rule 3, for those who set attention when there was no holder any more to see it.
-        if !self.baton().is_running() && self.shared.head.attention.0.load(SeqCst) != 0 {
+        let given = match others.slot.or(others.next_slot) {
+            Some(slot) => self.give(mine, slot),
+            None => self.change(mine, mine.free()).is_some(),
+        };
+        // Rule 3, for those who set attention when there was no holder any more to see it; and rule 6.
+        if !given || (!self.baton().is_running() && self.shared.head.attention.0.load(SeqCst) != 0) {
             self.nudge();
         }
     }
@@ -320,11 +323,24 @@ impl<K: Kernel> Board<'_, K> {
         if life == 0 || (phase != DEAD && self.kernel.is_alive(pid, born)) {
             return false;
         }
+        // Dead already, and others have gone on: nobody is to be called again at each look.
+        if phase == DEAD && self.baton().holder().is_some_and(|holder| holder != slot) {
+            return false;
+        }
         if phase != DEAD && page.life.compare_exchange(life, Page::life(pid, DEAD), SeqCst, SeqCst).is_ok() {
             self.shared.head.buried.fetch_add(1, SeqCst);
         }
         self.take_from(slot);
         phase != DEAD
+    }
+
+    /// Calls who has had the processor since `since`, or has rested since although something has come: whoever was to call him may have died
+    /// before he could.
+    pub(crate) fn call_again(&self, since: Baton) {
+        let is_due = since.is_running() || self.shared.head.attention.0.load(SeqCst) != 0;
+        if let Some(holder) = since.holder().filter(|_| is_due && self.baton() == since) {
+            self.call(holder);
+        }
     }
 
     /// Takes the processor from whoever has had it since `since` although he was asked: he runs on beside the next

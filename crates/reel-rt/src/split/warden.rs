@@ -54,13 +54,13 @@ impl Drop for Warden {
 fn watch(map: &Map, end: &OwnedFd) {
     let board = Board { shared: map.shared(), kernel: &Linux };
     let mut lives: [Option<(u64, OwnedFd)>; MEMBERS_MAX] = [const { None }; MEMBERS_MAX];
-    let mut before = Baton(0);
+    let (mut seen, mut before) = (Baton(0), Baton(0));
     loop {
         meet(map, &mut lives);
         let mut fds = vec![PollFd::new(end, PollFlags::IN)];
         fds.extend(lives.iter().flatten().map(|(_, fd)| PollFd::new(fd, PollFlags::IN)));
-        let running = board.baton().is_running();
-        let look = Duration::from_nanos(if running { WARDEN_LOOK_NS } else { 20 * WARDEN_LOOK_NS });
+        // Also while nobody runs: who begins to in a moment is to be watched from then on.
+        let look = Duration::from_nanos(WARDEN_LOOK_NS);
         let timeout = Timespec { tv_sec: look.as_secs() as i64, tv_nsec: look.subsec_nanos() as _ };
         // A failure is an interruption; everything is looked at again.
         let _ = poll(&mut fds, Some(&timeout));
@@ -75,6 +75,8 @@ fn watch(map: &Map, end: &OwnedFd) {
                 );
             }
         }
+        board.call_again(seen);
+        seen = board.baton();
         before = press(&board, before);
     }
 }

@@ -1,7 +1,7 @@
 //! How a program's stream begins, or why it does not.
 
 use super::playing::Playing;
-use super::{Opening, PROGRAM_STREAMS_MAX, Program, Programs};
+use super::{Named, Opening, PROGRAM_STREAMS_MAX, Program, Programs};
 use crate::data::film::Film;
 use crate::data::offers::Form;
 use crate::data::terms::{Terms, TermsDesk, open_session};
@@ -35,7 +35,8 @@ impl Programs {
         let Some(program) = self.programs.get_mut(wanted.program) else { return };
         if program.streams.contains_key(&wanted.tag) {
             let text = format!("stream {} is open already", wanted.tag);
-            return self.refuse(wanted.program, wanted.tag, Refused(0, text));
+            // The name stays with the stream that has it, which may still be being opened.
+            return self.say_refused(wanted.program, wanted.tag, Refused(0, text));
         }
         if program.streams.len() >= PROGRAM_STREAMS_MAX {
             let text = format!(
@@ -43,7 +44,7 @@ impl Programs {
             );
             return self.refuse(wanted.program, wanted.tag, Refused(0, text));
         }
-        program.streams.insert(wanted.tag, None);
+        program.streams.insert(wanted.tag, Named::Opening);
         let (token, tag, title) = (wanted.program, wanted.tag, wanted.title.clone());
         let opening = Opening { title, connection: self.openings.insert(wanted), reply: self.own.clone() };
         let connection = opening.connection;
@@ -71,6 +72,9 @@ impl Programs {
         let Some(program) = self.programs.get_mut(wanted.program) else { return Ok(()) };
         if self.draining_since_ns.is_some() {
             return Err(Refused(1, "the server stops".to_owned()));
+        }
+        if program.streams.get(&wanted.tag) == Some(&Named::Unwanted) {
+            return Err(Refused(0, format!("stream {} was closed before it was open", wanted.tag)));
         }
         let socket = Arc::clone(&program.socket);
         let client = client_of(program);
@@ -140,7 +144,7 @@ impl Programs {
         let set = self.streams.open([opening]);
         for id in &set {
             if let Some(program) = self.programs.get_mut(wanted.program) {
-                program.streams.insert(wanted.tag, Some(*id));
+                program.streams.insert(wanted.tag, Named::Open(*id));
             }
         }
         if let [id] = set[..] {
@@ -191,12 +195,19 @@ impl Programs {
         }
     }
 
+    /// Refuses the stream that a name was set aside for.
     fn refuse(&mut self, program: u64, tag: u64, refused: Refused) {
-        self.shared.programs.refused.fetch_add(1, Ordering::Relaxed);
-        let Some(program) = self.programs.get_mut(program) else { return };
-        if program.streams.get(&tag) == Some(&None) {
+        if let Some(program) = self.programs.get_mut(program)
+            && matches!(program.streams.get(&tag), Some(Named::Opening | Named::Unwanted))
+        {
             program.streams.remove(&tag);
         }
+        self.say_refused(program, tag, refused);
+    }
+
+    fn say_refused(&mut self, program: u64, tag: u64, refused: Refused) {
+        self.shared.programs.refused.fetch_add(1, Ordering::Relaxed);
+        let Some(program) = self.programs.get_mut(program) else { return };
         let Refused(retry_after_s, text) = refused;
         let _ = say(&program.socket, &Reply::Refused { tag, retry_after_s, text }.encode(), &[]);
     }
