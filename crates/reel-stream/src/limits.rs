@@ -83,6 +83,10 @@ pub const STEADY_WITHIN_NS: u64 = 500_000_000;
 /// rounds is jitter.
 pub const REACH_TOLERATED_NS: u64 = 2_000_000_000;
 
+/// What a player may have buffered though that was never seen, because it was paused as soon as it began: as much as hls.js buffers by default. What lies that far before the last that
+/// was asked for may still be shown.
+pub const BUFFER_UNSEEN_NS: u64 = 30_000_000_000;
+
 /// How far apart two places of a film that is sent as one file may be if one follows the other: players leave out what they have.
 pub const POINT_NS: u64 = 8_000_000_000;
 

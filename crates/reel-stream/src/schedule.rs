@@ -16,8 +16,8 @@
 //! the other strand goes on. Only if that comes back as well the viewer has jumped.
 
 use crate::limits::{
-    JOIN_NS, JOINING_NS, LATE_STAYS_NS, LATE_TOLERATED_NS, POINT_NS, REACH_TOLERATED_NS, SEND_LEAD_NS,
-    STEADY_ASKS, STEADY_WITHIN_NS,
+    BUFFER_UNSEEN_NS, JOIN_NS, JOINING_NS, LATE_STAYS_NS, LATE_TOLERATED_NS, POINT_NS, REACH_TOLERATED_NS,
+    SEND_LEAD_NS, STEADY_ASKS, STEADY_WITHIN_NS,
 };
 use reel_qos::limits::ROUND_NS;
 
@@ -179,10 +179,12 @@ impl Schedule {
             Strand::Sound => Strand::Picture,
             Strand::Text => return false,
         };
+        let Some(other) = &anchor.asked[slot(other)] else { return false };
         let (shown_ns, tolerated_ns) = (i128::from(now_ns) - anchor.epoch_ns, i128::from(LATE_TOLERATED_NS));
-        let least_ns = shown_ns - self.behind_ns(anchor, ask.length_ns(), now_ns);
-        let is_shown = i128::from(ask.until_ns) + tolerated_ns > least_ns;
-        anchor.asked[slot(other)].is_some() && !ask.is_point() && ask.from_ns < before.until_ns && is_shown
+        let by_schedule_ns = shown_ns - self.behind_ns(anchor, ask.length_ns(), now_ns);
+        let by_buffer_ns = i128::from(other.until_ns) - i128::from(BUFFER_UNSEEN_NS);
+        let is_shown = i128::from(ask.until_ns) + tolerated_ns > by_schedule_ns.min(by_buffer_ns);
+        !ask.is_point() && ask.from_ns < before.until_ns && is_shown
     }
 
     /// How far at most the client is behind the schedule: who was paused for less than his buffer reaches has nothing late, so it did not move. When a strand was asked for
@@ -642,6 +644,24 @@ mod tests {
         // 43 s into his schedule he shows 36.
         let again = Ask { strand: Strand::Sound, ..segment(8) };
         assert_eq!(schedule.place(&again, NOW_NS + 43 * SECOND_NS), Place::Joins);
+    }
+
+    #[test]
+    fn who_was_paused_before_his_buffer_was_full_and_again_for_longer_changes_the_language_where_he_is() {
+        let mut schedule = playing(0, 3);
+        (0..3).for_each(|number| schedule.asked(&Ask { strand: Strand::Sound, ..segment(number) }, NOW_NS));
+        let mut now_ns = NOW_NS + 8 * SECOND_NS;
+        for number in 3..10 {
+            both(&mut schedule, number, now_ns);
+            now_ns += 4 * SECOND_NS;
+        }
+        // He has 12 s, of which 8 were seen, and was away for longer than both.
+        now_ns += 13 * SECOND_NS;
+        let Place::Shifts { media_ns } = schedule.place(&segment(10), now_ns) else { panic!("it stayed") };
+        schedule.shift(media_ns, now_ns);
+        schedule.asked(&segment(10), now_ns);
+        let again = Ask { strand: Strand::Sound, ..segment(7) };
+        assert_eq!(schedule.place(&again, now_ns), Place::Joins, "28 s are shown, and 40 by the schedule");
     }
 
     #[test]
