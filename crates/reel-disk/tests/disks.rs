@@ -468,19 +468,22 @@ fn a_price_that_is_set_is_the_price() {
     assert_eq!(rig.disks.price(1), reel_disk::limits::PRICE_UNKNOWN);
 }
 
+/// Six reads of the first member, whose device answers none of them for so long. The bound of the rig is four: the other two wait in the scheduler.
+fn ask_six_of_a_stalled_member(rig: &Rig, for_ns: u64) {
+    rig.config.faults.inject(0, Fault::Stall { for_ns, every_ns: 1 });
+    for token in 0..6 {
+        let buffer = rig.arena.take(BLOCK).unwrap();
+        rig.submit(0, token, DiskWork::Read { offset: token * BLOCK as u64, bytes: BLOCK, buffer });
+    }
+    view_when(rig, 0, |view| view.classes[2].queued == 2);
+}
+
 #[test]
 fn a_stalled_or_slow_member_keeps_its_requests_in_the_device() {
     for driver in DRIVERS {
         let rig = rig(driver);
-        // A stall without end, as far as this test is concerned.
-        rig.config.faults.inject(0, Fault::Stall { for_ns: 1_000_000_000, every_ns: 1 });
-        for token in 0..6 {
-            let buffer = rig.arena.take(BLOCK).unwrap();
-            rig.submit(0, token, DiskWork::Read { offset: 0, bytes: BLOCK, buffer });
-        }
         let started = Instant::now();
-        // The bound of the rig is four: the other two wait in the scheduler.
-        view_when(&rig, 0, |view| view.classes[2].queued == 2);
+        ask_six_of_a_stalled_member(&rig, 1_000_000_000);
         let stats = rig.disks.stats().swap_remove(0);
         assert_eq!((stats.in_device, stats.queued, stats.reads), (4, 2, 0));
         rig.config.faults.clear(0);
@@ -500,12 +503,7 @@ fn what_nobody_waits_for_comes_back_without_the_way_to_the_device() {
     for driver in DRIVERS {
         let rig = rig(driver);
         // For longer than it takes to withdraw what waits.
-        rig.config.faults.inject(0, Fault::Stall { for_ns: 2_000_000_000, every_ns: 1 });
-        for token in 0..6 {
-            let buffer = rig.arena.take(BLOCK).unwrap();
-            rig.submit(0, token, DiskWork::Read { offset: token * BLOCK as u64, bytes: BLOCK, buffer });
-        }
-        view_when(&rig, 0, |view| view.classes[2].queued == 2);
+        ask_six_of_a_stalled_member(&rig, 2_000_000_000);
         // Those in the device stay there; nobody else's is touched.
         let reply = Arc::clone(&rig.reply) as Arc<dyn Reply>;
         let stranger: Arc<dyn Reply> = Arc::new(Answers(Mutex::new(channel().0)));
