@@ -59,7 +59,8 @@ pub(crate) struct Answers {
     due_after_ns: Option<u64>,
     reply: Arc<Channel>,
     receiver: Receiver<DiskDone>,
-    waiting: usize,
+    /// Requests that are not answered yet, by member.
+    waiting: Vec<usize>,
 }
 
 struct Channel {
@@ -136,7 +137,7 @@ impl Access {
             }
             (Some(observer), DiskWork::Sync) => observed(observer, observer.sync(member), reply),
         };
-        answers.waiting += 1;
+        answers.asked(member);
         let due_ns = answers.due_after_ns.map(|ns| self.waits.now_ns().saturating_add(ns));
         self.disks.submit(DiskRequest {
             member,
@@ -171,7 +172,7 @@ impl Answers {
     pub(crate) fn to(asker: Asker) -> Answers {
         let (sender, receiver) = channel();
         let reply = Channel { sender, health: OnceLock::new(), turns: OnceLock::new() };
-        Answers { asker, due_after_ns: None, reply: Arc::new(reply), receiver, waiting: 0 }
+        Answers { asker, due_after_ns: None, reply: Arc::new(reply), receiver, waiting: Vec::new() }
     }
 
     /// What is asked for from here on is due so long after that.
@@ -181,15 +182,32 @@ impl Answers {
 
     /// Requests that are not answered yet.
     pub(crate) fn waiting(&self) -> usize {
-        self.waiting
+        self.waiting.iter().sum()
+    }
+
+    /// Requests that are not answered yet, of the member that has the most of them.
+    pub(crate) fn waiting_at_one(&self) -> usize {
+        self.waiting.iter().copied().max().unwrap_or(0)
     }
 
     /// The next answer; `None` when nothing is under way.
     pub(crate) fn next(&mut self) -> Option<DiskDone> {
-        if self.waiting == 0 {
+        let done = self.receive()?;
+        self.waiting[done.member] -= 1;
+        Some(done)
+    }
+
+    fn asked(&mut self, member: usize) {
+        if self.waiting.len() <= member {
+            self.waiting.resize(member + 1, 0);
+        }
+        self.waiting[member] += 1;
+    }
+
+    fn receive(&self) -> Option<DiskDone> {
+        if self.waiting() == 0 {
             return None;
         }
-        self.waiting -= 1;
         while let Some((turns, _)) = self.reply.turns.get() {
             match self.receiver.try_recv() {
                 Err(TryRecvError::Empty) if turns.rest(None) => {}

@@ -76,6 +76,8 @@ pub const UPKEEP_STRIPES: usize = STRIPES_IN_FLIGHT;
 
 /// Stripes a writer has in flight: one being filled, the others with the disks. Eight fill the queue of each member's
 /// device; the others wait behind them, so that no queue runs dry while answers come back and the next stripe is made.
+/// No member has more of a writer's units waiting than that either: the others would have written what a slow one has not, and its
+/// last write would wait for all of them.
 pub const WRITER_STRIPES_IN_FLIGHT: usize = 12;
 
 /// Slots a writer reserves in one step, at most, so that several writers side by side still get long runs.

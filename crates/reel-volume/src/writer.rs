@@ -105,7 +105,7 @@ impl ObjectWriter {
         if !self.staged.is_empty() {
             self.put_staged()?;
         }
-        self.wait_for(0)?;
+        self.wait_while(|answers| answers.waiting() > 0)?;
         self.reserved.trim();
         let sums = std::mem::take(&mut self.sums);
         let empty = Reserved { space: self.inner.space.clone(), extents: Vec::new(), held: 0, used: 0 };
@@ -139,7 +139,8 @@ impl ObjectWriter {
     fn put(&mut self, data: &[u8]) -> Result<(), VolumeError> {
         let geometry = self.inner.geometry;
         let (row_bytes, width) = (geometry.row_bytes(), geometry.width());
-        self.wait_for((WRITER_STRIPES_IN_FLIGHT - 1) * width)?;
+        let before = WRITER_STRIPES_IN_FLIGHT - 1;
+        self.wait_while(|answers| answers.waiting() > before * width || answers.waiting_at_one() > before)?;
         let slot = self.reserved.next(data.len() as u64, &self.inner)?;
         let mut units = self.inner.access.buffers(width, geometry.unit_bytes())?;
         for (position, unit) in units.iter_mut().take(geometry.data_rows()).enumerate() {
@@ -182,9 +183,9 @@ impl ObjectWriter {
         }
     }
 
-    /// Takes answers until at most so many writes are under way.
-    fn wait_for(&mut self, under_way: usize) -> Result<(), VolumeError> {
-        while self.answers.waiting() > under_way {
+    /// Takes answers for as long as too much is under way.
+    fn wait_while(&mut self, too_much: impl Fn(&Answers) -> bool) -> Result<(), VolumeError> {
+        while too_much(&self.answers) {
             let Some(done) = self.answers.next() else { break };
             if let Err(error) = &done.result {
                 self.last_error = error.to_string();

@@ -7,6 +7,7 @@ use std::fs::OpenOptions as FileOptions;
 
 use reel_disk::{DiskWork, Fault, Faults};
 use reel_qos::Class;
+use reel_volume::limits::WRITER_STRIPES_IN_FLIGHT;
 use reel_volume::{MemberState, Volume, VolumeError};
 
 use volumes::at_once::AtOnce;
@@ -132,6 +133,17 @@ fn a_member_that_fails_while_it_is_written_is_left_behind() {
     let volume = scratch.open();
     assert_eq!(volume.findings()[3].state, MemberState::Stale);
     assert_eq!(volume.titles().len(), 3);
+    assert_all_right(&volume);
+}
+
+/// One by one a disk writes them, among all that others ask of it: the last of a long queue comes when it is that queue's turn.
+#[test]
+fn a_slow_member_has_few_writes_of_an_object_waiting() {
+    let scratch = Scratch::new(4);
+    let (volume, disks) = AtOnce::open(&scratch);
+    disks.lag(1);
+    publish(&volume, "film", &[900_000]);
+    assert_eq!(disks.most_owed(), WRITER_STRIPES_IN_FLIGHT);
     assert_all_right(&volume);
 }
 

@@ -1,5 +1,6 @@
 //! Disks that answer at once, and a clock that jumps: whoever waits for memory for half a minute in vain is through at once.
 
+use std::collections::VecDeque;
 use std::fs::{File, OpenOptions as FileOptions};
 use std::io;
 use std::os::unix::fs::FileExt;
@@ -30,9 +31,21 @@ pub struct AtOnce {
     refuses: AtomicBool,
     /// Answers of requests that failed, if they are held back.
     held: Mutex<Option<Vec<Late>>>,
+    lagging: Mutex<Option<Lagging>>,
 }
 
-struct Jumps(AtomicU64);
+/// A member that answers only when there is nothing else to wait for.
+struct Lagging {
+    member: usize,
+    late: VecDeque<Late>,
+    /// The most answers that it owed at once.
+    most: usize,
+}
+
+struct Jumps {
+    now_ns: AtomicU64,
+    disks: Arc<AtOnce>,
+}
 
 impl AtOnce {
     /// Opens a volume on such disks.
@@ -44,8 +57,8 @@ impl AtOnce {
             *own.files.lock().unwrap() = files.into_iter().map(open).collect();
             Disks::with_backend(Arc::clone(&own) as Arc<dyn DiskBackend>)
         };
-        let simulated =
-            Simulated { disks: Arc::new(make), turns: Arc::new(Jumps(AtomicU64::new(1_000_000_000))) };
+        let turns = Jumps { now_ns: AtomicU64::new(1_000_000_000), disks: Arc::clone(&disks) };
+        let simulated = Simulated { disks: Arc::new(make), turns: Arc::new(turns) };
         let options = OpenOptions { simulated: Some(simulated), ..open_options() };
         (Volume::open(scratch.path(), options).unwrap(), disks)
     }
@@ -64,6 +77,24 @@ impl AtOnce {
     pub fn release_failures(&self) {
         let held = self.held.lock().unwrap().take().unwrap_or_default();
         held.into_iter().for_each(|(reply, done)| reply.deliver(done));
+    }
+
+    /// From here on this member answers only when there is nothing else to wait for.
+    pub fn lag(&self, member: usize) {
+        *self.lagging.lock().unwrap() = Some(Lagging { member, late: VecDeque::new(), most: 0 });
+    }
+
+    /// The most answers that it has owed at once.
+    pub fn most_owed(&self) -> usize {
+        self.lagging.lock().unwrap().as_ref().map_or(0, |lagging| lagging.most)
+    }
+
+    /// The oldest of these answers. `false` if none is owed.
+    fn answer_one(&self) -> bool {
+        let late = self.lagging.lock().unwrap().as_mut().and_then(|lagging| lagging.late.pop_front());
+        let Some((reply, done)) = late else { return false };
+        reply.deliver(done);
+        true
     }
 
     /// Whether no disk takes the place of another from here on.
@@ -102,6 +133,13 @@ impl DiskBackend for AtOnce {
             let result = self.carry_out(member, &mut work).map_err(failed);
             let buffer = if let DiskWork::Read { buffer, .. } = work { Some(buffer) } else { None };
             let done = DiskDone { token, member, result, buffer, queued_ns: 0, device_ns: 0 };
+            if let Some(lagging) =
+                self.lagging.lock().unwrap().as_mut().filter(|lagging| lagging.member == member)
+            {
+                lagging.late.push_back((reply, done));
+                lagging.most = lagging.most.max(lagging.late.len());
+                continue;
+            }
             match &mut *self.held.lock().unwrap() {
                 Some(held) if done.result.is_err() => held.push((reply, done)),
                 _ => reply.deliver(done),
@@ -154,7 +192,7 @@ impl DiskBackend for AtOnce {
 
 impl Turns for Jumps {
     fn now_ns(&self) -> u64 {
-        self.0.load(Ordering::Relaxed)
+        self.now_ns.load(Ordering::Relaxed)
     }
 
     fn caller(&self) -> u64 {
@@ -162,7 +200,10 @@ impl Turns for Jumps {
     }
 
     fn rest(&self, until_ns: Option<u64>) -> bool {
-        until_ns.is_some_and(|until_ns| self.0.fetch_max(until_ns, Ordering::Relaxed) < until_ns)
+        match until_ns {
+            Some(until_ns) => self.now_ns.fetch_max(until_ns, Ordering::Relaxed) < until_ns,
+            None => self.disks.answer_one(),
+        }
     }
 
     fn told(&self, _: u64) {}
