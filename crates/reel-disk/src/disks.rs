@@ -305,10 +305,12 @@ impl DiskBackend for Threads {
     }
 
     fn set_classes(&self, classes: Arc<ClassTable>) {
-        *self.shared.classes.write().unwrap_or_else(PoisonError::into_inner) = Arc::clone(&classes);
+        // Held meanwhile: of two who change them at once, the one who is told of later is the one whom all threads hear later.
+        let mut place = self.shared.classes.write().unwrap_or_else(PoisonError::into_inner);
         for door in &self.doors {
             door.post(Order::Classes(Arc::clone(&classes)));
         }
+        *place = classes;
     }
 
     fn price(&self, member: usize) -> DiskPrice {
