@@ -4,7 +4,7 @@
 mod oracle;
 
 use oracle::*;
-use reel_media::{Demux, MediaError, Source};
+use reel_media::{Codec, Demux, MediaError, Source};
 use std::io;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -25,11 +25,15 @@ fn number(id: u32, value: u64) -> Vec<u8> {
 
 /// A file of one MP3 track whose entry has `extra` elements.
 fn file(extra: &[u8], clusters: &[u8]) -> Vec<u8> {
+    file_of("A_MPEG/L3", extra, clusters)
+}
+
+fn file_of(codec: &str, extra: &[u8], clusters: &[u8]) -> Vec<u8> {
     let audio = [element(0xb5, &48_000f32.to_be_bytes()), number(0x9f, 1)].concat();
     let entry = [
         number(0xd7, 1),
         number(0x83, 2),
-        element(0x86, b"A_MPEG/L3"),
+        element(0x86, codec.as_bytes()),
         element(0xe1, &audio),
         extra.to_vec(),
     ];
@@ -57,8 +61,12 @@ fn refused(bytes: Vec<u8>) -> MediaError {
 
 /// Frames of one second of MP3 at 48 kHz: 24 ms each.
 fn mp3_frames() -> Vec<Vec<u8>> {
+    frames("-c:a libmp3lame -q:a 5")
+}
+
+fn frames(encoder: &str) -> Vec<Vec<u8>> {
     let studio = Studio::new();
-    let path = studio.make("a.mkv", &[tone(440, 48_000, 1), words("-c:a libmp3lame -q:a 5")]);
+    let path = studio.make("a.mkv", &[tone(440, 48_000, 1), words(encoder)]);
     let mut demux = open(std::fs::read(path).unwrap()).unwrap();
     drain(demux.as_mut()).unwrap().into_iter().map(|taken| taken.data).collect()
 }
@@ -223,4 +231,32 @@ fn frames_that_cannot_be_read_are_named() {
         (track.language.as_deref(), track.name.as_deref(), track.default),
         (Some("de-AT"), Some("Ton"), false)
     );
+}
+
+#[test]
+fn aac_from_before_there_were_configurations() {
+    let frames = frames("-c:a aac");
+    let blocks: Vec<_> = frames
+        .iter()
+        .enumerate()
+        .map(|(index, frame)| {
+            let ms = i16::try_from((index * 1024).div_ceil(48)).unwrap();
+            element(0xa3, &block_body(ms, 0x80, frame))
+        })
+        .collect();
+    for (codec, object) in
+        [("A_AAC", 2), ("A_AAC/MPEG2/LC", 2), ("A_AAC/MPEG4/LC/SBR", 2), ("A_AAC/MPEG4/MAIN", 1)]
+    {
+        let mut demux = open(file_of(codec, &[], &cluster(0, &blocks))).unwrap();
+        let track = &demux.tracks()[0];
+        // 48 kHz is rate 3, one channel layout 1.
+        assert_eq!((track.codec, &track.config[..]), (Codec::Aac, &[object << 3 | 1, 0x88][..]), "{codec}");
+        let taken = drain(demux.as_mut()).unwrap();
+        assert_eq!(
+            taken.iter().map(|taken| &taken.data).collect::<Vec<_>>(),
+            frames.iter().collect::<Vec<_>>()
+        );
+    }
+    let of_no_profile = refused(file_of("A_AAC/MPEG4/HD", &[], &cluster(0, &blocks)));
+    assert!(of_no_profile.to_string().contains("configuration"), "{of_no_profile}");
 }

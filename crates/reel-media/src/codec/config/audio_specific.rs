@@ -22,11 +22,15 @@ pub(crate) fn parse(config: &[u8]) -> Result<Option<Sound>, ConfigError> {
         .ok_or(ConfigError { name: "esds", what: "has a damaged AudioSpecificConfig" })
 }
 
-/// The two-byte AudioSpecificConfig of AAC-LC, for MPEG-2 AAC tracks that carry none. `None` for an unlisted rate.
-pub(crate) fn low_complexity(sample_rate: u32, channels: u16) -> Option<Vec<u8>> {
+/// The audio object type of AAC-LC.
+pub(crate) const LOW_COMPLEXITY: u8 = 2;
+
+/// The two-byte AudioSpecificConfig of a plain profile (audio object types 1 to 4), for tracks that carry none. `None` for an unlisted rate or
+/// layout.
+pub(crate) fn plain(object: u8, sample_rate: u32, channels: u16) -> Option<Vec<u8>> {
     let rate = u8::try_from(RATES.iter().position(|known| *known == sample_rate)?).ok()?;
     let layout = u8::try_from(CHANNELS.iter().position(|count| channels > 0 && *count == channels)?).ok()?;
-    Some(vec![2 << 3 | rate >> 1, (rate & 1) << 7 | layout << 3])
+    Some(vec![object << 3 | rate >> 1, (rate & 1) << 7 | layout << 3])
 }
 
 fn read(bits: &mut Bits<'_>) -> Option<Option<Sound>> {
@@ -140,10 +144,12 @@ mod tests {
     fn synthesised_is_read_back() {
         for rate in RATES {
             for channels in [1, 2, 3, 4, 5, 6, 8] {
-                let config = low_complexity(rate, channels).expect("a listed rate and layout");
-                assert_eq!(parse(&config), Ok(sound(channels, rate)));
+                for object in [1, LOW_COMPLEXITY, 3, 4] {
+                    let config = plain(object, rate, channels).expect("a listed rate and layout");
+                    assert_eq!(parse(&config), Ok(sound(channels, rate)));
+                }
             }
         }
-        assert_eq!(low_complexity(12_345, 2), None);
+        assert_eq!(plain(LOW_COMPLEXITY, 12_345, 2), None);
     }
 }

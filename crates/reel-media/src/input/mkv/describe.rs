@@ -246,17 +246,21 @@ fn sound(entry: &Entry, first: Option<&[u8]>) -> Result<Sound, String> {
     };
     match entry.codec.as_str() {
         codec if codec == "A_AAC" || codec.starts_with("A_AAC/") => {
-            let aac = audio_specific::parse(&entry.private)
+            let config = match entry.private.as_slice() {
+                [] => aac_config(entry).ok_or(DAMAGED)?,
+                private => private.to_vec(),
+            };
+            let aac = audio_specific::parse(&config)
                 .map_err(|_| DAMAGED)?
                 .ok_or("it is MPEG-4 audio, but not AAC")?;
-            let (core_rate, core_samples) = adts::core_frame(&entry.private).ok_or(DAMAGED)?;
+            let (core_rate, core_samples) = adts::core_frame(&config).ok_or(DAMAGED)?;
             let channels = match aac.channels {
                 0 => u16::try_from(entry.audio.channels).unwrap_or(2),
                 stated => stated,
             };
             // Band replication multiplies rate and samples alike.
             let packet_samples = core_samples * (aac.sample_rate / core_rate).clamp(1, 4);
-            let sound = plain(Codec::Aac, entry.private.clone(), aac.sample_rate, channels);
+            let sound = plain(Codec::Aac, config, aac.sample_rate, channels);
             Ok(Sound { packet_samples, ..sound })
         }
         "A_OPUS" => {
@@ -288,6 +292,21 @@ fn sound(entry: &Entry, first: Option<&[u8]>) -> Result<Sound, String> {
         }
         other => Err(unsupported(other)),
     }
+}
+
+/// The configuration of AAC from before Matroska carried one, by the codec's name: `A_AAC/MPEG4/LC/SBR` and the like (Matroska codec
+/// specifications, "A_AAC/MPEG2/MAIN" to "A_AAC/MPEG4/LTP"). Band replication is left for the decoder to find, as its rate is twice what is stated.
+fn aac_config(entry: &Entry) -> Option<Vec<u8>> {
+    let object = match entry.codec.split('/').nth(2) {
+        None | Some("LC") => audio_specific::LOW_COMPLEXITY,
+        Some("MAIN") => 1,
+        Some("SSR") => 3,
+        Some("LTP") => 4,
+        Some(_) => return None,
+    };
+    let channels = u16::try_from(entry.audio.channels).ok()?;
+    // A float to an integer saturates, and no rate that is not listed is taken.
+    audio_specific::plain(object, entry.audio.rate.round() as u32, channels)
 }
 
 fn text(entry: &Entry) -> Result<Described, String> {

@@ -198,7 +198,8 @@ fn mpeg4<'a>(entry: &Atom<'a>, boxes: impl Fn() -> Children<'a>, stated: Sound) 
         esds::AAC | esds::AAC_MAIN | esds::AAC_LC | esds::AAC_SSR => {
             let config = match config {
                 [] => {
-                    audio_specific::low_complexity(stated.sample_rate, stated.channels).ok_or_else(|| {
+                    let of = audio_specific::LOW_COMPLEXITY;
+                    audio_specific::plain(of, stated.sample_rate, stated.channels).ok_or_else(|| {
                         malformed(
                             esds.offset,
                             "AAC without a configuration, and none follows from rate and channels",
