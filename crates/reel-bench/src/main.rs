@@ -305,6 +305,9 @@ pub(crate) struct ViewersArguments {
     /// Memory of a server in MiB: Reel's arena, a peer's page cache and all. Less than all titles.
     #[arg(long, default_value_t = 4096)]
     memory_mib: u64,
+    /// Thousandths of the disks' time that are for streams with Reel; people and downloads share the rest. Default: as delivered.
+    #[arg(long, value_parser = clap::value_parser!(u32).range(1..=998))]
+    streams_permille: Option<u32>,
     /// Rate at which films arrive, in Mb/s.
     #[arg(long, default_value_t = 800)]
     ingest_mbps: u64,

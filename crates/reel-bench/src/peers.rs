@@ -163,6 +163,7 @@ impl Bench<'_> {
             memory_bytes: arguments.memory_mib << 20,
             floor: arguments.floor.as_deref(),
             is_promised: false,
+            shares: None,
             is_bounded: !arguments.common.quick,
         };
         let standing = stand.start(who, &self.wire, case.net)?;

@@ -34,9 +34,7 @@ impl Settings {
 
     /// The three classes every server has with these shares in thousandths: periodic, interactive, aperiodic.
     pub(crate) fn shared(self, shares: [u32; 3]) -> Self {
-        let names = ["periodic", "interactive", "aperiodic"];
-        let line = |(name, share)| format!("{name} = {{ kind = \"{name}\", share_permille = {share} }}");
-        Self { classes: names.into_iter().zip(shares).map(line).collect(), ..self }
+        Self { classes: classes(shares), ..self }
     }
 
     /// As delivered.
@@ -62,6 +60,13 @@ impl Settings {
         }
         text
     }
+}
+
+/// Lines of the table `[classes]`: the three classes every server has with these shares in thousandths, periodic, interactive, aperiodic.
+pub(crate) fn classes(shares: [u32; 3]) -> Vec<String> {
+    let names = ["periodic", "interactive", "aperiodic"];
+    let line = |(name, share)| format!("{name} = {{ kind = \"{name}\", share_permille = {share} }}");
+    names.into_iter().zip(shares).map(line).collect()
 }
 
 /// A volume on a bay.

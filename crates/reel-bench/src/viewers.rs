@@ -129,9 +129,13 @@ fn measure(arguments: &ViewersArguments, sheet: &mut Sheet) -> Result<()> {
         times.kept_up,
         fs::read_to_string("/proc/sys/net/ipv4/tcp_congestion_control").unwrap_or_default().trim()
     ));
-    sheet.note(
-        "Reel with everything at its default but arena_bytes and sessions_max; \"reel, open\" also without admission. Refused is not carried",
-    );
+    let shares = arguments
+        .streams_permille
+        .map(|permille| format!(", and {permille} thousandths of the disks for streams"));
+    sheet.note(format!(
+        "Reel with everything at its default but arena_bytes and sessions_max{}; \"reel, open\" also without admission. Refused is not carried",
+        shares.unwrap_or_default()
+    ));
     let disk = Disk::below(&material.dir)?;
     let probe =
         Probe { arguments, material: &material, film: &film, times, memory_bytes: memory_mib << 20, disk };

@@ -1,6 +1,6 @@
 //! What is played: titles on a volume of Reel's, and the very same bytes as files for the others.
 
-use super::stand::{Who, serve};
+use super::stand::{Setup, Who, serve};
 use crate::film;
 use crate::segments;
 use crate::server::free_address;
@@ -103,7 +103,8 @@ impl Material {
 
     /// Fetches a title from Reel as a player would, and keeps it as files.
     fn export(&self, title: usize) -> Result<()> {
-        let server = serve(self, free_address()?, 256 << 20, false, true)?;
+        let setup = Setup { memory_bytes: 256 << 20, is_promised: false, lends: true, shares: None };
+        let server = serve(self, free_address()?, setup)?;
         segments::save(server.address, &self.playlist(Who::Reel, title), &self.www.join(name(title)))
     }
 

@@ -3,6 +3,7 @@
 use super::Net;
 use super::material::Material;
 use crate::device::{Ask, Keeper};
+use crate::reel;
 use crate::rival::{Reading, nginx_at};
 use crate::server::{Server, free_address};
 use crate::wire::Wire;
@@ -76,6 +77,8 @@ pub(crate) struct Stand<'a> {
     pub(crate) floor: Option<&'a Path>,
     /// Whether Reel lets in only whom it can promise his film.
     pub(crate) is_promised: bool,
+    /// Shares of streams, people and downloads with Reel, in thousandths, if not those it has by itself.
+    pub(crate) shares: Option<[u32; 3]>,
     /// Whether the memory of peers is bounded, which needs control groups.
     pub(crate) is_bounded: bool,
 }
@@ -111,10 +114,13 @@ impl Stand<'_> {
             let workers = std::thread::available_parallelism().map_or(1, usize::from);
             nginx_at(address, www, &dir.join("nginx"), workers, reading)
         };
+        let setup =
+            Setup { memory_bytes: self.memory_bytes, is_promised: false, lends: true, shares: self.shares };
+        let ours = |setup| serve(self.material, address, setup);
         match who {
-            Who::Reel => serve(self.material, address, self.memory_bytes, self.is_promised, true),
-            Who::ReelOpen => serve(self.material, address, self.memory_bytes, false, true),
-            Who::ReelCopying => serve(self.material, address, self.memory_bytes, false, false),
+            Who::Reel => ours(Setup { is_promised: self.is_promised, ..setup }),
+            Who::ReelOpen => ours(setup),
+            Who::ReelCopying => ours(Setup { lends: false, ..setup }),
             Who::Sendfile => nginx(Reading::Sendfile),
             Who::Threads => nginx(Reading::Threads),
             Who::Direct => nginx(Reading::Direct),
@@ -137,18 +143,29 @@ impl Stand<'_> {
     }
 }
 
-/// Starts Reel with so much media memory; `is_promised`: only those are let in whose film can be promised; `lends`: it may send without a copy.
-pub(super) fn serve(
-    material: &Material,
-    address: SocketAddr,
-    memory_bytes: u64,
-    is_promised: bool,
-    lends: bool,
-) -> Result<Server> {
+/// How Reel is started.
+#[derive(Clone, Copy)]
+pub(super) struct Setup {
+    /// For media.
+    pub(super) memory_bytes: u64,
+    /// Whether only those are let in whose film can be promised.
+    pub(super) is_promised: bool,
+    /// Whether it may send without a copy.
+    pub(super) lends: bool,
+    /// See [`Stand::shares`].
+    pub(super) shares: Option<[u32; 3]>,
+}
+
+pub(super) fn serve(material: &Material, address: SocketAddr, setup: Setup) -> Result<Server> {
+    let Setup { memory_bytes, is_promised, lends, shares } = setup;
     let config = material.dir.join("reel.toml");
-    let text = format!(
+    let mut text = format!(
         "arena_bytes = {memory_bytes}\nsessions_max = {SESSIONS_MAX}\nzero_copy = {lends}\n[promise]\nadmission = {is_promised}\n"
     );
+    if let Some(shares) = shares {
+        text.push_str("[classes]\n");
+        reel::classes(shares).iter().for_each(|line| text.extend([line, "\n"]));
+    }
     fs::write(&config, text)?;
     let mut command = Command::new(&material.reel);
     command

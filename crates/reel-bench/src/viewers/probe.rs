@@ -45,6 +45,12 @@ const DOWNLOADS: u64 = 10;
 /// A peer that reads past the page cache breaks off ranges that do not begin at a block.
 const BLOCK_BYTES: u64 = 4096;
 
+/// What streams leave is halved between people and downloads.
+fn shares(streams_permille: u32) -> [u32; 3] {
+    let rest = 1000 - streams_permille;
+    [streams_permille, rest / 2, rest - rest / 2]
+}
+
 impl Times {
     /// Viewers come over the time of a segment, so that their requests are spread evenly afterwards. A player's first wait is one too,
     /// since he holds two.
@@ -118,6 +124,7 @@ impl Probe<'_> {
             memory_bytes: self.memory_bytes,
             floor: None,
             is_promised: true,
+            shares: arguments.streams_permille.map(shares),
             is_bounded: !arguments.common.quick,
         };
         let standing = stand.start(who, wire, net)?;
