@@ -243,11 +243,6 @@ impl Server {
             work: Arc::new(Works(Arc::clone(volume))),
         };
         let control = ControlPlane::new(config.control, rooms, metrics);
-        {
-            let _tokio = runtime.enter();
-            control.resume_rebuild();
-        }
-        open_ahead(&library, &control, runtime.handle());
         let (handover, handed_over) = channel(HANDOVERS_MAX);
         runtime.spawn(take_over(handed_over, control.clone()));
         if let Some(certificates) = &certificates {
@@ -286,6 +281,12 @@ impl Server {
             handover,
             capacity,
         )?;
+        // Last, since a runtime ends after what blocks in it: who cannot start must say so at once, and not when a rebuild is done.
+        {
+            let _tokio = runtime.enter();
+            control.resume_rebuild();
+        }
+        open_ahead(&library, &control, runtime.handle());
         Ok(Self {
             address,
             tls_address,

@@ -76,11 +76,16 @@ pub fn make_poster(name: &str, video: Option<&Path>, at_s: f64) -> Poster {
     Poster { kind: PosterKind::Svg, bytes: card_svg(name).into_bytes() }
 }
 
+/// What Reel takes, as ffmpeg calls it.
+const FORMATS: &str = "mov,matroska,mpegts";
+
 /// Runs ffmpeg for one picture. The child never reads our terminal and is killed when it takes too long.
 fn frame_jpeg(ffmpeg: &Path, video: &Path, at_s: f64) -> Result<Vec<u8>, String> {
     let mut child = Command::new(ffmpeg)
         .args(["-nostdin", "-hide_banner", "-loglevel", "error", "-skip_frame", "nokey", "-noaccurate_seek"])
-        .args(["-ss", &format!("{at_s:.3}"), "-i"])
+        .args(["-ss", &format!("{at_s:.3}")])
+        // ffmpeg judges for itself what a file is. One that begins like a playlist would have it show a picture of another film.
+        .args(["-protocol_whitelist", "file", "-format_whitelist", FORMATS, "-i"])
         // A file called `-x` or `concat:a` must stay a file.
         .arg(as_file_url(video))
         .args(["-map", "0:v:0", "-frames:v", "1", "-an", "-sn", "-dn", "-vf"])
@@ -176,6 +181,34 @@ mod tests {
         let endless =
             frame_jpeg(&script(dir.path(), "exec cat /dev/zero"), Path::new("/x"), 1.0).expect_err("endless");
         assert!(endless.contains("too large"), "{endless}");
+    }
+
+    /// A transport stream may begin with the end of a packet, and what stands there may look like a playlist.
+    #[test]
+    fn a_film_that_looks_like_a_playlist_shows_no_other_film() {
+        let dir = tempfile::tempdir().expect("tempdir");
+        let film = |name: &str| {
+            let path = dir.path().join(name);
+            let status = Command::new("ffmpeg")
+                .args(["-nostdin", "-v", "error", "-f", "lavfi", "-i"])
+                .arg("color=c=red:size=64x64:rate=5:duration=2")
+                .args(["-c:v", "libx264", "-pix_fmt", "yuv420p"])
+                .arg(&path)
+                .status();
+            assert!(status.expect("ffmpeg is installed").success());
+            path
+        };
+        let picture = |path: &Path| frame_jpeg(Path::new("ffmpeg"), path, 0.0);
+        assert!(picture(&film("other.mp4")).is_ok());
+        let mut bytes = b"#EXTM3U\n#EXT-X-TARGETDURATION:2\n#EXTINF:2,\nother.ts\n#EXT-X-ENDLIST\n".to_vec();
+        bytes.resize(187, b'\n');
+        bytes.extend(std::fs::read(film("other.ts")).expect("readable"));
+        let both = dir.path().join("both.ts");
+        std::fs::write(&both, bytes).expect("written");
+        let taken = crate::ingest::probe(&crate::Input::new(&both));
+        assert!(taken.is_ok(), "{taken:?}");
+        let shown = picture(&both).map(drop).expect_err("a picture of the other film");
+        assert!(shown.contains("no picture"), "{shown}");
     }
 
     #[test]

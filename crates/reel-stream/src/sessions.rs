@@ -237,6 +237,54 @@ impl<T> Sessions<T> {
         Some(session)
     }
 
+    /// Whether what was promised to a session is one of `offers`, the choices of one form of its title; also if nothing was promised.
+    ///
+    /// Who opens a session need not say in which form he will play it: until he has asked for media, what he was promised is exchanged for the best of
+    /// these that can be. If none can, he keeps it and hears why.
+    pub fn is_promised(
+        &self,
+        session: &Session<T>,
+        offers: Option<&Choices>,
+        now_ns: u64,
+    ) -> Result<bool, AdmitError> {
+        let mut state = session.state();
+        let State { schedule, promise, is_closed } = &mut *state;
+        let (Some(promise), Some(book)) = (promise, &self.book) else { return Ok(true) };
+        let Some(offers) = offers else { return Ok(false) };
+        if Arc::ptr_eq(&promise.offers.demands, &offers.demands) {
+            return Ok(true);
+        }
+        if schedule.is_started() || *is_closed {
+            return Ok(false);
+        }
+        let who = Who { key: session.key, class: session.class(), label: session.title_id() };
+        let mut refused = None;
+        lock(book).advance(now_ns / ROUND_NS);
+        for choice in 0..offers.demands.len() {
+            let put = |held| lock(book).put((who, held), (offers, choice, true), 0, now_ns);
+            let reservation = match put(promise.reservation) {
+                Err(AdmitError::Ended(_)) => {
+                    promise.reservation = None;
+                    put(None)
+                }
+                reservation => reservation,
+            };
+            match reservation {
+                Ok(reservation) => {
+                    *promise = Promise::new(offers.clone(), choice, reservation);
+                    if offers.shared(choice).is_none() {
+                        // It follows nobody any more.
+                        self.audience.leaves(session.key);
+                    }
+                    self.settle_memory(session, &state);
+                    return Ok(true);
+                }
+                Err(refusal) => refused = Some(refusal),
+            }
+        }
+        refused.map_or(Ok(false), Err)
+    }
+
     /// Whether a request for media of a session keeps to what was promised to it: this is asked for every segment.
     ///
     /// `choice` is which of the offers the segment belongs to; `None` if to all of them. A seek, the end of a pause and a change to

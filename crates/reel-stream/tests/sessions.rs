@@ -10,7 +10,7 @@ use reel_stream::limits::{
     BELOW_SEGMENTS, CLIENT_PART, LATE_STAYS_NS, PAUSE_GRACE_NS, ROUNDS_MAX, SEND_LEAD_NS,
     SESSIONS_PER_CLIENT_MAX, UNSTARTED_PER_CLIENT_MAX,
 };
-use reel_stream::{Ask, OpenRefused, Session, Sessions, SessionsConfig, Standing, Strand};
+use reel_stream::{Ask, Choices, OpenRefused, Session, Sessions, SessionsConfig, Standing, Strand};
 use std::net::{IpAddr, Ipv4Addr};
 use std::sync::Arc;
 
@@ -536,4 +536,32 @@ fn who_is_late_sees_the_end_of_his_film_in_a_full_house() {
         sessions.ask(&session, None, &sound, now_ns).unwrap_or_else(|refused| panic!("{refused}"));
     }
     assert!(sessions.adds_up());
+}
+
+/// Who opens a session need not say how he will play it; once he plays, what was promised is of that form.
+#[test]
+fn what_was_promised_is_exchanged_for_another_form_until_one_is_played() {
+    let sessions = promising(10);
+    let (file, too_much) = (Choices::from(of(&[24_000_000])), Choices::from(of(&[88_000_000])));
+    let session = open(&sessions, &[16_000_000, 8_000_000]).unwrap();
+    let promised = |offers: Option<&Choices>| sessions.is_promised(&session, offers, START_NS);
+    assert!(!promised(None).unwrap(), "a form that nobody can be promised");
+    let refused = promised(Some(&too_much)).unwrap_err();
+    assert!(matches!(refused, AdmitError::Refused(refusal) if refusal.resource == Resource::Network));
+    assert_eq!(network_used(&sessions, START_NS), 2_000_000, "it keeps what it has");
+    assert!(promised(Some(&file)).unwrap());
+    assert_eq!(network_used(&sessions, START_NS), 3_000_000);
+    sessions.ask(&session, None, &segment(0), START_NS).unwrap();
+    assert!(promised(Some(&file)).unwrap());
+    let ladder = Choices::from(of(&[16_000_000, 8_000_000]));
+    assert!(!promised(Some(&ladder)).unwrap(), "it plays the file");
+    assert_eq!(network_used(&sessions, START_NS), 3_000_000);
+    sessions.close(&session.key());
+    assert_eq!(network_used(&sessions, START_NS), 0);
+    assert!(!promised(Some(&ladder)).unwrap(), "who is gone is promised nothing");
+    assert_eq!(network_used(&sessions, START_NS), 0);
+    // Nothing is promised where there is no admission, so nothing is another form.
+    let unbound = table(10, None);
+    let session = open(&unbound, &[8_000_000]).unwrap();
+    assert!(unbound.is_promised(&session, Some(&file), START_NS).unwrap());
 }

@@ -63,6 +63,9 @@ pub const SPOOL_RESERVE_BYTES: u64 = 64 << 20;
 /// When those are to come back whom a server that stops has turned away: a restart takes seconds.
 pub const STOPPING_RETRY_S: u64 = 30;
 
+/// How often a job that waits, for its turn or for its client, looks whether it is to end: at once, to a person.
+pub const JOB_LOOK_EVERY: Duration = Duration::from_millis(200);
+
 /// Jobs remembered after they ended.
 pub const JOBS_ENDED_MAX: usize = 200;
 

@@ -310,7 +310,9 @@ fn schemas() -> Value {
         }), &["resource", "asked", "available", "grantable_rate_bps", "retry_after_s"]),
         "ListedSession": object(json!({ "key_hint": text(), "title": text(), "expires_in_s": count() }), &[]),
         "Session": object(json!({
-            "key": text(), "title": text(), "hls": text(), "dash": text(), "progressive": text(), "expires_in_s": count(),
+            "key": text(), "title": text(), "hls": text(), "dash": text(),
+            "progressive": { "type": "string", "description": "Instead of hls or dash: a session is promised what is asked for first" },
+            "expires_in_s": count(),
         }), &[]),
         "Volume": object(json!({
             "id": text(),

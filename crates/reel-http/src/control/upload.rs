@@ -2,7 +2,7 @@
 
 use super::body::QueryOf;
 use super::jobs::{Job, JobState};
-use super::limits::{SPOOL_RESERVE_BYTES, STOPPING_RETRY_S, UPLOAD_SILENCE_MAX};
+use super::limits::{JOB_LOOK_EVERY, SPOOL_RESERVE_BYTES, STOPPING_RETRY_S, UPLOAD_SILENCE_MAX};
 use super::problem::Problem;
 use super::titles::title_body;
 use super::{ControlPlane, Stage, on_blocking_thread};
@@ -12,7 +12,7 @@ use axum::extract::{Request, State};
 use axum::http::{HeaderMap, HeaderValue, StatusCode, header};
 use axum::response::{IntoResponse, Response};
 use http_body_util::BodyExt;
-use reel_library::{IngestError, IngestOptions, Ingested, Input, clean_file_name};
+use reel_library::{IngestError, IngestOptions, Ingested, Input, Stop, clean_file_name};
 use reel_volume::VolumeError;
 use serde::Deserialize;
 use std::fs::File;
@@ -22,7 +22,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use tokio::io::AsyncWriteExt;
 use tokio::sync::OwnedSemaphorePermit;
-use tokio::time::timeout;
+use tokio::time::{sleep, timeout};
 
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
@@ -91,7 +91,7 @@ impl ControlPlane {
         let job = start_job(self, &file_name, JobState::Ingesting, None)?;
         let input = Input::new(path);
         let options = IngestOptions { stop: job.stop_flag().clone(), ..IngestOptions::default() };
-        let turn = self.ingest_turns().acquire_owned().await;
+        let (job, turn) = self.turn(job).await?;
         let control = self.clone();
         let result = on_blocking_thread(move || {
             let result = control.run_ingest(job, &input, &options);
@@ -99,6 +99,23 @@ impl ControlPlane {
             result
         });
         Ok(result.await??)
+    }
+
+    /// Waits until a job may store its file, or is asked to end, which ends it.
+    async fn turn(&self, job: Job) -> Result<(Job, OwnedSemaphorePermit), Problem> {
+        let turn = tokio::select! {
+            // Never closed.
+            turn = self.ingest_turns().acquire_owned() => turn.ok(),
+            () = asked_to_end(job.stop_flag()) => None,
+        };
+        match turn {
+            Some(turn) => Ok((job, turn)),
+            None => {
+                let problem = Problem::from(IngestError::Cancelled);
+                job.failed(problem.detail());
+                Err(problem)
+            }
+        }
     }
 
     fn run_ingest(&self, job: Job, input: &Input, options: &IngestOptions) -> Result<Ingested, IngestError> {
@@ -126,7 +143,7 @@ async fn ingest_spooled(
     options: IngestOptions,
     place: OwnedSemaphorePermit,
 ) -> Result<Ingested, Problem> {
-    let turn = control.ingest_turns().acquire_owned().await;
+    let (job, turn) = control.turn(job).await?;
     let result = on_blocking_thread(move || {
         let result = control.run_ingest(job, &input, &options);
         // The spool file lives until here, and its place with it.
@@ -160,6 +177,7 @@ async fn receive(control: &ControlPlane, mut body: Body, job: &Job) -> Result<Sp
         let frame = tokio::select! {
             frame = timeout(UPLOAD_SILENCE_MAX, body.frame()) => frame,
             () = control.entered(Stage::Ending) => return Err(broken_off()),
+            () = asked_to_end(job.stop_flag()) => return Err(ended(control)),
         };
         let frame = frame.map_err(|_| {
             Problem::new(
@@ -174,7 +192,7 @@ async fn receive(control: &ControlPlane, mut body: Body, job: &Job) -> Result<Sp
             .map_err(|e| Problem::bad_request(format!("the upload broke off after {bytes} bytes: {e}")))?;
         let Ok(chunk) = frame.into_data() else { continue };
         if job.stop_flag().is_stopped() {
-            return Err(if control.is_ending() { broken_off() } else { IngestError::Cancelled.into() });
+            return Err(ended(control));
         }
         bytes += chunk.len() as u64;
         if bytes > limit {
@@ -256,6 +274,18 @@ fn start_job(
         job.stop_flag().stop();
     }
     Ok(job)
+}
+
+/// Waits until a job is asked to end, which is looked at now and then.
+async fn asked_to_end(stop: &Stop) {
+    while !stop.is_stopped() {
+        sleep(JOB_LOOK_EVERY).await;
+    }
+}
+
+/// What the client of an upload is told that was asked to end: by the end of the server, or by somebody.
+fn ended(control: &ControlPlane) -> Problem {
+    if control.is_ending() { broken_off() } else { IngestError::Cancelled.into() }
 }
 
 /// The time for this is over, as [`ControlPlane::stop`] says.

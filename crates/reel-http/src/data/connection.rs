@@ -166,13 +166,16 @@ impl Sending {
         now_ns: u64,
     ) -> Self {
         let Terms { class, due, is_paced, reads_on } = terms;
+        // What is sent without a promise leaves a session's memory to what is sent with one.
+        let memory =
+            session.as_ref().filter(|_| class != Class::APERIODIC).and_then(|session| session.memory());
         Self {
             head_bytes: response.body.bytes() - response.body_bytes,
             bytes: response.body.bytes(),
             reader: Reader::new(response.body, class, due, token)
                 .in_runs()
                 .reading_on(reads_on)
-                .promised(session.as_ref().and_then(|session| session.memory())),
+                .promised(memory),
             paced_from: is_paced.then_some(response.body_offset),
             played: session.as_ref().filter(|_| is_paced).map(|session| session.plays_from()),
             blocked: false,

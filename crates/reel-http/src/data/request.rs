@@ -136,7 +136,8 @@ fn path_of(target: &str) -> Option<&str> {
         return Some(target);
     } else {
         let rest = target.strip_prefix("http://").or_else(|| target.strip_prefix("https://"))?;
-        &rest[rest.find('/').unwrap_or(rest.len())..]
+        // The authority ends at any of these (RFC 3986 section 3.2).
+        &rest[rest.find(['/', '?', '#']).unwrap_or(rest.len())..]
     };
     path.split(['?', '#']).next()
 }
@@ -183,6 +184,11 @@ mod tests {
     fn finds_the_path_in_both_forms() {
         assert_eq!(request("GET /a/b?c=d HTTP/1.1\r\nHost: x\r\n\r\n").path, "/a/b");
         assert_eq!(request("GET http://x:80/a?b HTTP/1.1\r\nHost: x\r\n\r\n").path, "/a");
+        assert_eq!(
+            request("GET http://x:80?b=/a HTTP/1.1\r\nHost: x\r\n\r\n").path,
+            "",
+            "a query is no path"
+        );
         assert_eq!(request("\r\n\r\nOPTIONS * HTTP/1.1\r\nHost: x\r\n\r\n").path, "*");
     }
 

@@ -1,11 +1,13 @@
 //! Response heads, and whole responses as bodies whose first part is the head.
 
+use super::date::http_date;
 use super::range::{Answer, Validators, answer};
 use super::request::Request;
 use reel_qos::AdmitError;
 use reel_stream::{Body, OpenRefused, Part};
 use std::fmt::Write;
 use std::sync::Arc;
+use std::time::{SystemTime, UNIX_EPOCH};
 
 /// A response ready to be sent.
 pub(crate) struct Response {
@@ -144,10 +146,12 @@ impl Response {
         let mut head = String::with_capacity(fields.len() + 320);
         let _ = write!(
             head,
-            "HTTP/1.1 {status} {}\r\nServer: reel\r\nAccess-Control-Allow-Origin: *\r\n\
+            "HTTP/1.1 {status} {}\r\nServer: reel\r\nDate: {}\r\nAccess-Control-Allow-Origin: *\r\n\
              Access-Control-Expose-Headers: Content-Range, Content-Length, ETag, Retry-After\r\n\
              X-Content-Type-Options: nosniff\r\n",
-            reason(status)
+            reason(status),
+            // Who has a clock has to tell (RFC 9110 section 6.6.1): ages and validators are judged by it.
+            http_date(SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |since| since.as_secs()))
         );
         head.push_str(fields);
         if let Some(body) = &body {
@@ -191,6 +195,7 @@ fn reason(status: u16) -> &'static str {
 
 #[cfg(test)]
 mod tests {
+    use super::super::date::seconds_of_http_date;
     use super::*;
 
     fn text(response: &Response) -> String {
@@ -215,6 +220,24 @@ mod tests {
     fn request(method: &str, range: Option<&str>) -> Request {
         let range = range.map(str::to_owned);
         Request { method: method.into(), keep_alive: true, range, ..Request::default() }
+    }
+
+    #[test]
+    fn every_answer_says_when_it_was_made() {
+        let now_s = || SystemTime::now().duration_since(UNIX_EPOCH).unwrap().as_secs();
+        let asked = request("GET", Some("bytes=99-"));
+        let before_s = now_s();
+        for response in [
+            resource().respond(&request("GET", None)),
+            resource().respond(&asked),
+            Response::redirect(&asked, "/"),
+            Response::options(&asked),
+        ] {
+            let head = text(&response);
+            let date = head.lines().find_map(|line| line.strip_prefix("Date: ")).expect("a date");
+            let date_s = seconds_of_http_date(date).expect("a date of HTTP");
+            assert!((before_s..=now_s()).contains(&date_s), "{date}");
+        }
     }
 
     #[test]

@@ -44,6 +44,15 @@ impl Terms {
     }
 }
 
+/// The form whose media a file is; `None` of what is no media.
+fn form_of(file: SessionFile) -> Option<Form> {
+    match file {
+        SessionFile::Segment(..) => Some(Form::Ladder),
+        SessionFile::Progressive => Some(Form::File),
+        _ => None,
+    }
+}
+
 /// The track of a session's prefetches that is the whole film.
 const FILE: usize = usize::MAX;
 
@@ -112,7 +121,14 @@ impl TermsDesk<'_> {
         prefetcher: &mut Prefetcher,
     ) -> Result<Terms, AdmitError> {
         let is_media = request.method == "GET" && matches!(response.status, 200 | 206);
-        match (file, self.classes.kind(session.class())) {
+        let kind = self.classes.kind(session.class());
+        if let Some(form) = form_of(file).filter(|_| is_media && kind == Kind::Periodic)
+            && !self.sessions.is_promised(session, session.playing().choices(form).as_ref(), self.now_ns)?
+        {
+            // What was promised are the bytes of another form: of this one it is sent what nobody else wants.
+            return Ok(Terms::unhurried(Class::APERIODIC));
+        }
+        match (file, kind) {
             (_, Kind::Aperiodic) => Ok(Terms::unhurried(session.class())),
             (SessionFile::Segment(track, number), Kind::Periodic) if is_media => {
                 self.segment(session, (track, number), response, prefetcher)

@@ -93,6 +93,45 @@ fn a_session_is_promised_one_player_however_many_ranges_are_taken_at_once() {
     assert!(film == rig.film);
 }
 
+/// What was promised are the bytes of one form: pictures of one rendition and sound of one language, or the file with all of its sound. Who asks for the
+/// other one as well is sent what nobody else wants.
+#[test]
+fn what_was_promised_as_segments_is_not_read_as_a_file_nor_the_other_way() {
+    let rig = Rig::new(|config| config.promise.admission = true);
+    let sent = |class: &str| rig.metric(&format!("reel_http_media_bytes_total{{class=\"{class}\"}}"));
+    let part = |file: &str, fields: &str| {
+        let (promised, left_over) = (sent("periodic") + sent("interactive"), sent("aperiodic"));
+        let answer = rig.connect().ask(&format!("GET {file}"), fields);
+        assert!(matches!(answer.status, 200 | 206), "{}", answer.head);
+        let bytes = answer.head.len() + answer.body.len();
+        let more = (sent("periodic") + sent("interactive") - promised, sent("aperiodic") - left_over);
+        (more.0 >= bytes as f64, more.1 >= bytes as f64, answer.body)
+    };
+    let session = rig.session();
+    let segment = part(&format!("{session}0/1.m4s"), "");
+    assert_eq!((segment.0, segment.1), (true, false), "a segment of who plays segments");
+    let file = part(&format!("{session}film.mp4"), "");
+    assert_eq!((file.0, file.1), (false, true), "the file of who plays segments");
+    assert!(file.2 == rig.film);
+    let file = watch(&rig, "film.mp4").field("Location").expect("a redirect").to_owned();
+    let promised = part(&file, "Range: bytes=0-99999\r\n");
+    assert_eq!((promised.0, promised.1), (true, false), "the file of who plays the file");
+    let session = file.strip_suffix("film.mp4").expect("the file");
+    let other = part(&format!("{session}0/1.m4s"), "");
+    assert_eq!(
+        (other.0, other.1, other.2 == segment.2),
+        (false, true, true),
+        "a segment of who plays the file"
+    );
+    // A session of the API is for whatever is asked for first.
+    let json = "Content-Type: application/json\r\nContent-Length: 16\r\n";
+    let opened = rig.connect().ask_with("POST /api/v1/sessions", json, "{\"title\":\"film\"}");
+    assert_eq!(opened.status, 201, "{}", opened.head);
+    let file = problem(&opened)["progressive"].as_str().expect("an address").to_owned();
+    let promised = part(&file, "Range: bytes=0-99999\r\n");
+    assert_eq!((promised.0, promised.1), (true, false), "the file of who has played nothing yet");
+}
+
 #[test]
 fn a_class_is_named_in_the_query() {
     let rig = Rig::new(|config| config.promise.admission = true);

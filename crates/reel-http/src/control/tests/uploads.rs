@@ -149,6 +149,38 @@ async fn ingests_wait_their_turn_and_stop_when_told() {
     }
 }
 
+/// Its place, and what it holds in the spool directory, are free for others then.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_job_that_waits_ends_when_it_is_told() {
+    let server = Server::new();
+    let gate = server.shelf.gate.lock().await;
+    let first = upload(&server, "filename=a.mp4", "FILM").await.header("location").to_owned();
+    let second = upload(&server, "filename=b.mp4", "FILM").await.header("location").to_owned();
+    assert_eq!(server.call("DELETE", &second).await.status, StatusCode::ACCEPTED);
+    assert_eq!(ended(&server, &second).await["state"], "cancelled");
+    assert_eq!(server.get(&first).await.json()["state"], "ingesting");
+    drop(gate);
+    assert_eq!(ended(&server, &first).await["state"], "done");
+}
+
+#[tokio::test]
+async fn an_upload_that_stands_still_ends_when_it_is_told() {
+    let server = Server::new();
+    let parts = futures_util::stream::iter([Ok::<_, std::io::Error>("FILM")]);
+    let body = Body::from_stream(futures_util::StreamExt::chain(parts, futures_util::stream::pending()));
+    let end = async {
+        while server.control.jobs().list().first().is_none_or(|job| job.done_bytes == 0) {
+            tokio::time::sleep(Duration::from_millis(1)).await;
+        }
+        let id = server.control.jobs().list()[0].id.clone();
+        server.call("DELETE", &format!("/api/v1/jobs/{id}")).await.status
+    };
+    let (answer, told) = tokio::join!(upload(&server, "filename=a.mp4", body), end);
+    assert_eq!(told, StatusCode::ACCEPTED);
+    assert!(answer.problem(503).contains("stopped"), "{}", answer.text());
+    assert_eq!(server.get("/api/v1/jobs").await.json()["jobs"][0]["state"], "cancelled");
+}
+
 #[tokio::test(flavor = "multi_thread")]
 async fn a_server_that_drains_takes_what_is_under_way_and_nothing_new() {
     let server = Server::new();
