@@ -211,6 +211,9 @@ test("a session that ended is opened anew and the film goes on", async () => {
 
   await until(() => opening.length > 0, "another session is asked for");
   assert.equal(opening.length, 1, "one session is asked for");
+  await page.waitForFunction(() => document.querySelector("video")?.readyState === 0);
+  await page.waitForTimeout(200);
+  assert.equal(await page.isVisible(".big-play"), false, "it goes on by itself: there is nothing to press");
   await page.keyboard.press("6");
   await page.keyboard.press("ArrowRight");
   holdOpening = false;
