@@ -253,14 +253,7 @@ impl Schedule {
     /// When the client will have shown all it asked for. It has nothing left then and asks, unless it is paused or gone.
     pub(crate) fn dry_ns(&self) -> Option<u64> {
         let anchor = self.anchor.as_ref()?;
-        let [pictures, sound, _] =
-            anchor.asked.each_ref().map(|asked| asked.as_ref().map(|asked| asked.until_ns));
-        let until_ns = match (pictures, sound) {
-            // Who takes one of them alone from here on still plays.
-            (Some(pictures), Some(sound)) => pictures.max(sound),
-            (one, other) => one.or(other).unwrap_or(anchor.media_ns),
-        };
-        Some(u64::try_from(anchor.epoch_ns + i128::from(until_ns)).unwrap_or(u64::MAX))
+        Some(u64::try_from(anchor.epoch_ns + i128::from(anchor.until_ns())).unwrap_or(u64::MAX))
     }
 
     /// The media time shown now, if the client plays.
@@ -268,9 +261,25 @@ impl Schedule {
         let Some(anchor) = &self.anchor else { return 0 };
         u64::try_from((i128::from(now_ns) - anchor.epoch_ns).max(0)).unwrap_or(u64::MAX)
     }
+
+    /// The same of a client that may be paused or gone: it shows nothing beyond what it has asked for.
+    pub(crate) fn shown_ns(&self, now_ns: u64) -> u64 {
+        self.position_ns(now_ns).min(self.anchor.as_ref().map_or(0, Anchor::until_ns))
+    }
 }
 
 impl Anchor {
+    /// Where what was asked for ends.
+    fn until_ns(&self) -> u64 {
+        let [pictures, sound, _] =
+            self.asked.each_ref().map(|asked| asked.as_ref().map(|asked| asked.until_ns));
+        match (pictures, sound) {
+            // Who takes one of them alone from here on still plays.
+            (Some(pictures), Some(sound)) => pictures.max(sound),
+            (one, other) => one.or(other).unwrap_or(self.media_ns),
+        }
+    }
+
     /// Whether the schedule was put where sound begins, in an earlier round than the pictures that are asked for now. A client goes to a time
     /// that both hold, so it is where the later one begins.
     fn begins_before(&self, ask: &Ask) -> bool {
@@ -721,6 +730,14 @@ mod tests {
         let schedule = playing(0, 2);
         let later_ns = NOW_NS + 60 * SECOND_NS;
         assert_eq!(schedule.place(&segment(2), later_ns), Place::Shifts { media_ns: segment(2).from_ns });
+    }
+
+    #[test]
+    fn a_client_that_is_paused_shows_no_more_than_it_has() {
+        let schedule = playing(10, 2);
+        assert_eq!(Schedule::default().shown_ns(NOW_NS), 0);
+        assert_eq!(schedule.shown_ns(NOW_NS + 3 * SECOND_NS), 43 * SECOND_NS + SECOND_NS / 2);
+        assert_eq!(schedule.shown_ns(NOW_NS + 3_600 * SECOND_NS), 48 * SECOND_NS);
     }
 
     #[test]

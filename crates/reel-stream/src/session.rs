@@ -94,7 +94,7 @@ pub struct SessionSummary {
     pub standing: Standing,
     /// The average rate of what is reserved for it, in bits per second.
     pub rate_bps: u64,
-    /// The media time that is shown, if its client plays.
+    /// The media time that is shown; of a client that is paused or gone, at most the end of what it asked for.
     pub position_ns: u64,
     /// Nanoseconds since it was opened.
     pub age_ns: u64,
@@ -221,7 +221,7 @@ impl<T> Session<T> {
             class: self.class,
             standing,
             rate_bps,
-            position_ns: state.schedule.position_ns(now_ns),
+            position_ns: state.schedule.shown_ns(now_ns),
             age_ns: now_ns.saturating_sub(self.opened_ns),
             idle_ns: now_ns.saturating_sub(self.used_ns()),
             sent_bytes: self.sent_bytes.load(Ordering::Relaxed),

@@ -300,30 +300,9 @@ impl<T> Sessions<T> {
         if state.is_closed {
             return Ok(Permit::UNPROMISED);
         }
-        let who = Who { key: session.key, class: session.class(), label: session.title_id() };
-        let mut place = state.schedule.place(ask, now_ns);
-        let below = state.promise.as_ref().and_then(|promise| promise.below);
-        if let Err(error) = self.keep_promise(&mut state, who, choice, place, ask, now_ns) {
-            // Asked again below, it is still one segment.
-            if let Some(promise) = &mut state.promise {
-                promise.below = below;
-            }
-            place = if state.begins_as_promised(ask, session.opened_ns(), now_ns) {
-                // A second after it was opened, a full house may not have these rounds: it keeps those that it was promised.
-                state.schedule.anchor(ask.from_ns, session.opened_ns());
-                Place::Joins
-            } else if place.moves_to().is_some() && state.schedule.may_stay(ask, now_ns) {
-                // Whoever only asks farther ahead than before may have jumped, or has a buffer that grew; and who fell behind asks for no more than he
-                // was promised: each keeps that.
-                Place::OnSchedule
-            } else {
-                self.settle_memory(session, &state);
-                return Err(error);
-            };
-            let kept = self.keep_promise(&mut state, who, choice, place, ask, now_ns);
-            kept.inspect_err(|_refused| self.settle_memory(session, &state))?;
-        }
+        let kept = self.keep_somewhere(session, &mut state, choice, ask, now_ns);
         self.settle_memory(session, &state);
+        let place = kept?;
         let begins = matches!(place, Place::Joins | Place::Moved { .. });
         match place {
             Place::Moved { media_ns } => state.schedule.anchor(media_ns, now_ns),
@@ -507,6 +486,55 @@ impl<T> Sessions<T> {
         }
         // The last one asked for least: what it was refused for is the nearest to being granted.
         refused.map_or(Ok(None), |refusal| Err(refusal.into()))
+    }
+
+    /// Has the ledger follow what the client does; or else it stays where it was, or takes no more than it asks for now. Says how it stands to the schedule then.
+    fn keep_somewhere(
+        &self,
+        session: &Session<T>,
+        state: &mut State,
+        choice: Option<usize>,
+        ask: &Ask,
+        now_ns: u64,
+    ) -> Result<Place, AdmitError> {
+        let who = Who { key: session.key, class: session.class(), label: session.title_id() };
+        let place = state.schedule.place(ask, now_ns);
+        let below = state.promise.as_ref().and_then(|promise| promise.below);
+        let Err(mut refused) = self.keep_promise(state, who, choice, place, ask, now_ns) else {
+            return Ok(place);
+        };
+        // Asked again below, it is still one segment.
+        if let Some(promise) = &mut state.promise {
+            promise.below = below;
+        }
+        let stays = if state.begins_as_promised(ask, session.opened_ns(), now_ns) {
+            // A second after it was opened, a full house may not have these rounds: it keeps those that it was promised.
+            state.schedule.anchor(ask.from_ns, session.opened_ns());
+            Some(Place::Joins)
+        } else if place.moves_to().is_some() && state.schedule.may_stay(ask, now_ns) {
+            // Whoever only asks farther ahead than before may have jumped, or has a buffer that grew; and who fell behind asks for no more than he
+            // was promised: each keeps that.
+            Some(Place::OnSchedule)
+        } else {
+            None
+        };
+        if let Some(place) = stays {
+            match self.keep_promise(state, who, choice, place, ask, now_ns) {
+                Ok(()) => return Ok(place),
+                Err(error) => refused = error,
+            }
+        }
+        // There is no room for the rendition that he had, but there may be for the lower one that he asks for.
+        let Some(promise) = &mut state.promise else { return Err(refused) };
+        let had = promise.choice;
+        let lower = choice.map(|choice| choice.min(promise.offers.demands.len() - 1));
+        let Some(lower) = lower.filter(|lower| *lower > had) else { return Err(refused) };
+        promise.choice = lower;
+        let kept = self.keep_promise(state, who, choice, place, ask, now_ns);
+        if let (Err(_), Some(promise)) = (&kept, &mut state.promise) {
+            (promise.choice, promise.below) = (had, below);
+        }
+        kept.map(|()| place)
     }
 
     /// Has the ledger follow what the client does, if it was promised anything.

@@ -408,6 +408,26 @@ fn below_its_rendition_a_session_gives_back_and_going_up_is_admitted_again() {
 }
 
 #[test]
+fn who_comes_back_to_a_fuller_house_is_promised_the_rendition_that_fits() {
+    let sessions = promising(2);
+    let session = open(&sessions, &[16_000_000, 12_000_000, 4_000_000]).unwrap();
+    sessions.ask(&session, Some(0), &segment(0), START_NS).unwrap();
+    let later_ns = START_NS + 100 * ROUND_NS;
+    sessions.tend(later_ns);
+    let _other = open_for(&sessions, &[8_000_000], OTHER, later_ns).expect("he is paused");
+    sessions.touch(&session.key(), later_ns);
+    for choice in [0, 1] {
+        assert!(sessions.ask(&session, Some(choice), &segment(1), later_ns).is_err(), "{choice}");
+        assert_eq!(standing(&sessions, &session, later_ns), Standing::Paused);
+    }
+    sessions.ask(&session, Some(2), &segment(1), later_ns).expect("there is room for it");
+    assert_eq!(standing(&sessions, &session, later_ns), Standing::Reserved);
+    assert!(network_used(&sessions, later_ns) > 1_400_000 && sessions.adds_up());
+    assert!(sessions.ask(&session, Some(1), &segment(2), later_ns).is_err());
+    sessions.ask(&session, Some(2), &segment(2), later_ns).expect("what it holds stays as it was");
+}
+
+#[test]
 fn who_steps_down_is_not_refused_though_he_is_a_bit_late() {
     let sessions = promising(3);
     // Busy and quiet seconds in turn: a second later is another demand.

@@ -1,7 +1,7 @@
 import type { Dashboard, Member } from "../api/types.ts";
 import { count } from "../format.ts";
 import { header } from "../library/header.ts";
-import { refreshTitles } from "../library/store.ts";
+import { knownTitle, refreshTitles } from "../library/store.ts";
 import { h, replaceIfOther, setText } from "../ui/dom.ts";
 import { failure } from "../ui/failure.ts";
 import { icon } from "../ui/icons.ts";
@@ -12,6 +12,9 @@ import { memberCard } from "./member.ts";
 import { pollDashboard } from "./poll.ts";
 import { resourceTable } from "./resources.ts";
 import { refusalList, sessionTable } from "./sessions.ts";
+
+/** How often the titles are asked for while the name of one that is played is not known. */
+const NAMES_S = 10;
 
 /** How the promises stand: what is promised, to whom, and how the disks keep it. */
 export function dashboardPage(root: HTMLElement, signal: AbortSignal): void {
@@ -28,6 +31,7 @@ export function dashboardPage(root: HTMLElement, signal: AbortSignal): void {
   const members = h("div", { class: "members" });
   let at_s = 0;
   let round_ms = 1000;
+  let names_s = 0;
   const showMembers = rows<Member>(members, () => {
     const card = memberCard();
     return { element: card.element, show: (member) => card.show(member, at_s, round_ms) };
@@ -56,6 +60,11 @@ export function dashboardPage(root: HTMLElement, signal: AbortSignal): void {
     showMembers(dashboard.members);
     resources.show(dashboard.resources, dashboard.sharing);
     classes.show(dashboard.classes);
+    // Their ids are shown until their names are known: of films that came since, or before a server that was away answers.
+    if (dashboard.now_s >= names_s + NAMES_S || dashboard.now_s < names_s) {
+      names_s = dashboard.now_s;
+      if (dashboard.sessions.some(({ title }) => !knownTitle(title))) refreshTitles(signal).catch(() => {});
+    }
     sessions.show(dashboard.sessions, dashboard.sessions_total);
     refusals.show(dashboard.refusals);
     jobs.show(dashboard.jobs, dashboard.volume.writable);
@@ -74,7 +83,6 @@ export function dashboardPage(root: HTMLElement, signal: AbortSignal): void {
       setText(gone.querySelector(".gone-text") ?? gone, `What is shown is ${count(silent_s ?? 0, "second")} old. This page goes on asking.`);
     },
   }, signal);
-  // Only for their names; without them the ids are shown.
   refreshTitles(signal).catch(() => {});
 }
 

@@ -69,12 +69,10 @@ function sessionRow(): { element: HTMLElement; show(session: SessionRow): void }
     element,
     show(session) {
       const film = knownTitle(session.title);
-      // The schedule of a client that is gone runs on to the end, and no further.
-      const at_s = Math.min(session.position_s, film?.duration_s ?? Number.POSITIVE_INFINITY);
       setText(title, film?.name ?? session.title);
       title.href = titleUrl(session.title);
       element.dataset.state = session.state;
-      const texts = [states[session.state] ?? session.state, session.class, session.rate_bps > 0 ? bitRate(session.rate_bps) : "none", clock(at_s), bytes(session.sent_bytes), session.client, `${session.key_hint}…`];
+      const texts = [states[session.state] ?? session.state, session.class, session.rate_bps > 0 ? bitRate(session.rate_bps) : "none", clock(session.position_s), bytes(session.sent_bytes), session.client, `${session.key_hint}…`];
       cells.forEach((cell, i) => setText(cell, texts[i] ?? ""));
     },
   };

@@ -142,7 +142,7 @@ export function libraryPage(root: HTMLElement, signal: AbortSignal): void {
       content.replaceChildren(skeleton());
       load();
     });
-    content.replaceChildren(failure(problem, again));
+    replaceIfOther(content, [failure(problem, again)]);
   };
 
   const load = () => {

@@ -6,27 +6,27 @@ import { failure } from "../ui/failure.ts";
 import type { Failure } from "./engine.ts";
 import { explainRefusal } from "./refusal.ts";
 
-/** A refused film: why, and a countdown to the next try. `again` is called once, by the clock or the button. */
-export function showRefusal(place: HTMLElement, problem: Problem, again: () => void, signal: AbortSignal): void {
+/** A refused film: why, and a countdown to the next try. `again` is called once, by the clock or the button, and told whether somebody pressed it. */
+export function showRefusal(place: HTMLElement, problem: Problem, again: (isPressed: boolean) => void, signal: AbortSignal): void {
   const { heading, lines, retry_s } = explainRefusal(problem);
   const button = h("button", { type: "button", class: "button primary" }, "Try now");
   const count = h("p", { class: "refusal-count" });
   let left_s = retry_s;
   const timer = setInterval(() => {
     left_s -= 1;
-    if (left_s <= 0) retry();
+    if (left_s <= 0) retry(false);
     else tell();
   }, 1000);
   const tell = () => setText(count, `Trying again in ${left_s} second${left_s === 1 ? "" : "s"}`);
-  const retry = () => {
+  const retry = (isPressed: boolean) => {
     clearInterval(timer);
     signal.removeEventListener("abort", stop);
     place.hidden = true;
-    again();
+    again(isPressed);
   };
   const stop = () => clearInterval(timer);
   signal.addEventListener("abort", stop, { once: true });
-  button.addEventListener("click", retry);
+  button.addEventListener("click", () => retry(true));
   tell();
   place.replaceChildren(h("div", { class: "refusal", role: "alert" }, h("h2", {}, heading), ...lines.map((line) => h("p", {}, line))), count, h("div", { class: "failure-actions" }, button, h("a", { class: "button", href: "/" }, "To the library")));
   place.hidden = false;

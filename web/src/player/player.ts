@@ -127,19 +127,19 @@ export class Player {
       const problem = asProblem(error);
       this.leave();
       element.removeAttribute("data-loading");
-      const again = () => this.openAgain();
+      const again = () => this.openAgain(true);
       if (isForEver(problem)) showFailure(message, problem, undefined, h("a", { class: "button primary", href: this.title.download, download: true }, "Download"));
-      else if (problem.status === 503) showRefusal(message, problem, again, this.signal);
+      else if (problem.status === 503) showRefusal(message, problem, (isPressed) => this.openAgain(isPressed), this.signal);
       else showFailure(message, problem, problem.status === 404 ? undefined : again);
     } finally {
       this.busy = false;
     }
   }
 
-  /** The viewer wants it, or time has passed. */
-  private openAgain(): void {
+  /** The viewer wants it, or time has passed: then a film that was paused is shown where it stands. */
+  private openAgain(isPressed: boolean): void {
     this.renewals = 0;
-    this.playing = true;
+    if (isPressed) this.playing = true;
     void this.open();
   }
 
@@ -171,12 +171,11 @@ export class Player {
       return;
     }
     this.stage.element.removeAttribute("data-loading");
-    const again = () => this.openAgain();
     if (failure.reason === "refused") {
-      showRefusal(this.stage.message, failure.problem, again, this.signal);
+      showRefusal(this.stage.message, failure.problem, (isPressed) => this.openAgain(isPressed), this.signal);
       return;
     }
-    showFailure(this.stage.message, failureWords(failure, this.title), failure.reason === "unsupported" ? undefined : again);
+    showFailure(this.stage.message, failureWords(failure, this.title), failure.reason === "unsupported" ? undefined : () => this.openAgain(true));
   }
 
   /** Has the next engine begin with what this one plays: by language alone a commentary could not be told from the film's own sound. */

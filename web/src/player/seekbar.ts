@@ -28,11 +28,11 @@ export class SeekBar {
     this.duration_s = Number.isFinite(duration_s) ? duration_s : 0;
     const shown_s = this.dragged_s ?? at_s;
     this.element.style.setProperty("--at", String(this.fraction(shown_s)));
-    const whole = Math.floor(shown_s);
-    if (this.element.getAttribute("aria-valuenow") !== String(whole)) {
-      this.element.setAttribute("aria-valuenow", String(whole));
+    const words = `${spokenTime(shown_s)} of ${spokenTime(this.duration_s)}`;
+    if (this.element.getAttribute("aria-valuetext") !== words) {
+      this.element.setAttribute("aria-valuenow", String(Math.floor(shown_s)));
       this.element.setAttribute("aria-valuemax", String(Math.floor(this.duration_s)));
-      this.element.setAttribute("aria-valuetext", `${spokenTime(shown_s)} of ${spokenTime(this.duration_s)}`);
+      this.element.setAttribute("aria-valuetext", words);
     }
     this.showBuffered(buffered);
   }

@@ -27,12 +27,15 @@ export function installWaiting(stage: Stage, stalls: StallMeter, signal: AbortSi
     if (reason === "stall") stalls.begin(performance.now());
     timer ??= setInterval(draw, 200);
   };
-  const go = () => {
+  const still = () => {
     stalls.end(performance.now());
     why = undefined;
     clearInterval(timer);
     timer = undefined;
     waiting.hidden = true;
+  };
+  const go = () => {
+    still();
     element.removeAttribute("data-loading");
   };
 
@@ -61,8 +64,10 @@ export function installWaiting(stage: Stage, stalls: StallMeter, signal: AbortSi
       if (video.readyState >= 3 || video.paused) go();
     }, { signal });
   }
-  for (const name of ["pause", "ended", "emptied"] as const) video.addEventListener(name, () => {
+  for (const name of ["pause", "ended"] as const) video.addEventListener(name, () => {
     if (!video.seeking) go();
   }, { signal });
+  // What there was of a film is gone when another session for it is asked for already: it still loads.
+  video.addEventListener("emptied", still, { signal });
   signal.addEventListener("abort", () => clearInterval(timer));
 }

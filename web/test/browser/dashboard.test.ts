@@ -133,6 +133,22 @@ test("a server that is away from the start is told of once", async () => {
   await close();
 });
 
+test("a film whose name was not known is called by it as soon as it is", async () => {
+  const film = await pickFilm(stage);
+  const player = await stage.open(`/title/${film.id}`);
+  await begin(player.page);
+  let away = true;
+  const { page, close } = await stage.open("/dashboard", {
+    expected: /./,
+    prepare: (page) => page.route("**/api/v1/titles", (route) => (away ? route.abort("connectionrefused") : route.continue())),
+  });
+  await page.waitForSelector(".sessions tbody th");
+  away = false;
+  await page.waitForFunction((name) => [...document.querySelectorAll(".sessions tbody th")].some((cell) => cell.textContent === name), film.name);
+  await close();
+  await player.close();
+});
+
 test("a server that takes a question and never answers is told of too", async () => {
   let silent = false;
   const { page, close } = await stage.open("/dashboard", {

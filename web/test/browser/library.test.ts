@@ -214,12 +214,22 @@ test("a disk that is missing is told of, and a server that fails is too", async 
   calm();
   await close();
 
+  let asked = 0;
   const failing = await stage.open("/", {
     expected: /500/,
-    prepare: (page) => page.route("**/api/v1/titles", (route) => route.fulfill({ status: 500, contentType: "application/problem+json", body: JSON.stringify({ title: "The catalogue cannot be read", detail: "Three of five members are missing." }) })),
+    prepare: (page) => page.route("**/api/v1/titles", (route) => {
+      asked += 1;
+      return route.fulfill({ status: 500, contentType: "application/problem+json", body: JSON.stringify({ title: "The catalogue cannot be read", detail: "Three of five members are missing." }) });
+    }),
   });
-  await failing.page.waitForSelector(".failure");
+  const told = await failing.page.waitForSelector(".failure");
   assert.match((await failing.page.textContent(".failure")) ?? "", /catalogue cannot be read.*Three of five/s);
   await failing.shot("library-failure");
+  // It is asked again by itself; who is about to press the button keeps it.
+  await failing.page.focus(".failure .button");
+  await failing.page.evaluate(() => document.dispatchEvent(new Event("visibilitychange")));
+  await until(() => asked === 2, "the titles are asked for again");
+  await failing.page.waitForTimeout(500);
+  assert.ok(await told.evaluate((element) => element.isConnected && element.contains(document.activeElement)), "it is not read out again, and keeps the focus");
   await failing.close();
 });

@@ -31,6 +31,15 @@ for (const window of Object.keys(windows) as Window[]) {
   });
 }
 
+test("the line says how long the film is before the first picture is there", async () => {
+  const film = await pickFilm(stage);
+  const { page, close } = await stage.open(`/title/${film.id}`, { prepare: (page) => page.route("**/s/*/**", () => undefined) });
+  const line = page.locator(".seek");
+  assert.equal(await line.getAttribute("aria-valuemax"), String(Math.floor(film.duration_s)));
+  assert.match((await line.getAttribute("aria-valuetext")) ?? "", /^0 seconds of \d+ /);
+  await close();
+});
+
 test("seeking by the line goes on playing from there", async () => {
   const film = await pickFilm(stage);
   const { page, calm, shot, close } = await stage.open(`/title/${film.id}`);

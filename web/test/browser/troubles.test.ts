@@ -122,6 +122,31 @@ test("a film that is refused on its way plays what it has, then says so, and goe
   await close();
 });
 
+test("a paused film that is refused where its viewer goes is shown there when there is room, and stays paused", async () => {
+  const film = await pickFilm(stage);
+  let refuse = true;
+  const { page, close } = await stage.open(`/title/${film.id}`, {
+    expected: /503/,
+    prepare: (page) =>
+      page.route(/\/s\/[^/]+\/\d+\/([3-9]|\d\d+)\.m4s$/, (route) =>
+        refuse ? route.fulfill({ status: 503, contentType: "application/problem+json", body: JSON.stringify({ ...refusal, retry_after_s: 2 }) }) : route.continue(),
+      ),
+  });
+  await begin(page);
+  await page.keyboard.press("k");
+  await page.waitForFunction(() => document.querySelector("video")?.paused);
+  await page.keyboard.press("6");
+  await page.waitForSelector(".refusal");
+  refuse = false;
+  await page.waitForSelector(".refusal", { state: "hidden" });
+  await page.waitForFunction(() => (document.querySelector("video")?.readyState ?? 0) >= 2);
+  await page.waitForTimeout(1000);
+  const { paused, currentTime } = await videoState(page);
+  assert.equal(paused, true, "nobody pressed anything");
+  assert.ok(Math.abs(currentTime - film.duration_s * 0.6) < 0.5, `it stands at ${currentTime} s`);
+  await close();
+});
+
 test("a film that is too long to be played is not asked for again, but can be downloaded", async () => {
   const film = await pickFilm(stage);
   let asked = 0;
@@ -186,6 +211,9 @@ test("a session that ended is opened anew and the film goes on", async () => {
 
   await until(() => opening.length > 0, "another session is asked for");
   assert.equal(opening.length, 1, "one session is asked for");
+  await page.waitForFunction(() => document.querySelector("video")?.readyState === 0);
+  await page.waitForTimeout(200);
+  assert.equal(await page.isVisible(".big-play"), false, "it goes on by itself: there is nothing to press");
   await page.keyboard.press("6");
   await page.keyboard.press("ArrowRight");
   holdOpening = false;

@@ -80,7 +80,7 @@ pub struct SessionView {
     pub state: &'static str,
     /// Whether something is reserved for it now.
     pub reserved: bool,
-    /// The media time that is shown, if its client plays.
+    /// The media time that is shown; of a client that is paused or gone, at most the end of what it asked for.
     pub position_s: u64,
     /// Media bytes sent to it.
     pub sent_bytes: u64,

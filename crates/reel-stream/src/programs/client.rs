@@ -132,7 +132,14 @@ impl Client {
             let Wanted { title, class, from_bytes } = wanted.clone();
             let tag = self.next_tag;
             self.next_tag += 1;
-            let request = Request::Open { tag, from_bytes, title, class }.encode()?;
+            let request = match (Request::Open { tag, from_bytes, title, class }).encode() {
+                Ok(request) => request,
+                // The others have been asked for, and go on.
+                Err(error) => {
+                    answers[sent] = Some(Err(error.into()));
+                    continue;
+                }
+            };
             while !say(&self.socket, &request, &[]).map_err(ClientError::Socket)? {
                 self.hear_answers(first, &mut answers)?;
                 self.wait(PollFlags::IN | PollFlags::OUT)?;
@@ -210,7 +217,7 @@ impl Client {
         set.iter().map(state).collect()
     }
 
-    /// Ends streams.
+    /// Ends streams. Waits while the server has much to hear: what is not told to it would be read and reserved on.
     ///
     /// # Errors
     /// The connection failed.
@@ -284,12 +291,17 @@ impl Client {
     }
 
     fn tell(&mut self, request: &Request) -> Result<(), ClientError> {
-        self.kernel_calls += 1;
-        match say(&self.socket, &request.encode()?, &[]) {
-            // A server that has not taken many bells is about to hear them.
-            Ok(_) => Ok(()),
-            Err(error) if error.kind() == io::ErrorKind::BrokenPipe => Err(ClientError::Gone),
-            Err(error) => Err(ClientError::Socket(error)),
+        let message = request.encode()?;
+        loop {
+            self.kernel_calls += 1;
+            match say(&self.socket, &message, &[]) {
+                Ok(true) => return Ok(()),
+                // A server that has not taken many messages is about to look at its streams; whatever else is said would be lost.
+                Ok(false) if *request == Request::Bell => return Ok(()),
+                Ok(false) => self.wait(PollFlags::OUT)?,
+                Err(error) if error.kind() == io::ErrorKind::BrokenPipe => return Err(ClientError::Gone),
+                Err(error) => return Err(ClientError::Socket(error)),
+            }
         }
     }
 
@@ -312,7 +324,14 @@ impl Client {
             };
             let (tag, answer) = match Reply::decode(&bytes)? {
                 Reply::Bell => continue,
-                Reply::Opened(opened) => (opened.tag, self.map(&opened, descriptors)),
+                Reply::Opened(opened) => {
+                    let mapped = self.map(&opened, descriptors);
+                    if mapped.is_err() {
+                        // Nobody would read it, and nobody could close it.
+                        self.tell(&Request::Close { tag: opened.tag })?;
+                    }
+                    (opened.tag, mapped)
+                }
                 Reply::Refused { tag, retry_after_s, text } => {
                     (tag, Err(ClientError::Refused { text, retry_after_s }))
                 }
