@@ -48,6 +48,11 @@ pub trait DiskBackend: Send + Sync {
     /// Opens another file or device in the place of a member.
     fn replace(&self, member: usize, file: MemberFile) -> Result<(), DiskError>;
 
+    /// Processor time that driving the members has taken, in nanoseconds; a second old at most. A simulation takes none.
+    fn cpu_ns(&self) -> u64 {
+        0
+    }
+
     /// Whether everything that drives the members still runs.
     fn is_whole(&self) -> bool {
         true

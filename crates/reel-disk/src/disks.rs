@@ -22,7 +22,7 @@ use reel_qos::{Class, ClassTable, DiskPrice};
 use reel_ring::{DriverChoice, RingConfig};
 use reel_rt::{Core, CoreConfig, CoreHandle, Mailbox, RtError, now_ns};
 use std::collections::BTreeMap;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, RwLock};
 
 /// How the disk threads are set up.
@@ -70,6 +70,8 @@ pub(crate) struct Shared {
     /// As the member's scheduler counts now: what was given, corrected by its thread.
     pub(crate) prices: Vec<Mutex<DiskPrice>>,
     classes: RwLock<Arc<ClassTable>>,
+    /// Processor time of each thread, written by it now and then.
+    pub(crate) cpu_ns: Vec<AtomicU64>,
 }
 
 impl Default for DisksConfig {
@@ -182,6 +184,11 @@ impl Disks {
         self.backend.replace(member, file)
     }
 
+    /// See [`DiskBackend::cpu_ns`].
+    pub fn cpu_ns(&self) -> u64 {
+        self.backend.cpu_ns()
+    }
+
     /// Whether all disk threads still run. One that has ended takes its members with it.
     pub fn is_whole(&self) -> bool {
         self.backend.is_whole()
@@ -211,6 +218,7 @@ impl Threads {
             views: (0..count).map(|_| Mutex::default()).collect(),
             prices: (0..count).map(|member| Mutex::new(price(member))).collect(),
             classes: RwLock::new(Arc::new(config.classes.clone())),
+            cpu_ns: (0..threads).map(|_| AtomicU64::new(0)).collect(),
         });
         let mut by_thread: Vec<BTreeMap<usize, Driven>> = (0..threads).map(|_| BTreeMap::new()).collect();
         let present = members.iter().map(|file| AtomicBool::new(file.is_some())).collect();
@@ -230,7 +238,7 @@ impl Threads {
                 arena: Some(arena.clone()),
             };
             let (shared, config) = (Arc::clone(&shared), config.clone());
-            let make = move |_: &mut Core, _| DiskThread::new(members, shared, config);
+            let make = move |_: &mut Core, _| DiskThread::new(number, members, shared, config);
             // If one does not start, the handles of the others stop them.
             handles.push(reel_rt::spawn(core, make).map_err(thread_error)?);
         }
@@ -334,6 +342,10 @@ impl DiskBackend for Threads {
             }
             Err(_) => Err(DiskError::Stopped),
         }
+    }
+
+    fn cpu_ns(&self) -> u64 {
+        self.shared.cpu_ns.iter().map(|ns| ns.load(Ordering::Relaxed)).sum()
     }
 
     fn is_whole(&self) -> bool {

@@ -203,3 +203,6 @@ pub const EXPECTED_PART: u64 = 50;
 
 /// Most of it that is saved up: a few ways of a hard disk, so strangers whom nobody can know to be strangers cost no more at once.
 pub const EXPECTED_CREDIT_NS: u64 = 30_000_000;
+
+/// How often a disk thread tells how much processor time it has taken, which is a call of the kernel.
+pub const TELL_CPU_EVERY_NS: u64 = 250_000_000;

@@ -4,16 +4,18 @@ use crate::disks::{DisksConfig, Shared, lock};
 use crate::driven::Driven;
 use crate::error::DiskError;
 use crate::job::{Job, JobName, Progress, Work};
+use crate::limits::TELL_CPU_EVERY_NS;
 use crate::member::MemberFile;
 use reel_qos::{Class, ClassTable, DiskPrice};
 use reel_ring::Done;
-use reel_rt::{Core, Service};
+use reel_rt::{Core, Service, thread_cpu_ns};
 use std::collections::{BTreeMap, HashMap};
 use std::sync::Arc;
 use std::sync::atomic::Ordering::Relaxed;
 
 /// The service of a disk thread. Owns the order of everything its members get.
 pub(crate) struct DiskThread {
+    number: usize,
     members: BTreeMap<usize, Driven>,
     shared: Arc<Shared>,
     config: DisksConfig,
@@ -26,6 +28,8 @@ pub(crate) struct DiskThread {
     next_id: u64,
     /// Whether a timer will show the views that have changed.
     will_show: bool,
+    /// When its processor time was told last.
+    told_cpu_ns: u64,
     stopping: bool,
 }
 
@@ -45,9 +49,33 @@ pub(crate) enum Order {
 }
 
 impl DiskThread {
-    pub(crate) fn new(members: BTreeMap<usize, Driven>, shared: Arc<Shared>, config: DisksConfig) -> Self {
-        let (jobs, held, names) = (HashMap::new(), HashMap::new(), HashMap::new());
-        Self { members, shared, config, names, jobs, held, next_id: 0, will_show: false, stopping: false }
+    pub(crate) fn new(
+        number: usize,
+        members: BTreeMap<usize, Driven>,
+        shared: Arc<Shared>,
+        config: DisksConfig,
+    ) -> Self {
+        Self {
+            number,
+            members,
+            shared,
+            config,
+            names: HashMap::new(),
+            jobs: HashMap::new(),
+            held: HashMap::new(),
+            next_id: 0,
+            will_show: false,
+            told_cpu_ns: 0,
+            stopping: false,
+        }
+    }
+
+    /// Tells how much processor time it has taken, now and then. A thread with nothing to do takes none.
+    fn tell_cpu(&mut self, now_ns: u64) {
+        if now_ns >= self.told_cpu_ns + TELL_CPU_EVERY_NS {
+            self.told_cpu_ns = now_ns;
+            self.shared.cpu_ns[self.number].store(thread_cpu_ns(), Relaxed);
+        }
     }
 
     /// A new request.
@@ -254,6 +282,7 @@ impl Service for DiskThread {
     fn turn(&mut self, core: &mut Core) {
         self.dispatch(core);
         self.show(core);
+        self.tell_cpu(core.now_ns());
         self.stop_when_idle(core);
     }
 

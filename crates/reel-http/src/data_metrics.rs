@@ -100,6 +100,21 @@ impl MetricsSource for DataMetrics {
                 open,
             );
         }
+        let serve_ns: u64 = data.cpu_ns.iter().map(load).sum();
+        for (threads, ns) in [("serve", serve_ns), ("disk", self.units.disks().cpu_ns())] {
+            page.gauge(
+                "reel_threads_processor_seconds",
+                "Processor time that the threads which serve viewers and those which drive disks have taken.",
+                &[("threads", threads)],
+                ns as f64 / 1e9,
+            );
+        }
+        page.gauge(
+            "reel_send_mib_seconds",
+            "Processor time that sending a MiB costs, as admission counts now: learnt from the threads above.",
+            &[],
+            load(&data.core_mib_ns) as f64 / 1e9,
+        );
         for (hundreds, count) in data.responses.iter().enumerate() {
             let status = format!("{}xx", hundreds + 1);
             page.counter(

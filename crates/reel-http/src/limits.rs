@@ -66,16 +66,32 @@ pub const ACCEPT_RETRY_NS: u64 = SECOND_NS / 10;
 /// How often a core looks whether something is to be read ahead, while it has such plans. They are made for seconds ahead.
 pub const PREFETCH_EVERY_NS: u64 = SECOND_NS / 10;
 
-/// Processor time that sending a MiB costs, checksums and the socket's copy included, for admission: measured 0.29 to 0.30 seconds
-/// per GB (docs/benchmarks.md).
-pub const CORE_MIB_NS: u64 = 320_000;
+/// Processor time that sending a MiB costs, reading, checksums and the socket's copy included, for admission until it is learnt: 0.49 to 0.58 seconds
+/// per GB were measured with 1200 to 2400 viewers of 5 Mb/s on a network, 0.3 with few connections on loopback (docs/benchmarks.md).
+pub const CORE_MIB_NS: u64 = 600_000;
+
+/// Between two looks at what it did cost: a second is enough to tell.
+pub const CORE_LOOK_NS: u64 = SECOND_NS;
+
+/// It is learnt while what is sent takes this part of the serve threads or more, by the price so far: below, what threads do beside sending decides.
+pub const CORE_BUSY_PART: u64 = 8;
+
+/// The price goes up by this part of what is missing, with each look...
+pub const CORE_PRICE_RISE: u64 = 4;
+
+/// ...and down by this part of what is too much: who was let in by a price stays.
+pub const CORE_PRICE_FALL: u64 = 32;
+
+/// The price is at most so many times what was measured, and at least that part of it. A small processor takes two to three times as long; beyond, something else
+/// keeps the threads busy.
+pub const CORE_PRICE_SPAN: u64 = 4;
 
 /// Prices of a member that differ by less are the same: they are corrected all the time, and the ledger counts anew with each change.
 pub const PRICE_CHANGE_PERCENT: u128 = 5;
 
-/// The same over TLS, with the seals: measured 0.18 to 0.36 seconds per GB, single runs up to 0.47 (docs/benchmarks.md). Where TLS is spoken, all viewers are counted with it, since a session may be
+/// The same over TLS, with the seals, which are 0.08 to 0.11 seconds per GB and were 0.16 beside all else (docs/benchmarks.md). Where TLS is spoken, all viewers are counted with it, since a session may be
 /// asked for either way.
-pub const CORE_MIB_TLS_NS: u64 = 480_000;
+pub const CORE_MIB_TLS_NS: u64 = 760_000;
 
 /// From how long before they are due on bytes that were promised are critical on a core, before which they go ahead of all that has no deadline: a
 /// round, as for disks. Who is further ahead lives on what he has buffered.

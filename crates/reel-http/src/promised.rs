@@ -71,6 +71,8 @@ impl Promises for Promised {
             // As admission counts: a device that proves quicker is not promised more until it is measured again.
             *capacity = MemberCapacity::found(capacity.price, disks.price(member));
         }
+        capacities.core_mib_ns =
+            capacities.core_mib_ns.max(self.counters.core_mib_ns.load(Ordering::Relaxed));
         let mut empty = Ledger::new(capacities, STEADY_ROUNDS);
         // An empty ledger has nothing that a change of shares could be too much for.
         let _ = empty.set_classes(ClassTable::clone(&disks.classes()));

@@ -6,6 +6,12 @@ pub fn now_ns() -> u64 {
     now.tv_sec as u64 * 1_000_000_000 + now.tv_nsec as u64
 }
 
+/// Processor time that the calling thread has taken.
+pub fn thread_cpu_ns() -> u64 {
+    let taken = clock_gettime(ClockId::ThreadCPUTime);
+    taken.tv_sec as u64 * 1_000_000_000 + taken.tv_nsec as u64
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

@@ -28,7 +28,7 @@ mod upcall;
 
 pub use crate::core::{Core, Service};
 pub use agenda::{Agenda, Choice};
-pub use clock::now_ns;
+pub use clock::{now_ns, thread_cpu_ns};
 pub use error::RtError;
 pub use mailbox::{Inbox, Mailbox, mailbox};
 pub use real_time::{Scheduling, real_time};

@@ -44,6 +44,10 @@ pub struct DataCounters {
     pub unpromised: AtomicU64,
     /// Connections open now, by core.
     pub open: Vec<AtomicUsize>,
+    /// Processor time of each core's thread, as it last looked.
+    pub cpu_ns: Vec<AtomicU64>,
+    /// Nanoseconds of serve threads that sending a MiB costs, as admission counts now.
+    pub core_mib_ns: AtomicU64,
 }
 
 impl DataCounters {
@@ -65,7 +69,8 @@ impl DataCounters {
     }
 
     pub(crate) fn new(cores: usize) -> Self {
-        Self { open: (0..cores).map(|_| AtomicUsize::new(0)).collect(), ..Self::default() }
+        let zeros = || (0..cores).map(|_| AtomicU64::new(0)).collect();
+        Self { open: (0..cores).map(|_| AtomicUsize::new(0)).collect(), cpu_ns: zeros(), ..Self::default() }
     }
 
     pub(crate) fn response(&self, status: u16) {

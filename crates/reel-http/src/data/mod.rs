@@ -8,6 +8,7 @@ mod date;
 mod film;
 mod offers;
 mod opener;
+mod processor;
 mod programs;
 mod range;
 mod request;

@@ -55,6 +55,12 @@ fn who_is_told_to_copy_lends_nothing() {
     assert_eq!(sent(&rig, "copied_late") + sent(&rig, "zero_copy"), 0.0);
     rig.await_metric("reel_sent_bytes_total", |bytes| bytes >= rig.film.len() as f64);
     assert!(sent(&rig, "copied") >= rig.film.len() as f64);
+    // What that took is what admission learns its price by.
+    for threads in ["serve", "disk"] {
+        let taken = format!("reel_threads_processor_seconds{{threads=\"{threads}\"}}");
+        rig.await_metric(&taken, |seconds| seconds > 0.0);
+    }
+    assert!(rig.metric("reel_send_mib_seconds") > 0.0);
 }
 
 #[test]

@@ -126,8 +126,10 @@ impl Data {
             self.cut_off(core, token);
         }
         self.end_untaken_runs(now_ns);
+        let counters = &self.shared.counters;
+        counters.cpu_ns[self.core].store(reel_rt::thread_cpu_ns(), Ordering::Relaxed);
         if let Some(capacity) = &mut self.capacity {
-            capacity.refresh(&self.shared.sessions);
+            capacity.refresh(&self.shared.sessions, counters, now_ns);
             self.shared.sessions.tend(now_ns);
         }
         if let Some(since_ns) = self.draining_since_ns {
