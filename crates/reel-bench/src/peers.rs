@@ -88,7 +88,8 @@ fn measure(arguments: &PeersArguments, sheet: &mut Sheet) -> Result<()> {
         wire.use_congestion_control(name)?;
     }
     let film = film::varying;
-    let wanted = Wanted { name: "peers", rate_bps: RATE_BPS, film, title_mib, titles, bulk: 0 };
+    let wanted =
+        Wanted { name: "peers", rate_bps: RATE_BPS, film, title_mib, titles, bulk: 0, arriving_bytes: 0 };
     let material = Material::make(&dir, &reel, &wanted)?;
     sheet.note(format!(
         "{viewers} viewers; {titles} titles of {title_mib} MiB (cold: in turn, hot: the first for all); {} MiB of memory for a server; on the \

@@ -70,6 +70,10 @@ const SMOKED: [Who; 2] = [Who::Reel, Who::Sendfile];
 /// Memory of a server that is only tried: for a handful of viewers and an ingest, on a machine that has other things to do.
 const QUICK_MEMORY_MIB: u64 = 256;
 
+/// Room on the disks for films that arrive while others are played, and where it is only tried.
+const ARRIVING_BYTES: u64 = 3 << 30;
+const QUICK_ARRIVING_BYTES: u64 = 512 << 20;
+
 /// What it takes to start a server and to end it.
 const STARTS: Duration = Duration::from_secs(5);
 
@@ -96,8 +100,16 @@ fn measure(arguments: &ViewersArguments, sheet: &mut Sheet) -> Result<()> {
     };
     raise_descriptors()?;
     let (title_mib, titles) = if common.quick { (24, 2) } else { (arguments.title_mib, arguments.titles) };
-    let wanted =
-        Wanted { name: "viewers", rate_bps: RATE_BPS, film: film::constant, title_mib, titles, bulk: 2 };
+    let arriving_bytes = if common.quick { QUICK_ARRIVING_BYTES } else { ARRIVING_BYTES };
+    let wanted = Wanted {
+        name: "viewers",
+        rate_bps: RATE_BPS,
+        film: film::constant,
+        title_mib,
+        titles,
+        bulk: 2,
+        arriving_bytes,
+    };
     let material = Material::make(&dir, &reel, &wanted)?;
     if arguments.prepare {
         sheet.note("the titles are there; nothing was measured");

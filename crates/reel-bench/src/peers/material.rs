@@ -10,8 +10,6 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
 const MEMBERS: u64 = 5;
-/// Room for films that arrive while others are played.
-const ARRIVING_BYTES: u64 = 3 << 30;
 
 /// Which titles.
 pub(crate) struct Wanted {
@@ -25,6 +23,8 @@ pub(crate) struct Wanted {
     pub(crate) titles: usize,
     /// Titles more that are only downloaded: the others have them as one file each.
     pub(crate) bulk: usize,
+    /// Room for films that arrive while others are played.
+    pub(crate) arriving_bytes: u64,
 }
 
 /// Titles, made once for a directory.
@@ -42,7 +42,7 @@ pub(crate) struct Material {
 
 impl Material {
     pub(crate) fn make(dir: &Path, reel: &Path, wanted: &Wanted) -> Result<Self> {
-        let Wanted { name, rate_bps, film, title_mib, titles, bulk } = *wanted;
+        let Wanted { name, rate_bps, film, title_mib, titles, bulk, arriving_bytes } = *wanted;
         let dir = dir.join(format!("{name}-{titles}x{title_mib}"));
         let material = Self {
             reel: reel.to_owned(),
@@ -64,9 +64,8 @@ impl Material {
         let film = film(&dir, seconds, rate_bps)?;
         let films = film::titles(&dir.join("films"), &film, "film", titles + bulk)?;
         let stored = fs::metadata(&film)?.len() * (titles + bulk) as u64;
-        // Parity is a fifth, and a volume wants some room: for what arrives meanwhile, if anything does.
-        let room = if bulk > 0 { ARRIVING_BYTES } else { stored / 4 };
-        let bytes = (stored + room) * MEMBERS / (MEMBERS - 1) + (1 << 30);
+        // Parity is a fifth, and a volume wants some room of its own.
+        let bytes = (stored + arriving_bytes.max(stored / 4)) * MEMBERS / (MEMBERS - 1) + (1 << 30);
         let size = format!("{}M", bytes >> 20);
         material.reel_does(&["volume", "create"], &[Path::new("--size"), Path::new(&size)])?;
         material.reel_does(&["ingest"], &films.iter().map(PathBuf::as_path).collect::<Vec<_>>())?;
