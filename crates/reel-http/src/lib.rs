@@ -16,5 +16,5 @@ mod works;
 
 pub use arena_parts::{ArenaParts, ArenaUse};
 pub use certificates::{CertificateError, CertificateFiles, Certificates};
-pub use data::{DataCounters, title_demand};
+pub use data::{DataCounters, core_mib_ns, title_demand};
 pub use server::{PromiseConfig, ServeConfig, ServeError, Server, TlsConfig};

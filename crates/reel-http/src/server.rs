@@ -8,12 +8,11 @@ use crate::control::{
 };
 use crate::data::{
     Capacity, DataConfig, DataCounters, DataPlane, Films, Handover, ProgramCounters, ProgramsDoor, Speaks,
+    of_machine,
 };
 use crate::data_metrics::{DataMetrics, ProgramMetrics, TitleMetrics};
 use crate::keeper::Keeper;
-use crate::limits::{
-    CORE_MIB_NS, CORE_MIB_TLS_NS, DRAIN_TIME_MAX_NS, HANDOVERS_MAX, LISTEN_BACKLOG, OPENERS_AHEAD,
-};
+use crate::limits::{DRAIN_TIME_MAX_NS, HANDOVERS_MAX, LISTEN_BACKLOG, OPENERS_AHEAD};
 use crate::promised::Promised;
 use crate::works::Works;
 use reel_disk::Disks;
@@ -187,13 +186,12 @@ impl Server {
         let films = Arc::new(Films::new(Arc::clone(&library), units.depth()));
         let idle_max_ns = u64::try_from(config.session_idle.as_nanos()).unwrap_or(u64::MAX);
         let arena_bytes = units.budget().promisable() as u64 * units.buffer_bytes();
-        let core_mib_ns = if certificates.is_some() { CORE_MIB_TLS_NS } else { CORE_MIB_NS };
         let capacity = Capacity::new(
             volume.disks().clone(),
             threads,
             arena_bytes,
             config.promise.network_bps,
-            core_mib_ns,
+            of_machine(threads, certificates.is_some()),
         );
         let sessions = Sessions::new(SessionsConfig {
             sessions_max: config.sessions_max,

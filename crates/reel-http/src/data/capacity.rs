@@ -23,18 +23,16 @@ pub(crate) struct Capacity {
 
 impl Capacity {
     /// The capacities of a server with so many serve threads, so many bytes of memory for readers, and a network of this rate (`None` if
-    /// it is not known). To send a MiB was measured to cost `core_mib_ns` of processors.
+    /// it is not known). `processor` is what sending costs before that is learnt.
     pub(crate) fn new(
         disks: Disks,
         threads: usize,
         arena_bytes: u64,
         network_bps: Option<u64>,
-        core_mib_ns: u64,
+        processor: ProcessorPrice,
     ) -> Self {
         let measured: Vec<DiskPrice> = (0..disks.members()).map(|member| disks.price(member)).collect();
         let per_round = |bps: u64| (u128::from(bps) * u128::from(ROUND_NS) / 8_000_000_000) as u64;
-        let processors = std::thread::available_parallelism().map_or(threads, usize::from);
-        let processor = ProcessorPrice::new(core_mib_ns, threads, processors);
         let told = Capacities {
             members: measured
                 .iter()
@@ -129,7 +127,8 @@ mod tests {
             ArenaConfig { buffer_bytes: 1 << 16, buffer_count: 1, cells_per_buffer: 1, huge_pages: false };
         let arena = Arena::new(shape).expect("a small arena");
         let disks = Disks::start(Vec::new(), &arena, DisksConfig::default()).expect("no disks");
-        let mut capacity = Capacity::new(disks.clone(), 1, UNLIMITED, None, GIVEN_NS);
+        let mut capacity =
+            Capacity::new(disks.clone(), 1, UNLIMITED, None, ProcessorPrice::new(GIVEN_NS, 1, 1));
         let sessions = Sessions::new(SessionsConfig {
             sessions_max: 1,
             idle_max_ns: u64::MAX,

@@ -27,6 +27,8 @@ pub(crate) use counters::RESOURCES;
 pub(crate) use film::{Film, Films};
 pub(crate) use offers::Form;
 pub use offers::title_demand;
+pub use processor::core_mib_ns;
+pub(crate) use processor::of_machine;
 pub(crate) use programs::{ProgramCounters, ProgramsShared};
 pub(crate) use terms::open_session;
 

@@ -1,6 +1,20 @@
 //! What sending costs the processors, learnt from what it has cost. Pure.
 
-use crate::limits::{CORE_BUSY_PART, CORE_LOOK_NS, CORE_PRICE_FALL, CORE_PRICE_RISE, CORE_PRICE_SPAN};
+use crate::limits::{
+    CORE_BUSY_PART, CORE_LOOK_NS, CORE_MIB_NS, CORE_MIB_TLS_NS, CORE_PRICE_FALL, CORE_PRICE_RISE,
+    CORE_PRICE_SPAN,
+};
+
+/// Nanoseconds of serve threads, so many of them on this machine, that sending a MiB is taken to cost before it was learnt; over TLS or not.
+pub fn core_mib_ns(threads: usize, is_tls: bool) -> u64 {
+    of_machine(threads, is_tls).mib_ns()
+}
+
+/// The price on this machine, before anything was learnt.
+pub(crate) fn of_machine(threads: usize, is_tls: bool) -> ProcessorPrice {
+    let processors = std::thread::available_parallelism().map_or(threads, usize::from);
+    ProcessorPrice::new(if is_tls { CORE_MIB_TLS_NS } else { CORE_MIB_NS }, threads, processors)
+}
 
 /// What was done since the server started.
 #[derive(Clone, Copy, Debug, Default)]

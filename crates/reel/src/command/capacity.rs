@@ -3,8 +3,7 @@
 use std::path::Path;
 
 use reel_disk::limits::PRICE_UNKNOWN;
-use reel_http::limits::{CORE_MIB_NS, CORE_MIB_TLS_NS};
-use reel_http::{ArenaParts, ArenaUse, title_demand};
+use reel_http::{ArenaParts, ArenaUse, core_mib_ns, title_demand};
 use reel_library::Library;
 use reel_qos::limits::ROUND_NS;
 use reel_qos::{
@@ -198,7 +197,7 @@ fn granted(config: &Config, dir: &Path, library: &Library, notes: &mut Vec<Strin
         members,
         network_bytes: network.bps().map_or(UNLIMITED, |bps| bps / 8),
         core_ns: ROUND_NS * threads as u64,
-        core_mib_ns: if config.tls.listen.is_some() { CORE_MIB_TLS_NS } else { CORE_MIB_NS },
+        core_mib_ns: core_mib_ns(threads, config.tls.listen.is_some()),
         arena_bytes: Budget::new(parts.readers, volume.findings().len()).promisable() as u64 * unit_bytes,
     };
     let now = if all_are_there { Loss::Nobody { arms } } else { Loss::AnyOne };
@@ -261,7 +260,7 @@ mod tests {
             members: expected.clone(),
             network_bytes: UNLIMITED,
             core_ns: UNLIMITED,
-            core_mib_ns: CORE_MIB_NS,
+            core_mib_ns: core_mib_ns(1, false),
             arena_bytes: UNLIMITED,
         };
         // A stripe a second: the four of a segment are one way. 700 ms of a round hold 102 times 15 / 4 + 3.1 ms.
