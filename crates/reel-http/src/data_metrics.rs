@@ -160,7 +160,7 @@ impl MetricsSource for DataMetrics {
         }
         page.counter(
             "reel_unpromised_total",
-            "Responses that went on without a promise after their client was paused.",
+            "Responses that were sent without a promise: their client was paused and others have what it had, or it took more than it was promised.",
             &[],
             load(&data.unpromised),
         );

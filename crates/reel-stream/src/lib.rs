@@ -5,6 +5,7 @@
 //! units are shared between all cores and viewers through [`Units`].
 #![forbid(unsafe_code)]
 
+mod allowance;
 mod around;
 mod audience;
 mod body;

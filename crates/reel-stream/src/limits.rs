@@ -101,6 +101,16 @@ pub const LATE_STAYS_NS: u64 = 60_000_000_000;
 /// stays; its next request is admitted again.
 pub const PAUSE_GRACE_NS: u64 = 5_000_000_000;
 
+/// How much media time a session may be sent as promised beyond its schedule: twice what hls.js buffers, or a minute of a hand that
+/// searches. As much comes back as time passes.
+pub const ALLOWANCE_NS: u64 = 60_000_000_000;
+
+/// What going elsewhere takes of it, whatever is asked for there: it is asked of the ledger, which others wait for meanwhile.
+pub const MOVE_COST_NS: u64 = 1_000_000_000;
+
+/// What a piece of a segment takes of it at least. Who winds is shown eight pictures a second, each of them a piece.
+pub const PIECE_COST_NS_MIN: u64 = 125_000_000;
+
 /// Segments that a client must have taken of lower renditions before the difference to the reserved one is given back.
 pub const BELOW_SEGMENTS: u32 = 4;
 

@@ -16,8 +16,8 @@
 //! the other strand goes on. Only if that comes back as well the viewer has jumped.
 
 use crate::limits::{
-    BUFFER_UNSEEN_NS, JOIN_NS, JOINING_NS, LATE_STAYS_NS, LATE_TOLERATED_NS, POINT_NS, REACH_TOLERATED_NS,
-    SEND_LEAD_NS, STEADY_ASKS, STEADY_WITHIN_NS,
+    BUFFER_UNSEEN_NS, JOIN_NS, JOINING_NS, LATE_STAYS_NS, LATE_TOLERATED_NS, MOVE_COST_NS, POINT_NS,
+    REACH_TOLERATED_NS, SEND_LEAD_NS, STEADY_ASKS, STEADY_WITHIN_NS,
 };
 use reel_qos::limits::ROUND_NS;
 
@@ -156,6 +156,25 @@ impl Schedule {
                 Place::Shifts { media_ns: ask.from_ns }
             }
             true => Place::OnSchedule,
+        }
+    }
+
+    /// Media time that `ask`, which stands to the schedule as `place` says, has beyond what was promised, the title once and at its pace: what was asked for
+    /// before, and what moves the schedule.
+    pub(crate) fn beyond_ns(&self, ask: &Ask, place: Place) -> u64 {
+        let Some(anchor) = &self.anchor else { return 0 };
+        match place {
+            Place::Moved { .. } => MOVE_COST_NS,
+            // It is due at once, and counts among what was promised.
+            Place::Shifts { .. } => ask.length_ns().max(MOVE_COST_NS),
+            Place::OnSchedule | Place::Joins => {
+                let until_ns = anchor.asked[slot(ask.strand)].as_ref().map_or(0, |asked| asked.until_ns);
+                match ask.is_point() {
+                    true => until_ns.saturating_sub(ask.from_ns),
+                    false if ask.until_ns <= until_ns => ask.length_ns(),
+                    false => 0,
+                }
+            }
         }
     }
 

@@ -2,11 +2,12 @@
 //!
 //! The key is the session's name in every URL, so unmodified players carry their class in plain requests.
 
+use crate::allowance::Allowance;
 use crate::budget::PromisedBuffers;
 use crate::key::SessionKey;
 use crate::limits::{BELOW_SEGMENTS, LATE_TOLERATED_NS};
 use crate::played::{Played, PlayedBy};
-use crate::schedule::{Ask, Schedule};
+use crate::schedule::{Ask, Place, Schedule};
 use crate::shared_tracks::Choices;
 use reel_qos::limits::ROUND_NS;
 use reel_qos::{Class, Demand, ReservationId};
@@ -39,11 +40,25 @@ pub struct Session<T> {
 pub(crate) struct State {
     pub(crate) schedule: Schedule,
     pub(crate) promise: Option<Promise>,
+    pub(crate) allowance: Allowance,
     /// It was closed: a request that is still under way must not reserve anything any more.
     pub(crate) is_closed: bool,
 }
 
 impl State {
+    /// How `ask` stands to the schedule, if it is part of what was promised or is allowed beyond it. Who has no allowance left and goes on from what he had stays on
+    /// his schedule.
+    pub(crate) fn affords(&mut self, ask: &Ask, now_ns: u64) -> Option<Place> {
+        let Self { schedule, allowance, .. } = self;
+        let place = schedule.place(ask, now_ns);
+        if allowance.takes(schedule.beyond_ns(ask, place), now_ns) {
+            return Some(place);
+        }
+        let stays = matches!(place, Place::Shifts { .. }) && schedule.may_stay(ask, now_ns);
+        let place = Place::OnSchedule;
+        (stays && allowance.takes(schedule.beyond_ns(ask, place), now_ns)).then_some(place)
+    }
+
     /// Whether `ask` is the beginning of what was reserved when the session was opened, soon enough after it: what is reserved is due no later
     /// than its client needs it.
     pub(crate) fn begins_as_promised(&self, ask: &Ask, opened_ns: u64, now_ns: u64) -> bool {
@@ -134,7 +149,12 @@ impl<T> Session<T> {
             played: Played::default(),
             offered: promise.as_ref().map(|promise| promise.choice),
             memory: memory.map(Arc::new),
-            state: Mutex::new(State { schedule: Schedule::default(), promise, is_closed: false }),
+            state: Mutex::new(State {
+                schedule: Schedule::default(),
+                promise,
+                allowance: Allowance::new(now_ns),
+                is_closed: false,
+            }),
         }
     }
 

@@ -8,8 +8,8 @@ use crate::book::{Book, Who};
 use crate::budget::Budget;
 use crate::key::SessionKey;
 use crate::limits::{
-    CLIENT_PART, PAUSE_GRACE_NS, RETRY_AFTER_MAX_S, ROUNDS_MAX, SESSIONS_PER_CLIENT_MAX,
-    UNSTARTED_PER_CLIENT_MAX,
+    CLIENT_PART, MOVE_COST_NS, PAUSE_GRACE_NS, PIECE_COST_NS_MIN, RETRY_AFTER_MAX_S, ROUNDS_MAX,
+    SESSIONS_PER_CLIENT_MAX, UNSTARTED_PER_CLIENT_MAX,
 };
 use crate::schedule::{Ask, Place, Strand};
 use crate::session::{Opening, Promise, Session, SessionSummary, State};
@@ -101,7 +101,7 @@ pub struct Permit {
 }
 
 impl Permit {
-    /// What a response gets whose session was closed meanwhile: nothing is promised to it any more, so it may not have what others were promised.
+    /// What a response gets whose session was closed meanwhile, or has used up its allowance: nothing was promised to it, so it may not have what others were promised.
     const UNPROMISED: Self = Self { class: Class::APERIODIC, due_ns: DEADLINE_NONE_NS, begins: false };
 }
 
@@ -248,13 +248,13 @@ impl<T> Sessions<T> {
         now_ns: u64,
     ) -> Result<bool, AdmitError> {
         let mut state = session.state();
-        let State { schedule, promise, is_closed } = &mut *state;
+        let State { schedule, promise, allowance, is_closed } = &mut *state;
         let (Some(promise), Some(book)) = (promise, &self.book) else { return Ok(true) };
         let Some(offers) = offers else { return Ok(false) };
         if Arc::ptr_eq(&promise.offers.demands, &offers.demands) {
             return Ok(true);
         }
-        if schedule.is_started() || *is_closed {
+        if schedule.is_started() || *is_closed || !allowance.takes(MOVE_COST_NS, now_ns) {
             return Ok(false);
         }
         let who = Who { key: session.key, class: session.class(), label: session.title_id() };
@@ -297,10 +297,10 @@ impl<T> Sessions<T> {
         now_ns: u64,
     ) -> Result<Permit, AdmitError> {
         let mut state = session.state();
-        if state.is_closed {
+        let Some(place) = state.affords(ask, now_ns).filter(|_| !state.is_closed) else {
             return Ok(Permit::UNPROMISED);
-        }
-        let kept = self.keep_somewhere(session, &mut state, choice, ask, now_ns);
+        };
+        let kept = self.keep_somewhere(session, &mut state, choice, (ask, place), now_ns);
         self.settle_memory(session, &state);
         let place = kept?;
         let begins = matches!(place, Place::Joins | Place::Moved { .. });
@@ -312,6 +312,12 @@ impl<T> Sessions<T> {
         state.schedule.asked(ask, now_ns);
         let class = if begins && self.promises(session) { Class::INTERACTIVE } else { session.class() };
         Ok(Permit { class, due_ns: state.schedule.due_ns(ask.from_ns, now_ns), begins })
+    }
+
+    /// Whether a session may be sent a piece of a segment, `media_ns` long, beyond its schedule: single pictures for winding, or what is left of one that broke off. There is so
+    /// much of that as long as a client does not take it for its own way to play.
+    pub fn spares(&self, session: &Session<T>, media_ns: u64, now_ns: u64) -> bool {
+        session.state().allowance.takes(media_ns.max(PIECE_COST_NS_MIN), now_ns)
     }
 
     /// A session is sent `body` from `offset` on, and will go on to play what it finds there, which is shown for `duration_ns` in all: so it
@@ -494,11 +500,10 @@ impl<T> Sessions<T> {
         session: &Session<T>,
         state: &mut State,
         choice: Option<usize>,
-        ask: &Ask,
+        (ask, place): (&Ask, Place),
         now_ns: u64,
     ) -> Result<Place, AdmitError> {
         let who = Who { key: session.key, class: session.class(), label: session.title_id() };
-        let place = state.schedule.place(ask, now_ns);
         let below = state.promise.as_ref().and_then(|promise| promise.below);
         let Err(mut refused) = self.keep_promise(state, who, choice, place, ask, now_ns) else {
             return Ok(place);

@@ -40,7 +40,7 @@ pub struct DataCounters {
     pub sessions_refused: AtomicU64,
     /// What could not be promised, by what there was too little of: members, network, processor, memory.
     pub not_admitted: [AtomicU64; 4],
-    /// Responses that go on without a promise, because what their paused client had was given to others meanwhile.
+    /// Responses of sessions with a promise that are sent without: what their paused client had was given to others meanwhile, or it takes more than it was promised.
     pub unpromised: AtomicU64,
     /// Connections open now, by core.
     pub open: Vec<AtomicUsize>,

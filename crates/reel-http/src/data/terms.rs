@@ -207,7 +207,11 @@ impl TermsDesk<'_> {
         };
         if response.body_bytes < bytes {
             // Single pictures for winding, or the rest of a segment that broke off: no part of the schedule.
-            return Ok(Terms::begins());
+            let shown_ns = u128::from(ask.until_ns.saturating_sub(ask.from_ns));
+            let piece_ns = shown_ns * u128::from(response.body_bytes) / u128::from(bytes);
+            let is_spared =
+                self.sessions.spares(session, u64::try_from(piece_ns).unwrap_or(u64::MAX), self.now_ns);
+            return Ok(if is_spared { Terms::begins() } else { Terms::unhurried(Class::APERIODIC) });
         }
         let permit = self.sessions.ask(session, choice, &ask, self.now_ns)?;
         if permit.class == Class::APERIODIC {

@@ -93,6 +93,33 @@ fn a_session_is_promised_one_player_however_many_ranges_are_taken_at_once() {
     assert!(film == rig.film);
 }
 
+/// Each answer would be due at once, and come before what others were promised.
+#[test]
+fn what_is_asked_for_again_and_again_is_not_promised_for_long() {
+    let rig = Rig::new(|config| config.promise.admission = true);
+    let left_over = || rig.metric("reel_http_media_bytes_total{class=\"aperiodic\"}");
+    let session = rig.session();
+    let mut client = rig.connect();
+    let mut ask = |file: &str, fields: &str| client.ask(&format!("GET {session}{file}"), fields);
+    let segment = ask("0/1.m4s", "");
+    let mut asked = 1;
+    while rig.metric("reel_unpromised_total") == 0.0 {
+        assert!(ask("0/1.m4s", "").body == segment.body);
+        asked += 1;
+        assert!(asked < 1_000, "all of them were promised");
+    }
+    assert!(asked > 10, "a player that tries again loses what it was promised");
+    assert!(left_over() > 0.0);
+    // Nor is it, piece by piece.
+    let before = left_over();
+    let is_left_over = (0..1_000).any(|_| {
+        let piece = ask("0/1.m4s", "Range: bytes=1000-1999\r\n").body;
+        assert!(piece == segment.body[1000..2000]);
+        left_over() > before
+    });
+    assert!(is_left_over, "all of them were promised");
+}
+
 /// What was promised are the bytes of one form: pictures of one rendition and sound of one language, or the file with all of its sound. Who asks for the
 /// other one as well is sent what nobody else wants.
 #[test]

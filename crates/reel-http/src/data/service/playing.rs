@@ -14,6 +14,7 @@ use reel_rt::Core;
 use reel_stream::Session;
 use std::net::SocketAddr;
 use std::sync::Arc;
+use std::sync::atomic::Ordering;
 
 impl Data {
     /// Answers a request of a session, if what was promised to it covers that.
@@ -30,6 +31,9 @@ impl Data {
         let desk = TermsDesk { sessions: &self.shared.sessions, classes: &classes, now_ns: core.now_ns() };
         match desk.of(&session, &request, file, &response, &mut self.prefetcher) {
             Ok(terms) => {
+                if terms.class == Class::APERIODIC && session.class() != terms.class {
+                    self.shared.counters.unpromised.fetch_add(1, Ordering::Relaxed);
+                }
                 self.watch_prefetches(core);
                 self.respond(core, token, request, response, Some(session), terms);
             }
