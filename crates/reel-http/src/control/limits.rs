@@ -41,8 +41,11 @@ pub const BODY_BYTES_MAX: usize = 64 << 10;
 /// Time for such a body to arrive in full.
 pub const BODY_SECONDS_MAX: Duration = Duration::from_secs(15);
 
-/// Longest silence in the middle of an upload before the client counts as gone.
-pub const UPLOAD_SILENCE_MAX: Duration = Duration::from_secs(60);
+/// How long an upload may take for [`UPLOAD_STEP_BYTES`] before its client counts as gone.
+pub const UPLOAD_STEP_MAX: Duration = Duration::from_secs(60);
+
+/// What of an upload has to arrive in that time: 9 kb/s, slower than any line on which a film would ever end. Who sends less keeps a place from others.
+pub const UPLOAD_STEP_BYTES: u64 = 64 << 10;
 
 /// Time for a client to take a response once it is made: all of them are small.
 pub const RESPONSE_SECONDS_MAX: Duration = Duration::from_secs(60);

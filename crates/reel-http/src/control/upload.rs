@@ -2,7 +2,9 @@
 
 use super::body::QueryOf;
 use super::jobs::{Job, JobState};
-use super::limits::{JOB_LOOK_EVERY, SPOOL_RESERVE_BYTES, STOPPING_RETRY_S, UPLOAD_SILENCE_MAX};
+use super::limits::{
+    JOB_LOOK_EVERY, SPOOL_RESERVE_BYTES, STOPPING_RETRY_S, UPLOAD_STEP_BYTES, UPLOAD_STEP_MAX,
+};
 use super::problem::Problem;
 use super::titles::title_body;
 use super::{ControlPlane, Stage, on_blocking_thread};
@@ -22,7 +24,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use tokio::io::AsyncWriteExt;
 use tokio::sync::OwnedSemaphorePermit;
-use tokio::time::{sleep, timeout};
+use tokio::time::{Instant, sleep, timeout_at};
 
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
@@ -173,9 +175,10 @@ async fn receive(control: &ControlPlane, mut body: Body, job: &Job) -> Result<Sp
     let mut writer = tokio::fs::File::from_std(writer);
     writer.set_max_buf_size(1 << 20);
     let mut bytes: u64 = 0;
+    let mut patience = Patience::new(Instant::now());
     loop {
         let frame = tokio::select! {
-            frame = timeout(UPLOAD_SILENCE_MAX, body.frame()) => frame,
+            frame = timeout_at(patience.ends, body.frame()) => frame,
             () = control.entered(Stage::Ending) => return Err(broken_off()),
             () = asked_to_end(job.stop_flag()) => return Err(ended(control)),
         };
@@ -184,7 +187,10 @@ async fn receive(control: &ControlPlane, mut body: Body, job: &Job) -> Result<Sp
                 StatusCode::REQUEST_TIMEOUT,
                 "too-slow",
                 "The upload stood still",
-                format!("nothing arrived for {} s after {bytes} bytes", UPLOAD_SILENCE_MAX.as_secs()),
+                format!(
+                    "less than {UPLOAD_STEP_BYTES} bytes arrived in {} s, after {bytes} in all; send the file over a faster line",
+                    UPLOAD_STEP_MAX.as_secs()
+                ),
             )
         })?;
         let Some(frame) = frame else { break };
@@ -195,10 +201,14 @@ async fn receive(control: &ControlPlane, mut body: Body, job: &Job) -> Result<Sp
             return Err(ended(control));
         }
         bytes += chunk.len() as u64;
+        patience.arrived(bytes, Instant::now());
         if bytes > limit {
             return Err(too_large(limit));
         }
+        let writing = Instant::now();
         writer.write_all(&chunk).await.map_err(|e| spool_problem(control, &e))?;
+        // What our own disk takes is not the client's time.
+        patience.ends += writing.elapsed();
         job.progress(bytes);
     }
     writer.flush().await.map_err(|e| spool_problem(control, &e))?;
@@ -209,6 +219,26 @@ async fn receive(control: &ControlPlane, mut body: Body, job: &Job) -> Result<Sp
         }));
     }
     Ok(Spooled { path, bytes, _file: file })
+}
+
+/// How long an upload is waited for.
+struct Patience {
+    ends: Instant,
+    /// Bytes that must have arrived by then.
+    wanted_bytes: u64,
+}
+
+impl Patience {
+    fn new(now: Instant) -> Self {
+        Self { ends: now + UPLOAD_STEP_MAX, wanted_bytes: UPLOAD_STEP_BYTES }
+    }
+
+    /// So many bytes in all have arrived.
+    fn arrived(&mut self, bytes: u64, now: Instant) {
+        if bytes >= self.wanted_bytes {
+            *self = Self { ends: now + UPLOAD_STEP_MAX, wanted_bytes: bytes + UPLOAD_STEP_BYTES };
+        }
+    }
 }
 
 /// Makes the spool directory if only it is missing, and looks whether files can be written there.

@@ -194,6 +194,25 @@ async fn a_server_that_drains_takes_what_is_under_way_and_nothing_new() {
     assert_eq!(server.get(&first).await.json()["state"], "done");
 }
 
+/// Each holds one of the few places for uploads.
+#[tokio::test(start_paused = true)]
+async fn an_upload_that_hardly_moves_ends_and_one_over_a_slow_line_does_not() {
+    let server = Server::new();
+    let body = |bytes: usize, parts: u32, seconds: u64| {
+        let parts = futures_util::stream::unfold(0, move |part| async move {
+            tokio::time::sleep(Duration::from_secs(seconds)).await;
+            let piece = if part == 0 { b"FILM".to_vec() } else { vec![0; bytes] };
+            (part < parts).then_some((Ok::<_, std::io::Error>(piece), part + 1))
+        });
+        Body::from_stream(parts)
+    };
+    let detail = upload(&server, "filename=a.mp4", body(1, 10_000, 7)).await.problem(408);
+    assert!(detail.contains("less than 65536 bytes arrived in 60 s, after 11 in all"), "{detail}");
+    assert_eq!(server.spool_files(), 0);
+    let answer = upload(&server, "filename=b.mp4&wait=true", body(8 << 10, 120, 5)).await;
+    assert_eq!(answer.status, StatusCode::CREATED, "{}", answer.text());
+}
+
 #[tokio::test]
 async fn an_upload_that_stands_still_at_the_end_is_told_so() {
     let server = Server::new();
