@@ -56,7 +56,17 @@ fn a_session_shows_with_what_is_reserved_for_it_and_goes_when_it_is_closed() {
     assert_eq!(before["sessions"], json!([]));
     assert_eq!(before["members"].as_array().map(Vec::len), Some(5));
     assert_eq!(before["members"][4]["state"], "present");
+    let network = |shown: &Value| {
+        let all = shown["resources"].as_array().expect("a list").clone();
+        let network = all.iter().find(|r| r["resource"] == "the network").expect("the network").clone();
+        (network["peak_used"].as_u64().expect("bytes"), network["capacity"].as_u64().expect("bytes"))
+    };
+    assert_eq!(network(&before).0, 0);
     let session = rig.session();
+    // At once: the film is of two seconds, and what has passed is not held any more.
+    assert!(rig.metric("reel_promised_peak_ratio{resource=\"network\"}") > 0.0);
+    let shown = get(&rig, "/api/v1/dashboard");
+    assert!(network(&shown).0 > 0 && network(&shown).1 == 700_000_000, "70 % of 1 GB each second: {shown}");
     assert_eq!(rig.connect().ask(&format!("GET {session}0/1.m4s"), "").status, 200);
     // What was sent is counted when the core comes to it, which may be after its client has it.
     let shown = await_sent(&rig);
@@ -70,14 +80,6 @@ fn a_session_shows_with_what_is_reserved_for_it_and_goes_when_it_is_closed() {
     let key = session.trim_matches('/').rsplit('/').next().expect("a key");
     assert_eq!(held["key_hint"], key[..4], "no more of it: it is a secret");
     assert!(!shown.to_string().contains(key));
-    let network = |shown: &Value| {
-        let all = shown["resources"].as_array().expect("a list").clone();
-        let network = all.iter().find(|r| r["resource"] == "the network").expect("the network").clone();
-        (network["peak_used"].as_u64().expect("bytes"), network["capacity"].as_u64().expect("bytes"))
-    };
-    assert_eq!(network(&before).0, 0);
-    assert!(network(&shown).0 > 0 && network(&shown).1 == 700_000_000, "70 % of 1 GB each second: {shown}");
-    assert!(rig.metric("reel_promised_peak_ratio{resource=\"network\"}") > 0.0);
 
     let mut after = rig.connect();
     assert_eq!(after.ask(&format!("DELETE /api/v1/sessions/{key}"), "").status, 204);
