@@ -19,12 +19,13 @@ impl Allowance {
         Self { left_ns: ALLOWANCE_NS, at_ns: now_ns }
     }
 
-    /// Takes so much media time of it; takes nothing and says so if there is less. A second brings back a second.
+    /// Takes so much media time of it; takes nothing and says so if there is less. A second brings back a second. All of it is enough for anything: a segment may
+    /// be longer.
     pub(crate) fn takes(&mut self, media_ns: u64, now_ns: u64) -> bool {
         let passed_ns = now_ns.saturating_sub(self.at_ns);
         self.at_ns = self.at_ns.max(now_ns);
         self.left_ns = self.left_ns.saturating_add(passed_ns).min(ALLOWANCE_NS);
-        let left_ns = self.left_ns.checked_sub(media_ns);
+        let left_ns = self.left_ns.checked_sub(media_ns.min(ALLOWANCE_NS));
         self.left_ns = left_ns.unwrap_or(self.left_ns);
         left_ns.is_some()
     }
@@ -54,6 +55,12 @@ mod tests {
         assert!(!allowance.takes(ALLOWANCE_NS, 1_000_000 * SECOND_NS));
         assert!(allowance.takes(ALLOWANCE_NS - SECOND_NS, 0), "a clock that went back");
         assert!(!allowance.takes(1, 0) && !allowance.takes(1, 1_000_000 * SECOND_NS));
-        assert!(allowance.takes(u64::MAX, u64::MAX) == (ALLOWANCE_NS == u64::MAX));
+    }
+
+    #[test]
+    fn a_segment_that_is_longer_takes_all_of_it() {
+        let mut allowance = Allowance::new(0);
+        assert!(allowance.takes(u64::MAX, 0) && !allowance.takes(1, 0));
+        assert!(!allowance.takes(u64::MAX, ALLOWANCE_NS - 1) && allowance.takes(u64::MAX, ALLOWANCE_NS));
     }
 }
