@@ -169,10 +169,12 @@ impl Schedule {
             Place::Shifts { .. } => ask.length_ns().max(MOVE_COST_NS),
             Place::OnSchedule | Place::Joins => {
                 let until_ns = anchor.asked[slot(ask.strand)].as_ref().map_or(0, |asked| asked.until_ns);
-                match ask.is_point() {
-                    true => until_ns.saturating_sub(ask.from_ns),
-                    false if ask.until_ns <= until_ns => ask.length_ns(),
-                    false => 0,
+                match ask.strand {
+                    _ if ask.is_point() => until_ns.saturating_sub(ask.from_ns),
+                    _ if ask.until_ns > until_ns => 0,
+                    // All of another language is some kilobytes.
+                    Strand::Text => MOVE_COST_NS,
+                    Strand::Picture | Strand::Sound => ask.length_ns(),
                 }
             }
         }

@@ -101,6 +101,17 @@ fn who_takes_each_segment_in_two_qualities_is_promised_both() {
 }
 
 #[test]
+fn who_tries_one_language_of_subtitles_after_the_other_may_still_go_elsewhere() {
+    let (sessions, session) = playing();
+    let text = Ask { strand: Strand::Text, from_ns: 0, until_ns: 7_200 * ROUND_NS };
+    assert!(is_promised(&sessions, &session, segment(0), START_NS));
+    for _ in 0..30 {
+        assert!(is_promised(&sessions, &session, text, START_NS));
+    }
+    assert!(is_promised(&sessions, &session, segment(100), START_NS));
+}
+
+#[test]
 fn pictures_for_winding_are_spared_as_long_as_somebody_looks_at_them() {
     let (sessions, session) = playing();
     for picture in 0..8 * 600 {
