@@ -5,13 +5,14 @@ use crate::control::{
     SessionView,
 };
 use crate::data::{DataCounters, Film, RESOURCES};
+use reel_admit::limits::STEADY_ROUNDS;
+use reel_admit::{Loss, SessionSummary, Sessions, Standing, steady_demand};
+use reel_cache::Units;
 use reel_disk::Disks;
 use reel_qos::{
     Capacities, Class, ClassTable, Ledger, MemberCapacity, Resource, ResourceUsage, Starts, UNLIMITED,
 };
 use reel_rt::now_ns;
-use reel_stream::limits::STEADY_ROUNDS;
-use reel_stream::{Loss, SessionSummary, Sessions, Standing, Units, steady_demand};
 use reel_volume::Geometry;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};

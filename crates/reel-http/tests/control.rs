@@ -45,7 +45,7 @@ impl Promises for NoPromises {
             classes: self.0.classes(),
             counts: Default::default(),
             sessions: Vec::new(),
-            sharing: reel_stream::Sharing::default(),
+            sharing: reel_admit::Sharing::default(),
             refusals: Vec::new(),
         }
     }

@@ -1,9 +1,9 @@
 //! What the API asks of the ledger and of the disks that keep its promises.
 
+use reel_admit::Sharing;
 use reel_disk::{MemberStats, SchedulerView};
 use reel_qos::limits::CLASSES_MAX;
 use reel_qos::{ClassTable, DiskPrice, Resource, ResourceUsage};
-use reel_stream::Sharing;
 use std::net::IpAddr;
 use std::sync::Arc;
 

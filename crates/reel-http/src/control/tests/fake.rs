@@ -3,12 +3,12 @@
 use crate::control::*;
 use axum::body::{Body, to_bytes};
 use axum::http::{HeaderMap, Request, StatusCode, header};
+use reel_admit::Sharing;
 use reel_disk::{ClassView, MemberStats, SchedulerView};
 use reel_library::*;
 use reel_media::MediaError;
 use reel_qos::limits::CLASSES_MAX;
 use reel_qos::{ClassTable, DiskPrice, Refusal, Resource, ResourceUsage, UNLIMITED};
-use reel_stream::Sharing;
 use serde_json::Value;
 use std::collections::BTreeMap;
 use std::sync::Mutex;
