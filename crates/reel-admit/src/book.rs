@@ -3,7 +3,7 @@
 //! Who asks to begin somewhere is put behind the next one who plays the same, if all that lies between is in memory (`Audience::follows`) and can
 //! stay there: then it is charged with that memory, and not with the disks. Otherwise as everybody else.
 
-use crate::limits::{MEETINGS_MAX, ROOM_PERMILLE, ROOM_ROUNDS};
+use crate::limits::{ROOM_PERMILLE, ROOM_ROUNDS};
 use crate::sessions::Sharing;
 use reel_cache::{Audience, Choices, KeptBuffers, SessionKey, SharedTracks, Start, Units};
 use reel_qos::limits::ROUND_NS;
@@ -109,7 +109,7 @@ impl Book {
                 }
             }
         }
-        self.keep();
+        self.settle_memory();
         put
     }
 
@@ -126,7 +126,7 @@ impl Book {
         if has_left {
             self.sessions.insert(stream, Seat { key: who.key, shared: choices.shared(choice + 1).cloned() });
             self.begins(who.key, stream, &[], now_ns);
-            self.keep();
+            self.settle_memory();
         }
         has_left
     }
@@ -140,27 +140,26 @@ impl Book {
     pub(crate) fn release(&mut self, stream: ReservationId) {
         self.chains.release(stream);
         self.sessions.remove(&stream);
-        self.keep();
+        self.settle_memory();
     }
 
-    /// Whoever has come to where somebody else has been follows from here on, with all who follow him, if all that lies between is in memory and memory is
-    /// what is cheaper: who began where nobody had been need not be charged with the disks to his end. Looks at the next few who could.
-    pub(crate) fn meet(&mut self) {
-        for _ in 0..MEETINGS_MAX {
-            let Some(meeting) = self.chains.next_meeting(self.met) else {
-                self.met = 0;
-                break;
-            };
-            self.met = meeting.behind + 1;
-            self.follow_from_here(&meeting);
-        }
-        self.keep();
+    /// A session that has come to where another one has been follows it from here on, with all that follow it, if all that lies between is
+    /// in memory and memory costs less: a session that began where none had been need not be charged with the disks to its end. Looks at the
+    /// next one that could; `false` if it was the last. [`Book::settle_memory`] is to be called after the last look.
+    pub(crate) fn meet_next(&mut self) -> bool {
+        let Some(meeting) = self.chains.next_meeting(self.met) else {
+            self.met = 0;
+            return false;
+        };
+        self.met = meeting.behind + 1;
+        self.follow_from_here(&meeting);
+        true
     }
 
     /// As [`Ledger::advance`].
     pub(crate) fn advance(&mut self, now_round: u64) {
         self.chains.advance(now_round);
-        self.keep();
+        self.settle_memory();
     }
 
     /// The account itself: for what only reads it.
@@ -246,7 +245,7 @@ impl Book {
     }
 
     /// Gives readers what is not kept any more.
-    fn keep(&mut self) {
+    pub(crate) fn settle_memory(&mut self) {
         let bytes = self.chains.interval_bytes();
         if let Some(memory) = &mut self.memory {
             memory.keep(bytes);

@@ -81,16 +81,6 @@ pub const UNSTARTED_PER_CLIENT_MAX: usize = 64;
 /// The longest that a refused client is told to wait: sessions end before their titles do.
 pub const RETRY_AFTER_MAX_S: u64 = 300;
 
-/// Stripes of a film as one file that are read ahead together for a client that asks for it piece by piece, while memory is plentiful: some
-/// 3 MiB on each member, which cost a hard disk 20 ms for the transfer and 7 for the way.
-pub const FILE_WINDOW_STRIPES: u64 = 12;
-
-/// The next window is read when a client has asked for all but so many stripes of the last one...
-pub const FILE_WINDOW_LEFT_STRIPES: u64 = 2;
-
-/// ...or when what it has asked for lasts no longer than this: three rounds for the disks.
-pub const FILE_WINDOW_LEFT_NS: u64 = 3_000_000_000;
-
 /// Rounds of a stream of steady rate, of which a question for the capacity asks: a film of two hours. Spread evenly, a longer one asks the
 /// same.
 pub const STEADY_ROUNDS: usize = 7_200;

@@ -4,8 +4,8 @@
 
 use crate::book::{Book, Who};
 use crate::limits::{
-    CLIENT_PART, MOVE_COST_NS, PAUSE_GRACE_NS, PIECE_COST_NS_MIN, RETRY_AFTER_MAX_S, ROUNDS_MAX,
-    SESSIONS_PER_CLIENT_MAX, UNSTARTED_PER_CLIENT_MAX,
+    CLIENT_PART, MEETINGS_MAX, MOVE_COST_NS, PAUSE_GRACE_NS, PIECE_COST_NS_MIN, RETRY_AFTER_MAX_S,
+    ROUNDS_MAX, SESSIONS_PER_CLIENT_MAX, UNSTARTED_PER_CLIENT_MAX,
 };
 use crate::schedule::{Ask, Place};
 use crate::session::{Opening, Promise, Session, SessionSummary, State};
@@ -347,13 +347,18 @@ impl<T> Sessions<T> {
         true
     }
 
-    /// Looks after all sessions; to be called every round. Those that were idle for too long are forgotten, and what is reserved for
-    /// clients that are paused or gone is given back.
-    pub fn tend(&self, now_ns: u64) {
+    /// Keeps all sessions true to their clients; to be called every round. Sessions that were idle for too long are forgotten, and what
+    /// is reserved for clients that are paused or gone is given back. The ledger is locked for one decision at a time.
+    pub fn tick(&self, now_ns: u64) {
         if let Some(book) = &self.book {
+            lock(book).advance(now_ns / ROUND_NS);
+            for _ in 0..MEETINGS_MAX {
+                if !lock(book).meet_next() {
+                    break;
+                }
+            }
             let mut book = lock(book);
-            book.advance(now_ns / ROUND_NS);
-            book.meet();
+            book.settle_memory();
             self.is_roomy.store(book.is_roomy(), Ordering::Relaxed);
         }
         let (forgotten, silent) = {

@@ -11,8 +11,9 @@
 mod late;
 mod owed;
 
+use crate::arrival::{Arrival, DiskReplies, Inbox, Outbox};
 use crate::budget::Reservation;
-use crate::flight::{FETCH_BITS, Flight, PROMOTED, Source};
+use crate::flight::{FETCH_BITS, Flight, Source};
 use crate::units::{Decoder, Lookup, UnitKey, UnitWant, Units, Waiter};
 use owed::WithDisks;
 use reel_arena::Buffer;
@@ -24,14 +25,8 @@ use std::ops::Range;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
-/// Takes news of units to the core that waits for them; called on any thread.
-pub trait Deliver: Send + Sync {
-    /// A unit came, or cannot come.
-    fn fetched(&self, fetched: Fetched);
-}
-
 /// A wanted unit came, or cannot come.
-#[derive(Clone)]
+#[derive(Clone, Debug)]
 pub struct Fetched {
     /// The connection given to [`Fetcher::request`].
     pub connection: u64,
@@ -46,8 +41,8 @@ pub struct Fetcher {
     units: Units,
     /// Asks on behalf of its connections.
     asker: Asker,
-    reply: Arc<dyn Reply>,
-    deliver: Arc<dyn Deliver>,
+    replies: Arc<dyn Reply>,
+    outbox: Outbox,
     reads: HashMap<u64, InFlight>,
     next_read: u64,
     /// What found no buffers, in order; each is served whole or not at all.
@@ -92,15 +87,14 @@ struct Hungry {
 }
 
 impl Fetcher {
-    /// A fetcher whose disk answers go to `reply` (which must bring them to [`Fetcher::disk_done`] on this core) and
-    /// whose units are announced to `deliver`.
-    pub fn new(units: Units, reply: Arc<dyn Reply>, deliver: Arc<dyn Deliver>) -> Self {
+    /// A fetcher whose arrivals go to `inbox`, which must bring them to [`Fetcher::arrived`] on this thread.
+    pub fn new(units: Units, inbox: Arc<dyn Inbox>) -> Self {
         let with_disks = WithDisks::new(units.disks().members());
         Self {
             units,
             asker: Asker::new(),
-            reply,
-            deliver,
+            replies: Arc::new(DiskReplies(Arc::clone(&inbox))),
+            outbox: Outbox::new(inbox),
             reads: HashMap::new(),
             next_read: 0,
             hungry: VecDeque::new(),
@@ -148,8 +142,25 @@ impl Fetcher {
         got
     }
 
+    /// Takes an arrival; a unit is returned to the caller, for the connection that waits for it.
+    pub fn arrived(&mut self, arrival: Arrival, now_ns: u64) -> Option<Fetched> {
+        match arrival {
+            Arrival::Unit(fetched) => return Some(fetched),
+            Arrival::Disk(done) => self.disk_done(done, now_ns),
+            Arrival::Source { read, fetch } => self.source_came(read, fetch, now_ns),
+            Arrival::Raised { read } => self.set_due(read, now_ns),
+        }
+        None
+    }
+
+    /// The next arrival that this thread made for itself. Every call of this fetcher may make some: the caller gives each to
+    /// [`Fetcher::arrived`] until there are none.
+    pub fn next_own(&mut self) -> Option<Arrival> {
+        self.outbox.pop()
+    }
+
     /// Takes the answer of a member.
-    pub fn disk_done(&mut self, done: DiskDone, now_ns: u64) {
+    fn disk_done(&mut self, done: DiskDone, now_ns: u64) {
         if let Some(member) = self.with_disks.answered(done.token) {
             match done.result {
                 Err(DiskError::Withdrawn) => {
@@ -159,13 +170,13 @@ impl Fetcher {
                 _ => self.units.around().answered(member, now_ns),
             }
         }
-        let (id, index) = (done.token >> FETCH_BITS, done.token & PROMOTED);
+        let (id, index) = (done.token >> FETCH_BITS, done.token & ((1 << FETCH_BITS) - 1));
         let Some(flight) = self.reads.get_mut(&id) else { return };
         flight.flight.answered(done.token);
         let answer = match (done.result, done.buffer) {
-            (Ok(()), None) if index == PROMOTED => return self.set_due(id, now_ns),
-            (Ok(()), None) => return self.source_came(id, index as usize, now_ns),
             (Ok(()), Some(buffer)) => Ok(buffer),
+            // Every read has a buffer; without one nothing was read.
+            (Ok(()), None) => Err(DiskError::Stopped),
             (Err(error), _) => Err(error),
         };
         let step = flight.read.fetched(index as usize, answer);
@@ -205,9 +216,9 @@ impl Fetcher {
         now_ns: u64,
     ) -> Option<UnitRows> {
         let (class, deadline_ns) = (want.class, want.deadline_ns);
-        let waiter = Waiter { to: Arc::clone(&self.deliver), connection, class, deadline_ns };
+        let waiter = Waiter { to: Arc::clone(self.outbox.own()), connection, class, deadline_ns };
         let flight = self.new_flight(self.asker.of(connection), class, deadline_ns);
-        let private_to = match self.units.look_up(want, waiter.clone(), &flight) {
+        let private_to = match self.units.look_up(want, waiter.clone(), &flight, &mut self.outbox) {
             Lookup::Ready(rows) => return Some(rows),
             Lookup::Joined => return None,
             Lookup::Read(_) => None,
@@ -230,7 +241,8 @@ impl Fetcher {
     fn new_flight(&mut self, asker: Asker, class: Class, deadline_ns: u64) -> Arc<Flight> {
         let id = self.next_read;
         self.next_read += 1;
-        Flight::new(id, asker, Arc::clone(&self.reply), class, deadline_ns)
+        let answers = (Arc::clone(&self.replies), Arc::clone(self.outbox.own()));
+        Flight::new(id, asker, answers, class, deadline_ns)
     }
 
     fn take_off(
@@ -261,7 +273,7 @@ impl Fetcher {
     fn start(&mut self, id: u64, fetches: Vec<UnitFetch>, now_ns: u64) {
         let Some(flight) = self.reads.get(&id) else { return };
         let plain = fetches.iter().all(|fetch| fetch.own);
-        if !plain && flight.private_to.is_none() && !self.units.begin_decoding(flight.key) {
+        if !plain && flight.private_to.is_none() && !self.units.begin_decoding(flight.key, &mut self.outbox) {
             // Asked for only to compute another unit, which reads what it needs itself; the table has forgotten it.
             self.forget(id);
             return;
@@ -318,13 +330,13 @@ impl Fetcher {
         let key = UnitKey { position: fetch.position, ..flight.key };
         let (map, rows) = (Arc::clone(flight.read.map()), fetch.rows.clone());
         let readable = self.units.health().readable(fetch.member);
-        let token = id << FETCH_BITS | fetch.index as u64;
         let ((class, deadline_ns), asker) = (flight.flight.urgency(), flight.flight.asker());
         let own = self.new_flight(asker, class, deadline_ns);
         let source = Arc::new(Source::default());
-        let decoder = Decoder { to: Arc::clone(&self.reply), token, source: Arc::clone(&source) };
+        let to = Arc::clone(self.outbox.own());
+        let decoder = Decoder { to, read: id, fetch: fetch.index, source: Arc::clone(&source) };
         let found = if readable {
-            self.units.look_up_source(key, &rows, decoder, &own)
+            self.units.look_up_source(key, &rows, decoder, &own, &mut self.outbox)
         } else {
             // The table would have it computed, from what is to be computed here.
             Lookup::ReadPrivately
@@ -410,8 +422,8 @@ impl Fetcher {
         self.note_came(id, now_ns);
         let Some((key, private_to)) = self.forget(id) else { return };
         match private_to {
-            None => self.units.finish(key, &result, now_ns),
-            Some(waiter) => self.units.tell(waiter, key, &result, now_ns),
+            None => self.units.finish(key, &result, &mut self.outbox, now_ns),
+            Some(waiter) => self.units.notify(waiter, key, &result, &mut self.outbox, now_ns),
         }
     }
 

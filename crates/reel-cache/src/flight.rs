@@ -2,23 +2,23 @@
 
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-use reel_disk::{Asker, DiskDone, DiskRequest, DiskWork, Disks, Reply};
+use reel_disk::{Asker, DiskRequest, DiskWork, Disks, Reply};
 use reel_qos::Class;
 use reel_volume::UnitRows;
 
+use crate::arrival::{Arrival, Inbox, Outbox};
 use crate::units::UnitKey;
 
 /// The low bits of a disk token name the fetch within its read.
 pub(crate) const FETCH_BITS: u32 = 8;
-
-/// The fetch of a token that names none: the read has become more urgent.
-pub(crate) const PROMOTED: u64 = (1 << FETCH_BITS) - 1;
 
 /// A unit read, shared by the core that makes it and those that join it.
 pub(crate) struct Flight {
     id: u64,
     asker: Asker,
     reply: Arc<dyn Reply>,
+    /// Of the thread that makes the read.
+    inbox: Arc<dyn Inbox>,
     state: Mutex<State>,
 }
 
@@ -36,16 +36,16 @@ struct State {
 pub(crate) struct Source(Mutex<Option<UnitRows>>);
 
 impl Flight {
-    /// A read that its core calls `id`, on behalf of `asker`; answers of the disks and news go to `reply`.
+    /// A read that its thread calls `id`, on behalf of `asker`; answers of the disks go to `reply`, everything else to `inbox`.
     pub(crate) fn new(
         id: u64,
         asker: Asker,
-        reply: Arc<dyn Reply>,
+        (reply, inbox): (Arc<dyn Reply>, Arc<dyn Inbox>),
         class: Class,
         deadline_ns: u64,
     ) -> Arc<Self> {
         let state = State { class, deadline_ns, requests: Vec::new(), sources: Vec::new() };
-        Arc::new(Self { id, asker, reply, state: Mutex::new(state) })
+        Arc::new(Self { id, asker, reply, inbox, state: Mutex::new(state) })
     }
 
     pub(crate) fn id(&self) -> u64 {
@@ -103,7 +103,12 @@ impl Flight {
     }
 
     /// Makes the read as urgent as that, and tells its sources; `None` if it was already.
-    pub(crate) fn promote(&self, disks: &Disks, class: Class, deadline_ns: u64) -> Option<Vec<UnitKey>> {
+    pub(crate) fn promote(
+        &self,
+        disks: &Disks,
+        (class, deadline_ns): (Class, u64),
+        outbox: &mut Outbox,
+    ) -> Option<Vec<UnitKey>> {
         let classes = disks.classes();
         let mut state = self.lock();
         let higher = classes.kind(class) < classes.kind(state.class);
@@ -119,13 +124,8 @@ impl Flight {
         }
         let sources = state.sources.clone();
         drop(state);
-        self.reply.deliver(Self::nudge(self.id << FETCH_BITS | PROMOTED));
+        outbox.post(&self.inbox, Arrival::Raised { read: self.id });
         Some(sources)
-    }
-
-    /// News for the core that made a fetch, by the way that the disks' answers take: an answer without a buffer.
-    pub(crate) fn nudge(token: u64) -> DiskDone {
-        DiskDone { token, member: 0, result: Ok(()), buffer: None, queued_ns: 0, device_ns: 0 }
     }
 
     fn lock(&self) -> MutexGuard<'_, State> {

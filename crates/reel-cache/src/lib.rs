@@ -6,6 +6,7 @@
 #![forbid(unsafe_code)]
 
 mod around;
+mod arrival;
 mod audience;
 mod body;
 mod budget;
@@ -23,10 +24,11 @@ mod shared_tracks;
 mod units;
 mod window;
 
+pub use arrival::{Arrival, Inbox};
 pub use audience::{Audience, Whereabouts};
 pub use body::{Body, Part};
 pub use budget::{Budget, KeptBuffers, Place, PromisedBuffers, Reservation};
-pub use fetcher::{Deliver, Fetched, Fetcher};
+pub use fetcher::{Fetched, Fetcher};
 pub use key::SessionKey;
 pub use media_kind::MediaKind;
 pub use prefetch::{Plan, Prefetcher, TrackOfSession};

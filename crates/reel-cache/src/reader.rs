@@ -147,6 +147,14 @@ impl Reader {
         self.due.urgency(self.sent_bytes)
     }
 
+    /// When the byte at `offset` of the body is due in memory; `None` if at no fixed time.
+    pub fn due_ns(&self, offset: u64) -> Option<u64> {
+        match self.due.urgency(offset) {
+            Urgency::Due(due_ns) => Some(due_ns),
+            Urgency::Waited | Urgency::Unhurried => None,
+        }
+    }
+
     /// Asks for what comes next, as far as memory allows.
     pub fn fill(&mut self, fetcher: &mut Fetcher, now_ns: u64) -> ReaderState {
         // What is promised comes a window at a time, when most of the last one was sent: neighbours on the disks are then read in one go.

@@ -11,16 +11,17 @@
 //! stripe, whoever is lost. It never waits for a unit that is being computed itself, or two might wait for each other.
 
 use crate::around::Around;
+use crate::arrival::{Arrival, Inbox, Outbox};
 use crate::audience::Audience;
 use crate::budget::Budget;
-use crate::fetcher::{Deliver, Fetched};
+use crate::fetcher::Fetched;
 use crate::flight::{Flight, Source};
 use crate::limits::{EVICTION_LOOKS_AGAIN, EVICTION_LOOKS_MAX, UNIT_SHARDS};
 use crate::next_use::Victim;
 use crate::runs::Runs;
 use crate::window::Depth;
 use reel_arena::{Arena, Buffer};
-use reel_disk::{Disks, Reply};
+use reel_disk::Disks;
 use reel_qos::Class;
 use reel_qos::limits::CLASSES_MAX;
 use reel_volume::{Health, ObjectMap, UnitRows, VolumeError};
@@ -141,7 +142,7 @@ struct Reading {
 /// Who wants to hear of a unit.
 #[derive(Clone)]
 pub(crate) struct Waiter {
-    pub(crate) to: Arc<dyn Deliver>,
+    pub(crate) to: Arc<dyn Inbox>,
     pub(crate) connection: u64,
     pub(crate) class: Class,
     pub(crate) deadline_ns: u64,
@@ -149,8 +150,9 @@ pub(crate) struct Waiter {
 
 /// A unit read that wants rows of another unit.
 pub(crate) struct Decoder {
-    pub(crate) to: Arc<dyn Reply>,
-    pub(crate) token: u64,
+    pub(crate) to: Arc<dyn Inbox>,
+    pub(crate) read: u64,
+    pub(crate) fetch: usize,
     pub(crate) source: Arc<Source>,
 }
 
@@ -240,7 +242,13 @@ impl Units {
     }
 
     /// Looks for what a viewer wants. `flight` is what the read is called by if the caller is to make it.
-    pub(crate) fn look_up(&self, want: &UnitWant, waiter: Waiter, flight: &Arc<Flight>) -> Lookup {
+    pub(crate) fn look_up(
+        &self,
+        want: &UnitWant,
+        waiter: Waiter,
+        flight: &Arc<Flight>,
+        outbox: &mut Outbox,
+    ) -> Lookup {
         let key = want.key();
         let counters = &self.inner.counters;
         let mut shard = self.shard(&key);
@@ -255,7 +263,7 @@ impl Units {
                 reading.waiters.push(waiter);
                 let flight = Arc::clone(&reading.flight);
                 drop(shard);
-                self.promote(&flight, want.class, want.deadline_ns);
+                self.promote(&flight, (want.class, want.deadline_ns), outbox);
                 return Lookup::Joined;
             }
             Some(entry) if entry.stays_beside(&want.rows) => {
@@ -276,6 +284,7 @@ impl Units {
         rows: &Range<usize>,
         decoder: Decoder,
         flight: &Arc<Flight>,
+        outbox: &mut Outbox,
     ) -> Lookup {
         let mut shard = self.shard(&key);
         match shard.entries.get_mut(&key) {
@@ -286,8 +295,7 @@ impl Units {
                 reading.decoders.push(decoder);
                 let joined = Arc::clone(&reading.flight);
                 drop(shard);
-                let (class, deadline_ns) = flight.urgency();
-                self.promote(&joined, class, deadline_ns);
+                self.promote(&joined, flight.urgency(), outbox);
                 return Lookup::Joined;
             }
             Some(entry) if entry.stays_beside(rows) => {
@@ -312,7 +320,7 @@ impl Units {
 
     /// The unit's own member does not give it, so it is computed from the others from here on. Those that were to be
     /// computed from it have to read what they need themselves. `false` if nobody else waits for it: then it is forgotten.
-    pub(crate) fn begin_decoding(&self, key: UnitKey) -> bool {
+    pub(crate) fn begin_decoding(&self, key: UnitKey, outbox: &mut Outbox) -> bool {
         let mut shard = self.shard(&key);
         let Some(Entry::Reading(reading)) = shard.entries.get_mut(&key) else { return false };
         reading.decoding = true;
@@ -324,12 +332,18 @@ impl Units {
             self.inner.audience.lock().gone(key);
         }
         drop(shard);
-        decoders.into_iter().for_each(|decoder| decoder.tell(None));
+        decoders.into_iter().for_each(|decoder| decoder.notify(None, outbox));
         wanted
     }
 
     /// The read of a unit ended: tells all who wait, and keeps good rows.
-    pub(crate) fn finish(&self, key: UnitKey, result: &Result<UnitRows, Arc<VolumeError>>, now_ns: u64) {
+    pub(crate) fn finish(
+        &self,
+        key: UnitKey,
+        result: &Result<UnitRows, Arc<VolumeError>>,
+        outbox: &mut Outbox,
+        now_ns: u64,
+    ) {
         let mut shard = self.shard(&key);
         let Some(Entry::Reading(reading)) = shard.entries.remove(&key) else { return };
         match result {
@@ -341,16 +355,16 @@ impl Units {
         }
         drop(shard);
         for decoder in reading.decoders {
-            decoder.tell(result.as_ref().ok().cloned());
+            decoder.notify(result.as_ref().ok().cloned(), outbox);
         }
         for waiter in reading.waiters {
-            self.tell(waiter, key, result, now_ns);
+            self.notify(waiter, key, result, outbox, now_ns);
         }
     }
 
     /// Somebody of this class waits for a read under way until then: it, and what it is computed from, becomes as urgent.
-    fn promote(&self, flight: &Arc<Flight>, class: Class, deadline_ns: u64) {
-        let Some(sources) = flight.promote(&self.inner.disks, class, deadline_ns) else { return };
+    fn promote(&self, flight: &Arc<Flight>, urgency: (Class, u64), outbox: &mut Outbox) {
+        let Some(sources) = flight.promote(&self.inner.disks, urgency, outbox) else { return };
         self.inner.counters.promotions.fetch_add(1, Ordering::Relaxed);
         for key in sources {
             let source = match self.shard(&key).entries.get(&key) {
@@ -358,23 +372,25 @@ impl Units {
                 _ => continue,
             };
             // Its own sources are not in the table: whoever is computed is no source.
-            source.promote(&self.inner.disks, class, deadline_ns);
+            source.promote(&self.inner.disks, urgency, outbox);
         }
     }
 
     /// Tells one who waited for a unit, and counts whether it came in time.
-    pub(crate) fn tell(
+    pub(crate) fn notify(
         &self,
         waiter: Waiter,
         key: UnitKey,
         result: &Result<UnitRows, Arc<VolumeError>>,
+        outbox: &mut Outbox,
         now_ns: u64,
     ) {
         if now_ns > waiter.deadline_ns {
             let misses = &self.inner.counters.deadline_misses[waiter.class.index()];
             misses.fetch_add(1, Ordering::Relaxed);
         }
-        waiter.to.fetched(Fetched { connection: waiter.connection, key, result: result.clone() });
+        let fetched = Fetched { connection: waiter.connection, key, result: result.clone() };
+        outbox.post(&waiter.to, Arrival::Unit(fetched));
     }
 
     /// A buffer for each of `bytes`, or none at all.
@@ -476,9 +492,9 @@ impl Shard {
 
 impl Decoder {
     /// The rows, or that there are none to share. The decoder's core takes them when its reply brings it there.
-    fn tell(self, rows: Option<UnitRows>) {
+    fn notify(self, rows: Option<UnitRows>, outbox: &mut Outbox) {
         self.source.put(rows);
-        self.to.deliver(Flight::nudge(self.token));
+        outbox.post(&self.to, Arrival::Source { read: self.read, fetch: self.fetch });
     }
 }
 

@@ -1,7 +1,7 @@
 //! The server's certificate and key: read from files or made, looked after while the server runs.
 
-use crate::control::{MetricsPage, MetricsSource};
-use crate::limits::{CERTIFICATE_FILE_BYTES_MAX, CERTIFICATE_LOOK_S, CERTIFICATE_WARN_S};
+use crate::limits::{CERTIFICATE_FILE_BYTES_MAX, CERTIFICATE_WARN_S};
+use reel_metrics::{MetricsPage, MetricsSource};
 use reel_tls::limits::RENEW_BEFORE_S;
 use reel_tls::{Acceptor, Identity, IdentityError, generate};
 use std::fs::{self, File, Permissions};
@@ -10,7 +10,7 @@ use std::os::unix::fs::{MetadataExt, PermissionsExt};
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Mutex, PoisonError};
-use std::time::{Duration, SystemTime, UNIX_EPOCH};
+use std::time::{SystemTime, UNIX_EPOCH};
 
 /// Where the certificate and its key are.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -93,7 +93,7 @@ impl Certificates {
     }
 
     /// Begins connections with the certificate in use.
-    pub(crate) fn acceptor(&self) -> &Acceptor {
+    pub fn acceptor(&self) -> &Acceptor {
         &self.acceptor
     }
 
@@ -126,15 +126,9 @@ impl Certificates {
         }
     }
 
-    /// Reloads when a file has changed, makes a generated one anew in time, and warns of an end that comes near. For ever.
-    pub(crate) async fn look_after(&self) {
-        loop {
-            tokio::time::sleep(Duration::from_secs(CERTIFICATE_LOOK_S)).await;
-            self.look();
-        }
-    }
-
-    fn look(&self) {
+    /// Reloads when a file has changed, makes a generated one anew in time, and warns of an end that comes near; to be called every
+    /// [`CERTIFICATE_LOOK_S`].
+    pub fn poll(&self) {
         let stamps = self.files.stamps();
         let changed = *self.seen.lock().unwrap_or_else(PoisonError::into_inner) != stamps;
         // Both are there: who replaces files removes them first, now and then.
@@ -312,7 +306,7 @@ mod tests {
     fn a_generated_one_is_used_again_and_its_key_is_secret() {
         let directory = tempfile::tempdir().unwrap();
         let first = Certificates::load(generated(directory.path()), true).unwrap();
-        first.look();
+        first.poll();
         assert_eq!(first.reloads.load(Ordering::Relaxed), 0, "what was just made is no news");
         let again = Certificates::load(generated(directory.path()), true).unwrap();
         assert_eq!(first.acceptor.identity().fingerprint(), again.acceptor.identity().fingerprint());
@@ -338,7 +332,7 @@ mod tests {
         assert!(!certificates.reload());
         fs::write(&certificates.files.key, "rubbish").unwrap();
         assert!(!certificates.reload());
-        certificates.look();
+        certificates.poll();
         assert_eq!(certificates.acceptor.identity().fingerprint(), first);
         assert_eq!(fs::read(&certificates.files.key).unwrap(), b"rubbish", "nothing is made");
         let again = Certificates::load(generated(directory.path()), true).unwrap();
@@ -354,7 +348,7 @@ mod tests {
         let certificates = Certificates::load(found, true).unwrap();
         let certificates = Certificates { files: generated(directory.path()), ..certificates };
         fs::remove_file(&certificates.files.key).unwrap();
-        certificates.look();
+        certificates.poll();
         assert!(certificates.left_s() > 390 * 86_400);
     }
 
@@ -382,20 +376,20 @@ mod tests {
         let certificates = Certificates { files: files(directory.path(), None), ..certificates };
         let shown = |certificates: &Certificates| certificates.acceptor.identity().fingerprint();
         let (first, next) = (shown(&certificates), made(1));
-        certificates.look();
+        certificates.poll();
         assert_eq!(certificates.reloads.load(Ordering::Relaxed), 0, "nothing has changed");
         // As a renewal does it: one file after the other.
         write(&certificates.files.certificate, &next.certificate, 0o644).unwrap();
-        certificates.look();
+        certificates.poll();
         assert_eq!(shown(&certificates), first);
         assert_eq!(certificates.refusals.load(Ordering::Relaxed), 1);
-        certificates.look();
+        certificates.poll();
         assert_eq!(certificates.refusals.load(Ordering::Relaxed), 1, "told once");
         write(&certificates.files.key, &next.key, 0o600).unwrap();
-        certificates.look();
+        certificates.poll();
         assert_ne!(shown(&certificates), first);
         fs::remove_file(&certificates.files.key).unwrap();
-        certificates.look();
+        certificates.poll();
         assert_eq!(certificates.refusals.load(Ordering::Relaxed), 1, "files on their way are waited for");
         assert!(!certificates.reload(), "but not when asked for");
     }

@@ -1,20 +1,29 @@
-//! HTTP front end: media on the data plane, everything else handed to axum.
+//! HTTP/1.1 and TLS front end.
 //!
-//! One port serves all. `data` accepts every connection and answers what is media; anything else goes, with its socket, to `control`.
+//! Each serving thread accepts, parses, asks its engine (`reel-play`) and sends. A request that is not for media is handed over with its
+//! socket: one port serves all.
 #![forbid(unsafe_code)]
 
-mod arena_parts;
+mod access_log;
 mod certificates;
-pub mod control;
-mod data;
-mod data_metrics;
-mod keeper;
+mod connection;
+mod counters;
+mod date;
+mod files;
+mod front_end;
 pub mod limits;
-mod promised;
-mod server;
-mod works;
+mod metrics;
+mod opening;
+mod range;
+mod request;
+mod response;
+mod route;
+mod scratch;
+mod secure;
+mod service;
+mod zero_copy;
 
-pub use arena_parts::{ArenaParts, ArenaUse};
 pub use certificates::{CertificateError, CertificateFiles, Certificates};
-pub use data::{DataCounters, core_mib_ns, title_demand};
-pub use server::{PromiseConfig, ServeConfig, ServeError, Server, TlsConfig};
+pub use counters::HttpCounters;
+pub use front_end::{Handover, HandoverTo, HttpConfig, HttpError, HttpFrontEnd, Shared, Speaks, is_media};
+pub use metrics::HttpMetrics;

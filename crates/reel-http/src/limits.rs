@@ -19,13 +19,6 @@ pub const HEAD_TIME_MAX_NS: u64 = 10 * SECOND_NS;
 /// about a certificate has a new connection afterwards. Browsers that connect ahead of need make the handshake at once.
 pub const HANDSHAKE_TIME_MAX_NS: u64 = 10 * SECOND_NS;
 
-/// Buffers in which a core seals responses, of a unit each (264 KiB): one for each client whose socket is full at the moment, and
-/// those of a turn of the core. With more slow clients than that, what waits longest is put aside.
-pub const SCRATCH_BUFFERS_PER_CORE: usize = 32;
-
-/// The part of a small arena that all cores together seal in at most: one in so many buffers.
-pub const SCRATCH_PART: usize = 4;
-
 /// Responses up to this size are sealed outside of the arena: playlists, refusals, redirects. One record.
 pub const SEAL_SMALL_BYTES_MAX: usize = 16 * 1024;
 
@@ -51,65 +44,18 @@ pub const DRAIN_TIME_MAX_NS: u64 = 10 * SECOND_NS;
 /// How often connections are looked over for the times above.
 pub const SWEEP_EVERY_NS: u64 = SECOND_NS / 4;
 
-/// How long a client must have been slow before its buffers are taken back for others.
-pub const RELEASE_AFTER_NS: u64 = SECOND_NS / 100;
-
-/// How long a client must have taken nothing before its long run is taken back, whether or not others wait: longer than a pause of the network.
-pub const RUN_UNTAKEN_NS: u64 = SECOND_NS;
-
-/// How often the cores look whether buffers should be taken back, while somebody waits for memory.
-pub const PRESSURE_EVERY_NS: u64 = SECOND_NS / 200;
-
 /// When accepting fails for want of descriptors, it is tried again after this long.
 pub const ACCEPT_RETRY_NS: u64 = SECOND_NS / 10;
-
-/// How often a core looks whether something is to be read ahead, while it has such plans. They are made for seconds ahead.
-pub const PREFETCH_EVERY_NS: u64 = SECOND_NS / 10;
-
-/// Processor time that sending a MiB costs, reading, checksums and the socket's copy included, for admission until it is learnt: 0.49 to 0.58 seconds
-/// per GB were measured with 1200 to 2400 viewers of 5 Mb/s on a network, 0.3 with few connections on loopback (docs/benchmarks.md).
-pub const CORE_MIB_NS: u64 = 600_000;
-
-/// Between two looks at what it did cost: a second is enough to tell.
-pub const CORE_LOOK_NS: u64 = SECOND_NS;
-
-/// It is learnt while what is sent takes this part of the serve threads or more, by the price so far: below, what threads do beside sending decides.
-pub const CORE_BUSY_PART: u64 = 8;
-
-/// The price goes up by this part of what is missing, with each look...
-pub const CORE_PRICE_RISE: u64 = 4;
-
-/// ...and down by this part of what is too much: who was let in by a price stays.
-pub const CORE_PRICE_FALL: u64 = 32;
-
-/// The price is at most so many times what was measured, and at least that part of it. A small processor takes two to three times as long; beyond, something else
-/// keeps the threads busy.
-pub const CORE_PRICE_SPAN: u64 = 4;
-
-/// Prices of a member that differ by less are the same: they are corrected all the time, and the ledger counts anew with each change.
-pub const PRICE_CHANGE_PERCENT: u128 = 5;
-
-/// The same over TLS, with the seals, which are 0.08 to 0.11 seconds per GB and were 0.16 beside all else (docs/benchmarks.md). Where TLS is spoken, all viewers are counted with it, since a session may be
-/// asked for either way.
-pub const CORE_MIB_TLS_NS: u64 = 760_000;
 
 /// From how long before they are due on bytes that were promised are critical on a core, before which they go ahead of all that has no deadline: a
 /// round, as for disks. Who is further ahead lives on what he has buffered.
 pub const SEND_CRITICAL_NS: u64 = SECOND_NS;
-
-/// What an admitted viewer begins with is due so long after he asked: a fifth of a second is what people still take for at once. What people browse
-/// has no deadline, so that a crowd of them does not come before him.
-pub const BEGIN_DEADLINE_NS: u64 = SECOND_NS / 5;
 
 /// Lines of the access log that may wait for its writer; beyond that they are counted and dropped.
 pub const ACCESS_LOG_LINES_MAX: usize = 8 * 1024;
 
 /// Connections that may wait to be accepted: a burst of players at the start of a film.
 pub const LISTEN_BACKLOG: i32 = 1024;
-
-/// Stripes that one ingest is given memory for at once: the pictures keep their writer full, and eight tracks beside them are
-/// small and rarely have more than one stripe under way. A film that wants more is stored all the same, but waits for buffers.
-pub const STRIPES_PER_INGEST: usize = reel_volume::limits::WRITER_STRIPES_IN_FLIGHT + 8;
 
 /// The least that is sent without a copy: below, asking for the pages and hearing of them again costs as much as copying does (about
 /// 10 kB, msg_zerocopy.rst of the kernel).
@@ -147,14 +93,6 @@ pub const ZERO_COPY_CUTS_MAX: usize = 3;
 /// microsecond.
 pub const SEGMENT_ASKED_SENDS: u32 = 16;
 
-/// The part of the arena that all sockets together may have been lent: one buffer in so many. Nobody can take it back before the peers
-/// have acknowledged, so readers are never promised it; when it is out, the kernel copies. Little, because what lending saves is
-/// processor time, which has never been what runs out first (docs/benchmarks.md, `viewers`).
-pub const LENT_PART: usize = 64;
-
-/// Buffers of the smallest arena of which some are lent (132 MiB with the default unit): below, a few viewers and programs need all of it.
-pub const LENT_ARENA_BUFFERS_MIN: usize = 512;
-
 /// Connections that may wait for the control plane.
 pub const HANDOVERS_MAX: usize = 1024;
 
@@ -172,29 +110,6 @@ pub const OPENINGS_MAX: usize = 4 * 1024;
 
 /// Threads that open titles; each waits for a few reads, on a busy hard disk for half a second. Two opened some ten titles a second there.
 pub const OPENERS: usize = 8;
-
-/// Programs on this machine that may be connected at once.
-pub const PROGRAMS_MAX: usize = 64;
-
-/// Streams of one program. Each has 44 KiB of memory of its own and, while it is read, a window of stripes of the arena.
-pub const PROGRAM_STREAMS_MAX: usize = 64;
-
-/// Streams of programs may hold at most one part in so many of what readers may: a program's memory cannot be taken back at once, so the rest
-/// is kept for viewers.
-pub const PROGRAM_MEMORY_SHARE: usize = 2;
-
-/// Messages that one program is heard in a row.
-pub const PROGRAM_MESSAGES_PER_TURN: usize = 16;
-
-/// How often the streams of programs are looked after: a reader that takes less than half its window (1 MiB) in this time, 26 MB/s, never has
-/// to ring.
-pub const PROGRAM_TICK_NS: u64 = SECOND_NS / 50;
-
-/// How long a program may hold messages and give none back, unless sessions are forgotten sooner. Long, because a paused player reads nothing.
-pub const PROGRAM_HELD_MAX_NS: u64 = STALL_TIME_MAX_NS;
-
-/// The same while others wait for memory: its memory cannot be taken back and read again as a socket's can, since it looks at it.
-pub const PROGRAM_HELD_UNDER_PRESSURE_MAX_NS: u64 = 5 * SECOND_NS;
 
 const SECOND_NS: u64 = 1_000_000_000;
 

@@ -2,8 +2,12 @@
 #![forbid(unsafe_code)]
 
 pub mod limits;
+mod metrics;
 mod outlet;
+mod programs;
 mod streams;
 
+pub use metrics::LocalMetrics;
 pub use outlet::{ArenaMap, MappedOutlet};
+pub use programs::{LocalCounters, LocalFrontEnd, Message};
 pub use streams::{Batch, Offer, Opening, Outlet, Settled, StreamId, StreamState, Streams};

@@ -9,12 +9,12 @@
 //! ```
 //! The reader counts bytes as sent only when whoever reads them is done: so the memory that a chain holds is reserved all the time.
 
+use reel_admit::Session;
 use reel_arena::mms::Ending;
+use reel_cache::Body;
 use reel_cache::limits::SEND_BYTES_MAX;
-use reel_cache::{Body, Due, Fetched, Fetcher, PromisedBuffers, Reader, ReaderState};
-use reel_qos::Class;
+use reel_play::{DeliveryId, DeliveryPolicy, Engine, NewDelivery, Playable, Readiness};
 use reel_ring::Chunk;
-use reel_volume::VolumeError;
 use std::collections::{BTreeMap, VecDeque};
 use std::sync::Arc;
 
@@ -58,19 +58,17 @@ pub struct Settled {
 }
 
 /// How a stream begins.
-pub struct Opening<O> {
+pub struct Opening<T, O> {
+    /// The session that it belongs to, if it belongs to one.
+    pub session: Option<Arc<Session<T>>>,
     /// What is streamed.
     pub body: Body,
-    /// The place of its first byte in the stream, which is not 0 if it begins later.
+    /// The position of its first byte in the stream, which is not 0 if it begins later.
     pub position: u64,
-    /// Class of the reads.
-    pub class: Class,
-    /// When its bytes are due, by their place in `body`.
-    pub due: Due,
+    /// How it is delivered.
+    pub policy: DeliveryPolicy,
     /// Most bytes that its chain holds; bounded by [`SEND_BYTES_MAX`].
     pub chain_bytes_max: usize,
-    /// The memory that was promised for it, if any was.
-    pub promised: Option<Arc<PromisedBuffers>>,
     /// Where it goes.
     pub outlet: O,
 }
@@ -78,8 +76,6 @@ pub struct Opening<O> {
 /// How a stream stands.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct StreamState {
-    /// What its reader can do next; [`ReaderState::Done`] when all was done with.
-    pub reader: ReaderState,
     /// Bytes that were read and are not done with.
     pub chain_bytes: u64,
     /// Of those, bytes that were offered to the outlet and taken.
@@ -97,8 +93,6 @@ pub struct Batch {
     pub ring: Vec<StreamId>,
     /// Streams of which bytes were done with, and how many.
     pub done: Vec<(StreamId, u64)>,
-    /// Streams whose memory runs short.
-    pub starved: Vec<StreamId>,
     /// Streams that have ended, and why.
     pub ended: Vec<(StreamId, Ending)>,
 }
@@ -110,9 +104,11 @@ pub struct Streams<O> {
 }
 
 struct Stream<O> {
-    reader: Reader,
+    delivery: DeliveryId,
     outlet: O,
-    due: Due,
+    /// Bytes that are done with, and those to come.
+    done_bytes: u64,
+    left_bytes: u64,
     first_position: u64,
     chain: VecDeque<Chunk>,
     chain_bytes: u64,
@@ -131,49 +127,47 @@ impl<O: Outlet> Default for Streams<O> {
 
 impl<O: Outlet> Streams<O> {
     /// Opens streams; nothing is read yet.
-    pub fn open(&mut self, set: impl IntoIterator<Item = Opening<O>>) -> Vec<StreamId> {
-        set.into_iter().map(|opening| self.open_one(opening)).collect()
+    pub fn open<T: Playable>(
+        &mut self,
+        engine: &mut Engine<T>,
+        set: impl IntoIterator<Item = Opening<T, O>>,
+        now_ns: u64,
+    ) -> Vec<StreamId> {
+        set.into_iter().map(|opening| self.open_one(engine, opening, now_ns)).collect()
     }
 
     /// Asks for what comes next of each, and appends to its chain what came. Never waits.
-    pub fn read(&mut self, set: &[StreamId], fetcher: &mut Fetcher, now_ns: u64) -> Batch {
-        let mut batch = Batch::default();
+    pub fn read<T: Playable>(&mut self, set: &[StreamId], engine: &mut Engine<T>, now_ns: u64) {
         for id in set {
-            let Some(stream) = self.streams.get_mut(id) else { continue };
-            if stream.read(fetcher, now_ns) {
-                batch.starved.push(*id);
+            if let Some(stream) = self.streams.get_mut(id) {
+                stream.read(engine, now_ns);
             }
         }
-        batch
     }
 
     /// Offers each stream's chain to its outlet, and lets go of what its reader is done with. Never waits.
-    pub fn send(&mut self, set: &[StreamId]) -> Batch {
+    pub fn send<T: Playable>(&mut self, set: &[StreamId], engine: &mut Engine<T>, now_ns: u64) -> Batch {
         let mut batch = Batch::default();
         for id in set {
             if let Some(stream) = self.streams.get_mut(id) {
-                stream.send(*id, &mut batch);
+                stream.send(*id, engine, &mut batch, now_ns);
             }
         }
         batch
     }
 
     /// Both for each stream, in turn, until there is nothing more to do at once.
-    pub fn read_send(&mut self, set: &[StreamId], fetcher: &mut Fetcher, now_ns: u64) -> Batch {
+    pub fn read_send<T: Playable>(&mut self, set: &[StreamId], engine: &mut Engine<T>, now_ns: u64) -> Batch {
         let mut batch = Batch::default();
         for id in set {
             let Some(stream) = self.streams.get_mut(id) else { continue };
-            let mut starved = false;
             for _ in 0..ROUNDS_MAX {
                 // What is done with makes room for what is read.
-                let done = stream.let_go(*id, &mut batch);
-                starved = stream.read(fetcher, now_ns);
-                if !done || !stream.send(*id, &mut batch) {
+                let done = stream.let_go(*id, engine, &mut batch, now_ns);
+                stream.read(engine, now_ns);
+                if !done || !stream.send(*id, engine, &mut batch, now_ns) {
                     break;
                 }
-            }
-            if starved {
-                batch.starved.push(*id);
             }
         }
         batch
@@ -186,11 +180,18 @@ impl<O: Outlet> Streams<O> {
 
     /// Ends streams. What is under way for them is finished for others who want it, and for nobody else. `true` for a stream whose
     /// reader is to be woken.
-    pub fn close(&mut self, set: &[StreamId], ending: Ending) -> Vec<bool> {
+    pub fn close<T: Playable>(
+        &mut self,
+        set: &[StreamId],
+        engine: &mut Engine<T>,
+        ending: Ending,
+    ) -> Vec<bool> {
         let mut end = |id: &StreamId| {
             self.streams.remove(id).is_some_and(|mut stream| {
                 // The outlet first: its reader must know before the memory is used again.
-                stream.outlet.end(ending)
+                let ring = stream.outlet.end(ending);
+                engine.close(stream.delivery);
+                ring
             })
         };
         set.iter().map(&mut end).collect()
@@ -203,22 +204,6 @@ impl<O: Outlet> Streams<O> {
                 stream.chain_bytes_max = chain_bytes_max.min(SEND_BYTES_MAX) as u64;
             }
         }
-    }
-
-    /// What is asked for from here on is of another class or due at other times.
-    pub fn set_terms(&mut self, id: StreamId, class: Class, due: Due) {
-        if let Some(stream) = self.streams.get_mut(&id) {
-            stream.due = due.clone();
-            stream.reader.set_terms(class, due);
-        }
-    }
-
-    /// Takes a unit to the stream that waits for it; its id if there is one. An error means that its bytes are lost.
-    pub fn fetched(&mut self, fetched: &Fetched) -> Result<Option<StreamId>, Arc<VolumeError>> {
-        let id = StreamId(fetched.connection);
-        let Some(stream) = self.streams.get_mut(&id) else { return Ok(None) };
-        stream.reader.fetched(fetched)?;
-        Ok(Some(id))
     }
 
     /// All of them.
@@ -241,14 +226,31 @@ impl<O: Outlet> Streams<O> {
         self.streams.get_mut(&id).map(|stream| &mut stream.outlet)
     }
 
-    fn open_one(&mut self, opening: Opening<O>) -> StreamId {
+    fn open_one<T: Playable>(
+        &mut self,
+        engine: &mut Engine<T>,
+        opening: Opening<T, O>,
+        now_ns: u64,
+    ) -> StreamId {
         let id = StreamId(self.next);
         self.next += 1;
-        let Opening { body, position, class, due, chain_bytes_max, promised, outlet } = opening;
+        let Opening { session, body, position, policy, chain_bytes_max, outlet } = opening;
+        let left_bytes = body.bytes();
+        let delivery = NewDelivery {
+            tag: id.0,
+            session,
+            policy,
+            body,
+            preamble_bytes: 0,
+            file_offset: position,
+            // A chain holds what it was given until its reader is done with it: a long run would hold much for long.
+            in_runs: false,
+        };
         let stream = Stream {
-            reader: Reader::new(body, class, due.clone(), id.0).promised(promised),
+            delivery: engine.open(delivery, now_ns),
             outlet,
-            due,
+            done_bytes: 0,
+            left_bytes,
             first_position: position,
             chain: VecDeque::new(),
             chain_bytes: 0,
@@ -265,11 +267,12 @@ impl<O: Outlet> Streams<O> {
 const ROUNDS_MAX: usize = 4;
 
 impl<O: Outlet> Stream<O> {
-    /// `true` if it waits for memory.
-    fn read(&mut self, fetcher: &mut Fetcher, now_ns: u64) -> bool {
-        let state = self.reader.fill(fetcher, now_ns);
+    fn read<T: Playable>(&mut self, engine: &mut Engine<T>, now_ns: u64) {
+        if engine.fill(self.delivery, now_ns) != Some(Readiness::Ready) {
+            return;
+        }
         let mut skip_bytes = self.chain_bytes;
-        for chunk in self.reader.chunks() {
+        for chunk in engine.chunks(self.delivery) {
             let bytes = chunk.len() as u64;
             if skip_bytes >= bytes {
                 skip_bytes -= bytes;
@@ -284,11 +287,16 @@ impl<O: Outlet> Stream<O> {
             self.chain_bytes += chunk.len() as u64;
             self.chain.push_back(chunk);
         }
-        state == ReaderState::AwaitMemory
     }
 
     /// Lets go of what was done with; `false` if the stream has ended.
-    fn let_go(&mut self, id: StreamId, batch: &mut Batch) -> bool {
+    fn let_go<T: Playable>(
+        &mut self,
+        id: StreamId,
+        engine: &mut Engine<T>,
+        batch: &mut Batch,
+        now_ns: u64,
+    ) -> bool {
         let bytes = match self.outlet.done_bytes() {
             Ok(bytes) if bytes <= self.offered_bytes => bytes,
             Ok(_) => {
@@ -316,14 +324,22 @@ impl<O: Outlet> Stream<O> {
         }
         self.chain_bytes -= bytes;
         self.offered_bytes -= bytes;
-        self.reader.advance(bytes);
+        self.done_bytes += bytes;
+        self.left_bytes -= bytes;
+        engine.taken(self.delivery, bytes, now_ns);
         batch.done.push((id, bytes));
         true
     }
 
     /// Offers what was not offered; `true` if there was room again at once.
-    fn send(&mut self, id: StreamId, batch: &mut Batch) -> bool {
-        if !self.let_go(id, batch) {
+    fn send<T: Playable>(
+        &mut self,
+        id: StreamId,
+        engine: &mut Engine<T>,
+        batch: &mut Batch,
+        now_ns: u64,
+    ) -> bool {
+        if !self.let_go(id, engine, batch, now_ns) {
             return false;
         }
         let mut start = 0;
@@ -332,11 +348,11 @@ impl<O: Outlet> Stream<O> {
             while self.offered_bytes < start + bytes {
                 // Fits: less than the length of a chunk.
                 let rest = tail(chunk, (self.offered_bytes - start) as usize);
-                let offset = self.reader.sent_bytes() + self.offered_bytes;
+                let offset = self.done_bytes + self.offered_bytes;
                 let offer = Offer {
                     chunk: &rest,
                     position: self.first_position + offset,
-                    due_ns: due_ns(&self.due, self.first_position + offset),
+                    due_ns: engine.due_ns(self.delivery, offset).unwrap_or(u64::MAX),
                 };
                 let taken = self.outlet.offer(&offer).min(rest.len() as u64);
                 if taken == 0 {
@@ -346,7 +362,7 @@ impl<O: Outlet> Stream<O> {
             }
             start += bytes;
         }
-        let more = self.offered_bytes < self.reader.unsent_bytes();
+        let more = self.offered_bytes < self.left_bytes;
         let mut settled = self.outlet.settle(more);
         if !more && !self.complete {
             self.complete = true;
@@ -355,7 +371,7 @@ impl<O: Outlet> Stream<O> {
         if settled.ring && !batch.ring.contains(&id) {
             batch.ring.push(id);
         }
-        if self.reader.unsent_bytes() == 0 {
+        if self.left_bytes == 0 {
             batch.ended.push((id, Ending::Complete));
             return false;
         }
@@ -364,11 +380,10 @@ impl<O: Outlet> Stream<O> {
 
     fn state(&self) -> StreamState {
         StreamState {
-            reader: self.reader.state(),
             chain_bytes: self.chain_bytes,
             offered_bytes: self.offered_bytes,
-            done_bytes: self.reader.sent_bytes(),
-            left_bytes: self.reader.unsent_bytes(),
+            done_bytes: self.done_bytes,
+            left_bytes: self.left_bytes,
         }
     }
 }
@@ -378,18 +393,5 @@ fn tail(chunk: &Chunk, skip: usize) -> Chunk {
     match chunk {
         Chunk::Lease(lease) => Chunk::Lease(lease.slice(skip..lease.len())),
         Chunk::Bytes(bytes, range) => Chunk::Bytes(Arc::clone(bytes), range.start + skip..range.end),
-    }
-}
-
-/// When the byte at `position` of the stream is due, if it is at a fixed time.
-fn due_ns(due: &Due, position: u64) -> u64 {
-    match due {
-        Due::Paced(pace) => {
-            // A pace counts from where its body begins.
-            let media_ns = pace.media_ns(position.saturating_sub(pace.from_offset));
-            pace.due_ns.saturating_add(media_ns.saturating_sub(pace.media_ns))
-        }
-        Due::Ramp(ramp) => ramp.due_ns,
-        Due::After(_) => u64::MAX,
     }
 }

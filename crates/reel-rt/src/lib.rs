@@ -25,6 +25,7 @@ mod tasks;
 mod thread;
 mod timers;
 mod upcall;
+mod workers;
 
 pub use crate::core::{Core, Service};
 pub use agenda::{Agenda, Choice};
@@ -37,3 +38,4 @@ pub use split::{Bell, Member, SharedCore, SharedCoreCounts};
 pub use task::{Standing, Step, TaskId, TaskKind, Workahead};
 pub use tasks::{Next, SectionCounts, Tasks};
 pub use upcall::{Upcall, UpcallCounts, UpcallSpec};
+pub use workers::Workers;

@@ -1,20 +1,20 @@
-//! What there is to promise, as it changes: told to the ledger once a round, as `reel-http` does it. And what cannot be kept because of such
-//! a change: what was promised stays promised, even where a device has become too slow for it or its class has less of it.
+//! What can be promised, as it changes, and what cannot be kept because of a change: what was promised stays promised, even where a device
+//! has become too slow for it or its class has less of it.
 
 use crate::desk::Desk;
 use crate::disks::SimDisks;
-use crate::limits::{DEAR_PERMILLE, PRICE_CHANGE_PERCENT, RECOVERY_NS};
-use reel_disk::DiskBackend;
-use reel_qos::{Capacities, ClassTable, DiskPrice, Resource};
+use crate::limits::{DEAR_PERMILLE, RECOVERY_NS};
+use reel_disk::Disks;
+use reel_play::{CapacityConfig, PlayCounters, ProcessorPrice};
+use reel_qos::{Capacities, DiskPrice, Resource, UNLIMITED};
 use std::collections::BTreeMap;
-use std::sync::Arc;
 
 /// Keeps the ledger's capacities true to the disks.
 pub(crate) struct Capacity {
+    /// The server's own.
+    served: reel_play::Capacity,
     /// As measured before the server started.
     measured: DiskPrice,
-    told: Capacities,
-    classes: Arc<ClassTable>,
     /// What was promised of a resource, at most in a round, when it became less than that.
     over: BTreeMap<usize, u64>,
     /// When more was promised of a member than it can do, at last.
@@ -24,37 +24,31 @@ pub(crate) struct Capacity {
 }
 
 impl Capacity {
-    pub(crate) fn new(measured: DiskPrice, told: Capacities, classes: Arc<ClassTable>) -> Capacity {
+    /// What can be promised of members that were measured so, with so much memory for readers; processors and network never run out.
+    pub(crate) fn new(measured: DiskPrice, disks: &Disks, arena_bytes: u64) -> Capacity {
+        let config = CapacityConfig {
+            core_ns: UNLIMITED,
+            arena_bytes,
+            network_bps: None,
+            processor: ProcessorPrice::new(0, 1, 1),
+        };
         Capacity {
+            served: reel_play::Capacity::new(disks, config),
             measured,
-            told,
-            classes,
             over: BTreeMap::new(),
             strained_ns: None,
             dear_since_ns: Vec::new(),
         }
     }
 
+    /// What can be promised now.
+    pub(crate) fn capacities(&self) -> Capacities {
+        self.served.capacities()
+    }
+
     /// Tells the ledger what has changed; to be called every round.
-    pub(crate) fn refresh(&mut self, disks: &SimDisks, desk: &Desk, now_ns: u64) {
-        let classes = disks.classes();
-        let mut changed = !Arc::ptr_eq(&classes, &self.classes);
-        if changed {
-            self.classes = classes;
-            desk.set_classes(ClassTable::clone(&self.classes));
-        }
-        let mut repriced = false;
-        for (member, told) in self.told.members.iter_mut().enumerate() {
-            let price = self.measured.slower(disks.price(member));
-            if differs(told.price, price) {
-                (told.price, repriced) = (price, true);
-            }
-        }
-        if repriced {
-            desk.set_capacities(self.told.clone());
-        }
-        changed |= repriced;
-        if changed {
+    pub(crate) fn refresh(&mut self, disks: &Disks, desk: &Desk, counters: &PlayCounters, now_ns: u64) {
+        if self.served.refresh(disks, desk.sessions(), counters, now_ns) {
             let usage = desk.usage(now_ns);
             let over = usage.iter().enumerate().filter(|(_, used)| used.peak_used > used.capacity);
             self.over = over.map(|(place, used)| (place, used.peak_used)).collect();
@@ -63,7 +57,7 @@ impl Capacity {
 
     /// Looks at what is promised; the most of any member, in thousandths. The error is a broken invariant.
     pub(crate) fn look(&mut self, disks: &SimDisks, desk: &Desk, now_ns: u64) -> Result<u64, String> {
-        let mut most_permille = 0;
+        let (mut most_permille, told) = (0, self.served.capacities());
         for (place, used) in desk.usage(now_ns).into_iter().enumerate() {
             if used.peak_used <= used.capacity {
                 self.over.remove(&place);
@@ -73,7 +67,7 @@ impl Capacity {
             }
             if let Resource::Member(member) = used.resource {
                 // What was counted at the price that was told takes the device another time.
-                let told = self.told.members[member].price.read_mib_ns.max(1);
+                let told = told.members[member].price.read_mib_ns.max(1);
                 let takes = u128::from(used.used) * u128::from(self.measured.read_mib_ns) / u128::from(told)
                     * u128::from(disks.drift_permille(member))
                     / 1000;
@@ -93,9 +87,9 @@ impl Capacity {
 
     /// For how long a member that has no fault has been thought much dearer than it is.
     pub(crate) fn dear_ns(&mut self, disks: &SimDisks, struck: Option<usize>, now_ns: u64) -> u64 {
-        let mut most_ns = 0;
-        self.dear_since_ns.resize(self.told.members.len(), now_ns);
-        for (member, (told, since_ns)) in self.told.members.iter().zip(&mut self.dear_since_ns).enumerate() {
+        let (mut most_ns, told_now) = (0, self.served.capacities());
+        self.dear_since_ns.resize(told_now.members.len(), now_ns);
+        for (member, (told, since_ns)) in told_now.members.iter().zip(&mut self.dear_since_ns).enumerate() {
             let takes = self.measured.read_mib_ns * disks.drift_permille(member).max(1000) / 1000;
             if struck == Some(member) || told.price.read_mib_ns * 1000 <= takes * DEAR_PERMILLE {
                 *since_ns = now_ns;
@@ -104,10 +98,4 @@ impl Capacity {
         }
         most_ns
     }
-}
-
-/// Whether two prices of reads differ by more than is worth telling.
-fn differs(one: DiskPrice, other: DiskPrice) -> bool {
-    let far = |one: u64, other: u64| one.abs_diff(other) * 100 > one.max(other) * PRICE_CHANGE_PERCENT;
-    far(one.read_request_ns, other.read_request_ns) || far(one.read_mib_ns, other.read_mib_ns)
 }

@@ -1,41 +1,28 @@
-//! The serving side: one core with its fetcher and readers, as the data plane of `reel-http` drives them, without sockets.
+//! The serving side: the engine of one thread, with simulated clients in place of sockets.
 
 use crate::content::first_wrong;
-use crate::title::Track;
-use reel_admit::limits::SEND_LEAD_NS;
-use reel_cache::{
-    Body, Deliver, Depth, Due, Fetched, Fetcher, Part, Place, Plan, Prefetcher, PromisedBuffers, Reader,
-    ReaderState, SessionKey, Units,
-};
-use reel_disk::{DiskDone, Reply};
+use crate::title::{Title, Track};
+use reel_admit::{Session, Sessions};
+use reel_cache::{Arrival, Body, Depth, Due, Inbox, Part, UnitKey, Units};
+use reel_play::{DeliveryId, DeliveryPolicy, Engine, Event, NewDelivery, PlayCounters, Readiness};
 use reel_qos::Class;
 use reel_ring::Chunk;
-use std::collections::BTreeMap;
 use std::ops::Range;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-/// One core.
+/// One serving thread.
 pub(crate) struct Core {
-    pub(crate) fetcher: Fetcher,
-    prefetcher: Prefetcher,
-    inbox: Arc<Inbox>,
+    pub(crate) engine: Engine<Title>,
+    inbox: Arc<Arrivals>,
     transfers: Vec<Option<Transfer>>,
-    /// Those who found no memory, in their order.
-    starved: BTreeMap<Place, u32>,
 }
 
-/// What a client asks for.
+/// What a client requests.
 pub(crate) struct Request {
     pub(crate) track: Arc<Track>,
     pub(crate) range: Range<u64>,
-    pub(crate) class: Class,
-    pub(crate) due: Due,
-    /// When its first bytes are due in memory, if somebody was promised that.
-    pub(crate) promised_ns: Option<u64>,
-    /// Others play the same.
-    pub(crate) reads_on: bool,
-    /// The memory that its viewer is promised.
-    pub(crate) memory: Option<Arc<PromisedBuffers>>,
+    pub(crate) session: Option<Arc<Session<Title>>>,
+    pub(crate) policy: DeliveryPolicy,
     /// The client's link, in simulated bytes.
     pub(crate) bytes_per_s: u64,
 }
@@ -48,43 +35,37 @@ pub(crate) enum Outcome {
     Done,
     /// The members do not give it.
     Failed(String),
-    /// A unit that was asked for in time came so long after it was due.
+    /// A unit that was requested in time came so long after it was due.
     Late(u64),
 }
 
 /// A response on its way to a client.
 struct Transfer {
-    reader: Reader,
+    delivery: DeliveryId,
     track: Arc<Track>,
     range: Range<u64>,
     bytes_per_s: u64,
     sending_bytes: u64,
-    starved: Option<Place>,
-    /// When its first bytes are due, if they were asked for in time, and where it began.
+    /// When its first bytes are due, if they were requested in time, and where it began.
     promised: Option<(u64, Range<u64>)>,
     ahead: Depth,
 }
 
-/// What members and fetchers bring.
+/// What members and other threads bring.
 #[derive(Default)]
-struct Inbox {
-    disk: Mutex<Vec<DiskDone>>,
-    units: Mutex<Vec<Fetched>>,
-}
+struct Arrivals(Mutex<Vec<Arrival>>);
 
 impl Core {
-    /// A core for clients numbered below `clients`.
-    pub(crate) fn new(units: Units, clients: usize) -> Core {
-        let inbox = Arc::new(Inbox::default());
-        let fetcher =
-            Fetcher::new(units, Arc::clone(&inbox) as Arc<dyn Reply>, Arc::clone(&inbox) as Arc<dyn Deliver>);
-        Core {
-            fetcher,
-            prefetcher: Prefetcher::default(),
-            inbox,
-            transfers: (0..clients).map(|_| None).collect(),
-            starved: BTreeMap::new(),
-        }
+    /// A thread for clients numbered below `clients`.
+    pub(crate) fn new(
+        units: Units,
+        sessions: Arc<Sessions<Title>>,
+        counters: Arc<PlayCounters>,
+        clients: usize,
+    ) -> Core {
+        let inbox = Arc::new(Arrivals::default());
+        let engine = Engine::new(units, Arc::clone(&inbox) as Arc<dyn Inbox>, sessions, counters);
+        Core { engine, inbox, transfers: (0..clients).map(|_| None).collect() }
     }
 
     /// Begins to answer; a client has one answer at a time.
@@ -94,55 +75,29 @@ impl Core {
         request: Request,
         now_ns: u64,
     ) -> Result<Option<Outcome>, String> {
-        let Request { track, range, class, due, promised_ns, reads_on, memory, bytes_per_s } = request;
-        let body = Body::new([Part::Object(Arc::clone(&track.map), range.clone())]);
-        let reader = Reader::new(body, class, due, u64::from(client)).in_runs();
-        let reader = reader.reading_on(reads_on).promised(memory);
-        // The demand of a segment is spread over the segment before it, but for the time to send it.
-        let asked_before_ns = track.segment_ns - SEND_LEAD_NS;
-        let promised_ns = promised_ns.filter(|due_ns| *due_ns >= now_ns + asked_before_ns);
-        let promised = promised_ns.map(|due_ns| (due_ns, range.clone()));
-        let (ahead, sending_bytes, starved) = (self.fetcher.units().depth(), 0, None);
+        let Request { track, range, session, policy, bytes_per_s } = request;
+        let promised = promised(&policy, &track, &range, now_ns);
+        let delivery = NewDelivery {
+            tag: u64::from(client),
+            session,
+            policy,
+            body: Body::new([Part::Object(Arc::clone(&track.map), range.clone())]),
+            preamble_bytes: 0,
+            file_offset: 0,
+            in_runs: true,
+        };
+        self.cancel(client);
+        let (delivery, ahead) = (self.engine.open(delivery, now_ns), self.engine.units().depth());
         self.transfers[client as usize] =
-            Some(Transfer { reader, track, range, bytes_per_s, sending_bytes, starved, promised, ahead });
+            Some(Transfer { delivery, track, range, bytes_per_s, sending_bytes: 0, promised, ahead });
         self.pump(client, now_ns)
-    }
-
-    /// What the session of a client will be asked for next of a track.
-    pub(crate) fn plan(&mut self, (session, track): (SessionKey, usize), plan: Option<Plan>) {
-        self.prefetcher.plan((session, track), plan);
-    }
-
-    /// Reads ahead what is due to be; to be called every [`crate::limits::PREFETCH_EVERY_NS`].
-    pub(crate) fn prefetch(&mut self, now_ns: u64) {
-        self.prefetcher.turn(&mut self.fetcher, now_ns);
-    }
-
-    /// When [`Core::overdue`] has something to do next.
-    pub(crate) fn next_due_ns(&self) -> Option<u64> {
-        self.fetcher.next_due_ns()
-    }
-
-    /// Reads around members that have not answered in time.
-    pub(crate) fn overdue(&mut self, now_ns: u64) {
-        self.fetcher.overdue(now_ns);
-    }
-
-    /// Segments read ahead.
-    pub(crate) fn prefetched(&self) -> u64 {
-        self.prefetcher.started
-    }
-
-    /// Whether somebody waits for memory; what is read ahead is let go of then.
-    pub(crate) fn relieve_pressure(&mut self) {
-        if self.fetcher.is_hungry() || self.fetcher.units().budget().missing() > 0 {
-            self.prefetcher.release();
-        }
     }
 
     /// The client is no longer interested.
     pub(crate) fn cancel(&mut self, client: u32) {
-        self.transfers[client as usize] = None;
+        if let Some(transfer) = self.transfers[client as usize].take() {
+            self.engine.close(transfer.delivery);
+        }
     }
 
     /// Whether a client is being answered.
@@ -154,93 +109,93 @@ impl Core {
     pub(crate) fn sent(&mut self, client: u32, now_ns: u64) -> Result<Option<Outcome>, String> {
         let Some(transfer) = &mut self.transfers[client as usize] else { return Ok(None) };
         let bytes = std::mem::take(&mut transfer.sending_bytes);
-        transfer.reader.advance(bytes);
         transfer.range.start += bytes;
+        self.engine.taken(transfer.delivery, bytes, now_ns);
         self.pump(client, now_ns)
     }
 
-    /// Deals with everything that members and fetchers brought; `true` if there was something.
+    /// Gives the engine all that has arrived, and goes on with the clients that can go on; `true` if something arrived.
     pub(crate) fn turn(&mut self, now_ns: u64, outcomes: &mut Vec<(u32, Outcome)>) -> Result<bool, String> {
-        let mut some = false;
-        let (answers, news) = (std::mem::take(&mut *lock(&self.inbox.disk)), Arc::clone(&self.inbox));
-        for done in answers {
-            some = true;
-            self.fetcher.disk_done(done, now_ns);
+        let arrivals = std::mem::take(&mut *lock(&self.inbox.0));
+        let some = !arrivals.is_empty();
+        for arrival in arrivals {
+            self.engine.arrived(arrival, now_ns);
         }
-        let news = std::mem::take(&mut *lock(&news.units));
-        for fetched in news {
-            some = true;
-            if Prefetcher::is_for_prefetch(fetched.connection) {
-                self.prefetcher.fetched(&fetched);
-                continue;
-            }
-            // Fits: other connections are numbers of clients.
-            let client = fetched.connection as u32;
-            let Some(transfer) = &mut self.transfers[client as usize] else { continue };
-            if let Some(late_ns) = transfer.late_ns(&fetched, now_ns) {
-                transfer.promised = None;
-                outcomes.push((client, Outcome::Late(late_ns)));
-            }
-            match transfer.reader.fetched(&fetched) {
-                Ok(_) => outcomes.extend(self.pump(client, now_ns)?.map(|outcome| (client, outcome))),
-                Err(error) => {
-                    self.transfers[client as usize] = None;
-                    outcomes.push((client, Outcome::Failed(error.to_string())));
+        self.engine.turn(now_ns);
+        while let Some(event) = self.engine.next_event() {
+            match event {
+                Event::Ready(client) => self.go_on(client as u32, now_ns, outcomes)?,
+                Event::Unit(client, key) => {
+                    self.check_time(client as u32, key, now_ns, outcomes);
+                    self.go_on(client as u32, now_ns, outcomes)?;
+                }
+                Event::Lost(client, error) => {
+                    self.cancel(client as u32);
+                    outcomes.push((client as u32, Outcome::Failed(error.to_string())));
                 }
             }
-        }
-        if self.fetcher.is_hungry() {
-            self.fetcher.retry(now_ns);
-        }
-        while let Some((&place, &client)) = self.starved.first_key_value() {
-            outcomes.extend(self.pump(client, now_ns)?.map(|outcome| (client, outcome)));
-            let transfer = self.transfers[client as usize].as_ref();
-            if transfer.is_some_and(|transfer| transfer.starved == Some(place)) {
-                break;
-            }
-            // Served, and gone from here by that; or its client has left.
-            self.starved.remove(&place);
         }
         Ok(some)
     }
 
-    /// Sends what can be sent, or asks for what is missing, as `reel-http` does it.
+    fn go_on(&mut self, client: u32, now_ns: u64, outcomes: &mut Vec<(u32, Outcome)>) -> Result<(), String> {
+        outcomes.extend(self.pump(client, now_ns)?.map(|outcome| (client, outcome)));
+        Ok(())
+    }
+
+    /// Whether a unit came in time for its client.
+    fn check_time(&mut self, client: u32, key: UnitKey, now_ns: u64, outcomes: &mut Vec<(u32, Outcome)>) {
+        let Some(transfer) = &mut self.transfers[client as usize] else { return };
+        if let Some(late_ns) = transfer.late_ns(key, now_ns) {
+            transfer.promised = None;
+            outcomes.push((client, Outcome::Late(late_ns)));
+        }
+    }
+
+    /// Sends what can be sent, or asks for what is missing.
     fn pump(&mut self, client: u32, now_ns: u64) -> Result<Option<Outcome>, String> {
         let Some(transfer) = &mut self.transfers[client as usize] else { return Ok(None) };
         if transfer.sending_bytes > 0 {
             return Ok(None);
         }
-        let state = transfer.reader.fill(&mut self.fetcher, now_ns);
-        let place = transfer.reader.place();
-        let before = std::mem::replace(&mut transfer.starved, place);
-        if before != place {
-            before.and_then(|before| self.starved.remove(&before));
-            place.and_then(|place| self.starved.insert(place, client));
-        }
-        match state {
-            ReaderState::Ready => {
-                let bytes = transfer.check()?;
+        match self.engine.fill(transfer.delivery, now_ns) {
+            Some(Readiness::Ready) => {
+                let bytes = transfer.check(&self.engine.chunks(transfer.delivery))?;
                 transfer.sending_bytes = bytes;
                 let ns = (u128::from(bytes) * 1_000_000_000 / u128::from(transfer.bytes_per_s.max(1))) as u64;
                 Ok(Some(Outcome::Sends(now_ns + ns.max(1))))
             }
-            ReaderState::AwaitUnits | ReaderState::AwaitMemory => Ok(None),
-            ReaderState::Done => {
-                self.transfers[client as usize] = None;
+            Some(Readiness::Waiting) | None => Ok(None),
+            Some(Readiness::Done) => {
+                self.cancel(client);
                 Ok(Some(Outcome::Done))
             }
         }
     }
 }
 
+/// When the first bytes of a request are due, if they are reserved for and requested in time.
+fn promised(
+    policy: &DeliveryPolicy,
+    track: &Track,
+    range: &Range<u64>,
+    now_ns: u64,
+) -> Option<(u64, Range<u64>)> {
+    let Due::Ramp(ramp) = &policy.due else { return None };
+    // The demand of a segment is spread over the segment before it, but for the time to send it.
+    let requested_before_ns = track.segment_ns - reel_admit::limits::SEND_LEAD_NS;
+    let is_in_time = policy.class == Class::PERIODIC && ramp.due_ns >= now_ns + requested_before_ns;
+    is_in_time.then(|| (ramp.due_ns, range.clone()))
+}
+
 impl Transfer {
     /// How late a unit came, by the promise that was made for it: a reader's window of stripes is due together, and what is beyond
     /// it as it is shown.
-    fn late_ns(&self, fetched: &Fetched, now_ns: u64) -> Option<u64> {
-        let (due_ns, range) = self.promised.as_ref().filter(|_| fetched.key.object == self.track.map.id())?;
+    fn late_ns(&self, key: UnitKey, now_ns: u64) -> Option<u64> {
+        let (due_ns, range) = self.promised.as_ref().filter(|_| key.object == self.track.map.id())?;
         let geometry = self.track.map.geometry();
         let stripe_bytes = geometry.stripe_bytes() as u64;
-        let offset = (fetched.key.stripe * stripe_bytes).saturating_sub(range.start);
+        let offset = (key.stripe * stripe_bytes).saturating_sub(range.start);
         let bytes = range.end - range.start;
         let beyond = offset.saturating_sub(self.ahead.window_bytes(geometry, bytes, self.track.segment_ns));
         let later_ns = self.track.segment_ns * beyond / bytes;
@@ -248,10 +203,10 @@ impl Transfer {
     }
 
     /// Compares what would be sent now with what the title holds; its length.
-    fn check(&self) -> Result<u64, String> {
+    fn check(&self, chunks: &[Chunk]) -> Result<u64, String> {
         let mut at = self.range.start;
-        for chunk in self.reader.chunks() {
-            let bytes = match &chunk {
+        for chunk in chunks {
+            let bytes = match chunk {
                 Chunk::Lease(lease) => &lease[..],
                 Chunk::Bytes(bytes, range) => &bytes[range.clone()],
             };
@@ -269,21 +224,15 @@ impl Transfer {
             at = range.end;
         }
         if at == self.range.start {
-            return Err(format!("a reader of {} is ready and has nothing", self.track.map.name()));
+            return Err(format!("a delivery of {} is ready and has nothing", self.track.map.name()));
         }
         Ok(at - self.range.start)
     }
 }
 
-impl Reply for Inbox {
-    fn deliver(&self, done: DiskDone) {
-        lock(&self.disk).push(done);
-    }
-}
-
-impl Deliver for Inbox {
-    fn fetched(&self, fetched: Fetched) {
-        lock(&self.units).push(fetched);
+impl Inbox for Arrivals {
+    fn post(&self, arrival: Arrival) {
+        lock(&self.0).push(arrival);
     }
 }
 

@@ -1,35 +1,22 @@
-//! What viewers are promised and on what terms their segments are read: the sessions of `reel-stream`, asked as `reel-http` asks them.
+//! The sessions of simulated clients.
 
-use crate::limits::BEGIN_DEADLINE_NS;
 use crate::scenario::Scenario;
 use crate::title::Title;
 use reel_admit::{Session, Sessions, SessionsConfig, Sharing};
-use reel_cache::{Due, MediaKind, Plan, Ramp, SessionKey, Units};
-use reel_qos::limits::ROUND_NS;
-use reel_qos::{AdmitError, Capacities, Class, ClassTable, ResourceUsage};
+use reel_cache::{SessionKey, Units};
+use reel_qos::{Capacities, Class, ClassTable, ResourceUsage};
 use std::net::{IpAddr, Ipv4Addr};
 use std::sync::Arc;
 
 /// All sessions.
 pub(crate) struct Desk {
-    sessions: Sessions<Title>,
+    sessions: Arc<Sessions<Title>>,
     next_key: u64,
     follows: bool,
 }
 
 /// A viewer's session.
 pub(crate) type Seat = Arc<Session<Title>>;
-
-/// How a segment is read, and what is read ahead for its viewer.
-pub(crate) struct Terms {
-    pub(crate) class: Class,
-    pub(crate) due: Due,
-    /// When its first bytes are due.
-    pub(crate) due_ns: u64,
-    pub(crate) plan: Option<Plan>,
-    /// Others play the same.
-    pub(crate) reads_on: bool,
-}
 
 impl Desk {
     /// Without admission nothing is promised and nobody refused.
@@ -40,7 +27,7 @@ impl Desk {
             capacities: scenario.admission.then_some(capacities),
             classes: ClassTable::default(),
         });
-        Desk { sessions: sessions.reading(units), next_key: 0, follows: scenario.follows }
+        Desk { sessions: Arc::new(sessions.reading(units)), next_key: 0, follows: scenario.follows }
     }
 
     /// Opens a title for a client, or says why not.
@@ -57,36 +44,14 @@ impl Desk {
         opened.map_err(|refused| refused.to_string())
     }
 
-    /// The terms of a segment of the pictures in one of their renditions, or of the sound in one of its languages; refused if the ledger does not follow where the viewer goes.
-    pub(crate) fn ask(
-        &self,
-        seat: &Seat,
-        (strand, choice): (MediaKind, usize),
-        segment: usize,
-        now_ns: u64,
-    ) -> Result<Terms, AdmitError> {
-        // A player asks for what its title has.
-        let track = seat.playing().track(strand, choice).unwrap_or(seat.playing().best());
+    /// All sessions, for the engine.
+    pub(crate) fn sessions(&self) -> &Arc<Sessions<Title>> {
+        &self.sessions
+    }
+
+    /// The session is used now.
+    pub(crate) fn touch(&self, seat: &Seat, now_ns: u64) {
         self.sessions.touch(&seat.key(), now_ns);
-        let choice = (strand == MediaKind::Video).then_some(choice);
-        let permit = self.sessions.ask(seat, choice, &track.ask(segment), now_ns)?;
-        let track_ns = track.segment_ns * track.segments() as u64;
-        let reads_on = self.sessions.plays(seat, strand, (&track.body(segment), 0), track_ns, now_ns);
-        let next = segment + 1;
-        let next_due_ns = self.sessions.due_ns(seat, track.ask(next).from_ns, now_ns);
-        // What is due at once is asked for at once.
-        let plan = (next < track.segments() && next_due_ns > now_ns + 2 * ROUND_NS).then(|| Plan {
-            body: track.body(next),
-            class: seat.class(),
-            start_ns: permit.due_ns,
-            due_ns: next_due_ns,
-            duration_ns: track.segment_ns,
-        });
-        let range = track.segment(segment);
-        let ramp =
-            Ramp { due_ns: permit.due_ns, duration_ns: track.segment_ns, bytes: range.end - range.start };
-        let due = if permit.begins { Due::After(BEGIN_DEADLINE_NS) } else { Due::Ramp(ramp) };
-        Ok(Terms { class: permit.class, due, due_ns: permit.due_ns, plan, reads_on })
     }
 
     /// The viewer says goodbye.
@@ -95,20 +60,12 @@ impl Desk {
     }
 
     /// To be called every second.
-    pub(crate) fn tend(&self, now_ns: u64) {
-        self.sessions.tend(now_ns);
+    pub(crate) fn tick(&self, now_ns: u64) {
+        self.sessions.tick(now_ns);
     }
 
     pub(crate) fn usage(&self, now_ns: u64) -> Vec<ResourceUsage> {
         self.sessions.usage(now_ns)
-    }
-
-    pub(crate) fn set_capacities(&self, capacities: Capacities) {
-        self.sessions.set_capacities(capacities);
-    }
-
-    pub(crate) fn set_classes(&self, classes: ClassTable) {
-        self.sessions.set_classes(classes);
     }
 
     /// How many share what others read.

@@ -26,12 +26,6 @@ pub const STORY_ENTRIES: usize = 400;
 /// Between two looks at whether the ledger is the sum of its reservations: one takes as long as making all of them again.
 pub const LEDGER_CHECK_SECONDS: u64 = 60;
 
-/// How often a core looks whether something is to be read ahead, and whether somebody waits for memory; as in `reel-http`.
-pub const PREFETCH_EVERY_NS: u64 = 100_000_000;
-
-/// What an admitted viewer begins with is due this long after it is asked for; as in `reel-http`.
-pub const BEGIN_DEADLINE_NS: u64 = 200_000_000;
-
 /// Of a thousand viewers who leave, so many close their session; the others vanish, and what was promised to them must come free by itself.
 pub const CLOSES_PERMILLE: u64 = 700;
 
@@ -56,9 +50,6 @@ pub const PERIODIC_SHARES_PERMILLE: (u64, u64) = (500, 850);
 
 /// The least share that an operator gives the other classes.
 pub const SHARE_LEAST_PERMILLE: u64 = 50;
-
-/// Prices of a member that differ by less are the same; as in `reel-http`.
-pub const PRICE_CHANGE_PERCENT: u64 = 5;
 
 /// A member that is thought so much dearer than it is keeps viewers out for nothing.
 pub const DEAR_PERMILLE: u64 = 1500;

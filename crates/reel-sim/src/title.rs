@@ -7,6 +7,7 @@ use reel_admit::limits::SEND_LEAD_NS;
 use reel_admit::{Ask, Loss, Stretch, demand, shared_demand};
 use reel_cache::{Body, Choices, Depth, MediaKind, Part, SharedTrack, SharedTracks};
 use reel_code::Code;
+use reel_play::{Form, PlainFile, Playable, Segment};
 use reel_qos::Demand;
 use reel_volume::{Extent, Geometry, ObjectLayout, ObjectMap, VolumeCounters};
 use std::ops::Range;
@@ -177,7 +178,12 @@ impl Title {
         }
     }
 
-    /// All tracks.
+    /// The number of such a track among all of them.
+    pub fn track_number(&self, strand: MediaKind, choice: usize) -> usize {
+        if strand == MediaKind::Video { choice } else { self.pictures.len() + choice }
+    }
+
+    /// All tracks, pictures before sound.
     pub fn tracks(&self) -> impl Iterator<Item = &Arc<Track>> {
         self.pictures.iter().chain(&self.sound)
     }
@@ -185,6 +191,27 @@ impl Title {
     /// The best pictures.
     pub fn best(&self) -> &Arc<Track> {
         &self.pictures[0]
+    }
+}
+
+impl Playable for Title {
+    fn choices(&self, form: Form) -> Option<Choices> {
+        (form == Form::Ladder).then(|| self.offers.clone())
+    }
+
+    fn segment(&self, track: usize, number: usize) -> Option<Segment> {
+        let found = self.tracks().nth(track)?;
+        let segment = number.checked_sub(1).filter(|segment| *segment < found.segments())?;
+        Some(Segment {
+            choice: (track < self.pictures.len()).then_some(track),
+            ask: found.ask(segment),
+            body: found.body(segment),
+            track_ns: found.segment_ns * found.segments() as u64,
+        })
+    }
+
+    fn file(&self) -> Option<&PlainFile> {
+        None
     }
 }
 

@@ -15,7 +15,7 @@ use crate::disks::SimDisks;
 use crate::fault::FaultSpan;
 use crate::journal::{Deed, Happened, Journal};
 use crate::library::Library;
-use crate::limits::{CRASH_REST_NS, PREFETCH_EVERY_NS, SCRUB_REST_NS};
+use crate::limits::{CRASH_REST_NS, SCRUB_REST_NS};
 use crate::probe;
 use crate::report::{Broken, Report};
 use crate::rng::Rng;
@@ -29,8 +29,9 @@ use people::{Client, clients, lanes};
 use reel_arena::Arena;
 use reel_cache::{Depth, Units};
 use reel_disk::{DepthBound, DiskBackend, Disks, DisksConfig, MemberFile};
+use reel_play::PlayCounters;
+use reel_qos::DiskPrice;
 use reel_qos::limits::ROUND_NS;
-use reel_qos::{Capacities, DiskPrice, MemberCapacity, UNLIMITED};
 use reel_volume::limits::{UPKEEP_STRIPES, WRITER_STRIPES_IN_FLIGHT};
 use reel_volume::{ArenaBudget, OpenOptions, Simulated, Turns, Volume};
 use std::cmp::Reverse;
@@ -58,6 +59,7 @@ pub struct World {
     changes_seen: u64,
     desk: Desk,
     capacity: Capacity,
+    counters: Arc<PlayCounters>,
     changes: Vec<(u64, Change)>,
     faults: Vec<FaultSpan>,
     fault: Option<FaultSpan>,
@@ -79,8 +81,6 @@ enum Event {
     Sent { lane: u32, visit: u32 },
     /// Every second.
     Second,
-    /// Ten times a second.
-    Prefetch,
     /// At the border of every round.
     Round,
     /// A fault begins.
@@ -130,7 +130,6 @@ impl World {
         let stripes = WRITER_STRIPES_IN_FLIGHT + 8 + 1 + UPKEEP_STRIPES;
         let units = Units::new(arena.clone(), handle, health, stripes * geometry.width());
         let clients = clients(&scenario, &seed.part(5));
-        let core = Core::new(units, clients.len() * lanes::LANES as usize);
         let end_ns = start_ns + scenario.duration_ns;
         let faults = scenario.faults.draw(
             scenario.members,
@@ -140,13 +139,15 @@ impl World {
             &mut seed.part(6),
         );
         let upkeep = Upkeep::new(volume, stage);
-        let promisable = core.fetcher.units().budget().promisable();
-        let capacities = capacities(&scenario, promisable, config.prices[0]);
-        let capacity = Capacity::new(config.prices[0], capacities.clone(), disks.classes());
+        let arena_bytes = units.budget().promisable() as u64 * UNIT_BYTES as u64;
+        let capacity = Capacity::new(config.prices[0], units.disks(), arena_bytes);
+        let desk = Desk::new(&scenario, capacity.capacities(), &units);
+        let counters = Arc::new(PlayCounters::new(1));
+        let lanes = clients.len() * lanes::LANES as usize;
+        let core = Core::new(units, Arc::clone(desk.sessions()), Arc::clone(&counters), lanes);
         let changes = scenario
             .change_rest_ns
             .map(|rest_ns| changes::draw(scenario.members, start_ns, end_ns, rest_ns, &mut seed.part(9)));
-        let desk = Desk::new(&scenario, capacities, core.fetcher.units());
         let mut world = World {
             scenario,
             start_ns,
@@ -164,6 +165,7 @@ impl World {
             changes_seen: 0,
             desk,
             capacity,
+            counters,
             changes: changes.unwrap_or_default(),
             faults,
             fault: None,
@@ -197,7 +199,7 @@ impl World {
     fn step(&mut self, end_ns: u64) -> Result<bool, String> {
         let event_ns = self.events.peek().map(|Reverse((at_ns, ..))| *at_ns);
         let disk_ns = self.disks.next_ns();
-        let due_ns = self.core.next_due_ns();
+        let due_ns = self.core.engine.next_tick_ns();
         let turn_ns = self.upkeep.next_ns();
         let Some(at_ns) =
             [event_ns, disk_ns, due_ns, turn_ns].into_iter().flatten().min().filter(|at_ns| *at_ns <= end_ns)
@@ -210,7 +212,7 @@ impl World {
         self.report.steps += 1;
         self.disks.advance(at_ns)?;
         if due_ns.is_some_and(|due_ns| due_ns <= at_ns) {
-            self.core.overdue(at_ns);
+            self.core.engine.tick(at_ns);
         }
         if event_ns == Some(at_ns)
             && let Some(Reverse((_, _, event))) = self.events.pop()
@@ -253,15 +255,9 @@ impl World {
             }
             Event::Wake { .. } | Event::Touch { .. } | Event::Sent { .. } => Ok(()),
             Event::Second => self.second(),
-            Event::Prefetch => {
-                self.core.relieve_pressure();
-                self.core.prefetch(self.now_ns);
-                self.at(self.now_ns + PREFETCH_EVERY_NS, Event::Prefetch);
-                Ok(())
-            }
             Event::Round => {
                 self.at(self.now_ns + ROUND_NS, Event::Round);
-                self.capacity.refresh(&self.disks, &self.desk, self.now_ns);
+                self.refresh_capacity();
                 let robbed = self.disks.round_ended().filter(|_| self.scenario.keeps_shares());
                 robbed.map_or(Ok(()), Err)
             }
@@ -273,6 +269,13 @@ impl World {
             Event::Change { number } => self.change(number as usize),
         }
     }
+
+    /// Tells the ledger what has changed, as the server's housekeeping does.
+    fn refresh_capacity(&mut self) {
+        let disks = self.core.engine.units().disks();
+        self.capacity.refresh(disks, &self.desk, &self.counters, self.now_ns);
+    }
+
     /// Everything that happens by itself.
     fn set_off(&mut self, rng: &mut Rng) {
         for number in 0..self.clients.len() as u32 {
@@ -294,7 +297,6 @@ impl World {
             self.at(scrub_ns, Event::Scrub);
         }
         self.at(self.now_ns + SECOND_NS, Event::Second);
-        self.at(self.now_ns + PREFETCH_EVERY_NS, Event::Prefetch);
         self.at(self.now_ns.next_multiple_of(ROUND_NS), Event::Round);
     }
 
@@ -319,16 +321,5 @@ fn open_options(disks: &Arc<SimDisks>, turns: Arc<dyn Turns>, bytes: usize) -> O
         arena: ArenaBudget { bytes, huge_pages: false },
         simulated: Some(Simulated { disks: Arc::new(open), turns }),
         ..OpenOptions::default()
-    }
-}
-
-/// What there is to promise.
-fn capacities(scenario: &Scenario, promisable: usize, price: DiskPrice) -> Capacities {
-    Capacities {
-        members: vec![MemberCapacity { price, round_ns: ROUND_NS }; scenario.members],
-        network_bytes: UNLIMITED,
-        core_ns: UNLIMITED,
-        core_mib_ns: 0,
-        arena_bytes: promisable as u64 * UNIT_BYTES as u64,
     }
 }

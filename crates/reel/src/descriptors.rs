@@ -1,7 +1,7 @@
 //! Open files: each connection is one.
 
 use crate::limits::DESCRIPTORS_OTHER;
-use reel_http::control::limits::{CONNECTIONS_MAX, TOLD_FULL_MAX};
+use reel_api::limits::{CONNECTIONS_MAX, TOLD_FULL_MAX};
 use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 
 /// Descriptors kept for all but the data plane's connections. Those of the control plane are not counted among them any more when they were

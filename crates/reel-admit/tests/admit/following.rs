@@ -159,7 +159,7 @@ impl Hall {
 
     fn passes(&mut self, segments: u64) {
         self.now_ns += segments * SEGMENT_NS;
-        self.sessions.tend(self.now_ns);
+        self.sessions.tick(self.now_ns);
         assert!(self.sessions.adds_up());
     }
 

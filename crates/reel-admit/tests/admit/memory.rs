@@ -85,7 +85,7 @@ fn what_is_promised_goes_with_the_reservation() {
     assert!(sessions.close(&viewers[0].key()));
     assert_eq!(units.budget().promised(), promised - PER_VIEWER);
     // Nobody has asked for anything: all are taken for gone, and nothing is promised to them any more.
-    sessions.tend(100 * ROUND_NS);
+    sessions.tick(100 * ROUND_NS);
     assert_eq!(units.budget().promised(), 0);
     assert!(viewers.iter().all(|viewer| viewer.memory().unwrap().buffers() == 0));
 }

@@ -127,7 +127,7 @@ fn who_is_paused_for_long_keeps_nothing_from_others() {
     hall.shows(Some(&follower), 0);
     // Forgotten by the sweep, after what it has is shown.
     hall.at += 60 * STRIPE_NS;
-    hall.sessions.tend(hall.at);
+    hall.sessions.tick(hall.at);
     (0..12).for_each(|step| hall.noise(step));
     assert_eq!(hall.shows(Some(&follower), 3), UNITS, "nobody was to want it");
 }

@@ -267,10 +267,10 @@ fn a_silent_client_loses_its_reservation_within_the_stated_time_and_is_admitted_
         sessions.ask(&session, Some(0), &segment(number), START_NS).unwrap();
     }
     let dry_ns = START_NS / ROUND_NS * ROUND_NS + 12 * ROUND_NS;
-    sessions.tend(dry_ns + PAUSE_GRACE_NS);
+    sessions.tick(dry_ns + PAUSE_GRACE_NS);
     assert_eq!(standing(&sessions, &session, dry_ns), Standing::Reserved);
     let free_ns = dry_ns + PAUSE_GRACE_NS + 1;
-    sessions.tend(free_ns);
+    sessions.tick(free_ns);
     assert_eq!(standing(&sessions, &session, free_ns), Standing::Paused);
     assert_eq!(network_used(&sessions, free_ns), 0);
 
@@ -288,7 +288,7 @@ fn a_session_that_never_asks_holds_nothing_for_long() {
     let sessions = promising(1);
     let session = open(&sessions, &[8_000_000]).unwrap();
     let later_ns = START_NS + PAUSE_GRACE_NS + 1;
-    sessions.tend(later_ns);
+    sessions.tick(later_ns);
     assert_eq!(standing(&sessions, &session, later_ns), Standing::Paused);
 }
 
@@ -301,7 +301,7 @@ fn ten_thousand_sessions_opened_and_dropped_leave_room_for_others() {
         let now_ns = START_NS + number * 6_000_000;
         refused += u64::from(open_for(&sessions, &[8_000_000], CLIENT, now_ns).is_err());
         if number % 100 == 0 {
-            sessions.tend(now_ns);
+            sessions.tick(now_ns);
         }
         assert!(sessions.len() <= SESSIONS_PER_CLIENT_MAX);
         assert!(network_used(&sessions, now_ns) <= UNSTARTED_PER_CLIENT_MAX as u64 * 1_100_000);
@@ -320,7 +320,7 @@ fn a_seek_moves_the_promise() {
     assert!(seek.begins);
     // Ten minutes less 560 seconds are left, and the rounds after them are free again.
     let after_ns = START_NS + 42 * ROUND_NS;
-    sessions.tend(after_ns);
+    sessions.tick(after_ns);
     assert_eq!(network_used(&sessions, after_ns), 0);
 }
 
@@ -353,7 +353,7 @@ fn who_falls_behind_in_a_full_house_goes_on_with_what_he_was_promised() {
         sessions.ask(&other, Some(0), &segment(number), now_ns - late_ns).unwrap();
         sessions.touch(&session.key(), now_ns);
         sessions.touch(&other.key(), now_ns);
-        sessions.tend(now_ns);
+        sessions.tick(now_ns);
         assert!(sessions.adds_up());
         assert!([&session, &other].iter().all(|of| standing(&sessions, of, now_ns) == Standing::Reserved));
     }
@@ -414,7 +414,7 @@ fn who_comes_back_to_a_fuller_house_is_promised_the_rendition_that_fits() {
     let session = open(&sessions, &[16_000_000, 12_000_000, 4_000_000]).unwrap();
     sessions.ask(&session, Some(0), &segment(0), START_NS).unwrap();
     let later_ns = START_NS + 100 * ROUND_NS;
-    sessions.tend(later_ns);
+    sessions.tick(later_ns);
     let _other = open_for(&sessions, &[8_000_000], OTHER, later_ns).expect("he is paused");
     sessions.touch(&session.key(), later_ns);
     for choice in [0, 1] {
@@ -474,7 +474,7 @@ fn a_clock_that_steps_breaks_nothing() {
     let sessions = promising(2);
     let session = open(&sessions, &[8_000_000]).unwrap();
     for now_ns in [START_NS, 5, START_NS + 3_000 * ROUND_NS, START_NS, 0] {
-        sessions.tend(now_ns);
+        sessions.tick(now_ns);
         let _ = sessions.ask(&session, Some(0), &segment(1), now_ns);
         sessions.list(now_ns);
     }
@@ -530,7 +530,7 @@ fn who_is_refused_after_his_film_has_ended_holds_nothing() {
     sessions.ask(&session, Some(0), &segment(0), START_NS).unwrap();
     let over_ns = START_NS + (ROUNDS as u64 + 100) * ROUND_NS;
     sessions.touch(&session.key(), over_ns);
-    sessions.tend(over_ns);
+    sessions.tick(over_ns);
     open_for(&sessions, &[8_000_000], OTHER, over_ns).unwrap();
     assert!(sessions.ask(&session, Some(0), &segment(10), over_ns).is_err(), "the house is full");
     assert_eq!(standing(&sessions, &session, over_ns), Standing::Paused);
@@ -546,7 +546,7 @@ fn who_is_late_sees_the_end_of_his_film_in_a_full_house() {
         let now_ns = if number > 0 { on_time_ns + 4 * ROUND_NS } else { on_time_ns };
         sessions.ask(&other, Some(0), &segment(number), on_time_ns).unwrap();
         if number == last {
-            sessions.tend(now_ns);
+            sessions.tick(now_ns);
             let next = open_for(&sessions, &[8_000_000], OTHER, now_ns);
             open_for(&sessions, &[8_000_000], OTHER, now_ns).and(next).expect("the promises have ended");
         }

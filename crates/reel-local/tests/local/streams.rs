@@ -1,34 +1,33 @@
 //! Streams in sets: what comes out, what is held, and what is left when they end.
 #![allow(clippy::unwrap_used, reason = "a test that cannot go on stops")]
 
-use crate::cinema::{Cinema, Random, STRIPE_BYTES};
+use crate::cinema::{Cinema, Post, Random, STRIPE_BYTES};
+use reel_admit::{Sessions, SessionsConfig};
 use reel_arena::mms::Ending;
-use reel_cache::{Body, Deliver, Due, Fetched, Fetcher, Part, ReaderState, Units};
-use reel_disk::{DiskDone, Reply};
+use reel_cache::{Arrival, Body, Choices, Part, Units};
 use reel_local::{Offer, Opening, Outlet, Settled, StreamId, Streams};
-use reel_qos::Class;
+use reel_play::{DeliveryPolicy, Engine, Event, Form, PlainFile, PlayCounters, Playable, Segment};
+use reel_qos::{Class, ClassTable};
 use reel_ring::Chunk;
 use std::collections::VecDeque;
 use std::sync::Arc;
-use std::sync::mpsc::{Receiver, Sender, channel};
+use std::sync::mpsc::{Receiver, channel};
 use std::time::{Duration, Instant};
 
-enum News {
-    Disk(DiskDone),
-    Unit(Fetched),
-}
+/// What a session would play; these streams have none.
+struct NoTitle;
 
-struct Post(Sender<News>);
-
-impl Reply for Post {
-    fn deliver(&self, done: DiskDone) {
-        let _ = self.0.send(News::Disk(done));
+impl Playable for NoTitle {
+    fn choices(&self, _: Form) -> Option<Choices> {
+        None
     }
-}
 
-impl Deliver for Post {
-    fn fetched(&self, fetched: Fetched) {
-        let _ = self.0.send(News::Unit(fetched));
+    fn segment(&self, _: usize, _: usize) -> Option<Segment> {
+        None
+    }
+
+    fn file(&self) -> Option<&PlainFile> {
+        None
     }
 }
 
@@ -96,27 +95,37 @@ impl Outlet for Slow {
 }
 
 struct Core {
-    fetcher: Fetcher,
-    news: Receiver<News>,
+    engine: Engine<NoTitle>,
+    arrivals: Receiver<Arrival>,
     streams: Streams<Slow>,
 }
 
 impl Core {
     fn new(units: &Units) -> Core {
-        let (sender, news) = channel();
-        let post = Arc::new(Post(sender));
-        let fetcher = Fetcher::new(units.clone(), Arc::clone(&post) as Arc<dyn Reply>, post);
-        Core { fetcher, news, streams: Streams::default() }
+        let (sender, arrivals) = channel();
+        let config = SessionsConfig {
+            sessions_max: 1,
+            idle_max_ns: u64::MAX,
+            capacities: None,
+            classes: ClassTable::default(),
+        };
+        let (sessions, counters) = (Arc::new(Sessions::new(config)), Arc::new(PlayCounters::new(1)));
+        let engine = Engine::new(units.clone(), Arc::new(Post(sender)), sessions, counters);
+        Core { engine, arrivals, streams: Streams::default() }
     }
 
-    fn read_news(&mut self) {
-        for news in self.news.try_iter().collect::<Vec<_>>() {
-            match news {
-                News::Disk(done) => self.fetcher.disk_done(done, 0),
-                News::Unit(fetched) => drop(self.streams.fetched(&fetched).unwrap()),
-            }
+    fn open(&mut self, openings: impl IntoIterator<Item = Opening<NoTitle, Slow>>) -> Vec<StreamId> {
+        self.streams.open(&mut self.engine, openings, 0)
+    }
+
+    fn take_arrivals(&mut self) {
+        for arrival in self.arrivals.try_iter().collect::<Vec<_>>() {
+            self.engine.arrived(arrival, 0);
         }
-        self.fetcher.retry(0);
+        self.engine.turn(0);
+        while let Some(event) = self.engine.next_event() {
+            assert!(!matches!(event, Event::Lost(..)), "{event:?}");
+        }
     }
 
     /// Serves a set until all of it has ended; why each did, in that order.
@@ -128,15 +137,15 @@ impl Core {
                 "nothing moves: {:?}",
                 self.streams.state(&set)
             );
-            self.read_news();
+            self.take_arrivals();
             let batch = if in_two_calls {
-                self.streams.read(&set, &mut self.fetcher, 0);
-                self.streams.send(&set)
+                self.streams.read(&set, &mut self.engine, 0);
+                self.streams.send(&set, &mut self.engine, 0)
             } else {
-                self.streams.read_send(&set, &mut self.fetcher, 0)
+                self.streams.read_send(&set, &mut self.engine, 0)
             };
             for (id, ending) in batch.ended {
-                self.streams.close(&[id], ending);
+                self.streams.close(&[id], &mut self.engine, ending);
                 set.retain(|other| *other != id);
                 ended.push((id, ending));
             }
@@ -145,10 +154,10 @@ impl Core {
     }
 }
 
-fn opening(body: Body, expected: Vec<u8>, seed: u64) -> Opening<Slow> {
+fn opening(body: Body, expected: Vec<u8>, seed: u64) -> Opening<NoTitle, Slow> {
     let outlet = Slow::new(expected, seed);
-    let (class, due) = (Class::APERIODIC, Due::After(1 << 40));
-    Opening { body, position: 0, class, due, chain_bytes_max: 1 << 20, promised: None, outlet }
+    let policy = DeliveryPolicy::without_deadline(Class::APERIODIC);
+    Opening { session: None, body, position: 0, policy, chain_bytes_max: 1 << 20, outlet }
 }
 
 /// A head of bytes at hand, and an object after it.
@@ -168,7 +177,7 @@ fn one_call_serves_many() {
             let (body, bytes) = with_head(&cinema, number % 4);
             opening(body, bytes, number as u64)
         });
-        let set = core.streams.open(openings.collect::<Vec<_>>());
+        let set = core.open(openings.collect::<Vec<_>>());
         assert_eq!(core.streams.state(&set).into_iter().flatten().count(), 12);
         let ended = core.serve(set.clone(), in_two_calls);
         assert_eq!(ended.len(), 12);
@@ -189,7 +198,7 @@ fn streams_share_the_least_memory_there_is() {
         let (body, bytes) = with_head(&cinema, number % 3);
         opening(body, bytes, number as u64)
     });
-    let set = core.streams.open(openings.collect::<Vec<_>>());
+    let set = core.open(openings.collect::<Vec<_>>());
     assert_eq!(core.serve(set, false).len(), 9);
     assert_eq!(units.budget().reserved(), 0);
     drop((core, units));
@@ -202,19 +211,19 @@ fn a_chain_can_be_made_shorter() {
     let units = cinema.units(8);
     let mut core = Core::new(&units);
     let (body, bytes) = with_head(&cinema, 0);
-    let set = core.streams.open([opening(body, bytes, 1)]);
+    let set = core.open([opening(body, bytes, 1)]);
     core.streams.resize(&set, 5_000);
     let begun = Instant::now();
     let mut ended = false;
     while !ended {
         assert!(begun.elapsed() < Duration::from_secs(60), "nothing moves");
-        core.read_news();
-        ended = !core.streams.read_send(&set, &mut core.fetcher, 0).ended.is_empty();
+        core.take_arrivals();
+        ended = !core.streams.read_send(&set, &mut core.engine, 0).ended.is_empty();
         let state = core.streams.state(&set)[0].unwrap();
         // One row more than what it was made, since rows come whole.
         assert!(state.chain_bytes < 5_000 + 4_000 && state.offered_bytes <= state.chain_bytes, "{state:?}");
     }
-    assert_eq!(core.streams.state(&set)[0].unwrap().reader, ReaderState::Done);
+    assert_eq!(core.streams.state(&set)[0].unwrap().left_bytes, 0);
 }
 
 #[test]
@@ -228,7 +237,7 @@ fn who_lies_ends_alone() {
         opening.outlet.lies = number == 1;
         opening
     });
-    let set = core.streams.open(openings.collect::<Vec<_>>());
+    let set = core.open(openings.collect::<Vec<_>>());
     let ended = core.serve(set.clone(), false);
     for (id, ending) in ended {
         assert_eq!(ending, if id == set[1] { Ending::Lied } else { Ending::Complete });
@@ -242,18 +251,18 @@ fn closing_gives_everything_back_at_any_time() {
         let units = cinema.units(8);
         let mut core = Core::new(&units);
         let (body, bytes) = with_head(&cinema, 0);
-        let set = core.streams.open([opening(body, bytes, turns)]);
+        let set = core.open([opening(body, bytes, turns)]);
         for _ in 0..turns {
-            core.read_news();
-            let batch = core.streams.read_send(&set, &mut core.fetcher, 0);
+            core.take_arrivals();
+            let batch = core.streams.read_send(&set, &mut core.engine, 0);
             assert!(batch.ended.is_empty());
             std::thread::sleep(Duration::from_millis(1));
         }
-        assert_eq!(core.streams.close(&set, Ending::Closed), [true]);
-        assert_eq!(core.streams.close(&set, Ending::Closed), [false], "it is closed");
+        assert_eq!(core.streams.close(&set, &mut core.engine, Ending::Closed), [true]);
+        assert_eq!(core.streams.close(&set, &mut core.engine, Ending::Closed), [false], "it is closed");
         let begun = Instant::now();
-        while core.fetcher.in_flight() > 0 {
-            core.read_news();
+        while core.engine.reads_in_flight() > 0 {
+            core.take_arrivals();
             assert!(begun.elapsed() < Duration::from_secs(20), "reads stay under way");
         }
         assert_eq!(units.budget().reserved(), 0, "after {turns} turns");

@@ -21,7 +21,7 @@ impl World {
 
     /// No unit that was read for an admitted viewer, or ahead of one, came after its deadline.
     pub(super) fn keeps_deadlines(&mut self) -> Result<(), String> {
-        let counters = self.core.fetcher.units().counters();
+        let counters = self.core.engine.units().counters();
         let misses = counters.deadline_misses[Class::PERIODIC.index()].load(Ordering::Relaxed);
         if misses > self.report.deadline_misses && self.is_healthy() && self.is_promised() {
             return Err("a unit for an admitted stream came after its deadline".to_owned());
@@ -63,7 +63,7 @@ impl World {
         if !self.scenario.admission {
             return Ok(());
         }
-        self.desk.tend(self.now_ns);
+        self.desk.tick(self.now_ns);
         let permille = self.capacity.look(&self.disks, &self.desk, self.now_ns)?;
         self.report.promised_most_permille = self.report.promised_most_permille.max(permille);
         let dear_ns = self.capacity.dear_ns(&self.disks, self.fault.map(|span| span.member), self.now_ns);
@@ -82,12 +82,12 @@ impl World {
     }
 
     pub(super) fn keeps_within_memory(&mut self) -> Result<(), String> {
-        let budget = self.core.fetcher.units().budget();
+        let budget = self.core.engine.units().budget();
         let (reserved, kept, total) = (budget.reserved(), budget.kept(), budget.total());
         if reserved + kept > total {
             return Err(format!("{reserved} buffers are reserved and {kept} kept for followers of {total}"));
         }
-        let gone = self.core.fetcher.units().counters().kept_evictions.load(Ordering::Relaxed);
+        let gone = self.core.engine.units().counters().kept_evictions.load(Ordering::Relaxed);
         if gone > 0 {
             return Err(format!("{gone} units are gone that were to stay for who follows"));
         }

@@ -9,14 +9,14 @@ use std::sync::atomic::Ordering;
 impl World {
     pub(super) fn reported(mut self) -> Report {
         let disks = self.disks.journal();
-        let counters = self.core.fetcher.units().counters();
+        let counters = self.core.engine.units().counters();
         self.report.digest = self.journal.digest() ^ disks.digest().rotate_left(1);
         self.report.sum_up_starts();
         self.report.happened = self.journal.entries() + disks.entries();
         self.report.simulated_ns = self.now_ns - self.start_ns;
         self.report.units_read = counters.reads.load(Ordering::Relaxed);
         self.report.shares_looked_at = self.disks.shares_looked_at();
-        self.report.prefetched = self.core.prefetched();
+        self.report.prefetched = self.core.engine.prefetched();
         self.report.units_shared =
             counters.hits.load(Ordering::Relaxed) + counters.joins.load(Ordering::Relaxed);
         let decoded = [&*self.shelf.counters, self.upkeep.volume.counters()];

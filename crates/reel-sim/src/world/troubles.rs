@@ -40,7 +40,7 @@ impl World {
         if !std::mem::replace(&mut self.fault_over, true) && !rots {
             self.struck(span).for_each(|member| self.disks.set_fault(member, None));
         }
-        let not_in_use = |member: &usize| !self.core.fetcher.units().health().readable(*member);
+        let not_in_use = |member: &usize| !self.core.engine.units().health().readable(*member);
         let wanted = if let Some(member) = self.struck(span).find(not_in_use) {
             Some(Mend::Rebuild(member))
         } else if self.disks.rotten_units(span.member) > 0 {
@@ -69,7 +69,7 @@ impl World {
         if !self.scenario.admission {
             return Ok(());
         }
-        self.capacity.refresh(&self.disks, &self.desk, self.now_ns);
+        self.refresh_capacity();
         self.capacity.look(&self.disks, &self.desk, self.now_ns).map(|_| ())
     }
 

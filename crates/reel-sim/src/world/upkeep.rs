@@ -34,7 +34,7 @@ impl World {
             return Err(stuck);
         }
         if self.fault.is_none() {
-            let health = self.core.fetcher.units().health();
+            let health = self.core.engine.units().health();
             let out = (0..self.scenario.members).find(|&member| health.member(member) != MemberUse::InUse);
             if let Some(member) = out {
                 let why = health.reason(member).unwrap_or_default();
@@ -82,11 +82,11 @@ impl World {
             self.at(next_ns, Event::Crash { again });
         }
         self.report.crashes += 1;
-        let health = self.core.fetcher.units().health().clone();
+        let health = self.core.engine.units().health().clone();
         (0..self.scenario.members).filter(|&m| health.readable(m)).try_for_each(|m| self.holds_all(m))?;
         let mut rng = self.rng.part(self.now_ns);
         // A rebuild of everything takes long, and is the same each time.
-        let lost = self.core.fetcher.units().health().lost() > 0;
+        let lost = self.core.engine.units().health().lost() > 0;
         let rebuild = lost && self.report.rebuilt_after_crash == 0;
         self.report.rebuilt_after_crash += u64::from(rebuild);
         let found = self

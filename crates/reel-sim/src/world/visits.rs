@@ -3,23 +3,18 @@
 use super::people::{Kind, lane, lanes};
 use super::{Event, SECOND_NS, World};
 use crate::client::{Touch, Want};
-use crate::core::{Outcome, Request};
-use crate::desk::{Seat, Terms};
+use crate::core::{Core, Outcome, Request};
+use crate::desk::{Desk, Seat};
 use crate::journal::Deed;
 use crate::limits::{CLOSES_PERMILLE, START_MOST_NS};
 use crate::scale::ROW_BYTES;
 use crate::title::{Title, Track};
 use reel_admit::limits::LATE_TOLERATED_NS;
-use reel_cache::{Due, MediaKind, PromisedBuffers};
-use reel_qos::{Class, DEADLINE_NONE_NS};
+use reel_cache::MediaKind;
+use reel_play::{DeliveryPolicy, MediaRequest};
+use reel_qos::{AdmitError, Class};
 use std::ops::Range;
 use std::sync::Arc;
-
-/// How something is asked for: class, deadline, when it is due if that was promised, and whether others play it, too.
-type How = (Class, Due, Option<u64>, bool);
-
-/// The memory that is promised to who asks.
-type Memory = Option<Arc<PromisedBuffers>>;
 
 impl World {
     /// A client looks at the time.
@@ -40,24 +35,13 @@ impl World {
                 let end = (row + client.rng.range(1, 5)).min(rows);
                 let range = row * ROW_BYTES as u64..end * ROW_BYTES as u64;
                 client.asked_ns = self.now_ns;
-                self.ask(
-                    lane,
-                    track,
-                    range,
-                    (Class::INTERACTIVE, Due::After(DEADLINE_NONE_NS), None, false),
-                    None,
-                )
+                self.ask(lane, track, range, (None, DeliveryPolicy::interactive()))
             }
             Kind::Bulk => {
                 let track = Arc::clone(self.shelf.choose(&mut client.rng).best());
                 let range = 0..track.map.bytes();
-                self.ask(
-                    lane,
-                    track,
-                    range,
-                    (Class::APERIODIC, Due::After(DEADLINE_NONE_NS), None, false),
-                    None,
-                )
+                let policy = DeliveryPolicy::without_deadline(Class::APERIODIC);
+                self.ask(lane, track, range, (None, policy))
             }
         }
     }
@@ -132,19 +116,19 @@ impl World {
         let (choice, taken) = (player.choice(), player.takes(strand));
         let starts_late = player.begins() && self.now_ns > client.asked_ns + LATE_TOLERATED_NS;
         let goes_on = player.goes_on(strand) && !client.began_late && !starts_late;
-        let mut terms = self.desk.ask(&seat, (strand, taken), segment, self.now_ns);
-        if terms.is_err() && choice < before {
+        let mut decided = policy((&mut self.core, &self.desk), &seat, (strand, taken), segment, self.now_ns);
+        if decided.is_err() && choice < before {
             // As players do that are refused a better rendition.
             self.report.rendition_steps_refused += 1;
             player.stay_with(before);
             self.deed(number, Deed::StaysBelow, choice as u64);
-            terms = self.desk.ask(&seat, (strand, before), segment, self.now_ns);
+            decided = policy((&mut self.core, &self.desk), &seat, (strand, before), segment, self.now_ns);
         } else if choice != before {
             self.report.rendition_steps += 1;
             self.deed(number, Deed::Steps, choice as u64);
         }
-        let terms = match terms {
-            Ok(terms) => terms,
+        let policy = match decided {
+            Ok(policy) => policy,
             Err(refusal) if goes_on && self.is_promised() => {
                 return Err(format!(
                     "client {number} goes on with segment {segment} and is refused it: {refusal}"
@@ -157,7 +141,7 @@ impl World {
                 return Ok(());
             }
         };
-        self.take_segment(number, (strand, segment), (&title, &seat), terms)
+        self.take_segment(number, (strand, segment), (&title, &seat), policy)
     }
 
     fn take_segment(
@@ -165,18 +149,13 @@ impl World {
         number: u32,
         (strand, segment): (MediaKind, usize),
         (title, seat): (&Title, &Seat),
-        terms: Terms,
+        policy: DeliveryPolicy,
     ) -> Result<(), String> {
         let Kind::Viewer(player) = &self.clients[number as usize].kind else { return Ok(()) };
-        let taken = player.takes(strand);
-        let Some(track) = title.track(strand, taken).cloned() else { return Ok(()) };
-        let Terms { class, due, due_ns, plan, reads_on } = terms;
-        let name = if strand == MediaKind::Video { taken } else { title.pictures.len() + taken };
-        self.core.plan((seat.key(), name), plan);
+        let Some(track) = title.track(strand, player.takes(strand)).cloned() else { return Ok(()) };
         self.deed(number, Deed::Asks, segment as u64);
-        let promised_ns = (class == Class::PERIODIC).then_some(due_ns);
         let range = track.segment(segment);
-        self.ask(lane(number, strand), track, range, (class, due, promised_ns, reads_on), seat.memory())
+        self.ask(lane(number, strand), track, range, (Some(Arc::clone(seat)), policy))
     }
 
     fn ask(
@@ -184,12 +163,10 @@ impl World {
         lane: u32,
         track: Arc<Track>,
         range: Range<u64>,
-        how: How,
-        memory: Memory,
+        (session, policy): (Option<Seat>, DeliveryPolicy),
     ) -> Result<(), String> {
-        let (class, due, promised_ns, reads_on) = how;
         let bytes_per_s = self.clients[lanes::client(lane) as usize].bytes_per_s;
-        let request = Request { track, range, class, due, promised_ns, reads_on, memory, bytes_per_s };
+        let request = Request { track, range, session, policy, bytes_per_s };
         let outcome = self.core.begin(lane, request, self.now_ns)?;
         outcome.map_or(Ok(()), |outcome| self.came(lane, outcome))
     }
@@ -329,4 +306,25 @@ impl World {
         self.deed(number, Deed::Leaves, title);
         self.at(at_ns, Event::Wake { client: number, turn });
     }
+}
+
+/// How a segment is delivered to a session: the pictures in one of their renditions, or the sound in one of its languages.
+fn policy(
+    (core, desk): (&mut Core, &Desk),
+    seat: &Seat,
+    (strand, choice): (MediaKind, usize),
+    segment: usize,
+    now_ns: u64,
+) -> Result<DeliveryPolicy, AdmitError> {
+    // A player requests what its title has.
+    let title = seat.playing();
+    let (track, number) = match title.track(strand, choice) {
+        Some(track) => (track, title.track_number(strand, choice)),
+        None => (title.best(), 0),
+    };
+    let range = track.segment(segment);
+    let request =
+        MediaRequest::Segment { track: number, number: segment + 1, bytes: range.end - range.start };
+    desk.touch(seat, now_ns);
+    core.engine.policy(seat, &request, now_ns)
 }

@@ -6,8 +6,8 @@ use reel_admit::limits::ROUNDS_MAX;
 use reel_admit::{Loss, steady_demand};
 use reel_cache::{Budget, Depth};
 use reel_disk::limits::PRICE_UNKNOWN;
-use reel_http::{ArenaParts, ArenaUse, core_mib_ns, title_demand};
 use reel_library::Library;
+use reel_play::{MemoryPlan, MemoryUse, core_mib_ns, title_demand};
 use reel_qos::limits::ROUND_NS;
 use reel_qos::{
     Answer, Capacities, Class, ClassSpec, ClassTable, ClassTableError, Demand, Ledger, MemberCapacity,
@@ -185,7 +185,7 @@ fn granted(config: &Config, dir: &Path, library: &Library, notes: &mut Vec<Strin
     let unit_bytes = geometry.unit_bytes() as u64;
     let arena_bytes = arena_bytes(config, threads as u64, machine_bytes());
     let buffers = usize::try_from(arena_bytes / unit_bytes).unwrap_or(usize::MAX);
-    let parts = ArenaParts::of(&ArenaUse {
+    let parts = MemoryPlan::of(&MemoryUse {
         buffers,
         width: geometry.width(),
         serve_threads: threads,

@@ -5,10 +5,11 @@ use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
 
+use reel::server::{PromiseConfig, ServeConfig, ServeError, Server};
+use reel_api::{ControlConfig, OwnNames, prepare_spool};
 use reel_arena::PageKind;
 use reel_disk::{DepthBound, DisksConfig};
-use reel_http::control::{ControlConfig, OwnNames, prepare_spool};
-use reel_http::{CertificateError, PromiseConfig, ServeConfig, ServeError, Server};
+use reel_http::CertificateError;
 use reel_library::Library;
 use reel_volume::{ArenaBudget, OpenOptions, Volume, VolumeError};
 

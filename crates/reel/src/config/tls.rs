@@ -3,7 +3,8 @@
 use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
 
-use reel_http::{CertificateFiles, TlsConfig};
+use reel::server::TlsConfig;
+use reel_http::CertificateFiles;
 use serde::Deserialize;
 
 use super::{Fault, keys};

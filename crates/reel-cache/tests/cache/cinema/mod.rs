@@ -7,9 +7,10 @@ use std::sync::mpsc::{Receiver, Sender, channel};
 use std::time::{Duration, Instant};
 
 use reel_cache::{
-    Body, Deliver, Due, Fetched, Fetcher, Part, Prefetcher, PromisedBuffers, Reader, ReaderState, Units,
+    Arrival, Body, Due, Fetched, Fetcher, Inbox, Part, Prefetcher, PromisedBuffers, Reader, ReaderState,
+    Units,
 };
-use reel_disk::{DiskDone, DisksConfig, Faults, Reply};
+use reel_disk::{DisksConfig, Faults};
 use reel_qos::{Class, DEADLINE_NONE_NS, DiskPrice};
 use reel_ring::Chunk;
 use reel_volume::{
@@ -35,7 +36,7 @@ pub struct Cinema {
 /// One thread's end of the streams room.
 pub struct Core {
     pub fetcher: Fetcher,
-    news: Receiver<News>,
+    news: Receiver<Arrival>,
     /// Units that came for a prefetcher.
     pub prefetched: Vec<Fetched>,
     viewers: HashMap<u64, Viewer>,
@@ -77,12 +78,8 @@ struct Viewer {
     late: usize,
 }
 
-enum News {
-    Disk(DiskDone),
-    Unit(Fetched),
-}
-
-struct Post(Sender<News>);
+/// An inbox that another thread can fill.
+pub struct Post(pub Sender<Arrival>);
 
 /// A small generator, so that a seed tells all (splitmix64).
 pub struct Random(pub u64);
@@ -169,7 +166,7 @@ impl Core {
     pub fn new(units: &Units, seed: u64) -> Core {
         let (sender, news) = channel();
         let post = Arc::new(Post(sender));
-        let fetcher = Fetcher::new(units.clone(), Arc::clone(&post) as Arc<dyn Reply>, post);
+        let fetcher = Fetcher::new(units.clone(), post);
         let random = Random(seed);
         let (viewers, sending) = (HashMap::new(), Vec::new());
         let prefetched = Vec::new();
@@ -311,8 +308,10 @@ impl Core {
         self.sending.clear();
         self.fetcher.retry(self.now_ns);
         while self.fetcher.in_flight() > 0 {
-            if let Ok(news) = self.news.recv_timeout(Duration::from_secs(10)) {
-                self.take(news, ends);
+            if !self.read_news(ends)
+                && let Ok(arrival) = self.news.recv_timeout(Duration::from_secs(10))
+            {
+                self.take(arrival, ends);
             }
             self.fetcher.retry(self.now_ns);
         }
@@ -375,26 +374,22 @@ impl Core {
 
     fn read_news(&mut self, ends: &mut Ends) -> bool {
         let mut any = false;
-        while let Ok(news) = self.news.try_recv() {
-            self.take(news, ends);
+        while let Some(arrival) = self.fetcher.next_own().or_else(|| self.news.try_recv().ok()) {
+            self.take(arrival, ends);
             any = true;
         }
         any
     }
 
-    fn take(&mut self, news: News, ends: &mut Ends) {
-        match news {
-            News::Disk(done) => self.fetcher.disk_done(done, self.now_ns),
-            News::Unit(fetched) if Prefetcher::is_for_prefetch(fetched.connection) => {
-                self.prefetched.push(fetched)
-            }
-            News::Unit(fetched) => {
-                let Some(viewer) = self.viewers.get_mut(&fetched.connection) else { return };
-                if viewer.reader.fetched(&fetched).is_err() {
-                    self.viewers.remove(&fetched.connection);
-                    ends.lost += 1;
-                }
-            }
+    fn take(&mut self, arrival: Arrival, ends: &mut Ends) {
+        let Some(fetched) = self.fetcher.arrived(arrival, self.now_ns) else { return };
+        if Prefetcher::is_for_prefetch(fetched.connection) {
+            return self.prefetched.push(fetched);
+        }
+        let Some(viewer) = self.viewers.get_mut(&fetched.connection) else { return };
+        if viewer.reader.fetched(&fetched).is_err() {
+            self.viewers.remove(&fetched.connection);
+            ends.lost += 1;
         }
     }
 
@@ -412,15 +407,9 @@ impl Core {
     }
 }
 
-impl Reply for Post {
-    fn deliver(&self, done: DiskDone) {
-        let _ = self.0.send(News::Disk(done));
-    }
-}
-
-impl Deliver for Post {
-    fn fetched(&self, fetched: Fetched) {
-        let _ = self.0.send(News::Unit(fetched));
+impl Inbox for Post {
+    fn post(&self, arrival: Arrival) {
+        let _ = self.0.send(arrival);
     }
 }
 

@@ -1,6 +1,6 @@
 //! `reel volume status`: members, geometry and space.
 
-use reel_http::control::Shelf;
+use reel_api::Shelf;
 use reel_volume::VolumeStatus;
 
 use crate::args::VolumeArguments;

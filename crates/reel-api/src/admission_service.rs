@@ -1,0 +1,155 @@
+//! What the control plane asks of the ledger and the disks of a running server.
+
+use crate::{CapacityReport, ClassCounts, MemberView, Promises, PromisesReport, SessionView};
+use reel_admit::limits::STEADY_ROUNDS;
+use reel_admit::{Loss, SessionSummary, Sessions, Standing, steady_demand};
+use reel_cache::Units;
+use reel_disk::Disks;
+use reel_metrics::{MetricsPage, MetricsSource};
+use reel_play::{PlayCounters, PlayableTitle, RESOURCES};
+use reel_qos::{
+    Capacities, Class, ClassTable, Ledger, MemberCapacity, Resource, ResourceUsage, Starts, UNLIMITED,
+};
+use reel_rt::now_ns;
+use reel_volume::Geometry;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+
+/// The ledger, the sessions and the disks of a server.
+pub struct AdmissionService {
+    /// All sessions.
+    pub sessions: Arc<Sessions<PlayableTitle>>,
+    /// What all engines count.
+    pub counters: Arc<PlayCounters>,
+    /// Shared units.
+    pub units: Units,
+    /// What there was to promise when the server started.
+    pub capacities: Capacities,
+    /// The geometry of the volume.
+    pub geometry: Geometry,
+}
+
+impl Promises for AdmissionService {
+    fn report(&self) -> PromisesReport {
+        let now_ns = now_ns();
+        let classes = self.disks().classes();
+        let load = |counter: &AtomicU64| counter.load(Ordering::Relaxed);
+        let misses = &self.units.counters().deadline_misses;
+        let disks = self.disks();
+        let members = disks.stats().into_iter().zip(disks.views()).enumerate();
+        let mut refusals: Vec<_> =
+            RESOURCES.iter().copied().zip(self.counters.not_admitted.iter().map(load)).collect();
+        refusals.push(("table", load(&self.counters.sessions_refused)));
+        PromisesReport {
+            now_ns,
+            members: members
+                .map(|(member, (stats, view))| MemberView { stats, view, price: disks.price(member) })
+                .collect(),
+            usage: self.sessions.usage(now_ns),
+            counts: std::array::from_fn(|class| ClassCounts {
+                sent_bytes: load(&self.counters.sent_bytes[class]),
+                deadline_misses: load(&misses[class]),
+            }),
+            sessions: self.sessions.list(now_ns).into_iter().map(|session| view(session, &classes)).collect(),
+            sharing: self.sessions.sharing(),
+            classes,
+            refusals,
+        }
+    }
+
+    fn classes(&self) -> Arc<ClassTable> {
+        self.disks().classes()
+    }
+
+    fn set_classes(&self, classes: ClassTable) {
+        // The ledger hears of it with the next round, as of every change of what there is to promise.
+        self.disks().set_classes(Arc::new(classes));
+    }
+
+    fn capacity(&self, rate_bps: u64) -> CapacityReport {
+        let disks = self.disks();
+        let demand = steady_demand(&self.geometry, self.units.depth(), rate_bps, Loss::AnyOne);
+        let mut capacities = self.capacities.clone();
+        for (member, capacity) in capacities.members.iter_mut().enumerate() {
+            // As admission counts: a device that proves quicker is not promised more until it is measured again.
+            *capacity = MemberCapacity::found(capacity.price, disks.price(member));
+        }
+        capacities.core_mib_ns =
+            capacities.core_mib_ns.max(self.counters.core_mib_ns.load(Ordering::Relaxed));
+        let mut empty = Ledger::new(capacities, STEADY_ROUNDS);
+        // An empty ledger has nothing that a change of shares could be too much for.
+        let _ = empty.set_classes(ClassTable::clone(&disks.classes()));
+        let alone = empty.how_many(Class::PERIODIC, &demand, Starts::Spread).ok();
+        let more = self.sessions.how_many(Class::PERIODIC, &demand);
+        CapacityReport {
+            viewers: alone.map_or(0, |answer| answer.viewers),
+            stopped_by: alone.and_then(|answer| answer.stopped_by),
+            more_now: more.map(|answer| answer.map_or(0, |answer| answer.viewers)),
+        }
+    }
+}
+
+impl AdmissionService {
+    fn disks(&self) -> &Disks {
+        self.units.disks()
+    }
+}
+
+impl MetricsSource for AdmissionService {
+    fn collect(&self, page: &mut MetricsPage) {
+        for usage in self.sessions.usage(now_ns()) {
+            collect_usage(page, &usage);
+        }
+        for (_, spec) in self.disks().classes().iter() {
+            let labels = [("class", spec.name.as_str()), ("kind", spec.kind.name())];
+            let share = f64::from(spec.share_permille) / 1000.0;
+            page.gauge("reel_class_share", "Share of every device under scarcity.", &labels, share);
+        }
+    }
+}
+
+fn collect_usage(page: &mut MetricsPage, usage: &ResourceUsage) {
+    if usage.capacity == UNLIMITED || usage.capacity == 0 {
+        return;
+    }
+    let resource = match usage.resource {
+        Resource::Member(member) => format!("member {member}"),
+        Resource::MemberBytes(member) => format!("member {member} bytes"),
+        Resource::Network => "network".to_owned(),
+        Resource::Core => "core".to_owned(),
+        Resource::Arena => "arena".to_owned(),
+    };
+    let labels = [("resource", resource.as_str())];
+    let part = |used: u64| used as f64 / usage.capacity as f64;
+    page.gauge(
+        "reel_promised_ratio",
+        "Part of a resource that is promised in this round.",
+        &labels,
+        part(usage.used),
+    );
+    page.gauge(
+        "reel_promised_peak_ratio",
+        "The most of a resource that is promised in this or any later round.",
+        &labels,
+        part(usage.peak_used),
+    );
+}
+
+fn view(session: SessionSummary, classes: &ClassTable) -> SessionView {
+    SessionView {
+        key_hint: session.key.to_string().chars().take(4).collect(),
+        title: session.title_id,
+        client: session.client,
+        class: classes.spec(session.class).name.clone(),
+        rate_bps: session.rate_bps,
+        state: match session.standing {
+            Standing::Reserved => "playing",
+            Standing::Paused => "paused",
+            Standing::Unpromised => "unpromised",
+        },
+        reserved: session.standing == Standing::Reserved,
+        position_s: session.position_ns / 1_000_000_000,
+        sent_bytes: session.sent_bytes,
+        age_s: session.age_ns / 1_000_000_000,
+    }
+}

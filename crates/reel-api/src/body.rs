@@ -1,0 +1,67 @@
+//! Request bodies and queries as typed values, their faults as problems.
+
+use crate::limits::{BODY_BYTES_MAX, BODY_SECONDS_MAX};
+use crate::problem::Problem;
+use axum::extract::{FromRequest, FromRequestParts, Query, Request};
+use axum::http::request::Parts;
+use axum::http::{StatusCode, header};
+use serde::de::DeserializeOwned;
+use tokio::time::timeout;
+
+/// A small JSON body.
+pub(super) struct JsonBody<T>(pub(super) T);
+
+impl<S: Send + Sync, T: DeserializeOwned> FromRequest<S> for JsonBody<T> {
+    type Rejection = Problem;
+
+    async fn from_request(request: Request, _: &S) -> Result<JsonBody<T>, Problem> {
+        let media_type =
+            request.headers().get(header::CONTENT_TYPE).and_then(|v| v.to_str().ok()).unwrap_or_default();
+        if !is_json(media_type) {
+            return Err(Problem::new(
+                StatusCode::UNSUPPORTED_MEDIA_TYPE,
+                "not-json",
+                "The body must be JSON",
+                format!("send it with \"Content-Type: application/json\"; this request says {media_type:?}"),
+            ));
+        }
+        let reading = axum::body::to_bytes(request.into_body(), BODY_BYTES_MAX);
+        let bytes = timeout(BODY_SECONDS_MAX, reading)
+            .await
+            .map_err(|_| {
+                Problem::new(
+                    StatusCode::REQUEST_TIMEOUT,
+                    "too-slow",
+                    "The body did not arrive in time",
+                    format!("it must be here within {} s", BODY_SECONDS_MAX.as_secs()),
+                )
+            })?
+            .map_err(|e| {
+                // The only two ways it can fail: the limit, or the connection; the latter gets no answer anyway.
+                Problem::too_large(format!(
+                    "the body could not be read ({e}); at most {BODY_BYTES_MAX} bytes are taken here"
+                ))
+            })?;
+        serde_json::from_slice(&bytes)
+            .map(JsonBody)
+            .map_err(|e| Problem::bad_request(format!("the body is not what this address takes: {e}")))
+    }
+}
+
+/// A query string.
+pub(super) struct QueryOf<T>(pub(super) T);
+
+impl<S: Send + Sync, T: DeserializeOwned> FromRequestParts<S> for QueryOf<T> {
+    type Rejection = Problem;
+
+    async fn from_request_parts(parts: &mut Parts, _: &S) -> Result<QueryOf<T>, Problem> {
+        Query::try_from_uri(&parts.uri)
+            .map(|Query(value)| QueryOf(value))
+            .map_err(|rejection| Problem::bad_request(rejection.body_text()))
+    }
+}
+
+fn is_json(media_type: &str) -> bool {
+    let essence = media_type.split(';').next().unwrap_or_default().trim().to_ascii_lowercase();
+    essence == "application/json" || (essence.starts_with("application/") && essence.ends_with("+json"))
+}

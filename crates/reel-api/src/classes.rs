@@ -1,0 +1,58 @@
+//! `/api/v1/classes`: the classes and their shares, as data that can be changed while the server runs.
+
+use crate::ControlPlane;
+use crate::body::JsonBody;
+use crate::problem::Problem;
+use axum::Json;
+use axum::extract::State;
+use axum::http::StatusCode;
+use reel_qos::{ClassSpec, ClassTable, Kind};
+use serde::{Deserialize, Serialize};
+
+/// A class as the API shows and takes it.
+#[derive(Debug, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(super) struct ClassBody {
+    name: String,
+    kind: String,
+    share_permille: u32,
+}
+
+/// `GET /api/v1/classes`
+pub(super) async fn show(State(control): State<ControlPlane>) -> Json<Vec<ClassBody>> {
+    Json(bodies(&control.promises().classes()))
+}
+
+/// `PUT /api/v1/classes`: all of them at once, since their shares must add up.
+pub(super) async fn change(
+    State(control): State<ControlPlane>,
+    JsonBody(wanted): JsonBody<Vec<ClassBody>>,
+) -> Result<Json<Vec<ClassBody>>, Problem> {
+    let specs = wanted.into_iter().map(spec).collect::<Result<Vec<_>, _>>()?;
+    let table = ClassTable::new(specs).map_err(|error| impossible(error.to_string()))?;
+    let shown = bodies(&table);
+    tracing::info!(classes = ?table, "the classes were changed");
+    control.promises().set_classes(table);
+    Ok(Json(shown))
+}
+
+fn spec(ClassBody { name, kind, share_permille }: ClassBody) -> Result<ClassSpec, Problem> {
+    let kind = Kind::from_name(&kind).ok_or_else(|| {
+        impossible(format!("`{kind}` is no kind of class; use periodic, interactive or aperiodic"))
+    })?;
+    Ok(ClassSpec { name, kind, share_permille })
+}
+
+fn bodies(table: &ClassTable) -> Vec<ClassBody> {
+    let body = |spec: &ClassSpec| ClassBody {
+        name: spec.name.clone(),
+        kind: spec.kind.name().to_owned(),
+        share_permille: spec.share_permille,
+    };
+    table.iter().map(|(_, spec)| body(spec)).collect()
+}
+
+fn impossible(detail: String) -> Problem {
+    let title = "These classes are not possible";
+    Problem::new(StatusCode::UNPROCESSABLE_ENTITY, "impossible-classes", title, detail)
+}

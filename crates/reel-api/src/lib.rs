@@ -1,0 +1,348 @@
+//! The control plane: everything HTTP that is not media. JSON API, web pages, posters, health, metrics.
+//!
+//! The data plane accepts every connection and reads its first request; one that is not for media is handed over
+//! here with its socket ([`serve_connection`]). Handlers are tokio tasks; whatever touches a disk runs on tokio's
+//! blocking threads, never on the data plane's.
+
+#![forbid(unsafe_code)]
+
+mod admission_service;
+mod body;
+mod classes;
+mod dashboard;
+mod engine;
+mod etag;
+mod images;
+mod jobs;
+mod library;
+pub mod limits;
+mod openapi;
+mod origin;
+mod pages;
+mod problem;
+mod promises;
+mod requests;
+mod rfc3339;
+mod serve;
+mod serve_http2;
+mod session_service;
+mod sessions;
+mod shelf;
+mod status;
+#[cfg(test)]
+mod tests;
+mod titles;
+mod tls_stream;
+mod upload;
+mod volume_jobs;
+mod volume_work;
+mod watch;
+
+pub use admission_service::AdmissionService;
+pub use engine::{ArenaMetrics, DiskMetrics};
+pub use jobs::{Job, JobKind, JobState, JobStatus, Jobs, VolumeJobRefused};
+pub use library::VolumeMetrics;
+pub use openapi::document as openapi_document;
+pub use origin::OwnNames;
+pub use problem::{PROBLEM_MEDIA_TYPE, Problem};
+pub use promises::{CapacityReport, ClassCounts, MemberView, Promises, PromisesReport, SessionView};
+pub use serve::serve_connection;
+pub use session_service::SessionService;
+pub use sessions::{SessionRefusal, SessionReport, Sessions};
+pub use shelf::{GeometryReport, MemberReport, Shelf, VolumeReport};
+pub use upload::prepare_spool;
+pub use volume_jobs::VolumeJobs;
+pub use volume_work::{VolumeWork, WorkDone, WorkFailed, WorkProgress};
+pub use watch::{Watching, watch_directory};
+
+use axum::Router;
+use axum::extract::Request;
+use axum::http::{HeaderValue, StatusCode, Version, header};
+use axum::middleware::{Next, from_fn, from_fn_with_state};
+use axum::response::{IntoResponse, Response};
+use axum::routing::{MethodRouter, delete, get, post};
+use limits::{CONNECTIONS_MAX, TOLD_FULL_MAX, UPLOADS_MAX};
+use reel_library::Stop;
+use reel_metrics::MetricsRegistry;
+use requests::Requests;
+use std::path::PathBuf;
+use std::sync::Arc;
+use tokio::sync::{OwnedSemaphorePermit, Semaphore, watch as latest};
+
+/// What an operator can set.
+#[derive(Clone, Debug)]
+pub struct ControlConfig {
+    /// Where an upload waits until it is whole.
+    pub spool_dir: PathBuf,
+    /// Largest body of one upload.
+    pub upload_bytes_max: u64,
+    /// Files stored at once; others wait. Each keeps the members busy on its own.
+    pub ingests_max: usize,
+    /// What this server is called.
+    pub names: OwnNames,
+}
+
+/// The control plane of one server. Clones are the same one.
+#[derive(Clone)]
+pub struct ControlPlane {
+    inner: Arc<Inner>,
+}
+
+/// What a control plane speaks for.
+#[derive(Clone)]
+pub struct Rooms {
+    /// The titles.
+    pub shelf: Arc<dyn Shelf>,
+    /// The sessions.
+    pub sessions: Arc<dyn Sessions>,
+    /// What was promised, and how the members keep it.
+    pub promises: Arc<dyn Promises>,
+    /// Long work on the volume.
+    pub work: Arc<dyn VolumeWork>,
+    /// Whether a path is answered by a front end for media alone, and never here.
+    pub is_media: fn(&str) -> bool,
+}
+
+struct Inner {
+    config: ControlConfig,
+    names: Arc<OwnNames>,
+    rooms: Rooms,
+    jobs: Jobs,
+    metrics: MetricsRegistry,
+    requests: Arc<Requests>,
+    stop: Stop,
+    stage: latest::Sender<Stage>,
+    connections: Arc<Semaphore>,
+    /// Connections beyond those, which are told so.
+    told_full: Arc<Semaphore>,
+    uploads: Arc<Semaphore>,
+    ingests: Arc<Semaphore>,
+}
+
+/// What a connection holds until it ends.
+struct Place {
+    /// There was none to be served on: it is told so, and nothing else.
+    is_full: bool,
+    _held: OwnedSemaphorePermit,
+}
+
+/// How far a server is on the way to its end.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+enum Stage {
+    Serving,
+    /// What is under way goes on, and nothing new is begun.
+    Draining,
+    /// What is still under way is broken off.
+    Ending,
+}
+
+impl ControlPlane {
+    /// A control plane over the titles and sessions of a server. Registers its own counters in `metrics`.
+    pub fn new(config: ControlConfig, rooms: Rooms, metrics: MetricsRegistry) -> ControlPlane {
+        let requests = Arc::new(Requests::default());
+        metrics.register(requests.clone());
+        let ingests = Arc::new(Semaphore::new(config.ingests_max.max(1)));
+        let jobs = Jobs::default();
+        metrics.register(Arc::new(jobs.clone()));
+        ControlPlane {
+            inner: Arc::new(Inner {
+                names: Arc::new(config.names.clone()),
+                config,
+                rooms,
+                jobs,
+                metrics,
+                requests,
+                stop: Stop::default(),
+                stage: latest::Sender::new(Stage::Serving),
+                connections: Arc::new(Semaphore::new(CONNECTIONS_MAX)),
+                told_full: Arc::new(Semaphore::new(TOLD_FULL_MAX)),
+                uploads: Arc::new(Semaphore::new(UPLOADS_MAX)),
+                ingests,
+            }),
+        }
+    }
+
+    /// The service: every request to an answer.
+    pub fn router(&self) -> Router {
+        let mut router = Router::new();
+        for (path, methods) in routes() {
+            router = router.route(path, methods);
+        }
+        router
+            .fallback(pages::fallback)
+            .method_not_allowed_fallback(method_not_allowed)
+            .layer(from_fn_with_state(self.inner.names.clone(), origin::refuse_foreign))
+            .layer(from_fn(|request: Request, next: Next| async move {
+                let version = request.version();
+                finish(version, next.run(request).await).await
+            }))
+            .layer(from_fn_with_state(self.inner.requests.clone(), requests::observe))
+            .with_state(self.clone())
+    }
+
+    /// Begins nothing new, and makes `/readyz` say that the server goes away. Uploads and their ingests go on; work on the volume ends,
+    /// since nobody waits for it and it goes on at the next start. For good.
+    pub fn drain(&self) {
+        self.inner.stop.stop();
+        self.inner.jobs.cancel_volume_work();
+        self.enter(Stage::Draining);
+    }
+
+    /// Comes back when all uploads are titles and all connections have their answers.
+    pub async fn drained(&self) {
+        // Whoever has all places knows that nobody else has one. They are never closed.
+        let _uploads = self.inner.uploads.acquire_many(UPLOADS_MAX as u32).await;
+        let _connections = self.inner.connections.acquire_many(CONNECTIONS_MAX as u32).await;
+    }
+
+    /// Breaks off what [`ControlPlane::drain`] let go on; whoever waits for it is told with a 503.
+    pub fn stop(&self) {
+        self.drain();
+        self.enter(Stage::Ending);
+        self.inner.jobs.cancel_all();
+    }
+
+    fn enter(&self, stage: Stage) {
+        self.inner.stage.send_modify(|now| *now = stage.max(*now));
+    }
+
+    /// Waits until the server is so far on the way to its end.
+    async fn entered(&self, stage: Stage) {
+        // The sender is ours: it does not go away while we wait.
+        let _ = self.inner.stage.subscribe().wait_for(|now| *now >= stage).await;
+    }
+
+    /// Whether what is under way is being broken off.
+    fn is_ending(&self) -> bool {
+        *self.inner.stage.borrow() >= Stage::Ending
+    }
+
+    /// The jobs shown by the API.
+    pub fn jobs(&self) -> &Jobs {
+        &self.inner.jobs
+    }
+
+    /// The counters shown by `/metrics`.
+    pub fn metrics(&self) -> &MetricsRegistry {
+        &self.inner.metrics
+    }
+
+    /// The configuration.
+    pub fn config(&self) -> &ControlConfig {
+        &self.inner.config
+    }
+
+    fn shelf(&self) -> &dyn Shelf {
+        &*self.inner.rooms.shelf
+    }
+
+    fn sessions(&self) -> &dyn Sessions {
+        &*self.inner.rooms.sessions
+    }
+
+    fn promises(&self) -> &dyn Promises {
+        &*self.inner.rooms.promises
+    }
+
+    fn volume_work(&self) -> &dyn VolumeWork {
+        &*self.inner.rooms.work
+    }
+
+    /// Set when what is under way is to end.
+    pub fn stop_flag(&self) -> Stop {
+        self.inner.stop.clone()
+    }
+
+    #[cfg(test)]
+    fn connection_places(&self) -> Arc<Semaphore> {
+        self.inner.connections.clone()
+    }
+
+    /// A place for one more connection. `None` if there are so many that it cannot even be told that there is none: whoever opens
+    /// connections without end must not get all descriptors.
+    fn place(&self) -> Option<Place> {
+        let Inner { connections, told_full, .. } = &*self.inner;
+        let (is_full, held) = match connections.clone().try_acquire_owned() {
+            Ok(held) => (false, held),
+            Err(_full) => (true, told_full.clone().try_acquire_owned().ok()?),
+        };
+        Some(Place { is_full, _held: held })
+    }
+
+    /// Whether the next connection would find no place.
+    fn is_full(&self) -> bool {
+        self.inner.connections.available_permits() == 0
+    }
+
+    fn upload_places(&self) -> Arc<Semaphore> {
+        self.inner.uploads.clone()
+    }
+
+    fn ingest_turns(&self) -> Arc<Semaphore> {
+        self.inner.ingests.clone()
+    }
+}
+
+/// Every address with its methods; the OpenAPI document is checked against this table.
+fn routes() -> Vec<(&'static str, MethodRouter<ControlPlane>)> {
+    vec![
+        ("/", get(pages::library)),
+        ("/api/v1/capacity", get(dashboard::capacity)),
+        ("/api/v1/classes", get(classes::show).put(classes::change)),
+        ("/api/v1/dashboard", get(dashboard::dashboard)),
+        ("/api/v1/jobs", get(status::jobs)),
+        ("/api/v1/jobs/{id}", get(status::job).delete(status::cancel_job)),
+        ("/api/v1/openapi.json", get(status::openapi)),
+        ("/api/v1/sessions", get(sessions::list).post(sessions::open)),
+        ("/api/v1/sessions/{key}", delete(sessions::close)),
+        ("/api/v1/titles", get(titles::list).merge(post(upload::upload))),
+        ("/api/v1/titles/{id}", get(titles::one).delete(titles::remove)),
+        ("/api/v1/volume", get(status::volume)),
+        ("/api/v1/volume/rebuild", post(volume_work::rebuild)),
+        ("/api/v1/volume/replace", post(volume_work::replace)),
+        ("/api/v1/volume/scrub", post(volume_work::scrub)),
+        ("/assets/{*file}", get(pages::asset)),
+        ("/dashboard", get(pages::dashboard)),
+        ("/healthz", get(status::alive)),
+        ("/img/{file}", get(images::poster)),
+        ("/metrics", get(status::metrics)),
+        ("/readyz", get(status::ready)),
+        ("/title/{id}", get(pages::player)),
+    ]
+}
+
+async fn method_not_allowed(request: Request) -> Response {
+    Problem::new(
+        StatusCode::METHOD_NOT_ALLOWED,
+        "method-not-allowed",
+        "This address does not know the method",
+        format!(
+            "{} has no {}; the Allow field names the methods it has",
+            request.uri().path(),
+            request.method()
+        ),
+    )
+    .into_response()
+}
+
+/// What every response carries.
+async fn finish(version: Version, mut response: Response) -> Response {
+    let fields = response.headers_mut();
+    // The next request of this client may be for media: it must come to the data plane, over a connection of its own. With HTTP/2
+    // that is told otherwise, and only to those who ask for media.
+    if version < Version::HTTP_2 {
+        fields.insert(header::CONNECTION, HeaderValue::from_static("close"));
+    }
+    fields.insert(header::X_CONTENT_TYPE_OPTIONS, HeaderValue::from_static("nosniff"));
+    fields.insert(header::REFERRER_POLICY, HeaderValue::from_static("same-origin"));
+    // What the API says changes at any time.
+    fields.entry(header::CACHE_CONTROL).or_insert(HeaderValue::from_static("no-store"));
+    response
+}
+
+/// Runs what may wait for a disk.
+async fn on_blocking_thread<T: Send + 'static>(
+    work: impl FnOnce() -> T + Send + 'static,
+) -> Result<T, Problem> {
+    tokio::task::spawn_blocking(work).await.map_err(|e| Problem::internal(format!("the work broke off: {e}")))
+}

@@ -1,0 +1,218 @@
+//! Refuses changes that a page of another site makes a visitor's browser ask for.
+//!
+//! There are no accounts yet, so whoever reaches the port may change things; but a web page somewhere else must
+//! not do it through a browser that happens to reach us. Browsers say where a request comes from: `Sec-Fetch-Site`
+//! (Fetch Metadata, W3C) in all current ones, `Origin` (RFC 6454) in older ones. Other programs send neither.
+//!
+//! A site may also have its own name lead to our address once its page is loaded (DNS rebinding). To the browser that page is then ours, so
+//! what it calls us has to be a name that no stranger can have.
+
+use crate::problem::Problem;
+use axum::extract::{Request, State};
+use axum::http::uri::Authority;
+use axum::http::{HeaderMap, Method, StatusCode, Uri, header};
+use axum::middleware::Next;
+use axum::response::{IntoResponse, Response};
+use std::net::IpAddr;
+use std::sync::Arc;
+
+/// What follows a machine's name in networks of houses and firms, and that nobody can register: RFC 6762 section 3 and appendix G, RFC 8375,
+/// and `internal`, which ICANN set aside in 2024.
+const PRIVATE_SUFFIXES: [&str; 9] =
+    ["local", "lan", "home", "home.arpa", "internal", "localdomain", "intranet", "private", "corp"];
+
+/// What browsers may call this server when they ask for changes, besides its addresses and `localhost`.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct OwnNames {
+    /// What the machine calls itself.
+    pub machine: String,
+    /// What the operator says.
+    pub others: Vec<String>,
+}
+
+impl OwnNames {
+    /// Whether a host is one that only this server can be reached by.
+    fn include(&self, host: &str) -> bool {
+        let host = host.strip_suffix('.').unwrap_or(host).to_ascii_lowercase();
+        let address = host.strip_prefix('[').and_then(|host| host.strip_suffix(']')).unwrap_or(&host);
+        if address.parse::<IpAddr>().is_ok() || host == "localhost" || host.ends_with(".localhost") {
+            return true;
+        }
+        let machine = self.machine.to_ascii_lowercase();
+        let first = machine.split('.').next().unwrap_or_default();
+        let is_machine = !first.is_empty()
+            && (host == machine
+                || match host.split_once('.') {
+                    None => host == first,
+                    // Not any suffix: `nas.example` may be a stranger's.
+                    Some((name, suffix)) => name == first && PRIVATE_SUFFIXES.contains(&suffix),
+                });
+        is_machine || self.others.iter().any(|other| other.eq_ignore_ascii_case(&host))
+    }
+}
+
+/// The middleware: passes on what [`foreign_origin`] and [`unknown_host`] have no objection to.
+pub(super) async fn refuse_foreign(
+    State(names): State<Arc<OwnNames>>,
+    request: Request,
+    next: Next,
+) -> Response {
+    let (method, uri, headers) = (request.method(), request.uri(), request.headers());
+    if let Some(origin) = foreign_origin(method, uri, headers) {
+        return Problem::new(
+            StatusCode::FORBIDDEN,
+            "foreign-origin",
+            "Another site may not change anything here",
+            format!(
+                "a browser sent this {method} on behalf of {origin}; changes are taken only from this server's own pages, or from \
+                 programs that are not browsers"
+            ),
+        )
+        .into_response();
+    }
+    if let Some(host) = unknown_host(&names, method, uri, headers) {
+        return Problem::new(
+            StatusCode::FORBIDDEN,
+            "unknown-host",
+            "Browsers may not change anything here under this name",
+            format!(
+                "a browser sent this {method} to {host}, and any site can have a name of its own lead here; if this one is yours, put it into \
+                 `hosts` in reel.toml, or else use this machine's address or name"
+            ),
+        )
+        .into_response();
+    }
+    next.run(request).await
+}
+
+/// Whose page asks for a change, if it is not one of ours.
+fn foreign_origin(method: &Method, uri: &Uri, headers: &HeaderMap) -> Option<String> {
+    if method.is_safe() {
+        return None;
+    }
+    let origin =
+        headers.get(header::ORIGIN).map(|value| String::from_utf8_lossy(value.as_bytes()).into_owned());
+    if let Some(site) = headers.get("sec-fetch-site") {
+        return match site.as_bytes() {
+            b"same-origin" | b"none" => None,
+            _ => Some(origin.unwrap_or_else(|| "another site".to_owned())),
+        };
+    }
+    let origin = origin?;
+    match (origin.split_once("://"), host_of(uri, headers)) {
+        (Some((scheme, authority)), Some(host)) if same_authority(scheme, authority, host) => None,
+        _ => Some(origin),
+    }
+}
+
+/// What a browser called this server when it asked for a change, if that is not one of its names.
+fn unknown_host(names: &OwnNames, method: &Method, uri: &Uri, headers: &HeaderMap) -> Option<String> {
+    let is_browser = headers.contains_key(header::ORIGIN) || headers.contains_key("sec-fetch-site");
+    if method.is_safe() || !is_browser {
+        return None;
+    }
+    let host = host_of(uri, headers).unwrap_or_default();
+    let is_own = host.parse::<Authority>().is_ok_and(|authority| names.include(authority.host()));
+    (!is_own).then(|| host.to_owned())
+}
+
+fn host_of<'a>(uri: &'a Uri, headers: &'a HeaderMap) -> Option<&'a str> {
+    let field = headers.get(header::HOST).and_then(|value| value.to_str().ok());
+    field.or_else(|| uri.authority().map(Authority::as_str))
+}
+
+/// Whether an origin's authority is the host asked for; the scheme's own port may be left out on either side.
+fn same_authority(scheme: &str, authority: &str, host: &str) -> bool {
+    let default = match scheme {
+        "http" => ":80",
+        "https" => ":443",
+        _ => return false,
+    };
+    let strip = |text: &str| text.strip_suffix(default).unwrap_or(text).to_ascii_lowercase();
+    strip(authority) == strip(host)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn verdict(method: Method, headers: &[(&'static str, &str)]) -> bool {
+        let mut map = HeaderMap::new();
+        for (name, value) in headers {
+            map.insert(*name, value.parse().expect("a header value"));
+        }
+        foreign_origin(&method, &Uri::from_static("/api/v1/titles"), &map).is_none()
+    }
+
+    #[test]
+    fn only_our_own_pages_and_programs_may_change_things() {
+        let post = Method::POST;
+        let host = ("host", "reel.lan:8080");
+        assert!(verdict(post.clone(), &[host]), "curl");
+        assert!(verdict(post.clone(), &[host, ("origin", "http://reel.lan:8080")]));
+        assert!(verdict(post.clone(), &[("host", "reel.lan"), ("origin", "https://Reel.lan:443")]));
+        assert!(verdict(
+            post.clone(),
+            &[host, ("sec-fetch-site", "same-origin"), ("origin", "https://proxied")]
+        ));
+        for (name, value) in [
+            ("origin", "http://evil.example"),
+            ("origin", "http://reel.lan"),
+            ("origin", "http://reel.lan:8080.evil.example"),
+            ("origin", "null"),
+            ("origin", "ftp://reel.lan:8080"),
+            ("sec-fetch-site", "cross-site"),
+            ("sec-fetch-site", "same-site"),
+        ] {
+            assert!(!verdict(post.clone(), &[host, (name, value)]), "{name}: {value}");
+            assert!(!verdict(Method::DELETE, &[host, (name, value)]));
+            assert!(verdict(Method::GET, &[host, (name, value)]), "reading is free");
+        }
+        assert!(!verdict(
+            post,
+            &[host, ("sec-fetch-site", "cross-site"), ("origin", "http://reel.lan:8080")]
+        ));
+    }
+
+    #[test]
+    fn browsers_change_things_only_under_names_that_are_ours() {
+        let names = OwnNames { machine: "Nas".to_owned(), others: vec!["Media.example.org".to_owned()] };
+        let own = |host: &str, fields: &[(&'static str, &str)]| {
+            let mut map = HeaderMap::new();
+            for (name, value) in [("host", host)].iter().chain(fields) {
+                map.insert(*name, value.parse().expect("a header value"));
+            }
+            unknown_host(&names, &Method::DELETE, &Uri::from_static("/x"), &map).is_none()
+        };
+        for host in [
+            "192.168.1.2:8080",
+            "[fe80::1]:8080",
+            "localhost",
+            "a.localhost:80",
+            "nas:8080",
+            "NAS.lan:8080",
+            "nas.local.",
+            "nas.home.arpa",
+            "media.example.org",
+            "MEDIA.example.org:443",
+        ] {
+            assert!(own(host, &[("origin", "http://x")]), "{host}");
+        }
+        for host in [
+            "evil.example:8080",
+            "nas.evil.example",
+            "nas.com",
+            "lan",
+            "x.lan",
+            "localhost.evil.example",
+            "1.2.3.4.evil.example",
+            "media.example.org.evil.example",
+            "",
+        ] {
+            assert!(!own(host, &[("origin", "http://x")]), "{host}");
+            assert!(!own(host, &[("sec-fetch-site", "same-origin")]), "{host}");
+            assert!(own(host, &[]), "not a browser: {host}");
+        }
+        assert!(!OwnNames::default().include(""));
+    }
+}

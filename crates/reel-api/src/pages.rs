@@ -1,0 +1,162 @@
+//! The web pages, embedded in the binary.
+
+use crate::ControlPlane;
+use crate::etag::{if_none_match, not_modified};
+use crate::problem::Problem;
+use axum::extract::{Path, Request, State};
+use axum::http::{HeaderMap, HeaderValue, Method, StatusCode, header};
+use axum::response::{IntoResponse, Response};
+use rust_embed::RustEmbed;
+use std::fmt::Write as _;
+
+/// What `npm run build` made. May have been missing when this crate was compiled: the pages then say so.
+#[derive(RustEmbed)]
+#[folder = "../../web/dist"]
+#[allow_missing = true]
+struct Web;
+
+const INDEX: &str = "index.html";
+
+/// Nothing but our own files; media and workers may also be blobs made by the player (Media Source Extensions).
+const POLICY: HeaderValue = HeaderValue::from_static(
+    "default-src 'self'; media-src 'self' blob:; worker-src 'self' blob:; img-src 'self' data:; frame-ancestors 'self'",
+);
+
+/// The names of built files contain a hash of their content.
+const FOREVER: HeaderValue = HeaderValue::from_static("public, max-age=31536000, immutable");
+const ASK_FIRST: HeaderValue = HeaderValue::from_static("no-cache");
+
+const NOT_BUILT: &str = "<!doctype html><html lang=en><meta charset=utf-8><title>Reel</title>\
+<h1>Reel is running, its pages are not built in</h1>\
+<p>This binary was compiled before the web pages were. Build them and compile again:\
+<pre>npm --prefix web ci &amp;&amp; npm --prefix web run build &amp;&amp; cargo build --release</pre>\
+<p>The rest works: <a href=/api/v1/titles>titles</a>, <a href=/api/v1/openapi.json>the API</a>, <a href=/metrics>metrics</a>.";
+
+/// `GET /`
+pub(super) async fn library(headers: HeaderMap) -> Response {
+    page(StatusCode::OK, &headers)
+}
+
+/// `GET /dashboard`: the same program.
+pub(super) async fn dashboard(headers: HeaderMap) -> Response {
+    page(StatusCode::OK, &headers)
+}
+
+/// `GET /title/{id}`: the same program; the status tells those who do not run it whether the title exists.
+pub(super) async fn player(
+    State(control): State<ControlPlane>,
+    Path(id): Path<String>,
+    headers: HeaderMap,
+) -> Response {
+    let status = if control.shelf().has(&id) { StatusCode::OK } else { StatusCode::NOT_FOUND };
+    page(status, &headers)
+}
+
+/// `GET /assets/{*file}`
+pub(super) async fn asset(Path(file): Path<String>, headers: HeaderMap) -> Response {
+    let path = format!("assets/{file}");
+    match Web::get(&path) {
+        Some(found) => respond(StatusCode::OK, &path, found, FOREVER, &headers),
+        None => Problem::no_such_address(&format!("/{path}")).into_response(),
+    }
+}
+
+/// Whatever has no route: the built files beside the page (icons), else a page or a problem saying that nothing is
+/// there, as the client prefers.
+pub(super) async fn fallback(request: Request) -> Response {
+    let path = request.uri().path();
+    let reading = matches!(*request.method(), Method::GET | Method::HEAD);
+    if reading
+        && let Some(name) = path.strip_prefix('/')
+        && name != INDEX
+        && let Some(found) = Web::get(name)
+    {
+        return respond(StatusCode::OK, name, found, ASK_FIRST, request.headers());
+    }
+    let wants_page =
+        request.headers().get(header::ACCEPT).is_some_and(|v| v.as_bytes().starts_with(b"text/html"));
+    if reading && wants_page && !path.starts_with("/api/") {
+        return page(StatusCode::NOT_FOUND, request.headers());
+    }
+    Problem::no_such_address(path).into_response()
+}
+
+fn page(status: StatusCode, headers: &HeaderMap) -> Response {
+    match Web::get(INDEX) {
+        Some(found) => respond(status, INDEX, found, ASK_FIRST, headers),
+        None => {
+            let mut response = (StatusCode::SERVICE_UNAVAILABLE, NOT_BUILT).into_response();
+            let fields = response.headers_mut();
+            fields.insert(header::CONTENT_TYPE, HeaderValue::from_static("text/html; charset=utf-8"));
+            fields.insert(header::CACHE_CONTROL, HeaderValue::from_static("no-store"));
+            fields.insert(header::CONTENT_SECURITY_POLICY, POLICY);
+            response
+        }
+    }
+}
+
+fn respond(
+    status: StatusCode,
+    path: &str,
+    found: rust_embed::EmbeddedFile,
+    cache: HeaderValue,
+    headers: &HeaderMap,
+) -> Response {
+    let etag = etag(&found.metadata.sha256_hash());
+    if status == StatusCode::OK && if_none_match(headers, &etag) {
+        return not_modified(&etag, cache);
+    }
+    let mut response = (status, found.data).into_response();
+    let fields = response.headers_mut();
+    fields.insert(header::CONTENT_TYPE, HeaderValue::from_static(media_type(path)));
+    fields.insert(header::CACHE_CONTROL, cache);
+    fields.insert(header::CONTENT_SECURITY_POLICY, POLICY);
+    if let Ok(etag) = HeaderValue::try_from(etag) {
+        fields.insert(header::ETAG, etag);
+    }
+    response
+}
+
+fn etag(hash: &[u8; 32]) -> String {
+    let mut etag = String::from("\"");
+    for byte in &hash[..16] {
+        let _ = write!(etag, "{byte:02x}");
+    }
+    etag.push('"');
+    etag
+}
+
+fn media_type(path: &str) -> &'static str {
+    match path.rsplit_once('.').map_or("", |(_, extension)| extension) {
+        "css" => "text/css; charset=utf-8",
+        "html" => "text/html; charset=utf-8",
+        "ico" => "image/x-icon",
+        "js" | "mjs" => "text/javascript; charset=utf-8",
+        "json" | "map" => "application/json",
+        "png" => "image/png",
+        "svg" => "image/svg+xml",
+        "txt" => "text/plain; charset=utf-8",
+        "webmanifest" => "application/manifest+json",
+        "webp" => "image/webp",
+        "woff2" => "font/woff2",
+        _ => "application/octet-stream",
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_vite_makes_has_a_media_type() {
+        for (path, wanted) in [
+            ("assets/index-abc.js", "text/javascript; charset=utf-8"),
+            ("assets/index-abc.css", "text/css; charset=utf-8"),
+            ("icon.svg", "image/svg+xml"),
+            ("odd", "application/octet-stream"),
+        ] {
+            assert_eq!(media_type(path), wanted);
+        }
+        assert_eq!(etag(&[0xab; 32]), format!("\"{}\"", "ab".repeat(16)));
+    }
+}

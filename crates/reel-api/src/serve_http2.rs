@@ -1,0 +1,240 @@
+//! A connection of the control plane that speaks HTTP/2: pages and API over many requests at once, and no media.
+//!
+//! Media is the data plane's, which speaks HTTP/1.1. A request for it is answered with `HTTP_1_1_REQUIRED` (RFC 9113 section 7), upon
+//! which clients ask again over a connection with HTTP/1.1, and browsers stay with that for the whole site.
+
+use crate::limits::{
+    HTTP2_HEADERS_BYTES_MAX, HTTP2_IDLE_MAX, HTTP2_IDLE_WHEN_FULL_MAX, HTTP2_PING_EVERY, HTTP2_STREAMS_MAX,
+    RESPONSE_SECONDS_MAX, TOLD_FULL_TIME_MAX,
+};
+use crate::problem::Problem;
+use crate::sessions::Client;
+use crate::{ControlPlane, Stage};
+use axum::response::IntoResponse;
+use bytes::Bytes;
+use http_body_util::BodyExt;
+use http_body_util::combinators::UnsyncBoxBody;
+use hyper::body::{Body, Frame, Incoming, SizeHint};
+use hyper::server::conn::http2;
+use hyper::service::service_fn;
+use hyper_util::rt::{TokioExecutor, TokioIo, TokioTimer};
+use std::net::IpAddr;
+use std::pin::{Pin, pin};
+use std::sync::{Arc, Mutex, PoisonError};
+use std::task::{Context, Poll};
+use std::time::Duration;
+use tokio::io::{AsyncRead, AsyncWrite};
+use tokio::sync::Notify;
+use tokio::time::{Instant, sleep};
+use tower_service::Service;
+
+type ResponseBody = Watched<UnsyncBoxBody<Bytes, axum::Error>>;
+
+/// Answers the requests of one connection until it is idle, its client leaves, or takes too long.
+///
+/// One that finds no place is told so once and then to leave: if it stayed, its client would hear the same when there is room again.
+pub(super) async fn serve_http2<S>(io: S, peer: IpAddr, control: ControlPlane)
+where
+    S: AsyncRead + AsyncWrite + Send + Unpin + 'static,
+{
+    let Some(place) = control.place() else {
+        return tracing::debug!("too many control connections are open; one more was closed");
+    };
+    let full = place.is_full;
+    let activity = Activity::default();
+    let is_media = control.inner.rooms.is_media;
+    let told = Arc::new(Notify::new());
+    let (router, seen, answered) = (control.router(), activity.clone(), told.clone());
+    let service = service_fn(move |mut request: hyper::Request<Incoming>| {
+        request.extensions_mut().insert(Client(peer));
+        let (mut router, answered) = (router.clone(), answered.clone());
+        let under_way = seen.begin();
+        async move {
+            if full {
+                answered.notify_one();
+            }
+            if is_media(request.uri().path()) {
+                return Err(h2::Error::from(h2::Reason::HTTP_1_1_REQUIRED));
+            }
+            let response = if full {
+                Problem::unavailable("too many control connections are open").retry_after_s(5).into_response()
+            } else {
+                match router.call(request).await {
+                    Ok(response) => response,
+                    Err(never) => match never {},
+                }
+            };
+            under_way.answered();
+            Ok(response
+                .map(|body| -> ResponseBody { Watched { body: body.boxed_unsync(), _under_way: under_way } }))
+        }
+    });
+    let mut builder = http2::Builder::new(TokioExecutor::new());
+    builder
+        .timer(TokioTimer::new())
+        .max_concurrent_streams(HTTP2_STREAMS_MAX)
+        .max_header_list_size(HTTP2_HEADERS_BYTES_MAX)
+        .keep_alive_interval(HTTP2_PING_EVERY)
+        .keep_alive_timeout(HTTP2_PING_EVERY);
+    let mut connection = pin!(builder.serve_connection(TokioIo::new(io), service));
+    let mut leaving = None;
+    let mut out_of_time = pin!(sleep(TOLD_FULL_TIME_MAX));
+    loop {
+        tokio::select! {
+            ended = connection.as_mut() => {
+                if let Err(error) = ended {
+                    tracing::debug!(%error, "a control connection broke off");
+                }
+                return;
+            }
+            () = sleep(LOOK_EVERY) => {}
+            () = out_of_time.as_mut(), if full => return,
+            () = told.notified(), if leaving.is_none() => {
+                leaving = Some(Instant::now());
+                connection.as_mut().graceful_shutdown();
+            }
+            // What was asked for is answered; the client asks for more elsewhere.
+            () = control.entered(Stage::Draining), if leaving.is_none() => {
+                leaving = Some(Instant::now());
+                connection.as_mut().graceful_shutdown();
+            }
+        }
+        let idle_max = if control.is_full() { HTTP2_IDLE_WHEN_FULL_MAX } else { HTTP2_IDLE_MAX };
+        let verdict = activity.verdict(Instant::now(), idle_max);
+        match (verdict, leaving) {
+            (Verdict::Stuck, _) => return tracing::debug!("a client took too long for its responses"),
+            // Who was told to leave has the time of a response for it.
+            (_, Some(since)) if Instant::now().duration_since(since) > RESPONSE_SECONDS_MAX => return,
+            (Verdict::Idle, None) => {
+                leaving = Some(Instant::now());
+                connection.as_mut().graceful_shutdown();
+            }
+            _ => {}
+        }
+    }
+}
+
+/// How often a connection is looked over for its times.
+const LOOK_EVERY: Duration = Duration::from_secs(5);
+
+/// What a connection is doing.
+#[derive(Clone, Default)]
+struct Activity(Arc<Mutex<Counts>>);
+
+struct Counts {
+    /// Requests whose response was not taken whole.
+    under_way: usize,
+    /// Those of them that were answered, and wait for the client.
+    answered: usize,
+    /// When the last one began, was answered or was taken.
+    since: Instant,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Verdict {
+    Active,
+    /// Nothing was asked for long.
+    Idle,
+    /// Answers wait for the client, and it has taken none of them to its end for long.
+    Stuck,
+}
+
+impl Default for Counts {
+    fn default() -> Self {
+        Self { under_way: 0, answered: 0, since: Instant::now() }
+    }
+}
+
+impl Activity {
+    fn begin(&self) -> UnderWay {
+        self.change(|counts| counts.under_way += 1);
+        UnderWay { activity: self.clone(), answered: Mutex::new(false) }
+    }
+
+    fn verdict(&self, now: Instant, idle_max: Duration) -> Verdict {
+        let counts = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let quiet = now.saturating_duration_since(counts.since);
+        if counts.under_way == 0 && quiet > idle_max {
+            Verdict::Idle
+        } else if counts.answered > 0 && quiet > RESPONSE_SECONDS_MAX {
+            Verdict::Stuck
+        } else {
+            Verdict::Active
+        }
+    }
+
+    fn change(&self, change: impl FnOnce(&mut Counts)) {
+        let mut counts = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        change(&mut counts);
+        counts.since = Instant::now();
+    }
+}
+
+/// One request, until its response was taken or given up.
+struct UnderWay {
+    activity: Activity,
+    answered: Mutex<bool>,
+}
+
+impl UnderWay {
+    fn answered(&self) {
+        *self.answered.lock().unwrap_or_else(PoisonError::into_inner) = true;
+        self.activity.change(|counts| counts.answered += 1);
+    }
+}
+
+impl Drop for UnderWay {
+    fn drop(&mut self) {
+        let answered = *self.answered.get_mut().unwrap_or_else(PoisonError::into_inner);
+        self.activity.change(|counts| {
+            counts.under_way -= 1;
+            counts.answered -= usize::from(answered);
+        });
+    }
+}
+
+/// A body that is known to be under way until it is dropped.
+struct Watched<B> {
+    body: B,
+    _under_way: UnderWay,
+}
+
+impl<B: Body + Unpin> Body for Watched<B> {
+    type Data = B::Data;
+    type Error = B::Error;
+
+    fn poll_frame(
+        mut self: Pin<&mut Self>,
+        context: &mut Context<'_>,
+    ) -> Poll<Option<Result<Frame<B::Data>, B::Error>>> {
+        Pin::new(&mut self.body).poll_frame(context)
+    }
+
+    fn is_end_stream(&self) -> bool {
+        self.body.is_end_stream()
+    }
+
+    fn size_hint(&self) -> SizeHint {
+        self.body.size_hint()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn quiet_connections_leave_and_stuck_ones_are_cut() {
+        let activity = Activity::default();
+        let verdict = |now| activity.verdict(now, HTTP2_IDLE_MAX);
+        let soon = Instant::now();
+        let late = soon + HTTP2_IDLE_MAX.max(RESPONSE_SECONDS_MAX) * 2;
+        assert_eq!((verdict(soon), verdict(late)), (Verdict::Active, Verdict::Idle));
+        let request = activity.begin();
+        assert_eq!(verdict(late), Verdict::Active, "an upload may take its time");
+        request.answered();
+        assert_eq!((verdict(soon), verdict(late)), (Verdict::Active, Verdict::Stuck));
+        drop(request);
+        assert_eq!(verdict(late), Verdict::Idle);
+    }
+}

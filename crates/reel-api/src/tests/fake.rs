@@ -1,0 +1,438 @@
+//! A shelf in memory, whose films are files beginning with `FILM`.
+
+use crate::*;
+use axum::body::{Body, to_bytes};
+use axum::http::{HeaderMap, Request, StatusCode, header};
+use reel_admit::Sharing;
+use reel_disk::{ClassView, MemberStats, SchedulerView};
+use reel_library::*;
+use reel_media::MediaError;
+use reel_qos::limits::CLASSES_MAX;
+use reel_qos::{ClassTable, DiskPrice, Refusal, Resource, ResourceUsage, UNLIMITED};
+use serde_json::Value;
+use std::collections::BTreeMap;
+use std::sync::Mutex;
+use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
+use tower::ServiceExt;
+
+/// Titles in memory.
+pub(super) struct FakeShelf {
+    pub(super) titles: Mutex<BTreeMap<String, Arc<TitleSummary>>>,
+    pub(super) free_bytes: AtomicU64,
+    pub(super) state: Mutex<&'static str>,
+    /// An ingest waits until this is not locked.
+    pub(super) gate: tokio::sync::Mutex<()>,
+}
+
+/// Sessions with the keys k0, k1, ...; at most two.
+#[derive(Default)]
+pub(super) struct FakeSessions {
+    open: Mutex<Vec<SessionReport>>,
+}
+
+/// Promises of one member and some sessions, of which one holds nothing.
+pub(super) struct FakePromises {
+    pub(super) classes: Mutex<Arc<ClassTable>>,
+    /// Sessions that hold a reservation.
+    pub(super) reserved: AtomicUsize,
+}
+
+/// Work that goes on until it is told to end, or the gate is opened.
+#[derive(Default)]
+pub(super) struct FakeWork {
+    pub(super) gate: Mutex<bool>,
+}
+
+/// A server for a test, and the directory it spools to.
+pub(super) struct Server {
+    pub(super) control: ControlPlane,
+    pub(super) shelf: Arc<FakeShelf>,
+    pub(super) promises: Arc<FakePromises>,
+    pub(super) work: Arc<FakeWork>,
+    pub(super) spool: tempfile::TempDir,
+}
+
+/// A response taken apart.
+pub(super) struct Answer {
+    pub(super) status: StatusCode,
+    pub(super) headers: HeaderMap,
+    pub(super) body: Vec<u8>,
+}
+
+impl Server {
+    pub(super) fn new() -> Server {
+        Server::with_limit(1 << 20)
+    }
+
+    pub(super) fn with_limit(upload_bytes_max: u64) -> Server {
+        let spool = tempfile::tempdir().expect("tempdir");
+        let shelf = Arc::new(FakeShelf {
+            titles: Mutex::default(),
+            free_bytes: AtomicU64::new(1 << 30),
+            state: Mutex::new("ok"),
+            gate: tokio::sync::Mutex::default(),
+        });
+        let config = ControlConfig {
+            spool_dir: spool.path().join("spool"),
+            upload_bytes_max,
+            ingests_max: 1,
+            names: OwnNames { machine: "reel".to_owned(), ..OwnNames::default() },
+        };
+        let sessions = Arc::new(FakeSessions::default());
+        let work = Arc::new(FakeWork::default());
+        let promises = Arc::new(FakePromises { classes: Mutex::default(), reserved: AtomicUsize::new(1) });
+        let is_media = |path: &str| path.starts_with("/s/");
+        let rooms = Rooms {
+            shelf: shelf.clone(),
+            sessions,
+            promises: promises.clone(),
+            work: work.clone(),
+            is_media,
+        };
+        let control = ControlPlane::new(config, rooms, MetricsRegistry::default());
+        Server { control, shelf, promises, work, spool }
+    }
+
+    pub(super) async fn send(&self, request: Request<Body>) -> Answer {
+        let response = self.control.router().oneshot(request).await.expect("never fails");
+        let (parts, body) = response.into_parts();
+        let body = to_bytes(body, 1 << 24).await.expect("a body").to_vec();
+        Answer { status: parts.status, headers: parts.headers, body }
+    }
+
+    pub(super) async fn call(&self, method: &str, path: &str) -> Answer {
+        self.send(Request::builder().method(method).uri(path).body(Body::empty()).expect("a request")).await
+    }
+
+    pub(super) async fn get(&self, path: &str) -> Answer {
+        self.call("GET", path).await
+    }
+
+    pub(super) async fn post(&self, path: &str, body: impl Into<Body>) -> Answer {
+        self.send(Request::builder().method("POST").uri(path).body(body.into()).expect("a request")).await
+    }
+
+    /// Puts a title on the shelf.
+    pub(super) async fn add(&self, name: &str) -> String {
+        let answer = self.post(&format!("/api/v1/titles?filename={name}.mp4&wait=true"), "FILM").await;
+        assert_eq!(answer.status, StatusCode::CREATED, "{}", answer.text());
+        answer.json()["id"].as_str().expect("an id").to_owned()
+    }
+
+    /// Files in the spool directory that have a name.
+    pub(super) fn spool_files(&self) -> usize {
+        std::fs::read_dir(self.spool.path().join("spool")).map_or(0, Iterator::count)
+    }
+}
+
+impl Answer {
+    pub(super) fn text(&self) -> &str {
+        std::str::from_utf8(&self.body).expect("text")
+    }
+
+    pub(super) fn json(&self) -> Value {
+        serde_json::from_slice(&self.body).unwrap_or_else(|e| panic!("{e}: {}", self.text()))
+    }
+
+    pub(super) fn header(&self, name: impl header::AsHeaderName) -> &str {
+        self.headers.get(name).map_or("", |value| value.to_str().expect("text"))
+    }
+
+    /// Checks that this is a well-formed problem and returns its detail.
+    pub(super) fn problem(&self, status: u16) -> String {
+        assert_eq!(self.status.as_u16(), status, "{}", self.text());
+        assert_eq!(self.header("content-type"), "application/problem+json", "{}", self.text());
+        let body = self.json();
+        assert_eq!(body["status"], status);
+        for field in ["type", "title", "detail"] {
+            assert!(body[field].as_str().is_some_and(|text| !text.is_empty()), "{field} in {body}");
+        }
+        body["detail"].as_str().expect("checked").to_owned()
+    }
+}
+
+impl Shelf for FakeShelf {
+    fn titles(&self) -> Vec<Arc<TitleSummary>> {
+        self.titles.lock().expect("lock").values().cloned().collect()
+    }
+
+    fn title(&self, id: &str) -> Result<Arc<TitleSummary>, LibraryError> {
+        let found = self.titles.lock().expect("lock").get(id).cloned();
+        found.ok_or_else(|| LibraryError::NoSuchTitle { id: id.to_owned() })
+    }
+
+    fn has(&self, id: &str) -> bool {
+        self.title(id).is_ok()
+    }
+
+    fn knows(&self, stamp: &Stamp) -> bool {
+        self.has(&slug(&name_from_file(&stamp.file_name)))
+    }
+
+    fn remove(&self, id: &str) -> Result<(), LibraryError> {
+        self.title(id)?;
+        self.titles.lock().expect("lock").remove(id);
+        Ok(())
+    }
+
+    fn poster_mark(&self, id: &str) -> Result<(PosterKind, String), LibraryError> {
+        self.title(id).map(|title| (PosterKind::Svg, format!("mark-{}", title.id)))
+    }
+
+    fn poster(&self, id: &str) -> Result<Poster, LibraryError> {
+        let title = self.title(id)?;
+        Ok(Poster { kind: PosterKind::Svg, bytes: card_svg(&title.name).into_bytes() })
+    }
+
+    fn probe(&self, input: &Input) -> Result<(), IngestError> {
+        let media = |source| IngestError::Media { file: input.file_name.clone().unwrap_or_default(), source };
+        let bytes = std::fs::read(&input.path).map_err(|e| media(MediaError::Io(e)))?;
+        if !bytes.starts_with(b"FILM") {
+            return Err(media(MediaError::UnknownContainer(String::new())));
+        }
+        Ok(())
+    }
+
+    fn ingest(
+        &self,
+        input: &Input,
+        options: &IngestOptions,
+        progress: &mut dyn FnMut(Progress),
+    ) -> Result<Ingested, IngestError> {
+        let _waits = self.gate.blocking_lock();
+        if options.stop.is_stopped() {
+            return Err(IngestError::Cancelled);
+        }
+        self.probe(input)?;
+        let bytes = std::fs::metadata(&input.path).map_or(0, |m| m.len());
+        let free = self.free_bytes.load(Ordering::Relaxed);
+        if bytes > free {
+            return Err(IngestError::NoSpace { needed_bytes: bytes, free_bytes: free });
+        }
+        let file_name = input
+            .file_name
+            .clone()
+            .unwrap_or_else(|| input.path.file_name().expect("a name").to_string_lossy().into_owned());
+        let name = options.name.clone().unwrap_or_else(|| name_from_file(&file_name));
+        let name = clean_name(&name);
+        progress(Progress {
+            file_name,
+            done_bytes: bytes,
+            total_bytes: bytes,
+            rate_bytes_per_s: 1,
+            phase: Phase::Storing,
+        });
+        let mut titles = self.titles.lock().expect("lock");
+        let id = unique_id(&slug(&name), |id| titles.contains_key(id)).expect("a free id");
+        let summary = TitleSummary {
+            id: id.clone(),
+            name,
+            added_unix_s: 0,
+            bytes,
+            duration_s: 1.23456,
+            video: vec![VideoSummary {
+                track: 0,
+                width: 1920,
+                height: 1080,
+                codec: "avc1.640028".to_owned(),
+                frame_rate: 24_000.0 / 1001.0,
+                bitrate_bps: 8_000_000,
+            }],
+            audio: vec![AudioSummary {
+                track: 1,
+                language: None,
+                name: Some("Comments".to_owned()),
+                codec: "mp4a.40.2".to_owned(),
+                channels: 2,
+                sample_rate: 48_000,
+                default: true,
+            }],
+            subtitles: vec![SubtitleSummary {
+                track: 2,
+                language: Some("de".to_owned()),
+                name: None,
+                forced: true,
+            }],
+            poster: PosterKind::Svg,
+            problem: None,
+        };
+        titles.insert(id.clone(), Arc::new(summary));
+        Ok(Ingested { id, warnings: vec!["a warning".to_owned()] })
+    }
+
+    fn free_bytes(&self) -> u64 {
+        self.free_bytes.load(Ordering::Relaxed)
+    }
+
+    fn volume(&self) -> VolumeReport {
+        let state = *self.state.lock().expect("lock");
+        VolumeReport {
+            id: "00".to_owned(),
+            writable: true,
+            state,
+            bytes: 1 << 30,
+            free_bytes: self.free_bytes(),
+            titles: self.titles.lock().expect("lock").len(),
+            geometry: GeometryReport {
+                data_rows: 4,
+                parity_rows: 1,
+                symbol_bytes: 1408,
+                row_symbols: 32,
+                unit_rows: 6,
+                unit_bytes: 270_336,
+                stripe_bytes: 1_081_344,
+            },
+            members: vec![MemberReport {
+                member: 0,
+                path: "/m0".to_owned(),
+                state: if state == "ok" { "present" } else { "missing" },
+                in_use: state == "ok",
+                text: format!("member 0 is {state}"),
+            }],
+        }
+    }
+}
+
+impl Sessions for FakeSessions {
+    fn open(&self, title: &str, _: std::net::IpAddr) -> Result<SessionReport, SessionRefusal> {
+        let mut open = self.open.lock().expect("lock");
+        match title {
+            "none" => return Err(SessionRefusal::NoSuchTitle),
+            "long" => return Err(SessionRefusal::TooLong("it is longer than a day".to_owned())),
+            "broken" => return Err(SessionRefusal::Failed("the index is damaged".to_owned())),
+            _ => {}
+        }
+        if open.len() == 2 {
+            let refusal = Refusal {
+                resource: Resource::Member(3),
+                round: 9,
+                asked: 800,
+                available: 200,
+                grantable_bps: 2_000_000,
+                retry_after_s: Some(7),
+            };
+            let detail = "two are enough".to_owned();
+            return Err(SessionRefusal::Refused { detail, retry_after_s: 7, refusal: Some(refusal) });
+        }
+        let session =
+            SessionReport { key: format!("k{}", open.len()), title: title.to_owned(), expires_in_s: 300 };
+        open.push(session.clone());
+        Ok(session)
+    }
+
+    fn list(&self) -> Vec<SessionReport> {
+        self.open.lock().expect("lock").clone()
+    }
+
+    fn close(&self, key: &str) -> bool {
+        let mut open = self.open.lock().expect("lock");
+        let before = open.len();
+        open.retain(|session| session.key != key);
+        open.len() < before
+    }
+}
+
+impl Promises for FakePromises {
+    fn report(&self) -> PromisesReport {
+        let mut counts = [ClassCounts::default(); CLASSES_MAX];
+        counts[0] = ClassCounts { sent_bytes: 1000, deadline_misses: 2 };
+        let usage = |resource, capacity| ResourceUsage {
+            resource,
+            used: 300,
+            capacity,
+            peak_used: 400,
+            peak_round: 5,
+        };
+        let mut sessions = vec![session("cd34", false)];
+        sessions.resize(1 + self.reserved.load(Ordering::Relaxed), session("ab12", true));
+        PromisesReport {
+            now_ns: 77_900_000_000,
+            members: vec![MemberView {
+                stats: MemberStats { queued: 4, in_device: 2, errors: 1, ..MemberStats::default() },
+                view: SchedulerView {
+                    policy: "rounds",
+                    rounds: 12,
+                    slack_ns: 250_000_000,
+                    least_slack_ns: -1_500_000,
+                    late: 3,
+                    classes: vec![ClassView {
+                        queued: 4,
+                        quota_ns: 700_000_000,
+                        used_ns: 1_234_567,
+                        total_ns: 9,
+                    }],
+                },
+                price: DiskPrice {
+                    read_request_ns: 100_000,
+                    read_mib_ns: 400_000,
+                    write_request_ns: 0,
+                    write_mib_ns: 0,
+                    apart: false,
+                },
+            }],
+            usage: vec![usage(Resource::Arena, 1000), usage(Resource::Network, UNLIMITED)],
+            classes: self.classes(),
+            counts,
+            sessions,
+            sharing: Sharing { chains: 1, followers: 3, interval_bytes: 5_000_000 },
+            refusals: vec![("member", 6)],
+        }
+    }
+
+    fn classes(&self) -> Arc<ClassTable> {
+        self.classes.lock().expect("lock").clone()
+    }
+
+    fn set_classes(&self, classes: ClassTable) {
+        *self.classes.lock().expect("lock") = Arc::new(classes);
+    }
+
+    fn capacity(&self, rate_bps: u64) -> CapacityReport {
+        let viewers = 100_000_000 / rate_bps;
+        CapacityReport { viewers, stopped_by: Some(Resource::Member(0)), more_now: Some(viewers - 1) }
+    }
+}
+
+fn session(key_hint: &str, reserved: bool) -> SessionView {
+    SessionView {
+        key_hint: key_hint.to_owned(),
+        title: "a-film".to_owned(),
+        client: "10.0.0.7".parse().expect("an address"),
+        class: "periodic".to_owned(),
+        rate_bps: 5_000_000,
+        state: if reserved { "playing" } else { "paused" },
+        reserved,
+        position_s: 61,
+        sent_bytes: 5,
+        age_s: 60,
+    }
+}
+
+impl VolumeWork for FakeWork {
+    fn scrub(&self, watch: &mut dyn FnMut(WorkProgress) -> bool) -> Result<WorkDone, WorkFailed> {
+        while watch(WorkProgress { done_bytes: 30, total_bytes: 100 }) {
+            if *self.gate.lock().expect("lock") {
+                return Ok(WorkDone { text: "all is well".to_owned(), warnings: vec!["one row".to_owned()] });
+            }
+            std::thread::sleep(std::time::Duration::from_millis(1));
+        }
+        Err(WorkFailed("it was told to end".to_owned()))
+    }
+
+    fn rebuild(&self, _: &mut dyn FnMut(WorkProgress) -> bool) -> Result<WorkDone, WorkFailed> {
+        Err(WorkFailed("no member lacks anything".to_owned()))
+    }
+
+    fn replace(
+        &self,
+        member: usize,
+        path: &std::path::Path,
+        _: &mut dyn FnMut(WorkProgress) -> bool,
+    ) -> Result<WorkDone, WorkFailed> {
+        Ok(WorkDone { text: format!("{member} is {} now", path.display()), warnings: Vec::new() })
+    }
+
+    fn is_rebuild_unfinished(&self) -> bool {
+        false
+    }
+}

@@ -1,0 +1,120 @@
+//! Long work on the volume of a running server.
+
+use crate::{VolumeWork, WorkDone, WorkFailed, WorkProgress};
+use reel_volume::{
+    CheckProgress, CheckReport, MemberState, MendOptions, RebuildReport, Replacement, Volume, VolumeError,
+};
+use std::path::Path;
+use std::sync::Arc;
+
+/// The volume of a server.
+pub struct VolumeJobs(pub Arc<Volume>);
+
+/// Whom a rebuild fills, in this order: what is new or half filled, what was away, what failed and may answer again.
+const REBUILT: [MemberState; 3] = [MemberState::Rebuilding, MemberState::Stale, MemberState::Failed];
+
+impl VolumeWork for VolumeJobs {
+    fn scrub(&self, watch: &mut dyn FnMut(WorkProgress) -> bool) -> Result<WorkDone, WorkFailed> {
+        let report = self.0.scrub(MendOptions::default(), &mut |at| watch(progress(at))).map_err(failed)?;
+        if report.complete { Ok(scrubbed(&report)) } else { Err(ended()) }
+    }
+
+    fn rebuild(&self, watch: &mut dyn FnMut(WorkProgress) -> bool) -> Result<WorkDone, WorkFailed> {
+        let members = self.0.status().members;
+        let of_state = |state: MemberState| members.iter().filter(move |finding| finding.state == state);
+        let wanting: Vec<usize> =
+            REBUILT.into_iter().flat_map(of_state).map(|finding| finding.member).collect();
+        if wanting.is_empty() {
+            return Err(WorkFailed(match members.iter().find(|finding| !finding.state.in_use()) {
+                Some(finding) => {
+                    format!("there is nothing to rebuild on: {finding}; give it a successor with replace")
+                }
+                None => "no member lacks anything; a scrub verifies what they hold".to_owned(),
+            }));
+        }
+        let mut done = WorkDone::default();
+        for member in wanting {
+            let report = self
+                .0
+                .rebuild(member, MendOptions::default(), &mut |at| watch(progress(at)))
+                .map_err(failed)?;
+            if !report.complete {
+                return Err(ended());
+            }
+            rebuilt(&report, &mut done);
+        }
+        Ok(done)
+    }
+
+    fn replace(
+        &self,
+        member: usize,
+        path: &Path,
+        watch: &mut dyn FnMut(WorkProgress) -> bool,
+    ) -> Result<WorkDone, WorkFailed> {
+        // Never by force: whoever reaches the port must not overwrite what lies somewhere on the server.
+        let replacement = Replacement { member, path: path.to_owned(), force: false, give_up: false };
+        self.0.replace(&replacement).map_err(failed)?;
+        // A successor that is not filled protects nobody.
+        self.rebuild(watch)
+    }
+
+    fn is_rebuild_unfinished(&self) -> bool {
+        !self.0.rebuilding().is_empty()
+    }
+}
+
+fn progress(at: CheckProgress) -> WorkProgress {
+    WorkProgress { done_bytes: at.bytes_done, total_bytes: at.bytes_total }
+}
+
+fn failed(error: VolumeError) -> WorkFailed {
+    WorkFailed(match error {
+        VolumeError::Healthy { member, path } => format!(
+            "member {member} ({}) is in use and well; stop the server and use `reel volume replace --give-up` to replace it all the same",
+            path.display()
+        ),
+        // Nor is force to be had here.
+        VolumeError::NotEmpty { path, found } => format!(
+            "{} {found}; choose another place, or stop the server and use `reel volume replace --force` to lose what is there",
+            path.display()
+        ),
+        VolumeError::TooShort { path, needed_bytes, has_bytes } => format!(
+            "{} has {has_bytes} bytes and a member of this volume has {needed_bytes}; use a larger disk or a new file",
+            path.display()
+        ),
+        other => other.to_string(),
+    })
+}
+
+fn ended() -> WorkFailed {
+    WorkFailed("it was ended before it was done; what was done stays done".to_owned())
+}
+
+fn scrubbed(report: &CheckReport) -> WorkDone {
+    let mended: u64 = report.members.iter().map(|member| member.mended_rows).sum();
+    let text = match (report.is_clean(), mended) {
+        (true, 0) => "everything is as it was written".to_owned(),
+        (_, 0) => "not everything is as it was written".to_owned(),
+        (_, 1) => "one damaged row was mended".to_owned(),
+        (_, rows) => format!("{rows} damaged rows were mended"),
+    };
+    let away = report.members.iter().filter(|member| !member.finding.state.in_use());
+    let away = away.map(|member| format!("not looked at: {}", member.finding));
+    let lost = report.titles.iter().filter(|title| title.lost_rows > 0);
+    let lost = lost.map(|title| format!("{}: {} rows are lost", title.id, title.lost_rows));
+    WorkDone { text, warnings: away.chain(lost).collect() }
+}
+
+fn rebuilt(report: &RebuildReport, done: &mut WorkDone) {
+    if !done.text.is_empty() {
+        done.text.push_str("; ");
+    }
+    done.text.push_str(&format!("member {} is in use", report.member));
+    if report.lost_rows > 0 {
+        done.warnings.push(format!(
+            "{} rows could not be computed: `reel volume check` says of which titles",
+            report.lost_rows
+        ));
+    }
+}

@@ -1,0 +1,182 @@
+//! `POST /api/v1/volume/scrub`, `rebuild`, `replace`: long work on the volume, as jobs, one at a time.
+
+use crate::ControlPlane;
+use crate::body::JsonBody;
+use crate::jobs::{Job, JobKind, VolumeJobRefused};
+use crate::problem::Problem;
+use axum::Json;
+use axum::extract::State;
+use axum::http::{HeaderValue, StatusCode, header};
+use axum::response::{IntoResponse, Response};
+use serde::Deserialize;
+use std::path::{Path, PathBuf};
+
+/// Work on the volume that takes long. Every call blocks until it is done, and is made on a blocking thread. `watch` is told
+/// how far it is, and answers `false` to have it end soon.
+pub trait VolumeWork: Send + Sync + 'static {
+    /// Reads all that is stored and mends what is damaged.
+    fn scrub(&self, watch: &mut dyn FnMut(WorkProgress) -> bool) -> Result<WorkDone, WorkFailed>;
+
+    /// Computes what members lack from the others, and writes it to them.
+    fn rebuild(&self, watch: &mut dyn FnMut(WorkProgress) -> bool) -> Result<WorkDone, WorkFailed>;
+
+    /// Puts another file or device in the place of a member, and fills it.
+    fn replace(
+        &self,
+        member: usize,
+        path: &Path,
+        watch: &mut dyn FnMut(WorkProgress) -> bool,
+    ) -> Result<WorkDone, WorkFailed>;
+
+    /// Whether a rebuild was begun and has not come to its end.
+    fn is_rebuild_unfinished(&self) -> bool;
+}
+
+/// How far work on the volume is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct WorkProgress {
+    /// Bytes of units worked through.
+    pub done_bytes: u64,
+    /// Bytes of units in all.
+    pub total_bytes: u64,
+}
+
+/// What came of work on the volume.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct WorkDone {
+    /// In a sentence.
+    pub text: String,
+    /// What the operator should know.
+    pub warnings: Vec<String>,
+}
+
+/// Why work on the volume was not done; the text says what happened and what to do.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("{0}")]
+pub struct WorkFailed(pub String);
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(super) struct Replacement {
+    member: usize,
+    path: PathBuf,
+}
+
+/// `POST /api/v1/volume/scrub`
+pub(super) async fn scrub(State(control): State<ControlPlane>) -> Result<Response, Problem> {
+    start(&control, JobKind::Scrub, "the volume", |work, watch| work.scrub(watch))
+}
+
+/// `POST /api/v1/volume/rebuild`
+pub(super) async fn rebuild(State(control): State<ControlPlane>) -> Result<Response, Problem> {
+    start(&control, JobKind::Rebuild, "the volume", |work, watch| work.rebuild(watch))
+}
+
+/// `POST /api/v1/volume/replace`
+pub(super) async fn replace(
+    State(control): State<ControlPlane>,
+    JsonBody(Replacement { member, path }): JsonBody<Replacement>,
+) -> Result<Response, Problem> {
+    let members = control.shelf().volume().members.len();
+    let unusable = |detail: String| {
+        let title = "This member cannot be replaced so";
+        Problem::new(StatusCode::UNPROCESSABLE_ENTITY, "unusable-replacement", title, detail)
+    };
+    if member >= members {
+        return Err(unusable(format!("there is no member {member}; the members are 0 to {}", members - 1)));
+    }
+    if !path.is_absolute() {
+        return Err(unusable(format!(
+            "{} is no absolute path; name the file or device as it is called on the server",
+            path.display()
+        )));
+    }
+    let subject = format!("member {member}: {}", path.display());
+    start(&control, JobKind::Replace, &subject, move |work, watch| work.replace(member, &path, watch))
+}
+
+impl ControlPlane {
+    /// Goes on with a rebuild that the last server did not come to the end of. To be called where tokio runs.
+    pub fn resume_rebuild(&self) {
+        if !self.volume_work().is_rebuild_unfinished() {
+            return;
+        }
+        match start(self, JobKind::Rebuild, "the volume", |work, watch| work.rebuild(watch)) {
+            Ok(_) => tracing::info!("going on with the rebuild of a member"),
+            Err(problem) => tracing::warn!("a member is not rebuilt yet: {}", problem.detail()),
+        }
+    }
+}
+
+/// Begins a job, if no other works on the volume, and answers with it.
+fn start(
+    control: &ControlPlane,
+    kind: JobKind,
+    subject: &str,
+    work: impl FnOnce(&dyn VolumeWork, &mut dyn FnMut(WorkProgress) -> bool) -> Result<WorkDone, WorkFailed>
+    + Send
+    + 'static,
+) -> Result<Response, Problem> {
+    if control.stop_flag().is_stopped() {
+        return Err(Problem::unavailable("the server is shutting down"));
+    }
+    if !control.shelf().volume().writable {
+        return Err(Problem::unavailable("the volume is open for reading only; nothing can be mended on it"));
+    }
+    let job = control.jobs().start_on_volume(kind, subject).map_err(|refused| match refused {
+        VolumeJobRefused::Busy(busy) => Problem::new(
+            StatusCode::CONFLICT,
+            "volume-busy",
+            "The volume is being worked on",
+            format!(
+                "the job {} ({}) is under way; wait for it, or end it with DELETE /api/v1/jobs/{}",
+                busy.id,
+                name(busy.kind),
+                busy.id
+            ),
+        )
+        .with("job", busy.id),
+        VolumeJobRefused::TooMany => Problem::unavailable("too many jobs are running").retry_after_s(30),
+    })?;
+    let status = control.jobs().find(job.id());
+    let address = format!("/api/v1/jobs/{}", job.id());
+    let control = control.clone();
+    drop(tokio::task::spawn_blocking(move || run(&control, job, kind, work)));
+    let mut response = (StatusCode::ACCEPTED, Json(status)).into_response();
+    if let Ok(address) = HeaderValue::from_str(&address) {
+        response.headers_mut().insert(header::LOCATION, address);
+    }
+    Ok(response)
+}
+
+fn run(
+    control: &ControlPlane,
+    job: Job,
+    kind: JobKind,
+    work: impl FnOnce(&dyn VolumeWork, &mut dyn FnMut(WorkProgress) -> bool) -> Result<WorkDone, WorkFailed>,
+) {
+    let stop = job.stop_flag().clone();
+    let done = work(control.volume_work(), &mut |WorkProgress { done_bytes, total_bytes }| {
+        job.worked(done_bytes, total_bytes);
+        !stop.is_stopped() && !control.stop_flag().is_stopped()
+    });
+    match done {
+        Ok(WorkDone { text, warnings }) => {
+            tracing::info!(job = job.id(), kind = name(kind), "{text}");
+            job.finished(&text, warnings);
+        }
+        Err(error) => {
+            tracing::warn!(job = job.id(), kind = name(kind), %error, "not done");
+            job.failed(&error.to_string());
+        }
+    }
+}
+
+fn name(kind: JobKind) -> &'static str {
+    match kind {
+        JobKind::Ingest => "ingest",
+        JobKind::Scrub => "scrub",
+        JobKind::Rebuild => "rebuild",
+        JobKind::Replace => "replace",
+    }
+}

@@ -1,0 +1,55 @@
+//! A watched directory: its new films become jobs like uploads.
+
+use crate::ControlPlane;
+use reel_library::watch;
+use std::convert::Infallible;
+use std::io;
+use std::path::{Path, PathBuf};
+use std::sync::mpsc;
+use std::thread::{self, JoinHandle};
+use tokio::runtime::Handle;
+
+/// A directory being watched; ends when dropped.
+#[derive(Debug)]
+pub struct Watching {
+    stop: Option<mpsc::Sender<Infallible>>,
+    thread: Option<JoinHandle<()>>,
+}
+
+/// Watches `dir` on a thread of its own. Each new film is ingested by itself; a failure is logged once, and the file
+/// left where it is.
+pub fn watch_directory(control: ControlPlane, dir: &Path, runtime: Handle) -> io::Result<Watching> {
+    let (sender, stop) = mpsc::channel();
+    let dir: PathBuf = dir.to_owned();
+    let thread = thread::Builder::new().name("reel-watch".to_owned()).spawn(move || {
+        let known = |stamp: &_| control.shelf().knows(stamp);
+        watch(&dir, &stop, known, |arrival| {
+            if control.stop_flag().is_stopped() {
+                return;
+            }
+            let file = arrival.path.display().to_string();
+            match runtime.block_on(control.ingest_file(arrival.path)) {
+                Ok(ingested) => {
+                    for warning in &ingested.warnings {
+                        tracing::warn!(file, "{warning}");
+                    }
+                    tracing::info!(file, title = ingested.id, "taken from the watched directory");
+                }
+                Err(problem) => {
+                    tracing::warn!(file, error = %problem, "not taken; it is tried again when it changes")
+                }
+            }
+        });
+    })?;
+    Ok(Watching { stop: Some(sender), thread: Some(thread) })
+}
+
+impl Drop for Watching {
+    fn drop(&mut self) {
+        drop(self.stop.take());
+        if let Some(thread) = self.thread.take() {
+            // An ingest under way is ended by `ControlPlane::stop`, which comes first at shutdown.
+            let _ = thread.join();
+        }
+    }
+}

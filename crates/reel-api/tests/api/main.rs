@@ -1,0 +1,279 @@
+//! The control plane over a real volume, with films made by ffmpeg.
+
+use axum::Router;
+use axum::body::{Body, to_bytes};
+use axum::http::{Request, StatusCode};
+use reel_api::{
+    ArenaMetrics, CapacityReport, ControlConfig, ControlPlane, DiskMetrics, OwnNames, Promises,
+    PromisesReport, Rooms, SessionRefusal, SessionReport, Sessions, VolumeMetrics, VolumeWork, WorkDone,
+    WorkFailed, WorkProgress,
+};
+use reel_library::Library;
+use reel_metrics::MetricsRegistry;
+use reel_qos::ClassTable;
+use reel_volume::{Members, OpenOptions, Volume, VolumeError, VolumeOptions};
+use serde_json::Value;
+use std::path::Path;
+use std::process::Command;
+use std::sync::Arc;
+use std::time::Duration;
+use tower::ServiceExt;
+
+struct NoSessions;
+
+impl Sessions for NoSessions {
+    fn open(&self, _: &str, _: std::net::IpAddr) -> Result<SessionReport, SessionRefusal> {
+        Err(SessionRefusal::NoSuchTitle)
+    }
+
+    fn list(&self) -> Vec<SessionReport> {
+        Vec::new()
+    }
+
+    fn close(&self, _: &str) -> bool {
+        false
+    }
+}
+
+struct NoPromises(reel_disk::Disks);
+
+impl Promises for NoPromises {
+    fn report(&self) -> PromisesReport {
+        PromisesReport {
+            now_ns: 0,
+            members: Vec::new(),
+            usage: Vec::new(),
+            classes: self.0.classes(),
+            counts: Default::default(),
+            sessions: Vec::new(),
+            sharing: reel_admit::Sharing::default(),
+            refusals: Vec::new(),
+        }
+    }
+
+    fn classes(&self) -> Arc<ClassTable> {
+        self.0.classes()
+    }
+
+    fn set_classes(&self, classes: ClassTable) {
+        self.0.set_classes(Arc::new(classes));
+    }
+
+    fn capacity(&self, _: u64) -> CapacityReport {
+        CapacityReport { viewers: 0, stopped_by: None, more_now: None }
+    }
+}
+
+struct NoWork;
+
+impl VolumeWork for NoWork {
+    fn scrub(&self, _: &mut dyn FnMut(WorkProgress) -> bool) -> Result<WorkDone, WorkFailed> {
+        Err(WorkFailed("no".to_owned()))
+    }
+
+    fn rebuild(&self, _: &mut dyn FnMut(WorkProgress) -> bool) -> Result<WorkDone, WorkFailed> {
+        Err(WorkFailed("no".to_owned()))
+    }
+
+    fn replace(
+        &self,
+        _: usize,
+        _: &Path,
+        _: &mut dyn FnMut(WorkProgress) -> bool,
+    ) -> Result<WorkDone, WorkFailed> {
+        Err(WorkFailed("no".to_owned()))
+    }
+
+    fn is_rebuild_unfinished(&self) -> bool {
+        false
+    }
+}
+
+fn server(dir: &Path, size_bytes: u64) -> Router {
+    let volume_dir = dir.join("volume");
+    if !volume_dir.exists() {
+        let options = VolumeOptions {
+            members: Members::Count(5),
+            size_bytes,
+            catalogue_bytes: Some(64 << 10),
+            ..VolumeOptions::default()
+        };
+        Volume::create(&volume_dir, options).expect("created");
+    }
+    let volume = Arc::new(open(&volume_dir));
+    let metrics = MetricsRegistry::default();
+    metrics.register(Arc::new(VolumeMetrics(volume.clone())));
+    metrics.register(Arc::new(DiskMetrics(volume.disks().clone())));
+    metrics.register(Arc::new(ArenaMetrics(volume.arena().clone())));
+    let config = ControlConfig {
+        spool_dir: dir.join("spool"),
+        upload_bytes_max: 1 << 30,
+        ingests_max: 1,
+        names: OwnNames::default(),
+    };
+    let promises = Arc::new(NoPromises(volume.disks().clone()));
+    let library = Arc::new(Library::new(volume));
+    let rooms = Rooms {
+        shelf: library,
+        sessions: Arc::new(NoSessions),
+        promises,
+        work: Arc::new(NoWork),
+        is_media: |_| false,
+    };
+    ControlPlane::new(config, rooms, metrics).router()
+}
+
+/// The child of another test that is just being started holds our locks too, until it becomes ffmpeg: wait for that.
+fn open(volume_dir: &Path) -> Volume {
+    for _ in 0..500 {
+        match Volume::open(volume_dir, OpenOptions::default()) {
+            Ok(volume) => return volume,
+            Err(VolumeError::Locked { .. }) => std::thread::sleep(Duration::from_millis(10)),
+            Err(error) => panic!("{error}"),
+        }
+    }
+    panic!("the volume stays locked");
+}
+
+fn film(dir: &Path) -> Vec<u8> {
+    let path = dir.join("film.mp4");
+    let status = Command::new("ffmpeg")
+        .args([
+            "-nostdin",
+            "-v",
+            "error",
+            "-y",
+            "-f",
+            "lavfi",
+            "-i",
+            "testsrc2=size=320x180:rate=25:duration=5",
+        ])
+        .args(["-f", "lavfi", "-i", "sine=duration=5", "-c:v", "libx264", "-preset", "ultrafast", "-g", "25"])
+        .args(["-pix_fmt", "yuv420p", "-c:a", "aac"])
+        .arg(&path)
+        .status();
+    assert!(status.expect("ffmpeg is installed").success());
+    std::fs::read(path).expect("read")
+}
+
+async fn ask(router: &Router, method: &str, path: &str, body: impl Into<Body>) -> (StatusCode, Vec<u8>) {
+    let request = Request::builder().method(method).uri(path).body(body.into()).expect("a request");
+    let response = router.clone().oneshot(request).await.expect("never fails");
+    let status = response.status();
+    (status, to_bytes(response.into_body(), 1 << 24).await.expect("a body").to_vec())
+}
+
+async fn ask_json(router: &Router, method: &str, path: &str, body: impl Into<Body>) -> (StatusCode, Value) {
+    let (status, bytes) = ask(router, method, path, body).await;
+    (status, serde_json::from_slice(&bytes).unwrap_or(Value::Null))
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_film_is_uploaded_shown_and_removed() {
+    let dir = tempfile::tempdir().expect("tempdir");
+    let router = server(dir.path(), 80 << 20);
+    let film = film(dir.path());
+    let (_, before) = ask_json(&router, "GET", "/api/v1/volume", "").await;
+    let (status, title) = ask_json(
+        &router,
+        "POST",
+        "/api/v1/titles?filename=..%2Fa.mp4&name=%C3%9Cber%20alles&wait=true",
+        film.clone(),
+    )
+    .await;
+    assert_eq!(status, StatusCode::CREATED, "{title}");
+    assert_eq!((title["id"].as_str(), title["name"].as_str()), (Some("ueber-alles"), Some("Über alles")));
+    assert_eq!(
+        (&title["video"][0]["width"], &title["video"][0]["height"]),
+        (&Value::from(320), &Value::from(180))
+    );
+    assert_eq!(title["video"][0]["frame_rate"], 25.0);
+    assert!(title["video"][0]["codec"].as_str().is_some_and(|codec| codec.starts_with("avc1.")), "{title}");
+    assert_eq!(title["audio"][0]["codec"], "mp4a.40.2");
+    assert!(title["bytes"].as_u64().is_some_and(|bytes| bytes > film.len() as u64 / 2));
+
+    assert_eq!(title["poster"], "/img/ueber-alles.jpg");
+    let (status, picture) = ask(&router, "GET", "/img/ueber-alles.jpg", "").await;
+    assert_eq!((status, &picture[..2]), (StatusCode::OK, &[0xff, 0xd8][..]));
+
+    let (_, metrics) = ask(&router, "GET", "/metrics", "").await;
+    let metrics = String::from_utf8(metrics).expect("text");
+    for line in
+        ["reel_volume_titles 1\n", "reel_volume_members_lost 0\n", "reel_member_present{member=\"4\"} 1\n"]
+    {
+        assert!(metrics.contains(line), "{line} in {metrics}");
+    }
+    let written = metrics.lines().find_map(|line| line.strip_prefix("reel_volume_rows_written_total "));
+    assert!(written.is_some_and(|count| count != "0"), "{metrics}");
+
+    assert_eq!(ask(&router, "DELETE", "/api/v1/titles/ueber-alles", "").await.0, StatusCode::NO_CONTENT);
+    assert_eq!(ask(&router, "GET", "/img/ueber-alles.jpg", "").await.0, StatusCode::NOT_FOUND);
+    let (_, after) = ask_json(&router, "GET", "/api/v1/volume", "").await;
+    assert_eq!(after["free_bytes"], before["free_bytes"]);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn bad_uploads_take_no_space() {
+    let dir = tempfile::tempdir().expect("tempdir");
+    let router = server(dir.path(), 80 << 20);
+    let film = film(dir.path());
+    let (_, before) = ask_json(&router, "GET", "/api/v1/volume", "").await;
+    for (body, word) in [
+        (b"garbage".to_vec(), "not an MP4"),
+        (film[..film.len() / 2].to_vec(), "cut off"),
+        (Vec::new(), "empty"),
+    ] {
+        let (status, problem) =
+            ask_json(&router, "POST", "/api/v1/titles?filename=a.mp4&wait=true", body).await;
+        assert_eq!(status, StatusCode::UNPROCESSABLE_ENTITY, "{problem}");
+        assert!(problem["detail"].as_str().is_some_and(|detail| detail.contains(word)), "{problem}");
+    }
+    let (_, after) = ask_json(&router, "GET", "/api/v1/volume", "").await;
+    assert_eq!(after["free_bytes"], before["free_bytes"]);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_full_volume_says_so() {
+    let dir = tempfile::tempdir().expect("tempdir");
+    let router = server(dir.path(), 20 << 20);
+    let film = film(dir.path());
+    let mut titles = 0;
+    let problem = loop {
+        let (status, body) = ask_json(&router, "POST", "/api/v1/titles?name=a&wait=true", film.clone()).await;
+        match status {
+            StatusCode::CREATED => titles += 1,
+            StatusCode::INSUFFICIENT_STORAGE => break body,
+            _ => panic!("{status}: {body}"),
+        }
+    };
+    assert!(problem["detail"].as_str().is_some_and(|detail| detail.contains("bytes free")), "{problem}");
+    let (_, list) = ask_json(&router, "GET", "/api/v1/titles", "").await;
+    assert_eq!(list["titles"].as_array().map(Vec::len), Some(titles));
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_lost_member_is_told() {
+    let dir = tempfile::tempdir().expect("tempdir");
+    let film = film(dir.path());
+    let (_, volume) = ask_json(&server(dir.path(), 80 << 20), "GET", "/api/v1/volume", "").await;
+    assert_eq!((&volume["state"], &volume["writable"]), (&Value::from("ok"), &Value::from(true)));
+    {
+        let router = server(dir.path(), 0);
+        let (status, title) = ask_json(&router, "POST", "/api/v1/titles?name=a&wait=true", film).await;
+        assert_eq!(status, StatusCode::CREATED, "{title}");
+    }
+    let path = volume["members"][2]["path"].as_str().expect("a path");
+    std::fs::remove_file(path).expect("removed");
+    let router = server(dir.path(), 0);
+    let (_, volume) = ask_json(&router, "GET", "/api/v1/volume", "").await;
+    assert_eq!(
+        (&volume["state"], &volume["members"][2]["state"]),
+        (&Value::from("degraded"), &Value::from("missing"))
+    );
+    assert_eq!(volume["members"][2]["in_use"], false);
+    let (status, ready) = ask_json(&router, "GET", "/readyz", "").await;
+    assert_eq!((status, &ready["checks"][3]["ok"]), (StatusCode::OK, &Value::from(false)), "{ready}");
+    let (status, title) = ask_json(&router, "GET", "/api/v1/titles/a", "").await;
+    assert_eq!((status, &title["problem"]), (StatusCode::OK, &Value::Null), "read around the hole");
+    assert_eq!(ask(&router, "GET", "/img/a.jpg", "").await.0, StatusCode::OK);
+}

@@ -1,0 +1,51 @@
+//! What the HTTP front end counts, for metrics.
+
+use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
+
+/// Counters of all cores together; each is bumped at most a few times per request.
+#[derive(Debug, Default)]
+pub struct HttpCounters {
+    /// Connections accepted.
+    pub accepted: AtomicU64,
+    /// Connections closed at once because too many were open.
+    pub turned_away: AtomicU64,
+    /// Connections handed to the control plane.
+    pub handed_over: AtomicU64,
+    /// TLS handshakes that were done.
+    pub handshakes: AtomicU64,
+    /// TLS connections that ended with an error: no TLS at all, nothing in common, changed records.
+    pub tls_failures: AtomicU64,
+    /// Times that what a slow client had not taken was moved out of a buffer that another needed.
+    pub parked: AtomicU64,
+    /// Connections closed because their client was too slow or silent.
+    pub timed_out: AtomicU64,
+    /// Responses by hundreds of their status, 1xx to 5xx.
+    pub responses: [AtomicU64; 5],
+    /// Bytes that the kernel copied into sockets.
+    pub copied_bytes: AtomicU64,
+    /// Bytes that it sent from where they lay.
+    pub zero_copy_bytes: AtomicU64,
+    /// Bytes that it was to send from where they lay, and copied after all.
+    pub copied_late_bytes: AtomicU64,
+    /// Sends without a copy that the kernel refused.
+    pub zero_copy_refused: AtomicU64,
+    /// Connections open now, by core.
+    pub open: Vec<AtomicUsize>,
+}
+
+impl HttpCounters {
+    /// Counters of so many serving threads.
+    pub fn new(threads: usize) -> Self {
+        Self { open: (0..threads).map(|_| AtomicUsize::new(0)).collect(), ..Self::default() }
+    }
+
+    pub(crate) fn response(&self, status: u16) {
+        let hundreds = usize::from(status / 100).clamp(1, 5) - 1;
+        self.responses[hundreds].fetch_add(1, Ordering::Relaxed);
+    }
+
+    /// Connections open on all cores.
+    pub fn open_total(&self) -> usize {
+        self.open.iter().map(|open| open.load(Ordering::Relaxed)).sum()
+    }
+}

@@ -1,0 +1,310 @@
+//! Response heads, and whole responses as bodies whose first part is the head.
+
+use crate::date::http_date;
+use crate::range::{Answer, Validators, answer};
+use crate::request::Request;
+use reel_admit::OpenRefused;
+use reel_cache::{Body, Part};
+use reel_play::SessionRefused;
+use reel_qos::AdmitError;
+use std::fmt::Write;
+use std::sync::Arc;
+use std::time::{SystemTime, UNIX_EPOCH};
+
+/// A response ready to be sent.
+pub(crate) struct Response {
+    pub(crate) status: u16,
+    /// Head and body.
+    pub(crate) body: Body,
+    /// Length of the body without the head.
+    pub(crate) body_bytes: u64,
+    /// Where the body begins in what it is a part of.
+    pub(crate) body_offset: u64,
+    pub(crate) keep_alive: bool,
+}
+
+/// Something that can be asked for in parts.
+pub(crate) struct Resource {
+    pub(crate) content_type: &'static str,
+    pub(crate) cache_control: &'static str,
+    pub(crate) validators: Validators,
+    pub(crate) body: Body,
+    /// Offered to be saved under this name.
+    pub(crate) download_name: Option<String>,
+}
+
+impl Resource {
+    /// Answers `request` with this resource, or with a part of it, or with nothing new.
+    pub(crate) fn respond(self, request: &Request) -> Response {
+        let answer = self.answer(request);
+        self.respond_with(request, answer)
+    }
+
+    /// Which bytes a request is answered with, by its conditions and its range.
+    pub(crate) fn answer(&self, request: &Request) -> Answer {
+        answer(request, &self.validators, self.body.bytes())
+    }
+
+    /// The response with this answer.
+    pub(crate) fn respond_with(self, request: &Request, answer: Answer) -> Response {
+        let bytes = self.body.bytes();
+        let mut fields = String::with_capacity(512);
+        let Validators { etag, last_modified } = &self.validators;
+        // Writing to a string cannot fail.
+        let _ = write!(
+            fields,
+            "ETag: {etag}\r\nLast-Modified: {last_modified}\r\nCache-Control: {}\r\nAccept-Ranges: bytes\r\n",
+            self.cache_control
+        );
+        match answer {
+            Answer::NotModified => Response::new(request, 304, &fields, None),
+            Answer::Failed => {
+                let detail = "this is not what If-Match or If-Unmodified-Since asks for: it has changed since; ask without them";
+                Response::problem(request, 412, detail, &format!("ETag: {etag}\r\n"))
+            }
+            Answer::Unsatisfiable => {
+                let detail =
+                    format!("this has {bytes} bytes, and none of them is in the range that was asked for");
+                let more = format!(
+                    "ETag: {etag}\r\nLast-Modified: {last_modified}\r\nAccept-Ranges: bytes\r\nContent-Range: bytes */{bytes}\r\n"
+                );
+                Response::problem(request, 416, &detail, &more)
+            }
+            Answer::Whole => {
+                self.describe(&mut fields);
+                Response::new(request, 200, &fields, Some(self.body))
+            }
+            Answer::Part(range) => {
+                self.describe(&mut fields);
+                let last = range.end - 1;
+                let _ = write!(fields, "Content-Range: bytes {}-{last}/{bytes}\r\n", range.start);
+                let body_offset = range.start;
+                let part = Response::new(request, 206, &fields, Some(self.body.slice(range)));
+                Response { body_offset, ..part }
+            }
+        }
+    }
+
+    fn describe(&self, fields: &mut String) {
+        let _ = write!(fields, "Content-Type: {}\r\n", self.content_type);
+        if let Some(name) = &self.download_name {
+            let _ = write!(fields, "Content-Disposition: attachment; filename=\"{name}\"\r\n");
+        }
+    }
+}
+
+impl Response {
+    /// A problem (RFC 9457): what happened, and what to do.
+    pub(crate) fn problem(request: &Request, status: u16, detail: &str, more: &str) -> Response {
+        let title = reason(status);
+        let text = serde_json::json!({
+            "type": "about:blank", "title": title, "status": status, "detail": detail
+        })
+        .to_string();
+        let fields = format!("Content-Type: application/problem+json\r\nCache-Control: no-store\r\n{more}");
+        Response::new(request, status, &fields, Some(Body::text(text.into_bytes())))
+    }
+
+    /// A title that ends later than anything can be promised. Without a time to ask again: it will be as long tomorrow.
+    pub(crate) fn too_long(request: &Request, detail: &str) -> Response {
+        let problem = serde_json::json!({
+            "type": "urn:reel:problem:too-long",
+            "title": "This title is longer than what can be promised ahead",
+            "status": 503,
+            "detail": detail,
+        });
+        let fields = "Content-Type: application/problem+json\r\nCache-Control: no-store\r\n";
+        Response::new(request, 503, fields, Some(Body::text(problem.to_string().into_bytes())))
+    }
+
+    /// A session that is not opened, or not continued: what there is too little of, and what could be promised instead.
+    pub(crate) fn session_refused(request: &Request, refused: &SessionRefused) -> Response {
+        match refused {
+            SessionRefused::TooLong => Response::too_long(request, &refused.to_string()),
+            SessionRefused::Refused(refused) => Response::refused(request, refused),
+        }
+    }
+
+    /// 503 with what could be granted.
+    pub(crate) fn refused(request: &Request, refused: &OpenRefused) -> Response {
+        if let OpenRefused::NotAdmitted(AdmitError::TooLong { .. }) = refused {
+            return Response::too_long(request, &refused.to_string());
+        }
+        let retry_after_s = refused.retry_after_s();
+        let mut problem = serde_json::json!({
+            "type": "urn:reel:problem:not-admitted",
+            "title": "The deadlines of this stream cannot be promised",
+            "status": 503,
+            "detail": refused.to_string(),
+            "retry_after_s": retry_after_s,
+        });
+        if let OpenRefused::NotAdmitted(AdmitError::Refused(refusal)) = refused {
+            problem["resource"] = refusal.resource.to_string().into();
+            problem["asked"] = refusal.asked.into();
+            problem["available"] = refusal.available.into();
+            problem["grantable_rate_bps"] = refusal.grantable_bps.into();
+        }
+        let fields = format!(
+            "Content-Type: application/problem+json\r\nCache-Control: no-store\r\nRetry-After: {retry_after_s}\r\n"
+        );
+        Response::new(request, 503, &fields, Some(Body::text(problem.to_string().into_bytes())))
+    }
+
+    /// A redirect that must be followed with the same method.
+    pub(crate) fn redirect(request: &Request, location: &str) -> Response {
+        let fields = format!("Location: {location}\r\nCache-Control: no-store\r\n");
+        Response::new(request, 307, &fields, Some(Body::default()))
+    }
+
+    /// The answer to a browser that asks what it may send to another origin's media (Fetch standard, CORS preflight).
+    pub(crate) fn options(request: &Request) -> Response {
+        let fields = "Allow: GET, HEAD, OPTIONS\r\nAccess-Control-Allow-Methods: GET, HEAD, OPTIONS\r\n\
+             Access-Control-Allow-Headers: Range, If-Range, If-None-Match\r\nAccess-Control-Max-Age: 86400\r\n";
+        Response::new(request, 204, fields, None)
+    }
+
+    fn new(request: &Request, status: u16, fields: &str, body: Option<Body>) -> Response {
+        let mut head = String::with_capacity(fields.len() + 320);
+        let _ = write!(
+            head,
+            "HTTP/1.1 {status} {}\r\nServer: reel\r\nDate: {}\r\nAccess-Control-Allow-Origin: *\r\n\
+             Access-Control-Expose-Headers: Content-Range, Content-Length, ETag, Retry-After\r\n\
+             X-Content-Type-Options: nosniff\r\n",
+            reason(status),
+            // Who has a clock has to tell (RFC 9110 section 6.6.1): ages and validators are judged by it.
+            http_date(SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |since| since.as_secs()))
+        );
+        head.push_str(fields);
+        if let Some(body) = &body {
+            let _ = write!(head, "Content-Length: {}\r\n", body.bytes());
+        }
+        head.push_str(if request.keep_alive {
+            "Connection: keep-alive\r\n\r\n"
+        } else {
+            "Connection: close\r\n\r\n"
+        });
+        let head: Arc<[u8]> = Arc::from(head.into_bytes());
+        let head_bytes = head.len();
+        let body = body.filter(|_| request.method != "HEAD").unwrap_or_default();
+        let body_bytes = body.bytes();
+        let whole = Body::new([Part::Bytes(head, 0..head_bytes)]).then(body);
+        Response { status, body: whole, body_bytes, body_offset: 0, keep_alive: request.keep_alive }
+    }
+}
+
+fn reason(status: u16) -> &'static str {
+    match status {
+        200 => "OK",
+        204 => "No Content",
+        206 => "Partial Content",
+        304 => "Not Modified",
+        307 => "Temporary Redirect",
+        400 => "Bad Request",
+        404 => "Not Found",
+        405 => "Method Not Allowed",
+        408 => "Request Timeout",
+        410 => "Gone",
+        412 => "Precondition Failed",
+        414 => "URI Too Long",
+        416 => "Range Not Satisfiable",
+        431 => "Request Header Fields Too Large",
+        503 => "Service Unavailable",
+        505 => "HTTP Version Not Supported",
+        _ => "Internal Server Error",
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::crate::date::seconds_of_http_date;
+    use super::*;
+
+    fn text(response: &Response) -> String {
+        let mut all = Vec::new();
+        while let Some(part) = response.body.part_at(all.len() as u64) {
+            let Part::Bytes(bytes, range) = part else { unreachable!("these bodies have no objects") };
+            all.extend_from_slice(&bytes[range]);
+        }
+        String::from_utf8(all).unwrap()
+    }
+
+    fn resource() -> Resource {
+        Resource {
+            content_type: "video/mp4",
+            cache_control: "no-cache",
+            validators: Validators { etag: "\"e\"".into(), last_modified: "d".into() },
+            body: Body::text(&b"0123456789"[..]),
+            download_name: None,
+        }
+    }
+
+    fn request(method: &str, range: Option<&str>) -> Request {
+        let range = range.map(str::to_owned);
+        Request { method: method.into(), keep_alive: true, range, ..Request::default() }
+    }
+
+    #[test]
+    fn every_answer_says_when_it_was_made() {
+        let now_s = || SystemTime::now().duration_since(UNIX_EPOCH).unwrap().as_secs();
+        let asked = request("GET", Some("bytes=99-"));
+        let before_s = now_s();
+        for response in [
+            resource().respond(&request("GET", None)),
+            resource().respond(&asked),
+            Response::redirect(&asked, "/"),
+            Response::options(&asked),
+        ] {
+            let head = text(&response);
+            let date = head.lines().find_map(|line| line.strip_prefix("Date: ")).expect("a date");
+            let date_s = seconds_of_http_date(date).expect("a date of HTTP");
+            assert!((before_s..=now_s()).contains(&date_s), "{date}");
+        }
+    }
+
+    #[test]
+    fn whole_part_and_head_agree() {
+        let whole = text(&resource().respond(&request("GET", None)));
+        assert!(whole.starts_with("HTTP/1.1 200 OK\r\n") && whole.ends_with("\r\n\r\n0123456789"));
+        let part = text(&resource().respond(&request("GET", Some("bytes=2-4"))));
+        assert!(
+            part.contains("Content-Range: bytes 2-4/10\r\nContent-Length: 3\r\n")
+                && part.ends_with("\r\n\r\n234")
+        );
+        let head = text(&resource().respond(&request("HEAD", None)));
+        assert!(head.contains("Content-Length: 10\r\n") && head.ends_with("\r\n\r\n"));
+    }
+
+    #[test]
+    fn what_is_too_long_is_not_to_be_asked_for_again() {
+        let too_long = AdmitError::TooLong { ends_in_s: 90_000, timeline_s: 86_400 };
+        let refused = text(&Response::refused(&request("GET", None), &OpenRefused::NotAdmitted(too_long)));
+        assert!(refused.starts_with("HTTP/1.1 503 ") && !refused.contains("Retry-After:"), "{refused}");
+        assert!(
+            refused.contains("\"urn:reel:problem:too-long\"") && refused.contains("90000 s"),
+            "{refused}"
+        );
+        let refused = text(&Response::refused(&request("GET", None), &AdmitError::TooMany.into()));
+        assert!(refused.contains("Retry-After: 10\r\n") && refused.contains(":not-admitted\""), "{refused}");
+    }
+
+    #[test]
+    fn beyond_the_end_and_nothing_new() {
+        let beyond = text(&resource().respond(&request("GET", Some("bytes=10-"))));
+        assert!(beyond.starts_with("HTTP/1.1 416 ") && beyond.contains("Content-Range: bytes */10\r\n"));
+        let (head, body) = beyond.split_once("\r\n\r\n").unwrap();
+        assert!(head.contains("Content-Type: application/problem+json\r\n"), "{head}");
+        assert!(head.contains(&format!("Content-Length: {}\r\n", body.len())), "{head}");
+        assert!(head.contains("ETag: \"e\"\r\n") && head.matches("Cache-Control").count() == 1, "{head}");
+        let body: serde_json::Value = serde_json::from_str(body).unwrap();
+        assert_eq!((&body["status"], &body["title"]), (&416.into(), &"Range Not Satisfiable".into()));
+        assert!(body["detail"].as_str().is_some_and(|detail| detail.contains("10 bytes")), "{body}");
+        let other = Request { if_match: Some("\"x\"".into()), ..request("GET", None) };
+        let other = text(&resource().respond(&other));
+        assert!(
+            other.starts_with("HTTP/1.1 412 Precondition Failed\r\n") && other.contains("ETag: \"e\"\r\n")
+        );
+        let known = Request { if_none_match: Some("\"e\"".into()), ..request("GET", None) };
+        let known = text(&resource().respond(&known));
+        assert!(known.starts_with("HTTP/1.1 304 ") && !known.contains("\r\nContent-Length"));
+    }
+}

@@ -1,0 +1,170 @@
+//! How responses, connections and cores end.
+
+use super::door::turn_away;
+use super::{ACCEPT, ACCEPT_TLS, Data, SWEEP};
+use crate::connection::{Connection, Sending, State, TimeOut};
+use crate::front_end::Handover;
+use crate::limits::{DRAIN_TIME_MAX_NS, LINGER_BYTES_MAX, SWEEP_EVERY_NS};
+use reel_rt::Core;
+use std::net::{SocketAddr, TcpStream};
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
+use std::time::Duration;
+
+impl Data {
+    /// A response was taken whole.
+    pub(super) fn finish(&mut self, core: &mut Core, token: u64) {
+        let Some(connection) = self.connections.get_mut(token) else { return };
+        let State::Sending(sending) = std::mem::replace(&mut connection.state, State::Idle) else { return };
+        let (keep_alive, peer) = (sending.keep_alive, connection.peer);
+        self.end_delivery(*sending, peer, core.now_ns());
+        if keep_alive { self.await_request(core, token) } else { self.linger(core, token) }
+    }
+
+    /// Closes our side and waits for the client to close its own.
+    pub(super) fn linger(&mut self, core: &mut Core, token: u64) {
+        let Some(connection) = self.connections.get_mut(token) else { return };
+        connection.state = State::Lingering(LINGER_BYTES_MAX);
+        connection.since_ns = core.now_ns();
+        connection.input = Vec::new();
+        // Most have heard it with the last of their response already; this is for those of which more was expected.
+        connection.say(&[]);
+        match rustix::net::shutdown(&connection.socket, rustix::net::Shutdown::Write) {
+            Ok(()) => self.receive(core, token),
+            Err(_gone) => self.close(core, token),
+        }
+    }
+
+    /// Throws away what came after the last response.
+    pub(super) fn lingered(&mut self, core: &mut Core, token: u64, bytes: usize) {
+        let Some(connection) = self.connections.get_mut(token) else { return };
+        let State::Lingering(left_bytes) = &mut connection.state else { return };
+        connection.input.clear();
+        match left_bytes.checked_sub(bytes) {
+            None | Some(0) => self.close(core, token),
+            Some(left) => {
+                *left_bytes = left;
+                self.receive(core, token);
+            }
+        }
+    }
+
+    /// Gives the connection, with all that was read from it, to the control plane.
+    pub(super) fn hand_over(&mut self, core: &mut Core, token: u64) {
+        let Some(connection) = self.connections.remove(token) else { return };
+        core.tasks.remove(connection.task);
+        self.left();
+        let Ok(socket) = Arc::try_unwrap(connection.socket) else {
+            debug_assert!(false, "an operation in the ring still holds the socket");
+            return;
+        };
+        let stream = TcpStream::from(socket);
+        if stream.set_nonblocking(true).is_err() {
+            return;
+        }
+        let tls = connection.secure.map(|secure| Box::new(secure.tls));
+        let handover = Handover { stream, tls, already_read: connection.input, peer: connection.peer };
+        match (self.shared.server.handover)(handover) {
+            Ok(()) => self.shared.server.counters.handed_over.fetch_add(1, Ordering::Relaxed),
+            Err(handover) => {
+                if handover.tls.is_none() {
+                    turn_away(handover.stream.into());
+                }
+                self.shared.server.counters.turned_away.fetch_add(1, Ordering::Relaxed)
+            }
+        };
+    }
+
+    /// Closes the connection of a client that took nothing for too long. What was lent for it comes back at once; otherwise that would wait for
+    /// the client to take the rest.
+    fn cut_off(&mut self, core: &mut Core, token: u64) {
+        if let Some(connection) = self.connections.get_mut(token)
+            && matches!(connection.state, State::Sending(_))
+            && connection.zero_copy.lent_bytes() > 0
+        {
+            let _ = rustix::net::sockopt::set_socket_linger(&connection.socket, Some(Duration::ZERO));
+        }
+        self.close(core, token);
+    }
+
+    pub(super) fn close(&mut self, core: &mut Core, token: u64) {
+        let Some(connection) = self.connections.remove(token) else { return };
+        core.tasks.remove(connection.task);
+        self.left();
+        // Ends an operation that is still in the ring; its answer finds no connection.
+        let _ = rustix::net::shutdown(&connection.socket, rustix::net::Shutdown::Both);
+        if let Some(secure) = connection.secure {
+            self.parked_bytes -= secure.parked_bytes;
+            if let Some(chunk) = secure.pending {
+                self.scratch.give(token, chunk);
+            }
+        }
+        if let State::Sending(sending) = connection.state {
+            self.end_delivery(*sending, connection.peer, reel_rt::now_ns());
+        }
+    }
+
+    /// A response has ended, taken whole or not.
+    fn end_delivery(&mut self, sending: Sending, peer: SocketAddr, now_ns: u64) {
+        if let Some(report) = self.engine.close(sending.delivery) {
+            self.shared.access_log.record(sending.into_record(report, peer, now_ns));
+        }
+    }
+
+    pub(super) fn left(&self) {
+        self.shared.server.counters.open[self.core].fetch_sub(1, Ordering::Relaxed);
+    }
+
+    /// Closes connections that ran out of time; ends the core when it has drained.
+    pub(super) fn sweep(&mut self, core: &mut Core) {
+        let now_ns = core.now_ns();
+        for token in self.connections.tokens(|connection| connection.timed_out(now_ns).is_some()) {
+            let Some(connection) = self.connections.get_mut(token) else { continue };
+            let Some(which) = connection.timed_out(now_ns) else { continue };
+            // Its response is complete: this is a way to close, not a loss.
+            if which != TimeOut::Linger {
+                self.shared.server.counters.timed_out.fetch_add(1, Ordering::Relaxed);
+            }
+            if which == TimeOut::Head {
+                let late = b"HTTP/1.1 408 Request Timeout\r\nContent-Length: 0\r\nConnection: close\r\n\r\n";
+                connection.say(late);
+            }
+            self.cut_off(core, token);
+        }
+        self.shared.server.play.serve_ns[self.core].store(reel_rt::thread_cpu_ns(), Ordering::Relaxed);
+        if let Some(since_ns) = self.draining_since_ns {
+            let out_of_time = now_ns.saturating_sub(since_ns) > DRAIN_TIME_MAX_NS;
+            if out_of_time {
+                for token in self.connections.tokens(|_| true) {
+                    self.cut_off(core, token);
+                }
+            }
+            if out_of_time {
+                return core.stop();
+            }
+        }
+        core.at(now_ns + SWEEP_EVERY_NS, SWEEP);
+    }
+
+    pub(super) fn drain(&mut self, core: &mut Core) {
+        if self.draining_since_ns.is_some() {
+            return;
+        }
+        self.draining_since_ns = Some(core.now_ns());
+        if self.door.take().is_some() {
+            core.ring.cancel(ACCEPT);
+            core.ring.cancel(ACCEPT_TLS);
+        }
+        let has_no_request = |connection: &Connection| {
+            matches!(connection.state, State::ShakingHands | State::Idle | State::Heading)
+        };
+        for token in self.connections.tokens(has_no_request) {
+            self.close(core, token);
+        }
+    }
+
+    /// Nothing is left to do here; nor for the viewers of other cores who joined reads of this one.
+    pub(super) fn has_drained(&self) -> bool {
+        self.draining_since_ns.is_some() && self.connections.len() == 0 && self.engine.reads_in_flight() == 0
+    }
+}

@@ -1,0 +1,133 @@
+//! Requests of sessions, and how sessions begin.
+
+use super::Data;
+use crate::connection::State;
+use crate::files;
+use crate::opening::{self, Opened};
+use crate::request::Request;
+use crate::response::Response;
+use crate::route::Route;
+use reel_admit::Session;
+use reel_play::{DeliveryPolicy, Form, PlayableTitle, SessionFile, SessionRefused, open_session};
+use reel_qos::Class;
+use reel_rt::Core;
+use std::net::SocketAddr;
+use std::sync::Arc;
+
+impl Data {
+    /// Answers a request of a session: admission decides first, then the response is written.
+    pub(super) fn play(
+        &mut self,
+        core: &mut Core,
+        token: u64,
+        request: Request,
+        file: SessionFile,
+        session: Arc<Session<PlayableTitle>>,
+    ) {
+        let Some(resource) = files::of_session(session.playing(), file, session.key(), session.offered())
+        else {
+            let detail = "this title has no such track, segment or file";
+            let response = Response::problem(&request, 404, detail, "");
+            return self.respond(core, token, request, response, (Some(session), DeliveryPolicy::begins()));
+        };
+        let answer = resource.answer(&request);
+        let media = files::media_request(&request, file, &answer, resource.body.bytes());
+        match self.engine.policy(&session, &media, core.now_ns()) {
+            Ok(policy) => {
+                let response = resource.respond_with(&request, answer);
+                self.respond(core, token, request, response, (Some(session), policy));
+            }
+            Err(refusal) => {
+                let response = Response::refused(&request, &refusal.into());
+                self.say(core, token, request, response);
+            }
+        }
+    }
+
+    /// Has a title opened off this thread; [`Data::opened`] notes it, and [`Data::answer_opened`] goes on.
+    pub(super) fn open(&mut self, core: &mut Core, token: u64, request: Request, title: String) {
+        let shared = &self.shared.server;
+        if !opening::open(&shared.openers, &shared.titles, (title, token), self.own.clone()) {
+            let detail = "too many titles are being opened at once; try again in a second";
+            let response = Response::problem(&request, 503, detail, "Retry-After: 1\r\n");
+            return self.say(core, token, request, response);
+        }
+        if let Some(connection) = self.connections.get_mut(token) {
+            connection.state = State::Opening(Box::new(request));
+        }
+    }
+
+    pub(super) fn opened(&mut self, core: &mut Core, opened: Opened) {
+        let token = opened.connection;
+        let Some(connection) = self.connections.get_mut(token) else { return };
+        if let State::Opening(request) = &mut connection.state {
+            connection.state = State::Opened(Box::new((std::mem::take(&mut **request), opened.result)));
+            self.ready(core, token);
+        }
+    }
+
+    pub(super) fn answer_opened(&mut self, core: &mut Core, token: u64) {
+        let Some(connection) = self.connections.get_mut(token) else { return };
+        let State::Opened(opened) = std::mem::replace(&mut connection.state, State::Idle) else { return };
+        let (mut request, result) = *opened;
+        request.keep_alive &= self.draining_since_ns.is_none();
+        let peer = connection.peer;
+        let title = match result {
+            Ok(title) => title,
+            Err((status, detail)) => {
+                let response = Response::problem(&request, status, &detail, "");
+                return self.say(core, token, request, response);
+            }
+        };
+        match Route::of(&request.path) {
+            Route::Watch { title: id, file } => {
+                let response = self.start_session(core, &request, (&id, title), file, peer);
+                self.say(core, token, request, response);
+            }
+            _ => {
+                let response = files::download(&title, &request);
+                let policy = DeliveryPolicy::without_deadline(Class::APERIODIC);
+                self.respond(core, token, request, response, (None, policy));
+            }
+        }
+    }
+
+    fn start_session(
+        &self,
+        core: &Core,
+        request: &Request,
+        (id, title): (&str, Arc<PlayableTitle>),
+        file: SessionFile,
+        peer: SocketAddr,
+    ) -> Response {
+        let classes = self.engine.units().disks().classes();
+        let class = match request.class.as_deref().map(|name| classes.by_name(name)) {
+            None => Class::PERIODIC,
+            Some(Some(class)) => class,
+            Some(None) => {
+                let detail = "there is no such class; GET /api/v1/classes lists all";
+                return Response::problem(request, 400, detail, "");
+            }
+        };
+        let form = if file == SessionFile::Progressive { Form::File } else { Form::Ladder };
+        let requester = (peer.ip(), class);
+        let sessions = &self.shared.server.sessions;
+        match open_session(sessions, &classes, (id, title), form, requester, core.now_ns()) {
+            Ok(session) => {
+                let key = session.key();
+                let file = match file {
+                    SessionFile::Manifest => "manifest.mpd".to_owned(),
+                    SessionFile::Progressive => format!("{id}.mp4"),
+                    _ => "master.m3u8".to_owned(),
+                };
+                Response::redirect(request, &format!("/s/{key}/{file}"))
+            }
+            Err(refused) => {
+                if let SessionRefused::Refused(refused) = &refused {
+                    self.shared.server.play.refused(refused);
+                }
+                Response::session_refused(request, &refused)
+            }
+        }
+    }
+}

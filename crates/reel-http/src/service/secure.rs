@@ -1,0 +1,265 @@
+//! TLS on a core: handshakes, and responses that are sealed on their way out.
+//!
+//! `received_sealed -> shake_hands` until both sides have keys, then as without TLS, but for two steps: what is received is opened
+//! before anybody looks at it, and what is ready to be sent is sealed first ([`Data::seal`]).
+
+use super::Data;
+use crate::connection::{Connection, State};
+use crate::limits::{PARKED_BYTES_MAX, SEAL_SMALL_BYTES_MAX};
+use crate::secure::{Secure, looks_like_http, rest_of};
+use reel_arena::Buffer;
+use reel_ring::{Chunk, Op};
+use reel_rt::Core;
+use reel_tls::Protocol;
+use std::io;
+use std::ops::DerefMut;
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
+
+/// Where a response is sealed.
+enum Place {
+    Scratch(Buffer),
+    Small(Vec<u8>),
+}
+
+impl Data {
+    /// Opens what was received, and goes on with what it is.
+    pub(super) fn received_sealed(&mut self, core: &mut Core, token: u64) {
+        let Some(connection) = self.connections.get_mut(token) else { return };
+        let Some(secure) = &mut connection.secure else { return };
+        let Some(incoming) = secure.received.take() else { return };
+        let shakes_hands = matches!(connection.state, State::ShakingHands);
+        let is_http = shakes_hands && looks_like_http(&incoming);
+        if let Err(error) = secure.tls.receive(incoming, &mut connection.input) {
+            tracing::debug!(peer = %connection.peer, %error, "a TLS connection ends");
+            self.shared.server.counters.tls_failures.fetch_add(1, Ordering::Relaxed);
+            if is_http {
+                connection.say_plainly(NOT_HTTP);
+            } else {
+                connection.say(&[]);
+            }
+            return self.close(core, token);
+        }
+        if shakes_hands {
+            return self.shake_hands(core, token);
+        }
+        let has_closed = secure.tls.peer_has_closed();
+        match (connection.input.is_empty(), &connection.state) {
+            (true, _) if has_closed => self.close(core, token),
+            // A record is not complete, or was not for us.
+            (true, _) => self.receive(core, token),
+            (false, _) => {
+                connection.heading(core.now_ns());
+                self.received(core, token);
+            }
+        }
+    }
+
+    /// Goes on with a handshake: says what is to be said, waits for the other side, or begins with the first request.
+    pub(super) fn shake_hands(&mut self, core: &mut Core, token: u64) {
+        let Some(connection) = self.connections.get_mut(token) else { return };
+        let Some(secure) = &mut connection.secure else { return };
+        let outgoing = secure.tls.take_outgoing();
+        if !outgoing.is_empty() && secure.pending.is_none() {
+            secure.pending = Some(Chunk::from(outgoing));
+        }
+        if let Some(chunk) = secure.pending.take() {
+            connection.in_ring = true;
+            let socket = Arc::clone(&connection.socket);
+            return core.ring.push(token, Op::Send { socket, chunks: vec![chunk] });
+        }
+        if !secure.tls.is_established() {
+            if secure.tls.peer_has_closed() {
+                return self.close(core, token);
+            }
+            return self.receive(core, token);
+        }
+        self.shared.server.counters.handshakes.fetch_add(1, Ordering::Relaxed);
+        if secure.tls.protocol() == Protocol::Http2 {
+            return self.hand_over(core, token);
+        }
+        self.await_request(core, token);
+    }
+
+    /// Seals what is ready and sends it.
+    pub(super) fn seal(&mut self, core: &mut Core, token: u64) {
+        let Some(connection) = self.connections.get_mut(token) else { return };
+        let Some(delivery) = connection.delivery() else { return };
+        let chunks = self.engine.chunks(delivery);
+        let mut place = self.place(core, token, Secure::room_bytes(&chunks));
+        let Some(connection) = self.connections.get_mut(token) else { return };
+        let (State::Sending(sending), Some(secure)) = (&mut connection.state, &mut connection.secure) else {
+            return;
+        };
+        let sealed = secure.seal(&chunks, &mut place);
+        // The reader's leases go before its stripes do.
+        drop(chunks);
+        let sealed = match sealed {
+            Ok(sealed) if sealed.sealed > 0 => sealed,
+            ended => {
+                tracing::debug!(peer = %connection.peer, error = ?ended.err(), "a response cannot be sealed");
+                if let Place::Scratch(buffer) = place {
+                    self.scratch.give(token, Chunk::Lease(buffer.freeze()));
+                }
+                return self.close(core, token);
+            }
+        };
+        self.engine.release_sent(delivery, sealed.plain as u64);
+        secure.plain_bytes = sealed.plain as u64;
+        let mut bytes = sealed.sealed;
+        if self.engine.unsent_bytes(delivery) == 0 && !sending.keep_alive {
+            bytes += secure.tls.close(&mut place[bytes..]);
+        }
+        let chunk = match place {
+            Place::Scratch(buffer) => Chunk::Lease(buffer.freeze().slice(0..bytes)),
+            Place::Small(mut text) => {
+                text.truncate(bytes);
+                Chunk::from(text)
+            }
+        };
+        connection.in_ring = true;
+        core.ring.push(token, Op::Send { socket: Arc::clone(&connection.socket), chunks: vec![chunk] });
+    }
+
+    /// The socket took some of what was sealed, or nothing.
+    pub(super) fn sent_sealed(
+        &mut self,
+        core: &mut Core,
+        token: u64,
+        chunks: Vec<Chunk>,
+        result: io::Result<usize>,
+    ) {
+        let Some(connection) = self.connections.get_mut(token) else { return };
+        let Some(secure) = &mut connection.secure else { return };
+        let Some(chunk) = chunks.into_iter().next() else { return };
+        match result {
+            Ok(bytes) => {
+                connection.since_ns = match connection.state {
+                    // A handshake has one limit for all of it.
+                    State::ShakingHands => connection.since_ns,
+                    _ => core.now_ns(),
+                };
+                let chunk = match rest_of(chunk, bytes) {
+                    Ok(rest) => {
+                        secure.pending = Some(rest);
+                        if let Some(delivery) = connection.delivery() {
+                            self.engine.progressed(delivery, core.now_ns());
+                        }
+                        return self.ready(core, token);
+                    }
+                    Err(all) => all,
+                };
+                self.parked_bytes -= std::mem::take(&mut secure.parked_bytes);
+                let plain_bytes = std::mem::take(&mut secure.plain_bytes);
+                if let Some(delivery) = connection.delivery() {
+                    self.engine.count_taken(delivery, plain_bytes, core.now_ns());
+                }
+                self.scratch.give(token, chunk);
+                self.ready(core, token);
+            }
+            Err(error) if error.kind() == io::ErrorKind::WouldBlock => {
+                secure.pending = Some(chunk);
+                connection.in_ring = true;
+                core.ring.push(token, Op::AwaitWritable { socket: Arc::clone(&connection.socket) });
+                self.set_blocked(core, token, true);
+            }
+            Err(_gone) => {
+                self.scratch.give(token, chunk);
+                self.close(core, token);
+            }
+        }
+    }
+
+    /// Where so many bytes are sealed, or as many as there is room for: never waits.
+    fn place(&mut self, core: &mut Core, token: u64, bytes: usize) -> Place {
+        if bytes <= SEAL_SMALL_BYTES_MAX {
+            return Place::Small(vec![0; bytes]);
+        }
+        if let Some(buffer) = self.scratch.take(token) {
+            return Place::Scratch(buffer);
+        }
+        self.park(core);
+        match self.scratch.take(token) {
+            Some(buffer) => Place::Scratch(buffer),
+            // All of them are being sent in this very turn.
+            None => Place::Small(vec![0; SEAL_SMALL_BYTES_MAX]),
+        }
+    }
+
+    /// Puts aside what the client has not taken that has had a buffer for the longest and takes nothing at the moment. With too much put
+    /// aside already, it is cut off.
+    fn park(&mut self, core: &mut Core) {
+        let is_slow = |connection: &Connection| {
+            let waits = connection
+                .secure
+                .as_ref()
+                .is_some_and(|secure| matches!(secure.pending, Some(Chunk::Lease(_))));
+            waits && matches!(&connection.state, State::Sending(sending) if sending.blocked)
+        };
+        let holders = self.scratch.holders().to_vec();
+        let slow =
+            |token: &u64| self.connections.get_mut(*token).is_some_and(|connection| is_slow(connection));
+        let Some(token) = holders.into_iter().find(slow) else { return };
+        let Some(secure) = self.connections.get_mut(token).and_then(|c| c.secure.as_mut()) else { return };
+        let Some(chunk) = secure.pending.take() else { return };
+        if self.parked_bytes + chunk.len() > PARKED_BYTES_MAX {
+            secure.pending = Some(chunk);
+            self.shared.server.counters.timed_out.fetch_add(1, Ordering::Relaxed);
+            return self.close(core, token);
+        }
+        secure.pending = Some(Chunk::from(chunk.to_vec()));
+        secure.parked_bytes = chunk.len();
+        self.parked_bytes += chunk.len();
+        self.shared.server.counters.parked.fetch_add(1, Ordering::Relaxed);
+        self.scratch.give(token, chunk);
+    }
+}
+
+/// What a browser shows that was sent to the wrong port, or with the wrong scheme.
+const NOT_HTTP: &[u8] = b"HTTP/1.1 400 Bad Request\r\nContent-Type: text/plain\r\nContent-Length: 57\r\nConnection: close\r\n\r\nThis port speaks HTTPS: begin the address with https://\r\n";
+
+impl Connection {
+    /// Says a last word without waiting, as far as the socket takes it: the connection is closed either way.
+    pub(super) fn say(&mut self, text: &[u8]) {
+        // Bytes that are under way must not be cut in two.
+        let is_sending = self.in_ring && matches!(self.state, State::ShakingHands | State::Sending(_));
+        match &mut self.secure {
+            Some(secure) if secure.pending.is_none() && !is_sending => {
+                let sealed = secure.last_words(text);
+                self.say_plainly(&sealed);
+            }
+            Some(_) => {}
+            None => self.say_plainly(text),
+        }
+    }
+
+    fn say_plainly(&self, bytes: &[u8]) {
+        if !bytes.is_empty() {
+            let _ = rustix::net::send(
+                &self.socket,
+                bytes,
+                rustix::net::SendFlags::DONTWAIT | rustix::net::SendFlags::NOSIGNAL,
+            );
+        }
+    }
+}
+
+impl std::ops::Deref for Place {
+    type Target = [u8];
+
+    fn deref(&self) -> &[u8] {
+        match self {
+            Place::Scratch(buffer) => buffer,
+            Place::Small(text) => text,
+        }
+    }
+}
+
+impl DerefMut for Place {
+    fn deref_mut(&mut self) -> &mut [u8] {
+        match self {
+            Place::Scratch(buffer) => buffer,
+            Place::Small(text) => text,
+        }
+    }
+}

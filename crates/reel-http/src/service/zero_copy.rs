@@ -1,0 +1,114 @@
+//! Sends without a copy on a core: what goes out so, what the kernel says of it, and when its memory is back.
+
+use super::Data;
+use crate::connection::Connection;
+use crate::zero_copy::How;
+use reel_ring::{Chunk, Op, segment_bytes};
+use reel_rt::Core;
+use rustix::io::Errno;
+use std::io;
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
+
+impl Connection {
+    /// The operation that sends `chunks`, or the first of them.
+    pub(super) fn send(&mut self, mut chunks: Vec<Chunk>, may_lend: bool, now_ns: u64) -> Op {
+        let socket = Arc::clone(&self.socket);
+        let bytes = chunks.iter().map(|chunk| chunk.len()).sum();
+        let may_lend = may_lend && self.zero_copy.is_cut_well(|| segment_bytes(&socket));
+        match self.zero_copy.choose(bytes, chunks.len(), may_lend, now_ns) {
+            How::Copied => Op::Send { socket, chunks },
+            How::ZeroCopy { bytes_max } => {
+                cut(&mut chunks, bytes_max);
+                Op::SendZeroCopy { socket, chunks }
+            }
+        }
+    }
+}
+
+impl Data {
+    /// The first part of a zero-copy send ended, or all of it if the kernel took no memory.
+    pub(super) fn sent_zero_copy(
+        &mut self,
+        core: &mut Core,
+        token: u64,
+        chunks: Vec<Chunk>,
+        result: io::Result<usize>,
+    ) {
+        let Some(connection) = self.connections.get_mut(token) else { return };
+        let bytes = *result.as_ref().unwrap_or(&0) as u64;
+        let is_lent = chunks.is_empty();
+        drop(chunks);
+        if is_lent {
+            connection.zero_copy.lent(bytes);
+        } else {
+            connection.zero_copy.refused(core.now_ns());
+            self.shared.server.counters.copied_bytes.fetch_add(bytes, Ordering::Relaxed);
+        }
+        match result {
+            // Not this socket, or not now: the kernel has no memory for it, or this process may not lock so much. Nothing was sent.
+            Err(error) if is_about_zero_copy(&error) => {
+                if is_lent {
+                    // Its second part is still to come and says nothing that is not known.
+                    connection.zero_copy.failed(core.now_ns());
+                }
+                self.shared.server.counters.zero_copy_refused.fetch_add(1, Ordering::Relaxed);
+                self.ready(core, token);
+            }
+            // It may have memory of its own under way, so the ring does not begin it again by itself.
+            Err(error) if error.kind() == io::ErrorKind::Interrupted => {
+                self.sent(core, token, Err(io::ErrorKind::WouldBlock.into()));
+            }
+            result => self.sent(core, token, result),
+        }
+    }
+
+    /// Memory of a zero-copy send is back, of which the socket had taken so many bytes.
+    pub(super) fn returned(&mut self, core: &mut Core, token: u64, bytes: usize, copied: bool) {
+        let counters = &self.shared.server.counters;
+        let counter = if copied { &counters.copied_late_bytes } else { &counters.zero_copy_bytes };
+        counter.fetch_add(bytes as u64, Ordering::Relaxed);
+        if let Some(connection) = self.connections.get_mut(token) {
+            connection.zero_copy.returned(bytes as u64, copied, core.now_ns());
+        }
+    }
+}
+
+/// Leaves the first so many bytes.
+fn cut(chunks: &mut Vec<Chunk>, bytes_max: usize) {
+    let mut left = bytes_max;
+    chunks.retain_mut(|chunk| {
+        let keep = chunk.len().min(left);
+        left -= keep;
+        if keep < chunk.len() {
+            match chunk {
+                Chunk::Lease(lease) => *lease = lease.slice(0..keep),
+                Chunk::Bytes(_, range) => range.end = range.start + keep,
+            }
+        }
+        keep > 0
+    });
+}
+
+/// Errors of sends that a plain send does not have.
+fn is_about_zero_copy(error: &io::Error) -> bool {
+    let errors = [Errno::NOMEM, Errno::NOBUFS, Errno::OPNOTSUPP, Errno::INVAL, Errno::FAULT];
+    errors.iter().any(|errno| error.raw_os_error() == Some(errno.raw_os_error()))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_first_bytes_are_left() {
+        let chunks: Vec<Chunk> = vec![vec![1; 10].into(), vec![2; 20].into(), vec![3; 30].into()];
+        for (bytes_max, wanted) in
+            [(0, vec![]), (5, vec![5]), (10, vec![10]), (29, vec![10, 19]), (99, vec![10, 20, 30])]
+        {
+            let mut chunks = chunks.clone();
+            cut(&mut chunks, bytes_max);
+            assert_eq!(chunks.iter().map(|chunk| chunk.len()).collect::<Vec<_>>(), wanted);
+        }
+    }
+}

@@ -1,0 +1,230 @@
+//! How a program's stream begins, or why it does not.
+
+use super::playing::Playing;
+use super::{Message, Named, PROGRAM_STREAMS_MAX, Program, Programs};
+use crate::limits::PROGRAM_MEMORY_SHARE;
+use crate::outlet::MappedOutlet;
+use crate::streams::Opening as StreamOpening;
+use reel_admit::OpenRefused;
+use reel_cache::limits::SEND_BYTES_MAX;
+use reel_client::{Reply, say};
+use reel_library::LibraryError;
+use reel_play::{Form, MediaRequest, Playable, PlayableTitle, SessionRefused, open_session};
+use reel_qos::Class;
+use reel_rt::Core;
+use std::net::{IpAddr, Ipv6Addr};
+use std::os::fd::AsFd;
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
+
+/// A title that was opened for a stream, or cannot be.
+pub struct Opened {
+    stream: u64,
+    result: Result<Arc<PlayableTitle>, LibraryError>,
+}
+
+/// What a program asks for.
+pub(super) struct Wanted {
+    /// The program's token.
+    pub(super) program: u64,
+    pub(super) tag: u64,
+    pub(super) from_bytes: u64,
+    pub(super) title: String,
+    pub(super) class: String,
+}
+
+/// Why a stream is not opened, and after how many seconds to ask again.
+struct Refused(u64, String);
+
+impl Programs {
+    /// Has a title opened off this core; [`Programs::opened`] goes on.
+    pub(super) fn open(&mut self, wanted: Wanted) {
+        let Some(program) = self.programs.get_mut(wanted.program) else { return };
+        if program.streams.contains_key(&wanted.tag) {
+            let text = format!("stream {} is open already", wanted.tag);
+            // The name stays with the stream that has it, which may still be being opened.
+            return self.say_refused(wanted.program, wanted.tag, Refused(0, text));
+        }
+        if program.streams.len() >= PROGRAM_STREAMS_MAX {
+            let text = format!(
+                "this program has {PROGRAM_STREAMS_MAX} streams, the most that one may; close some first"
+            );
+            return self.refuse(wanted.program, wanted.tag, Refused(0, text));
+        }
+        program.streams.insert(wanted.tag, Named::Opening);
+        let (token, tag, title) = (wanted.program, wanted.tag, wanted.title.clone());
+        let stream = self.openings.insert(wanted);
+        let (titles, reply) = (Arc::clone(&self.shared.titles), self.own.clone());
+        let open = move || {
+            let result = titles.open(&title);
+            reply.post(Message::Opened(Opened { stream, result }));
+        };
+        if !self.shared.openers.run(open) {
+            self.openings.remove(stream);
+            let text = "too many titles are being opened at once; try again in a second".to_owned();
+            self.refuse(token, tag, Refused(1, text));
+        }
+    }
+
+    pub(super) fn opened(&mut self, core: &mut Core, opened: Opened) {
+        let Some(wanted) = self.openings.remove(opened.stream) else { return };
+        let begun = match opened.result {
+            Ok(title) => self.begin(core, &wanted, title),
+            Err(LibraryError::NoSuchTitle { .. }) => {
+                Err(Refused(0, format!("there is no title {}; GET /api/v1/titles lists all", wanted.title)))
+            }
+            Err(error) => {
+                tracing::error!(title = wanted.title, %error, "a title cannot be opened");
+                Err(Refused(0, format!("the title cannot be opened: {error}")))
+            }
+        };
+        if let Err(refused) = begun {
+            self.refuse(wanted.program, wanted.tag, refused);
+        }
+    }
+
+    /// Admits a stream, and gives the program its memory.
+    fn begin(&mut self, core: &mut Core, wanted: &Wanted, title: Arc<PlayableTitle>) -> Result<(), Refused> {
+        // Gone meanwhile: there is no program to tell.
+        let Some(program) = self.programs.get_mut(wanted.program) else { return Ok(()) };
+        if self.draining_since_ns.is_some() {
+            return Err(Refused(1, "the server stops".to_owned()));
+        }
+        if program.streams.get(&wanted.tag) == Some(&Named::Unwanted) {
+            return Err(Refused(0, format!("stream {} was closed before it was open", wanted.tag)));
+        }
+        let (socket, client) = (Arc::clone(&program.socket), client_of(program));
+        let body = title.file().map(|file| file.body.clone()).ok_or_else(|| {
+            Refused(0, format!("{} has nothing that a plain MP4 file can hold", wanted.title))
+        })?;
+        let file_bytes = body.bytes();
+        if wanted.from_bytes > file_bytes {
+            return Err(Refused(0, format!("the file of {} ends after {file_bytes} bytes", wanted.title)));
+        }
+        self.has_memory()?;
+        let outlet = MappedOutlet::new()
+            .map_err(|error| Refused(1, format!("there is no memory for another stream: {error}")))?;
+        let session = self.admit((wanted, client), title, core.now_ns())?;
+        let media = MediaRequest::File(wanted.from_bytes..file_bytes);
+        let policy = self.engine.policy(&session, &media, core.now_ns()).map_err(|refusal| {
+            let refused = OpenRefused::from(refusal);
+            Refused(refused.retry_after_s(), refused.to_string())
+        });
+        let ready = policy.and_then(|policy| {
+            self.hand_over(&socket, wanted.tag, file_bytes, &outlet)?;
+            Ok(policy)
+        });
+        let policy = ready.inspect_err(|_| {
+            self.shared.sessions.close(&session.key());
+        })?;
+        let opening = StreamOpening {
+            session: Some(Arc::clone(&session)),
+            body: body.slice(wanted.from_bytes..file_bytes),
+            position: wanted.from_bytes,
+            policy,
+            chain_bytes_max: SEND_BYTES_MAX,
+            outlet,
+        };
+        let set = self.streams.open(&mut self.engine, [opening], core.now_ns());
+        for id in &set {
+            if let Some(program) = self.programs.get_mut(wanted.program) {
+                program.streams.insert(wanted.tag, Named::Open(*id));
+            }
+            let names = (wanted.program, wanted.tag);
+            self.playing.insert(*id, Playing::new(names, Arc::clone(&session), core.now_ns()));
+        }
+        self.shared.counters.opened.fetch_add(1, Ordering::Relaxed);
+        self.count();
+        self.pump(core, &set);
+        Ok(())
+    }
+
+    /// Opens a session for a stream.
+    fn admit(
+        &self,
+        (wanted, client): (&Wanted, IpAddr),
+        title: Arc<PlayableTitle>,
+        now_ns: u64,
+    ) -> Result<Arc<reel_admit::Session<PlayableTitle>>, Refused> {
+        let classes = self.engine.units().disks().classes();
+        let class = match wanted.class.as_str() {
+            "" => Class::PERIODIC,
+            name => classes.by_name(name).ok_or_else(|| {
+                Refused(0, format!("there is no class {name}; GET /api/v1/classes lists all"))
+            })?,
+        };
+        let title = (wanted.title.as_str(), title);
+        open_session(&self.shared.sessions, &classes, title, Form::File, (client, class), now_ns).map_err(
+            |refused| match refused {
+                SessionRefused::TooLong => Refused(0, refused.to_string()),
+                SessionRefused::Refused(refused) => {
+                    self.shared.play.refused(&refused);
+                    Refused(refused.retry_after_s(), refused.to_string())
+                }
+            },
+        )
+    }
+
+    /// Whether there is memory for another stream's window in the share of programs.
+    fn has_memory(&self) -> Result<(), Refused> {
+        let buffers = self.engine.units().budget().total();
+        let most = (buffers / PROGRAM_MEMORY_SHARE / self.shared.window_buffers.max(1)).max(1);
+        if self.playing.len() < most {
+            return Ok(());
+        }
+        let text = format!(
+            "programs have {most} streams, and more could take media memory that viewers need; close one, or raise arena_bytes"
+        );
+        Err(Refused(1, text))
+    }
+
+    /// Sends a stream's memory to its program.
+    fn hand_over(
+        &self,
+        socket: &Arc<std::os::fd::OwnedFd>,
+        tag: u64,
+        file_bytes: u64,
+        outlet: &MappedOutlet,
+    ) -> Result<(), Refused> {
+        let arena = &self.shared.arena;
+        // It is there: a map is made of nothing else.
+        let arena_fd = arena.fd().ok_or_else(|| Refused(0, "the arena cannot be mapped".to_owned()))?;
+        let (producer, consumer) = (outlet.producer_memory(), outlet.consumer_memory());
+        let reply = Reply::Opened(reel_client::Opened {
+            tag,
+            file_bytes,
+            arena_bytes: arena.bytes(),
+            producer_bytes: producer.bytes() as u64,
+            consumer_bytes: consumer.bytes() as u64,
+        });
+        match say(socket.as_fd(), &reply.encode(), &[arena_fd, producer.fd(), consumer.fd()]) {
+            Ok(true) => Ok(()),
+            // It reads nothing, so it hears no refusal either.
+            Ok(false) | Err(_) => Err(Refused(1, "the program does not read its socket".to_owned())),
+        }
+    }
+
+    /// Refuses the stream that a name was set aside for.
+    fn refuse(&mut self, program: u64, tag: u64, refused: Refused) {
+        if let Some(program) = self.programs.get_mut(program)
+            && matches!(program.streams.get(&tag), Some(Named::Opening | Named::Unwanted))
+        {
+            program.streams.remove(&tag);
+        }
+        self.say_refused(program, tag, refused);
+    }
+
+    fn say_refused(&mut self, program: u64, tag: u64, refused: Refused) {
+        self.shared.counters.refused.fetch_add(1, Ordering::Relaxed);
+        let Some(program) = self.programs.get_mut(program) else { return };
+        let Refused(retry_after_s, text) = refused;
+        let _ = say(&program.socket, &Reply::Refused { tag, retry_after_s, text }.encode(), &[]);
+    }
+}
+
+/// The address under which the sessions of a user's programs are counted: of a block that no packet comes from (RFC 6666), so that they
+/// take nothing from viewers who come through a proxy on this machine.
+fn client_of(program: &Program) -> IpAddr {
+    let [high, low] = [(program.user >> 16) as u16, program.user as u16];
+    IpAddr::V6(Ipv6Addr::new(0x100, 0, 0, 0, 0, 0, high, low))
+}

@@ -1,0 +1,50 @@
+//! What the front end knows of a program's stream beside its bytes.
+
+use reel_admit::Session;
+use reel_cache::SessionKey;
+use reel_play::PlayableTitle;
+use std::sync::Arc;
+
+/// A stream that is open.
+pub(super) struct Playing {
+    program: u64,
+    tag: u64,
+    session: Arc<Session<PlayableTitle>>,
+    /// When the program last gave something back, or had nothing to give.
+    free_since_ns: u64,
+}
+
+impl Playing {
+    pub(super) fn new((program, tag): (u64, u64), session: Arc<Session<PlayableTitle>>, now_ns: u64) -> Self {
+        Self { program, tag, session, free_since_ns: now_ns }
+    }
+
+    pub(super) fn program(&self) -> u64 {
+        self.program
+    }
+
+    pub(super) fn tag(&self) -> u64 {
+        self.tag
+    }
+
+    pub(super) fn key(&self) -> SessionKey {
+        self.session.key()
+    }
+
+    pub(super) fn title(&self) -> &str {
+        self.session.title_id()
+    }
+
+    /// The program gave bytes back.
+    pub(super) fn taken(&mut self, now_ns: u64) {
+        self.free_since_ns = now_ns;
+    }
+
+    /// For how long the program has held messages and given none back.
+    pub(super) fn has_held(&mut self, held: bool, now_ns: u64) -> u64 {
+        if !held {
+            self.free_since_ns = now_ns;
+        }
+        now_ns.saturating_sub(self.free_since_ns)
+    }
+}

@@ -1,0 +1,169 @@
+//! What there is to promise, as it changes while the server runs: prices of members, and the shares of classes.
+
+use crate::counters::PlayCounters;
+use crate::limits::PRICE_CHANGE_PERCENT;
+use crate::processor::{Done, ProcessorPrice};
+use reel_admit::Sessions;
+use reel_disk::Disks;
+use reel_qos::limits::ROUND_NS;
+use reel_qos::{Capacities, ClassTable, DiskPrice, MemberCapacity, UNLIMITED};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+
+/// Keeps the ledger's capacities true to the disks and the processors.
+pub struct Capacity {
+    /// As measured before the server started. A device that proves faster is not promised more until it is measured again.
+    measured: Vec<DiskPrice>,
+    processor: ProcessorPrice,
+    told: Capacities,
+    classes: Arc<ClassTable>,
+}
+
+/// What a server has beside its disks.
+#[derive(Debug)]
+pub struct CapacityConfig {
+    /// Nanoseconds of serving threads in a round.
+    pub core_ns: u64,
+    /// Bytes of memory that readers may be promised.
+    pub arena_bytes: u64,
+    /// The rate of the network; `None` if it is not known.
+    pub network_bps: Option<u64>,
+    /// What sending costs before that is learnt.
+    pub processor: ProcessorPrice,
+}
+
+impl Capacity {
+    /// What can be promised of these disks, as they are priced now, and of the rest of the machine.
+    pub fn new(disks: &Disks, config: CapacityConfig) -> Self {
+        let CapacityConfig { core_ns, arena_bytes, network_bps, processor } = config;
+        let measured: Vec<DiskPrice> = (0..disks.members()).map(|member| disks.price(member)).collect();
+        let per_round = |bps: u64| (u128::from(bps) * u128::from(ROUND_NS) / 8_000_000_000) as u64;
+        let told = Capacities {
+            members: measured
+                .iter()
+                .map(|price| MemberCapacity { price: *price, round_ns: ROUND_NS })
+                .collect(),
+            network_bytes: network_bps.map_or(UNLIMITED, per_round),
+            core_ns,
+            core_mib_ns: processor.mib_ns(),
+            arena_bytes,
+        };
+        Self { measured, processor, told, classes: disks.classes() }
+    }
+
+    /// What there is to promise now.
+    pub fn capacities(&self) -> Capacities {
+        self.told.clone()
+    }
+
+    /// The classes and their shares now.
+    pub fn classes(&self) -> &ClassTable {
+        &self.classes
+    }
+
+    /// Tells the ledger what has changed; to be called every round. Returns whether anything has.
+    pub fn refresh<T>(
+        &mut self,
+        disks: &Disks,
+        sessions: &Sessions<T>,
+        counters: &PlayCounters,
+        now_ns: u64,
+    ) -> bool {
+        let classes = disks.classes();
+        let reclassed = !Arc::ptr_eq(&classes, &self.classes);
+        if reclassed {
+            self.classes = classes;
+            sessions.set_classes(ClassTable::clone(&self.classes));
+        }
+        let mut changed = false;
+        for (member, (told, measured)) in self.told.members.iter_mut().zip(&self.measured).enumerate() {
+            let found = MemberCapacity::found(*measured, disks.price(member));
+            if differs(*told, found) {
+                *told = found;
+                changed = true;
+            }
+        }
+        if changed {
+            tracing::info!("members take another time than they did; admission counts with it from here on");
+        }
+        self.processor.update(done(counters, disks, now_ns));
+        let core_mib_ns = self.processor.mib_ns();
+        counters.core_mib_ns.store(core_mib_ns, Ordering::Relaxed);
+        if is_far(self.told.core_mib_ns, core_mib_ns) {
+            self.told.core_mib_ns = core_mib_ns;
+            changed = true;
+            let us = core_mib_ns / 1000;
+            tracing::info!(
+                "to send a MiB takes {us} us of the processors; admission counts with it from here on"
+            );
+        }
+        if changed {
+            sessions.set_capacities(self.told.clone());
+        }
+        changed || reclassed
+    }
+}
+
+/// Whether what reads of a member cost, or its time, differs by more than is worth telling.
+fn differs(one: MemberCapacity, other: MemberCapacity) -> bool {
+    one.price.apart != other.price.apart
+        || is_far(one.round_ns, other.round_ns)
+        || is_far(one.price.read_request_ns, other.price.read_request_ns)
+        || is_far(one.price.read_mib_ns, other.price.read_mib_ns)
+}
+
+fn is_far(one: u64, other: u64) -> bool {
+    u128::from(one.abs_diff(other)) * 100 > u128::from(one.max(other)) * PRICE_CHANGE_PERCENT
+}
+
+/// What cores and disk threads have done so far.
+fn done(counters: &PlayCounters, disks: &Disks, at_ns: u64) -> Done {
+    let sum = |all: &[AtomicU64]| all.iter().map(|one| one.load(Ordering::Relaxed)).sum();
+    let (serve_ns, sent_bytes) = (sum(&counters.serve_ns), sum(&counters.sent_bytes));
+    Done { at_ns, serve_ns, disks_ns: disks.cpu_ns(), sent_bytes }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use reel_admit::SessionsConfig;
+    use reel_arena::{Arena, ArenaConfig};
+    use reel_disk::DisksConfig;
+    use reel_qos::{Class, Demand};
+
+    #[test]
+    fn who_is_promised_a_slow_processor_is_promised_less() {
+        const GIVEN_NS: u64 = 500_000;
+        const SLOW_NS: u64 = 1_500_000;
+        let shape =
+            ArenaConfig { buffer_bytes: 1 << 16, buffer_count: 1, cells_per_buffer: 1, huge_pages: false };
+        let arena = Arena::new(shape).expect("a small arena");
+        let disks = Disks::start(Vec::new(), &arena, DisksConfig::default()).expect("no disks");
+        let config = CapacityConfig {
+            core_ns: ROUND_NS,
+            arena_bytes: UNLIMITED,
+            network_bps: None,
+            processor: ProcessorPrice::new(GIVEN_NS, 1, 1),
+        };
+        let mut capacity = Capacity::new(&disks, config);
+        let sessions = Sessions::<()>::new(SessionsConfig {
+            sessions_max: 1,
+            idle_max_ns: u64::MAX,
+            capacities: Some(capacity.capacities()),
+            classes: capacity.classes().clone(),
+        });
+        let film = Demand::new(Vec::new(), vec![1 << 20; 60], 0);
+        let viewers =
+            || sessions.how_many(Class::PERIODIC, &film).expect("it promises").expect("room").viewers;
+        // 0.7 of a second in each.
+        assert_eq!(viewers(), 1_400);
+        let counters = PlayCounters::new(1);
+        for second in 1..=60 {
+            capacity.refresh(&disks, &sessions, &counters, second * ROUND_NS);
+            counters.sent_bytes[0].fetch_add(500 << 20, Ordering::Relaxed);
+            counters.serve_ns[0].fetch_add(500 * SLOW_NS, Ordering::Relaxed);
+        }
+        assert!((466..=490).contains(&viewers()), "{}", viewers());
+        disks.stop().expect("it ends");
+    }
+}

@@ -1,0 +1,68 @@
+//! What all engines of a server count together, for metrics and for the price of sending.
+
+use reel_admit::OpenRefused;
+use reel_qos::limits::CLASSES_MAX;
+use reel_qos::{AdmitError, Class, Resource};
+use std::sync::atomic::{AtomicU64, Ordering};
+
+/// Counters of all engines; each is changed at most a few times for each request.
+#[derive(Debug, Default)]
+pub struct PlayCounters {
+    /// Media bytes taken by clients, by class.
+    pub sent_bytes: [AtomicU64; CLASSES_MAX],
+    /// Sessions refused because a table or a client's share is full.
+    pub sessions_refused: AtomicU64,
+    /// Reservations refused, by [`RESOURCES`].
+    pub not_admitted: [AtomicU64; 4],
+    /// Deliveries of reserved sessions that go on without a reservation: what a paused client had was given to others meanwhile, or the
+    /// client takes more than was reserved.
+    pub unreserved: AtomicU64,
+    /// Deliveries cut short because stored bytes were lost.
+    pub lost_bytes: AtomicU64,
+    /// Processor time of each serving thread, as it last said.
+    pub serve_ns: Vec<AtomicU64>,
+    /// Nanoseconds of serving threads that sending a MiB costs, as admission counts now.
+    pub core_mib_ns: AtomicU64,
+}
+
+/// The names of the places in [`PlayCounters::not_admitted`].
+pub const RESOURCES: [&str; 4] = ["member", "network", "core", "arena"];
+
+impl PlayCounters {
+    /// Counters of so many serving threads.
+    pub fn new(threads: usize) -> Self {
+        Self { serve_ns: (0..threads).map(|_| AtomicU64::new(0)).collect(), ..Self::default() }
+    }
+
+    /// A session was not opened.
+    pub fn refused(&self, refused: &OpenRefused) {
+        match refused {
+            OpenRefused::NotAdmitted(error) => self.not_admitted(error),
+            _ => drop(self.sessions_refused.fetch_add(1, Ordering::Relaxed)),
+        }
+    }
+
+    /// A reservation was refused.
+    pub fn not_admitted(&self, error: &AdmitError) {
+        match error {
+            AdmitError::Refused(refusal) => {
+                self.not_admitted[resource_number(refusal.resource)].fetch_add(1, Ordering::Relaxed)
+            }
+            _ => self.sessions_refused.fetch_add(1, Ordering::Relaxed),
+        };
+    }
+
+    /// Bytes of a class were taken by a client.
+    pub(crate) fn sent(&self, class: Class, bytes: u64) {
+        self.sent_bytes[class.index()].fetch_add(bytes, Ordering::Relaxed);
+    }
+}
+
+fn resource_number(resource: Resource) -> usize {
+    match resource {
+        Resource::Member(_) | Resource::MemberBytes(_) => 0,
+        Resource::Network => 1,
+        Resource::Core => 2,
+        Resource::Arena => 3,
+    }
+}

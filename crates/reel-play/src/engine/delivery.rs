@@ -1,0 +1,99 @@
+//! One delivery: what is read for it, and how its schedule follows its client.
+
+use super::{DeliveryReport, NewDelivery};
+use crate::counters::PlayCounters;
+use crate::playable::Playable;
+use crate::policy::{Decision, DeliveryPolicy};
+use reel_admit::{PlayedBy, Session};
+use reel_cache::{Place, Reader};
+use reel_qos::Class;
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
+
+pub(super) struct Delivery<T> {
+    pub(super) tag: u64,
+    pub(super) reader: Reader,
+    pub(super) class: Class,
+    /// Its position in the queue for buffers, while it waits there.
+    pub(super) waiting: Option<Place>,
+    /// The client takes nothing at the moment.
+    pub(super) is_blocked: bool,
+    /// When the client last took something, or the delivery began.
+    pub(super) progressed_ns: u64,
+    session: Option<Arc<Session<T>>>,
+    /// Where in its title a delivery begins whose schedule follows what its client takes.
+    paced_from: Option<u64>,
+    /// Set likewise: whether it is the one of its session that the client plays from.
+    played: Option<PlayedBy>,
+    preamble_bytes: u64,
+    bytes: u64,
+    taken_bytes: u64,
+}
+
+impl<T: Playable> Delivery<T> {
+    pub(super) fn new(new: NewDelivery<T>, token: u64, now_ns: u64) -> Self {
+        let NewDelivery { tag, session, policy, body, preamble_bytes, file_offset, in_runs } = new;
+        let DeliveryPolicy { class, due, follows_client, reads_on } = policy;
+        // What is sent without a reservation leaves a session's memory to what is sent with one.
+        let reserved = session.as_ref().filter(|_| class != Class::APERIODIC);
+        let memory = reserved.and_then(|session| session.memory());
+        let bytes = body.bytes();
+        let reader = Reader::new(body, class, due, token).reading_on(reads_on).promised(memory);
+        Self {
+            tag,
+            reader: if in_runs { reader.in_runs() } else { reader },
+            class,
+            waiting: None,
+            is_blocked: false,
+            progressed_ns: now_ns,
+            paced_from: follows_client.then_some(file_offset),
+            played: session.as_ref().filter(|_| follows_client).map(|session| session.plays_from()),
+            session,
+            preamble_bytes,
+            bytes,
+            taken_bytes: 0,
+        }
+    }
+
+    /// The client took `bytes`.
+    pub(super) fn taken(&mut self, bytes: u64, now_ns: u64) {
+        self.progressed_ns = now_ns;
+        self.taken_bytes += bytes;
+        if let Some(session) = &self.session {
+            session.sent(bytes, now_ns);
+        }
+    }
+
+    /// Has the session's schedule and its reservation follow the client, if they do that. What cannot be reserved for again goes on as
+    /// well as it can: its beginning is out, so nothing else can be said any more. So does what the client does not play from any more.
+    pub(super) fn follow(&mut self, decision: &Decision<'_, T>, counters: &PlayCounters) {
+        let (Some(session), Some(from)) = (&self.session, self.paced_from) else { return };
+        let offset = from + self.media_bytes_taken();
+        let is_played = self.played.as_ref().is_none_or(PlayedBy::is_played);
+        let policy = match is_played.then(|| decision.paced(session, from, offset)) {
+            Some(Ok(policy)) => policy,
+            Some(Err(refusal)) => {
+                counters.not_admitted(&refusal);
+                DeliveryPolicy::without_deadline(Class::APERIODIC)
+            }
+            None => DeliveryPolicy::without_deadline(Class::APERIODIC),
+        };
+        if policy.class != self.class && policy.class == Class::APERIODIC {
+            counters.unreserved.fetch_add(1, Ordering::Relaxed);
+        }
+        self.class = policy.class;
+        self.reader.set_terms(policy.class, policy.due);
+    }
+
+    pub(super) fn report(&self) -> DeliveryReport {
+        DeliveryReport {
+            class: self.class,
+            media_bytes: self.media_bytes_taken(),
+            is_complete: self.taken_bytes == self.bytes,
+        }
+    }
+
+    fn media_bytes_taken(&self) -> u64 {
+        self.taken_bytes.saturating_sub(self.preamble_bytes)
+    }
+}

@@ -1,0 +1,28 @@
+//! What is done once a round for all sessions together, apart from the threads that serve.
+
+use crate::capacity::Capacity;
+use crate::counters::PlayCounters;
+use reel_admit::Sessions;
+use reel_disk::Disks;
+use std::sync::Arc;
+
+/// Keeps the ledger true to the machine and the sessions true to their clients. It belongs to a thread of its own, so that its decisions,
+/// of which one takes some 100 us, delay no send; each step takes the locks for one decision at a time.
+pub struct Housekeeper<T> {
+    /// All sessions.
+    pub sessions: Arc<Sessions<T>>,
+    /// The disks of the volume.
+    pub disks: Disks,
+    /// What can be promised.
+    pub capacity: Capacity,
+    /// What the serving threads have done.
+    pub counters: Arc<PlayCounters>,
+}
+
+impl<T> Housekeeper<T> {
+    /// One step; to be called at least once a round.
+    pub fn step(&mut self, now_ns: u64) {
+        self.capacity.refresh(&self.disks, &self.sessions, &self.counters, now_ns);
+        self.sessions.tick(now_ns);
+    }
+}

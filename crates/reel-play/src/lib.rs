@@ -1,0 +1,37 @@
+//! Titles as playable things, and the engine that delivers them.
+//!
+//! A front end opens a title ([`Titles`]), opens a session for it ([`open_session`]), asks the [`Engine`] of its thread how each
+//! request is delivered ([`Engine::policy`]), and opens a delivery. The engine reads, orders and accounts; the front end moves bytes.
+//! Nothing here does I/O, reads a clock or starts a thread: HTTP, programs on this machine and the simulator drive the same engine.
+#![forbid(unsafe_code)]
+
+mod capacity;
+mod counters;
+mod engine;
+mod files;
+mod housekeeping;
+pub mod limits;
+mod memory_plan;
+mod metrics;
+mod offers;
+mod opening;
+mod playable;
+mod policy;
+mod processor;
+mod slots;
+mod title;
+
+pub use capacity::{Capacity, CapacityConfig};
+pub use counters::{PlayCounters, RESOURCES};
+pub use engine::{DeliveryId, DeliveryReport, Engine, Event, NewDelivery, Order, Readiness};
+pub use files::{SessionFile, TitleFile};
+pub use housekeeping::Housekeeper;
+pub use memory_plan::{MemoryPlan, MemoryUse};
+pub use metrics::{PlayMetrics, TitleMetrics};
+pub use offers::title_demand;
+pub use opening::{SessionRefused, open_session};
+pub use playable::{Form, MediaRequest, PlainFile, Playable, Segment};
+pub use policy::DeliveryPolicy;
+pub use processor::{ProcessorPrice, core_mib_ns};
+pub use slots::Slots;
+pub use title::{PlayableTitle, Titles};

@@ -1,0 +1,116 @@
+//! How the media memory of a server is divided: what is not for one of these is promised to readers.
+
+use crate::limits::{
+    LENT_ARENA_BUFFERS_MIN, LENT_PART, SCRATCH_BUFFERS_PER_CORE, SCRATCH_PART, STRIPES_PER_INGEST,
+};
+use reel_ring::DriverChoice;
+use reel_volume::limits::UPKEEP_STRIPES;
+
+/// What decides how an arena is divided.
+#[derive(Clone, Copy, Debug)]
+pub struct MemoryUse {
+    /// Buffers in all.
+    pub buffers: usize,
+    /// Units of a stripe, those of parity included.
+    pub width: usize,
+    /// Threads that serve media.
+    pub serve_threads: usize,
+    /// Films that may be taken in at once.
+    pub ingests: usize,
+    /// Whether TLS is spoken.
+    pub is_tls: bool,
+    /// What the sockets are driven by.
+    pub driver: DriverChoice,
+    /// Whether memory may be lent to the kernel.
+    pub zero_copy: bool,
+}
+
+/// The parts of an arena, in buffers.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct MemoryPlan {
+    /// Of the stripes that ingests have in flight and a rebuild or scrub has in hand, and one decoding for each core.
+    pub spare: usize,
+    /// For each core to seal responses in.
+    pub scratch_per_core: usize,
+    /// That may be lent to the kernel to send from without a copy.
+    pub lent: usize,
+    /// For readers; [`reel_cache::Budget::promisable`] says how many of them may be promised.
+    pub readers: usize,
+}
+
+impl MemoryPlan {
+    /// Divides an arena. Of a small one ingests and upkeep get at most a half, and sealing a quarter.
+    pub fn of(arena: &MemoryUse) -> Self {
+        let MemoryUse { buffers, width, serve_threads, ingests, is_tls, driver, zero_copy } = *arena;
+        let writing = ingests.max(1) * STRIPES_PER_INGEST * width;
+        let decoding = serve_threads * width;
+        let upkeep = UPKEEP_STRIPES * width;
+        let spare = (writing + decoding + upkeep).min(buffers / 2);
+        let scratch_per_core = if is_tls {
+            SCRATCH_BUFFERS_PER_CORE.min(buffers / SCRATCH_PART / serve_threads.max(1))
+        } else {
+            0
+        };
+        // A driver that copies needs none, and where readers have little they have all.
+        let is_lent = zero_copy && driver != DriverChoice::Portable && buffers >= LENT_ARENA_BUFFERS_MIN;
+        let lent = if is_lent { buffers / LENT_PART } else { 0 };
+        let readers = buffers.saturating_sub(spare + serve_threads * scratch_per_core + lent);
+        Self { spare, scratch_per_core, lent, readers }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    fn uses() -> impl Strategy<Value = MemoryUse> {
+        (
+            1_usize..100_000,
+            2_usize..32,
+            1_usize..128,
+            0_usize..16,
+            any::<bool>(),
+            any::<bool>(),
+            any::<bool>(),
+        )
+            .prop_map(|(buffers, width, serve_threads, ingests, is_tls, is_ring, zero_copy)| {
+                let driver = if is_ring { DriverChoice::Uring } else { DriverChoice::Portable };
+                MemoryUse { buffers, width, serve_threads, ingests, is_tls, driver, zero_copy }
+            })
+    }
+
+    proptest! {
+        #[test]
+        fn the_parts_are_the_whole_and_readers_have_a_fifth(arena in uses()) {
+            let parts = MemoryPlan::of(&arena);
+            let others = parts.spare + arena.serve_threads * parts.scratch_per_core + parts.lent;
+            prop_assert_eq!(parts.readers + others, arena.buffers);
+            // Nobody is kept out by what others only might want.
+            prop_assert!(parts.readers >= arena.buffers / 5, "{parts:?}");
+        }
+    }
+
+    #[test]
+    fn a_server_that_copies_lends_nothing_and_one_without_tls_seals_nothing() {
+        let arena = MemoryUse {
+            buffers: 16_000,
+            width: 5,
+            serve_threads: 4,
+            ingests: 1,
+            is_tls: false,
+            driver: DriverChoice::Portable,
+            zero_copy: true,
+        };
+        let parts = MemoryPlan::of(&arena);
+        assert_eq!((parts.lent, parts.scratch_per_core), (0, 0));
+        let ring = MemoryPlan::of(&MemoryUse { driver: DriverChoice::Auto, is_tls: true, ..arena });
+        assert_eq!(ring.lent, 16_000 / LENT_PART);
+        assert!(ring.scratch_per_core > 0);
+        // Viewers are promised nothing of what an ingest, a decoding on each core and a rebuild want.
+        assert_eq!(parts.spare, (STRIPES_PER_INGEST + 4 + UPKEEP_STRIPES) * 5);
+        let told = MemoryPlan::of(&MemoryUse { driver: DriverChoice::Auto, zero_copy: false, ..arena });
+        assert_eq!(told, parts);
+        assert!(ring.readers < parts.readers);
+    }
+}

@@ -1,0 +1,191 @@
+//! What engines, sessions and shared units count, as the metrics page shows it.
+
+use crate::counters::{PlayCounters, RESOURCES};
+use reel_admit::Sessions;
+use reel_cache::Units;
+use reel_library::Library;
+use reel_metrics::{MetricsPage, MetricsSource};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+
+/// What is ready to be played at once.
+pub struct TitleMetrics(pub Arc<Library>);
+
+impl MetricsSource for TitleMetrics {
+    fn collect(&self, page: &mut MetricsPage) {
+        let help = "Titles whose index is in memory, so that their next viewer waits for no disk to begin.";
+        page.gauge("reel_titles_open", help, &[], self.0.opened_count() as f64);
+    }
+}
+
+/// The engines, sessions and units of a server on the metrics page.
+pub struct PlayMetrics<T> {
+    /// What the engines count.
+    pub counters: Arc<PlayCounters>,
+    /// Shared units.
+    pub units: Units,
+    /// All sessions.
+    pub sessions: Arc<Sessions<T>>,
+}
+
+impl<T: Send + Sync> MetricsSource for PlayMetrics<T> {
+    fn collect(&self, page: &mut MetricsPage) {
+        let load = |counter: &AtomicU64| counter.load(Ordering::Relaxed);
+        let data = &self.counters;
+        let serve_ns: u64 = data.serve_ns.iter().map(load).sum();
+        for (threads, ns) in [("serve", serve_ns), ("disk", self.units.disks().cpu_ns())] {
+            page.gauge(
+                "reel_threads_processor_seconds",
+                "Processor time that the threads which serve viewers and those which drive disks have taken.",
+                &[("threads", threads)],
+                ns as f64 / 1e9,
+            );
+        }
+        page.gauge(
+            "reel_send_mib_seconds",
+            "Processor time that sending a MiB costs, as admission counts now: learnt from the threads above.",
+            &[],
+            load(&data.core_mib_ns) as f64 / 1e9,
+        );
+        page.counter(
+            "reel_http_responses_cut_total",
+            "Responses cut short because stored bytes are lost.",
+            &[],
+            load(&data.lost_bytes),
+        );
+        page.counter(
+            "reel_sessions_refused_total",
+            "Sessions refused because a table or an address has its fill.",
+            &[],
+            load(&data.sessions_refused),
+        );
+        for (resource, count) in RESOURCES.iter().zip(&data.not_admitted) {
+            page.counter(
+                "reel_refusals_total",
+                "Streams whose deadlines could not be promised, by what there was too little of.",
+                &[("resource", resource)],
+                load(count),
+            );
+        }
+        page.counter(
+            "reel_unpromised_total",
+            "Responses that were sent without a promise: their client was paused and others have what it had, or it took more than it was promised.",
+            &[],
+            load(&data.unreserved),
+        );
+        page.gauge("reel_sessions", "Open sessions.", &[], self.sessions.len() as f64);
+        let sharing = self.sessions.sharing();
+        page.gauge(
+            "reel_chains",
+            "Groups of sessions that play the same closely enough that one of them reads for all.",
+            &[],
+            sharing.chains as f64,
+        );
+        page.gauge(
+            "reel_followers",
+            "Sessions that others read for: they are not charged with the disks for what they share.",
+            &[],
+            sharing.followers as f64,
+        );
+        page.gauge(
+            "reel_interval_bytes",
+            "Media memory that is kept for sessions that follow others.",
+            &[],
+            sharing.interval_bytes as f64,
+        );
+        let stream = self.units.counters();
+        for (class, spec) in self.units.disks().classes().iter() {
+            let label = [("class", spec.name.as_str())];
+            let sent = load(&data.sent_bytes[class.index()]);
+            page.counter(
+                "reel_http_media_bytes_total",
+                "Bytes of media responses taken by clients.",
+                &label,
+                sent,
+            );
+            let misses = load(&stream.deadline_misses[class.index()]);
+            page.counter(
+                "reel_deadline_misses_total",
+                "Units that came after their deadline.",
+                &label,
+                misses,
+            );
+        }
+        page.counter("reel_units_hit_total", "Units found in memory.", &[], load(&stream.hits));
+        page.counter(
+            "reel_units_joined_total",
+            "Units joined while another viewer read them.",
+            &[],
+            load(&stream.joins),
+        );
+        page.counter("reel_units_read_total", "Units read from members.", &[], load(&stream.reads));
+        page.counter(
+            "reel_units_evicted_total",
+            "Units let go because their memory was wanted.",
+            &[],
+            load(&stream.evictions),
+        );
+        page.counter(
+            "reel_units_kept_evicted_total",
+            "Units let go that were to stay for a session that follows another.",
+            &[],
+            load(&stream.kept_evictions),
+        );
+        page.counter(
+            "reel_units_read_around_total",
+            "Units asked of other members because their own did not answer in time.",
+            &[],
+            load(&stream.read_around),
+        );
+        page.counter(
+            "reel_reads_withdrawn_total",
+            "Reads taken back from a member because others had given what they were for.",
+            &[],
+            load(&stream.withdrawn),
+        );
+        page.counter(
+            "reel_member_stalls_total",
+            "Times a member answered nobody for too long.",
+            &[],
+            load(&stream.stalled),
+        );
+        page.counter(
+            "reel_reads_promoted_total",
+            "Reads under way that somebody more urgent joined.",
+            &[],
+            load(&stream.promotions),
+        );
+        page.counter(
+            "reel_readers_released_total",
+            "Times a slow client's buffers were taken back for others.",
+            &[],
+            load(&stream.releases),
+        );
+        let budget = self.units.budget();
+        let memory = [
+            ("reel_buffers_reserved", "Buffers reserved by readers.", budget.reserved()),
+            ("reel_buffers_reservable", "Buffers that readers may reserve.", budget.total()),
+            (
+                "reel_buffers_promised",
+                "Buffers promised to viewers, whether they use them now or not.",
+                budget.promised(),
+            ),
+            ("reel_buffers_kept", "Buffers kept for those who follow others.", budget.kept()),
+            (
+                "reel_buffers_unpromised",
+                "Buffers reserved by readers that were promised nothing.",
+                budget.unpromised(),
+            ),
+            ("reel_readers_starved", "Readers waiting for memory.", budget.starved()),
+        ];
+        for (name, help, value) in memory {
+            page.gauge(name, help, &[], value as f64);
+        }
+        page.gauge(
+            "reel_readers_in_runs",
+            "Downloads read in long runs, for each of which an arm goes there once.",
+            &[],
+            self.units.runs().readers() as f64,
+        );
+    }
+}

@@ -1,0 +1,52 @@
+//! How a session begins, for every front end.
+
+use crate::playable::{Form, Playable};
+use reel_admit::{OpenRefused, Session, Sessions};
+use reel_cache::Choices;
+use reel_qos::{AdmitError, Class, ClassTable, Kind};
+use std::net::IpAddr;
+use std::sync::Arc;
+
+/// Why a session was not opened.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum SessionRefused {
+    /// The title is longer than the timeline of the ledger.
+    #[error(
+        "this title is longer than what can be promised ahead, a day; download it, or request it with class=aperiodic"
+    )]
+    TooLong,
+    /// There is no room for it now.
+    #[error(transparent)]
+    Refused(#[from] OpenRefused),
+}
+
+impl SessionRefused {
+    /// Whether the title is too long to be reserved for: trying again does not help.
+    pub fn is_too_long(&self) -> bool {
+        matches!(
+            self,
+            SessionRefused::TooLong
+                | SessionRefused::Refused(OpenRefused::NotAdmitted(AdmitError::TooLong { .. }))
+        )
+    }
+}
+
+/// Opens a session of a client on a title in a class.
+///
+/// # Errors
+/// When the title is too long for its class, the session table or the client's share of it is full, or the deadlines cannot be
+/// reserved for.
+pub fn open_session<T: Playable>(
+    sessions: &Sessions<T>,
+    classes: &ClassTable,
+    (title_id, title): (&str, Arc<T>),
+    form: Form,
+    (client, class): (IpAddr, Class),
+    now_ns: u64,
+) -> Result<Arc<Session<T>>, SessionRefused> {
+    let offers = match classes.kind(class) {
+        Kind::Periodic => title.choices(form).ok_or(SessionRefused::TooLong)?,
+        Kind::Interactive | Kind::Aperiodic => Choices::none(),
+    };
+    Ok(sessions.open(title_id, title, offers, (client, class), now_ns)?)
+}

@@ -1,0 +1,214 @@
+//! How a request is delivered: its class, its deadlines, and what is read ahead for its client.
+
+use crate::limits::{BEGIN_DEADLINE_NS, FILE_WINDOW_LEFT_NS, FILE_WINDOW_LEFT_STRIPES, FILE_WINDOW_STRIPES};
+use crate::playable::{MediaRequest, Playable};
+use reel_admit::{Ask, Session, Sessions};
+use reel_cache::{Body, Due, MediaKind, Pace, Part, Plan, Prefetcher, Ramp};
+use reel_qos::limits::ROUND_NS;
+use reel_qos::{AdmitError, Class, ClassTable, DEADLINE_NONE_NS, Kind};
+use std::ops::Range;
+use std::sync::Arc;
+
+/// How a request is delivered.
+#[derive(Clone, Debug)]
+pub struct DeliveryPolicy {
+    /// The class of its reads.
+    pub class: Class,
+    /// When its bytes are due in memory.
+    pub due: Due,
+    /// A title that is sent as one file: the schedule follows what its client takes.
+    pub follows_client: bool,
+    /// Other sessions play the same, so units are read to their ends.
+    pub reads_on: bool,
+}
+
+impl DeliveryPolicy {
+    /// A person waits for it, and nothing is reserved for it.
+    pub fn interactive() -> Self {
+        Self::without_deadline(Class::INTERACTIVE)
+    }
+
+    /// An admitted session begins with it, or cannot go on without it: it comes before all interactive requests without a session.
+    pub fn begins() -> Self {
+        Self { due: Due::After(BEGIN_DEADLINE_NS), ..Self::interactive() }
+    }
+
+    /// No client waits for it at a fixed time.
+    pub fn without_deadline(class: Class) -> Self {
+        Self { class, due: Due::After(DEADLINE_NONE_NS), follows_client: false, reads_on: false }
+    }
+}
+
+/// The track of a session's prefetches that stands for the title as one file.
+const FILE: usize = usize::MAX;
+
+/// Where a window of a file ends that begins at `start`: at the end of a stripe, so that no unit is read for two of them.
+fn window_end(file: &Body, start: u64) -> u64 {
+    let mut end = start;
+    while let Some(part) = file.part_at(end) {
+        let Part::Object(map, range) = &part else {
+            end += part.bytes();
+            continue;
+        };
+        let stripe_bytes = map.geometry().stripe_bytes() as u64;
+        let left = (FILE_WINDOW_STRIPES * stripe_bytes).saturating_sub(end - start);
+        if left <= part.bytes() {
+            let stripe_end = (range.start + left).next_multiple_of(stripe_bytes).min(range.end);
+            return end + (stripe_end - range.start);
+        }
+        end += part.bytes();
+    }
+    end
+}
+
+/// Bytes of the stripes around `offset`.
+fn stripe_bytes(file: &Body, offset: u64) -> u64 {
+    let mut at = offset;
+    while let Some(part) = file.part_at(at) {
+        match part {
+            Part::Object(map, _) => return map.geometry().stripe_bytes() as u64,
+            Part::Bytes(_, range) => at += range.len() as u64,
+        }
+    }
+    0
+}
+
+/// What decides on the policy of a session's request, at one moment.
+pub(crate) struct Decision<'a, T> {
+    pub(crate) sessions: &'a Sessions<T>,
+    pub(crate) classes: &'a ClassTable,
+    pub(crate) now_ns: u64,
+}
+
+impl<T: Playable> Decision<'_, T> {
+    /// The policy of a session's request. Media is reserved for in the ledger; what prepares for it is interactive.
+    pub(crate) fn of(
+        &self,
+        session: &Session<T>,
+        request: &MediaRequest,
+        prefetcher: &mut Prefetcher,
+    ) -> Result<DeliveryPolicy, AdmitError> {
+        let kind = self.classes.kind(session.class());
+        if let Some(form) = request.form().filter(|_| kind == Kind::Periodic)
+            && !self.sessions.is_promised(session, session.playing().choices(form).as_ref(), self.now_ns)?
+        {
+            // What is reserved are the bytes of another form: this one is delivered without a reservation.
+            return Ok(DeliveryPolicy::without_deadline(Class::APERIODIC));
+        }
+        match (request, kind) {
+            (_, Kind::Aperiodic) => Ok(DeliveryPolicy::without_deadline(session.class())),
+            (MediaRequest::Segment { track, number, bytes }, Kind::Periodic) => {
+                self.segment(session, (*track, *number), *bytes, prefetcher)
+            }
+            (MediaRequest::File(range), Kind::Periodic) => {
+                let policy = self.paced(session, range.start, range.start)?;
+                self.read_file_ahead(session, range, prefetcher);
+                Ok(policy)
+            }
+            (_, Kind::Interactive) => Ok(DeliveryPolicy::interactive()),
+            (MediaRequest::Preparation, Kind::Periodic) => Ok(DeliveryPolicy::begins()),
+        }
+    }
+
+    /// The terms of a film that is sent as one file from `from_offset` on, to a client who is at `at_offset` of it; asked again as it takes it.
+    pub(crate) fn paced(
+        &self,
+        session: &Session<T>,
+        from_offset: u64,
+        at_offset: u64,
+    ) -> Result<DeliveryPolicy, AdmitError> {
+        let Some(file) = session.playing().file() else { return Ok(DeliveryPolicy::interactive()) };
+        let mut pace = Pace::new(Arc::clone(&file.times), from_offset, at_offset);
+        let ask = Ask { strand: MediaKind::Video, from_ns: pace.media_ns, until_ns: pace.media_ns };
+        let permit = self.sessions.ask(session, None, &ask, self.now_ns)?;
+        if permit.class == Class::APERIODIC {
+            return Ok(DeliveryPolicy::without_deadline(permit.class));
+        }
+        pace.due_ns = permit.due_ns;
+        let duration_ns = file.times.last().map_or(0, |(_, media_ns)| *media_ns);
+        self.sessions.plays(session, ask.strand, (&file.body, at_offset), duration_ns, self.now_ns);
+        // A start or a seek is read among those who begin, as that of a segment is: what was promised begins with the next round.
+        Ok(DeliveryPolicy {
+            class: permit.class,
+            due: Due::Paced(pace),
+            follows_client: true,
+            reads_on: false,
+        })
+    }
+
+    /// Has what follows in a film as one file read ahead, for a client that asks for it piece by piece.
+    fn read_file_ahead(&self, session: &Session<T>, requested: &Range<u64>, prefetcher: &mut Prefetcher) {
+        let Some(file) = session.playing().file() else { return };
+        let (times, file) = (&file.times, &file.body);
+        let name = (session.key(), FILE);
+        let at = requested.end;
+        let shown_ns = |offset| Pace::new(Arc::clone(times), 0, 0).media_ns(offset);
+        prefetcher.passed(name, requested.start);
+        let is_near = |end: u64| {
+            end.saturating_sub(at) <= FILE_WINDOW_LEFT_STRIPES * stripe_bytes(file, at)
+                || shown_ns(end).saturating_sub(shown_ns(at)) <= FILE_WINDOW_LEFT_NS
+        };
+        let Some(start) = prefetcher.next_window(name, at, is_near) else { return };
+        let end = window_end(file, start);
+        // A long answer is read ahead by its own reader.
+        if start >= end || requested.end - requested.start > end - start {
+            return;
+        }
+        let due_ns = |offset| self.sessions.due_ns(session, shown_ns(offset), self.now_ns);
+        let plan = Plan {
+            body: file.slice(start..end),
+            class: session.class(),
+            start_ns: self.now_ns,
+            due_ns: due_ns(start),
+            duration_ns: due_ns(end).saturating_sub(due_ns(start)),
+        };
+        prefetcher.plan_window(name, start..end, plan);
+    }
+
+    fn segment(
+        &self,
+        session: &Session<T>,
+        (track, number): (usize, usize),
+        requested_bytes: u64,
+        prefetcher: &mut Prefetcher,
+    ) -> Result<DeliveryPolicy, AdmitError> {
+        let title = session.playing();
+        let Some(segment) = title.segment(track, number) else { return Ok(DeliveryPolicy::begins()) };
+        let (ask, bytes) = (&segment.ask, segment.body.bytes());
+        let duration_ns = ask.until_ns.saturating_sub(ask.from_ns);
+        if requested_bytes < bytes {
+            // Single pictures for winding, or the rest of a segment that broke off: not a part of the schedule.
+            let piece_ns = u128::from(duration_ns) * u128::from(requested_bytes) / u128::from(bytes);
+            let is_spared =
+                self.sessions.spares(session, u64::try_from(piece_ns).unwrap_or(u64::MAX), self.now_ns);
+            return Ok(if is_spared {
+                DeliveryPolicy::begins()
+            } else {
+                DeliveryPolicy::without_deadline(Class::APERIODIC)
+            });
+        }
+        let permit = self.sessions.ask(session, segment.choice, ask, self.now_ns)?;
+        if permit.class == Class::APERIODIC {
+            return Ok(DeliveryPolicy::without_deadline(permit.class));
+        }
+        let plays = (&segment.body, 0);
+        let reads_on = self.sessions.plays(session, ask.strand, plays, segment.track_ns, self.now_ns);
+        let next = title.segment(track, number + 1).and_then(|next| {
+            let due_ns = self.sessions.due_ns(session, next.ask.from_ns, self.now_ns);
+            // What is due at once, as the sound after one that began long before the pictures, is requested at once.
+            (due_ns > self.now_ns + 2 * ROUND_NS).then(|| Plan {
+                body: next.body,
+                class: session.class(),
+                start_ns: permit.due_ns,
+                due_ns,
+                duration_ns: next.ask.until_ns.saturating_sub(next.ask.from_ns),
+            })
+        });
+        prefetcher.plan((session.key(), track), next);
+        if permit.begins {
+            return Ok(DeliveryPolicy { class: permit.class, reads_on, ..DeliveryPolicy::begins() });
+        }
+        let due = Due::Ramp(Ramp { due_ns: permit.due_ns, duration_ns, bytes });
+        Ok(DeliveryPolicy { class: permit.class, due, follows_client: false, reads_on })
+    }
+}

@@ -1,0 +1,148 @@
+//! What sending costs the processors, learnt from what it has cost. Pure.
+
+use crate::limits::{
+    CORE_BUSY_PART, CORE_LOOK_NS, CORE_MIB_NS, CORE_MIB_TLS_NS, CORE_PRICE_FALL, CORE_PRICE_RISE,
+    CORE_PRICE_SPAN,
+};
+
+/// Nanoseconds of serve threads, so many of them on this machine, that sending a MiB is taken to cost before it was learnt; over TLS or not.
+pub fn core_mib_ns(threads: usize, is_tls: bool) -> u64 {
+    ProcessorPrice::of_machine(threads, is_tls).mib_ns()
+}
+
+/// What was done since the server started.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Done {
+    /// CLOCK_MONOTONIC.
+    pub at_ns: u64,
+    /// Processor time of the threads that serve.
+    pub serve_ns: u64,
+    /// Processor time of the threads that drive disks.
+    pub disks_ns: u64,
+    /// To viewers, downloads and all others.
+    pub sent_bytes: u64,
+}
+
+/// The price of a MiB: on a slow processor, or over a network that takes small pieces, more than was measured elsewhere. What the ledger has of it are
+/// the serve threads, so it is counted in their time; disk threads run on the same processors.
+///
+/// It is looked at while enough is sent to be worth it: idle threads cost something, too, and a few small requests much for each byte. It rises soon and
+/// falls slowly, and stays near what was measured.
+#[derive(Debug)]
+pub struct ProcessorPrice {
+    given_mib_ns: u64,
+    mib_ns: u64,
+    threads: u64,
+    processors: u64,
+    seen: Option<Done>,
+}
+
+impl ProcessorPrice {
+    /// The price on this machine, before anything was learnt.
+    pub fn of_machine(threads: usize, is_tls: bool) -> Self {
+        let processors = std::thread::available_parallelism().map_or(threads, usize::from);
+        Self::new(if is_tls { CORE_MIB_TLS_NS } else { CORE_MIB_NS }, threads, processors)
+    }
+
+    /// Of a server with so many serve threads on so many processors, to which a MiB was measured to cost `mib_ns` of all of them.
+    pub fn new(mib_ns: u64, threads: usize, processors: usize) -> Self {
+        let (threads, processors) = (threads.max(1) as u64, processors.max(1) as u64);
+        // More threads than processors have no more time.
+        let given_mib_ns = mib_ns.saturating_mul(threads.max(processors)) / processors;
+        Self { given_mib_ns, mib_ns: given_mib_ns, threads, processors, seen: None }
+    }
+
+    /// Nanoseconds of serve threads for a MiB.
+    pub fn mib_ns(&self) -> u64 {
+        self.mib_ns
+    }
+
+    /// Looks at what was done meanwhile.
+    pub fn update(&mut self, done: Done) {
+        let Some(seen) = self.seen else {
+            self.seen = Some(done);
+            return;
+        };
+        let took_ns = done.at_ns.saturating_sub(seen.at_ns);
+        if took_ns < CORE_LOOK_NS {
+            return;
+        }
+        self.seen = Some(done);
+        let bytes = done.sent_bytes.saturating_sub(seen.sent_bytes);
+        let by_price_ns = (u128::from(bytes) * u128::from(self.mib_ns)) >> 20;
+        if by_price_ns * u128::from(CORE_BUSY_PART) < u128::from(took_ns) * u128::from(self.threads) {
+            return;
+        }
+        let serve_ns = done.serve_ns.saturating_sub(seen.serve_ns);
+        let all_ns = serve_ns + done.disks_ns.saturating_sub(seen.disks_ns);
+        let in_threads_ns = all_ns.saturating_mul(self.threads) / self.processors;
+        let found = (u128::from(serve_ns.max(in_threads_ns)) << 20) / u128::from(bytes.max(1));
+        let (least, most) =
+            (self.given_mib_ns / CORE_PRICE_SPAN, self.given_mib_ns.saturating_mul(CORE_PRICE_SPAN));
+        let found = u64::try_from(found).unwrap_or(u64::MAX).clamp(least, most);
+        if found > self.mib_ns {
+            self.mib_ns += (found - self.mib_ns).div_ceil(CORE_PRICE_RISE);
+        } else {
+            self.mib_ns -= (self.mib_ns - found) / CORE_PRICE_FALL;
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const SECOND_NS: u64 = 1_000_000_000;
+    const GIVEN_NS: u64 = 600_000;
+
+    /// So many seconds in each of which so many MiB are sent, at so much of serve threads and disk threads for each.
+    fn play(price: &mut ProcessorPrice, done: &mut Done, seconds: u64, mib: u64, each_ns: (u64, u64)) {
+        for _ in 0..=seconds {
+            price.update(*done);
+            done.at_ns += SECOND_NS;
+            done.sent_bytes += mib << 20;
+            done.serve_ns += mib * each_ns.0;
+            done.disks_ns += mib * each_ns.1;
+        }
+    }
+
+    #[test]
+    fn a_slow_processor_is_promised_less_soon_and_a_fast_one_more_in_time() {
+        let (mut price, mut done) = (ProcessorPrice::new(GIVEN_NS, 2, 2), Done::default());
+        assert_eq!(price.mib_ns(), GIVEN_NS);
+        play(&mut price, &mut done, 10, 1000, (900_000, 300_000));
+        assert!((1_100_000..=1_200_000).contains(&price.mib_ns()), "{}", price.mib_ns());
+        play(&mut price, &mut done, 10, 1000, (400_000, 100_000));
+        assert!(price.mib_ns() > 900_000, "{}", price.mib_ns());
+        play(&mut price, &mut done, 200, 1000, (400_000, 100_000));
+        assert!((500_000..520_000).contains(&price.mib_ns()), "{}", price.mib_ns());
+    }
+
+    #[test]
+    fn it_stays_near_what_was_measured() {
+        let (mut price, mut done) = (ProcessorPrice::new(GIVEN_NS, 1, 4), Done::default());
+        play(&mut price, &mut done, 100, 1000, (u64::MAX / 1_000_000, 0));
+        assert_eq!(price.mib_ns(), GIVEN_NS * CORE_PRICE_SPAN);
+        play(&mut price, &mut done, 1000, 10_000, (0, 0));
+        let least = GIVEN_NS / CORE_PRICE_SPAN;
+        assert!((least..least + CORE_PRICE_FALL).contains(&price.mib_ns()), "{}", price.mib_ns());
+    }
+
+    #[test]
+    fn what_little_is_sent_tells_nothing() {
+        let (mut price, mut done) = (ProcessorPrice::new(GIVEN_NS, 2, 2), Done::default());
+        play(&mut price, &mut done, 100, 100, (8_000_000, 2_000_000));
+        play(&mut price, &mut done, 100, 0, (0, 0));
+        assert_eq!(price.mib_ns(), GIVEN_NS);
+    }
+
+    #[test]
+    fn threads_have_no_more_than_the_processors_that_they_run_on() {
+        assert_eq!(ProcessorPrice::new(GIVEN_NS, 8, 2).mib_ns(), 4 * GIVEN_NS);
+        assert_eq!(ProcessorPrice::new(GIVEN_NS, 2, 8).mib_ns(), GIVEN_NS);
+        // Disk threads on processors of their own take nothing from the one that serves.
+        let (mut price, mut done) = (ProcessorPrice::new(GIVEN_NS, 1, 4), Done::default());
+        play(&mut price, &mut done, 300, 1000, (700_000, 700_000));
+        assert!((690_000..=700_000).contains(&price.mib_ns()), "{}", price.mib_ns());
+    }
+}

@@ -1,0 +1,140 @@
+//! An opened title as front ends see it: its segments, its plain file, and what can be reserved for it.
+
+use crate::files::TextCache;
+use crate::offers::{Offers, ask, file_times, track_ns};
+use crate::playable::{Form, PlainFile, Playable, Segment};
+use reel_cache::{Body, Choices, Depth, Part};
+use reel_library::{Library, LibraryError, Title};
+use reel_media::progressive::{self, ObjectRef, VirtualFile};
+use reel_media::{TrackIndex, TrackKind};
+use reel_volume::ObjectMap;
+use std::collections::HashMap;
+use std::ops::Range;
+use std::sync::{Arc, Mutex, MutexGuard, Weak};
+
+/// A title with what is computed from its index once; shared by all of its sessions.
+pub struct PlayableTitle {
+    title: Arc<Title>,
+    file: Option<PlainFile>,
+    offers: Offers,
+    pub(crate) texts: TextCache,
+}
+
+/// Opened titles, so that all sessions of one share what was computed for it.
+pub struct Titles {
+    library: Arc<Library>,
+    depth: Depth,
+    playing: Mutex<HashMap<String, Weak<PlayableTitle>>>,
+}
+
+impl Titles {
+    /// The titles of a library, for members whose readers read ahead by `depth`.
+    pub fn new(library: Arc<Library>, depth: Depth) -> Self {
+        Self { library, depth, playing: Mutex::new(HashMap::new()) }
+    }
+
+    /// Opens a title; waits for its index if nobody plays it yet.
+    ///
+    /// # Errors
+    /// When there is no such title, or its index cannot be read.
+    pub fn open(&self, id: &str) -> Result<Arc<PlayableTitle>, LibraryError> {
+        let title = self.library.open(id)?;
+        if let Some(playable) = found(&self.playing(), &title) {
+            return Ok(playable);
+        }
+        // Computed here, not on the serving threads: a long title takes some milliseconds. Two callers may do it at once; the first
+        // result is used by all.
+        let playable = Arc::new(PlayableTitle::new(title, self.depth));
+        let mut playing = self.playing();
+        if let Some(first) = found(&playing, &playable.title) {
+            return Ok(first);
+        }
+        playing.retain(|_, playable| playable.strong_count() > 0);
+        playing.insert(id.to_owned(), Arc::downgrade(&playable));
+        Ok(playable)
+    }
+
+    /// A panic elsewhere leaves the map whole: it changes by single inserts.
+    fn playing(&self) -> MutexGuard<'_, HashMap<String, Weak<PlayableTitle>>> {
+        self.playing.lock().unwrap_or_else(|poisoned| poisoned.into_inner())
+    }
+}
+
+/// What was computed for this very opening of a title.
+fn found(playing: &HashMap<String, Weak<PlayableTitle>>, title: &Arc<Title>) -> Option<Arc<PlayableTitle>> {
+    let playable = playing.get(title.id())?.upgrade()?;
+    Arc::ptr_eq(&playable.title, title).then_some(playable)
+}
+
+impl Playable for PlayableTitle {
+    fn choices(&self, form: Form) -> Option<Choices> {
+        self.offers.of(form).cloned()
+    }
+
+    fn segment(&self, number: usize, segment: usize) -> Option<Segment> {
+        let track = self.media_track(number)?;
+        Some(Segment {
+            choice: self.offers.choice(number),
+            ask: ask(track, segment)?,
+            body: self.slice(track, track.segment_range(segment)?)?,
+            track_ns: track_ns(track),
+        })
+    }
+
+    fn file(&self) -> Option<&PlainFile> {
+        self.file.as_ref()
+    }
+}
+
+impl PlayableTitle {
+    fn new(title: Arc<Title>, depth: Depth) -> Self {
+        let index = title.index();
+        let laid_out = progressive::layout(index, &progressive::default_selection(index)).ok();
+        let offers = Offers::new(&title, laid_out.as_ref(), depth);
+        let texts = TextCache::new(offers.choices(), index.tracks.len());
+        let file = laid_out.and_then(|file| {
+            Some(PlainFile { body: file_body(&title, &file)?, times: file_times(&title, &file) })
+        });
+        Self { title, file, offers, texts }
+    }
+
+    /// The title in the library.
+    pub fn title(&self) -> &Title {
+        &self.title
+    }
+
+    /// Whether a video track is shown to a session that was offered `choice`.
+    pub(crate) fn shows(&self, choice: usize, track: usize) -> bool {
+        self.offers.shows(choice, track)
+    }
+
+    /// A track that is not text.
+    pub(crate) fn media_track(&self, number: usize) -> Option<&TrackIndex> {
+        self.title.index().tracks.get(number).filter(|track| track.track.kind != TrackKind::Subtitle)
+    }
+
+    /// Bytes of a track's object.
+    pub(crate) fn slice(&self, track: &TrackIndex, range: Range<u64>) -> Option<Body> {
+        Some(Body::new([stored(self.title.track_map(track.object)?, range)?]))
+    }
+}
+
+fn file_body(title: &Title, file: &VirtualFile) -> Option<Body> {
+    let part = |part: &progressive::Part| match part {
+        progressive::Part::Bytes(bytes, range) => Some(Part::Bytes(Arc::clone(bytes), range.clone())),
+        progressive::Part::Object { object, range } => {
+            let map = match object {
+                ObjectRef::Tables => title.tables_map()?,
+                ObjectRef::Track(number) => title.track_map(*number)?,
+            };
+            stored(map, range.clone())
+        }
+    };
+    let parts: Option<Vec<Part>> = file.parts().iter().map(part).collect();
+    Some(Body::new(parts?))
+}
+
+/// Bytes of a stored object, if it has them: a reader takes it for granted.
+fn stored(map: &Arc<ObjectMap>, range: Range<u64>) -> Option<Part> {
+    (range.start <= range.end && range.end <= map.bytes()).then(|| Part::Object(Arc::clone(map), range))
+}

@@ -1,0 +1,534 @@
+//! A whole server: the one place where its parts are assembled.
+
+mod housekeeping;
+
+use housekeeping::Housekeeping;
+
+use reel_admit::{Sessions, SessionsConfig};
+use reel_api::{
+    AdmissionService, ArenaMetrics, ControlConfig, ControlPlane, DiskMetrics, Rooms, SessionService,
+    VolumeJobs, VolumeMetrics, Watching, serve_connection, watch_directory,
+};
+use reel_cache::Units;
+use reel_cache::limits::READER_STRIPES_MAX;
+use reel_disk::Disks;
+use reel_http::limits::{
+    CERTIFICATE_LOOK_S, DRAIN_TIME_MAX_NS, HANDOVERS_MAX, LISTEN_BACKLOG, OPENERS, OPENERS_AHEAD,
+    OPENINGS_MAX,
+};
+use reel_http::{
+    CertificateError, CertificateFiles, Certificates, Handover, HttpConfig, HttpCounters, HttpError,
+    HttpFrontEnd, HttpMetrics, Shared, Speaks, is_media,
+};
+use reel_library::Library;
+use reel_local::{ArenaMap, LocalCounters, LocalFrontEnd, LocalMetrics, Message};
+use reel_metrics::MetricsRegistry;
+use reel_play::{
+    Capacity, CapacityConfig, Housekeeper, MemoryPlan, MemoryUse, PlayCounters, PlayMetrics, PlayableTitle,
+    ProcessorPrice, TitleMetrics, Titles,
+};
+use reel_qos::limits::ROUND_NS;
+use reel_ring::DriverChoice;
+use reel_rt::{CoreHandle, RtError, Workers};
+use reel_volume::Volume;
+use std::io;
+use std::net::{SocketAddr, TcpListener};
+use std::os::fd::OwnedFd;
+use std::path::{Path, PathBuf};
+use std::sync::{Arc, Mutex};
+use std::thread::JoinHandle;
+use std::time::{Duration, Instant};
+use tokio::runtime::{Handle, Runtime};
+use tokio::sync::mpsc::{Receiver, channel};
+use tokio::time::timeout_at;
+
+/// How a server is set up.
+#[derive(Clone, Debug)]
+pub struct ServeConfig {
+    /// Where it listens.
+    pub listen: SocketAddr,
+    /// Where it speaks TLS, and with which certificate.
+    pub tls: Option<TlsConfig>,
+    /// Threads that serve media; 0 means one for each processor.
+    pub serve_threads: usize,
+    /// Whether each of them stays on its processor.
+    pub pin_threads: bool,
+    /// With which priority they run before all ordinary threads (`SCHED_FIFO`), if the kernel permits; 0 means as ordinary ones.
+    pub real_time_priority: u8,
+    /// io_uring or the portable driver.
+    pub driver: DriverChoice,
+    /// Whether media memory may be lent to the kernel, to be sent from without a copy where it reports that it makes none.
+    pub zero_copy: bool,
+    /// Most connections at once.
+    pub connections_max: usize,
+    /// Most sessions at once.
+    pub sessions_max: usize,
+    /// A session without a request for this long is forgotten.
+    pub session_idle: Duration,
+    /// Whether every media request is logged.
+    pub access_log: bool,
+    /// What is promised.
+    pub promise: PromiseConfig,
+    /// A directory whose films are taken as they come.
+    pub watch: Option<PathBuf>,
+    /// A Unix socket for programs on this machine, which then read titles in the server's memory. The volume must have been opened
+    /// with memory that others can read.
+    pub programs: Option<PathBuf>,
+    /// The control plane.
+    pub control: ControlConfig,
+}
+
+/// How TLS is spoken.
+#[derive(Clone, Debug)]
+pub struct TlsConfig {
+    /// Where.
+    pub listen: SocketAddr,
+    /// As who.
+    pub files: CertificateFiles,
+    /// Whether HTTP/2 is offered for pages and API.
+    pub http2: bool,
+}
+
+/// What is promised to viewers.
+#[derive(Clone, Copy, Debug)]
+pub struct PromiseConfig {
+    /// Whether sessions are admitted by the ledger; if not, nobody is refused for want of anything but memory for sessions, and
+    /// nothing is promised.
+    pub admission: bool,
+    /// The rate of the way out to the viewers, in bits per second; `None` if it is not known and never the bottleneck.
+    pub network_bps: Option<u64>,
+}
+
+impl Default for PromiseConfig {
+    fn default() -> Self {
+        Self { admission: true, network_bps: None }
+    }
+}
+
+/// Why a server did not start, or how it ended.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum ServeError {
+    /// The address cannot be used.
+    #[error("cannot listen on {address}: {source}")]
+    Listen {
+        /// The address asked for.
+        address: SocketAddr,
+        /// What the system said.
+        source: io::Error,
+    },
+    /// The certificate cannot be used.
+    #[error(transparent)]
+    Certificate(#[from] CertificateError),
+    /// Programs cannot connect.
+    #[error("cannot listen for programs at {}: {source}", path.display())]
+    Programs {
+        /// The socket.
+        path: PathBuf,
+        /// Why not.
+        source: io::Error,
+    },
+    /// A serving thread failed.
+    #[error(transparent)]
+    Http(#[from] HttpError),
+    /// The thread of programs failed.
+    #[error(transparent)]
+    Rt(#[from] RtError),
+    /// The system gave no thread.
+    #[error("cannot start a thread: {0}")]
+    Thread(#[source] io::Error),
+    /// The directory to watch cannot be read.
+    #[error("cannot watch {}: {source}", path.display())]
+    Watch {
+        /// Which directory.
+        path: PathBuf,
+        /// Why not.
+        source: io::Error,
+    },
+}
+
+/// A running server.
+pub struct Server {
+    address: SocketAddr,
+    tls_address: Option<SocketAddr>,
+    certificates: Option<Arc<Certificates>>,
+    http: HttpFrontEnd,
+    programs: Option<CoreHandle<Message>>,
+    housekeeping: Housekeeping,
+    openers: Vec<JoinHandle<()>>,
+    control: ControlPlane,
+    runtime: Runtime,
+    disks: Disks,
+    _watching: Option<Watching>,
+}
+
+/// Where the server listens.
+struct Listening {
+    sockets: Vec<(TcpListener, Speaks)>,
+    address: SocketAddr,
+    tls_address: Option<SocketAddr>,
+    certificates: Option<Arc<Certificates>>,
+}
+
+/// What all front ends share.
+struct Common {
+    units: Units,
+    titles: Arc<Titles>,
+    sessions: Arc<Sessions<PlayableTitle>>,
+    play: Arc<PlayCounters>,
+    openers: Workers,
+}
+
+impl Server {
+    /// Starts serving a volume. Returns when connections are accepted.
+    ///
+    /// # Errors
+    /// When an address, a certificate, the socket of programs or the watched directory cannot be used, or the system gives no thread.
+    pub fn start(config: ServeConfig, library: Arc<Library>) -> Result<Self, ServeError> {
+        let listening = Listening::new(&config)?;
+        let threads = match config.serve_threads {
+            0 => std::thread::available_parallelism().map_or(1, usize::from),
+            threads => threads,
+        };
+        let volume = library.volume();
+        let is_tls = listening.certificates.is_some();
+        let plan = MemoryPlan::of(&MemoryUse {
+            buffers: volume.arena().usage().buffers_total,
+            width: volume.geometry().width(),
+            serve_threads: threads,
+            ingests: config.control.ingests_max,
+            is_tls,
+            driver: config.driver,
+            zero_copy: config.zero_copy,
+        });
+        let program_socket =
+            config.programs.clone().map(|path| listen_for_programs(path, volume)).transpose()?;
+        let (common, capacity, openers) = common(&config, &library, threads, &plan, is_tls)?;
+        let (http_counters, local_counters) = (Arc::new(HttpCounters::new(threads)), Arc::default());
+        let metrics = registry(&library, &common);
+        metrics.register(Arc::new(HttpMetrics(Arc::clone(&http_counters))));
+        if program_socket.is_some() {
+            metrics.register(Arc::new(LocalMetrics(Arc::clone(&local_counters))));
+        }
+        let runtime = runtime()?;
+        let control = control_plane(config.control.clone(), &library, &common, &capacity, metrics);
+        let (handover, handed_over) = channel(HANDOVERS_MAX);
+        runtime.spawn(take_over(handed_over, control.clone()));
+        if let Some(certificates) = &listening.certificates {
+            control.metrics().register(Arc::clone(certificates) as _);
+            runtime.spawn(poll_certificates(Arc::clone(certificates)));
+        }
+        let watching = match &config.watch {
+            None => None,
+            Some(path) => {
+                let watching = watch_directory(control.clone(), path, runtime.handle().clone());
+                Some(watching.map_err(|source| ServeError::Watch { path: path.clone(), source })?)
+            }
+        };
+        let programs = program_socket.map(|socket| {
+            socket.front_end(&common, local_counters).start(common.units.clone(), config.driver)
+        });
+        let programs = programs.transpose()?;
+        let housekeeping = Housekeeping::start(Housekeeper {
+            sessions: Arc::clone(&common.sessions),
+            disks: volume.disks().clone(),
+            capacity,
+            counters: Arc::clone(&common.play),
+        })?;
+        let shared = Shared {
+            units: common.units.clone(),
+            arena: volume.arena().clone(),
+            titles: common.titles,
+            sessions: common.sessions,
+            play: common.play,
+            counters: http_counters,
+            openers: common.openers,
+            handover: Box::new(move |connection| {
+                handover.try_send(connection).map_err(tokio::sync::mpsc::error::TrySendError::into_inner)
+            }),
+        };
+        let http = HttpConfig {
+            threads,
+            pin: config.pin_threads,
+            real_time_priority: config.real_time_priority,
+            driver: config.driver,
+            connections_max: config.connections_max,
+            access_log: config.access_log,
+            lent_buffers: plan.lent,
+            tls: (listening.certificates.as_ref())
+                .map(|certificates| (certificates.acceptor().clone(), plan.scratch_per_core)),
+        };
+        let http = HttpFrontEnd::start(http, listening.sockets, shared)?;
+        // Last, since a runtime ends after what blocks in it: a server that cannot start must say so at once, and not when a rebuild is done.
+        {
+            let _tokio = runtime.enter();
+            control.resume_rebuild();
+        }
+        open_ahead(&library, &control, runtime.handle());
+        Ok(Self {
+            address: listening.address,
+            tls_address: listening.tls_address,
+            certificates: listening.certificates,
+            http,
+            programs,
+            housekeeping,
+            openers,
+            control,
+            runtime,
+            disks: volume.disks().clone(),
+            _watching: watching,
+        })
+    }
+
+    /// Where it listens.
+    pub fn address(&self) -> SocketAddr {
+        self.address
+    }
+
+    /// Where it speaks TLS.
+    pub fn tls_address(&self) -> Option<SocketAddr> {
+        self.tls_address
+    }
+
+    /// Whether every thread that viewers need still runs. One that has ended, for want of its ring, has said why in the log; what it had promised
+    /// cannot be kept by the others.
+    pub fn is_whole(&self) -> bool {
+        self.http.is_whole()
+            && self.programs.as_ref().is_none_or(CoreHandle::is_alive)
+            && self.disks.is_whole()
+    }
+
+    /// Reads the certificate and its key again; `None` if there are none.
+    pub fn reload_certificates(&self) -> Option<bool> {
+        Some(self.certificates.as_ref()?.reload())
+    }
+
+    /// The control plane, for those who want to know of its jobs.
+    pub fn control(&self) -> &ControlPlane {
+        &self.control
+    }
+
+    /// Stops accepting, lets what is under way (responses, uploads and their ingests) finish within its limits, and ends all threads.
+    pub fn stop(self) -> Result<(), ServeError> {
+        let control = &self.control;
+        let until = Instant::now() + Duration::from_nanos(DRAIN_TIME_MAX_NS);
+        control.drain();
+        if let Some(programs) = &self.programs {
+            programs.stop();
+        }
+        let drained = self.http.drain();
+        let programs = self.programs.map_or(Ok(()), CoreHandle::join);
+        self.housekeeping.stop();
+        for thread in self.openers {
+            // A panic in one of them was told when it happened.
+            let _ = thread.join();
+        }
+        let end = self.runtime.block_on(async {
+            // Who is not done by then is told so, and given the time to hear it.
+            let is_idle = timeout_at(until.into(), control.drained()).await.is_ok();
+            control.stop();
+            let end = Instant::now() + CONTROL_STOP_TIME;
+            if !is_idle {
+                let _ = timeout_at(end.into(), control.drained()).await;
+            }
+            end
+        });
+        self.runtime.shutdown_timeout(end.saturating_duration_since(Instant::now()));
+        drained?;
+        Ok(programs?)
+    }
+}
+
+/// How long control requests may take to hear of the end, and threads to come to it, once there is no more time for what was under way.
+const CONTROL_STOP_TIME: Duration = Duration::from_secs(5);
+
+fn listen(address: SocketAddr) -> Result<(TcpListener, SocketAddr), ServeError> {
+    let failed = |source| ServeError::Listen { address, source };
+    let listener = TcpListener::bind(address).map_err(failed)?;
+    // A burst of players must not find the standard backlog of 128 full.
+    rustix::net::listen(&listener, LISTEN_BACKLOG).map_err(|error| failed(error.into()))?;
+    // With port 0 the system chooses.
+    let address = listener.local_addr().map_err(failed)?;
+    Ok((listener, address))
+}
+
+/// What the front ends share, with what the housekeeping keeps and the threads that open titles.
+fn common(
+    config: &ServeConfig,
+    library: &Arc<Library>,
+    threads: usize,
+    plan: &MemoryPlan,
+    is_tls: bool,
+) -> Result<(Common, Capacity, Vec<JoinHandle<()>>), ServeError> {
+    let volume = library.volume();
+    let (arena, disks) = (volume.arena().clone(), volume.disks().clone());
+    let others = arena.usage().buffers_total - plan.readers;
+    let units = Units::new(arena, disks, volume.health().clone(), others);
+    let titles = Arc::new(Titles::new(Arc::clone(library), units.depth()));
+    let capacity = CapacityConfig {
+        core_ns: ROUND_NS * threads as u64,
+        arena_bytes: units.budget().promisable() as u64 * units.buffer_bytes(),
+        network_bps: config.promise.network_bps,
+        processor: ProcessorPrice::of_machine(threads, is_tls),
+    };
+    let capacity = Capacity::new(volume.disks(), capacity);
+    let sessions = Sessions::new(SessionsConfig {
+        sessions_max: config.sessions_max,
+        idle_max_ns: u64::try_from(config.session_idle.as_nanos()).unwrap_or(u64::MAX),
+        capacities: config.promise.admission.then(|| capacity.capacities()),
+        classes: capacity.classes().clone(),
+    });
+    let sessions = Arc::new(sessions.reading(&units));
+    let play = Arc::new(PlayCounters::new(threads));
+    let (openers, opener_threads) =
+        Workers::start("reel-open", OPENERS, OPENINGS_MAX).map_err(ServeError::Thread)?;
+    Ok((Common { units, titles, sessions, play, openers }, capacity, opener_threads))
+}
+
+/// The metrics of what all front ends share.
+fn registry(library: &Arc<Library>, common: &Common) -> MetricsRegistry {
+    let (metrics, volume) = (MetricsRegistry::default(), library.volume());
+    metrics.register(Arc::new(VolumeMetrics(Arc::clone(volume))));
+    metrics.register(Arc::new(DiskMetrics(volume.disks().clone())));
+    metrics.register(Arc::new(TitleMetrics(Arc::clone(library))));
+    metrics.register(Arc::new(ArenaMetrics(volume.arena().clone())));
+    metrics.register(Arc::new(PlayMetrics {
+        counters: Arc::clone(&common.play),
+        units: common.units.clone(),
+        sessions: Arc::clone(&common.sessions),
+    }));
+    metrics
+}
+
+/// The control plane, and what it speaks for.
+fn control_plane(
+    config: ControlConfig,
+    library: &Arc<Library>,
+    common: &Common,
+    capacity: &Capacity,
+    metrics: MetricsRegistry,
+) -> ControlPlane {
+    let volume = library.volume();
+    let admission = Arc::new(AdmissionService {
+        sessions: Arc::clone(&common.sessions),
+        counters: Arc::clone(&common.play),
+        units: common.units.clone(),
+        capacities: capacity.capacities(),
+        geometry: *volume.geometry(),
+    });
+    metrics.register(admission.clone());
+    let services = Rooms {
+        shelf: Arc::clone(library) as _,
+        sessions: Arc::new(SessionService {
+            sessions: Arc::clone(&common.sessions),
+            titles: Arc::clone(&common.titles),
+            disks: volume.disks().clone(),
+            counters: Arc::clone(&common.play),
+        }),
+        promises: admission,
+        work: Arc::new(VolumeJobs(Arc::clone(volume))),
+        is_media,
+    };
+    ControlPlane::new(config, services, metrics)
+}
+
+fn runtime() -> Result<Runtime, ServeError> {
+    tokio::runtime::Builder::new_multi_thread()
+        .worker_threads(2)
+        .thread_name("reel-control")
+        .enable_all()
+        .build()
+        .map_err(ServeError::Thread)
+}
+
+impl Listening {
+    fn new(config: &ServeConfig) -> Result<Self, ServeError> {
+        let (listener, address) = listen(config.listen)?;
+        let mut listening =
+            Self { sockets: vec![(listener, Speaks::Plain)], address, tls_address: None, certificates: None };
+        if let Some(tls) = &config.tls {
+            listening.certificates = Some(Arc::new(Certificates::load(tls.files.clone(), tls.http2)?));
+            let (listener, address) = listen(tls.listen)?;
+            listening.sockets.push((listener, Speaks::Tls));
+            listening.tls_address = Some(address);
+        }
+        Ok(listening)
+    }
+}
+
+/// The socket of programs, and the memory that they map.
+struct ProgramSocket {
+    listener: OwnedFd,
+    path: PathBuf,
+    arena: ArenaMap,
+    window_buffers: usize,
+}
+
+impl ProgramSocket {
+    fn front_end(self, common: &Common, counters: Arc<LocalCounters>) -> LocalFrontEnd {
+        LocalFrontEnd {
+            sessions: Arc::clone(&common.sessions),
+            titles: Arc::clone(&common.titles),
+            play: Arc::clone(&common.play),
+            counters,
+            openers: common.openers.clone(),
+            arena: self.arena,
+            window_buffers: self.window_buffers,
+            listener: Arc::new(self.listener),
+            path: self.path,
+        }
+    }
+}
+
+fn listen_for_programs(path: PathBuf, volume: &Volume) -> Result<ProgramSocket, ServeError> {
+    let failed = |path: &Path, source| ServeError::Programs { path: path.to_owned(), source };
+    let arena = ArenaMap::new(volume.arena().clone())
+        .ok_or_else(|| failed(&path, io::Error::other("media memory cannot be mapped by others")))?;
+    let listener = reel_client::listen(&path).map_err(|error| failed(&path, error))?;
+    // A window of pictures, and the units that some seconds of sound touch.
+    let window_buffers = READER_STRIPES_MAX * volume.geometry().data_rows() + 4;
+    Ok(ProgramSocket { listener, path, arena, window_buffers })
+}
+
+/// Reads the files of the certificate again and again, for ever.
+async fn poll_certificates(certificates: Arc<Certificates>) {
+    loop {
+        tokio::time::sleep(Duration::from_secs(CERTIFICATE_LOOK_S)).await;
+        certificates.poll();
+    }
+}
+
+/// Opens the newest titles before anybody asks for them, several at once, for they lie on different members.
+fn open_ahead(library: &Arc<Library>, control: &ControlPlane, runtime: &Handle) {
+    let titles = library.volume().titles();
+    let mut ids: Vec<(u64, String)> =
+        titles.iter().map(|title| (title.added_unix_s, title.id.clone())).collect();
+    ids.sort_unstable();
+    let newest = Arc::new(Mutex::new(ids));
+    for _ in 0..OPENERS_AHEAD {
+        let (library, newest, stop) = (Arc::clone(library), Arc::clone(&newest), control.stop_flag());
+        runtime.spawn_blocking(move || {
+            // The lock is held for one step, which cannot panic.
+            let next = || newest.lock().ok().and_then(|mut newest| newest.pop());
+            while !stop.is_stopped()
+                && let Some((_, id)) = next()
+            {
+                match library.open_ahead(&id) {
+                    Ok(true) => {}
+                    Ok(false) => return,
+                    // Whoever asks for it is told; here it is one of many.
+                    Err(error) => tracing::debug!(id, %error, "a title cannot be opened ahead"),
+                }
+            }
+        });
+    }
+}
+
+async fn take_over(mut handed_over: Receiver<Handover>, control: ControlPlane) {
+    while let Some(Handover { stream, tls, already_read, peer }) = handed_over.recv().await {
+        match tokio::net::TcpStream::from_std(stream) {
+            Ok(stream) => drop(tokio::spawn(serve_connection(stream, tls, already_read, control.clone()))),
+            Err(error) => tracing::warn!(%peer, %error, "cannot take over a connection"),
+        }
+    }
+}

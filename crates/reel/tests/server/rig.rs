@@ -1,0 +1,320 @@
+//! A server over a small volume with one film, and a client that sees every byte.
+
+use reel::server::{PromiseConfig, ServeConfig, Server};
+use reel_api::{ControlConfig, OwnNames};
+use reel_disk::{DisksConfig, Faults};
+use reel_library::{IngestOptions, Input, Library};
+use reel_ring::DriverChoice;
+use reel_volume::{ArenaBudget, Members, OpenOptions, Volume, VolumeError, VolumeOptions};
+use std::io::{Read, Write};
+use std::net::{SocketAddr, TcpStream};
+use std::path::{Path, PathBuf};
+use std::process::Command;
+use std::sync::{Arc, OnceLock};
+use std::time::{Duration, Instant};
+
+/// io_uring, where there is one, and the other driver.
+pub(crate) const DRIVERS: [DriverChoice; 2] = [DriverChoice::Auto, DriverChoice::Portable];
+
+/// A running server, its volume and what its film must be.
+pub(crate) struct Rig {
+    pub(crate) server: Option<Server>,
+    pub(crate) library: Arc<Library>,
+    pub(crate) faults: Faults,
+    /// The whole title as one MP4 file.
+    pub(crate) film: Vec<u8>,
+    address: SocketAddr,
+    config: ServeConfig,
+    dir: tempfile::TempDir,
+}
+
+/// A connection to the server.
+pub(crate) struct Client {
+    stream: Box<dyn Stream>,
+}
+
+/// What a client reads from and writes to: a socket, or one with TLS on it.
+pub(crate) trait Stream: Read + Write + Send {}
+
+impl<S: Read + Write + Send> Stream for S {}
+
+/// A response: its head and its body.
+pub(crate) struct Answer {
+    pub(crate) status: u16,
+    pub(crate) head: String,
+    pub(crate) body: Vec<u8>,
+}
+
+impl Rig {
+    /// A server with the given changes to a plain configuration.
+    pub(crate) fn new(change: impl FnOnce(&mut ServeConfig)) -> Rig {
+        Rig::with_memory(64 << 20, change)
+    }
+
+    /// The same with so much media memory, or the least a volume takes.
+    pub(crate) fn with_memory(arena_bytes: usize, change: impl FnOnce(&mut ServeConfig)) -> Rig {
+        let dir = tempfile::tempdir().expect("tempdir");
+        let volume_dir = dir.path().join("volume");
+        let options = VolumeOptions {
+            members: Members::Count(5),
+            size_bytes: 64 << 20,
+            catalogue_bytes: Some(64 << 10),
+            ..VolumeOptions::default()
+        };
+        Volume::create(&volume_dir, options).expect("created");
+        let faults = Faults::default();
+        let library = Arc::new(Library::new(Arc::new(open(&volume_dir, arena_bytes, &faults))));
+        let named = IngestOptions { name: Some("film".to_owned()), ..IngestOptions::default() };
+        library.ingest(&[Input::new(source())], &named, &mut |_| {}).expect("taken");
+        let mut film = Vec::new();
+        library.export("film", &mut film, &mut |_, _| {}).expect("exported");
+        let control = ControlConfig {
+            spool_dir: dir.path().join("spool"),
+            upload_bytes_max: 1 << 30,
+            ingests_max: 1,
+            names: OwnNames::default(),
+        };
+        let mut config = ServeConfig {
+            listen: SocketAddr::from(([127, 0, 0, 1], 0)),
+            tls: None,
+            serve_threads: 2,
+            pin_threads: false,
+            real_time_priority: 0,
+            driver: DriverChoice::Auto,
+            zero_copy: true,
+            connections_max: 1000,
+            sessions_max: 100,
+            session_idle: Duration::from_secs(300),
+            access_log: true,
+            // Most tests are about other things than what can be promised of an unmeasured disk.
+            promise: PromiseConfig { admission: false, network_bps: None },
+            watch: None,
+            programs: Some(dir.path().join("reel.sock")),
+            control,
+        };
+        change(&mut config);
+        let address = config.listen;
+        let mut rig = Rig { address, server: None, config, library, faults, film, dir };
+        rig.start();
+        rig
+    }
+
+    pub(crate) fn start(&mut self) {
+        let server = Server::start(self.config.clone(), Arc::clone(&self.library)).expect("started");
+        self.address = server.address();
+        self.server = Some(server);
+    }
+
+    /// Where it listens.
+    pub(crate) fn address(&self) -> SocketAddr {
+        self.address
+    }
+
+    /// Where programs connect.
+    pub(crate) fn socket(&self) -> PathBuf {
+        self.dir.path().join("reel.sock")
+    }
+
+    pub(crate) fn connect(&self) -> Client {
+        Client::new(TcpStream::connect(self.address).expect("connected"))
+    }
+
+    /// A client whose system takes only a few packets ahead of it.
+    pub(crate) fn connect_narrow(&self) -> Client {
+        Client::new(narrow(self.address))
+    }
+
+    /// Where TLS is spoken.
+    pub(crate) fn tls_address(&self) -> SocketAddr {
+        self.server.as_ref().and_then(Server::tls_address).expect("a server that speaks TLS")
+    }
+
+    /// A place for a file beside the volume.
+    pub(crate) fn path(&self, name: &str) -> PathBuf {
+        self.dir.path().join(name)
+    }
+
+    /// Opens a session; where its files are.
+    pub(crate) fn session(&self) -> String {
+        let answer = self.connect().ask("GET /watch/film/master.m3u8", "");
+        assert_eq!(answer.status, 307, "{}", answer.head);
+        let location = answer.field("Location").expect("a place to go").to_owned();
+        location.strip_suffix("master.m3u8").expect("the playlist").to_owned()
+    }
+
+    /// The sum of a metric over all of its labels.
+    pub(crate) fn metric(&self, name: &str) -> f64 {
+        let page = self.connect().ask("GET /metrics", "");
+        assert_eq!(page.status, 200);
+        let page = String::from_utf8(page.body).expect("text");
+        let of_name = |line: &&str| {
+            line.strip_prefix(name).is_some_and(|rest| rest.starts_with(' ') || rest.starts_with('{'))
+        };
+        let lines: Vec<&str> = page.lines().filter(of_name).collect();
+        assert!(!lines.is_empty(), "no {name} in {page}");
+        lines.iter().filter_map(|line| line.rsplit(' ').next()?.parse::<f64>().ok()).sum()
+    }
+
+    /// Waits until a metric has a value that `wanted` likes.
+    pub(crate) fn await_metric(&self, name: &str, wanted: impl Fn(f64) -> bool) {
+        let from = Instant::now();
+        while !wanted(self.metric(name)) {
+            assert!(from.elapsed() < Duration::from_secs(20), "{name} stays at {}", self.metric(name));
+            std::thread::sleep(Duration::from_millis(5));
+        }
+    }
+
+    pub(crate) fn stop(&mut self) {
+        self.server.take().expect("running").stop().expect("a clean end");
+    }
+
+    /// Everything that held the volume is gone: it can be opened again.
+    pub(crate) fn reopen(self) {
+        let Rig { library, dir, .. } = self;
+        drop(library);
+        drop(open(&dir.path().join("volume"), 0, &Faults::default()));
+    }
+}
+
+impl Client {
+    fn new(stream: TcpStream) -> Client {
+        Client { stream: Box::new(patient(stream)) }
+    }
+
+    /// A client on a stream of another kind.
+    pub(crate) fn on(stream: impl Stream + 'static) -> Client {
+        Client { stream: Box::new(stream) }
+    }
+
+    /// Sends a request and reads the answer. `fields` end with a line break each.
+    pub(crate) fn ask(&mut self, request: &str, fields: &str) -> Answer {
+        self.send(head(request, fields).as_bytes());
+        self.answer(request.starts_with("HEAD"))
+    }
+
+    /// The same with a body.
+    pub(crate) fn ask_with(&mut self, request: &str, fields: &str, body: &str) -> Answer {
+        self.send(head(request, fields).as_bytes());
+        self.send(body.as_bytes());
+        self.answer(false)
+    }
+
+    /// The status of the answer; `None` if the server closed before, which may reset the connection.
+    pub(crate) fn try_status(&mut self, request: &str) -> Option<u16> {
+        self.stream.write_all(head(request, "").as_bytes()).ok()?;
+        let mut start = [0; 12];
+        self.stream.read_exact(&mut start).ok()?;
+        std::str::from_utf8(&start).ok()?.strip_prefix("HTTP/1.1 ")?.parse().ok()
+    }
+
+    pub(crate) fn send(&mut self, bytes: &[u8]) {
+        self.stream.write_all(bytes).expect("sent");
+    }
+
+    /// Reads one answer.
+    pub(crate) fn answer(&mut self, to_head: bool) -> Answer {
+        let mut answer = self.answer_head();
+        let bytes = if to_head { 0 } else { answer.announced_bytes() };
+        answer.body = self.read(bytes);
+        answer
+    }
+
+    /// Reads the head of an answer and leaves its body.
+    pub(crate) fn answer_head(&mut self) -> Answer {
+        let mut head = Vec::new();
+        while !head.ends_with(b"\r\n\r\n") {
+            let mut byte = [0];
+            assert_eq!(self.stream.read(&mut byte).expect("readable"), 1, "the connection ended early");
+            head.push(byte[0]);
+        }
+        let head = String::from_utf8(head).expect("text");
+        let status = head.split(' ').nth(1).and_then(|word| word.parse().ok()).expect("a status");
+        Answer { status, head, body: Vec::new() }
+    }
+
+    pub(crate) fn read(&mut self, bytes: usize) -> Vec<u8> {
+        let mut body = vec![0; bytes];
+        self.stream.read_exact(&mut body).expect("the whole body");
+        body
+    }
+
+    /// Reads until the server closes its side, or resets the connection.
+    pub(crate) fn rest(&mut self) -> Vec<u8> {
+        let mut rest = Vec::new();
+        if let Err(error) = self.stream.read_to_end(&mut rest) {
+            assert_eq!(error.kind(), std::io::ErrorKind::ConnectionReset, "{error}");
+        }
+        rest
+    }
+}
+
+impl Answer {
+    /// A field of the head.
+    pub(crate) fn field(&self, name: &str) -> Option<&str> {
+        self.head.lines().find_map(|line| {
+            let (field, value) = line.split_once(": ")?;
+            field.eq_ignore_ascii_case(name).then_some(value)
+        })
+    }
+
+    pub(crate) fn announced_bytes(&self) -> usize {
+        self.field("Content-Length").map_or(0, |bytes| bytes.parse().expect("a number"))
+    }
+}
+
+/// A socket of whose data the system takes only a few packets ahead.
+pub(crate) fn narrow(address: SocketAddr) -> TcpStream {
+    use rustix::net::{AddressFamily, SocketType, connect, socket, sockopt};
+    let socket = socket(AddressFamily::INET, SocketType::STREAM, None).expect("a socket");
+    sockopt::set_socket_recv_buffer_size(&socket, 16 * 1024).expect("set");
+    connect(&socket, &address).expect("connected");
+    socket.into()
+}
+
+/// A socket that gives up when nothing comes for long.
+pub(crate) fn patient(stream: TcpStream) -> TcpStream {
+    stream.set_read_timeout(Some(Duration::from_secs(30))).expect("set");
+    stream.set_nodelay(true).expect("set");
+    stream
+}
+
+pub(crate) fn head(request: &str, fields: &str) -> String {
+    format!("{request} HTTP/1.1\r\nHost: reel\r\n{fields}\r\n")
+}
+
+/// The child of another test that is just being started holds our locks too, until it becomes ffmpeg: wait for that.
+fn open(volume_dir: &Path, arena_bytes: usize, faults: &Faults) -> Volume {
+    for _ in 0..1000 {
+        let options = OpenOptions {
+            arena: ArenaBudget { bytes: arena_bytes, huge_pages: false },
+            readable_by_others: true,
+            disks: DisksConfig { faults: faults.clone(), ..DisksConfig::default() },
+            ..OpenOptions::default()
+        };
+        match Volume::open(volume_dir, options) {
+            Ok(volume) => return volume,
+            Err(VolumeError::Locked { .. }) => std::thread::sleep(Duration::from_millis(10)),
+            Err(error) => panic!("{error}"),
+        }
+    }
+    panic!("the volume stays locked");
+}
+
+/// A film of noise, which is large and quickly made.
+fn source() -> PathBuf {
+    static FILM: OnceLock<(tempfile::TempDir, PathBuf)> = OnceLock::new();
+    let (_, path) = FILM.get_or_init(|| {
+        let dir = tempfile::tempdir().expect("tempdir");
+        let path = dir.path().join("film.mp4");
+        let status = Command::new("ffmpeg")
+            .args(["-nostdin", "-v", "error", "-f", "lavfi", "-i"])
+            .arg("testsrc2=size=640x360:rate=25:duration=3,noise=alls=60:allf=t")
+            .args(["-f", "lavfi", "-i", "sine=duration=3", "-c:v", "libx264", "-preset", "ultrafast"])
+            .args(["-qp", "16", "-g", "25", "-pix_fmt", "yuv420p", "-c:a", "aac"])
+            .arg(&path)
+            .status();
+        assert!(status.expect("ffmpeg is installed").success());
+        (dir, path)
+    });
+    path.clone()
+}
