@@ -14,6 +14,7 @@ mod rust_text;
 mod sources;
 mod tally;
 mod unsafe_rooms;
+mod words;
 
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
@@ -25,8 +26,9 @@ fn main() -> Result<ExitCode> {
     match arguments.iter().map(String::as_str).collect::<Vec<_>>()[..] {
         ["house"] => house::run(&repository()?),
         ["limits"] => limits::run(&repository()?),
+        ["words"] => words::run(&repository()?),
         ["tally", log] => tally::run(Path::new(log)),
-        _ => bail!("usage: cargo xtask house | limits | tally LOG"),
+        _ => bail!("usage: cargo xtask house | limits | words | tally LOG"),
     }
 }
 
