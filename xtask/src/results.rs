@@ -1,7 +1,8 @@
-//! `cargo xtask results`: the table of claims and the charts, made from the raw results under `bench/results`.
+//! `cargo xtask results`: the table of claims and the charts, made from the raw results under
+//! `bench/results`.
 //!
-//! A claim's verdict is written by hand, since a value may be marginal; that it does not contradict value and bar is
-//! checked here.
+//! A claim's verdict is written by hand, since a value may be marginal. That it does not contradict
+//! value and bar is checked here.
 
 mod chart;
 mod raw;
@@ -23,7 +24,8 @@ const RESULTS: &str = "bench/results";
 const BEGIN: &str = "<!-- made by `cargo xtask results`: begin -->\n";
 const END: &str = "<!-- made by `cargo xtask results`: end -->\n";
 
-/// Writes the table and the charts, or with `check` only says which of them are not what would be written.
+/// Writes the table and the charts; with `check` only reports those that are not what would be
+/// written.
 ///
 /// # Errors
 /// If a result, the index or the page cannot be read or contradicts itself.

@@ -1,6 +1,8 @@
-//! `cargo xtask words`: the words that are not used, found in documents, comments, messages and names of tests.
+//! `cargo xtask words`: finds words that are not used, in documents, comments, messages and names
+//! of tests.
 //!
-//! The list is the last table of the glossary. Files under a prefix of [`PENDING`] are not checked yet.
+//! The list is the last table of the glossary. Files under a prefix of [`PENDING`] are not checked
+//! yet.
 
 mod prose;
 

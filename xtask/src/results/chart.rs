@@ -1,4 +1,5 @@
-//! Bar charts as SVG, legible on white and on black: no background, and colours of middle brightness.
+//! Bar charts as SVG, legible on white and on black: no background, and colours of middle
+//! brightness.
 
 use std::fmt::Write as _;
 

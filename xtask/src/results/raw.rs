@@ -36,7 +36,7 @@ impl Results {
     /// Adds the result `name`.
     ///
     /// # Errors
-    /// If `text` is not JSON, or a table's row has another number of cells than the table has columns.
+    /// If `text` is not JSON, or a row of a table has not as many cells as the table has columns.
     pub(crate) fn add(&mut self, name: &str, text: &str) -> Result<()> {
         let file: Value = serde_json::from_str(text).context("is not JSON")?;
         for table in array(&file, "tables") {
@@ -56,7 +56,8 @@ impl Results {
     /// All claims, each held against its own value and bar.
     ///
     /// # Errors
-    /// If a claim lacks a part, names a run that is not there, or has a verdict that contradicts its value.
+    /// If a claim lacks a part, names a run that is not there, or has a verdict against its
+    /// value.
     pub(crate) fn claims(&self) -> Result<Vec<Claim>> {
         let mut claims = Vec::new();
         for name in &self.names {

@@ -255,8 +255,8 @@ impl Source<'_> {
         text.clear();
     }
 
-    /// A string literal; in TypeScript `'` and `"` end with their line at the latest, so a quote in a regular
-    /// expression does no harm beyond it.
+    /// A string literal. In TypeScript `'` and `"` end with their line at the latest, so a quote in
+    /// a regular expression does no harm beyond it.
     fn string(&mut self, quote: char) {
         let many_lines = self.rust || quote == '`';
         self.at += 1;
@@ -314,7 +314,8 @@ impl Source<'_> {
         self.prose.pause(self.line);
     }
 
-    /// A line of a literal: a message has spaces, a key or a path has none. What stands in braces is code.
+    /// A line of a literal: a message has spaces, a key or a path has none. What stands in braces is
+    /// code.
     fn message(&mut self, line: usize, text: &mut String) {
         if text.trim().contains(' ') {
             for part in text.split('{') {
