@@ -130,7 +130,9 @@ fn chart_of(chart: &serde_json::Value, results: &Results) -> Result<Chart> {
             let spread = results.spread(result, table, row, column)?;
             bars.push(Bar { series: series.to_owned(), spread });
         }
-        groups.push(Group { label: text(group, "label").context("a group without `label`")?, bars });
+        let label = text(group, "label").context("a group without `label`")?;
+        ensure!(label.len() <= chart::LABEL_CHARS_MAX, "the label \"{label}\" is too long for the chart");
+        groups.push(Group { label, bars });
     }
     let title = text(chart, "title").context("no `title`")?;
     Ok(Chart { title, unit: text(chart, "unit").context("no `unit`")?, groups })
@@ -197,6 +199,9 @@ mod tests {
         let svg = chart_of(&index("Reel"), &results).unwrap().svg();
         assert!(svg.contains("A &lt; B") && svg.contains(">2</text>") && svg.contains(">4</text>"), "{svg}");
         assert!(chart_of(&index("nobody"), &results).is_err());
+        let mut long = index("Reel");
+        long["groups"][0]["label"] = "x".repeat(chart::LABEL_CHARS_MAX + 1).into();
+        assert!(chart_of(&long, &results).is_err());
     }
 
     #[test]

@@ -27,6 +27,8 @@ pub(crate) struct Bar {
 const WIDTH: usize = 760;
 /// Where bars begin.
 const LEFT: usize = 240;
+/// The longest label of a group that has room to the left of its bars.
+pub(crate) const LABEL_CHARS_MAX: usize = 28;
 /// Where the bar of the greatest value ends; its value is written behind it.
 const RIGHT: usize = 680;
 const BAR: usize = 18;
