@@ -10,10 +10,12 @@ mod floors;
 mod house;
 mod licences;
 mod limits;
+mod results;
 mod rust_text;
 mod sources;
 mod tally;
 mod unsafe_rooms;
+mod words;
 
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
@@ -25,8 +27,11 @@ fn main() -> Result<ExitCode> {
     match arguments.iter().map(String::as_str).collect::<Vec<_>>()[..] {
         ["house"] => house::run(&repository()?),
         ["limits"] => limits::run(&repository()?),
+        ["results"] => results::run(&repository()?, false),
+        ["results", "--check"] => results::run(&repository()?, true),
+        ["words"] => words::run(&repository()?),
         ["tally", log] => tally::run(Path::new(log)),
-        _ => bail!("usage: cargo xtask house | limits | tally LOG"),
+        _ => bail!("usage: cargo xtask house | limits | results [--check] | words | tally LOG"),
     }
 }
 

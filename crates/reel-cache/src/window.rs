@@ -4,7 +4,8 @@
 //!   held   |== stripe that is sent ==|            client takes it as fast as it is shown, or faster
 //!                               |== the next ==|  read when what is left lasts as long as a read may take
 //! ```
-//! A demand is computed by this, and a reader reads by it: what is held is what was promised (docs/design/promise.md, "Windows").
+//! A demand is computed by this, and a reader reads by it: what is held is what was promised
+//! (docs/design/ledger.md, "Memory").
 
 use crate::limits::{
     READ_TIME_MIN_NS, READER_REFILL, READER_STRIPES_MAX, READER_STRIPES_MIN, STRIPE_ALONE_READS,
