@@ -278,7 +278,7 @@ impl Agenda {
         // Who is critical later than this has a later deadline, too.
         let limit_ns = match standing.deadline_ns() {
             Some(deadline_ns) => deadline_ns.saturating_sub(self.delay_min_ns),
-            None => standing.0,
+            None => standing.bits(),
         };
         let (at_ns, slot) = self.coming.least_where(limit_ns, fits)?;
         Some(Step { at_ns, standing: self.tasks[slot as usize].standing() })

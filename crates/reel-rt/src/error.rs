@@ -32,20 +32,4 @@ pub enum RtError {
         /// What the panic said.
         reason: String,
     },
-    /// No memory for a board.
-    #[error(
-        "cannot make or map the pages of a shared core: {source}; free memory or descriptors (ulimit -n)"
-    )]
-    Board {
-        /// The kernel's answer.
-        source: io::Error,
-    },
-    /// The descriptor is something else.
-    #[error(
-        "this descriptor is no board of a shared core, or one of another version; use the same release of Reel on both sides"
-    )]
-    NoBoard,
-    /// Every page is taken.
-    #[error("all {} pages of the shared core are taken; end one of its members", crate::limits::MEMBERS_MAX)]
-    BoardFull,
 }

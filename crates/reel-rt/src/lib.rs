@@ -5,11 +5,11 @@
 //! talk by [`Mailbox`]es only.
 //!
 //! A service may have **tasks** (`core.tasks`), run in sections in the order of their deadlines: an [`Agenda`] decides
-//! who is next. **Upcalls** are tasks that are called periodically. Cores and other programs that share a processor
-//! by a [`SharedCore`] are members of one order of deadlines.
+//! who is next. **Upcalls** are tasks that are called periodically. A core that shares its processor with other threads asks
+//! a [`ProcessorArbiter`] before each section.
 
 mod agenda;
-mod atomic;
+mod arbiter;
 mod clock;
 mod core;
 mod error;
@@ -19,7 +19,6 @@ mod line;
 mod mailbox;
 mod real_time;
 mod spawn;
-mod split;
 mod task;
 mod tasks;
 mod thread;
@@ -28,12 +27,12 @@ mod upcall;
 
 pub use crate::core::{Core, Service};
 pub use agenda::{Agenda, Choice};
+pub use arbiter::ProcessorArbiter;
 pub use clock::{now_ns, thread_cpu_ns};
 pub use error::RtError;
 pub use mailbox::{Inbox, Mailbox, mailbox};
 pub use real_time::{Scheduling, real_time};
 pub use spawn::{CoreConfig, CoreHandle, spawn};
-pub use split::{Bell, Member, SharedCore, SharedCoreCounts};
 pub use task::{Standing, Step, TaskId, TaskKind, Workahead};
 pub use tasks::{Next, SectionCounts, Tasks};
 pub use upcall::{Upcall, UpcallCounts, UpcallSpec};

@@ -13,21 +13,6 @@ pub const SLEEP_MAX_NS: u64 = 60_000_000_000;
 /// Tasks of one agenda: the connections that one core may hold, with room to spare; their queues then take a few megabytes.
 pub const TASKS_MAX: usize = 1 << 16;
 
-/// Processes (more exactly: threads) that share one processor by a board. All of their pages are looked at when the choice between them
-/// is made; a home server has Reel and a few readers of streams.
-pub const MEMBERS_MAX: usize = 16;
-
-/// Steps of its future that a member tells others (its L table). Tasks of equal delay need one step, so this is also how many
-/// different delay bounds are told exactly.
-pub const STEPS_MAX: usize = 16;
-
-/// Lines by which others wake one member: the bits of a word.
-pub const LINES_MAX: usize = 64;
-
-/// Between two looks of a warden at who has the processor, and at who has come. Who was asked for it and has not looked up for a whole interval
-/// loses it: longer than any section that is allowed, short beside the buffers of a player.
-pub const WARDEN_LOOK_NS: u64 = 50_000_000;
-
 /// The longest section of a task, from one yield point to the next: what an upcall may have to wait for its own core. Longer ones are
 /// counted. A fifth of the shortest period that is promised (1 ms), and time to checksum and send a megabyte.
 pub const SECTION_NS_MAX: u64 = 200_000;

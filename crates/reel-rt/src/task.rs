@@ -33,17 +33,30 @@ pub enum TaskKind {
 /// One number, so that processes can compare their best tasks through one shared word: critical tasks by deadline,
 /// then interactive, then workahead, then background work, then nobody.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub struct Standing(pub(crate) u64);
+pub struct Standing(u64);
 
 impl Standing {
     /// Has nothing to do.
     pub const IDLE: Standing = Standing(u64::MAX);
-    pub(crate) const INTERACTIVE: Standing = Standing(1 << 62);
-    pub(crate) const WORKAHEAD: Standing = Standing(1 << 63);
-    pub(crate) const BACKGROUND: Standing = Standing(3 << 62);
+    /// Interactive work.
+    pub const INTERACTIVE: Standing = Standing(1 << 62);
+    /// Work ahead of its time.
+    pub const WORKAHEAD: Standing = Standing(1 << 63);
+    /// Background work.
+    pub const BACKGROUND: Standing = Standing(3 << 62);
+
+    /// The standing that was stored as `bits`. Every value is valid.
+    pub const fn from_bits(bits: u64) -> Standing {
+        Standing(bits)
+    }
+
+    /// The standing as one word, which other processes can compare.
+    pub const fn bits(self) -> u64 {
+        self.0
+    }
 
     /// That of a critical task.
-    pub(crate) fn critical(deadline_ns: u64) -> Standing {
+    pub fn critical(deadline_ns: u64) -> Standing {
         Standing(deadline_ns.min(Standing::INTERACTIVE.0 - 1))
     }
 

@@ -1,7 +1,7 @@
 use crate::agenda::{Agenda, Choice};
+use crate::arbiter::ProcessorArbiter;
 use crate::clock::now_ns;
 use crate::limits::SECTION_NS_MAX;
-use crate::split::Member;
 use crate::task::{TaskId, TaskKind};
 use crate::upcall::{Upcall, UpcallCounts, UpcallSpec};
 
@@ -46,7 +46,7 @@ pub struct Tasks {
     agenda: Agenda,
     /// By the task's index.
     upcalls: Vec<Option<Upcall>>,
-    member: Option<Member>,
+    arbiter: Option<Box<dyn ProcessorArbiter>>,
     sections: SectionCounts,
     last: Option<Choice>,
 }
@@ -99,16 +99,16 @@ impl Tasks {
 
     /// From now on these tasks share the processor with those of other members, in one order of deadlines. The core
     /// gives the processor up whenever it waits for its ring.
-    pub fn share(&mut self, member: Member) {
-        self.member = Some(member);
+    pub fn share(&mut self, arbiter: impl ProcessorArbiter + 'static) {
+        self.arbiter = Some(Box::new(arbiter));
     }
 
     /// Whether the running section should end at this yield point: a better task has come by time, or another member's
     /// has. (What lies in the core's mailbox and ring is seen between sections.)
     pub fn should_yield(&self) -> bool {
         let Some(choice) = &self.last else { return false };
-        match &self.member {
-            Some(member) => member.should_yield(choice),
+        match &self.arbiter {
+            Some(arbiter) => arbiter.should_yield(choice),
             None => now_ns() >= choice.until_ns,
         }
     }
@@ -116,8 +116,8 @@ impl Tasks {
     /// Who runs now; with a shared processor, waits until it is this core's turn.
     pub(crate) fn choose(&mut self, now_ns: u64) -> Option<TaskId> {
         let mut choice = self.agenda.choose(now_ns);
-        if let (Some(member), Some(_)) = (&mut self.member, choice.task) {
-            choice = member.next(&mut self.agenda, |_, _| {});
+        if let (Some(arbiter), Some(_)) = (&mut self.arbiter, choice.task) {
+            choice = arbiter.choose(&mut self.agenda);
         }
         self.last = Some(choice);
         choice.task
@@ -159,8 +159,8 @@ impl Tasks {
 
     /// The core goes to sleep in its ring: others may have the processor.
     pub(crate) fn leave(&mut self) {
-        if let Some(member) = &mut self.member {
-            member.leave();
+        if let Some(arbiter) = &mut self.arbiter {
+            arbiter.leave();
         }
     }
 

@@ -22,16 +22,6 @@ pub(crate) fn settle(name: &str, cpu: Option<usize>) {
     }
 }
 
-/// Undoes for the calling thread what its maker's pin has given it: what watches over a processor must not wait for it.
-pub(crate) fn settle_anywhere() {
-    let mut set = CpuSet::new();
-    (0..CpuSet::MAX_CPU).for_each(|cpu| set.set(cpu));
-    // The kernel leaves out what the process may not use.
-    if let Err(error) = sched_setaffinity(None, &set) {
-        tracing::debug!("cannot let a thread run on any processor: {error}");
-    }
-}
-
 /// The name as the kernel can show it, cut at a character.
 pub(crate) fn kernel_name(name: &str) -> String {
     let mut end = name.len().min(THREAD_NAME_BYTES_MAX);

@@ -4,8 +4,7 @@
 use reel_ring::{Chunk, Done, DriverChoice, Op, RingConfig};
 use reel_rt::limits::TURN_SEND_BYTES;
 use reel_rt::{
-    Core, CoreConfig, Mailbox, Next, Service, SharedCore, TaskId, TaskKind, UpcallCounts, UpcallSpec, now_ns,
-    spawn,
+    Core, CoreConfig, Mailbox, Next, Service, TaskId, TaskKind, UpcallCounts, UpcallSpec, now_ns, spawn,
 };
 use std::collections::HashMap;
 use std::os::fd::OwnedFd;
@@ -242,30 +241,4 @@ fn every_period_is_called_or_counted_as_skipped() {
     assert!(now_ns() - begun_ns >= (last.calls + last.skipped) * spec.period_ns);
     core.mailbox().post(());
     core.join().unwrap();
-}
-
-#[test]
-fn cores_that_share_a_processor_both_get_on() {
-    let shared = SharedCore::create().unwrap();
-    let cores: Vec<_> = ["one", "two"]
-        .into_iter()
-        .map(|name| {
-            let (told, hears) = channel();
-            let shared = shared.clone();
-            let core = spawn(config(), move |core, _| {
-                core.tasks.share(shared.join().unwrap());
-                let task = core.tasks.add(TaskKind::Deadline { delay_ns: 1_000_000 }, 0).unwrap();
-                let scripts = [(name, vec![Next::Yield; 100])].into();
-                Troupe { told, names: [(task, name)].into(), scripts, waiting: None }
-            });
-            (core.unwrap(), hears)
-        })
-        .collect();
-    for (core, hears) in cores {
-        for _ in 0..101 {
-            hears.recv_timeout(LONG).unwrap();
-        }
-        core.mailbox().post("end");
-        core.join().unwrap();
-    }
 }

@@ -4,8 +4,8 @@ use std::{fs, process};
 use rustix::thread::futex;
 use rustix::time::Timespec;
 
-use super::kernel::Kernel;
-use crate::clock::now_ns;
+use crate::kernel::Kernel;
+use reel_rt::now_ns;
 
 /// The portable kernel part: futexes switch, the process table tells who lives.
 #[derive(Debug)]

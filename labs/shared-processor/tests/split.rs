@@ -1,8 +1,9 @@
 //! Members of one processor: threads and processes, in one order of deadlines, whatever becomes of one of them.
 #![allow(clippy::unwrap_used, reason = "a test that cannot go on should stop")]
 
+use lab_shared_processor::{Member, SharedCore};
 use proptest::prelude::*;
-use reel_rt::{Agenda, Member, SharedCore, TaskId, TaskKind, now_ns};
+use reel_rt::{Agenda, TaskId, TaskKind, now_ns};
 use std::collections::HashMap;
 use std::fs::OpenOptions;
 use std::os::fd::{AsRawFd, OwnedFd};
@@ -312,7 +313,7 @@ fn who_keeps_the_processor_from_the_first_on_loses_it_as_soon() {
     };
     // Of some, since the machine may have let nobody run.
     let least_ns = (0..5).map(took_ns).min().unwrap();
-    assert!(least_ns < 10 * reel_rt::limits::WARDEN_LOOK_NS, "{least_ns} ns");
+    assert!(least_ns < 10 * lab_shared_processor::limits::WATCHDOG_INTERVAL_NS, "{least_ns} ns");
 }
 
 /// What came early for another asks nobody; when it is critical and the one who runs does not look, he loses the processor.
@@ -397,7 +398,8 @@ fn a_process_that_exits_in_a_masked_section_is_taken_out() {
         Player::new(&core, &[HOUR_NS]).play(&Mutex::new(Vec::new()));
         assert_eq!(core.counts().buried, 1);
         // Its page can be used again.
-        let members: Vec<Member> = (0..reel_rt::limits::MEMBERS_MAX).map(|_| core.join().unwrap()).collect();
+        let members: Vec<Member> =
+            (0..lab_shared_processor::limits::MEMBERS_MAX).map(|_| core.join().unwrap()).collect();
         assert!(core.join().is_err());
         drop(members);
     }
@@ -423,7 +425,7 @@ fn what_is_no_board_is_refused() {
     let file = tempfile::tempfile().unwrap();
     file.set_len(1 << 20).unwrap();
     let error = SharedCore::attach(file.into()).unwrap_err();
-    assert!(error.to_string().contains("no board"), "{error}");
+    assert!(error.to_string().contains("not that of a shared processor"), "{error}");
 }
 
 /// Whatever another process writes into the pages, nobody here panics or hangs.

@@ -1,10 +1,10 @@
-use super::baton::Baton;
-use super::kernel::Kernel;
-use super::layout::{DEAD, JOINING, LIVE, Page, Shared};
 use crate::atomic::Ordering::{Acquire, Relaxed, Release, SeqCst};
 use crate::atomic::fence;
+use crate::baton::Baton;
+use crate::kernel::Kernel;
+use crate::layout::{DEAD, JOINING, LIVE, Page, Shared};
 use crate::limits::{MEMBERS_MAX, STEPS_MAX};
-use crate::task::{Standing, Step};
+use reel_rt::{Standing, Step};
 
 /// The kernel part of split-level scheduling, run by whichever member has the processor.
 ///
@@ -95,11 +95,11 @@ impl<K: Kernel> Board<'_, K> {
         let version = used.version.load(Relaxed) | 1;
         used.version.store(version, Relaxed);
         fence(Release);
-        used.standing.store(standing.0, Relaxed);
+        used.standing.store(standing.bits(), Relaxed);
         used.next_ns.store(next_ns, Relaxed);
         for (shared, step) in used.steps.iter().zip(steps) {
             shared.at_ns.store(step.at_ns, Relaxed);
-            shared.standing.store(step.standing.0, Relaxed);
+            shared.standing.store(step.standing.bits(), Relaxed);
         }
         used.steps_len.store(steps.len().min(STEPS_MAX) as u32, Relaxed);
         used.version.store(version.wrapping_add(1), Release);
@@ -150,9 +150,9 @@ impl<K: Kernel> Board<'_, K> {
         if self.baton() != mine {
             return Look::Lost;
         }
-        self.shared.pages[me].used.0.standing.store(standing.0, Relaxed);
+        self.shared.pages[me].used.0.standing.store(standing.bits(), Relaxed);
         let quiet = self.shared.head.attention.0.load(SeqCst) == 0 && now_ns < told.other_at_ns.load(Relaxed);
-        if quiet && standing.0 <= told.other.load(Relaxed) {
+        if quiet && standing.bits() <= told.other.load(Relaxed) {
             return Look::Stay;
         }
         let others = self.look_around(me, now_ns);
@@ -176,7 +176,7 @@ impl<K: Kernel> Board<'_, K> {
             self.shared.head.attention.0.store(0, SeqCst);
         }
         let others = self.others(me, now_ns);
-        told.other.store(others.best.0, Relaxed);
+        told.other.store(others.best.bits(), Relaxed);
         told.other_at_ns.store(others.next_ns, SeqCst);
         others
     }
@@ -286,7 +286,7 @@ impl<K: Kernel> Board<'_, K> {
     /// Says that `me` waits on a line. What comes from now on rings; what has come before, `me` must find by looking.
     pub(crate) fn wait_on(&self, me: usize, line: usize, critical_ns: u64, standing: Standing) {
         let wait = &self.shared.pages[me].waits[line];
-        wait.standing.store(standing.0, SeqCst);
+        wait.standing.store(standing.bits(), SeqCst);
         wait.critical_ns.store(critical_ns.saturating_add(1), SeqCst);
     }
 
@@ -458,10 +458,10 @@ impl<K: Kernel> Board<'_, K> {
 fn stands(page: &Page, now_ns: u64) -> (Standing, u64) {
     let used = &page.used.0;
     let version = used.version.load(Acquire);
-    let (mut best, mut next_ns) = (Standing(used.standing.load(Relaxed)), u64::MAX);
+    let (mut best, mut next_ns) = (Standing::from_bits(used.standing.load(Relaxed)), u64::MAX);
     let steps_len = (used.steps_len.load(Relaxed) as usize).min(STEPS_MAX);
     for step in &used.steps[..steps_len] {
-        let (at_ns, standing) = (step.at_ns.load(Relaxed), Standing(step.standing.load(Relaxed)));
+        let (at_ns, standing) = (step.at_ns.load(Relaxed), Standing::from_bits(step.standing.load(Relaxed)));
         if at_ns <= now_ns {
             best = best.min(standing);
         } else if standing < best {
@@ -489,7 +489,7 @@ fn rung(page: &Page, now_ns: u64) -> (Standing, u64) {
         let Some(critical_ns) = wait.and_then(|wait| wait.critical_ns.load(SeqCst).checked_sub(1)) else {
             continue;
         };
-        let standing = Standing(wait.map_or(u64::MAX, |wait| wait.standing.load(SeqCst)));
+        let standing = Standing::from_bits(wait.map_or(u64::MAX, |wait| wait.standing.load(SeqCst)));
         if critical_ns <= now_ns {
             best = best.min(standing);
         } else {

@@ -6,15 +6,15 @@ use std::time::Duration;
 
 use rustix::event::{EventfdFlags, PollFd, PollFlags, Timespec, eventfd, poll};
 use rustix::process::{Pid, PidfdFlags, pidfd_open};
+use rustix::thread::{CpuSet, sched_setaffinity};
 
-use super::baton::Baton;
-use super::board::Board;
-use super::layout::DEAD;
-use super::linux::Linux;
-use super::map::Map;
-use crate::error::RtError;
-use crate::limits::{MEMBERS_MAX, WARDEN_LOOK_NS};
-use crate::thread::settle_anywhere;
+use crate::baton::Baton;
+use crate::board::Board;
+use crate::error::SharedProcessorError;
+use crate::layout::DEAD;
+use crate::limits::{MEMBERS_MAX, WATCHDOG_INTERVAL_NS};
+use crate::linux::Linux;
+use crate::map::Map;
 
 /// Contains the faults of members: takes the pages of the dead out, and the processor from those who do not look up.
 ///
@@ -27,9 +27,9 @@ pub(crate) struct Warden {
 
 impl Warden {
     /// Starts the thread that watches over a board.
-    pub(crate) fn start(map: Arc<Map>) -> Result<Warden, RtError> {
+    pub(crate) fn start(map: Arc<Map>) -> Result<Warden, SharedProcessorError> {
         let name = "reel-warden".to_owned();
-        let no_thread = |source| RtError::Thread { name: name.clone(), source };
+        let no_thread = |source| SharedProcessorError::Thread { name: name.clone(), source };
         let end = Arc::new(eventfd(0, EventfdFlags::CLOEXEC).map_err(|errno| no_thread(errno.into()))?);
         let ending = Arc::clone(&end);
         let body = move || {
@@ -60,7 +60,7 @@ fn watch(map: &Map, end: &OwnedFd) {
         let mut fds = vec![PollFd::new(end, PollFlags::IN)];
         fds.extend(lives.iter().flatten().map(|(_, fd)| PollFd::new(fd, PollFlags::IN)));
         // Also while nobody runs: who begins to in a moment is to be watched from then on.
-        let look = Duration::from_nanos(WARDEN_LOOK_NS);
+        let look = Duration::from_nanos(WATCHDOG_INTERVAL_NS);
         let timeout = Timespec { tv_sec: look.as_secs() as i64, tv_nsec: look.subsec_nanos() as _ };
         // A failure is an interruption; everything is looked at again.
         let _ = poll(&mut fds, Some(&timeout));
@@ -100,14 +100,24 @@ fn meet(map: &Map, lives: &mut [Option<(u64, OwnedFd)>; MEMBERS_MAX]) {
 /// Takes the processor from a member that was asked at the last look already and has not looked up since.
 fn press(board: &Board<'_, Linux>, before: Baton) -> Baton {
     let baton = board.baton();
-    if !baton.is_running() || !board.should_have_looked(baton, WARDEN_LOOK_NS) {
+    if !baton.is_running() || !board.should_have_looked(baton, WATCHDOG_INTERVAL_NS) {
         return Baton(0);
     }
     if baton == before && board.revoke(baton) {
         tracing::warn!(
             "a member of a shared core kept the processor for more than {} ms after it was asked for it; the next one was woken",
-            WARDEN_LOOK_NS / 1_000_000
+            WATCHDOG_INTERVAL_NS / 1_000_000
         );
     }
     baton
+}
+
+/// Undoes for the calling thread what its maker's pin has given it: what watches over a processor must not wait for it.
+fn settle_anywhere() {
+    let mut set = CpuSet::new();
+    (0..CpuSet::MAX_CPU).for_each(|cpu| set.set(cpu));
+    // The kernel leaves out what the process may not use.
+    if let Err(error) = sched_setaffinity(None, &set) {
+        tracing::debug!("cannot let a thread run on any processor: {error}");
+    }
 }

@@ -1,10 +1,9 @@
-use super::baton::Baton;
-use super::board::Look;
-use super::shared_core::{Bell, SharedCore};
-use crate::agenda::{Agenda, Choice};
-use crate::clock::now_ns;
-use crate::limits::{LINES_MAX, SECTION_NS_MAX, STEPS_MAX};
-use crate::task::{Standing, Step, TaskId};
+use crate::baton::Baton;
+use crate::board::Look;
+use crate::limits::{LINES_MAX, STEPS_MAX};
+use crate::shared_core::{Bell, SharedCore};
+use reel_rt::limits::SECTION_NS_MAX;
+use reel_rt::{Agenda, Choice, ProcessorArbiter, Standing, Step, TaskId, now_ns};
 
 /// One thread's part in a [`SharedCore`]: the user-level scheduler of split-level scheduling.
 ///
@@ -187,6 +186,20 @@ impl Member {
         let until_ns = choice.until_ns.min(self.next_wait_ns(now_ns));
         self.core.board().publish(self.slot, choice.standing, until_ns, &steps[..count]);
         until_ns
+    }
+}
+
+impl ProcessorArbiter for Member {
+    fn choose(&mut self, agenda: &mut Agenda) -> Choice {
+        self.next(agenda, |_, _| {})
+    }
+
+    fn should_yield(&self, choice: &Choice) -> bool {
+        Member::should_yield(self, choice)
+    }
+
+    fn leave(&mut self) {
+        Member::leave(self);
     }
 }
 

@@ -6,7 +6,8 @@
 use crate::Arguments;
 use crate::meter::{Calls, Measured, clock_ns, fifo, percentile, pin, rounds_of, thread_cpu_ns, work};
 use crate::ring::MessageRing;
-use reel_rt::{Agenda, Bell, SharedCore, TaskId, TaskKind, Workahead, now_ns};
+use lab_shared_processor::{Bell, Member, SharedCore};
+use reel_rt::{Agenda, TaskId, TaskKind, Workahead, now_ns};
 use serde_json::json;
 use std::io::{PipeWriter, Read, Write};
 use std::sync::Arc;
@@ -227,7 +228,7 @@ fn split(
 }
 
 fn play(
-    mut member: reel_rt::Member,
+    mut member: Member,
     mut agenda: Agenda,
     streams: &[(Stream, Arc<MessageRing>)],
     rounds: u64,

@@ -3,21 +3,21 @@ use std::process;
 use std::sync::atomic::Ordering::SeqCst;
 use std::sync::{Arc, Mutex, PoisonError};
 
-use super::board::Board;
-use super::layout::{LIVE, Page};
-use super::linux::{Linux, born};
-use super::map::Map;
-use super::member::Member;
-use super::warden::Warden;
-use crate::error::RtError;
+use crate::board::Board;
+use crate::error::SharedProcessorError;
+use crate::layout::{LIVE, Page};
 use crate::limits::LINES_MAX;
+use crate::linux::{Linux, born};
+use crate::map::Map;
+use crate::member::Member;
+use crate::warden::Warden;
 
 /// A processor that several processes share in order of their deadlines, as if their tasks were one program's.
 ///
 /// Whoever creates it hands its descriptor to the others (over a Unix socket, or by inheritance); all that join must
 /// be pinned to the same processor and must be of one namespace of processes. Members trust each other as far as time
 /// goes: one can claim deadlines it does not have, but it cannot stop the others for longer than
-/// [`WARDEN_LOOK_NS`](crate::limits::WARDEN_LOOK_NS) twice, and rubbish in the shared pages makes nobody crash.
+/// [`WATCHDOG_INTERVAL_NS`](crate::limits::WATCHDOG_INTERVAL_NS) twice, and rubbish in the shared pages makes nobody crash.
 ///
 /// A thread in every process that joins (the warden) takes out whoever dies, and takes the processor from whoever is
 /// asked for it and does not look up.
@@ -51,7 +51,7 @@ impl SharedCore {
     ///
     /// # Errors
     /// If the kernel gives no memory.
-    pub fn create() -> Result<SharedCore, RtError> {
+    pub fn create() -> Result<SharedCore, SharedProcessorError> {
         Ok(SharedCore::of(Map::create()?))
     }
 
@@ -59,7 +59,7 @@ impl SharedCore {
     ///
     /// # Errors
     /// If the descriptor is none of a board, or of another version, or can shrink.
-    pub fn attach(fd: OwnedFd) -> Result<SharedCore, RtError> {
+    pub fn attach(fd: OwnedFd) -> Result<SharedCore, SharedProcessorError> {
         Ok(SharedCore::of(Map::attach(fd)?))
     }
 
@@ -72,7 +72,7 @@ impl SharedCore {
     ///
     /// # Errors
     /// If all pages are taken, or the kernel gives no thread for the warden.
-    pub fn join(&self) -> Result<Member, RtError> {
+    pub fn join(&self) -> Result<Member, SharedProcessorError> {
         {
             // Starting a thread does not panic, so a poisoned lock protects sound data.
             let mut warden = self.warden.lock().unwrap_or_else(PoisonError::into_inner);
@@ -81,7 +81,7 @@ impl SharedCore {
             }
         }
         let pid = process::id();
-        let slot = self.board().join(pid, born(pid).unwrap_or(0)).ok_or(RtError::BoardFull)?;
+        let slot = self.board().join(pid, born(pid).unwrap_or(0)).ok_or(SharedProcessorError::Full)?;
         Ok(Member::new(self.clone(), slot))
     }
 

@@ -16,28 +16,26 @@ mod limits {
     pub(crate) const LINES_MAX: usize = 2;
 }
 
-#[path = "../src/task.rs"]
-mod task;
-
-#[path = "../src/split"]
-mod split {
-    pub(crate) mod baton;
-    pub(crate) mod board;
-    pub(crate) mod kernel;
-    pub(crate) mod layout;
-}
+#[path = "../src/baton.rs"]
+mod baton;
+#[path = "../src/board.rs"]
+mod board;
+#[path = "../src/kernel.rs"]
+mod kernel;
+#[path = "../src/layout.rs"]
+mod layout;
 
 use atomic::{AtomicU32, AtomicU64, Ordering::SeqCst};
+use baton::Baton;
+use board::{Board, Look};
+use kernel::Kernel;
+use layout::{Head, Line, Page, Shared, SharedStep, Told, Used, Wait};
+use reel_rt::{Standing, Step};
 use shuttle::scheduler::{PctScheduler, RandomScheduler, Scheduler};
 use shuttle::sync::{Arc, Condvar, Mutex};
 use shuttle::{Config, Runner, thread};
-use split::baton::Baton;
-use split::board::{Board, Look};
-use split::kernel::Kernel;
-use split::layout::{Head, Line, Page, Shared, SharedStep, Told, Used, Wait};
 use std::array::from_fn;
 use std::panic::catch_unwind;
-use task::{Standing, Step};
 
 /// A futex made of a lock, processes that live while their bit is set, and time that goes on when a test says so.
 struct Model {
@@ -145,7 +143,7 @@ impl World {
         let mut baton = enter(&board, me);
         for _ in 0..rings {
             loop {
-                board.wait_on(me, 0, 0, Standing(standing));
+                board.wait_on(me, 0, 0, Standing::from_bits(standing));
                 // The flag before the test.
                 if self.take_message(pid) {
                     board.wait_no_longer(me, 0);
@@ -160,8 +158,8 @@ impl World {
                 };
             }
             board.take_ready(me);
-            if let Look::Yield(slot) = board.look(me, baton, Standing(standing), 10) {
-                board.publish(me, Standing(standing), u64::MAX, &[]);
+            if let Look::Yield(slot) = board.look(me, baton, Standing::from_bits(standing), 10) {
+                board.publish(me, Standing::from_bits(standing), u64::MAX, &[]);
                 baton = board.hand_over(me, baton, slot);
             }
             self.work();
@@ -331,14 +329,14 @@ fn one_gives_up_what_he_has_lost(gives_up: GivesUp) {
     let board = world.board();
     let [loser, runs, comes] = [1, 2, 3].map(|pid| board.join(pid, 1).unwrap());
     let lost = enter(&board, loser);
-    board.publish(runs, Standing(50), u64::MAX, &[]);
+    board.publish(runs, Standing::from_bits(50), u64::MAX, &[]);
     assert!(board.revoke(lost));
     let baton = board.acquire(runs, false);
-    assert_eq!(board.look(runs, baton, Standing(50), 10), Look::Stay);
+    assert_eq!(board.look(runs, baton, Standing::from_bits(50), 10), Look::Stay);
     let third = Arc::clone(&world);
     let third = thread::spawn(move || {
         let board = third.board();
-        board.publish(comes, Standing(20), u64::MAX, &[]);
+        board.publish(comes, Standing::from_bits(20), u64::MAX, &[]);
         let baton = board.enter(comes);
         board.publish(comes, Standing::IDLE, u64::MAX, &[]);
         board.leave(comes, baton);
@@ -349,7 +347,7 @@ fn one_gives_up_what_he_has_lost(gives_up: GivesUp) {
     let late = Arc::clone(&world);
     let late = thread::spawn(move || {
         let board = late.board();
-        let step = Step { at_ns: 30, standing: Standing(10) };
+        let step = Step { at_ns: 30, standing: Standing::from_bits(10) };
         board.publish(loser, Standing::IDLE, u64::MAX, &[step]);
         board.look_around(loser, 10);
         let baton = match gives_up {
@@ -363,13 +361,13 @@ fn one_gives_up_what_he_has_lost(gives_up: GivesUp) {
     let yields = |baton, now_ns, to| {
         (0..1000).any(|_| {
             thread::yield_now();
-            board.look(runs, baton, Standing(50), now_ns) == Look::Yield(to)
+            board.look(runs, baton, Standing::from_bits(50), now_ns) == Look::Yield(to)
         })
     };
     if gives_up == GivesUp::Leaves {
         late.join().unwrap();
         assert!(yields(baton, 10, comes), "who runs does not hear of the third one");
-        board.publish(runs, Standing(50), u64::MAX, &[]);
+        board.publish(runs, Standing::from_bits(50), u64::MAX, &[]);
         board.hand_over(runs, baton, comes);
         return third.join().unwrap();
     }
@@ -386,7 +384,7 @@ fn one_is_rung_early(looks: impl Fn(&World, usize)) {
     let board = world.board();
     let (busy, waiting) = (board.join(1, 1).unwrap(), board.join(2, 1).unwrap());
     board.publish(waiting, Standing::IDLE, u64::MAX, &[]);
-    board.wait_on(waiting, 0, 20, Standing(50));
+    board.wait_on(waiting, 0, 20, Standing::from_bits(50));
     let baton = enter(&board, busy);
     let ringing = Arc::clone(&world);
     let ringer = thread::spawn(move || {
@@ -406,7 +404,7 @@ fn look_around_carelessly(world: &World, me: usize) {
     let told = &world.shared.pages[me].told.0;
     world.shared.head.attention.0.store(0, SeqCst);
     let others = world.board().others(me, 10);
-    told.other.store(others.best.0, SeqCst);
+    told.other.store(others.best.bits(), SeqCst);
     told.other_at_ns.store(others.next_ns, SeqCst);
 }
 

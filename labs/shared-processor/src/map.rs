@@ -6,8 +6,8 @@ use rustix::fs::{MemfdFlags, SealFlags, fcntl_add_seals, fcntl_get_seals, fstat,
 use rustix::io::Errno;
 use rustix::mm::{MapFlags, ProtFlags, mmap, munmap};
 
-use super::layout::Shared;
-use crate::error::RtError;
+use crate::error::SharedProcessorError;
+use crate::layout::Shared;
 
 /// A board in this process's memory.
 #[derive(Debug)]
@@ -26,7 +26,7 @@ unsafe impl Sync for Map {}
 
 impl Map {
     /// A new, empty board.
-    pub(crate) fn create() -> Result<Map, RtError> {
+    pub(crate) fn create() -> Result<Map, SharedProcessorError> {
         let fd =
             memfd_create("reel-board", MemfdFlags::CLOEXEC | MemfdFlags::ALLOW_SEALING).map_err(failed)?;
         ftruncate(&fd, size_of::<Shared>() as u64).map_err(failed)?;
@@ -38,15 +38,15 @@ impl Map {
     }
 
     /// The board of another process, by a descriptor that came from it.
-    pub(crate) fn attach(fd: OwnedFd) -> Result<Map, RtError> {
+    pub(crate) fn attach(fd: OwnedFd) -> Result<Map, SharedProcessorError> {
         let sealed = fcntl_get_seals(&fd).is_ok_and(|seals| seals.contains(SealFlags::SHRINK));
         if !sealed || fstat(&fd).map_err(failed)?.st_size != size_of::<Shared>() as i64 {
-            return Err(RtError::NoBoard);
+            return Err(SharedProcessorError::NotShared);
         }
         let map = Map::over(fd)?;
         match map.shared().head.magic.load(Ordering::SeqCst) {
             MAGIC => Ok(map),
-            _ => Err(RtError::NoBoard),
+            _ => Err(SharedProcessorError::NotShared),
         }
     }
 
@@ -60,7 +60,7 @@ impl Map {
         self.fd.as_fd()
     }
 
-    fn over(fd: OwnedFd) -> Result<Map, RtError> {
+    fn over(fd: OwnedFd) -> Result<Map, SharedProcessorError> {
         let prot = ProtFlags::READ | ProtFlags::WRITE;
         let flags = MapFlags::SHARED | MapFlags::POPULATE;
         // SAFETY: a fresh mapping at an address of the kernel's choice, of a file of exactly this size that cannot shrink.
@@ -81,6 +81,6 @@ impl Drop for Map {
     }
 }
 
-fn failed(errno: Errno) -> RtError {
-    RtError::Board { source: errno.into() }
+fn failed(errno: Errno) -> SharedProcessorError {
+    SharedProcessorError::Memory { source: errno.into() }
 }

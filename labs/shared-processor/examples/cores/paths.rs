@@ -3,7 +3,8 @@
 use crate::meter::{Calls, Measured, fifo, percentile, pin};
 use crate::ring::MessageRing;
 use crate::{Arguments, processes, rivals};
-use reel_rt::{Agenda, Member, SharedCore, TaskKind, now_ns};
+use lab_shared_processor::{Member, SharedCore};
+use reel_rt::{Agenda, TaskKind, now_ns};
 use serde_json::json;
 
 /// One in-process path, done `count` times; or a path between processes.
