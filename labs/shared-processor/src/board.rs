@@ -4,7 +4,7 @@ use crate::baton::Baton;
 use crate::kernel::Kernel;
 use crate::layout::{DEAD, JOINING, LIVE, Page, Shared};
 use crate::limits::{MEMBERS_MAX, STEPS_MAX};
-use reel_rt::{Standing, Step};
+use reel_rt::{Rank, Step};
 
 /// The kernel part of split-level scheduling, run by whichever member has the processor.
 ///
@@ -48,7 +48,7 @@ pub(crate) enum Look {
 /// How everybody else stands.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Others {
-    pub(crate) best: Standing,
+    pub(crate) best: Rank,
     pub(crate) slot: Option<usize>,
     /// When one of them will stand better than it does now, by time alone, and who.
     pub(crate) next_ns: u64,
@@ -70,7 +70,7 @@ impl<K: Kernel> Board<'_, K> {
             page.used.0.version.store(0, SeqCst);
             page.told.0.ready.0.store(0, SeqCst);
             page.waits.iter().for_each(|wait| wait.critical_ns.store(0, SeqCst));
-            self.publish(slot, Standing::IDLE, u64::MAX, &[]);
+            self.publish(slot, Rank::IDLE, u64::MAX, &[]);
             head.slots_used.fetch_max(slot as u32 + 1, SeqCst);
             // Fails only if it was taken for dead meanwhile.
             if page.life.compare_exchange(mine, Page::life(pid, LIVE), SeqCst, SeqCst).is_ok() {
@@ -90,16 +90,16 @@ impl<K: Kernel> Board<'_, K> {
     /// Tells how `me` stands and will stand.
     ///
     /// The version is odd meanwhile, so that a reader on another core never takes half of it for the whole.
-    pub(crate) fn publish(&self, me: usize, standing: Standing, next_ns: u64, steps: &[Step]) {
+    pub(crate) fn publish(&self, me: usize, rank: Rank, next_ns: u64, steps: &[Step]) {
         let used = &self.shared.pages[me].used.0;
         let version = used.version.load(Relaxed) | 1;
         used.version.store(version, Relaxed);
         fence(Release);
-        used.standing.store(standing.bits(), Relaxed);
+        used.rank.store(rank.bits(), Relaxed);
         used.next_ns.store(next_ns, Relaxed);
         for (shared, step) in used.steps.iter().zip(steps) {
             shared.at_ns.store(step.at_ns, Relaxed);
-            shared.standing.store(step.standing.bits(), Relaxed);
+            shared.rank.store(step.rank.bits(), Relaxed);
         }
         used.steps_len.store(steps.len().min(STEPS_MAX) as u32, Relaxed);
         used.version.store(version.wrapping_add(1), Release);
@@ -145,26 +145,26 @@ impl<K: Kernel> Board<'_, K> {
     }
 
     /// Whether `me`, whose best task stands like this, goes on. No system call, and three loads if nothing has changed.
-    pub(crate) fn look(&self, me: usize, mine: Baton, standing: Standing, now_ns: u64) -> Look {
+    pub(crate) fn look(&self, me: usize, mine: Baton, rank: Rank, now_ns: u64) -> Look {
         let told = &self.shared.pages[me].told.0;
         if self.baton() != mine {
             return Look::Lost;
         }
-        self.shared.pages[me].used.0.standing.store(standing.bits(), Relaxed);
+        self.shared.pages[me].used.0.rank.store(rank.bits(), Relaxed);
         let quiet = self.shared.head.attention.0.load(SeqCst) == 0 && now_ns < told.other_at_ns.load(Relaxed);
-        if quiet && standing.bits() <= told.other.load(Relaxed) {
+        if quiet && rank.bits() <= told.other.load(Relaxed) {
             return Look::Stay;
         }
         let others = self.look_around(me, now_ns);
         match others.slot {
-            Some(slot) if others.best < standing => Look::Yield(slot),
+            Some(slot) if others.best < rank => Look::Yield(slot),
             _ => Look::Stay,
         }
     }
 
-    /// Whether a line of `me` was rung for what is critical now and stands better than `standing`. One load if none was.
-    pub(crate) fn rung_above(&self, me: usize, standing: Standing, now_ns: u64) -> bool {
-        rung(&self.shared.pages[me], now_ns).0 < standing
+    /// Whether a line of `me` was rung for what is critical now and stands better than `rank`. One load if none was.
+    pub(crate) fn rung_above(&self, me: usize, rank: Rank, now_ns: u64) -> bool {
+        rung(&self.shared.pages[me], now_ns).0 < rank
     }
 
     /// Looks at all others (rule 2), and keeps what it saw in the page of `me`.
@@ -284,9 +284,9 @@ impl<K: Kernel> Board<'_, K> {
     }
 
     /// Says that `me` waits on a line. What comes from now on rings; what has come before, `me` must find by looking.
-    pub(crate) fn wait_on(&self, me: usize, line: usize, critical_ns: u64, standing: Standing) {
+    pub(crate) fn wait_on(&self, me: usize, line: usize, critical_ns: u64, rank: Rank) {
         let wait = &self.shared.pages[me].waits[line];
-        wait.standing.store(standing.bits(), SeqCst);
+        wait.rank.store(rank.bits(), SeqCst);
         wait.critical_ns.store(critical_ns.saturating_add(1), SeqCst);
     }
 
@@ -374,24 +374,22 @@ impl<K: Kernel> Board<'_, K> {
     pub(crate) fn waiting(&self) -> usize {
         let (holder, now_ns) = (self.baton().holder(), self.kernel.now_ns());
         let waits = |(slot, page): (usize, &Page)| {
-            Some(slot) != holder
-                && page.life.load(SeqCst) & 3 == LIVE
-                && stands(page, now_ns).0 != Standing::IDLE
+            Some(slot) != holder && page.life.load(SeqCst) & 3 == LIVE && stands(page, now_ns).0 != Rank::IDLE
         };
         self.shared.pages.iter().enumerate().map(waits).filter(|waits| *waits).count()
     }
 
     /// How everybody but `me` stands.
     pub(crate) fn others(&self, me: usize, now_ns: u64) -> Others {
-        let mut others = Others { best: Standing::IDLE, slot: None, next_ns: u64::MAX, next_slot: None };
+        let mut others = Others { best: Rank::IDLE, slot: None, next_ns: u64::MAX, next_slot: None };
         let used = self.shared.head.slots_used.load(SeqCst) as usize;
         for (slot, page) in self.shared.pages.iter().enumerate().take(used.min(MEMBERS_MAX)) {
             if slot == me || page.life.load(SeqCst) & 3 != LIVE {
                 continue;
             }
-            let (standing, next_ns) = stands(page, now_ns);
-            if standing < others.best {
-                (others.best, others.slot) = (standing, Some(slot));
+            let (rank, next_ns) = stands(page, now_ns);
+            if rank < others.best {
+                (others.best, others.slot) = (rank, Some(slot));
             }
             if next_ns < others.next_ns {
                 (others.next_ns, others.next_slot) = (next_ns, Some(slot));
@@ -455,16 +453,16 @@ impl<K: Kernel> Board<'_, K> {
 ///
 /// The steps are read between two looks at their version (the double read of section 6.3.3, for more than one word). A
 /// page that is being written is passed over: its owner sets attention when it is whole, or is found dead.
-fn stands(page: &Page, now_ns: u64) -> (Standing, u64) {
+fn stands(page: &Page, now_ns: u64) -> (Rank, u64) {
     let used = &page.used.0;
     let version = used.version.load(Acquire);
-    let (mut best, mut next_ns) = (Standing::from_bits(used.standing.load(Relaxed)), u64::MAX);
+    let (mut best, mut next_ns) = (Rank::from_bits(used.rank.load(Relaxed)), u64::MAX);
     let steps_len = (used.steps_len.load(Relaxed) as usize).min(STEPS_MAX);
     for step in &used.steps[..steps_len] {
-        let (at_ns, standing) = (step.at_ns.load(Relaxed), Standing::from_bits(step.standing.load(Relaxed)));
+        let (at_ns, rank) = (step.at_ns.load(Relaxed), Rank::from_bits(step.rank.load(Relaxed)));
         if at_ns <= now_ns {
-            best = best.min(standing);
-        } else if standing < best {
+            best = best.min(rank);
+        } else if rank < best {
             next_ns = next_ns.min(at_ns);
         }
     }
@@ -473,15 +471,15 @@ fn stands(page: &Page, now_ns: u64) -> (Standing, u64) {
         next_ns.min(Some(used.next_ns.load(Relaxed)).filter(|at_ns| *at_ns > now_ns).unwrap_or(u64::MAX));
     fence(Acquire);
     if version & 1 == 1 || used.version.load(Relaxed) != version {
-        return (Standing::IDLE, u64::MAX);
+        return (Rank::IDLE, u64::MAX);
     }
     let (rung, rung_next_ns) = rung(page, now_ns);
     (best.min(rung), next_ns.min(rung_next_ns))
 }
 
 /// How what has come on the lines of a page stands, and when the first that is not critical yet will be.
-fn rung(page: &Page, now_ns: u64) -> (Standing, u64) {
-    let (mut best, mut next_ns) = (Standing::IDLE, u64::MAX);
+fn rung(page: &Page, now_ns: u64) -> (Rank, u64) {
+    let (mut best, mut next_ns) = (Rank::IDLE, u64::MAX);
     let mut ready = page.told.0.ready.0.load(SeqCst);
     while ready != 0 {
         let wait = page.waits.get(ready.trailing_zeros() as usize);
@@ -489,11 +487,11 @@ fn rung(page: &Page, now_ns: u64) -> (Standing, u64) {
         let Some(critical_ns) = wait.and_then(|wait| wait.critical_ns.load(SeqCst).checked_sub(1)) else {
             continue;
         };
-        let standing = Standing::from_bits(wait.map_or(u64::MAX, |wait| wait.standing.load(SeqCst)));
+        let rank = Rank::from_bits(wait.map_or(u64::MAX, |wait| wait.rank.load(SeqCst)));
         if critical_ns <= now_ns {
-            best = best.min(standing);
+            best = best.min(rank);
         } else {
-            best = best.min(Standing::WORKAHEAD);
+            best = best.min(Rank::WORKAHEAD);
             next_ns = next_ns.min(critical_ns);
         }
     }

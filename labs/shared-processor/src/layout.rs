@@ -58,7 +58,7 @@ pub(crate) struct Used {
     pub(crate) version: AtomicU32,
     pub(crate) steps_len: AtomicU32,
     /// How its best task stands: D_A, and with it `runnable`, C_A and J_A of section 4.5 in one number.
-    pub(crate) standing: AtomicU64,
+    pub(crate) rank: AtomicU64,
     /// T_next: until when nobody need look at this page: then time makes it stand better, or what it waits for is critical
     /// and may have come without anybody's attention.
     pub(crate) next_ns: AtomicU64,
@@ -81,7 +81,7 @@ pub(crate) struct Told {
 #[repr(C)]
 pub(crate) struct SharedStep {
     pub(crate) at_ns: AtomicU64,
-    pub(crate) standing: AtomicU64,
+    pub(crate) rank: AtomicU64,
 }
 
 /// WaitingForIO: a line on which the member waits.
@@ -89,7 +89,7 @@ pub(crate) struct SharedStep {
 pub(crate) struct Wait {
     /// The critical time of what will come, plus one; 0 if nobody waits.
     pub(crate) critical_ns: AtomicU64,
-    pub(crate) standing: AtomicU64,
+    pub(crate) rank: AtomicU64,
 }
 
 /// Phases of a life.

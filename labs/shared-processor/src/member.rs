@@ -3,7 +3,7 @@ use crate::board::Look;
 use crate::limits::{LINES_MAX, STEPS_MAX};
 use crate::shared_core::{Bell, SharedCore};
 use reel_rt::limits::SECTION_NS_MAX;
-use reel_rt::{Agenda, Choice, ProcessorArbiter, Standing, Step, TaskId, now_ns};
+use reel_rt::{Agenda, Choice, ProcessorArbiter, Rank, Step, TaskId, now_ns};
 
 /// One thread's part in a [`SharedCore`]: the user-level scheduler of split-level scheduling.
 ///
@@ -25,9 +25,9 @@ pub struct Member {
 }
 
 /// Somebody else's task should run, or nobody's.
-const NOBODY: Choice = Choice { task: None, standing: Standing::IDLE, ahead: false, until_ns: u64::MAX };
+const NOBODY: Choice = Choice { task: None, rank: Rank::IDLE, ahead: false, until_ns: u64::MAX };
 
-const NO_STEPS: [Step; STEPS_MAX] = [Step { at_ns: 0, standing: Standing::IDLE }; STEPS_MAX];
+const NO_STEPS: [Step; STEPS_MAX] = [Step { at_ns: 0, rank: Rank::IDLE }; STEPS_MAX];
 
 impl Member {
     pub(crate) fn new(core: SharedCore, slot: usize) -> Member {
@@ -52,11 +52,10 @@ impl Member {
     /// [`wait_no_longer`](Member::wait_no_longer).
     pub fn wait_on(&mut self, line: usize, agenda: &Agenda, task: TaskId) {
         let (critical_ns, deadline_ns) = agenda.times_ns(task).unwrap_or((0, u64::MAX));
-        let standing =
-            if deadline_ns == u64::MAX { Standing::INTERACTIVE } else { Standing::critical(deadline_ns) };
+        let rank = if deadline_ns == u64::MAX { Rank::INTERACTIVE } else { Rank::critical(deadline_ns) };
         self.waits_ns[line] = critical_ns;
         self.lines_used = self.lines_used.max(line + 1);
-        self.core.board().wait_on(self.slot, line, critical_ns, standing);
+        self.core.board().wait_on(self.slot, line, critical_ns, rank);
     }
 
     /// What was waited for on `line` has been found without its bell.
@@ -81,7 +80,7 @@ impl Member {
             };
             let board = self.core.board();
             if choice.task.is_some() {
-                match board.look(self.slot, baton, choice.standing, now_ns) {
+                match board.look(self.slot, baton, choice.rank, now_ns) {
                     Look::Yield(to) if self.masks == 0 => {
                         self.tell(agenda, choice, now_ns);
                         self.baton = Some(board.hand_over(self.slot, baton, to));
@@ -120,7 +119,7 @@ impl Member {
     pub fn leave(&mut self) {
         if let Some(baton) = self.baton.take() {
             let board = self.core.board();
-            board.publish(self.slot, Standing::IDLE, u64::MAX, &[]);
+            board.publish(self.slot, Rank::IDLE, u64::MAX, &[]);
             board.leave(self.slot, baton);
         }
     }
@@ -158,8 +157,8 @@ impl Member {
         let Some(baton) = self.baton.filter(|_| self.masks == 0) else { return false };
         let board = self.core.board();
         now_ns >= choice.until_ns
-            || board.rung_above(self.slot, choice.standing, now_ns)
-            || board.look(self.slot, baton, choice.standing, now_ns) != Look::Stay
+            || board.rung_above(self.slot, choice.rank, now_ns)
+            || board.look(self.slot, baton, choice.rank, now_ns) != Look::Stay
     }
 
     /// When the first of what is waited for will be critical. Until then a core that rests need not be woken by what
@@ -182,9 +181,9 @@ impl Member {
     /// Tells the others how this member stands and will stand. Until the time that comes back, no look at it is needed.
     fn tell(&self, agenda: &Agenda, choice: Choice, now_ns: u64) -> u64 {
         let mut steps = NO_STEPS;
-        let count = agenda.steps(choice.standing, &mut steps);
+        let count = agenda.steps(choice.rank, &mut steps);
         let until_ns = choice.until_ns.min(self.next_wait_ns(now_ns));
-        self.core.board().publish(self.slot, choice.standing, until_ns, &steps[..count]);
+        self.core.board().publish(self.slot, choice.rank, until_ns, &steps[..count]);
         until_ns
     }
 }

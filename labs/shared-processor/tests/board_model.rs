@@ -30,7 +30,7 @@ use baton::Baton;
 use board::{Board, Look};
 use kernel::Kernel;
 use layout::{Head, Line, Page, Shared, SharedStep, Told, Used, Wait};
-use reel_rt::{Standing, Step};
+use reel_rt::{Rank, Step};
 use shuttle::scheduler::{PctScheduler, RandomScheduler, Scheduler};
 use shuttle::sync::{Arc, Condvar, Mutex};
 use shuttle::{Config, Runner, thread};
@@ -95,12 +95,12 @@ fn world() -> Arc<World> {
         used: Line(Used {
             version: zero32(),
             steps_len: zero32(),
-            standing: zero(),
+            rank: zero(),
             next_ns: zero(),
-            steps: from_fn(|_| SharedStep { at_ns: zero(), standing: zero() }),
+            steps: from_fn(|_| SharedStep { at_ns: zero(), rank: zero() }),
         }),
         told: Line(Told { other: zero(), other_at_ns: zero(), ready: Line(zero()) }),
-        waits: from_fn(|_| Wait { critical_ns: zero(), standing: zero() }),
+        waits: from_fn(|_| Wait { critical_ns: zero(), rank: zero() }),
     };
     let head = Head {
         magic: zero(),
@@ -136,20 +136,20 @@ impl World {
         self.done.fetch_add(1, SeqCst);
     }
 
-    /// Does one task with the standing `standing` for each of `rings` wake-ups on line 0, then leaves.
-    fn member(&self, pid: u32, standing: u64, rings: u32, rest: Rest) {
+    /// Does one task with the rank `rank` for each of `rings` wake-ups on line 0, then leaves.
+    fn member(&self, pid: u32, rank: u64, rings: u32, rest: Rest) {
         let board = self.board();
         let me = board.join(pid, 1).unwrap();
         let mut baton = enter(&board, me);
         for _ in 0..rings {
             loop {
-                board.wait_on(me, 0, 0, Standing::from_bits(standing));
+                board.wait_on(me, 0, 0, Rank::from_bits(rank));
                 // The flag before the test.
                 if self.take_message(pid) {
                     board.wait_no_longer(me, 0);
                     break;
                 }
-                board.publish(me, Standing::IDLE, u64::MAX, &[]);
+                board.publish(me, Rank::IDLE, u64::MAX, &[]);
                 let others = board.look_around(me, 10);
                 baton = match others.slot {
                     Some(slot) => board.hand_over(me, baton, slot),
@@ -158,8 +158,8 @@ impl World {
                 };
             }
             board.take_ready(me);
-            if let Look::Yield(slot) = board.look(me, baton, Standing::from_bits(standing), 10) {
-                board.publish(me, Standing::from_bits(standing), u64::MAX, &[]);
+            if let Look::Yield(slot) = board.look(me, baton, Rank::from_bits(rank), 10) {
+                board.publish(me, Rank::from_bits(rank), u64::MAX, &[]);
                 baton = board.hand_over(me, baton, slot);
             }
             self.work();
@@ -204,16 +204,16 @@ impl World {
 
 /// Comes with work of the last rank.
 fn enter(board: &Board<'_, Model>, me: usize) -> Baton {
-    board.publish(me, Standing::BACKGROUND, u64::MAX, &[]);
+    board.publish(me, Rank::BACKGROUND, u64::MAX, &[]);
     board.enter(me)
 }
 
 /// Two members, each woken once by a third party on another core.
 fn two_members_are_woken(rest: Rest) {
     let world = world();
-    let member = |pid: u32, standing: u64| {
+    let member = |pid: u32, rank: u64| {
         let world = Arc::clone(&world);
-        thread::spawn(move || world.member(pid, standing, 1, rest))
+        thread::spawn(move || world.member(pid, rank, 1, rest))
     };
     let threads = [member(1, 100), member(2, 50)];
     let ringing = Arc::clone(&world);
@@ -289,11 +289,11 @@ fn one_is_revoked() {
         let me = board.join(1, 1).unwrap();
         let mut baton = enter(&board, me);
         for _ in 0..2 {
-            match board.look(me, baton, Standing::BACKGROUND, 10) {
+            match board.look(me, baton, Rank::BACKGROUND, 10) {
                 Look::Stay => {}
                 Look::Lost => baton = enter(&board, me),
                 Look::Yield(slot) => {
-                    board.publish(me, Standing::BACKGROUND, u64::MAX, &[]);
+                    board.publish(me, Rank::BACKGROUND, u64::MAX, &[]);
                     baton = board.hand_over(me, baton, slot);
                 }
             }
@@ -329,16 +329,16 @@ fn one_gives_up_what_he_has_lost(gives_up: GivesUp) {
     let board = world.board();
     let [loser, runs, comes] = [1, 2, 3].map(|pid| board.join(pid, 1).unwrap());
     let lost = enter(&board, loser);
-    board.publish(runs, Standing::from_bits(50), u64::MAX, &[]);
+    board.publish(runs, Rank::from_bits(50), u64::MAX, &[]);
     assert!(board.revoke(lost));
     let baton = board.acquire(runs, false);
-    assert_eq!(board.look(runs, baton, Standing::from_bits(50), 10), Look::Stay);
+    assert_eq!(board.look(runs, baton, Rank::from_bits(50), 10), Look::Stay);
     let third = Arc::clone(&world);
     let third = thread::spawn(move || {
         let board = third.board();
-        board.publish(comes, Standing::from_bits(20), u64::MAX, &[]);
+        board.publish(comes, Rank::from_bits(20), u64::MAX, &[]);
         let baton = board.enter(comes);
-        board.publish(comes, Standing::IDLE, u64::MAX, &[]);
+        board.publish(comes, Rank::IDLE, u64::MAX, &[]);
         board.leave(comes, baton);
     });
     while world.shared.head.attention.0.load(SeqCst) == 0 {
@@ -347,32 +347,32 @@ fn one_gives_up_what_he_has_lost(gives_up: GivesUp) {
     let late = Arc::clone(&world);
     let late = thread::spawn(move || {
         let board = late.board();
-        let step = Step { at_ns: 30, standing: Standing::from_bits(10) };
-        board.publish(loser, Standing::IDLE, u64::MAX, &[step]);
+        let step = Step { at_ns: 30, rank: Rank::from_bits(10) };
+        board.publish(loser, Rank::IDLE, u64::MAX, &[step]);
         board.look_around(loser, 10);
         let baton = match gives_up {
             GivesUp::Leaves => return board.leave(loser, lost),
             GivesUp::HandsOver => board.hand_over(loser, lost, comes),
             GivesUp::Rests => board.rest(loser, lost, 30),
         };
-        board.publish(loser, Standing::IDLE, u64::MAX, &[]);
+        board.publish(loser, Rank::IDLE, u64::MAX, &[]);
         board.leave(loser, baton);
     });
     let yields = |baton, now_ns, to| {
         (0..1000).any(|_| {
             thread::yield_now();
-            board.look(runs, baton, Standing::from_bits(50), now_ns) == Look::Yield(to)
+            board.look(runs, baton, Rank::from_bits(50), now_ns) == Look::Yield(to)
         })
     };
     if gives_up == GivesUp::Leaves {
         late.join().unwrap();
         assert!(yields(baton, 10, comes), "who runs does not hear of the third one");
-        board.publish(runs, Standing::from_bits(50), u64::MAX, &[]);
+        board.publish(runs, Rank::from_bits(50), u64::MAX, &[]);
         board.hand_over(runs, baton, comes);
         return third.join().unwrap();
     }
     assert!(yields(baton, 30, loser), "who runs does not hear of the loser");
-    board.publish(runs, Standing::IDLE, u64::MAX, &[]);
+    board.publish(runs, Rank::IDLE, u64::MAX, &[]);
     board.leave(runs, baton);
     [third, late].into_iter().for_each(|thread| thread.join().unwrap());
 }
@@ -383,8 +383,8 @@ fn one_is_rung_early(looks: impl Fn(&World, usize)) {
     let world = world();
     let board = world.board();
     let (busy, waiting) = (board.join(1, 1).unwrap(), board.join(2, 1).unwrap());
-    board.publish(waiting, Standing::IDLE, u64::MAX, &[]);
-    board.wait_on(waiting, 0, 20, Standing::from_bits(50));
+    board.publish(waiting, Rank::IDLE, u64::MAX, &[]);
+    board.wait_on(waiting, 0, 20, Rank::from_bits(50));
     let baton = enter(&board, busy);
     let ringing = Arc::clone(&world);
     let ringer = thread::spawn(move || {
@@ -395,7 +395,7 @@ fn one_is_rung_early(looks: impl Fn(&World, usize)) {
         looks(&world, busy);
         thread::yield_now();
     }
-    assert_eq!(world.board().look(busy, baton, Standing::BACKGROUND, 30), Look::Yield(waiting));
+    assert_eq!(world.board().look(busy, baton, Rank::BACKGROUND, 30), Look::Yield(waiting));
     ringer.join().unwrap();
 }
 
