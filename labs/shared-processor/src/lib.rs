@@ -10,8 +10,7 @@
 //! through a [`Doorbell`].
 
 mod atomic;
-mod baton;
-mod board;
+mod dispatcher;
 mod error;
 mod kernel;
 mod layout;
@@ -19,9 +18,10 @@ pub mod limits;
 mod linux;
 mod map;
 mod member;
-mod shared_core;
-mod warden;
+mod shared_processor;
+mod token;
+mod watchdog;
 
 pub use error::SharedProcessorError;
 pub use member::Member;
-pub use shared_core::{Bell, SharedCore, SharedCoreCounts};
+pub use shared_processor::{Doorbell, SharedProcessor, SharedProcessorCounts};

@@ -1,139 +1,144 @@
-use crate::baton::Baton;
-use crate::board::Look;
+use crate::dispatcher::Check;
 use crate::limits::{LINES_MAX, STEPS_MAX};
-use crate::shared_core::{Bell, SharedCore};
+use crate::shared_processor::{Doorbell, SharedProcessor};
+use crate::token::Token;
 use reel_rt::limits::SECTION_NS_MAX;
 use reel_rt::{Agenda, Choice, ProcessorArbiter, Rank, Step, TaskId, now_ns};
 
-/// One thread's part in a [`SharedCore`]: the user-level scheduler of split-level scheduling.
+/// One thread's part in a [`SharedProcessor`]: the user-level scheduler of split-level scheduling.
 ///
-/// Its tasks run only while it has the processor. It looks whether somebody else's task should run whenever it is
-/// asked for the next task; a section between two such looks is never cut short.
+/// Its tasks run only while it has the processor. Whenever it is asked for the next task, it checks
+/// whether another member's task should run. A section between two such checks is never
+/// interrupted.
 #[derive(Debug)]
 pub struct Member {
-    core: SharedCore,
+    core: SharedProcessor,
     slot: usize,
-    /// Set while this member has the processor, as far as it knows.
-    baton: Option<Baton>,
+    /// The token, while this member has the processor as far as it knows.
+    token: Option<Token>,
     masks: u32,
-    /// When the section that runs began.
+    /// When the current section began.
     section_ns: u64,
-    /// For each line that is waited on, when what will come is critical; `u64::MAX` for the others.
+    /// For each line that is waited on, when the expected work is critical; `u64::MAX` for the
+    /// others.
     waits_ns: [u64; LINES_MAX],
     /// Lines from this one on were never waited on.
     lines_used: usize,
 }
 
-/// Somebody else's task should run, or nobody's.
-const NOBODY: Choice = Choice { task: None, rank: Rank::IDLE, ahead: false, until_ns: u64::MAX };
+/// No task of this member should run.
+const NO_TASK: Choice = Choice { task: None, rank: Rank::IDLE, ahead: false, until_ns: u64::MAX };
 
 const NO_STEPS: [Step; STEPS_MAX] = [Step { at_ns: 0, rank: Rank::IDLE }; STEPS_MAX];
 
 impl Member {
-    pub(crate) fn new(core: SharedCore, slot: usize) -> Member {
+    pub(crate) fn new(core: SharedProcessor, slot: usize) -> Member {
         let waits_ns = [u64::MAX; LINES_MAX];
-        Member { core, slot, baton: None, masks: 0, section_ns: 0, waits_ns, lines_used: 0 }
+        Member { core, slot, token: None, masks: 0, section_ns: 0, waits_ns, lines_used: 0 }
     }
 
-    /// The number of its page, for who wants to ring its bells.
+    /// The number of its page, which other members need to ring its doorbells.
     pub fn slot(&self) -> usize {
         self.slot
     }
 
-    /// A bell of this member; `None` beyond [`LINES_MAX`](crate::limits::LINES_MAX).
-    pub fn bell(&self, line: usize) -> Option<Bell> {
-        self.core.bell(self.slot, line)
+    /// A doorbell of this member; `None` beyond [`LINES_MAX`](crate::limits::LINES_MAX).
+    pub fn doorbell(&self, line: usize) -> Option<Doorbell> {
+        self.core.doorbell(self.slot, line)
     }
 
-    /// A task waits for the bell of `line`: when it rings, [`next`](Member::next) says so. `task` must wait in `agenda`,
-    /// and its times are those of what it waits for.
+    /// A task waits for the doorbell of `line`: when it rings, [`next`](Member::next) reports it.
+    /// `task` must wait in `agenda`, and its times are those of what it waits for.
     ///
-    /// Say so, then look whether what is waited for has come already: then nothing can come unnoticed. If it has, call
-    /// [`wait_no_longer`](Member::wait_no_longer).
+    /// Call this, then check whether the work has arrived already, so that nothing can arrive
+    /// unnoticed. If it has, call [`wait_no_longer`](Member::wait_no_longer).
     pub fn wait_on(&mut self, line: usize, agenda: &Agenda, task: TaskId) {
         let (critical_ns, deadline_ns) = agenda.times_ns(task).unwrap_or((0, u64::MAX));
         let rank = if deadline_ns == u64::MAX { Rank::INTERACTIVE } else { Rank::critical(deadline_ns) };
         self.waits_ns[line] = critical_ns;
         self.lines_used = self.lines_used.max(line + 1);
-        self.core.board().wait_on(self.slot, line, critical_ns, rank);
+        self.core.dispatcher().wait_on(self.slot, line, critical_ns, rank);
     }
 
-    /// What was waited for on `line` has been found without its bell.
+    /// The work expected on `line` was found without its doorbell.
     pub fn wait_no_longer(&mut self, line: usize) {
         self.waits_ns[line] = u64::MAX;
-        self.core.board().wait_no_longer(self.slot, line);
+        self.core.dispatcher().wait_no_longer(self.slot, line);
     }
 
-    /// The next task of this member that is also the best of all members; waits until there is one. `rung` is told of
-    /// each line that was rung.
+    /// Waits for the next task of this member that is also the best of all members. `rung` is
+    /// called for each line that was rung.
     ///
     /// Costs no system call while this member goes on.
     pub fn next(&mut self, agenda: &mut Agenda, mut rung: impl FnMut(&mut Agenda, usize)) -> Choice {
         loop {
-            self.hear(agenda, &mut rung);
+            self.take_rung(agenda, &mut rung);
             let now_ns = now_ns();
             let choice = agenda.choose(now_ns);
-            let Some(baton) = self.baton else {
-                self.tell(agenda, choice, now_ns);
-                self.baton = Some(self.core.board().enter(self.slot));
+            let Some(token) = self.token else {
+                self.publish(agenda, choice, now_ns);
+                self.token = Some(self.core.dispatcher().enter(self.slot));
                 continue;
             };
-            let board = self.core.board();
+            let dispatcher = self.core.dispatcher();
             if choice.task.is_some() {
-                match board.look(self.slot, baton, choice.rank, now_ns) {
-                    Look::Yield(to) if self.masks == 0 => {
-                        self.tell(agenda, choice, now_ns);
-                        self.baton = Some(board.hand_over(self.slot, baton, to));
+                match dispatcher.check(self.slot, token, choice.rank, now_ns) {
+                    Check::Yield(to) if self.masks == 0 => {
+                        self.publish(agenda, choice, now_ns);
+                        self.token = Some(dispatcher.hand_over(self.slot, token, to));
                     }
-                    Look::Lost => self.baton = None,
-                    Look::Stay | Look::Yield(_) => {
+                    Check::Lost => self.token = None,
+                    Check::Stay | Check::Yield(_) => {
                         self.section_ns = now_ns;
                         return choice;
                     }
                 }
                 continue;
             }
-            let until_ns = self.tell(agenda, choice, now_ns);
-            let others = board.look_around(self.slot, now_ns);
+            let until_ns = self.publish(agenda, choice, now_ns);
+            let others = dispatcher.check_others(self.slot, now_ns);
             let sooner = others.next_slot.filter(|_| others.next_ns < until_ns);
-            self.baton = Some(match others.slot.or(sooner) {
-                Some(to) => board.hand_over(self.slot, baton, to),
-                // Whoever comes first keeps watch.
-                None => board.rest(self.slot, baton, until_ns),
+            self.token = Some(match others.slot.or(sooner) {
+                Some(to) => dispatcher.hand_over(self.slot, token, to),
+                // The member whose time comes first keeps the processor and rests.
+                None => dispatcher.rest(self.slot, token, until_ns),
             });
         }
     }
 
-    /// Like [`next`](Member::next), but comes back without a task when there is none, still with the processor or not:
-    /// for who has other things to wait for than bells and deadlines.
+    /// Like [`next`](Member::next), but returns without a task when there is none, with or without
+    /// the processor: for a thread that also waits for other things than doorbells and deadlines.
     pub fn try_next(&mut self, agenda: &mut Agenda, mut rung: impl FnMut(&mut Agenda, usize)) -> Choice {
-        self.hear(agenda, &mut rung);
+        self.take_rung(agenda, &mut rung);
         let choice = agenda.choose(now_ns());
         match choice.task {
             Some(_) => self.next(agenda, rung),
-            None => Choice { until_ns: choice.until_ns, ..NOBODY },
+            None => Choice { until_ns: choice.until_ns, ..NO_TASK },
         }
     }
 
-    /// Gives the processor up, before sleeping elsewhere: in a ring, say. While away no bell must be waited on.
+    /// Gives the processor up, before the thread sleeps elsewhere, for example in a ring. Until the
+    /// next call no doorbell must be waited on.
     pub fn leave(&mut self) {
-        if let Some(baton) = self.baton.take() {
-            let board = self.core.board();
-            board.publish(self.slot, Rank::IDLE, u64::MAX, &[]);
-            board.leave(self.slot, baton);
+        if let Some(token) = self.token.take() {
+            let dispatcher = self.core.dispatcher();
+            dispatcher.publish(self.slot, Rank::IDLE, u64::MAX, &[]);
+            dispatcher.leave(self.slot, token);
         }
     }
 
-    /// Whether the running section should end at this yield point: a task that stands better than `choice` did has
-    /// come, here or elsewhere. One clock reading and a few loads.
+    /// Whether the running section should end at this yield point, because a task of a better rank
+    /// than that of `choice` is runnable, in this member or another. One clock reading and a few
+    /// loads.
     pub fn should_yield(&self, choice: &Choice) -> bool {
         self.should_yield_at(choice, now_ns())
     }
 
-    /// Whether a task that works ahead of its time takes its next message in the same section (the quantum of Govindan's
-    /// chapter 4), so that agenda and bells are asked once for all that has come: not if anything has come that stands
-    /// better, nor for longer than a section may last. Messages that are critical are taken one by one, in the order of
-    /// their deadlines.
+    /// Whether a task that works ahead of its time takes its next message in the same section (the
+    /// quantum of Govindan's chapter 4), so that agenda and doorbells are checked once for all
+    /// messages that have arrived. Not if anything of a better rank has arrived, and not for longer
+    /// than a section may last. Critical messages are taken one by one, in the order of their
+    /// deadlines.
     pub fn takes_more(&self, choice: &Choice) -> bool {
         if !choice.ahead {
             return false;
@@ -142,34 +147,35 @@ impl Member {
         now_ns.saturating_sub(self.section_ns) < SECTION_NS_MAX && !self.should_yield_at(choice, now_ns)
     }
 
-    /// Until [`unmask`](Member::unmask) is called as often, this member keeps the processor (Govindan, section 6.2.2).
-    /// Who masks for longer than the warden allows loses it all the same.
+    /// This member keeps the processor until [`unmask`](Member::unmask) is called as often
+    /// (Govindan, section 6.2.2). A member that masks for longer than the watchdog allows loses the
+    /// processor all the same.
     pub fn mask(&mut self) {
         self.masks += 1;
     }
 
-    /// The end of a masked section. What was asked for meanwhile is seen by the next look.
+    /// Ends a masked section. The next check sees requests made meanwhile.
     pub fn unmask(&mut self) {
         self.masks = self.masks.saturating_sub(1);
     }
 
     fn should_yield_at(&self, choice: &Choice, now_ns: u64) -> bool {
-        let Some(baton) = self.baton.filter(|_| self.masks == 0) else { return false };
-        let board = self.core.board();
+        let Some(token) = self.token.filter(|_| self.masks == 0) else { return false };
+        let dispatcher = self.core.dispatcher();
         now_ns >= choice.until_ns
-            || board.rung_above(self.slot, choice.rank, now_ns)
-            || board.look(self.slot, baton, choice.rank, now_ns) != Look::Stay
+            || dispatcher.rung_above(self.slot, choice.rank, now_ns)
+            || dispatcher.check(self.slot, token, choice.rank, now_ns) != Check::Stay
     }
 
-    /// When the first of what is waited for will be critical. Until then a core that rests need not be woken by what
-    /// comes early: then it takes all of it at once, instead of waking for each.
+    /// When the first of the expected work will be critical. Until then, early work need not wake a
+    /// resting member, which then takes all of it at once.
     fn next_wait_ns(&self, now_ns: u64) -> u64 {
         let waits_ns = self.waits_ns[..self.lines_used].iter().copied();
         waits_ns.filter(|critical_ns| *critical_ns > now_ns).min().unwrap_or(u64::MAX)
     }
 
-    fn hear(&mut self, agenda: &mut Agenda, rung: &mut impl FnMut(&mut Agenda, usize)) {
-        let mut ready = self.core.board().take_ready(self.slot);
+    fn take_rung(&mut self, agenda: &mut Agenda, rung: &mut impl FnMut(&mut Agenda, usize)) {
+        let mut ready = self.core.dispatcher().take_ready(self.slot);
         while ready != 0 {
             let line = ready.trailing_zeros() as usize;
             ready &= ready - 1;
@@ -178,12 +184,13 @@ impl Member {
         }
     }
 
-    /// Tells the others how this member stands and will stand. Until the time that comes back, no look at it is needed.
-    fn tell(&self, agenda: &Agenda, choice: Choice, now_ns: u64) -> u64 {
+    /// Publishes this member's present and future ranks. Until the returned time no check of it is
+    /// needed.
+    fn publish(&self, agenda: &Agenda, choice: Choice, now_ns: u64) -> u64 {
         let mut steps = NO_STEPS;
         let count = agenda.steps(choice.rank, &mut steps);
         let until_ns = choice.until_ns.min(self.next_wait_ns(now_ns));
-        self.core.board().publish(self.slot, choice.rank, until_ns, &steps[..count]);
+        self.core.dispatcher().publish(self.slot, choice.rank, until_ns, &steps[..count]);
         until_ns
     }
 }
@@ -205,6 +212,6 @@ impl ProcessorArbiter for Member {
 impl Drop for Member {
     fn drop(&mut self) {
         self.leave();
-        self.core.board().quit(self.slot);
+        self.core.dispatcher().quit(self.slot);
     }
 }

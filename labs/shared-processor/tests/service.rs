@@ -1,7 +1,7 @@
 //! Services of `reel-rt` whose cores share a processor.
 #![allow(clippy::unwrap_used, reason = "a test that cannot go on should stop")]
 
-use lab_shared_processor::SharedCore;
+use lab_shared_processor::SharedProcessor;
 use reel_ring::{Done, DriverChoice, RingConfig};
 use reel_rt::{Core, CoreConfig, Next, Service, TaskId, TaskKind, spawn};
 use std::sync::mpsc::{Sender, channel};
@@ -36,7 +36,7 @@ impl Service for OneTask {
 
 #[test]
 fn cores_that_share_a_processor_both_make_progress() {
-    let shared = SharedCore::create().unwrap();
+    let shared = SharedProcessor::create().unwrap();
     let cores: Vec<_> = (0..2)
         .map(|_| {
             let (reports, reported) = channel();
