@@ -1,18 +1,24 @@
-//! `unsafe` stays in its four rooms, and says there why it is sound.
+//! `unsafe` stays in its five rooms, and says there why it is sound.
 
 use crate::files::TextFile;
 use crate::finding::Finding;
 use crate::rust_text::{RustText, has_word, word_positions};
 
-/// The crates that may hold `unsafe`.
-const ROOMS: [&str; 4] = ["reel-arena", "reel-code", "reel-ring", "reel-rt"];
+/// Directories of the crates that may hold `unsafe`.
+const ROOMS: [&str; 5] = [
+    "crates/reel-arena/",
+    "crates/reel-code/",
+    "crates/reel-ring/",
+    "crates/reel-rt/",
+    "labs/shared-processor/",
+];
 
 /// Checks every Rust file.
 pub(crate) fn check(files: &[TextFile]) -> Vec<Finding> {
     let mut findings = Vec::new();
     for file in files.iter().filter(|file| file.path.ends_with(".rs")) {
         let text = RustText::new(&file.text);
-        if ROOMS.iter().any(|room| file.path.starts_with(&format!("crates/{room}/"))) {
+        if ROOMS.iter().any(|room| file.path.starts_with(room)) {
             findings.extend(unexplained(&file.path, &text));
         } else {
             findings.extend(misplaced(&file.path, &text));
@@ -33,7 +39,13 @@ pub(crate) fn check(files: &[TextFile]) -> Vec<Finding> {
 fn misplaced(path: &str, text: &RustText) -> Vec<Finding> {
     let found = text.code.iter().enumerate().filter(|(_, line)| has_word(line, "unsafe"));
     found
-        .map(|(index, _)| Finding::at(path, index + 1, "unsafe belongs in reel-arena, -code, -ring and -rt"))
+        .map(|(index, _)| {
+            Finding::at(
+                path,
+                index + 1,
+                "unsafe belongs in reel-arena, -code, -ring, -rt and labs/shared-processor",
+            )
+        })
         .collect()
 }
 
@@ -75,9 +87,8 @@ fn explained(text: &RustText, line: usize) -> bool {
 }
 
 fn is_crate_root(path: &str) -> bool {
-    let Some(inside) =
-        path.strip_prefix("crates/").and_then(|path| path.split_once('/')).map(|(_, inside)| inside)
-    else {
+    let below = path.strip_prefix("crates/").or_else(|| path.strip_prefix("labs/"));
+    let Some(inside) = below.and_then(|path| path.split_once('/')).map(|(_, inside)| inside) else {
         return path == "xtask/src/main.rs";
     };
     matches!(inside, "src/lib.rs" | "src/main.rs")
@@ -103,6 +114,8 @@ mod tests {
         assert_eq!(findings("crates/reel-disk/src/lib.rs", "//! Disks.\n"), 1);
         assert_eq!(findings("crates/reel-disk/src/lib.rs", "//! Disks.\n#![forbid(unsafe_code)]\n"), 0);
         assert_eq!(findings("crates/reel-ring/src/lib.rs", "//! Rings.\n"), 0);
+        assert_eq!(findings("labs/other/src/lib.rs", "//! Measures.\n"), 1);
+        assert_eq!(findings("labs/shared-processor/src/lib.rs", "//! Shares.\n"), 0);
     }
 
     #[test]

@@ -8,14 +8,15 @@ use crate::limits::{ALIGNMENT_BYTES, BUFFER_BYTES_MAX, CELLS_PER_BUFFER_MAX, PIE
 use crate::region::{Mapping, Region, Sharing};
 use crate::state::{Piece, State, StateCounts};
 
-/// The shape of an arena.
+/// The sizes of an arena.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ArenaConfig {
     /// Bytes of a buffer, a multiple of 4096: the largest piece that can be taken.
     pub buffer_bytes: usize,
-    /// How many buffers.
+    /// Number of buffers.
     pub buffer_count: usize,
-    /// Cells a buffer is cut in for small pieces, 1..=64; 1 means that buffers are never cut.
+    /// Cells into which a buffer is cut for small pieces, 1 to 64; 1 means that buffers are never
+    /// cut.
     pub cells_per_buffer: usize,
     /// Try 2 MiB pages: from the kernel's reserve, else transparent ones, else 4 KiB pages.
     pub huge_pages: bool,
@@ -25,7 +26,7 @@ pub struct ArenaConfig {
 #[derive(Clone)]
 pub struct Arena(Arc<Inner>);
 
-/// How much of an arena is in use, and for what.
+/// How much of an arena is in use, and in which state.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct ArenaUsage {
     /// Bytes in all.
@@ -46,7 +47,7 @@ pub struct ArenaUsage {
     pub pieces_sending: usize,
 }
 
-/// One piece of the arena: index of its first cell, and whether it is a whole buffer.
+/// One piece of the arena: the index of its first cell, and whether it is a whole buffer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct PieceId {
     index: u32,
@@ -65,13 +66,21 @@ pub(crate) struct Inner {
 }
 
 impl Arena {
-    /// Maps the memory. Pages are given by the kernel when first touched (or registered with a ring).
+    /// Maps the memory. The kernel provides pages when they are first touched or registered with a
+    /// ring.
+    ///
+    /// # Errors
+    /// If the configuration is out of bounds or the kernel refuses the memory.
     pub fn new(config: ArenaConfig) -> Result<Arena, ArenaError> {
         Arena::with(config, Sharing::OwnProcess)
     }
 
-    /// An arena that other processes can map, but only to read: its memfd ([`Region::fd`]) is sealed against writing, growing and
-    /// shrinking by anybody but this mapping. It never has private pages, so fewer machines give it huge ones.
+    /// An arena that other processes can map, but only to read. Its memfd ([`Region::fd`]) is
+    /// sealed: only this mapping can write, and nothing can grow or shrink it. It never has private
+    /// pages, so fewer machines give it huge ones.
+    ///
+    /// # Errors
+    /// As for [`Arena::new`].
     pub fn readable_by_others(config: ArenaConfig) -> Result<Arena, ArenaError> {
         Arena::with(config, Sharing::ReadByOthers)
     }
@@ -117,8 +126,9 @@ impl Arena {
         })))
     }
 
-    /// A piece of at least `bytes`: a cell if that is enough, else a whole buffer. `None` when no such piece is
-    /// free now, or `bytes` is more than a buffer. Its content is whatever was there before.
+    /// Takes a piece of at least `bytes`: a cell if that is enough, else a whole buffer. `None` if
+    /// no such piece is free now, or `bytes` is more than a buffer. The content is left over from
+    /// earlier use.
     pub fn take(&self, bytes: usize) -> Option<Buffer> {
         let inner = &self.0;
         if bytes > inner.buffer_bytes {
@@ -155,13 +165,15 @@ impl Arena {
         }
     }
 
-    /// Pieces that are being sent, or written, by anybody at the moment, without asking for the lock that [`Arena::usage`] takes.
+    /// Pieces that are being sent or written at the moment, without the lock that [`Arena::usage`]
+    /// takes.
     pub fn pieces_sending(&self) -> usize {
         self.0.counts.get(State::Sending)
     }
 
-    /// The memory as the kernel sees it. Valid as long as an `Arena`, `Buffer` or `Lease` of it lives; the bytes
-    /// belong to the owners of the pieces, so read or write nothing through `base`.
+    /// The memory as the kernel sees it, valid as long as an `Arena`, `Buffer` or `Lease` of it
+    /// lives. The bytes belong to the owners of the pieces, so nothing may be read or written
+    /// through `base`.
     pub fn region(&self) -> Region<'_> {
         self.0.mapping.region()
     }
@@ -199,7 +211,7 @@ impl Inner {
 
     /// First byte of the piece. The caller must hold the piece to use it.
     pub(crate) fn piece_start(&self, id: PieceId) -> *mut u8 {
-        // SAFETY: the offset of a piece and its length lie within the mapping by construction.
+        // SAFETY: by construction, the offset of a piece and its length lie within the mapping.
         unsafe { self.mapping.base().as_ptr().add(self.region_offset(id)) }
     }
 
@@ -236,7 +248,7 @@ impl Inner {
         (index / self.cells_per_buffer, index % self.cells_per_buffer)
     }
 
-    /// A panic inside the map leaves it consistent enough to go on: at worst one piece is lost.
+    /// A panic while the map was locked leaves it consistent enough: at worst one piece is lost.
     fn free(&self) -> MutexGuard<'_, FreeMap> {
         self.free.lock().unwrap_or_else(PoisonError::into_inner)
     }

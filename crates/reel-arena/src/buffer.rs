@@ -10,8 +10,8 @@ use crate::arena::{Arena, Inner, PieceId};
 use crate::lease::Lease;
 use crate::state::State;
 
-/// A piece of the arena with one owner, who may write. Aligned to 4096; as long as its class (cell or buffer),
-/// which may be more than was asked for.
+/// A piece of the arena with one owner, which may write it. It is aligned to 4096 and as long as
+/// its kind (cell or buffer), which may be more than was requested.
 pub struct Buffer {
     arena: Arc<Inner>,
     id: PieceId,
@@ -22,7 +22,7 @@ impl Buffer {
         Buffer { arena, id }
     }
 
-    /// Gives up writing and makes the piece sharable.
+    /// Ends writing and makes the piece sharable.
     pub fn freeze(self) -> Lease {
         self.set_state(State::Full);
         let (arena, id) = self.into_parts();
@@ -35,33 +35,34 @@ impl Buffer {
         self.arena.region_offset(self.id)
     }
 
-    /// What the piece is doing.
+    /// The state of the piece.
     pub fn state(&self) -> State {
         self.arena.piece(self.id).state()
     }
 
-    /// Tells the arena's accounts what the piece is doing. A buffer cannot be [`State::Sending`]: only leases
-    /// are sent; that value counts as `Full`.
+    /// Sets the state of the piece for the arena's statistics. A buffer cannot be
+    /// [`State::Sending`], because only leases are sent; that value counts as `Full`.
     pub fn set_state(&self, state: State) {
         let state = if state == State::Sending { State::Full } else { state };
         self.arena.set_state(self.id, state);
     }
 
-    /// Address of the first byte, for a device. Whoever passes it on must keep this buffer unused and alive
-    /// until the device is done.
+    /// Address of the first byte, for a device. The caller must keep this buffer unused and alive
+    /// until the device has finished.
     pub fn as_device_ptr(&self) -> *mut u8 {
         self.arena.piece_start(self.id)
     }
 
-    /// Another piece of the same arena, as long as this one, whose bytes are anything; `None` if there is none at the moment. For whoever
-    /// cannot go on with this one.
+    /// Another piece of the same arena and length, with arbitrary content, for a caller that cannot
+    /// use this one any more; `None` if none is free at the moment.
     pub fn another(&self) -> Option<Buffer> {
         Arena::of(Arc::clone(&self.arena)).take(self.len())
     }
 
     fn into_parts(self) -> (Arc<Inner>, PieceId) {
         let this = ManuallyDrop::new(self);
-        // SAFETY: `this` is never used or dropped again, so the reference moves out exactly once.
+        // SAFETY: `this` is never used or dropped again, so the reference is moved out exactly
+        // once.
         (unsafe { ptr::read(&this.arena) }, this.id)
     }
 }
@@ -70,8 +71,8 @@ impl Deref for Buffer {
     type Target = [u8];
 
     fn deref(&self) -> &[u8] {
-        // SAFETY: the piece lies in the mapping, which `arena` keeps alive; a memfd's bytes are always
-        // initialised; this buffer is the only owner and `&self` excludes writers.
+        // SAFETY: the piece lies in the mapping, which `arena` keeps alive; a memfd's bytes are
+        // always initialised; this buffer is the only owner and `&self` excludes writers.
         unsafe { slice::from_raw_parts(self.arena.piece_start(self.id), self.arena.piece_bytes(self.id)) }
     }
 }

@@ -11,10 +11,10 @@ pub enum ArenaError {
         what: &'static str,
         /// Its value.
         value: usize,
-        /// What it must be.
+        /// The rule for the setting.
         rule: &'static str,
     },
-    /// The kernel did not give the memory.
+    /// The kernel refused the memory.
     #[error(
         "the kernel refused {bytes} bytes of shared memory for media ({step}: {source}); \
          make the arena smaller, or give the process or its container more memory"
@@ -22,7 +22,7 @@ pub enum ArenaError {
     Memory {
         /// The system call that failed.
         step: &'static str,
-        /// The size asked for.
+        /// The requested size in bytes.
         bytes: usize,
         /// The kernel's answer.
         source: io::Error,

@@ -1,16 +1,16 @@
-/// Which memory is free: whole buffers, and the free cells of buffers that are cut in cells.
+/// Which memory is free: whole buffers, and the free cells of buffers that are cut into cells.
 ///
-/// Pure: it hands out numbers. A buffer is cut when a cell is wanted and no cut buffer has one free, and is
-/// whole again as soon as all its cells are back.
+/// Pure: it only manages numbers. A buffer is cut when a cell is needed and no cut buffer has a
+/// free one. It is whole again as soon as all its cells are free.
 pub(crate) struct FreeMap {
-    /// Free whole buffers; last in, first out, because the last one used is the one still in the caches.
+    /// Free whole buffers; last in, first out, because the buffer used last is still in the caches.
     whole: Vec<u32>,
-    /// Per buffer: the free cells, one bit each; meaningful only while the buffer is cut.
+    /// Per buffer: the free cells, one bit each; valid only while the buffer is cut.
     free_cells: Vec<u64>,
     /// Cut buffers that have at least one free cell.
     partial: Vec<u32>,
-    /// Per buffer: its place in `partial`, so that it leaves in constant time.
-    place: Vec<u32>,
+    /// Per buffer: its index in `partial`, so that it can be removed in constant time.
+    partial_index: Vec<u32>,
     all_cells: u64,
     cells_per_buffer: u32,
     cells_taken: usize,
@@ -18,13 +18,13 @@ pub(crate) struct FreeMap {
 }
 
 impl FreeMap {
-    /// `cells_per_buffer` in 1..=64; 1 means that buffers are never cut.
+    /// `cells_per_buffer` is 1 to 64; 1 means that buffers are never cut.
     pub(crate) fn new(buffer_count: u32, cells_per_buffer: u32) -> FreeMap {
         FreeMap {
             whole: (0..buffer_count).rev().collect(),
             free_cells: vec![0; buffer_count as usize],
             partial: Vec::new(),
-            place: vec![0; buffer_count as usize],
+            partial_index: vec![0; buffer_count as usize],
             all_cells: u64::MAX >> (64 - cells_per_buffer),
             cells_per_buffer,
             cells_taken: 0,
@@ -43,7 +43,7 @@ impl FreeMap {
         self.whole.push(buffer);
     }
 
-    /// A free cell: (buffer, cell).
+    /// Takes a free cell: (buffer, cell).
     pub(crate) fn take_cell(&mut self) -> Option<(u32, u32)> {
         if self.partial.is_empty() {
             let buffer = self.whole.pop()?;
@@ -92,15 +92,15 @@ impl FreeMap {
     }
 
     fn enter_partial(&mut self, buffer: u32) {
-        self.place[buffer as usize] = self.partial.len() as u32;
+        self.partial_index[buffer as usize] = self.partial.len() as u32;
         self.partial.push(buffer);
     }
 
     fn leave_partial(&mut self, buffer: u32) {
-        let place = self.place[buffer as usize] as usize;
+        let place = self.partial_index[buffer as usize] as usize;
         self.partial.swap_remove(place);
         if let Some(&moved) = self.partial.get(place) {
-            self.place[moved as usize] = place as u32;
+            self.partial_index[moved as usize] = place as u32;
         }
     }
 }
@@ -120,8 +120,8 @@ mod tests {
     }
 
     proptest! {
-        /// Whatever is taken and given back in whatever order: no byte is handed out twice, nothing is lost,
-        /// and cut buffers become whole again.
+        /// In whatever order pieces are taken and given back, no byte is given out twice, nothing
+        /// is lost, and cut buffers become whole again.
         #[test]
         fn pieces_never_overlap_and_never_leak(
             buffers in 1u32..6, cells in 1u32..=64, steps in prop::collection::vec((0u8..3, any::<prop::sample::Index>()), 0..300)

@@ -10,12 +10,13 @@ use crate::arena::{Inner, PieceId};
 use crate::buffer::Buffer;
 use crate::state::State;
 
-/// A shared, immutable view of a piece of the arena, or of a part of it. The memory returns to the arena when
-/// the last lease of the piece is dropped.
+/// A shared, immutable view of a piece of the arena, or of a part of it. The memory returns to the
+/// arena when the last lease of the piece is dropped.
 ///
-/// The count of a piece's leases stands in the arena's side table, so a clone or a slice allocates nothing and
-/// touches one word that only the users of this piece touch. All leases of a piece together hold one reference
-/// to the arena: the first was given it by the buffer, the last gives it back.
+/// The count of a piece's leases is in the arena's side table, so a clone or a slice allocates
+/// nothing, and touches one word that only the users of this piece touch. All leases of a piece
+/// together hold one reference to the arena: the first lease gets it from the buffer, the last one
+/// returns it.
 pub struct Lease {
     arena: NonNull<Inner>,
     id: PieceId,
@@ -23,8 +24,8 @@ pub struct Lease {
     bytes: u32,
 }
 
-// SAFETY: a lease only reads, what it reads is not written while any lease of the piece lives, and the count is
-// atomic. The arena it points to is `Sync`.
+// SAFETY: a lease only reads, the bytes are not written while any lease of the piece lives, and the
+// count is atomic. The arena it points to is `Sync`.
 unsafe impl Send for Lease {}
 // SAFETY: as above.
 unsafe impl Sync for Lease {}
@@ -55,25 +56,29 @@ impl Lease {
         part
     }
 
-    /// The whole piece as a writable buffer, if this is its only lease (whatever part it shows).
+    /// The whole piece as a writable buffer, if this is its only lease, whatever part it shows.
+    ///
+    /// # Errors
+    /// Returns the lease if the piece has others.
     pub fn try_into_buffer(self) -> Result<Buffer, Lease> {
-        // Acquire pairs with the Release of the other leases' drops: their reads are over before we write. No new
-        // lease can appear, since only a lease makes leases and this one is ours.
+        // Acquire pairs with the Release of the other leases' drops: their reads are over before
+        // the new owner writes. No new lease can appear, since only a lease makes leases and this
+        // is the only one.
         if self.inner().piece(self.id).owners.load(Ordering::Acquire) != 1 {
             return Err(self);
         }
         let this = ManuallyDrop::new(self);
-        // SAFETY: this was the only lease, so the leases' one reference to the arena is ours to move.
+        // SAFETY: this was the only lease, so the leases' one reference to the arena can be moved.
         Ok(Buffer::new(unsafe { Arc::from_raw(this.arena.as_ptr()) }, this.id))
     }
 
-    /// Counts a send of this piece, for the arena's accounts, until the guard is dropped.
+    /// Counts a send of this piece for the arena's statistics, until the guard is dropped.
     pub fn sending(&self) -> Sending {
         self.inner().begin_send(self.id);
         Sending { lease: self.clone() }
     }
 
-    /// What the piece is doing.
+    /// The state of the piece.
     pub fn state(&self) -> State {
         self.inner().piece(self.id).state()
     }
@@ -93,8 +98,8 @@ impl Deref for Lease {
     type Target = [u8];
 
     fn deref(&self) -> &[u8] {
-        // SAFETY: start and bytes were checked against the piece; the mapping lives as long as the arena; the
-        // bytes are initialised (memfd) and nobody writes them while a lease lives.
+        // SAFETY: start and bytes were checked against the piece. The mapping lives as long as the
+        // arena, and the bytes are initialised (memfd). Nothing writes them while a lease lives.
         unsafe {
             let first = self.inner().piece_start(self.id).add(self.start as usize);
             slice::from_raw_parts(first, self.bytes as usize)
@@ -110,7 +115,8 @@ impl AsRef<[u8]> for Lease {
 
 impl Clone for Lease {
     fn clone(&self) -> Lease {
-        // Relaxed as in `Arc::clone`: the new owner gets its view of the bytes from the existing one.
+        // Relaxed as in `Arc::clone`: the new owner gets its view of the bytes from the existing
+        // one.
         let before = self.inner().piece(self.id).owners.fetch_add(1, Ordering::Relaxed);
         assert!(
             before < u32::MAX / 2,
@@ -122,8 +128,8 @@ impl Clone for Lease {
 
 impl Drop for Lease {
     fn drop(&mut self) {
-        // Release: what this owner read is read before the count falls. The last one's fence then orders all of
-        // that before the piece is handed to the next owner, who may write.
+        // Release: this owner's reads come before the count falls. The last owner's fence then
+        // orders all reads before the piece goes to the next owner, which may write.
         if self.inner().piece(self.id).owners.fetch_sub(1, Ordering::Release) != 1 {
             return;
         }
@@ -144,7 +150,7 @@ impl fmt::Debug for Lease {
     }
 }
 
-/// While it lives, the piece counts as [`State::Sending`]; it also keeps the piece alive.
+/// While this guard lives, the piece counts as [`State::Sending`]. It also keeps the piece alive.
 #[derive(Debug)]
 pub struct Sending {
     lease: Lease,

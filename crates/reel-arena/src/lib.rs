@@ -1,13 +1,15 @@
 //! Media memory: one memfd arena, its buffers and leases.
 //!
-//! All media bytes of the process lie in one shared mapping, so that the same pages can be filled by the disk,
-//! sent by the network and mapped by other processes. The region is cut in equal **buffers**; a buffer can be
-//! cut further in equal **cells** for small things. A piece (buffer or cell) is either free or in one of the
-//! [`State`]s of the MARS memory-mapped buffers ("mmbuf": Buddhikot, Chen, Wu, Parulkar, "Enhancements to 4.4
-//! BSD UNIX for Efficient Networked Multimedia in Project MARS", 1998).
+//! All media bytes of the process lie in one shared mapping. So the disk can fill, the network can
+//! send and other processes can map the same pages. The region is cut into equal **buffers**. A
+//! buffer can be cut into equal **cells** for small pieces. A piece (buffer or cell) is either free
+//! or in one of the [`State`]s of the MARS memory-mapped buffers ("mmbuf": Buddhikot, Chen, Wu,
+//! Parulkar, "Enhancements to 4.4 BSD UNIX for Efficient Networked Multimedia in Project MARS",
+//! 1998).
 //!
-//! A piece has two faces and is always seen through exactly one of them: a [`Buffer`] (one owner, writable) or
-//! any number of [`Lease`]s (shared, immutable). The memory comes back when the last of them is dropped.
+//! A piece is always held in exactly one of two forms: a [`Buffer`] (one owner, writable) or any
+//! number of [`Lease`]s (shared, immutable). The memory is free again when the last of them is
+//! dropped.
 //!
 //! ```
 //! use reel_arena::{Arena, ArenaConfig};

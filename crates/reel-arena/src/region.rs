@@ -9,23 +9,25 @@ use rustix::mm::{Advice, MapFlags, ProtFlags, madvise, mmap, mmap_anonymous, mun
 
 use crate::error::ArenaError;
 
-/// The pages an arena is made of.
+/// The kind of pages of an arena.
 ///
-/// It matters more than it looks: a device takes one segment per run of adjacent pages, so a read into 4 KiB pages
-/// is cut in many small requests, and pinning takes one step per page.
+/// The kind matters: a device takes one segment per run of adjacent pages, so a read into 4 KiB
+/// pages is cut into many small requests, and pinning takes one step per page.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum PageKind {
     /// 2 MiB pages from the kernel's reserve (`vm.nr_hugepages`), in a memfd.
     Huge,
-    /// A memfd which the kernel agreed to fill with 2 MiB pages where it can (`shmem_enabled`).
+    /// A memfd that the kernel agreed to fill with 2 MiB pages where it can (`shmem_enabled`).
     TransparentHuge,
-    /// Private memory which the kernel agreed to fill with 2 MiB pages where it can: no other process can map it.
+    /// Private memory that the kernel agreed to fill with 2 MiB pages where it can. No other
+    /// process can map it.
     TransparentHugePrivate,
     /// 4 KiB pages, in a memfd.
     Normal,
 }
 
-/// The arena's memory as the kernel sees it: for registration with a ring or for mapping elsewhere.
+/// The arena's memory as the kernel sees it, for registration with a ring or for mapping in another
+/// process.
 #[derive(Clone, Copy, Debug)]
 pub struct Region<'a> {
     /// First byte, aligned to 4096.
@@ -34,20 +36,20 @@ pub struct Region<'a> {
     pub bytes: usize,
     /// The memfd behind the mapping (offset 0 is `base`); none for private memory.
     pub fd: Option<BorrowedFd<'a>>,
-    /// The pages it is made of.
+    /// The kind of its pages.
     pub pages: PageKind,
 }
 
-/// Who else maps the memory.
+/// Which processes map the memory.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Sharing {
-    /// Nobody, so private pages will do.
+    /// Only this one, so private pages are allowed.
     OwnProcess,
-    /// Other processes, which can only read it.
+    /// Other processes too, which can only read it.
     ReadByOthers,
 }
 
-/// Owner of the memory.
+/// The owner of the memory.
 pub(crate) struct Mapping {
     base: NonNull<u8>,
     bytes: usize,
@@ -58,14 +60,17 @@ pub(crate) struct Mapping {
 
 const HUGE_PAGE_BYTES: usize = 2 << 20;
 
-// SAFETY: a mapping is plain memory; who may touch which bytes is ruled by `Buffer` and `Lease`.
+// SAFETY: a mapping is plain memory; `Buffer` and `Lease` control access to its bytes.
 unsafe impl Send for Mapping {}
 // SAFETY: as above; `Mapping` itself never reads or writes the memory.
 unsafe impl Sync for Mapping {}
 
 impl Mapping {
-    /// With `huge_pages`, the best kind this machine gives without being asked for anything; else plain shared
-    /// memory.
+    /// With `huge_pages`, the best kind that this machine gives without configuration; else plain
+    /// shared memory.
+    ///
+    /// # Errors
+    /// If the kernel refuses the memory.
     pub(crate) fn new(bytes: usize, huge_pages: bool, sharing: Sharing) -> Result<Mapping, ArenaError> {
         if huge_pages && let Some(mapping) = Mapping::with_huge_pages(bytes, sharing) {
             return Ok(mapping);
@@ -88,8 +93,8 @@ impl Mapping {
         if let Ok(mapping) = Mapping::in_memfd(bytes, rounded, reserved, PageKind::Huge, sharing) {
             return Some(mapping);
         }
-        // The kernel takes the advice for shared memory even where its policy is never to follow it, so the
-        // policy is asked first.
+        // The kernel accepts the advice for shared memory even where its policy is never to follow
+        // it, so the policy is read first.
         if policy_allows("shmem_enabled", &["[always]", "[within_size]", "[advise]", "[force]"])
             && let Ok(mapping) =
                 Mapping::in_memfd(bytes, rounded, MemfdFlags::empty(), PageKind::TransparentHuge, sharing)
@@ -119,8 +124,9 @@ impl Mapping {
         let fd = memfd_create("reel-arena", flags).map_err(refused("memfd_create"))?;
         ftruncate(&fd, mapped_bytes as u64).map_err(refused("ftruncate"))?;
         let protection = ProtFlags::READ | ProtFlags::WRITE;
-        // SAFETY: a fresh mapping at an address of the kernel's choice overlaps nothing of ours. For reserved huge
-        // pages the kernel sets them aside here (no MAP_NORESERVE), so a later touch cannot fault fatally.
+        // SAFETY: a fresh mapping at an address that the kernel chooses overlaps nothing. For
+        // reserved huge pages the kernel sets them aside here (no MAP_NORESERVE), so a later touch
+        // cannot fault fatally.
         let base = unsafe { mmap(ptr::null_mut(), mapped_bytes, protection, MapFlags::SHARED, &fd, 0) }
             .map_err(refused("mmap"))?;
         let base = NonNull::new(base.cast::<u8>()).ok_or_else(|| ArenaError::Memory {
@@ -130,7 +136,8 @@ impl Mapping {
         })?;
         let mapping = Mapping { base, bytes, mapped_bytes, fd: Some(fd), pages };
         if let (Sharing::ReadByOthers, Some(fd)) = (sharing, &mapping.fd) {
-            // Our own mapping stays writable; nobody can make another such one, whatever descriptor he holds or opens again.
+            // This mapping stays writable. No other writable one can be made, whichever descriptor
+            // a process holds or opens again.
             let seals = SealFlags::SHRINK | SealFlags::GROW | SealFlags::FUTURE_WRITE | SealFlags::SEAL;
             fcntl_add_seals(fd, seals).map_err(refused("sealing"))?;
         }
@@ -138,15 +145,16 @@ impl Mapping {
         Ok(mapping)
     }
 
-    /// Private memory that begins at a huge page: mapped one page too long, then cut on both sides.
+    /// Private memory that begins at a huge page: mapped one page too long, then cut at both ends.
     fn private(bytes: usize, mapped_bytes: usize) -> Option<Mapping> {
         let long = mapped_bytes.checked_add(HUGE_PAGE_BYTES)?;
         let protection = ProtFlags::READ | ProtFlags::WRITE;
-        // SAFETY: a fresh mapping at an address of the kernel's choice overlaps nothing of ours.
+        // SAFETY: a fresh mapping at an address that the kernel chooses overlaps nothing.
         let first = unsafe { mmap_anonymous(ptr::null_mut(), long, protection, MapFlags::PRIVATE) }.ok()?;
         let before = first.addr().next_multiple_of(HUGE_PAGE_BYTES) - first.addr();
         let after = HUGE_PAGE_BYTES - before;
-        // SAFETY: `before` is at most one huge page, and the mapping is that much longer than `mapped_bytes`.
+        // SAFETY: `before` is at most one huge page, and the mapping is that much longer than
+        // `mapped_bytes`.
         let base = unsafe { first.cast::<u8>().add(before) };
         let mapping = Mapping {
             base: NonNull::new(base)?,
@@ -156,34 +164,36 @@ impl Mapping {
             pages: PageKind::TransparentHugePrivate,
         };
         if before > 0 {
-            // SAFETY: the part before `base` was mapped above and nobody knows of it.
+            // SAFETY: the part before `base` was mapped above and is not used.
             let _ = unsafe { munmap(first, before) };
         }
         if after > 0 {
             // SAFETY: so was the part after the end.
             let _ = unsafe { munmap(base.add(mapped_bytes).cast::<c_void>(), after) };
         }
-        // A forked child would get its own copy of every page a device holds on to.
+        // A forked child would get its own copy of every page that a device uses.
         mapping.advise(Advice::LinuxDontFork).ok()?;
         mapping.keep_out_of_dumps();
         Some(mapping)
     }
 
-    /// Films do not help to understand a crash, and gigabytes of them hinder. Best effort.
+    /// Media bytes do not help to understand a crash, and gigabytes of them hinder. Best effort.
     fn keep_out_of_dumps(&self) {
         let _ = self.advise(Advice::LinuxDontDump);
     }
 
-    /// One of the advices that change no content.
+    /// Gives advice that changes no content.
     fn advise(&self, advice: Advice) -> Result<(), Errno> {
-        // SAFETY: the advice covers exactly our mapping, and the callers give none that drops pages.
+        // SAFETY: the advice covers exactly this mapping, and no caller gives advice that drops
+        // pages.
         unsafe { madvise(self.base.as_ptr().cast::<c_void>(), self.mapped_bytes, advice) }
     }
 }
 
 impl Drop for Mapping {
     fn drop(&mut self) {
-        // SAFETY: the mapping is ours and no piece is alive: each holds a reference to the arena.
+        // SAFETY: the mapping is this value's own, and no piece is alive: each holds a reference to
+        // the arena.
         let _ = unsafe { munmap(self.base.as_ptr().cast::<c_void>(), self.mapped_bytes) };
     }
 }

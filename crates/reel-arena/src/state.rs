@@ -1,6 +1,6 @@
 use std::sync::atomic::{AtomicI64, AtomicU8, AtomicU32, Ordering};
 
-/// What a taken piece of memory is doing, in the words of the MARS mmbuf.
+/// The state of a taken piece of memory, in the terms of the MARS mmbuf.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[repr(u8)]
 pub enum State {
@@ -57,8 +57,9 @@ impl Piece {
 
 /// How many taken pieces are in each state.
 ///
-/// Signed, because the two halves of one change can be seen apart by a third thread; each sum is right as
-/// soon as the machine is quiet. Nothing is decided on these numbers, so `Relaxed` is enough.
+/// Signed, because a third thread can see the two halves of one change separately. Each sum is
+/// right as soon as no change is in progress. No decision depends on these numbers, so `Relaxed` is
+/// enough.
 pub(crate) struct StateCounts([AtomicI64; 4]);
 
 impl StateCounts {

@@ -17,7 +17,7 @@ fn arena() -> Arena {
 }
 
 #[test]
-fn small_things_get_cells_large_ones_buffers_too_large_ones_nothing() {
+fn small_requests_get_cells_large_ones_buffers_too_large_ones_nothing() {
     let arena = arena();
     let cell = arena.take(1).expect("free");
     let whole = arena.take(16385).expect("free");
@@ -29,7 +29,7 @@ fn small_things_get_cells_large_ones_buffers_too_large_ones_nothing() {
 }
 
 #[test]
-fn an_exhausted_arena_gives_nothing_until_something_comes_back() {
+fn an_exhausted_arena_gives_nothing_until_a_piece_is_free() {
     let arena = arena();
     let mut all: Vec<_> = (0..4).map(|_| arena.take(65536).expect("free")).collect();
     assert!(arena.take(1).is_none() && arena.take(65536).is_none());
@@ -43,7 +43,7 @@ fn an_exhausted_arena_gives_nothing_until_something_comes_back() {
 }
 
 #[test]
-fn every_piece_is_aligned_and_lies_where_it_says() {
+fn every_piece_is_aligned_and_lies_at_its_offset() {
     let odd =
         ArenaConfig { buffer_bytes: 264 * 1024, buffer_count: 3, cells_per_buffer: 7, huge_pages: false };
     let arena = Arena::new(odd).expect("memory");
@@ -62,7 +62,7 @@ fn every_piece_is_aligned_and_lies_where_it_says() {
 }
 
 #[test]
-fn leases_share_bytes_and_the_last_one_gives_them_back() {
+fn leases_share_bytes_and_the_last_one_returns_them() {
     let arena = arena();
     let mut buffer = arena.take(65536).expect("free");
     buffer.iter_mut().enumerate().for_each(|(i, b)| *b = i as u8);
@@ -98,7 +98,7 @@ fn memory_outlives_the_handle() {
 }
 
 #[test]
-fn states_are_counted_through_a_pieces_life() {
+fn states_are_counted_through_the_life_of_a_piece() {
     let arena = arena();
     let counts = || {
         let u = arena.usage();
@@ -124,7 +124,7 @@ fn states_are_counted_through_a_pieces_life() {
 }
 
 #[test]
-fn impossible_shapes_are_refused_by_name() {
+fn impossible_sizes_are_refused_by_name() {
     for (wrong, name) in [
         (ArenaConfig { buffer_bytes: 0, ..config() }, "buffer_bytes"),
         (ArenaConfig { buffer_bytes: 4097, ..config() }, "buffer_bytes"),
@@ -141,7 +141,7 @@ fn impossible_shapes_are_refused_by_name() {
 }
 
 #[test]
-fn an_arena_larger_than_the_address_space_names_the_cure() {
+fn the_error_for_an_arena_beyond_the_address_space_says_what_to_do() {
     let huge =
         ArenaConfig { buffer_bytes: 1 << 30, buffer_count: 1 << 20, cells_per_buffer: 1, huge_pages: false };
     let error = Arena::new(huge).expect_err("1 PiB is more than a process can map");
@@ -149,7 +149,7 @@ fn an_arena_larger_than_the_address_space_names_the_cure() {
 }
 
 #[test]
-fn huge_pages_are_a_wish_and_the_answer_is_told() {
+fn huge_pages_are_optional_and_the_kind_is_reported() {
     for buffer_count in [1, 4, 33, 64, 100] {
         let wished =
             Arena::new(ArenaConfig { huge_pages: true, buffer_count, ..config() }).expect("some pages");
@@ -166,9 +166,9 @@ fn huge_pages_are_a_wish_and_the_answer_is_told() {
     assert_eq!((plain.region().pages, plain.region().fd.is_some()), (PageKind::Normal, true));
 }
 
-/// The hand-back under stress: pieces are stamped, shared between threads, checked by every owner and given back
-/// from whichever thread is last. A piece handed out twice, or given back while somebody still looks, breaks the
-/// stamp; a lost one breaks the count.
+/// The return of pieces under stress. Pieces are stamped, shared between threads, checked by every
+/// owner and given back from whichever thread is last. A piece that is given out twice, or given
+/// back while it is in use, breaks the stamp; a lost one breaks the count.
 #[test]
 fn many_threads_share_and_give_back() {
     const THREADS: usize = 4;

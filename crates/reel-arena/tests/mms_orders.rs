@@ -1,5 +1,6 @@
-//! Every interleaving, and every order the memory model allows, of one producer and one consumer that wait for each other: by loom.
-//! Versions that lack a fence, or test before they raise the flag, must fail: so the test can see what it is there for.
+//! Every interleaving, and every order that the memory model allows, of one producer and one
+//! consumer that wait for each other, explored by loom. Versions that lack a fence, or test before
+//! they set the flag, must fail: this shows that the test can find such faults.
 #![allow(clippy::unwrap_used, reason = "a test that cannot go on should stop")]
 
 use loom::sync::atomic::{AtomicU64, Ordering, fence};
@@ -12,12 +13,13 @@ use std::sync::Arc;
 /// Words before the descriptors that are used.
 const HEAD_WORDS: usize = producer_word::ENDED + 1;
 
-/// Words whose loads give whatever the memory model allows.
+/// Words whose loads return whatever the memory model allows.
 struct Modelled {
     words: Vec<AtomicU64>,
-    /// Words from here on are kept at `from`, since a page of modelled words takes a page of states.
+    /// Words from here on are kept at `from`, because a page of modelled words takes a page of
+    /// states.
     from: usize,
-    /// Whether the fence between our write and our look at the other's is there.
+    /// Whether the fence between this side's write and its read of the other's word exists.
     fenced: bool,
 }
 
@@ -35,7 +37,7 @@ impl Modelled {
     }
 }
 
-/// One side's view of memory that both have.
+/// One side's view of the shared memory.
 #[derive(Clone)]
 struct View(Arc<Modelled>);
 
@@ -63,7 +65,7 @@ impl Words for View {
     }
 }
 
-/// The socket: bytes that wake whoever waits.
+/// The socket: bytes that wake a waiting side.
 #[derive(Default)]
 struct Bell {
     rung: Mutex<u32>,
@@ -148,26 +150,26 @@ fn both_wait(messages: u64, slots: u64, producer_fenced: bool, consumer_fenced: 
 }
 
 #[test]
-fn nobody_sleeps_through_a_message_or_through_space() {
+fn no_side_sleeps_through_a_message_or_free_space() {
     both_wait(2, 1, true, true);
     both_wait(3, 2, true, true);
 }
 
 #[test]
 #[should_panic(expected = "deadlock")]
-fn without_the_producers_fence_somebody_does() {
+fn without_the_fence_of_the_producer_a_side_does() {
     both_wait(2, 1, false, true);
 }
 
 #[test]
 #[should_panic(expected = "deadlock")]
-fn without_the_consumers_fence_somebody_does() {
+fn without_the_fence_of_the_consumer_a_side_does() {
     both_wait(2, 1, true, false);
 }
 
 #[test]
 #[should_panic(expected = "deadlock")]
-fn a_flag_after_the_test_is_too_late() {
+fn a_flag_set_after_the_test_is_too_late() {
     explore(|| {
         let theirs = Arc::new(Modelled::producer(1));
         let own = Arc::new(Modelled::new(consumer_word::WAITS_ABOVE + 1, true));
@@ -177,7 +179,7 @@ fn a_flag_after_the_test_is_too_late() {
         let reader = {
             let bell = bell.clone();
             loom::thread::spawn(move || {
-                // What Consumer::await_messages does, the other way round.
+                // What Consumer::await_messages does, in the wrong order.
                 if View(theirs.clone()).load(producer_word::WRITTEN) == 0 {
                     View(own.clone()).store(consumer_word::WAITS, 1);
                     View(own).fence_full();
@@ -193,10 +195,10 @@ fn a_flag_after_the_test_is_too_late() {
     });
 }
 
-/// A mark of n where n - 1 is meant: the consumer of two messages is never told of the second.
+/// A level of n where n - 1 is meant: the consumer of two messages is never woken for the second.
 #[test]
 #[should_panic(expected = "deadlock")]
-fn a_mark_that_is_one_too_high_is_never_passed() {
+fn a_level_that_is_one_too_high_is_never_reached() {
     explore(|| {
         let theirs = Arc::new(Modelled::producer(2));
         let own = Arc::new(Modelled::new(consumer_word::WAITS_ABOVE + 1, true));
@@ -225,7 +227,7 @@ fn a_mark_that_is_one_too_high_is_never_passed() {
 }
 
 #[test]
-fn a_waiting_consumer_hears_of_the_end() {
+fn a_waiting_consumer_is_woken_by_the_end() {
     explore(|| {
         let theirs = Arc::new(Modelled::producer(1));
         let own = Arc::new(Modelled::new(consumer_word::WAITS_ABOVE + 1, true));
@@ -253,9 +255,10 @@ fn a_waiting_consumer_hears_of_the_end() {
     });
 }
 
-/// Memory that is taken back from a late reader and used again: if the reader saw the new bytes, it sees the new epoch.
+/// Memory that is taken back from a late reader and used again: a reader that saw the new bytes
+/// sees the new epoch.
 #[test]
-fn who_read_other_bytes_knows() {
+fn a_reader_of_replaced_bytes_notices() {
     explore(|| {
         let theirs = Arc::new(Modelled::producer(1));
         let own = Arc::new(Modelled::new(consumer_word::WAITS_ABOVE + 1, true));
@@ -269,7 +272,7 @@ fn who_read_other_bytes_knows() {
             let bytes = bytes.clone();
             loom::thread::spawn(move || {
                 let seen = bytes.load(Ordering::Relaxed);
-                assert!(seen == 7 || !consumer.is_valid(&message), "other bytes under a valid message");
+                assert!(seen == 7 || !consumer.is_valid(&message), "replaced bytes in a valid message");
             })
         };
         producer.end(Ending::HeldTooLong);

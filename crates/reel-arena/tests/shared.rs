@@ -1,4 +1,4 @@
-//! Memory of two processes: what the other side cannot do, whatever it holds.
+//! Memory of two processes: what the other process cannot do, whichever descriptor it holds.
 #![allow(clippy::unwrap_used, reason = "a test that cannot go on should stop")]
 
 use reel_arena::mms::{
@@ -22,7 +22,7 @@ fn reopened(fd: BorrowedFd<'_>) -> OwnedFd {
     open(format!("/proc/self/fd/{}", fd.as_raw_fd()), OFlags::RDWR, Mode::empty()).unwrap()
 }
 
-/// Whoever holds these descriptors can change neither the bytes nor the length.
+/// These descriptors allow no change of the bytes or the length.
 fn cannot_be_changed(fd: BorrowedFd<'_>, bytes: usize) {
     for fd in [other_sides(fd), reopened(fd)] {
         assert!(SharedMemory::map(fd.try_clone().unwrap(), bytes, true).is_err(), "mapped to be written");
@@ -48,7 +48,7 @@ fn readers_of_the_arena_cannot_write_it() {
         let region = arena.region();
         let fd = region.fd.expect("memory that others can map");
         cannot_be_changed(fd, region.bytes);
-        // We still can, and they see it.
+        // This process can still write, and other processes see it.
         let mut buffer = arena.take(65536).unwrap();
         buffer.fill(7);
         let lease = buffer.freeze();
@@ -60,14 +60,14 @@ fn readers_of_the_arena_cannot_write_it() {
 }
 
 #[test]
-fn readers_write_only_what_is_theirs() {
+fn readers_write_only_their_own_page() {
     let own = SharedMemory::create("own", PAGE, Others::Read).unwrap();
     cannot_be_changed(own.fd(), PAGE);
     let theirs = SharedMemory::create("theirs", PAGE, Others::Write).unwrap();
     let written = SharedMemory::map(other_sides(theirs.fd()), PAGE, true).unwrap();
     written.store(5, 42);
     assert_eq!(theirs.load(5), 42);
-    // But it cannot be made shorter under our feet.
+    // But the reader cannot shrink it.
     assert!(ftruncate(reopened(theirs.fd()), 0).is_err());
 }
 
@@ -76,10 +76,10 @@ fn memory_that_could_shrink_is_not_mapped() {
     let fd = rustix::fs::memfd_create("soft", rustix::fs::MemfdFlags::ALLOW_SEALING).unwrap();
     ftruncate(&fd, PAGE as u64).unwrap();
     let refused = SharedMemory::map(fd, PAGE, false).unwrap_err().to_string();
-    assert!(refused.contains("made shorter"), "{refused}");
+    assert!(refused.contains("can shrink"), "{refused}");
     let short = SharedMemory::create("short", PAGE, Others::Read).unwrap();
     let refused = SharedMemory::map(other_sides(short.fd()), PAGE + 1, false).unwrap_err().to_string();
-    assert!(refused.contains("shorter than was said"), "{refused}");
+    assert!(refused.contains("shorter than announced"), "{refused}");
 }
 
 fn stream(slots: u64) -> (Producer<SharedMemory, SharedMemory>, Consumer<SharedMemory, SharedMemory>) {
@@ -105,7 +105,8 @@ fn post(number: u64) -> Post {
 }
 
 proptest::proptest! {
-    /// Whatever the two do in whatever order: messages come once, in order and unchanged, and no descriptor is used again too early.
+    /// In whatever order the two sides act, messages arrive once, in order and unchanged, and no
+    /// descriptor is reused too early.
     #[test]
     fn messages_come_once_and_in_order(steps in proptest::collection::vec((0..4u8, 1..5u64), 1..200)) {
         let (mut producer, mut consumer) = stream(8);
@@ -147,9 +148,10 @@ proptest::proptest! {
         }
     }
 
-    /// A reader's words may hold anything: the producer refuses what cannot be true, and never has more room than its ring.
+    /// A reader's words may hold anything: the producer refuses impossible counts, and never has
+    /// more room than its ring.
     #[test]
-    fn a_reader_can_say_what_it_likes(words in proptest::collection::vec(proptest::prelude::any::<u64>(), 1..40)) {
+    fn a_reader_can_write_any_value(words in proptest::collection::vec(proptest::prelude::any::<u64>(), 1..40)) {
         let (mut producer, _consumer) = stream(8);
         let theirs = SharedMemory::map(other_sides(producer.consumer_memory().fd()), CONSUMER_BYTES, true).unwrap();
         let mut number = 0;
@@ -170,7 +172,7 @@ proptest::proptest! {
 }
 
 #[test]
-fn counters_that_cannot_be_true_are_told() {
+fn impossible_counters_are_reported() {
     let (mut producer, mut consumer) = stream(8);
     (0..4).for_each(|number| assert!(producer.post(&post(number))));
     (0..3).for_each(|_| assert!(consumer.take().is_some()));
@@ -178,15 +180,15 @@ fn counters_that_cannot_be_true_are_told() {
     assert_eq!(producer.read().unwrap(), 3);
     let theirs =
         SharedMemory::map(other_sides(producer.consumer_memory().fd()), CONSUMER_BYTES, true).unwrap();
-    for lie in [5, u64::MAX, 2, 0] {
-        theirs.store(consumer_word::READ, lie);
+    for impossible in [5, u64::MAX, 2, 0] {
+        theirs.store(consumer_word::READ, impossible);
         let told = producer.read().unwrap_err();
-        assert_eq!((told.said, told.before, told.written), (lie, 3, 4));
+        assert_eq!((told.said, told.before, told.written), (impossible, 3, 4));
     }
 }
 
 #[test]
-fn who_waits_is_told_once_and_at_the_mark() {
+fn a_waiting_side_is_woken_once_and_at_the_level() {
     let (mut producer, mut consumer) = stream(8);
     assert!(consumer.await_messages(3), "nothing is there");
     for (number, rings) in [(0, false), (1, false), (2, true), (3, false)] {
@@ -203,11 +205,12 @@ fn who_waits_is_told_once_and_at_the_mark() {
 }
 
 #[test]
-fn nobody_is_told_who_keeps_ahead() {
+fn a_side_that_does_not_wait_is_not_woken() {
     let (mut producer, mut consumer) = stream(8);
     (0..8).for_each(|number| assert!(producer.post(&post(number))));
     assert!(!producer.must_ring());
-    // The producer looks now and then, so the reader never gets half way through; both wait for nothing.
+    // The producer polls now and then, so the reader never gets half way through; neither side
+    // waits.
     for number in 8..1000 {
         assert!(producer.await_below(4).unwrap());
         assert!(consumer.take().is_some());
@@ -219,7 +222,7 @@ fn nobody_is_told_who_keeps_ahead() {
 }
 
 #[test]
-fn what_is_taken_back_is_noticed() {
+fn messages_that_are_taken_back_are_noticed() {
     let (mut producer, mut consumer) = stream(8);
     (0..2).for_each(|number| assert!(producer.post(&post(number))));
     let message = consumer.take().unwrap();
@@ -235,7 +238,7 @@ fn what_is_taken_back_is_noticed() {
 }
 
 #[test]
-fn a_stream_that_is_none_is_refused() {
+fn memory_without_a_stream_is_refused() {
     let layout = Layout::new(8, 0);
     let broken = |index: usize, value: u64| {
         let own = SharedMemory::create("own", layout.memory_bytes(), Others::Read).unwrap();
@@ -259,9 +262,9 @@ fn a_stream_that_is_none_is_refused() {
     assert!(!broken(60, 1), "a word that means nothing");
 }
 
-/// The C header says the same of every word.
+/// The C header defines the same value for every word.
 #[test]
-fn the_header_says_the_same() {
+fn the_header_defines_the_same() {
     let header = include_str!("../../reel-client/c/reel_mms.h");
     let value = |name: &str| -> u64 {
         let at = header.find(&format!(" {name} = ")).unwrap_or_else(|| panic!("no {name}"));

@@ -1,4 +1,4 @@
-//! The measured programs of `reel-rt`, one process for each measurement.
+//! The measured programs of `labs/shared-processor`, one process for each measurement.
 
 use anyhow::{Context, Result, bail, ensure};
 use serde_json::Value;
@@ -6,7 +6,7 @@ use std::env;
 use std::path::PathBuf;
 use std::process::{Child, Command, Stdio};
 
-/// The example `cores` of `reel-rt`. It lies apart from this program, so that experiments need no room of the server.
+/// The example `cores` of `labs/shared-processor`. It lies apart from this program, so that experiments need no room of the server.
 pub(crate) struct Cores {
     program: PathBuf,
     /// The processor that is measured, and another one.
@@ -23,7 +23,7 @@ impl Cores {
         let program = env::current_exe()?.with_file_name("examples").join("cores");
         ensure!(
             program.exists(),
-            "{} does not exist; build it with cargo build --release -p reel-rt --example cores",
+            "{} does not exist; build it with cargo build --release -p lab-shared-processor --example cores",
             program.display()
         );
         let processors = std::thread::available_parallelism().map_or(1, usize::from);

@@ -1,11 +1,13 @@
-//! Prints how fast this machine checks and encodes rows of the default size: `cargo run --release -p reel-code --example rates`.
+//! Prints how fast this machine checks and encodes rows of the default size: `cargo run --release
+//! -p reel-code --example rates`.
 
 use std::hint::black_box;
 use std::time::Instant;
 
 const ROW_BYTES: usize = 45_056;
 const DATA_ROWS: usize = 4;
-/// Enough matrices to leave the second-level cache, as a stripe fresh from a disk does.
+/// Enough matrices to exceed the second-level cache, as with a stripe that has just been read from
+/// a disk.
 const MATRICES: usize = 64;
 const ROUNDS: usize = 40;
 

@@ -1,11 +1,11 @@
 //! The checksum of a row.
 
-/// CRC-32C of `bytes` (Castagnoli polynomial 0x1EDC6F41, reflected, initial value and final XOR of all
-/// ones): RFC 3720 section 12.1 and appendix B.4.
+/// CRC-32C of `bytes` (Castagnoli polynomial 0x1EDC6F41, reflected, initial value and final XOR of
+/// all ones): RFC 3720 section 12.1 and appendix B.4.
 ///
-/// Every stored row has one. It finds any single burst of up to 32 bits and misses any other damage
-/// with a chance of 2^-32; it says nothing about intent, so it is no defence against an attacker who can
-/// write to the disks.
+/// Every stored row has one. It finds any single burst of up to 32 bits, and misses any other
+/// damage with a probability of 2^-32. It is no defence against an attacker who can write to the
+/// disks.
 pub fn crc32c(bytes: &[u8]) -> u32 {
     crc_fast::crc32_iscsi(bytes)
 }
@@ -16,7 +16,7 @@ mod tests {
 
     use super::*;
 
-    /// The polynomial division written out bit by bit: the oracle for the fast one.
+    /// The polynomial division written out bit by bit: the reference for the fast one.
     fn crc32c_by_bits(bytes: &[u8]) -> u32 {
         let mut crc = !0u32;
         for &byte in bytes {
@@ -42,7 +42,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn it_equals_the_division_by_bits(bytes in proptest::collection::vec(any::<u8>(), 0..3000), skip in 0usize..64) {
+        fn the_checksum_equals_the_division_by_bits(bytes in proptest::collection::vec(any::<u8>(), 0..3000), skip in 0usize..64) {
             let from = skip.min(bytes.len());
             prop_assert_eq!(crc32c(&bytes[from..]), crc32c_by_bits(&bytes[from..]));
         }

@@ -1,18 +1,18 @@
-//! The erasure codes a volume can be made with.
+//! The erasure codes of volumes.
 
 use std::fmt;
 
 use crate::xor::xor_rows;
 
-/// How the parity rows of a matrix follow from its data rows.
+/// How the parity rows of a matrix are computed from its data rows.
 ///
-/// The number is what a superblock stores. Number 2 is kept for a maximum-distance-separable code over the
-/// whole matrix (`rs`), which has more than one parity row.
+/// The number is what a superblock stores. Number 2 is reserved for a maximum-distance-separable
+/// code over the whole matrix (`rs`), which has more than one parity row.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum Code {
-    /// One parity row; its symbol j is the exclusive or of symbol j of every data row: the column FEC of
-    /// SMPTE ST 2022-1 and of RFC 8627.
+    /// One parity row. Its symbol j is the exclusive or of symbol j of every data row: the column
+    /// FEC of SMPTE ST 2022-1 and of RFC 8627.
     Xor,
 }
 
@@ -24,7 +24,7 @@ impl Code {
         }
     }
 
-    /// The code with this number, if this program knows it.
+    /// The code with this number, if it is known.
     pub const fn from_number(number: u16) -> Option<Code> {
         match number {
             1 => Some(Code::Xor),
@@ -39,7 +39,7 @@ impl Code {
         }
     }
 
-    /// The code with this name, if this program knows it.
+    /// The code with this name, if it is known.
     pub fn from_name(name: &str) -> Option<Code> {
         match name {
             "xor" => Some(Code::Xor),
@@ -47,7 +47,7 @@ impl Code {
         }
     }
 
-    /// Whether the code can make this many parity rows.
+    /// Whether the code supports this many parity rows.
     pub const fn allows(self, parity_rows: usize) -> bool {
         match self {
             Code::Xor => parity_rows == 1,
@@ -57,9 +57,9 @@ impl Code {
     /// Computes the parity rows of one matrix from its data rows.
     ///
     /// # Panics
-    /// If [`Code::allows`] refuses the number of parity rows, or the rows differ in length.
+    /// If [`Code::allows`] is false for the number of parity rows, or the rows differ in length.
     pub fn encode(self, data: &[&[u8]], parity: &mut [&mut [u8]]) {
-        assert!(self.allows(parity.len()), "{self} does not make {} parity rows", parity.len());
+        assert!(self.allows(parity.len()), "{self} does not support {} parity rows", parity.len());
         match self {
             Code::Xor => xor_rows(parity[0], data),
         }
@@ -89,7 +89,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn numbers_and_names_lead_back() {
+    fn numbers_and_names_round_trip() {
         assert_eq!(Code::from_number(Code::Xor.number()), Some(Code::Xor));
         assert_eq!(Code::from_name(Code::Xor.name()), Some(Code::Xor));
         assert_eq!(Code::from_number(0), None);
@@ -100,7 +100,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn any_one_lost_row_comes_back(data in (1usize..12, 1usize..3000).prop_flat_map(|(rows, bytes)|
+        fn any_one_lost_row_is_rebuilt(data in (1usize..12, 1usize..3000).prop_flat_map(|(rows, bytes)|
             proptest::collection::vec(proptest::collection::vec(any::<u8>(), bytes), rows))) {
             let mut parity = vec![0xa5; data[0].len()];
             Code::Xor.encode(&data.iter().map(Vec::as_slice).collect::<Vec<_>>(), &mut [&mut parity]);

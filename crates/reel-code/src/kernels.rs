@@ -1,27 +1,29 @@
-//! The one file of this crate with `unsafe`: choosing, at run time, the widest registers this processor has.
+//! Chooses, at run time, the widest registers that this processor has. The only file of this crate
+//! with `unsafe`.
 //!
-//! The loop is written once, in plain safe Rust, and compiled three times: for the baseline, for AVX2 and for
-//! AVX-512. The compiler turns it into the vector code by itself, so there is no pointer arithmetic here; what
-//! is unsafe is only the promise that the processor has the registers the compiled copy uses.
+//! The loop is written once, in plain safe Rust, and compiled three times: for the baseline, for
+//! AVX2 and for AVX-512. The compiler vectorizes it, so there is no pointer arithmetic here. The
+//! only unsafe part is the promise that the processor has the registers that the compiled copy
+//! uses.
 
-/// Bytes handled per turn of the loop: eight cache lines keep the stores of one turn apart from the next
-/// turn's loads and let the compiler use every register of either width.
+/// Bytes handled per iteration. Eight cache lines keep the stores of one iteration apart from the
+/// loads of the next, and let the compiler use every register of either width.
 const BLOCK_BYTES: usize = 512;
 
 /// `target[j] ^= source[j]` for every source, in one pass over the target.
 ///
-/// The caller has made sure that all lengths are equal.
+/// The caller guarantees that all lengths are equal.
 pub(crate) fn xor_sources(target: &mut [u8], sources: &[&[u8]]) {
     #[cfg(target_arch = "x86_64")]
     {
         if std::arch::is_x86_feature_detected!("avx512f") {
-            // SAFETY: the line above has just seen that this processor (and its kernel) has AVX-512F,
-            // which is all that the function asks for.
+            // SAFETY: the line above has checked that this processor (and its kernel) has AVX-512F,
+            // which is all that the function needs.
             unsafe { xor_avx512(target, sources) };
             return;
         }
         if std::arch::is_x86_feature_detected!("avx2") {
-            // SAFETY: the line above has just seen that this processor (and its kernel) has AVX2.
+            // SAFETY: the line above has checked that this processor (and its kernel) has AVX2.
             unsafe { xor_avx2(target, sources) };
             return;
         }
@@ -43,7 +45,8 @@ fn xor_avx2(target: &mut [u8], sources: &[&[u8]]) {
 
 #[inline(always)]
 fn xor_plain(target: &mut [u8], sources: &[&[u8]]) {
-    // Sources are taken in fours, so that a stripe of 4+1 reads each of its rows once and writes its parity once.
+    // Four sources at a time, so that a stripe of 4+1 reads each of its rows once and writes its
+    // parity once.
     let mut rest = sources;
     while let Some((&[a, b, c, d], after)) = rest.split_first_chunk::<4>() {
         xor_four(target, a, b, c, d);
@@ -91,7 +94,7 @@ mod tests {
 
     use super::*;
 
-    /// One byte after another: the oracle.
+    /// One byte after another: the reference.
     fn xor_by_bytes(target: &mut [u8], sources: &[&[u8]]) {
         for source in sources {
             for j in 0..target.len() {
@@ -129,7 +132,7 @@ mod tests {
             #[cfg(target_arch = "x86_64")]
             if std::arch::is_x86_feature_detected!("avx2") {
                 let mut narrow = start.clone();
-                // SAFETY: the condition has just seen AVX2.
+                // SAFETY: the condition has checked AVX2.
                 unsafe { xor_avx2(&mut narrow[shift..], &sources) };
                 prop_assert_eq!(&narrow, &expected);
             }

@@ -1,8 +1,8 @@
 //! Erasure codes and checksums over rows.
 //!
-//! A row is a byte string of a fixed length. A code turns D data rows into P parity rows of the same
-//! length, and rebuilds lost rows from those that are left. A checksum tells whether a row is what was
-//! written. Nothing here does input or output or keeps state.
+//! A row is a byte string of a fixed length. A code computes P parity rows from D data rows of the
+//! same length, and rebuilds lost rows from the remaining ones. A checksum shows whether a row is
+//! unchanged. Nothing here does I/O or keeps state.
 
 mod checksum;
 mod code;

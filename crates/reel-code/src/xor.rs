@@ -5,17 +5,17 @@ use crate::kernels::xor_sources;
 /// `target[j] ^= source[j]` for every j.
 ///
 /// # Panics
-/// If the two have different lengths: rows of one matrix always have the same.
+/// If the two differ in length; rows of one matrix always have the same.
 pub fn xor_into(target: &mut [u8], source: &[u8]) {
     assert_eq!(target.len(), source.len(), "rows of one matrix have one length");
     xor_sources(target, &[source]);
 }
 
-/// `target[j] = sources[0][j] ^ sources[1][j] ^ ...` for every j: the parity of the sources. What was in
-/// `target` does not matter; without sources it becomes zero.
+/// `target[j] = sources[0][j] ^ sources[1][j] ^ ...` for every j: the parity of the sources. The
+/// old content of `target` does not matter; without sources it becomes zero.
 ///
 /// # Panics
-/// If a source has not the length of the target.
+/// If a source differs from the target in length.
 pub fn xor_rows(target: &mut [u8], sources: &[&[u8]]) {
     for source in sources {
         assert_eq!(target.len(), source.len(), "rows of one matrix have one length");

@@ -3,7 +3,7 @@
 use crate::cmaf::{in_band_parameter_sets, mp3_object_type};
 use crate::{Codec, Track};
 
-/// What a player must know to say whether it can decode the track, for example `avc1.640028`.
+/// What a player needs to decide whether it can decode the track, for example `avc1.640028`.
 pub fn codec_string(track: &Track) -> String {
     let config = track.config.as_slice();
     match track.codec {
@@ -21,14 +21,14 @@ pub fn codec_string(track: &Track) -> String {
     }
 }
 
-/// ISO/IEC 14496-15, annex E.2: profile, constraints and level as they stand in `avcC`.
+/// ISO/IEC 14496-15, annex E.2: profile, constraints and level as in `avcC`.
 fn h264(config: &[u8], in_band: bool) -> String {
     let kind = if in_band { "avc3" } else { "avc1" };
     format!("{kind}.{:02X}{:02X}{:02X}", byte(config, 1), byte(config, 2), byte(config, 3))
 }
 
-/// ISO/IEC 14496-15, annex E.3: profile space and number, compatibility flags in reverse bit order, tier and
-/// level, constraint bytes without trailing zeros.
+/// ISO/IEC 14496-15, annex E.3: profile space and number, compatibility flags in reverse bit order,
+/// tier and level, constraint bytes without trailing zeros.
 fn hevc(config: &[u8], in_band: bool) -> String {
     let kind = if in_band { "hev1" } else { "hvc1" };
     let first = byte(config, 1);
@@ -45,7 +45,7 @@ fn hevc(config: &[u8], in_band: bool) -> String {
     text
 }
 
-/// AV1 in ISOBMFF, section 5. The optional part is written when it differs from what its absence means
+/// AV1 in ISOBMFF, section 5. The optional part is written if it differs from its default
 /// (8-bit-style 4:2:0, BT.709, studio range).
 fn av1(track: &Track) -> String {
     let (second, third) = (byte(&track.config, 1), byte(&track.config, 2));
@@ -58,7 +58,7 @@ fn av1(track: &Track) -> String {
     };
     let monochrome = third >> 4 & 1;
     let (x, y, position) = (third >> 3 & 1, third >> 2 & 1, third & 3);
-    // Chroma sample position is only said for 4:2:0.
+    // The chroma sample position is stated only for 4:2:0.
     let position = if x == 1 && y == 1 { position } else { 0 };
     let colour = track.video.as_ref().and_then(|video| video.colour);
     let (primaries, transfer, matrix, full) = colour.map_or((1, 1, 1, false), |colour| {
@@ -79,7 +79,8 @@ fn vp9(config: &[u8]) -> String {
     let (depth, chroma, full) = (third >> 4, third >> 1 & 7, third & 1);
     let (primaries, transfer, matrix) = (byte(config, 7), byte(config, 8), byte(config, 9));
     let mut text = format!("vp09.{profile:02}.{level:02}.{depth:02}");
-    // 1 is 4:2:0 with co-located chroma; 2 means "unspecified" in the colour fields and is no news either.
+    // 1 is 4:2:0 with co-located chroma. 2 means "unspecified" in the colour fields, which adds no
+    // information either.
     let said = [primaries, transfer, matrix].iter().any(|code| !matches!(code, 0..=2));
     if chroma > 1 || full == 1 || said {
         text += &format!(".{chroma:02}.{primaries:02}.{transfer:02}.{matrix:02}.{full:02}");
@@ -90,7 +91,7 @@ fn vp9(config: &[u8]) -> String {
 /// audioObjectType of an AudioSpecificConfig (ISO/IEC 14496-3, 1.6.2.1).
 fn aac_object_type(config: &[u8]) -> u8 {
     match byte(config, 0) >> 3 {
-        // An empty configuration cannot be played; LC is what it most likely is.
+        // An empty configuration cannot be played; LC is the most likely type.
         0 => 2,
         31 => 32 + ((byte(config, 0) & 7) << 3 | byte(config, 1) >> 5),
         object_type => object_type,
@@ -170,7 +171,7 @@ mod tests {
         assert_eq!(text(Codec::Aac, &[0xf9, 0x40]), "mp4a.40.42"); // xHE-AAC, the escaped form
         assert_eq!(text(Codec::Mp3, &[]), "mp4a.6B");
         assert_eq!(text(Codec::Opus, &[]), "opus");
-        // No configuration, however short, is a reason to fail.
+        // No configuration, however short, makes this fail.
         for codec in [Codec::H264, Codec::Hevc, Codec::Av1, Codec::Vp9, Codec::Aac] {
             assert!(!text(codec, &[]).is_empty());
         }

@@ -1,7 +1,7 @@
 //! The DASH manifest (ISO/IEC 23009-1, profile isoff-live), from the index alone.
 //!
-//! Segment times are presentation times: the init segment's edit list has taken away decoder warm-up, so the
-//! first audio segment starts at 0 and no presentationTimeOffset is needed.
+//! Segment times are presentation times. The init segment's edit list has removed decoder warm-up,
+//! so the first audio segment starts at 0 and no presentationTimeOffset is needed.
 
 use crate::index::rates::greatest_common_divisor;
 use crate::{
@@ -17,7 +17,7 @@ pub fn manifest(index: &TitleIndex) -> String {
     manifest_of(index, |_| true)
 }
 
-/// The MPD with those video tracks only for which `offers` says so, given their numbers.
+/// The MPD with only those video tracks for whose numbers `offers` is true.
 pub fn manifest_of(index: &TitleIndex, offers: impl Fn(usize) -> bool) -> String {
     let mut xml = Writer::new_with_indent(b"<?xml version=\"1.0\" encoding=\"UTF-8\"?>\n".to_vec(), b' ', 1);
     presentation(&mut xml, index, &offers).expect("writing to memory does not fail");
@@ -50,7 +50,7 @@ fn presentation(xml: &mut Xml, index: &TitleIndex, offers: &dyn Fn(usize) -> boo
     })
 }
 
-/// Tracks between which a player may switch while playing.
+/// Tracks between which a player may switch during playback.
 type Set<'a> = Vec<(usize, &'a TrackIndex)>;
 
 fn sets<'a>(index: &'a TitleIndex, offers: &dyn Fn(usize) -> bool) -> Vec<Set<'a>> {
@@ -92,7 +92,8 @@ fn adaptation_set(xml: &mut Xml, number: usize, set: &Set<'_>) -> io::Result<()>
     }
     if first.track.kind != TrackKind::Subtitle {
         attributes.push(("segmentAlignment", "true".to_owned()));
-        // Type 3: pictures shown before the key frame may be missing after a switch (ISO/IEC 14496-12, annex I).
+        // Type 3: pictures shown before the key frame may be missing after a switch (ISO/IEC
+        // 14496-12, annex I).
         let sap = if set.iter().all(|(_, track)| track.independent) { "1" } else { "3" };
         attributes.push(("startWithSAP", sap.to_owned()));
     }
@@ -209,7 +210,7 @@ fn descriptor(xml: &mut Xml, name: &str, scheme: &str, value: &str) -> io::Resul
     Ok(())
 }
 
-/// `xs:duration` in milliseconds, never shorter than the truth.
+/// `xs:duration` in milliseconds, rounded up.
 fn duration(ns: u64) -> String {
     let ms = ns.div_ceil(1_000_000);
     format!("PT{}.{:03}S", ms / 1000, ms % 1000)
@@ -228,7 +229,7 @@ fn frame_rate(rate: FrameRate) -> String {
     }
 }
 
-/// ChannelConfiguration (ISO/IEC 23091-3) of the usual loudspeaker sets with so many channels.
+/// ChannelConfiguration (ISO/IEC 23091-3) of the usual loudspeaker set with this many channels.
 fn channel_configuration(channels: u16) -> u16 {
     match channels {
         7 => 11,
@@ -238,7 +239,7 @@ fn channel_configuration(channels: u16) -> u16 {
     }
 }
 
-/// Text without characters that XML 1.0 cannot hold.
+/// Removes characters that XML 1.0 does not allow.
 fn printable(text: &str) -> String {
     text.chars().filter(|c| !c.is_control() && !matches!(c, '\u{fffe}' | '\u{ffff}')).collect()
 }

@@ -2,7 +2,7 @@
 
 use std::io;
 
-/// Why a file cannot be taken. The text is meant for the person who offered the file.
+/// Why a file cannot be ingested. The text is for the person who ingests it.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum MediaError {
@@ -20,9 +20,9 @@ pub enum MediaError {
     /// Reading the source failed.
     #[error("cannot read the file: {0}")]
     Io(#[from] io::Error),
-    /// A length or count exceeds what this program takes (see `limits`).
+    /// A length or count exceeds a limit (see `limits`).
     #[error(
-        "{what} is {value}, more than the limit of {limit}; the file is damaged, or made for something Reel does not do"
+        "{what} is {value}, more than the limit of {limit}; the file is damaged, or made for a purpose that Reel does not support"
     )]
     Limit {
         /// What was counted.
@@ -44,23 +44,23 @@ pub enum MediaError {
         /// Where.
         offset: u64,
     },
-    /// Nothing to play in it.
+    /// The file has no track to play.
     #[error(
         "no playable track: {0}; Reel stores H.264, HEVC, AV1, VP9, AAC, Opus, AC-3, MP3 and FLAC as they are: convert other tracks first, for example with ffmpeg"
     )]
     NoTracks(String),
     /// The duration is zero.
     #[error(
-        "the file plays for no time at all: it has no samples with a duration; check that it plays elsewhere, and make it again"
+        "the file has no duration: it has no samples with a duration; check that it plays elsewhere, and create it again"
     )]
     NoDuration,
-    /// Not a container Reel reads.
+    /// Not a container that Reel reads.
     #[error(
         "not an MP4, MOV, Matroska, WebM or MPEG-TS file{0}; offer one of these, or convert it first, for example with ffmpeg"
     )]
     UnknownContainer(String),
     /// The file ends before its structure does.
-    #[error("the {container} file is cut off: it should go on after byte {offset}; copy it again in full")]
+    #[error("the {container} file is cut off: it should continue after byte {offset}; copy it again in full")]
     Truncated {
         /// `MP4`, `Matroska` or `MPEG-TS`.
         container: &'static str,

@@ -1,7 +1,7 @@
 //! HLS playlists (RFC 8216 and draft-pantos-hls-rfc8216bis), from the index alone.
 //!
-//! The master playlist lies beside one folder per track (`{t}/media.m3u8`, `{t}/iframes.m3u8`, `{t}/text.m3u8`); segments
-//! lie beside their playlist (`init.mp4`, `{n}.m4s` from 1, `text.vtt`).
+//! The master playlist is beside one folder per track (`{t}/media.m3u8`, `{t}/iframes.m3u8`,
+//! `{t}/text.m3u8`). Segments are beside their playlist (`init.mp4`, `{n}.m4s` from 1, `text.vtt`).
 
 use crate::index::rates;
 use crate::{
@@ -15,7 +15,7 @@ pub fn master(index: &TitleIndex) -> String {
     master_of(index, |_| true)
 }
 
-/// The master playlist with those video tracks only for which `offers` says so, given their numbers.
+/// The master playlist with only those video tracks for whose numbers `offers` is true.
 pub fn master_of(index: &TitleIndex, offers: impl Fn(usize) -> bool) -> String {
     let mut text = String::from("#EXTM3U\n#EXT-X-VERSION:7\n");
     if index.tracks.iter().all(|track| track.independent) {
@@ -23,7 +23,7 @@ pub fn master_of(index: &TitleIndex, offers: impl Fn(usize) -> bool) -> String {
     }
     let groups = audio_groups(index);
     let video: Vec<_> = index.of_kind(TrackKind::Video).filter(|(number, _)| offers(*number)).collect();
-    // One audio track and no pictures: the variant itself is all there is to say.
+    // With one audio track and no video, the variant itself needs no group.
     let alone = video.is_empty() && groups.iter().all(|group| group.tracks.len() == 1);
     if !alone {
         groups.iter().for_each(|group| group.media(&mut text));
@@ -78,7 +78,7 @@ pub fn iframes(index: &TitleIndex, track: usize) -> Option<String> {
 /// The playlist of a subtitle track: its WebVTT file as one segment.
 pub fn text(index: &TitleIndex, track: usize) -> Option<String> {
     let track = index.tracks.get(track).filter(|track| track.track.kind == TrackKind::Subtitle)?;
-    // It must cover the film, or players think the subtitles end with the last cue.
+    // It must cover the whole title, or players assume that the subtitles end with the last cue.
     let milliseconds = index.duration_ns.div_ceil(1_000_000).max(track.end);
     let seconds = milliseconds.div_ceil(1000).max(1);
     Some(format!(
@@ -89,17 +89,18 @@ pub fn text(index: &TitleIndex, track: usize) -> Option<String> {
     ))
 }
 
-/// Audio tracks of one codec: variants name a group, so a player leaves out what it cannot decode.
+/// Audio tracks of one codec. Variants name a group, so a player leaves out groups that it cannot
+/// decode.
 struct AudioGroup<'a> {
     id: &'static str,
     tracks: Vec<(usize, &'a TrackIndex)>,
 }
 
 impl AudioGroup<'_> {
-    /// The track to play unless the viewer chooses: the one marked so, else the first.
+    /// The track to play by default: the one marked so, else the first.
     fn preferred(&self) -> (usize, &TrackIndex) {
         let marked = self.tracks.iter().find(|(_, track)| track.track.default);
-        // A group is made of its first track.
+        // A group is created with its first track.
         *marked.unwrap_or(&self.tracks[0])
     }
 
@@ -236,7 +237,7 @@ fn picture_attributes(text: &mut String, track: &TrackIndex) {
 }
 
 fn head(track: &TrackIndex, version: u32, extra: &str) -> String {
-    // The first segment's duration reaches back to 0, see `durations`.
+    // The first segment's duration begins at 0, see `durations`.
     let first = track.fragments.first().map(|f| Fragment { duration: f.time + f.duration, time: 0, ..*f });
     let longest = rates::target_seconds(&track.fragments, track.track.timescale)
         .max(first.map_or(1, |first| rates::target_seconds(&[first], track.track.timescale)));
@@ -246,9 +247,9 @@ fn head(track: &TrackIndex, version: u32, extra: &str) -> String {
     )
 }
 
-/// Segment durations in seconds with nine decimals, rounded such that no error adds up. Playlists have no start time: a
-/// track that starts late has its silence counted into its first segment, so that later ones are where
-/// the other tracks have them.
+/// Segment durations in seconds with nine decimals, rounded so that errors do not add up. Playlists
+/// have no start time. So a track that starts late has its silence counted into its first segment,
+/// which keeps later segments aligned with the other tracks.
 fn durations(track: &TrackIndex) -> impl Iterator<Item = String> {
     let ends = track.fragments.iter().map(|f| track.nanoseconds(f.time + f.duration));
     ends.scan(0, |from_ns, until_ns| {
@@ -287,7 +288,8 @@ fn unique(names: &mut BTreeSet<String>, name: &str) -> String {
     candidate
 }
 
-/// What may stand in a quoted string: no quotes, no line breaks, no other control characters (RFC 8216, 4.2).
+/// Text that is allowed in a quoted string: no quotes, no line breaks, no other control characters
+/// (RFC 8216, 4.2).
 fn quotable(text: &str) -> String {
     text.chars().map(|c| if c == '"' { '\'' } else { c }).filter(|c| !c.is_control()).collect()
 }

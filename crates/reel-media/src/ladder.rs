@@ -1,19 +1,20 @@
-//! Renditions of one title: players may switch between them at any fragment border, so the borders must agree.
+//! Renditions of one title: players may switch between them at any fragment border, so the borders
+//! must agree.
 
 use crate::TrackIndex;
 use std::time::Duration;
 
-/// Where two renditions part. The text is meant for the person who encodes them.
+/// Where two renditions differ. The text is for the person who encodes them.
 #[derive(Debug, thiserror::Error, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Misaligned {
     /// A segment starts at different times.
     #[error(
         "rendition {other} does not line up with rendition 1: segment {segment} starts at {other_at:?} instead of \
-             {first_at:?}; {CURE}"
+             {first_at:?}; {REMEDY}"
     )]
     Border {
-        /// The rendition at fault, counted from 1 in the order given.
+        /// The rendition that differs, counted from 1 in the order given.
         other: usize,
         /// Segment, counted from 1.
         segment: usize,
@@ -25,10 +26,10 @@ pub enum Misaligned {
     /// One rendition has more segments than the other.
     #[error(
         "rendition {other} does not line up with rendition 1: it has {other_count} segments (until {other_end:?}) \
-             instead of {first_count} (until {first_end:?}); {CURE}"
+             instead of {first_count} (until {first_end:?}); {REMEDY}"
     )]
     Count {
-        /// The rendition at fault, counted from 1 in the order given.
+        /// The rendition that differs, counted from 1 in the order given.
         other: usize,
         /// Segments of rendition 1.
         first_count: usize,
@@ -41,11 +42,14 @@ pub enum Misaligned {
     },
 }
 
-const CURE: &str = "encode all of them from the same source with the same fixed key frame distance, for example \
+const REMEDY: &str = "encode all of them from the same source with the same fixed key frame distance, for example \
                     ffmpeg -g 96 -keyint_min 96 -sc_threshold 0";
 
-/// Whether all video renditions have the same segment borders: as many segments, each starting within half
-/// a frame (of the slower one; 10 ms if the rate is unknown) of the first rendition's.
+/// Checks that all video renditions have the same segment borders: as many segments, each starting
+/// within half a frame (of the slower one; 10 ms if the rate is unknown) of the first rendition's.
+///
+/// # Errors
+/// If a rendition differs from the first one.
 pub fn align(renditions: &[&TrackIndex]) -> Result<(), Misaligned> {
     let Some((first, others)) = renditions.split_first() else { return Ok(()) };
     for (i, other) in others.iter().enumerate() {
@@ -85,7 +89,7 @@ fn half_frame_ns(track: &TrackIndex) -> u64 {
     })
 }
 
-/// Milliseconds are what people compare.
+/// People compare milliseconds.
 fn shown(ns: u64) -> Duration {
     Duration::from_millis((ns + 500_000) / 1_000_000)
 }

@@ -1,6 +1,7 @@
-//! Language tags: containers speak ISO 639-2/T, playlists and manifests BCP 47.
+//! Language tags: containers use ISO 639-2/T, playlists and manifests BCP 47.
 
-/// The BCP 47 tag for what a container said: two letters where ISO 639-1 has them (RFC 5646, 2.2.1).
+/// The BCP 47 tag for a container's language: two letters where ISO 639-1 has them (RFC 5646,
+/// 2.2.1).
 pub(crate) fn tag(language: &str) -> String {
     let (primary, rest) = split(language);
     let primary = terminological(primary);
@@ -22,7 +23,8 @@ pub(crate) fn iso_639_2(language: &str) -> [u8; 3] {
     }
 }
 
-/// ISO 639-2/T for the twenty languages that have a bibliographic code too, which Matroska files carry.
+/// ISO 639-2/T for the twenty languages that also have a bibliographic code, which Matroska files
+/// use.
 fn terminological(code: &str) -> &str {
     BIBLIOGRAPHIC.iter().find(|(b, _)| b.eq_ignore_ascii_case(code)).map_or(code, |(_, t)| t)
 }

@@ -1,4 +1,4 @@
-//! Containers in, index, CMAF out, playlists and manifests; pure.
+//! Reads containers, and makes the index, CMAF, playlists and manifests. Pure.
 #![forbid(unsafe_code)]
 
 pub mod cmaf;

@@ -1,16 +1,18 @@
 //! Every bound on what a file may claim, with its reason.
 
-/// Bytes read at once from the source of a Matroska or transport stream file: large enough to be sequential for a disk,
-/// small enough to hold one per ingest.
+/// Bytes read at once from a Matroska or transport stream file: large enough to be sequential for a
+/// disk, small enough to hold one for each ingest.
 pub(crate) const WINDOW_BYTES: usize = 256 * 1024;
 /// One sample. An intra frame of 8K video at 800 Mbit/s and 24 frames a second has about 4 MiB.
 pub(crate) const SAMPLE_BYTES: u64 = 64 * 1024 * 1024;
-/// Remarks kept for the person who ingests; a damaged file could yield one per packet.
+/// Warnings kept for the person who ingests; a damaged file could cause one for each packet.
 pub(crate) const WARNINGS: usize = 32;
-/// Tracks of a Matroska file or elementary streams of a transport stream; discs have at most about 70.
+/// Tracks of a Matroska file or elementary streams of a transport stream; discs have at most about
+/// 70.
 pub(crate) const TRACKS: usize = 128;
 
-/// The Tracks element of Matroska is read as a whole; subtitle headers (fonts are elsewhere) make it large at most.
+/// The Tracks element of Matroska is read as a whole. At most, subtitle headers make it large
+/// (fonts are stored elsewhere).
 pub(crate) const MKV_TRACKS_BYTES: u64 = 16 * 1024 * 1024;
 /// Decoder configuration of one Matroska track.
 pub(crate) const MKV_PRIVATE_BYTES: usize = 1024 * 1024;
@@ -20,35 +22,42 @@ pub(crate) const MKV_TEXT_BYTES: usize = 1024;
 pub(crate) const MKV_STRIPPED_BYTES: usize = 1024;
 /// Children of one Matroska block group; real ones have fewer than ten.
 pub(crate) const MKV_GROUP_CHILDREN: usize = 256;
-/// Longest time of a Matroska file: a year. Keeps every sum of times far from overflow.
+/// Longest time of a Matroska file: a year. It keeps every sum of times far from overflow.
 pub(crate) const MKV_TIME_NS: i64 = 366 * 24 * 3600 * 1_000_000_000;
-/// How far a Matroska file is looked into for the first frames and the frame rate of its tracks, in blocks and in bytes.
+/// How far a Matroska file is searched for the first frames and the frame rate of its tracks, in
+/// blocks and in bytes.
 pub(crate) const MKV_PROBE_BLOCKS: usize = 4000;
 /// See [`MKV_PROBE_BLOCKS`].
 pub(crate) const MKV_PROBE_BYTES: u64 = 64 * 1024 * 1024;
-/// Video frames whose times decide about the frame rate: several seconds at every usual rate.
+/// Video frames whose times determine the frame rate: several seconds at every usual rate.
 pub(crate) const MKV_PROBE_FRAMES: usize = 240;
 
-/// How far a transport stream is looked into for the tables and the first frame of every stream; a minute of broadcast.
+/// How far a transport stream is searched for the tables and the first frame of every stream: a
+/// minute of broadcast.
 pub(crate) const TS_PROBE_BYTES: u64 = 48 * 1024 * 1024;
-/// The same in 90 kHz ticks once the first stream has begun: a stream absent for ten seconds is left out.
+/// The same in 90 kHz ticks once the first stream has begun: a stream absent for ten seconds is
+/// left out.
 pub(crate) const TS_PROBE_TICKS: i64 = 10 * 90_000;
-/// Samples held while looking: ten seconds of 50 pictures and eight kinds of sound are fewer than 5000.
+/// Samples held during the search: ten seconds of 50 pictures and eight kinds of sound are fewer
+/// than 5000.
 pub(crate) const TS_PROBE_SAMPLES: usize = 50_000;
-/// Longest table section (ISO 13818-1 section 2.4.4.11 for private ones; PAT and PMT have at most 1024).
+/// Longest table section (ISO 13818-1 section 2.4.4.11 for private ones; PAT and PMT have at most
+/// 1024).
 pub(crate) const TS_SECTION_BYTES: usize = 4096;
-/// Programmes of a transport stream that are looked at; a whole satellite transponder has about 30.
+/// Programmes of a transport stream that are read; a whole satellite transponder has about 30.
 pub(crate) const TS_PROGRAMMES: usize = 256;
-/// Bytes of an elementary stream waiting for the end of its frame.
+/// Bytes of an elementary stream that wait for the end of their frame.
 pub(crate) const TS_PENDING_BYTES: usize = 64 * 1024 * 1024;
-/// Time stamps waiting for the frame they belong to.
+/// Time stamps that wait for the frame they belong to.
 pub(crate) const TS_PENDING_MARKS: usize = 4096;
 
-/// Bytes of a `moov` box, which is held in memory while the file is open. A day of film at 60 frames a second needs about 200 MB.
+/// Bytes of a `moov` box, which is held in memory while the file is open. A day of video at 60
+/// frames a second needs about 200 MB.
 pub(crate) const MP4_MOOV_BYTES: u64 = 256 << 20;
-/// Bytes of a `moof` box. One that indexes an hour of film as a single fragment needs about 6 MB.
+/// Bytes of a `moof` box. One that indexes an hour of video as a single fragment needs about 6 MB.
 pub(crate) const MP4_MOOF_BYTES: u64 = 16 << 20;
-/// Fragments (`moof` boxes) of a file; each costs 24 bytes of memory. Ten hours in pieces of one frame are about a million.
+/// Fragments (`moof` boxes) of a file; each costs 24 bytes of memory. Ten hours in pieces of one
+/// frame are about a million.
 pub(crate) const MP4_FRAGMENTS: usize = 1 << 20;
 /// Boxes at the top level of a file: fragments come with `styp`, `sidx`, `prft`, `emsg` and `mdat`.
 pub(crate) const MP4_TOP_LEVEL_BOXES: usize = 8 << 20;
@@ -56,38 +65,43 @@ pub(crate) const MP4_TOP_LEVEL_BOXES: usize = 8 << 20;
 pub(crate) const MP4_RUNS: usize = 1 << 16;
 /// Samples of one track: four days at 192 pictures or sound frames a second.
 pub(crate) const MP4_SAMPLES: u64 = 1 << 26;
-/// Bytes of one sample of text. A cue is a few hundred; styling boxes may follow it.
+/// Bytes of one sample of text. A cue is a few hundred bytes; styling boxes may follow it.
 pub(crate) const MP4_TEXT_BYTES: u64 = 1 << 18;
-/// Largest time, in ticks, that a file may state: leaves room to add a few such times in an `i64`.
+/// Largest time, in ticks, that a file may state: a few such times can be added in an `i64`.
 pub(crate) const MP4_TICKS: i64 = 1 << 60;
-/// Edits of an edit list that are looked at.
+/// Edits of an edit list that are read.
 pub(crate) const MP4_EDITS: usize = 1 << 16;
-/// Pixels of one side of a picture: the largest side HEVC and AV1 levels know is 16,888 and 16,384.
+/// Pixels of one side of a picture: the largest sides in the levels of HEVC and AV1 are 16,888 and
+/// 16,384.
 pub(crate) const MP4_PICTURE_SIDE: u32 = 16_384;
-/// Bytes of decoder configuration of one track. Parameter sets are below 1 kB each; FLAC may carry a picture.
+/// Bytes of decoder configuration of one track. Parameter sets are below 1 kB each; FLAC may carry
+/// a picture.
 pub(crate) const MP4_CONFIG_BYTES: usize = 1 << 20;
-/// How far (in nanoseconds of film) one track may run ahead of another for the sake of reading in file order.
+/// How far (in nanoseconds of presentation) one track may run ahead of another when samples are
+/// read in file order.
 pub(crate) const MP4_LEAD_NS: i128 = 16_000_000_000;
-/// How far a transport stream is looked into for its tables: they come every tenth of a second, at 80 Mbit/s one in a mebibyte.
+/// How far a transport stream is searched for its tables. They come every tenth of a second, which
+/// at 80 Mbit/s is once in a mebibyte.
 pub(crate) const TS_TABLES_BYTES: u64 = 8 * 1024 * 1024;
-/// Parameter sets of one kind in a video stream; H.264 numbers 32 sequence sets and 256 picture sets, streams use a few.
+/// Parameter sets of one kind in a video stream; H.264 numbers 32 sequence sets and 256 picture
+/// sets, streams use a few.
 pub(crate) const PARAMETER_SETS: usize = 31;
 
-/// Memory for the sample tables of one file: more than a day of 60 frames a second with B-frames and two
-/// audio tracks. They are kept until the end because their boxes start with their counts.
+/// Memory for the sample tables of one file: more than a day of 60 frames a second with B-frames
+/// and two audio tracks. They are kept until the end because their boxes start with their counts.
 pub(crate) const OUT_TABLES_BYTES: usize = 96 << 20;
 
-/// Text of all subtitle tracks of a file; a very talkative film has 200 KiB a language.
+/// Text of all subtitle tracks of a file. A film with much dialogue has 200 KiB for each language.
 pub(crate) const OUT_TEXT_BYTES: usize = 16 << 20;
 
-/// Decoder configuration of one track. The largest lawful ones (HEVC parameter sets, FLAC with a picture
-/// removed) have a few kilobytes.
+/// Decoder configuration of one track. The largest valid ones (HEVC parameter sets, FLAC with a
+/// picture removed) have a few kilobytes.
 pub(crate) const OUT_CONFIG_BYTES: usize = 64 << 10;
 
 /// Names and languages, in bytes; longer ones are cut at a character.
 pub(crate) const OUT_NAME_BYTES: usize = 1024;
 
-/// Language tags; RFC 5646 (4.4.1) asks for room for 35 letters.
+/// Language tags; RFC 5646 (4.4.1) recommends room for 35 letters.
 pub(crate) const OUT_LANGUAGE_BYTES: usize = 64;
 
 /// Tracks of one file or title.
@@ -99,8 +113,10 @@ pub(crate) const OUT_FRAGMENTS: usize = 1 << 20;
 /// Bytes of one fragment, whatever the policy says: sizes in a fragment header have 32 bits.
 pub(crate) const OUT_FRAGMENT_BYTES: usize = 1 << 30;
 
-/// Largest time in ticks, either side of zero: nine years at a nanosecond a tick, and no sum of two of them overflows.
+/// Largest time in ticks, either side of zero: nine years at a nanosecond a tick. No sum of two of
+/// them overflows.
 pub(crate) const OUT_TICKS: u64 = 1 << 58;
 
-/// Latest time of a sample, either side of zero: a year, as of a Matroska file. Nanoseconds in 64 bits reach 584 times as far.
+/// Latest time of a sample, either side of zero: a year, as for a Matroska file. Nanoseconds in 64
+/// bits reach 584 times as far.
 pub(crate) const OUT_SECONDS: u64 = 366 * 24 * 3600;

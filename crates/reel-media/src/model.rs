@@ -1,4 +1,4 @@
-//! What every container is turned into: tracks, and samples in decoding order.
+//! The common model of all containers: tracks, and samples in decoding order.
 
 /// What a track carries.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -11,7 +11,7 @@ pub enum TrackKind {
     Subtitle,
 }
 
-/// The codecs Reel stores and serves as they come.
+/// The codecs that Reel stores and serves unchanged.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Codec {
     /// AAC (ISO 14496-3). `config`: AudioSpecificConfig. Samples: raw access units, no ADTS.
@@ -49,13 +49,13 @@ pub struct Track {
     pub config: Vec<u8>,
     /// Ticks per second of all times of this track.
     pub timescale: u32,
-    /// ISO 639-2/T or BCP 47 language, `None` when the file says nothing (or `und`).
+    /// ISO 639-2/T or BCP 47 language, `None` if the file states none (or `und`).
     pub language: Option<String>,
     /// The name the file gives the track.
     pub name: Option<String>,
-    /// Marked as the one to choose first.
+    /// Marked as the default track of its kind.
     pub default: bool,
-    /// Subtitles meant to be shown even when subtitles are off.
+    /// Subtitles that are shown even when subtitles are off.
     pub forced: bool,
     /// Present for [`TrackKind::Video`].
     pub video: Option<Video>,
@@ -98,36 +98,37 @@ pub struct Audio {
     pub channels: u16,
     /// Samples per second.
     pub sample_rate: u32,
-    /// Bits per sample where it means something (FLAC), else 16.
+    /// Bits per sample where that has a meaning (FLAC), else 16.
     pub sample_bits: u16,
-    /// Ticks (of the track's timescale) of decoder warm-up at the start that must not be heard: the
-    /// first sample's `pts` is at most `-priming` when the file says so by an edit list, OpusHead or the like.
+    /// Ticks (of the track's timescale) of decoder warm-up at the start that must not be heard. The
+    /// first sample's `pts` is at most `-priming` if the file states it by an edit list, OpusHead
+    /// or similar.
     pub priming: u32,
 }
 
-/// The times and marks of one sample, in ticks of its track's timescale.
+/// The times and flags of one sample, in ticks of its track's timescale.
 ///
 /// Zero is the start of the presentation: edit lists, start offsets and the like have been applied.
-/// `pts` may be negative (audio warm-up); a sample wholly before zero that later samples do not need is
-/// left out by the demuxer. Samples come in decoding order; `dts` never decreases within a track, and
-/// `dts` may exceed nothing but is allowed to be negative (B-frames).
+/// `pts` may be negative (audio warm-up). The demuxer leaves out a sample that lies wholly before
+/// zero and that later samples do not need. Samples come in decoding order. `dts` never decreases
+/// within a track; it has no upper limit, and may be negative (B-frames).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Sample {
     /// Decoding time.
     pub dts: i64,
     /// Presentation time.
     pub pts: i64,
-    /// Time until the next sample in decoding order (for subtitles: how long the cue shows).
+    /// Time until the next sample in decoding order (for subtitles: how long the cue is shown).
     pub duration: u32,
     /// Decoding can start here.
     pub sync: bool,
 }
 
-/// One sample as it leaves a demuxer; its bytes lie in the buffer given to the call.
+/// One sample as a demuxer returns it; its bytes are in the buffer given to the call.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Packet {
     /// Index into [`crate::Demux::tracks`].
     pub track: usize,
-    /// Times and marks.
+    /// Times and flags.
     pub sample: Sample,
 }

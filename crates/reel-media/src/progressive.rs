@@ -1,7 +1,8 @@
 //! The progressive form: a classic MP4 with its header first, as a virtual file.
 //!
-//! Nothing of it is stored. The header is built from the index, its sample tables are slices of the title's
-//! Tables object, and the media is the payload of the stored fragments: one chunk per fragment and track.
+//! None of it is stored. The header is built from the index, its sample tables are slices of the
+//! title's Tables object, and the media is the payload of the stored fragments: one chunk per
+//! fragment and track.
 
 use crate::cmaf::{
     Boxes, MovieHeader, TrackHeader, media_header, media_information, movie_header, sample_description,
@@ -28,9 +29,9 @@ pub enum Part {
     Bytes(Arc<[u8]>, Range<usize>),
     /// Bytes of a stored object.
     Object {
-        /// Which one.
+        /// The object.
         object: ObjectRef,
-        /// Which bytes of it.
+        /// The bytes of it.
         range: Range<u64>,
     },
 }
@@ -108,7 +109,7 @@ impl VirtualFile {
 #[derive(Debug, thiserror::Error, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum LayoutError {
-    /// No track chosen, or none of the chosen ones can be part of an MP4 file.
+    /// No track was chosen, or none of the chosen ones can be part of an MP4 file.
     #[error("no track to put into the file")]
     NoTracks,
     /// The chosen track does not exist or is text.
@@ -116,13 +117,13 @@ pub enum LayoutError {
     NotMedia(usize),
 }
 
-/// What goes into the file unless asked otherwise: the best video rendition and all audio tracks.
+/// The default contents of the file: the best video rendition and all audio tracks.
 pub fn default_selection(index: &TitleIndex) -> Vec<usize> {
     let quality = |track: &TrackIndex| {
         let (width, height) = track.display_size().unwrap_or_default();
         (u64::from(width) * u64::from(height), track.average_bps)
     };
-    // The first of equals: `max_by_key` takes the last, hence the place as a tie-breaker.
+    // Among equals the first one: `max_by_key` takes the last, so the position breaks the tie.
     let best =
         index.of_kind(TrackKind::Video).max_by_key(|(i, track)| (quality(track), std::cmp::Reverse(*i)));
     best.map(|(number, _)| number)
@@ -132,6 +133,9 @@ pub fn default_selection(index: &TitleIndex) -> Vec<usize> {
 }
 
 /// Lays out the file with the tracks of `selection` (numbers in the index), in that order.
+///
+/// # Errors
+/// If no track is chosen, or one does not exist or is text.
 pub fn layout(index: &TitleIndex, selection: &[usize]) -> Result<VirtualFile, LayoutError> {
     let tracks = selection
         .iter()
@@ -151,7 +155,8 @@ pub fn layout(index: &TitleIndex, selection: &[usize]) -> Result<VirtualFile, La
     let long_mdat = payload_bytes + 8 > u64::from(u32::MAX);
     let mdat_header_bytes = if long_mdat { 16 } else { 8 };
 
-    // The size of the header depends on the width of chunk offsets, and they on its size.
+    // The size of the header depends on the width of chunk offsets, and that width depends on the
+    // size.
     let mut wide = false;
     let mut offsets = chunk_offsets(&tracks, &runs, 0);
     let header = loop {
@@ -222,7 +227,8 @@ fn interleave(tracks: &[&TrackIndex]) -> Vec<Run> {
                 ..fragment.offset + u64::from(fragment.bytes),
         }));
     }
-    // Stable: fragments of a track stay in order, and tracks at the same time in the order chosen.
+    // A stable sort: fragments of a track stay in order, and tracks at the same time stay in the
+    // chosen order.
     runs.sort_by_key(|run| run.time_ns);
     runs
 }
@@ -239,14 +245,14 @@ fn chunk_offsets(tracks: &[&TrackIndex], runs: &[Run], media_start: u64) -> Vec<
     offsets
 }
 
-/// `ftyp` and `moov`, with holes where the sample tables belong.
+/// `ftyp` and `moov`, with holes for the sample tables.
 fn header(tracks: &[&TrackIndex], offsets: &[Vec<u64>], wide: bool) -> Boxes {
     let movie_scale = movie_timescale(tracks);
     let movie_ticks = |track: &TrackIndex, ticks: u64| {
         (u128::from(ticks) * u128::from(movie_scale)).div_ceil(u128::from(track.track.timescale)) as u64
     };
     let duration = tracks.iter().map(|track| movie_ticks(track, track.end)).max().unwrap_or(0);
-    // Of several audio tracks one is heard: the one marked so, else the first.
+    // One of several audio tracks is heard: the one marked so, else the first.
     let audio = || tracks.iter().enumerate().filter(|(_, track)| track.track.kind == TrackKind::Audio);
     let heard = audio().find(|(_, track)| track.track.default).or_else(|| audio().next()).map(|(i, _)| i);
     let several = audio().count() > 1;
@@ -291,8 +297,8 @@ fn header(tracks: &[&TrackIndex], offsets: &[Vec<u64>], wide: bool) -> Boxes {
     boxes
 }
 
-/// A timescale in which edits of all tracks are exact, if durations then still fit 32 bits (old players
-/// read only those); else the finest one that does.
+/// A timescale in which edits of all tracks are exact, if durations then still fit 32 bits (old
+/// players read only those). Otherwise the finest one for which they do.
 fn movie_timescale(tracks: &[&TrackIndex]) -> u32 {
     let scales = || tracks.iter().map(|track| u64::from(track.track.timescale));
     let common = scales().try_fold(1u64, |all, scale| {
@@ -307,8 +313,9 @@ fn movie_timescale(tracks: &[&TrackIndex]) -> u32 {
     common.filter(fits).or_else(|| fallbacks.max()).unwrap_or(1000).max(1000) as u32
 }
 
-/// Edits that put the media where the index says: nothing until `start`, then the media without its warm-up.
-/// Compositions are counted from the first decoding time, as `ctts` has no negative offsets to start with.
+/// Edits that put the media at the times of the index: nothing until `start`, then the media
+/// without its warm-up. Compositions are counted from the first decoding time, as `ctts` cannot
+/// start with negative offsets.
 fn edit_list(boxes: &mut Boxes, track: &TrackIndex, start: u64, end: u64) {
     let media_time = (track.start as i64).saturating_sub(track.first_dts).max(0) as u64;
     if start == 0 && media_time == 0 {

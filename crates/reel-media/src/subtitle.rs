@@ -1,4 +1,4 @@
-//! Subtitles: whatever a file carries becomes the text of WebVTT cues.
+//! Subtitles: the formats of all containers become the text of WebVTT cues.
 
 pub mod ass;
 pub mod srt;
@@ -6,13 +6,15 @@ pub(crate) mod tx3g;
 pub mod webvtt;
 pub(crate) mod wvtt;
 
-/// Bytes behind the last closing brace of a text: all of them without one. Where no more are left there is none to look for,
-/// and a text of opening braces alone is not searched to its end from each of them.
+/// Bytes after the last closing brace of a text; all of them if there is none. A position with no
+/// more bytes left than this has no closing brace after it. This avoids a search to the end from
+/// each brace of a text of opening braces.
 fn bytes_behind_braces(text: &str) -> usize {
     text.rfind('}').map_or(text.len(), |at| text.len() - at - 1)
 }
 
-/// Collects the text of a cue while its formatting is switched on and off, and writes it so that it is always well formed.
+/// Collects the text of a cue while its formatting is switched on and off, and keeps the markup
+/// well formed.
 #[derive(Default)]
 struct Styled {
     text: String,
@@ -50,7 +52,7 @@ impl Styled {
         match c {
             '&' => self.text.push_str("&amp;"),
             '<' => self.text.push_str("&lt;"),
-            // So that no arrow can come about, which would end the cue's text.
+            // Escaped, so that no arrow can appear, which would end the cue's text.
             '>' => self.text.push_str("&gt;"),
             c => self.text.push(c),
         }
@@ -64,7 +66,7 @@ impl Styled {
                 self.open.push(style);
             }
             (Some(place), false) => {
-                // Tags must nest: close the ones inside, and open them again.
+                // Tags must nest, so the inner ones are closed and opened again.
                 let inside: Vec<Style> = self.open.drain(place..).collect();
                 inside.iter().rev().for_each(|style| self.tag(*style, false));
                 for style in &inside[1..] {
@@ -83,7 +85,7 @@ impl Styled {
         }
     }
 
-    /// The text of the cue; `None` if nothing is to be seen.
+    /// The text of the cue; `None` if nothing is visible.
     fn finish(mut self) -> Option<String> {
         self.reset();
         webvtt::cue_text(&self.text)

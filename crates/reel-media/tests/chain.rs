@@ -1,5 +1,6 @@
-//! The whole chain on real files: ffmpeg encodes, Reel demuxes and packages, ffmpeg decodes what came out.
-//! Every frame must be the source's, at the source's time, in every form the title is served in.
+//! The whole chain on real files: ffmpeg encodes, Reel demuxes and packages, ffmpeg decodes the
+//! result. Every frame must equal the source's, at the source's time, in every form in which the
+//! title is served.
 #![allow(clippy::unwrap_used, reason = "a test stops where it cannot go on")]
 
 mod film;
@@ -12,7 +13,7 @@ use std::path::Path;
 use std::process::Command;
 use studio::{Heard, Shown, Studio};
 
-/// What a source is made of, and what must come back.
+/// How a source is made, and what must be decoded.
 struct Case<'a> {
     file: &'a str,
     arguments: &'a str,
@@ -26,10 +27,10 @@ fn store(path: &Path) -> Stored {
     let mut demux = reel_media::open(studio::source(path)).expect("a file that opens");
     let tracks = demux.tracks().to_vec();
     let mut objects = vec![Vec::new(); tracks.len()];
-    let mut packager = Packager::new(tracks, CutPolicy::default()).expect("lawful tracks");
+    let mut packager = Packager::new(tracks, CutPolicy::default()).expect("valid tracks");
     let mut data = Vec::new();
     while let Some(packet) = demux.next(&mut data).expect("a readable file") {
-        packager.push(&packet, &data).expect("lawful samples");
+        packager.push(&packet, &data).expect("valid samples");
         packager.take().into_iter().for_each(|piece| objects[piece.track].extend_from_slice(&piece.bytes));
     }
     let packaged = packager.finish().expect("a complete film");
@@ -37,7 +38,7 @@ fn store(path: &Path) -> Stored {
     Stored::new(vec![(packaged, objects)])
 }
 
-/// Writes the title as a folder of files with the names a session's URLs have.
+/// Writes the title as a folder of files, with the names of a session's URLs.
 fn publish(stored: &Stored, folder: &Path) {
     let index = &stored.index;
     std::fs::create_dir_all(folder).unwrap();
@@ -217,7 +218,7 @@ fn probe(path: &Path) -> serde_json::Value {
 }
 
 #[test]
-fn headers_say_what_the_source_said() {
+fn headers_state_what_the_source_states() {
     let studio = Studio::new();
     std::fs::write(studio.path("text.srt"), "1\n00:00:01,000 --> 00:00:02,500\nHello <i>there</i>\n")
         .unwrap();
@@ -301,7 +302,8 @@ fn renditions_switch_at_every_border() {
     let refusal = ladder::align(&[&track(&high), &track(&low), &track(&other)]).unwrap_err().to_string();
     assert!(refusal.contains("rendition 3") && refusal.contains("4.8s instead of 4s"), "{refusal}");
 
-    // One segment of each after the other, as a player that changes its mind all the time: no frame is lost or doubled.
+    // Segments of both alternate, as for a player that switches all the time: no frame is lost or
+    // doubled.
     let mut mixed = Vec::new();
     for segment in 1..=high.index.tracks[0].fragments.len() {
         let stored = if segment % 2 == 0 { &high } else { &low };
@@ -352,7 +354,7 @@ fn gstreamer_plays_hls_and_dash() {
         let (pictures, sound) = gstreamer(&studio, &format!("{base}/{form}"));
         assert_eq!(pictures.len(), wanted.len(), "{form}: bytes of pictures");
         assert!(pictures == wanted, "{form}: the pictures differ");
-        // GStreamer may give out the warm-up, and rounds the end to whole frames.
+        // GStreamer may output the warm-up, and rounds the end to whole frames.
         assert!(
             sound.len().abs_diff(heard) <= 2 * 2048,
             "{form}: {} bytes of sound instead of {heard}",

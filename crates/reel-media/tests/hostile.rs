@@ -1,4 +1,5 @@
-//! Damaged and hostile Matroska and transport stream files: a clear end, no panic, no memory that the file does not hold.
+//! Damaged and hostile Matroska and transport stream files: a clear end, no panic, and no more
+//! memory than the file's size.
 #![allow(clippy::unwrap_used, reason = "a test that cannot read its own material has failed")]
 
 mod oracle;
@@ -7,7 +8,7 @@ use oracle::*;
 use proptest::prelude::*;
 use std::sync::OnceLock;
 
-/// What can happen to a file.
+/// Damage to a file.
 #[derive(Clone, Debug)]
 enum Harm {
     Set { at: usize, value: u8 },
@@ -55,7 +56,8 @@ fn harmed(file: &[u8], harms: &[Harm]) -> Vec<u8> {
     bytes
 }
 
-/// Opens and drains; samples are no larger than the file, and their number is bounded by its bytes.
+/// Opens and drains the file. Samples are no larger than the file, and its bytes bound their
+/// number.
 fn survive(bytes: Vec<u8>) {
     let length = bytes.len();
     let Ok(mut demux) = reel_media::open(Box::new(Memory(bytes))) else { return };
@@ -63,7 +65,7 @@ fn survive(bytes: Vec<u8>) {
     let mut count = 0;
     while let Ok(Some(packet)) = demux.next(&mut data) {
         assert!(packet.track < demux.tracks().len());
-        // Text is escaped: one byte becomes five at most.
+        // Text is escaped: one byte becomes at most five.
         assert!(
             data.len() <= 5 * length && data.capacity() <= 10 * length + 4096,
             "{} of {length}",
@@ -136,7 +138,7 @@ proptest! {
 
 #[test]
 fn a_claimed_length_takes_no_memory() {
-    // A block that claims four gibibytes in a segment without a size.
+    // A block that claims four gibibytes, in a segment without a size.
     let whole = matroska();
     let block = whole.windows(2).rposition(|pair| pair == [0xa3, 0x44] || pair[0] == 0xa3).unwrap();
     let mut bytes = whole[..block].to_vec();

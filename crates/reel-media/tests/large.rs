@@ -1,4 +1,5 @@
-//! Progressive files beyond 4 GiB, without the gigabytes: an index of a long film whose objects exist only by their sizes.
+//! Progressive files beyond 4 GiB, without the gigabytes: the index of a long film whose objects
+//! exist only by their sizes.
 #![allow(clippy::unwrap_used, reason = "a test stops where it cannot go on")]
 
 mod film;
@@ -8,7 +9,7 @@ use film::{Film, audio, frames, samples, sound, video};
 use reel_media::progressive::{self, ObjectRef, Part};
 use reel_media::{TitleIndex, TrackIndex};
 
-/// Makes the fragments `factor` times as large as they are.
+/// Makes the fragments `factor` times as large.
 fn inflate(track: &mut TrackIndex, factor: u32) {
     let mut offset = u64::from(track.init_bytes);
     for fragment in &mut track.fragments {
@@ -37,7 +38,7 @@ fn chunk_offsets_grow_to_64_bits() {
         let file = progressive::layout(&index, &[0, 1]).unwrap();
         assert_eq!(file.bytes() > u64::from(u32::MAX), wide, "{} bytes", file.bytes());
 
-        // All but the media is small: read it, and see where it says the media is.
+        // Everything except the media is small: reads it, and finds where it places the media.
         let head: Vec<u8> = file
             .parts()
             .iter()
@@ -83,7 +84,7 @@ fn slices_at_the_edges() {
     assert_eq!(file.slice(0..u64::MAX), file.parts());
     assert!(file.slice(5..5).is_empty());
     assert!(file.slice(file.bytes()..u64::MAX).is_empty());
-    #[expect(clippy::reversed_empty_ranges, reason = "what a careless caller may ask")]
+    #[expect(clippy::reversed_empty_ranges, reason = "a careless caller may pass such a range")]
     let nothing = file.slice(9..3);
     assert!(nothing.is_empty());
     let last = file.slice(file.bytes() - 1..file.bytes());

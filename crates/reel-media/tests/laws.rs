@@ -1,5 +1,5 @@
-//! What holds for every film: nothing is lost, times are exact, borders are where the policy says, every
-//! number of the index is true.
+//! Properties of every film: nothing is lost, times are exact, borders are where the policy says,
+//! and every number in the index is right.
 #![allow(clippy::unwrap_used, reason = "a test stops where it cannot go on")]
 
 mod film;
@@ -40,7 +40,7 @@ prop_compose! {
         }
         let mut film = Film::new(tracks, lanes);
         match order {
-            // One track after the other, either way round: the worst interleaving there is.
+            // One track after the other, in either order: the worst possible interleaving.
             0 => film.packets.sort_by_key(|(packet, _)| packet.track),
             1 => film.packets.sort_by_key(|(packet, _)| std::cmp::Reverse(packet.track)),
             _ => {}
@@ -57,7 +57,7 @@ proptest! {
     #![proptest_config(ProptestConfig::with_cases(150))]
 
     #[test]
-    fn samples_come_out_as_they_went_in(film in any_film()) {
+    fn samples_are_unchanged_by_packaging(film in any_film()) {
         let stored = film.store_with(small());
         for (number, track) in stored.index.tracks.iter().enumerate() {
             let expected = film.of(number);
@@ -86,7 +86,8 @@ proptest! {
             let expected = film.of(number);
             prop_assert_eq!(seen.len(), expected.len());
             for (seen, (packet, data)) in seen.iter().zip(expected) {
-                // Edits count in movie ticks: nanoseconds beside other clocks are rounded to some 20 microseconds.
+                // Edits count in movie ticks: nanoseconds beside other clocks are rounded to some
+                // 20 microseconds.
                 let rounding = u64::from(film.tracks[number].timescale / 40_000);
                 prop_assert!(seen.pts.abs_diff(packet.sample.pts) <= rounding, "{seen:?}");
                 prop_assert_eq!(seen.sync, packet.sample.sync);
@@ -108,7 +109,7 @@ proptest! {
             prop_assert!(pair[1][0].sync);
             let length = pair[1][0].pts - pair[0][0].pts;
             prop_assert!(length >= 4 * i64::from(scale_0), "a fragment of {length} ticks");
-            // No earlier key frame would have done.
+            // No earlier key frame would have been enough.
             let missed = pair[0].iter().skip(1).find(|s| s.sync && s.pts - pair[0][0].pts >= 4 * i64::from(scale_0));
             prop_assert!(missed.is_none());
         }
@@ -134,7 +135,7 @@ proptest! {
     }
 
     #[test]
-    fn the_index_is_true_and_round_trips(film in any_film(), round_ns in 1_000_000..3_000_000_000u64) {
+    fn the_index_is_right_and_round_trips(film in any_film(), round_ns in 1_000_000..3_000_000_000u64) {
         let stored = film.store_with(small());
         let index = &stored.index;
         let encoded = index.encode().expect("an index within the limits");
@@ -178,7 +179,7 @@ proptest! {
         }
         bytes.truncate(end.index(bytes.len()) + 1);
         if mend && bytes.len() > 4 {
-            // With a right checksum, so that the checks behind it are reached.
+            // With a correct checksum, so that the checks after it are reached.
             let end = bytes.len() - 4;
             let sum = crc_fast::checksum(crc_fast::CrcAlgorithm::Crc32Iscsi, &bytes[..end]) as u32;
             bytes[end..].copy_from_slice(&sum.to_le_bytes());
@@ -210,12 +211,12 @@ fn the_leader_is_the_first_video() {
     let counts: Vec<usize> = stored.index.tracks.iter().map(|track| track.fragments.len()).collect();
     assert_eq!(counts, [3, 3, 0]);
     assert_eq!(stored.index.duration_ns, 12_010_666_667);
-    // Warm-up is in the object, but not in the presentation.
+    // The warm-up is in the object, but not in the presentation.
     assert_eq!((stored.index.tracks[1].media_offset, stored.index.tracks[1].start), (1024, 0));
 }
 
 #[test]
-fn sound_ahead_of_the_pictures_is_not_hoarded() {
+fn sound_ahead_of_the_pictures_is_written_early() {
     let lanes = vec![samples(0, frames(2000, 512, 50, false)), samples(1, sound(8000, 1024, 0))];
     let mut film = Film::new(vec![video(12_800), audio(48_000, 0)], lanes);
     film.packets.sort_by_key(|(packet, _)| std::cmp::Reverse(packet.track));
@@ -255,7 +256,7 @@ fn many_tracks_share_the_memory() {
 }
 
 #[test]
-fn sound_that_outlasts_the_pictures_goes_on_in_fragments() {
+fn sound_longer_than_the_pictures_continues_in_fragments() {
     let lanes = vec![samples(0, frames(50, 512, 50, false)), samples(1, sound(2000, 1024, 0))];
     let stored = Film::new(vec![video(12_800), audio(48_000, 0)], lanes).store();
     let fragments = &stored.index.tracks[1].fragments;
@@ -274,7 +275,7 @@ fn a_group_of_pictures_beyond_the_limits_is_refused() {
     let policy = CutPolicy { fragment_max_bytes: 20_000, ..CutPolicy::default() };
     let error = film.package(policy).unwrap_err().to_string();
     assert!(error.contains("limits: 600 s, 20000 bytes"), "{error}");
-    // Key frames more often than needed end a fragment early when it grows large.
+    // More key frames than needed end a fragment early when it grows large.
     let film = Film::new(vec![video(12_800)], vec![samples(0, frames(1000, 512, 10, false))]);
     let stored = film.store_with(CutPolicy { fragment_max_bytes: 4000, ..CutPolicy::default() });
     assert!(stored.index.tracks[0].fragments.len() > 15);
@@ -302,7 +303,7 @@ fn broken_samples_are_refused_with_the_reason() {
     assert!(Film { tracks: vec![unscaled], packets: vec![] }.package(CutPolicy::default()).is_err());
 }
 
-/// Later than nanoseconds in 64 bits reach, though no step is longer than a sample may last.
+/// Later than 64 bits of nanoseconds can express, though no step is longer than a sample may last.
 #[test]
 fn times_of_centuries_are_refused() {
     let ticks = i32::MAX as u32;

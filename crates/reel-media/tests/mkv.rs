@@ -11,7 +11,7 @@ fn open(path: &Path) -> Box<dyn Demux> {
     reel_media::open(Box::new(Memory(std::fs::read(path).unwrap()))).unwrap()
 }
 
-/// Every stored stream has ffprobe's packets: count, times to the file's rounding, marks and sizes.
+/// Every stored stream has ffprobe's packets: count, times to the file's rounding, flags and sizes.
 fn assert_like_ffprobe(path: &Path, streams: &[usize], zero_s: f64) -> (Box<dyn Demux>, Vec<Taken>) {
     let mut demux = open(path);
     let taken = drain(demux.as_mut()).unwrap();
@@ -159,7 +159,7 @@ fn two_languages_and_two_kinds_of_subtitles() {
         taken.iter().map(cue).collect::<Vec<_>>()
     };
     assert_eq!(tracks[3].timescale, 1000);
-    // ffmpeg moves everything by the 21 ms the AAC encoder starts early.
+    // ffmpeg moves everything by the 21 ms by which the AAC encoder starts early.
     assert_eq!(
         cues(3),
         [(521, 750, "<i>Hallo</i> &amp; Welt\nzwei".to_owned()), (1521, 500, "Noch eine".to_owned())]
@@ -170,7 +170,7 @@ fn two_languages_and_two_kinds_of_subtitles() {
 #[test]
 fn variable_frame_rate() {
     let studio = Studio::new();
-    // Frames n with n mod 7 in {1, 4} are missing, and time stretches as it goes.
+    // Frames n with n mod 7 in {1, 4} are missing, and the time between frames grows.
     let path = studio.make(
         "a.mkv",
         &[
@@ -184,7 +184,7 @@ fn variable_frame_rate() {
     let (demux, taken) = assert_like_ffprobe(&path, &[0], 0.0);
     let seen = packets(&path);
     let scale = f64::from(demux.tracks()[0].timescale);
-    // The file's milliseconds, never off by more than their rounding.
+    // The file's milliseconds, wrong by at most their rounding.
     for (ours, theirs) in taken.iter().zip(&seen) {
         let pts = ours.packet.sample.pts as f64 / scale;
         assert!((pts - theirs.pts).abs() <= 0.001_000_1, "{pts} {theirs:?}");
@@ -250,7 +250,7 @@ fn a_live_file_without_sizes_and_cues() {
 }
 
 #[test]
-fn unusable_files_are_told_apart() {
+fn unusable_files_are_named() {
     let studio = Studio::new();
     let open_bytes = |bytes: Vec<u8>| reel_media::open(Box::new(Memory(bytes))).err().unwrap();
     assert!(matches!(open_bytes(Vec::new()), MediaError::Empty));

@@ -1,4 +1,4 @@
-//! Matroska features that ffmpeg does not write, in files put together here from ffmpeg's frames.
+//! Matroska features that ffmpeg does not write, in files that are built here from ffmpeg's frames.
 #![allow(clippy::unwrap_used, reason = "a test that cannot read its own material has failed")]
 
 mod oracle;
@@ -158,7 +158,7 @@ fn block_groups_and_stripped_headers() {
 }
 
 #[test]
-fn a_late_start_is_zero_and_a_gap_stays() {
+fn a_late_start_becomes_zero_and_a_gap_stays() {
     let frames: Vec<_> = mp3_frames().into_iter().take(4).collect();
     let block = |frame: &Vec<u8>, ms: i16| element(0xa3, &block_body(ms, 0x80, frame));
     let blocks =
@@ -171,16 +171,16 @@ fn a_late_start_is_zero_and_a_gap_stays() {
 }
 
 #[test]
-fn damage_between_clusters_is_stepped_over() {
+fn damage_between_clusters_is_skipped() {
     let frames: Vec<_> = mp3_frames().into_iter().take(2).collect();
     let one = |frame: &Vec<u8>, ms: u64| cluster(ms, &[element(0xa3, &block_body(0, 0x80, frame))]);
     let clusters = [one(&frames[0], 0), vec![0; 300], one(&frames[1], 24)].concat();
     let mut demux = open(file(&[], &clusters)).unwrap();
     assert_eq!(drain(demux.as_mut()).unwrap().len(), 2);
-    assert!(demux.warnings()[0].contains("stepped over"), "{:?}", demux.warnings());
+    assert!(demux.warnings()[0].contains("skipped"), "{:?}", demux.warnings());
 }
 
-/// Counts what is read.
+/// Counts the bytes that are read.
 struct Counting(Memory, Arc<AtomicUsize>);
 
 impl Source for Counting {
@@ -198,7 +198,7 @@ impl Source for Counting {
 fn damage_after_damage_is_read_once() {
     let frames: Vec<_> = mp3_frames().into_iter().take(2).collect();
     let one = cluster(0, &[element(0xa3, &block_body(0, 0x80, &frames[0]))]);
-    // A cluster of one byte, then what is no element.
+    // A cluster of one byte, then bytes that are not an element.
     let damage = [0x1f, 0x43, 0xb6, 0x75, 0x81, 0, 0].repeat(100_000);
     let bytes = file(&[], &[one, damage].concat());
     let (read, all) = (Arc::new(AtomicUsize::new(0)), bytes.len());
@@ -234,7 +234,7 @@ fn frames_that_cannot_be_read_are_named() {
 }
 
 #[test]
-fn aac_from_before_there_were_configurations() {
+fn aac_without_a_configuration_by_its_old_name() {
     let frames = frames("-c:a aac");
     let blocks: Vec<_> = frames
         .iter()

@@ -1,4 +1,5 @@
-//! Playlists and manifests, read with foreign eyes (m3u8-rs, dash-mpd) and, where every character counts, whole.
+//! Playlists and manifests, read by independent parsers (m3u8-rs, dash-mpd) and, where every
+//! character matters, compared as text.
 #![allow(clippy::unwrap_used, reason = "a test stops where it cannot go on")]
 
 mod film;
@@ -63,7 +64,7 @@ fn ladder_film() -> Stored {
 }
 
 #[test]
-fn media_playlist_to_the_letter() {
+fn the_media_playlist_is_exact() {
     let stored = Film::usual().store();
     assert_eq!(
         hls::media(&stored.index, 0).unwrap(),
@@ -95,7 +96,7 @@ fn iframes_are_the_first_bytes_of_segments() {
         assert_eq!((segment.uri.as_str(), range.offset), (format!("{}.m4s", i + 1).as_str(), Some(0)));
         let fragment = stored.index.tracks[0].fragments[i];
         assert_eq!(range.length, u64::from(fragment.key_bytes));
-        // The key frame's own bytes come last: its number is in them.
+        // The key frame's own bytes come last; they contain its number.
         let object = &stored.objects[0][fragment.offset as usize..];
         let frame = &object[fragment.header_bytes as usize..fragment.key_bytes as usize];
         assert_eq!(u16::from_be_bytes([frame[1], frame[2]]), 100 * i as u16);
@@ -161,7 +162,7 @@ fn master_of_a_ladder() {
 
 #[test]
 fn peaks_hold_for_every_segment() {
-    // Frames that grow: the last segment is the largest.
+    // The frames grow, so the last segment is the largest.
     let mut lane = samples(0, frames(300, 512, 50, false));
     lane.iter_mut().enumerate().for_each(|(i, (_, data))| data.resize(100 + i * i, 1));
     let stored = Film::new(vec![video(12_800)], vec![lane]).store();
@@ -194,7 +195,7 @@ fn titles_without_pictures() {
 }
 
 #[test]
-fn names_cannot_break_out() {
+fn names_cannot_end_their_quotes() {
     let name = "a\"b\nEXT\u{7}<&>'\u{ffff}";
     let tracks = vec![
         Track { name: Some(name.into()), language: Some("e\"n\n".into()), ..audio(48_000, 0) },
@@ -212,13 +213,13 @@ fn names_cannot_break_out() {
 }
 
 #[test]
-fn late_tracks_keep_their_place() {
+fn late_tracks_keep_their_time() {
     let late = Film::new(
         vec![video(12_800), audio(48_000, 0)],
         vec![samples(0, frames(300, 512, 50, false)), samples(1, sound(400, 1024, 96_000))],
     )
     .store();
-    // Playlists have no start time: two seconds of nothing are part of the first segment.
+    // Playlists have no start time: two seconds of silence are part of the first segment.
     let playlist = media(&hls::media(&late.index, 1).unwrap());
     assert!((playlist.segments[0].duration - 4.005_333).abs() < 1e-5, "{:?}", playlist.segments[0]);
     // Manifests have one.
@@ -298,7 +299,7 @@ fn open_groups_of_pictures_are_admitted() {
     };
     let closed = Film::new(vec![video(12_800)], vec![samples(0, frames(300, 512, 50, true))]).store();
     assert_eq!(claims(&closed), (true, Some(1)));
-    // Every group starts with a key frame that is shown after the two pictures behind it.
+    // Every group starts with a key frame that is shown after the two pictures that follow it.
     let times = (0..300i64).map(|i| {
         let shown = match i % 3 {
             1 => (i + 2).min(299),

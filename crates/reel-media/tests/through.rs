@@ -1,4 +1,5 @@
-//! From Matroska and transport streams to stored CMAF objects, decoded by ffmpeg: the same pictures and sound as the source.
+//! From Matroska and transport streams to stored CMAF objects, decoded by ffmpeg: the same pictures
+//! and sound as the source.
 #![allow(clippy::unwrap_used, reason = "a test that cannot read its own material has failed")]
 
 mod oracle;
@@ -42,7 +43,8 @@ fn assert_decodes_the_same(studio: &Studio, path: &Path) {
                 assert!((source.0 - stored.0 - zero).abs() < 0.0021, "{stored:?} {source:?}");
             }
         } else {
-            // Where a decoder cuts warm-up and padding differs between containers; what both play is the same.
+            // Containers differ in where a decoder cuts warm-up and padding; what both play is the
+            // same.
             let (stored, source) = (sums(&stored), sums(&source));
             let common = stored.iter().filter(|sum| source.contains(sum)).count();
             assert!(common + 3 >= source.len(), "{common} of {} in {}", source.len(), path.display());

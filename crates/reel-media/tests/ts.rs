@@ -11,7 +11,8 @@ fn open(path: &Path) -> Box<dyn Demux> {
     reel_media::open(Box::new(Memory(std::fs::read(path).unwrap()))).unwrap()
 }
 
-/// Both streams have ffprobe's packets: count, times and marks; sound also sizes, less `header` bytes.
+/// Both streams have ffprobe's packets: count, times and flags; for sound also sizes, minus
+/// `header` bytes.
 fn assert_like_ffprobe(path: &Path, header: usize) -> (Box<dyn Demux>, Vec<Taken>) {
     let mut demux = open(path);
     let taken = drain(demux.as_mut()).unwrap();
@@ -107,7 +108,7 @@ fn open_groups_of_pictures() {
     let (_, taken) = assert_like_ffprobe(&path, 0);
     assert!(taken.iter().filter(|taken| taken.packet.sample.sync).count() >= 4);
 
-    // Cut before the second group: its leading pictures refer to the first and must go.
+    // Cut before the second group: its leading pictures refer to the first and must be dropped.
     let whole = std::fs::read(&path).unwrap();
     let second = taken.iter().skip(1).find(|taken| taken.packet.sample.sync).unwrap();
     let before: usize =
@@ -202,7 +203,7 @@ fn a_file_cut_in_the_middle_begins_at_a_key_frame() {
 }
 
 #[test]
-fn the_first_programme_with_media_is_taken() {
+fn the_first_programme_with_media_is_used() {
     let studio = Studio::new();
     let path = studio.make(
         "a.ts",
@@ -222,7 +223,7 @@ fn the_first_programme_with_media_is_taken() {
 }
 
 #[test]
-fn unusable_streams_are_told_apart() {
+fn unusable_streams_are_named() {
     let studio = Studio::new();
     let open_bytes = |bytes: Vec<u8>| reel_media::open(Box::new(Memory(bytes))).err().unwrap();
     assert!(matches!(open_bytes(Vec::new()), MediaError::Empty));

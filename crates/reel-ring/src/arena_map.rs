@@ -8,16 +8,17 @@ use reel_arena::Arena;
 
 use crate::limits::{REGISTER_RETRIES, REGISTERED_PIECE_BYTES_MAX, REGISTERED_PIECES_MAX};
 
-/// The arena's memory as one ring knows it: cut in pieces the kernel can register, borders between buffers.
+/// The arena's memory as one ring sees it: cut into pieces that the kernel can register. Cuts lie
+/// between buffers.
 pub(crate) struct ArenaMap {
     pieces: Pieces,
-    /// Keeps the memory mapped and the one registration alive as long as this ring may use it.
+    /// Keeps the memory mapped, and the registration alive, while this ring may use it.
     source: Arc<Source>,
 }
 
-/// The ring that holds the registration. It does no I/O; every working ring clones its table, so the pages are
-/// pinned and accounted once, however many rings there are. (A working ring could not be the source: the kernel
-/// lets only the issuing thread of a single-issuer ring touch its tables.)
+/// The ring that holds the registration. It does no I/O. Every working ring clones its table, so
+/// the pages are pinned and accounted once, however many rings exist. (A working ring could not be
+/// the source: the kernel lets only the issuing thread of a single-issuer ring change its tables.)
 struct Source {
     ring: IoUring,
     arena: Arena,
@@ -28,27 +29,34 @@ static SOURCES: Mutex<Vec<Weak<Source>>> = Mutex::new(Vec::new());
 
 impl ArenaMap {
     /// Registers the arena with the ring.
+    ///
+    /// # Errors
+    /// If the kernel refuses the registration, usually because of the locked-memory limit.
     pub(crate) fn register(ring: &IoUring, arena: &Arena) -> io::Result<ArenaMap> {
         let source = source(arena)?;
         if ring.submitter().register_buffers_clone(source.fd()).is_err() {
-            // Linux before 6.12 cannot clone: pin the pages for this ring too.
+            // Linux before 6.12 cannot clone, so the pages are pinned for this ring too.
             register_pieces(ring, arena)?;
         }
         Ok(ArenaMap { pieces: Pieces::of(arena), source })
     }
 
     /// Registers the same arena with another ring.
+    ///
+    /// # Errors
+    /// As for [`register`](Self::register).
     pub(crate) fn register_with(&self, ring: &IoUring) -> io::Result<ArenaMap> {
         ArenaMap::register(ring, &self.source.arena)
     }
 
-    /// The index of the registered piece that holds this memory; `None` if it is not the arena's.
+    /// The index of the registered piece that holds this memory; `None` if the memory is not the
+    /// arena's.
     pub(crate) fn index(&self, first: *const u8, bytes: usize) -> Option<u16> {
         self.pieces.index(first.addr(), bytes)
     }
 }
 
-/// Where the region lies and where it is cut.
+/// Where the region begins and where it is cut.
 #[derive(Clone, Copy, Debug)]
 struct Pieces {
     base: usize,
@@ -114,8 +122,8 @@ fn register_pieces(ring: &IoUring, arena: &Arena) -> io::Result<()> {
     }
     let mut waits = REGISTER_RETRIES.iter();
     loop {
-        // SAFETY: the pieces lie in the arena's mapping, which outlives the registration: `Source` (and with it
-        // every ring that uses its table) holds the arena.
+        // SAFETY: the pieces lie in the arena's mapping, which outlives the registration: `Source`
+        // holds the arena, and every ring that uses its table holds the `Source`.
         match unsafe { ring.submitter().register_buffers(&pieces) } {
             Err(e) if e.raw_os_error() == Some(libc::ENOMEM) => match waits.next() {
                 Some(wait) => thread::sleep(*wait),

@@ -1,11 +1,13 @@
-//! io_uring with registered buffers, and a portable driver with the same face.
+//! io_uring with registered buffers, and a portable driver with the same interface.
 //!
-//! A [`Ring`] belongs to one thread. That thread pushes [`Op`]s and waits for their [`Done`]s; other threads may
-//! only wake it, by its [`Waker`]. The ring owns everything an op points to - file, buffer, lease, bytes - from
-//! `push` until the `Done` hands it back, so no caller can free or change memory a device is using.
+//! A [`Ring`] belongs to one thread. That thread pushes [`Op`]s and waits for their [`Done`]s.
+//! Other threads may only wake it, by its [`Waker`]. The ring owns everything that an operation
+//! points to (file, buffer, lease, bytes) from `push` until the `Done` returns it, so no caller can
+//! free or change memory that a device is using.
 //!
-//! There are two drivers with the same results: io_uring, where the arena is registered once and disk transfers
-//! use the registration; and epoll with a few threads for files, where io_uring is missing or forbidden.
+//! Two drivers give the same results. One is io_uring, where the arena is registered once and disk
+//! transfers use the registration. The other is epoll with a few threads for files, for systems
+//! where io_uring is missing or forbidden.
 
 mod arena_map;
 mod error;

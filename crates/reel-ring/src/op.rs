@@ -16,17 +16,18 @@ pub enum Chunk {
     Bytes(Arc<[u8]>, Range<usize>),
 }
 
-/// One thing to do. The ring owns all of it until its [`Done`].
+/// An operation. The ring owns all of it until its [`Done`].
 #[derive(Debug)]
 pub enum Op {
-    /// Reads `bytes` bytes of the file at `offset` into `buffer[start..start + bytes]`. The result may be short;
-    /// 0 is the end of the file. A direct file wants all three numbers aligned.
+    /// Reads `bytes` bytes of the file at `offset` into `buffer[start..start + bytes]`. The result
+    /// may be short; 0 is the end of the file. A file opened for direct I/O needs all three numbers
+    /// aligned.
     Read {
         /// The file.
         file: Arc<OwnedFd>,
         /// Position in the file, in bytes.
         offset: u64,
-        /// Where to.
+        /// The buffer to read into.
         buffer: Buffer,
         /// First byte in the buffer.
         start: usize,
@@ -42,81 +43,89 @@ pub enum Op {
         /// The bytes.
         lease: Lease,
     },
-    /// Makes what was written before durable (fdatasync).
+    /// Makes earlier writes durable (fdatasync).
     Sync {
         /// The file.
         file: Arc<OwnedFd>,
     },
-    /// Waits for a connection: [`Done::accepted`], blocking and close-on-exec. The portable driver makes the
-    /// listener non-blocking.
+    /// Waits for a connection, which is returned in [`Done::accepted`], blocking and close-on-exec.
+    /// The portable driver makes the listener non-blocking.
     Accept {
         /// The listening socket.
         listener: Arc<OwnedFd>,
     },
-    /// Waits for bytes and appends them within the vector's spare capacity. 0 is the peer's end.
+    /// Waits for bytes and appends them within the vector's spare capacity. 0 means that the peer
+    /// has closed.
     Receive {
         /// The socket.
         socket: Arc<OwnedFd>,
-        /// Where to; must have spare capacity.
+        /// The vector to append to; it must have spare capacity.
         buffer: Vec<u8>,
     },
-    /// Sends as much as the socket takes now; `WouldBlock` if that is nothing. Never raises SIGPIPE. At most one
-    /// send per socket should be in flight, or their bytes may interleave.
+    /// Sends as much as the socket takes now; `WouldBlock` if that is nothing. Never raises
+    /// SIGPIPE. At most one send per socket should be in flight, or their bytes may interleave.
     Send {
         /// The socket.
         socket: Arc<OwnedFd>,
         /// What to send, in order.
         chunks: Vec<Chunk>,
     },
-    /// As `Send`, but the kernel may send from the memory itself instead of copying it first, and then keeps it until the peer has
-    /// acknowledged the bytes. If it does, the [`Done`] has no chunks, and a second one with the same token and [`Op::Lent`] brings
-    /// them back: that may be long after the socket was closed. Where the kernel cannot do it, this is a `Send`, whose only
-    /// `Done` has all chunks.
+    /// Like `Send`, but the kernel may send from the memory itself instead of a copy, and then uses
+    /// the memory until the peer has acknowledged the bytes. In that case the [`Done`] has no
+    /// chunks. A second one with the same token and [`Op::Lent`] returns them, perhaps long after
+    /// the socket was closed. Where the kernel cannot do this, the operation is a `Send`, whose
+    /// only `Done` has all chunks.
     SendZeroCopy {
         /// The socket.
         socket: Arc<OwnedFd>,
-        /// What to send, in order. Nobody writes there as long as a clone of them lives.
+        /// What to send, in order. The bytes must not change while a clone of them lives.
         chunks: Vec<Chunk>,
     },
-    /// The end of an [`Op::SendZeroCopy`]: the kernel has let go of its memory. The result is how many bytes the socket had taken.
-    /// Cannot be pushed.
+    /// The end of an [`Op::SendZeroCopy`]: the kernel has released the memory. The result is how
+    /// many bytes the socket had taken. Cannot be pushed.
     Lent {
-        /// What was sent from; chunks of which nothing was taken were let go with the first part.
+        /// The chunks that were sent from. Chunks of which nothing was taken were dropped with the
+        /// first part.
         chunks: Vec<Chunk>,
-        /// Some of it was copied after all, or nothing was sent.
+        /// The kernel copied some of it after all, or sent nothing.
         copied: bool,
     },
-    /// Sends the packets of a train, all or none; `WouldBlock` if the socket's buffer is full. Trains of one socket that
-    /// are pushed one after another go down in that order.
+    /// Sends the packets of a train, all or none; `WouldBlock` if the socket's buffer is full.
+    /// Trains of one socket that are pushed one after another are sent in that order.
     Train(Train),
-    /// Waits until the socket takes bytes, or is broken. The result is the poll(2) bits.
+    /// Waits until the socket takes bytes or is broken. The result is the poll(2) bits.
     AwaitWritable {
         /// The socket.
         socket: Arc<OwnedFd>,
     },
-    /// Waits until the socket has bytes, a connection, its end or an error. The result is the poll(2) bits.
+    /// Waits until the socket has bytes, a connection, its end or an error. The result is the
+    /// poll(2) bits.
     AwaitReadable {
         /// The socket.
         socket: Arc<OwnedFd>,
     },
 }
 
-/// The end of an op (of a zero-copy send perhaps only its first part): what came out, and everything it owned.
+/// The end of an operation (for a zero-copy send perhaps only its first part): the result, and
+/// everything that the operation owned.
 #[derive(Debug)]
 pub struct Done {
     /// The token given to `push`.
     pub token: u64,
-    /// Bytes transferred (0 for sync and accept, the poll bits for the awaits), or the error. `ECANCELED` after a
-    /// cancel.
+    /// Bytes transferred (0 for sync and accept, the poll bits for the awaits), or the error.
+    /// `ECANCELED` after a cancel.
     pub result: io::Result<usize>,
-    /// The op with its memory.
+    /// The operation with its memory.
     pub op: Op,
     /// The new connection of an accept.
     pub accepted: Option<OwnedFd>,
 }
 
 impl Op {
-    /// Why the op cannot be done by any driver.
+    /// Why no driver can do the operation.
+    ///
+    /// # Errors
+    /// If a range, a length or the kind of the operation is impossible.
     pub(crate) fn check(&self) -> Result<(), &'static str> {
         match self {
             Op::Read { buffer, start, bytes, .. } => {
@@ -126,7 +135,7 @@ impl Op {
             Op::Receive { buffer, .. } if buffer.len() == buffer.capacity() => {
                 Err("the vector has no spare capacity to receive into")
             }
-            Op::Lent { .. } => Err("what comes back from a zero-copy send cannot be pushed"),
+            Op::Lent { .. } => Err("the end of a zero-copy send cannot be pushed"),
             Op::Send { chunks, .. } | Op::SendZeroCopy { chunks, .. } => {
                 if chunks.iter().all(Chunk::is_within) {
                     Ok(())
@@ -148,7 +157,7 @@ impl Chunk {
         }
     }
 
-    /// The lease, if it is one.
+    /// The lease, if the chunk is one.
     pub(crate) fn lease(&self) -> Option<&Lease> {
         match self {
             Chunk::Lease(lease) => Some(lease),
@@ -156,7 +165,7 @@ impl Chunk {
         }
     }
 
-    /// Counts a send of arena memory, for the arena's accounts, until the guard is dropped.
+    /// Counts a send of arena memory for the arena's statistics, until the guard is dropped.
     pub(crate) fn sending(&self) -> Option<Sending> {
         match self {
             Chunk::Lease(lease) => Some(lease.sending()),

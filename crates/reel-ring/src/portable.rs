@@ -27,15 +27,15 @@ pub(crate) struct PortableDriver {
     epoll: OwnedFd,
     waker: Waker,
     slab: Slab<Entry>,
-    /// Socket ops to be tried at the next `wait`.
+    /// Socket operations to try at the next `wait`.
     ready: VecDeque<Key>,
-    /// Socket ops that wait for their descriptor, with what they wait for.
+    /// Socket operations that wait for their descriptor, with what they wait for.
     waiting: HashMap<RawFd, Vec<(Key, Want)>>,
     files: FileThreads,
     ended: Vec<Done>,
 }
 
-/// An op in flight; `None` while a file thread has it.
+/// An operation in flight; `None` while a file thread has it.
 struct Entry {
     op: Option<Op>,
     polled: bool,
@@ -47,7 +47,7 @@ enum Want {
     Write,
 }
 
-/// The key of the waker's eventfd in epoll; descriptors are never that large.
+/// The key of the waker's eventfd in epoll; no descriptor is that large.
 const KEY_WAKE: u64 = u64::MAX;
 
 impl PortableDriver {
@@ -92,7 +92,8 @@ impl PortableDriver {
         }
         let op = self.slab.get_mut(key).and_then(|entry| entry.op.as_ref());
         let Some(fd) = op.and_then(socket_of).map(AsRawFd::as_raw_fd) else { return };
-        // Still among the ready ones it is skipped there, since its key is no longer known.
+        // If the key is still among the ready ones, it is skipped there, since it is no longer
+        // known.
         self.forget_waiting(fd, key);
         self.end(key, None, cancelled(), None);
     }
@@ -104,7 +105,7 @@ impl PortableDriver {
         let busy = !self.ended.is_empty() || !self.ready.is_empty() || timeout == Some(Duration::ZERO);
         let sleeps = !busy && self.waker.fall_asleep();
         let result = self.poll(if sleeps { timeout } else { Some(Duration::ZERO) });
-        self.waker.look();
+        self.waker.check_calls();
         result?;
         self.try_ready();
         self.take_from_files();
@@ -113,9 +114,9 @@ impl PortableDriver {
         Ok(())
     }
 
-    /// Asks the kernel which descriptors are ready and makes their ops ready.
+    /// Asks the kernel which descriptors are ready, and makes their operations ready.
     fn poll(&mut self, timeout: Option<Duration>) -> Result<(), RingError> {
-        // epoll counts in milliseconds: round up, or the last fraction would be spent spinning.
+        // epoll counts in milliseconds. Rounding up avoids a busy loop for the last fraction.
         let timeout = timeout.map(|t| {
             let millis = t.as_nanos().div_ceil(1_000_000).min(i32::MAX as u128) as i64;
             Timespec { tv_sec: millis / 1000, tv_nsec: millis % 1000 * 1_000_000 }
@@ -153,7 +154,7 @@ impl PortableDriver {
         });
         let Some(any) = awaited.first().copied() else { return };
         let Some(socket) = self.socket(any) else { return };
-        // Narrowing the interest of a registered descriptor cannot fail for want of anything.
+        // Reducing the interest of a registered descriptor cannot fail.
         let _ = self.update_interest(&socket);
         for key in awaited {
             let Some(entry) = self.slab.get_mut(key) else { continue };
@@ -167,7 +168,7 @@ impl PortableDriver {
         }
     }
 
-    /// Tries each ready op once; those that find nothing to do wait for their descriptor.
+    /// Tries each ready operation once. Those that would block wait for their descriptor.
     fn try_ready(&mut self) {
         for _ in 0..self.ready.len() {
             let Some(key) = self.ready.pop_front() else { return };
@@ -203,13 +204,13 @@ impl PortableDriver {
         socket_of(self.slab.get_mut(key)?.op.as_ref()?).cloned()
     }
 
-    /// Tells epoll what the ops of this descriptor wait for; nothing, and epoll forgets it.
+    /// Tells epoll what the operations of this descriptor wait for; if nothing, removes it.
     fn update_interest(&mut self, socket: &Arc<OwnedFd>) -> io::Result<()> {
         let fd = socket.as_raw_fd();
         let list = self.waiting.get(&fd).map_or(&[][..], Vec::as_slice);
         if list.is_empty() {
             self.waiting.remove(&fd);
-            // It may never have been added; either way it is gone now.
+            // It may never have been added; either way it is not registered now.
             let _ = epoll::delete(&self.epoll, socket);
             return Ok(());
         }
@@ -258,7 +259,8 @@ fn attempt(op: &mut Op, polled: bool) -> Attempt {
                 Err(e) => Attempt::Ended(Err(e.into()), None),
             }
         }
-        // epoll has no word for "memory given back" that is worth a second driver of it: the slower driver copies.
+        // epoll does not report when memory is released, and the slower driver is not worth a
+        // second mechanism: it copies.
         Op::Send { socket, chunks } | Op::SendZeroCopy { socket, chunks, .. } => {
             Attempt::Ended(send(socket, chunks), None)
         }
@@ -281,7 +283,8 @@ fn send_train(train: &Train) -> io::Result<usize> {
     let _accounts: Vec<_> = train.chunks.iter().filter_map(Chunk::sending).collect();
     let message = TrainMessage::new(train);
     let flags = libc::MSG_NOSIGNAL | libc::MSG_DONTWAIT;
-    // SAFETY: the message and the bytes it points to, which the train's chunks own, outlive the call; it only reads them.
+    // SAFETY: the message and the bytes it points to, which the train's chunks own, outlive the
+    // call, which only reads them.
     let sent = unsafe { libc::sendmsg(train.socket.as_raw_fd(), message.header(), flags) };
     usize::try_from(sent).map_err(|_| io::Error::last_os_error())
 }

@@ -15,7 +15,7 @@ use crate::waker::Waker;
 /// Which driver to use.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum DriverChoice {
-    /// io_uring; the portable driver, with a warning, where io_uring is not available.
+    /// io_uring; or the portable driver, with a warning, where io_uring is not available.
     #[default]
     Auto,
     /// io_uring or an error.
@@ -36,10 +36,11 @@ pub enum Driver {
     Portable,
 }
 
-/// The shape of a ring.
+/// The configuration of a ring.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct RingConfig {
-    /// Submission entries, 1..=32768. More operations than this can be in flight; it is the size of a batch.
+    /// Submission entries, 1 to 32768. This is the size of a batch; more operations can be in
+    /// flight.
     pub entries: u32,
     /// Which driver.
     pub driver: DriverChoice,
@@ -47,7 +48,8 @@ pub struct RingConfig {
 
 /// A queue of operations, owned by the thread that made it.
 ///
-/// Dropping it cancels what is in flight and waits for the kernel to let go of the memory.
+/// Dropping it cancels the operations in flight and waits until the kernel has released their
+/// memory.
 pub struct Ring {
     backend: Backend,
     waker: Waker,
@@ -72,7 +74,12 @@ impl Default for RingConfig {
 }
 
 impl Ring {
-    /// A ring for the calling thread. With an arena, disk transfers use its registration where that is possible.
+    /// Makes a ring for the calling thread. With an arena, disk transfers use its registration
+    /// where possible.
+    ///
+    /// # Errors
+    /// If the number of entries is out of bounds, io_uring was required and is not available, or a
+    /// system call that every driver needs fails.
     pub fn new(config: RingConfig, arena: Option<&Arena>) -> Result<Ring, RingError> {
         if config.entries == 0 || config.entries > ENTRIES_MAX {
             return Err(RingError::Config { entries: config.entries });
@@ -85,9 +92,7 @@ impl Ring {
                 Ok(driver) => Backend::Uring(Box::new(driver)),
                 Err(error) => {
                     WARN_PORTABLE.call_once(|| {
-                        tracing::warn!(
-                            "{error}; going on with the slower portable driver (epoll and threads)"
-                        );
+                        tracing::warn!("{error}; using the slower portable driver (epoll and threads)");
                     });
                     Backend::Portable(Box::new(PortableDriver::new(waker.clone())?))
                 }
@@ -103,8 +108,9 @@ impl Ring {
         Ok(ring)
     }
 
-    /// Queues an op; it starts at the next `wait`. There is no bound on what is queued: callers bound what they
-    /// ask for. Tokens should be unique among the ops in flight, or `cancel` reaches only the newest.
+    /// Queues an operation, which starts at the next `wait`. The queue has no bound: callers limit
+    /// what they push. Tokens should be unique among the operations in flight, because `cancel`
+    /// reaches only the newest.
     pub fn push(&mut self, token: u64, op: Op) {
         if let Err(reason) = op.check() {
             let result = Err(io::Error::new(io::ErrorKind::InvalidInput, reason));
@@ -120,8 +126,9 @@ impl Ring {
         }
     }
 
-    /// Asks for an early end of an op. It completes with `ECANCELED`, or with its result if that was quicker; a
-    /// transfer the disk has begun is never cut short. An unknown token is ignored.
+    /// Asks for an early end of an operation. It completes with `ECANCELED`, or with its result if
+    /// that came first. A transfer that the disk has begun is never interrupted. An unknown token
+    /// is ignored.
     pub fn cancel(&mut self, token: u64) {
         match &mut self.backend {
             Backend::Uring(driver) => driver.cancel(token),
@@ -129,9 +136,12 @@ impl Ring {
         }
     }
 
-    /// Starts what was pushed, then appends completions to `done`: those that are there, else waits for one, for
-    /// a wake-up, or for the timeout (`None`: for ever). May return with nothing. At most 4096 are appended; the
-    /// rest comes with the next call.
+    /// Starts what was pushed, then appends completions to `done`. If there are none, waits for
+    /// one, for a wake-up, or for the timeout (`None`: no limit). May return without any. At most
+    /// 4096 are appended; the others follow with the next call.
+    ///
+    /// # Errors
+    /// If the ring broke and cannot be replaced; the thread that owns it must stop.
     pub fn wait(&mut self, timeout: Option<Duration>, done: &mut Vec<Done>) -> Result<(), RingError> {
         let room = DONE_PER_WAIT_MAX.min(self.refused.len());
         done.extend(self.refused.drain(..room));
@@ -143,7 +153,7 @@ impl Ring {
         }
     }
 
-    /// A handle for other threads to end this ring's `wait`.
+    /// A handle by which other threads end this ring's `wait`.
     pub fn waker(&self) -> Waker {
         self.waker.clone()
     }
@@ -156,7 +166,7 @@ impl Ring {
         }
     }
 
-    /// Whether [`Op::SendZeroCopy`] is more than a [`Op::Send`] here.
+    /// Whether [`Op::SendZeroCopy`] differs from [`Op::Send`] on this ring.
     pub fn sends_zero_copy(&self) -> bool {
         match &self.backend {
             Backend::Uring(driver) => driver.sends_zero_copy(),
@@ -164,12 +174,14 @@ impl Ring {
         }
     }
 
-    /// Bytes of the sends that were pushed since the last `wait`, and will be copied or handed to devices in the next.
+    /// Bytes of the sends that were pushed since the last `wait`. The next `wait` copies them or
+    /// passes them to devices.
     pub fn queued_send_bytes(&self) -> usize {
         self.queued_send_bytes
     }
 
-    /// Ops pushed and not yet handed back, also those of which only the memory is still out.
+    /// Operations that were pushed and have not ended, including those of which only the memory is
+    /// outstanding.
     pub fn in_flight(&self) -> usize {
         self.refused.len()
             + match &self.backend {
@@ -192,7 +204,7 @@ fn warn_unregistered(arena: &Arena, error: &io::Error) {
     WARN_UNREGISTERED.call_once(|| {
         tracing::warn!(
             "the kernel refused to register the {bytes} bytes of media memory with io_uring ({error}; the locked-memory \
-             limit is {limit}); going on with unregistered buffers, which cost more CPU per read; set \
+             limit is {limit}); using unregistered buffers, which cost more CPU per read; set \
              LimitMEMLOCK=infinity in the service (ulimit -l unlimited, docker --ulimit memlock=-1) or make the arena smaller"
         );
     });

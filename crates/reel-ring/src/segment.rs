@@ -1,18 +1,19 @@
 use std::os::fd::{AsRawFd, OwnedFd};
 
-/// Of `struct tcp_info` (linux/tcp.h), which grows at its end only: places of the segment size, the rate of pacing and the shortest round trip,
-/// and the end of the last of them.
+/// Offsets in `struct tcp_info` (linux/tcp.h), which grows only at its end: the segment size, the
+/// pacing rate, the shortest round trip, and the end of the last of them.
 const SEND_MSS_AT: usize = 16;
 const PACING_BPS_AT: usize = 104;
 const ROUND_TRIP_MIN_US_AT: usize = 148;
 const INFO_BYTES: usize = 152;
 
-/// The most bytes that TCP gives a device at once as long as the device's own bounds are the usual ones.
+/// The most bytes that TCP gives a device at once while the device's own bounds are the usual ones.
 const SUPER_SEGMENT_BYTES_MAX: u64 = 65_536;
 
-/// How many bytes TCP gives the network device at once on this socket at its present rate: whole segments, about what the connection's pacing
-/// sends in a millisecond, more for a peer that is near (tcp_tso_autosize of the kernel). `None` if that is no TCP socket, or the kernel does
-/// not tell.
+/// How many bytes TCP gives the network device at once on this socket at its present rate. These
+/// are whole segments: about what the connection's pacing sends in a millisecond, more for a near
+/// peer (the kernel's tcp_tso_autosize). `None` if the socket is not TCP, or the kernel does not
+/// report it.
 pub fn segment_bytes(socket: &OwnedFd) -> Option<usize> {
     let mut info = [0u8; INFO_BYTES];
     let mut bytes = INFO_BYTES as libc::socklen_t;
@@ -34,13 +35,14 @@ pub fn segment_bytes(socket: &OwnedFd) -> Option<usize> {
     at_once(pacing_bps, number(ROUND_TRIP_MIN_US_AT)?, number(SEND_MSS_AT)?)
 }
 
-/// The same from bytes a second, microseconds and bytes.
+/// The same, from bytes a second, microseconds and bytes.
 fn at_once(pacing_bps: u64, round_trip_min_us: u32, mss: u32) -> Option<usize> {
-    // The shifts are the kernel's defaults (sk_pacing_shift, tcp_tso_rtt_log); a socket that is not paced says all ones.
+    // The shifts are the kernel's defaults (sk_pacing_shift, tcp_tso_rtt_log). A socket that is not
+    // paced reports all ones.
     let near_bytes = SUPER_SEGMENT_BYTES_MAX.checked_shr(round_trip_min_us >> 9).unwrap_or(0);
     let bytes = (pacing_bps >> 10).saturating_add(near_bytes).min(SUPER_SEGMENT_BYTES_MAX);
     let mss = u64::from(mss);
-    // Fits: 64 KiB at most.
+    // At most 64 KiB, so it fits.
     bytes.checked_div(mss).map(|segments| (segments.max(2) * mss) as usize)
 }
 
@@ -50,7 +52,7 @@ mod tests {
     use std::net::{TcpListener, TcpStream};
 
     #[test]
-    fn it_is_a_millisecond_of_whole_segments() {
+    fn the_size_is_a_millisecond_of_whole_segments() {
         assert_eq!(at_once(52_428_800, 20_000, 1448), Some(35 * 1448));
         assert_eq!(at_once(1_000_000, 20_000, 1448), Some(2 * 1448), "two at least");
         assert_eq!(at_once(u64::MAX, 20_000, 1448), Some(45 * 1448), "not paced");
@@ -58,9 +60,9 @@ mod tests {
         assert_eq!(at_once(1_000_000, 20_000, 0), None);
     }
 
-    /// What a peer can bring the kernel to believe ends up in these three.
+    /// A peer can influence all three figures.
     #[test]
-    fn no_figure_of_a_socket_makes_nonsense() {
+    fn impossible_socket_figures_give_whole_segments_or_none() {
         let edges = [0, 1, 2, 536, 1448, 65_535, 65_536, 1 << 20, u32::MAX - 1, u32::MAX];
         for rate in edges.map(u64::from).into_iter().chain([u64::MAX - 1, u64::MAX]) {
             for round_trip in edges {
@@ -77,10 +79,10 @@ mod tests {
     }
 
     #[test]
-    fn a_tcp_socket_has_one_and_a_pair_has_none() {
+    fn a_tcp_socket_has_a_size_and_a_socket_pair_has_none() {
         let listener = TcpListener::bind("127.0.0.1:0").expect("a port");
         let peer = TcpStream::connect(listener.local_addr().expect("bound")).expect("a connection");
-        let bytes = segment_bytes(&peer.into()).expect("this kernel tells");
+        let bytes = segment_bytes(&peer.into()).expect("this kernel reports it");
         assert!(bytes > 0 && bytes <= 2 * 65_536, "{bytes}");
         let (ours, _theirs) = std::os::unix::net::UnixStream::pair().expect("a pair");
         assert_eq!(segment_bytes(&ours.into()), None);

@@ -1,16 +1,16 @@
 use std::collections::HashMap;
 
-/// The entries in flight, under keys that are never used twice.
+/// The entries in flight, under keys that are never reused.
 ///
-/// A key is the slot and the slot's generation, so a late cancel or completion of an old entry can never hit the
-/// one that took its slot.
+/// A key is the slot and the slot's generation, so a late cancel or completion of an old entry
+/// cannot reach the next entry in its slot.
 pub(crate) struct Slab<T> {
     slots: Vec<Slot<T>>,
     free: Vec<u32>,
     by_token: HashMap<u64, Key>,
 }
 
-/// Slot in the low, generation in the high 32 bits.
+/// Slot in the low 32 bits, generation in the high 32 bits.
 pub(crate) type Key = u64;
 
 struct Slot<T> {
@@ -18,7 +18,7 @@ struct Slot<T> {
     entry: Option<(u64, T)>,
 }
 
-/// Generations stay below this, so that no key reaches the values kept for the ring's own operations.
+/// Generations stay below this, so that no key equals one of the ring's own operations.
 const GENERATION_END: u32 = u32::MAX;
 
 impl<T> Slab<T> {
@@ -100,7 +100,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn an_old_key_never_reaches_the_next_entry_of_its_slot() {
+    fn an_old_key_does_not_reach_the_next_entry_in_its_slot() {
         let mut slab = Slab::new();
         let first = slab.insert(7, "first");
         assert_eq!(slab.remove(first), Some((7, "first")));

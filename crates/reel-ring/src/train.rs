@@ -5,26 +5,28 @@ use std::sync::Arc;
 use crate::limits::{TRAIN_BYTES_MAX, TRAIN_LENT_PAGES_MAX, TRAIN_PACKETS_MAX};
 use crate::op::Chunk;
 
-/// A train: many datagrams that go down with one call, and are cut apart only by the device or just before it
-/// (generic segmentation offload, `UDP_SEGMENT` of udp(7)).
+/// A train: many datagrams that are sent with one call. Only the device, or the kernel just before
+/// it, cuts them apart (generic segmentation offload, `UDP_SEGMENT` of udp(7)).
 ///
-/// The chunks are laid end to end and cut every `packet_bytes`; the last packet may be shorter. So a packet can be one
-/// chunk of a longer run of bytes, or two: its header, and its payload as it lies in memory. If all chunks lie in one
-/// registered piece of the arena, the kernel takes them without looking any page up.
+/// The chunks are laid end to end and cut every `packet_bytes`; the last packet may be shorter. So
+/// a packet can be part of one long chunk, or two chunks: its header, and its payload where it lies
+/// in memory. If all chunks lie in one registered piece of the arena, the kernel takes them without
+/// looking up any page.
 #[derive(Clone, Debug)]
 pub struct Train {
     /// A connected UDP socket.
     pub socket: Arc<OwnedFd>,
     /// The bytes of all packets, end to end.
     pub chunks: Vec<Chunk>,
-    /// Bytes of every packet but the last: header and payload, as the receiver gets them.
+    /// Bytes of every packet except the last: header and payload, as the receiver gets them.
     pub packet_bytes: u16,
-    /// Lend the bytes to the device instead of copying them: the memory comes back by [`Op::Lent`](crate::Op::Lent), as that of
-    /// [`Op::SendZeroCopy`](crate::Op::SendZeroCopy). Where that cannot be, they are copied.
+    /// Lends the bytes to the device instead of copying them. The memory returns by
+    /// [`Op::Lent`](crate::Op::Lent), like that of [`Op::SendZeroCopy`](crate::Op::SendZeroCopy).
+    /// Where that is impossible, they are copied.
     pub zero_copy: bool,
 }
 
-/// What the kernel reads while a train goes down: the message, its pieces, and where to cut.
+/// What the kernel reads while it sends a train: the message, its pieces, and where to cut.
 pub(crate) struct TrainMessage {
     header: libc::msghdr,
     pieces: Vec<libc::iovec>,
@@ -45,8 +47,9 @@ impl Train {
         self.chunks.iter().map(|chunk| chunk.len()).sum()
     }
 
-    /// Whether so many pieces can be lent at all: a packet of the kernel lists the pages it is made of, and has room for 17
-    /// of them on every kernel. Chunks that share no page are counted one by one, however short.
+    /// Whether this many pieces can be lent. A packet of the kernel lists the pages of its data,
+    /// and has room for 17 of them on every kernel. Chunks that share no page are counted one by
+    /// one, however short.
     pub fn can_be_lent(&self) -> bool {
         self.chunks.iter().map(|chunk| pages_touched(chunk)).sum::<usize>() <= TRAIN_LENT_PAGES_MAX
     }
@@ -85,7 +88,7 @@ impl TrainMessage {
         let mut message = Box::new(TrainMessage { header, pieces, cut });
         message.header.msg_iov = message.pieces.as_mut_ptr();
         message.header.msg_iovlen = message.pieces.len() as _;
-        // One packet needs no cutting, and then no device that can.
+        // A single packet needs no cutting, and so no device that can cut.
         if train.bytes() > usize::from(train.packet_bytes) {
             message.header.msg_control = (&raw mut message.cut).cast();
             message.header.msg_controllen = size_of::<Cut>() as _;
@@ -93,14 +96,14 @@ impl TrainMessage {
         message
     }
 
-    /// For system calls: valid as long as the message and the train's chunks are.
+    /// For system calls. Valid as long as the message and the train's chunks live.
     pub(crate) fn header(&self) -> *const libc::msghdr {
         &raw const self.header
     }
 }
 
-/// Pages of memory that some bytes lie in, counted as pages of 4 KiB: larger ones only make it fewer. Bytes that are lent are counted
-/// so, each chunk by itself.
+/// Pages that some bytes lie in, counted as pages of 4 KiB; with larger pages there are fewer.
+/// Bytes that are lent are counted this way, each chunk by itself.
 pub fn pages_touched(bytes: &[u8]) -> usize {
     const PAGE_BYTES: usize = 4096;
     let first = bytes.as_ptr().addr();
@@ -131,7 +134,7 @@ mod tests {
     }
 
     #[test]
-    fn impossible_trains_are_told_apart() {
+    fn impossible_trains_are_recognized() {
         let bytes = |count: usize| vec![Chunk::from(vec![0; count])];
         assert!(train(bytes(64_000)).check().is_ok());
         assert!(train(bytes(64_001)).check().is_err(), "a 65th packet");

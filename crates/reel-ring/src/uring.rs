@@ -27,37 +27,37 @@ mod train;
 
 use entry::{Entry, Phase};
 
-/// Keys of the driver's own operations; no slab key reaches them.
+/// Keys of the driver's own operations; no slab key equals them.
 const KEY_WAKE: u64 = u64::MAX;
 const KEY_CANCEL: u64 = u64::MAX - 1;
 
 /// The io_uring driver.
 pub(crate) struct UringDriver {
     ring: ManuallyDrop<IoUring>,
-    /// The number of the ring's descriptor is ours to close.
+    /// The descriptor number of the ring still belongs to the ring, so it may be closed.
     has_descriptor: bool,
     slab: Slab<Entry>,
-    /// What the kernel has not been told yet, in order.
+    /// Requests that the kernel has not seen yet, in order.
     queue: VecDeque<Request>,
-    /// Ended without the kernel.
+    /// Operations that ended without the kernel.
     ended: Vec<Done>,
-    /// Entries the kernel may touch the memory of (the eventfd read included).
+    /// Entries whose memory the kernel may use (the eventfd read included).
     in_kernel: usize,
-    /// Those of them that are answered but for the end of a zero-copy send.
+    /// Those of them that were answered and wait only for the end of a zero-copy send.
     lent: usize,
     sends_zero_copy: bool,
     map: Option<ArenaMap>,
     waker: Waker,
-    /// Where the kernel puts the eventfd's count. Boxed: the kernel keeps the address.
+    /// Where the kernel writes the eventfd's count. Boxed, because the kernel keeps the address.
     wake_count: Box<UnsafeCell<u64>>,
     wake_armed: bool,
     entries: u32,
     /// How often the ring was replaced because it broke, and when last.
     renewals: u32,
     renewed: Option<Instant>,
-    /// What was put into the ring and the kernel may not have taken yet, the oldest first.
+    /// Entries in the submission ring that the kernel may not have taken yet, oldest first.
     offered: VecDeque<Key>,
-    /// Reads whose ring broke, and which wait for other memory to read to.
+    /// Reads whose ring broke, and which wait for other memory to read into.
     without_memory: Vec<Key>,
 }
 
@@ -124,7 +124,7 @@ impl UringDriver {
     pub(crate) fn wait(&mut self, timeout: Option<Duration>, done: &mut Vec<Done>) -> Result<(), RingError> {
         let timeout = match self.renewed {
             Some(renewed) if renewed.elapsed() < RENEWED_FOR || !self.without_memory.is_empty() => {
-                self.read_on();
+                self.retry_reads();
                 Some(timeout.unwrap_or(RENEWED_SLEEP_MAX).min(RENEWED_SLEEP_MAX))
             }
             _ => timeout,
@@ -144,15 +144,16 @@ impl UringDriver {
         let may_sleep = timeout != Some(Duration::ZERO) && done.len() == before && self.queue.is_empty();
         if may_sleep && self.arm_wake()? && self.waker.fall_asleep() {
             let result = self.sleep(timeout);
-            self.waker.look();
+            self.waker.check_calls();
             result?;
         } else {
-            self.waker.look();
+            self.waker.check_calls();
             self.enter()?;
         }
-        // Deferred work is done inside `enter` a few completions at a time: go on as long as that brings any. The
-        // kernel's flag alone is no reason to: it is raised after the work is listed, so it can stay up when the work
-        // was done in between, and is taken down only with the next work.
+        // Deferred work is done inside `enter`, a few completions at a time: the loop continues
+        // while that brings any. The kernel's flag alone is no reason to continue. It is raised
+        // after the work is listed, so it can stay up when the work was done in between, and it is
+        // cleared only with the next work.
         loop {
             let reaped = done.len();
             self.reap(done, end);
@@ -168,17 +169,18 @@ impl UringDriver {
         }
     }
 
-    /// Moves the queue into the submission ring, entering the kernel each time that is full.
+    /// Moves the queue into the submission ring, and enters the kernel each time the ring is full.
     fn start_queued(&mut self) -> Result<(), RingError> {
         while !self.queue.is_empty() {
             if self.ring.submission().is_full() {
                 self.enter()?;
                 if self.ring.submission().is_full() {
-                    // The kernel takes no more until completions are reaped.
+                    // The kernel takes no more entries until completions are reaped.
                     return Ok(());
                 }
             }
-            // Not before the kernel has had its chance to refuse: what is queued must not be lost with a ring that breaks.
+            // Taken only after the kernel had its chance to refuse, so that queued requests are not
+            // lost with a ring that breaks.
             let Some(request) = self.queue.pop_front() else { return Ok(()) };
             match request {
                 Request::Start(key) => self.start(key),
@@ -202,8 +204,9 @@ impl UringDriver {
     /// The caller has made sure that there is room.
     fn submit_entry(&mut self, sqe: squeue::Entry, key: Key) {
         let sqe = sqe.user_data(key);
-        // SAFETY: all the entry points to is owned by the slab (whose entries leave only after their completion),
-        // by `wake_count`, or is nothing; and none of it moves when the slab grows: it is all behind pointers.
+        // SAFETY: everything the entry points to is owned by the slab (whose entries leave only
+        // after their completion) or by `wake_count`. None of it moves when the slab grows, because
+        // it is all behind pointers.
         let pushed = unsafe { self.ring.submission().push(&sqe) };
         debug_assert!(pushed.is_ok(), "the caller has checked for room");
         self.offered.push_back(key);
@@ -254,7 +257,7 @@ impl UringDriver {
         result
     }
 
-    /// The kernel takes entries in order.
+    /// Removes the entries that the kernel has taken; it takes them in order.
     fn forget_taken(&mut self) {
         let left = self.ring.submission().len();
         self.offered.drain(..self.offered.len().saturating_sub(left));
@@ -273,8 +276,9 @@ impl UringDriver {
         self.answered(cqe.user_data(), cqe.result(), cqe.flags());
     }
 
-    /// The kernel says something of an operation. What cannot be (a second report, a report of what was never lent) is told and changes
-    /// nothing: memory that is given back too early would be written while it is sent.
+    /// Handles a report of the kernel about an operation. An impossible report (a second one, or
+    /// one about memory that was not lent) is logged and changes nothing, because memory that is
+    /// returned too early would be overwritten while it is sent.
     fn answered(&mut self, key: Key, answer: i32, flags: u32) {
         match key {
             KEY_CANCEL => return,
@@ -286,12 +290,14 @@ impl UringDriver {
             }
             _ => {}
         }
-        let Some(entry) = self.slab.get_mut(key) else { return impossible("of nothing that is under way") };
+        let Some(entry) = self.slab.get_mut(key) else {
+            return impossible("an answer to an operation that is not in flight");
+        };
         if cqueue::notif(flags) {
             if entry.phase != Phase::Lent {
-                return impossible("that memory is free which was not lent");
+                return impossible("the release of memory that was not lent");
             }
-            // The flags of a notification lie where other completions have their result.
+            // The flags of a notification are in the place of the result of other completions.
             entry.returned(answer as u32);
             let taken_bytes = entry.taken_bytes;
             self.in_kernel -= 1;
@@ -299,7 +305,7 @@ impl UringDriver {
             return self.end(key, Ok(taken_bytes));
         }
         if !matches!(entry.phase, Phase::Started | Phase::Polling) {
-            return impossible("of what was answered before");
+            return impossible("a second answer to an operation");
         }
         let result = match answer {
             n if n >= 0 => Ok(entry.at_most(n as usize)),
@@ -314,7 +320,7 @@ impl UringDriver {
             return;
         }
         self.in_kernel -= 1;
-        if entry.goes_on(&result) {
+        if entry.continues(&result) {
             self.queue.push_back(Request::Start(key));
         } else {
             self.end(key, result);
@@ -330,14 +336,16 @@ impl UringDriver {
         match &mut op {
             Op::Accept { .. } => {
                 if let Ok(fd) = result {
-                    // SAFETY: the kernel has just made this descriptor for us and nobody else knows it.
+                    // SAFETY: the kernel has just made this descriptor for the ring, and nothing
+                    // else knows it.
                     accepted = Some(unsafe { OwnedFd::from_raw_fd(fd as i32) });
                     result = Ok(0);
                 }
             }
             Op::Receive { buffer, .. } => {
                 if let Ok(n) = result {
-                    // SAFETY: the kernel has initialised `n` bytes after the old length, within the capacity.
+                    // SAFETY: the kernel has initialised `n` bytes after the old length, within the
+                    // capacity.
                     unsafe { buffer.set_len(buffer.len() + n) };
                 }
             }
@@ -347,8 +355,8 @@ impl UringDriver {
         self.ended.push(Done { token, result, op, accepted });
     }
 
-    /// Cancels everything and waits until the kernel has let go of all memory, or the time is over: for what peers have not acknowledged
-    /// that is short.
+    /// Cancels everything and waits until the kernel has released all memory, or the time is over.
+    /// For memory that peers have not acknowledged, the time is short.
     fn drain(&mut self) -> bool {
         self.queue.clear();
         if self.in_kernel == 0 {
@@ -373,7 +381,7 @@ impl UringDriver {
             }
             self.reap(&mut done, usize::MAX);
             done.clear();
-            // What wanted to go on after a poll ends here: it is no longer in the kernel.
+            // Operations that would go on after a poll end here: they are no longer in the kernel.
             self.queue.clear();
         }
         true
@@ -382,10 +390,11 @@ impl UringDriver {
 
 impl Drop for UringDriver {
     fn drop(&mut self) {
-        // A descriptor that is not ours leads to what is somebody else's: nothing is asked of it, and it is not closed.
+        // If the number no longer belongs to the ring, the descriptor is something else: it gets no
+        // requests and is not closed.
         let has_ended = if self.has_descriptor { self.drain() } else { self.in_kernel == 0 };
         if self.has_descriptor {
-            // SAFETY: nothing below uses the ring, and the driver is gone after.
+            // SAFETY: nothing below uses the ring, and the driver is dropped after.
             unsafe { ManuallyDrop::drop(&mut self.ring) };
         }
         if has_ended {
@@ -404,7 +413,8 @@ impl Drop for UringDriver {
                 DROP_WAIT_MAX.as_secs()
             );
         }
-        // The kernel may still write there: memory that is never freed is safe, freed memory is not.
+        // The kernel may still write there. Memory that is never freed is safe; freed memory is
+        // not.
         mem::forget(mem::replace(&mut self.slab, Slab::new()));
         mem::forget(mem::take(&mut self.wake_count));
         mem::forget(self.map.take());
@@ -412,23 +422,24 @@ impl Drop for UringDriver {
     }
 }
 
-/// The best ring of so many entries.
+/// The best ring with this many entries.
 fn new_ring(entries: u32) -> Result<IoUring, RingError> {
     setup::build(entries, (entries * COMPLETIONS_PER_ENTRY).min(2 * ENTRIES_MAX))
 }
 
-/// Told once: whatever says such a thing says it often.
+/// Logged once, because a kernel that reports this once reports it often.
 fn impossible(what: &'static str) {
-    static TOLD: Once = Once::new();
-    TOLD.call_once(|| {
+    static LOGGED: Once = Once::new();
+    LOGGED.call_once(|| {
         tracing::error!(
-            "the kernel told {what}, which cannot be; it is not believed, and such reports are not told again; if anything else goes \
+            "the kernel reported {what}, which is impossible; the report is ignored, and later ones are not logged; if anything else goes \
              wrong, look for the reason in the kernel's log"
         );
     });
 }
 
-/// A timeout, a signal, or a kernel that wants its completions reaped first are all reasons to look again.
+/// A timeout, a signal, or a kernel that wants its completions reaped first are all reasons to poll
+/// again.
 fn outcome(result: io::Result<usize>) -> Result<(), RingError> {
     match result {
         Ok(_) => Ok(()),
@@ -453,8 +464,9 @@ mod tests {
     const NOTIF: u32 = 1 << 3;
     const BYTES: usize = 65_536;
 
-    /// A ring that can send without a copy, a socket and its peer; `None`, and a word, where there is none.
-    fn ground() -> Option<(UringDriver, Arena, Arc<OwnedFd>, TcpStream)> {
+    /// A ring that can send without a copy, a socket and its peer. Without one, prints why and
+    /// returns `None`.
+    fn zero_copy_pair() -> Option<(UringDriver, Arena, Arc<OwnedFd>, TcpStream)> {
         let waker = Waker::new().expect("an eventfd");
         let driver = match UringDriver::new(8, waker) {
             Ok(driver) if driver.sends_zero_copy() => driver,
@@ -488,10 +500,10 @@ mod tests {
     }
 
     #[test]
-    fn reports_that_come_twice_or_of_nothing_change_nothing() {
-        let Some((mut driver, arena, socket, mut peer)) = ground() else { return };
+    fn repeated_or_unknown_reports_change_nothing() {
+        let Some((mut driver, arena, socket, mut peer)) = zero_copy_pair() else { return };
         let key = send(&mut driver, &arena, &socket);
-        // Before the kernel has even heard of it.
+        // Before the kernel has seen the operation.
         for (answer, flags) in [(0, NOTIF), (-1, NOTIF), (4096, MORE), (i32::MIN, 0), (i32::MAX, 0)] {
             driver.answered(key, answer, flags);
             driver.answered(key ^ 1 << 40, answer, flags);
@@ -499,7 +511,7 @@ mod tests {
         }
         assert_eq!((driver.in_kernel, driver.lent, driver.ended.len()), (0, 0, 0));
         let mut done = Vec::new();
-        // On this machine the peer must read before the memory comes back.
+        // On this machine the peer must read before the memory is released.
         wait(&mut driver, &mut done, 1);
         let lent = driver.lent;
         driver.answered(key, 4096, MORE);
@@ -516,8 +528,8 @@ mod tests {
     }
 
     #[test]
-    fn more_than_was_asked_for_is_not_believed() {
-        let Some((mut driver, arena, socket, _peer)) = ground() else { return };
+    fn a_report_of_more_bytes_than_requested_is_limited() {
+        let Some((mut driver, arena, socket, _peer)) = zero_copy_pair() else { return };
         let key = send(&mut driver, &arena, &socket);
         driver.push(2, Op::Receive { socket, buffer: Vec::with_capacity(10) });
         let receive = driver.slab.find(2).expect("just pushed");
@@ -536,10 +548,11 @@ mod tests {
         assert!(matches!(&done[1].op, Op::Receive { buffer, .. } if buffer.len() <= buffer.capacity()));
     }
 
-    /// The answer was lost with the ring, so nobody knows whether the kernel still sends from there.
+    /// The answer was lost with the ring, so it is unknown whether the kernel still sends from the
+    /// memory.
     #[test]
     fn bytes_that_a_broken_ring_may_still_send_are_not_freed() {
-        let Some((mut driver, arena, socket, _peer)) = ground() else { return };
+        let Some((mut driver, arena, socket, _peer)) = zero_copy_pair() else { return };
         let head: Arc<[u8]> = Arc::from(&[5; 100][..]);
         let chunks =
             vec![Chunk::from(Arc::clone(&head)), Chunk::Lease(arena.take(BYTES).expect("free").freeze())];
@@ -556,10 +569,10 @@ mod tests {
         assert_eq!((Arc::strong_count(&head), arena.usage().buffers_taken), (2, 1), "kept for ever");
     }
 
-    /// A peer that never acknowledges: its memory is nobody else's for as long as the ring lives.
+    /// A peer that never acknowledges: its memory is not reused as long as the ring lives.
     #[test]
-    fn memory_whose_report_never_comes_is_never_given_away() {
-        let Some((mut driver, arena, socket, _peer)) = ground() else { return };
+    fn memory_without_a_report_is_never_reused() {
+        let Some((mut driver, arena, socket, _peer)) = zero_copy_pair() else { return };
         let key = send(&mut driver, &arena, &socket);
         let entry = driver.slab.get_mut(key).expect("in flight");
         let _never_sent = entry.prepare(None, true);

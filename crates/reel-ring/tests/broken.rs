@@ -1,4 +1,5 @@
-//! A ring whose descriptor is gone under its hands: who waits goes on waiting, and nothing is lost but what nobody can know.
+//! A ring whose descriptor is closed while it works: waiting operations go on, and only what cannot
+//! be known is lost.
 #![allow(clippy::unwrap_used, reason = "a test that cannot go on should stop")]
 
 use reel_arena::{Arena, ArenaConfig};
@@ -14,7 +15,7 @@ use std::time::{Duration, Instant};
 const BUFFER: usize = 8192;
 const LONG: Duration = Duration::from_secs(20);
 
-/// Descriptors belong to the whole process, so these tests go one after another.
+/// Descriptors belong to the whole process, so these tests run one after another.
 fn alone() -> MutexGuard<'static, ()> {
     static ALONE: Mutex<()> = Mutex::new(());
     ALONE.lock().unwrap_or_else(PoisonError::into_inner)
@@ -31,7 +32,8 @@ fn rings() -> BTreeSet<i32> {
     numbers.filter(is_ring).collect()
 }
 
-/// A ring, and the descriptors of those that were there before; `None`, and a word, where there is no io_uring.
+/// A ring, and the descriptors that existed before it. Without io_uring, prints why and returns
+/// `None`.
 fn ring(arena: Option<&Arena>) -> Option<(Ring, BTreeSet<i32>)> {
     let before = rings();
     match Ring::new(RingConfig { entries: 8, driver: DriverChoice::Uring }, arena) {
@@ -43,7 +45,8 @@ fn ring(arena: Option<&Arena>) -> Option<(Ring, BTreeSet<i32>)> {
     }
 }
 
-/// Closes the descriptor of the ring that came after `before`, and tells its number. The one that holds the registration has one entry.
+/// Closes the descriptor of the ring that was made after `before`, and returns its number. The ring
+/// that holds the registration has one entry.
 fn break_it(before: &BTreeSet<i32>) -> i32 {
     let works = |number: &&i32| {
         fs::read_to_string(format!("/proc/self/fdinfo/{number}"))
@@ -51,7 +54,7 @@ fn break_it(before: &BTreeSet<i32>) -> i32 {
     };
     let new: Vec<i32> = rings().difference(before).filter(works).copied().collect();
     let [number] = new[..] else { panic!("one ring of eight entries: {new:?}") };
-    // SAFETY: nothing in this process relies on this descriptor but the ring, whose reaction is what is tested.
+    // SAFETY: only the ring relies on this descriptor, and its reaction is what is tested.
     assert_eq!(unsafe { libc::close(number) }, 0);
     number
 }
@@ -62,7 +65,7 @@ fn arena(buffers: usize) -> Arena {
     Arena::new(config).unwrap()
 }
 
-/// Waits for so many ends.
+/// Waits for this many ends.
 fn ends(ring: &mut Ring, count: usize) -> Vec<Done> {
     let (from, mut done) = (Instant::now(), Vec::new());
     while done.len() < count {
@@ -88,7 +91,7 @@ fn pair() -> (Arc<OwnedFd>, TcpStream) {
 }
 
 #[test]
-fn who_waits_goes_on_waiting_on_another_ring() {
+fn waiting_operations_go_on_on_the_new_ring() {
     let _alone = alone();
     let Some((mut ring, before)) = ring(None) else { return };
     let listener = TcpListener::bind("127.0.0.1:0").unwrap();
@@ -100,7 +103,7 @@ fn who_waits_goes_on_waiting_on_another_ring() {
     ring.push(3, Op::Receive { socket: half, buffer: Vec::with_capacity(100) });
     begin(&mut ring);
     break_it(&before);
-    // Of what was being received nobody knows how much is gone.
+    // It is unknown how much of the received bytes is lost.
     let lost = ends(&mut ring, 1).remove(0);
     assert_eq!((lost.token, lost.result.unwrap_err().kind()), (3, ErrorKind::ConnectionAborted));
     std::thread::sleep(Duration::from_millis(100));
@@ -114,7 +117,7 @@ fn who_waits_goes_on_waiting_on_another_ring() {
     let mut hello = [0; 5];
     client.read_exact(&mut hello).unwrap();
     assert_eq!((&hello, came[1].token), (b"hello", 2));
-    // And it is a whole ring: what is pushed now is done.
+    // The new ring is complete: it does what is pushed now.
     ring.push(4, Op::Receive { socket: Arc::clone(&idle), buffer: Vec::with_capacity(100) });
     let got = ends(&mut ring, 1).remove(0);
     assert!(matches!(got.op, Op::Receive { buffer, .. } if buffer == b"GET"));
@@ -126,12 +129,12 @@ fn who_waits_goes_on_waiting_on_another_ring() {
 }
 
 #[test]
-fn transfers_of_files_are_asked_for_again_and_what_the_kernel_may_write_to_is_set_aside() {
+fn file_transfers_are_repeated_and_memory_the_kernel_may_write_is_not_reused() {
     let _alone = alone();
     let arena = arena(4);
     let Some((mut ring, before)) = ring(Some(&arena)) else { return };
     assert_eq!(ring.driver(), Driver::Uring { registered: true });
-    // Reading a pipe without bytes is a disk that takes its time.
+    // Reading an empty pipe stands for a slow disk.
     let (from, to) = rustix::pipe::pipe().unwrap();
     let mut buffer = arena.take(BUFFER).unwrap();
     buffer[..4096].fill(7);
@@ -145,7 +148,7 @@ fn transfers_of_files_are_asked_for_again_and_what_the_kernel_may_write_to_is_se
     std::thread::sleep(Duration::from_millis(100));
     rustix::io::write(&to, &[9; 4096]).unwrap();
     let done = ends(&mut ring, 1).remove(0);
-    let Op::Read { buffer, .. } = done.op else { panic!("another op") };
+    let Op::Read { buffer, .. } = done.op else { panic!("another operation") };
     assert_eq!(done.result.unwrap(), 4096);
     assert!(buffer[..4096].iter().all(|byte| *byte == 7), "what was there before stays");
     assert!(buffer[4096..].iter().all(|byte| *byte == 9));
@@ -156,7 +159,7 @@ fn transfers_of_files_are_asked_for_again_and_what_the_kernel_may_write_to_is_se
 }
 
 #[test]
-fn a_read_waits_for_other_memory_rather_than_use_the_same() {
+fn a_read_waits_for_other_memory() {
     let _alone = alone();
     let arena = arena(2);
     let Some((mut ring, before)) = ring(None) else { return };
@@ -174,7 +177,7 @@ fn a_read_waits_for_other_memory_rather_than_use_the_same() {
     assert_eq!(ends(&mut ring, 1).remove(0).result.unwrap(), BUFFER);
 }
 
-/// Twice in the kernel, it would still be written to after it was handed back.
+/// If the operation were in the kernel twice, its memory would be written after it was returned.
 #[test]
 fn a_read_that_waits_for_memory_while_the_ring_breaks_again_is_started_once() {
     let _alone = alone();
@@ -195,19 +198,19 @@ fn a_read_that_waits_for_memory_while_the_ring_breaks_again_is_started_once() {
     assert_eq!(arena.usage().buffers_taken, 2, "the old one and one other");
     rustix::io::write(&to, &[9; BUFFER]).unwrap();
     let done = ends(&mut ring, 1).remove(0);
-    let Op::Read { buffer, .. } = done.op else { panic!("another op") };
+    let Op::Read { buffer, .. } = done.op else { panic!("another operation") };
     rustix::io::write(&to, &[5; BUFFER]).unwrap();
     begin(&mut ring);
-    assert!(buffer.iter().all(|byte| *byte == 9), "the kernel writes to memory that is ours");
+    assert!(buffer.iter().all(|byte| *byte == 9), "the kernel writes into memory that was returned");
 }
 
 #[test]
-fn a_ring_that_breaks_again_and_again_is_given_up_with_words() {
+fn a_ring_that_breaks_too_often_fails_with_a_message() {
     let _alone = alone();
     let Some((mut ring, before)) = ring(None) else { return };
     let mut done = Vec::new();
     for broken in 0.. {
-        assert!(broken < 1000, "it is replaced for ever");
+        assert!(broken < 1000, "it is replaced without end");
         break_it(&before);
         let (socket, _peer) = pair();
         ring.push(broken, Op::AwaitWritable { socket });
@@ -227,7 +230,7 @@ fn a_ring_that_breaks_again_and_again_is_given_up_with_words() {
 }
 
 #[test]
-fn a_descriptor_that_belongs_to_another_by_now_is_left_alone() {
+fn a_descriptor_that_another_file_has_is_left_alone() {
     let _alone = alone();
     let Some((mut ring, before)) = ring(None) else { return };
     let number = break_it(&before);
@@ -238,7 +241,7 @@ fn a_descriptor_that_belongs_to_another_by_now_is_left_alone() {
     let mut done = Vec::new();
     let waited = ring.wait(Some(Duration::from_millis(20)), &mut done);
     assert!(!is_taken || waited.is_err(), "{waited:?}");
-    other.metadata().expect("nobody has closed it");
+    other.metadata().expect("the file is still open");
     drop(ring);
     other.metadata().expect("nor does the end of the ring");
 }

@@ -1,4 +1,4 @@
-//! What a ring promises, asked of both drivers.
+//! What a ring guarantees, tested with both drivers.
 
 use std::fs::File;
 use std::io::{ErrorKind, Read, Write};
@@ -13,7 +13,8 @@ use reel_ring::{Chunk, Done, Driver, DriverChoice, Op, Ring, RingConfig};
 
 const BUFFER: usize = 65536;
 
-/// The drivers this machine has. Containers often forbid io_uring; then only the other one can be asked.
+/// The drivers that this machine has. Containers often forbid io_uring; then only the other one can
+/// be tested.
 fn drivers() -> Vec<DriverChoice> {
     match Ring::new(RingConfig { entries: 1, driver: DriverChoice::Uring }, None) {
         Ok(_) => vec![DriverChoice::Uring, DriverChoice::Portable],
@@ -73,7 +74,7 @@ fn pair() -> (Arc<OwnedFd>, TcpStream) {
 }
 
 fn file(direct: bool) -> (Arc<OwnedFd>, tempfile::NamedTempFile) {
-    // The root file system takes direct I/O; the directory for temporary files may lie in memory.
+    // The root file system supports direct I/O; the directory for temporary files may be in memory.
     let named = tempfile::NamedTempFile::new_in(env!("CARGO_TARGET_TMPDIR")).expect("a temporary file");
     let mut options = File::options();
     options.read(true).write(true);
@@ -84,7 +85,7 @@ fn file(direct: bool) -> (Arc<OwnedFd>, tempfile::NamedTempFile) {
 }
 
 #[test]
-fn rings_come_and_go_and_each_has_the_arena_registered() {
+fn each_of_many_rings_has_the_arena_registered() {
     if drivers()[0] != DriverChoice::Uring {
         return;
     }
@@ -92,8 +93,8 @@ fn rings_come_and_go_and_each_has_the_arena_registered() {
     let registered = Driver::Uring { registered: true };
     let shape =
         ArenaConfig { buffer_bytes: BUFFER, buffer_count: 64, cells_per_buffer: 1, huge_pages: false };
-    // 4 MiB pass even the smallest usual limit of locked memory, but not twice: the memory of rings that are gone
-    // must have come back, and rings that live must share.
+    // 4 MiB are within even the smallest usual limit of locked memory, but 8 MiB are not. So the
+    // memory of dropped rings must be released, and live rings must share.
     for _ in 0..10 {
         let arena = Arena::new(shape.clone()).expect("4 MiB");
         let rings: Vec<Ring> =
@@ -120,7 +121,7 @@ fn a_flood_of_completions_larger_than_the_queue_loses_none() {
 }
 
 #[test]
-fn what_is_written_is_read_back() {
+fn written_bytes_are_read_back() {
     for direct in [false, true] {
         both(|ring, arena| {
             let (file, _named) = file(direct);
@@ -131,7 +132,7 @@ fn what_is_written_is_read_back() {
             let buffer = arena.take(BUFFER).expect("free");
             let read = one(ring, Op::Read { file, offset: 8192, buffer, start: 4096, bytes: 8192 });
             assert_eq!(read.result.expect("read"), 8192);
-            let Op::Read { buffer, .. } = read.op else { panic!("another op came back") };
+            let Op::Read { buffer, .. } = read.op else { panic!("another operation was returned") };
             assert_eq!(buffer.state(), State::Full);
             assert_eq!(&buffer[4096..4096 + 8192], &lease[4096..4096 + 8192]);
         });
@@ -150,7 +151,7 @@ fn memory_that_is_not_of_the_registered_arena_works_too() {
         );
         let buffer = other.take(4096).expect("free");
         let read = one(ring, Op::Read { file, offset: 0, buffer, start: 0, bytes: 4096 });
-        let Op::Read { buffer, .. } = read.op else { panic!("another op came back") };
+        let Op::Read { buffer, .. } = read.op else { panic!("another operation was returned") };
         assert_eq!(buffer[255], 255);
     });
 }
@@ -169,7 +170,7 @@ fn the_end_of_a_file_is_a_short_read_then_nothing() {
 }
 
 #[test]
-fn a_failure_is_the_kernels_errno() {
+fn a_failure_is_the_kernel_error() {
     both(|ring, arena| {
         let (directory, _named) = (Arc::new(OwnedFd::from(File::open("/").expect("open"))), ());
         let buffer = arena.take(4096).expect("free");
@@ -179,7 +180,7 @@ fn a_failure_is_the_kernels_errno() {
 }
 
 #[test]
-fn far_more_ops_than_entries_all_come_back_once() {
+fn far_more_operations_than_entries_all_end_once() {
     both(|ring, arena| {
         let (file, mut named) = file(false);
         named.write_all(&(0..200u8).flat_map(|i| [i; 4096]).collect::<Vec<_>>()).expect("write");
@@ -193,7 +194,7 @@ fn far_more_ops_than_entries_all_come_back_once() {
             for (i, done) in collect(ring, 200).into_iter().enumerate() {
                 assert_eq!(done.token, round * 1000 + i as u64);
                 assert_eq!(done.result.expect("read"), 4096);
-                let Op::Read { buffer, .. } = done.op else { panic!("another op came back") };
+                let Op::Read { buffer, .. } = done.op else { panic!("another operation was returned") };
                 assert!(buffer[..4096].iter().all(|b| *b == i as u8));
             }
             assert_eq!(ring.in_flight(), 0);
@@ -211,7 +212,7 @@ fn connections_are_accepted_and_bytes_go_both_ways() {
             ring.push(1, Op::Accept { listener: Arc::new(listener.into()) });
             let mut none = Vec::new();
             ring.wait(Some(Duration::from_millis(20)), &mut none).expect("wait");
-            assert!(none.is_empty(), "nobody has connected: {none:?}");
+            assert!(none.is_empty(), "there is no connection: {none:?}");
             let mut peer = TcpStream::connect(address).expect("connect");
             let socket = collect(ring, 1).remove(0).accepted.expect("a connection");
             let stream = TcpStream::from(socket);
@@ -226,7 +227,7 @@ fn connections_are_accepted_and_bytes_go_both_ways() {
             peer.write_all(b"hello").expect("write");
             let received = collect(ring, 1).remove(0);
             assert_eq!(received.result.expect("bytes"), 5);
-            let Op::Receive { buffer, .. } = received.op else { panic!("another op came back") };
+            let Op::Receive { buffer, .. } = received.op else { panic!("another operation was returned") };
             assert_eq!(buffer, b"kept:hello");
 
             let lease = filled(arena, 4096, |i| i as u8).freeze();
@@ -249,7 +250,7 @@ fn connections_are_accepted_and_bytes_go_both_ways() {
 }
 
 #[test]
-fn a_full_socket_does_not_wait_and_says_when_it_has_room() {
+fn a_full_socket_does_not_block_and_reports_when_it_has_room() {
     both(|ring, arena| {
         let (socket, mut peer) = pair();
         let lease = filled(arena, BUFFER, |i| i as u8).freeze();
@@ -297,7 +298,7 @@ fn reading_and_writing_can_be_awaited_on_one_socket_at_once() {
 }
 
 #[test]
-fn a_long_gathered_send_is_cut_not_refused() {
+fn a_long_gathered_send_is_cut() {
     both(|ring, _| {
         let (socket, mut peer) = pair();
         let chunks: Vec<Chunk> = (0..3000u32).map(|i| Chunk::from(vec![i as u8; 2])).collect();
@@ -311,12 +312,13 @@ fn a_long_gathered_send_is_cut_not_refused() {
 }
 
 #[test]
-fn a_vanished_peer_is_an_error_not_a_signal() {
+fn a_closed_peer_is_an_error_without_a_signal() {
     both(|ring, _| {
         let (socket, peer) = pair();
         drop(peer);
         let mut last = Ok(0);
-        // The first send may still be taken; its answer is the reset that the next one meets.
+        // The first send may still be accepted. The peer answers with a reset, which the next send
+        // meets.
         for _ in 0..100 {
             last =
                 one(ring, Op::Send { socket: Arc::clone(&socket), chunks: vec![Chunk::from(vec![0; 10])] })
@@ -332,7 +334,7 @@ fn a_vanished_peer_is_an_error_not_a_signal() {
 }
 
 #[test]
-fn a_cancelled_op_comes_back_with_its_memory() {
+fn a_cancelled_operation_returns_its_memory() {
     both(|ring, _| {
         let (socket, _peer) = pair();
         ring.push(5, Op::Receive { socket: Arc::clone(&socket), buffer: Vec::with_capacity(100) });
@@ -343,7 +345,7 @@ fn a_cancelled_op_comes_back_with_its_memory() {
         ring.cancel(5);
         ring.cancel(6);
         ring.cancel(77);
-        // Not even told to the kernel yet.
+        // The kernel has not even seen it yet.
         ring.push(7, Op::Receive { socket: Arc::clone(&socket), buffer: Vec::with_capacity(100) });
         ring.cancel(7);
         let done = collect(ring, 3);
@@ -354,12 +356,12 @@ fn a_cancelled_op_comes_back_with_its_memory() {
                 assert!(buffer.is_empty() && buffer.capacity() >= 100);
             }
         }
-        assert_eq!(Arc::strong_count(&socket), 1, "the ring has let go of the socket");
+        assert_eq!(Arc::strong_count(&socket), 1, "the ring has released the socket");
     });
 }
 
 #[test]
-fn impossible_ops_are_refused_with_their_memory() {
+fn impossible_operations_are_refused_with_their_memory() {
     both(|ring, arena| {
         let (file, _named) = file(false);
         let (socket, _peer) = pair();
@@ -394,19 +396,20 @@ fn no_wake_up_is_lost() {
             ring.waker().wake();
         }
         ring.wait(None, &mut done).expect("wait");
-        // Calls racing with falling asleep: each round the owner must return before the other goes on.
+        // Calls that race with falling asleep: in each round the owner must return before the
+        // caller continues.
         let waker = ring.waker();
-        let (told, hears) = std::sync::mpsc::channel::<()>();
+        let (reports, reported) = std::sync::mpsc::channel::<()>();
         let caller = std::thread::spawn(move || {
-            while hears.recv().is_ok() {
+            while reported.recv().is_ok() {
                 waker.wake();
             }
         });
         for _ in 0..3000 {
-            told.send(()).expect("the caller lives");
+            reports.send(()).expect("the caller lives");
             ring.wait(None, &mut done).expect("wait");
         }
-        drop(told);
+        drop(reports);
         caller.join().expect("no panic");
         assert!(done.is_empty());
     });
@@ -436,8 +439,8 @@ fn a_dropped_ring_waits_for_the_kernel_and_frees_everything() {
     }
 }
 
-/// Pushes a zero-copy send and waits until its memory is back: the result, what came back, and whether the kernel copied (`None` if the
-/// driver did so itself).
+/// Pushes a zero-copy send and waits until its memory is returned: the result, the chunks, and
+/// whether the kernel copied (`None` if the driver did so itself).
 fn send_zero_copy(
     ring: &mut Ring,
     socket: &Arc<OwnedFd>,
@@ -445,7 +448,7 @@ fn send_zero_copy(
 ) -> (std::io::Result<usize>, Vec<Chunk>, Option<bool>) {
     ring.push(1, Op::SendZeroCopy { socket: Arc::clone(socket), chunks });
     let mut done = Vec::new();
-    // Both parts may come at once.
+    // Both parts may arrive at once.
     let first = loop {
         if !done.is_empty() {
             break done.remove(0);
@@ -453,7 +456,7 @@ fn send_zero_copy(
         ring.wait(Some(Duration::from_secs(20)), &mut done).expect("wait");
     };
     let Done { result, op: Op::SendZeroCopy { chunks, .. }, .. } = first else {
-        panic!("another op came back")
+        panic!("another operation was returned")
     };
     if !chunks.is_empty() {
         return (result, chunks, None);
@@ -462,14 +465,14 @@ fn send_zero_copy(
         ring.wait(Some(Duration::from_secs(20)), &mut done).expect("wait");
     }
     let Some(Done { token: 1, result: back, op: Op::Lent { chunks, copied }, .. }) = done.pop() else {
-        panic!("another op came back")
+        panic!("another operation was returned")
     };
     assert_eq!(back.expect("says again what was taken"), *result.as_ref().unwrap_or(&0));
     (result, chunks, Some(copied))
 }
 
 #[test]
-fn what_is_sent_without_a_copy_arrives_and_its_memory_comes_back_with_a_report() {
+fn bytes_sent_without_a_copy_arrive_and_their_memory_is_reported() {
     both(|ring, arena| {
         let (socket, mut peer) = pair();
         let leases = [
@@ -492,23 +495,23 @@ fn what_is_sent_without_a_copy_arrives_and_its_memory_comes_back_with_a_report()
         assert_eq!(result.expect("a new socket takes 60 kB"), all);
         assert_eq!(chunks.len(), 3, "all that was sent from is back");
         assert!(chunks.iter().flat_map(|chunk| chunk.to_vec()).eq(wanted.iter().copied()));
-        // Loopback copies for its receiver, and the kernel says so.
+        // Loopback copies for its receiver, and the kernel reports that.
         assert_eq!(copied, ring.sends_zero_copy().then_some(true));
         assert_eq!(reader.join().expect("no panic").expect("all of it"), wanted);
         assert!(leases.iter().all(|lease| lease.state() == State::Full), "no longer being sent");
-        assert_eq!(Arc::strong_count(&socket), 1, "the ring has let go of the socket");
+        assert_eq!(Arc::strong_count(&socket), 1, "the ring has released the socket");
     });
 }
 
 #[test]
-fn memory_is_lent_until_the_peer_has_the_bytes_while_the_socket_is_free_for_others() {
+fn memory_is_lent_until_the_peer_has_the_bytes_and_the_socket_is_released() {
     both(|ring, arena| {
         if !ring.sends_zero_copy() {
             return;
         }
         let (socket, mut peer) = pair();
         let lease = filled(arena, BUFFER, |i| i as u8).freeze();
-        // More than the peer's window: what it has not read waits in our own queue.
+        // More than the peer's window: what the peer has not read waits in the local queue.
         let (mut taken, mut lent) = (0, 0);
         loop {
             ring.push(
@@ -546,7 +549,7 @@ fn memory_is_lent_until_the_peer_has_the_bytes_while_the_socket_is_free_for_othe
         }
         assert!(lent > 0 && ring.in_flight() as u64 == lent, "{lent} of {}", ring.in_flight());
         assert_eq!(lease.state(), State::Sending);
-        assert_eq!(Arc::strong_count(&socket), 1, "the socket itself is nobody's but ours");
+        assert_eq!(Arc::strong_count(&socket), 1, "only the test holds the socket");
         assert_eq!(arena.pieces_sending(), 1);
         // A plain send after them keeps the order.
         let reader = std::thread::spawn(move || {
@@ -554,9 +557,9 @@ fn memory_is_lent_until_the_peer_has_the_bytes_while_the_socket_is_free_for_othe
             peer.read_exact(&mut got).map(|()| got)
         });
         ring.push(700, Op::AwaitWritable { socket: Arc::clone(&socket) });
-        let (mut sent, mut told) = (false, 0);
+        let (mut sent, mut reports) = (false, 0);
         let mut done = Vec::new();
-        while !sent || told < lent {
+        while !sent || reports < lent {
             ring.wait(Some(Duration::from_secs(20)), &mut done).expect("wait");
             for done in done.drain(..) {
                 match done.op {
@@ -568,14 +571,14 @@ fn memory_is_lent_until_the_peer_has_the_bytes_while_the_socket_is_free_for_othe
                         assert_eq!(done.result.expect("room"), 4);
                         sent = true;
                     }
-                    Op::Lent { .. } => told += 1,
+                    Op::Lent { .. } => reports += 1,
                     other => panic!("{other:?}"),
                 }
             }
         }
         let got = reader.join().expect("no panic").expect("all of it");
         assert_eq!(&got[taken..], b"last");
-        // Sends were cut anywhere, and each began anew.
+        // Sends were cut at any byte, and each began from zero.
         assert!(got[..taken].windows(2).all(|two| two[1] == two[0].wrapping_add(1) || two[1] == 0));
         while ring.in_flight() > 0 {
             ring.wait(Some(Duration::from_secs(20)), &mut done).expect("wait");
@@ -585,7 +588,7 @@ fn memory_is_lent_until_the_peer_has_the_bytes_while_the_socket_is_free_for_othe
 }
 
 #[test]
-fn a_peer_that_vanishes_gives_the_memory_back() {
+fn a_peer_that_closes_releases_the_memory() {
     both(|ring, arena| {
         let (socket, peer) = pair();
         let lease = filled(arena, BUFFER, |i| i as u8).freeze();
@@ -609,7 +612,8 @@ fn a_peer_that_vanishes_gives_the_memory_back() {
                             back += u64::from(!chunks.is_empty());
                             match result {
                                 Ok(_) => {}
-                                // Full, with bytes on the way to one who never reads them: now he goes.
+                                // The socket is full of bytes that the peer never reads. Now the
+                                // peer closes.
                                 Err(error) if error.kind() == ErrorKind::WouldBlock => drop(peer.take()),
                                 Err(_) => broken = true,
                             }
@@ -628,7 +632,7 @@ fn a_peer_that_vanishes_gives_the_memory_back() {
 }
 
 #[test]
-fn a_ring_that_ends_before_its_peers_have_read_leaves_their_bytes_alone() {
+fn a_dropped_ring_leaves_unread_bytes_unchanged() {
     for driver in drivers() {
         let arena = arena();
         let (socket, mut peer) = pair();
@@ -654,8 +658,9 @@ fn a_ring_that_ends_before_its_peers_have_read_leaves_their_bytes_alone() {
         drop((lease, chunks));
         let start = std::time::Instant::now();
         drop(ring);
-        assert!(start.elapsed() < reel_ring::limits::DROP_WAIT_MAX / 2, "nobody waits for a peer");
-        // The arena lives on, and others take all that is left of it. What the peer has yet to read must not change.
+        assert!(start.elapsed() < reel_ring::limits::DROP_WAIT_MAX / 2, "the ring does not wait for a peer");
+        // The arena lives on, and all of its free memory is taken and overwritten. The bytes that
+        // the peer has yet to read must not change.
         let others: Vec<Buffer> = std::iter::from_fn(|| arena.take(BUFFER))
             .map(|mut buffer| {
                 buffer.fill(0xEE);
@@ -665,21 +670,22 @@ fn a_ring_that_ends_before_its_peers_have_read_leaves_their_bytes_alone() {
         assert_eq!(others.len(), if zero_copy { 15 } else { 16 });
         let mut got = vec![0; taken];
         peer.read_exact(&mut got).expect("all that was taken");
-        assert!(!got.contains(&0xEE), "what is read late is what was sent");
+        assert!(!got.contains(&0xEE), "late reads return what was sent");
     }
 }
 
 #[test]
-fn what_only_comes_back_cannot_be_pushed() {
+fn the_end_of_a_zero_copy_send_cannot_be_pushed() {
     both(|ring, _| {
         let refused = one(ring, Op::Lent { chunks: Vec::new(), copied: false });
         assert_eq!(refused.result.expect_err("refused").kind(), ErrorKind::InvalidInput);
     });
 }
 
-/// Root may lock all it wants, so the thread gives that right up; without root there is nothing to give up.
+/// Root may lock any amount of memory, so the thread gives up that right. Without root there is
+/// nothing to give up.
 #[test]
-fn without_lockable_memory_a_zero_copy_send_is_refused_in_words_and_a_plain_one_goes() {
+fn without_lockable_memory_a_zero_copy_send_fails_and_a_plain_one_works() {
     if !rustix::process::geteuid().is_root() {
         eprintln!("small limits of locked memory are not tested: this needs root");
         return;
@@ -705,7 +711,8 @@ fn without_lockable_memory_a_zero_copy_send_is_refused_in_words_and_a_plain_one_
             assert_eq!(got[..BUFFER], lease[..]);
             assert_eq!(ring.in_flight(), 0);
         }
-        rustix::process::setrlimit(rustix::process::Resource::Memlock, before).expect("as it was");
+        rustix::process::setrlimit(rustix::process::Resource::Memlock, before)
+            .expect("the limit from before");
     });
     small.join().expect("no panic");
 }
@@ -717,7 +724,8 @@ fn give_up_locking() {
     let mut header = [VERSION_3, 0];
     // Effective, permitted, inheritable, for the lower and the upper half of the capabilities.
     let mut sets = [0u32; 6];
-    // SAFETY: both point to as much as the calls read and write: a header of two words, two times three words.
+    // SAFETY: both point to as much as the calls read and write: a header of two words, two times
+    // three words.
     unsafe {
         assert_eq!(libc::syscall(libc::SYS_capget, header.as_mut_ptr(), sets.as_mut_ptr()), 0);
         sets[..3].iter_mut().for_each(|set| *set &= !(1 << CAP_IPC_LOCK));

@@ -1,4 +1,5 @@
-//! Trains of datagrams: every packet arrives, whole, in order and with its bytes, by both drivers, copied and lent.
+//! Trains of datagrams: every packet arrives, complete and in order, by both drivers, copied and
+//! lent.
 
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, UdpSocket};
 use std::process::Command;
@@ -44,14 +45,14 @@ fn arena() -> Arena {
     Arena::new(config).expect("an arena of 1 MiB")
 }
 
-/// A whole buffer of bytes that tell their place and `salt`.
+/// A whole buffer of bytes that depend on their position and on `salt`.
 fn filled(arena: &Arena, salt: u8) -> Lease {
     let mut buffer = arena.take(BUFFER_BYTES).expect("a free buffer");
     buffer.iter_mut().enumerate().for_each(|(i, b)| *b = (i * 31 + i / 251) as u8 ^ salt);
     buffer.freeze()
 }
 
-/// A connected socket to send on, and the one that receives.
+/// A connected socket to send on, and the receiving one.
 fn pair(address: IpAddr) -> (Arc<std::os::fd::OwnedFd>, UdpSocket) {
     let receiver = UdpSocket::bind((address, 0)).expect("a port");
     receiver.set_read_timeout(Some(Duration::from_secs(20))).expect("set");
@@ -60,7 +61,8 @@ fn pair(address: IpAddr) -> (Arc<std::os::fd::OwnedFd>, UdpSocket) {
     (Arc::new(sender.into()), receiver)
 }
 
-/// What became of trains, in their order: the answer, and for those that were lent whether they were copied after all.
+/// The results of trains, in order: the answer, and for those that were lent whether they were
+/// copied after all.
 fn send(ring: &mut Ring, trains: Vec<Train>) -> Vec<(Done, Option<bool>)> {
     for (token, train) in trains.into_iter().enumerate() {
         ring.push(token as u64, Op::Train(train));
@@ -96,14 +98,14 @@ fn receive(receiver: &UdpSocket, count: usize) -> Vec<Vec<u8>> {
     packets
 }
 
-/// Packets whose headers lie together in one place and whose payloads in another.
+/// Packets whose headers lie in one place and whose payloads lie in another.
 fn headed(headers: &Lease, payload: &Lease, packets: std::ops::Range<usize>) -> Vec<Chunk> {
     let part = |lease: &Lease, bytes, i| Chunk::Lease(lease.slice(i * bytes..(i + 1) * bytes));
     packets.flat_map(|i| [part(headers, HEADER_BYTES, i), part(payload, PAYLOAD_BYTES, i)]).collect()
 }
 
 #[test]
-fn a_run_of_bytes_arrives_as_packets_of_one_size_and_a_rest() {
+fn a_run_of_bytes_arrives_as_equal_packets_and_a_rest() {
     all_ways(|ring, arena, zero_copy| {
         for address in [IpAddr::V4(Ipv4Addr::LOCALHOST), IpAddr::V6(Ipv6Addr::LOCALHOST)] {
             let (socket, receiver) = pair(address);
@@ -137,7 +139,8 @@ fn headers_and_payload_from_two_places_make_one_packet() {
     all_ways(|ring, arena, zero_copy| {
         let (socket, receiver) = pair(IpAddr::V4(Ipv4Addr::LOCALHOST));
         let (headers, payload) = (filled(arena, 1), filled(arena, 2));
-        // Several trains at once, one of them longer than what can be lent: that one is copied, in its place.
+        // Several trains at once. One of them has more pieces than can be lent, so it is copied
+        // without changing the order.
         let trains = [0..6, 6..12, 12..46, 46..47].map(|packets| Train {
             socket: Arc::clone(&socket),
             chunks: headed(&headers, &payload, packets),
@@ -190,7 +193,7 @@ fn impossible_trains_are_refused_with_their_memory() {
         ];
         for (done, _) in send(ring, trains) {
             assert_eq!(done.result.expect_err("refused").kind(), std::io::ErrorKind::InvalidInput);
-            let Op::Train(train) = done.op else { panic!("another op came back") };
+            let Op::Train(train) = done.op else { panic!("another operation was returned") };
             assert_eq!(train.chunks.len(), 1);
         }
         receive(&receiver, 0);
@@ -198,7 +201,7 @@ fn impossible_trains_are_refused_with_their_memory() {
 }
 
 #[test]
-fn a_port_that_nobody_has_is_an_error_that_the_next_train_meets() {
+fn an_unreachable_port_is_an_error_of_the_next_train() {
     all_ways(|ring, arena, zero_copy| {
         let (socket, receiver) = pair(IpAddr::V4(Ipv4Addr::LOCALHOST));
         drop(receiver);
@@ -215,8 +218,8 @@ fn a_port_that_nobody_has_is_an_error_that_the_next_train_meets() {
     });
 }
 
-/// Needs root, `unshare` and `ip`: a name space with a device that takes packets whole and drops them, as a card that sends
-/// them does. There, nothing is copied.
+/// Needs root, `unshare` and `ip`: a network namespace with a device that takes packets whole and
+/// drops them, as a card that sends them does. Nothing is copied there.
 #[test]
 fn a_device_that_gathers_is_lent_the_bytes() {
     let me = std::env::current_exe().expect("this test");

@@ -1,51 +1,56 @@
 use crate::heap::Heap;
 use crate::limits::TASKS_MAX;
-use crate::line::Line;
-use crate::task::{Standing, Step, TaskId, TaskKind, Workahead};
+use crate::queue::WaitQueue;
+use crate::task::{Rank, Step, TaskId, TaskKind, Workahead};
 
-/// Who runs next on one thread: deadline/workahead scheduling (Govindan, chapter 4), as a pure state machine.
+/// Chooses which task runs next on one thread: deadline/workahead scheduling (Govindan, chapter 4),
+/// as a pure state machine.
 ///
-/// Order: critical tasks by deadline, then interactive ones as they came, then work ahead of its time by deadline,
-/// then background work as it came. Among equals who came first.
+/// Order: critical tasks by deadline, then interactive tasks in order of arrival, then work ahead
+/// of its time by deadline, then background tasks in order of arrival. Equal tasks run in order of
+/// arrival.
 ///
-/// Nobody starves: who has been first in one of the two lines without deadlines for [`LINE_WAIT_NS`](crate::limits::LINE_WAIT_NS) is lent
-/// one section by whoever stands better. (Work ahead of its time cannot starve: its time comes.)
+/// No task starves. A task that has been first in one of the two queues without deadlines for
+/// [`QUEUE_WAIT_NS`](crate::limits::QUEUE_WAIT_NS) gets one section from a task of a better rank.
+/// (Work ahead of its time cannot starve, because its critical time comes.)
 ///
-/// The agenda knows no clock and runs nothing. Its caller asks [`choose`](Agenda::choose), runs that task for one
-/// section, and says by [`advance`](Agenda::advance), [`sleep`](Agenda::sleep), [`wait`](Agenda::wait) or
-/// [`remove`](Agenda::remove) what became of it. All are O(log n) in the number of tasks.
+/// The agenda reads no clock and runs nothing. The caller asks [`choose`](Agenda::choose), runs
+/// that task for one section, and reports the result by [`advance`](Agenda::advance),
+/// [`sleep`](Agenda::sleep), [`wait`](Agenda::wait) or [`remove`](Agenda::remove). Each call is
+/// O(log n) in the number of tasks.
 #[derive(Debug)]
 pub struct Agenda {
     tasks: Vec<Task>,
     vacant: Vec<u32>,
     /// Critical, by deadline.
     critical: Heap,
-    interactive: Line,
-    background: Line,
+    interactive: WaitQueue,
+    background: WaitQueue,
     /// Runnable before their critical time, by deadline.
     workahead: Heap,
-    /// All that time alone will change: sleepers and work ahead of its time, by critical time.
-    coming: Heap,
+    /// Every task whose rank time alone will change, by critical time: sleeping tasks and work
+    /// ahead of its time.
+    by_critical_time: Heap,
     workahead_policy: Workahead,
-    came: u64,
-    /// The time at which somebody was chosen last.
+    arrivals: u64,
+    /// The time of the last choice.
     chosen_ns: u64,
-    /// No task ever had a shorter way from critical time to deadline.
+    /// The shortest delay from critical time to deadline that any task ever had.
     delay_min_ns: u64,
 }
 
-/// What is to be done now, and how long that holds.
+/// Which task to run now, and how long the choice is valid.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Choice {
-    /// The task to run; none if nothing is to be done.
+    /// The task to run; none if no task is runnable.
     pub task: Option<TaskId>,
-    /// Where the best stands: the task to run, or the one that lends it this section.
-    pub standing: Standing,
-    /// The task works ahead of its time, and nobody asks which of such tasks goes first: it may take several messages in
-    /// one section.
+    /// The best rank: that of the task to run, or of the task that gives up this section.
+    pub rank: Rank,
+    /// The task works ahead of its time, and the order among such tasks does not matter. It may
+    /// take several messages in one section.
     pub ahead: bool,
-    /// Nothing that time alone does changes the choice before this (Govindan's T_critical, claim 4.1): the only time
-    /// for which a timer is worth its cost. `u64::MAX` if nothing will.
+    /// Time alone does not change the choice before this (Govindan's T_critical, claim 4.1). It is
+    /// the only time that is worth a timer. `u64::MAX` if time never changes it.
     pub until_ns: u64,
 }
 
@@ -65,24 +70,24 @@ impl Default for Agenda {
 }
 
 impl Agenda {
-    /// An empty agenda that compares work ahead of its time with other processes like this.
+    /// An empty agenda with this way of comparing work ahead of its time with other processes.
     pub fn new(workahead_policy: Workahead) -> Agenda {
         Agenda {
             tasks: Vec::new(),
             vacant: Vec::new(),
             critical: Heap::default(),
-            interactive: Line::default(),
-            background: Line::default(),
+            interactive: WaitQueue::default(),
+            background: WaitQueue::default(),
             workahead: Heap::default(),
-            coming: Heap::default(),
+            by_critical_time: Heap::default(),
             workahead_policy,
-            came: 0,
+            arrivals: 0,
             chosen_ns: 0,
             delay_min_ns: u64::MAX,
         }
     }
 
-    /// A new task, asleep until `critical_ns`. `None` if there are as many as can be.
+    /// Adds a task that sleeps until `critical_ns`. `None` if the agenda is full.
     pub fn add(&mut self, kind: TaskKind, critical_ns: u64) -> Option<TaskId> {
         let slot = match self.vacant.pop() {
             Some(slot) => slot,
@@ -111,8 +116,8 @@ impl Agenda {
         }
     }
 
-    /// The task has more to do, and its next message's critical time is `critical_ns` (`time_advance`). Tasks without
-    /// deadlines go behind their equals.
+    /// The task has more to do, and its next message's critical time is `critical_ns`
+    /// (`time_advance`). A task without deadlines goes to the end of its queue.
     pub fn advance(&mut self, id: TaskId, critical_ns: u64) {
         if !self.known(id) {
             return;
@@ -122,21 +127,22 @@ impl Agenda {
         let task = &mut self.tasks[id.slot as usize];
         (task.waiting, task.critical_ns) = (false, critical_ns);
         match task.kind {
-            // It would be woken by the next choice.
+            // The next choice would wake it.
             TaskKind::Deadline { .. } if critical_ns <= self.chosen_ns => {
                 self.critical.push(task.deadline_ns(), order, id.slot);
             }
             TaskKind::Deadline { .. } => {
                 let deadline_ns = task.deadline_ns();
                 self.workahead.push(deadline_ns, order, id.slot);
-                self.coming.push(critical_ns, order, id.slot);
+                self.by_critical_time.push(critical_ns, order, id.slot);
             }
             TaskKind::Interactive => self.interactive.push(order, id.slot),
             TaskKind::Background => self.background.push(order, id.slot),
         }
     }
 
-    /// The task does work of another kind from now on. Whether it has any to do, and from when on that is critical, stays as it is.
+    /// Changes the kind of the task's work. Whether the task is runnable and its critical time stay
+    /// as they are.
     pub fn set_kind(&mut self, id: TaskId, kind: TaskKind) {
         if !self.known(id) || self.tasks[id.slot as usize].kind == kind {
             return;
@@ -160,11 +166,12 @@ impl Agenda {
             let order = self.next_order();
             let task = &mut self.tasks[id.slot as usize];
             (task.waiting, task.critical_ns) = (false, critical_ns);
-            self.coming.push(critical_ns, order, id.slot);
+            self.by_critical_time.push(critical_ns, order, id.slot);
         }
     }
 
-    /// The task waits for an event; what it will then have to do is critical from `critical_ns` on (`IO_wait`).
+    /// The task waits for an event. The work that the event brings is critical from `critical_ns`
+    /// on (`IO_wait`).
     pub fn wait(&mut self, id: TaskId, critical_ns: u64) {
         if self.known(id) {
             self.take_out(id.slot);
@@ -173,7 +180,8 @@ impl Agenda {
         }
     }
 
-    /// The event a task waited for has come. Of a task that does not wait, nothing is changed, and false comes back.
+    /// The event that the task waits for has arrived. Returns false and changes nothing if the task
+    /// does not wait.
     pub fn ready(&mut self, id: TaskId) -> bool {
         let waited = self.known(id) && self.tasks[id.slot as usize].waiting;
         if waited {
@@ -182,7 +190,7 @@ impl Agenda {
         waited
     }
 
-    /// When what the task waits for, or has to do next, is critical and due: (critical time, deadline).
+    /// The critical time and the deadline of what the task waits for or has to do next.
     pub fn times_ns(&self, id: TaskId) -> Option<(u64, u64)> {
         self.known(id).then(|| {
             let task = &self.tasks[id.slot as usize];
@@ -190,46 +198,47 @@ impl Agenda {
         })
     }
 
-    /// Who runs now.
+    /// Chooses the task to run now.
     pub fn choose(&mut self, now_ns: u64) -> Choice {
         self.wake_until(now_ns);
         self.chosen_ns = now_ns;
-        let (slot, standing) = self.best();
-        // A lent section is given when another one ends: no time is to be waited for.
-        let overdue = self.first_overdue(standing, now_ns);
-        let (slot, ahead) = (overdue.or(slot), overdue.is_none() && standing == Standing::WORKAHEAD);
-        let until_ns = self.coming_before(standing, slot).map_or(u64::MAX, |step| step.at_ns);
+        let (slot, rank) = self.best();
+        // A section is given away when another one ends, so no timer is needed for it.
+        let overdue = self.first_overdue(rank, now_ns);
+        let (slot, ahead) = (overdue.or(slot), overdue.is_none() && rank == Rank::WORKAHEAD);
+        let until_ns = self.next_better(rank, slot).map_or(u64::MAX, |step| step.at_ns);
         let task = slot.map(|slot| TaskId { slot, generation: self.tasks[slot as usize].generation });
-        Choice { task, standing, ahead, until_ns }
+        Choice { task, rank, ahead, until_ns }
     }
 
-    /// How this agenda will come to stand if it does nothing: the first of `steps.len()` steps, each better than the
-    /// one before and than `standing`, and how many there are. If there were more, the last one promises the best of
-    /// them too early rather than too late.
-    pub fn steps(&self, standing: Standing, steps: &mut [Step]) -> usize {
-        let (mut standing, mut count) = (standing, 0);
-        while let Some(step) = self.coming_before(standing, None) {
+    /// How the rank of this agenda will improve if it does nothing. Fills `steps` with the first
+    /// steps, each better than the one before and than `rank`, and returns how many there are. If
+    /// more steps exist than fit, the last one announces the best of them too early rather than too
+    /// late.
+    pub fn steps(&self, rank: Rank, steps: &mut [Step]) -> usize {
+        let (mut rank, mut count) = (rank, 0);
+        while let Some(step) = self.next_better(rank, None) {
             if count == steps.len() {
                 if let Some(last) = steps.last_mut() {
-                    last.standing = self.best_coming(step.standing);
+                    last.rank = self.best_later(step.rank);
                 }
                 return count;
             }
             steps[count] = step;
-            (standing, count) = (step.standing, count + 1);
+            (rank, count) = (step.rank, count + 1);
         }
         count
     }
 
-    /// The earliest time at which anything at all wakes: what a timer for every task would be set to.
+    /// The earliest time at which any task wakes: the time of a timer that serves every task.
     pub fn next_ns(&self) -> Option<u64> {
-        self.coming.first().map(|(at_ns, _)| at_ns)
+        self.by_critical_time.first().map(|(at_ns, _)| at_ns)
     }
 
-    /// Step 1 of the user-level scheduler: sleepers and workahead tasks whose time has come.
+    /// Step 1 of the user-level scheduler: wakes sleeping and workahead tasks whose time has come.
     fn wake_until(&mut self, now_ns: u64) {
-        while let Some((at_ns, slot)) = self.coming.first().filter(|(at_ns, _)| *at_ns <= now_ns) {
-            self.coming.remove(slot);
+        while let Some((at_ns, slot)) = self.by_critical_time.first().filter(|(at_ns, _)| *at_ns <= now_ns) {
+            self.by_critical_time.remove(slot);
             let order = self.next_order();
             let task = self.tasks[slot as usize];
             debug_assert_eq!(task.critical_ns, at_ns);
@@ -244,64 +253,64 @@ impl Agenda {
         }
     }
 
-    /// Who stands behind `best` and has been the first of his line for too long.
-    fn first_overdue(&mut self, best: Standing, now_ns: u64) -> Option<u32> {
+    /// The first task of a queue that ranks behind `best` and has waited for too long.
+    fn first_overdue(&mut self, best: Rank, now_ns: u64) -> Option<u32> {
         let (interactive, background) = (self.interactive.overdue(now_ns), self.background.overdue(now_ns));
-        let interactive = interactive.filter(|_| best < Standing::INTERACTIVE);
-        interactive.or(background.filter(|_| best < Standing::BACKGROUND))
+        let interactive = interactive.filter(|_| best < Rank::INTERACTIVE);
+        interactive.or(background.filter(|_| best < Rank::BACKGROUND))
     }
 
-    fn best(&self) -> (Option<u32>, Standing) {
+    fn best(&self) -> (Option<u32>, Rank) {
         if let Some((deadline_ns, slot)) = self.critical.first() {
-            return (Some(slot), Standing::critical(deadline_ns));
+            return (Some(slot), Rank::critical(deadline_ns));
         }
         if let Some(slot) = self.interactive.first() {
-            return (Some(slot), Standing::INTERACTIVE);
+            return (Some(slot), Rank::INTERACTIVE);
         }
         if let Some((deadline_ns, slot)) = self.workahead.first() {
-            let standing = match self.workahead_policy {
-                Workahead::Within => Standing::WORKAHEAD,
-                Workahead::Global => Standing::workahead(deadline_ns),
+            let rank = match self.workahead_policy {
+                Workahead::Within => Rank::WORKAHEAD,
+                Workahead::Global => Rank::workahead(deadline_ns),
             };
-            return (Some(slot), standing);
+            return (Some(slot), rank);
         }
         match self.background.first() {
-            Some(slot) => (Some(slot), Standing::BACKGROUND),
-            None => (None, Standing::IDLE),
+            Some(slot) => (Some(slot), Rank::BACKGROUND),
+            None => (None, Rank::IDLE),
         }
     }
 
-    /// The first whose time will come and who will then stand better than `standing`, leaving out who runs: when his
-    /// own time comes he goes on running.
-    fn coming_before(&self, standing: Standing, running: Option<u32>) -> Option<Step> {
-        let fits = |slot: u32| Some(slot) != running && self.tasks[slot as usize].standing() < standing;
-        // Who is critical later than this has a later deadline, too.
-        let limit_ns = match standing.deadline_ns() {
+    /// The first task whose time will come and whose rank will then be better than `rank`. The
+    /// running task is left out: when its own time comes, it keeps running.
+    fn next_better(&self, rank: Rank, running: Option<u32>) -> Option<Step> {
+        let fits = |slot: u32| Some(slot) != running && self.tasks[slot as usize].rank() < rank;
+        // A task that becomes critical later than this also has a later deadline.
+        let limit_ns = match rank.deadline_ns() {
             Some(deadline_ns) => deadline_ns.saturating_sub(self.delay_min_ns),
-            None => standing.0,
+            None => rank.bits(),
         };
-        let (at_ns, slot) = self.coming.least_where(limit_ns, fits)?;
-        Some(Step { at_ns, standing: self.tasks[slot as usize].standing() })
+        let (at_ns, slot) = self.by_critical_time.least_where(limit_ns, fits)?;
+        Some(Step { at_ns, rank: self.tasks[slot as usize].rank() })
     }
 
-    fn best_coming(&self, mut standing: Standing) -> Standing {
-        while let Some(step) = self.coming_before(standing, None) {
-            standing = step.standing;
+    fn best_later(&self, mut rank: Rank) -> Rank {
+        while let Some(step) = self.next_better(rank, None) {
+            rank = step.rank;
         }
-        standing
+        rank
     }
 
     fn take_out(&mut self, slot: u32) {
-        if self.coming.remove(slot) {
+        if self.by_critical_time.remove(slot) {
             self.workahead.remove(slot);
             return;
         }
-        // It stands in one of these at most.
+        // A task is in at most one of these.
         let _ = self.critical.remove(slot) || self.interactive.remove(slot) || self.background.remove(slot);
     }
 
     fn is_asleep(&self, slot: u32) -> bool {
-        self.coming.contains(slot) && !self.workahead.contains(slot)
+        self.by_critical_time.contains(slot) && !self.workahead.contains(slot)
     }
 
     fn known(&self, id: TaskId) -> bool {
@@ -315,8 +324,8 @@ impl Agenda {
     }
 
     fn next_order(&mut self) -> u64 {
-        self.came += 1;
-        self.came
+        self.arrivals += 1;
+        self.arrivals
     }
 }
 
@@ -328,12 +337,12 @@ impl Task {
         }
     }
 
-    /// How it will stand from its critical time on.
-    fn standing(&self) -> Standing {
+    /// The rank from its critical time on.
+    fn rank(&self) -> Rank {
         match self.kind {
-            TaskKind::Deadline { .. } => Standing::critical(self.deadline_ns()),
-            TaskKind::Interactive => Standing::INTERACTIVE,
-            TaskKind::Background => Standing::BACKGROUND,
+            TaskKind::Deadline { .. } => Rank::critical(self.deadline_ns()),
+            TaskKind::Interactive => Rank::INTERACTIVE,
+            TaskKind::Background => Rank::BACKGROUND,
         }
     }
 }

@@ -1,7 +1,7 @@
-//! The agenda beside a list that is looked through anew at every instant.
+//! Compares the agenda with a list that is searched from the start at every instant.
 
 use super::*;
-use crate::limits::LINE_WAIT_NS;
+use crate::limits::QUEUE_WAIT_NS;
 use proptest::prelude::*;
 
 #[derive(Clone, Copy, Debug)]
@@ -13,7 +13,7 @@ enum Move {
     Wait(usize, u64),
     Ready(usize),
     Kind(usize, TaskKind),
-    /// Time goes on by so much.
+    /// Time advances by this much.
     Later(u64),
 }
 
@@ -33,37 +33,37 @@ struct Plain {
 }
 
 impl Plain {
-    /// Where it stands at this instant, by the words of the definition.
-    fn standing(&self, now_ns: u64) -> Standing {
+    /// The rank at this instant, by the words of the definition.
+    fn rank(&self, now_ns: u64) -> Rank {
         let due = self.critical_ns <= now_ns;
         match (self.kind, self.state) {
-            (_, State::Waiting) => Standing::IDLE,
-            (TaskKind::Deadline { delay_ns }, _) if due => Standing::critical(self.critical_ns + delay_ns),
-            (TaskKind::Deadline { .. }, State::Runnable) => Standing::WORKAHEAD,
-            (_, State::Asleep) if !due => Standing::IDLE,
-            (TaskKind::Interactive, _) => Standing::INTERACTIVE,
-            (TaskKind::Background, _) => Standing::BACKGROUND,
-            (TaskKind::Deadline { .. }, State::Asleep) => Standing::IDLE,
+            (_, State::Waiting) => Rank::IDLE,
+            (TaskKind::Deadline { delay_ns }, _) if due => Rank::critical(self.critical_ns + delay_ns),
+            (TaskKind::Deadline { .. }, State::Runnable) => Rank::WORKAHEAD,
+            (_, State::Asleep) if !due => Rank::IDLE,
+            (TaskKind::Interactive, _) => Rank::INTERACTIVE,
+            (TaskKind::Background, _) => Rank::BACKGROUND,
+            (TaskKind::Deadline { .. }, State::Asleep) => Rank::IDLE,
         }
     }
 }
 
-fn best(list: &[Plain], now_ns: u64) -> Standing {
-    list.iter().map(|task| task.standing(now_ns)).min().unwrap_or(Standing::IDLE)
+fn best(list: &[Plain], now_ns: u64) -> Rank {
+    list.iter().map(|task| task.rank(now_ns)).min().unwrap_or(Rank::IDLE)
 }
 
 #[test]
-fn only_what_works_ahead_by_itself_is_ahead() {
-    let far_ns = 2 * LINE_WAIT_NS;
+fn only_work_ahead_of_its_time_is_marked_ahead() {
+    let far_ns = 2 * QUEUE_WAIT_NS;
     for (policy, ahead) in [(Workahead::Within, true), (Workahead::Global, false)] {
         let mut agenda = Agenda::new(policy);
         let task = agenda.add(TaskKind::Deadline { delay_ns: 5 }, far_ns).unwrap();
         agenda.advance(task, far_ns);
         agenda.add(TaskKind::Background, 0).unwrap();
         assert_eq!((agenda.choose(1).task, agenda.choose(1).ahead), (Some(task), ahead));
-        // What is lent is one section, whoever lends it.
-        let lent = agenda.choose(1 + LINE_WAIT_NS);
-        assert!(lent.task != Some(task) && !lent.ahead);
+        // A section that was given away is not work ahead, whichever task gave it.
+        let given = agenda.choose(1 + QUEUE_WAIT_NS);
+        assert!(given.task != Some(task) && !given.ahead);
     }
     let mut agenda = Agenda::default();
     let task = agenda.add(TaskKind::Deadline { delay_ns: 5 }, 10).unwrap();
@@ -115,7 +115,7 @@ impl Pair {
                 if let Some(task) = pick(task) {
                     let id = self.list.remove(task).id;
                     agenda.remove(id);
-                    // A name that is no longer anybody's moves nobody.
+                    // The id of a removed task changes nothing.
                     agenda.advance(id, now_ns);
                     agenda.sleep(id, now_ns);
                     assert!(!agenda.ready(id));
@@ -156,21 +156,22 @@ impl Pair {
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(2_000))]
 
-    /// Invariant I3: whoever is chosen stands as well as anybody does at that instant.
+    /// Invariant I3: the chosen task has the best rank at that instant.
     #[test]
-    fn the_choice_is_the_best(moves in moves()) {
+    fn the_choice_has_the_best_rank(moves in moves()) {
         let mut pair = Pair::default();
         for one in moves {
             pair.apply(one);
             let choice = pair.agenda.choose(pair.now_ns);
-            prop_assert_eq!(choice.standing, best(&pair.list, pair.now_ns));
+            prop_assert_eq!(choice.rank, best(&pair.list, pair.now_ns));
             let chosen = pair.list.iter().find(|task| Some(task.id) == choice.task);
-            prop_assert_eq!(chosen.map_or(Standing::IDLE, |task| task.standing(pair.now_ns)), choice.standing);
+            prop_assert_eq!(chosen.map_or(Rank::IDLE, |task| task.rank(pair.now_ns)), choice.rank);
         }
     }
 
-    /// Claim 4.1 (invariant I4): before `until_ns` time alone puts nobody before the one who runs; and at `until_ns`
-    /// somebody's time comes who stands better than the chosen one stood: no timer without a reason.
+    /// Claim 4.1 (invariant I4). Before `until_ns`, time alone puts no task before the running one.
+    /// At `until_ns` the time of a task comes whose rank is better than that of the chosen one, so
+    /// no timer is set without a reason.
     #[test]
     fn no_timer_is_needed_before_t_critical(moves in moves()) {
         let mut pair = Pair::default();
@@ -179,48 +180,49 @@ proptest! {
             let choice = pair.agenda.choose(pair.now_ns);
             for now_ns in pair.now_ns..choice.until_ns.min(pair.now_ns + 60) {
                 let running = pair.list.iter().find(|task| Some(task.id) == choice.task);
-                let standing = running.map_or(Standing::IDLE, |task| task.standing(now_ns));
+                let rank = running.map_or(Rank::IDLE, |task| task.rank(now_ns));
                 let others = pair.list.iter().filter(|task| Some(task.id) != choice.task);
                 for other in others {
-                    let (before, after) = (other.standing(pair.now_ns), other.standing(now_ns));
-                    prop_assert!(after >= standing || after == before, "{:?} overtakes at {}", other, now_ns);
+                    let (before, after) = (other.rank(pair.now_ns), other.rank(now_ns));
+                    prop_assert!(after >= rank || after == before, "{:?} overtakes at {}", other, now_ns);
                 }
             }
             if choice.until_ns != u64::MAX {
                 let reason = pair.list.iter().any(|task| {
-                    task.critical_ns == choice.until_ns && task.standing(choice.until_ns) < choice.standing
+                    task.critical_ns == choice.until_ns && task.rank(choice.until_ns) < choice.rank
                 });
-                prop_assert!(reason && choice.until_ns > pair.now_ns, "an idle timer at {}", choice.until_ns);
+                prop_assert!(reason && choice.until_ns > pair.now_ns, "a timer without a reason at {}", choice.until_ns);
             }
         }
     }
 
-    /// What others are told holds at every later instant (invariant I5); with too few places for the steps, somebody
-    /// is announced too early, never too late.
+    /// The published steps are right at every later instant (invariant I5). With too little room
+    /// for the steps, a task is announced too early, never too late.
     #[test]
-    fn steps_tell_how_an_agenda_will_stand(moves in moves(), places in 1_usize..6) {
+    fn steps_predict_the_rank_of_an_agenda(moves in moves(), room in 1_usize..6) {
         let mut pair = Pair::default();
         for one in moves {
             pair.apply(one);
             let choice = pair.agenda.choose(pair.now_ns);
-            let mut steps = vec![Step { at_ns: 0, standing: Standing::IDLE }; places];
-            let count = pair.agenda.steps(choice.standing, &mut steps);
+            let mut steps = vec![Step { at_ns: 0, rank: Rank::IDLE }; room];
+            let count = pair.agenda.steps(choice.rank, &mut steps);
             for now_ns in pair.now_ns..pair.now_ns + 60 {
                 let due = steps[..count].iter().filter(|step| step.at_ns <= now_ns);
-                let told = due.map(|step| step.standing).min().unwrap_or(choice.standing).min(choice.standing);
+                let predicted = due.map(|step| step.rank).min().unwrap_or(choice.rank).min(choice.rank);
                 let truth = best(&pair.list, now_ns);
-                let all = count < places || steps[count - 1].at_ns > now_ns;
+                let all = count < room || steps[count - 1].at_ns > now_ns;
                 if all {
-                    prop_assert_eq!(told, truth, "at {}", now_ns);
+                    prop_assert_eq!(predicted, truth, "at {}", now_ns);
                 } else {
-                    prop_assert!(told <= truth, "told {:?}, is {:?}", told, truth);
+                    prop_assert!(predicted <= truth, "predicted {:?}, is {:?}", predicted, truth);
                 }
             }
         }
     }
 }
 
-/// Of the timers that one for every sleeper would need, most are never armed (figure 4.3 at length).
+/// One timer for each sleeping task would set many; most of them are never armed (figure 4.3 at
+/// length).
 #[test]
 fn most_timers_are_saved() {
     let mut agenda = Agenda::default();
@@ -253,7 +255,8 @@ fn most_timers_are_saved() {
     assert!(armed * 2 < naive, "{armed} timers of {naive}");
 }
 
-/// Figure 4.3: P3 critical, P1 and P2 ahead of their time; only P2, due before P3, is worth a timer.
+/// Figure 4.3: P3 is critical, P1 and P2 are ahead of their time. Only P2, due before P3, is worth
+/// a timer.
 #[test]
 fn the_example_of_figure_4_3() {
     let mut agenda = Agenda::default();
@@ -266,7 +269,7 @@ fn the_example_of_figure_4_3() {
     assert_eq!(agenda.choose(30).task, Some(p2));
     agenda.remove(p2);
     agenda.remove(p3);
-    assert_eq!(agenda.choose(31).task, Some(p1), "picked up without a timer of its own");
+    assert_eq!(agenda.choose(31).task, Some(p1), "found without a timer of its own");
 }
 
 #[test]
@@ -283,7 +286,7 @@ fn equals_take_turns() {
 }
 
 #[test]
-fn there_is_an_end_to_tasks_and_names_are_not_used_again() {
+fn the_number_of_tasks_is_limited_and_ids_are_not_reused() {
     let mut agenda = Agenda::default();
     let all: Vec<TaskId> = (0..TASKS_MAX).map(|_| agenda.add(TaskKind::Background, 0).unwrap()).collect();
     assert_eq!(agenda.add(TaskKind::Background, 0), None);
@@ -293,20 +296,21 @@ fn there_is_an_end_to_tasks_and_names_are_not_used_again() {
     assert_ne!(again, all[7]);
 }
 
-/// However many better sections there are to run, the first of each line has one in `LINE_WAIT_NS`, and those of a line take turns.
+/// However much better work is runnable, the first task of each queue gets a section in every
+/// `QUEUE_WAIT_NS`, and the tasks of a queue take turns.
 #[test]
-fn nobody_in_line_starves_behind_better_work() {
+fn no_queued_task_starves_behind_better_work() {
     const SECTION_NS: u64 = 300_000;
     let mut agenda = Agenda::default();
-    // They are always critical, so that nothing else would ever be run.
-    let viewers: Vec<TaskId> =
+    // Always critical, so that only the bound lets any other task run.
+    let streams: Vec<TaskId> =
         (0..3).map(|_| agenda.add(TaskKind::Deadline { delay_ns: 1_000_000_000 }, 0).unwrap()).collect();
     let page = agenda.add(TaskKind::Interactive, 0).unwrap();
     let downloads: Vec<TaskId> = (0..5).map(|_| agenda.add(TaskKind::Background, 0).unwrap()).collect();
     let (mut now_ns, mut ran) = (SECTION_NS, Vec::new());
     for _ in 0..1_000 {
         let choice = agenda.choose(now_ns);
-        assert!(choice.standing < Standing::INTERACTIVE, "the best still stands as it stood: {choice:?}");
+        assert!(choice.rank < Rank::INTERACTIVE, "the best rank is unchanged: {choice:?}");
         let id = choice.task.unwrap();
         ran.push((now_ns, id));
         agenda.advance(id, 0);
@@ -316,13 +320,13 @@ fn nobody_in_line_starves_behind_better_work() {
         let times: Vec<u64> = ran.iter().filter(|(_, id)| of(*id)).map(|(at_ns, _)| *at_ns).collect();
         times.windows(2).map(|pair| pair[1] - pair[0]).collect()
     };
-    let bound_ns = LINE_WAIT_NS + 2 * SECTION_NS;
+    let bound_ns = QUEUE_WAIT_NS + 2 * SECTION_NS;
     for wait_ns in waits(&|id| id == page).into_iter().chain(waits(&|id| downloads.contains(&id))) {
-        assert!((LINE_WAIT_NS..=bound_ns + SECTION_NS).contains(&wait_ns), "{wait_ns}");
+        assert!((QUEUE_WAIT_NS..=bound_ns + SECTION_NS).contains(&wait_ns), "{wait_ns}");
     }
     for wait_ns in waits(&|id| id == downloads[2]) {
         assert!(wait_ns <= downloads.len() as u64 * (bound_ns + SECTION_NS), "{wait_ns}");
     }
-    let lent = ran.iter().filter(|(_, id)| !viewers.contains(id)).count();
-    assert!(lent * 12 < ran.len(), "{lent} sections of {} were lent", ran.len());
+    let given = ran.iter().filter(|(_, id)| !streams.contains(id)).count();
+    assert!(given * 12 < ran.len(), "{given} sections of {} were given away", ran.len());
 }

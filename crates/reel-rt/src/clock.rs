@@ -1,12 +1,12 @@
 use rustix::time::{ClockId, clock_gettime};
 
-/// Nanoseconds of CLOCK_MONOTONIC: never steps, starts anywhere.
+/// Nanoseconds of CLOCK_MONOTONIC. The clock never steps; its origin is arbitrary.
 pub fn now_ns() -> u64 {
     let now = clock_gettime(ClockId::Monotonic);
     now.tv_sec as u64 * 1_000_000_000 + now.tv_nsec as u64
 }
 
-/// Processor time that the calling thread has taken.
+/// Processor time that the calling thread has used, in nanoseconds.
 pub fn thread_cpu_ns() -> u64 {
     let taken = clock_gettime(ClockId::ThreadCPUTime);
     taken.tv_sec as u64 * 1_000_000_000 + taken.tv_nsec as u64

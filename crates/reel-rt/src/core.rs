@@ -11,41 +11,42 @@ use crate::task::TaskId;
 use crate::tasks::{Next, Tasks};
 use crate::timers::Timers;
 
-/// What a core runs: a state machine that is told what happened, and pushes ops, sets timers and sends messages.
+/// What a core runs: a state machine that gets events, and pushes operations, sets timers and sends
+/// messages.
 ///
-/// Each call must be short and must not block: the whole core waits for it.
+/// Each call must be short and must not block, because the whole core waits for it.
 pub trait Service {
-    /// What other threads send to it.
+    /// What other threads send to the service.
     type Message: Send + 'static;
 
-    /// A message has come.
+    /// A message has arrived.
     fn message(&mut self, core: &mut Core, message: Self::Message);
 
-    /// An op pushed to `core.ring` has ended.
+    /// An operation that was pushed to `core.ring` has ended.
     fn done(&mut self, core: &mut Core, done: Done);
 
     /// A timer set by [`Core::at`] is due.
     fn timer(&mut self, core: &mut Core, token: u64);
 
-    /// A task of `core.tasks` is to run one section: it works until it is done, or to a yield point.
+    /// Runs one section of a task of `core.tasks`, up to a yield point or the end of its work.
     fn task(&mut self, core: &mut Core, task: TaskId) -> Next {
         let _ = (core, task);
         Next::Done
     }
 
-    /// Once per turn of the loop, after all events: the place to work in batches.
+    /// Called once per turn of the loop, after all events: the place for work in batches.
     fn turn(&mut self, core: &mut Core) {
         let _ = core;
     }
 
-    /// The handle asks the core to stop; called once. A service with unfinished work goes on and calls
-    /// [`Core::stop`] when it is done; the default stops at once.
+    /// The handle asks the core to stop; called once. A service with unfinished work may go on and
+    /// call [`Core::stop`] later. The default stops at once.
     fn stopping(&mut self, core: &mut Core) {
         core.stop();
     }
 }
 
-/// What a service has at hand.
+/// What a service works with.
 #[derive(Debug)]
 pub struct Core {
     /// The ring of this thread.
@@ -62,14 +63,14 @@ impl Core {
         Core { ring, tasks: Tasks::default(), timers: Timers::default(), now_ns: now_ns(), stopped: false }
     }
 
-    /// The time at the start of this turn: one clock reading serves all events of the turn. For the exact time use
-    /// [`now_ns`](crate::now_ns).
+    /// The time at the start of this turn: one clock reading serves all events of the turn. For the
+    /// exact time use [`now_ns`](crate::now_ns).
     pub fn now_ns(&self) -> u64 {
         self.now_ns
     }
 
-    /// Calls [`Service::timer`] with `token` at `when_ns` or a little later. Timers cannot be taken back: a service
-    /// ignores tokens it no longer expects.
+    /// Calls [`Service::timer`] with `token` at `when_ns` or a little later. A timer cannot be
+    /// cancelled: a service ignores tokens that it no longer expects.
     pub fn at(&mut self, when_ns: u64, token: u64) {
         self.timers.set(when_ns, token);
     }
@@ -82,9 +83,10 @@ impl Core {
 
 /// Runs a service until it stops or its ring breaks.
 ///
-/// One turn: wait (until the next timer or task at the latest), completions, messages, timers, tasks, `turn`. The work of
-/// a turn is bounded: the ring hands out a bounded number of completions, messages are those in the box at one moment,
-/// timers have a limit, tasks a time and what they may give to sockets.
+/// One turn: wait (at most until the next timer or task), completions, messages, timers, tasks,
+/// `turn`. The work of a turn is bounded. The ring returns a bounded number of completions,
+/// messages are those in the mailbox at one moment, the number of timers is limited, and so are the
+/// time of tasks and the bytes that they give to sockets.
 pub(crate) fn run<S: Service>(
     core: &mut Core,
     service: &mut S,
@@ -93,7 +95,7 @@ pub(crate) fn run<S: Service>(
 ) -> Result<(), RingError> {
     let mut done = Vec::new();
     let mut messages = Vec::new();
-    let mut stop_told = false;
+    let mut stop_reported = false;
     loop {
         let sleep = sleep(core);
         core.ring.wait(Some(sleep), &mut done)?;
@@ -101,7 +103,8 @@ pub(crate) fn run<S: Service>(
         for done in done.drain(..) {
             service.done(core, done);
         }
-        // Read before the messages are taken: what was sent before the stop is handled before it.
+        // Read before the messages are taken, so that messages sent before the stop are handled
+        // first.
         let stop_asked = stop_asked.load(Ordering::Acquire);
         inbox.take(&mut messages);
         for message in messages.drain(..) {
@@ -111,8 +114,8 @@ pub(crate) fn run<S: Service>(
             let Some(token) = core.timers.due(core.now_ns) else { break };
             service.timer(core, token);
         }
-        if stop_asked && !stop_told {
-            stop_told = true;
+        if stop_asked && !stop_reported {
+            stop_reported = true;
             service.stopping(core);
         }
         run_tasks(core, service);
@@ -123,16 +126,16 @@ pub(crate) fn run<S: Service>(
     }
 }
 
-/// Sections in order of deadlines, until none is to be run or the ring must be looked at.
+/// Runs sections in order of deadlines, until no task is runnable or the ring must be polled.
 fn run_tasks<S: Service>(core: &mut Core, service: &mut S) {
     let mut from_ns = core.now_ns;
     while let Some(task) = core.tasks.choose(from_ns) {
-        // It may have waited for the processor.
+        // The task may have waited for the processor.
         from_ns = now_ns();
         let next = service.task(core, task);
         let to_ns = now_ns();
         core.tasks.ran(task, from_ns, to_ns, next);
-        // What was pushed is done when the ring is entered: time of this turn, too.
+        // Pushed operations run when the ring is entered, which is part of this turn's time.
         let is_over = to_ns.saturating_sub(core.now_ns) >= TASKS_TURN_NS
             || core.ring.queued_send_bytes() >= TURN_SEND_BYTES;
         if core.stopped || is_over {

@@ -2,11 +2,11 @@ use std::io;
 
 use reel_ring::RingError;
 
-/// Why a core could not start, or how it ended.
+/// Why a core could not start, or why it ended.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum RtError {
-    /// The kernel gave no thread.
+    /// The kernel refused to start a thread.
     #[error(
         "cannot start the thread {name}: {source}; raise the limit of processes (TasksMax, ulimit -u) or free memory"
     )]
@@ -16,36 +16,20 @@ pub enum RtError {
         /// The kernel's answer.
         source: io::Error,
     },
-    /// The thread has no ring, or lost it.
+    /// The ring of the thread could not be made, or broke.
     #[error("the thread {name} cannot go on: {source}")]
     Ring {
         /// The thread's name.
         name: String,
-        /// Why.
+        /// Why the ring failed.
         source: RingError,
     },
-    /// The thread panicked: a defect of the program.
-    #[error("the thread {name} has died of a defect: {reason}; please report it with the log")]
+    /// The thread panicked, which is a defect of the program.
+    #[error("the thread {name} panicked, which is a defect: {reason}; please report it with the log")]
     Panicked {
         /// The thread's name.
         name: String,
-        /// What the panic said.
+        /// The panic's message.
         reason: String,
     },
-    /// No memory for a board.
-    #[error(
-        "cannot make or map the pages of a shared core: {source}; free memory or descriptors (ulimit -n)"
-    )]
-    Board {
-        /// The kernel's answer.
-        source: io::Error,
-    },
-    /// The descriptor is something else.
-    #[error(
-        "this descriptor is no board of a shared core, or one of another version; use the same release of Reel on both sides"
-    )]
-    NoBoard,
-    /// Every page is taken.
-    #[error("all {} pages of the shared core are taken; end one of its members", crate::limits::MEMBERS_MAX)]
-    BoardFull,
 }

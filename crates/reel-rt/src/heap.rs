@@ -1,18 +1,18 @@
-/// A heap of slots, the least (key, order of coming) first, from which any slot can be taken.
+/// A heap of slots ordered by (key, order of arrival), from which any slot can be removed.
 ///
-/// A binary heap in a vector, and beside it where each slot stands: all moves are O(log n) without a search, and
-/// none allocates once the vectors have grown.
+/// It is a binary heap in a vector, with a table of each slot's position. Every change is O(log n)
+/// without a search, and none allocates once the vectors have grown.
 #[derive(Debug, Default)]
 pub(crate) struct Heap {
     nodes: Vec<Node>,
-    /// By slot: where its node is, or `NOWHERE`.
-    places: Vec<u32>,
+    /// By slot: the position of its node, or `NOWHERE`.
+    positions: Vec<u32>,
 }
 
 #[derive(Clone, Copy, Debug)]
 struct Node {
     key: u64,
-    /// Which came first, among equal keys.
+    /// Order of arrival, among equal keys.
     order: u64,
     slot: u32,
 }
@@ -27,38 +27,39 @@ impl Heap {
 
     pub(crate) fn push(&mut self, key: u64, order: u64, slot: u32) {
         let index = slot as usize;
-        if self.places.len() <= index {
-            self.places.resize(index + 1, NOWHERE);
+        if self.positions.len() <= index {
+            self.positions.resize(index + 1, NOWHERE);
         }
-        debug_assert_eq!(self.places[index], NOWHERE, "a slot stands in a heap once");
+        debug_assert_eq!(self.positions[index], NOWHERE, "a slot is in a heap once");
         self.nodes.push(Node { key, order, slot });
         self.up(self.nodes.len() - 1);
     }
 
     pub(crate) fn contains(&self, slot: u32) -> bool {
-        self.places.get(slot as usize).is_some_and(|place| *place != NOWHERE)
+        self.positions.get(slot as usize).is_some_and(|position| *position != NOWHERE)
     }
 
-    /// Takes a slot out, if it is in.
+    /// Removes a slot, if the heap holds it.
     pub(crate) fn remove(&mut self, slot: u32) -> bool {
-        let Some(&place) = self.places.get(slot as usize).filter(|place| **place != NOWHERE) else {
+        let Some(&position) = self.positions.get(slot as usize).filter(|position| **position != NOWHERE)
+        else {
             return false;
         };
-        let place = place as usize;
-        self.places[slot as usize] = NOWHERE;
-        self.nodes.swap_remove(place);
-        if place < self.nodes.len() {
-            // The last node has come here; it may belong higher or lower.
-            let place = self.up(place);
-            self.down(place);
+        let position = position as usize;
+        self.positions[slot as usize] = NOWHERE;
+        self.nodes.swap_remove(position);
+        if position < self.nodes.len() {
+            // The last node was moved here; it may belong higher or lower.
+            let position = self.up(position);
+            self.down(position);
         }
         true
     }
 
-    /// The least key among slots that `fits`, with its slot.
+    /// The least key among slots for which `fits` is true, with its slot.
     ///
-    /// A depth-first walk that leaves out whatever lies below a node that fits, or has a key of `limit` or more:
-    /// children are never less than their parent.
+    /// A depth-first walk that skips everything below a node that fits or has a key of `limit` or
+    /// more, because children are never less than their parent.
     pub(crate) fn least_where(&self, limit: u64, fits: impl Fn(u32) -> bool) -> Option<(u64, u32)> {
         let mut best = None;
         self.search(0, limit, &fits, &mut best);
@@ -85,7 +86,7 @@ impl Heap {
             at = (at - 1) / 2;
         }
         self.nodes[at] = node;
-        self.places[node.slot as usize] = at as u32;
+        self.positions[node.slot as usize] = at as u32;
         at
     }
 
@@ -105,13 +106,13 @@ impl Heap {
             at = least;
         }
         self.nodes[at] = node;
-        self.places[node.slot as usize] = at as u32;
+        self.positions[node.slot as usize] = at as u32;
     }
 
     fn put(&mut self, from: usize, to: usize) {
         let node = self.nodes[from];
         self.nodes[to] = node;
-        self.places[node.slot as usize] = to as u32;
+        self.positions[node.slot as usize] = to as u32;
     }
 }
 
@@ -127,7 +128,8 @@ mod tests {
     use proptest::prelude::*;
 
     proptest! {
-        /// Beside a sorted list: the same first, the same least that fits, after any mix of pushes and removals.
+        /// Compares with a sorted list: the same first slot and the same least slot that fits,
+        /// after any mix of pushes and removals.
         #[test]
         fn a_heap_is_a_sorted_list(moves in prop::collection::vec((0_u64..20, 0_u32..12), 1..80), limit in 0_u64..25) {
             let mut heap = Heap::default();

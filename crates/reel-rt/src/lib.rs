@@ -1,25 +1,25 @@
 //! Pinned threads, their mailboxes, timers and clock.
 //!
-//! A **core** is one thread that owns one [`Ring`](reel_ring::Ring) and runs one [`Service`]: a state machine to
-//! which the core hands messages, completions and timers, one at a time. Nothing in a service may block. Threads
-//! talk by [`Mailbox`]es only.
+//! A **core** is one thread that owns one [`Ring`](reel_ring::Ring) and runs one [`Service`]: a
+//! state machine to which the core passes messages, completions and timers, one at a time. Nothing
+//! in a service may block. Threads communicate by [`Mailbox`]es only.
 //!
-//! A service may have **tasks** (`core.tasks`), run in sections in the order of their deadlines: an [`Agenda`] decides
-//! who is next. **Upcalls** are tasks that are called periodically. Cores and other programs that share a processor
-//! by a [`SharedCore`] are members of one order of deadlines.
+//! A service may have **tasks** (`core.tasks`), which run in sections in the order of their
+//! deadlines. An [`Agenda`] chooses the next one. **Upcalls** are tasks that are called
+//! periodically. A core that shares its processor with other threads asks a [`ProcessorArbiter`]
+//! before each section.
 
 mod agenda;
-mod atomic;
+mod arbiter;
 mod clock;
 mod core;
 mod error;
 mod heap;
 pub mod limits;
-mod line;
 mod mailbox;
+mod queue;
 mod real_time;
 mod spawn;
-mod split;
 mod task;
 mod tasks;
 mod thread;
@@ -29,13 +29,13 @@ mod workers;
 
 pub use crate::core::{Core, Service};
 pub use agenda::{Agenda, Choice};
+pub use arbiter::ProcessorArbiter;
 pub use clock::{now_ns, thread_cpu_ns};
 pub use error::RtError;
 pub use mailbox::{Inbox, Mailbox, mailbox};
 pub use real_time::{Scheduling, real_time};
 pub use spawn::{CoreConfig, CoreHandle, spawn};
-pub use split::{Bell, Member, SharedCore, SharedCoreCounts};
-pub use task::{Standing, Step, TaskId, TaskKind, Workahead};
+pub use task::{Rank, Step, TaskId, TaskKind, Workahead};
 pub use tasks::{Next, SectionCounts, Tasks};
 pub use upcall::{Upcall, UpcallCounts, UpcallSpec};
 pub use workers::Workers;

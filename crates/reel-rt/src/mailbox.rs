@@ -3,21 +3,22 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use reel_ring::Waker;
 
-/// Where other threads put messages for a core. A clone is another slot of the same box.
+/// Where other threads put messages for a core. A clone sends to the same mailbox.
 ///
-/// # Why no message is lost or left lying
+/// # Why no message is lost or delayed
 ///
-/// `send` puts the message in under the lock and then wakes; the core wakes up (or declines to sleep), and then
-/// empties the box under the lock. If the core took the lock after the sender, it has the message. If before, the
-/// sender's wake comes after the core's last look and therefore, by the waker's argument, ends the core's next
-/// wait at once. Every sender wakes, not only the one that found the box empty: that one could be off its
-/// processor between the push and the wake.
+/// `send` adds the message under the lock and then wakes the core. The core wakes up (or does not
+/// sleep at all), and then takes all messages under the lock. If the core took the lock after the
+/// sender, it has the message. If it took the lock before, the sender's wake comes after the core's
+/// last check and therefore ends the core's next wait at once (see the waker). Every sender wakes
+/// the core, not only the one that found the mailbox empty, because that sender could be
+/// descheduled between the push and the wake.
 ///
 /// The lock is held for one push or one swap of two vectors, never while a message is handled.
 pub struct Mailbox<M>(Arc<Shared<M>>);
 
-/// The owner's side of a [`Mailbox`]. When it is dropped, messages that were not taken are dropped and later ones
-/// come back to their senders.
+/// The owner's side of a [`Mailbox`]. When it is dropped, messages that were not taken are dropped,
+/// and later messages are returned to their senders.
 pub struct Inbox<M>(Arc<Shared<M>>);
 
 struct Shared<M> {
@@ -30,7 +31,7 @@ struct State<M> {
     closed: bool,
 }
 
-/// A mailbox whose owner is woken by `waker`.
+/// A mailbox whose owner `waker` wakes.
 pub fn mailbox<M: Send>(waker: Waker) -> (Mailbox<M>, Inbox<M>) {
     let state = Mutex::new(State { messages: Vec::new(), closed: false });
     let shared = Arc::new(Shared { state, waker });
@@ -38,14 +39,17 @@ pub fn mailbox<M: Send>(waker: Waker) -> (Mailbox<M>, Inbox<M>) {
 }
 
 impl<M: Send> Mailbox<M> {
-    /// Puts a message in; if the owner is gone it is dropped. Never waits for the owner. Messages of one sender
-    /// arrive in order.
+    /// Adds a message, or drops it if the owner is gone. Never waits for the owner. Messages of one
+    /// sender arrive in order.
     pub fn post(&self, message: M) {
-        // Whoever must know that it was not taken uses `send`.
+        // A caller that must know uses `send`.
         let _ = self.send(message);
     }
 
-    /// Puts a message in. Comes back as the error if the owner is gone.
+    /// Adds a message.
+    ///
+    /// # Errors
+    /// Returns the message if the owner is gone.
     pub fn send(&self, message: M) -> Result<(), M> {
         {
             let mut state = self.0.state();
@@ -58,7 +62,10 @@ impl<M: Send> Mailbox<M> {
         Ok(())
     }
 
-    /// Puts several messages in with one lock and one wake-up. They come back if the owner is gone.
+    /// Adds several messages with one lock and one wake-up.
+    ///
+    /// # Errors
+    /// Returns the messages if the owner is gone.
     pub fn send_all(&self, mut messages: Vec<M>) -> Result<(), Vec<M>> {
         if messages.is_empty() {
             return Ok(());
@@ -81,7 +88,8 @@ impl<M: Send> Mailbox<M> {
 }
 
 impl<M: Send> Inbox<M> {
-    /// Swaps all messages, oldest first, into `batch`, which must be empty; its memory is used for the next ones.
+    /// Swaps all messages, oldest first, into `batch`, which must be empty. Its memory holds the
+    /// next ones.
     pub fn take(&mut self, batch: &mut Vec<M>) {
         debug_assert!(batch.is_empty(), "the last batch was not handled");
         mem::swap(&mut self.0.state().messages, batch);
@@ -89,7 +97,7 @@ impl<M: Send> Inbox<M> {
 }
 
 impl<M> Shared<M> {
-    /// Pushing and swapping do not panic half-way, so a poisoned lock protects sound data.
+    /// A push or a swap does not panic half-way, so a poisoned lock protects sound data.
     fn state(&self) -> MutexGuard<'_, State<M>> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
@@ -120,7 +128,7 @@ impl<M> Drop for Inbox<M> {
             state.closed = true;
             mem::take(&mut state.messages)
         };
-        // Outside the lock: a message's drop may send to this very box.
+        // Outside the lock, because dropping a message may send to this same mailbox.
         drop(rest);
     }
 }

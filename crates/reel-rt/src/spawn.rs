@@ -12,14 +12,14 @@ use crate::error::RtError;
 use crate::mailbox::{Mailbox, mailbox};
 use crate::thread::{kernel_name, settle};
 
-/// The shape of a core.
+/// How to make a core.
 #[derive(Clone, Debug)]
 pub struct CoreConfig {
     /// The thread's name; the kernel shows the first 15 bytes.
     pub name: String,
-    /// The processor to stay on.
+    /// The processor to pin the thread to.
     pub cpu: Option<usize>,
-    /// Its ring.
+    /// The configuration of its ring.
     pub ring: RingConfig,
     /// The media memory to register with the ring.
     pub arena: Option<Arena>,
@@ -41,10 +41,14 @@ struct Control {
     waker: Waker,
 }
 
-/// Says that the core is gone, however it went.
-struct Farewell(Arc<AtomicBool>);
+/// Marks the core as dead when the thread ends, for whatever reason.
+struct MarkDeadOnDrop(Arc<AtomicBool>);
 
-/// Starts a thread, makes its ring and the service there, and runs it. Returns when the service is made.
+/// Starts a thread, makes its ring and the service in it, and runs the service. Returns when the
+/// service is made.
+///
+/// # Errors
+/// If the kernel refuses the thread or the ring, or if `make` panics.
 pub fn spawn<S: Service>(
     config: CoreConfig,
     make: impl FnOnce(&mut Core, Mailbox<S::Message>) -> S + Send + 'static,
@@ -62,15 +66,16 @@ pub fn spawn<S: Service>(
             waker: waker.clone(),
         };
         let stop_asked = Arc::clone(&control.stop_asked);
-        // Declared first, dropped last: when the core reads as dead, its service, ring and box are gone.
-        let _farewell = Farewell(Arc::clone(&control.alive));
+        // Declared first, so dropped last: when the core reads as dead, its service, ring and
+        // mailbox are gone.
+        let _mark_dead = MarkDeadOnDrop(Arc::clone(&control.alive));
         let (mailbox, mut inbox) = mailbox(waker);
         let mut core = Core::new(ring);
         let mut service = make(&mut core, mailbox.clone());
-        // Nobody waits for the answer only if the spawner has died; then this core ends with its handle.
+        // The send fails only if the spawning thread is gone; then this core ends with its handle.
         let _ = ready.send((mailbox, control));
         run(&mut core, &mut service, &mut inbox, &stop_asked).inspect_err(|error| {
-            // Whoever joins it may do so much later.
+            // Logged here because `join` may be called much later.
             tracing::error!("the thread {thread_name} cannot go on: {error}");
         })
     };
@@ -80,9 +85,10 @@ pub fn spawn<S: Service>(
         .map_err(|source| RtError::Thread { name: name.clone(), source })?;
     match started.recv() {
         Ok((mailbox, control)) => Ok(CoreHandle { name, mailbox, control, thread: Some(thread) }),
-        Err(_) => Err(join(name.clone(), thread)
-            .err()
-            .unwrap_or_else(|| RtError::Panicked { name, reason: "it ended before it began".to_owned() })),
+        Err(_) => Err(join(name.clone(), thread).err().unwrap_or_else(|| RtError::Panicked {
+            name,
+            reason: "the thread ended before the service was made".to_owned(),
+        })),
     }
 }
 
@@ -94,13 +100,16 @@ impl<M: Send> CoreHandle<M> {
 }
 
 impl<M> CoreHandle<M> {
-    /// Asks the core to stop; its service finishes what it must first.
+    /// Asks the core to stop. Its service finishes its necessary work first.
     pub fn stop(&self) {
         self.control.stop_asked.store(true, Ordering::Release);
         self.control.waker.wake();
     }
 
-    /// Waits for the core's end. Does not ask for it.
+    /// Waits for the end of the core, without asking for it.
+    ///
+    /// # Errors
+    /// If the thread panicked, or its ring could not be made or broke.
     pub fn join(mut self) -> Result<(), RtError> {
         match self.thread.take() {
             Some(thread) => join(self.name.clone(), thread),
@@ -127,7 +136,7 @@ impl<M> Drop for CoreHandle<M> {
     }
 }
 
-impl Drop for Farewell {
+impl Drop for MarkDeadOnDrop {
     fn drop(&mut self) {
         self.0.store(false, Ordering::Release);
     }

@@ -1,16 +1,17 @@
 use crate::agenda::{Agenda, Choice};
+use crate::arbiter::ProcessorArbiter;
 use crate::clock::now_ns;
 use crate::limits::SECTION_NS_MAX;
-use crate::split::Member;
 use crate::task::{TaskId, TaskKind};
 use crate::upcall::{Upcall, UpcallCounts, UpcallSpec};
 
-/// What becomes of a task after one of its sections.
+/// What a task does after one of its sections.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Next {
-    /// It has more to do, at the same times; tasks without deadlines go behind their equals. A yield point.
+    /// It has more to do, at the same times. A task without deadlines goes to the end of its queue.
+    /// This is a yield point.
     Yield,
-    /// A message is done, and there is a next one with this critical time.
+    /// A message is done, and the next one has this critical time.
     Advance {
         /// On the core's clock.
         critical_ns: u64,
@@ -20,21 +21,23 @@ pub enum Next {
         /// On the core's clock.
         until_ns: u64,
     },
-    /// It has nothing to do until [`Tasks::ready`] is called; what it will then have to do is critical from here on.
+    /// It has nothing to do until [`Tasks::ready`] is called. The work that follows is critical
+    /// from this time on.
     Wait {
         /// On the core's clock; 0 for at once.
         critical_ns: u64,
     },
-    /// It is over. Of an upcall: this call is over, and the next period's comes.
+    /// It has ended. For an upcall: this call has ended, and the next period follows.
     Done,
 }
 
-/// What the sections of a core's tasks were like.
+/// Measures of the sections of a core's tasks.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct SectionCounts {
     /// Sections that were run.
     pub sections: u64,
-    /// The longest, by the clock on the wall: what others did on this processor meanwhile counts, too.
+    /// The longest in wall-clock time, which includes the time that other threads used this
+    /// processor.
     pub longest_ns: u64,
     /// Sections longer than [`SECTION_NS_MAX`].
     pub too_long: u64,
@@ -46,20 +49,21 @@ pub struct Tasks {
     agenda: Agenda,
     /// By the task's index.
     upcalls: Vec<Option<Upcall>>,
-    member: Option<Member>,
+    arbiter: Option<Box<dyn ProcessorArbiter>>,
     sections: SectionCounts,
     last: Option<Choice>,
 }
 
 impl Tasks {
-    /// A new task, asleep until `critical_ns`; `None` if there are as many as can be.
+    /// Adds a task that sleeps until `critical_ns`. `None` if the agenda is full.
     pub fn add(&mut self, kind: TaskKind, critical_ns: u64) -> Option<TaskId> {
         let id = self.agenda.add(kind, critical_ns)?;
         self.forget_upcall(id);
         Some(id)
     }
 
-    /// A function to be called periodically from `first_ns` on, in order of its deadlines with all other tasks.
+    /// Adds a function that is called periodically from `first_ns` on, in order of its deadlines
+    /// with all other tasks.
     pub fn add_upcall(&mut self, spec: UpcallSpec, first_ns: u64) -> Option<TaskId> {
         let id = self.agenda.add(TaskKind::Deadline { delay_ns: spec.delay_ns }, first_ns)?;
         self.forget_upcall(id);
@@ -67,63 +71,65 @@ impl Tasks {
         Some(id)
     }
 
-    /// What a task waited for has come. False if it did not wait.
+    /// The event that a task waits for has arrived. False if the task does not wait.
     pub fn ready(&mut self, id: TaskId) -> bool {
         self.agenda.ready(id)
     }
 
-    /// A task does work of another kind from now on. Whether it has any to do, and from when on that is critical, stays as it is.
+    /// Changes the kind of a task's work. Whether the task is runnable and its critical time stay
+    /// as they are.
     pub fn set_kind(&mut self, id: TaskId, kind: TaskKind) {
         self.agenda.set_kind(id, kind);
     }
 
-    /// Ends a task that does not run just now.
+    /// Ends a task that is not running.
     pub fn remove(&mut self, id: TaskId) {
         self.agenda.remove(id);
     }
 
-    /// What has become of an upcall's periods.
+    /// What happened in the periods of an upcall.
     pub fn upcall_counts(&self, id: TaskId) -> Option<UpcallCounts> {
         self.upcalls.get(id.index())?.as_ref().map(Upcall::counts)
     }
 
-    /// When the period began that an upcall is called for.
+    /// The beginning of the period for which an upcall is called.
     pub fn upcall_due_ns(&self, id: TaskId) -> Option<u64> {
         self.upcalls.get(id.index())?.as_ref().map(Upcall::due_ns)
     }
 
-    /// What its sections were like.
+    /// Measures of the sections so far.
     pub fn section_counts(&self) -> SectionCounts {
         self.sections
     }
 
-    /// From now on these tasks share the processor with those of other members, in one order of deadlines. The core
-    /// gives the processor up whenever it waits for its ring.
-    pub fn share(&mut self, member: Member) {
-        self.member = Some(member);
+    /// From now on `arbiter` decides when these tasks have the processor. The core gives the
+    /// processor up whenever it waits for its ring.
+    pub fn share(&mut self, arbiter: impl ProcessorArbiter + 'static) {
+        self.arbiter = Some(Box::new(arbiter));
     }
 
-    /// Whether the running section should end at this yield point: a better task has come by time, or another member's
-    /// has. (What lies in the core's mailbox and ring is seen between sections.)
+    /// Whether the running section should end at this yield point, because a better task is
+    /// runnable here or in another thread of a shared processor. (The core's mailbox and ring are
+    /// polled between sections.)
     pub fn should_yield(&self) -> bool {
         let Some(choice) = &self.last else { return false };
-        match &self.member {
-            Some(member) => member.should_yield(choice),
+        match &self.arbiter {
+            Some(arbiter) => arbiter.should_yield(choice),
             None => now_ns() >= choice.until_ns,
         }
     }
 
-    /// Who runs now; with a shared processor, waits until it is this core's turn.
+    /// Chooses the task to run now. With a shared processor, waits until it is this core's turn.
     pub(crate) fn choose(&mut self, now_ns: u64) -> Option<TaskId> {
         let mut choice = self.agenda.choose(now_ns);
-        if let (Some(member), Some(_)) = (&mut self.member, choice.task) {
-            choice = member.next(&mut self.agenda, |_, _| {});
+        if let (Some(arbiter), Some(_)) = (&mut self.arbiter, choice.task) {
+            choice = arbiter.choose(&mut self.agenda);
         }
         self.last = Some(choice);
         choice.task
     }
 
-    /// A section has ended, and the task said what it will do next.
+    /// Records the end of a section and what the task does next.
     pub(crate) fn ran(&mut self, id: TaskId, from_ns: u64, to_ns: u64, next: Next) {
         let took_ns = to_ns.saturating_sub(from_ns);
         self.sections.sections += 1;
@@ -151,16 +157,17 @@ impl Tasks {
         }
     }
 
-    /// Until when the core may sleep: now if a task is to be run, else until time makes one runnable.
+    /// Until when the core may sleep: now if a task is runnable, else until time makes one
+    /// runnable.
     pub(crate) fn idle_until_ns(&mut self, now_ns: u64) -> u64 {
         let choice = self.agenda.choose(now_ns);
         if choice.task.is_some() { now_ns } else { choice.until_ns }
     }
 
-    /// The core goes to sleep in its ring: others may have the processor.
+    /// The core goes to sleep in its ring, so other threads may have the processor.
     pub(crate) fn leave(&mut self) {
-        if let Some(member) = &mut self.member {
-            member.leave();
+        if let Some(arbiter) = &mut self.arbiter {
+            arbiter.leave();
         }
     }
 

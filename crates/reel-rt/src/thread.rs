@@ -4,9 +4,9 @@ use rustix::thread::{CpuSet, sched_setaffinity, set_current_timer_slack};
 
 use crate::limits::THREAD_NAME_BYTES_MAX;
 
-/// Prepares the calling thread: on one processor, and woken by timers on time.
+/// Pins the calling thread to one processor and makes its timers precise.
 ///
-/// Neither is needed to be correct, so a refusal is told and lived with.
+/// Neither is needed for correctness, so a refusal is only logged.
 pub(crate) fn settle(name: &str, cpu: Option<usize>) {
     if let Some(cpu) = cpu
         && let Err(error) = pin(cpu)
@@ -16,23 +16,13 @@ pub(crate) fn settle(name: &str, cpu: Option<usize>) {
              correct the processor list in the configuration or the service's AllowedCPUs"
         );
     }
-    // The default slack of 50 us is what a timer may be late for the sake of battery life.
+    // With the default slack of 50 us, the kernel may fire a timer late to save power.
     if let Err(error) = set_current_timer_slack(NonZeroU64::new(1)) {
         tracing::debug!("cannot set the timer slack of {name}: {error}");
     }
 }
 
-/// Undoes for the calling thread what its maker's pin has given it: what watches over a processor must not wait for it.
-pub(crate) fn settle_anywhere() {
-    let mut set = CpuSet::new();
-    (0..CpuSet::MAX_CPU).for_each(|cpu| set.set(cpu));
-    // The kernel leaves out what the process may not use.
-    if let Err(error) = sched_setaffinity(None, &set) {
-        tracing::debug!("cannot let a thread run on any processor: {error}");
-    }
-}
-
-/// The name as the kernel can show it, cut at a character.
+/// The name as the kernel shows it, cut between characters.
 pub(crate) fn kernel_name(name: &str) -> String {
     let mut end = name.len().min(THREAD_NAME_BYTES_MAX);
     while !name.is_char_boundary(end) {

@@ -1,7 +1,8 @@
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
 
-/// Timers of one core: (time, order of setting, token). Those of one time fire in the order they were set.
+/// Timers of one core: (time, order of setting, token). Timers of the same time fire in the order
+/// in which they were set.
 #[derive(Debug, Default)]
 pub(crate) struct Timers {
     heap: BinaryHeap<Reverse<(u64, u64, u64)>>,

@@ -1,62 +1,66 @@
-/// A function that is called periodically (the real-time upcall of MARS): a task whose critical times are its periods.
+/// A function that is called periodically (the real-time upcall of MARS): a task whose critical
+/// times are its periods.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct UpcallSpec {
-    /// From one call to the next, in nanoseconds; at least 1.
+    /// Time from one call to the next, in nanoseconds; at least 1.
     pub period_ns: u64,
-    /// What one call may take. A call that takes longer is counted, not cut short: it runs to its end or yields.
+    /// Time that one call may take. A call that takes longer is counted, not interrupted: it runs
+    /// to its end or yields.
     pub budget_ns: u64,
-    /// From the beginning of a period until the call must have ended; usually the period.
+    /// Time from the beginning of a period until the call must have ended; usually the period.
     pub delay_ns: u64,
 }
 
-/// What has become of the periods of an upcall.
+/// What happened in the periods of an upcall.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct UpcallCounts {
     /// Calls that have ended.
     pub calls: u64,
     /// Calls that ended after their deadline.
     pub late: u64,
-    /// Periods that went by without a call: the one before took too long, or the thread was not let run.
+    /// Periods that passed without a call, because the call before took too long or the thread did
+    /// not run.
     pub skipped: u64,
     /// Calls that took more than their budget.
     pub overruns: u64,
-    /// The longest from the beginning of a period to that of its call.
+    /// The longest time from the beginning of a period to the beginning of its call.
     pub start_ns_max: u64,
-    /// The longest call, all its sections together.
+    /// The longest call, the sum of its sections.
     pub ran_ns_max: u64,
-    /// All calls together.
+    /// The sum of all calls.
     pub ran_ns_total: u64,
 }
 
-/// The periods of one upcall and what became of them; pure, its caller has the clock.
+/// The periods of one upcall and what happened in them. Pure: the caller reads the clock.
 #[derive(Clone, Copy, Debug)]
 pub struct Upcall {
     spec: UpcallSpec,
     due_ns: u64,
-    /// What the current call has run so far, and whether it has begun.
+    /// How long the current call has run so far, and whether it has begun.
     ran_ns: u64,
     begun: bool,
     counts: UpcallCounts,
 }
 
 impl Upcall {
-    /// Called first at `first_ns`, then once every period from there: a late call does not move the later ones.
+    /// The first call is at `first_ns`, the next ones follow at each period from there. A late call
+    /// does not move later ones.
     pub fn new(spec: UpcallSpec, first_ns: u64) -> Upcall {
         let spec = UpcallSpec { period_ns: spec.period_ns.max(1), ..spec };
         Upcall { spec, due_ns: first_ns, ran_ns: 0, begun: false, counts: UpcallCounts::default() }
     }
 
-    /// When the current period began or the next one will.
+    /// When the current period began, or when the next one will begin.
     pub fn due_ns(&self) -> u64 {
         self.due_ns
     }
 
-    /// What became of its periods so far.
+    /// What happened in its periods so far.
     pub fn counts(&self) -> UpcallCounts {
         self.counts
     }
 
-    /// A section of the call ran from `from_ns` to `to_ns`, and more are to come: it yielded.
+    /// A section of the call ran from `from_ns` to `to_ns` and yielded; more sections follow.
     pub fn yielded(&mut self, from_ns: u64, to_ns: u64) {
         if !self.begun {
             self.begun = true;
@@ -65,8 +69,8 @@ impl Upcall {
         self.ran_ns += to_ns.saturating_sub(from_ns);
     }
 
-    /// The last section of the call ran from `from_ns` to `to_ns`. The time of the next call comes back: the next
-    /// period of which the deadline is still ahead.
+    /// The last section of the call ran from `from_ns` to `to_ns`. Returns the time of the next
+    /// call: the next period whose deadline has not passed.
     pub fn ended(&mut self, from_ns: u64, to_ns: u64) -> u64 {
         self.yielded(from_ns, to_ns);
         let UpcallSpec { period_ns, budget_ns, delay_ns } = self.spec;
@@ -106,14 +110,14 @@ mod tests {
     }
 
     #[test]
-    fn what_takes_too_long_is_counted_and_passed_periods_are_skipped() {
+    fn long_calls_are_counted_and_missed_periods_are_skipped() {
         let mut upcall = Upcall::new(SPEC, 0);
         // Over its budget, within its period.
         assert_eq!(upcall.ended(0, 31), 100);
         // Ends in the next period: late, and the next call comes at once.
         assert_eq!(upcall.ended(100, 250), 200);
         assert_eq!(upcall.counts().skipped, 0);
-        // Ends after the next one's deadline: that one never happens.
+        // Ends after the deadline of the next period: that period is skipped.
         assert_eq!(upcall.ended(250, 401), 400);
         let counts = upcall.counts();
         assert_eq!((counts.calls, counts.late, counts.skipped, counts.overruns), (3, 2, 1, 3));

@@ -1,4 +1,4 @@
-//! Cores, seen from other threads.
+//! Cores, as other threads see them.
 #![allow(clippy::unwrap_used, reason = "a test that cannot go on should stop")]
 
 use reel_ring::{Done, DriverChoice, RingConfig};
@@ -7,10 +7,10 @@ use std::sync::mpsc::{Sender, channel};
 use std::time::Duration;
 
 struct Echo {
-    told: Sender<String>,
+    reports: Sender<String>,
 }
 
-enum Told {
+enum Command {
     Say(u32),
     Timers(Vec<u64>),
     Panic,
@@ -18,24 +18,24 @@ enum Told {
 }
 
 impl Service for Echo {
-    type Message = Told;
+    type Message = Command;
 
-    fn message(&mut self, core: &mut Core, message: Told) {
+    fn message(&mut self, core: &mut Core, message: Command) {
         match message {
-            Told::Say(number) => self.told.send(format!("said {number}")).expect("the test listens"),
-            Told::Timers(all) => {
+            Command::Say(number) => self.reports.send(format!("said {number}")).expect("the test listens"),
+            Command::Timers(all) => {
                 let now_ns = core.now_ns();
                 all.iter().for_each(|after_ns| core.at(now_ns + after_ns, *after_ns));
             }
-            Told::Panic => panic!("as told"),
-            Told::Stop => core.stop(),
+            Command::Panic => panic!("on command"),
+            Command::Stop => core.stop(),
         }
     }
 
     fn done(&mut self, _core: &mut Core, _done: Done) {}
 
     fn timer(&mut self, _core: &mut Core, token: u64) {
-        self.told.send(format!("timer {token}")).expect("the test listens");
+        self.reports.send(format!("timer {token}")).expect("the test listens");
     }
 }
 
@@ -54,20 +54,20 @@ const LONG: Duration = Duration::from_secs(30);
 #[test]
 fn messages_of_one_sender_arrive_in_order_and_none_is_lost() {
     for driver in DRIVERS {
-        let (told, hears) = channel();
-        let core = spawn(config(driver), |_, _| Echo { told }).unwrap();
+        let (reports, reported) = channel();
+        let core = spawn(config(driver), |_, _| Echo { reports }).unwrap();
         let mailbox = core.mailbox();
         for number in 0..2_000 {
-            mailbox.post(Told::Say(number));
+            mailbox.post(Command::Say(number));
             if number % 100 == 0 {
-                // Lets the core fall asleep, so that waking it is tested as well.
+                // Lets the core fall asleep, so that waking it is tested too.
                 std::thread::sleep(Duration::from_millis(1));
             }
         }
         for number in 0..2_000 {
-            assert_eq!(hears.recv_timeout(LONG).unwrap(), format!("said {number}"));
+            assert_eq!(reported.recv_timeout(LONG).unwrap(), format!("said {number}"));
         }
-        mailbox.post(Told::Stop);
+        mailbox.post(Command::Stop);
         core.join().unwrap();
     }
 }
@@ -75,16 +75,16 @@ fn messages_of_one_sender_arrive_in_order_and_none_is_lost() {
 #[test]
 fn many_senders_wake_one_core() {
     for driver in DRIVERS {
-        let (told, hears) = channel();
-        let core = spawn(config(driver), |_, _| Echo { told }).unwrap();
+        let (reports, reported) = channel();
+        let core = spawn(config(driver), |_, _| Echo { reports }).unwrap();
         std::thread::scope(|scope| {
             for _ in 0..4 {
                 let mailbox = core.mailbox();
-                scope.spawn(move || (0..500).for_each(|number| mailbox.post(Told::Say(number))));
+                scope.spawn(move || (0..500).for_each(|number| mailbox.post(Command::Say(number))));
             }
         });
         for _ in 0..2_000 {
-            hears.recv_timeout(LONG).expect("no message is lost");
+            reported.recv_timeout(LONG).expect("no message is lost");
         }
         core.stop();
         core.join().unwrap();
@@ -94,11 +94,11 @@ fn many_senders_wake_one_core() {
 #[test]
 fn timers_fire_in_order() {
     for driver in DRIVERS {
-        let (told, hears) = channel();
-        let core = spawn(config(driver), |_, _| Echo { told }).unwrap();
-        core.mailbox().post(Told::Timers(vec![20_000_000, 1_000_000, 10_000_000]));
+        let (reports, reported) = channel();
+        let core = spawn(config(driver), |_, _| Echo { reports }).unwrap();
+        core.mailbox().post(Command::Timers(vec![20_000_000, 1_000_000, 10_000_000]));
         for after_ns in [1_000_000, 10_000_000, 20_000_000] {
-            assert_eq!(hears.recv_timeout(LONG).unwrap(), format!("timer {after_ns}"));
+            assert_eq!(reported.recv_timeout(LONG).unwrap(), format!("timer {after_ns}"));
         }
         core.stop();
         core.join().unwrap();
@@ -106,10 +106,10 @@ fn timers_fire_in_order() {
 }
 
 #[test]
-fn a_panic_is_told_to_who_joins() {
-    let (told, _hears) = channel();
-    let core = spawn(config(DriverChoice::Auto), |_, _| Echo { told }).unwrap();
-    core.mailbox().post(Told::Panic);
+fn join_reports_a_panic() {
+    let (reports, _hears) = channel();
+    let core = spawn(config(DriverChoice::Auto), |_, _| Echo { reports }).unwrap();
+    core.mailbox().post(Command::Panic);
     let error = core.join().unwrap_err();
-    assert!(matches!(&error, RtError::Panicked { reason, .. } if reason == "as told"), "{error}");
+    assert!(matches!(&error, RtError::Panicked { reason, .. } if reason == "on command"), "{error}");
 }

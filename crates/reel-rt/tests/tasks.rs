@@ -1,11 +1,11 @@
-//! Tasks of a core: their order, what becomes of them, and that they leave room for messages.
+//! Tasks of a core: their order, what follows each section, and that messages are handled between
+//! them.
 #![allow(clippy::unwrap_used, reason = "a test that cannot go on should stop")]
 
 use reel_ring::{Chunk, Done, DriverChoice, Op, RingConfig};
 use reel_rt::limits::TURN_SEND_BYTES;
 use reel_rt::{
-    Core, CoreConfig, Mailbox, Next, Service, SharedCore, TaskId, TaskKind, UpcallCounts, UpcallSpec, now_ns,
-    spawn,
+    Core, CoreConfig, Mailbox, Next, Service, TaskId, TaskKind, UpcallCounts, UpcallSpec, now_ns, spawn,
 };
 use std::collections::HashMap;
 use std::os::fd::OwnedFd;
@@ -22,19 +22,19 @@ fn config() -> CoreConfig {
     CoreConfig { name: "test-tasks".into(), cpu: None, ring, arena: None }
 }
 
-/// Says who ran; each task goes through its script.
-struct Troupe {
-    told: Sender<String>,
+/// Reports which task ran. Each task follows its script.
+struct Scripted {
+    reports: Sender<String>,
     names: HashMap<TaskId, &'static str>,
     scripts: HashMap<&'static str, Vec<Next>>,
     waiting: Option<TaskId>,
 }
 
-impl Service for Troupe {
+impl Service for Scripted {
     type Message = &'static str;
 
     fn message(&mut self, core: &mut Core, message: &'static str) {
-        let _ = self.told.send(message.to_owned());
+        let _ = self.reports.send(message.to_owned());
         match message {
             "end" => core.stop(),
             _ => drop(self.waiting.take().map(|task| core.tasks.ready(task))),
@@ -47,7 +47,7 @@ impl Service for Troupe {
 
     fn task(&mut self, _core: &mut Core, task: TaskId) -> Next {
         let name = self.names[&task];
-        let _ = self.told.send(name.to_owned());
+        let _ = self.reports.send(name.to_owned());
         let next = self.scripts.get_mut(name).and_then(Vec::pop).unwrap_or(Next::Done);
         if matches!(next, Next::Wait { .. }) {
             self.waiting = Some(task);
@@ -56,20 +56,21 @@ impl Service for Troupe {
     }
 }
 
-/// A core with these tasks: name, kind, critical time, and what they say in turn, the last one first.
-fn troupe(
+/// A core with these tasks: name, kind, critical time, and the results of their sections, the last
+/// one first.
+fn scripted(
     tasks: Vec<(&'static str, TaskKind, u64, Vec<Next>)>,
 ) -> (reel_rt::CoreHandle<&'static str>, std::sync::mpsc::Receiver<String>) {
-    let (told, hears) = channel();
+    let (reports, reported) = channel();
     let core = spawn(config(), move |core, _| {
         let (mut names, mut scripts) = (HashMap::new(), HashMap::new());
         for (name, kind, critical_ns, script) in tasks {
             names.insert(core.tasks.add(kind, critical_ns).unwrap(), name);
             scripts.insert(name, script);
         }
-        Troupe { told, names, scripts, waiting: None }
+        Scripted { reports, names, scripts, waiting: None }
     });
-    (core.unwrap(), hears)
+    (core.unwrap(), reported)
 }
 
 #[test]
@@ -77,14 +78,14 @@ fn critical_before_interactive_before_workahead_before_background() {
     let now_ns = now_ns();
     let deadline = |delay_ns| TaskKind::Deadline { delay_ns };
     let ahead = |critical_ns| vec![Next::Done, Next::Advance { critical_ns }];
-    let (core, hears) = troupe(vec![
+    let (core, reported) = scripted(vec![
         ("background", TaskKind::Background, 0, vec![Next::Done, Next::Yield]),
         ("early", deadline(2 * HOUR_NS), now_ns, ahead(now_ns + 5 * HOUR_NS)),
         ("late", deadline(HOUR_NS), now_ns, ahead(now_ns + 7 * HOUR_NS)),
         ("interactive", TaskKind::Interactive, 0, vec![]),
         ("second interactive", TaskKind::Interactive, 0, vec![]),
     ]);
-    let heard: Vec<String> = (0..8).map(|_| hears.recv_timeout(LONG).unwrap()).collect();
+    let received: Vec<String> = (0..8).map(|_| reported.recv_timeout(LONG).unwrap()).collect();
     let expected = [
         // Critical: late is due in one hour, early in two.
         "late",
@@ -97,7 +98,7 @@ fn critical_before_interactive_before_workahead_before_background() {
         "background",
         "background",
     ];
-    assert_eq!(heard, expected);
+    assert_eq!(received, expected);
     core.mailbox().post("end");
     core.join().unwrap();
 }
@@ -105,41 +106,46 @@ fn critical_before_interactive_before_workahead_before_background() {
 #[test]
 fn a_task_that_never_ends_leaves_room_for_messages() {
     let forever = vec![Next::Yield; 1_000_000];
-    let (core, hears) = troupe(vec![
+    let (core, reported) = scripted(vec![
         ("busy", TaskKind::Background, 0, forever),
         ("waits", TaskKind::Interactive, 0, vec![Next::Done, Next::Wait { critical_ns: 0 }]),
     ]);
-    assert_eq!(hears.recv_timeout(LONG).unwrap(), "waits");
+    assert_eq!(reported.recv_timeout(LONG).unwrap(), "waits");
     core.mailbox().post("come");
-    let heard: Vec<String> = hears.iter().skip_while(|said| said != "come").take(2).collect();
-    assert_eq!(heard, ["come", "waits"], "what was waited for has come, and it is not background work");
+    let received: Vec<String> = reported.iter().skip_while(|said| said != "come").take(2).collect();
+    assert_eq!(
+        received,
+        ["come", "waits"],
+        "the message that the task waits for has arrived, and the task is not background work"
+    );
     core.mailbox().post("end");
     core.join().unwrap();
 }
 
-/// Downloads that always have something to send, and a viewer whose critical bytes come now and then.
-struct Crowd {
-    /// Told how many sections of downloads were run between the message and the viewer's section.
-    told: Sender<u64>,
+/// Downloads that always have something to send, and a stream whose critical bytes arrive now and
+/// then.
+struct Downloads {
+    /// Gets the number of download sections between the message and the stream's section.
+    reports: Sender<u64>,
     own: Mailbox<()>,
-    viewer: TaskId,
+    stream: TaskId,
     socket: Arc<OwnedFd>,
     send_bytes: usize,
     sections: u64,
-    /// After how many of them the message was sent that has not been answered yet.
+    /// How many download sections had run when the unanswered message was sent.
     asked: Option<u64>,
 }
 
-impl Crowd {
-    /// Every so often somebody asks for the viewer.
-    const ASKED_EVERY: u64 = 1_234;
+impl Downloads {
+    /// A message for the stream is sent after this many sections.
+    const MESSAGE_EVERY: u64 = 1_234;
 }
 
-impl Service for Crowd {
+impl Service for Downloads {
     type Message = ();
 
     fn message(&mut self, core: &mut Core, (): ()) {
-        core.tasks.ready(self.viewer);
+        core.tasks.ready(self.stream);
     }
 
     fn done(&mut self, _core: &mut Core, _done: Done) {}
@@ -147,9 +153,9 @@ impl Service for Crowd {
     fn timer(&mut self, _core: &mut Core, _token: u64) {}
 
     fn task(&mut self, core: &mut Core, task: TaskId) -> Next {
-        if task == self.viewer {
+        if task == self.stream {
             if let Some(asked) = self.asked.take()
-                && self.told.send(self.sections - asked).is_err()
+                && self.reports.send(self.sections - asked).is_err()
             {
                 core.stop();
             }
@@ -158,7 +164,7 @@ impl Service for Crowd {
         self.sections += 1;
         let chunks = vec![Chunk::from(vec![0; self.send_bytes])];
         core.ring.push(self.sections, Op::Send { socket: Arc::clone(&self.socket), chunks });
-        if self.sections.is_multiple_of(Crowd::ASKED_EVERY) && self.asked.is_none() {
+        if self.sections.is_multiple_of(Downloads::MESSAGE_EVERY) && self.asked.is_none() {
             self.asked = Some(self.sections);
             self.own.post(());
         }
@@ -167,11 +173,12 @@ impl Service for Crowd {
 }
 
 #[test]
-fn what_is_critical_is_run_next_however_many_downloads_are_ready() {
+fn critical_work_runs_next_however_many_downloads_are_ready() {
     for driver in [DriverChoice::Auto, DriverChoice::Portable] {
         for send_bytes in [TURN_SEND_BYTES, TURN_SEND_BYTES / 8] {
-            let (told, hears) = channel();
-            // Nobody reads the other end, so most sends take nothing; that they were pushed is what counts.
+            let (reports, reported) = channel();
+            // Nothing reads the other end, so most sends take nothing. Only that they were pushed
+            // counts.
             let (socket, _peer) = UnixStream::pair().unwrap();
             socket.set_nonblocking(true).unwrap();
             let config = CoreConfig { ring: RingConfig { entries: 64, driver }, ..config() };
@@ -179,30 +186,31 @@ fn what_is_critical_is_run_next_however_many_downloads_are_ready() {
                 for _ in 0..500 {
                     core.tasks.add(TaskKind::Background, 0).unwrap();
                 }
-                let viewer = core.tasks.add(TaskKind::Deadline { delay_ns: HOUR_NS }, 0).unwrap();
+                let stream = core.tasks.add(TaskKind::Deadline { delay_ns: HOUR_NS }, 0).unwrap();
                 let socket = Arc::new(socket.into());
-                Crowd { told, own, viewer, socket, send_bytes, sections: 0, asked: None }
+                Downloads { reports, own, stream, socket, send_bytes, sections: 0, asked: None }
             })
             .unwrap();
             for _ in 0..5 {
-                let before = hears.recv_timeout(LONG).unwrap();
-                // The section during which it was asked for is the only one, or one of as many as go down to the ring together.
+                let before = reported.recv_timeout(LONG).unwrap();
+                // The section that sent the message is the only one, or one of as many as enter the
+                // ring together.
                 let most = TURN_SEND_BYTES / send_bytes - 1;
                 assert!(before <= most as u64, "{before} sections of downloads first, of {send_bytes} bytes");
             }
-            drop(hears);
+            drop(reported);
             core.join().unwrap();
         }
     }
 }
 
-/// An upcall and a message's answer.
-struct Metronome {
-    told: Sender<UpcallCounts>,
+/// An upcall, and a message that stops the core.
+struct Periodic {
+    reports: Sender<UpcallCounts>,
     task: TaskId,
 }
 
-impl Service for Metronome {
+impl Service for Periodic {
     type Message = ();
 
     fn message(&mut self, core: &mut Core, (): ()) {
@@ -217,7 +225,7 @@ impl Service for Metronome {
         assert_eq!(task, self.task);
         let now_ns = now_ns();
         assert!(core.tasks.upcall_due_ns(task).unwrap() <= now_ns, "never early");
-        let _ = self.told.send(core.tasks.upcall_counts(task).unwrap());
+        let _ = self.reports.send(core.tasks.upcall_counts(task).unwrap());
         Next::Done
     }
 }
@@ -225,47 +233,21 @@ impl Service for Metronome {
 #[test]
 fn every_period_is_called_or_counted_as_skipped() {
     let spec = UpcallSpec { period_ns: 1_000_000, budget_ns: HOUR_NS, delay_ns: 1_000_000 };
-    let (told, hears) = channel();
+    let (reports, reported) = channel();
     let begun_ns = now_ns();
     let core = spawn(config(), move |core, _| {
         let task = core.tasks.add_upcall(spec, begun_ns).unwrap();
-        Metronome { told, task }
+        Periodic { reports, task }
     })
     .unwrap();
     let mut last = UpcallCounts::default();
     for _ in 0..20 {
-        last = hears.recv_timeout(LONG).unwrap();
+        last = reported.recv_timeout(LONG).unwrap();
     }
-    assert_eq!(last.calls, 19, "told at the beginning of each call");
+    assert_eq!(last.calls, 19, "reported at the beginning of each call");
     assert_eq!(last.overruns, 0);
-    // 20 calls on a grid of 1 ms from the beginning: no two in one period.
+    // 20 calls on a grid of 1 ms from the beginning, at most one in each period.
     assert!(now_ns() - begun_ns >= (last.calls + last.skipped) * spec.period_ns);
     core.mailbox().post(());
     core.join().unwrap();
-}
-
-#[test]
-fn cores_that_share_a_processor_both_get_on() {
-    let shared = SharedCore::create().unwrap();
-    let cores: Vec<_> = ["one", "two"]
-        .into_iter()
-        .map(|name| {
-            let (told, hears) = channel();
-            let shared = shared.clone();
-            let core = spawn(config(), move |core, _| {
-                core.tasks.share(shared.join().unwrap());
-                let task = core.tasks.add(TaskKind::Deadline { delay_ns: 1_000_000 }, 0).unwrap();
-                let scripts = [(name, vec![Next::Yield; 100])].into();
-                Troupe { told, names: [(task, name)].into(), scripts, waiting: None }
-            });
-            (core.unwrap(), hears)
-        })
-        .collect();
-    for (core, hears) in cores {
-        for _ in 0..101 {
-            hears.recv_timeout(LONG).unwrap();
-        }
-        core.mailbox().post("end");
-        core.join().unwrap();
-    }
 }

@@ -1,4 +1,5 @@
-//! What all connections of a server share: the identity, which can be changed at any time, and the keys of session tickets.
+//! What all connections of a server share: the identity, which can be replaced at any time, and the
+//! keys of session tickets.
 
 use crate::error::IdentityError;
 use crate::identity::Identity;
@@ -8,17 +9,17 @@ use rustls::sign::CertifiedKey;
 use rustls::{ServerConfig, SupportedCipherSuite};
 use std::sync::{Arc, PoisonError, RwLock};
 
-/// Begins connections. Clones are the same one.
+/// Starts connections. Clones share one state.
 #[derive(Clone, Debug)]
 pub struct Acceptor {
     pub(crate) config: Arc<ServerConfig>,
     shown: Arc<Shown>,
 }
 
-/// What is spoken inside of a connection (RFC 7301).
+/// The protocol inside a connection (RFC 7301).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Protocol {
-    /// HTTP/1.1, also when nothing was agreed upon.
+    /// HTTP/1.1, also when no protocol was negotiated.
     Http1,
     /// HTTP/2.
     Http2,
@@ -32,7 +33,10 @@ const HTTP1: &[u8] = b"http/1.1";
 struct Shown(RwLock<Identity>);
 
 impl Acceptor {
-    /// An acceptor for connections with TLS 1.3 and 1.2; HTTP/2 is offered if `http2` says so.
+    /// An acceptor for connections with TLS 1.3 and 1.2. It offers HTTP/2 if `http2` is true.
+    ///
+    /// # Errors
+    /// If rustls refuses the identity or has no source of random numbers.
     pub fn new(identity: Identity, http2: bool) -> Result<Self, IdentityError> {
         let shown = Arc::new(Shown(RwLock::new(identity)));
         let mut config = ServerConfig::builder_with_provider(Arc::new(default_provider()))
@@ -49,17 +53,18 @@ impl Acceptor {
         Ok(Self { config: Arc::new(config), shown })
     }
 
-    /// Shows another identity from the next handshake on. Connections under way, and tickets, stay as they are.
+    /// Uses another identity from the next handshake on. Existing connections and tickets do not
+    /// change.
     pub fn replace(&self, identity: Identity) {
         *self.shown.0.write().unwrap_or_else(PoisonError::into_inner) = identity;
     }
 
-    /// The identity shown now.
+    /// The identity in use.
     pub fn identity(&self) -> Identity {
         self.shown.0.read().unwrap_or_else(PoisonError::into_inner).clone()
     }
 
-    /// The ciphers spoken, the preferred first; clients' order counts more.
+    /// The cipher suites, the preferred first. The client's order has precedence.
     pub fn ciphers(&self) -> &[SupportedCipherSuite] {
         &self.config.crypto_provider().cipher_suites
     }

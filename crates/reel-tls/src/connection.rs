@@ -1,4 +1,4 @@
-//! One connection, server side: bytes of the socket in, bytes for the socket out.
+//! One connection, server side: bytes from the socket in, bytes for the socket out.
 
 use crate::acceptor::{Acceptor, HTTP2, Protocol};
 use crate::error::TlsError;
@@ -9,14 +9,14 @@ use rustls::server::{ServerConnectionData, UnbufferedServerConnection};
 use rustls::unbuffered::{ConnectionState, EncodeError, InsufficientSizeError, UnbufferedStatus};
 use std::sync::Arc;
 
-/// A connection in one of its phases: handshake, then records, then over.
+/// A connection in one of its phases: handshake, then records, then ended.
 ///
-/// It can be moved to another thread at any time, and nothing of it refers to the socket.
+/// It can be moved to another thread at any time, and does not refer to the socket.
 pub struct Connection {
     phase: Phase,
-    /// Received, and not a whole record yet.
+    /// Received bytes that are not a whole record yet.
     incoming: Vec<u8>,
-    /// To be sent before anything that is sealed later.
+    /// Bytes to be sent before anything that is sealed later.
     outgoing: Vec<u8>,
     protocol: Protocol,
     peer_has_closed: bool,
@@ -48,7 +48,10 @@ const FATAL: u8 = 2;
 const KEY_UPDATE: u8 = 24;
 
 impl Connection {
-    /// A connection that waits for its peer's first bytes.
+    /// A connection that waits for the peer's first bytes.
+    ///
+    /// # Errors
+    /// If rustls refuses its configuration.
     pub fn new(acceptor: &Acceptor) -> Result<Self, TlsError> {
         let handshake =
             UnbufferedServerConnection::new(Arc::clone(&acceptor.config)).map_err(TlsError::Handshake)?;
@@ -67,28 +70,33 @@ impl Connection {
         matches!(self.phase, Phase::Records(_))
     }
 
-    /// The peer said that it sends nothing more.
+    /// The peer has announced that it sends nothing more.
     pub fn peer_has_closed(&self) -> bool {
         self.peer_has_closed
     }
 
-    /// What is spoken inside, once the connection is established.
+    /// The protocol inside, once the connection is established.
     pub fn protocol(&self) -> Protocol {
         self.protocol
     }
 
-    /// Where bytes from the socket are to be appended, for [`Connection::receive`].
+    /// The buffer to which bytes from the socket are appended, for [`Connection::receive`].
     pub fn take_incoming(&mut self) -> Vec<u8> {
         std::mem::take(&mut self.incoming)
     }
 
-    /// What is to be sent before anything sealed after this call; what was to be sent at an error is an alert.
+    /// The bytes to be sent before anything sealed after this call. After an error they are an
+    /// alert.
     pub fn take_outgoing(&mut self) -> Vec<u8> {
         std::mem::take(&mut self.outgoing)
     }
 
-    /// Takes what [`Connection::take_incoming`] gave, with more from the socket after it, and appends the data in it to `plain`. After
-    /// an error nothing more can be received or sealed.
+    /// Takes the buffer of [`Connection::take_incoming`], with more bytes from the socket appended,
+    /// and appends the data in it to `plain`. After an error nothing more can be received or
+    /// sealed.
+    ///
+    /// # Errors
+    /// If the handshake fails, a record is invalid, or the connection has ended.
     pub fn receive(&mut self, incoming: Vec<u8>, plain: &mut Vec<u8>) -> Result<(), TlsError> {
         self.incoming = incoming;
         let received = self.advance(plain);
@@ -106,11 +114,12 @@ impl Connection {
         }
     }
 
-    /// Seals as much of `plain` into `out` as fits there, as one record: how much of `plain`, and how much of `out` it took. Nothing, if
-    /// `out` has no room for a byte.
+    /// Seals as much of `plain` into `out` as fits there, as one record. Returns how much of
+    /// `plain`, and how much of `out`, it took. Both are zero if `out` has no room for a byte.
     ///
     /// # Errors
-    /// Before the handshake is done, after an error, and when the keys of a TLS 1.2 connection are used up.
+    /// Before the handshake is done, after an error, and when the keys of a TLS 1.2 connection are
+    /// used up.
     pub fn seal(&mut self, plain: &[u8], out: &mut [u8]) -> Result<(usize, usize), TlsError> {
         let Phase::Records(records) = &mut self.phase else { return Err(TlsError::Over) };
         if self.has_closed {
@@ -132,7 +141,8 @@ impl Connection {
         Ok((taken, at + written))
     }
 
-    /// Seals the word that nothing more will be sent into `out`; the bytes it took, 0 if there is no room or it was said before.
+    /// Seals the close notification into `out`. Returns the bytes it took, 0 if there is no room or
+    /// it was sealed before.
     pub fn close(&mut self, out: &mut [u8]) -> usize {
         let Phase::Records(records) = &mut self.phase else { return 0 };
         if self.has_closed || out.len() < records.seal.overhead_bytes() + 2 {
@@ -149,7 +159,7 @@ impl Connection {
         self.open_records(plain)
     }
 
-    /// Goes on with the handshake as far as the bytes at hand allow.
+    /// Continues the handshake as far as the received bytes allow.
     fn handshake(&mut self, plain: &mut Vec<u8>) -> Result<(), TlsError> {
         loop {
             let Phase::Handshake(handshake) = &mut self.phase else { return Ok(()) };
@@ -166,7 +176,8 @@ impl Connection {
                 ConnectionState::EncodeTlsData(mut message) => encode(&mut message, &mut self.outgoing)?,
                 ConnectionState::TransmitTlsData(message) => message.done(),
                 ConnectionState::ReadTraffic(mut traffic) => {
-                    // Came with the end of the handshake; what comes later is opened here.
+                    // Data that arrived with the end of the handshake; later data is opened by this
+                    // crate.
                     while let Some(record) = traffic.next_record() {
                         plain.extend_from_slice(record.map_err(TlsError::Handshake)?.payload);
                     }
@@ -176,7 +187,8 @@ impl Connection {
                     return self.establish();
                 }
                 ConnectionState::BlockedHandshake => waits = true,
-                // Said once. It may have come with the end of the handshake, which then goes on: who says no more can still be answered.
+                // Reported once. It may have arrived with the end of the handshake, which then goes
+                // on: a peer that has closed can still get an answer.
                 ConnectionState::PeerClosed => self.peer_has_closed = true,
                 ConnectionState::Closed => waits = true,
                 _ => return Err(TlsError::Record("early data, which was not offered")),
@@ -184,7 +196,11 @@ impl Connection {
             self.incoming.drain(..discard);
             if waits {
                 let too_much = self.incoming.len() > HANDSHAKE_BYTES_MAX;
-                return if too_much { Err(TlsError::Record("a handshake without an end")) } else { Ok(()) };
+                return if too_much {
+                    Err(TlsError::Record("a handshake that does not end"))
+                } else {
+                    Ok(())
+                };
             }
         }
     }
@@ -213,7 +229,7 @@ impl Connection {
         let mut used = 0;
         let result = loop {
             let Phase::Records(records) = &mut self.phase else { break Ok(()) };
-            // RFC 8446 section 6.1: what comes after the peer's close is ignored.
+            // RFC 8446 section 6.1: everything after the peer's close is ignored.
             if self.peer_has_closed {
                 used = self.incoming.len();
                 break Ok(());
@@ -234,12 +250,13 @@ impl Connection {
         result
     }
 
-    /// Leaves an alert for the peer, as far as one can be made, and ends the connection.
+    /// Leaves an alert for the peer, if one can be made, and ends the connection.
     fn fail(&mut self, error: &TlsError) {
         match &mut self.phase {
             Phase::Handshake(handshake) => {
-                // rustls has the alert ready and gives it out at the next call. As long as it has, it looks at nothing that came: it must
-                // not, for it has given up.
+                // rustls has the alert ready and returns it at the next call. As long as it has
+                // one, it processes no received bytes; it must not, because the handshake has
+                // failed.
                 while handshake.wants_write() {
                     let UnbufferedStatus { state, .. } = handshake.process_tls_records(&mut self.incoming);
                     let Ok(ConnectionState::EncodeTlsData(mut message)) = state else { break };
@@ -268,7 +285,7 @@ impl Connection {
 }
 
 impl Records {
-    /// Opens one record and does what it asks for; `true` if the peer sends nothing more.
+    /// Opens one record and acts on it; `true` if the peer sends nothing more.
     fn take(
         &mut self,
         record: &mut [u8],
@@ -288,16 +305,16 @@ impl Records {
                 [_, CLOSE_NOTIFY] => Ok(true),
                 [_, USER_CANCELED] => self.nothing(),
                 [_, alert] => Err(TlsError::Alert(alert)),
-                _ => Err(TlsError::Record("an alert that is none")),
+                _ => Err(TlsError::Record("an invalid alert")),
             },
             HANDSHAKE if !self.open.is_tls13() => Err(TlsError::Renegotiation),
             HANDSHAKE => match *content {
                 [KEY_UPDATE, 0, 0, 1, request @ (0 | 1)] => {
                     self.update_keys(request == 1, outgoing).map(|()| false)
                 }
-                _ => Err(TlsError::Record("a message that may not come after the handshake")),
+                _ => Err(TlsError::Record("a message that is not allowed after the handshake")),
             },
-            _ => Err(TlsError::Record("a record of a kind that may not come after the handshake")),
+            _ => Err(TlsError::Record("a kind of record that is not allowed after the handshake")),
         }
     }
 
@@ -313,7 +330,7 @@ impl Records {
     fn update_keys(&mut self, answer: bool, outgoing: &mut Vec<u8>) -> Result<(), TlsError> {
         self.key_updates += 1;
         if self.key_updates > KEY_UPDATES_MAX {
-            return Err(TlsError::Record("the peer changes its keys all the time"));
+            return Err(TlsError::Record("the peer changes its keys too often"));
         }
         let secrets = self.kernel.update_rx_secret().map_err(TlsError::Handshake)?;
         self.open = Keys::new(self.kernel.protocol_version(), secrets)?;
@@ -325,7 +342,7 @@ impl Records {
         Ok(())
     }
 
-    /// Tells the peer that other keys follow, and goes over to them.
+    /// Tells the peer that new keys follow, and switches to them.
     fn next_seal_keys(&mut self, out: &mut [u8]) -> Result<usize, TlsError> {
         if !self.seal.is_tls13() {
             return Err(TlsError::KeysUsedUp);
@@ -384,16 +401,16 @@ mod tests {
     }
 
     #[test]
-    fn other_keys_follow_before_these_are_used_up() {
+    fn keys_change_before_they_are_used_up() {
         let mut pair = Pair::established(&acceptor(), suite(true));
         let film: Vec<u8> = (0..=255).collect();
         let sealed: Vec<u8> = film.chunks(1).flat_map(|byte| pair.server_says(byte, 60)).collect();
         assert_eq!(pair.client_takes(&sealed), film);
         let overhead = pair.server.overhead_bytes();
         let beside = sealed.len() - film.len() * (1 + overhead);
-        // Nine records a key: eight of data, and the one that says that another follows.
+        // Nine records for each key: eight of data, and one that announces the next key.
         assert_eq!(beside, film.len() / 8 * (KEY_UPDATE_BYTES + overhead), "as often as that");
-        // The other direction, where the client does it.
+        // The other direction, where the client changes the keys.
         pair.client.refresh_traffic_keys().unwrap();
         let said = pair.client_says(b"on");
         pair.server_takes(&said).unwrap();
@@ -401,7 +418,7 @@ mod tests {
     }
 
     #[test]
-    fn without_other_keys_the_connection_ends() {
+    fn without_a_key_change_the_connection_ends() {
         let mut pair = Pair::established(&acceptor(), suite(false));
         let mut out = [0; 100];
         let ended = (0..20).find_map(|_| pair.server.seal(b"x", &mut out).err());

@@ -1,4 +1,4 @@
-//! A certificate for those who have none: signed by itself, so browsers ask before they go on.
+//! A certificate for operators who have none. It is signed by itself, so browsers warn about it.
 
 use crate::error::IdentityError;
 use crate::limits::GENERATED_DAYS;
@@ -12,11 +12,15 @@ use std::time::{Duration, SystemTime};
 pub struct Generated {
     /// The certificate.
     pub certificate: String,
-    /// Its key, which nobody else may read.
+    /// Its key, which must be kept secret.
     pub key: String,
 }
 
-/// Makes a certificate (ECDSA P-256) for `names`, host names and addresses, valid from an hour before `now` on: clocks differ.
+/// Makes a certificate (ECDSA P-256) for `names`, host names and addresses. It is valid from an
+/// hour before `now`, because clocks differ.
+///
+/// # Errors
+/// If a name is invalid, or no key can be made.
 pub fn generate(names: &[String], now: SystemTime) -> Result<Generated, IdentityError> {
     let failed = |error: rcgen::Error| IdentityError::NotGenerated(error.to_string());
     let mut params = CertificateParams::new(names).map_err(failed)?;

@@ -1,4 +1,4 @@
-//! Who the server is: a chain of certificates and the key to it, checked before anybody is shown them.
+//! The server's identity: a chain of certificates and its key, checked before a client sees it.
 
 use crate::error::IdentityError;
 use crate::limits::CHAIN_MAX;
@@ -17,7 +17,12 @@ pub struct Identity {
 }
 
 impl Identity {
-    /// Reads a chain (the server's own certificate first) and its key, both as PEM, and checks that they belong together.
+    /// Reads a chain (the server's own certificate first) and its key, both as PEM, and checks that
+    /// they belong together.
+    ///
+    /// # Errors
+    /// If the chain or the key is missing, cannot be parsed or is not supported, or they do not
+    /// belong together.
     pub fn from_pem(chain: &[u8], key: &[u8]) -> Result<Self, IdentityError> {
         let mut certificates = Vec::new();
         for certificate in CertificateDer::pem_slice_iter(chain) {
@@ -43,12 +48,12 @@ impl Identity {
         }
     }
 
-    /// From when to when the server's own certificate is valid.
+    /// The period in which the server's own certificate is valid.
     pub fn validity(&self) -> Validity {
         self.validity
     }
 
-    /// The SHA-256 of the server's own certificate, as browsers show it.
+    /// The SHA-256 of the server's own certificate, in the form that browsers show.
     pub fn fingerprint(&self) -> String {
         let digest = aws_lc_rs::digest::digest(&aws_lc_rs::digest::SHA256, self.certificate());
         digest.as_ref().iter().map(|byte| format!("{byte:02X}")).collect::<Vec<_>>().join(":")

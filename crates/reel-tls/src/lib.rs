@@ -1,14 +1,15 @@
 //! TLS as a state machine: handshakes by rustls, records sealed from lent bytes into lent bytes.
 //!
-//! A [`Connection`] is given the bytes that came from a socket and gives back those that go to it; it does no I/O and knows no clock.
-//! rustls makes the handshake (its unbuffered interface) and then hands over the keys, as it does for TLS in the kernel
-//! ([`rustls::kernel`]); from there on [`Connection::seal`] writes records straight from the caller's bytes into the caller's buffer.
+//! A [`Connection`] takes the bytes that come from a socket and returns those that go to it. It
+//! does no I/O and reads no clock. rustls makes the handshake (its unbuffered interface) and then
+//! hands over the keys, as it does for TLS in the kernel ([`rustls::kernel`]). From there on
+//! [`Connection::seal`] writes records straight from the caller's bytes into the caller's buffer.
 //!
-//! rustls' own way to seal copies twice on the way (into a new vector, and from it into the caller's buffer). What is done here instead,
-//! and why it is safe, is told in `docs/design/tls.md`.
+//! rustls' own way to seal copies twice (into a new vector, and from it into the caller's buffer).
+//! `docs/design/tls.md` explains what is done here instead, and why it is safe.
 #![forbid(unsafe_code)]
 
-// The client of the tests speaks of this crate by its name.
+// The client of the tests refers to this crate by its name.
 #[cfg(test)]
 extern crate self as reel_tls;
 #[cfg(test)]

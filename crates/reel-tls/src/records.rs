@@ -1,4 +1,5 @@
-//! Records after the handshake: sealed and opened with the keys that rustls derived (RFC 8446 section 5, RFC 5246 section 6.2).
+//! Records after the handshake, sealed and opened with the keys that rustls derived (RFC 8446
+//! section 5, RFC 5246 section 6.2).
 
 use crate::error::TlsError;
 use crate::limits::{RECORD_BODY_BYTES_MAX, RECORD_PLAIN_BYTES_MAX, RECORDS_PER_KEY_MAX};
@@ -14,13 +15,13 @@ pub(crate) const DATA: u8 = 23;
 pub(crate) const HEADER_BYTES: usize = 5;
 const TAG_BYTES: usize = 16;
 const EXPLICIT_BYTES: usize = 8;
-/// So that the end of a key can be seen.
+/// Small, so that tests reach the end of a key.
 const RECORDS_PER_KEY_IN_TESTS: u64 = 8;
 /// The version in every record of both versions.
 const WIRE_VERSION: [u8; 2] = [3, 3];
 
-/// The keys of one direction. A number is used for one record and never again: it goes up before it is used, and nobody but this type
-/// has the key.
+/// The keys of one direction. A number is used for one record only: it is increased before it is
+/// used, and only this type has the key.
 pub(crate) struct Keys {
     key: LessSafeKey,
     iv: [u8; 12],
@@ -28,19 +29,22 @@ pub(crate) struct Keys {
     form: Form,
 }
 
-/// How a record looks.
+/// The form of a record.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Form {
     /// The type of its content is sealed with it.
     Tls13,
-    /// Its nonce is sent along in part (RFC 5288).
+    /// A part of its nonce is sent with it (RFC 5288).
     Tls12Gcm,
     /// Its nonce is its number (RFC 7905).
     Tls12ChaCha,
 }
 
 impl Keys {
-    /// Keys as rustls gives them out, with the number of the next record.
+    /// Keys as rustls returns them, with the number of the next record.
+    ///
+    /// # Errors
+    /// If the cipher is not supported, or a key or nonce has the wrong length.
     pub(crate) fn new(
         version: ProtocolVersion,
         (next, secrets): (u64, ConnectionTrafficSecrets),
@@ -49,16 +53,17 @@ impl Keys {
             ConnectionTrafficSecrets::Aes128Gcm { key, iv } => (&AES_128_GCM, key, iv, true),
             ConnectionTrafficSecrets::Aes256Gcm { key, iv } => (&AES_256_GCM, key, iv, true),
             ConnectionTrafficSecrets::Chacha20Poly1305 { key, iv } => (&CHACHA20_POLY1305, key, iv, false),
-            _ => return Err(TlsError::Record("a cipher was agreed upon that is not spoken here")),
+            _ => return Err(TlsError::Record("the negotiated cipher is not supported")),
         };
         let form = match (version, is_gcm) {
             (ProtocolVersion::TLSv1_3, _) => Form::Tls13,
             (_, true) => Form::Tls12Gcm,
             (_, false) => Form::Tls12ChaCha,
         };
-        let wrong = |_| TlsError::Record("the keys have not the length of their cipher");
+        let wrong = |_| TlsError::Record("the keys have the wrong length for their cipher");
         let key = LessSafeKey::new(UnboundKey::new(algorithm, key.as_ref()).map_err(wrong)?);
-        let iv = iv.as_ref().try_into().map_err(|_| TlsError::Record("the nonce has not twelve bytes"))?;
+        let iv =
+            iv.as_ref().try_into().map_err(|_| TlsError::Record("the nonce is not twelve bytes long"))?;
         Ok(Self { key, iv, next, form })
     }
 
@@ -80,19 +85,22 @@ impl Keys {
         self.next >= if cfg!(test) { RECORDS_PER_KEY_IN_TESTS } else { RECORDS_PER_KEY_MAX }
     }
 
-    /// Seals one record of at most [`RECORD_PLAIN_BYTES_MAX`] bytes into the start of `out`; the bytes it takes there. Each byte is
-    /// read once and written once.
+    /// Seals one record of at most [`RECORD_PLAIN_BYTES_MAX`] bytes into the start of `out`, and
+    /// returns the bytes it takes there. Each byte is read once and written once.
+    ///
+    /// # Errors
+    /// If the record does not fit, or the cipher refuses it.
     pub(crate) fn seal(&mut self, kind: u8, plain: &[u8], out: &mut [u8]) -> Result<usize, TlsError> {
         let record_bytes = plain.len() + self.overhead_bytes();
         if plain.len() > RECORD_PLAIN_BYTES_MAX || out.len() < record_bytes {
-            return Err(TlsError::Record("a record does not fit into its place"));
+            return Err(TlsError::Record("a record does not fit into the buffer"));
         }
         let number = self.next;
         self.next = number.checked_add(1).ok_or(TlsError::KeysUsedUp)?;
         let nonce = nonce(&self.iv, number);
         let (header, body) = out[..record_bytes].split_at_mut(HEADER_BYTES);
         let outer = if self.form == Form::Tls13 { DATA } else { kind };
-        // Fits: a record is shorter than 2^15.
+        // A record is shorter than 2^15, so this fits.
         let body_bytes = (body.len() as u16).to_be_bytes();
         header.copy_from_slice(&[outer, WIRE_VERSION[0], WIRE_VERSION[1], body_bytes[0], body_bytes[1]]);
         let sealed = match self.form {
@@ -120,7 +128,11 @@ impl Keys {
         Ok(record_bytes)
     }
 
-    /// Opens one whole record in place: the type of its content, and where in `record` that is.
+    /// Opens one whole record in place: the type of its content, and where in `record` the content
+    /// is.
+    ///
+    /// # Errors
+    /// If the record is invalid or not of this connection.
     pub(crate) fn open(&mut self, record: &mut [u8]) -> Result<(u8, Range<usize>), TlsError> {
         let number = self.next;
         self.next = number.checked_add(1).ok_or(TlsError::KeysUsedUp)?;
@@ -150,7 +162,8 @@ impl Keys {
         };
         let content = opened.map_err(|_| TlsError::NotOpened)?;
         let (kind, bytes) = if self.form == Form::Tls13 {
-            // RFC 8446 section 5.4: the type is the last byte that is not zero; the zeros after it are padding.
+            // RFC 8446 section 5.4: the type is the last byte that is not zero; the zeros after it
+            // are padding.
             let at = content.iter().rposition(|byte| *byte != 0);
             let at = at.ok_or(TlsError::Record("a record without a type"))?;
             (content[at], at)
@@ -166,10 +179,13 @@ impl Keys {
 }
 
 /// The length of the first record of `bytes`, header included; `None` while it is not known.
+///
+/// # Errors
+/// If the bytes are not a record, or the record is too long.
 pub(crate) fn record_bytes(bytes: &[u8]) -> Result<Option<usize>, TlsError> {
     let Some(header) = bytes.first_chunk::<HEADER_BYTES>() else { return Ok(None) };
     if !(CHANGE_CIPHER_SPEC..=DATA).contains(&header[0]) || header[1..3] != WIRE_VERSION {
-        return Err(TlsError::Record("what came is no TLS record"));
+        return Err(TlsError::Record("the received bytes are not a TLS record"));
     }
     let body_bytes = usize::from(u16::from_be_bytes([header[3], header[4]]));
     if body_bytes > RECORD_BODY_BYTES_MAX {
@@ -178,7 +194,7 @@ pub(crate) fn record_bytes(bytes: &[u8]) -> Result<Option<usize>, TlsError> {
     Ok(Some(HEADER_BYTES + body_bytes))
 }
 
-/// RFC 8446 section 5.3; of TLS 1.2 ours are made the same way, so that no two are alike.
+/// RFC 8446 section 5.3. Nonces for TLS 1.2 are made the same way, so that no two are alike.
 fn nonce(iv: &[u8; 12], number: u64) -> [u8; 12] {
     let mut nonce = *iv;
     for (byte, digit) in nonce[4..].iter_mut().zip(number.to_be_bytes()) {
@@ -197,7 +213,7 @@ fn tls12_aad(number: u64, kind: u8, content_bytes: usize) -> [u8; 13] {
     aad[..8].copy_from_slice(&number.to_be_bytes());
     aad[8] = kind;
     aad[9..11].copy_from_slice(&WIRE_VERSION);
-    // Fits: a record is shorter than 2^15.
+    // A record is shorter than 2^15, so this fits.
     aad[11..].copy_from_slice(&(content_bytes as u16).to_be_bytes());
     aad
 }

@@ -1,11 +1,12 @@
-//! From when to when a certificate is valid (RFC 5280 section 4.1.2.5), read from its DER.
+//! The period in which a certificate is valid (RFC 5280 section 4.1.2.5), read from its DER.
 //!
-//! Only that one field is wanted, from a file of the operator's own; a parser of whole certificates would be fifteen crates.
+//! Only this field is needed, from a file of the operator's own; a parser of whole certificates
+//! would add fifteen crates.
 
 use crate::error::IdentityError;
 use std::fmt;
 
-/// From when to when, in seconds since 1970 (UTC); both ends belong to it.
+/// A period in seconds since 1970 (UTC), both ends included.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Validity {
     /// The first second.
@@ -15,13 +16,19 @@ pub struct Validity {
 }
 
 impl Validity {
-    /// Reads it from a certificate.
+    /// Reads the period from a certificate.
+    ///
+    /// # Errors
+    /// If the dates are not where RFC 5280 puts them.
     pub fn of_der(certificate: &[u8]) -> Result<Self, IdentityError> {
         Self::parse(certificate)
-            .ok_or(IdentityError::NotCertificate("its dates are not where RFC 5280 has them"))
+            .ok_or(IdentityError::NotCertificate("its dates are not where RFC 5280 puts them"))
     }
 
-    /// Whether `now_s` lies in it.
+    /// Checks that `now_s` lies in the period.
+    ///
+    /// # Errors
+    /// If the certificate is not valid yet, or has expired.
     pub fn check(&self, now_s: i64) -> Result<(), IdentityError> {
         if now_s < self.not_before_s {
             Err(IdentityError::NotYetValid(date_text(self.not_before_s)))
@@ -58,7 +65,7 @@ const GENERALIZED_TIME: u8 = 0x18;
 const SEQUENCE: u8 = 0x30;
 const VERSION: u8 = 0xa0;
 
-/// What is left of a list of DER elements.
+/// The rest of a list of DER elements.
 struct Der<'a>(&'a [u8]);
 
 impl<'a> Der<'a> {
@@ -108,7 +115,8 @@ impl<'a> Der<'a> {
     }
 }
 
-/// Days from 1970-01-01 to a day of the Gregorian calendar. A year is counted from March, so that the leap day is its last.
+/// Days from 1970-01-01 to a day of the Gregorian calendar. Years begin in March, so that the leap
+/// day is the last day of a year.
 fn days(year: i64, month: i64, day: i64) -> i64 {
     let (year, month) = if month > 2 { (year, month - 3) } else { (year - 1, month + 9) };
     365 * year + year.div_euclid(4) - year.div_euclid(100)
@@ -119,10 +127,10 @@ fn days(year: i64, month: i64, day: i64) -> i64 {
         - 719_468
 }
 
-/// The day of a time, as in 2026-11-21.
+/// The day of a time, in the form 2026-11-21.
 pub(crate) fn date_text(at_s: i64) -> String {
     let day = at_s.div_euclid(86_400);
-    // The year cannot be off by more than one from this, and the month from twelve tries.
+    // The estimate of the year is off by at most one, and the month needs at most twelve tries.
     let mut year = 1970 + day * 400 / 146_097;
     while days(year, 1, 1) > day {
         year -= 1;
@@ -140,7 +148,7 @@ mod tests {
     use proptest::prelude::*;
 
     #[test]
-    fn days_are_those_of_the_calendar() {
+    fn days_match_the_calendar() {
         assert_eq!(days(1970, 1, 1), 0);
         assert_eq!(days(2000, 2, 29), 11_016);
         assert_eq!(days(2026, 11, 21), 20_778);
@@ -165,12 +173,12 @@ mod tests {
 
     proptest! {
         #[test]
-        fn any_bytes_are_answered(bytes in proptest::collection::vec(any::<u8>(), 0..200)) {
+        fn any_bytes_give_a_result(bytes in proptest::collection::vec(any::<u8>(), 0..200)) {
             let _ = Validity::of_der(&bytes);
         }
 
         #[test]
-        fn dates_go_there_and_back(at_day in -700_000i64..2_900_000) {
+        fn dates_round_trip(at_day in -700_000i64..2_900_000) {
             let text = date_text(at_day * 86_400);
             let mut parts = text.rsplitn(3, '-').map(|part| part.parse::<i64>().unwrap());
             let (day, month, year) = (parts.next().unwrap(), parts.next().unwrap(), parts.next().unwrap());

@@ -1,4 +1,4 @@
-//! Connections against rustls' own client: every cipher, any cuts, garbage and changed bytes.
+//! Connections with rustls' own client: every cipher, any cuts, garbage and changed bytes.
 #![allow(clippy::unwrap_used, reason = "tests")]
 
 mod client;
@@ -22,11 +22,11 @@ fn tls12() -> SupportedCipherSuite {
 }
 
 #[test]
-fn both_sides_understand_each_other_with_every_cipher() {
+fn every_cipher_works_in_both_directions() {
     let acceptor = acceptor();
     let mut spoken = 0;
     for suite in suites() {
-        // The certificate is ECDSA; what is for RSA alone cannot be agreed upon.
+        // The certificate is ECDSA, so suites for RSA alone cannot be negotiated.
         if format!("{suite:?}").contains("_RSA_") {
             continue;
         }
@@ -44,7 +44,7 @@ fn both_sides_understand_each_other_with_every_cipher() {
 }
 
 #[test]
-fn the_protocol_is_what_both_speak() {
+fn the_protocol_is_one_that_both_sides_support() {
     let acceptor = acceptor();
     for (offered, agreed) in [
         (vec![b"h2".as_slice(), b"http/1.1"], Protocol::Http2),
@@ -62,7 +62,7 @@ fn the_protocol_is_what_both_speak() {
 }
 
 #[test]
-fn what_comes_with_the_end_of_the_handshake_is_not_lost() {
+fn data_with_the_end_of_the_handshake_is_not_lost() {
     let acceptor = acceptor();
     for suite in [tls12(), tls13()] {
         let mut pair = Pair::new(&acceptor, suite, &[]);
@@ -87,7 +87,7 @@ fn what_comes_with_the_end_of_the_handshake_is_not_lost() {
 }
 
 #[test]
-fn keys_change_when_the_client_wants_them_to() {
+fn keys_change_when_the_client_asks() {
     let acceptor = acceptor();
     let mut pair = Pair::established(&acceptor, tls13());
     for round in 0..3 {
@@ -104,11 +104,11 @@ fn keys_change_when_the_client_wants_them_to() {
         let bytes = pair.client_bytes();
         pair.server_takes(&bytes).err()
     });
-    assert!(matches!(ended, Some(TlsError::Record(_))), "nobody may change keys for ever: {ended:?}");
+    assert!(matches!(ended, Some(TlsError::Record(_))), "key changes are limited: {ended:?}");
 }
 
 #[test]
-fn who_has_said_the_end_is_still_answered() {
+fn a_client_that_has_closed_is_still_answered() {
     let acceptor = acceptor();
     for suite in [tls12(), tls13()] {
         let mut pair = Pair::established(&acceptor, suite);
@@ -116,16 +116,16 @@ fn who_has_said_the_end_is_still_answered() {
         let closed = pair.client_bytes();
         pair.server_takes(&closed).unwrap();
         assert!(pair.server.peer_has_closed());
-        pair.server_takes(b"what comes after the end is thrown away").unwrap();
+        pair.server_takes(b"bytes after the close are ignored").unwrap();
         assert!(pair.received.is_empty());
         let sealed = pair.server_says(b"still answered", 100);
         assert_eq!(pair.client_takes(&sealed), b"still answered");
     }
 }
 
-/// One segment brings the end of the handshake, a request, and the word that nothing follows it.
+/// One segment brings the end of the handshake, a request, and the close notification.
 #[test]
-fn who_says_the_end_with_the_end_of_the_handshake_is_still_answered() {
+fn a_client_that_closes_with_the_end_of_the_handshake_is_still_answered() {
     let acceptor = acceptor();
     let mut pair = Pair::new(&acceptor, tls13(), &[]);
     let hello = pair.client_bytes();
@@ -143,7 +143,7 @@ fn who_says_the_end_with_the_end_of_the_handshake_is_still_answered() {
 }
 
 #[test]
-fn the_end_is_said_once_and_understood() {
+fn the_close_is_sent_once_and_understood() {
     let acceptor = acceptor();
     for suite in [tls12(), tls13()] {
         let mut pair = Pair::established(&acceptor, suite);
@@ -221,13 +221,13 @@ fn garbage_between_the_pieces_of_a_hello_is_refused() {
         assert!(pair.server_takes(garbage).is_err(), "{garbage:?}");
         assert!(
             pair.server_takes(garbage).is_ok() && pair.received.is_empty(),
-            "what comes later is not looked at"
+            "later bytes are not processed"
         );
     }
 }
 
 #[test]
-fn a_connection_can_go_on_elsewhere() {
+fn a_connection_can_move_to_another_thread() {
     let acceptor = acceptor();
     let mut pair = Pair::established(&acceptor, tls13());
     let bytes = pair.client_says(b"half a request");
@@ -240,7 +240,7 @@ fn a_connection_can_go_on_elsewhere() {
 }
 
 #[test]
-fn sessions_are_resumed_and_others_are_shown_after_a_change() {
+fn sessions_are_resumed_and_a_replaced_certificate_is_shown() {
     let acceptor = acceptor();
     let before = acceptor.identity();
     let other = reel_tls::Identity::from_pem(OTHER.certificate.as_bytes(), OTHER.key.as_bytes()).unwrap();
@@ -275,7 +275,7 @@ proptest! {
     }
 
     #[test]
-    fn any_bytes_are_answered(pieces in proptest::collection::vec(proptest::collection::vec(any::<u8>(), 0..200), 0..8)) {
+    fn any_bytes_give_a_result(pieces in proptest::collection::vec(proptest::collection::vec(any::<u8>(), 0..200), 0..8)) {
         let mut pair = Pair::new(&acceptor(), tls13(), &[]);
         for piece in &pieces {
             if pair.server_takes(piece).is_err() {
@@ -286,7 +286,7 @@ proptest! {
     }
 
     #[test]
-    fn a_hello_with_a_changed_byte_is_answered(at in any::<prop::sample::Index>(), flip in 1u8..) {
+    fn a_hello_with_a_changed_byte_gives_a_result(at in any::<prop::sample::Index>(), flip in 1u8..) {
         let mut pair = Pair::new(&acceptor(), tls13(), &[]);
         let mut hello = pair.client_bytes();
         let at = at.index(hello.len());

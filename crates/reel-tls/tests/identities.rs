@@ -20,7 +20,7 @@ fn read(chain: &str, key: &str) -> Result<Identity, IdentityError> {
 }
 
 #[test]
-fn a_generated_one_can_be_used_in_its_time_alone() {
+fn a_generated_certificate_is_valid_only_in_its_period() {
     let Generated { certificate, key } = made(20_000);
     let identity = read(&certificate, &key).unwrap();
     let valid = |day: i64| identity.validity().check(day * DAY_S as i64);
@@ -39,7 +39,7 @@ fn dates_beyond_2049_are_read() {
 }
 
 #[test]
-fn what_does_not_belong_together_is_refused() {
+fn a_key_of_another_certificate_is_refused() {
     let (one, other) = (made(20_000), made(20_000));
     assert!(matches!(read(&one.certificate, &other.key), Err(IdentityError::Mismatch)));
     // The chain's first certificate is the server's own.
@@ -49,7 +49,7 @@ fn what_does_not_belong_together_is_refused() {
 }
 
 #[test]
-fn what_is_missing_or_nonsense_is_named() {
+fn missing_or_invalid_parts_are_named() {
     let Generated { certificate, key } = made(20_000);
     assert!(matches!(read("", &key), Err(IdentityError::NoCertificate)));
     assert!(matches!(read(&key, &key), Err(IdentityError::NoCertificate)));

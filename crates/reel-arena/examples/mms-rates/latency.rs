@@ -1,4 +1,5 @@
-//! How long a message takes to another process: there and back, halved. Each side reads every byte before it answers.
+//! How long a message takes to another process: the round trip, halved. Each side reads every byte
+//! before it answers.
 
 use crate::mapped::{Sink, Sleep, Source};
 use crate::rate::consumer;
@@ -9,7 +10,7 @@ use std::os::fd::{AsFd, OwnedFd};
 use std::sync::Arc;
 use std::time::Instant;
 
-/// Rounds that are not counted: pages are touched and caches filled.
+/// Rounds that are not counted: they touch the pages and fill the caches.
 const WARM_UP: u64 = 1000;
 
 /// The side that measures; prints the result as JSON.

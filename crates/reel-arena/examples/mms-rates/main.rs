@@ -1,13 +1,15 @@
-//! What handing a message to another process costs: memory-mapped streams beside pipe and Unix socket. Run by `reel bench mms`.
+//! What it costs to hand a message to another process: memory-mapped streams beside pipe and Unix
+//! socket. Run by `reel bench mms`.
 //!
 //! ```text
 //! mms-rates rate WAY BYTES SECONDS ready|made|glance     messages per second, one process to another
 //! mms-rates latency WAY BYTES ROUNDS poll|sleep   there and back, halved
 //! ```
-//! In all ways the consumer reads every byte of every message (a sum of 64-bit words, compared with the producer's), and the producer hands
-//! over each message as it comes. `ready` messages lie in memory already, as a server's do; `made` ones are written by the producer one by one; of
-//! those of `glance` the consumer reads the first word only.
-//! In every way about 1 MiB is in flight at most, and the producer hands over the messages of that much memory in turn.
+//! In every way the consumer reads every byte of every message (a sum of 64-bit words, compared
+//! with the producer's), and the producer hands over each message as it comes. `ready` messages lie
+//! in memory already, as a server's do. `made` messages are written by the producer one by one. Of
+//! `glance` messages the consumer reads only the first word. In every way at most about 1 MiB is in
+//! flight, and the producer cycles through the messages of that much memory.
 #![allow(clippy::unwrap_used, clippy::expect_used, reason = "a measurement that cannot go on should stop")]
 
 mod latency;
@@ -51,12 +53,12 @@ pub(crate) fn sum(bytes: &[u8]) -> u64 {
     words.fold(0, u64::wrapping_add)
 }
 
-/// What a consumer takes notice of: of all bytes, or of the first word.
+/// What a consumer reads: all bytes, or the first word.
 pub(crate) fn notice(bytes: &[u8], kind: &str) -> u64 {
     if kind == "glance" { sum(&bytes[..8]) } else { sum(bytes) }
 }
 
-/// Fills a message with words that are unlike those of others.
+/// Fills a message with words that differ from those of other messages.
 pub(crate) fn fill(bytes: &mut [u8], seed: u64) {
     for (index, word) in bytes.chunks_exact_mut(8).enumerate() {
         word.copy_from_slice(&(seed.wrapping_mul(0x9e37_79b9_7f4a_7c15) ^ index as u64).to_ne_bytes());

@@ -1,7 +1,7 @@
-//! A memory-mapped stream between two processes, as the server and its programs have it.
+//! A memory-mapped stream between two processes, like those between the server and its programs.
 
 use crate::{fill, messages_of};
-use reel_arena::mms::{CONSUMER_BYTES, Consumer, Layout, Look, Message, Post, Producer};
+use reel_arena::mms::{CONSUMER_BYTES, Consumer, Layout, Message, Post, Producer, SpinTime};
 use reel_arena::{Arena, ArenaConfig, Buffer, Others, SharedMemory};
 use rustix::cmsg_space;
 use rustix::event::{PollFd, PollFlags, poll};
@@ -15,14 +15,14 @@ use std::os::fd::{AsFd, OwnedFd};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-/// Messages that are given back at once at most, and at most a quarter of the ring.
+/// The most messages that are given back at once; never more than a quarter of the ring.
 const BATCH_MAX: u64 = 16;
 
-/// When a reader that finds nothing goes to sleep.
+/// When a reader that finds no message goes to sleep.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Sleep {
     Never,
-    AfterLooking,
+    AfterPolling,
     AtOnce,
 }
 
@@ -32,7 +32,7 @@ pub(crate) struct Source {
     buffers: Vec<Buffer>,
     bell: Arc<OwnedFd>,
     bytes: usize,
-    look: Look,
+    spin: SpinTime,
     pub(crate) kernel_calls: u64,
 }
 
@@ -41,11 +41,13 @@ pub(crate) struct Sink {
     consumer: Consumer<SharedMemory, SharedMemory>,
     arena: SharedMemory,
     bell: Arc<OwnedFd>,
-    /// Messages that are there before it is woken: half of the ring, so that one bell is for many.
+    /// Messages that must be available before the reader is woken: half of the ring, so that one
+    /// wake-up serves many.
     batch: u64,
-    /// Messages that were read and not yet given back: when there are many, or nothing else to do.
+    /// Messages that were read and not given back yet. They are given back when there are many, or
+    /// nothing else to do.
     read: u64,
-    look: Look,
+    spin: SpinTime,
     pub(crate) kernel_calls: u64,
 }
 
@@ -76,10 +78,10 @@ impl Source {
         let mut ancillary = SendAncillaryBuffer::new(&mut space);
         assert!(ancillary.push(SendAncillaryMessage::ScmRights(&fds)));
         sendmsg(&bell, &[IoSlice::new(&sizes)], &mut ancillary, SendFlags::empty()).unwrap();
-        Source { producer, buffers, bell, bytes, look: Look::default(), kernel_calls: 0 }
+        Source { producer, buffers, bell, bytes, spin: SpinTime::default(), kernel_calls: 0 }
     }
 
-    /// Waits until message number `number` may be written, and gives its bytes.
+    /// Waits until message number `number` may be written, and returns its bytes.
     pub(crate) fn message(&mut self, number: u64) -> &mut [u8] {
         if self.producer.free() == 0 {
             self.producer.read().unwrap();
@@ -93,8 +95,9 @@ impl Source {
 
     fn await_space(&mut self) {
         let begun = Instant::now();
-        let look_for = Duration::from_nanos(self.look.for_ns());
-        // Half of the ring or more: one bell is for many messages, and the reader has the other half meanwhile.
+        let look_for = Duration::from_nanos(self.spin.for_ns());
+        // Half of the ring or more: one wake-up serves many messages, and the reader has the other
+        // half meanwhile.
         let half = self.producer.written() - self.buffers.len() as u64 / 2;
         let has_space = |producer: &mut Producer<_, _>| producer.read().unwrap() >= half;
         while !has_space(&mut self.producer) {
@@ -105,7 +108,7 @@ impl Source {
                 self.producer.do_not_wait();
             }
         }
-        self.look.waited(begun.elapsed().as_nanos() as u64);
+        self.spin.waited(begun.elapsed().as_nanos() as u64);
     }
 
     /// Hands over message number `number`.
@@ -149,7 +152,7 @@ impl Sink {
         let theirs = SharedMemory::map(producer, size(8), false).unwrap();
         let own = SharedMemory::map(consumer, CONSUMER_BYTES, true).unwrap();
         let consumer = Consumer::new(theirs, own, size(8)).unwrap();
-        Sink { consumer, arena, bell, batch, read: 0, look: Look::default(), kernel_calls: 0 }
+        Sink { consumer, arena, bell, batch, read: 0, spin: SpinTime::default(), kernel_calls: 0 }
     }
 
     /// The next message, in place; `None` at the end.
@@ -159,19 +162,21 @@ impl Sink {
             None => self.await_message(sleep)?,
         };
         let start = message.offset as usize;
-        // SAFETY: within the mapping (`at` checks), initialised, and this measurement's producer takes no message back.
+        // SAFETY: within the mapping (`at` checks), initialised, and this measurement's producer
+        // takes no message back.
         Some((message, unsafe { &*self.arena.at(start..start + message.bytes as usize) }))
     }
 
     fn await_message(&mut self, sleep: Sleep) -> Option<Message> {
         self.give_back();
-        // The clock is itself a part of a microsecond, so who never sleeps does not look at it.
-        let begun = (sleep == Sleep::AfterLooking).then(Instant::now);
-        let look_for = Duration::from_nanos(self.look.for_ns());
+        // Reading the clock takes a part of a microsecond, so a reader that never sleeps does not
+        // read it.
+        let begun = (sleep == Sleep::AfterPolling).then(Instant::now);
+        let look_for = Duration::from_nanos(self.spin.for_ns());
         loop {
             if let Some(message) = self.consumer.take() {
                 if let Some(begun) = begun {
-                    self.look.waited(begun.elapsed().as_nanos() as u64);
+                    self.spin.waited(begun.elapsed().as_nanos() as u64);
                 }
                 return Some(message);
             }
@@ -200,13 +205,13 @@ impl Sink {
         let read = std::mem::take(&mut self.read);
         if read > 0 && self.consumer.give_back(read) {
             self.kernel_calls += 1;
-            // A producer that has ended is not there any more.
+            // Fails if the producer has ended.
             let _ = send(&self.bell, &[1], SendFlags::NOSIGNAL);
         }
     }
 }
 
-/// Sleeps until there is a bell, and takes all there are; calls of the kernel made.
+/// Sleeps until there is a wake-up, and takes all of them; returns the number of system calls.
 fn wait_for_bell(bell: &Arc<OwnedFd>) -> u64 {
     let _ = poll(&mut [PollFd::from_borrowed_fd(bell.as_fd(), PollFlags::IN)], None);
     let mut bells = [0; 64];

@@ -10,13 +10,13 @@ use std::process::{Child, Command, Stdio};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-/// Messages between two looks at the clock.
+/// Messages between two readings of the clock.
 const STRIDE: u64 = 256;
 
 /// The producer, which starts the consumer and prints the result as JSON.
 pub(crate) fn produce(way: &str, bytes: usize, seconds: f64, kind: &str) {
     let made = kind == "made";
-    assert!(!(made && way == "vmsplice"), "pages that are given away must not be written again");
+    assert!(!(made && way == "vmsplice"), "pages given to vmsplice must not be written again");
     let length = Duration::from_secs_f64(seconds);
     let in_memory = messages_of(bytes);
     let mut messages = vec![vec![0; bytes]; in_memory];
@@ -67,7 +67,7 @@ pub(crate) fn produce(way: &str, bytes: usize, seconds: f64, kind: &str) {
     child.stdout.take().unwrap().read_to_string(&mut said).unwrap();
     let taken = begun.elapsed().as_secs_f64();
     assert!(child.wait().unwrap().success());
-    // Not before: a pipe may have held the very pages of it.
+    // Not earlier: a pipe may have held these very pages.
     drop(messages);
     let numbers: Vec<u64> = said.split_whitespace().map(|number| number.parse().unwrap()).collect();
     assert_eq!(numbers[..2], [sent, expected], "the consumer saw other messages");
@@ -77,13 +77,14 @@ pub(crate) fn produce(way: &str, bytes: usize, seconds: f64, kind: &str) {
     );
 }
 
-/// The consumer: reads to the end and prints messages, sum of all bytes, and calls of the kernel.
+/// The consumer: reads to the end and prints the number of messages, the sum of all bytes, and the
+/// number of system calls.
 pub(crate) fn consume(way: &str, bytes: usize, kind: &str) {
     let end: OwnedFd = std::io::stdin().as_fd().try_clone_to_owned().unwrap();
     let (mut count, mut all) = (0_u64, 0_u64);
     let calls = if way == "mapped" {
         let mut sink = Sink::new(Arc::new(end), messages_of(bytes) as u64 / 2);
-        while let Some((message, bytes)) = sink.take(Sleep::AfterLooking) {
+        while let Some((message, bytes)) = sink.take(Sleep::AfterPolling) {
             all = all.wrapping_add(notice(bytes, kind));
             count += 1;
             sink.done(&message);
@@ -100,7 +101,7 @@ pub(crate) fn consume(way: &str, bytes: usize, kind: &str) {
     println!("{count} {all} {calls}");
 }
 
-/// This program once more, with `end` as its standard input.
+/// Starts this program again, with `end` as its standard input.
 pub(crate) fn consumer(words: &[&str], end: OwnedFd) -> Child {
     let own = std::env::current_exe().unwrap();
     Command::new(own).args(words).stdin(Stdio::from(end)).stdout(Stdio::piped()).spawn().unwrap()

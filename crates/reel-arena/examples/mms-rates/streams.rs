@@ -1,4 +1,4 @@
-//! Pipe and Unix socket, each as well as they can be used for this.
+//! Pipe and Unix socket, each used as efficiently as possible.
 
 use rustix::io::{read, write};
 use rustix::net::{AddressFamily, SocketFlags, SocketType, socketpair, sockopt};
@@ -8,11 +8,11 @@ use std::os::fd::OwnedFd;
 /// Bytes that a pipe or socket is asked to hold, and that a reader of a stream takes at once.
 const ROOM_BYTES: usize = 1 << 20;
 
-/// The two ends of a way: for the producer, for the consumer. Both are blocking.
+/// The two ends of a way: the producer's and the consumer's. Both are blocking.
 pub(crate) fn ends(way: &str) -> (OwnedFd, OwnedFd) {
     let sockets = |kind| {
         let (one, other) = socketpair(AddressFamily::UNIX, kind, SocketFlags::CLOEXEC, None).unwrap();
-        // Refused beyond what the machine allows; then it is as large as that.
+        // The kernel refuses more than the machine allows; then the buffer has that size.
         let _ = sockopt::set_socket_send_buffer_size_force(&one, ROOM_BYTES)
             .or_else(|_| sockopt::set_socket_send_buffer_size(&one, ROOM_BYTES));
         (one, other)
@@ -29,19 +29,19 @@ pub(crate) fn ends(way: &str) -> (OwnedFd, OwnedFd) {
         }
         "unix-stream" => sockets(SocketType::STREAM),
         "unix-seqpacket" => sockets(SocketType::SEQPACKET),
-        other => panic!("no such way: {other}"),
+        other => panic!("unknown way: {other}"),
     }
 }
 
-/// Sends one message, whole; calls of the kernel made.
+/// Sends one whole message; returns the number of system calls.
 pub(crate) fn put(way: &str, end: &OwnedFd, message: &[u8]) -> u64 {
     let (mut rest, mut calls) = (message, 0);
     while !rest.is_empty() {
         calls += 1;
         let put = if way == "vmsplice" {
             let piece = [IoSliceRaw::from_slice(rest)];
-            // SAFETY: the piece lies in `rest`; the pages are only read, and are not changed until the consumer has read them: this is
-            // used with messages that never change.
+            // SAFETY: the piece lies in `rest`. The pages are only read, and are not changed until
+            // the consumer has read them: this way is used only with messages that never change.
             unsafe { vmsplice(end, &piece, SpliceFlags::empty()) }.unwrap()
         } else {
             write(end, rest).unwrap()
@@ -62,7 +62,8 @@ pub(crate) struct Reader {
 }
 
 impl Reader {
-    /// Of messages of `bytes`. Where the way has no borders, many are taken with one call.
+    /// A reader of messages of `bytes`. Where the way has no message boundaries, one call takes
+    /// many.
     pub(crate) fn new(way: &str, end: OwnedFd, bytes: usize) -> Reader {
         let keeps_borders = way == "unix-seqpacket";
         // What is taken at once should stay in the caches; a message must fit.

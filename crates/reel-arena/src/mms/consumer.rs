@@ -8,35 +8,36 @@ pub struct Consumer<P, C> {
     theirs: P,
     own: C,
     layout: Layout,
-    /// What was seen of the producer's count.
+    /// The last value read of the producer's count.
     written: u64,
-    /// Messages looked at.
+    /// Messages taken.
     taken: u64,
     /// Messages given back.
     read: u64,
     ticket: u64,
-    /// The producer's ticket that was answered last.
-    rung: u64,
+    /// The producer's last ticket that was answered.
+    answered_ticket: u64,
 }
 
 /// One message, in place.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Message {
-    /// Where it lies in its memory, in bytes.
+    /// Its offset in its memory, in bytes.
     pub offset: u64,
     /// Its length in bytes.
     pub bytes: u32,
     /// It lies in the producer's memory, not in the arena.
     pub in_producer: bool,
-    /// Its place in the stream, in bytes.
+    /// Its position in the stream, in bytes.
     pub position: u64,
-    /// When it is due, on `CLOCK_MONOTONIC`; `u64::MAX` if at no fixed time.
+    /// Its deadline on `CLOCK_MONOTONIC`; `u64::MAX` if it has none.
     pub due_ns: u64,
     epoch: u64,
 }
 
 impl<P: Words, C: Words> Consumer<P, C> {
-    /// The consumer of a stream in memory of `bytes`; `None` if that is no stream, or one that does not fit in its memory.
+    /// The consumer of a stream in memory of `bytes`; `None` if the memory holds no stream, or one
+    /// that does not fit in it.
     pub fn new(theirs: P, own: C, bytes: usize) -> Option<Consumer<P, C>> {
         if theirs.load(producer_word::MAGIC) != MAGIC {
             return None;
@@ -56,7 +57,7 @@ impl<P: Words, C: Words> Consumer<P, C> {
             taken: 0,
             read: 0,
             ticket: 0,
-            rung: 0,
+            answered_ticket: 0,
         })
     }
 
@@ -65,15 +66,16 @@ impl<P: Words, C: Words> Consumer<P, C> {
         &self.theirs
     }
 
-    /// The next message, which stays where it is until it is given back. Several may be taken before.
+    /// The next message, which stays in place until it is given back. Several may be taken before
+    /// that.
     pub fn take(&mut self) -> Option<Message> {
         if self.taken == self.written {
             let written = self.theirs.load(producer_word::WRITTEN);
-            // More than the ring holds are no messages.
+            // A count of more than the ring holds is invalid.
             if written <= self.taken || written - self.read > self.layout.slots {
                 return None;
             }
-            // The count before what it counts.
+            // The count is read before what it counts.
             self.theirs.fence_acquire();
             self.written = written;
         }
@@ -94,8 +96,8 @@ impl<P: Words, C: Words> Consumer<P, C> {
         Some(message)
     }
 
-    /// Whether a message is still the reader's: asked after its bytes were used, it says whether they were the right ones. They were not
-    /// if it was held for too long.
+    /// Whether a message still belongs to the reader. Called after its bytes were used, it says
+    /// whether they were the right ones. They were not if the message was held for too long.
     pub fn is_valid(&self, message: &Message) -> bool {
         self.theirs.fence_acquire();
         self.theirs.load(producer_word::EPOCH) == message.epoch
@@ -106,39 +108,41 @@ impl<P: Words, C: Words> Consumer<P, C> {
         self.taken - self.read
     }
 
-    /// Gives the oldest `count` messages back. `true` if the producer waits for that: then ring.
+    /// Gives the oldest `count` messages back. `true` if the producer waits for that; then wake it.
     ///
     /// # Panics
     /// If fewer are held.
     pub fn give_back(&mut self, count: u64) -> bool {
         assert!(count <= self.held(), "more messages are given back than were taken");
         self.read += count;
-        // The bytes were read before the count says so.
+        // The bytes are read before the count says so.
         self.own.fence_release();
         self.own.store(consumer_word::READ, self.read);
-        // Our count before their flag; theirs is their flag before our count.
+        // This side writes its count, then reads the other's flag; the other writes its flag, then
+        // reads this count.
         self.own.fence_full();
         let ticket = self.theirs.load(producer_word::WAITS);
-        if ticket == 0 || ticket == self.rung {
+        if ticket == 0 || ticket == self.answered_ticket {
             return false;
         }
         self.theirs.fence_acquire();
         let unread = self.theirs.load(producer_word::WRITTEN).saturating_sub(self.read);
         if unread < self.theirs.load(producer_word::WAITS_BELOW) {
-            self.rung = ticket;
+            self.answered_ticket = ticket;
             return true;
         }
         false
     }
 
-    /// Asks to be told when `count` messages can be taken, or none will come any more. `false` if that is so already: then nobody
-    /// tells. Otherwise wait, call [`Consumer::do_not_wait`], and look again.
+    /// Asks to be woken when `count` messages can be taken, or no more will come. `false` if that
+    /// is already the case: then there is no wake-up. Otherwise wait, call
+    /// [`Consumer::do_not_wait`], and check again.
     pub fn await_messages(&mut self, count: u64) -> bool {
         let above = self.held() + count.max(1) - 1;
         self.own.store(consumer_word::WAITS_ABOVE, above);
         self.own.fence_release();
         self.ticket += 1;
-        // The flag before the test: what comes after the test finds the flag.
+        // The flag is set before the test, so what comes after the test finds the flag.
         self.own.store(consumer_word::WAITS, self.ticket);
         self.own.fence_full();
         let unread = self.theirs.load(producer_word::WRITTEN).saturating_sub(self.read);
@@ -149,12 +153,13 @@ impl<P: Words, C: Words> Consumer<P, C> {
         true
     }
 
-    /// Does not wait any more.
+    /// Clears the request to be woken.
     pub fn do_not_wait(&mut self) {
         self.own.store(consumer_word::WAITS, 0);
     }
 
-    /// Why no more messages come; `None` while they do. A complete stream has ended when all of it was taken.
+    /// Why no more messages come; `None` while they do. A complete stream has ended when all of it
+    /// was taken.
     pub fn ending(&self) -> Option<Ending> {
         let ending = Ending::from_word(self.theirs.load(producer_word::ENDED))?;
         self.theirs.fence_acquire();

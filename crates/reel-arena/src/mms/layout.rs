@@ -1,26 +1,27 @@
-//! Where every word lies. The C header `reel_mms.h` says the same; a test compares them.
+//! The position of every word. The C header `reel_mms.h` defines the same; a test compares them.
 
 /// The first word of a producer's memory: `REELMMS1` in the byte order of the machine.
 pub const MAGIC: u64 = u64::from_ne_bytes(*b"REELMMS1");
 
 /// Words of the producer's memory, by index.
 pub mod producer_word {
-    /// [`super::MAGIC`], written last: what follows is in order.
+    /// [`super::MAGIC`], written last: everything after it is then complete.
     pub const MAGIC: usize = 0;
     /// Descriptors in the ring, a power of two.
     pub const SLOTS: usize = 1;
-    /// Where bytes that are not of the arena begin, in bytes.
+    /// Where the bytes beside the arena begin, in bytes.
     pub const BYTES_AT: usize = 2;
-    /// How many of those there are.
+    /// How many bytes lie beside the arena.
     pub const BYTES: usize = 3;
-    /// Messages written so far. Alone in its two cache lines (lines are fetched in pairs): it changes with every message.
+    /// Messages written so far. Alone in its two cache lines (lines are fetched in pairs), because
+    /// it changes with every message.
     pub const WRITTEN: usize = 16;
-    /// A ticket while the producer waits for space, else 0. From here on nothing changes while nobody waits, so looking at it with
-    /// every message costs nothing.
+    /// A ticket while the producer waits for space, else 0. The words from here on change only when
+    /// a side waits, so reading them with every message costs nothing.
     pub const WAITS: usize = 32;
-    /// It is to be told when fewer messages than this are unread.
+    /// The producer is to be woken when fewer messages than this are unread.
     pub const WAITS_BELOW: usize = 33;
-    /// Grows when messages are taken back that were not read.
+    /// Grows when messages that were not read are taken back.
     pub const EPOCH: usize = 34;
     /// 0 while messages come, else an [`super::Ending`].
     pub const ENDED: usize = 35;
@@ -32,27 +33,27 @@ pub mod consumer_word {
     pub const READ: usize = 0;
     /// A ticket while the consumer waits for messages, else 0. Changes only when it waits.
     pub const WAITS: usize = 16;
-    /// It is to be told when more messages than this are unread.
+    /// The consumer is to be woken when more messages than this are unread.
     pub const WAITS_ABOVE: usize = 17;
 }
 
 /// Words of a descriptor, from its first.
 pub mod slot_word {
-    /// The number of the message plus one: which turn of the ring this is.
+    /// The number of the message plus one. It says which turn of the ring this is.
     pub const TURN: usize = 0;
-    /// Where the message lies, in bytes from the start of its memory.
+    /// Offset of the message from the start of its memory, in bytes.
     pub const OFFSET: usize = 1;
     /// Its length in bytes (low 32 bits), and flags: [`super::IN_PRODUCER`].
     pub const BYTES: usize = 2;
-    /// Its place in the stream, in bytes.
+    /// Its position in the stream, in bytes.
     pub const POSITION: usize = 3;
-    /// When it is due at its viewer: nanoseconds of `CLOCK_MONOTONIC`; all ones if at no fixed time.
+    /// Deadline at the viewer: nanoseconds of `CLOCK_MONOTONIC`; all ones if there is none.
     pub const DUE_NS: usize = 4;
     /// The epoch in which it was written.
     pub const EPOCH: usize = 5;
 }
 
-/// Flag of a descriptor: the message lies in the producer's memory and not in the arena.
+/// Flag of a descriptor: the message lies in the producer's memory, not in the arena.
 pub const IN_PRODUCER: u64 = 1 << 32;
 
 /// Words of a descriptor: one cache line.
@@ -61,7 +62,7 @@ pub const SLOT_WORDS: usize = 8;
 /// Where the descriptors begin, in bytes: the second page.
 pub const SLOTS_AT_BYTES: usize = 4096;
 
-/// Bytes of a consumer's memory: one page, which holds nothing of anybody else's.
+/// Bytes of a consumer's memory: one page, which holds nothing else.
 pub const CONSUMER_BYTES: usize = 4096;
 
 /// Why no more messages come.
@@ -70,9 +71,9 @@ pub const CONSUMER_BYTES: usize = 4096;
 pub enum Ending {
     /// All of the stream was written.
     Complete = 1,
-    /// Its reader held messages for too long; they were taken back.
+    /// The reader held messages for too long; they were taken back.
     HeldTooLong = 2,
-    /// Its reader's counters could not be true.
+    /// The reader's counters were impossible.
     Lied = 3,
     /// Stored bytes are lost.
     Lost = 4,
@@ -83,7 +84,7 @@ pub enum Ending {
 }
 
 impl Ending {
-    /// What a word says, if it says anything known.
+    /// The ending that a word means, if it is a known one.
     pub fn from_word(word: u64) -> Option<Ending> {
         use Ending::{Closed, Complete, HeldTooLong, Lied, Lost, Stopped};
         [Complete, HeldTooLong, Lied, Lost, Stopped, Closed].into_iter().find(|ending| *ending as u64 == word)
@@ -97,16 +98,16 @@ impl Ending {
                 "messages were held for too long and were taken back; read faster, or open the title again from there"
             }
             Ending::Lied => {
-                "the reader's counters were not true, so its stream was ended; its library is at fault"
+                "the reader's counters were impossible, so its stream was ended; its library is at fault"
             }
             Ending::Lost => "stored bytes are lost; `reel volume check` names them",
-            Ending::Stopped => "the server stops",
+            Ending::Stopped => "the server is stopping",
             Ending::Closed => "the stream was closed",
         }
     }
 }
 
-/// The shape of a producer's memory.
+/// The sizes of a producer's memory.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Layout {
     /// Descriptors in the ring.
@@ -123,7 +124,7 @@ impl Layout {
 
     /// Where the bytes beside the arena begin.
     pub fn bytes_at(&self) -> usize {
-        // Fits: the slots of a ring are few.
+        // The slots of a ring are few, so this fits.
         (SLOTS_AT_BYTES + self.slots as usize * SLOT_WORDS * 8).next_multiple_of(4096)
     }
 
@@ -133,7 +134,7 @@ impl Layout {
     }
 
     pub(crate) fn slot(&self, number: u64) -> usize {
-        // Fits: as above.
+        // This fits, as above.
         SLOTS_AT_BYTES / 8 + (number & (self.slots - 1)) as usize * SLOT_WORDS
     }
 }

@@ -8,41 +8,39 @@ pub struct Producer<P, C> {
     theirs: C,
     layout: Layout,
     written: u64,
-    /// What the consumer last said that could be true.
+    /// The consumer's last possible count.
     read: u64,
     epoch: u64,
     ticket: u64,
-    /// The consumer's ticket that was answered last.
-    rung: u64,
+    /// The consumer's last ticket that was answered.
+    answered_ticket: u64,
     ended: Option<Ending>,
 }
 
-/// One message to be written.
+/// A message to be written.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Post {
-    /// Where it lies in its memory, in bytes.
+    /// Its offset in its memory, in bytes.
     pub offset: u64,
     /// Its length in bytes.
     pub bytes: u32,
     /// It lies in the producer's memory, not in the arena.
     pub in_producer: bool,
-    /// Its place in the stream, in bytes.
+    /// Its position in the stream, in bytes.
     pub position: u64,
-    /// When it is due, on `CLOCK_MONOTONIC`; `u64::MAX` if at no fixed time.
+    /// Its deadline on `CLOCK_MONOTONIC`; `u64::MAX` if it has none.
     pub due_ns: u64,
 }
 
-/// What a consumer said cannot be true.
+/// A consumer's count is impossible.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
-#[error(
-    "the reader says that it has read {said} messages, of which it had read {before} before and {written} exist"
-)]
-pub struct Lie {
-    /// What it says.
+#[error("the reader reports {said} messages read, but it reported {before} before and {written} exist")]
+pub struct ImpossibleCount {
+    /// The count.
     pub said: u64,
-    /// What it said before.
+    /// The count before.
     pub before: u64,
-    /// What it could have read.
+    /// How many messages it could have read.
     pub written: u64,
 }
 
@@ -55,10 +53,20 @@ impl<P: Words, C: Words> Producer<P, C> {
         own.store(producer_word::EPOCH, 1);
         own.fence_release();
         own.store(producer_word::MAGIC, MAGIC);
-        Producer { own, theirs, layout, written: 0, read: 0, epoch: 1, ticket: 0, rung: 0, ended: None }
+        Producer {
+            own,
+            theirs,
+            layout,
+            written: 0,
+            read: 0,
+            epoch: 1,
+            ticket: 0,
+            answered_ticket: 0,
+            ended: None,
+        }
     }
 
-    /// The memory it writes.
+    /// The memory that the producer writes.
     pub fn memory(&self) -> &P {
         &self.own
     }
@@ -68,7 +76,7 @@ impl<P: Words, C: Words> Producer<P, C> {
         &mut self.own
     }
 
-    /// The memory its consumer writes.
+    /// The memory that the consumer writes.
     pub fn consumer_memory(&self) -> &C {
         &self.theirs
     }
@@ -78,23 +86,28 @@ impl<P: Words, C: Words> Producer<P, C> {
         self.written
     }
 
-    /// How many messages were read so far. What they held may be used again: the consumer read it before it said so.
-    pub fn read(&mut self) -> Result<u64, Lie> {
+    /// How many messages were read so far. Their memory may be used again, because the consumer
+    /// finished reading before it said so.
+    ///
+    /// # Errors
+    /// If the consumer's count is impossible.
+    pub fn read(&mut self) -> Result<u64, ImpossibleCount> {
         let said = self.theirs.load(consumer_word::READ);
         if said < self.read || said > self.written {
-            return Err(Lie { said, before: self.read, written: self.written });
+            return Err(ImpossibleCount { said, before: self.read, written: self.written });
         }
         self.theirs.fence_acquire();
         self.read = said;
         Ok(said)
     }
 
-    /// Descriptors that are free, by what [`Producer::read`] said last.
+    /// Free descriptors, by the last result of [`Producer::read`].
     pub fn free(&self) -> u64 {
         self.layout.slots - (self.written - self.read)
     }
 
-    /// Writes a message; `false` if no descriptor is free. The consumer is told by [`Producer::must_ring`], once for many.
+    /// Writes a message; `false` if no descriptor is free. [`Producer::must_ring`] wakes the
+    /// consumer, once for many messages.
     pub fn post(&mut self, post: &Post) -> bool {
         if self.free() == 0 || self.ended.is_some() {
             return false;
@@ -108,36 +121,42 @@ impl<P: Words, C: Words> Producer<P, C> {
         self.own.store(slot + slot_word::EPOCH, self.epoch);
         self.own.store(slot + slot_word::TURN, self.written + 1);
         self.written += 1;
-        // The message and its descriptor before the count: who sees the count sees them.
+        // The message and its descriptor are written before the count, so a side that sees the
+        // count sees them.
         self.own.fence_release();
         self.own.store(producer_word::WRITTEN, self.written);
         true
     }
 
-    /// Whether the consumer waits for what was written, and was not told yet.
+    /// Whether the consumer waits for what was written, and was not woken yet.
     pub fn must_ring(&mut self) -> bool {
-        // Our count before their flag; theirs is their flag before our count. One of us sees the other.
+        // This side writes its count, then reads the other's flag; the other writes its flag, then
+        // reads this count. So one side sees the other.
         self.own.fence_full();
         let ticket = self.theirs.load(consumer_word::WAITS);
-        if ticket == 0 || ticket == self.rung {
+        if ticket == 0 || ticket == self.answered_ticket {
             return false;
         }
-        // The flag before the level that goes with it.
+        // The flag is read before the level that belongs to it.
         self.theirs.fence_acquire();
         let unread = self.written.saturating_sub(self.theirs.load(consumer_word::READ));
         if self.ended.is_some() || unread > self.theirs.load(consumer_word::WAITS_ABOVE) {
-            self.rung = ticket;
+            self.answered_ticket = ticket;
             return true;
         }
         false
     }
 
-    /// Asks to be told when fewer than `level` messages are unread. `false` if that is so already: then nobody tells.
-    pub fn await_below(&mut self, level: u64) -> Result<bool, Lie> {
+    /// Asks to be woken when fewer than `level` messages are unread. `false` if that is already the
+    /// case: then there is no wake-up.
+    ///
+    /// # Errors
+    /// If the consumer's count is impossible.
+    pub fn await_below(&mut self, level: u64) -> Result<bool, ImpossibleCount> {
         self.own.store(producer_word::WAITS_BELOW, level);
         self.own.fence_release();
         self.ticket += 1;
-        // The flag before the test: what is read after the test finds the flag.
+        // The flag is set before the test, so what is read after the test finds the flag.
         self.own.store(producer_word::WAITS, self.ticket);
         self.own.fence_full();
         if self.written - self.read()? < level {
@@ -147,14 +166,15 @@ impl<P: Words, C: Words> Producer<P, C> {
         Ok(true)
     }
 
-    /// Does not wait any more.
+    /// Clears the request to be woken.
     pub fn do_not_wait(&mut self) {
         self.own.store(producer_word::WAITS, 0);
     }
 
-    /// No more messages come. With [`Ending::Complete`] those that are there can still be read; with any other they are taken back: from
-    /// here on their memory may be used again, and a reader that was late finds out by the epoch. The latter may also come after the
-    /// former. Tell the reader with [`Producer::must_ring`].
+    /// Ends the stream. With [`Ending::Complete`] the messages that exist can still be read. With
+    /// any other ending they are taken back: from here on their memory may be used again, and a
+    /// late reader notices it by the epoch. Such an ending may also follow `Complete`. Wake the
+    /// reader by [`Producer::must_ring`].
     pub fn end(&mut self, ending: Ending) {
         if self.ended.is_some_and(|before| before != Ending::Complete || ending == Ending::Complete) {
             return;
@@ -165,7 +185,7 @@ impl<P: Words, C: Words> Producer<P, C> {
             self.own.store(producer_word::EPOCH, self.epoch);
         }
         self.own.store(producer_word::ENDED, ending as u64);
-        // The epoch before anything that the memory is used for next.
+        // The epoch is written before anything that uses the memory next.
         self.own.fence_full();
     }
 

@@ -2,7 +2,7 @@ use std::sync::atomic::{Ordering, fence};
 
 use crate::shared::SharedMemory;
 
-/// Words that two sides share. Loads and stores have no order of their own; fences make it.
+/// Words that two sides share. Loads and stores are unordered; fences order them.
 pub trait Words {
     /// The word at `index`.
     fn load(&self, index: usize) -> u64;
@@ -10,14 +10,14 @@ pub trait Words {
     /// Sets the word at `index`.
     fn store(&self, index: usize, value: u64);
 
-    /// What was read before it was read before all that follows.
+    /// Loads before the fence happen before everything after it.
     fn fence_acquire(&self);
 
-    /// What was done before it is seen before what is written after it.
+    /// Everything before the fence is visible before stores after it.
     fn fence_release(&self);
 
-    /// What was written before it is seen by others, or theirs is seen after it: one of two sides that write, fence and read sees
-    /// the other's write.
+    /// Orders stores before the fence with loads after it: of two sides that write, fence and read,
+    /// one sees the other's write.
     fn fence_full(&self);
 }
 

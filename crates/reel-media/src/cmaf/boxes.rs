@@ -1,6 +1,6 @@
 //! Writing ISO base media boxes into memory.
 
-/// A growing run of boxes; sizes are filled in when a box ends.
+/// A growing sequence of boxes; the size of a box is filled in when the box ends.
 #[derive(Debug, Default)]
 pub(crate) struct Boxes {
     bytes: Vec<u8>,
@@ -8,10 +8,11 @@ pub(crate) struct Boxes {
     hole_bytes: u64,
 }
 
-/// Bytes that belong into the run but lie elsewhere; they count in the sizes of the boxes around them.
+/// Bytes that belong into the sequence but are stored elsewhere. They count in the sizes of the
+/// boxes around them.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Hole {
-    /// Its place among the bytes written.
+    /// Its position among the bytes written.
     pub(crate) at: usize,
     /// Index of the track whose tables fill it, as given to [`Boxes::hole`].
     pub(crate) filler: usize,
@@ -24,7 +25,8 @@ impl Boxes {
         self.u32(0);
         self.raw(kind);
         fill(self);
-        // Everything written here is headers: far below 4 GiB by the limits on tables, strings and configurations.
+        // Only headers are written here, and the limits on tables, strings and configurations keep
+        // them far below 4 GiB.
         let bytes = ((self.bytes.len() - start) as u64 + self.hole_bytes - holes_before) as u32;
         self.bytes[start..start + 4].copy_from_slice(&bytes.to_be_bytes());
     }

@@ -1,10 +1,10 @@
 //! Why samples cannot be packaged.
 
-/// What is wrong with the samples of a file. The text is meant for the person who offered the file.
+/// What is wrong with the samples of a file. The text is for the person who ingests the file.
 #[derive(Debug, thiserror::Error, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum PackError {
-    /// Decoding times of a track go back, or jump further than a sample can last.
+    /// Decoding times of a track decrease, or jump further than a sample can last.
     #[error(
         "track {track}: the decoding time goes from {from} to {to} (ticks of 1/{timescale} s): the file's \
              timestamps are broken; remultiplex it, for example with ffmpeg -fflags +genpts -c copy"
@@ -34,10 +34,10 @@ pub enum PackError {
         /// Ticks per second.
         timescale: u32,
     },
-    /// Fragments start at key frames, and the next one does not come.
+    /// Fragments start at key frames, and the next key frame does not come.
     #[error(
         "track {track}: no key frame follows the one at {start_s} s within {seconds} s and {bytes} bytes (limits: \
-             {limit_s} s, {limit_bytes} bytes); viewers can only start at key frames: encode with more of them, for \
+             {limit_s} s, {limit_bytes} bytes); playback can only start at key frames: encode with more of them, for \
              example ffmpeg -g 96"
     )]
     GopTooLong {
@@ -60,7 +60,7 @@ pub enum PackError {
         /// Track, counted from 1.
         track: usize,
     },
-    /// A count or size exceeds what this program takes.
+    /// A count or size exceeds a limit.
     #[error("track {track}: {what} is {value}, more than the limit of {limit}")]
     Limit {
         /// Track, counted from 1; 0 for all of them together.

@@ -4,8 +4,8 @@ use super::moov::{media_information, movie_header, track_header};
 use super::{Boxes, MovieHeader, TrackHeader, media_header, sample_description};
 use crate::Track;
 
-/// `ftyp` and `moov` of one track. `media_offset` ticks at the start of the media are decoded but not
-/// presented (audio warm-up, or pictures that only lead up to the first one shown).
+/// `ftyp` and `moov` of one track. `media_offset` ticks at the start of the media are decoded but
+/// not presented: audio warm-up, or pictures that the first shown one depends on.
 pub(crate) fn segment(track: &Track, media_offset: u64) -> Vec<u8> {
     let mut boxes = Boxes::default();
     boxes.plain(b"ftyp", |b| {
@@ -43,8 +43,8 @@ pub(crate) fn segment(track: &Track, media_offset: u64) -> Vec<u8> {
     boxes.into_vec()
 }
 
-/// One edit that starts the presentation `media_offset` into the media; its duration of 0 means all of the
-/// fragments to come.
+/// One edit that starts the presentation `media_offset` into the media. Its duration of 0 means all
+/// fragments that follow.
 fn edit_list(boxes: &mut Boxes, media_offset: u64) {
     if media_offset == 0 {
         return;

@@ -1,5 +1,5 @@
-//! One track on its way into fragments: the samples of the fragment in the making, and what is known of
-//! the fragments already gone.
+//! The samples of one track that become its next fragment, and the facts about its earlier
+//! fragments.
 
 use super::fragment::{self, Entry};
 use super::tables::Tables;
@@ -37,7 +37,8 @@ struct Record {
 #[derive(Clone, Copy, Debug)]
 struct Origin {
     first_dts: i64,
-    /// Media time of presentation time 0, the same for decoding times: the init's edit list takes it off again.
+    /// Media time of presentation time 0, the same for decoding times. The init segment's edit list
+    /// subtracts it again.
     media_offset: i64,
 }
 
@@ -64,8 +65,8 @@ pub(super) struct Lane {
     track: Track,
     records: VecDeque<Record>,
     payload: Vec<u8>,
-    /// Memory of a payload that was written: the next fragment is gathered in it, for fresh memory of that size costs a page fault
-    /// every 4 KiB.
+    /// Memory of a payload that was written. The next fragment is gathered in it, because fresh
+    /// memory of that size costs a page fault every 4 KiB.
     spare: Vec<u8>,
     /// Instants at or after which this lane is to be cut, ascending.
     borders: VecDeque<Instant>,
@@ -85,8 +86,9 @@ pub(super) struct Lane {
 }
 
 impl Record {
-    /// A fragment may begin with it. Not with one that is shown for no time, as the last of a file may be: alone it would be
-    /// a segment without a duration, which a manifest cannot state.
+    /// Whether a fragment may begin with it. A sample without a duration, which the last of a file
+    /// may be, cannot: alone it would be a segment without a duration, which a manifest cannot
+    /// state.
     fn begins(self) -> bool {
         self.sync && self.duration > 0
     }
@@ -124,14 +126,14 @@ impl Lane {
         self.tables.bytes()
     }
 
-    /// Memory held by the fragment in the making, and its presentation ticks up to the newest sample.
+    /// Memory held by the unfinished fragment, and its presentation ticks up to the newest sample.
     pub(super) fn held(&self) -> (usize, u64) {
         let first = self.records.front().map_or(0, |r| r.pts);
         let last = self.records.back().map_or(0, |r| r.pts);
         (self.payload.len() + self.records.len() * size_of::<Record>(), (last - first).max(0) as u64)
     }
 
-    /// Presentation time of the sample the fragment in the making starts with.
+    /// Presentation time of the first sample of the unfinished fragment.
     pub(super) fn start(&self) -> Option<Instant> {
         self.records.front().map(|first| self.instant(first.pts))
     }
@@ -141,7 +143,8 @@ impl Lane {
         self.instant(self.end)
     }
 
-    /// Refuses times so late that they are a mistake, and that sums of them in nanoseconds would overflow.
+    /// Refuses times that are so late that they must be a mistake, and whose sums in nanoseconds
+    /// would overflow.
     pub(super) fn check_times(&self, sample: &Sample) -> Result<(), PackError> {
         let seconds = |time: i64| time.unsigned_abs() / u64::from(self.track.timescale);
         let (value, limit) = (seconds(sample.dts).max(seconds(sample.pts)), limits::OUT_SECONDS);
@@ -183,7 +186,7 @@ impl Lane {
         self.last_dts = Some(sample.dts);
         self.end = self.end.max(sample.pts + i64::from(sample.duration));
         self.samples += 1;
-        // Sound can be decoded from any sample, whatever a container marks.
+        // Sound can be decoded from any sample, whatever the container marks.
         let sync = sample.sync || self.track.kind == TrackKind::Audio;
         self.records.push_back(Record {
             dts: sample.dts,
@@ -201,7 +204,7 @@ impl Lane {
         self.borders.push_back(border);
     }
 
-    /// The number of held samples that make up the next fragment, if its border is known and reached.
+    /// The number of held samples that form the next fragment, if its border is known and reached.
     pub(super) fn cut_by_border(&mut self) -> Option<usize> {
         while let Some(border) = self.borders.front().copied() {
             let reached = |r: &Record| self.instant(r.pts).order(border).is_ge();
@@ -223,7 +226,8 @@ impl Lane {
         None
     }
 
-    /// The number of held samples before the first one that can start a fragment `ticks` after the current start.
+    /// The number of held samples before the first one that can start a fragment `ticks` after the
+    /// current start.
     pub(super) fn cut_after(&self, ticks: u64) -> Option<usize> {
         let start = self.records.front()?.pts;
         (1..self.records.len())
@@ -252,7 +256,7 @@ impl Lane {
             if next.is_some() {
                 self.meter.step(duration);
             }
-            // In range: checked when the sample came.
+            // In range: checked when the sample was added.
             let composition = (record.pts - record.dts) as i32;
             entries.push(Entry { duration, bytes: record.bytes, sync: record.sync, composition });
             self.tables.push(duration, composition, record.bytes, record.sync);
@@ -265,7 +269,7 @@ impl Lane {
         }
         self.independent &= earliest == self.records[0].pts;
         let sequence = self.fragments.len() as u32 + 1;
-        // Not negative: the first decoding time is not, and none is smaller.
+        // Not negative: the first decoding time is not, and no other is smaller.
         let decode_time = (self.records[0].dts + origin.media_offset).max(0) as u64;
         let header = fragment::header(sequence, decode_time, &entries, payload_bytes as u32);
         self.note(earliest, &entries, header.len(), payload_bytes);
@@ -326,8 +330,9 @@ impl Lane {
     fn begin(&mut self, count: usize, pieces: &mut Vec<Piece>) -> Origin {
         let first = self.records[0];
         let earliest = self.records.iter().take(count).map(|r| r.pts).min().unwrap_or(first.pts);
-        // Decoding times cannot be negative in a fragment. Composition offsets of either sign could start both
-        // times at 0, but ffmpeg and its kin show such pictures late by the largest negative offset.
+        // Decoding times cannot be negative in a fragment. Composition offsets of either sign could
+        // start both times at 0, but ffmpeg and related programs show such pictures late by the
+        // largest negative offset.
         let media_offset = (-earliest.min(first.dts)).max(0);
         let origin = Origin { first_dts: first.dts, media_offset };
         self.origin = Some(origin);

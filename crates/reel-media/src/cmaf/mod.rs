@@ -1,7 +1,9 @@
-//! CMAF out: every track becomes one object, an init segment followed by fragments (ISO/IEC 23000-19).
+//! CMAF output: every track becomes one object, an init segment followed by fragments (ISO/IEC
+//! 23000-19).
 //!
-//! A fragment is also one HLS/DASH segment. [`Packager`] takes samples and gives back the bytes of the
-//! objects piece by piece, then the [`crate::TrackIndex`]es and the sample tables of the classic MP4 form.
+//! A fragment is also one HLS/DASH segment. [`Packager`] takes samples and returns the bytes of the
+//! objects piece by piece, then the [`crate::TrackIndex`]es and the sample tables of the classic
+//! MP4 form.
 
 mod boxes;
 mod error;

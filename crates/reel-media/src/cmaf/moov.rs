@@ -1,9 +1,10 @@
-//! The movie boxes that the init segment and the classic MP4 have in common (ISO/IEC 14496-12, 8.2 to 8.4).
+//! The movie boxes that the init segment and the classic MP4 have in common (ISO/IEC 14496-12, 8.2
+//! to 8.4).
 
 use super::Boxes;
 use crate::{Track, TrackKind, Video, language};
 
-/// What `mvhd` says.
+/// The contents of `mvhd`.
 pub(crate) struct MovieHeader {
     /// Ticks per second of movie times.
     pub(crate) timescale: u32,
@@ -13,7 +14,7 @@ pub(crate) struct MovieHeader {
     pub(crate) next_track: u32,
 }
 
-/// What `tkhd` says.
+/// The contents of `tkhd`.
 pub(crate) struct TrackHeader {
     /// Track number in the file, from 1.
     pub(crate) number: u32,
@@ -97,7 +98,7 @@ pub(crate) fn media_header(boxes: &mut Boxes, track: &Track, duration: u64) {
     });
 }
 
-/// `vmhd` or `smhd`, then `dinf`: the media is in this very file.
+/// `vmhd` or `smhd`, then `dinf`: the media is in the same file.
 pub(crate) fn media_information(boxes: &mut Boxes, kind: TrackKind) {
     match kind {
         TrackKind::Video => boxes.full(b"vmhd", 0, 1, |b| b.zeros(8)),
@@ -132,7 +133,8 @@ fn presentation_size(video: &Video) -> (u32, u32) {
     (width.min(u128::from(u32::MAX)) as u32, video.height.min(0xffff) << 16)
 }
 
-/// The transformation matrix: identity, or a clockwise rotation whose result stays in the first quadrant.
+/// The transformation matrix: identity, or a clockwise rotation whose result stays in the first
+/// quadrant.
 fn matrix(boxes: &mut Boxes, video: Option<&Video>) {
     const ONE: i32 = 0x0001_0000;
     let (width, height) = video.map_or((0, 0), presentation_size);

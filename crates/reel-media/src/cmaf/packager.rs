@@ -1,4 +1,4 @@
-//! Where fragments are cut, and the way of samples through the lanes.
+//! Where fragments are cut, and how samples pass through the lanes.
 
 use super::lane::{Finished, Instant, Lane};
 use super::text::Text;
@@ -11,20 +11,20 @@ use crate::{Packet, Track, TrackKind, limits};
 pub struct CutPolicy {
     /// A fragment ends at the first key frame this long after its start.
     pub fragment_min_ms: u32,
-    /// A video fragment that gets longer than this for want of a key frame is refused.
+    /// A video fragment that would get longer than this without a key frame is refused.
     pub fragment_max_ms: u32,
-    /// A video fragment that gets larger than this for want of a key frame is refused; from half of it on,
-    /// any key frame ends the fragment. At most 1 GiB.
+    /// A video fragment that would get larger than this without a key frame is refused. From half
+    /// of this size on, any key frame ends the fragment. At most 1 GiB.
     pub fragment_max_bytes: usize,
-    /// How many bytes of all tracks but the leading one may wait for its next border, an equal share for each;
-    /// beyond its share a track is cut by its own clock.
+    /// How many bytes of all tracks except the leading one may wait for its next border, an equal
+    /// share for each. A track that exceeds its share is cut by its own clock.
     pub ahead_max_bytes: usize,
 }
 
 impl Default for CutPolicy {
     fn default() -> CutPolicy {
-        // Ten minutes: films made with "infinite" GOPs (slides, time lapses, AV1 encoders' defaults) are
-        // coarse to seek in, but play; the bytes are what memory must be found for.
+        // Ten minutes: titles made with "infinite" GOPs (slides, time lapses, AV1 encoders'
+        // defaults) are coarse to seek in, but they play. The bytes must fit in memory.
         CutPolicy {
             fragment_min_ms: 4000,
             fragment_max_ms: 600_000,
@@ -39,25 +39,26 @@ impl Default for CutPolicy {
 pub struct Piece {
     /// Index into the tracks given to [`Packager::new`].
     pub track: usize,
-    /// They follow the bytes of the piece of the same track before.
+    /// The bytes after those of the track's previous piece.
     pub bytes: Vec<u8>,
 }
 
-/// What a file has become.
+/// The result of packaging a file.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Packaged {
     /// The last pieces.
     pub pieces: Vec<Piece>,
-    /// For each track given to [`Packager::new`]: its index, or `None` if it had nothing to present.
+    /// For each track given to [`Packager::new`]: its index, or `None` if it had nothing to
+    /// present.
     pub tracks: Vec<Option<TrackIndex>>,
-    /// Sample tables of all tracks; the track indexes say which bytes are whose.
+    /// Sample tables of all tracks; the track indexes say which bytes belong to which track.
     pub tables: Vec<u8>,
 }
 
 /// Turns the samples of one file into CMAF objects.
 ///
-/// The first video track (the first audio track if there is none) sets the borders; the others are cut at
-/// their first possible sample at or after a border. Memory: one fragment of each track.
+/// The first video track (the first audio track if there is none) sets the borders. The others are
+/// cut at their first possible sample at or after a border. Memory: one fragment of each track.
 pub struct Packager {
     policy: CutPolicy,
     lanes: Vec<Lane>,
@@ -67,7 +68,10 @@ pub struct Packager {
 }
 
 impl Packager {
-    /// A packager for these tracks. Fails if a description is beyond the limits or contradicts itself.
+    /// A packager for these tracks.
+    ///
+    /// # Errors
+    /// If a description exceeds the limits or contradicts itself.
     pub fn new(tracks: Vec<Track>, policy: CutPolicy) -> Result<Packager, PackError> {
         if tracks.len() > limits::OUT_TRACKS {
             return Err(limit(0, "the number of tracks", tracks.len(), limits::OUT_TRACKS));
@@ -87,7 +91,11 @@ impl Packager {
         Ok(Packager { policy, lanes, texts, leader, pieces: Vec::new() })
     }
 
-    /// Takes the next sample. Samples of a track come in decoding order, tracks interleaved as in the file.
+    /// Takes the next sample. Samples of a track come in decoding order, tracks interleaved as in
+    /// the file.
+    ///
+    /// # Errors
+    /// If a time, a size or a count is impossible, or no key frame comes in time.
     pub fn push(&mut self, packet: &Packet, data: &[u8]) -> Result<(), PackError> {
         let number = packet.track + 1;
         let Some(lane) = self.lanes.get_mut(packet.track) else {
@@ -121,7 +129,7 @@ impl Packager {
         std::mem::take(&mut self.pieces)
     }
 
-    /// Takes back a piece that was written, so that its memory is used again.
+    /// Takes back the memory of a piece that was written.
     pub fn recycle(&mut self, piece: Piece) {
         if let Some(lane) = self.lanes.get_mut(piece.track) {
             lane.recycle(piece.bytes);
@@ -129,6 +137,9 @@ impl Packager {
     }
 
     /// Closes the last fragments.
+    ///
+    /// # Errors
+    /// If the last fragments exceed a limit.
     pub fn finish(mut self) -> Result<Packaged, PackError> {
         let end = self.leader.map(|leader| self.lanes[leader].end());
         for i in 0..self.lanes.len() {
@@ -149,9 +160,9 @@ impl Packager {
         Ok(packaged)
     }
 
-    /// Cuts the track that sets the borders, just before the sample that came last.
+    /// Cuts the track that sets the borders, just before its newest sample.
     fn lead(&mut self, track: usize) -> Result<(), PackError> {
-        // Only the newest sample can be the border: those before it were asked when they came.
+        // Only the newest sample can be the border: earlier ones were checked when they were added.
         let Some(last) = self.lanes[track].newest_start() else { return Ok(()) };
         let (bytes, ticks) = self.lanes[track].held();
         if ticks < self.min_ticks(track) && bytes <= self.policy.fragment_max_bytes / 2 {
@@ -168,7 +179,7 @@ impl Packager {
         Ok(())
     }
 
-    /// Cuts a track at the borders it has reached, or by its own clock if it has run too far ahead.
+    /// Cuts a track at the borders that it has reached, or by its own clock if it is too far ahead.
     fn follow(&mut self, track: usize) -> Result<(), PackError> {
         while let Some(count) = self.lanes[track].cut_by_border() {
             self.close(track, count)?;
@@ -178,7 +189,7 @@ impl Packager {
             let lane = &self.lanes[track];
             let newest = lane.newest_start();
             let count = match lane.track().kind {
-                // Its key frames are few: look at the newest sample only, each in its turn.
+                // It has few key frames: checking the newest sample each time is enough.
                 TrackKind::Video => newest.filter(|_| lane.held().1 >= self.min_ticks(track)),
                 _ => lane.cut_after(self.min_ticks(track)).or(newest),
             };
@@ -188,7 +199,8 @@ impl Packager {
         Ok(())
     }
 
-    /// At the end of the film: a track that goes on much longer than the leading one is cut by its own clock.
+    /// At the end of the title, cuts a track that continues much longer than the leading one by its
+    /// own clock.
     fn close_tail(&mut self, track: usize, leader_end: Option<Instant>) -> Result<(), PackError> {
         let min_ticks = self.min_ticks(track);
         let Some(leader_end) = leader_end else { return Ok(()) };
@@ -245,14 +257,14 @@ impl Packager {
         })
     }
 
-    /// The leading track may fill the limit alone; all others share it once more, so that memory has a bound
-    /// however many tracks there are.
+    /// The leading track may fill the limit alone. All others share the same amount once more, so
+    /// that memory is bounded for any number of tracks.
     fn fragment_max_bytes(&self, track: usize) -> usize {
         let max = self.policy.fragment_max_bytes;
         if self.leader == Some(track) { max } else { max / self.followers() }
     }
 
-    /// Tracks with fragments besides the leading one; at least 1.
+    /// Tracks with fragments other than the leading one; at least 1.
     fn followers(&self) -> usize {
         let media = self.lanes.iter().filter(|lane| lane.track().kind != TrackKind::Subtitle).count();
         media.saturating_sub(1).max(1)
@@ -331,7 +343,7 @@ fn subtitle(number: usize, track: &Track, text: Text, pieces: &mut Vec<Piece>) -
     pieces.push(Piece { track: number, bytes: file });
     let bps = (u128::from(bytes) * 8000).div_ceil(u128::from(end_ms)) as u64;
     Some(TrackIndex {
-        // The times of the stored file are milliseconds, whatever the source had.
+        // The times of the stored file are milliseconds, whatever the source used.
         track: Track { timescale: 1000, ..track.clone() },
         object: 0,
         bytes,

@@ -26,14 +26,15 @@ pub(crate) fn sample_description(boxes: &mut Boxes, track: &Track) {
             Codec::Eac3 => audio(b, b"ec-3", track, |b| b.plain(b"dec3", |b| b.raw(&track.config))),
             Codec::Flac => audio(b, b"fLaC", track, |b| b.plain(b"dfLa", |b| b.raw(&track.config))),
             Codec::Opus => audio(b, b"Opus", track, |b| b.plain(b"dOps", |b| b.raw(&track.config))),
-            // Text is stored as a WebVTT file, never in boxes; an empty description keeps this total.
+            // Text is stored as a WebVTT file, never in boxes. An empty description keeps this
+            // function total.
             Codec::WebVtt => {}
         }
     });
 }
 
-/// Whether the decoder configuration of an H.264 or HEVC track has no parameter sets, so that they must
-/// be in the samples (`avc3`, `hev1`: ISO/IEC 14496-15, 5.4.2 and 8.4.1).
+/// Whether the decoder configuration of an H.264 or HEVC track has no parameter sets, so that they
+/// must be in the samples (`avc3`, `hev1`: ISO/IEC 14496-15, 5.4.2 and 8.4.1).
 pub(crate) fn in_band_parameter_sets(track: &Track) -> bool {
     match track.codec {
         Codec::H264 => track.config.get(5).is_none_or(|count| count & 0x1f == 0),
@@ -42,7 +43,8 @@ pub(crate) fn in_band_parameter_sets(track: &Track) -> bool {
     }
 }
 
-/// ObjectTypeIndication of an MP3 track: MPEG-1 (0x6B) or, for the low sample rates, MPEG-2 audio (0x69).
+/// ObjectTypeIndication of an MP3 track: MPEG-1 (0x6B) or, for the low sample rates, MPEG-2 audio
+/// (0x69).
 pub(crate) fn mp3_object_type(track: &Track) -> u8 {
     match &track.audio {
         Some(audio) if audio.sample_rate < 32_000 => 0x69,
@@ -50,8 +52,8 @@ pub(crate) fn mp3_object_type(track: &Track) -> u8 {
     }
 }
 
-/// The `hvcC` body with `array_completeness` set for parameter sets, which `hvc1` demands
-/// (ISO/IEC 14496-15, 8.3.3.1.3) and decoders of Apple insist on. Sets repeated in the samples do no harm.
+/// The `hvcC` body with `array_completeness` set for parameter sets, which `hvc1` requires (ISO/IEC
+/// 14496-15, 8.3.3.1.3) and Apple's decoders insist on. Sets repeated in the samples do no harm.
 fn complete_arrays(config: &[u8]) -> Vec<u8> {
     let mut config = config.to_vec();
     let arrays = config.get(22).copied().unwrap_or(0);
@@ -85,7 +87,7 @@ fn visual(boxes: &mut Boxes, kind: &[u8; 4], track: &Track, config: impl FnOnce(
         b.zeros(16);
         b.u16(video.width.min(0xffff) as u16);
         b.u16(video.height.min(0xffff) as u16);
-        b.u32(0x0048_0000); // 72 dpi, as every writer says
+        b.u32(0x0048_0000); // 72 dpi, as every writer states
         b.u32(0x0048_0000);
         b.u32(0);
         b.u16(1); // frame_count
@@ -130,8 +132,8 @@ fn audio(boxes: &mut Boxes, kind: &[u8; 4], track: &Track, config: impl FnOnce(&
     });
 }
 
-/// The 16-bit sample rate of the entry. Opus always decodes at 48 kHz; rates that do not fit are halved
-/// until they do, as FLAC's mapping says, and the decoder configuration has the true one.
+/// The 16-bit sample rate of the entry. Opus always decodes at 48 kHz. Rates that do not fit are
+/// halved until they do, as FLAC's mapping says; the decoder configuration has the true one.
 fn entry_sample_rate(codec: Codec, audio: &Audio) -> u32 {
     let mut rate = if codec == Codec::Opus { 48_000 } else { audio.sample_rate };
     while rate > 0xffff {

@@ -1,12 +1,13 @@
-//! The sample tables of the classic MP4 form, built while samples pass by.
+//! The sample tables of the classic MP4 form, built while samples pass.
 //!
-//! A progressive file is served without any memory per sample: its sample tables are finished boxes in the
-//! title's Tables object, and the header of the file refers to slices of it.
+//! A progressive file is served without memory for each sample. Its sample tables are finished
+//! boxes in the title's Tables object, and the header of the file refers to slices of it.
 
 use super::Boxes;
 
-/// Where the sample tables of a track lie in the title's Tables object: the complete boxes `stts`, `ctts`
-/// (when needed), `stss` (when not every sample is a key) and `stsz`, one after another.
+/// Where the sample tables of a track lie in the title's Tables object: the complete boxes `stts`,
+/// `ctts` (when needed), `stss` (when not every sample is a key frame) and `stsz`, one after
+/// another.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct TableRange {
     /// First byte in the Tables object.
@@ -15,7 +16,7 @@ pub struct TableRange {
     pub bytes: u64,
 }
 
-/// The tables of one track in the making: run lengths for times, four bytes a sample for sizes.
+/// The unfinished tables of one track: run lengths for times, four bytes a sample for sizes.
 #[derive(Debug, Default)]
 pub(crate) struct Tables {
     durations: Runs,
@@ -28,7 +29,8 @@ pub(crate) struct Tables {
 }
 
 impl Tables {
-    /// Adds a sample: ticks until the next one, presentation less decoding time, size, whether a key.
+    /// Adds a sample: ticks until the next one, presentation time minus decoding time, size, and
+    /// whether it is a key frame.
     pub(crate) fn push(&mut self, duration: u32, composition: i32, bytes: u32, sync: bool) {
         self.samples += 1;
         self.durations.push(duration);
@@ -41,7 +43,7 @@ impl Tables {
         }
     }
 
-    /// Memory taken, for the limit on it.
+    /// Memory used, for the limit on it.
     pub(crate) fn bytes(&self) -> usize {
         self.durations.bytes.len() + self.compositions.bytes.len() + self.syncs.len() + self.sizes.len()
     }
@@ -77,7 +79,7 @@ impl Tables {
     }
 }
 
-/// (count, value) pairs as they stand in `stts` and `ctts`.
+/// (count, value) pairs as in `stts` and `ctts`.
 #[derive(Debug, Default)]
 struct Runs {
     bytes: Vec<u8>,

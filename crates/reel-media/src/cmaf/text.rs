@@ -1,4 +1,4 @@
-//! Subtitles out: the cues of a track as one WebVTT file.
+//! Subtitle output: the cues of a track as one WebVTT file.
 
 use crate::webvtt::{self, Cue};
 
@@ -11,8 +11,8 @@ pub(super) struct Text {
 }
 
 impl Text {
-    /// Adds a cue shown from `pts` for `duration` ticks. What lies before zero is cut off; a cue that is
-    /// never shown or says nothing is left out.
+    /// Adds a cue shown from `pts` for `duration` ticks. The part before zero is cut off. A cue
+    /// that is never shown or has no text is left out.
     pub(super) fn push(&mut self, timescale: u32, pts: i64, duration: u32, text: &[u8]) {
         let start_ms = milliseconds(pts, timescale);
         let end_ms = milliseconds(pts.saturating_add(i64::from(duration)), timescale);
@@ -24,7 +24,7 @@ impl Text {
         }
     }
 
-    /// Memory taken, for the limit on it.
+    /// Memory used, for the limit on it.
     pub(super) fn bytes(&self) -> usize {
         self.bytes
     }
@@ -33,7 +33,7 @@ impl Text {
         self.cues.len()
     }
 
-    /// The file, and when its last cue goes.
+    /// The file, and the end of its last cue.
     pub(super) fn finish(&self) -> (Vec<u8>, u64) {
         (webvtt::write(&self.cues).into_bytes(), self.end_ms)
     }

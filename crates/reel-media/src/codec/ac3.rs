@@ -2,7 +2,7 @@
 
 use crate::codec::bits::Bits;
 
-/// Bytes a header needs to be readable up to its frame length.
+/// Bytes that are needed to read a header up to its frame length.
 pub(crate) const HEADER_BYTES: usize = 8;
 /// Samples of one audio block.
 const BLOCK_SAMPLES: u32 = 256;
@@ -22,7 +22,7 @@ pub(crate) struct Frame {
     pub(crate) enhanced: bool,
     /// Belongs to the independent frame before it.
     pub(crate) dependent: bool,
-    /// Which programme of the stream (E-AC-3); 0 for AC-3.
+    /// The programme within the stream (E-AC-3); 0 for AC-3.
     pub(crate) substream: u8,
     /// Samples per second.
     pub(crate) sample_rate: u32,
@@ -94,7 +94,7 @@ impl Frame {
             enhanced: false,
             dependent: false,
             substream: 0,
-            // Identifications above 8 halve the rate each (annex F of ATSC A/52).
+            // Each identification above 8 halves the rate (annex F of ATSC A/52).
             sample_rate: RATES[rate_code as usize] >> bsid.saturating_sub(8),
             blocks: SAMPLE_BLOCKS,
             frame_bytes: words as usize * 2,
@@ -144,7 +144,7 @@ impl Frame {
             channel_map: None,
             object_complexity: None,
         };
-        // The rest is description; a frame cut short here still tells its length and rate.
+        // The rest is description. A frame that is cut short here still states its length and rate.
         let _ = frame.read_description(&mut bits, stream_type, block_code);
         Some(frame)
     }
@@ -185,7 +185,8 @@ impl Frame {
         }
         if bits.flag()? {
             let length = bits.take(6)? + 1;
-            // ETSI TS 103 420 section 8.3: seven reserved bits, the mark of joint object coding, its complexity.
+            // ETSI TS 103 420 section 8.3: seven reserved bits, the flag of joint object coding,
+            // its complexity.
             if length >= 2 && bits.take(8)? == 1 {
                 self.object_complexity = Some(bits.take(8)?);
             }
@@ -266,7 +267,8 @@ pub(crate) fn dac3(frame: &Frame) -> Vec<u8> {
     packed(&fields)
 }
 
-/// Body of `dec3` (annex F.6) for the substreams found in one sample; `None` if it begins with no frame.
+/// Body of `dec3` (annex F.6) for the substreams found in one sample; `None` if it begins with no
+/// frame.
 pub(crate) fn dec3(sample: &[u8]) -> Option<Vec<u8>> {
     let all: Vec<_> = frames(sample).collect();
     let first = all.first()?;
@@ -286,7 +288,7 @@ pub(crate) fn dec3(sample: &[u8]) -> Option<Vec<u8>> {
         } else if place == programmes.len() {
             programmes.push((*frame, Vec::new()));
         } else {
-            // The next round of blocks repeats what is known.
+            // The next group of blocks repeats what is known.
             break;
         }
     }
@@ -307,7 +309,8 @@ pub(crate) fn dec3(sample: &[u8]) -> Option<Vec<u8>> {
     Some(packed(&fields))
 }
 
-/// Channels a sample plays: those of the first programme with what its dependent substreams add.
+/// Channels that a sample plays: those of the first programme and those that its dependent
+/// substreams add.
 pub(crate) fn channels(sample: &[u8]) -> Option<u16> {
     let mut all = frames(sample);
     let first = all.next()?;
@@ -319,7 +322,8 @@ pub(crate) fn channels(sample: &[u8]) -> Option<u16> {
     Some(base + pairs * 2 + singles)
 }
 
-/// chan_loc of table F.6.1 from the custom channel map of table E.1.4 (its bit 0 is the most significant).
+/// chan_loc of table F.6.1 from the custom channel map of table E.1.4 (its bit 0 is the most
+/// significant).
 fn channel_locations(frame: &Frame) -> u32 {
     let Some(map) = frame.channel_map else { return 0 };
     let at = |bit: u32| (map >> (15 - bit)) & 1;
@@ -374,7 +378,7 @@ mod tests {
     }
 
     #[test]
-    fn damage_is_none() {
+    fn damaged_frames_are_refused() {
         assert_eq!(Frame::parse(&[0x0b, 0x77, 0, 0, 0x3f, 0x40, 0xe1, 0]), None, "frame size code");
         assert_eq!(Frame::parse(&[0x0b, 0x77, 0, 0, 0xd4, 0x40, 0xe1, 0]), None, "rate code");
         assert_eq!(Frame::parse(&[0x0b, 0x77, 0, 0]), None);

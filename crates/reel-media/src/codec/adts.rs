@@ -1,4 +1,4 @@
-//! ADTS (ISO 13818-7 section 6.2, ISO 14496-3 1.A.2): the frames AAC travels in outside of MP4.
+//! ADTS (ISO 13818-7 section 6.2, ISO 14496-3 1.A.2): the framing of AAC outside of MP4.
 
 use crate::codec::bits::Bits;
 use crate::codec::config::audio_specific::RATES;
@@ -16,7 +16,7 @@ pub(crate) struct Header {
     pub(crate) object_type: u8,
     /// sampling_frequency_index.
     pub(crate) rate_index: u8,
-    /// channel_configuration; 0 means described inside the frame.
+    /// channel_configuration; 0 means that the frame itself describes the channels.
     pub(crate) channel_configuration: u8,
     /// Bytes of the header, checksum included.
     pub(crate) header_bytes: usize,
@@ -62,7 +62,7 @@ impl Header {
         }
     }
 
-    /// The AudioSpecificConfig (ISO 14496-3 section 1.6.2.1) that says the same.
+    /// The AudioSpecificConfig (ISO 14496-3 section 1.6.2.1) with the same meaning.
     pub(crate) fn audio_specific_config(&self) -> Vec<u8> {
         vec![
             (self.object_type << 3) | (self.rate_index >> 1),
@@ -71,8 +71,8 @@ impl Header {
     }
 }
 
-/// Samples per second and samples per frame of the core coder that an AudioSpecificConfig describes, before any band
-/// replication (ISO 14496-3 sections 1.6.2.1 and 4.4.1).
+/// Samples per second and samples per frame of the core coder in an AudioSpecificConfig, before any
+/// band replication (ISO 14496-3 sections 1.6.2.1 and 4.4.1).
 pub(crate) fn core_frame(config: &[u8]) -> Option<(u32, u32)> {
     const LOW_DELAY: [u32; 2] = [23, 39];
     const REPLICATED: [u32; 2] = [5, 29];

@@ -20,7 +20,7 @@ pub(crate) struct Obu<'a> {
     payload: &'a [u8],
 }
 
-/// What a sequence header (section 5.5.1) says.
+/// The contents of a sequence header (section 5.5.1).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct SequenceHeader {
     profile: u8,
@@ -41,7 +41,8 @@ pub(crate) struct SequenceHeader {
     pub(crate) colour: Option<Colour>,
 }
 
-/// The units of a temporal unit in the low-overhead format (section 5.2); stops at the first damage.
+/// The units of a temporal unit in the low-overhead format (section 5.2); stops at the first
+/// damage.
 pub(crate) fn units(bytes: &[u8]) -> impl Iterator<Item = Obu<'_>> {
     let mut rest = bytes;
     std::iter::from_fn(move || {
@@ -51,7 +52,7 @@ pub(crate) fn units(bytes: &[u8]) -> impl Iterator<Item = Obu<'_>> {
     })
 }
 
-/// Takes temporal delimiters out, as ISO files want (AV1 ISOBMFF binding section 2.4).
+/// Removes temporal delimiters, as ISO files require (AV1 ISOBMFF binding section 2.4).
 pub(crate) fn remove_temporal_delimiters(sample: &mut Vec<u8>) {
     if !units(sample).any(|obu| obu.kind == unit::TEMPORAL_DELIMITER) {
         return;
@@ -64,7 +65,7 @@ pub(crate) fn remove_temporal_delimiters(sample: &mut Vec<u8>) {
             kept.extend_from_slice(obu.whole);
         }
     }
-    // What could not be read as a unit stays as it is.
+    // Bytes that cannot be read as a unit stay as they are.
     kept.extend_from_slice(&sample[seen..]);
     *sample = kept;
 }
@@ -78,7 +79,7 @@ pub(crate) fn sequence_header(bytes: &[u8]) -> Option<SequenceHeader> {
 
 /// Whether the first frame of a temporal unit is a shown key frame.
 pub(crate) fn is_key_frame(bytes: &[u8]) -> bool {
-    // Reduced headers are those of still pictures, which repeat theirs.
+    // Reduced headers are used by still pictures, which are always key frames.
     let reduced = sequence_header(bytes).is_some_and(|header| header.reduced);
     let first = units(bytes).find(|obu| matches!(obu.kind, unit::FRAME | unit::FRAME_HEADER));
     first.is_some_and(|obu| {
@@ -282,7 +283,8 @@ mod tests {
     use super::*;
     use proptest::prelude::*;
 
-    /// Temporal delimiter, sequence header (322x182, 10 bits, BT.2020 with PQ), start of a key frame.
+    /// Temporal delimiter, sequence header (322x182, 10 bits, BT.2020 with PQ), start of a key
+    /// frame.
     const UNIT: &[u8] = &[
         0x12, 0x00, 0x0a, 0x0e, 0x00, 0x00, 0x00, 0x04, 0x3d, 0x06, 0xd4, 0xda, 0xf9, 0x50, 0x91, 0x00, 0x90,
         0x40, 0x32, 0x02, 0x10, 0x00,
@@ -299,7 +301,7 @@ mod tests {
     }
 
     #[test]
-    fn delimiters_go_and_key_frames_are_known() {
+    fn delimiters_are_removed_and_key_frames_are_recognized() {
         let mut sample = UNIT.to_vec();
         remove_temporal_delimiters(&mut sample);
         assert_eq!(sample, UNIT[2..]);

@@ -2,8 +2,8 @@
 
 use super::h264::{Sps, has_chroma_fields, take_byte};
 
-/// Body of `avcC` (ISO 14496-15 section 5.3.3.1) for samples with four-byte lengths; `None` if the first
-/// parameter set is damaged or a set is too long.
+/// Body of `avcC` (ISO 14496-15 section 5.3.3.1) for samples with four-byte lengths; `None` if the
+/// first parameter set is damaged or a set is too long.
 pub(crate) fn avc_config(sps: &[Vec<u8>], pps: &[Vec<u8>]) -> Option<Vec<u8>> {
     let first = Sps::parse(sps.first()?)?;
     let mut body = vec![1, first.profile, first.constraints, first.level, 0xff];
@@ -26,7 +26,7 @@ pub(crate) fn avc_config(sps: &[Vec<u8>], pps: &[Vec<u8>]) -> Option<Vec<u8>> {
     Some(body)
 }
 
-/// What `avcC` holds.
+/// The contents of `avcC`.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct AvcConfig<'a> {
     /// Bytes of the length before each unit of a sample: 1, 2 or 4.

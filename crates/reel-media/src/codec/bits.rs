@@ -1,6 +1,6 @@
-//! Reading single bits, most significant first, without ever leaving the given bytes.
+//! Reads single bits, most significant first, and never beyond the given bytes.
 
-/// A cursor over bits. Every read past the end is `None`; nothing panics.
+/// A cursor over bits. A read past the end gives `None`; nothing panics.
 #[derive(Clone, Debug)]
 pub(crate) struct Bits<'a> {
     bytes: &'a [u8],

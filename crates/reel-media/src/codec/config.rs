@@ -1,4 +1,5 @@
-//! Decoder configurations as MP4 carries them: read just enough to know that they are whole and what they describe.
+//! Decoder configurations as in MP4: parsed only as far as needed to know that they are complete
+//! and what they describe.
 
 pub(crate) mod ac3;
 pub(crate) mod audio_specific;
@@ -10,20 +11,20 @@ pub(crate) mod video;
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("the {name} box {what}")]
 pub(crate) struct ConfigError {
-    /// The box it came in, for example `avcC`.
+    /// The box that contained it, for example `avcC`.
     pub(crate) name: &'static str,
     /// What is wrong with it, as the end of a sentence.
     pub(crate) what: &'static str,
 }
 
-/// What a sound configuration says about the sound.
+/// What a valid configuration says about the sound.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Sound {
     /// Channels to be played.
     pub(crate) channels: u16,
     /// Samples per second after decoding.
     pub(crate) sample_rate: u32,
-    /// Bits per sample where it means something, else 16.
+    /// Bits per sample where that has a meaning, else 16.
     pub(crate) sample_bits: u16,
 }
 

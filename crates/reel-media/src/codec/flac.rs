@@ -6,7 +6,7 @@ const STREAM_INFO_BYTES: usize = 34;
 /// Flag of the last metadata block, type 0 (STREAMINFO) and its length.
 const LAST_STREAM_INFO: [u8; 4] = [0x80, 0, 0, 34];
 
-/// What STREAMINFO (section 8.2) says.
+/// The contents of STREAMINFO (section 8.2).
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct StreamInfo {
     /// Samples per second.
@@ -43,7 +43,8 @@ impl StreamInfo {
         Some(Self { sample_rate, channels, sample_bits, raw })
     }
 
-    /// Body of `dfLa` (Encapsulation of FLAC in ISO Base Media File Format, section 3.3.2): version, flags, STREAMINFO.
+    /// Body of `dfLa` (Encapsulation of FLAC in ISO Base Media File Format, section 3.3.2):
+    /// version, flags, STREAMINFO.
     pub(crate) fn dfla(&self) -> Vec<u8> {
         let mut body = vec![0; 4];
         body.extend(LAST_STREAM_INFO);

@@ -8,7 +8,7 @@ use crate::codec::vui::{self, reduced};
 
 /// NAL unit types used here (table 7-1).
 pub(crate) mod unit {
-    /// Coded slice of a picture that is no IDR.
+    /// Coded slice of a picture that is not an IDR picture.
     pub(crate) const SLICE: u8 = 1;
     /// Slice data partition A.
     pub(crate) const PARTITION_A: u8 = 2;
@@ -25,12 +25,13 @@ pub(crate) mod unit {
 }
 
 const RECOVERY_POINT: usize = 6;
-/// A slice header's beginning never needs more than this.
+/// The beginning of a slice header never needs more than this.
 const SLICE_START_BYTES: usize = 32;
-/// SEI messages of interest lie at the start of their unit; buffering periods and user data are not searched further.
+/// SEI messages of interest are at the start of their unit. Buffering periods and user data are not
+/// searched further.
 const SEI_SEARCH_BYTES: usize = 4096;
 
-/// What a sequence parameter set says (section 7.3.2.1).
+/// The contents of a sequence parameter set (section 7.3.2.1).
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Sps {
     /// profile_idc.
@@ -57,7 +58,8 @@ pub(crate) struct Sps {
     pub(crate) colour: Option<Colour>,
     /// Seconds per frame as a fraction, if stated.
     pub(crate) frame_duration: Option<(u32, u32)>,
-    /// How many frames may come before a frame in decoding and after it in output order, if stated or implied.
+    /// How many frames may precede a frame in decoding order and follow it in output order, if
+    /// stated or implied.
     pub(crate) reorder_frames: Option<u32>,
     separate_planes: bool,
     frame_num_bits: u32,
@@ -137,7 +139,7 @@ impl Sps {
             frames_only,
         };
         if bits.flag()? {
-            // A damaged VUI costs its own facts only: the picture is still known.
+            // A damaged VUI loses only its own fields: the picture is still described.
             let _ = sps.read_vui(&mut bits);
         }
         Some(sps)
@@ -178,7 +180,7 @@ impl Sps {
     }
 }
 
-/// The beginning of a slice header (section 7.3.3), as far as picture borders need it.
+/// The beginning of a slice header (section 7.3.3), as far as picture boundaries need it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct SliceStart {
     /// first_mb_in_slice.
@@ -222,7 +224,8 @@ pub(crate) fn pps_ids(nal: &[u8]) -> Option<(u32, u32)> {
     Some((bits.ue()?, bits.ue()?))
 }
 
-/// Whether decoding can start at this access unit: an IDR picture, a recovery point, or only intra slices.
+/// Whether decoding can start at this access unit: an IDR picture, a recovery point, or only intra
+/// slices.
 pub(crate) fn is_random_access<'a>(units: impl Iterator<Item = &'a [u8]>) -> bool {
     let mut slices = 0;
     let mut intra_only = true;
@@ -245,7 +248,7 @@ pub(super) fn has_chroma_fields(profile: u8) -> bool {
     matches!(profile, 100 | 110 | 122 | 244 | 44 | 83 | 86 | 118 | 128 | 138 | 139 | 134 | 135)
 }
 
-/// Streams that cannot reorder by their nature (section E.2.1, max_num_reorder_frames inference, and 8.2.1.3).
+/// Streams that cannot reorder (section E.2.1, max_num_reorder_frames inference, and 8.2.1.3).
 fn implied_reorder(profile: u8, constraints: u8, order_type: u32) -> Option<u32> {
     let intra_only = constraints & 0x10 != 0 && matches!(profile, 44 | 86 | 100 | 110 | 122 | 244);
     (profile == 66 || intra_only || order_type == 2).then_some(0)

@@ -11,7 +11,7 @@ pub(crate) mod unit {
     pub(crate) const LAST_SLICE: u8 = 31;
     /// Leading picture that may refer to pictures before its random access point.
     pub(crate) const RASL: std::ops::RangeInclusive<u8> = 8..=9;
-    /// Pictures decoding can start at.
+    /// Pictures at which decoding can start.
     pub(crate) const RANDOM_ACCESS: std::ops::RangeInclusive<u8> = 16..=23;
     /// Video parameter set.
     pub(crate) const VPS: u8 = 32;
@@ -25,10 +25,10 @@ pub(crate) mod unit {
     pub(crate) const PREFIX_SEI: u8 = 39;
 }
 
-/// Bytes of profile_tier_level up to and with general_level_idc, as `hvcC` repeats them.
+/// Bytes of profile_tier_level up to and including general_level_idc, as `hvcC` repeats them.
 const PROFILE_BYTES: usize = 12;
 
-/// What a sequence parameter set says (section 7.3.2.2).
+/// The contents of a sequence parameter set (section 7.3.2.2).
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Sps {
     /// sps_seq_parameter_set_id.
@@ -49,7 +49,7 @@ pub(crate) struct Sps {
     pub(crate) width: u32,
     /// Visible height in pixels.
     pub(crate) height: u32,
-    /// How many pictures may come before a picture in decoding and after it in output order.
+    /// How many pictures may precede a picture in decoding order and follow it in output order.
     pub(crate) reorder_frames: u32,
     /// Pixel shape, if stated.
     pub(crate) pixel_aspect: Option<(u32, u32)>,
@@ -114,7 +114,7 @@ impl Sps {
             colour: None,
             frame_duration: None,
         };
-        // What follows tells nothing a decoder start needs; damage there costs its own facts only.
+        // The rest is not needed to start decoding. Damage there loses only its own fields.
         let _ = sps.read_tail(&mut bits, order_bits);
         Some(sps)
     }
@@ -171,7 +171,7 @@ pub(crate) fn kind(nal: &[u8]) -> Option<u8> {
     (nal.len() > 2).then(|| (nal[0] >> 1) & 0x3f)
 }
 
-/// Whether a unit is of the base layer (nuh_layer_id 0), the only one that is understood here.
+/// Whether a unit belongs to the base layer (nuh_layer_id 0), the only supported one.
 pub(crate) fn is_base_layer(nal: &[u8]) -> bool {
     nal.len() > 2 && nal[0] & 1 == 0 && nal[1] & 0xf8 == 0
 }
@@ -192,13 +192,13 @@ pub(crate) fn is_random_access<'a>(mut units: impl Iterator<Item = &'a [u8]>) ->
     units.any(|nal| kind(nal).is_some_and(|kind| unit::RANDOM_ACCESS.contains(&kind)))
 }
 
-/// Body of `hvcC` (ISO 14496-15 section 8.3.3.1) for samples with four-byte lengths; `None` if the first
-/// sequence parameter set is damaged or a set is too long.
+/// Body of `hvcC` (ISO 14496-15 section 8.3.3.1) for samples with four-byte lengths; `None` if the
+/// first sequence parameter set is damaged or a set is too long.
 pub(crate) fn hevc_config(vps: &[Vec<u8>], sps: &[Vec<u8>], pps: &[Vec<u8>]) -> Option<Vec<u8>> {
     let first = Sps::parse(sps.first()?)?;
     let mut body = vec![1];
     body.extend_from_slice(&first.profile);
-    // No claim about slices that could be decoded in parallel, nor about the frame rate.
+    // States nothing about parallel decoding of slices or the frame rate.
     body.extend([0xf0, 0, 0xfc, 0xfc | first.chroma_format]);
     body.extend([0xf8 | (first.luma_bits - 8), 0xf8 | (first.chroma_bits - 8), 0, 0]);
     body.push((first.layers << 3) | (u8::from(first.nested) << 2) | 3);
@@ -215,7 +215,7 @@ pub(crate) fn hevc_config(vps: &[Vec<u8>], sps: &[Vec<u8>], pps: &[Vec<u8>]) -> 
     Some(body)
 }
 
-/// What `hvcC` holds.
+/// The contents of `hvcC`.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct HevcConfig<'a> {
     /// Bytes of the length before each unit of a sample: 1, 2 or 4.

@@ -1,4 +1,5 @@
-//! Codecs, as far as storing and describing their samples needs it: headers and decoder configurations, no decoding.
+//! Codecs, as far as storing and describing their samples requires: headers and decoder
+//! configurations, no decoding.
 
 pub(crate) mod ac3;
 pub(crate) mod adts;

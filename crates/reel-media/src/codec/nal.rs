@@ -1,6 +1,7 @@
-//! NAL units of H.264 and HEVC: finding them, and writing them the way MP4 stores them.
+//! NAL units of H.264 and HEVC: finding them, and writing them in the form of MP4.
 
-/// NAL units of a length-prefixed sample (ISO 14496-15 section 4.3.3); stops at the first prefix that does not fit.
+/// NAL units of a length-prefixed sample (ISO 14496-15 section 4.3.3); stops at the first prefix
+/// that does not fit.
 pub(crate) fn length_prefixed(bytes: &[u8], prefix_bytes: usize) -> impl Iterator<Item = &[u8]> {
     let mut rest = bytes;
     std::iter::from_fn(move || {
@@ -23,7 +24,7 @@ pub(crate) fn length_prefixed(bytes: &[u8], prefix_bytes: usize) -> impl Iterato
 pub(crate) fn find_start_code(bytes: &[u8], from: usize) -> Option<usize> {
     let mut at = from;
     while at + 2 < bytes.len() {
-        // The third byte decides how far the pattern can be moved at once.
+        // The third byte decides how far the search can advance at once.
         match bytes[at + 2] {
             0 => at += 1,
             1 if bytes[at] == 0 && bytes[at + 1] == 0 => return Some(at),
@@ -39,14 +40,14 @@ pub(crate) fn trim_trailing_zeros(unit: &[u8]) -> &[u8] {
     &unit[..length]
 }
 
-/// Appends a unit with the four-byte length MP4 puts before it.
+/// Appends a unit with a four-byte length before it, as in MP4.
 pub(crate) fn push_length_prefixed(unit: &[u8], sample: &mut Vec<u8>) {
     let length = u32::try_from(unit.len()).unwrap_or(u32::MAX);
     sample.extend_from_slice(&length.to_be_bytes());
     sample.extend_from_slice(unit);
 }
 
-/// The raw payload of a unit: emulation prevention bytes (ITU-T H.264 section 7.4.1) taken out.
+/// The raw payload of a unit, without emulation prevention bytes (ITU-T H.264 section 7.4.1).
 pub(crate) fn unescape(unit: &[u8]) -> Vec<u8> {
     let mut payload = Vec::with_capacity(unit.len());
     let mut zeros = 0;
@@ -67,13 +68,13 @@ mod tests {
     use proptest::prelude::*;
 
     #[test]
-    fn escapes_are_taken_out() {
+    fn escapes_are_removed() {
         assert_eq!(unescape(&[0, 0, 3, 1, 0, 0, 3, 0, 0, 3]), [0, 0, 1, 0, 0, 0, 0]);
         assert_eq!(unescape(&[0, 3, 0, 0, 4]), [0, 3, 0, 0, 4]);
     }
 
     #[test]
-    fn a_prefix_that_lies_ends_the_walk() {
+    fn a_wrong_length_prefix_ends_the_walk() {
         let units: Vec<_> = length_prefixed(&[0, 1, 7, 0, 9, 1], 2).collect();
         assert_eq!(units, [&[7][..]]);
     }
@@ -86,7 +87,7 @@ mod tests {
         }
 
         #[test]
-        fn what_is_written_with_lengths_is_read_back(units in proptest::collection::vec(proptest::collection::vec(any::<u8>(), 0..20), 0..8)) {
+        fn length_prefixed_units_are_read_back(units in proptest::collection::vec(proptest::collection::vec(any::<u8>(), 0..20), 0..8)) {
             let mut sample = Vec::new();
             units.iter().for_each(|unit| push_length_prefixed(unit, &mut sample));
             let read: Vec<_> = length_prefixed(&sample, 4).map(<[u8]>::to_vec).collect();

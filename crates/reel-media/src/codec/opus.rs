@@ -1,4 +1,5 @@
-//! Opus: the identification header (RFC 7845 section 5.1), `dOps` and packet durations (RFC 6716 section 3.1).
+//! Opus: the identification header (RFC 7845 section 5.1), `dOps` and packet durations (RFC 6716
+//! section 3.1).
 
 /// All Opus times count 48 kHz samples.
 pub(crate) const SAMPLE_RATE: u32 = 48_000;
@@ -10,7 +11,7 @@ const MAX_PACKET_SAMPLES: u32 = 5760;
 pub(crate) struct Head {
     /// Output channels.
     pub(crate) channels: u8,
-    /// Samples to throw away at the start, at 48 kHz.
+    /// Samples to discard at the start, at 48 kHz.
     pub(crate) pre_skip: u16,
     /// Rate of the original, for information.
     pub(crate) input_rate: u32,

@@ -23,20 +23,20 @@ const LEVELS: [(u8, u64, u64); 14] = [
 const HIGHEST_LEVEL: u8 = 62;
 const SRGB: u32 = 7;
 
-/// What the header of a key frame says.
+/// The contents of a key frame's header.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct KeyFrame {
     /// Profile, 0 to 3.
     pub(crate) profile: u8,
     /// 8, 10 or 12.
     pub(crate) bit_depth: u8,
-    /// Chroma is halved across / down.
+    /// Whether chroma is halved horizontally / vertically.
     pub(crate) subsampling: (bool, bool),
     /// Coded width in pixels.
     pub(crate) width: u32,
     /// Coded height in pixels.
     pub(crate) height: u32,
-    /// Colour as far as the header knows it; `None` if it says "unknown" and studio range.
+    /// Colour as far as the header states it; `None` if it says "unknown" and studio range.
     pub(crate) colour: Option<Colour>,
 }
 
@@ -80,11 +80,12 @@ impl KeyFrame {
         Some(Self { profile, bit_depth, subsampling, width, height, colour: colour(space, full_range) })
     }
 
-    /// Body of `vpcC` with version and flags (VP Codec ISO Media File Format Binding, section 2.2). `rate` is frames
-    /// per second; `level` overrides the level found from size and rate.
+    /// Body of `vpcC` with version and flags (VP Codec ISO Media File Format Binding, section 2.2).
+    /// `rate` is frames per second; `level` overrides the level found from size and rate.
     pub(crate) fn vpcc(&self, rate: f64, level: Option<u8>, colour: Option<Colour>) -> Vec<u8> {
         let chroma = match self.subsampling {
-            // Colocated with luma, the more common of the two 4:2:0 positions, is the binding's default.
+            // The binding's default is colocated with luma, the more common of the two 4:2:0
+            // positions.
             (true, true) => 1,
             (true, false) => 2,
             _ => 3,

@@ -1,4 +1,4 @@
-//! What H.264 and HEVC say about a picture in the same words: pixel shape, colour, rate.
+//! What H.264 and HEVC state about a picture in the same form: pixel shape, colour, rate.
 
 use crate::Colour;
 use crate::codec::bits::Bits;
@@ -27,7 +27,7 @@ const EXTENDED_SAR: u32 = 255;
 /// Code point for "not stated" (ISO 23091-2).
 const UNSPECIFIED: u16 = 2;
 
-/// The part of the VUI both standards begin with.
+/// The part of the VUI with which both standards begin.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Picture {
     /// Pixel shape, if stated.

@@ -2,9 +2,9 @@
 //!
 //! `REELIDX` and a zero byte, version (u32), body, CRC-32C of everything before it (u32).
 //!
-//! Body: duration (u64 ns), number of tracks (u32), tracks. A string or byte string is its length (u32) and
-//! its bytes; an optional field is a byte 0 or 1 and, if 1, the field. Offsets and times of fragments are
-//! not stored: each follows from the one before.
+//! Body: duration (u64 ns), number of tracks (u32), tracks. A string or byte string is its length
+//! (u32) and its bytes. An optional field is a byte 0 or 1 and, if 1, the field. Offsets and times
+//! of fragments are not stored, because each follows from the one before.
 
 use super::{Fragment, FrameRate, TitleIndex, TrackIndex};
 use crate::cmaf::TableRange;
@@ -21,7 +21,7 @@ pub enum IndexError {
     /// The checksum does not match.
     #[error("the title's index is damaged (wrong checksum); ingest the title again")]
     Checksum,
-    /// Two statements of the index exclude each other.
+    /// Two statements of the index contradict each other.
     #[error("the title's index contradicts itself: track {track}: {what}; ingest the title again")]
     Contradiction {
         /// Track number, from 0.
@@ -29,10 +29,10 @@ pub enum IndexError {
         /// What is wrong.
         what: &'static str,
     },
-    /// Fields are missing or left over, or have values that mean nothing.
+    /// Fields are missing or left over, or have invalid values.
     #[error("the title's index is malformed: {0}; ingest the title again")]
     Form(&'static str),
-    /// A count or size exceeds what this program takes.
+    /// A count or size exceeds a limit.
     #[error("the title's index: {what} is {value}, more than the limit of {limit}")]
     Limit {
         /// What was counted.
@@ -65,7 +65,7 @@ pub(super) fn encode(index: &TitleIndex) -> Vec<u8> {
 
 pub(super) fn decode(bytes: &[u8]) -> Result<TitleIndex, IndexError> {
     let Some(rest) = bytes.strip_prefix(MAGIC) else {
-        return Err(IndexError::Form("it does not start like one"));
+        return Err(IndexError::Form("it does not start with the magic bytes"));
     };
     let version = Reader(rest).u32()?;
     if version != VERSION {
@@ -85,7 +85,7 @@ pub(super) fn decode(bytes: &[u8]) -> Result<TitleIndex, IndexError> {
     let count = reader.count("the number of tracks", limits::OUT_TRACKS)?;
     let tracks = (0..count).map(|_| reader.track()).collect::<Result<_, _>>()?;
     if !reader.0.is_empty() {
-        return Err(IndexError::Form("something follows its end"));
+        return Err(IndexError::Form("there are bytes after its end"));
     }
     Ok(TitleIndex { duration_ns, tracks })
 }
@@ -227,7 +227,7 @@ impl Reader<'_> {
 
     fn fragments(&mut self, index: &mut TrackIndex) -> Result<(), IndexError> {
         let count = self.count("the number of fragments", limits::OUT_FRAGMENTS)?;
-        // 24 bytes each: the memory taken is bounded by what is really there.
+        // 24 bytes each: the memory is bounded by the bytes that exist.
         index.fragments.reserve_exact(count.min(self.0.len() / 24));
         let (mut offset, mut time) = (u64::from(index.init_bytes), index.start);
         for _ in 0..count {
@@ -244,7 +244,7 @@ impl Reader<'_> {
                 key_bytes,
             });
             offset += u64::from(bytes);
-            time = time.checked_add(duration).ok_or(IndexError::Form("times beyond all bounds"))?;
+            time = time.checked_add(duration).ok_or(IndexError::Form("its times are out of range"))?;
         }
         Ok(())
     }
@@ -298,7 +298,7 @@ impl Reader<'_> {
         match self.u8()? {
             0 => Ok(false),
             1 => Ok(true),
-            _ => Err(IndexError::Form("a yes or no that is neither")),
+            _ => Err(IndexError::Form("a flag is neither 0 nor 1")),
         }
     }
 

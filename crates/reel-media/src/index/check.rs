@@ -1,9 +1,9 @@
-//! What must hold in an index, whoever made it.
+//! The invariants of an index, whatever program wrote it.
 
 use super::{IndexError, TitleIndex, TrackIndex};
 use crate::{Codec, TrackKind, limits};
 
-/// Checks limits, and that the parts agree with each other.
+/// Checks the limits, and that the parts agree with each other.
 pub(super) fn title(index: &TitleIndex) -> Result<(), IndexError> {
     at_most("the number of tracks", index.tracks.len(), limits::OUT_TRACKS)?;
     for (number, track) in index.tracks.iter().enumerate() {

@@ -1,5 +1,5 @@
-//! The index of a title: everything that playlists, manifests, headers and admission need to know of its
-//! stored objects, without touching them.
+//! The index of a title: what playlists, manifests, headers and admission need to know about its
+//! stored objects, so that they need not read them.
 
 mod binary;
 mod check;
@@ -17,14 +17,15 @@ use std::ops::Range;
 pub struct TitleIndex {
     /// Presentation duration: the end of the track that ends last.
     pub duration_ns: u64,
-    /// All tracks of all renditions. A track's place here is the track number in URLs.
+    /// All tracks of all renditions. A track's position here is the track number in URLs.
     pub tracks: Vec<TrackIndex>,
 }
 
-/// What is stored of one track.
+/// What is stored for one track.
 #[derive(Clone, Debug, PartialEq)]
 pub struct TrackIndex {
-    /// The description, with the decoder configuration. All times below are in ticks of its timescale.
+    /// The description, with the decoder configuration. All times below are in ticks of its
+    /// timescale.
     pub track: Track,
     /// Number of the track's object in the title.
     pub object: u32,
@@ -32,7 +33,8 @@ pub struct TrackIndex {
     pub bytes: u64,
     /// Size of the init segment at its start (0 for subtitles: their object is a WebVTT file).
     pub init_bytes: u32,
-    /// Media time of presentation time 0 in the stored form; more than 0 if there is decoder warm-up.
+    /// Media time of presentation time 0 in the stored form; more than 0 if there is decoder
+    /// warm-up.
     pub media_offset: u64,
     /// Decoding time of the first sample.
     pub first_dts: i64,
@@ -44,8 +46,8 @@ pub struct TrackIndex {
     pub end: u64,
     /// Number of samples (cues for subtitles).
     pub samples: u64,
-    /// Whether every segment can be decoded without the one before it. Not so with open groups of pictures:
-    /// the pictures shown just before a key frame then need earlier ones.
+    /// Whether every segment can be decoded without the one before it. This is false for open
+    /// groups of pictures, where the pictures shown just before a key frame need earlier ones.
     pub independent: bool,
     /// Pictures per second, for video.
     pub frame_rate: Option<FrameRate>,
@@ -85,14 +87,14 @@ pub struct FrameRate {
     pub numerator: u32,
     /// Seconds.
     pub denominator: u32,
-    /// Whether every picture is shown for the same time (within the rounding of the file's clock);
-    /// otherwise the rate is the average.
+    /// Whether every picture is shown for the same time, within the rounding of the file's clock.
+    /// If not, the rate is the average.
     pub constant: bool,
 }
 
 impl TitleIndex {
-    /// One title out of the renditions it was ingested from: all their tracks, one after another, and the
-    /// Tables object for them. Objects are numbered in the same order.
+    /// Makes one title from the renditions that were ingested: all their tracks, one after another,
+    /// and the Tables object for them. Objects are numbered in the same order.
     pub fn assemble(renditions: Vec<Packaged>) -> (TitleIndex, Vec<u8>) {
         let mut index = TitleIndex::default();
         let mut tables = Vec::new();
@@ -108,13 +110,20 @@ impl TitleIndex {
         (index, tables)
     }
 
-    /// The stored form (versioned, checksummed). Fails if the index is beyond the limits or contradicts itself.
+    /// The stored form (versioned, checksummed).
+    ///
+    /// # Errors
+    /// If the index exceeds the limits or contradicts itself.
     pub fn encode(&self) -> Result<Vec<u8>, IndexError> {
         check::title(self)?;
         Ok(binary::encode(self))
     }
 
-    /// Reads the stored form. Any bytes are safe to give: they are taken whole or refused with the reason.
+    /// Reads the stored form. Any bytes are safe.
+    ///
+    /// # Errors
+    /// If the bytes are damaged, of another version or not an index, exceed a limit or contradict
+    /// themselves.
     pub fn decode(bytes: &[u8]) -> Result<TitleIndex, IndexError> {
         let index = binary::decode(bytes)?;
         check::title(&index)?;
@@ -126,9 +135,10 @@ impl TitleIndex {
         self.tracks.iter().enumerate().filter(move |(_, track)| track.track.kind == kind)
     }
 
-    /// Bytes of a track due in each round of `round_ns`, from the start of the presentation: a fragment's
-    /// bytes are spread evenly over its time, init and subtitles are due at once. The sum is the size of
-    /// the track's object. `None` if there is no such track or `round_ns` is 0.
+    /// Bytes of a track that are due in each round of `round_ns`, from the start of the
+    /// presentation. A fragment's bytes are spread evenly over its time; init segment and subtitles
+    /// are due at once. The sum is the size of the track's object. `None` if there is no such track
+    /// or `round_ns` is 0.
     pub fn demand(&self, track: usize, round_ns: u64) -> Option<Vec<u32>> {
         let track = self.tracks.get(track)?;
         (round_ns > 0).then(|| rates::demand(track, round_ns))
@@ -147,7 +157,8 @@ impl TrackIndex {
         Some(fragment.offset..fragment.offset + u64::from(fragment.bytes))
     }
 
-    /// The number (from 1) of the segment shown at `time` ticks; the first or last one outside the track's time.
+    /// The number (from 1) of the segment shown at `time` ticks. Outside the track's time it is the
+    /// first or the last one.
     pub fn segment_at(&self, time: u64) -> usize {
         self.fragments.partition_point(|fragment| fragment.time <= time).max(1)
     }
@@ -158,7 +169,7 @@ impl TrackIndex {
         ((u128::from(ticks) * 1_000_000_000 + scale / 2) / scale) as u64
     }
 
-    /// The size to show pictures at: square pixels, rotation applied.
+    /// The size for display: square pixels, rotation applied.
     pub fn display_size(&self) -> Option<(u32, u32)> {
         let video = self.track.video.as_ref()?;
         let (horizontal, vertical) =

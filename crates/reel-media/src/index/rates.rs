@@ -2,7 +2,7 @@
 
 use super::{Fragment, FrameRate, TrackIndex};
 
-/// Learns the frame rate from the time between samples, one by one.
+/// Finds the frame rate from the times between samples.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct RateMeter {
     steps: u64,
@@ -12,7 +12,7 @@ pub(crate) struct RateMeter {
 }
 
 impl RateMeter {
-    /// Notes the ticks between a sample and the next one.
+    /// Adds the ticks between a sample and the next one.
     pub(crate) fn step(&mut self, ticks: u32) {
         self.least = if self.steps == 0 { ticks } else { self.least.min(ticks) };
         self.most = self.most.max(ticks);
@@ -20,7 +20,8 @@ impl RateMeter {
         self.ticks += u64::from(ticks);
     }
 
-    /// The rate; `whole_ticks` is the presentation time of the track, used if there is but one sample.
+    /// The rate. `whole_ticks` is the presentation time of the track, used if there is only one
+    /// sample.
     pub(crate) fn frame_rate(&self, timescale: u32, whole_ticks: u64) -> Option<FrameRate> {
         if self.ticks == 0 {
             return rational(u64::from(timescale), whole_ticks, true);
@@ -31,8 +32,8 @@ impl RateMeter {
         self.standard(timescale).or_else(|| rational(self.steps * u64::from(timescale), self.ticks, false))
     }
 
-    /// A whole rate N or N x 1000/1001 of which every step is the rounding to this timescale (Matroska's
-    /// milliseconds, 23.976 on a 90 kHz clock).
+    /// A whole rate N or N x 1000/1001 for which every step is the value rounded to this timescale
+    /// (Matroska's milliseconds, 23.976 on a 90 kHz clock).
     fn standard(&self, timescale: u32) -> Option<FrameRate> {
         let average = self.steps as f64 * f64::from(timescale) / self.ticks as f64;
         let whole = |rate: f64, numerator: u32, denominator| {
@@ -60,8 +61,9 @@ pub(crate) fn average(fragments: &[Fragment], timescale: u32) -> u64 {
     rate(bytes, ticks, timescale)
 }
 
-/// Peak segment bit rate (RFC 8216, section 4.1): the largest bit rate of any contiguous run of segments
-/// that lasts between 0.5 and 1.5 target durations. `size` says how many bytes of a segment count.
+/// Peak segment bit rate (RFC 8216, section 4.1): the largest bit rate of any contiguous run of
+/// segments that lasts between 0.5 and 1.5 target durations. `size` gives how many bytes of a
+/// segment count.
 pub(crate) fn peak(fragments: &[Fragment], timescale: u32, size: impl Fn(&Fragment) -> u32) -> u64 {
     let target = u128::from(target_seconds(fragments, timescale)) * u128::from(timescale);
     let mut peak = 0;
@@ -79,7 +81,7 @@ pub(crate) fn peak(fragments: &[Fragment], timescale: u32, size: impl Fn(&Fragme
         }
     }
     if peak == 0 {
-        // A title shorter than half a second.
+        // A title that is shorter than half a second.
         peak = fragments.iter().map(|f| rate(u64::from(size(f)), f.duration, timescale)).max().unwrap_or(0);
     }
     peak
@@ -190,7 +192,8 @@ mod tests {
 
     #[test]
     fn peaks_follow_the_definition() {
-        // Target duration 4 s: a run lasts 2 to 6 s, so the short segment counts only beside another one.
+        // Target duration 4 s: a run lasts 2 to 6 s, so the short segment counts only beside
+        // another one.
         let fragments = [fragment(0, 4000, 4000), fragment(4000, 1000, 3000), fragment(5000, 4000, 1000)];
         assert_eq!(peak(&fragments, 1000, |f| f.bytes), 7000 * 8 / 5);
         assert_eq!(average(&fragments, 1000), (8000u64 * 8).div_ceil(9));

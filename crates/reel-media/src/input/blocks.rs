@@ -1,11 +1,13 @@
-//! Small reads out of large ones: a few blocks of the source are kept, so that samples of some hundred bytes cost no call each.
+//! Serves small reads from large ones: a few blocks of the source are kept, so that samples of some
+//! hundred bytes do not cost a call each.
 
 use crate::Source;
 use std::io;
 
-/// What is read at once. A block holds several seconds of sound or a few pictures.
+/// Bytes of one read. A block holds several seconds of sound or a few pictures.
 const BLOCK_BYTES: u64 = 256 << 10;
-/// What is asked for in one piece of this size is worth a call of its own: it would only be copied twice.
+/// A read of at least this size gets a call of its own, because going through a block would only
+/// copy it twice.
 const LARGE_BYTES: usize = 64 << 10;
 /// Blocks kept. Tracks that lie far apart in the file are read in turns, each from its own block.
 const BLOCKS: usize = 8;
@@ -95,7 +97,7 @@ mod tests {
         let mut source = counted(1 << 20);
         let mut blocks = Blocks::default();
         let mut target = [0; 100];
-        // Two tracks far apart, in turns.
+        // Two tracks far apart, read in turns.
         for turn in 0..1000 {
             blocks.read_at(&mut source, turn * 100, &mut target).expect("within the source");
             blocks.read_at(&mut source, (800 << 10) + turn * 100, &mut target).expect("within the source");
@@ -105,7 +107,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn what_is_read_is_what_lies_there(reads in prop::collection::vec((0usize..1_100_000, 0usize..600_000), 1..12)) {
+        fn reads_return_the_bytes_of_the_source(reads in prop::collection::vec((0usize..1_100_000, 0usize..600_000), 1..12)) {
             let mut source = counted(1_100_000);
             let expected = source.bytes.clone();
             let mut blocks = Blocks::default();

@@ -1,4 +1,4 @@
-//! What comes in: containers, told apart by their first bytes.
+//! Input: containers, recognized by their first bytes.
 
 mod blocks;
 mod mkv;
@@ -13,7 +13,8 @@ use crate::{Demux, MediaError, Source};
 /// Opens a file, whatever its name: MP4 and MOV, Matroska and WebM, MPEG transport streams.
 ///
 /// # Errors
-/// See [`MediaError`]. Damage that can be known from the structure of the file is told here, not while reading on.
+/// See [`MediaError`]. Damage that the structure of the file shows is reported here, not while
+/// reading.
 pub fn open(mut source: Box<dyn Source>) -> Result<Box<dyn Demux>, MediaError> {
     if source.bytes() == 0 {
         return Err(MediaError::Empty);
@@ -37,14 +38,14 @@ enum Container {
     Ts,
 }
 
-/// Enough for a few transport packets, cut anywhere.
+/// Enough for a few transport packets, wherever the file begins.
 const SNIFFED_BYTES: u64 = 4096;
-/// Boxes a file of the MP4 family may begin with.
+/// Boxes with which a file of the MP4 family may begin.
 const FIRST_BOXES: [&[u8; 4]; 13] = [
     b"ftyp", b"moov", b"mdat", b"free", b"skip", b"wide", b"pnot", b"styp", b"sidx", b"moof", b"junk",
     b"uuid", b"PICT",
 ];
-/// Beginnings of files that people may take for films, and what they are.
+/// First bytes of files that may be mistaken for films, and what they are.
 const OTHERS: [(usize, &[u8], &str); 16] = [
     (8, b"AVI ", "an AVI file"),
     (8, b"WAVE", "a WAV file"),
@@ -61,10 +62,10 @@ const OTHERS: [(usize, &[u8], &str); 16] = [
     (0, b"PK\x03\x04", "a ZIP archive"),
     (0, b"Rar!", "a RAR archive"),
     (0, b"%PDF", "a document"),
-    (0, b"#EXTM3U", "a playlist: give the film itself"),
+    (0, b"#EXTM3U", "a playlist: ingest the media file itself"),
 ];
 const SYNC: u8 = 0x47;
-/// Transport packets in a row that must begin with the sync byte, as far as the file is that long.
+/// Transport packets in a row that must begin with the sync byte, if the file is long enough.
 const PACKETS_IN_A_ROW: usize = 5;
 
 fn sniff(head: &[u8]) -> Option<Container> {
@@ -77,12 +78,14 @@ fn sniff(head: &[u8]) -> Option<Container> {
     is_transport_stream(head).then_some(Container::Ts)
 }
 
-/// Sync bytes a packet apart: 188 bytes, 192 with a time stamp before each, 204 with a checksum behind. Recordings may begin in the middle of a packet.
+/// Sync bytes one packet apart: 188 bytes, 192 with a time stamp before each packet, 204 with a
+/// checksum after it. Recordings may begin in the middle of a packet.
 fn is_transport_stream(head: &[u8]) -> bool {
     [188, 192, 204].into_iter().any(|packet| {
         (0..packet.min(head.len())).any(|start| {
             let mut syncs = head[start..].iter().step_by(packet).take(PACKETS_IN_A_ROW);
-            // One sync byte alone is chance; a short file must at least begin with it and hold whole packets.
+            // One sync byte alone may be chance. A short file must at least begin with it and hold
+            // whole packets.
             let enough = syncs.len() == PACKETS_IN_A_ROW || (start % packet <= 4 && head.len() >= 2 * packet);
             enough && syncs.all(|byte| *byte == SYNC)
         })
@@ -103,7 +106,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn containers_are_told_apart() {
+    fn containers_are_recognized() {
         assert_eq!(sniff(b"\0\0\0\x18ftypisom"), Some(Container::Mp4));
         assert_eq!(sniff(b"\x1a\x45\xdf\xa3\x01"), Some(Container::Matroska));
         assert_eq!(sniff(b""), None);

@@ -1,9 +1,9 @@
-//! Gives every sample the time until the next one: holds one sample per track until its successor is known.
+//! Gives every sample its duration: holds one sample per track until the next one is known.
 
 use crate::Sample;
 use std::collections::VecDeque;
 
-/// A sample whose duration is not known yet, or is.
+/// A sample whose duration may not be known yet.
 pub(crate) struct Timed {
     /// Decoding time.
     pub(crate) dts: i64,
@@ -17,7 +17,7 @@ pub(crate) struct Timed {
     pub(crate) data: Vec<u8>,
 }
 
-/// A sample ready to be given out, with the index of its track.
+/// A sample that is ready, with the index of its track.
 pub(crate) struct Ready {
     /// Index of the track.
     pub(crate) track: usize,
@@ -40,7 +40,8 @@ impl Spacing {
         Self { held: (0..tracks).map(|_| None).collect(), ready: VecDeque::new() }
     }
 
-    /// Takes the next sample of a track; the one before it becomes ready. Decoding times that run backwards are lifted.
+    /// Takes the next sample of a track; the one before it becomes ready. Decoding times that
+    /// decrease are raised.
     pub(crate) fn push(&mut self, track: usize, mut next: Timed) {
         if let Some(previous) = self.held[track].take() {
             next.dts = next.dts.max(previous.dts);
@@ -50,13 +51,13 @@ impl Spacing {
         self.held[track] = Some(next);
     }
 
-    /// Gives out a sample that needs no successor.
+    /// Adds a sample that need not wait for the next one.
     pub(crate) fn push_ready(&mut self, track: usize, timed: Timed) {
         let duration = timed.nominal;
         self.ready.push_back(ready(track, timed, duration));
     }
 
-    /// No sample follows: what is held gets its nominal duration.
+    /// No sample follows: held samples get their nominal duration.
     pub(crate) fn finish(&mut self) {
         for (track, held) in self.held.iter_mut().enumerate() {
             if let Some(last) = held.take() {

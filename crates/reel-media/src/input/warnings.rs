@@ -1,8 +1,8 @@
-//! Remarks for the person who ingests, each said once.
+//! Warnings for the person who ingests, each given once.
 
 use crate::limits;
 
-/// A bounded list of remarks.
+/// A bounded list of warnings.
 #[derive(Default)]
 pub(crate) struct Warnings {
     list: Vec<String>,
@@ -10,16 +10,16 @@ pub(crate) struct Warnings {
 }
 
 impl Warnings {
-    /// Adds a remark.
+    /// Adds a warning.
     pub(crate) fn add(&mut self, text: String) {
         if self.list.len() < limits::WARNINGS {
             self.list.push(text);
         } else if self.list.len() == limits::WARNINGS {
-            self.list.push("more remarks were left out".to_owned());
+            self.list.push("more warnings were left out".to_owned());
         }
     }
 
-    /// Adds a remark unless one about the same `subject` was made.
+    /// Adds a warning unless there is one about the same `subject`.
     pub(crate) fn once(&mut self, subject: &'static str, text: impl FnOnce() -> String) {
         if !self.said.contains(&subject) {
             self.said.push(subject);
@@ -27,7 +27,7 @@ impl Warnings {
         }
     }
 
-    /// All remarks, in order.
+    /// All warnings, in order.
     pub(crate) fn all(&self) -> &[String] {
         &self.list
     }

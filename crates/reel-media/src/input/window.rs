@@ -1,9 +1,9 @@
-//! A buffered look at a source: small reads next to each other become one large read.
+//! A buffered view of a source: small reads next to each other become one large read.
 
 use crate::limits::WINDOW_BYTES;
 use crate::{MediaError, Source};
 
-/// One window of bytes that follows the reader through the file.
+/// One window of bytes that moves with the reader through the file.
 pub(crate) struct Window {
     source: Box<dyn Source>,
     bytes: u64,
@@ -47,7 +47,8 @@ impl Window {
         Ok(&self.buffer[from..from + count])
     }
 
-    /// Appends `count` bytes at `offset` to `target`; the caller has checked that the file has them.
+    /// Appends `count` bytes at `offset` to `target`; the caller has checked that the file has
+    /// them.
     pub(crate) fn append(
         &mut self,
         offset: u64,

@@ -2,16 +2,17 @@
 
 use super::{Style, Styled, bytes_behind_braces};
 
-/// Fields before the text of an event as Matroska stores it: ReadOrder, Layer, Style, Name, three margins, Effect.
+/// Fields before the text of an event as Matroska stores it: ReadOrder, Layer, Style, Name, three
+/// margins, Effect.
 const FIELDS_BEFORE_TEXT: usize = 8;
 
-/// The cue text of a Matroska `S_TEXT/ASS` or `S_TEXT/SSA` block. `None` if nothing is to be shown.
+/// The cue text of a Matroska `S_TEXT/ASS` or `S_TEXT/SSA` block. `None` if it shows nothing.
 pub fn block(event: &str) -> Option<String> {
     text(event.splitn(FIELDS_BEFORE_TEXT + 1, ',').nth(FIELDS_BEFORE_TEXT)?)
 }
 
-/// The text field of an event as cue text: bold, italic and underline are kept, other overrides dropped, drawings left out.
-/// `None` if nothing is to be shown.
+/// The text field of an event as cue text. Bold, italic and underline are kept, other overrides
+/// dropped, drawings left out. `None` if it shows nothing.
 pub fn text(field: &str) -> Option<String> {
     let mut styled = Styled::default();
     let mut drawing = false;
@@ -44,7 +45,7 @@ fn override_code(code: &str, styled: &mut Styled, drawing: &mut bool) {
     let name = code.trim_end_matches(|c: char| c.is_ascii_digit());
     let value = code[name.len()..].parse::<u32>();
     match (name, value) {
-        // Weights from 100 to 900 are meant too; 400 is regular.
+        // The value may also be a weight from 100 to 900; 400 is regular.
         ("b", value) => styled.set(Style::Bold, value.is_ok_and(|weight| weight == 1 || weight > 400)),
         ("i", value) => styled.set(Style::Italic, value == Ok(1)),
         ("u", value) => styled.set(Style::Underline, value == Ok(1)),
@@ -75,7 +76,7 @@ mod tests {
 
     #[test]
     fn braces_that_never_close_are_read_once() {
-        // Minutes, if each of them were looked for to the end.
+        // This would take minutes if each brace caused a search to the end.
         let field = "{".repeat(4 << 20);
         assert_eq!(text(&field), Some(field));
     }

@@ -1,9 +1,9 @@
-//! SubRip text: a little HTML, and position codes borrowed from SubStation Alpha.
+//! SubRip text: some HTML, and position codes from SubStation Alpha.
 
 use super::{Style, Styled, bytes_behind_braces};
 
-/// The text of an event as cue text: bold, italic and underline are kept, other tags and codes dropped.
-/// `None` if nothing is to be shown.
+/// The text of an event as cue text. Bold, italic and underline are kept, other tags and codes
+/// dropped. `None` if it shows nothing.
 pub fn text(event: &str) -> Option<String> {
     let mut styled = Styled::default();
     let behind_braces = bytes_behind_braces(event);
@@ -33,10 +33,11 @@ pub fn text(event: &str) -> Option<String> {
     styled.finish()
 }
 
-/// `<...>` that is a tag: `5 < 6` and `<3` are text.
+/// A `<...>` that is a tag; in `5 < 6` and `<3` it is text.
 fn tag(text: &str) -> Option<(&str, &str)> {
     let text = text.strip_prefix('<')?;
-    // No further than a tag reaches: text of brackets alone would be searched to its end from each of them.
+    // The search ends where a tag must end. Otherwise a text of brackets would be searched to its
+    // end from each of them.
     let (tag, after) = text.split_at(text.find(['<', '>', '\n'])?);
     let begins = tag.strip_prefix('/').unwrap_or(tag).starts_with(|c: char| c.is_ascii_alphabetic());
     after.strip_prefix('>').filter(|_| begins).map(|after| (tag, after))
@@ -73,7 +74,7 @@ mod tests {
 
     #[test]
     fn brackets_that_never_close_are_read_once() {
-        // Minutes, if each of them were looked for to the end.
+        // This would take minutes if each bracket caused a search to the end.
         for (event, bytes) in [("<".repeat(4 << 20), 4), ("{\\".repeat(2 << 20), 1)] {
             assert_eq!(text(&event).map(|cue| cue.len()), Some(event.len() * bytes));
         }

@@ -2,7 +2,7 @@
 
 use super::{Style, Styled};
 
-/// The cue text of a sample; `None` if nothing is to be shown.
+/// The cue text of a sample; `None` if it shows nothing.
 pub(crate) fn text(sample: &[u8]) -> Option<String> {
     let (length, rest) = sample.split_first_chunk::<2>()?;
     let (text, boxes) =
@@ -20,7 +20,7 @@ pub(crate) fn text(sample: &[u8]) -> Option<String> {
     styled.finish()
 }
 
-/// Characters a style holds for, and bold, italic, underline from the lowest bit.
+/// The characters that a style covers, and bold, italic, underline from the lowest bit.
 struct StyleRun {
     from: usize,
     to: usize,
@@ -28,7 +28,7 @@ struct StyleRun {
 }
 
 const STYLE_RECORD_BYTES: usize = 12;
-/// Style records looked at; a cue with more would cost more time than it is worth.
+/// Style records that are read; more would cost more time than they are worth.
 const MAX_STYLES: usize = 256;
 
 /// UTF-8, or UTF-16 if it begins with a byte order mark.

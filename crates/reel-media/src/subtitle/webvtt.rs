@@ -7,13 +7,14 @@ use std::fmt::Write;
 pub struct Cue {
     /// When it appears, in milliseconds of the presentation.
     pub start_ms: u64,
-    /// When it goes, in milliseconds of the presentation.
+    /// When it disappears, in milliseconds of the presentation.
     pub end_ms: u64,
-    /// Cue text: WebVTT markup, as the samples of a [`crate::Codec::WebVtt`] track carry it.
+    /// Cue text: WebVTT markup, as in the samples of a [`crate::Codec::WebVtt`] track.
     pub text: String,
 }
 
-/// Writes a whole file. Cues are sorted by their start; those without text or time are left out.
+/// Writes a whole file. Cues are sorted by their start; those without text or duration are left
+/// out.
 pub fn write(cues: &[Cue]) -> String {
     let mut sorted: Vec<&Cue> = cues.iter().filter(|cue| cue.end_ms > cue.start_ms).collect();
     sorted.sort_by_key(|cue| (cue.start_ms, cue.end_ms));
@@ -32,17 +33,18 @@ pub fn write(cues: &[Cue]) -> String {
     file
 }
 
-/// Makes text safe to stand in a cue: no arrow, no empty line, no control character; `None` if no text remains.
+/// Makes text safe for a cue: no arrow, no empty line, no control character; `None` if no text
+/// remains.
 pub(crate) fn cue_text(text: &str) -> Option<String> {
     let text = text.replace("\r\n", "\n").replace(['\r', '\u{2028}', '\u{2029}'], "\n");
     let text: String = text.chars().filter(|c| *c == '\n' || *c == '\t' || !c.is_control()).collect();
     let lines: Vec<&str> = text.lines().map(str::trim).filter(|line| !line.is_empty()).collect();
-    // Replacing inside a longer row of hyphens may leave an arrow no more than removing it would make one.
+    // A replacement inside a longer row of hyphens leaves no arrow, as a removal could.
     let text = lines.join("\n").replace("-->", "--&gt;");
     is_visible(&text).then_some(text)
 }
 
-/// Whether anything stands outside of the tags.
+/// Whether there is text outside of the tags.
 fn is_visible(text: &str) -> bool {
     let mut inside = false;
     text.chars().any(|c| {
@@ -83,16 +85,17 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_text() {
+    fn text_without_visible_characters_is_dropped() {
         assert_eq!(cue_text(" \n <b> </b>\u{0}"), None);
         assert_eq!(cue_text("a --> b").as_deref(), Some("a --&gt; b"));
         assert_eq!(cue_text("--->\n").as_deref(), Some("---&gt;"));
     }
 
     proptest! {
-        /// Whatever the text, the file has as many cue lines as cues with text, and no cue text has an empty line.
+        /// For any text, the file has as many cue lines as cues with text, and no cue text has an
+        /// empty line.
         #[test]
-        fn text_never_breaks_out(texts in prop::collection::vec("\\PC*|(a|-|>|\n|\r|<|\u{0})*", 0..6)) {
+        fn text_never_ends_its_cue(texts in prop::collection::vec("\\PC*|(a|-|>|\n|\r|<|\u{0})*", 0..6)) {
             let cues: Vec<Cue> = texts.iter().enumerate().map(|(at, text)| cue(at as u64, at as u64 + 1, text)).collect();
             let kept: Vec<String> = texts.iter().filter_map(|text| cue_text(text)).collect();
             let file = write(&cues);

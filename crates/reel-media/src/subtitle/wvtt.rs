@@ -2,7 +2,8 @@
 
 use super::webvtt;
 
-/// The cue text of a sample: the payloads of its cues, one under the other. `None` if nothing is to be shown.
+/// The cue text of a sample: the payloads of its cues, one below the other. `None` if it shows
+/// nothing.
 pub(crate) fn text(sample: &[u8]) -> Option<String> {
     let mut payloads = Vec::new();
     for (kind, cue) in boxes(sample) {

@@ -1,4 +1,5 @@
-//! Synthetic films: samples with lawful times and recognisable bytes, and what the packager makes of them.
+//! Synthetic films: samples with valid times and recognisable bytes, and what the packager makes of
+//! them.
 #![allow(dead_code, reason = "every test file uses its part")]
 
 use reel_media::cmaf::{CutPolicy, PackError, Packaged, Packager};
@@ -64,7 +65,8 @@ pub(crate) fn subtitle() -> Track {
     }
 }
 
-/// Samples of a track: `times` are (dts, pts, duration, sync), bytes tell track and place.
+/// Samples of a track: `times` are (dts, pts, duration, sync); the bytes depend on track and
+/// position.
 pub(crate) fn samples(
     track: usize,
     times: impl IntoIterator<Item = (i64, i64, u32, bool)>,
@@ -94,7 +96,8 @@ pub(crate) fn frames(count: usize, ticks: u32, gop: usize, b_frames: bool) -> Ve
             let (group, place) = (i / gop, i % gop);
             let shown = match (b_frames, place) {
                 (false, _) | (_, 0) => place,
-                // The last frames of a group may be too few for a whole mini-group: shown as they come.
+                // The last frames of a group may be too few for a whole mini-group; they are shown
+                // in decoding order.
                 _ if (place - 1) / 3 * 3 + 3 >= gop.min(count - group * gop) => place,
                 _ if place % 3 == 1 => place + 2,
                 _ => place - 1,
@@ -154,7 +157,7 @@ impl Film {
     }
 
     pub(crate) fn store_with(&self, policy: CutPolicy) -> Stored {
-        let (packaged, objects) = self.package(policy).expect("a lawful film");
+        let (packaged, objects) = self.package(policy).expect("a valid film");
         Stored::new(vec![(packaged, objects)])
     }
 }

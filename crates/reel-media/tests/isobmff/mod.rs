@@ -1,4 +1,5 @@
-//! A second, independent reading of MP4: enough to say what samples a file holds, and when they are shown.
+//! A second, independent parser of MP4: just enough to know which samples a file holds, and when
+//! they are shown.
 #![allow(dead_code, reason = "every test file uses its part")]
 
 /// A sample as the file describes it; times in ticks of the track, presentation zero is 0.

@@ -1,4 +1,4 @@
-//! Boxes for tests: put together by hand, or taken out of a file and put back changed.
+//! Boxes for tests: built by hand, or taken from a file and written back changed.
 
 /// A box.
 pub(crate) fn boxed(kind: &[u8; 4], body: &[u8]) -> Vec<u8> {
@@ -28,10 +28,10 @@ pub(crate) fn split(mut bytes: &[u8]) -> Vec<([u8; 4], Vec<u8>)> {
     list
 }
 
-/// Boxes that hold nothing but boxes.
+/// Boxes that hold only boxes.
 const CONTAINERS: [&[u8; 4]; 6] = [b"moov", b"trak", b"mdia", b"minf", b"stbl", b"edts"];
 
-/// Gets type and body of a box, and gives the whole new box, or `None` to keep it.
+/// Gets type and body of a box, and returns the whole new box, or `None` to keep it.
 pub(crate) type Change<'a> = dyn FnMut(&[u8; 4], &[u8]) -> Option<Vec<u8>> + 'a;
 
 /// Rewrites boxes at any depth

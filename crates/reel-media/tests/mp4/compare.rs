@@ -1,4 +1,5 @@
-//! Packets against those ffprobe shows of the same file: time, duration, key flag, size and bytes.
+//! Compares packets with those that ffprobe shows for the same file: time, duration, key flag, size
+//! and bytes.
 
 use crate::files::{H264, OTHER_TONE, PICTURE, TONE, film, shown, text};
 use crate::sources::{Memory, Read, read};
@@ -8,16 +9,16 @@ use std::path::Path;
 
 const AAC: &[&str] = &["-c:a", "aac", "-b:a", "64k"];
 
-/// Reads the file and compares each of our tracks with the stream of that number.
+/// Reads the file and compares each track with the stream of that number.
 fn agrees(path: &Path, streams: &[usize]) -> Read {
     let streams: Vec<(usize, usize)> = streams.iter().map(|stream| (*stream, 0)).collect();
     agrees_after(path, &streams)
 }
 
-/// The same, where the first so many packets of a stream are expected to be left out.
+/// The same, where this many first packets of a stream are expected to be left out.
 fn agrees_after(path: &Path, streams: &[(usize, usize)]) -> Read {
     let file = fs::read(path).expect("the film was made");
-    let read = read(Memory(file.clone())).expect("a sound file");
+    let read = read(Memory(file.clone())).expect("a valid file");
     assert_eq!(read.tracks.len(), streams.len(), "tracks; {:?}", read.warnings);
     for (index, (stream, left_out)) in streams.iter().enumerate() {
         let (timescale, shown) = shown(path, *stream);
@@ -27,8 +28,9 @@ fn agrees_after(path: &Path, streams: &[(usize, usize)]) -> Read {
         for (number, (expected, (packet, data))) in shown.iter().zip(&ours).enumerate() {
             let sample = packet.sample;
             let times = (sample.pts, sample.dts, sample.duration, sample.sync, data.len());
-            // ffprobe takes the duration of sound from the codec; ours is the time to the next packet, and what the
-            // table says for the last one, which an encoder may have cut short.
+            // ffprobe takes the duration of sound from the codec. Here it is the time to the next
+            // packet, and for the last packet what the table says, which an encoder may have cut
+            // short.
             let duration = match shown.get(number + 1) {
                 Some(next) => (next.dts - expected.dts) as u32,
                 None if expected.duration == 0 => sample.duration,
@@ -77,7 +79,7 @@ fn fragmented() {
         "frag_keyframe+empty_moov+omit_tfhd_offset",
         "frag_keyframe+empty_moov+separate_moof",
         "frag_keyframe+delay_moov",
-        // The first pictures lie in the `moov` box, the rest in fragments.
+        // The first pictures are in the `moov` box, the rest in fragments.
         "frag_keyframe",
         "dash+delay_moov",
     ] {
@@ -168,7 +170,8 @@ fn sound_that_begins_later() {
     let delayed = &["-itsoffset", "0.5"];
     let path = film("mp4", &[PICTURE, delayed, TONE, H264, AAC, &["-map", "0:v", "-map", "1:a"]]);
     let read = agrees(&path, &[0, 1]);
-    // Half a second, less what the encoder puts before the sound; ffmpeg states the pause in whole milliseconds.
+    // Half a second, minus what the encoder puts before the sound; ffmpeg states the pause in whole
+    // milliseconds.
     let first = read.of(1)[0].0.sample.pts;
     assert!((first - (24_000 - 1024)).abs() <= 48, "{first}");
 }
@@ -198,7 +201,7 @@ fn subtitles() {
     for extension in ["mp4", "mov"] {
         let read =
             read(Memory(fs::read(film(extension, &[PICTURE, more, H264])).expect("the film was made")))
-                .expect("a sound file");
+                .expect("a valid file");
         assert_eq!(read.tracks.len(), 2, "{:?}", read.warnings);
         let track = &read.tracks[1];
         assert_eq!((track.kind, track.codec), (TrackKind::Subtitle, Codec::WebVtt));
@@ -250,7 +253,8 @@ fn pixel_shape_colour_and_rotation() {
         let turned =
             film("mp4", &[&["-i", source, "-c", "copy", "-metadata:s:v:0"], &[&format!("rotate={degrees}")]]);
         let video = agrees(&turned, &[0]).tracks[0].video.clone().expect("a picture");
-        // ffmpeg 5 counts counter-clockwise from 6.0 on and clockwise before: only the pair is asserted to be opposite.
+        // ffmpeg 5 counts counter-clockwise from 6.0 on and clockwise before, so only the opposite
+        // signs of the pair are asserted.
         assert!(
             video.rotation == expected || video.rotation == (360 - expected) % 360,
             "{degrees}: {}",
@@ -266,19 +270,20 @@ fn cut_between_key_frames() {
     let source = film("mp4", &[PICTURE, TONE, H264, AAC]);
     let source = source.to_str().expect("a plain name");
     let path = film("mp4", &[&["-ss", "0.72", "-i", source, "-c", "copy"]]);
-    // A quarter of a second of sound before the cut is enough to warm up a decoder; four frames are more.
+    // A quarter of a second of sound before the cut is enough to warm up a decoder; four frames are
+    // longer.
     let read = agrees_after(&path, &[(0, 0), (1, 4)]);
     let first = read.of(0)[0].0.sample;
     assert!(first.sync && first.pts < 0, "{first:?}");
     assert_eq!(read.tracks[1].audio.as_ref().map(|audio| audio.priming), Some(12_032));
 }
 
-/// Reading order follows the file where that keeps the tracks together.
+/// The reading order follows the file while that keeps the tracks together.
 #[test]
-fn packets_leave_in_file_order() {
+fn packets_come_in_file_order() {
     let path = film("mp4", &[PICTURE, TONE, H264, AAC]);
     let file = fs::read(&path).expect("the film was made");
-    let read = read(Memory(file)).expect("a sound file");
+    let read = read(Memory(file)).expect("a valid file");
     let mut places =
         [shown(&path, 0).1, shown(&path, 1).1].map(|list| list.into_iter().map(|shown| shown.position));
     let order: Vec<_> = read.packets.iter().map(|(packet, _)| places[packet.track].next()).collect();
@@ -286,7 +291,7 @@ fn packets_leave_in_file_order() {
 }
 
 #[test]
-fn sound_alone_is_not_taken_for_a_film_in_a_codec_we_do_not_store() {
+fn a_film_with_an_unsupported_video_codec_is_not_stored_as_sound_alone() {
     let path = film("mp4", &[PICTURE, TONE, &["-c:v", "mpeg4", "-c:a", "aac"]]);
     let refused = read(Memory(fs::read(path).expect("the film"))).err().expect("refused");
     assert!(matches!(&refused, MediaError::NoTracks(why) if why.contains("mp4v")), "{refused}");

@@ -1,4 +1,4 @@
-//! What ffmpeg does not write: movies put together by hand, and films of ffmpeg's with some boxes changed.
+//! What ffmpeg does not write: movies built by hand, and ffmpeg's films with some boxes changed.
 
 use crate::boxes::{boxed, full, rewrite, split, words};
 use crate::files::{H264, PICTURE, TONE, film};
@@ -8,7 +8,7 @@ use reel_media::{Codec, MediaError, TrackKind};
 use std::fs;
 
 fn read_movie(traks: &[Trak]) -> Read {
-    read(Memory(movie(b"isom", traks))).expect("a sound movie")
+    read(Memory(movie(b"isom", traks))).expect("a valid movie")
 }
 
 fn refused(traks: &[Trak]) -> MediaError {
@@ -26,7 +26,7 @@ fn bytes(read: &Read, track: usize) -> Vec<Vec<u8>> {
 #[test]
 fn sizes_of_few_bits() {
     for bits in [4, 8, 16] {
-        // An odd count leaves half a byte over.
+        // An odd count leaves half a byte unused.
         let trak = Trak { small_sizes: Some(bits), ..Trak::video(1, 7) };
         assert_eq!(bytes(&read_movie(&[trak]), 0), Trak::video(1, 7).samples);
     }
@@ -61,7 +61,7 @@ fn aac_without_a_configuration_gets_one() {
 }
 
 #[test]
-fn mp3_under_all_its_names() {
+fn mp3_with_all_its_codec_names() {
     let frame = [&[0xff, 0xfb, 0x90, 0xc4], [0; 413].as_slice()].concat();
     for entry in [
         sound_entry(b"mp4a", 0, &[], &esds(0x6b, &[])),
@@ -125,7 +125,7 @@ fn nothing_to_play() {
 }
 
 #[test]
-fn what_contradicts_itself() {
+fn files_that_contradict_themselves() {
     let error = refused(&[Trak { timescale: 0, ..Trak::video(1, 2) }]);
     assert!(matches!(&error, MediaError::Malformed { what, .. } if what.contains("timescale")), "{error}");
     let error = refused(&[Trak { entry: avc_entry(b"avc1", &AVCC[..9]), ..Trak::video(1, 2) }]);
@@ -153,7 +153,7 @@ fn media_in_another_file() {
 }
 
 #[test]
-fn languages_names_and_marks() {
+fn languages_names_and_flags() {
     let name = boxed(b"udta", &boxed(b"name", "Erz\u{e4}hler".as_bytes()));
     let kind = boxed(b"udta", &full(b"kind", 0, 0, b"urn:mpeg:dash:role:2011\0forced-subtitle\0"));
     let cue = || boxed(b"vttc", &boxed(b"payl", b"Hi"));
@@ -176,7 +176,7 @@ fn languages_names_and_marks() {
             tx3g,
         ],
     );
-    let read = read(Memory(file)).expect("a sound movie");
+    let read = read(Memory(file)).expect("a valid movie");
     let told: Vec<_> =
         read.tracks.iter().map(|t| (t.language.as_deref(), t.name.as_deref(), t.default, t.forced)).collect();
     let expected = [
@@ -202,21 +202,22 @@ fn reordered() -> Trak {
 #[test]
 fn edits_of_pictures() {
     let ticks = |list: &[i64]| list.iter().map(|picture| picture * 40).collect::<Vec<_>>();
-    // The pictures start one tick of 40 late on the media's time line; the edit takes that off.
+    // The pictures start one tick of 40 late on the media's time line; the edit removes that.
     let whole = read_movie(&[Trak { edits: vec![(0, 40)], ..reordered() }]);
     assert_eq!(pts(&whole, 0), ticks(&[0, 4, 2, 1, 3, 8, 6, 7, 10]));
     assert!(whole.packets.iter().all(|(packet, _)| packet.sample.dts <= packet.sample.pts));
     // From within the first group: all of it is needed.
     let cut = read_movie(&[Trak { edits: vec![(0, 40 + 3 * 40)], ..reordered() }]);
     assert_eq!(pts(&cut, 0), ticks(&[-3, 1, -1, -2, 0, 5, 3, 4, 7]));
-    // From the second key frame on: its leading pictures go too, and it lasts until what is left.
+    // From the second key frame on: its leading pictures are dropped too, and it lasts as long as
+    // the rest.
     let cut = read_movie(&[Trak { edits: vec![(0, 40 + 8 * 40)], ..reordered() }]);
     assert_eq!(pts(&cut, 0), ticks(&[0, 2]));
     assert_eq!(cut.packets[0].0.sample.duration, 3 * 40);
     // An end in the first group: its last picture is the last to be decoded.
     let cut = read_movie(&[Trak { edits: vec![(2 * 40, 40)], ..reordered() }]);
     assert_eq!(pts(&cut, 0), ticks(&[0, 4, 2, 1]));
-    // A pause before, and further pieces that are told of and left out.
+    // A pause before, and further pieces that are reported and left out.
     let late = read_movie(&[Trak { edits: vec![(400, -1), (0, 40), (100, 200)], ..reordered() }]);
     assert_eq!(pts(&late, 0)[0], 400);
     assert!(late.warnings.iter().any(|warning| warning.contains("only the first")), "{:?}", late.warnings);
@@ -237,11 +238,11 @@ fn pictures_before_the_first_key_frame() {
 
 #[test]
 fn edits_of_sound() {
-    // Priming as encoders of Apple write it.
+    // Priming as Apple's encoders write it.
     let read = read_movie(&[Trak { edits: vec![(0, 2112)], ..Trak::audio(1, 5) }]);
     assert_eq!(pts(&read, 0), [-2112, -1088, -64, 960, 1984]);
     assert_eq!(read.tracks[0].audio.as_ref().map(|audio| audio.priming), Some(2112));
-    // A second cut off: a quarter of a second is kept to warm up.
+    // A second is cut off: a quarter of a second is kept for warm-up.
     let read = read_movie(&[Trak { edits: vec![(0, 48_000)], ..Trak::audio(1, 60) }]);
     let first = pts(&read, 0)[0];
     assert!((-12_000 - 1024..=-12_000 + 1024).contains(&first), "{first}");
@@ -253,7 +254,7 @@ fn edits_of_sound() {
 
 #[test]
 fn negative_composition_offsets_of_quicktime() {
-    // Offsets that begin at zero: decoding times move so that none is after its presentation.
+    // Offsets that begin at zero: decoding times move so that none is after its presentation time.
     let mut trak = reordered();
     trak.reorder.iter_mut().for_each(|offset| *offset -= 40);
     let read = read_movie(&[trak]);
@@ -274,18 +275,18 @@ fn tracks_far_apart_in_the_file_stay_together_in_time() {
     assert_eq!(read.of(0).len() + read.of(1).len(), 200);
 }
 
-/// Puts 5 GiB of nothing before the media, as a file that long would have it.
+/// Puts 5 GiB of zeros before the media, as in a file of that length.
 #[test]
 fn beyond_four_gigabytes() {
     const FAR: u64 = 5 << 30;
     let file = fs::read(film("mp4", &[PICTURE, TONE, H264, &["-c:a", "aac"]])).expect("the film was made");
-    let near = read(Memory(file.clone())).expect("a sound file");
+    let near = read(Memory(file.clone())).expect("a valid file");
     let mut pieces = Vec::new();
     let mut place = 0;
     for (kind, body) in split(&file) {
         let piece = match &kind {
             b"mdat" => {
-                // A box of 64 bits of size; the media lies at its end.
+                // A box with a size of 64 bits; the media lies at its end.
                 let head =
                     [&1u32.to_be_bytes(), b"mdat".as_slice(), &(FAR + body.len() as u64 + 16).to_be_bytes()]
                         .concat();
@@ -306,18 +307,18 @@ fn beyond_four_gigabytes() {
         pieces.push((place, piece));
         place += bytes;
     }
-    let far = read(Sparse { pieces }).expect("a sound file");
+    let far = read(Sparse { pieces }).expect("a valid file");
     assert!(far.tracks == near.tracks && far.packets == near.packets);
 }
 
-/// Fragments beyond four gigabytes, with base offsets stated in the file.
+/// Fragments beyond four gigabytes, with base offsets that the file states.
 #[test]
 fn fragments_beyond_four_gigabytes() {
     const FAR: u64 = 5 << 30;
     let arguments: &[&[&str]] =
         &[PICTURE, TONE, H264, &["-c:a", "aac", "-movflags", "frag_keyframe+empty_moov"]];
     let file = fs::read(film("mp4", arguments)).expect("the film was made");
-    let near = read(Memory(file.clone())).expect("a sound file");
+    let near = read(Memory(file.clone())).expect("a valid file");
     let mut head = Vec::new();
     let mut rest = Vec::new();
     let mut stated = 0;
@@ -333,11 +334,11 @@ fn fragments_beyond_four_gigabytes() {
     let place = head.len() as u64;
     let gap = [&1u32.to_be_bytes(), b"free".as_slice(), &FAR.to_be_bytes()].concat();
     let far =
-        read(Sparse { pieces: vec![(0, head), (place, gap), (place + FAR, rest)] }).expect("a sound file");
+        read(Sparse { pieces: vec![(0, head), (place, gap), (place + FAR, rest)] }).expect("a valid file");
     assert!(far.tracks == near.tracks && far.packets == near.packets);
 }
 
-/// A `moof` with later base offsets.
+/// A `moof` with larger base offsets.
 fn moved(moof: &[u8], by: u64, stated: &mut usize) -> Vec<u8> {
     let traf = |body: &[u8], stated: &mut usize| {
         let mut out = Vec::new();
@@ -357,18 +358,18 @@ fn moved(moof: &[u8], by: u64, stated: &mut usize) -> Vec<u8> {
         .collect()
 }
 
-/// Recordings of live streams count from when the stream began.
+/// Recordings of live streams count from the beginning of the stream.
 #[test]
 fn fragments_that_begin_late() {
     let flags = "frag_keyframe+empty_moov+default_base_moof";
     let file =
         fs::read(film("mp4", &[PICTURE, TONE, H264, &["-c:a", "aac", "-movflags", flags]])).expect("made");
-    let near = read(Memory(file.clone())).expect("a sound file");
+    let near = read(Memory(file.clone())).expect("a valid file");
     let mut late = file;
     let mut changed = 0;
     for at in 0..late.len() - 16 {
         if late[at..].starts_with(b"tfdt\x01\0\0\0") {
-            // Which track is known by the scale of its times; the tracks come in turns.
+            // The scale of its times shows which track it is; the tracks alternate.
             let scale = near.tracks[changed % 2].timescale;
             let time = u64::from_be_bytes(std::array::from_fn(|byte| late[at + 8 + byte]));
             late[at + 8..at + 16].copy_from_slice(&(time + 3600 * u64::from(scale)).to_be_bytes());
@@ -376,19 +377,19 @@ fn fragments_that_begin_late() {
         }
     }
     assert!(changed > 2, "there are fragments");
-    let late = read(Memory(late)).expect("a sound file");
+    let late = read(Memory(late)).expect("a valid file");
     assert!(
-        late.warnings.iter().any(|warning| warning.contains("counts its time from elsewhere")),
+        late.warnings.iter().any(|warning| warning.contains("counts its time from another origin")),
         "{:?}",
         late.warnings
     );
-    // The earliest of all tracks is the beginning, here the sound.
+    // The earliest of all tracks is the beginning; here it is the sound.
     assert_eq!(pts(&late, 1), pts(&near, 1));
     assert_eq!(pts(&late, 0), pts(&near, 0));
 }
 
 #[test]
-fn boxes_of_all_sizes_and_what_follows_the_film() {
+fn boxes_of_all_sizes_and_bytes_after_the_film() {
     let file = movie(b"isom", &[Trak::video(1, 3)]);
     let expected = Trak::video(1, 3).samples;
     let place = file.windows(4).rposition(|kind| kind == b"moov").expect("a moov box") - 4;
@@ -397,18 +398,18 @@ fn boxes_of_all_sizes_and_what_follows_the_film() {
         [&1u32.to_be_bytes(), b"moov".as_slice(), &(moov.len() as u64 + 16).to_be_bytes(), moov].concat();
     let open = [&0u32.to_be_bytes(), b"moov".as_slice(), moov].concat();
     for moov in [large, open] {
-        let read = read(Memory([head, &moov].concat())).expect("a sound movie");
+        let read = read(Memory([head, &moov].concat())).expect("a valid movie");
         assert_eq!(bytes(&read, 0), expected);
     }
     for after in [&[0; 3][..], &[0; 64], b"\xff\xff\xff\xffjunk and more", b"\0\0\0\x02xxxx"] {
-        let read = read(Memory([&file, after].concat())).expect("a sound movie");
+        let read = read(Memory([&file, after].concat())).expect("a valid movie");
         assert_eq!(bytes(&read, 0), expected);
         assert_eq!(read.warnings.len(), 1, "{after:?}: {:?}", read.warnings);
     }
 }
 
 #[test]
-fn empty_samples_are_stepped_over() {
+fn empty_samples_are_skipped() {
     let mut trak = Trak::video(1, 4);
     trak.samples[1].clear();
     let read = read_movie(&[trak]);

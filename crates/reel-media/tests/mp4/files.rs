@@ -1,4 +1,4 @@
-//! Films made by ffmpeg, each made once, and what ffprobe says about them.
+//! Films made by ffmpeg, each made once, and what ffprobe shows of them.
 
 use serde_json::Value;
 use std::collections::hash_map::DefaultHasher;
@@ -30,7 +30,7 @@ pub(crate) const H264: &[&str] = &[
     "1",
 ];
 
-/// Makes a film with ffmpeg, or takes the one an earlier run made with the same arguments.
+/// Makes a film with ffmpeg, or uses the one that an earlier run made with the same arguments.
 pub(crate) fn film(extension: &str, arguments: &[&[&str]]) -> PathBuf {
     let arguments: Vec<&str> = arguments.concat();
     let mut hasher = DefaultHasher::new();
@@ -39,7 +39,7 @@ pub(crate) fn film(extension: &str, arguments: &[&[&str]]) -> PathBuf {
     fs::create_dir_all(&directory).expect("the build's directory for temporary files can be written");
     let path = directory.join(format!("{:016x}.{extension}", hasher.finish()));
     if !path.exists() {
-        // Tests run side by side: each makes its own file, and the last one to be named wins.
+        // Tests run in parallel: each makes its own file, and the last rename wins.
         let making = tempfile::Builder::new().suffix(&format!(".{extension}")).tempfile_in(&directory);
         let making = making.expect("a temporary file").into_temp_path();
         let mut command = Command::new("ffmpeg");

@@ -1,4 +1,5 @@
-//! Files that are cut off, damaged or made to harm: an error or an end, never a panic, and no memory beyond the file's own.
+//! Files that are cut off, damaged or hostile: an error or an end, never a panic, and no memory
+//! beyond the file's own size.
 
 use crate::boxes::{boxed, full, rewrite, words};
 use crate::files::{H264, PICTURE, TONE, film};
@@ -21,7 +22,7 @@ fn fragmented() -> Vec<u8> {
     fs::read(film("mp4", &[PICTURE, TONE, H264, AAC, flags])).expect("the film was made")
 }
 
-/// A file small enough that random damage hits something that matters.
+/// A file so small that random damage hits something important.
 fn small() -> Vec<u8> {
     let text = boxed(b"tx3g", &[0; 38]);
     let cues = vec![b"\0\x02Yo".to_vec(), b"\0\0".to_vec()];
@@ -36,7 +37,7 @@ fn small() -> Vec<u8> {
 }
 
 #[test]
-fn cut_off_media_is_told_at_opening() {
+fn cut_off_media_is_reported_at_opening() {
     let file = fast_start();
     // The last samples reach to the very end.
     for left in [file.len() - 1, file.len() * 3 / 4, file.len() / 2] {
@@ -70,7 +71,7 @@ fn recordings_never_finished() {
 }
 
 #[test]
-fn every_length_ends_in_an_answer() {
+fn every_length_gives_a_result() {
     let file = small();
     for left in 0..file.len() {
         assert!(read(Memory(file[..left].to_vec())).is_err(), "{left} of {} bytes", file.len());
@@ -78,9 +79,9 @@ fn every_length_ends_in_an_answer() {
     assert!(read(Memory(file)).is_ok());
 }
 
-/// Counts above what their box has room for, in every table.
+/// Counts that are larger than their box, in every table.
 #[test]
-fn counts_that_lie() {
+fn counts_larger_than_their_box_are_refused() {
     let file = small();
     for table in [b"stts", b"ctts", b"stsc", b"stsz", b"stz2", b"stco", b"elst"] {
         let mut damaged = file.clone();
@@ -92,11 +93,12 @@ fn counts_that_lie() {
         }
         assert!(!places.is_empty(), "the movie has all tables");
         for at in places {
-            // The count comes after version and flags, in the tables of sizes after one more field.
+            // The count comes after version and flags, and in the tables of sizes after one more
+            // field.
             let count = at + if table.starts_with(b"stsz") || table.starts_with(b"stz2") { 12 } else { 8 };
             damaged[count..count + 4].copy_from_slice(&[0xff; 4]);
         }
-        let error = read(Memory(damaged)).err().expect("a count that lies");
+        let error = read(Memory(damaged)).err().expect("a count larger than its box");
         assert!(matches!(error, MediaError::Malformed { .. } | MediaError::Limit { .. }), "{error}");
     }
 }
@@ -112,7 +114,7 @@ fn samples_that_never_end() {
         });
         assert!(read(Memory(damaged)).is_err());
     }
-    // The same few bytes given as a sample again and again.
+    // The same few bytes, used as a sample again and again.
     let once = movie(b"isom", &[Trak::video(1, 3)]);
     let damaged = rewrite(&once, &mut |kind, _| match kind {
         b"stsz" => Some(full(b"stsz", 0, 0, &words(&[3, 1000]))),
@@ -138,7 +140,7 @@ fn runs_of_nothing() {
     assert!(matches!(&error, MediaError::Malformed { what, .. } if what.contains("no size")), "{error}");
 }
 
-/// Boxes that claim gigabytes of a file that has them, full of zeros.
+/// Boxes that claim gigabytes in a file that has them, full of zeros.
 #[test]
 fn large_boxes_in_sparse_files() {
     let ftyp = boxed(b"ftyp", b"isom\0\0\0\0isom");
@@ -190,7 +192,8 @@ fn damage() -> impl Strategy<Value = Damage> {
     ]
 }
 
-/// Does the damage within `first..` of the file; the samples themselves are of no interest.
+/// Applies the damage within `first..` of the file, because damage to the samples themselves tests
+/// nothing.
 fn damaged(mut file: Vec<u8>, first: usize, list: &[Damage]) -> Vec<u8> {
     for damage in list {
         let room = file.len().saturating_sub(first).max(1);
@@ -221,7 +224,7 @@ fn damaged(mut file: Vec<u8>, first: usize, list: &[Damage]) -> Vec<u8> {
     file
 }
 
-/// What is given of a damaged file keeps the rules all the same, and is no more than the file.
+/// The packets of a damaged file also keep the rules, and are no larger than the file.
 fn answer(file: Vec<u8>) -> Result<(), TestCaseError> {
     let bytes = file.len();
     let Ok(read) = read(Memory(file)) else { return Ok(()) };
@@ -255,7 +258,7 @@ proptest! {
     fn films_with_damage(list in prop::collection::vec(damage(), 1..4)) {
         static FILE: OnceLock<Vec<u8>> = OnceLock::new();
         static MOOV: OnceLock<usize> = OnceLock::new();
-        // All that matters lies in the `moov` box at the end.
+        // All important bytes are in the `moov` box at the end.
         let file = shared(&FILE, || fs::read(film("mp4", &[PICTURE, TONE, H264, AAC])).expect("the film was made"));
         let first = MOOV.get_or_init(|| file.windows(4).rposition(|kind| kind == b"moov").expect("a moov box") - 4);
         answer(damaged(file.clone(), *first, &list))?;

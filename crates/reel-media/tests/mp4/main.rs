@@ -1,4 +1,5 @@
-//! The MP4 and QuickTime demuxer against files made by ffmpeg, against boxes put together by hand, and against damage.
+//! The MP4 and QuickTime demuxer with files made by ffmpeg, with boxes built by hand, and with
+//! damage.
 
 mod boxes;
 mod compare;

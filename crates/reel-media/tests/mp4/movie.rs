@@ -1,4 +1,4 @@
-//! A small movie put together by hand, every part of which a test can change.
+//! A small movie built by hand; a test can change every part of it.
 
 use crate::boxes::{boxed, full, words};
 
@@ -33,12 +33,12 @@ pub(crate) struct Trak {
 pub(crate) const UNDETERMINED: u16 = 0x55c4;
 
 impl Trak {
-    /// A picture track of so many pictures, 25 a second in ticks of 1/1000, all key frames.
+    /// A picture track with this many pictures, 25 a second in ticks of 1/1000, all key frames.
     pub(crate) fn video(id: u32, pictures: usize) -> Self {
         Self::new(id, b"vide", avc_entry(b"avc1", &AVCC), 1000, 40, pictures)
     }
 
-    /// A sound track of so many frames of 1024 samples at 48 kHz.
+    /// A sound track with this many frames of 1024 samples at 48 kHz.
     pub(crate) fn audio(id: u32, frames: usize) -> Self {
         Self::new(id, b"soun", aac_entry(), 48_000, 1024, frames)
     }
@@ -165,7 +165,7 @@ pub(crate) fn aac_entry() -> Vec<u8> {
     sound_entry(b"mp4a", 0, &[], &esds(0x40, &[0x11, 0x90]))
 }
 
-/// A sound sample entry of a version of QuickTime's, with its further fields.
+/// A sound sample entry of a QuickTime version, with its further fields.
 pub(crate) fn sound_entry(kind: &[u8; 4], version: u16, fields: &[u8], boxes: &[u8]) -> Vec<u8> {
     let head = [&[0, 0, 0, 0, 0, 0, 0, 1], version.to_be_bytes().as_slice(), &[0; 6]].concat();
     let sound = [0, 2, 0, 16, 0, 0, 0, 0, 0xbb, 0x80, 0, 0];

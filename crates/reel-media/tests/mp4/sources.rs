@@ -20,7 +20,8 @@ impl Source for Memory {
     }
 }
 
-/// Pieces of bytes at places far apart; zeros between them. Stands for files too large to make.
+/// Pieces of bytes far apart, with zeros between them. It stands for files that are too large to
+/// make.
 pub(crate) struct Sparse {
     pub(crate) pieces: Vec<(u64, Vec<u8>)>,
 }
@@ -47,7 +48,7 @@ impl Source for Sparse {
     }
 }
 
-/// All a demuxer gave.
+/// Everything that a demuxer returned.
 pub(crate) struct Read {
     pub(crate) tracks: Vec<Track>,
     pub(crate) warnings: Vec<String>,

@@ -1,4 +1,4 @@
-//! From MP4 to stored objects, decoded by ffmpeg: the pictures and their times are those of the source.
+//! From MP4 to stored objects, decoded by ffmpeg: pictures and times equal those of the source.
 
 use crate::files::{H264, PICTURE, TONE, film};
 use crate::sources::{Memory, read};
@@ -10,12 +10,12 @@ use std::process::Command;
 
 /// Packages a file; the objects of its tracks.
 fn store(path: &Path) -> Vec<(TrackKind, Vec<u8>)> {
-    let read = read(Memory(fs::read(path).expect("the film was made"))).expect("a sound file");
+    let read = read(Memory(fs::read(path).expect("the film was made"))).expect("a valid file");
     let policy = CutPolicy { fragment_min_ms: 500, ..CutPolicy::default() };
-    let mut packager = Packager::new(read.tracks.clone(), policy).expect("tracks as they should be");
+    let mut packager = Packager::new(read.tracks.clone(), policy).expect("valid tracks");
     let mut objects: Vec<_> = read.tracks.iter().map(|track| (track.kind, Vec::new())).collect();
     for (packet, data) in &read.packets {
-        packager.push(packet, data).expect("samples as they should be");
+        packager.push(packet, data).expect("valid samples");
         packager.take().into_iter().for_each(|piece| objects[piece.track].1.extend(piece.bytes));
     }
     let packaged = packager.finish().expect("a whole film");
@@ -75,7 +75,7 @@ fn pictures_and_their_times() {
         let object = tempfile::Builder::new().suffix(".mp4").tempfile().expect("a temporary file");
         fs::write(object.path(), video).expect("a temporary file can be written");
         let (mut stored, source) = (pictures(object.path()), pictures(&path));
-        // What is only there to decode the first picture keeps a negative time.
+        // Pictures that only help to decode the first one keep a negative time.
         stored.retain(|(ms, _)| *ms >= 0);
         assert!(source.len() > 20, "{}", path.display());
         assert_eq!(stored, source, "{}", path.display());

@@ -1,4 +1,4 @@
-//! ffmpeg makes the files and ffprobe says what is in them; both are independent of this crate.
+//! ffmpeg makes the files and ffprobe shows their contents; both are independent of this crate.
 #![allow(dead_code, unreachable_pub, reason = "every test file uses its part")]
 
 use reel_media::{Demux, MediaError, Packet, Source};
@@ -22,10 +22,10 @@ impl Source for Memory {
     }
 }
 
-/// A directory of synthesised files.
+/// A directory of generated files.
 pub struct Studio(tempfile::TempDir);
 
-/// A packet as ffprobe sees it.
+/// A packet as ffprobe shows it.
 #[derive(Clone, Debug)]
 pub struct Seen {
     pub stream: usize,
@@ -35,7 +35,7 @@ pub struct Seen {
     pub bytes: usize,
 }
 
-/// A sample as the demuxer under test gave it.
+/// A sample as the demuxer under test returned it.
 #[derive(Clone, Debug)]
 pub struct Taken {
     pub packet: Packet,
@@ -105,7 +105,7 @@ pub fn packets(path: &Path) -> Vec<Seen> {
         .collect()
 }
 
-/// What ffprobe says as JSON.
+/// The output of ffprobe as JSON.
 pub fn ffprobe(path: &Path, what: &[&str]) -> serde_json::Value {
     let output = Command::new("ffprobe")
         .args(["-v", "error", "-of", "json"])
@@ -165,7 +165,7 @@ fn decoded(path: &Path, format: Option<&str>, stream: &str) -> Vec<(f64, String)
     text.lines().filter(|line| !line.starts_with('#')).map(frame).collect()
 }
 
-/// Everything a demuxer gives, and the promises every demuxer keeps.
+/// Everything that a demuxer returns, with checks of what every demuxer guarantees.
 pub fn drain(demux: &mut dyn Demux) -> Result<Vec<Taken>, MediaError> {
     let mut taken: Vec<Taken> = Vec::new();
     let mut data = Vec::new();
@@ -192,7 +192,7 @@ pub fn of_track(taken: &[Taken], track: usize) -> Vec<Taken> {
     taken.iter().filter(|taken| taken.packet.track == track).cloned().collect()
 }
 
-/// Decoding times and durations of audio and video fit together without holes.
+/// Decoding times and durations of audio and video fit together without gaps.
 pub fn assert_contiguous(samples: &[Taken]) {
     for pair in samples.windows(2) {
         let [a, b] = [&pair[0].packet.sample, &pair[1].packet.sample];

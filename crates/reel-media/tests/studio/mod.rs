@@ -1,4 +1,4 @@
-//! ffmpeg as the maker of films and as the judge of ours; it shares no code with this crate.
+//! ffmpeg makes the films and checks the results; it shares no code with this crate.
 #![allow(dead_code, reason = "every test file uses its part")]
 
 pub(crate) mod web;
@@ -10,7 +10,7 @@ use std::os::unix::fs::FileExt;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output};
 
-/// A directory of films that goes away by itself.
+/// A directory of films that is deleted when it is dropped.
 pub(crate) struct Studio(tempfile::TempDir);
 
 impl Studio {
@@ -57,7 +57,7 @@ pub(crate) struct Shown {
 
 impl Shown {
     pub(crate) fn of(path: &Path, stream: &str) -> Shown {
-        // Display rotation is the player's business: without it the decoder's own pictures are compared.
+        // The player applies display rotation; without it the decoder's own pictures are compared.
         let mut command = ffmpeg();
         command.args(["-noautorotate", "-copyts", "-i"]).arg(path);
         command.args([
@@ -90,7 +90,8 @@ impl Shown {
 
     pub(crate) fn assert_same(&self, other: &Shown, what: &str) {
         assert_eq!(self.frames.len(), other.frames.len(), "{what}: number of frames");
-        // Players count from the first picture or from zero: the distances must agree, to a millisecond.
+        // Players count from the first picture or from zero, so the distances must agree, to a
+        // millisecond.
         for (i, (a, b)) in self.frames.iter().zip(&other.frames).enumerate() {
             assert_eq!(a.1, b.1, "{what}: frame {i}");
             assert!((a.0 - b.0).abs() < 0.0011, "{what}: frame {i} is shown at {} instead of {}", b.0, a.0);
@@ -107,8 +108,8 @@ pub(crate) struct Heard {
 impl Heard {
     pub(crate) fn of(path: &Path, stream: &str) -> Heard {
         let mut command = ffmpeg();
-        // What lies before zero is warm-up. ffmpeg leaves it out of classic files by itself; of fragmented ones,
-        // its own too, it tells the right times but gives out everything.
+        // Everything before zero is warm-up. ffmpeg leaves it out of classic files by itself. For
+        // fragmented files, even its own, it shows the right times but outputs everything.
         command.arg("-copyts").arg("-i").arg(path);
         command.args(["-map", stream, "-af", "atrim=start=0", "-c:a", "pcm_s16le", "-f", "s16le", "-"]);
         Heard { pcm: run(&mut command).stdout }
@@ -118,7 +119,7 @@ impl Heard {
         self.pcm.len()
     }
 
-    /// The other one may go on for `tail` samples: what Matroska discards of the last packet.
+    /// The other one may continue for `tail` samples: what Matroska discards of the last packet.
     pub(crate) fn assert_same(&self, other: &Heard, tail: usize, what: &str) {
         let first = self.pcm.iter().zip(&other.pcm).position(|(a, b)| a != b);
         assert_eq!(first, None, "{what}: first differing byte of {} and {}", self.pcm.len(), other.pcm.len());
@@ -131,7 +132,8 @@ impl Heard {
     }
 }
 
-/// The time the title starts at in the file's own clock: a transport stream's runs from anywhere.
+/// The time at which the title starts in the file's own clock, because a transport stream's clock
+/// starts anywhere.
 fn zero(path: &Path) -> f64 {
     if path.extension().is_none_or(|extension| extension != "ts") {
         return 0.0;
@@ -141,14 +143,14 @@ fn zero(path: &Path) -> f64 {
     String::from_utf8(run(&mut command).stdout).expect("text").trim().parse().expect("seconds")
 }
 
-/// ffmpeg without chatter, on two threads.
+/// ffmpeg without messages, on two threads.
 pub(crate) fn ffmpeg() -> Command {
     let mut command = Command::new("ffmpeg");
     command.args(["-hide_banner", "-loglevel", "error", "-nostdin", "-threads", "2"]);
     command
 }
 
-/// Runs a program to its end; its failure is the test's.
+/// Runs a program to its end; if it fails, the test fails.
 pub(crate) fn run(command: &mut Command) -> Output {
     let program = command.get_program().to_string_lossy().into_owned();
     let output = command.output().unwrap_or_else(|error| panic!("{program} is needed for tests: {error}"));

@@ -1,11 +1,12 @@
-//! A folder over HTTP, for players that take nothing else. One request a connection; byte ranges.
+//! A folder over HTTP, for players that take nothing else. One request for each connection; byte
+//! ranges.
 
 use std::io::{BufRead, BufReader, Write};
 use std::net::{TcpListener, TcpStream};
 use std::path::{Component, Path};
 use std::thread;
 
-/// Serves `folder` until the process ends; gives the base URL.
+/// Serves `folder` until the process ends; returns the base URL.
 pub(crate) fn serve(folder: &Path) -> String {
     let listener = TcpListener::bind("127.0.0.1:0").expect("a port");
     let address = listener.local_addr().expect("an address");

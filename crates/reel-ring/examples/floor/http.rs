@@ -1,4 +1,4 @@
-//! Just enough HTTP/1.1: one request at a time, files below a directory.
+//! The part of HTTP/1.1 that the example needs: one request at a time, files below a directory.
 
 use std::collections::HashMap;
 use std::fs::{File, OpenOptions};
@@ -8,7 +8,7 @@ use std::os::unix::fs::OpenOptionsExt;
 use std::path::{Component, Path, PathBuf};
 use std::rc::Rc;
 
-/// A request that has come whole.
+/// A complete request.
 pub(crate) struct Request {
     pub(crate) path: String,
     pub(crate) range: Option<Range<u64>>,
@@ -22,7 +22,7 @@ pub(crate) struct Files {
 }
 
 impl Request {
-    /// Reads one, if `bytes` end with it.
+    /// Parses a request, if `bytes` end with its last line.
     pub(crate) fn read(bytes: &[u8]) -> Option<Self> {
         let text = std::str::from_utf8(bytes).ok()?;
         let text = text.strip_suffix("\r\n\r\n")?;
@@ -36,19 +36,19 @@ impl Request {
     }
 }
 
-/// The first lines of an answer with so many bytes.
+/// The head of a response with this many bytes.
 pub(crate) fn head(request: &Request, bytes: u64) -> String {
     let status = if request.range.is_some() { "206 Partial Content" } else { "200 OK" };
     format!("HTTP/1.1 {status}\r\nContent-Length: {bytes}\r\n\r\n")
 }
 
 impl Files {
-    /// `flags` beside O_RDONLY.
+    /// `flags` are added to O_RDONLY.
     pub(crate) fn new(root: &Path, flags: i32) -> Self {
         Self { root: root.to_owned(), flags, open: HashMap::new() }
     }
 
-    /// The file that is asked for and what of it.
+    /// The requested file and the requested range of it.
     pub(crate) fn find(&mut self, request: &Request) -> io::Result<(Rc<File>, Range<u64>)> {
         if !self.open.contains_key(&request.path) {
             let path = Path::new(request.path.trim_start_matches('/'));

@@ -1,13 +1,15 @@
-//! The floor under every server: nothing but reading files and sending them, as bare as a loop can be. Experiments measure it beside
-//! real servers, to see how much of their cost is inevitable.
+//! The least that any server must do: it only reads files and sends them, in the barest possible
+//! loop. Experiments measure it beside real servers, to see how much of their cost is unavoidable.
 //!
 //! `floor ADDRESS DIRECTORY [MODE]`, where MODE is
 //! - `ring` (default): io_uring, O_DIRECT reads into registered buffers, sends that copy;
 //! - `ring-zc`: the same with zero-copy sends from the same buffers;
-//! - `sendfile`, `write`, `zerocopy`: a thread for each connection, with sendfile(2), read(2) and write(2), or MSG_ZEROCOPY.
+//! - `sendfile`, `write`, `zerocopy`: a thread for each connection, with sendfile(2), read(2) and
+//!   write(2), or MSG_ZEROCOPY.
 //!
-//! It answers GET of files, whole or a range, and `GET /report` with what the kernel reported of zero-copy sends, as
-//! `SENDS-WITHOUT-A-COPY SENDS-COPIED`. It knows no errors but ending a connection.
+//! It answers GET of files, whole or a range. It answers `GET /report` with what the kernel
+//! reported about zero-copy sends, as `SENDS-WITHOUT-A-COPY SENDS-COPIED`. Any error ends the
+//! connection.
 
 mod http;
 mod plain;
@@ -19,7 +21,7 @@ use std::sync::Arc;
 use std::sync::atomic::AtomicU64;
 use std::{env, io, thread};
 
-/// What the kernel said of zero-copy sends.
+/// What the kernel reported about zero-copy sends.
 #[derive(Default)]
 struct Reported {
     without_copy: AtomicU64,

@@ -13,14 +13,14 @@ use std::sync::atomic::Ordering;
 use std::{mem, thread};
 
 const BUFFER_BYTES: usize = 256 << 10;
-/// Buffers of a connection that sends without a copy: what may be on its way and not acknowledged.
+/// Buffers of a connection that sends without a copy: what may be sent and not acknowledged.
 const BUFFERS: usize = 8;
 
 /// `SO_EE_ORIGIN_ZEROCOPY` and `SO_EE_CODE_ZEROCOPY_COPIED` (errqueue.h).
 const ORIGIN_ZEROCOPY: u8 = 5;
 const CODE_COPIED: u8 = 1;
 
-/// How a file goes into a socket.
+/// How a file is sent.
 #[derive(Clone, Copy)]
 pub(crate) enum Way {
     Sendfile,
@@ -44,7 +44,7 @@ pub(crate) fn serve(listener: &TcpListener, root: &Path, way: Way, reported: &Re
         loop {
             let (stream, _) = listener.accept()?;
             scope.spawn(move || {
-                // Whatever happens to a connection ends it; nobody else is concerned.
+                // A failure ends only this connection.
                 let _ = Connection::new(stream, way, reported).and_then(|connection| connection.run(root));
             });
         }
@@ -56,7 +56,7 @@ struct Connection<'a> {
     way: Way,
     reported: &'a Reported,
     buffers: Vec<Vec<u8>>,
-    /// Zero-copy sends that were begun and that were reported.
+    /// Zero-copy sends that were begun, and those that were reported.
     sent: u32,
     done: u32,
 }
@@ -112,9 +112,9 @@ impl<'a> Connection<'a> {
         }
     }
 
-    /// Sends what more follows.
+    /// Sends bytes that more bytes will follow.
     fn more(&self, bytes: &[u8]) -> io::Result<()> {
-        // SAFETY: the bytes are there until the call returns.
+        // SAFETY: the bytes live until the call returns.
         let sent = unsafe {
             libc::send(self.stream.as_raw_fd(), bytes.as_ptr().cast(), bytes.len(), libc::MSG_MORE)
         };
@@ -140,7 +140,8 @@ impl<'a> Connection<'a> {
                     count as u64
                 }
                 Way::ZeroCopy => {
-                    // The buffer that was sent longest ago; it must be reported before it is written again.
+                    // The oldest send's buffer: its send must be reported before the buffer is
+                    // written again.
                     self.settle(BUFFERS as u32 - 1)?;
                     let buffer = self.sent as usize % BUFFERS;
                     file.read_exact_at(&mut self.buffers[buffer][..count], at)?;
@@ -157,14 +158,15 @@ impl<'a> Connection<'a> {
         while from < count {
             let bytes = &self.buffers[buffer][from..count];
             let fd = self.stream.as_raw_fd();
-            // SAFETY: the kernel reads the buffer until it reports the send; `settle` waits for that before it is written again,
-            // and before the connection and its buffers go.
+            // SAFETY: the kernel reads the buffer until it reports the send; `settle` waits for
+            // that before the buffer is written again, and before the connection and its buffers
+            // are freed.
             let sent = unsafe { libc::send(fd, bytes.as_ptr().cast(), bytes.len(), libc::MSG_ZEROCOPY) };
             let sent = usize::try_from(sent).map_err(|_| io::Error::last_os_error())?;
             from += sent;
             if from < count {
-                // Each call is reported by a number of its own; a buffer has one only.
-                return Err(io::Error::other("a send that was cut short"));
+                // Each call is reported by a number of its own, and a buffer has only one.
+                return Err(io::Error::other("the kernel sent only a part"));
             }
             self.sent += 1;
         }
@@ -175,9 +177,9 @@ impl<'a> Connection<'a> {
     fn settle(&mut self, left: u32) -> io::Result<()> {
         while self.sent - self.done > left {
             let mut waits = libc::pollfd { fd: self.stream.as_raw_fd(), events: 0, revents: 0 };
-            // SAFETY: one pollfd, ours.
+            // SAFETY: one pollfd on the stack of this function.
             if unsafe { libc::poll(&mut waits, 1, 30_000) } <= 0 {
-                // The buffers are the kernel's for who knows how long: they are never freed.
+                // The kernel may use the buffers for an unknown time, so they are never freed.
                 mem::forget(mem::take(&mut self.buffers));
                 return Err(io::ErrorKind::TimedOut.into());
             }
@@ -200,7 +202,8 @@ impl<'a> Connection<'a> {
         // SAFETY: the kernel filled the message in.
         let mut next = unsafe { libc::CMSG_FIRSTHDR(&message) };
         while !next.is_null() {
-            // SAFETY: IP_RECVERR, the only kind there is, carries a sock_extended_err; it may lie at any address.
+            // SAFETY: IP_RECVERR, the only kind that arrives here, carries a sock_extended_err,
+            // which may be unaligned.
             let report = unsafe { libc::CMSG_DATA(next).cast::<libc::sock_extended_err>().read_unaligned() };
             if report.ee_origin == ORIGIN_ZEROCOPY {
                 let count = report.ee_data.wrapping_sub(report.ee_info) + 1;

@@ -15,12 +15,14 @@ use std::sync::atomic::Ordering;
 /// Connections of one loop.
 const CONNECTIONS: usize = 128;
 const BUFFER_BYTES: usize = 256 << 10;
-/// Buffers of a connection. Without a copy they are the kernel's until the peer has acknowledged them.
+/// Buffers of a connection. Without a copy, the kernel uses them until the peer has acknowledged
+/// them.
 const BUFFERS: usize = 6;
-/// O_DIRECT reads begin and end there.
+/// O_DIRECT reads begin and end at multiples of this.
 const BLOCK_BYTES: u64 = 4096;
-/// Send buffer of a socket that sends without a copy: the kernel books a piece of a huge page with all that lies before it in the page, 1 MiB
-/// on average, and with the usual few MiB a sender would wait for room nearly always.
+/// Send buffer of a socket that sends without a copy. The kernel charges a piece of a huge page
+/// together with everything before it in the page, 1 MiB on average. With the usual few MiB a
+/// sender would nearly always wait for room.
 const SEND_BYTES: i32 = 512 << 20;
 /// `IORING_SEND_ZC_REPORT_USAGE` and `IORING_NOTIF_USAGE_ZC_COPIED` (io_uring.h).
 const REPORT_USAGE: u16 = 1 << 3;
@@ -41,7 +43,7 @@ pub(crate) fn serve(
             iov_len: (memory.bytes - (piece << 30)).min(1 << 30),
         })
         .collect();
-    // SAFETY: the memory outlives the ring: it is never unmapped.
+    // SAFETY: the memory outlives the ring, because it is never unmapped.
     unsafe { ring.submitter().register_buffers(&pieces)? };
     let connections = (0..CONNECTIONS).map(|_| None).collect();
     let files = Files::new(root, libc::O_DIRECT);
@@ -76,18 +78,18 @@ struct Connection {
     head: Vec<u8>,
     body: Option<Body>,
     buffers: [State; BUFFERS],
-    /// Ops in the ring. A connection that ends goes when there are none.
-    flying: usize,
+    /// Operations in the ring. A connection that ends is removed when there are none.
+    in_flight: usize,
     ended: bool,
 }
 
-/// A file on its way.
+/// A file that is being sent.
 struct Body {
     file: Rc<File>,
-    /// What is not read yet, in whole blocks, and what is wanted.
+    /// The next block to read, in whole blocks, and the requested end.
     read_at: u64,
     wanted: Range<u64>,
-    /// Place of the next byte to send.
+    /// Position of the next byte to send.
     send_at: u64,
     sending: bool,
 }
@@ -98,7 +100,7 @@ enum State {
     Reading {
         at: u64,
     },
-    /// Bytes of it that are to be sent.
+    /// The bytes of the buffer that are to be sent.
     Ready {
         at: u64,
         from: usize,
@@ -145,10 +147,11 @@ impl Loop<'_> {
         if tag.kind != Kind::Accept
             && let Some(connection) = &mut self.connections[tag.connection]
         {
-            connection.flying += 1;
+            connection.in_flight += 1;
         }
         loop {
-            // SAFETY: what the entry points to (a buffer of the mapped memory, or a box of its connection) stays until it is done.
+            // SAFETY: what the entry points to (a buffer of the mapped memory, or a box of its
+            // connection) lives until the operation ends.
             if unsafe { self.ring.submission().push(&entry) }.is_ok() {
                 return Ok(());
             }
@@ -166,15 +169,15 @@ impl Loop<'_> {
         let number = tag.connection;
         if tag.kind == Kind::Accept {
             if result >= 0 {
-                // SAFETY: the kernel has just opened it for us.
+                // SAFETY: the kernel has just opened this descriptor, and nothing else owns it.
                 let socket = unsafe { OwnedFd::from_raw_fd(result) };
-                self.come(socket)?;
+                self.accepted(socket)?;
             }
             return self.accept(listener);
         }
         let Some(connection) = &mut self.connections[number] else { return Ok(()) };
         if !(tag.kind == Kind::Send && cqueue::more(flags)) {
-            connection.flying -= 1;
+            connection.in_flight -= 1;
         }
         if tag.kind == Kind::Send && cqueue::notif(flags) {
             let copied = result as u32 & USAGE_COPIED != 0;
@@ -184,11 +187,12 @@ impl Loop<'_> {
         } else {
             connection.took(tag, result, cqueue::more(flags));
         }
-        self.go_on(number)
+        self.proceed(number)
     }
 
-    fn come(&mut self, socket: OwnedFd) -> io::Result<()> {
-        // Without a copy the end of a buffer would wait for acknowledgements that a viewer holds back (RFC 1122, 4.2.3.2 to 4.2.3.4).
+    fn accepted(&mut self, socket: OwnedFd) -> io::Result<()> {
+        // Without a copy, the last buffer waits for acknowledgements that a peer may delay (RFC
+        // 1122, 4.2.3.2 to 4.2.3.4).
         let stream = TcpStream::from(socket);
         stream.set_nodelay(true)?;
         if self.zero_copy {
@@ -204,7 +208,7 @@ impl Loop<'_> {
             }
         }
         let socket = OwnedFd::from(stream);
-        // One more than there is room for is not served.
+        // A connection beyond the limit is closed.
         let Some(number) = self.connections.iter().position(Option::is_none) else { return Ok(()) };
         self.connections[number] = Some(Connection {
             socket,
@@ -213,7 +217,7 @@ impl Loop<'_> {
             head: Vec::new(),
             body: None,
             buffers: [State::Free; BUFFERS],
-            flying: 0,
+            in_flight: 0,
             ended: false,
         });
         self.receive(number)
@@ -227,15 +231,15 @@ impl Loop<'_> {
         self.push(receive, Tag { kind: Kind::Receive, connection: number, buffer: 0 })
     }
 
-    fn go_on(&mut self, number: usize) -> io::Result<()> {
+    fn proceed(&mut self, number: usize) -> io::Result<()> {
         let Some(connection) = &mut self.connections[number] else { return Ok(()) };
         if connection.ended {
-            if connection.flying == 0 {
+            if connection.in_flight == 0 {
                 self.connections[number] = None;
             }
             return Ok(());
         }
-        if connection.body.is_none() && connection.flying == 0 {
+        if connection.body.is_none() && connection.in_flight == 0 {
             let Some(request) = Request::read(&connection.asked[..connection.asked_bytes]) else {
                 return self.receive(number);
             };
@@ -269,7 +273,7 @@ impl Loop<'_> {
         self.push(send, Tag { kind: Kind::Head, connection: number, buffer: 0 })
     }
 
-    /// Reads into every buffer that is free.
+    /// Reads into every free buffer.
     fn read(&mut self, number: usize) -> io::Result<()> {
         for buffer in 0..BUFFERS {
             let Some(connection) = &mut self.connections[number] else { return Ok(()) };
@@ -291,7 +295,7 @@ impl Loop<'_> {
         Ok(())
     }
 
-    /// Sends the next bytes, if they are there and nothing else is being sent.
+    /// Sends the next bytes, if they have been read and no send is in flight.
     fn send(&mut self, number: usize) -> io::Result<()> {
         let Some(connection) = &mut self.connections[number] else { return Ok(()) };
         let Some(body) = connection.body.as_mut().filter(|body| !body.sending) else { return Ok(()) };
@@ -306,7 +310,8 @@ impl Loop<'_> {
         let (place, piece) = self.memory.buffer(number * BUFFERS + buffer);
         let (place, bytes) = (place.wrapping_add(from).cast_const(), (to - from) as u32);
         let last = body.send_at + u64::from(bytes) == body.wanted.end;
-        // A send that waits for more is not acknowledged, and its buffer not given back, before more comes.
+        // A send that waits for more bytes is not acknowledged, and its buffer not returned, before
+        // more bytes come.
         let more = if last || self.zero_copy { 0 } else { libc::MSG_MORE };
         let flags = libc::MSG_WAITALL | libc::MSG_NOSIGNAL | more;
         let send = if self.zero_copy {
@@ -358,7 +363,7 @@ impl Connection {
     }
 }
 
-/// Memory that is never given back.
+/// Memory that is never unmapped.
 struct Memory {
     start: *mut u8,
     bytes: usize,
@@ -368,13 +373,13 @@ impl Memory {
     fn map(bytes: usize) -> io::Result<Self> {
         let (protection, flags) =
             (libc::PROT_READ | libc::PROT_WRITE, libc::MAP_PRIVATE | libc::MAP_ANONYMOUS);
-        // SAFETY: a new mapping anywhere.
+        // SAFETY: a new mapping at an address that the kernel chooses.
         let start = unsafe { libc::mmap(std::ptr::null_mut(), bytes, protection, flags, -1, 0) };
         if start == libc::MAP_FAILED {
             return Err(io::Error::last_os_error());
         }
-        // Larger pages where the kernel has them; without, the same works slower.
-        // SAFETY: the mapping is ours.
+        // Uses larger pages where the kernel has them; without them everything works, only slower.
+        // SAFETY: the range is the mapping made above.
         unsafe { libc::madvise(start, bytes, libc::MADV_HUGEPAGE) };
         Ok(Self { start: start.cast(), bytes })
     }
@@ -383,7 +388,7 @@ impl Memory {
         self.start.wrapping_add(offset)
     }
 
-    /// A buffer and the registered piece it lies in.
+    /// A buffer and the registered piece that contains it.
     fn buffer(&self, number: usize) -> (*mut u8, u16) {
         let offset = number * BUFFER_BYTES;
         (self.at(offset), (offset >> 30) as u16)

@@ -9,10 +9,10 @@ use std::time::Duration;
 
 use crate::PACKET_BYTES;
 
-/// Sends some packets that lie in a row; how many it were.
+/// Sends packets that lie in a row, and returns how many.
 pub(crate) type Call = fn(&UdpSocket, &[u8]) -> io::Result<usize>;
 
-/// One call, one train: the kernel copies it whole and cuts it as late as it can.
+/// One call for one train: the kernel copies it whole and cuts it as late as it can.
 pub(crate) fn sendmsg(socket: &UdpSocket, train: &[u8]) -> io::Result<usize> {
     #[repr(C)]
     struct Cut {
@@ -31,12 +31,13 @@ pub(crate) fn sendmsg(socket: &UdpSocket, train: &[u8]) -> io::Result<usize> {
     message.msg_iovlen = 1;
     message.msg_control = (&raw mut cut).cast();
     message.msg_controllen = size_of::<Cut>();
-    // SAFETY: the message, its piece, its control data and the bytes outlive the call, which only reads them.
+    // SAFETY: the message, its piece, its control data and the bytes outlive the call, which only
+    // reads them.
     let sent = unsafe { libc::sendmsg(socket.as_raw_fd(), &raw const message, libc::MSG_NOSIGNAL) };
     if sent < 0 { Err(io::Error::last_os_error()) } else { Ok((sent as usize).div_ceil(PACKET_BYTES)) }
 }
 
-/// One call, many packets, each of which goes down for itself.
+/// One call for many packets, each of which passes the network stack by itself.
 pub(crate) fn sendmmsg(socket: &UdpSocket, train: &[u8]) -> io::Result<usize> {
     let mut pieces: Vec<libc::iovec> = train.chunks(PACKET_BYTES).map(piece).collect();
     let mut messages: Vec<libc::mmsghdr> = pieces
@@ -50,7 +51,8 @@ pub(crate) fn sendmmsg(socket: &UdpSocket, train: &[u8]) -> io::Result<usize> {
         })
         .collect();
     let count = messages.len() as u32;
-    // SAFETY: the messages, their pieces and their bytes outlive the call, which writes only the messages' lengths.
+    // SAFETY: the messages, their pieces and their bytes outlive the call, which writes only the
+    // messages' lengths.
     let sent =
         unsafe { libc::sendmmsg(socket.as_raw_fd(), messages.as_mut_ptr(), count, libc::MSG_NOSIGNAL as _) };
     usize::try_from(sent).map_err(|_| io::Error::last_os_error())
@@ -61,7 +63,8 @@ pub(crate) fn sendto(socket: &UdpSocket, train: &[u8]) -> io::Result<usize> {
     train.chunks(PACKET_BYTES).map(|packet| socket.send(packet).map(|_| 1)).sum()
 }
 
-/// Room for lent memory: the kernel books a piece of a huge page with all that lies before it in the page.
+/// Enlarges the send buffer for lent memory: the kernel charges a piece of a huge page together
+/// with everything before it in the page.
 pub(crate) fn widen(socket: RawFd) -> io::Result<()> {
     let bytes: libc::c_int = 512 << 20;
     // SAFETY: the option's value is an int, which outlives the call.
@@ -77,10 +80,10 @@ pub(crate) fn widen(socket: RawFd) -> io::Result<()> {
     if result < 0 { Err(io::Error::last_os_error()) } else { Ok(()) }
 }
 
-/// Processor time of all threads of this process, that of the kernel for it included.
+/// Processor time of all threads of this process, including the kernel's work for it.
 pub(crate) fn processor_time() -> Duration {
     let mut time = libc::timespec { tv_sec: 0, tv_nsec: 0 };
-    // SAFETY: the call writes one timespec, which is there. It cannot fail for this clock.
+    // SAFETY: the call writes one timespec, which exists. It cannot fail for this clock.
     unsafe { libc::clock_gettime(libc::CLOCK_PROCESS_CPUTIME_ID, &raw mut time) };
     Duration::new(time.tv_sec as u64, time.tv_nsec as u32)
 }

@@ -1,17 +1,20 @@
-//! What sending UDP packets costs a processor: trains that are lent to the device, and the ways to have them copied.
+//! What sending UDP packets costs a processor: trains that are lent to the device, and several ways
+//! that copy them.
 //!
-//! `trains send to=ADDRESS from=ADDRESS way=WAY packets=N seconds=S memory=MIB` sends packets of 12 + 1316 bytes, N in a train, as fast as
-//! it can, and tells what it did as JSON. Each packet gets a header before it is sent, as a media packet does. The payload lies in `memory`
-//! MiB that are sent one after another, over and over: 2 MiB stay in the cache of the processor, 512 do not. WAY is
+//! `trains send to=ADDRESS from=ADDRESS way=WAY packets=N seconds=S memory=MIB` sends packets of
+//! 1328 bytes (12 of header and 1316 of payload), N in a train, as fast as it can, and prints the
+//! result as JSON. Each packet gets a header before it is sent, as a media packet does. The payload
+//! lies in `memory` MiB that are sent one after another, repeatedly: 2 MiB stay in the processor's
+//! cache, 512 do not. WAY is
 //! - `lent`: trains through the ring from registered memory, headers in front of their payloads;
 //! - `lent-apart`: the same with headers in another place, at most 8 packets long;
-//! - `lent-unregistered`: as `lent` through a ring that knows nothing of the memory;
+//! - `lent-unregistered`: as `lent`, through a ring that has not registered the memory;
 //! - `copied`, `copied-apart`: trains through the ring that the kernel copies;
 //! - `sendmsg`: a system call for each train, which is copied;
-//! - `sendmmsg`: a system call for as many packets as a train has, each for itself;
+//! - `sendmmsg`: a system call for as many packets as a train has, each sent by itself;
 //! - `sendto`: a system call for each packet.
 //!
-//! `trains receive at=ADDRESS` takes packets until its input ends, and tells how many.
+//! `trains receive at=ADDRESS` takes packets until its input ends, and prints how many.
 
 mod calls;
 mod receive;

@@ -1,4 +1,4 @@
-//! The other end, where there is one: takes what comes in the largest pieces that the kernel gives.
+//! The receiving end: takes packets in the largest pieces that the kernel gives.
 
 use std::io::{self, Read};
 use std::net::{SocketAddr, UdpSocket};
@@ -17,7 +17,7 @@ pub(crate) fn run(words: &Words) -> io::Result<()> {
     println!("ready");
     static OVER: AtomicBool = AtomicBool::new(false);
     thread::spawn(|| {
-        // Whatever ends the input ends the run.
+        // The end of the input, or any error of it, ends the run.
         let _ = io::stdin().read_to_end(&mut Vec::new());
         OVER.store(true, Ordering::Relaxed);
     });

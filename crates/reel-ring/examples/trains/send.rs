@@ -1,4 +1,4 @@
-//! Sends for a while and reckons what it took.
+//! Sends for a while and computes the cost.
 
 use std::io;
 use std::net::{SocketAddr, UdpSocket};
@@ -13,12 +13,12 @@ use crate::calls;
 use crate::{HEADER_BYTES, PACKET_BYTES, PAYLOAD_BYTES, Words};
 
 const BUFFER_BYTES: usize = 1 << 20;
-/// Packets of a buffer; what they leave over is nothing's.
+/// Packets of a buffer; the rest of the buffer is unused.
 const PACKETS: usize = BUFFER_BYTES / PACKET_BYTES;
-/// Headers that lie apart are so many bytes away from the first payload.
+/// Distance in bytes from headers that lie apart to the first payload.
 const APART_BYTES: usize = PACKETS * HEADER_BYTES;
 
-/// What was done in a run.
+/// What was sent in a run.
 #[derive(Default)]
 struct Account {
     packets: u64,
@@ -28,7 +28,7 @@ struct Account {
     refused: u64,
 }
 
-/// Who sends the packets of a buffer, and gives it back when nobody uses it.
+/// Sends the packets of a buffer, and returns a buffer that nothing uses.
 trait Way {
     fn send(&mut self, buffer: Buffer, account: &mut Account) -> io::Result<Buffer>;
 }
@@ -65,10 +65,10 @@ pub(crate) fn run(words: &Words) -> io::Result<()> {
         "sendmsg" => Box::new(ByCall { socket, train, call: calls::sendmsg }),
         "sendmmsg" => Box::new(ByCall { socket, train, call: calls::sendmmsg }),
         "sendto" => Box::new(ByCall { socket, train, call: calls::sendto }),
-        _ => return Err(io::Error::other("an unknown way")),
+        _ => return Err(io::Error::other("unknown way")),
     };
     let mut buffers = std::iter::from_fn(|| arena.take(BUFFER_BYTES)).collect::<Vec<_>>();
-    // Every page is there before the clock starts, and holds something.
+    // Touches every page before the clock starts.
     buffers
         .iter_mut()
         .flat_map(|buffer| buffer.chunks_mut(8))
@@ -96,7 +96,8 @@ fn measure(
     Ok((account, begun.elapsed(), calls::processor_time() - cpu_begun))
 }
 
-/// Writes the headers of all packets of a buffer: what differs from packet to packet, as a sender of RTP does.
+/// Writes the headers of all packets of a buffer: the part that differs from packet to packet, as
+/// for RTP.
 fn head(buffer: &mut Buffer, apart: bool, sequence: &mut u32) {
     for packet in 0..PACKETS {
         let at = if apart { packet * HEADER_BYTES } else { packet * PACKET_BYTES };
@@ -143,7 +144,7 @@ impl Way for ByRing {
                         account.packets += bytes.div_ceil(PACKET_BYTES) as u64;
                         account.trains += 1;
                     }
-                    // Somebody said that the port is unreachable, or the buffer was full: counted, and over.
+                    // The port is unreachable, or the socket's buffer is full: counted, and done.
                     (_, Err(_)) => account.refused += 1,
                 }
             }

@@ -11,8 +11,8 @@ use crate::op::Op;
 use crate::slab::Key;
 use crate::waker::Waker;
 
-/// A few threads that read, write and sync files with plain system calls. They start with the first job: a ring
-/// that only serves sockets has none.
+/// A few threads that read, write and sync files with plain system calls. They start with the first
+/// job, so a ring that only serves sockets has none.
 pub(super) struct FileThreads {
     shared: Arc<Shared>,
     threads: Vec<JoinHandle<()>>,
@@ -45,7 +45,10 @@ impl FileThreads {
         }
     }
 
-    /// Queues a job; gives it back if no thread can be had.
+    /// Queues a job.
+    ///
+    /// # Errors
+    /// If no thread can be started; returns the job.
     pub(super) fn push(&mut self, key: Key, op: Op) -> Result<(), (Op, io::Error)> {
         while self.threads.len() < PORTABLE_FILE_THREADS {
             let shared = Arc::clone(&self.shared);
@@ -63,7 +66,7 @@ impl FileThreads {
         Ok(())
     }
 
-    /// The op, if no thread has begun it.
+    /// The operation, if no thread has begun it.
     pub(super) fn cancel(&mut self, key: Key) -> Option<Op> {
         let mut jobs = self.shared.jobs();
         let place = jobs.queue.iter().position(|(queued, _)| *queued == key)?;
@@ -83,7 +86,7 @@ impl Drop for FileThreads {
         drop(jobs);
         self.shared.arrived.notify_all();
         for thread in self.threads.drain(..) {
-            // A panic there has been printed; there is nothing left to do for this thread.
+            // A panic of that thread has already been printed.
             let _ = thread.join();
         }
     }

@@ -12,7 +12,7 @@ use crate::op::{Chunk, Op};
 use crate::train::{Train, TrainMessage};
 use crate::uring::train;
 
-/// An op on its way, with the memory that only the kernel's view of it needs.
+/// An operation in flight, with the memory that only the kernel's form of it needs.
 pub(super) struct Entry {
     op: Op,
     pub(super) phase: Phase,
@@ -20,41 +20,42 @@ pub(super) struct Entry {
     message: Option<Box<Message>>,
     train: Option<Box<TrainMessage>>,
     sending: Vec<Sending>,
-    /// What the socket took of a zero-copy send.
+    /// How many bytes of a zero-copy send the socket took.
     pub(super) taken_bytes: usize,
 }
 
-/// What became of an op whose ring broke.
-pub(super) struct Outlived {
+/// What happens to an operation whose ring broke.
+pub(super) struct AfterBreak {
     pub(super) next: Next,
-    /// Bytes of the arena that nobody will use again.
+    /// Bytes of the arena that are never used again.
     pub(super) lost_bytes: usize,
 }
 
 pub(super) enum Next {
-    /// Started anew.
+    /// The operation is started again.
     Again,
-    /// The same as soon as there is other memory to read to.
+    /// The same, as soon as there is other memory to read into.
     AwaitMemory,
     Ends(io::Result<usize>),
 }
 
-/// Where the op is.
+/// Where the operation is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Phase {
     /// In the driver's queue.
     Queued,
     /// In the kernel.
     Started,
-    /// The descriptor is non-blocking and had nothing: back in the queue, to be polled next.
+    /// The descriptor is non-blocking and had nothing. The operation is back in the queue, and will
+    /// poll first.
     PollQueued,
     /// In the kernel, being polled.
     Polling,
-    /// Answered, but the kernel still has the memory.
+    /// Answered, but the kernel still uses the memory.
     Lent,
 }
 
-/// The kernel reads these while a gathered send lasts.
+/// The kernel reads these during a gathered send.
 struct Message {
     header: libc::msghdr,
     pieces: Vec<libc::iovec>,
@@ -77,10 +78,11 @@ impl Entry {
         self.op
     }
 
-    /// Looks at a completion. True if the op is not at its end and must be started again.
+    /// Handles a completion. True if the operation has not ended and must be started again.
     ///
-    /// io_uring does not wait on a descriptor that is non-blocking; the ops that promise to wait then poll first.
-    pub(super) fn goes_on(&mut self, result: &io::Result<usize>) -> bool {
+    /// io_uring does not wait on a non-blocking descriptor, so the operations that promise to wait
+    /// poll first.
+    pub(super) fn continues(&mut self, result: &io::Result<usize>) -> bool {
         if self.cancelled && result.is_err() {
             return false;
         }
@@ -103,7 +105,8 @@ impl Entry {
         }
     }
 
-    /// The kernel's form of the op. Everything it points to stays where it is until the completion.
+    /// The kernel's form of the operation. Everything it points to stays in place until the
+    /// completion.
     pub(super) fn prepare(&mut self, map: Option<&ArenaMap>, sends_zero_copy: bool) -> squeue::Entry {
         if self.phase == Phase::PollQueued {
             self.phase = Phase::Polling;
@@ -116,7 +119,7 @@ impl Entry {
         match &mut self.op {
             Op::Read { file, offset, buffer, start, bytes } => {
                 buffer.set_state(State::Reading);
-                // SAFETY: `Op::check` has seen that start and bytes are within the buffer.
+                // SAFETY: `Op::check` has verified that start and bytes are within the buffer.
                 let first = unsafe { buffer.as_device_ptr().add(*start) };
                 let length = *bytes as u32;
                 match map.and_then(|map| map.index(first, *bytes)) {
@@ -149,8 +152,9 @@ impl Entry {
                 let flags = libc::MSG_NOSIGNAL | libc::MSG_DONTWAIT;
                 self.sending.extend(chunks.iter().filter_map(Chunk::sending));
                 let message = self.message.insert(Message::new(chunks));
-                // Not by the registration: the kernel books a piece of a registered huge page with all that lies before it in the page
-                // (io_sg_from_iter), so a few such pieces fill a send buffer. Pages it looks up itself are booked as they are.
+                // Not by the registration. The kernel charges a piece of a registered huge page
+                // together with everything before it in the page (io_sg_from_iter), so a few such
+                // pieces fill a send buffer. Pages that it looks up itself are charged as they are.
                 opcode::SendMsgZc::new(fd(socket), &raw const message.header)
                     .flags(flags as u32)
                     .ioprio(REPORT_USAGE)
@@ -166,7 +170,7 @@ impl Entry {
                 let message = self.message.insert(Message::new(chunks));
                 opcode::SendMsg::new(fd(socket), &raw const message.header).flags(flags as u32).build()
             }
-            // `Op::check` refuses it, and the driver starts nothing twice.
+            // `Op::check` refuses this operation, and the driver starts nothing twice.
             Op::Lent { .. } => opcode::Nop::new().build(),
             Op::Train(train) => {
                 self.sending.extend(train.chunks.iter().filter_map(Chunk::sending));
@@ -177,7 +181,8 @@ impl Entry {
         }
     }
 
-    /// The first answer to a zero-copy send whose memory the kernel keeps: the op goes back without its chunks, which stay here.
+    /// The first answer to a zero-copy send whose memory the kernel still uses. The operation is
+    /// returned without its chunks, which stay here.
     pub(super) fn lend(&mut self, taken_bytes: usize) -> Op {
         self.phase = Phase::Lent;
         self.taken_bytes = taken_bytes;
@@ -202,26 +207,26 @@ impl Entry {
         op
     }
 
-    /// The kernel has let go of the memory, and says how it was sent.
+    /// The kernel has released the memory, and reports how it was sent.
     pub(super) fn returned(&mut self, usage: u32) {
         if let Op::Lent { copied, .. } = &mut self.op {
             *copied = usage & USAGE_COPIED != 0;
         }
     }
 
-    /// Whether the kernel may use its memory.
+    /// Whether the kernel may use the memory.
     pub(super) fn is_in_kernel(&self) -> bool {
         matches!(self.phase, Phase::Started | Phase::Polling | Phase::Lent)
     }
 
-    /// The kernel has not seen it.
-    pub(super) fn start_anew(&mut self) {
+    /// The kernel has not seen the operation.
+    pub(super) fn restart(&mut self) {
         self.phase = if self.phase == Phase::Polling { Phase::PollQueued } else { Phase::Queued };
     }
 
-    /// The ring that had it is gone. Nobody can tell whether the kernel still uses its memory, so that is set aside for ever, and how much
-    /// of it is told.
-    pub(super) fn outlive(&mut self) -> Outlived {
+    /// The ring that had the operation is gone. It is unknown whether the kernel still uses the
+    /// memory, so the memory is never used again, and its size is reported.
+    pub(super) fn after_break(&mut self) -> AfterBreak {
         let phase = mem::replace(&mut self.phase, Phase::Queued);
         let mut lost_bytes = 0;
         let mut keep = |chunk: &Chunk| {
@@ -250,14 +255,15 @@ impl Entry {
                     Next::AwaitMemory
                 }
             },
-            // What it took from the socket nobody will see: the stream has a hole.
+            // The bytes that were taken from the socket are lost, so the stream has a gap.
             Op::Receive { buffer, .. } => {
                 mem::forget(mem::take(buffer));
                 Next::Ends(Err(broken()))
             }
-            // Sent in part or not at all, nobody knows; and read by the kernel only while it was asked.
+            // It is unknown how much was sent. The kernel read the memory only during the call.
             Op::Send { .. } => Next::Ends(Err(broken())),
-            // The answer may be what was lost: then the kernel sends from there without anybody's knowing.
+            // The answer may be what was lost: then the kernel may still send from the memory
+            // unnoticed.
             Op::SendZeroCopy { chunks, .. } | Op::Train(Train { chunks, .. }) => {
                 chunks.iter().for_each(&mut keep);
                 Next::Ends(Err(broken()))
@@ -267,10 +273,10 @@ impl Entry {
                 Next::Ends(Ok(self.taken_bytes))
             }
         };
-        Outlived { next, lost_bytes }
+        AfterBreak { next, lost_bytes }
     }
 
-    /// What an answer can say at most: more would be believed by whoever counts with it.
+    /// The largest possible answer: a larger one would corrupt the caller's counts.
     pub(super) fn at_most(&self, answer: usize) -> usize {
         let sum = |chunks: &[Chunk]| chunks.iter().map(|chunk| chunk.len()).sum();
         let most = match &self.op {
@@ -319,7 +325,7 @@ pub(super) const REPORT_USAGE: u16 = 1 << 3;
 const USAGE_COPIED: u32 = 1 << 31;
 
 fn broken() -> io::Error {
-    io::Error::new(io::ErrorKind::ConnectionAborted, "the io_uring that had it broke")
+    io::Error::new(io::ErrorKind::ConnectionAborted, "the io_uring of this operation broke")
 }
 
 fn fd(fd: &OwnedFd) -> types::Fd {

@@ -1,8 +1,9 @@
-//! A ring that broke is replaced by a new one, and what it had goes on.
+//! Replaces a ring that broke by a new one, and continues its operations.
 //!
-//! Rings do not break in sound kernels; but completions are lost when memory runs out (`EBADR`), descriptors are closed by mistake, and policies
-//! change under a running process. The thread that owns the ring has hundreds of viewers, who need not hear of it: who waits goes on
-//! waiting, transfers of files are asked for again, and only those end of which nobody can know how far they came.
+//! Rings do not break in correct kernels. But completions are lost when memory runs out (`EBADR`),
+//! descriptors are closed by mistake, and policies change while a process runs. The thread that
+//! owns the ring serves hundreds of clients, who need not notice. Waiting operations go on waiting,
+//! and file transfers are started again. Only those operations end whose progress is unknown.
 
 use std::io;
 use std::mem::{self, ManuallyDrop};
@@ -10,17 +11,20 @@ use std::os::fd::{AsRawFd, IntoRawFd};
 use std::thread;
 use std::time::Instant;
 
-use super::entry::{Next, Outlived};
+use super::entry::{AfterBreak, Next};
 use super::{Request, UringDriver, new_ring, setup};
 use crate::error::RingError;
 use crate::limits::RENEWALS_MAX;
 use crate::slab::Key;
 
 impl UringDriver {
-    /// Takes another ring, because `source` is why nothing more can be done with this one.
+    /// Replaces the ring, which failed with `source`.
+    ///
+    /// # Errors
+    /// If no new ring can be made, or rings broke too often.
     pub(super) fn renew(&mut self, source: io::Error) -> Result<(), RingError> {
-        self.waker.look();
-        // What was answered before it broke lies in shared memory.
+        self.waker.check_calls();
+        // Answers from before the failure are in shared memory.
         loop {
             let Some(cqe) = self.ring.completion().next() else { break };
             self.complete(&cqe);
@@ -32,7 +36,7 @@ impl UringDriver {
         let ring = match new_ring(self.entries) {
             Ok(ring) => ring,
             Err(error) => {
-                tracing::error!("{}: its io_uring broke, and there is no other: {error}", name());
+                tracing::error!("{}: its io_uring broke, and no new one can be made: {error}", name());
                 return Err(RingError::Wait { source });
             }
         };
@@ -41,7 +45,7 @@ impl UringDriver {
         self.renewals += 1;
         self.renewed = Some(Instant::now());
         self.sends_zero_copy = setup::sends_zero_copy(&ring);
-        // The old one is closed here, which has the kernel end what it still had.
+        // The old ring is closed here, so the kernel ends its operations.
         drop(ManuallyDrop::into_inner(mem::replace(&mut self.ring, ManuallyDrop::new(ring))));
         self.map = self.map.take().and_then(|map| match map.register_with(&self.ring) {
             Ok(map) => Some(map),
@@ -52,42 +56,43 @@ impl UringDriver {
         });
         self.forget_wake();
         (self.in_kernel, self.lent) = (0, 0);
-        // What the kernel never took goes down first, in its old order.
+        // Entries that the kernel never took go first, in their old order.
         for key in untouched.iter().rev() {
             if let Some(entry) = self.slab.get_mut(*key) {
-                entry.start_anew();
+                entry.restart();
                 self.queue.push_front(Request::Start(*key));
             }
         }
-        // Reads that waited for memory are among those that were under way: in both lists, they would be started twice.
+        // Reads that waited for memory are among those in flight: in both lists, they would be
+        // started twice.
         self.without_memory.clear();
         let was_under_way = |key: &Key| self.slab.get(*key).is_some_and(|entry| entry.is_in_kernel());
         let keys: Vec<Key> = self.slab.keys().into_iter().filter(was_under_way).collect();
         let (mut again, mut ended, mut lost_bytes) = (untouched.len(), 0, 0);
         for key in keys {
-            let (went_on, lost) = self.outlive(key);
+            let (went_on, lost) = self.after_break(key);
             lost_bytes += lost;
             *(if went_on { &mut again } else { &mut ended }) += 1;
         }
         tracing::error!(
-            "{}: its io_uring broke ({source}) and was replaced by a new one; {again} operations go on, {ended} end with an error, {lost_bytes} \
+            "{}: its io_uring broke ({source}) and was replaced; {again} operations go on, {ended} end with an error, {lost_bytes} \
              bytes of media memory are never used again; look for the reason in the kernel's log, and restart the server if this repeats",
             name()
         );
         Ok(())
     }
 
-    /// Reads that wait for memory are tried again.
-    pub(super) fn read_on(&mut self) {
+    /// Retries the reads that wait for memory.
+    pub(super) fn retry_reads(&mut self) {
         for key in mem::take(&mut self.without_memory) {
-            self.outlive(key);
+            self.after_break(key);
         }
     }
 
-    /// Whether the operation goes on, and how many bytes of the arena were lost for that.
-    fn outlive(&mut self, key: Key) -> (bool, usize) {
+    /// Whether the operation goes on, and how many bytes of the arena it cost.
+    fn after_break(&mut self, key: Key) -> (bool, usize) {
         let Some(entry) = self.slab.get_mut(key) else { return (false, 0) };
-        let Outlived { next, lost_bytes } = entry.outlive();
+        let AfterBreak { next, lost_bytes } = entry.after_break();
         match next {
             Next::Again => self.queue.push_back(Request::Start(key)),
             Next::AwaitMemory => self.without_memory.push(key),
@@ -99,8 +104,9 @@ impl UringDriver {
         (true, lost_bytes)
     }
 
-    /// Whether the number of the ring's descriptor is ours to close. If somebody has closed it, it is taken again, unless it has gone to
-    /// somebody else: then the ring cannot be ended, and would go on accepting connections for nobody.
+    /// Whether the ring's descriptor number still belongs to the ring. If it was closed, the number
+    /// is taken again, unless another file has it. In that case the ring cannot be ended, and would
+    /// go on accepting connections that nothing serves.
     fn has_its_descriptor(&self, source: &io::Error) -> bool {
         match source.raw_os_error() {
             Some(libc::EOPNOTSUPP) => false,
@@ -123,5 +129,5 @@ impl UringDriver {
 }
 
 fn name() -> String {
-    thread::current().name().unwrap_or("a thread without a name").to_owned()
+    thread::current().name().unwrap_or("an unnamed thread").to_owned()
 }

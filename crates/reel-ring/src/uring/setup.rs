@@ -4,10 +4,13 @@ use io_uring::{Builder, IoUring, Parameters, Probe, opcode};
 
 use crate::error::RingError;
 
-/// The best ring this kernel gives.
+/// The best ring that this kernel offers.
 ///
-/// One issuer and deferred work (Linux 6.1) let the kernel skip locks and interrupt nobody; cooperative work (5.19)
-/// is the next best; the plain ring comes last.
+/// With one issuer and deferred work (Linux 6.1) the kernel skips locks and sends no interrupts.
+/// Cooperative work (5.19) is the next best. The plain ring comes last.
+///
+/// # Errors
+/// If the kernel makes no ring, or lacks a needed feature.
 pub(super) fn build(entries: u32, completions: u32) -> Result<IoUring, RingError> {
     let shapes: [fn(&mut Builder); 3] = [
         |b| {
@@ -32,19 +35,20 @@ pub(super) fn build(entries: u32, completions: u32) -> Result<IoUring, RingError
     Err(explain(refusal.unwrap_or_else(|| io::Error::from_raw_os_error(libc::EINVAL))))
 }
 
-/// No lost completions (5.5) and waiting with a timeout (5.11) cannot be done without.
+/// The driver needs completions that are never lost (5.5) and waiting with a timeout (5.11).
 fn check_features(ring: IoUring) -> Result<IoUring, RingError> {
     let has = |p: &Parameters| p.is_feature_nodrop() && p.is_feature_ext_arg();
     if has(ring.params()) { Ok(ring) } else { Err(explain(io::Error::from_raw_os_error(libc::ENOSYS))) }
 }
 
-/// Whether zero-copy sends of messages exist (6.1). Whether they report how they were sent (6.2), the first one shows.
+/// Whether zero-copy sends of messages exist (6.1). The first one shows whether they report how
+/// they were sent (6.2).
 pub(super) fn sends_zero_copy(ring: &IoUring) -> bool {
     let mut probe = Probe::new();
     ring.submitter().register_probe(&mut probe).is_ok() && probe.is_supported(opcode::SendMsgZc::CODE)
 }
 
-/// Turns the kernel's answer into advice.
+/// Turns the kernel's error into advice.
 fn explain(source: io::Error) -> RingError {
     let disabled = std::fs::read_to_string("/proc/sys/kernel/io_uring_disabled")
         .ok()
@@ -69,7 +73,7 @@ fn advice(errno: Option<i32>, disabled: u32) -> (&'static str, &'static str) {
              (docker: --security-opt seccomp=PROFILE)",
         ),
         Some(libc::ENOSYS) => (
-            "this kernel does not have it, or a seccomp profile hides it",
+            "this kernel does not support it, or a seccomp profile hides it",
             "use Linux 5.11 or later, or allow the io_uring system calls in the container's seccomp profile",
         ),
         Some(libc::ENOMEM) => (

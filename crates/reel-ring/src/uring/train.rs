@@ -11,8 +11,8 @@ use crate::uring::entry::REPORT_USAGE;
 /// `IORING_RECVSEND_FIXED_BUF` (io_uring.h).
 const FROM_REGISTERED: u16 = 1 << 2;
 
-/// Whether gathered zero-copy sends take registered memory (Linux 6.15). There is nothing to ask but the version: the older
-/// kernel's answer would be EINVAL, which has a dozen other reasons.
+/// Whether gathered zero-copy sends take registered memory (Linux 6.15). Only the version tells: an
+/// older kernel would answer EINVAL, which has a dozen other reasons.
 static GATHERS_REGISTERED: LazyLock<bool> =
     LazyLock::new(|| gathers_registered(&rustix::system::uname().release().to_string_lossy()));
 
@@ -36,20 +36,20 @@ pub(super) fn entry(
     }
 }
 
-/// The registered piece in which all chunks lie.
+/// The registered piece that contains all chunks.
 fn piece(chunks: &[Chunk], map: &ArenaMap) -> Option<u16> {
     let mut pieces = chunks.iter().map(|chunk| map.index(chunk.as_ptr(), chunk.len()));
     let first = pieces.next()??;
     pieces.all(|piece| piece == Some(first)).then_some(first)
 }
 
-/// Names the registered piece of a gathered send; `SendMsgZc` has no place for it yet.
+/// Sets the registered piece of a gathered send; `SendMsgZc` has no parameter for it yet.
 fn from_registered(mut entry: squeue::Entry, piece: u16) -> squeue::Entry {
     /// `buf_index` of `struct io_uring_sqe` (io_uring.h).
     const PIECE_AT: usize = 40;
     const { assert!(size_of::<squeue::Entry>() == 64, "the kernel's entry of 64 bytes and nothing else") };
-    // SAFETY: an entry is the kernel's structure of 64 bytes (repr(C), one field), aligned to 8; bytes 40 and 41 are its
-    // `buf_index`, a u16 for which every value is valid.
+    // SAFETY: an entry is the kernel's structure of 64 bytes (repr(C), one field), aligned to 8.
+    // Bytes 40 and 41 are its `buf_index`, a u16 for which every value is valid.
     unsafe { (&raw mut entry).cast::<u8>().add(PIECE_AT).cast::<u16>().write(piece) };
     entry
 }
@@ -64,7 +64,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_kernel_is_known_by_its_release() {
+    fn the_kernel_release_is_parsed() {
         let releases =
             ["5.15.0-91-generic", "6.1.0", "6.14.9-arch1", "unknown", "6.15.0", "6.18.44", "7.0.1", "10.4"];
         let can = releases.map(gathers_registered);

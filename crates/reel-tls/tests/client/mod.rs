@@ -1,4 +1,5 @@
-//! A client made of rustls' ordinary interface: it opens what we seal and seals what we open with code that is not ours.
+//! A client built from rustls' ordinary interface: independent code opens what this crate seals,
+//! and seals what it opens.
 
 use reel_tls::{Acceptor, Connection, Generated, Identity, generate};
 use rustls::crypto::CryptoProvider;
@@ -13,7 +14,7 @@ use std::time::SystemTime;
 pub(crate) static OWN: LazyLock<Generated> =
     LazyLock::new(|| generate(&["localhost".into()], SystemTime::now()).unwrap());
 
-/// What a server may change to.
+/// The certificate for tests that replace the identity.
 pub(crate) static OTHER: LazyLock<Generated> =
     LazyLock::new(|| generate(&["localhost".into()], SystemTime::now()).unwrap());
 
@@ -26,7 +27,7 @@ pub(crate) fn suites() -> &'static [SupportedCipherSuite] {
     ALL_CIPHER_SUITES
 }
 
-/// A client and the server it talks to, with nothing but vectors between them.
+/// A client and its server, connected only by vectors.
 pub(crate) struct Pair {
     pub(crate) client: ClientConnection,
     pub(crate) server: Connection,
@@ -54,7 +55,7 @@ impl Pair {
         pair
     }
 
-    /// Lets both talk, in pieces of `piece` bytes, until neither has anything to say.
+    /// Lets both sides send, in pieces of `piece` bytes, until neither has anything to send.
     pub(crate) fn shake_hands(&mut self, piece: usize) {
         loop {
             let sent = self.client_bytes();
@@ -84,7 +85,7 @@ impl Pair {
         self.server.receive(incoming, &mut self.received)
     }
 
-    /// The client takes bytes of the server; the data in them.
+    /// The client takes bytes of the server; returns the data in them.
     pub(crate) fn client_takes(&mut self, mut bytes: &[u8]) -> Vec<u8> {
         let mut data = Vec::new();
         while !bytes.is_empty() {

@@ -1,10 +1,12 @@
-//! How long a message takes to another process and back, halved, over iceoryx2: the same work as `mms-rates latency`.
+//! How long a message takes to another process and back, halved, over iceoryx2: the same work as
+//! `mms-rates latency`.
 //!
 //! ```text
 //! reel-rival-iceoryx2 latency BYTES ROUNDS poll|sleep
 //! ```
-//! One service for each direction; samples are loaned and sent without being written again, all but their first word. Each side reads every
-//! byte of every message. With `poll` both look for messages all the time, with `sleep` a notifier wakes a listener that blocks.
+//! There is one service for each direction. Samples are loaned and sent, and only their first word
+//! is written again. Each side reads every byte of every message. With `poll` both sides poll for
+//! messages all the time; with `sleep` a notifier wakes a listener that blocks.
 #![allow(clippy::unwrap_used, reason = "a measurement that cannot go on should stop")]
 
 use iceoryx2::port::listener::Listener;
@@ -113,20 +115,20 @@ impl Side {
         }
     }
 
-    /// Until the other side's ports are there: what is sent before is lost.
+    /// Waits until the other side's ports exist, because messages sent earlier are lost.
     fn await_other(&self) {
         let begun = Instant::now();
         while self.to.dynamic_config().number_of_subscribers() == 0
             || self.events.dynamic_config().number_of_listeners() == 0
         {
-            assert!(begun.elapsed() < Duration::from_secs(20), "the other side does not come");
+            assert!(begun.elapsed() < Duration::from_secs(20), "the other side did not start");
             std::thread::sleep(Duration::from_millis(1));
         }
     }
 
     fn say(&mut self, number: u64) {
         let sample = self.publisher.loan_slice_uninit(self.bytes).unwrap();
-        // SAFETY: bytes of shared memory that was zeros when it was made: any byte is a valid one.
+        // SAFETY: bytes of shared memory that was zeros when it was made; any byte is valid.
         let mut sample = unsafe { sample.assume_init() };
         sample.payload_mut()[..8].copy_from_slice(&number.to_ne_bytes());
         sample.send().unwrap();

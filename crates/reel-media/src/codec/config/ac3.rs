@@ -3,9 +3,10 @@
 use super::{ConfigError, Sound, split};
 
 const RATES: [u32; 3] = [48_000, 44_100, 32_000];
-/// Channels without the low frequency one, by acmod (table 4.3).
+/// Channels without the low-frequency one, by acmod (table 4.3).
 const CHANNELS: [u16; 8] = [2, 1, 2, 3, 3, 4, 4, 5];
-/// Channels each bit of chan_loc adds, from the lowest bit (F.6.2.13): Lc/Rc, Lrs/Rrs, Cs, Ts, Lsd/Rsd, Lw/Rw, Lvh/Rvh, Cvh, LFE2.
+/// Channels that each bit of chan_loc adds, from the lowest bit (F.6.2.13): Lc/Rc, Lrs/Rrs, Cs, Ts,
+/// Lsd/Rsd, Lw/Rw, Lvh/Rvh, Cvh, LFE2.
 const LOCATIONS: [u16; 9] = [2, 2, 1, 1, 2, 2, 2, 1, 1];
 
 /// AC3SpecificBox, F.4.
@@ -15,7 +16,8 @@ pub(crate) fn dac3(mut body: &[u8]) -> Result<Sound, ConfigError> {
     sound(name, a >> 6, b >> 3 & 7, b >> 2 & 1)
 }
 
-/// EC3SpecificBox, F.6: its first independent substream with what the dependent ones add.
+/// EC3SpecificBox, F.6: its first independent substream, with the channels that the dependent ones
+/// add.
 pub(crate) fn dec3(mut body: &[u8]) -> Result<Sound, ConfigError> {
     let name = "dec3";
     split::<2>(&mut body, name)?;

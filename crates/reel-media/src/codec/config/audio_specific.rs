@@ -6,17 +6,19 @@ use crate::codec::bits::Bits;
 /// Samples per second by samplingFrequencyIndex (table 1.18).
 pub(crate) const RATES: [u32; 13] =
     [96_000, 88_200, 64_000, 48_000, 44_100, 32_000, 24_000, 22_050, 16_000, 12_000, 11_025, 8_000, 7_350];
-/// Channels by channelConfiguration (table 1.19); 0 where the configuration is reserved or lies elsewhere.
+/// Channels by channelConfiguration (table 1.19); 0 where the configuration is reserved or
+/// described elsewhere.
 const CHANNELS: [u16; 16] = [0, 1, 2, 3, 4, 5, 6, 8, 0, 0, 0, 7, 8, 24, 8, 0];
-/// Audio object types of the AAC family (table 1.17): Main, LC, SSR, LTP, SBR, Scalable, the error resilient LC, LTP,
-/// Scalable, LD, then PS, ELD and USAC (xHE-AAC).
+/// Audio object types of the AAC family (table 1.17): Main, LC, SSR, LTP, SBR, Scalable, the error
+/// resilient LC, LTP, Scalable, LD, then PS, ELD and USAC (xHE-AAC).
 const AAC_TYPES: [u32; 13] = [1, 2, 3, 4, 5, 6, 17, 19, 20, 23, 29, 39, 42];
 /// Spectral band replication: the decoder's rate is twice the core's.
 const SBR: u32 = 5;
 /// Parametric stereo: one coded channel, two played.
 const PS: u32 = 29;
 
-/// What an AudioSpecificConfig says, or `None` if it describes something other than AAC (ALS, CELP, ...).
+/// What an AudioSpecificConfig says, or `None` if it describes something other than AAC (ALS, CELP,
+/// ...).
 pub(crate) fn parse(config: &[u8]) -> Result<Option<Sound>, ConfigError> {
     read(&mut Bits::new(config))
         .ok_or(ConfigError { name: "esds", what: "has a damaged AudioSpecificConfig" })
@@ -25,8 +27,8 @@ pub(crate) fn parse(config: &[u8]) -> Result<Option<Sound>, ConfigError> {
 /// The audio object type of AAC-LC.
 pub(crate) const LOW_COMPLEXITY: u8 = 2;
 
-/// The two-byte AudioSpecificConfig of a plain profile (audio object types 1 to 4), for tracks that carry none. `None` for an unlisted rate or
-/// layout.
+/// The two-byte AudioSpecificConfig of a plain profile (audio object types 1 to 4), for tracks that
+/// have none. `None` for an unlisted rate or layout.
 pub(crate) fn plain(object: u8, sample_rate: u32, channels: u16) -> Option<Vec<u8>> {
     let rate = u8::try_from(RATES.iter().position(|known| *known == sample_rate)?).ok()?;
     let layout = u8::try_from(CHANNELS.iter().position(|count| channels > 0 && *count == channels)?).ok()?;
@@ -104,7 +106,7 @@ fn program_channels(bits: &mut Bits<'_>) -> Option<u16> {
     u16::try_from(channels + low).ok()
 }
 
-/// The extension that old decoders step over: the rate with SBR, and whether there is parametric stereo.
+/// The extension that old decoders skip: the rate with SBR, and whether there is parametric stereo.
 fn backward_compatible(bits: &mut Bits<'_>) -> Option<(u32, bool)> {
     if bits.take(11)? != 0x2b7 || object_type(bits)? != SBR || bits.take(1)? != 1 {
         return None;
@@ -133,7 +135,7 @@ mod tests {
     }
 
     #[test]
-    fn others_are_told_apart() {
+    fn other_codecs_are_recognized() {
         // ALS is object type 36 = escape 31, then 4.
         assert_eq!(parse(&[0xf8, 0x80]), Ok(None));
         assert!(parse(&[]).is_err());
@@ -141,7 +143,7 @@ mod tests {
     }
 
     #[test]
-    fn synthesised_is_read_back() {
+    fn a_generated_configuration_is_read_back() {
         for rate in RATES {
             for channels in [1, 2, 3, 4, 5, 6, 8] {
                 for object in [1, LOW_COMPLEXITY, 3, 4] {

@@ -1,4 +1,5 @@
-//! `dfLa` (Encapsulation of FLAC in ISO Base Media File Format, 3.3.2) and STREAMINFO (RFC 9639, 8.2).
+//! `dfLa` (Encapsulation of FLAC in ISO Base Media File Format, 3.3.2) and STREAMINFO (RFC 9639,
+//! 8.2).
 
 use super::{ConfigError, Sound, split};
 use crate::codec::flac::StreamInfo;

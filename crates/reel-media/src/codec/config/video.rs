@@ -1,4 +1,5 @@
-//! `avcC`, `hvcC` (ISO/IEC 14496-15, 5.3.3 and 8.3.3), `av1C` (AV1 in ISOBMFF, 2.3) and `vpcC` (VP codec in ISOBMFF).
+//! `avcC`, `hvcC` (ISO/IEC 14496-15, 5.3.3 and 8.3.3), `av1C` (AV1 in ISOBMFF, 2.3) and `vpcC` (VP
+//! codec in ISOBMFF).
 
 use super::{ConfigError, split};
 use crate::Colour;
@@ -6,7 +7,8 @@ use crate::Colour;
 /// Code point "unspecified" of ISO 23091-2.
 const UNSPECIFIED: u8 = 2;
 
-/// Checks an AVCDecoderConfigurationRecord; whether it has parameter sets (`avc3` may carry them in the samples only).
+/// Checks an AVCDecoderConfigurationRecord. True if it has parameter sets (`avc3` may have them
+/// only in the samples).
 pub(crate) fn avcc(mut body: &[u8]) -> Result<bool, ConfigError> {
     let name = "avcC";
     let [version, _, _, _, length, sequence] = *split::<6>(&mut body, name)?;
@@ -51,7 +53,8 @@ pub(crate) fn av1c(mut body: &[u8]) -> Result<(), ConfigError> {
     }
 }
 
-/// Checks a VPCodecConfigurationBox (with its version and flags); the colour it states, if it states one.
+/// Checks a VPCodecConfigurationBox (with its version and flags). Returns the colour if it states
+/// one.
 pub(crate) fn vpcc(mut body: &[u8]) -> Result<Option<Colour>, ConfigError> {
     let name = "vpcC";
     let [version, _, _, _, profile, _, depth, primaries, transfer, matrix, _, _] =
@@ -74,7 +77,7 @@ pub(crate) fn vpcc(mut body: &[u8]) -> Result<Option<Colour>, ConfigError> {
 /// NAL unit lengths take 1, 2 or 4 bytes.
 fn length_size(name: &'static str, byte: u8) -> Result<(), ConfigError> {
     match byte & 3 {
-        2 => Err(ConfigError { name, what: "asks for NAL unit lengths of three bytes" }),
+        2 => Err(ConfigError { name, what: "has NAL unit lengths of three bytes" }),
         _ => Ok(()),
     }
 }

@@ -1,7 +1,9 @@
-//! Walks the clusters of a segment block by block (RFC 9559 sections 5.1.3 and 10), without reading payloads.
+//! Walks the clusters of a segment block by block (RFC 9559 sections 5.1.3 and 10), without reading
+//! payloads.
 //!
-//! The walk is flat: a cluster's children and its successors are met at the same level, so clusters of known and
-//! unknown size, and segments that are still being written, are all the same to it.
+//! The walk is flat: the children of a cluster and the next cluster are treated at the same level.
+//! So clusters of known and unknown size, and segments that are still being written, need no
+//! special case.
 
 use super::ebml::{self, Head, unsigned};
 use super::ids;
@@ -13,9 +15,9 @@ use std::ops::Range;
 
 /// Track number (up to 8 bytes), relative time, flags.
 const BLOCK_HEAD_BYTES: usize = 11;
-/// Bytes looked through at once for the next cluster. Less than a window: what is read for one look serves the next, also where
-/// damage follows damage.
-const LOOK_BYTES: usize = 4096;
+/// Bytes searched at once for the next cluster. Less than a window, so that one read serves several
+/// searches, also where damage follows damage.
+const SEARCH_BYTES: usize = 4096;
 
 /// One block, its payload still in the file.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -28,7 +30,7 @@ pub(crate) struct Block {
     pub(crate) key: bool,
     /// BlockDuration in ticks of the segment's scale.
     pub(crate) duration: Option<u64>,
-    /// DiscardPadding: nanoseconds not to be heard at the end.
+    /// DiscardPadding: nanoseconds at the end that must not be heard.
     pub(crate) discard_ns: i64,
     /// How several frames share the block.
     pub(crate) lacing: Lacing,
@@ -68,12 +70,12 @@ impl Blocks {
         Self { position: start, end, cluster_time: 0 }
     }
 
-    /// How far the walk has come.
+    /// How far the walk has come, in bytes of the file.
     pub(crate) fn position(&self) -> u64 {
         self.position
     }
 
-    /// The next block; damage is stepped over to the next cluster with a remark.
+    /// The next block. Damage is skipped up to the next cluster, with a warning.
     pub(crate) fn next(
         &mut self,
         window: &mut Window,
@@ -89,9 +91,9 @@ impl Blocks {
                     self.position = self.find_cluster(window, from.saturating_add(1))?;
                     let to = self.position;
                     warnings.add(if to < self.end {
-                        format!("damage stepped over: bytes {from} to {to} are no Matroska")
+                        format!("damage skipped: bytes {from} to {to} are not Matroska")
                     } else {
-                        format!("the file is cut off or damaged at byte {from}: what follows is left out")
+                        format!("the file is cut off or damaged at byte {from}: the rest is left out")
                     });
                 }
             }
@@ -110,7 +112,7 @@ impl Blocks {
             self.position = body;
             return Ok(Step::Moved);
         }
-        // Another file glued to this one has its own tracks and times.
+        // Another file appended to this one has its own tracks and times.
         if head.id == ids::EBML || head.id == ids::SEGMENT {
             self.position = self.end;
             return Ok(Step::End);
@@ -134,7 +136,8 @@ impl Blocks {
                 Group::Empty => None,
                 Group::Block(block) => Some(block),
             },
-            // Ids of one byte are only used inside clusters; an unknown one is as likely damage as a new element.
+            // Ids of one byte are used only inside clusters. An unknown one is as likely damage as
+            // a new element.
             id if id > 0xff || id == ids::VOID || id == 0xbf || id == 0xa7 || id == 0xab => None,
             _ => return Ok(Step::Damaged),
         };
@@ -210,7 +213,7 @@ impl Blocks {
         let mark = ids::CLUSTER.to_be_bytes();
         let mut at = from;
         while at + (mark.len() as u64) <= self.end {
-            let bytes = window.peek(at, LOOK_BYTES)?;
+            let bytes = window.peek(at, SEARCH_BYTES)?;
             if let Some(found) = bytes.windows(mark.len()).position(|bytes| bytes == mark) {
                 return Ok((at + found as u64).min(self.end));
             }
@@ -256,7 +259,8 @@ pub(crate) fn frames(payload: &[u8], lacing: Lacing) -> Option<Vec<Range<usize>>
                 let (value, used) = ebml::vint(payload.get(at..)?)?;
                 at += used;
                 let value = i64::try_from(value).ok()?;
-                // The first is a size, the others differences to the one before, offset to be positive.
+                // The first is a size, the others are differences to the one before, with an offset
+                // that makes them positive.
                 size = if index == 1 { value } else { size + value - ((1i64 << (7 * used - 1)) - 1) };
                 sizes.push(usize::try_from(size).ok()?);
             }
@@ -279,7 +283,7 @@ pub(crate) fn frames(payload: &[u8], lacing: Lacing) -> Option<Vec<Range<usize>>
     Some(ranges)
 }
 
-/// Sizes here are at most the file's or a few bytes; a 32-bit machine saturates.
+/// Sizes here are at most the file's size, or a few bytes. A 32-bit machine saturates.
 fn to_usize(value: u64) -> usize {
     usize::try_from(value).unwrap_or(usize::MAX)
 }
@@ -303,7 +307,7 @@ mod tests {
     }
 
     #[test]
-    fn laces_that_do_not_fit() {
+    fn laces_that_do_not_fit_are_refused() {
         assert_eq!(frames(&[], Lacing::Xiph), None);
         assert_eq!(frames(&[1, 9, 0], Lacing::Xiph), None);
         assert_eq!(frames(&[2, 1, 2, 3, 4, 5], Lacing::Fixed), None);

@@ -1,20 +1,25 @@
 //! Exact times from Matroska's rounded ones.
 //!
-//! Matroska stores presentation times only, usually in milliseconds. Three rules give back what was lost:
+//! Matroska stores presentation times only, usually in milliseconds. Three rules restore what was
+//! lost:
 //!
-//! * **Video** of a known frame rate lies on a lattice (anchor + n frames). A time within one tick of the file's scale
-//!   of a lattice point *is* that point; another one is taken as it stands, and the lattice goes on from there. So a
-//!   constant rate is exact, and a variable one is never moved by more than the file's own rounding.
-//! * **Decoding times** of reordered video are the sorted presentation times, moved back by as many frames as the codec
-//!   may reorder: `dts[i] = sorted_pts[i - reorder]`; before the first, they step back by one frame each.
-//! * **Audio** counts the samples its packets decode to. While the count stays within two ticks of the file's scale of
-//!   the block times it is taken, else it starts again from the block's time.
+//! * **Video** of a known frame rate lies on a lattice (anchor + n frames). A time within one tick
+//!   of the file's scale of a lattice point *is* that point. Any other time is used unchanged, and
+//!   the lattice continues from there. So a constant rate is exact, and a variable one is never
+//!   moved by more than the file's own rounding.
+//! * **Decoding times** of reordered video are the sorted presentation times, moved back by as many
+//!   frames as the codec may reorder: `dts[i] = sorted_pts[i - reorder]`. Before the first one,
+//!   they decrease by one frame each.
+//! * **Audio** counts the samples that its packets decode to. The count is used while it stays
+//!   within two ticks of the file's scale of the block times; otherwise it restarts from the
+//!   block's time.
 
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
 
 const SECOND_NS: i128 = 1_000_000_000;
-/// Timescales above this are not used: their ticks would be finer than any clock, and durations would overflow sooner.
+/// Timescales above this are not used: their ticks would be finer than any clock, and durations
+/// would overflow earlier.
 const MAX_TIMESCALE: u64 = 1_000_000;
 
 /// A frame rate as the exact duration of a frame.
@@ -27,9 +32,10 @@ pub(crate) struct FrameDuration {
 }
 
 impl FrameDuration {
-    /// The usual rate a duration in nanoseconds stands for: n, n/2 or n*1000/1001 frames a second.
+    /// The usual rate that a duration in nanoseconds means: n, n/2 or n*1000/1001 frames a second.
     pub(crate) fn from_ns(ns: u64) -> Option<Self> {
-        // Half a microsecond covers every rounding seen in files and parts 24 from 23.976 by far.
+        // Half a microsecond covers every rounding seen in files, and still clearly separates 24
+        // from 23.976.
         const ROUNDING_NS: i128 = 500;
         let whole = (1..=300).map(|rate| (1, rate));
         let broadcast = [24, 30, 48, 60, 72, 96, 100, 120, 240].map(|rate| (1001, rate * 1000));
@@ -51,8 +57,9 @@ impl FrameDuration {
     }
 }
 
-/// Ticks per second that hold both whole ticks of the file's scale and whole frames; without a frame duration, or where
-/// no such number is small enough, the file's scale or microseconds.
+/// Ticks per second that express both ticks of the file's scale and frames as whole numbers.
+/// Without a frame duration, or where no such number is small enough, the file's scale or
+/// microseconds.
 pub(crate) fn timescale(scale_ns: u64, frame: Option<FrameDuration>) -> u32 {
     let own = match 1_000_000_000 / scale_ns.max(1) {
         own @ 1000..=MAX_TIMESCALE if 1_000_000_000 % scale_ns == 0 => own,
@@ -61,7 +68,8 @@ pub(crate) fn timescale(scale_ns: u64, frame: Option<FrameDuration>) -> u32 {
     };
     let chosen = frame.and_then(|frame| {
         let rate = u64::from(frame.denominator);
-        // A scale too fine to be kept beside the frames gives way to milliseconds: frames are what the file means.
+        // A scale that is too fine to combine with the frames is replaced by milliseconds, because
+        // the frames are what the file means.
         [own, 1000]
             .map(|own| own / crate::codec::vui::gcd(own, rate) * rate)
             .into_iter()
@@ -117,7 +125,7 @@ impl VideoClock {
         self.timescale
     }
 
-    /// The presentation time of a frame the file places at `ns`.
+    /// The presentation time of a frame to which the file gives the time `ns`.
     pub(crate) fn pts(&mut self, ns: i64) -> i64 {
         let stated = ticks(ns, self.timescale);
         let Some(lattice) = &mut self.lattice else { return stated };
@@ -133,7 +141,8 @@ impl VideoClock {
     }
 }
 
-/// The lattice point to count from, if all times lie within one tick of one lattice. A lattice through zero is preferred.
+/// The lattice point to count from, if all times lie within one tick of one lattice. A lattice
+/// through zero is preferred.
 fn anchor(probed: &[i64], step: i64, timescale: u32, scale_ns: u64) -> Option<i64> {
     let exact = |ns: i64| i128::from(ns) * i128::from(timescale);
     let step_exact = i128::from(step) * SECOND_NS;
@@ -149,7 +158,7 @@ fn anchor(probed: &[i64], step: i64, timescale: u32, scale_ns: u64) -> Option<i6
         (low, high) = (low.min(rest), high.max(rest));
     }
     let tick = i128::from(scale_ns) * i128::from(timescale);
-    // A tenth more than the rounding itself: some writers round twice.
+    // A tenth more than the rounding itself, because some writers round twice.
     if high - low > tick + tick / 10 {
         return None;
     }
@@ -172,13 +181,14 @@ pub(crate) struct Reorder {
 }
 
 impl Reorder {
-    /// `depth` frames may come before a frame in decoding and after it in output; `first` is the smallest presentation
-    /// time; `step` the usual time between frames.
+    /// At most `depth` frames precede a frame in decoding order and follow it in output order.
+    /// `first` is the smallest presentation time; `step` is the usual time between frames.
     pub(crate) fn new(depth: usize, first: i64, step: i64) -> Self {
         Self { depth, first, step, count: 0, waiting: BinaryHeap::new(), last: None }
     }
 
-    /// The decoding time of the next frame. It never decreases, and exceeds `pts` only if the depth was wrong.
+    /// The decoding time of the next frame. It never decreases, and exceeds `pts` only if the depth
+    /// was wrong.
     pub(crate) fn dts(&mut self, pts: i64) -> i64 {
         self.waiting.push(Reverse(pts));
         let dts = if self.count < self.depth {
@@ -194,7 +204,8 @@ impl Reorder {
     }
 }
 
-/// How many frames of `pts` (in decoding order) come before a frame in decoding and after it in output, at most.
+/// The largest number of frames of `pts` (in decoding order) that precede a frame in decoding order
+/// and follow it in output order.
 pub(crate) fn reorder_depth(pts: &[i64]) -> usize {
     // A window keeps this linear; no codec holds back more than 16 frames.
     const WINDOW: usize = 64;
@@ -225,7 +236,8 @@ impl AudioClock {
         self.rate
     }
 
-    /// The time of a packet of `samples` that the file places at `ns` (`None` for later packets of a lace).
+    /// The time of a packet of `samples` to which the file gives the time `ns` (`None` for later
+    /// packets of a lace).
     pub(crate) fn pts(&mut self, ns: Option<i64>, samples: u32) -> i64 {
         let pts = match (self.next, ns.map(|ns| (ns, ticks(ns, self.rate)))) {
             (None, stated) => stated.map_or(0, |(_, stated)| stated),
@@ -288,7 +300,7 @@ mod tests {
     }
 
     #[test]
-    fn a_wrong_rate_is_not_taken() {
+    fn a_wrong_rate_is_not_used() {
         let pal = FrameDuration { numerator: 1, denominator: 25 };
         let probed: Vec<_> = (0..100).map(|index| rounded_ms(index, FILM)).collect();
         let (clock, frame) = VideoClock::choose(&probed, &[pal, FILM], MS);
@@ -338,7 +350,8 @@ mod tests {
             swaps in proptest::collection::vec(0usize..4, 1..80),
             gaps in proptest::collection::vec(1i64..50, 80),
         ) {
-            // Frames in output order with irregular gaps, decoded in a shuffled order of bounded depth.
+            // Frames in output order with irregular gaps, decoded in a shuffled order of bounded
+            // depth.
             let mut sorted = vec![0];
             for gap in &gaps { sorted.push(sorted[sorted.len() - 1] + gap); }
             let mut order = sorted.clone();

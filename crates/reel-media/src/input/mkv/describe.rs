@@ -1,4 +1,4 @@
-//! From a track entry and its first frames to a [`Track`] and the rules for its samples.
+//! Makes a [`Track`] and the rules for its samples from a track entry and its first frames.
 
 use super::clock::{self, AudioClock, FrameDuration, Reorder, VideoClock, reorder_depth};
 use super::entry::{Encoding, Entry, Kind};
@@ -10,7 +10,7 @@ use crate::codec::vui::reduced;
 use crate::codec::{ac3, adts, av1, flac, h264, hevc, mp3, opus, vp9};
 use crate::{Audio, Codec, Colour, MediaError, Track, TrackKind, Video};
 
-/// A picture rate nobody states is taken to be this for the step before the first frame and after the last.
+/// The step before the first frame and after the last, if the picture rate is not stated.
 const USUAL_FRAME_NS: u64 = 40_000_000;
 /// Text is timed in milliseconds.
 const TEXT_TIMESCALE: u32 = 1000;
@@ -19,7 +19,7 @@ const TEXT_TIMESCALE: u32 = 1000;
 pub(crate) struct Described {
     /// The description.
     pub(crate) track: Track,
-    /// The maker of its samples.
+    /// Makes its samples.
     pub(crate) lane: Lane,
 }
 
@@ -43,12 +43,12 @@ struct Sound {
     rate: u32,
     channels: u16,
     bits: u16,
-    /// Samples of a packet where packets do not say.
+    /// Samples of a packet, for packets that do not state it.
     packet_samples: u32,
     priming: Option<u32>,
 }
 
-/// Describes a track, or says in words why it is left out. `zero_ns` is the start of the presentation.
+/// Describes a track, or returns why it is left out. `zero_ns` is the start of the presentation.
 pub(crate) fn describe(
     entry: &Entry,
     probed: &Probed,
@@ -83,7 +83,7 @@ fn video(entry: &Entry, probed: &Probed, scale_ns: u64, zero_ns: i64) -> Result<
     let rate = stated.map(FrameDuration::rate).or_else(|| average_rate(&times)).unwrap_or(30.0);
     let picture = picture(entry, first, rate)?;
     let frame_or_field = picture.frame.map(|frame| {
-        // Some encoders count fields where they should count frames, and the other way round.
+        // Some encoders count fields where they should count frames, or the reverse.
         let half = FrameDuration { denominator: frame.denominator.saturating_mul(2), ..frame };
         let double = FrameDuration { numerator: frame.numerator.saturating_mul(2), ..frame };
         [frame, half, double]
@@ -97,7 +97,7 @@ fn video(entry: &Entry, probed: &Probed, scale_ns: u64, zero_ns: i64) -> Result<
         || clock::ticks(i64::try_from(frame_ns).unwrap_or(0), timescale).max(1),
         |frame| i64::from(frame.numerator) * i64::from(timescale) / i64::from(frame.denominator),
     );
-    // Probing has moved the clock's anchor if times are irregular; samples start afresh.
+    // Probing has moved the clock's anchor if times are irregular, so samples use a new clock.
     let (clock, _) = VideoClock::choose(&times, &candidates, scale_ns);
     let depth = picture.reorder.unwrap_or(0).max(reorder_depth(&seen));
     let earliest = seen.iter().take(depth + 1).min().copied().unwrap_or(0);
@@ -187,7 +187,8 @@ fn picture(entry: &Entry, first: Option<&[u8]>, rate: f64) -> Result<Picture, St
         }
         "V_VP9" => {
             let key = vp9::KeyFrame::parse(first()?).ok_or("it does not begin with a key frame")?;
-            // Codec features of CodecPrivate: id 2 is the level (WebM container guidelines, VP9 codec feature metadata).
+            // Codec features of CodecPrivate: id 2 is the level (WebM container guidelines, VP9
+            // codec feature metadata).
             let level = entry
                 .private
                 .chunks_exact(3)
@@ -277,7 +278,7 @@ fn sound(entry: &Entry, first: Option<&[u8]>) -> Result<Sound, String> {
             let sample = first()?;
             let frame = ac3::Frame::parse(sample).ok_or(BAD_FRAME)?;
             let channels = ac3::channels(sample).ok_or(BAD_FRAME)?;
-            // The frames decide: files exist that call E-AC-3 by the other name.
+            // The frames decide, because some files label E-AC-3 with the other name.
             let (codec, config) = if frame.enhanced {
                 (Codec::Eac3, ac3::dec3(sample).ok_or(BAD_FRAME)?)
             } else {
@@ -294,8 +295,10 @@ fn sound(entry: &Entry, first: Option<&[u8]>) -> Result<Sound, String> {
     }
 }
 
-/// The configuration of AAC from before Matroska carried one, by the codec's name: `A_AAC/MPEG4/LC/SBR` and the like (Matroska codec
-/// specifications, "A_AAC/MPEG2/MAIN" to "A_AAC/MPEG4/LTP"). Band replication is left for the decoder to find, as its rate is twice what is stated.
+/// The configuration of AAC for files older than AAC configurations in Matroska, by the codec's
+/// name: `A_AAC/MPEG4/LC/SBR` and the like (Matroska codec specifications, "A_AAC/MPEG2/MAIN" to
+/// "A_AAC/MPEG4/LTP"). The decoder detects band replication by itself, as its rate is twice the
+/// stated one.
 fn aac_config(entry: &Entry) -> Option<Vec<u8>> {
     let object = match entry.codec.split('/').nth(2) {
         None | Some("LC") => audio_specific::LOW_COMPLEXITY,
@@ -305,7 +308,7 @@ fn aac_config(entry: &Entry) -> Option<Vec<u8>> {
         Some(_) => return None,
     };
     let channels = u16::try_from(entry.audio.channels).ok()?;
-    // A float to an integer saturates, and no rate that is not listed is taken.
+    // A conversion from float to integer saturates, and only listed rates are accepted.
     audio_specific::plain(object, entry.audio.rate.round() as u32, channels)
 }
 
@@ -338,8 +341,8 @@ fn common(entry: &Entry, kind: TrackKind, codec: Codec, timescale: u32) -> Track
     }
 }
 
-/// The display size gives the pixel shape; where the codec's own statement rounds to the same display size, that is
-/// taken, because it is exact.
+/// The display size gives the pixel shape. If the codec's own statement rounds to the same display
+/// size, that one is used, because it is exact.
 fn pixel_aspect(entry: &Entry, (width, height): (u32, u32), own: Option<(u32, u32)>) -> (u32, u32) {
     let Some((display_width, display_height)) = entry.video.display else { return own.unwrap_or((1, 1)) };
     let shape = |(across, down): (u64, u64)| {
@@ -352,7 +355,7 @@ fn pixel_aspect(entry: &Entry, (width, height): (u32, u32), own: Option<(u32, u3
     if let Some((across, down)) = own {
         let wide = u128::from(width) * u128::from(across) * u128::from(display_height);
         let high = u128::from(height) * u128::from(down) * u128::from(display_width);
-        // One pixel of the display size, either way.
+        // One pixel of the display size, in either direction.
         let slack = u128::from(height) * u128::from(down) + u128::from(width) * u128::from(across);
         if wide.abs_diff(high) <= slack {
             return reduced((across, down));
@@ -373,7 +376,7 @@ fn frame_duration((numerator, denominator): (u32, u32)) -> FrameDuration {
 }
 
 fn unsupported(codec: &str) -> String {
-    format!("its codec {codec} is not one that Reel stores")
+    format!("Reel does not store its codec {codec}")
 }
 
 fn to_u32(value: u64) -> u32 {

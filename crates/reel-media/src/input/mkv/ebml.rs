@@ -76,7 +76,8 @@ pub(crate) fn float(body: &[u8]) -> Option<f64> {
     .filter(|value| value.is_finite())
 }
 
-/// A text element without its padding; what is no UTF-8 is replaced, what is too long is cut.
+/// A text element without its padding. Invalid UTF-8 is replaced, and a text that is too long is
+/// cut.
 pub(crate) fn text(body: &[u8]) -> String {
     let end = body.iter().position(|byte| *byte == 0).unwrap_or(body.len()).min(limits::MKV_TEXT_BYTES);
     String::from_utf8_lossy(&body[..end]).trim().to_owned()

@@ -5,13 +5,14 @@ use super::ids;
 use crate::limits;
 use crate::{Colour, MediaError};
 
-/// Language of an entry that states none (RFC 9559 section 5.1.4.1.19); some writers leave out what is the default.
+/// Language of an entry that states none (RFC 9559 section 5.1.4.1.19), because some writers leave
+/// out the default.
 const DEFAULT_LANGUAGE: &str = "eng";
 
 /// One TrackEntry.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Entry {
-    /// TrackNumber, by which blocks name it.
+    /// TrackNumber, which blocks refer to.
     pub(crate) number: u64,
     /// What it carries.
     pub(crate) kind: Kind,
@@ -29,9 +30,9 @@ pub(crate) struct Entry {
     pub(crate) name: Option<String>,
     /// DefaultDuration: nanoseconds of a frame.
     pub(crate) frame_ns: Option<u64>,
-    /// CodecDelay: nanoseconds to be taken from every time.
+    /// CodecDelay: nanoseconds to subtract from every time.
     pub(crate) delay_ns: u64,
-    /// What was done to the frames' bytes.
+    /// How the frames' bytes were transformed.
     pub(crate) encoding: Encoding,
     /// Present for video.
     pub(crate) video: VideoEntry,
@@ -48,7 +49,7 @@ pub(crate) enum Kind {
     Audio,
     /// 17
     Subtitle,
-    /// Buttons, metadata and what else there is.
+    /// Buttons, metadata and other kinds.
     #[default]
     Other,
 }
@@ -56,12 +57,12 @@ pub(crate) enum Kind {
 /// ContentEncodings.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) enum Encoding {
-    /// Frames lie there as they are.
+    /// The frames are stored unchanged.
     #[default]
     None,
-    /// These bytes were taken from the start of every frame (algorithm 3).
+    /// These bytes were removed from the start of every frame (algorithm 3).
     Stripped(Vec<u8>),
-    /// Frames are compressed in a way Reel does not undo.
+    /// Frames are compressed in a way that Reel does not decompress.
     Compressed(&'static str),
     /// Frames are encrypted.
     Encrypted(&'static str),
@@ -237,7 +238,8 @@ fn encoding(body: &[u8]) -> Encoding {
                 _ => {}
             }
         }
-        // Bit 0 of the scope: the frames. Encodings of the configuration alone do not occur.
+        // Bit 0 of the scope: the frames. Encodings of the configuration alone do not occur in
+        // practice.
         if scope & 1 == 0 {
             continue;
         }
@@ -247,7 +249,7 @@ fn encoding(body: &[u8]) -> Encoding {
             (_, Encoding::Encrypted(scheme)) | (Encoding::Encrypted(scheme), _) => {
                 Encoding::Encrypted(scheme)
             }
-            // Two compressions one over the other: no tool writes this.
+            // Two compressions, one over the other: no known tool writes this.
             _ => Encoding::Compressed("several methods at once"),
         };
     }
@@ -286,7 +288,8 @@ fn cipher(body: Option<&[u8]>) -> Encoding {
     })
 }
 
-/// The code if it says something. Matroska writes bibliographic codes (`ger`); what is made of the tracks knows both.
+/// The code if it means something. Matroska writes bibliographic codes (`ger`); the users of the
+/// tracks know both kinds.
 fn clean_language(code: &str) -> Option<String> {
     let sound = code.bytes().all(|byte| byte.is_ascii_alphanumeric() || byte == b'-');
     (sound && !code.is_empty() && code != "und").then(|| code.to_owned())

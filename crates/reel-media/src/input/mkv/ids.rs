@@ -1,4 +1,4 @@
-//! Element ids of Matroska (RFC 9559 section 5) that this reader looks at.
+//! Element ids of Matroska (RFC 9559 section 5) that this reader uses.
 
 pub(crate) const EBML: u32 = 0x1a45_dfa3;
 pub(crate) const DOC_TYPE: u32 = 0x4282;

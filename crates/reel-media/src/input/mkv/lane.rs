@@ -1,4 +1,4 @@
-//! Makes samples of one track out of its frames.
+//! Makes samples of one track from its frames.
 
 use super::clock::{self, AudioClock, Reorder, VideoClock};
 use super::text::TextFormat;
@@ -17,7 +17,7 @@ pub(crate) enum Lane {
     Text(TextFormat),
 }
 
-/// What the container says about a frame.
+/// What the container states about a frame.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Stated {
     /// Nanoseconds after the start of the presentation; `None` for the later frames of a lace.
@@ -28,7 +28,7 @@ pub(crate) struct Stated {
     pub(crate) key: bool,
     /// How long the block lasts, in nanoseconds.
     pub(crate) duration_ns: Option<i64>,
-    /// Nanoseconds not to be heard at the end.
+    /// Nanoseconds at the end that must not be heard.
     pub(crate) discard_ns: i64,
 }
 
@@ -51,7 +51,7 @@ pub(crate) struct AudioLane {
     clock: AudioClock,
     packet_samples: u32,
     priming: i64,
-    /// E-AC-3 frames of fewer than six blocks waiting for the rest of their sample.
+    /// E-AC-3 frames of fewer than six blocks that wait for the rest of their sample.
     group: Option<Group>,
 }
 
@@ -84,14 +84,14 @@ impl VideoLane {
         let dts = self.reorder.dts(pts);
         if dts > pts {
             warnings.once("order", || {
-                "video frames are reordered further than the stream says; some decoding times are late"
+                "video frames are reordered further than the stream states; some decoding times are late"
                     .to_owned()
             });
         }
         Some(Timed { dts, pts, sync, nominal: self.nominal, data })
     }
 
-    /// Some writers mark every frame; the codec has the last word.
+    /// Some writers mark every frame, so the codec decides.
     fn sync(&self, marked: bool, data: &[u8]) -> bool {
         match self.codec {
             Codec::H264 => marked && h264::is_random_access(nal::length_prefixed(data, self.length_bytes)),
@@ -104,12 +104,13 @@ impl VideoLane {
 }
 
 impl AudioLane {
-    /// `packet_samples` counts for packets that do not tell their length; `priming` is taken from every time.
+    /// `packet_samples` is for packets that do not state their length; `priming` is subtracted from
+    /// every time.
     pub(crate) fn new(codec: Codec, clock: AudioClock, packet_samples: u32, priming: i64) -> Self {
         Self { codec, clock, packet_samples, priming, group: None }
     }
 
-    /// The sample of a packet; `None` while one is being put together.
+    /// The sample of a packet; `None` while one is incomplete.
     pub(crate) fn sample(&mut self, stated: Stated, data: Vec<u8>) -> Option<Timed> {
         if self.codec != Codec::Eac3 {
             return Some(self.timed(stated, data));
@@ -129,7 +130,7 @@ impl AudioLane {
         None
     }
 
-    /// What is left at the end.
+    /// The incomplete sample at the end.
     pub(crate) fn finish(&mut self) -> Option<Timed> {
         let group = self.group.take()?;
         Some(self.timed(group.stated, group.data))

@@ -1,7 +1,8 @@
 //! Matroska and WebM (RFC 9559).
 //!
-//! EBML is parsed here and not by a crate, because no length a file states may become memory before it has been
-//! compared with the file and a limit, and because times need what crates hide: laces, block groups, scales.
+//! EBML is parsed here and not by a crate, for two reasons. A length that a file states must be
+//! compared with the file and a limit before memory is reserved. And times need what crates hide:
+//! laces, block groups, scales.
 
 mod blocks;
 mod clock;
@@ -29,11 +30,12 @@ const DEFAULT_SCALE_NS: u64 = 1_000_000;
 /// The EBML head of a real file has about 40 bytes.
 const EBML_HEAD_BYTES: u64 = 1024;
 
-/// Opens a Matroska or WebM file: reads its head and tracks, and looks at the first frames.
+/// Opens a Matroska or WebM file: reads its head and tracks, and inspects the first frames.
 ///
 /// # Errors
-/// [`MediaError::UnknownContainer`] if it is no such file, [`MediaError::Truncated`] if it ends before its own length,
-/// [`MediaError::Encrypted`], [`MediaError::NoTracks`] and the rest as their texts say.
+/// [`MediaError::UnknownContainer`] if it is no such file, [`MediaError::Truncated`] if it ends
+/// before its own length, [`MediaError::Encrypted`], [`MediaError::NoTracks`] and the others as
+/// their texts say.
 pub(super) fn open(source: Box<dyn Source>) -> Result<Box<dyn Demux>, MediaError> {
     let mut window = Window::new(source)?;
     let segment = Segment::read(&mut window)?;
@@ -137,7 +139,7 @@ impl File {
         }
         let video = self.lanes.iter().any(|reader| matches!(reader.lane, Lane::Video(_)));
         let audio = self.lanes.iter().any(|reader| matches!(reader.lane, Lane::Audio(_)));
-        // Sound alone is not what the owner of a film expects to get.
+        // Sound alone is not what the owner of a film expects.
         if let Some(why) = video_refused.filter(|_| !video) {
             return Err(MediaError::NoTracks(why));
         }
@@ -263,7 +265,7 @@ impl Segment {
         }
         match (tracks_seen, segment.first_cluster) {
             (false, _) => Err(malformed("it has no list of tracks", at)),
-            // Nothing after the tracks: a file whose writing stopped at once.
+            // Nothing follows the tracks: writing of the file stopped at once.
             (true, 0) => Err(MediaError::NoDuration),
             _ => Ok(segment),
         }
@@ -332,11 +334,12 @@ fn scale(info: &[u8], offset: u64) -> Result<u64, MediaError> {
     match stated {
         None => Ok(DEFAULT_SCALE_NS),
         Some(Some(scale @ 1..=1_000_000_000)) => Ok(scale),
-        Some(_) => Err(malformed("its time scale makes no sense", offset)),
+        Some(_) => Err(malformed("its time scale is invalid", offset)),
     }
 }
 
-/// Files cut out of longer ones may begin late: the earliest picture or sound is the start of the presentation.
+/// Files cut from longer ones may begin late, so the earliest picture or sound is the start of the
+/// presentation.
 fn presentation_zero(entries: &[Entry], probed: &[Probed]) -> i64 {
     let media =
         entries.iter().zip(probed).filter(|(entry, _)| matches!(entry.kind, Kind::Video | Kind::Audio));

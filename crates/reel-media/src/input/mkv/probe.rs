@@ -1,4 +1,5 @@
-//! Looks at the beginning of every track before its description is settled: first frames and first times.
+//! Inspects the beginning of every track before its description is final: first frames and first
+//! times.
 
 use super::blocks::{self, Blocks};
 use super::entry::{Encoding, Entry, Kind};
@@ -7,7 +8,7 @@ use crate::input::warnings::Warnings;
 use crate::input::window::Window;
 use crate::limits;
 
-/// What was seen of a track.
+/// What was found of a track.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Probed {
     /// Times of its first blocks in nanoseconds, in file order.
@@ -16,7 +17,8 @@ pub(crate) struct Probed {
     pub(crate) first: Option<Vec<u8>>,
 }
 
-/// Walks from `blocks` on until every track has shown enough; `blocks` itself is a copy and stays where it was.
+/// Walks from `blocks` on until every track has shown enough. `blocks` itself is a copy and does
+/// not move.
 pub(crate) fn probe(
     window: &mut Window,
     mut blocks: Blocks,
@@ -24,14 +26,14 @@ pub(crate) fn probe(
     scale_ns: u64,
 ) -> Result<Vec<Probed>, MediaError> {
     let mut probed = vec![Probed::default(); entries.len()];
-    // The walk is repeated later; its remarks are made then.
-    let mut unheard = Warnings::default();
+    // The walk is repeated later, and its warnings are collected then.
+    let mut ignored = Warnings::default();
     let start = blocks.position();
     for _ in 0..limits::MKV_PROBE_BLOCKS {
         if blocks.position() - start > limits::MKV_PROBE_BYTES || satisfied(entries, &probed) {
             break;
         }
-        let Some(block) = blocks.next(window, &mut unheard)? else { break };
+        let Some(block) = blocks.next(window, &mut ignored)? else { break };
         let Some(index) = entries.iter().position(|entry| entry.number == block.track) else { continue };
         let seen = &mut probed[index];
         if seen.times_ns.len() < limits::MKV_PROBE_FRAMES {
@@ -47,7 +49,7 @@ pub(crate) fn probe(
     Ok(probed)
 }
 
-/// A block's time in nanoseconds; absurd ones are refused so that sums of times stay far from overflow.
+/// A block's time in nanoseconds. Extreme times are refused so that sums of times cannot overflow.
 pub(crate) fn block_ns(time: i64, scale_ns: u64, offset: u64) -> Result<i64, MediaError> {
     let ns = i128::from(time) * i128::from(scale_ns);
     i64::try_from(ns).ok().filter(|ns| (0..=limits::MKV_TIME_NS).contains(&ns.saturating_abs())).ok_or_else(
@@ -59,7 +61,7 @@ pub(crate) fn block_ns(time: i64, scale_ns: u64, offset: u64) -> Result<i64, Med
     )
 }
 
-/// A frame with the bytes that header stripping took away.
+/// A frame with the bytes that header stripping removed.
 pub(crate) fn restored(encoding: &Encoding, frame: &[u8]) -> Vec<u8> {
     match encoding {
         Encoding::Stripped(head) => [head, frame].concat(),

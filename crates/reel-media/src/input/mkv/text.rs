@@ -2,7 +2,7 @@
 
 use crate::subtitle::{ass, srt, webvtt};
 
-/// How a track writes its text.
+/// The text format of a track.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum TextFormat {
     /// `S_TEXT/UTF8`: SubRip without numbers and times.

@@ -12,9 +12,9 @@ pub(super) struct FourCc(pub(super) [u8; 4]);
 pub(super) struct Atom<'a> {
     /// Its type.
     pub(super) kind: FourCc,
-    /// What follows the header.
+    /// The bytes after the header.
     pub(super) body: &'a [u8],
-    /// Where the body lies in the file.
+    /// Offset of the body in the file.
     pub(super) offset: u64,
 }
 
@@ -24,7 +24,7 @@ pub(super) struct Children<'a> {
     offset: u64,
 }
 
-/// Reads fields one after another, never past the end of its box.
+/// Reads fields one after another, never beyond the end of the box.
 #[derive(Clone)]
 pub(super) struct Fields<'a> {
     kind: FourCc,
@@ -55,7 +55,7 @@ impl<'a> Atom<'a> {
         self.children().find(kind)
     }
 
-    /// The first box of that type in this one, which cannot do without.
+    /// The first box of that type in this one; an error if there is none.
     pub(super) fn required(&self, kind: &[u8; 4]) -> Result<Atom<'a>, MediaError> {
         self.child(kind)?.ok_or_else(|| {
             malformed(self.offset, format!("the `{}` box has no `{}` box", self.kind, FourCc(*kind)))
@@ -76,7 +76,7 @@ impl<'a> Atom<'a> {
 }
 
 impl<'a> Children<'a> {
-    /// The first of the boxes left that is of this type.
+    /// The first of the remaining boxes that is of this type.
     pub(super) fn find(mut self, kind: &[u8; 4]) -> Result<Option<Atom<'a>>, MediaError> {
         self.find_map(|atom| match atom {
             Ok(atom) if atom.kind.0 != *kind => None,
@@ -86,7 +86,8 @@ impl<'a> Children<'a> {
     }
 
     fn read(&mut self) -> Result<Option<Atom<'a>>, MediaError> {
-        // QuickTime ends some lists with a zero word, and writers leave a few bytes of padding.
+        // QuickTime ends some lists with a zero word, and some writers leave a few bytes of
+        // padding.
         let Some((head, _)) = self.rest.split_first_chunk::<8>() else { return Ok(None) };
         let [s0, s1, s2, s3, kind @ ..] = *head;
         let kind = FourCc(kind);
@@ -175,17 +176,17 @@ impl<'a> Fields<'a> {
         if wide { self.u64() } else { self.u32().map(u64::from) }
     }
 
-    /// Everything not yet read.
+    /// Everything that was not read yet.
     pub(super) fn rest(&self) -> &'a [u8] {
         self.rest
     }
 
-    /// Where the next field lies in the file.
+    /// Offset of the next field in the file.
     pub(super) fn offset(&self) -> u64 {
         self.offset
     }
 
-    /// What is not yet read, as boxes.
+    /// Everything that was not read yet, as boxes.
     pub(super) fn children(&self) -> Children<'a> {
         Children { rest: self.rest, offset: self.offset }
     }
@@ -210,7 +211,7 @@ mod tests {
     }
 
     #[test]
-    fn children_and_their_places() {
+    fn children_and_their_offsets() {
         let bytes = b"\0\0\0\x0aabcdxx\0\0\0\x01long\0\0\0\0\0\0\0\x11y\0\0\0\0rest..";
         let list: Vec<_> = outer(bytes).children().map(|atom| atom.expect("sound boxes")).collect();
         assert_eq!(list.iter().map(|a| a.kind.to_string()).collect::<Vec<_>>(), ["abcd", "long", "rest"]);
@@ -219,7 +220,7 @@ mod tests {
     }
 
     #[test]
-    fn sizes_that_lie() {
+    fn wrong_sizes_are_refused() {
         for bytes in
             [&b"\0\0\0\x07abcd"[..], b"\0\0\0\x09abcd", b"\0\0\0\x01abcd\0\0", b"\xff\xff\xff\xffabcd"]
         {
@@ -232,7 +233,7 @@ mod tests {
     }
 
     #[test]
-    fn names_that_cannot_be_printed() {
+    fn unprintable_names_are_escaped() {
         assert_eq!(FourCc(*b"ms\0\x55").to_string(), "0x6d730055");
     }
 }

@@ -1,4 +1,4 @@
-//! Samples of all tracks, in the order in which they lie in the file.
+//! Samples of all tracks, in the order of the file.
 
 use super::atom::malformed;
 use super::entry::Text;
@@ -23,27 +23,28 @@ pub(super) struct Mp4 {
     bytes_total: u64,
 }
 
-/// A track while it is read.
+/// A track that is being read.
 struct Stream {
     walk: Walk,
     plan: Plan,
     text: Option<Text>,
-    /// Sound can be decoded from any sample on; fragments in the wild say otherwise by mistake.
+    /// Sound can be decoded from any sample; some fragmented files state otherwise by mistake.
     all_sync: bool,
-    /// Number of the sample the walk gives next.
+    /// Number of the next sample of the walk.
     index: u64,
-    /// The sample to leave next.
+    /// The next sample to return.
     next: Option<RawSample>,
-    /// Decoding time of the sample that left last.
+    /// Decoding time of the last returned sample.
     last_dts: i64,
 }
 
-/// A film cut from a live stream counts its time from somewhere else; files that begin within the first second do not.
+/// A film cut from a live stream counts its time from another origin. Files that begin within the
+/// first second do not.
 const LATE_START_NS: i128 = 1_000_000_000;
 const NS_PER_S: i128 = 1_000_000_000;
 
 impl Mp4 {
-    /// Looks at every sample of every track once, and prepares to read them.
+    /// Visits every sample of every track once, and prepares to read them.
     pub(super) fn start(
         mut source: Box<dyn Source>,
         media: Vec<MediaTrack>,
@@ -55,7 +56,7 @@ impl Mp4 {
         let mut timeless = false;
         for mut media in media {
             let plan = Plan::make(&media, fragments, source.as_mut())?;
-            remarks(&media, &plan, &mut warnings);
+            add_warnings(&media, &plan, &mut warnings);
             let id = media.id;
             if plan.mixed {
                 warnings.add(format!("track {id} is left out: its decoder configuration changes on the way"));
@@ -63,7 +64,7 @@ impl Mp4 {
             }
             if plan.duration == 0 {
                 timeless = true;
-                warnings.add(format!("track {id} is left out: it plays for no time"));
+                warnings.add(format!("track {id} is left out: it has no duration"));
                 continue;
             }
             if media.track.codec == Codec::Mp3
@@ -93,7 +94,7 @@ impl Mp4 {
             });
         }
         if !fragments.moofs.is_empty() {
-            begin_at_zero(&tracks, &mut streams).into_iter().for_each(|remark| warnings.add(remark));
+            begin_at_zero(&tracks, &mut streams).into_iter().for_each(|warning| warnings.add(warning));
         }
         let bytes_total = streams.iter().map(|stream| stream.plan.bytes).sum();
         settle(&mut tracks, &streams);
@@ -104,7 +105,8 @@ impl Mp4 {
         Ok(Self { source, blocks, tracks, streams, warnings, bytes_given: 0, bytes_total })
     }
 
-    /// The stream to read from: the one whose next sample lies first, unless it has run too far ahead of another.
+    /// The stream to read from: the one whose next sample is first in the file, unless it is too
+    /// far ahead of another.
     fn choose(&self) -> Option<usize> {
         let waiting = || {
             self.streams.iter().enumerate().filter_map(|(index, stream)| {
@@ -132,7 +134,8 @@ impl Demux for Mp4 {
             let stream = &mut self.streams[track];
             let Some(raw) = stream.next.take() else { return Ok(None) };
             stream.next = stream.advance(self.source.as_mut())?;
-            // Bounded: the plan refused samples above the limits. What is left of the last one is overwritten.
+            // Bounded: the plan refused samples above the limits. The rest of the last sample is
+            // overwritten.
             data.resize(raw.bytes as usize, 0);
             self.blocks.read_at(self.source.as_mut(), raw.offset, data)?;
             self.bytes_given += u64::from(raw.bytes);
@@ -155,14 +158,15 @@ impl Demux for Mp4 {
         if self.streams.iter().all(|stream| stream.next.is_none()) {
             return self.source.bytes();
         }
-        // Samples may be read out of file order, so the share of the media given away says more than a place.
+        // Samples may be read out of file order, so the share of the media that was returned is
+        // better than a position.
         let scaled = u128::from(self.source.bytes()) * u128::from(self.bytes_given);
         (scaled / u128::from(self.bytes_total.max(1))) as u64
     }
 }
 
 impl Stream {
-    /// The next sample that is kept.
+    /// The next sample to keep.
     fn advance(&mut self, source: &mut dyn Source) -> Result<Option<RawSample>, MediaError> {
         while self.index < self.plan.end {
             let Some(sample) = self.walk.next(source)? else { break };
@@ -181,7 +185,7 @@ impl Stream {
     fn sample(&mut self, raw: &RawSample) -> Sample {
         let shift = self.plan.shift;
         let pts = raw.dts + i64::from(raw.reorder) + shift;
-        // Fragments may state a time before the end of the one before.
+        // A fragment may state a time before the end of the previous one.
         let dts = (raw.dts + shift - self.plan.early).max(self.last_dts);
         self.last_dts = dts;
         let duration = match &self.next {
@@ -211,14 +215,13 @@ impl Stream {
     }
 }
 
-/// Tells what was odd about a track.
-fn remarks(media: &MediaTrack, plan: &Plan, warnings: &mut Warnings) {
+/// Adds warnings about unusual properties of a track.
+fn add_warnings(media: &MediaTrack, plan: &Plan, warnings: &mut Warnings) {
     let id = media.id;
     if media.edit.ignored > 0 {
         let count = media.edit.ignored;
-        warnings.add(format!(
-            "track {id} is put together from pieces: only the first is kept, {count} are left out"
-        ));
+        warnings
+            .add(format!("track {id} is composed of pieces: only the first is kept, {count} are left out"));
     }
     if plan.undecodable > 0 {
         let count = plan.undecodable;
@@ -233,11 +236,12 @@ fn remarks(media: &MediaTrack, plan: &Plan, warnings: &mut Warnings) {
         ));
     }
     if plan.empty > 0 && media.text.is_none() {
-        warnings.add(format!("track {id}: {} samples have no bytes and are stepped over", plan.empty));
+        warnings.add(format!("track {id}: {} samples have no bytes and are skipped", plan.empty));
     }
 }
 
-/// Layers I and II share their name with layer III; only the frames tell. `Some`: why the track is left out.
+/// Layers I and II share their name with layer III; only the frames show the layer. `Some` says why
+/// the track is left out.
 fn check_layer(
     track: &mut Track,
     plan: &Plan,
@@ -271,18 +275,18 @@ fn begin_at_zero(tracks: &[Track], streams: &mut [Stream]) -> Option<String> {
     }
     for (track, stream) in tracks.iter().zip(streams) {
         let ticks = i128::from(start) * i128::from(track.timescale) / i128::from(timescale);
-        // No track begins before this one, so its own first time is no less.
+        // No track begins before this one, so its own first time is not less.
         let ticks = ticks.min(i128::from(stream.plan.start)) as i64;
         stream.plan.shift -= ticks;
         stream.plan.start -= ticks;
     }
     let seconds = start / i64::from(timescale);
     Some(format!(
-        "the file counts its time from elsewhere: its first sample, {seconds} s on, becomes the beginning"
+        "the file counts its time from another origin: its first sample, {seconds} s on, becomes the beginning"
     ))
 }
 
-/// States the priming of sound, and lets only one track of each kind be the one to choose first.
+/// States the priming of sound, and leaves only one default track of each kind.
 fn settle(tracks: &mut [Track], streams: &[Stream]) {
     let mut chosen = Vec::new();
     for (track, stream) in tracks.iter_mut().zip(streams) {
@@ -294,7 +298,7 @@ fn settle(tracks: &mut [Track], streams: &[Stream]) {
             chosen.push(track.kind);
         }
     }
-    // Pictures that no track header enables are still the ones to show.
+    // A video track that no track header enables is still the one to show.
     if !chosen.contains(&TrackKind::Video)
         && let Some(track) = tracks.iter_mut().find(|track| track.kind == TrackKind::Video)
     {

@@ -1,4 +1,4 @@
-//! Edit lists (ISO/IEC 14496-12, 8.6.6): where the media lies on the presentation's time line.
+//! Edit lists (ISO/IEC 14496-12, 8.6.6): where the media lies on the time line of the presentation.
 
 use super::atom::{Atom, malformed};
 use crate::{MediaError, limits};
@@ -6,11 +6,13 @@ use crate::{MediaError, limits};
 /// What Reel keeps of an edit list: one stretch of media, shown after a pause.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Edit {
-    /// What to add to media times, in ticks of the track: the delay minus the media time the edit begins at.
+    /// Added to media times, in ticks of the track: the delay minus the media time at which the
+    /// edit begins.
     pub(super) shift: i64,
-    /// Presentation time at which the edit ends, in ticks of the track; `None` to the end of the media.
+    /// Presentation time at which the edit ends, in ticks of the track; `None` for the end of the
+    /// media.
     pub(super) end: Option<i64>,
-    /// Further stretches of media which are not kept.
+    /// Further stretches of media, which are not kept.
     pub(super) ignored: usize,
 }
 
@@ -18,7 +20,8 @@ impl Edit {
     /// Media time is presentation time.
     pub(super) const NONE: Self = Self { shift: 0, end: None, ignored: 0 };
 
-    /// Reads `trak/edts/elst`. Leading empty edits delay the track; the first stretch of media is taken, later ones counted.
+    /// Reads `trak/edts/elst`. Leading empty edits delay the track. The first stretch of media is
+    /// used, later ones are counted.
     pub(super) fn parse(trak: &Atom<'_>, movie_timescale: u32, timescale: u32) -> Result<Self, MediaError> {
         let Some(elst) = (match trak.child(b"edts")? {
             Some(edts) => edts.child(b"elst")?,
@@ -34,12 +37,13 @@ impl Edit {
             let what = format!("`elst` claims {count} entries where there is room for {room}");
             return Err(malformed(elst.offset, what));
         }
-        let too_large = || malformed(elst.offset, "an edit list states a time that is out of all reason");
+        let too_large = || malformed(elst.offset, "an edit list states an impossible time");
         let mut delay = 0u64;
         let mut found: Option<Self> = None;
         for _ in 0..count.min(limits::MP4_EDITS) {
             let duration = fields.u32_or_u64(wide)?;
-            // Minus one marks an empty edit; other negative times have no meaning and are read as zero.
+            // Minus one marks an empty edit. Other negative times have no meaning and are read as
+            // zero.
             let media_time = if wide { fields.u64()? as i64 } else { i64::from(fields.i32()?) };
             fields.skip(4)?; // the rate
             match (&mut found, media_time) {
@@ -64,7 +68,7 @@ impl Edit {
                         return Err(too_large());
                     }
                     let pause = ticks(delay, false)?;
-                    // No duration: to the end, as fragmented files say it.
+                    // No duration means to the end, as in fragmented files.
                     let end = if duration == 0 { None } else { Some(pause + ticks(duration, true)?) };
                     found = Some(Self { shift: pause - start.max(0), end, ignored: 0 });
                 }

@@ -1,4 +1,5 @@
-//! Sample entries: how the samples of a track are coded (ISO/IEC 14496-12, 8.5.2; QuickTime File Format, sound v0 to v2).
+//! Sample entries: how the samples of a track are coded (ISO/IEC 14496-12, 8.5.2; QuickTime File
+//! Format, sound v0 to v2).
 
 use super::atom::{Atom, Children, FourCc, malformed};
 use super::esds::{self, Stream};
@@ -7,18 +8,18 @@ use crate::codec::vui::reduced;
 use crate::codec::{h264, hevc};
 use crate::{Audio, Codec, Colour, MediaError, Video, limits};
 
-/// What Reel takes, for the messages that say what it does not.
+/// The codecs that Reel stores, for messages about others.
 pub(super) const TAKEN_VIDEO: &str = "H.264, HEVC, AV1 or VP9";
 /// See [`TAKEN_VIDEO`].
 pub(super) const TAKEN_AUDIO: &str = "AAC, Opus, AC-3, E-AC-3, MP3 or FLAC";
 /// See [`TAKEN_VIDEO`].
 pub(super) const TAKEN_TEXT: &str = "timed text (tx3g) or WebVTT";
 
-/// A sample entry, read.
+/// A parsed sample entry.
 pub(super) enum Entry {
-    /// Reel takes such samples.
+    /// Reel stores such samples.
     Taken(Box<Description>),
-    /// Reel does not; the end of a sentence that says why.
+    /// Reel does not store them; the end of a sentence that says why.
     Left(String),
 }
 
@@ -29,11 +30,11 @@ pub(super) struct Description {
     pub(super) config: Vec<u8>,
     pub(super) video: Option<Video>,
     pub(super) audio: Option<Audio>,
-    /// Every cue is meant to be shown even when subtitles are off.
+    /// Every cue is shown even when subtitles are off.
     pub(super) forced: bool,
-    /// How the text of a cue lies in its sample.
+    /// How the text of a cue is stored in its sample.
     pub(super) text: Option<Text>,
-    /// No pixel aspect was stated: it follows from the size in the track header.
+    /// No pixel aspect was stated, so it follows from the size in the track header.
     pub(super) aspect_open: bool,
 }
 
@@ -46,7 +47,8 @@ pub(super) enum Text {
     Wvtt,
 }
 
-/// Bytes of the fields every sample entry begins with: reserved, and which data reference holds the samples.
+/// Bytes of the fields with which every sample entry begins: reserved, and the data reference that
+/// holds the samples.
 const HEAD_BYTES: usize = 8;
 /// Bytes of VisualSampleEntry before its boxes.
 const VISUAL_BYTES: usize = 78;
@@ -83,7 +85,7 @@ pub(super) fn video(entry: &Atom<'_>) -> Result<Entry, MediaError> {
         Codec::Av1 => config::video::av1c(config.body).map_err(bad)?,
         _ => colour = colour.or(config::video::vpcc(config.body).map_err(bad)?),
     }
-    // What boxes leave open, the parameter sets may state.
+    // The parameter sets may state what the boxes leave open.
     let (coded_aspect, coded_colour) = coded(codec, config.body);
     let colour = colour.or(coded_colour);
     let aspect = match boxes()?.find(b"pasp")? {
@@ -97,7 +99,8 @@ pub(super) fn video(entry: &Atom<'_>) -> Result<Entry, MediaError> {
     let pixel_aspect = aspect.map_or((1, 1), reduced);
     let mut config = config.body.to_vec();
     if codec == Codec::Hevc {
-        // Version 0 dates from the draft and is otherwise the same; what comes after knows version 1 only.
+        // Version 0 dates from the draft and is otherwise the same. The code below knows only
+        // version 1.
         config[0] = 1;
     }
     let video = Video { width, height, pixel_aspect, rotation: 0, colour };
@@ -110,7 +113,7 @@ pub(super) fn video(entry: &Atom<'_>) -> Result<Entry, MediaError> {
     })))
 }
 
-/// Reads a sound sample entry; `table_version` is that of the `stsd` box it lies in.
+/// Reads a sound sample entry. `table_version` is that of the `stsd` box that contains it.
 pub(super) fn sound(entry: &Atom<'_>, table_version: u8) -> Result<Entry, MediaError> {
     refuse_protected(entry)?;
     let mut fields = entry.fields();
@@ -120,7 +123,8 @@ pub(super) fn sound(entry: &Atom<'_>, table_version: u8) -> Result<Entry, MediaE
     let mut channels = fields.u16()?;
     fields.skip(6)?;
     let mut sample_rate = fields.u32()? >> 16;
-    // Version 1 of ISO entries, which needs version 1 of the table, has no further fields; QuickTime's have.
+    // Version 1 of ISO entries, which requires version 1 of the table, has no further fields;
+    // QuickTime's has.
     if version == 1 && table_version == 0 {
         fields.skip(16)?;
     } else if version == 2 {
@@ -157,7 +161,7 @@ pub(super) fn text(entry: &Atom<'_>) -> Result<Entry, MediaError> {
             // displayFlags of QuickTime's subtitle sample data: bit 31, all samples are forced.
             (Text::Tx3g, fields.u32()? >> 31 == 1)
         }
-        // QuickTime's own text; the text lies in its samples as in those of 3GPP.
+        // QuickTime's own text; its samples hold the text as 3GPP's do.
         b"text" => (Text::Tx3g, false),
         b"wvtt" => (Text::Wvtt, false),
         _ => return Ok(Entry::Left(not_taken("text", entry.kind, TAKEN_TEXT))),
@@ -167,7 +171,7 @@ pub(super) fn text(entry: &Atom<'_>) -> Result<Entry, MediaError> {
     Ok(Entry::Taken(Box::new(description)))
 }
 
-/// Pixel aspect and colour by the first sequence parameter set of a configuration.
+/// Pixel aspect and colour from the first sequence parameter set of a configuration.
 fn coded(codec: Codec, config: &[u8]) -> (Option<(u32, u32)>, Option<Colour>) {
     match codec {
         Codec::H264 => h264::AvcConfig::parse(config)
@@ -202,7 +206,7 @@ fn mpeg4<'a>(entry: &Atom<'a>, boxes: impl Fn() -> Children<'a>, stated: Sound) 
                     audio_specific::plain(of, stated.sample_rate, stated.channels).ok_or_else(|| {
                         malformed(
                             esds.offset,
-                            "AAC without a configuration, and none follows from rate and channels",
+                            "AAC without a configuration, and rate and channels imply none",
                         )
                     })?
                 }
@@ -244,7 +248,7 @@ fn not_taken(kind: &str, coded: FourCc, instead: &str) -> String {
     format!("{kind} coded as `{coded}` is not among {instead}")
 }
 
-/// The decoder configuration of an entry that cannot do without.
+/// The decoder configuration of an entry that requires one.
 fn config_box<'a>(entry: &Atom<'a>, boxes: Children<'a>, name: &[u8; 4]) -> Result<Atom<'a>, MediaError> {
     let found = boxes.find(name)?.ok_or_else(|| {
         let what = format!("the sample entry `{}` has no `{}` box", entry.kind, FourCc(*name));
@@ -280,7 +284,7 @@ fn colour(boxes: Children<'_>) -> Result<Option<Colour>, MediaError> {
     Ok(None)
 }
 
-/// Protected entries (8.12) keep the scheme in `sinf/schm`; iTunes had its own before.
+/// Protected entries (8.12) state the scheme in `sinf/schm`; iTunes used its own before.
 fn refuse_protected(entry: &Atom<'_>) -> Result<(), MediaError> {
     let scheme = match &entry.kind.0 {
         b"drms" | b"drmi" => "FairPlay".to_owned(),
@@ -289,7 +293,7 @@ fn refuse_protected(entry: &Atom<'_>) -> Result<(), MediaError> {
         b"enct" | b"encs" => scheme(entry, HEAD_BYTES),
         _ => return Ok(()),
     };
-    // The track's number is put in by the caller, who knows it.
+    // The caller, which knows the track's number, sets it.
     Err(MediaError::Encrypted { track: 0, scheme })
 }
 

@@ -20,7 +20,7 @@ const ES: u8 = 3;
 const DECODER_CONFIG: u8 = 4;
 const DECODER_SPECIFIC: u8 = 5;
 
-/// What an `esds` box says about its stream.
+/// The contents of an `esds` box.
 pub(super) struct Stream<'a> {
     /// objectTypeIndication.
     pub(super) object_type: u8,
@@ -66,7 +66,7 @@ fn find(mut bytes: &[u8], wanted: u8) -> Option<&[u8]> {
             }
         }
         if *tag == wanted {
-            // Some writers state a length that counts more than there is.
+            // Some writers state a length that is larger than what exists.
             return Some(rest.get(..length).unwrap_or(rest));
         }
         bytes = rest.get(length..)?;

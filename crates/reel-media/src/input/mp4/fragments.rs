@@ -5,7 +5,7 @@ use super::tables::RawSample;
 use crate::{MediaError, Source, limits};
 use std::sync::Arc;
 
-/// What `trex` says for samples whose fragment does not.
+/// The defaults of `trex` for samples whose fragment does not state a value.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Defaults {
     pub(super) track_id: u32,
@@ -15,10 +15,10 @@ pub(super) struct Defaults {
     pub(super) flags: u32,
 }
 
-/// Where the fragments of a file lie.
+/// The fragments of a file.
 #[derive(Default)]
 pub(super) struct Fragments {
-    /// Place and length of the body of each `moof`, in file order.
+    /// Offset and length of the body of each `moof`, in file order.
     pub(super) moofs: Vec<Moof>,
     /// `trex` of every track.
     pub(super) defaults: Vec<Defaults>,
@@ -27,11 +27,11 @@ pub(super) struct Fragments {
 /// One `moof` box.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Moof {
-    /// Where the box begins: sample offsets may count from here.
+    /// Offset of the box: sample offsets may count from here.
     pub(super) start: u64,
-    /// Where its body begins.
+    /// Offset of its body.
     pub(super) body: u64,
-    /// How long its body is.
+    /// Length of its body.
     pub(super) bytes: u32,
 }
 
@@ -43,19 +43,19 @@ pub(super) struct FragmentCursor {
     next_moof: usize,
     /// Body of the current `moof`.
     moof: Arc<Vec<u8>>,
-    /// The track's runs in it, not yet begun.
+    /// The track's runs in it that have not begun.
     runs: std::vec::IntoIter<SampleRun>,
     current: Option<SampleRun>,
     dts: i64,
 }
 
-/// A `trun` with everything it inherits.
+/// A `trun` with everything that it inherits.
 #[derive(Clone)]
 struct SampleRun {
-    /// Where its next sample lies.
+    /// Offset of its next sample.
     offset: u64,
     left: u32,
-    /// Where its rows lie in the body of the `moof`.
+    /// Position of its rows in the body of the `moof`.
     row: usize,
     fields: u32,
     first_flags: Option<u32>,
@@ -64,7 +64,7 @@ struct SampleRun {
     decode_time: Option<u64>,
 }
 
-/// `trun` flags: which fields each row has, and which the head has.
+/// `trun` flags: which fields each row and the header have.
 mod run_flag {
     pub(super) const DATA_OFFSET: u32 = 1;
     pub(super) const FIRST_FLAGS: u32 = 4;
@@ -84,7 +84,7 @@ mod head_flag {
     pub(super) const BASE_IS_MOOF: u32 = 0x2_0000;
 }
 
-/// sample_is_non_sync_sample, and sample_depends_on = 1 which some writers set alone.
+/// sample_is_non_sync_sample, and sample_depends_on = 1, which some writers set alone.
 const NOT_SYNC: u32 = 0x0101_0000;
 
 impl Defaults {
@@ -111,7 +111,7 @@ impl FragmentCursor {
         }
     }
 
-    /// States where the samples of the `moov` box ended.
+    /// Sets the decoding time at which the samples of the `moov` box end.
     pub(super) fn continue_at(&mut self, dts: i64) {
         self.dts = dts;
     }
@@ -164,7 +164,8 @@ impl SampleRun {
         let duration = field(run_flag::DURATION).unwrap_or(self.defaults.duration);
         let bytes = field(run_flag::BYTES).unwrap_or(self.defaults.bytes);
         let flags = field(run_flag::FLAGS);
-        // Signed in version 1; version 0 is unsigned on paper, but writers put negative numbers there too.
+        // Signed in version 1. Version 0 is unsigned by the standard, but writers put negative
+        // numbers there too.
         let reorder = field(run_flag::REORDER).unwrap_or(0) as i32;
         let flags = self.first_flags.take().or(flags).unwrap_or(self.defaults.flags);
         let sample = RawSample {
@@ -183,7 +184,8 @@ impl SampleRun {
     }
 }
 
-/// The runs of one track in a fragment. All tracks must be looked at: data may follow that of the track before.
+/// The runs of one track in a fragment. All tracks must be visited, because data may follow that of
+/// the track before.
 fn runs(body: &[u8], moof: &Moof, trex: &[Defaults], track_id: u32) -> Result<Vec<SampleRun>, MediaError> {
     let mut found = Vec::new();
     let mut seen = 0;
@@ -228,7 +230,7 @@ fn runs(body: &[u8], moof: &Moof, trex: &[Defaults], track_id: u32) -> Result<Ve
     Ok(found)
 }
 
-/// `tfhd`: what the samples of this track fragment inherit, and where offsets count from.
+/// `tfhd`: what the samples of this track fragment inherit, and the base of their offsets.
 fn head(
     traf: &Atom<'_>,
     moof: &Moof,
@@ -285,7 +287,7 @@ fn run(
     })
 }
 
-/// Refuses counts that the box has no room for, and samples that take no room anywhere.
+/// Refuses counts for which the box is too short, and samples that take no bytes anywhere.
 fn check_rows(fields: &Fields<'_>, flags: u32, count: u32, head: Defaults) -> Result<(), MediaError> {
     let row = row_bytes(flags);
     if row > 0 && fields.rest().len() / row < count as usize {

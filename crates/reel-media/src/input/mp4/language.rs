@@ -1,17 +1,17 @@
 //! Languages of media headers (ISO/IEC 14496-12, 8.4.2; QuickTime File Format, language codes).
 
-/// Macintosh language codes, as ISO 639-2/T; some of them by region or script, which is lost.
+/// Macintosh language codes, as ISO 639-2/T. Some also name a region or script, which is lost.
 const MACINTOSH: &str = "\
 eng fra deu ita nld swe spa dan por nor heb jpn ara fin ell isl mlt tur hrv zho urd hin tha kor lit pol hun est lav \
 sme fao fas rus zho nld gle sqi ron ces slk slv yid srp mkd bul ukr bel uzb kaz aze aze hye kat ron kir tgk tuk mon \
 mon pus kur kas snd bod nep san mar ben asm guj pan ori mal kan tam tel sin mya khm lao vie ind tgl msa msa amh tir \
 orm som swa kin run nya mlg epo";
-/// Codes from here on are three letters of five bits; below, Macintosh codes.
+/// Codes from here on are three letters of five bits; lower ones are Macintosh codes.
 const FIRST_PACKED: u16 = 0x400;
-/// Longest language tag that is believed (BCP 47 recommends room for 35).
+/// Longest language tag that is accepted (BCP 47 recommends room for 35).
 const MAX_TAG_BYTES: usize = 35;
 
-/// The language of an `mdhd` box; `quicktime` tells whether Macintosh codes may be meant.
+/// The language of an `mdhd` box. `quicktime` says whether it may be a Macintosh code.
 pub(super) fn packed(code: u16, quicktime: bool) -> Option<String> {
     if code < FIRST_PACKED {
         let known = quicktime.then(|| MACINTOSH.split(' ').nth(code.into())).flatten();

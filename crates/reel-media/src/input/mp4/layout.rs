@@ -1,32 +1,33 @@
-//! The boxes at the top level of a file: where `moov` and the fragments lie. Nothing else is read.
+//! The boxes at the top level of a file: the positions of `moov` and the fragments. Nothing else is
+//! read.
 
 use super::atom::{FourCc, malformed};
 use super::fragments::Moof;
 use crate::{MediaError, Source, limits};
 use std::io;
 
-/// Where things lie in the file.
+/// Positions in the file.
 #[derive(Default)]
 pub(super) struct Layout {
-    /// Place and length of the body of the `moov` box.
+    /// Offset and length of the body of the `moov` box.
     pub(super) moov: (u64, u64),
     /// The fragments in file order.
     pub(super) moofs: Vec<Moof>,
     /// Major brand `qt  `, or no `ftyp` box at all as in old QuickTime files.
     pub(super) quicktime: bool,
-    /// Something odd after the film.
-    pub(super) remark: Option<String>,
+    /// A warning about bytes after the film.
+    pub(super) warning: Option<String>,
 }
 
 struct Header {
     kind: FourCc,
     start: u64,
     body: u64,
-    /// `None`: reaches to the end of the file.
+    /// `None`: to the end of the file.
     end: Option<u64>,
 }
 
-/// Boxes whose absence or cut matters to the film.
+/// Boxes without which the film is incomplete.
 const STRUCTURE: [&[u8; 4]; 3] = [b"moov", b"moof", b"mdat"];
 
 /// Walks the top level of the file.
@@ -44,10 +45,10 @@ pub(super) fn read(source: &mut dyn Source) -> Result<Layout, MediaError> {
             return Err(MediaError::Limit { what: "the number of boxes of the file", value, limit });
         }
         let Some(header) = header(source, offset)? else {
-            // A film may be followed by padding or by another program's bytes; before it, they mean damage.
+            // Padding or another program's bytes may follow a film; before it, they mean damage.
             if moov.is_some() {
-                layout.remark =
-                    Some(format!("the bytes from {offset} on are no MP4 boxes and are stepped over"));
+                layout.warning =
+                    Some(format!("the bytes from {offset} on are not MP4 boxes and are skipped"));
                 break;
             }
             return Err(malformed(offset, "no box can begin here"));
@@ -57,13 +58,13 @@ pub(super) fn read(source: &mut dyn Source) -> Result<Layout, MediaError> {
         if end > file_bytes {
             if !structure && moov.is_some() {
                 let what = format!("the last box (`{}`, at byte {offset}) is cut off", header.kind);
-                layout.remark = Some(what);
+                layout.warning = Some(what);
                 break;
             }
             if header.kind.0 != *b"mdat" {
                 return Err(MediaError::Truncated { container: "MP4", offset: file_bytes });
             }
-            // Whether samples are missing is seen when they are looked up.
+            // Missing samples are found when they are looked up.
             cut = true;
         }
         match &header.kind.0 {

@@ -1,8 +1,8 @@
 //! MP4 and QuickTime files (ISO/IEC 14496-12, 14496-14, 14496-15, QuickTime File Format).
 //!
-//! `moov` is held in memory and its tables are walked where they lie; the media is only read sample by sample.
-//! Opening walks all tables and fragments once, so that a file which is cut off or contradicts itself is refused before
-//! anything is stored.
+//! `moov` is held in memory and its tables are walked in place; the media is read only sample by
+//! sample. Opening walks all tables and fragments once, so that a file that is cut off or
+//! contradicts itself is refused before anything is stored.
 
 mod atom;
 mod demux;
@@ -27,7 +27,7 @@ use trak::{MediaTrack, Movie, Parsed};
 pub(super) fn open(mut source: Box<dyn Source>) -> Result<Box<dyn Demux>, MediaError> {
     let layout = layout::read(source.as_mut())?;
     let (offset, bytes) = layout.moov;
-    // The limit on `moov` was checked with the layout, and the file is at least as long.
+    // The limit on `moov` was checked with the layout, and the file is at least that long.
     let mut moov = vec![0; bytes as usize];
     source.read_at(offset, &mut moov)?;
     let moov = Arc::new(moov);
@@ -39,7 +39,7 @@ pub(super) fn open(mut source: Box<dyn Source>) -> Result<Box<dyn Demux>, MediaE
         ));
     }
     let mut warnings = Warnings::default();
-    layout.remark.into_iter().for_each(|remark| warnings.add(remark));
+    layout.warning.into_iter().for_each(|warning| warnings.add(warning));
     let tracks = tracks(&root, &moov, layout.quicktime, &mut warnings)?;
     let defaults = match root.child(b"mvex")? {
         Some(mvex) => trex(&mvex)?,
@@ -83,7 +83,7 @@ fn tracks(
     for trak in &traks {
         match trak::parse(trak, &movie)? {
             Parsed::Taken(track) => {
-                track.remark.iter().for_each(|remark| warnings.add(remark.clone()));
+                track.warning.iter().for_each(|warning| warnings.add(warning.clone()));
                 tracks.push(*track);
             }
             Parsed::Left(why) => warnings.add(why),
@@ -93,7 +93,7 @@ fn tracks(
             }
         }
     }
-    // Sound alone is not what the owner of a film expects to get.
+    // Sound alone is not what the owner of a film expects.
     if let Some(why) = pictures_refused
         && !tracks.iter().any(|track| track.track.kind == TrackKind::Video)
     {

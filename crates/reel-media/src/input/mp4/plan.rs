@@ -1,13 +1,16 @@
 //! Which samples of a track are kept, and how their times become presentation times.
 //!
 //! The rules for what an edit list cuts off:
-//! - Video begins with the last sync sample that is shown at or before zero; what lies before it is dropped, what
-//!   follows is needed to decode the picture at zero and keeps its negative time. Pictures that come after that sync
-//!   sample but are shown before it (leading pictures) are dropped, as nothing depends on them.
+//! - Video begins with the last sync sample that is shown at or before zero. Samples before it are
+//!   dropped. Samples after it are needed to decode the picture at zero, and keep their negative
+//!   times. Pictures that come after that sync sample but are shown before it (leading pictures)
+//!   are dropped, as nothing depends on them.
 //! - Without such a sync sample, video begins with its first sync sample.
-//! - Sound keeps a quarter of a second before zero, with negative times: decoders need it to warm up (AAC 21 to 110 ms,
-//!   Opus 80 ms, the bit reservoir of MP3). What is kept is stated as priming.
-//! - At the end, everything after the last sample in decoding order that begins before the edit's end is dropped.
+//! - Sound keeps a quarter of a second before zero, with negative times, because decoders need it
+//!   to warm up (AAC 21 to 110 ms, Opus 80 ms, the bit reservoir of MP3). The kept part is stated
+//!   as priming.
+//! - At the end, everything after the last sample in decoding order that begins before the edit's
+//!   end is dropped.
 //! - Cues that end before zero are dropped; those that begin before it begin at zero.
 
 use super::atom::malformed;
@@ -22,7 +25,7 @@ use std::sync::Arc;
 pub(super) struct Walk {
     table: Option<TableCursor>,
     fragments: FragmentCursor,
-    /// Samples the tables count but do not place.
+    /// Samples that the tables count but do not place.
     missing: u32,
 }
 
@@ -31,11 +34,11 @@ pub(super) struct Walk {
 pub(super) struct Plan {
     /// The first sample kept.
     pub(super) first: u64,
-    /// The first sample no longer kept.
+    /// The first sample that is not kept.
     pub(super) end: u64,
-    /// To be added to the times of the media.
+    /// Added to the times of the media.
     pub(super) shift: i64,
-    /// To be taken off decoding times, so that none is after its presentation time.
+    /// Subtracted from decoding times, so that none is after its presentation time.
     pub(super) early: i64,
     /// Samples shown before this time are leading pictures of the first one.
     pub(super) leading_before: Option<i64>,
@@ -45,19 +48,19 @@ pub(super) struct Plan {
     pub(super) bytes: u64,
     /// Duration of the samples kept, in ticks.
     pub(super) duration: u64,
-    /// Where the first sample lies and how long it is.
+    /// Offset and length of the first sample.
     pub(super) first_sample: Option<(u64, u32)>,
-    /// Samples with no bytes, which are stepped over.
+    /// Samples without bytes, which are skipped.
     pub(super) empty: u64,
     /// Pictures before the first sync sample, which cannot be decoded.
     pub(super) undecodable: u64,
-    /// Samples the tables count but do not place.
+    /// Samples that the tables count but do not place.
     pub(super) missing: u32,
     /// Some sample needs another sample description than the track's.
     pub(super) mixed: bool,
 }
 
-/// Parts of a second that sound keeps before zero.
+/// The part of a second, as a divisor, that sound keeps before zero.
 const WARM_UP_PARTS: i64 = 4;
 
 impl Walk {
@@ -94,7 +97,7 @@ impl Plan {
         let mut plan = Self { shift: track.edit.shift, ..Self::default() };
         let mut walk = Walk::new(track, fragments);
         let mut count = 0;
-        // The sample to begin with, its time, and the duration of all samples before it.
+        // The first sample to keep, its time, and the duration of all samples before it.
         let mut begin: Option<(u64, i64, u64)> = None;
         let mut first_sync = None;
         let mut elapsed = 0u64;

@@ -1,4 +1,4 @@
-//! The sample tables of a `stbl` box (ISO/IEC 14496-12, 8.6 and 8.7), walked row by row where they lie.
+//! The sample tables of a `stbl` box (ISO/IEC 14496-12, 8.6 and 8.7), walked in place row by row.
 
 use super::atom::{Atom, Fields, malformed};
 use crate::{MediaError, limits};
@@ -7,9 +7,9 @@ use std::sync::Arc;
 /// A sample as the tables or fragments describe it, on the media's own time line.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct RawSample {
-    /// Where it lies in the file.
+    /// Offset in the file.
     pub(super) offset: u64,
-    /// How long it is.
+    /// Length in bytes.
     pub(super) bytes: u32,
     /// Decoding time.
     pub(super) dts: i64,
@@ -67,7 +67,7 @@ enum Sizes {
     Nibbles(Rows),
 }
 
-/// Place in a run-length coded table: how many samples the current row still covers.
+/// Position in a run-length coded table: how many samples the current row still covers.
 #[derive(Clone, Copy, Default)]
 struct Run {
     row: u32,
@@ -76,7 +76,7 @@ struct Run {
 }
 
 impl SampleTables {
-    /// Finds the tables in `stbl`; `moov_offset` is where the bytes of `moov` begin in the file.
+    /// Finds the tables in `stbl`. `moov_offset` is the offset of the bytes of `moov` in the file.
     pub(super) fn parse(moov: &Arc<Vec<u8>>, moov_offset: u64, stbl: &Atom<'_>) -> Result<Self, MediaError> {
         let rows = |fields: &Fields<'_>, name: &str, stride: usize, count: u32| {
             let room = fields.rest().len() / stride;
@@ -116,7 +116,8 @@ impl SampleTables {
             let what = "the number of samples of a track";
             return Err(MediaError::Limit { what, value: samples.into(), limit: limits::MP4_SAMPLES });
         }
-        // Fragmented files leave tables out that other files must have; samples without a place are found by walking.
+        // Fragmented files leave out tables that other files must have. Samples without a position
+        // are found by walking.
         Ok(Self {
             moov: Arc::clone(moov),
             durations: table(b"stts", "stts", 8)?.unwrap_or_default(),
@@ -127,7 +128,8 @@ impl SampleTables {
                 None => table(b"co64", "co64", 8)?.unwrap_or_default(),
             },
             sizes,
-            // An empty table would say that nothing can be decoded; writers leave it empty when they do not know.
+            // An empty table would say that nothing can be decoded; writers leave it empty when
+            // they do not know.
             syncs: table(b"stss", "stss", 4)?,
             samples,
         })
@@ -162,7 +164,7 @@ impl SampleTables {
     }
 }
 
-/// The sample description of the first chunk, from 1: the one a track is known by.
+/// The sample description of the first chunk, from 1, which identifies a track's samples.
 pub(super) fn first_description(stbl: &Atom<'_>) -> Result<u32, MediaError> {
     let Some(stsc) = stbl.child(b"stsc")? else { return Ok(1) };
     let (_, _, mut fields) = stsc.full()?;
@@ -190,12 +192,12 @@ impl TableCursor {
         }
     }
 
-    /// The decoding time after the samples given so far.
+    /// The decoding time after the samples returned so far.
     pub(super) fn dts(&self) -> i64 {
         self.dts
     }
 
-    /// How many samples the tables promise but cannot place in the file; known at the end.
+    /// How many samples the tables count but cannot place in the file; known at the end.
     pub(super) fn missing(&self) -> u32 {
         self.tables.samples - self.sample
     }
@@ -208,10 +210,10 @@ impl TableCursor {
         let tables = Arc::clone(&self.tables);
         let description = self.enter_chunk(&tables)?;
         let bytes = tables.size(self.sample)?;
-        // The last row goes on for samples the table forgot.
+        // The last row also covers samples that the table omits.
         self.duration.step(&tables, tables.durations, true);
         self.reorder.step(&tables, tables.reorders, false);
-        // Durations above i32 are negative ones of broken writers: one tick, as players take it.
+        // Durations above i32 are negative ones of faulty writers: one tick, as players treat them.
         let duration = if self.duration.value > i32::MAX as u32 { 1 } else { self.duration.value };
         let sample = RawSample {
             offset: self.next_offset,
@@ -230,12 +232,12 @@ impl TableCursor {
         Some(sample)
     }
 
-    /// Sees to it that there is a sample left in the current chunk; its sample description.
+    /// Advances to a chunk with a sample left; returns its sample description.
     fn enter_chunk(&mut self, tables: &SampleTables) -> Option<u32> {
         while self.left_in_chunk == 0 {
             self.next_offset = tables.number(tables.chunks, self.chunk)?;
             self.chunk += 1;
-            // Rows say from which chunk (counted from 1) on they hold.
+            // A row holds from a chunk number (from 1) on.
             while tables
                 .column(tables.chunk_runs, self.chunk_run + 1, 0)
                 .is_some_and(|first| first <= self.chunk)

@@ -9,45 +9,45 @@ use crate::codec::vui::reduced;
 use crate::{MediaError, Track, TrackKind};
 use std::sync::Arc;
 
-/// What the headers of the movie mean for its tracks.
+/// What the headers of the movie state for its tracks.
 pub(super) struct Movie {
-    /// The bytes of the `moov` box and where they begin in the file.
+    /// The bytes of the `moov` box and their offset in the file.
     pub(super) moov: Arc<Vec<u8>>,
     pub(super) offset: u64,
     /// Ticks per second of edit durations.
     pub(super) timescale: u32,
-    /// Degrees the whole movie is to be turned by.
+    /// Rotation of the whole movie, in degrees.
     pub(super) rotation: u16,
-    /// The file is QuickTime's, not ISO's.
+    /// The file is QuickTime, not ISO.
     pub(super) quicktime: bool,
-    /// Tracks that hold chapters of others.
+    /// Tracks that hold chapters of other tracks.
     pub(super) chapters: Vec<u32>,
 }
 
-/// A track, read.
+/// A parsed track.
 pub(super) enum Parsed {
-    /// Reel takes it.
+    /// Reel stores it.
     Taken(Box<MediaTrack>),
-    /// Reel leaves it out: a sentence that says why.
+    /// Reel leaves it out; a sentence that says why.
     Left(String),
-    /// The same for pictures in a codec that Reel does not store.
+    /// The same for video in a codec that Reel does not store.
     NoPictures(String),
 }
 
 /// Still pictures, which sound files carry as a track to show their cover.
 const COVERS: [&[u8; 4]; 2] = [b"jpeg", b"png "];
 
-/// A track Reel takes.
+/// A track that Reel stores.
 pub(super) struct MediaTrack {
     pub(super) id: u32,
     pub(super) track: Track,
     pub(super) text: Option<Text>,
     pub(super) tables: Arc<SampleTables>,
     pub(super) edit: Edit,
-    /// For each sample description, whether it is the one `track` was made from or its equal.
+    /// For each sample description, whether it equals the one from which `track` was made.
     pub(super) same: Vec<bool>,
-    /// Something odd about the track, for the person who ingests.
-    pub(super) remark: Option<String>,
+    /// A warning about the track, for the person who ingests.
+    pub(super) warning: Option<String>,
 }
 
 /// `tkhd`.
@@ -59,8 +59,9 @@ struct TrackHeader {
     size: (u32, u32),
 }
 
-/// Handler names that say nothing about the track, in lower case; anything with "handler" in it is one too.
-const NAMES_OF_NOTHING: [&str; 8] =
+/// Handler names without information about the track, in lower case. Any name with "handler" in it
+/// is one too.
+const MEANINGLESS_NAMES: [&str; 8] =
     ["", "core media", "gpac", "mainconcept", "vide", "soun", "stereo", "mono"];
 const MAX_NAME_CHARS: usize = 200;
 
@@ -110,7 +111,7 @@ pub(super) fn parse(trak: &Atom<'_>, movie: &Movie) -> Result<Parsed, MediaError
         return left("its media lies in another file".to_owned());
     }
     let (timescale, packed) = media_header(&mdia.required(b"mdhd")?)?;
-    let remark = turn(&mut description, &header, movie).map(|remark| format!("track {id}: {remark}"));
+    let warning = turn(&mut description, &header, movie).map(|warning| format!("track {id}: {warning}"));
     let extended = match mdia.child(b"elng")? {
         Some(elng) => language::extended(elng.full()?.2.rest()),
         None => None,
@@ -134,7 +135,7 @@ pub(super) fn parse(trak: &Atom<'_>, movie: &Movie) -> Result<Parsed, MediaError
     let same = entries.iter().map(|other| other.kind == entry.kind && other.body == entry.body).collect();
     let tables = Arc::new(SampleTables::parse(&movie.moov, movie.offset, &stbl)?);
     let edit = Edit::parse(trak, movie.timescale, timescale)?;
-    Ok(Parsed::Taken(Box::new(MediaTrack { id, track, text, tables, edit, same, remark })))
+    Ok(Parsed::Taken(Box::new(MediaTrack { id, track, text, tables, edit, same, warning })))
 }
 
 /// Tracks that `tref/chap` of this track names.
@@ -149,11 +150,12 @@ pub(super) fn chapters_of(trak: &Atom<'_>) -> Result<Vec<u32>, MediaError> {
         .collect())
 }
 
-/// Degrees clockwise that a transformation matrix (6.2.2) turns by; `None` if it does something else.
+/// Clockwise rotation of a transformation matrix (6.2.2), in degrees; `None` if it does something
+/// else.
 pub(super) fn rotation(matrix: [i32; 9]) -> Option<u16> {
     let [a, b, _, c, d, ..] = matrix;
     match (a.signum(), b.signum(), c.signum(), d.signum()) {
-        // A matrix of zeros would show nothing; writers that leave it out mean none.
+        // A matrix of zeros would show nothing; writers that leave it out mean no rotation.
         (1, 0, 0, 1) | (0, 0, 0, 0) => Some(0),
         (0, 1, -1, 0) => Some(90),
         (-1, 0, 0, -1) => Some(180),
@@ -190,7 +192,7 @@ fn handler(hdlr: &Atom<'_>, quicktime: bool) -> Result<(FourCc, Option<String>),
     let (_, _, mut fields) = hdlr.full()?;
     fields.skip(4)?;
     let kind = FourCc(fields.array()?);
-    // Names may be missing altogether.
+    // The name may be missing.
     let rest = fields.rest().get(12..).unwrap_or_default();
     let name = match rest.split_first() {
         Some((length, counted)) if quicktime && usize::from(*length) <= counted.len() => {
@@ -201,7 +203,7 @@ fn handler(hdlr: &Atom<'_>, quicktime: bool) -> Result<(FourCc, Option<String>),
     let telling = name.filter(|name| {
         let name = name.to_lowercase();
         !name.contains("handler")
-            && !NAMES_OF_NOTHING.iter().any(|nothing| match *nothing {
+            && !MEANINGLESS_NAMES.iter().any(|nothing| match *nothing {
                 "" | "vide" | "soun" | "stereo" | "mono" => name == *nothing,
                 maker => name.starts_with(maker),
             })
@@ -215,7 +217,8 @@ fn stated_name(udta: Option<&Atom<'_>>) -> Option<String> {
     clean(name.body)
 }
 
-/// Text up to its final zero, without control characters and outer blanks; `None` if nothing is left.
+/// Text up to its final zero, without control characters and outer blanks; `None` if nothing is
+/// left.
 fn clean(bytes: &[u8]) -> Option<String> {
     let bytes = &bytes[bytes.iter().position(|byte| *byte != 0)?..];
     let text = String::from_utf8_lossy(bytes.split(|byte| *byte == 0).next()?);
@@ -235,7 +238,8 @@ fn is_forced(udta: Option<&Atom<'_>>) -> bool {
     })
 }
 
-/// Whether the data reference of the entry points out of the file (8.7.2): flag 1 means "in this file".
+/// Whether the data reference of the entry points to another file (8.7.2): flag 1 means "in this
+/// file".
 fn is_elsewhere(minf: &Atom<'_>, entry: &Atom<'_>) -> Result<bool, MediaError> {
     let mut fields = entry.fields();
     fields.skip(6)?;
@@ -248,18 +252,21 @@ fn is_elsewhere(minf: &Atom<'_>, entry: &Atom<'_>) -> Result<bool, MediaError> {
         return Ok(false);
     };
     let (_, flags, place) = reference?.full()?;
-    // QuickTime files in the wild have empty references without the flag; an empty place is no other place.
+    // Some QuickTime files have empty references without the flag; an empty reference is no other
+    // file.
     Ok(flags & 1 == 0 && place.rest().iter().any(|byte| *byte != 0))
 }
 
-/// Applies the track header to the picture: rotation, and the pixel aspect if nothing else states one.
+/// Applies the track header to the picture: rotation, and the pixel aspect if nothing else states
+/// one.
 fn turn(description: &mut Description, header: &TrackHeader, movie: &Movie) -> Option<String> {
     let video = description.video.as_mut()?;
     let (width, height) = header.size;
     if description.aspect_open && width > 0 && height > 0 {
         let stated = u64::from(width) * u64::from(video.height);
         let square = u64::from(video.width) * u64::from(height);
-        // Sizes are whole pixels, and some writers round them to whole macroblocks: two in a hundred is no aspect.
+        // Sizes are whole pixels, and some writers round them to whole macroblocks: a difference of
+        // two in a hundred is no aspect.
         if stated.abs_diff(square) * 50 > square {
             let aspect = reduced((width.saturating_mul(video.height), video.width.saturating_mul(height)));
             video.pixel_aspect = aspect;

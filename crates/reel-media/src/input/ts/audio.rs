@@ -16,7 +16,7 @@ pub(crate) struct Frame {
     pub(crate) samples: u32,
 }
 
-/// What the first frame says of the stream.
+/// What the first frame states about the stream.
 #[derive(Clone, Debug)]
 pub(crate) struct Described {
     /// How it is coded.
@@ -32,17 +32,17 @@ pub(crate) struct Described {
 pub(crate) struct AudioCutter {
     carries: Carries,
     pending: Vec<u8>,
-    /// Place of `pending` in the elementary stream.
+    /// Position of `pending` in the elementary stream.
     base: u64,
     marks: Marks,
-    /// The frame before ended where `pending` begins.
+    /// The previous frame ended where `pending` begins.
     locked: bool,
     described: Option<Described>,
-    /// Why the stream cannot be stored, if so.
+    /// Why the stream cannot be stored, if it cannot.
     refused: Option<&'static str>,
     /// Bytes that belong to no frame.
     pub(crate) skipped_bytes: u64,
-    /// An E-AC-3 sample being put together.
+    /// An incomplete E-AC-3 sample.
     group: Option<Group>,
 }
 
@@ -60,7 +60,7 @@ struct Found {
 }
 
 impl AudioCutter {
-    /// For a kind of sound.
+    /// A cutter for a kind of sound.
     pub(crate) fn new(carries: Carries) -> Self {
         Self {
             carries,
@@ -75,12 +75,12 @@ impl AudioCutter {
         }
     }
 
-    /// What the stream is, once a frame has been seen; or why it cannot be stored.
+    /// What the stream is, once a frame was found; or why it cannot be stored.
     pub(crate) fn described(&self) -> Result<Option<&Described>, &'static str> {
         self.refused.map_or(Ok(self.described.as_ref()), Err)
     }
 
-    /// Takes payload; gives the frames it completes.
+    /// Takes payload; returns the frames that it completes.
     pub(crate) fn push(
         &mut self,
         stamps: Option<super::pes::Stamps>,
@@ -97,7 +97,7 @@ impl AudioCutter {
         self.cut(false, complete);
     }
 
-    /// Nothing follows.
+    /// The stream has ended.
     pub(crate) fn finish(&mut self, complete: &mut Vec<Frame>) {
         self.cut(true, complete);
         complete.extend(self.group.take().map(|group| group.frame));
@@ -116,7 +116,7 @@ impl AudioCutter {
                 break;
             }
             let next = &rest[found.frame_bytes..];
-            // A first header counts only if another follows where it says.
+            // A first header counts only if another one follows at the stated distance.
             if !self.locked && next.len() >= ac3::HEADER_BYTES && self.find(next).is_none() {
                 at += 1;
                 self.skipped_bytes += 1;
@@ -177,7 +177,7 @@ impl AudioCutter {
         self.group(header, frame, complete);
     }
 
-    /// E-AC-3 samples hold six blocks of every substream; an AC-3 frame always has them.
+    /// E-AC-3 samples hold six blocks of every substream; an AC-3 frame always has six.
     fn group(&mut self, header: ac3::Frame, frame: Frame, complete: &mut Vec<Frame>) {
         if header.starts_unit()
             && let Some(group) = self.group.take_if(|group| group.blocks >= ac3::SAMPLE_BLOCKS)
@@ -195,7 +195,7 @@ impl AudioCutter {
                     group.frame.samples += frame.samples;
                 }
             }
-            // A dependent frame without its independent one is of no use.
+            // A dependent frame without its independent one is useless.
             None if header.starts_unit() => self.group = Some(Group { frame, blocks: header.blocks }),
             None => {}
         }

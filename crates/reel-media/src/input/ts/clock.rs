@@ -1,8 +1,10 @@
-//! The 33-bit clock of transport streams (ISO 13818-1 section 2.4.3.7) as one unbroken line of 90 kHz ticks.
+//! The 33-bit clock of transport streams (ISO 13818-1 section 2.4.3.7) as one continuous line of 90
+//! kHz ticks.
 //!
-//! The clock wraps every 26.5 hours and may jump where streams were joined. A step of more than ten seconds forward or
-//! one second back is a jump: what follows is moved so that the stream goes on without a gap, and the other streams of
-//! the programme are moved by the same amount when they make the same jump.
+//! The clock wraps every 26.5 hours and may jump where streams were joined. A step of more than ten
+//! seconds forward or one second back is a jump. What follows is moved so that the stream continues
+//! without a gap. The other streams of the programme are moved by the same amount when they make
+//! the same jump.
 
 /// Ticks per second of all time stamps.
 pub(crate) const RATE: u32 = 90_000;
@@ -15,9 +17,9 @@ const JUMP_BACK: i64 = -(RATE as i64);
 pub(crate) struct ProgrammeClock {
     /// What the latest jump added to the clock, modulo the wrap.
     latest: i64,
-    /// Some stream's latest time: where a stream that begins later looks for its place.
+    /// The latest time of some stream: a stream that begins later is placed near it.
     reference: Option<i64>,
-    /// Jumps seen.
+    /// Number of jumps.
     pub(crate) jumps: u64,
 }
 
@@ -29,7 +31,8 @@ pub(crate) struct StreamClock {
 }
 
 impl StreamClock {
-    /// The place of a time stamp. `step` is the usual distance to the one before, for the case of a jump.
+    /// The place of a time stamp on the line. `step` is the usual distance to the one before, for
+    /// the case of a jump.
     pub(crate) fn place(&mut self, stamp: i64, step: i64, programme: &mut ProgrammeClock) -> i64 {
         let Some(last) = self.last else {
             self.added = programme.latest;
@@ -117,7 +120,7 @@ mod tests {
         }
 
         #[test]
-        fn time_runs_on_whatever_the_stamps(stamps in proptest::collection::vec(0..WRAP, 1..50)) {
+        fn time_increases_for_any_stamps(stamps in proptest::collection::vec(0..WRAP, 1..50)) {
             let mut programme = ProgrammeClock::default();
             let mut clock = StreamClock::default();
             let mut last = None;

@@ -1,9 +1,11 @@
-//! MPEG transport streams (ISO 13818-1): plain, with the arrival times of discs (m2ts), or with checksums (204 bytes).
+//! MPEG transport streams (ISO 13818-1): plain, with the arrival times of discs (m2ts), or with
+//! checksums (204 bytes).
 //!
-//! * The first programme with pictures or sound is taken; the other ones are named in a remark.
-//! * Zero is the earliest first presentation time of all tracks, so sound and picture keep their distance.
-//! * Video keeps its 90 kHz times. Sound counts samples from its first time stamp, and starts again from a time stamp
-//!   that differs by more than one frame.
+//! * The first programme with video or audio is used; a warning names the others.
+//! * Zero is the earliest first presentation time of all tracks, so sound and picture keep their
+//!   distance.
+//! * Video keeps its 90 kHz times. Sound counts samples from its first time stamp, and restarts
+//!   from a time stamp that differs by more than one frame.
 
 mod audio;
 mod clock;
@@ -30,11 +32,12 @@ use std::collections::{HashMap, VecDeque};
 const CONTAINER: &str = "MPEG-TS";
 const PAT_PID: u16 = 0;
 
-/// Opens a transport stream: finds its programme, and looks at the beginning of every stream of it.
+/// Opens a transport stream: finds its programme, and inspects the beginning of each of its
+/// streams.
 ///
 /// # Errors
-/// [`MediaError::UnknownContainer`] if it is no transport stream, [`MediaError::Encrypted`] if it is scrambled,
-/// [`MediaError::NoTracks`] and the rest as their texts say.
+/// [`MediaError::UnknownContainer`] if it is no transport stream, [`MediaError::Encrypted`] if it
+/// is scrambled, [`MediaError::NoTracks`] and the others as their texts say.
 pub(super) fn open(source: Box<dyn Source>) -> Result<Box<dyn Demux>, MediaError> {
     let mut window = Window::new(source)?;
     let packets = Packets::find(&mut window)?.ok_or_else(|| MediaError::UnknownContainer(String::new()))?;
@@ -61,7 +64,7 @@ pub(super) fn open(source: Box<dyn Source>) -> Result<Box<dyn Demux>, MediaError
     Ok(Box::new(file))
 }
 
-/// What turns a stream's units into samples.
+/// Turns a stream's units into samples.
 enum Lane {
     Out,
     Video { track: usize },
@@ -144,7 +147,8 @@ impl File {
         Ok(())
     }
 
-    /// Reads until every stream has shown what it is, or one has run on long enough without the others.
+    /// Reads until every stream has shown what it is, or one has continued long enough without the
+    /// others.
     fn probe(&mut self) -> Result<(), MediaError> {
         let limit = self.packets.position().saturating_add(limits::TS_PROBE_BYTES);
         while !self.ended && self.packets.position() < limit {
@@ -164,7 +168,8 @@ impl File {
         Ok(())
     }
 
-    /// Makes tracks of the streams that have shown what they are, and puts zero at their beginning.
+    /// Makes tracks of the streams that have shown what they are, and moves zero to their
+    /// beginning.
     fn settle(&mut self, refused: Vec<String>) -> Result<(), MediaError> {
         let mut video_missing = None;
         for stream in &self.streams {
@@ -181,8 +186,7 @@ impl File {
                     lane
                 }
                 other => {
-                    let why =
-                        other.err().unwrap_or("nothing that can be decoded was found of it near the start");
+                    let why = other.err().unwrap_or("nothing that can be decoded was found near the start");
                     let text = format!("stream {} is left out: {why}", stream.pid);
                     if stream.carries.is_video() {
                         video_missing = Some(text.clone());
@@ -241,20 +245,21 @@ impl File {
     }
 }
 
-/// Reads tables until all programmes are known or enough has been read, and takes the first with media.
+/// Reads tables until all programmes are known or enough was read, and chooses the first with
+/// media.
 fn choose_programme(
     window: &mut Window,
     mut packets: Packets,
     warnings: &mut Warnings,
 ) -> Result<ProgrammeMap, MediaError> {
-    // Damage is spoken of when the packets are read for good.
-    let mut unheard = Warnings::default();
+    // Damage is reported when the packets are read for their content.
+    let mut ignored = Warnings::default();
     let mut tables: HashMap<u16, Sections> = HashMap::from([(PAT_PID, Sections::default())]);
     let mut programmes: Vec<(u16, u16)> = Vec::new();
     let mut maps: Vec<ProgrammeMap> = Vec::new();
     let limit = packets.position().saturating_add(limits::TS_TABLES_BYTES);
     while packets.position() < limit {
-        let Some(packet) = packets.next(window, &mut unheard)? else { break };
+        let Some(packet) = packets.next(window, &mut ignored)? else { break };
         for section in sections_of(&mut tables, &packet) {
             if packet.pid == PAT_PID {
                 for programme in tables::programmes(&section).unwrap_or_default() {
@@ -298,7 +303,7 @@ fn sections_of(tables: &mut HashMap<u16, Sections>, packet: &Packet) -> Vec<Vec<
     }
 }
 
-/// The streams that can be stored, and remarks about the other ones.
+/// The streams that can be stored, and the reasons for leaving out others.
 fn streams_of(map: &ProgrammeMap, warnings: &mut Warnings) -> Result<(Vec<Stream>, Vec<String>), MediaError> {
     let mut streams: Vec<Stream> = Vec::new();
     let mut refused = Vec::new();

@@ -5,14 +5,15 @@ use crate::input::warnings::Warnings;
 use crate::input::window::Window;
 use crate::limits::WINDOW_BYTES;
 
-/// Bytes of a packet proper.
+/// Bytes of a packet itself.
 pub(crate) const PACKET_BYTES: usize = 188;
 const SYNC: u8 = 0x47;
-/// Distances between packets: plain; with the four-byte arrival time of discs before, or with checksums behind.
+/// Distances between packets: plain, with the four-byte arrival time of discs before each, or with
+/// checksums after each.
 const STRIDES: [usize; 3] = [188, 192, 204];
-/// Packets in a row that make a transport stream of arbitrary bytes unlikely enough.
+/// Packets in a row that make it unlikely that arbitrary bytes pass for a transport stream.
 const PROOF: usize = 8;
-/// Fewer do for a file too short to have more.
+/// Fewer are enough for a file that is too short to have more.
 const LEAST_PROOF: usize = 3;
 
 /// One packet.
@@ -90,12 +91,12 @@ impl Packets {
         Ok(None)
     }
 
-    /// How far the walk has come.
+    /// How far the walk has come, in bytes of the file.
     pub(crate) fn position(&self) -> u64 {
         self.position
     }
 
-    /// The next sound packet.
+    /// The next valid packet.
     pub(crate) fn next(
         &mut self,
         window: &mut Window,
@@ -110,7 +111,7 @@ impl Packets {
                 let from = self.position;
                 self.position = self.find_again(window)?;
                 warnings.once("sync", || {
-                    format!("damage stepped over: no packets from byte {from} to {}", self.position)
+                    format!("damage skipped: no packets from byte {from} to {}", self.position)
                 });
                 continue;
             }
@@ -124,7 +125,7 @@ impl Packets {
         }
     }
 
-    /// Position of the next place where three packets follow each other, or the end.
+    /// The next position at which three packets follow each other, or the end.
     fn find_again(&self, window: &mut Window) -> Result<u64, MediaError> {
         let stride = usize::try_from(self.stride).unwrap_or(PACKET_BYTES);
         let mut at = self.position + 1;

@@ -1,6 +1,7 @@
-//! PES packets (ISO 13818-1 section 2.4.3.6): the payload and its time stamps, as they arrive packet by packet.
+//! PES packets (ISO 13818-1 section 2.4.3.6): the payload and its time stamps, as they arrive
+//! packet by packet.
 
-/// Up to and with PES_header_data_length.
+/// Bytes up to and including PES_header_data_length.
 const FIXED_BYTES: usize = 9;
 const PREFIX: [u8; 3] = [0, 0, 1];
 
@@ -9,11 +10,11 @@ const PREFIX: [u8; 3] = [0, 0, 1];
 pub(crate) struct Stamps {
     /// Presentation.
     pub(crate) pts: i64,
-    /// Decoding; the same as presentation if the packet does not say.
+    /// Decoding; the same as presentation if the packet states only one.
     pub(crate) dts: i64,
 }
 
-/// What a piece of a stream brought.
+/// What a payload contributed to a stream.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) enum Piece<'a> {
     /// Nothing yet.
@@ -65,7 +66,7 @@ impl Pes {
                     }
                     Parsed::Head(head) => {
                         self.state = State::Body(head.payload_bytes);
-                        // The header ends in this piece: it was not complete before.
+                        // The header ends in this piece, because it was not complete before.
                         (head.stamps, &payload[head.bytes - before..])
                     }
                 }
@@ -99,7 +100,8 @@ impl Head {
             return Parsed::Foreign;
         }
         let Some(fixed) = bytes.get(..FIXED_BYTES) else { return Parsed::More };
-        // Streams whose packets have no such header (table 2-21): maps, padding, private 2, directories and the like.
+        // Streams whose packets have no such header (table 2-21): maps, padding, private 2,
+        // directories and the like.
         if matches!(fixed[3], 0xbc | 0xbe | 0xbf | 0xf0..=0xf2 | 0xf8 | 0xff) || fixed[6] & 0xc0 != 0x80 {
             return Parsed::Foreign;
         }

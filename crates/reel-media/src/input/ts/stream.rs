@@ -1,4 +1,4 @@
-//! One elementary stream: from transport payloads to samples on the programme's clock.
+//! One elementary stream: turns transport payloads into samples on the programme's clock.
 
 use super::audio::{self, AudioCutter};
 use super::clock::{ProgrammeClock, RATE, StreamClock, nearest};
@@ -10,13 +10,13 @@ use crate::input::warnings::Warnings;
 use crate::{Codec, MediaError, Track, TrackKind, Video};
 use std::collections::VecDeque;
 
-/// 25 frames a second, until the stream says or shows its rate.
+/// 25 frames a second, until the stream states or shows its rate.
 const USUAL_FRAME_TICKS: i64 = 3600;
 
-/// A sample with 90 kHz times that do not begin at zero yet.
+/// A sample with 90 kHz times that are not yet relative to zero.
 #[derive(Debug)]
 pub(crate) struct Unit {
-    /// Which of the programme's streams it is of.
+    /// Index of the stream in the programme.
     pub(crate) stream: usize,
     /// Presentation time; audio frames may have none.
     pub(crate) pts: Option<i64>,
@@ -44,13 +44,13 @@ pub(crate) struct Stream {
     clock: StreamClock,
     cutter: Cutter,
     counter: Option<u8>,
-    /// Presentation time of the first picture given out.
+    /// Presentation time of the first returned picture.
     first_pts: Option<i64>,
     last_dts: Option<i64>,
     frame_ticks: i64,
-    /// Later pictures than the first have been given out: no leading pictures follow.
+    /// Pictures later than the first were returned, so no leading pictures follow.
     past_start: bool,
-    /// Samples given out.
+    /// Samples returned.
     pub(crate) given: u64,
 }
 
@@ -120,7 +120,7 @@ impl Stream {
         }
     }
 
-    /// Nothing follows.
+    /// The stream has ended.
     pub(crate) fn finish(
         &mut self,
         programme: &mut ProgrammeClock,
@@ -240,7 +240,8 @@ impl Stream {
                     self.frame_ticks = step;
                 }
                 let pts = nearest(stamps.pts - stamps.dts + dts, dts);
-                // A decoding time after the presentation makes no sense; the presentation is what is seen.
+                // A decoding time after the presentation time is invalid; the presentation time is
+                // the one that is visible.
                 (pts, dts.min(pts))
             }
             (None, last) => {
@@ -277,7 +278,7 @@ impl Stream {
     ) {
         let step = i64::from(frame.samples) * i64::from(RATE) / i64::from(self.sample_rate().max(1));
         let pts = frame.pts.map(|stamp| self.clock.place(stamp, step, programme));
-        // Frames before the first time stamp have no place.
+        // Frames before the first time stamp have no place in time.
         if pts.is_none() && self.given == 0 {
             return;
         }

@@ -1,4 +1,5 @@
-//! What the streams of a programme carry (ISO 13818-1 table 2-34, ETSI EN 300 468, ATSC A/52 and A/53).
+//! What the streams of a programme carry (ISO 13818-1 table 2-34, ETSI EN 300 468, ATSC A/52 and
+//! A/53).
 
 use super::tables::{ProgrammeMap, StreamEntry, descriptors};
 
@@ -9,21 +10,21 @@ const DVB_SUBTITLES: u8 = 0x59;
 const DVB_AC3: u8 = 0x6a;
 const DVB_EAC3: u8 = 0x7a;
 
-/// A stream Reel can store.
+/// A stream that Reel can store.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Carries {
     H264,
     Hevc,
     /// AAC in ADTS.
     Aac,
-    /// AC-3 or E-AC-3: their frames tell which.
+    /// AC-3 or E-AC-3: the frames show which.
     Ac3,
     /// MPEG audio; only layer III is stored.
     MpegAudio,
 }
 
 impl Carries {
-    /// What a stream carries, or in words what it carries that is left out.
+    /// What a stream carries, or the name of what it carries if that is left out.
     pub(crate) fn classify(stream: &StreamEntry, map: &ProgrammeMap) -> Result<Self, &'static str> {
         let has = |tag: u8| descriptors(&stream.descriptors).any(|(found, _)| found == tag);
         let registered = |name: &[u8; 4]| is_registered(&stream.descriptors, name);
@@ -57,13 +58,13 @@ impl Carries {
         }
     }
 
-    /// Whether it is pictures.
+    /// Whether it is video.
     pub(crate) fn is_video(self) -> bool {
         matches!(self, Self::H264 | Self::Hevc)
     }
 }
 
-/// Whether a stream's type is one of pictures, stored or not.
+/// Whether a stream's type is one of video, stored or not.
 pub(crate) fn is_picture_type(kind: u8) -> bool {
     matches!(kind, 0x01 | 0x02 | 0x10 | 0x1b | 0x24 | 0x33 | 0xdb | 0xea)
 }

@@ -5,7 +5,7 @@ use crate::limits;
 const PAT_ID: u8 = 0;
 const PMT_ID: u8 = 2;
 
-/// Puts the sections of one table stream together.
+/// Assembles the sections of one table stream.
 #[derive(Debug, Default)]
 pub(crate) struct Sections {
     pending: Vec<u8>,
@@ -13,7 +13,7 @@ pub(crate) struct Sections {
 }
 
 impl Sections {
-    /// Takes a packet's payload; gives the sections it completes.
+    /// Takes a packet's payload; returns the sections that it completes.
     pub(crate) fn push(&mut self, payload: &[u8], start: bool) -> Vec<Vec<u8>> {
         let mut complete = Vec::new();
         if !start {
@@ -70,7 +70,7 @@ pub(crate) fn programmes(section: &[u8]) -> Option<Vec<(u16, u16)>> {
 /// A programme map.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct ProgrammeMap {
-    /// Which programme it is of.
+    /// The number of its programme.
     pub(crate) number: u16,
     /// Descriptors of the programme.
     pub(crate) descriptors: Vec<u8>,
@@ -116,7 +116,8 @@ pub(crate) fn descriptors(bytes: &[u8]) -> impl Iterator<Item = (u8, &[u8])> {
     })
 }
 
-/// What lies between the eight bytes of the head and the checksum, if the table is the wanted one and in force.
+/// The bytes between the eight bytes of the head and the checksum, if the table is the wanted one
+/// and current.
 fn table_body(section: &[u8], id: u8) -> Option<&[u8]> {
     let current = section.get(5)? & 1 == 1;
     (section[0] == id && current).then(|| section.get(8..section.len().checked_sub(4)?)).flatten()
@@ -212,7 +213,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn any_payload_is_survived(payloads in proptest::collection::vec((proptest::collection::vec(any::<u8>(), 0..184), any::<bool>()), 0..60)) {
+        fn any_payload_is_handled(payloads in proptest::collection::vec((proptest::collection::vec(any::<u8>(), 0..184), any::<bool>()), 0..60)) {
             let mut sections = Sections::default();
             for (payload, start) in payloads {
                 for section in sections.push(&payload, start) {

@@ -1,4 +1,5 @@
-//! Cuts a byte stream of H.264 or HEVC into access units (ITU-T H.264 section 7.4.1.2.3, H.265 section 7.4.2.4.4).
+//! Cuts a byte stream of H.264 or HEVC into access units (ITU-T H.264 section 7.4.1.2.3, H.265
+//! section 7.4.2.4.4).
 
 use super::marks::Marks;
 use super::pes::Stamps;
@@ -6,7 +7,7 @@ use crate::MediaError;
 use crate::codec::{h264, hevc, nal};
 use crate::limits;
 
-/// A picture with what belongs to it.
+/// A picture with the units that belong to it.
 #[derive(Debug, Default)]
 pub(crate) struct AccessUnit {
     /// NAL units with four-byte lengths.
@@ -15,7 +16,8 @@ pub(crate) struct AccessUnit {
     pub(crate) stamps: Option<Stamps>,
     /// Decoding can start here.
     pub(crate) sync: bool,
-    /// Cannot be decoded if decoding starts at the random access point before it (HEVC RASL pictures).
+    /// Cannot be decoded if decoding starts at the random access point before it (HEVC RASL
+    /// pictures).
     pub(crate) skipped_at_start: bool,
     /// A slice has been seen.
     has_picture: bool,
@@ -37,9 +39,9 @@ pub(crate) struct VideoCutter {
     hevc: bool,
     /// Bytes from the start code of the unfinished unit on.
     pending: Vec<u8>,
-    /// Place of `pending` in the elementary stream.
+    /// Position of `pending` in the elementary stream.
     base: u64,
-    /// Where to look for the next start code.
+    /// Where to search for the next start code.
     scan: usize,
     started: bool,
     marks: Marks,
@@ -67,12 +69,12 @@ impl VideoCutter {
         }
     }
 
-    /// What the stream's parameter sets say so far.
+    /// What the stream's parameter sets state so far.
     pub(crate) fn sets(&self) -> &ParameterSets {
         &self.sets
     }
 
-    /// Takes payload; gives the access units it completes.
+    /// Takes payload; returns the access units that it completes.
     pub(crate) fn push(
         &mut self,
         stamps: Option<Stamps>,
@@ -109,7 +111,7 @@ impl VideoCutter {
         Ok(())
     }
 
-    /// Nothing follows: what is there is complete.
+    /// The stream has ended: what was received is complete.
     pub(crate) fn finish(&mut self, complete: &mut Vec<AccessUnit>) {
         if self.started {
             self.take(0, self.pending.len(), complete);
@@ -119,10 +121,10 @@ impl VideoCutter {
         complete.extend(self.first_field.take());
     }
 
-    /// The unit between two places of `pending` is whole.
+    /// The unit between two positions of `pending` is complete.
     fn take(&mut self, from: usize, to: usize, complete: &mut Vec<AccessUnit>) {
         let unit = nal::trim_trailing_zeros(&self.pending[(from + 3).min(to)..to]).to_vec();
-        // A set highest bit is the mark of damage.
+        // A set highest bit marks damage.
         if unit.first().is_none_or(|header| header & 0x80 != 0) {
             return;
         }
@@ -171,7 +173,8 @@ impl VideoCutter {
             kinds::VPS | kinds::SPS | kinds::PPS | kinds::AUD | kinds::PREFIX_SEI | 41..=44 | 48..=55 => true,
             _ => hevc::starts_picture(unit),
         };
-        // Other layers (multiview, scalability) belong to the picture of the base layer before them.
+        // Other layers (multiview, scalability) belong to the picture of the base layer before
+        // them.
         self.begin(begins && hevc::is_base_layer(unit), place, complete);
         match kind {
             kinds::VPS => {
@@ -224,7 +227,7 @@ impl VideoCutter {
     }
 }
 
-/// Facts of a stream's first parameter sets.
+/// Properties from a stream's first parameter sets.
 pub(crate) struct Described {
     /// Body of `avcC` or `hvcC`.
     pub(crate) config: Vec<u8>,
@@ -239,7 +242,7 @@ pub(crate) struct Described {
 }
 
 impl ParameterSets {
-    /// The decoder configuration, once all sets have been seen.
+    /// The decoder configuration, once all sets were found.
     pub(crate) fn describe(&self, hevc: bool) -> Option<Described> {
         if self.pps.is_empty() {
             return None;
@@ -265,7 +268,7 @@ impl ParameterSets {
     }
 }
 
-/// Keeps a set in place of an older one with the same id.
+/// Keeps a set, and replaces an older one with the same id.
 fn remember(sets: &mut Vec<Vec<u8>>, unit: &[u8], id: impl Fn(&[u8]) -> Option<u32>) {
     let Some(own) = id(unit) else { return };
     match sets.iter().position(|set| id(set) == Some(own)) {

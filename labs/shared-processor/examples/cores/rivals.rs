@@ -11,7 +11,7 @@ use std::thread;
 
 type Path = Box<dyn FnOnce(u64) -> Result<Steps, String>>;
 
-/// Threads, ordinary ones or with SCHED_FIFO (which they inherit from their maker here).
+/// Threads, ordinary ones or with SCHED_FIFO (which they inherit from their creator here).
 pub(crate) fn threads(path: &str, fifo: u64) -> Result<Path, String> {
     Ok(match path {
         "deadline" if fifo > 0 => Box::new(change_priority),
@@ -44,7 +44,7 @@ fn change_priority(count: u64) -> Result<Steps, String> {
     let begun_ns = now_ns();
     for message in 0..count {
         let parameters = libc::sched_param { sched_priority: 10 + (message % 2) as i32 };
-        // SAFETY: 0 names the calling thread; the parameters are read during the call only.
+        // SAFETY: 0 means the calling thread; the parameters are read during the call only.
         if unsafe { libc::sched_setparam(0, &parameters) } != 0 {
             return Err("the priority was refused".into());
         }
@@ -56,7 +56,7 @@ fn change_priority(count: u64) -> Result<Steps, String> {
 fn change_nice(count: u64) -> Result<Steps, String> {
     let begun_ns = now_ns();
     for message in 0..count {
-        // SAFETY: takes and gives integers.
+        // SAFETY: takes and returns integers.
         if unsafe { libc::setpriority(libc::PRIO_PROCESS, 0, (message % 2) as i32) } != 0 {
             return Err("the nice value was refused".into());
         }
@@ -75,7 +75,7 @@ fn yield_threads(count: u64, fifo: u64) -> Result<Steps, String> {
             sched_yield();
         }
     };
-    // A new thread is an ordinary one at first, and does not run while one with SCHED_FIFO wants to.
+    // A new thread is ordinary at first, and does not run while one with SCHED_FIFO is runnable.
     let (other, both) = (Arc::clone(&turns), Arc::new(Barrier::new(2)));
     let there = Arc::clone(&both);
     let thread = thread::spawn(move || -> Result<(), String> {
@@ -121,11 +121,12 @@ fn park_threads(count: u64, fifo: u64) -> Result<Steps, String> {
     Ok(Steps::since(begun_ns, count))
 }
 
-/// A thread sleeps until a time while another works: from that time to its first instruction.
+/// A thread sleeps until a time while another works. Measured from that time to its first
+/// instruction.
 fn wake_thread(count: u64, fifo: u64) -> Result<Steps, String> {
     let over = Arc::new(AtomicBool::new(false));
     let ending = Arc::clone(&over);
-    // The one that works is ordinary: SCHED_FIFO is not inherited.
+    // The working thread is ordinary: SCHED_FIFO is not inherited.
     let busy = thread::spawn(move || while !ending.load(Ordering::Relaxed) {});
     crate::meter::fifo(fifo)?;
     let mut each = Vec::new();
@@ -156,7 +157,7 @@ fn pipe_transfer(count: u64) -> Result<Steps, String> {
     Ok(Steps::since(begun_ns, count))
 }
 
-/// Two threads send one byte to and fro through pipes.
+/// Two threads send one byte back and forth through pipes.
 fn pipe_threads(count: u64, fifo: u64) -> Result<Steps, String> {
     let failed = |error: std::io::Error| error.to_string();
     let ((mut here, mut there), (mut back_read, mut back_write)) =

@@ -1,7 +1,7 @@
 use crate::atomic::AtomicU32;
 
-/// What the board needs of whoever really switches threads. The portable kernel part is the futex; the model test has
-/// one of its own.
+/// What the dispatcher needs to switch threads. The portable implementation uses futexes; the model
+/// test has its own.
 pub(crate) trait Kernel {
     /// The time on the clock of all deadlines, in nanoseconds.
     fn now_ns(&self) -> u64;
@@ -12,6 +12,6 @@ pub(crate) trait Kernel {
     /// Wakes whoever sleeps on `word`.
     fn wake(&self, word: &AtomicU32);
 
-    /// Whether the process that calls itself `pid` and began at `born` (0: whenever) still lives.
+    /// Whether the process with id `pid` that began at `born` (0: at any time) is alive.
     fn is_alive(&self, pid: u32, born: u64) -> bool;
 }

@@ -4,10 +4,10 @@ use std::{fs, process};
 use rustix::thread::futex;
 use rustix::time::Timespec;
 
-use super::kernel::Kernel;
-use crate::clock::now_ns;
+use crate::kernel::Kernel;
+use reel_rt::now_ns;
 
-/// The portable kernel part: futexes switch, the process table tells who lives.
+/// The portable kernel part: futexes switch, the process table says which processes live.
 #[derive(Debug)]
 pub(crate) struct Linux;
 
@@ -19,7 +19,7 @@ impl Kernel for Linux {
     fn wait(&self, word: &AtomicU32, seen: u32, until_ns: u64) {
         // Not a private futex: the word lies in memory of several processes.
         let timeout = (until_ns != u64::MAX).then(|| timespec(until_ns.saturating_sub(now_ns())));
-        // Woken, changed before, timed out or interrupted: the caller looks again in any case.
+        // Woken, changed before, timed out or interrupted: the caller checks again in any case.
         let _ = futex::wait(word, futex::Flags::empty(), seen, timeout.as_ref());
     }
 
@@ -33,11 +33,11 @@ impl Kernel for Linux {
     }
 }
 
-/// When a living process began, in the kernel's ticks since boot (proc(5), field 22). `None` for the dead, also for
-/// those that nobody has buried yet.
+/// When a living process began, in the kernel's ticks since boot (proc(5), field 22). `None` for
+/// dead processes, including those that no parent has waited for yet.
 pub(crate) fn born(pid: u32) -> Option<u64> {
     let stat = fs::read_to_string(format!("/proc/{pid}/stat")).ok()?;
-    // The name may hold anything; what follows the last parenthesis begins with field 3.
+    // The name may hold anything. After the last parenthesis follows field 3.
     let mut fields = stat[stat.rfind(')')? + 1..].split_ascii_whitespace();
     let state = fields.next()?;
     (!matches!(state, "Z" | "X" | "x")).then(|| fields.nth(18)?.parse().ok())?
@@ -52,7 +52,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_living_are_told_from_the_dead_and_from_their_successors() {
+    fn living_processes_differ_from_dead_ones_and_from_later_ones_with_the_same_id() {
         let me = born(process::id()).unwrap();
         assert!(me > 0 && Linux.is_alive(process::id(), me));
         let mut child = process::Command::new("sleep").arg("60").spawn().unwrap();

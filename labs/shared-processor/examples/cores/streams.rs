@@ -1,19 +1,22 @@
-//! Govindan's experiments E1 to E6, live: streams of messages, each with a period, a delay bound, a buffer and work.
+//! Govindan's experiments E1 to E6, live: streams of messages, each with a period, a delay bound, a
+//! buffer and work.
 //!
-//! A device (a thread on another processor) puts messages into the buffers as they come due, at most as many ahead as
-//! the buffer holds. What is measured is the processor time of those who take them, less that of the work itself.
+//! A device (a thread on another processor) puts messages into the buffers when they are due, at
+//! most as many ahead as the buffer holds. The result is the processor time of the threads that
+//! take them, minus that of the work itself.
 
 use crate::Arguments;
 use crate::meter::{Calls, Measured, clock_ns, fifo, percentile, pin, rounds_of, thread_cpu_ns, work};
 use crate::ring::MessageRing;
-use reel_rt::{Agenda, Bell, SharedCore, TaskId, TaskKind, Workahead, now_ns};
+use lab_shared_processor::{Doorbell, Member, SharedProcessor};
+use reel_rt::{Agenda, TaskId, TaskKind, Workahead, now_ns};
 use serde_json::json;
 use std::io::{PipeWriter, Read, Write};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread;
 
-/// Messages that are worked on alone.
+/// Messages of the calibration with one thread.
 const ALONE: u64 = 10_000;
 
 /// One stream, in nanoseconds and messages.
@@ -27,21 +30,21 @@ struct Stream {
     messages: u64,
 }
 
-/// What those who take messages used.
+/// What the threads that take messages used.
 #[derive(Default)]
 struct Taken {
     cpu_ns: u64,
     messages: u64,
-    /// Of those that were looked at.
+    /// Late messages among those that were timed.
     late: u64,
     hand_overs: u64,
-    /// How long the work of those that were looked at took.
+    /// How long the work of the timed messages took.
     works_ns: Vec<u64>,
 }
 
-/// How messages reach those who take them.
+/// How messages reach the threads that take them.
 enum Slot {
-    Ring(Arc<MessageRing>, Bell),
+    Ring(Arc<MessageRing>, Doorbell),
     Pipe(PipeWriter),
     Channel(tokio::sync::mpsc::Sender<u8>),
 }
@@ -52,7 +55,7 @@ impl Stream {
         self.first_ns + number * self.period_ns
     }
 
-    /// When the device has it: as soon as its place in the buffer has been free.
+    /// When the device has it: as soon as its place in the buffer is free.
     fn arrives_ns(&self, number: u64) -> u64 {
         self.critical_ns(number).saturating_sub((self.buffer - 1) * self.period_ns)
     }
@@ -62,7 +65,8 @@ impl Stream {
     }
 }
 
-/// `streams=PERIOD:DELAY:BUFFER,...` in nanoseconds, `work` in nanoseconds, `seconds` of messages in milliseconds.
+/// `streams=PERIOD:DELAY:BUFFER,...` in nanoseconds, `work` in nanoseconds, `seconds` of messages
+/// in milliseconds.
 pub(crate) fn run(arguments: &Arguments) -> Measured {
     let (cpu, device_cpu) = (arguments.number("cpu", 1), arguments.number("device", 2));
     let (priority, members) = (arguments.number("fifo", 0), arguments.number("members", 1));
@@ -78,7 +82,7 @@ pub(crate) fn run(arguments: &Arguments) -> Measured {
         let mut fields = word.split(':').map(|field| field.parse::<u64>());
         let mut next = || fields.next()?.ok();
         let (period_ns, delay_ns, buffer) = (next()?.max(1), next()?, next()?.clamp(1, 60));
-        // Spread over the period, so that not all come together.
+        // Spread over the period, so that the streams do not coincide.
         let first_ns = begins_ns + buffer * period_ns + period_ns * number as u64 / count;
         Some(Stream { period_ns, delay_ns, buffer, first_ns, messages: duration_ns / period_ns })
     };
@@ -92,7 +96,7 @@ pub(crate) fn run(arguments: &Arguments) -> Measured {
         "split" => split(&streams, rounds, members, workahead, (priority, device_cpu))?,
         "threads" => threads(&streams, rounds, (priority, device_cpu))?,
         "tokio" => tokio_tasks(&streams, rounds, device_cpu)?,
-        _ => return Err(format!("nobody is called {who}")),
+        _ => return Err(format!("unknown program {who}")),
     };
     let made = calls.so_far();
     let floor_ns = (floor_before_ns + alone(rounds, priority)?) / 2.0;
@@ -112,10 +116,11 @@ pub(crate) fn run(arguments: &Arguments) -> Measured {
     }))
 }
 
-/// Time of the work of a message, in this very run, and of one reading of the clock: the mean of one in eight. (A
-/// calibration before the run would be wrong by what the machine's other work does to the speed of the processor, and a
-/// median by how that changes in the run.) Those that took more than twice the median were interrupted: what
-/// interrupted them is none of their work.
+/// Time of the work of a message, in this run, and of one reading of the clock: the mean of one
+/// message in eight. (A calibration before the run would be wrong by the effect of the machine's
+/// other work on the speed of the processor, and a median by how that changes during the run.)
+/// Messages that took more than twice the median were interrupted, and the interruption is not
+/// their work.
 fn mean_ns(samples: &mut [u64]) -> f64 {
     samples.sort_unstable();
     let longest_ns = 2 * percentile(samples, 0.5);
@@ -123,8 +128,8 @@ fn mean_ns(samples: &mut [u64]) -> f64 {
     whole.iter().sum::<u64>() as f64 / whole.len().max(1) as f64
 }
 
-/// How many rounds of work take `work_ns` while the device's processor is busy: where both are threads of one processor's
-/// core, that makes the work slower.
+/// How many rounds of work take `work_ns` while the device's processor is busy: where both are
+/// threads of one processor core, that slows the work down.
 fn rounds_beside_device(work_ns: u64, device_cpu: u64) -> Result<u64, String> {
     let over = Arc::new(AtomicBool::new(false));
     let ending = Arc::clone(&over);
@@ -141,8 +146,9 @@ fn rounds_beside_device(work_ns: u64, device_cpu: u64) -> Result<u64, String> {
     Ok(rounds)
 }
 
-/// What the machine takes of the processor time of a message whose work is done by a thread that waits for nothing: the
-/// tick, what the host does, and the looking by the clock. It grows with the work, and is nobody's way to wait.
+/// The machine's share of the processor time of a message whose work is done by a thread that waits
+/// for nothing: the tick, the host's work, and the clock readings. It grows with the work, and does
+/// not depend on the way of waiting.
 fn alone(rounds: u64, priority: u64) -> Result<f64, String> {
     let stream = Stream { period_ns: 1, delay_ns: 0, buffer: 1, first_ns: 0, messages: ALONE };
     let worker = thread::spawn(move || -> Result<Taken, String> {
@@ -156,10 +162,11 @@ fn alone(rounds: u64, priority: u64) -> Result<f64, String> {
     Ok(taken.cpu_ns as f64 / ALONE as f64 - mean_ns(&mut taken.works_ns) + clock_ns())
 }
 
-/// The device: messages in the order in which they come, each at its time or, if the device is behind, at once.
+/// The device: messages in order of arrival, each at its time, or at once if the device is behind.
 fn device(streams: &[Stream], mut slots: Vec<Slot>, cpu: u64) -> Result<u64, String> {
     pin(cpu)?;
-    // Hardware does not wait for a processor; without the permission it may come late, which the result then shows.
+    // Hardware does not wait for a processor. Without the permission the device may be late, which
+    // the result then shows.
     let _ = fifo(60);
     let mut all: Vec<(u64, usize, u64)> = Vec::new();
     for (number, stream) in streams.iter().enumerate() {
@@ -173,11 +180,11 @@ fn device(streams: &[Stream], mut slots: Vec<Slot>, cpu: u64) -> Result<u64, Str
         }
         let begun_ns = now_ns();
         match &mut slots[number] {
-            Slot::Ring(ring, bell) => {
+            Slot::Ring(ring, doorbell) => {
                 while !ring.push(message as u8) {
                     std::hint::spin_loop();
                 }
-                bell.ring();
+                doorbell.ring();
             }
             Slot::Pipe(pipe) => pipe.write_all(&[message as u8]).map_err(|error| error.to_string())?,
             Slot::Channel(send) => send.blocking_send(message as u8).map_err(|error| error.to_string())?,
@@ -189,7 +196,7 @@ fn device(streams: &[Stream], mut slots: Vec<Slot>, cpu: u64) -> Result<u64, Str
 
 type Played = Result<(Taken, u64), String>;
 
-/// Tasks of one member, or of several, each a thread of its own on the same processor.
+/// Tasks of one member, or of several members, each a thread of its own on the same processor.
 fn split(
     streams: &[Stream],
     rounds: u64,
@@ -197,7 +204,7 @@ fn split(
     workahead: Workahead,
     (priority, device_cpu): (u64, u64),
 ) -> Played {
-    let core = SharedCore::create().map_err(|error| error.to_string())?;
+    let core = SharedProcessor::create().map_err(|error| error.to_string())?;
     let mut slots: Vec<Option<Slot>> = streams.iter().map(|_| None).collect();
     let mut players = Vec::new();
     for number in 0..members {
@@ -207,8 +214,8 @@ fn split(
             streams.iter().enumerate().filter(|(index, _)| *index as u64 % members == number)
         {
             let ring = Arc::new(MessageRing::default());
-            let bell = member.bell(mine.len()).ok_or("more streams than a member has bells")?;
-            slots[index] = Some(Slot::Ring(Arc::clone(&ring), bell));
+            let doorbell = member.doorbell(mine.len()).ok_or("more streams than a member has doorbells")?;
+            slots[index] = Some(Slot::Ring(Arc::clone(&ring), doorbell));
             mine.push((*stream, ring));
         }
         players.push(thread::spawn(move || -> Result<Taken, String> {
@@ -227,7 +234,7 @@ fn split(
 }
 
 fn play(
-    mut member: reel_rt::Member,
+    mut member: Member,
     mut agenda: Agenda,
     streams: &[(Stream, Arc<MessageRing>)],
     rounds: u64,
@@ -264,7 +271,7 @@ fn play(
             agenda.advance(task, critical_ns);
         } else {
             agenda.wait(task, critical_ns);
-            // The flag before the test.
+            // Sets the flag before the test.
             member.wait_on(line, &agenda, task);
             if ring.waiting() > 0 {
                 member.wait_no_longer(line);
@@ -279,7 +286,7 @@ fn play(
 /// A thread for each stream, with a pipe.
 fn threads(streams: &[Stream], rounds: u64, (priority, device_cpu): (u64, u64)) -> Played {
     let (mut slots, mut players) = (Vec::new(), Vec::new());
-    // With fixed priorities, the shorter delay bound has the higher one.
+    // With fixed priorities, a shorter delay bound has a higher priority.
     let mut delays: Vec<u64> = streams.iter().map(|stream| stream.delay_ns).collect();
     delays.sort_unstable();
     delays.dedup();
@@ -348,7 +355,8 @@ fn tokio_tasks(streams: &[Stream], rounds: u64, device_cpu: u64) -> Played {
 }
 
 impl Taken {
-    /// Does the work of a message. One in eight is looked at by the clock, so that looking is not what is measured.
+    /// Does the work of a message. One in eight is timed, so that the timing itself does not
+    /// dominate.
     fn message(&mut self, stream: &Stream, number: u64, rounds: u64) {
         if number.is_multiple_of(8) {
             let begun_ns = now_ns();

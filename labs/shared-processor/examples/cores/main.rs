@@ -1,8 +1,8 @@
-//! What scheduling costs here, and what it costs threads and tokio: the measured programs behind `reel bench upcalls`
-//! and `reel bench splitlevel`.
+//! What scheduling costs here, and what it costs threads and tokio: the measured programs of `reel
+//! bench upcalls` and `reel bench splitlevel`.
 //!
-//! `cores PART key=value ...` does one measurement and prints one line of JSON. One process is one measurement, so none
-//! inherits threads, caches or counters of another.
+//! `cores PART key=value ...` does one measurement and prints one line of JSON. Each measurement is
+//! a process of its own, so none inherits threads, caches or counters of another.
 
 mod meter;
 mod paths;
@@ -41,7 +41,7 @@ fn main() -> ExitCode {
         "partner" => processes::partner(&arguments),
         "streams" => streams::run(&arguments),
         "upcalls" => upcalls::run(&arguments),
-        _ => Err(format!("`{part}` is no part; parts are path, streams, upcalls and hog")),
+        _ => Err(format!("unknown part `{part}`; the parts are path, streams, upcalls and hog")),
     };
     match measured {
         Ok(values) => {

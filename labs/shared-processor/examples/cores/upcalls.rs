@@ -11,7 +11,7 @@ use std::collections::HashMap;
 use std::sync::mpsc::{Sender, channel};
 use std::time::Duration;
 
-/// What one call takes, and what it may take.
+/// The time of one call, and its budget.
 const CALL_NS: u64 = 20_000;
 const BUDGET_NS: u64 = 100_000;
 
@@ -20,12 +20,12 @@ struct Metronomes {
     periods: HashMap<TaskId, (u64, Vec<u64>)>,
     call_rounds: u64,
     section_rounds: u64,
-    /// The section that ran last, by the clock on the wall and by that of the thread.
+    /// The last section, in wall-clock time and in the thread's processor time.
     last: Section,
-    /// How much of an upcall's delay was the core's own doing, at most.
+    /// Upper bound of the part of each upcall's delay that the core itself caused.
     own_delays: Vec<u64>,
     sections: Vec<u64>,
-    told: Sender<Value>,
+    report: Sender<Value>,
     scheduling: Scheduling,
 }
 
@@ -43,11 +43,12 @@ pub(crate) fn run(arguments: &Arguments) -> Measured {
     let ring = RingConfig { entries: 64, driver: DriverChoice::Auto };
     let cpu = Some(arguments.number("cpu", 1) as usize);
     let config = CoreConfig { name: "upcalls".to_owned(), cpu, ring, arena: None };
-    let (told, hears) = channel();
+    let (report, reported) = channel();
     let core = spawn(config, move |core, _| {
         let call_rounds = rounds_of(CALL_NS);
         let section_rounds = rounds_of(section_ns);
-        // After the rounds are known: measured by the same clock, but not at the cost of everybody else.
+        // After the rounds are measured: with the same clock, but before the thread can starve
+        // others.
         let scheduling =
             if priority > 0 { real_time("upcalls", priority as u8) } else { Scheduling::Ordinary };
         let begun_ns = now_ns() + 10_000_000;
@@ -71,14 +72,15 @@ pub(crate) fn run(arguments: &Arguments) -> Measured {
             last: Section::default(),
             own_delays: Vec::new(),
             sections: Vec::new(),
-            told,
+            report,
             scheduling,
         }
     });
     let core = core.map_err(|error| error.to_string())?;
-    let told = hears.recv_timeout(Duration::from_secs(seconds + 30)).map_err(|error| error.to_string())?;
+    let report =
+        reported.recv_timeout(Duration::from_secs(seconds + 30)).map_err(|error| error.to_string())?;
     core.join().map_err(|error| error.to_string())?;
-    Ok(told)
+    Ok(report)
 }
 
 impl Service for Metronomes {
@@ -89,7 +91,7 @@ impl Service for Metronomes {
     fn done(&mut self, _core: &mut Core, _done: Done) {}
 
     fn timer(&mut self, core: &mut Core, _token: u64) {
-        self.tell(core);
+        self.publish(core);
         core.stop();
     }
 
@@ -100,7 +102,8 @@ impl Service for Metronomes {
             Some((_, late)) => {
                 let due_ns = due_ns.unwrap_or(from_ns);
                 late.push(from_ns - due_ns);
-                // Of what ran when the call was due, its processor time is all that can be its fault.
+                // Only the processor time of the section that ran when the call was due can be its
+                // share of the delay.
                 let Section { from_ns, to_ns, cpu_ns } = self.last;
                 let own_ns = if from_ns < due_ns && due_ns < to_ns { cpu_ns.min(to_ns - due_ns) } else { 0 };
                 self.own_delays.push(own_ns);
@@ -109,7 +112,8 @@ impl Service for Metronomes {
             }
             None => {
                 work(self.section_rounds);
-                // A quarter is left: a thread with SCHED_FIFO that never sleeps is stopped for 5 % of each second.
+                // A quarter is left idle: a thread with SCHED_FIFO that never sleeps is stopped for
+                // 5 % of each second.
                 let now_ns = now_ns();
                 Next::Sleep { until_ns: now_ns + (now_ns - from_ns) / 3 }
             }
@@ -122,7 +126,7 @@ impl Service for Metronomes {
 }
 
 impl Metronomes {
-    fn tell(&mut self, core: &Core) {
+    fn publish(&mut self, core: &Core) {
         let upcalls: Vec<Value> = self
             .periods
             .iter_mut()
@@ -139,7 +143,7 @@ impl Metronomes {
             .collect();
         self.sections.sort_unstable();
         self.own_delays.sort_unstable();
-        let _ = self.told.send(json!({
+        let _ = self.report.send(json!({
             "scheduling": self.scheduling.to_string(),
             "upcalls": upcalls,
             "own_delay_us_p999": percentile(&self.own_delays, 0.999) as f64 / 1e3,

@@ -6,10 +6,10 @@ use rustix::fs::{MemfdFlags, SealFlags, fcntl_add_seals, fcntl_get_seals, fstat,
 use rustix::io::Errno;
 use rustix::mm::{MapFlags, ProtFlags, mmap, munmap};
 
-use super::layout::Shared;
-use crate::error::RtError;
+use crate::error::SharedProcessorError;
+use crate::layout::Shared;
 
-/// A board in this process's memory.
+/// The shared memory, mapped into this process.
 #[derive(Debug)]
 pub(crate) struct Map {
     fd: OwnedFd,
@@ -19,40 +19,41 @@ pub(crate) struct Map {
 /// "ReelBrd" and the version of the layout.
 const MAGIC: u64 = u64::from_be_bytes(*b"ReelBrd\x02");
 
-// SAFETY: what it points to is atomics only, mapped as long as the value lives.
+// SAFETY: it points to atomics only, which stay mapped as long as the value lives.
 unsafe impl Send for Map {}
 // SAFETY: as above; any thread may use atomics.
 unsafe impl Sync for Map {}
 
 impl Map {
-    /// A new, empty board.
-    pub(crate) fn create() -> Result<Map, RtError> {
-        let fd =
-            memfd_create("reel-board", MemfdFlags::CLOEXEC | MemfdFlags::ALLOW_SEALING).map_err(failed)?;
+    /// New, empty shared memory.
+    pub(crate) fn create() -> Result<Map, SharedProcessorError> {
+        let fd = memfd_create("reel-shared-processor", MemfdFlags::CLOEXEC | MemfdFlags::ALLOW_SEALING)
+            .map_err(failed)?;
         ftruncate(&fd, size_of::<Shared>() as u64).map_err(failed)?;
-        // Nobody shall take pages away under the feet of the others: touching them would kill.
+        // Sealed, because an access to memory that another process cut off would kill this process.
         fcntl_add_seals(&fd, SealFlags::SHRINK | SealFlags::GROW | SealFlags::SEAL).map_err(failed)?;
         let map = Map::over(fd)?;
         map.shared().head.magic.store(MAGIC, Ordering::SeqCst);
         Ok(map)
     }
 
-    /// The board of another process, by a descriptor that came from it.
-    pub(crate) fn attach(fd: OwnedFd) -> Result<Map, RtError> {
+    /// The shared memory of another process, by its descriptor.
+    pub(crate) fn attach(fd: OwnedFd) -> Result<Map, SharedProcessorError> {
         let sealed = fcntl_get_seals(&fd).is_ok_and(|seals| seals.contains(SealFlags::SHRINK));
         if !sealed || fstat(&fd).map_err(failed)?.st_size != size_of::<Shared>() as i64 {
-            return Err(RtError::NoBoard);
+            return Err(SharedProcessorError::NotShared);
         }
         let map = Map::over(fd)?;
         match map.shared().head.magic.load(Ordering::SeqCst) {
             MAGIC => Ok(map),
-            _ => Err(RtError::NoBoard),
+            _ => Err(SharedProcessorError::NotShared),
         }
     }
 
     pub(crate) fn shared(&self) -> &Shared {
-        // SAFETY: mapped until drop, aligned to a page as the type wants, and every bit pattern is a valid `Shared`
-        // because it consists of atomic integers, which other processes may change at any time.
+        // SAFETY: mapped until drop, aligned to a page as the type requires. Every bit pattern is a
+        // valid `Shared`, because it consists of atomic integers, which other processes may change
+        // at any time.
         unsafe { self.shared.as_ref() }
     }
 
@@ -60,10 +61,11 @@ impl Map {
         self.fd.as_fd()
     }
 
-    fn over(fd: OwnedFd) -> Result<Map, RtError> {
+    fn over(fd: OwnedFd) -> Result<Map, SharedProcessorError> {
         let prot = ProtFlags::READ | ProtFlags::WRITE;
         let flags = MapFlags::SHARED | MapFlags::POPULATE;
-        // SAFETY: a fresh mapping at an address of the kernel's choice, of a file of exactly this size that cannot shrink.
+        // SAFETY: a fresh mapping at an address that the kernel chooses, of a file of exactly this
+        // size that cannot shrink.
         let address =
             unsafe { mmap(null_mut(), size_of::<Shared>(), prot, flags, &fd, 0) }.map_err(failed)?;
         match NonNull::new(address.cast()) {
@@ -75,12 +77,12 @@ impl Map {
 
 impl Drop for Map {
     fn drop(&mut self) {
-        // SAFETY: the mapping made in `over`, of that size; nobody can hold a reference into it beyond `self`.
+        // SAFETY: the mapping made in `over`, of that size; no reference into it outlives `self`.
         // It cannot fail for such a range.
         let _ = unsafe { munmap(self.shared.as_ptr().cast(), size_of::<Shared>()) };
     }
 }
 
-fn failed(errno: Errno) -> RtError {
-    RtError::Board { source: errno.into() }
+fn failed(errno: Errno) -> SharedProcessorError {
+    SharedProcessorError::Memory { source: errno.into() }
 }

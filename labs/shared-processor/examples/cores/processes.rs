@@ -5,7 +5,8 @@ use crate::meter::{Calls, Measured, fifo, percentile, pin};
 use crate::paths::Steps;
 use crate::ring::MessageRing;
 use crate::rivals::sleep_until;
-use reel_rt::{Agenda, Member, SharedCore, TaskId, TaskKind, now_ns};
+use lab_shared_processor::{Member, SharedProcessor};
+use reel_rt::{Agenda, TaskId, TaskKind, now_ns};
 use rustix::thread::futex;
 use rustix::thread::sched_yield;
 use serde_json::{Value, json};
@@ -15,33 +16,33 @@ use std::os::fd::AsRawFd;
 use std::process::{Child, Command, Stdio};
 use std::sync::atomic::{AtomicU32, Ordering};
 
-/// How far ahead the one that wakes sets its time.
+/// How far ahead the waking side sets its time.
 const AHEAD_NS: u64 = 50_000;
 
 /// One side of two.
 struct Side {
-    /// 0 for the one that measures, 1 for its partner.
+    /// 0 for the measuring side, 1 for its partner.
     number: usize,
     count: u64,
     fifo: u64,
-    core: Option<SharedCore>,
+    core: Option<SharedProcessor>,
     rings: &'static [MessageRing; 2],
 }
 
 /// A member with its tasks.
-struct Seat {
+struct Joined {
     member: Member,
     agenda: Agenda,
 }
 
-impl Seat {
-    /// The first one, with the processor.
-    fn take(core: &SharedCore) -> Result<Seat, String> {
+impl Joined {
+    /// Joins as the first member, and takes the processor.
+    fn take(core: &SharedProcessor) -> Result<Joined, String> {
         let (mut member, mut agenda) = (core.join().map_err(text)?, Agenda::default());
         let task = agenda.add(TaskKind::Background, 0).ok_or("no task")?;
         member.next(&mut agenda, |_, _| {});
         agenda.remove(task);
-        Ok(Seat { member, agenda })
+        Ok(Joined { member, agenda })
     }
 }
 
@@ -49,10 +50,10 @@ pub(crate) fn run(arguments: &Arguments) -> Measured {
     let (who, path, count) =
         (arguments.text("who"), arguments.text("path"), arguments.number("count", 20_000));
     let split = who == "split";
-    let core = split.then(SharedCore::create).transpose().map_err(|error| error.to_string())?;
-    // Has the processor before there is a partner, so that both begin together.
-    let seat = core.as_ref().map(Seat::take).transpose()?;
-    let board =
+    let core = split.then(SharedProcessor::create).transpose().map_err(|error| error.to_string())?;
+    // Takes the processor before there is a partner, so that both begin together.
+    let joined = core.as_ref().map(Joined::take).transpose()?;
+    let memory =
         core.as_ref().map(|core| format!("/proc/{}/fd/{}", std::process::id(), core.fd().as_raw_fd()));
     let shared = format!("/dev/shm/reel-cores-{}", std::process::id());
     let rings = MessageRing::pair(&shared)?;
@@ -60,28 +61,28 @@ pub(crate) fn run(arguments: &Arguments) -> Measured {
     let mut partner = Command::new(std::env::current_exe().map_err(|error| error.to_string())?)
         .args(["partner", &format!("who={who}"), &format!("path={path}"), &format!("count={count}")])
         .args([format!("cpu={}", arguments.number("cpu", 1)), format!("fifo={fifo_priority}")])
-        .args([format!("board={}", board.unwrap_or_default()), format!("rings={shared}")])
+        .args([format!("memory={}", memory.unwrap_or_default()), format!("rings={shared}")])
         .stdin(Stdio::piped())
         .stdout(Stdio::piped())
         .spawn()
         .map_err(|error| error.to_string())?;
-    // A thread that only works in the background has no priority over the one that is due.
+    // The background thread has no priority over the one that is due.
     let works = who == "threads" && path == "process-preempt";
     fifo(if works { 0 } else { fifo_priority })?;
     let side = Side { number: 0, count, fifo: fifo_priority, core, rings };
     let wanted = arguments.number("calls", 0) == 1;
-    let measured = side.measure(who, path, seat, &mut partner, wanted);
+    let measured = side.measure(who, path, joined, &mut partner, wanted);
     if measured.is_err() {
         let _ = partner.kill();
     }
-    let told = partner.wait_with_output().map_err(|error| error.to_string());
+    let report = partner.wait_with_output().map_err(|error| error.to_string());
     let _ = std::fs::remove_file(&shared);
     let (steps, calls) = measured?;
     let mut value = json!({ "ns": steps.each_ns, "calls": calls, "count": steps.done });
     if path == "process-preempt" {
-        // It is the partner who knows when it came to run.
-        let told: Value = serde_json::from_slice(&told?.stdout).map_err(|error| error.to_string())?;
-        value["ns"] = told["ns"].clone();
+        // The partner knows when it began to run.
+        let report: Value = serde_json::from_slice(&report?.stdout).map_err(|error| error.to_string())?;
+        value["ns"] = report["ns"].clone();
     }
     Ok(value)
 }
@@ -90,12 +91,12 @@ pub(crate) fn run(arguments: &Arguments) -> Measured {
 pub(crate) fn partner(arguments: &Arguments) -> Measured {
     pin(arguments.number("cpu", 1))?;
     fifo(arguments.number("fifo", 0))?;
-    let core = match arguments.text("board") {
+    let core = match arguments.text("memory") {
         "" => None,
-        board => {
+        memory => {
             let file =
-                OpenOptions::new().read(true).write(true).open(board).map_err(|error| error.to_string())?;
-            Some(SharedCore::attach(file.into()).map_err(|error| error.to_string())?)
+                OpenOptions::new().read(true).write(true).open(memory).map_err(|error| error.to_string())?;
+            Some(SharedProcessor::attach(file.into()).map_err(|error| error.to_string())?)
         }
     };
     let rings = MessageRing::pair(arguments.text("rings"))?;
@@ -103,8 +104,8 @@ pub(crate) fn partner(arguments: &Arguments) -> Measured {
     let side = Side { number: 1, count, fifo, core, rings };
     let steps = match (arguments.text("who"), arguments.text("path")) {
         ("split", path) => {
-            let member = side.core.as_ref().ok_or("no board")?.join().map_err(text)?;
-            side.split(path, Seat { member, agenda: Agenda::default() }, || ())?
+            let member = side.core.as_ref().ok_or("no shared processor")?.join().map_err(text)?;
+            side.split(path, Joined { member, agenda: Agenda::default() }, || ())?
         }
         ("threads", "process-preempt") => side.wake_often()?,
         ("threads", "process-message") => side.pipes(&mut std::io::stdin(), &mut std::io::stdout())?,
@@ -119,7 +120,7 @@ pub(crate) fn partner(arguments: &Arguments) -> Measured {
             runtime.map_err(text)?.block_on(side.tokio_pipes(read.into(), write.into()))?
         }
     };
-    // The pipe is the measurement's in these.
+    // In these, the pipe belongs to the measurement.
     match arguments.text("path") {
         "process-message" if arguments.text("who") != "split" => std::process::exit(0),
         _ => Ok(json!({ "ns": steps.each_ns })),
@@ -135,7 +136,7 @@ impl Side {
         &self,
         who: &str,
         path: &str,
-        seat: Option<Seat>,
+        joined: Option<Joined>,
         partner: &mut Child,
         wanted: bool,
     ) -> Result<(Steps, Option<f64>), String> {
@@ -145,7 +146,7 @@ impl Side {
             before = counter.so_far();
         };
         let steps = match (who, path) {
-            ("split", path) => self.split(path, seat.ok_or("no board")?, begin)?,
+            ("split", path) => self.split(path, joined.ok_or("no shared processor")?, begin)?,
             ("threads", "process-preempt") => {
                 begin();
                 while partner.try_wait().map_err(text)?.is_none() {
@@ -180,20 +181,21 @@ impl Side {
             _ => return Err(format!("{who} has no path {path}")),
         };
         let calls = counter.so_far().zip(before).map(|(after, before)| {
-            // Both sides do the same number; this side's were counted, and its steps are half of all.
+            // Both sides do the same number of steps. This side's calls were counted, and its steps
+            // are half of all.
             (after - before) as f64 / (steps.done as f64 / 2.0)
         });
         Ok((steps, calls))
     }
 
-    fn split(&self, path: &str, seat: Seat, begin: impl FnOnce()) -> Result<Steps, String> {
-        let core = self.core.as_ref().ok_or("no board")?;
-        let Seat { mut member, mut agenda } = seat;
+    fn split(&self, path: &str, joined: Joined, begin: impl FnOnce()) -> Result<Steps, String> {
+        let core = self.core.as_ref().ok_or("no shared processor")?;
+        let Joined { mut member, mut agenda } = joined;
         if self.number == 0 {
             while core.members() < 2 {
                 sleep_until(now_ns() + 1_000_000);
             }
-            // Until the partner has told how it stands, and waits.
+            // Until the partner has published its state and waits.
             sleep_until(now_ns() + 20_000_000);
         }
         begin();
@@ -206,7 +208,8 @@ impl Side {
         }
     }
 
-    /// Deadlines of both sides in turn, so that the processor changes hands after every message.
+    /// The deadlines of the two sides alternate, so the processor changes hands after every
+    /// message.
     fn alternate(&self, member: &mut Member, agenda: &mut Agenda) -> Result<Steps, String> {
         let mut deadline = self.number as u64;
         let task = agenda.add(TaskKind::Deadline { delay_ns: 0 }, deadline).ok_or("no task")?;
@@ -219,27 +222,33 @@ impl Side {
         Ok(Steps::since(begun_ns, 2 * self.count))
     }
 
-    /// One byte to and fro through shared memory; each waits for the other's bell.
-    fn messages(&self, core: &SharedCore, member: &mut Member, agenda: &mut Agenda) -> Result<Steps, String> {
-        let bell = core.bell(1 - member.slot(), 0).ok_or("no bell")?;
+    /// One byte back and forth through shared memory; each side waits for the other's doorbell.
+    fn messages(
+        &self,
+        core: &SharedProcessor,
+        member: &mut Member,
+        agenda: &mut Agenda,
+    ) -> Result<Steps, String> {
+        let doorbell = core.doorbell(1 - member.slot(), 0).ok_or("no doorbell")?;
         let (mine, others) = (&self.rings[self.number], &self.rings[1 - self.number]);
         let task = agenda.add(TaskKind::Deadline { delay_ns: 0 }, 0).ok_or("no task")?;
         let begun_ns = now_ns();
         for message in 0..self.count {
             if self.number == 0 {
                 others.push(message as u8);
-                bell.ring();
+                doorbell.ring();
             }
             receive(mine, member, agenda, task, message);
             if self.number == 1 {
                 others.push(message as u8);
-                bell.ring();
+                doorbell.ring();
             }
         }
         Ok(Steps::since(begun_ns, 2 * self.count))
     }
 
-    /// Works in the background and gives way at its yield points until the partner says that it is through.
+    /// Works in the background and yields at its yield points until the partner says that it has
+    /// finished.
     fn give_way(&self, member: &mut Member, agenda: &mut Agenda) -> Result<Steps, String> {
         let task = agenda.add(TaskKind::Background, 0).ok_or("no task")?;
         while self.rings[0].waiting() == 0 {
@@ -250,7 +259,7 @@ impl Side {
         Ok(Steps { done: self.count, each_ns: 0.0 })
     }
 
-    /// Sleeps for a moment and comes before the other's work, again and again.
+    /// Sleeps briefly and preempts the other side's work, again and again.
     fn come_often(&self, member: &mut Member, agenda: &mut Agenda) -> Result<Steps, String> {
         let mut due_ns = now_ns() + AHEAD_NS;
         let task = agenda.add(TaskKind::Deadline { delay_ns: 1000 }, due_ns).ok_or("no task")?;
@@ -317,7 +326,7 @@ impl Side {
         Ok(Steps::since(begun_ns, 2 * self.count))
     }
 
-    /// Each wakes the other by a futex of its own and sleeps on its own.
+    /// Each side wakes the other by a futex of its own and sleeps on its own.
     fn futexes(&self) -> Result<Steps, String> {
         let words: &[AtomicU32; 2] = MessageRing::words(self.rings);
         let (mine, others) = (&words[self.number], &words[1 - self.number]);
@@ -342,7 +351,7 @@ impl Side {
 
     /// Both yield to each other; with SCHED_FIFO of one priority, every call switches.
     fn yields(&self) -> Result<Steps, String> {
-        // Begins when both are there.
+        // Begins when both sides are ready.
         self.rings[1 - self.number].push(0);
         while self.rings[self.number].waiting() == 0 {
             sched_yield();
@@ -358,7 +367,7 @@ impl Side {
 fn receive(ring: &MessageRing, member: &mut Member, agenda: &mut Agenda, task: TaskId, message: u64) {
     loop {
         agenda.wait(task, message);
-        // The flag before the test.
+        // Sets the flag before the test.
         member.wait_on(0, agenda, task);
         if ring.waiting() > 0 {
             member.wait_no_longer(0);

@@ -1,4 +1,4 @@
-//! The smallest message queue that is one: a producer, a consumer, two counters, no system call.
+//! A minimal message queue: one producer, one consumer, two counters, no system call.
 
 use rustix::mm::{MapFlags, ProtFlags, mmap};
 use std::fs::OpenOptions;
@@ -21,8 +21,8 @@ pub(crate) struct MessageRing {
 #[derive(Default)]
 struct Counter {
     count: AtomicU64,
-    /// The other side's, when it was last looked at: who looks only when that is used up does not ask the other
-    /// processor for its cache line with every message.
+    /// The other side's counter at the last check. A side that checks only when this is used up
+    /// does not fetch the other processor's cache line for every message.
     others: AtomicU64,
 }
 
@@ -41,7 +41,7 @@ impl MessageRing {
             }
         }
         self.cell(written).store(byte, Ordering::Relaxed);
-        // Sequentially consistent: the producer then looks whether the consumer waits.
+        // Sequentially consistent: the producer then checks whether the consumer waits.
         self.written.count.store(written + 1, Ordering::SeqCst);
         true
     }
@@ -60,14 +60,15 @@ impl MessageRing {
         Some(byte)
     }
 
-    /// How many lie there; for the one who reads.
+    /// How many messages are in the queue; for the reading side.
     pub(crate) fn waiting(&self) -> u64 {
         self.written.count.load(Ordering::SeqCst) - self.read.count.load(Ordering::Relaxed)
     }
 
     /// Two words behind the rings, for futexes.
     pub(crate) fn words(rings: &'static [MessageRing; 2]) -> &'static [AtomicU32; 2] {
-        // SAFETY: the rings were made by `pair`, whose mapping goes on for a whole page behind them; zeros are atomics.
+        // SAFETY: the rings were made by `pair`, whose mapping continues for a whole page behind
+        // them; zeros are valid atomics.
         unsafe { &*std::ptr::from_ref(rings).add(1).cast() }
     }
 
@@ -76,7 +77,7 @@ impl MessageRing {
         &self.bytes[at / 8].0[at % 8]
     }
 
-    /// Two rings in a file that another process maps, too; never unmapped.
+    /// Two rings in a file that another process maps too; never unmapped.
     pub(crate) fn pair(path: &str) -> Result<&'static [MessageRing; 2], String> {
         let failed = |error: std::io::Error| format!("{path}: {error}");
         let file = OpenOptions::new()
@@ -88,11 +89,11 @@ impl MessageRing {
             .map_err(failed)?;
         file.set_len(4096).map_err(failed)?;
         let prot = ProtFlags::READ | ProtFlags::WRITE;
-        // SAFETY: a fresh shared mapping at an address of the kernel's choice.
+        // SAFETY: a fresh shared mapping at an address that the kernel chooses.
         let address = unsafe { mmap(null_mut(), 4096, prot, MapFlags::SHARED, &file, 0) };
         let address = address.map_err(|error| failed(error.into()))?;
-        // SAFETY: mapped for good, aligned to a page, longer than two rings, which consist of atomics only; zeros are
-        // empty rings.
+        // SAFETY: never unmapped, aligned to a page, longer than two rings, which consist of
+        // atomics only; zeros are empty rings.
         Ok(unsafe { &*address.cast::<[MessageRing; 2]>() })
     }
 }

@@ -3,10 +3,11 @@
 use crate::meter::{Calls, Measured, fifo, percentile, pin};
 use crate::ring::MessageRing;
 use crate::{Arguments, processes, rivals};
-use reel_rt::{Agenda, Member, SharedCore, TaskKind, now_ns};
+use lab_shared_processor::{Member, SharedProcessor};
+use reel_rt::{Agenda, TaskKind, now_ns};
 use serde_json::json;
 
-/// One in-process path, done `count` times; or a path between processes.
+/// One path within the process, done `count` times; or a path between processes.
 pub(crate) fn run(arguments: &Arguments) -> Measured {
     let count = arguments.number("count", 100_000);
     pin(arguments.number("cpu", 1))?;
@@ -28,7 +29,7 @@ pub(crate) fn run(arguments: &Arguments) -> Measured {
         ("tokio", path) => rivals::tokio(path)?,
         _ => return Err(format!("{who} has no path {path}")),
     };
-    // What the way to the first step and back costs is the same for one step and for many.
+    // The cost of the first step and of the return is the same for one step and for many.
     let before = calls.so_far();
     let Steps { done, each_ns } = steps(count)?;
     let made = calls.so_far().zip(before).map(|(after, before)| (after - before) as f64 / done as f64);
@@ -53,17 +54,17 @@ impl Steps {
     }
 }
 
-/// As many streams as the largest of Govindan's experiments has.
+/// The number of streams in the largest of Govindan's experiments.
 pub(crate) const STREAMS: u64 = 18;
 
 fn member() -> Result<(Member, Agenda), String> {
-    let core = SharedCore::create().map_err(|error| error.to_string())?;
+    let core = SharedProcessor::create().map_err(|error| error.to_string())?;
     Ok((core.join().map_err(|error| error.to_string())?, Agenda::default()))
 }
 
 const HOUR_NS: u64 = 3_600_000_000_000;
 
-/// The task that runs moves its deadline and stays the best; 17 others come later.
+/// The running task moves its deadline and remains the best; 17 others come later.
 fn deadline(count: u64) -> Result<Steps, String> {
     let (mut member, mut agenda) = member()?;
     let begun_ns = now_ns();
@@ -82,7 +83,7 @@ fn deadline(count: u64) -> Result<Steps, String> {
     Ok(Steps::since(begun_ns, count))
 }
 
-/// 18 tasks, each moves its deadline behind all others'.
+/// 18 tasks; each moves its deadline behind those of all others.
 fn switch(count: u64) -> Result<Steps, String> {
     let (mut member, mut agenda) = member()?;
     for number in 0..STREAMS {
@@ -101,8 +102,8 @@ fn switch(count: u64) -> Result<Steps, String> {
     Ok(Steps::since(begun_ns, count))
 }
 
-/// A background task runs and asks at its yield points; from the time at which another becomes critical to its first
-/// instruction.
+/// A background task runs and checks at its yield points. Measured from the time at which another
+/// task becomes critical to the first instruction of that task.
 fn preempt(count: u64) -> Result<Steps, String> {
     let (mut member, mut agenda) = member()?;
     let background = agenda.add(TaskKind::Background, 0).ok_or("no task")?;
@@ -136,7 +137,7 @@ fn transfer(count: u64) -> Result<Steps, String> {
     Ok(Steps::since(begun_ns, count))
 }
 
-/// Two tasks send one byte to and fro; each waits for the other.
+/// Two tasks send one byte back and forth; each waits for the other.
 fn message(count: u64) -> Result<Steps, String> {
     let (mut member, mut agenda) = member()?;
     let kind = TaskKind::Deadline { delay_ns: 0 };
@@ -150,7 +151,7 @@ fn message(count: u64) -> Result<Steps, String> {
         let me = usize::from(choice.task == Some(tasks[1]));
         let byte = rings[me].pop().ok_or("no message")?;
         rings[1 - me].push(byte.wrapping_add(1));
-        // The flag before the test.
+        // Sets the flag before the test.
         agenda.wait(tasks[me], message + 2);
         agenda.ready(tasks[1 - me]);
     }

@@ -10,17 +10,18 @@ use std::os::fd::{FromRawFd, OwnedFd};
 
 pub(crate) type Measured = Result<Value, String>;
 
-/// Puts the calling thread, and those it will start, on one processor, and has its timers fire on time.
+/// Pins the calling thread, and those it will start, to one processor, and makes their timers
+/// precise.
 pub(crate) fn pin(cpu: u64) -> Result<(), String> {
-    // All who are compared get it; the default of 50 us would hide what is measured.
+    // Every compared program gets this; the default of 50 us would hide what is measured.
     let _ = rustix::thread::set_current_timer_slack(std::num::NonZeroU64::new(1));
     let mut set = CpuSet::new();
     set.set(cpu as usize);
     sched_setaffinity(None, &set).map_err(|error| format!("cannot stay on processor {cpu}: {error}"))
 }
 
-/// SCHED_FIFO for the calling thread if `priority` is above 0, an error if it is refused: a measurement must not say that
-/// it used what it did not have.
+/// SCHED_FIFO for the calling thread if `priority` is above 0. An error if it is refused, because a
+/// measurement must not claim a priority that it did not have.
 pub(crate) fn fifo(priority: u64) -> Result<(), String> {
     if priority == 0 {
         return Ok(());
@@ -37,7 +38,7 @@ pub(crate) fn thread_cpu_ns() -> u64 {
     time.tv_sec as u64 * 1_000_000_000 + time.tv_nsec as u64
 }
 
-/// Work of so many rounds, always the same, in registers.
+/// A fixed amount of work for each round, in registers.
 pub(crate) fn work(rounds: u64) {
     let mut value = black_box(0x9e37_79b9_7f4a_7c15_u64);
     for _ in 0..rounds {
@@ -58,7 +59,7 @@ pub(crate) fn work_ns(rounds: u64) -> f64 {
     each[each.len() / 2]
 }
 
-/// What one reading of the clock takes: the median of many, one right after another.
+/// The time of one reading of the clock: the median of many, one right after another.
 pub(crate) fn clock_ns() -> f64 {
     let mut each: Vec<u64> =
         (0..1001).map(|_| (reel_rt::now_ns(), reel_rt::now_ns())).map(|(a, b)| b - a).collect();
@@ -71,27 +72,28 @@ pub(crate) fn rounds_of(ns: u64) -> u64 {
     (ns as f64 * 1_000.0 / work_ns(1_000)) as u64
 }
 
-/// Works for ever: a busy process beside what is measured.
+/// Works without end: a busy process beside the measured one.
 pub(crate) fn hog() -> Measured {
     loop {
         work(1_000_000);
     }
 }
 
-/// System calls and context switches from now on, of the calling thread and all that it will start.
+/// System calls and context switches from now on, of the calling thread and all threads that it
+/// will start.
 pub(crate) struct Calls {
     counter: Option<OwnedFd>,
 }
 
 impl Calls {
-    /// Counts by the kernel's own tracepoint at the entry of every system call (`raw_syscalls:sys_enter`), so none can
-    /// be missed; calls that the vDSO answers without the kernel are none. Where the tracepoint cannot be used,
-    /// nothing is said.
+    /// Counts by the kernel's own tracepoint at the entry of every system call
+    /// (`raw_syscalls:sys_enter`), so none can be missed. Calls that the vDSO answers without the
+    /// kernel are not counted. Where the tracepoint cannot be used, there is no count.
     pub(crate) fn begin(wanted: bool) -> Calls {
         Calls { counter: wanted.then(open_counter).flatten() }
     }
 
-    /// How many there were, less those for reading the counter.
+    /// The number so far, minus the calls for reading the counter.
     pub(crate) fn so_far(&self) -> Option<u64> {
         let mut bytes = [0; 8];
         rustix::io::read(self.counter.as_ref()?, &mut bytes).ok()?;
@@ -103,7 +105,8 @@ fn open_counter() -> Option<OwnedFd> {
     const TRACEPOINT: u32 = 2;
     const INHERIT: u64 = 1 << 1;
     let id = fs::read_to_string("/sys/kernel/tracing/events/raw_syscalls/sys_enter/id").ok()?;
-    /// The first fields of `perf_event_attr`, as long as its first version (PERF_ATTR_SIZE_VER0, 64 bytes).
+    /// The first fields of `perf_event_attr`, as long as its first version (PERF_ATTR_SIZE_VER0, 64
+    /// bytes).
     #[repr(C)]
     struct Attributes {
         kind: u32,
@@ -123,13 +126,14 @@ fn open_counter() -> Option<OwnedFd> {
     attributes.size = size_of::<Attributes>() as u32;
     attributes.config = id.trim().parse().ok()?;
     attributes.flags = INHERIT;
-    // SAFETY: the structure outlives the call and says its size; 0 and -1 name the calling thread on any processor.
+    // SAFETY: the structure outlives the call and states its size; 0 and -1 mean the calling thread
+    // on any processor.
     let fd = unsafe { libc::syscall(libc::SYS_perf_event_open, &attributes, 0, -1, -1, 0) };
-    // SAFETY: a fresh descriptor of ours, if it is one.
+    // SAFETY: a fresh descriptor that nothing else owns, if it is not negative.
     (fd >= 0).then(|| unsafe { OwnedFd::from_raw_fd(fd as i32) })
 }
 
-/// The value below which `part` of the sorted values lie.
+/// The value below which the share `part` of the sorted values lies.
 pub(crate) fn percentile(sorted: &[u64], part: f64) -> u64 {
     let index = (sorted.len() as f64 * part) as usize;
     sorted.get(index.min(sorted.len().saturating_sub(1))).copied().unwrap_or(0)

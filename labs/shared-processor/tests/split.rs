@@ -1,8 +1,10 @@
-//! Members of one processor: threads and processes, in one order of deadlines, whatever becomes of one of them.
+//! Members of one processor: threads and processes, in one order of deadlines, even if one of them
+//! dies.
 #![allow(clippy::unwrap_used, reason = "a test that cannot go on should stop")]
 
+use lab_shared_processor::{Member, SharedProcessor};
 use proptest::prelude::*;
-use reel_rt::{Agenda, Member, SharedCore, TaskId, TaskKind, now_ns};
+use reel_rt::{Agenda, TaskId, TaskKind, now_ns};
 use std::collections::HashMap;
 use std::fs::OpenOptions;
 use std::os::fd::{AsRawFd, OwnedFd};
@@ -22,7 +24,7 @@ struct Player {
 }
 
 impl Player {
-    fn new(core: &SharedCore, deadlines_ns: &[u64]) -> Player {
+    fn new(core: &SharedProcessor, deadlines_ns: &[u64]) -> Player {
         let (mut agenda, mut deadlines) = (Agenda::default(), HashMap::new());
         for &deadline_ns in deadlines_ns {
             let task = agenda.add(TaskKind::Deadline { delay_ns: deadline_ns }, 0).unwrap();
@@ -40,8 +42,8 @@ impl Player {
     }
 }
 
-/// Waits until so many others wait for the processor that `gate` has.
-fn until_waiting(core: &SharedCore, members: usize) {
+/// Waits until this many members wait for the processor that `gate` has.
+fn until_waiting(core: &SharedProcessor, members: usize) {
     while core.waiting() < members {
         thread::yield_now();
     }
@@ -50,18 +52,18 @@ fn until_waiting(core: &SharedCore, members: usize) {
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(40))]
 
-    /// Invariant I3 across members (experiment R8): what is run, by whomever, is in one order of deadlines; and the
-    /// processor changes hands only where the order does.
+    /// Invariant I3 across members (experiment R8): the tasks of all members run in one order of
+    /// deadlines, and the processor changes hands only where the order requires it.
     #[test]
     fn members_run_in_one_order_of_deadlines(
         all in prop::collection::vec(prop::collection::vec(0_u64..1000, 1..8), 2..5)
     ) {
-        // Equal deadlines may run in any order; told apart here.
+        // Equal deadlines may run in any order, so they are made different here.
         let tell_apart = |(member, deadlines): (usize, &Vec<u64>)| {
             deadlines.iter().map(|ms| HOUR_NS + ms * 1_000_000 + member as u64).collect::<Vec<u64>>()
         };
         let all: Vec<Vec<u64>> = all.iter().enumerate().map(tell_apart).collect();
-        let core = SharedCore::create().unwrap();
+        let core = SharedProcessor::create().unwrap();
         let played = Mutex::new(Vec::new());
         let mut gate = Player::new(&core, &[1]);
         gate.member.next(&mut gate.agenda, |_, _| {});
@@ -71,7 +73,7 @@ proptest! {
                 scope.spawn(move || Player::new(core, deadlines).play(played));
             }
             until_waiting(&core, all.len());
-            // Opens the gate: all that wait have told how they stand.
+            // Opens the gate: all waiting members have published their ranks.
             drop(gate);
         });
         let mut expected: Vec<u64> = all.concat();
@@ -85,8 +87,8 @@ proptest! {
 }
 
 #[test]
-fn who_goes_on_hands_nothing_over() {
-    let core = SharedCore::create().unwrap();
+fn a_member_that_goes_on_hands_nothing_over() {
+    let core = SharedProcessor::create().unwrap();
     let (mut near, far) = (Player::new(&core, &[HOUR_NS]), Player::new(&core, &[2 * HOUR_NS]));
     near.member.next(&mut near.agenda, |_, _| {});
     let played = Mutex::new(Vec::new());
@@ -100,7 +102,7 @@ fn who_goes_on_hands_nothing_over() {
         }
         assert_eq!(core.counts().hand_overs, 0);
         near.agenda.advance(task, u64::MAX / 4);
-        // Now it only could work ahead; the other is critical.
+        // Now it could only work ahead; the other one is critical.
         assert_eq!(near.member.next(&mut near.agenda, |_, _| {}).task, Some(task));
         assert_eq!(played.lock().unwrap().len(), 1);
     });
@@ -108,28 +110,28 @@ fn who_goes_on_hands_nothing_over() {
 }
 
 #[test]
-fn bells_wake_a_core_that_rests() {
-    let core = SharedCore::create().unwrap();
+fn doorbells_wake_a_resting_member() {
+    let core = SharedProcessor::create().unwrap();
     let heard = Mutex::new(0);
     thread::scope(|scope| {
         let (mut one, mut two) = (Player::new(&core, &[]), Player::new(&core, &[]));
-        let bells = [one.member.bell(3).unwrap(), two.member.bell(63).unwrap()];
+        let doorbells = [one.member.doorbell(3).unwrap(), two.member.doorbell(63).unwrap()];
         let heard = &heard;
         scope.spawn(move || listen(&mut two, 63, heard));
         scope.spawn(move || {
             while *heard.lock().unwrap() < 400 {
-                bells.iter().for_each(|bell| bell.ring());
+                doorbells.iter().for_each(|doorbell| doorbell.ring());
                 thread::yield_now();
             }
         });
         listen(&mut one, 3, heard);
-        // Away, so that the other can rest alone.
+        // Leaves, so that the other can rest alone.
         drop(one);
     });
     assert_eq!(heard.into_inner().unwrap(), 400);
 }
 
-/// Waits 200 times for the bell of a line, and counts.
+/// Waits 200 times for the doorbell of a line, and counts.
 fn listen(player: &mut Player, line: usize, heard: &Mutex<i32>) {
     let task = player.agenda.add(TaskKind::Interactive, 0).unwrap();
     player.agenda.wait(task, 0);
@@ -145,10 +147,11 @@ fn listen(player: &mut Player, line: usize, heard: &Mutex<i32>) {
     }
 }
 
-/// Work ahead of its time goes on in one section until something presses; what is critical is chosen anew each time.
+/// Work ahead of its time continues in one section until something is urgent; critical work is
+/// chosen again for each message.
 #[test]
 fn only_work_ahead_of_its_time_takes_several_messages_in_a_section() {
-    let core = SharedCore::create().unwrap();
+    let core = SharedProcessor::create().unwrap();
     let mut player = Player::new(&core, &[]);
     let kind = TaskKind::Deadline { delay_ns: HOUR_NS };
     let (now_ns, agenda) = (now_ns(), &mut player.agenda);
@@ -161,14 +164,14 @@ fn only_work_ahead_of_its_time_takes_several_messages_in_a_section() {
     player.agenda.advance(ahead, now_ns + HOUR_NS);
     let choice = player.member.next(&mut player.agenda, |_, _| {});
     assert_eq!((choice.task, choice.ahead), (Some(ahead), true));
-    // Unless the machine does not let it run for the whole of a section.
+    // The machine may not let it run for the whole of a section, so it gets several tries.
     let again = (0..100).any(|_| {
         let choice = player.member.next(&mut player.agenda, |_, _| {});
         player.member.takes_more(&choice)
     });
-    assert!(again, "nothing presses");
-    player.member.bell(0).unwrap().ring();
-    assert!(!player.member.takes_more(&choice) && player.member.should_yield(&choice), "a bell");
+    assert!(again, "nothing is urgent");
+    player.member.doorbell(0).unwrap().ring();
+    assert!(!player.member.takes_more(&choice) && player.member.should_yield(&choice), "a doorbell");
     let choice = player.member.next(&mut player.agenda, |agenda, _| assert!(agenda.ready(waiting)));
     assert_eq!(choice.task, Some(waiting));
     // The longest section.
@@ -179,14 +182,14 @@ fn only_work_ahead_of_its_time_takes_several_messages_in_a_section() {
     assert!(choice.ahead && !player.member.takes_more(&choice));
 }
 
-/// What comes early for a member without the processor ends nobody's rest, and is taken when it is critical.
+/// Early work for a member without the processor ends no rest, and is taken when it is critical.
 #[test]
-fn what_comes_early_for_another_waits_for_its_time() {
-    let core = SharedCore::create().unwrap();
+fn early_work_for_another_member_waits_for_its_time() {
+    let core = SharedProcessor::create().unwrap();
     let due_ns = now_ns() + 100_000_000;
     thread::scope(|scope| {
         let (first, second) = (Player::new(&core, &[]), Player::new(&core, &[]));
-        let bell = second.member.bell(0).unwrap();
+        let doorbell = second.member.doorbell(0).unwrap();
         let waits = |mut player: Player, critical_ns: u64| {
             move || {
                 let task = player.agenda.add(TaskKind::Deadline { delay_ns: 0 }, 0).unwrap();
@@ -197,7 +200,7 @@ fn what_comes_early_for_another_waits_for_its_time() {
                 now_ns()
             }
         };
-        let bells = [bell, first.member.bell(0).unwrap()];
+        let doorbells = [doorbell, first.member.doorbell(0).unwrap()];
         let second = scope.spawn(waits(second, due_ns));
         let first = scope.spawn(waits(first, due_ns + 50_000_000));
         while !core.is_resting() || core.members() < 2 {
@@ -206,23 +209,23 @@ fn what_comes_early_for_another_waits_for_its_time() {
         thread::sleep(std::time::Duration::from_millis(20));
         let before = core.counts().hand_overs;
         let in_time = now_ns() < due_ns;
-        bells.iter().for_each(|bell| bell.ring());
-        // A machine that does not let this thread run in time proves nothing.
+        doorbells.iter().for_each(|doorbell| doorbell.ring());
+        // If the machine does not let this thread run in time, the test proves nothing.
         if in_time && now_ns() < due_ns {
-            assert!(core.is_resting(), "a rest was ended for what is not due");
+            assert!(core.is_resting(), "a rest was ended for work that is not due");
             assert_eq!(core.counts().hand_overs, before);
         }
         assert!(second.join().unwrap() >= due_ns && first.join().unwrap() >= due_ns);
     });
 }
 
-/// One rests, another comes with nothing but a future and keeps watch, the first is woken by its bell: it must know of that
-/// future, which it has not seen before.
+/// One member rests. Another comes with only future work and rests too. The doorbell wakes the
+/// first one, which must know of that future work, although it has not seen it before.
 #[test]
-fn who_comes_back_looks_anew() {
-    let core = SharedCore::create().unwrap();
+fn a_member_that_regains_the_processor_checks_again() {
+    let core = SharedProcessor::create().unwrap();
     let mut first = Player::new(&core, &[]);
-    let bell = first.member.bell(0).unwrap();
+    let doorbell = first.member.doorbell(0).unwrap();
     let came = AtomicBool::new(false);
     thread::scope(|scope| {
         scope.spawn(|| {
@@ -233,13 +236,13 @@ fn who_comes_back_looks_anew() {
             let mut second = Player::new(&core, &[]);
             let due_ns = now_ns() + 20_000_000;
             let task = second.agenda.add(TaskKind::Deadline { delay_ns: 0 }, due_ns).unwrap();
-            let bell = bell.clone();
+            let doorbell = doorbell.clone();
             scope.spawn(move || {
-                // When the second one has told its future and rests.
+                // When the second one has published its future work and rests.
                 while now_ns() + 10_000_000 < due_ns {
                     thread::yield_now();
                 }
-                bell.ring();
+                doorbell.ring();
             });
             assert_eq!(second.member.next(&mut second.agenda, |_, _| {}).task, Some(task));
             came.store(true, Ordering::SeqCst);
@@ -248,13 +251,14 @@ fn who_comes_back_looks_anew() {
         first.agenda.wait(task, 0);
         first.member.wait_on(0, &first.agenda, task);
         first.member.next(&mut first.agenda, |agenda, _| assert!(agenda.ready(task)));
-        // Works in the background until the other, who is always better, has come; ten seconds are no measure of speed.
+        // Works in the background until the other, which always ranks better, has run. Ten seconds
+        // are not a measure of speed.
         let given_up_ns = now_ns() + 10_000_000_000;
         while !came.load(Ordering::SeqCst) {
             if now_ns() >= given_up_ns {
                 // So that the other one ends, too.
                 first.member.leave();
-                panic!("the other is never let run");
+                panic!("the other member never runs");
             }
             first.member.next(&mut first.agenda, |_, _| {});
             first.agenda.advance(task, 0);
@@ -264,8 +268,8 @@ fn who_comes_back_looks_anew() {
 }
 
 #[test]
-fn who_keeps_the_processor_loses_it_to_the_next_one() {
-    let core = SharedCore::create().unwrap();
+fn a_member_that_keeps_the_processor_loses_it_to_the_next_one() {
+    let core = SharedProcessor::create().unwrap();
     let mut hog = Player::new(&core, &[]);
     let task = hog.agenda.add(BACKGROUND, 0).unwrap();
     hog.member.next(&mut hog.agenda, |_, _| {});
@@ -276,16 +280,18 @@ fn who_keeps_the_processor_loses_it_to_the_next_one() {
             Player::new(&core, &[HOUR_NS]).play(&Mutex::new(Vec::new()));
             over.store(true, Ordering::SeqCst);
         });
-        // Neither looks nor unmasks until the other is through: without the wardens this would not end.
+        // Neither checks nor unmasks until the other has finished: without the watchdogs this would
+        // not end.
         while !over.load(Ordering::SeqCst) {
             thread::yield_now();
         }
     });
-    // The other may lose it, too, where the machine does not let it run. A warden counts after it has taken the processor,
-    // which the other one may have used up by then; ten seconds are no measure of speed.
+    // The other may lose the processor too, where the machine does not let it run. A watchdog
+    // counts after it has taken the processor, which the other one may have used up by then. Ten
+    // seconds are not a measure of speed.
     let given_up_ns = now_ns() + 10_000_000_000;
     while core.counts().revoked == 0 {
-        assert!(now_ns() < given_up_ns, "the processor went on without a warden");
+        assert!(now_ns() < given_up_ns, "no watchdog took the processor");
         thread::yield_now();
     }
     hog.member.unmask();
@@ -296,31 +302,32 @@ fn who_keeps_the_processor_loses_it_to_the_next_one() {
     );
 }
 
-/// The wardens' bound holds from the first section on, also if nobody ran when they looked last.
+/// The watchdogs' bound holds from the first section on, also if no member ran at their last check.
 #[test]
-fn who_keeps_the_processor_from_the_first_on_loses_it_as_soon() {
+fn a_member_that_keeps_the_processor_from_the_start_loses_it_as_soon() {
     let took_ns = |_| {
-        let core = SharedCore::create().unwrap();
+        let core = SharedProcessor::create().unwrap();
         let mut hog = Player::new(&core, &[]);
         hog.agenda.add(BACKGROUND, 0).unwrap();
-        // By now the warden has seen that nobody runs.
+        // By now the watchdog has seen that no member runs.
         thread::sleep(std::time::Duration::from_millis(20));
         hog.member.next(&mut hog.agenda, |_, _| {});
         let begun_ns = now_ns();
         Player::new(&core, &[HOUR_NS]).play(&Mutex::new(Vec::new()));
         now_ns() - begun_ns
     };
-    // Of some, since the machine may have let nobody run.
+    // The least of several tries, since the machine may have let no thread run.
     let least_ns = (0..5).map(took_ns).min().unwrap();
-    assert!(least_ns < 10 * reel_rt::limits::WARDEN_LOOK_NS, "{least_ns} ns");
+    assert!(least_ns < 10 * lab_shared_processor::limits::WATCHDOG_INTERVAL_NS, "{least_ns} ns");
 }
 
-/// What came early for another asks nobody; when it is critical and the one who runs does not look, he loses the processor.
+/// Early work for another member asks for nothing. If it becomes critical and the running member
+/// does not check, that member loses the processor.
 #[test]
-fn who_sleeps_through_his_look_loses_the_processor() {
-    let core = SharedCore::create().unwrap();
+fn a_member_that_misses_its_check_loses_the_processor() {
+    let core = SharedProcessor::create().unwrap();
     let mut waiting = Player::new(&core, &[]);
-    let bell = waiting.member.bell(0).unwrap();
+    let doorbell = waiting.member.doorbell(0).unwrap();
     let came = AtomicBool::new(false);
     thread::scope(|scope| {
         scope.spawn(|| {
@@ -338,30 +345,32 @@ fn who_sleeps_through_his_look_loses_the_processor() {
         let mut hog = Player::new(&core, &[]);
         hog.agenda.add(BACKGROUND, 0).unwrap();
         hog.member.next(&mut hog.agenda, |_, _| {});
-        bell.ring();
+        doorbell.ring();
         let given_up_ns = now_ns() + 10_000_000_000;
         while !came.load(Ordering::SeqCst) {
-            assert!(now_ns() < given_up_ns, "the processor is kept for ever");
+            assert!(now_ns() < given_up_ns, "the processor is never released");
             thread::yield_now();
         }
         hog.member.leave();
     });
 }
 
-/// A process that joins and does as `fault` says. Run by the tests below, as a child.
+/// A process that joins and then does what `fault` says. The tests below run it as a child.
 #[test]
 #[ignore = "a part of the tests that start it"]
 fn child() {
-    let (Ok(path), Ok(fault)) = (std::env::var("REEL_TEST_BOARD"), std::env::var("REEL_TEST_FAULT")) else {
+    let (Ok(path), Ok(fault)) =
+        (std::env::var("REEL_TEST_SHARED_PROCESSOR"), std::env::var("REEL_TEST_FAULT"))
+    else {
         return;
     };
     let fd: OwnedFd = OpenOptions::new().read(true).write(true).open(path).unwrap().into();
-    let core = SharedCore::attach(fd).unwrap();
+    let core = SharedProcessor::attach(fd).unwrap();
     let mut player = Player::new(&core, &[1]);
     player.member.next(&mut player.agenda, |_, _| {});
     player.member.mask();
     match fault.as_str() {
-        // Without a word: no destructor runs.
+        // Ends at once: no destructor runs.
         "exit" => std::process::exit(0),
         _ => loop {
             thread::park();
@@ -369,11 +378,11 @@ fn child() {
     }
 }
 
-fn start_child(core: &SharedCore, fault: &str) -> Child {
+fn start_child(core: &SharedProcessor, fault: &str) -> Child {
     let path = format!("/proc/{}/fd/{}", std::process::id(), core.fd().as_raw_fd());
     Command::new(std::env::current_exe().unwrap())
         .args(["--exact", "child", "--ignored"])
-        .env("REEL_TEST_BOARD", path)
+        .env("REEL_TEST_SHARED_PROCESSOR", path)
         .env("REEL_TEST_FAULT", fault)
         .stdout(std::process::Stdio::null())
         .spawn()
@@ -384,20 +393,21 @@ fn start_child(core: &SharedCore, fault: &str) -> Child {
 fn a_process_that_exits_in_a_masked_section_is_taken_out() {
     // Before the other joins, and while it waits.
     for waits in [false, true] {
-        let core = SharedCore::create().unwrap();
+        let core = SharedProcessor::create().unwrap();
         let gate = waits.then(|| Player::new(&core, &[1]));
         let mut child = start_child(&core, "exit");
         if let Some(mut gate) = gate {
-            while !core.is_running() && core.counts().buried == 0 {
+            while !core.is_running() && core.counts().died == 0 {
                 thread::yield_now();
             }
             gate.member.next(&mut gate.agenda, |_, _| {});
         }
         child.wait().unwrap();
         Player::new(&core, &[HOUR_NS]).play(&Mutex::new(Vec::new()));
-        assert_eq!(core.counts().buried, 1);
+        assert_eq!(core.counts().died, 1);
         // Its page can be used again.
-        let members: Vec<Member> = (0..reel_rt::limits::MEMBERS_MAX).map(|_| core.join().unwrap()).collect();
+        let members: Vec<Member> =
+            (0..lab_shared_processor::limits::MEMBERS_MAX).map(|_| core.join().unwrap()).collect();
         assert!(core.join().is_err());
         drop(members);
     }
@@ -405,7 +415,7 @@ fn a_process_that_exits_in_a_masked_section_is_taken_out() {
 
 #[test]
 fn a_process_that_is_killed_while_it_has_the_processor_is_taken_out() {
-    let core = SharedCore::create().unwrap();
+    let core = SharedProcessor::create().unwrap();
     let mut child = start_child(&core, "sleep");
     while !core.is_running() {
         thread::yield_now();
@@ -415,20 +425,20 @@ fn a_process_that_is_killed_while_it_has_the_processor_is_taken_out() {
     child.kill().unwrap();
     child.wait().unwrap();
     waits.join().unwrap();
-    assert_eq!(core.counts().buried, 1);
+    assert_eq!(core.counts().died, 1);
 }
 
 #[test]
-fn what_is_no_board_is_refused() {
+fn other_memory_is_refused() {
     let file = tempfile::tempfile().unwrap();
     file.set_len(1 << 20).unwrap();
-    let error = SharedCore::attach(file.into()).unwrap_err();
-    assert!(error.to_string().contains("no board"), "{error}");
+    let error = SharedProcessor::attach(file.into()).unwrap_err();
+    assert!(error.to_string().contains("not that of a shared processor"), "{error}");
 }
 
-/// Whatever another process writes into the pages, nobody here panics or hangs.
+/// Whatever another process writes into the pages, no member panics or hangs.
 #[test]
-fn rubbish_in_the_pages_makes_nobody_crash() {
+fn invalid_values_in_the_pages_crash_no_member() {
     let mut seed = 0x9e37_79b9_7f4a_7c15_u64;
     let mut random = move || {
         seed ^= seed << 13;
@@ -437,21 +447,21 @@ fn rubbish_in_the_pages_makes_nobody_crash() {
         seed
     };
     for _ in 0..50 {
-        let core = Arc::new(SharedCore::create().unwrap());
+        let core = Arc::new(SharedProcessor::create().unwrap());
         let mut player = Player::new(&core, &[1, 2, 3]);
         player.member.next(&mut player.agenda, |_, _| {});
         let path = format!("/proc/self/fd/{}", core.fd().as_raw_fd());
         let file = OpenOptions::new().write(true).open(path).unwrap();
         let bytes = file.metadata().unwrap().len();
         for at in (8..bytes).step_by(8) {
-            // Sparse, so that some of it makes sense.
+            // Sparse, so that some values are plausible.
             if random() % 3 == 0 {
                 let word = if random() % 2 == 0 { random() } else { random() % 200 };
                 std::os::unix::fs::FileExt::write_all_at(&file, &word.to_ne_bytes(), at).unwrap();
             }
         }
-        core.bell(random() as usize % 16, 5).unwrap().ring();
-        core.bell(random() as usize % 16, 63).unwrap().ring();
+        core.doorbell(random() as usize % 16, 5).unwrap().ring();
+        core.doorbell(random() as usize % 16, 63).unwrap().ring();
         let choice = player.agenda.choose(now_ns());
         let _ = player.member.should_yield(&choice);
         player.member.leave();
