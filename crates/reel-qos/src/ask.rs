@@ -72,6 +72,19 @@ impl Reservation {
         }
     }
 
+    /// The same reservation with the rest of another demand, from its round and on the absolute round
+    /// of `place`.
+    pub(crate) fn replaced_by(
+        &self,
+        demand: &Arc<Demand>,
+        (from_round, start_round): (usize, u64),
+    ) -> Reservation {
+        let from_round = from_round.min(demand.rounds());
+        let rounds = demand.rounds() - from_round;
+        let ask = Ask { demand, class: self.class, from_round, start_round, rounds };
+        Reservation::new(&ask, demand, self.label.clone())
+    }
+
     /// What of it lies not in the past.
     pub(crate) fn rest(&self, now_round: u64) -> Ask<'_> {
         let start_round = self.start_round.max(now_round);

@@ -284,32 +284,18 @@ impl Ledger {
         self.reservations.insert(id, reservation);
     }
 
-    /// A reservation as it is, to be put back.
-    pub(crate) fn kept(&self, id: ReservationId) -> Option<Reservation> {
+    /// A copy of a reservation as it is now.
+    pub(crate) fn reservation(&self, id: ReservationId) -> Option<Reservation> {
         self.reservations.get(&id).cloned()
     }
 
-    /// Puts a reservation back as it was, unasked: it was granted.
-    pub(crate) fn put_back(&mut self, id: ReservationId, kept: Option<Reservation>) {
+    /// Makes a reservation what it was, or removes it if there was none. It is not checked whether that
+    /// fits.
+    pub(crate) fn restore(&mut self, id: ReservationId, before: Option<Reservation>) {
         self.strike(id);
-        if let Some(kept) = kept {
-            self.enter(id, kept);
+        if let Some(before) = before {
+            self.enter(id, before);
         }
-    }
-
-    /// Puts in the place of a reservation the rest of a demand that asks no more in any round, unasked.
-    pub(crate) fn put(
-        &mut self,
-        id: ReservationId,
-        demand: &Arc<Demand>,
-        (from_round, start_round): (usize, u64),
-    ) {
-        let Some(old) = self.reservations.get(&id) else { return };
-        let (class, label) = (old.class, old.label.clone());
-        let from_round = from_round.min(demand.rounds());
-        let ask = Ask { demand, class, from_round, start_round, rounds: demand.rounds() - from_round };
-        let new = Reservation::new(&ask, demand, label);
-        self.put_back(id, Some(new));
     }
 
     /// Whether a reservation has all that the rest of a demand asks.
@@ -323,8 +309,8 @@ impl Ledger {
         ask.is_ok_and(|ask| self.asks_no_more(&ask, old))
     }
 
-    /// A reservation of its own for what somebody has had as a part of another one, unasked.
-    pub(crate) fn admit_unasked(
+    /// See [`Transaction::admit_unchecked`](crate::Transaction).
+    pub(crate) fn admit_unchecked(
         &mut self,
         class: Class,
         demand: &Arc<Demand>,

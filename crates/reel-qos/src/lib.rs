@@ -2,7 +2,6 @@
 #![forbid(unsafe_code)]
 
 mod ask;
-mod chains;
 mod class;
 mod demand;
 mod fit;
@@ -15,10 +14,11 @@ mod refusal;
 mod report;
 mod resource;
 mod retry;
+mod shared;
 mod timeline;
+mod transaction;
 mod worth;
 
-pub use chains::{Chains, Meeting};
 pub use class::{Class, ClassSpec, ClassTable, ClassTableError, DEADLINE_NONE_NS, Kind};
 pub use demand::{Demand, DiskDemand};
 pub use how_many::{Answer, Starts};
@@ -28,3 +28,5 @@ pub use price::DiskPrice;
 pub use refusal::{AdmitError, Refusal};
 pub use report::ReservationView;
 pub use resource::{Capacities, MemberCapacity, Overcommitment, Resource, ResourceUsage, UNLIMITED};
+pub use shared::{Chains, Meeting};
+pub use transaction::Transaction;

@@ -1,8 +1,8 @@
 //! What a newcomer should be charged with: memory, to find there what another has read, or the disks.
 
-use crate::chains::{Chains, Meeting};
 use crate::ledger::Ledger;
 use crate::limits::{DEMAND_ROUNDS_MAX, REACH_ROUNDS};
+use crate::shared::{Chains, Meeting};
 use crate::{Class, Demand, Resource};
 use std::sync::Arc;
 
