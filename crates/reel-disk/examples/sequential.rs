@@ -8,7 +8,8 @@ use std::time::Instant;
 
 use reel_arena::{Arena, ArenaConfig};
 use reel_disk::{
-    Asker, DepthBound, DiskDone, DiskRequest, DiskWork, Disks, DisksConfig, MemberFile, OpenMode, Reply,
+    Asker, DepthBound, DiskDone, DiskRequest, DiskWork, DisksConfig, MemberFile, OpenMode, Reply, RequestId,
+    start_disks,
 };
 use reel_qos::{Class, DEADLINE_NONE_NS};
 use reel_ring::DriverChoice;
@@ -42,11 +43,12 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
     let (count, direct) = (file.bytes() / bytes as u64, file.direct());
     let depth_bound = DepthBound { requests: depth, bytes: usize::MAX, device_ns: u64::MAX };
     let config = DisksConfig { depth: depth_bound, driver, ..DisksConfig::default() };
-    let disks = Disks::start(vec![Some(file)], &arena, config)?;
+    let disks = start_disks(vec![Some(file)], &arena, config)?;
     let (sender, answers) = channel();
     let reply: Arc<dyn Reply> = Arc::new(Answers(sender));
     let submit = |token: u64, buffer| {
         disks.submit(DiskRequest {
+            id: RequestId::new(),
             member: 0,
             class: Class::APERIODIC,
             asker: Asker::default(),

@@ -2,7 +2,7 @@
 
 use crate::error::DiskError;
 use crate::limits::{BLOCK_BYTES, SECTOR_BYTES};
-use crate::request::{Asker, DiskDone, DiskRequest, DiskWork, Reply};
+use crate::request::{Asker, DiskDone, DiskRequest, DiskWork, Reply, RequestId};
 use crate::scheduler::Queued;
 use reel_arena::{Buffer, Lease};
 use reel_qos::Class;
@@ -14,26 +14,15 @@ use std::sync::Arc;
 
 /// A request between its caller and the device.
 pub(crate) struct Job {
+    pub(crate) id: RequestId,
     pub(crate) member: usize,
     pub(crate) class: Class,
     asker: Asker,
     pub(crate) work: Work,
     pub(crate) started_ns: u64,
-    /// The result, while a fault holds the answer back.
-    pub(crate) held: Option<Result<(), DiskError>>,
     pub(crate) deadline_ns: u64,
     queued_ns: u64,
     ticket: Ticket,
-}
-
-/// What a caller calls a request: its token, and the reply it goes to. Two requests to one member may share a name; then the later one
-/// bears it.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub(crate) struct JobName {
-    member: usize,
-    token: u64,
-    /// The address of the reply; only compared.
-    reply: usize,
 }
 
 /// What is to do, and how much of it is done.
@@ -71,19 +60,9 @@ impl Job {
             }
             DiskWork::Sync => Work::Sync,
         };
-        let DiskRequest { member, class, asker, deadline_ns, token, reply, .. } = request;
+        let DiskRequest { id, member, class, asker, deadline_ns, token, reply, .. } = request;
         let ticket = Ticket { token, member, reply: Some(reply) };
-        Self {
-            member,
-            class,
-            asker,
-            work,
-            started_ns: 0,
-            held: None,
-            deadline_ns,
-            queued_ns: now_ns(),
-            ticket,
-        }
+        Self { id, member, class, asker, work, started_ns: 0, deadline_ns, queued_ns: now_ns(), ticket }
     }
 
     /// Why the request cannot be done by any device.
@@ -114,10 +93,9 @@ impl Job {
         Queued { id, class, asker, deadline_ns, offset, bytes, write }
     }
 
-    /// How its caller names it.
-    pub(crate) fn name(&self) -> JobName {
-        let reply = self.ticket.reply.as_ref().map_or(0, |reply| Arc::as_ptr(reply).cast::<()>() as usize);
-        JobName { member: self.member, token: self.ticket.token, reply }
+    /// Has the answer go another way.
+    pub(crate) fn redirect(&mut self, other: impl FnOnce(Arc<dyn Reply>) -> Arc<dyn Reply>) {
+        self.ticket.reply = self.ticket.reply.take().map(other);
     }
 
     pub(crate) fn answer(mut self, result: Result<(), DiskError>) {
@@ -142,16 +120,6 @@ impl Job {
         let (offset, bytes) = self.work.place();
         let (what, source) = (self.work.name(), Arc::new(error));
         DiskError::Failed { member: self.member, what, offset, bytes, source }
-    }
-}
-
-impl JobName {
-    pub(crate) fn new(member: usize, token: u64, reply: &Arc<dyn Reply>) -> Self {
-        Self { member, token, reply: Arc::as_ptr(reply).cast::<()>() as usize }
-    }
-
-    pub(crate) fn member(self) -> usize {
-        self.member
     }
 }
 
@@ -224,24 +192,6 @@ impl Work {
             *rest = Some(lease.slice(count..lease.len()));
         }
         Progress::Partial
-    }
-
-    /// Flips a bit in every block of a read: what a lying member returns.
-    pub(crate) fn corrupt(&mut self) {
-        if let Work::Read { bytes, buffer: Some(buffer), .. } = self {
-            for block in buffer[..*bytes].chunks_mut(BLOCK_BYTES as usize) {
-                block[block.len() / 2] ^= 0x10;
-            }
-        }
-    }
-
-    /// Inverts the bytes of a read that lie in this range of the member.
-    pub(crate) fn invert(&mut self, from: u64, to: u64) {
-        if let Work::Read { offset, bytes, buffer: Some(buffer), .. } = self {
-            let clamp = |place: u64| place.saturating_sub(*offset).min(*bytes as u64) as usize;
-            let (from, to) = (clamp(from), clamp(to));
-            buffer[from..to.max(from)].iter_mut().for_each(|byte| *byte = !*byte);
-        }
     }
 
     fn name(&self) -> &'static str {

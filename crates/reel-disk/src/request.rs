@@ -8,6 +8,9 @@ use std::sync::atomic::{AtomicU64, Ordering};
 
 /// One request to one member.
 pub struct DiskRequest {
+    /// Names the request to [`promote`](crate::DiskBackend::promote) and
+    /// [`withdraw`](crate::DiskBackend::withdraw).
+    pub id: RequestId,
     /// The member's number.
     pub member: usize,
     /// Who waits for it.
@@ -18,11 +21,15 @@ pub struct DiskRequest {
     pub deadline_ns: u64,
     /// What to do.
     pub work: DiskWork,
-    /// Comes back in [`DiskDone::token`].
+    /// A number of the caller's own; comes back in [`DiskDone::token`].
     pub token: u64,
     /// Who is told.
     pub reply: Arc<dyn Reply>,
 }
+
+/// Names a request of this process.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub struct RequestId(u64);
 
 /// On whose behalf a member is asked: a connection, or a job. What has no deadline is served in turns of those who ask for it, however much
 /// each of them has waiting.
@@ -65,6 +72,15 @@ pub struct DiskDone {
     pub queued_ns: u64,
     /// How long the device took.
     pub device_ns: u64,
+}
+
+impl RequestId {
+    /// A name that no other request of this process has.
+    #[allow(clippy::new_without_default, reason = "no two are the same, so there is no default")]
+    pub fn new() -> Self {
+        static NEXT: AtomicU64 = AtomicU64::new(0);
+        Self(NEXT.fetch_add(1, Ordering::Relaxed))
+    }
 }
 
 impl Asker {

@@ -27,7 +27,7 @@ use crate::upkeep::Upkeep;
 use anyhow::{Context, Result};
 use people::{Client, clients, lanes};
 use reel_arena::Arena;
-use reel_disk::{DepthBound, DiskBackend, Disks, DisksConfig, MemberFile};
+use reel_disk::{DepthBound, Disks, DisksConfig, MemberFile};
 use reel_qos::limits::ROUND_NS;
 use reel_qos::{Capacities, DiskPrice, MemberCapacity, UNLIMITED};
 use reel_stream::{Depth, Units};
@@ -313,7 +313,7 @@ fn open_options(disks: &Arc<SimDisks>, turns: Arc<dyn Turns>, bytes: usize) -> O
     let disks = Arc::clone(disks);
     let open = move |files: Vec<Option<MemberFile>>| {
         disks.opened(files);
-        Disks::with_backend(Arc::clone(&disks) as Arc<dyn DiskBackend>)
+        Arc::clone(&disks) as Disks
     };
     OpenOptions {
         arena: ArenaBudget { bytes, huge_pages: false },

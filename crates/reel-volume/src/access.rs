@@ -4,7 +4,7 @@ use std::sync::mpsc::{Receiver, Sender, TryRecvError, channel};
 use std::sync::{Arc, OnceLock};
 
 use reel_arena::{Arena, Buffer, Lease};
-use reel_disk::{Asker, DiskDone, DiskRequest, DiskWork, Disks, Reply};
+use reel_disk::{Asker, DiskDone, DiskRequest, DiskWork, Disks, Reply, RequestId};
 use reel_qos::{Class, DEADLINE_NONE_NS};
 
 use crate::error::VolumeError;
@@ -140,6 +140,7 @@ impl Access {
         answers.asked(member);
         let due_ns = answers.due_after_ns.map(|ns| self.waits.now_ns().saturating_add(ns));
         self.disks.submit(DiskRequest {
+            id: RequestId::new(),
             member,
             class,
             asker: answers.asker,

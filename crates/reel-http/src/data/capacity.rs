@@ -115,7 +115,7 @@ fn done(counters: &DataCounters, disks: &Disks, at_ns: u64) -> Done {
 mod tests {
     use super::*;
     use reel_arena::{Arena, ArenaConfig};
-    use reel_disk::DisksConfig;
+    use reel_disk::{DisksConfig, start_disks};
     use reel_qos::{Class, Demand};
     use reel_stream::SessionsConfig;
 
@@ -126,7 +126,7 @@ mod tests {
         let shape =
             ArenaConfig { buffer_bytes: 1 << 16, buffer_count: 1, cells_per_buffer: 1, huge_pages: false };
         let arena = Arena::new(shape).expect("a small arena");
-        let disks = Disks::start(Vec::new(), &arena, DisksConfig::default()).expect("no disks");
+        let disks = start_disks(Vec::new(), &arena, DisksConfig::default()).expect("no disks");
         let mut capacity =
             Capacity::new(disks.clone(), 1, UNLIMITED, None, ProcessorPrice::new(GIVEN_NS, 1, 1));
         let sessions = Sessions::new(SessionsConfig {

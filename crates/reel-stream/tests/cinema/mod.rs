@@ -103,7 +103,7 @@ impl Cinema {
         Volume::create(directory.path(), options).unwrap();
         let faults = Faults::default();
         let open = || {
-            let disks = DisksConfig { faults: faults.clone(), ..DisksConfig::default() };
+            let disks = DisksConfig { faults: Some(faults.clone()), ..DisksConfig::default() };
             let arena = ArenaBudget { bytes: arena_bytes, huge_pages: false };
             Volume::open(directory.path(), OpenOptions { arena, disks, ..OpenOptions::default() }).unwrap()
         };
