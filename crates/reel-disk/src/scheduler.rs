@@ -1,16 +1,14 @@
 //! Which request goes to the device next. Pure: no clock, no I/O, no threads.
 
+mod classic;
 mod device;
-mod drr;
 mod ids;
 mod meter;
-mod ordered;
 mod policy;
 mod rounds;
 
+pub use classic::{Drr, Ordered, OrderedBy};
 pub use device::DepthBound;
-pub use drr::Drr;
-pub use ordered::{Ordered, OrderedBy};
 pub use policy::{Policy, UnknownPolicy};
 pub use rounds::Rounds;
 

@@ -1,8 +1,8 @@
 //! What a stream asks of the machine, round by round.
 
+use crate::DiskPrice;
 use crate::limits::{DEMAND_ROUNDS_MAX, ROUND_COST_MAX, ROUND_NS};
 use crate::resource::{Capacities, Resource};
-use crate::{DiskPrice, Lbap};
 use std::sync::Arc;
 
 /// Reads of one member in one round.
@@ -95,21 +95,6 @@ impl Demand {
         let reads: Vec<DiskDemand> =
             (0..kept).map(|r| whole_units(stripes_upto(r + 1) - stripes_upto(r), unit_bytes)).collect();
         Demand::of_rounds(vec![reads; members], sent, held_bytes, rounds)
-    }
-
-    /// A stream that is specified as a linear bounded arrival process, read in order from `members` members as
-    /// [`constant`](Self::constant) is.
-    ///
-    /// Every round asks what the process can bring in logical arrivals in any round, wherever its messages lie in time; each
-    /// message is served within 1/R of its logical arrival (Govindan, dissertation, 1992, chapter 2). What arrives ahead is held:
-    /// W messages, and the one that is being served.
-    pub fn from_lbap(lbap: &Lbap, members: usize, unit_bytes: u64, rounds: usize) -> Demand {
-        let kept = rounds.min(DEMAND_ROUNDS_MAX);
-        let sent = lbap.round_bytes();
-        let stripes = u128::from(sent).div_ceil(stripe_bytes(members, unit_bytes));
-        let held = lbap.message_bytes.saturating_mul(lbap.workahead.saturating_add(1));
-        let reads = vec![whole_units(stripes, unit_bytes); kept];
-        Demand::of_rounds(vec![reads; members], vec![sent; kept], held, rounds)
     }
 
     /// In every round the most that one of these asks: for who may switch among them.

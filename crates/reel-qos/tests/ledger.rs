@@ -2,7 +2,7 @@
 #![allow(clippy::unwrap_used, reason = "a test that cannot go on should stop")]
 
 use reel_qos::{
-    AdmitError, Capacities, Class, ClassSpec, ClassTable, Demand, DiskDemand, DiskPrice, Kind, Lbap, Ledger,
+    AdmitError, Capacities, Class, ClassSpec, ClassTable, Demand, DiskDemand, DiskPrice, Kind, Ledger,
     MemberCapacity, Resource, Starts, UNLIMITED, limits,
 };
 use std::sync::Arc;
@@ -358,22 +358,6 @@ fn viewers_who_come_one_by_one_are_as_many_as_predicted() {
         admitted <= predicted + predicted / 50 && admitted * 10 >= predicted * 9,
         "{admitted} of {predicted}"
     );
-}
-
-#[test]
-fn an_lbap_is_admitted_for_its_rate_and_its_memory() {
-    // 30 frames of 40,000 bytes in 1.001 seconds, four of which may come early.
-    let lbap = Lbap { message_bytes: 40_000, rate_mhz: 29_970, workahead: 4 };
-    let demand = Demand::from_lbap(&lbap, 5, UNIT_BYTES, 60);
-    assert_eq!(demand.sent_bytes()[59], 1_198_800);
-    assert_eq!(demand.reads(4)[0], DiskDemand::scattered(2, 2 * UNIT_BYTES));
-    assert_eq!(demand.held_bytes(), 200_000);
-    assert_eq!(demand.average_bps(), lbap.average_bps());
-    let mut ledger = narrow();
-    let refusal = refused(ledger.admit(Class::PERIODIC, &Arc::new(demand.clone()), 0, 0, ""));
-    assert_eq!(refusal.resource, Resource::Network);
-    let mut ledger = Ledger::new(capacities(), 100);
-    ledger.admit(Class::PERIODIC, &Arc::new(demand), 0, 0, "").unwrap();
 }
 
 #[test]

@@ -190,7 +190,7 @@ fn granted(config: &Config, dir: &Path, library: &Library, notes: &mut Vec<Strin
         serve_threads: threads,
         ingests: config.upload.ingests_max,
         is_tls: config.tls.listen.is_some(),
-        driver: config.driver.into(),
+        driver: config.experimental.driver.into(),
         zero_copy: config.zero_copy,
     });
     let capacities = Capacities {

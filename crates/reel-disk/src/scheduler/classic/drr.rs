@@ -1,8 +1,8 @@
 //! Deficit round robin between classes.
 
-use super::device::DepthBound;
-use super::meter::Meter;
-use super::{Queued, Scheduler, SchedulerView, more_urgent};
+use super::super::device::DepthBound;
+use super::super::meter::Meter;
+use super::super::{Queued, Scheduler, SchedulerView, more_urgent};
 use reel_qos::{Class, ClassTable, DiskPrice};
 use std::collections::{BTreeMap, HashMap};
 

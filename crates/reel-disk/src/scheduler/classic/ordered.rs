@@ -1,8 +1,8 @@
 //! One queue in one order, blind to classes: FIFO, C-SCAN and EDF, for comparison and for who has the disks to himself.
 
-use super::device::DepthBound;
-use super::meter::Meter;
-use super::{Queued, Scheduler, SchedulerView, more_urgent};
+use super::super::device::DepthBound;
+use super::super::meter::Meter;
+use super::super::{Queued, Scheduler, SchedulerView, more_urgent};
 use reel_qos::{Class, ClassTable, DiskPrice};
 use std::collections::{BTreeMap, HashMap};
 
