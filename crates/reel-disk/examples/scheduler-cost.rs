@@ -1,4 +1,6 @@
-//! What a scheduler costs: nanoseconds of a processor per request for push, pop and done together, with so many requests waiting.
+//! The cost of a scheduler: nanoseconds of processor per request for push, pop and done together,
+//! with many requests waiting.
+//!
 //! `cargo run --release -p reel-disk --example scheduler-cost [-- WAITING REQUESTS]`
 
 use reel_disk::{Asker, DepthBound, Policy, Queued};
@@ -21,7 +23,7 @@ const FLASH: DiskPrice = DiskPrice {
 };
 const UNIT: usize = 264 << 10;
 
-/// Of each class so many wait: as many as a server has connections.
+/// Requesters of each class: as many as a server has connections.
 const ASKERS: u64 = 1000;
 
 fn main() -> Result<(), Box<dyn std::error::Error>> {
@@ -45,7 +47,7 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
     Ok(())
 }
 
-/// Each request that is done is followed by another, from one of so many classes.
+/// Each request that is done is followed by another, from one of `used` classes.
 fn cost_ns(policy: Policy, price: DiskPrice, classes: usize, used: u64, waiting: u64, requests: u64) -> u64 {
     let mut scheduler = policy.scheduler(&table(classes), price, DepthBound::default());
     let mut state = Random(0x9e37_79b9_7f4a_7c15);
@@ -70,7 +72,7 @@ fn cost_ns(policy: Policy, price: DiskPrice, classes: usize, used: u64, waiting:
     (cpu_ns() - started_ns) / requests
 }
 
-/// Of this thread: what others do on the machine is not the scheduler's cost.
+/// Of this thread: the cost of other programs does not count.
 fn cpu_ns() -> u64 {
     let time = clock_gettime(ClockId::ThreadCPUTime);
     time.tv_sec as u64 * 1_000_000_000 + time.tv_nsec as u64

@@ -1,5 +1,8 @@
-//! Reads a file from front to back through `Disks` and prints the rate: a first look at a disk and at what the
-//! data path costs. `cargo run --release -p reel-disk --example sequential -- FILE [KiB] [depth] [auto|uring|portable] [huge]`
+//! Reads a file from front to back through the disk threads and prints the rate: a first look at a
+//! disk and at the cost of the data path.
+//!
+//! `cargo run --release -p reel-disk --example sequential -- FILE [KiB] [depth]
+//! [auto|uring|portable] [huge]`
 
 use std::path::Path;
 use std::sync::Arc;
@@ -19,7 +22,7 @@ struct Answers(Sender<DiskDone>);
 
 impl Reply for Answers {
     fn deliver(&self, done: DiskDone) {
-        // Nobody listens any more only when the run was given up.
+        // The receiver is gone only when the run was given up.
         let _ = self.0.send(done);
     }
 }

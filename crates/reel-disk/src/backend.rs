@@ -13,8 +13,8 @@ use std::sync::Arc;
 pub type Disks = Arc<dyn DiskBackend>;
 
 /// What answers the requests to the members of a volume: the threads that drive real members, or a
-/// simulation. Every request is answered exactly once, by its `reply`, possibly before it is submitted
-/// completely.
+/// simulation. Every request is answered exactly once, by its `reply`, possibly before it is
+/// submitted completely.
 pub trait DiskBackend: Send + Sync {
     /// Takes requests. The schedulers see those of one call together.
     fn submit_all(&self, requests: &mut dyn Iterator<Item = DiskRequest>);
@@ -24,8 +24,8 @@ pub trait DiskBackend: Send + Sync {
         self.submit_all(&mut std::iter::once(request));
     }
 
-    /// A request to this member is more urgent from now on. Nothing happens if it is answered or in the
-    /// device.
+    /// A request to this member is more urgent from now on. Nothing happens if it is answered or in
+    /// the device.
     fn promote(&self, member: usize, request: RequestId, class: Class, deadline_ns: u64);
 
     /// A request to this member is not needed any more. If it has not gone to the device yet, it is
@@ -50,21 +50,21 @@ pub trait DiskBackend: Send + Sync {
     /// Changes the classes and their shares from here on.
     fn set_classes(&self, classes: Arc<ClassTable>);
 
-    /// What requests to a member cost, as its scheduler counts now: the price it was given, corrected by
-    /// what the device does.
+    /// What requests to a member cost, as its scheduler counts now: the price it was given,
+    /// corrected by what the device does.
     fn price(&self, member: usize) -> DiskPrice;
 
     /// Gives a member another price.
     fn set_price(&self, member: usize, price: DiskPrice);
 
-    /// Whether some member has a moving head, by the price of its reads. Then the distance between reads
-    /// matters.
+    /// Whether some member has a moving head, by the price of its reads. Then the distance between
+    /// reads matters.
     fn has_arms(&self) -> bool {
         (0..self.members()).any(|member| self.price(member).has_arm())
     }
 
-    /// Opens another file or device in place of a member, present or not. Requests that are in the old
-    /// one are answered.
+    /// Opens another file or device in place of a member, present or not. Requests that are in the
+    /// old one are answered.
     ///
     /// # Errors
     /// There is no such member in this volume, or the threads have ended.

@@ -38,11 +38,11 @@ pub struct DisksConfig {
     pub driver: DriverChoice,
     /// Faults that are injected; `None` outside of tests.
     pub faults: Option<Faults>,
-    /// Who decides what a device gets next.
+    /// The policy that decides what a device gets next.
     pub policy: Policy,
     /// The classes and their shares.
     pub classes: ClassTable,
-    /// What requests to each member cost; [`PRICE_UNKNOWN`] for those beyond the end.
+    /// What requests to each member cost. Members beyond the end have [`PRICE_UNKNOWN`].
     pub prices: Vec<DiskPrice>,
 }
 
@@ -69,8 +69,9 @@ pub(crate) struct Shared {
 }
 
 impl Default for DisksConfig {
-    /// For a command that has the disks to itself: nothing is promised to anybody, so sweeps are all the order there need be, and what
-    /// a request costs, which nobody has measured, holds nothing up.
+    /// For a command that has the disks to itself. No stream has a reservation, so a sweep is a
+    /// sufficient order. The costs of requests are not measured, so they do not bound the device's
+    /// queue.
     fn default() -> Self {
         Self {
             threads: 0,
@@ -91,8 +92,8 @@ impl DisksConfig {
     }
 }
 
-/// Starts the threads. `members[m]` is the file of member `m`, or `None` if it is absent. Every request is
-/// answered exactly once, whatever happens to the member, the thread or the handle.
+/// Starts the threads. `members[m]` is the file of member `m`, or `None` if it is absent. Every
+/// request is answered exactly once, whatever happens to the member, the thread or the handle.
 ///
 /// # Errors
 /// A thread does not start, or cannot have a ring.
@@ -128,7 +129,7 @@ impl Threads {
         for (number, file) in members.into_iter().enumerate() {
             let Some(file) = file else { continue };
             let mut member = Driven::new(&file, config.scheduler(price(number)), price(number));
-            // People see the classes before anything is asked.
+            // The classes are visible before the first request.
             member.show(number, &shared, now_ns());
             by_thread[number % threads].insert(number, member);
         }
@@ -203,7 +204,8 @@ impl DiskBackend for Threads {
     }
 
     fn set_classes(&self, classes: Arc<ClassTable>) {
-        // Held meanwhile: of two who change them at once, the one who is told of later is the one whom all threads hear later.
+        // The lock is held meanwhile. So if two callers change the classes at once, all threads get
+        // the two changes in the order in which they are stored here.
         let mut place = self.shared.classes.write().unwrap_or_else(PoisonError::into_inner);
         for door in &self.doors {
             door.post(Order::Classes(Arc::clone(&classes)));
@@ -243,7 +245,8 @@ impl DiskBackend for Threads {
     }
 
     fn stop(&self) -> Result<(), DiskError> {
-        // Taken out first: a reply that drops the last clone, or stops again, must not find the lock held.
+        // Taken out first: a reply that drops the last clone, or calls `stop` again, must not find
+        // the lock held.
         let threads = std::mem::take(&mut *lock(&self.threads));
         threads.iter().for_each(CoreHandle::stop);
         let mut result = Ok(());
@@ -262,7 +265,7 @@ impl DiskBackend for Threads {
 
 impl Drop for Threads {
     fn drop(&mut self) {
-        // Told in the log; a drop has nobody else to tell.
+        // The error is in the log; a drop cannot return it.
         let _ = self.stop();
     }
 }
@@ -292,7 +295,7 @@ fn spawn_all(
 }
 
 pub(crate) fn lock<T>(shared: &Mutex<T>) -> MutexGuard<'_, T> {
-    // A panic elsewhere leaves a whole value: all of them are replaced, never changed in part.
+    // A panic elsewhere leaves a whole value: these values are replaced, never changed in part.
     shared.lock().unwrap_or_else(PoisonError::into_inner)
 }
 

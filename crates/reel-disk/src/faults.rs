@@ -1,8 +1,8 @@
 //! Faults that tests inject into members.
 //!
-//! A disk thread without faults knows nothing of this module. With faults, [`FaultyThread`] stands between
-//! the core and the disk thread: it changes or delays completions before the disk thread sees them, and
-//! answers before the caller sees them.
+//! A disk thread without faults knows nothing of this module. With faults, [`FaultyThread`] stands
+//! between the core and the disk thread: it changes or delays completions before the disk thread
+//! sees them, and answers before the caller sees them.
 
 use crate::job::Job;
 use crate::limits::BLOCK_BYTES;
@@ -27,14 +27,14 @@ pub enum Fault {
         /// For how long.
         delay_ns: u64,
     },
-    /// Every request takes so many times as long, and keeps its place in the device: a worn or vibrating
-    /// disk.
+    /// Every request takes so many times as long, and keeps its place in the device: a worn or
+    /// vibrating disk.
     Slow {
         /// How many times; 1 is as fast as it is.
         factor: u32,
     },
-    /// Nothing is answered in the first part of every period of the clock, as if the member were busy: a
-    /// disk that recalibrates, or a bus that resets.
+    /// Nothing is answered in the first part of every period of the clock, as if the member were
+    /// busy: a disk that recalibrates, or a bus that resets.
     Stall {
         /// For how long it stalls.
         for_ns: u64,
@@ -70,7 +70,8 @@ pub(crate) struct FaultyThread {
     next_timer: u64,
 }
 
-/// An answer on its way. Dropped, it is delivered, so that a thread that ends leaves no caller waiting.
+/// An answer on its way. Dropped, it is delivered, so that a thread that ends leaves no caller
+/// waiting.
 struct Answer {
     reply: Arc<dyn Reply>,
     done: Option<DiskDone>,
@@ -82,8 +83,8 @@ struct Collect {
     answers: Arc<Mutex<Vec<Answer>>>,
 }
 
-/// Timers of delayed answers are numbered from here on. Requests are numbered from 0 and do not come so
-/// far.
+/// Timers of delayed answers are numbered from here on. Requests are numbered from 0 and do not
+/// come so far.
 const ANSWER_TIMER: u64 = 1 << 62;
 
 impl Faults {

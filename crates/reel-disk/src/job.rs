@@ -1,4 +1,4 @@
-//! One request on its way, and the promise that it is answered.
+//! One request on its way, which is answered in every case.
 
 use crate::error::DiskError;
 use crate::limits::{BLOCK_BYTES, SECTOR_BYTES};
@@ -36,13 +36,14 @@ pub(crate) enum Work {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Progress {
     Complete,
-    /// The device did a part; the rest is to be asked again.
+    /// The device did a part; the rest is to be requested again.
     Partial,
     /// The file ends at this offset.
     End(u64),
 }
 
-/// The right to one answer. Dropped unanswered - by a panic, by a mailbox that closes - it tells the caller.
+/// The right to one answer. Dropped without an answer (by a panic, or by a mailbox that closes), it
+/// answers that the threads have stopped.
 struct Ticket {
     token: u64,
     member: usize,
@@ -93,7 +94,7 @@ impl Job {
         Queued { id, class, asker, deadline_ns, offset, bytes, write }
     }
 
-    /// Has the answer go another way.
+    /// Sends the answer to another reply.
     pub(crate) fn redirect(&mut self, other: impl FnOnce(Arc<dyn Reply>) -> Arc<dyn Reply>) {
         self.ticket.reply = self.ticket.reply.take().map(other);
     }
@@ -169,8 +170,9 @@ impl Work {
 
     /// Counts `count` more bytes.
     ///
-    /// A short transfer goes on where it stopped. A count that is not made of whole sectors can only be the end of
-    /// the file: going on from there would ask a direct file for something unaligned and hide the reason.
+    /// A short transfer is continued where it stopped. A count that is not a whole number of
+    /// sectors can only mean the end of the file. Continuing there would send an unaligned request
+    /// to a direct file, and its error would hide the reason.
     pub(crate) fn advance(&mut self, count: usize) -> Progress {
         let (offset, bytes, done_bytes) = match self {
             Work::Read { offset, bytes, done_bytes, .. } | Work::Write { offset, bytes, done_bytes, .. } => {
@@ -217,7 +219,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_part_goes_on_a_ragged_part_is_the_end() {
+    fn a_transfer_of_whole_sectors_is_continued_and_any_other_is_the_end() {
         let read = || Work::Read { offset: 8192, bytes: 8192, done_bytes: 0, buffer: None };
         assert_eq!(read().advance(8192), Progress::Complete);
         let mut work = read();

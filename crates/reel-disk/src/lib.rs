@@ -1,7 +1,8 @@
 //! The disk scheduler and the drivers under it.
 //!
-//! One [`Scheduler`] per member decides what the device gets next, and never lets more into the device's own queue than its
-//! bound. The threads of [`start_disks`] only carry requests between callers, schedulers and rings.
+//! One [`Scheduler`] per member decides which request the device gets next. It never lets more into
+//! the device's own queue than its bound. The threads of [`start_disks`] only carry requests
+//! between callers, schedulers and rings.
 #![forbid(unsafe_code)]
 
 mod backend;

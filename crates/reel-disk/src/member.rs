@@ -25,14 +25,18 @@ pub struct MemberFile {
     path: PathBuf,
     /// For the rings: direct where the file system can.
     ring_file: Arc<OwnedFd>,
-    /// For formatting and opening, where nobody is in a hurry and buffers are not aligned.
+    /// For formatting and opening, which need no speed and have unaligned buffers.
     plain: File,
     bytes: u64,
     direct: bool,
 }
 
 impl MemberFile {
-    /// Opens `path` for direct I/O; where the file system refuses that, for buffered I/O, with a warning.
+    /// Opens `path` for direct I/O. Where the file system refuses that, opens it for buffered I/O
+    /// and logs a warning.
+    ///
+    /// # Errors
+    /// The file cannot be opened or measured.
     pub fn open(path: &Path, mode: OpenMode) -> Result<Self, DiskError> {
         let failed = |what, source: io::Error| DiskError::File {
             path: path.to_owned(),
@@ -107,8 +111,8 @@ impl MemberFile {
     }
 }
 
-/// Whether direct I/O in blocks of [`BLOCK_BYTES`] works on this file. An open with O_DIRECT alone proves nothing: some file
-/// systems accept it and refuse the reads, or want larger blocks.
+/// Whether direct I/O in blocks of [`BLOCK_BYTES`] works on this file. An open with O_DIRECT does
+/// not prove that: some file systems accept it and refuse the reads, or need larger blocks.
 fn check_direct(file: &OwnedFd) -> Result<(), io::Error> {
     let flags = StatxFlags::DIOALIGN | StatxFlags::SIZE;
     if let Ok(found) = statx(file, "", AtFlags::EMPTY_PATH, flags)
@@ -121,7 +125,7 @@ fn check_direct(file: &OwnedFd) -> Result<(), io::Error> {
             wants => Err(io::Error::other(format!("the file system wants blocks of {wants} bytes"))),
         };
     }
-    // Linux before 6.1, or a file system that does not tell: try.
+    // Linux before 6.1, or a file system that does not report it: try a read.
     let mut memory = vec![0; 2 * BLOCK_BYTES as usize];
     let start = memory.as_ptr().align_offset(BLOCK_BYTES as usize);
     rustix::io::pread(file, &mut memory[start..start + BLOCK_BYTES as usize], 0)?;

@@ -1,4 +1,4 @@
-//! What a member can be asked, and what it answers.
+//! The requests to a member, and its answers.
 
 use crate::error::DiskError;
 use reel_arena::{Buffer, Lease};
@@ -13,9 +13,9 @@ pub struct DiskRequest {
     pub id: RequestId,
     /// The member's number.
     pub member: usize,
-    /// Who waits for it.
+    /// The class that it is served in.
     pub class: Class,
-    /// On whose behalf: those who ask for what has no deadline take turns.
+    /// The requester. Requesters without deadlines take turns.
     pub asker: Asker,
     /// When it is due, CLOCK_MONOTONIC; [`reel_qos::DEADLINE_NONE_NS`] if never.
     pub deadline_ns: u64,
@@ -23,7 +23,7 @@ pub struct DiskRequest {
     pub work: DiskWork,
     /// A number of the caller's own; comes back in [`DiskDone::token`].
     pub token: u64,
-    /// Who is told.
+    /// Receives the answer.
     pub reply: Arc<dyn Reply>,
 }
 
@@ -31,8 +31,8 @@ pub struct DiskRequest {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct RequestId(u64);
 
-/// On whose behalf a member is asked: a connection, or a job. What has no deadline is served in turns of those who ask for it, however much
-/// each of them has waiting.
+/// A connection or a job that requests are made for. Requests without deadlines are served in turns
+/// of their requesters, however many each of them has waiting.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub struct Asker(u64);
 
@@ -84,34 +84,36 @@ impl RequestId {
 }
 
 impl Asker {
-    /// Beside them lies who asks on behalf of so many. Two that come to be called the same share their turns, no more.
+    /// The low bits number the requesters that one requester stands for. Two with the same number
+    /// share their turns, nothing else.
     const NUMBER_BITS: u32 = 40;
     const UPKEEP: u64 = 1 << 63;
 
-    /// Somebody new: a job, or a core that asks on behalf of its connections.
+    /// A new requester: a job, or a core that makes requests for its connections.
     pub fn new() -> Self {
         static NEXT: AtomicU64 = AtomicU64::new(1);
         Self(NEXT.fetch_add(1, Ordering::Relaxed) << Self::NUMBER_BITS & !Self::UPKEEP)
     }
 
-    /// Of those on whose behalf this one asks, the one of this number.
+    /// Of the requesters that this one stands for, the one of this number.
     pub fn of(self, number: u64) -> Self {
         let numbers = (1 << Self::NUMBER_BITS) - 1;
         Self(self.0 & !numbers | number & numbers)
     }
 
-    /// Somebody new who looks after what is stored: a rebuild, a scrub. However many others ask, every second turn is theirs.
+    /// A new requester for maintenance: a rebuild, a scrub. Maintenance has every second turn,
+    /// however many other requesters there are.
     pub fn upkeep() -> Self {
         Self(Self::new().0 | Self::UPKEEP)
     }
 
-    /// Whether it looks after what is stored.
+    /// Whether it is for maintenance.
     pub fn is_upkeep(self) -> bool {
         self.0 & Self::UPKEEP != 0
     }
 }
 
-/// Takes answers to whoever asked.
+/// Receives answers.
 pub trait Reply: Send + Sync {
     /// Called on a disk thread: must not wait.
     fn deliver(&self, done: DiskDone);

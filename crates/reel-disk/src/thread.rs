@@ -27,17 +27,17 @@ pub(crate) struct DiskThread {
     next_id: u64,
     /// Whether a timer will show the views that have changed.
     will_show: bool,
-    /// When its processor time was told last.
+    /// When its processor time was last read.
     told_cpu_ns: u64,
     stopping: bool,
 }
 
 /// The timer that shows views; no request bears this number.
 const SHOW: u64 = u64::MAX;
-/// The timer at which a device is kept for nobody any more; every turn looks at all of them.
+/// The timer at which a device is no longer kept idle. Every turn checks all of them.
 const LOOK: u64 = u64::MAX - 1;
 
-/// What a disk thread is told.
+/// A message to a disk thread.
 pub(crate) enum Order {
     Job(Box<Job>),
     Promote { member: usize, request: RequestId, class: Class, deadline_ns: u64 },
@@ -73,7 +73,8 @@ impl DiskThread {
         self.jobs.get(&id).map(|job| (job.member, job.started_ns))
     }
 
-    /// Tells how much processor time it has taken, now and then. A thread with nothing to do takes none.
+    /// Reads how much processor time this thread has taken, now and then. An idle thread takes
+    /// none.
     fn tell_cpu(&mut self, now_ns: u64) {
         if now_ns >= self.told_cpu_ns + TELL_CPU_EVERY_NS {
             self.told_cpu_ns = now_ns;
@@ -98,7 +99,7 @@ impl DiskThread {
         let id = self.next_id;
         self.next_id += 1;
         if job.work.is_sync() {
-            // Nothing to order: it concerns only what was answered before it was asked.
+            // A sync is not ordered: it concerns only what was answered before it was submitted.
             job.started_ns = core.now_ns();
             core.ring.push(id, job.work.op(&member.file));
         } else {
@@ -110,7 +111,8 @@ impl DiskThread {
         self.jobs.insert(id, job);
     }
 
-    /// A request is not needed any more. If it has not gone to the device, its buffer is given back at once.
+    /// A request is not needed any more. If it has not gone to the device, its buffer is given back
+    /// at once.
     fn withdraw(&mut self, number: usize, request: RequestId) {
         let Some(member) = self.members.get_mut(&number) else { return };
         let Some(&id) = self.waiting.get(&request) else { return };
@@ -124,7 +126,8 @@ impl DiskThread {
         }
     }
 
-    /// Another file takes the place of a member's. Requests that wait go to it; those in the device end on the old one.
+    /// Replaces the file of a member. Waiting requests go to the new file; those in the device end
+    /// on the old one.
     fn replace(&mut self, number: usize, file: &MemberFile) {
         let mut price = lock(&self.shared.prices[number]);
         match self.members.get_mut(&number) {
@@ -157,7 +160,8 @@ impl DiskThread {
         }
     }
 
-    /// Shows the views that have changed, each ten times a second at most, and the last one for certain.
+    /// Publishes the views that have changed, each ten times a second at most. The last change is
+    /// always published.
     fn show(&mut self, core: &mut Core) {
         let mut next_ns = None;
         for (&number, member) in &mut self.members {
@@ -272,7 +276,7 @@ impl Service for DiskThread {
 }
 
 impl Order {
-    /// Tells whoever waits that there is nobody to carry it out any more.
+    /// Answers that the threads have stopped.
     pub(crate) fn refuse(self) {
         if let Order::Job(job) = self {
             job.answer(Err(DiskError::Stopped));

@@ -343,7 +343,7 @@ fn a_reply_that_panics_still_leaves_every_request_answered() {
         for _ in 0..20 {
             rig.answers.recv_timeout(Duration::from_secs(20)).expect("answered, if only as stopped");
         }
-        // The thread is gone; its members are, too, but nobody waits for ever.
+        // The thread is gone with its members, but no caller waits for ever.
         while !matches!(rig.read(0, 0, 1).result, Err(DiskError::Stopped)) {}
         assert!(rig.read(1, 0, 1).result.is_ok(), "the other thread goes on");
         assert!(matches!(rig.disks.stop(), Err(DiskError::Thread(_))));
@@ -376,7 +376,7 @@ fn direct_where_the_file_system_can_buffered_where_it_cannot() {
     let rig = rig(DriverChoice::Auto);
     let missing = MemberFile::open(&rig.dir.path().join("nobody"), OpenMode::ReadOnly).unwrap_err();
     assert!(missing.to_string().contains("nobody"), "{missing}");
-    // sysfs has no direct I/O, whatever the kernel; its files read as shorter than they claim to be.
+    // sysfs has no direct I/O on any kernel; its files are shorter than they claim to be.
     let path = Path::new("/sys/kernel/mm/transparent_hugepage/enabled");
     if !path.exists() {
         return;
@@ -400,7 +400,7 @@ fn direct_where_the_file_system_can_buffered_where_it_cannot() {
     }
 }
 
-/// Waits for a view that is so; views come a tenth of a second late.
+/// Waits for such a view; views come a tenth of a second late.
 fn view_when(rig: &Rig, member: usize, wanted: impl Fn(&SchedulerView) -> bool) -> SchedulerView {
     for _ in 0..1000 {
         let view = rig.disks.views().swap_remove(member);
@@ -474,7 +474,8 @@ fn a_price_that_is_set_is_the_price() {
     assert_eq!(rig.disks.price(1), reel_disk::limits::PRICE_UNKNOWN);
 }
 
-/// Six reads of the first member, whose device answers none of them for so long. The bound of the rig is four: the other two wait in the scheduler.
+/// Six reads of the first member, whose device answers none of them for this time. The bound of the
+/// rig is four: the other two wait in the scheduler.
 fn ask_six_of_a_stalled_member(rig: &Rig, for_ns: u64) -> Vec<RequestId> {
     rig.faults.inject(0, Fault::Stall { for_ns, every_ns: 1 });
     let ask = |token: u64| {
@@ -507,10 +508,10 @@ fn a_stalled_or_slow_member_keeps_its_requests_in_the_device() {
 }
 
 #[test]
-fn what_nobody_waits_for_comes_back_without_the_way_to_the_device() {
+fn a_withdrawn_request_is_answered_without_going_to_the_device() {
     for driver in DRIVERS {
         let rig = rig(driver);
-        // For longer than it takes to withdraw what waits.
+        // Longer than withdrawing the waiting requests takes.
         let asked = ask_six_of_a_stalled_member(&rig, 2_000_000_000);
         // Those in the device stay there; a request of another name or member is not touched.
         rig.disks.withdraw(0, RequestId::new());

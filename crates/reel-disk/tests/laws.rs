@@ -1,4 +1,5 @@
-//! Laws that every policy keeps, whatever comes, in whatever order, and whatever the clock does.
+//! Laws that every policy keeps, whatever requests come, in whatever order, and whatever the clock
+//! does.
 #![allow(clippy::unwrap_used, reason = "a test that cannot go on should stop")]
 
 use proptest::prelude::*;
@@ -59,7 +60,7 @@ fn step() -> impl Strategy<Value = Step> {
     ]
 }
 
-/// The built-in classes and so many more of all kinds.
+/// The built-in classes and `more` others of all kinds.
 fn table(more: usize) -> ClassTable {
     let mut specs: Vec<ClassSpec> = ClassTable::default().iter().map(|(_, spec)| spec.clone()).collect();
     for number in 0..more.min(28) {
@@ -73,7 +74,7 @@ fn table(more: usize) -> ClassTable {
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(400))]
     #[test]
-    fn each_request_once_within_the_bound_and_the_device_never_idles_while_anybody_waits(
+    fn each_request_once_within_the_bound_and_the_device_never_idles_while_one_waits(
         policy in proptest::sample::select(Policy::ALL.to_vec()),
         steps in proptest::collection::vec(step(), 1..250),
         first_price in price(),
@@ -139,7 +140,7 @@ proptest! {
                 "the device idles while somebody waits, and is kept for nobody"
             );
             if !is_kept && bytes == usize::MAX && device_ns == u64::MAX && !waiting.is_empty() {
-                // Rounds leave the second place of an arm to who comes.
+                // `rounds` leaves the second place of a rotational disk to later requests.
                 let least = if policy == Policy::Rounds && had_arm { 1 } else { requests };
                 prop_assert!(in_device.len() >= least, "the device could have had one more");
             }
@@ -170,7 +171,7 @@ proptest! {
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(60))]
     #[test]
-    fn rounds_starve_nobody_however_wrong_the_price_is(
+    fn rounds_starves_no_class_however_wrong_the_price_is(
         more in 0_usize..29,
         backlogs in proptest::collection::vec(0_usize..4, 31),
         price_ns in 100_000_u64..40_000_000,
@@ -189,7 +190,7 @@ proptest! {
         let mut scheduler = Policy::Rounds.scheduler(&classes, price, bound);
         let (mut now_ns, mut id) = (0, 0);
         let mut push = |scheduler: &mut Box<dyn Scheduler>, class: Class, now_ns: u64| {
-            // Everything periodic is due at once: a flood without admission.
+            // Everything periodic is due at once: overload without admission.
             let request = Queued { id, class, asker: Asker::default(), deadline_ns: now_ns, offset: id * 7919 % 1009, bytes: 1, write: false };
             id += 1;
             scheduler.push(request, now_ns);
@@ -198,7 +199,8 @@ proptest! {
         for &class in &busy {
             (0..40 * backlogs[class.index()]).for_each(|_| push(&mut scheduler, class, now_ns));
         }
-        // A class whose share of a round is less than a request has to save for it; then it gets its turn within two rounds.
+        // A class whose share of a round is less than a request has to save for it. Then it gets
+        // its turn within two rounds.
         let patience_ns = |class| {
             let quantum_ns = u64::from(classes.spec(class).share_permille) * ROUND_NS / 1000;
             let rounds = 4 + 2 * price_ns.max(service_ns).div_ceil(quantum_ns);

@@ -1,4 +1,4 @@
-//! The policies to compare with, and C-SCAN's laws.
+//! The policies for comparison, and the laws of C-SCAN.
 #![allow(clippy::unwrap_used, reason = "a test that cannot go on should stop")]
 
 use proptest::prelude::*;
@@ -36,7 +36,7 @@ fn one_sweep_ascends_and_the_next_starts_low() {
     while let Some(next) = scan.pop(0) {
         order.push(next.offset);
         if next.offset == 50 {
-            // Behind the arm: not before the next sweep.
+            // Behind the sweep: not before the next one.
             scan.push(queued(3, 20, 1), 0);
         }
         assert_eq!(scan.pop(0), None, "the device may have one");
@@ -58,7 +58,7 @@ fn a_request_larger_than_the_bound_goes_alone() {
 
 proptest! {
     #[test]
-    fn each_once_within_the_bound_and_nobody_starves(
+    fn each_once_within_the_bound_and_none_starves(
         steps in proptest::collection::vec((any::<bool>(), 0_u64..1000, 1_usize..300), 1..300),
         requests in 1_usize..6,
         bytes in 1_usize..600,
@@ -84,7 +84,7 @@ proptest! {
             }
             prop_assert!(scan.is_empty() || !in_device.is_empty(), "the device idles while somebody waits");
         }
-        // Without newcomers, two sweeps serve everybody, each of them ascending.
+        // Without new requests, two sweeps serve all of them, each ascending.
         let mut turns = 0;
         let mut last = 0;
         loop {
@@ -103,7 +103,7 @@ proptest! {
 }
 
 #[test]
-fn asking_for_one_place_again_and_again_holds_nobody_up() {
+fn reading_one_place_again_and_again_delays_no_other_request() {
     let mut scan = cscan(1, 1 << 20);
     scan.push(queued(0, 100, 1), 0);
     scan.push(queued(1, 200, 1), 0);
@@ -120,7 +120,8 @@ fn asking_for_one_place_again_and_again_holds_nobody_up() {
     }
 }
 
-/// Ids in the order in which a policy gives (class, deadline, offset), each done before the next is asked for.
+/// Ids in the order in which a policy gives (class, deadline, offset), each done before the next is
+/// popped.
 fn order_of(policy: Policy, requests: &[(Class, u64, u64)]) -> Vec<u64> {
     let bound = DepthBound { requests: 1, ..DepthBound::default() };
     let mut scheduler = policy.scheduler(&ClassTable::default(), PRICE, bound);
@@ -160,7 +161,8 @@ fn each_policy_orders_by_what_it_says() {
     assert_eq!(order_of(Policy::Fifo, &requests), [0, 1, 2, 3, 4]);
     assert_eq!(order_of(Policy::Edf, &requests), [3, 4, 1, 0, 2]);
     assert_eq!(order_of(Policy::CScan, &requests), [2, 0, 3, 4, 1]);
-    // The first round has room for both periodic ones and one of each other class; in it the order is the sweep's.
+    // The first round has room for both periodic ones and one of each other class; in it the order
+    // is the sweep's.
     assert_eq!(order_of(Policy::Drr, &requests), [2, 0, 3, 1, 4]);
 }
 

@@ -1,4 +1,4 @@
-//! Who asks for what has no deadline gets as much of the device as others who do, however much he has waiting.
+//! Each requester without deadlines gets an equal share of the device, however much it has waiting.
 #![allow(clippy::unwrap_used, reason = "a test that cannot go on should stop")]
 
 use proptest::prelude::*;
@@ -24,7 +24,8 @@ const FLASH: DiskPrice = DiskPrice {
     apart: false,
 };
 
-/// Somebody who asks for so many in a run, one behind the other, whenever he has less than so many waiting.
+/// A requester that asks for `run` reads behind one another whenever fewer than `waiting` of its
+/// requests wait.
 #[derive(Clone, Debug)]
 struct Reader {
     asker: Asker,
@@ -33,7 +34,7 @@ struct Reader {
     run: u64,
 }
 
-/// A device that serves one after the other, and what each reader got of its time.
+/// A device that serves one request after the other, and how much of its time each reader got.
 struct Device {
     scheduler: Box<dyn Scheduler>,
     readers: Vec<Reader>,
@@ -48,14 +49,15 @@ struct Device {
     next: u64,
     random: u64,
     price: DiskPrice,
-    /// What it takes, in thousandths of what its price says.
+    /// What it takes, in thousandths of its price.
     permille: u64,
 }
 
 impl Device {
     fn new(price: DiskPrice, permille: u64, readers: Vec<Reader>) -> Self {
         let count = readers.len();
-        // What a device without an arm has at once cannot be told apart, and this one serves one after the other.
+        // The requests that a device which is not rotational has at once cannot be told apart, and
+        // this one serves one after the other.
         let requests = if price.has_arm() { 8 } else { 1 };
         let bound = DepthBound { requests, ..DepthBound::default() };
         let scheduler = Policy::Rounds.scheduler(&ClassTable::default(), price, bound);
@@ -133,7 +135,7 @@ impl Device {
     }
 }
 
-/// How long a turn is at most beside so many others.
+/// How long a turn is at most beside this many others.
 fn turn_ns(price: DiskPrice, readers: u64) -> u64 {
     let ways_ns = 4 * price.read_request_ns;
     if price.has_arm() { (ROUND_NS / readers).max(ways_ns) } else { price.read_ns(UNIT).max(ways_ns) }
@@ -146,7 +148,7 @@ fn reader(number: u64, waiting: usize, bytes: u64, run: u64) -> Reader {
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(40))]
     #[test]
-    fn each_gets_an_equal_share_of_device_time_while_he_wants_it(
+    fn each_gets_an_equal_share_of_device_time_while_it_needs_it(
         arm in any::<bool>(),
         permille in 500_u64..2000,
         queues in proptest::collection::vec((64_usize..600, 1_u64..5, 1_u64..64), 2..25),
@@ -161,7 +163,8 @@ proptest! {
         });
         let mut device = Device::new(price, permille, readers.collect());
         device.run(20 * ROUND_NS);
-        // However long it goes on, nobody is more than some turns ahead or behind: a run is not cut, and is paid for by the next turns.
+        // However long it goes on, no requester is more than some turns ahead or behind: a run is
+        // not cut, and is paid for by the next turns.
         let mean_ns = device.got_ns.iter().sum::<u64>() / queues.len() as u64;
         let most_ns = 6 * turn_ns(price, queues.len() as u64) * permille.max(1000) / 1000;
         for (number, &got_ns) in device.got_ns.iter().enumerate() {
@@ -171,7 +174,7 @@ proptest! {
     }
 
     #[test]
-    fn who_asks_for_little_waits_for_a_turn_of_each_other_and_not_for_all_that_they_want(
+    fn a_requester_with_few_requests_waits_for_one_turn_of_each_other(
         arm in any::<bool>(),
         others in 1_u64..40,
         waiting in 10_usize..400,
@@ -182,7 +185,8 @@ proptest! {
         readers.extend((0..others).map(|number| reader(number, waiting, UNIT, run)));
         let mut device = Device::new(price, 1000, readers);
         device.run(30 * ROUND_NS);
-        // The sweep that goes on, and a turn of each; a turn may have become twice as long by the run that it ended in.
+        // The sweep that goes on, and a turn of each. A turn may have become twice as long by the
+        // run that it ended in.
         let most_ns = 2 * ROUND_NS + 2 * (others + 1) * turn_ns(price, others);
         prop_assert!(device.longest_ns[0] <= most_ns, "{} ms", device.longest_ns[0] / MS);
     }
@@ -201,7 +205,7 @@ fn a_rebuild_has_every_second_turn_however_many_download() {
 }
 
 #[test]
-fn alone_it_has_all_of_it() {
+fn a_single_requester_has_the_whole_device() {
     let upkeep = Reader { asker: Asker::upkeep(), ..reader(0, 300, UNIT, 40) };
     let mut device = Device::new(ARM, 1000, vec![upkeep, reader(1, 1, UNIT, 1)]);
     device.run(10 * ROUND_NS);
@@ -209,8 +213,8 @@ fn alone_it_has_all_of_it() {
 }
 
 #[test]
-fn turns_are_long_enough_for_their_ways() {
-    // Runs as long as readers ask for them beside so many others.
+fn turns_are_long_enough_for_their_seeks() {
+    // Runs as long as readers request them beside this many others.
     for (downloads, run) in [(4, 54), (20, 27), (60, 9)] {
         let readers = (0..downloads).map(|number| reader(number, run as usize / 4, UNIT, run));
         let mut device = Device::new(ARM, 1000, readers.collect());

@@ -9,10 +9,10 @@ use std::path::PathBuf;
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum ProbeError {
-    /// The member cannot be opened or looked at.
+    /// The member cannot be opened or examined.
     #[error(transparent)]
     Disk(#[from] DiskError),
-    /// Memory or a ring is not to be had.
+    /// Memory or a ring is not available.
     #[error("cannot measure {}: {reason}", path.display())]
     Setup {
         /// Which member.
@@ -29,7 +29,8 @@ pub enum ProbeError {
         /// Which member.
         path: PathBuf,
     },
-    /// Nearly all of the file was never written, and reading that is not reading a disk.
+    /// Nearly all of the file was never written, and reading unwritten space does not read the
+    /// disk.
     #[error(
         "cannot measure {}: only {data_bytes} bytes of it were ever written, and what was never written is not read \
          from the disk; put films in first ({least_bytes} bytes are enough)", path.display()
@@ -42,7 +43,7 @@ pub enum ProbeError {
         /// What is needed.
         least_bytes: u64,
     },
-    /// Writes cannot be measured beside a device.
+    /// Writes cannot be measured beside a block device.
     #[error(
         "cannot measure writes of {}: a block device has no file system beside it for a scratch file; leave out --write",
         path.display()
@@ -77,15 +78,15 @@ pub enum ProbeError {
         /// For how long.
         seconds: u64,
     },
-    /// The caller wanted no more.
+    /// The caller stopped the measurement.
     #[error("the measurement was stopped")]
     Stopped,
-    /// What was measured cannot be.
+    /// The result of the measurement is not plausible.
     #[error("what was measured of {} is no profile: {source}", path.display())]
     Profile {
         /// Which member.
         path: PathBuf,
-        /// Why it is not believed.
+        /// Why it is rejected.
         source: ProfileError,
     },
     /// A thread that measured ended badly. A bug.

@@ -5,16 +5,17 @@ use super::{Window, WindowKind};
 use crate::limits::{PRICE_APART_PERMILLE, WRITE_READ_RATIO};
 use reel_qos::DiskPrice;
 
-/// The price of requests that is nowhere below a measured window; `None` without reads of two sizes.
+/// The price of requests that is below no measured window; `None` without reads of two sizes.
 ///
-/// Writes are charged with what they took from the reads beside them, too: the sum of a round that holds both must not be
-/// less than the round takes.
+/// Writes are also charged with what they took from the reads beside them: the sum of a round that
+/// holds both must not be less than the round takes.
 pub(crate) fn price_of(windows: &[Window]) -> Option<DiskPrice> {
     price_by(windows, |window| window.p99_ns)
 }
 
-/// The price that a long time is expected to have: slow rounds and fast ones make up for each other. Half of the windows took no longer than their p50, but
-/// that is not known better than a handful of windows tells, so it is the middle between that and the slow ones.
+/// The price that is expected over a long time: slow rounds and fast ones compensate each other.
+/// Half of the windows took no longer than their p50, but a handful of windows does not determine
+/// that well. So it is the middle between that and the slow ones.
 pub(crate) fn expected_price_of(windows: &[Window]) -> Option<DiskPrice> {
     price_by(windows, |window| window.p50_ns.midpoint(window.p99_ns))
 }
@@ -38,10 +39,12 @@ fn price_by(windows: &[Window], window_ns: impl Fn(&Window) -> u64) -> Option<Di
     Some(DiskPrice { write_request_ns, write_mib_ns, ..price })
 }
 
-/// Whether requests and bytes are counted apart: where a price that says so is farthest above a window, it is clearly nearer than a sum of both is where that is
-/// farthest, windows of mixed sizes included. By half of the windows, so that one disturbance does not decide.
+/// Whether requests and bytes have independent limits. Windows of mixed sizes included, the worst
+/// overestimate by such a price must be clearly smaller than the worst one by a sum. By half of the
+/// windows, so that one disturbance does not decide.
 ///
-/// Without windows of mixed sizes nobody knows, and they add up. So they do on an arm, to which a run is one request.
+/// Without windows of mixed sizes this is not known, and the parts add up. They also do on a
+/// rotational disk, for which a run is one request.
 fn counts_apart(windows: &[Window]) -> bool {
     let Some(reads) = Reads::of(windows, |window| window.p50_ns) else { return false };
     let all = reads.singles();
@@ -52,7 +55,7 @@ fn counts_apart(windows: &[Window]) -> bool {
         && worst(apart) * 1000.0 < worst(sum) * f64::from(PRICE_APART_PERMILLE)
 }
 
-/// What reads take, of one quantile of their windows.
+/// The time of reads, at one quantile of their windows.
 struct Reads {
     /// Of one size each.
     sizes: Vec<Point>,
@@ -76,20 +79,21 @@ impl Reads {
 
     /// The price of a device that does one part after the other.
     ///
-    /// A line that is not below what two sizes take is not below any mixture of them: doing one after the other is always possible.
+    /// A line that is not below the cost of two sizes is not below that of any mixture of them:
+    /// doing one after the other is always possible.
     fn sum(&self) -> Option<DiskPrice> {
         let mut all = self.singles();
         let price = sum(&all)?;
         if !price.has_arm() {
             return Some(price);
         }
-        // What lies behind one another is counted as one request then. A throttle takes as long for requests as an arm for its ways, and
-        // as long for the second of a run as for the first.
+        // Then reads behind one another count as one request. A throttle takes as long for requests
+        // as a rotational disk for its seeks, and as long for the second of a run as for the first.
         all.extend(&self.runs);
         sum(&all)
     }
 
-    /// The price of a device that counts requests and bytes apart.
+    /// The price of a device with independent limits of requests and bytes.
     fn apart(&self) -> Option<DiskPrice> {
         let smallest = self.sizes.iter().min_by_key(|read| read.bytes);
         let largest = self.sizes.iter().max_by_key(|read| read.bytes);
@@ -112,8 +116,8 @@ fn point(window: &Window, window_ns: impl Fn(&Window) -> u64) -> Point {
     Point { bytes: window.bytes, ns: window_ns(window).div_ceil(u64::from(window.requests.max(1))) }
 }
 
-/// Whether reads that lie behind one another are one way of an arm: a run of them takes clearly less than as many by themselves. Taken for granted where runs
-/// were not measured.
+/// Whether reads behind one another need one seek: a run of them takes clearly less than as many
+/// single ones. Assumed where runs were not measured.
 pub(crate) fn runs_are_ways(windows: &[Window]) -> bool {
     let of = |kind: WindowKind| windows.iter().filter(move |window| window.kind == kind);
     let unit = of(WindowKind::Read).max_by_key(|window| window.bytes);
@@ -157,7 +161,7 @@ mod tests {
     }
 
     #[test]
-    fn a_throttle_that_looks_like_an_arm_is_not_priced_as_one() {
+    fn a_throttle_that_looks_rotational_is_not_priced_as_rotational() {
         // 300 requests a second, or 40 MB: whichever is used up first.
         let read_ns = |bytes: u64| (1_000_000_000 / 300).max(bytes * 25);
         let unit_ns = read_ns(264 << 10);
@@ -188,7 +192,7 @@ mod tests {
     }
 
     #[test]
-    fn what_writes_take_from_reads_is_their_price() {
+    fn writes_are_charged_with_what_they_take_from_reads() {
         let window = |kind, bytes, writes, p99_ns| Window {
             kind,
             bytes,

@@ -49,7 +49,7 @@ fn refusal(change: impl FnOnce(&mut Measured)) -> String {
 }
 
 #[test]
-fn a_profile_leads_back_from_its_text() {
+fn a_profile_is_read_back_from_its_text() {
     let profile = Profile::new(measured()).unwrap();
     assert_eq!(Profile::parse(profile.to_text().as_bytes(), NOW), Ok(profile));
 }
@@ -156,7 +156,7 @@ fn a_profile_of_the_version_before_is_read_and_adds_up() {
     let price = profile.price();
     assert!(!price.apart && price.has_arm() && !profile.has_arm(), "a throttle, priced as a sum: {price:?}");
     assert_eq!(Profile::parse(profile.to_text().as_bytes(), NOW), Ok(profile), "and is kept as it is");
-    // Nothing in it says that its parts are counted apart.
+    // It does not say that its parts have independent limits.
     let lie = EARLIER
         .replace("[[windows]]\nkind = \"read-run\"", "[[windows]]\nkind = \"read\"")
         .replace("write_mib_ns = 85463118", "write_mib_ns = 85463118\napart = true");
@@ -167,7 +167,7 @@ fn a_profile_of_the_version_before_is_read_and_adds_up() {
 }
 
 #[test]
-fn parts_that_are_counted_apart_are_stored() {
+fn independent_limits_are_stored() {
     let read = |kind, bytes, ns: u64| Window {
         kind,
         bytes,
@@ -196,7 +196,7 @@ fn parts_that_are_counted_apart_are_stored() {
 }
 
 #[test]
-fn another_version_and_an_endless_file_are_named() {
+fn another_version_and_an_endless_file_are_refused_with_the_reason() {
     let text = Profile::new(measured()).unwrap().to_text().replace("version = 3", "version = 4\nnew = true");
     assert_eq!(Profile::parse(text.as_bytes(), NOW), Err(ProfileError::Version { found: 4 }));
     assert_eq!(Profile::parse(&vec![b'#'; PROFILE_BYTES_MAX + 1], NOW), Err(ProfileError::TooLarge));
@@ -205,7 +205,7 @@ fn another_version_and_an_endless_file_are_named() {
 }
 
 #[test]
-fn another_device_is_told_from_a_cable_that_moved() {
+fn another_device_is_distinguished_from_a_moved_cable() {
     let profile = Profile::new(measured()).unwrap();
     let moved = DeviceIdentity { major: 65, minor: 0, ..identity() };
     assert_eq!(profile.check_device(&moved), Ok(()));
@@ -244,7 +244,7 @@ proptest! {
     }
 
     #[test]
-    fn numbers_beyond_all_bounds_are_no_panic(
+    fn numbers_beyond_all_bounds_do_not_panic(
         key in prop::sample::select(vec!["bytes", "requests", "p50_ns", "p99_ns", "windows", "depth", "writes", "data_bytes", "measured_unix_s"]),
         value in prop_oneof![Just(0i64), Just(1), Just(-1), Just(i64::MAX), Just(i64::from(u32::MAX)), any::<i64>()],
     ) {

@@ -1,4 +1,5 @@
-//! What every class waits for and was given: the same for all policies, so that they can be compared.
+//! What every class waits for and was given. The same for all policies, so that they can be
+//! compared.
 
 use super::device::{DepthBound, Device, Inside};
 use super::{ClassView, Queued, SchedulerView};
@@ -7,8 +8,9 @@ use crate::request::Asker;
 use reel_qos::limits::ROUND_NS;
 use reel_qos::{Class, ClassTable, DiskPrice};
 
-/// The part of its expected cost that a request is charged with at least, as a divisor: a device that answers at once, or a clock that stands
-/// still, must not make a class free of charge, or it would be served for ever.
+/// The least part of its estimated cost that a request is charged with, as a divisor. If a device
+/// that answers at once, or a clock that stands still, made a class free of charge, that class
+/// would be served for ever.
 const CHARGE_LEAST_DIVISOR: u64 = 8;
 
 /// Counts, prices and the device of one scheduler.
@@ -39,7 +41,7 @@ pub(super) struct Left {
     pub(super) lane: usize,
     pub(super) asker: Asker,
     pub(super) cost_ns: u64,
-    /// What its asker was charged, and what he is to be charged.
+    /// What its requester was charged, and what it is to be charged.
     pub(super) turn_ns: [u64; 2],
     pub(super) charged_ns: u64,
     /// Whether it was paid from the class's own quantum.
@@ -114,7 +116,8 @@ impl Meter {
         self.lanes[lane].queued -= 1;
     }
 
-    /// A request goes from its queue to the device, paid from the class's `own` quantum or lent. Its asker was charged so much for it.
+    /// A request goes from its queue to the device, paid from the class's `own` quantum or lent.
+    /// Its requester was charged `turn_ns` for it.
     pub(super) fn start(
         &mut self,
         request: &Queued,
@@ -144,7 +147,8 @@ impl Meter {
         Some(Left { lane, asker, cost_ns, turn_ns, charged_ns, own })
     }
 
-    /// The classes from here on. What waits joins again; what is in the device counts where its number says.
+    /// The classes from here on. Waiting requests join again. Requests in the device count for the
+    /// class of their number.
     pub(super) fn set_classes(&mut self, classes: &ClassTable) {
         self.classes = classes.clone();
         self.lanes.resize_with(classes.len(), Lane::default);

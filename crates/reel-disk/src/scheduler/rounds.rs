@@ -1,4 +1,5 @@
-//! The two-time-frame scheduler: Prism's rounds, sub-periods and slack over MARS's deficit round robin.
+//! The two-time-frame scheduler: Prism's rounds, sub-periods and slack over MARS's deficit round
+//! robin.
 
 mod choose;
 mod expected;
@@ -22,37 +23,39 @@ use reel_qos::limits::{ROUND_NS, SUB_PERIOD_NS};
 use reel_qos::{Class, ClassTable, DEADLINE_NONE_NS, DiskPrice, Kind};
 use std::collections::VecDeque;
 
-/// The scheduler that keeps promises (Prism, section 3.2; MARS, disk queues).
+/// The scheduler that keeps reservations (Prism, section 3.2; MARS, disk queues).
 ///
-/// A main period is a round of CLOCK_MONOTONIC. What periodic classes ask lies in buckets by the last round that ends before it is due;
-/// the bucket of this round is served in one sweep, in which aperiodic requests take part. At each sub-period the first
-/// interactive requests cut in. Both only while *slack* covers it: the device time that is left when everything promised
-/// is done. Every class has a quantum of device time in each round: what it may claim while others wait too. When nothing promised is
-/// due, the device takes what there is.
+/// A main period is a round of CLOCK_MONOTONIC. Periodic requests are in buckets by the last round
+/// that ends before they are due. The bucket of this round is served in one sweep, in which
+/// aperiodic requests take part. At each sub-period the first interactive requests break the order.
+/// Both happen only while *slack* covers them: the device time that is left when all reserved work
+/// is done. Every class has a quantum of device time in each round, which it may claim while other
+/// classes wait too. When no reserved work is due, the device takes whatever waits.
 #[derive(Debug)]
 pub struct Rounds {
     meter: Meter,
     waiting: ById<Filed>,
     lanes: Vec<Lane>,
-    /// Those in which something waits, by kind.
+    /// The classes in which something waits, by kind.
     busy: [LaneSet; 3],
     promised: Promised,
     order: Order,
-    /// Where the sweep is; what lies before it waits for the next one.
+    /// Where the sweep is. Requests before it wait for the next one.
     arm: u64,
     /// The same for what is due before the round ends.
     due_arm: u64,
-    /// The periodic read that the arm did last.
+    /// The periodic read that was served last.
     run: Option<Run>,
-    /// The interactive read that the arm did last of all.
+    /// The interactive read that was served last, if nothing was served after it.
     asked: Option<Run>,
     /// Whether its reader is expected to go on.
     expected: Expected,
     /// Where the last request of all ends.
     head: u64,
-    /// Whether somebody cut in on the run, until the arm is back.
+    /// Whether an interactive request broke a run that has not been continued yet.
     left_run: bool,
-    /// Requests in the device that bring the arm back.
+    /// Requests in the device that continue a broken run, and so cost a seek that was not
+    /// estimated.
     ways_back: Vec<u64>,
     /// What all periodic classes may still claim of this round.
     periodic_left_ns: i64,
@@ -76,19 +79,20 @@ pub struct Rounds {
 struct Filed {
     request: Queued,
     cost_ns: u64,
-    /// In a batch: what it cost him whose turn it was.
+    /// In a batch: what its requester was charged.
     turn_ns: u64,
     /// Its number in the order of arrival.
     arrival: u64,
     lane: usize,
-    /// Its key among those that are served together.
+    /// Its key among the requests that are served together.
     rank: u64,
     place: Place,
-    /// Periodic: it is promised that it is done when so many rounds have ended.
+    /// Periodic: its work is reserved until this many rounds have ended.
     promised: Option<u64>,
-    /// Whether it is among those that may be read with their neighbours.
+    /// Whether it may be read together with its neighbours.
     placed: bool,
-    /// Where the read before it ended, if that waited when it came: together they are one way of the arm.
+    /// Where the read before it ended, if that was waiting when this one came: the two cost one
+    /// seek.
     behind: Option<u64>,
 }
 
@@ -102,12 +106,12 @@ struct Run {
     cost_ns: u64,
 }
 
-/// Where a request lies in its class.
+/// Where a request waits in its class.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Place {
     /// Periodic and due before this round ends, with others due about then.
     Due(u64),
-    /// Periodic: to be done when so many rounds have ended.
+    /// Periodic: to be done when this many rounds have ended.
     Bucket(u64),
     /// Interactive: wanted then.
     Wanted(u64),
@@ -239,12 +243,13 @@ impl Rounds {
     fn take_out(&mut self, id: u64) -> Option<Filed> {
         let filed = self.unfile(id)?;
         self.meter.quit(filed.lane);
-        // In a batch: his turn was charged for it.
+        // In a batch: its requester was charged for it.
         self.lanes[filed.lane].turns.correct(filed.request.asker, filed.turn_ns, 0);
         Some(filed)
     }
 
-    /// What went on where a request ends goes on from one before that, or is a way by itself.
+    /// The request that continues at the end of this one continues another request before that, or
+    /// is a seek by itself.
     fn part_from(&mut self, filed: &Filed) {
         let (lane, gap_bytes) = (&self.lanes[filed.lane], self.meter.price().passed_bytes());
         let Some((offset, id)) = lane.neighbour_behind(filed.request.end(), gap_bytes) else { return };
@@ -262,7 +267,7 @@ impl Rounds {
         }
     }
 
-    /// The sum of what is promised at another price.
+    /// Computes the sum of reserved work at another price.
     fn reprice(&mut self) {
         self.promised.clear();
         for filed in self.waiting.values_mut() {
@@ -317,7 +322,8 @@ impl Rounds {
         self.periodic_left_ns = self.periodic_left_ns.clamp(-quantum_ns, 0) + quantum_ns;
         for lane in &mut self.lanes {
             lane.begin_round(round);
-            // What this round should have done, or must do before it ends: by deadline from here on.
+            // What this round should have done, or must do before it ends, is served by deadline
+            // from here on.
             while let Some((end, rank, id)) = lane.buckets.first()
                 && end <= round
                 && let Some(filed) = self.waiting.get_mut(&id)
@@ -338,14 +344,16 @@ impl Rounds {
         }
     }
 
-    /// An arm that has its next request besides the one it serves wants for nothing; more of them it would serve in an order of its own,
-    /// and let a person wait whom this one let cut in.
+    /// A rotational disk that has its next request beside the one in service needs no more. It
+    /// would serve more requests in an order of its own, and an interactive request that this
+    /// scheduler lets pass would wait.
     fn arm_has_enough(&self) -> bool {
         self.order == Order::Scan && self.meter.device.len() >= SEEKING_REQUESTS_MAX
     }
 
-    /// Whether an arm that serves another request may have this one as its next. What nobody waits for is given to an idle arm alone, if it
-    /// costs a way: a person who comes meanwhile would wait for that, too.
+    /// Whether a device that serves another request may have this one as its next. An aperiodic
+    /// request that costs a seek is given only to an idle rotational disk: an interactive request
+    /// that comes meanwhile would have to wait for it.
     fn may_be_next(&self, filed: &Filed) -> bool {
         let aperiodic = self.lanes[filed.lane].kind == Kind::Aperiodic;
         let passed_bytes = filed.request.offset.checked_sub(self.head);
@@ -353,8 +361,9 @@ impl Rounds {
         self.order == Order::Deadline || self.meter.device.is_empty() || !aperiodic || is_neighbour
     }
 
-    /// Whether an idle arm is kept for the interactive reader that it served last, and who has a claim, instead of what nobody waits for. That would cost more time than is
-    /// waited for, so nothing promised is any later for it.
+    /// Whether an idle rotational disk is kept for the interactive reader that it served last and
+    /// that has a claim, in place of an aperiodic request. That request would cost more time than
+    /// the wait, so reserved work is not delayed by it.
     fn is_kept(&mut self, id: u64, now_ns: u64) -> bool {
         let is_aperiodic = |filed: &Filed| self.lanes[filed.lane].kind == Kind::Aperiodic;
         self.meter.device.is_empty()
@@ -382,8 +391,8 @@ impl Order {
         if price.has_arm() { Order::Scan } else { Order::Deadline }
     }
 
-    /// Deadlines that are served together when they are near: sweeping over them saves more than their order is worth, and under
-    /// overload the sweeps are what keeps the disk going.
+    /// Deadlines that are served together when they are near. Sweeping over them saves more than
+    /// their order is worth, and under overload the sweeps keep up the throughput of the disk.
     fn group(self, due_ns: u64) -> u64 {
         if self == Order::Scan { due_ns / DUE_GROUP_NS } else { due_ns }
     }
@@ -422,7 +431,8 @@ impl Scheduler for Rounds {
         self.ways_back.retain(|&back| back != id);
         let Some(mut left) = self.meter.finish(id, now_ns) else { return };
         if is_back {
-            // Out of slack, which covered it: or those who cut in would use up what the run was promised.
+            // Paid from slack, which covered it. Otherwise requests that break a run would use up
+            // what was reserved for the run.
             let back_ns =
                 left.charged_ns.saturating_sub(left.cost_ns).min(self.meter.price().read_request_ns);
             left.charged_ns -= back_ns;
@@ -463,7 +473,8 @@ impl Scheduler for Rounds {
             return;
         }
         if self.take_out(id).is_some() {
-            // The last of its new class: what it left behind in a line is told apart by this number.
+            // The last of its new class. This number distinguishes it from the entry that it left
+            // behind in a line.
             self.file(request, self.arrivals);
             self.arrivals += 1;
         }
@@ -494,8 +505,8 @@ impl Scheduler for Rounds {
     }
 
     fn correct_price(&mut self, price: DiskPrice) {
-        // In the order as before, whatever the price is now: a device without an arm that is slow is given as much at once as it was measured with, or it would
-        // become slower still.
+        // The order stays as it is. A device that is not rotational but slow is given as many
+        // requests at once as it was measured with; with fewer it would become slower still.
         self.meter.correct_price(price);
         self.reprice();
     }

@@ -1,4 +1,4 @@
-//! One disk with an arm, its scheduler and those who ask it, in simulated time.
+//! One rotational disk, its scheduler and its clients, in simulated time.
 #![allow(dead_code, reason = "each test uses a part of it")]
 
 use reel_disk::{Asker, DepthBound, Policy, Queued, Scheduler};
@@ -11,7 +11,7 @@ pub(crate) const MS: u64 = 1_000_000;
 /// Bytes of the disk.
 const DISK_BYTES: u64 = 1 << 40;
 
-/// What such a disk costs in a sweep over a round's worth of requests: about its p99.
+/// What this disk costs in a sweep over a round's worth of requests: about its p99.
 pub(crate) const PRICE: DiskPrice = DiskPrice {
     read_request_ns: 12 * MS,
     read_mib_ns: 10 * MS,
@@ -20,23 +20,25 @@ pub(crate) const PRICE: DiskPrice = DiskPrice {
     apart: false,
 };
 
-/// Who asks.
+/// A client.
 #[derive(Clone, Debug)]
 pub(crate) enum Client {
-    /// Reads so many units of 64 KiB for each round, asked for three rounds before they are due: a session.
+    /// Reads this many units of 64 KiB for each round, requested three rounds before they are due:
+    /// a session.
     Stream { class: Class, reads: u32 },
-    /// Reads 4 KiB, looks at it for so long on average, reads again.
+    /// Reads 4 KiB, pauses for this long on average, reads again.
     Person { class: Class, think_ns: u64 },
-    /// Always has so many reads of this size waiting, each due never.
+    /// Always has this many reads of this size waiting, without a deadline.
     Bulk { class: Class, outstanding: u32, bytes: usize },
-    /// Reads so many windows of so many neighbours of 256 KiB, one after another: each is asked for so long after the last of the one before it was answered.
+    /// Reads windows of neighbours of 256 KiB, one after another. Each is requested `pause_ns`
+    /// after the last read of the one before it was answered.
     Transfer { class: Class, windows: u32, units: u32, pause_ns: u64 },
 }
 
-/// What a transfer reads at once.
+/// One read of a transfer.
 const TRANSFER_UNIT: usize = 256 << 10;
 
-/// How far a transfer is.
+/// The progress of a transfer.
 #[derive(Clone, Copy, Debug, Default)]
 struct Transferred {
     windows: u32,
@@ -72,7 +74,7 @@ pub(crate) struct Sim {
     /// When the first of them is done.
     done_ns: u64,
     arm: u64,
-    /// What the device takes in thousandths of its model: other than its price says.
+    /// What the device takes in thousandths of its model, whatever its price says.
     pub(crate) slowness_permille: u64,
     next: u64,
     random: u64,
@@ -127,7 +129,7 @@ impl Sim {
         self.now_ns = end_ns;
     }
 
-    /// When the transfer that came as the client of this number was through.
+    /// When the transfer of this client ended.
     pub(crate) fn ended_ns(&self, client: usize) -> Option<u64> {
         self.transferred.get(&client)?.ended_ns
     }
@@ -142,18 +144,18 @@ impl Sim {
         self.busy_ns = 0;
     }
 
-    /// Asks for something by hand; its id.
+    /// Requests something by hand; its id.
     pub(crate) fn ask(&mut self, class: Class, deadline_ns: u64, offset: u64, bytes: usize) -> u64 {
         self.push_of(class, deadline_ns, offset, bytes, usize::MAX)
     }
 
-    /// The same on behalf of the client that was added last: behind all that it has waiting.
+    /// The same for the client that was added last: behind all that it has waiting.
     pub(crate) fn ask_as_the_last(&mut self, class: Class, offset: u64, bytes: usize) -> u64 {
         let asker = Asker::default().of(self.clients.len() as u64 - 1);
         self.push((class, asker), DEADLINE_NONE_NS, offset, bytes, usize::MAX)
     }
 
-    /// Whether a request asked by hand is answered.
+    /// Whether a request made by hand is answered.
     pub(crate) fn is_answered(&self, id: u64) -> bool {
         !self.asked.contains_key(&id)
     }
@@ -257,11 +259,11 @@ impl Sim {
         }
     }
 
-    /// The device begins with the first it was given.
+    /// The device begins with the request that it was given first.
     fn start_next(&mut self) {
         let Some(request) = self.in_device.front().copied() else { return };
         let distance = self.arm.abs_diff(request.offset) as f64 / DISK_BYTES as f64;
-        // What lies behind the last request passes under the head next.
+        // What is behind the last request passes under the head next.
         let (seek_ns, turn_ns) = if distance == 0.0 {
             (0, 0)
         } else {
@@ -292,7 +294,7 @@ impl Sim {
 }
 
 impl Got {
-    /// The response time that so many of a hundred answers stay below.
+    /// The response time that this many of a hundred answers stay below.
     pub(crate) fn percentile_ms(&self, percent: usize) -> f64 {
         let mut sorted = self.responses_ns.clone();
         sorted.sort_unstable();

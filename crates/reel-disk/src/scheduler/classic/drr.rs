@@ -6,9 +6,10 @@ use super::super::{Queued, Scheduler, SchedulerView, more_urgent};
 use reel_qos::{Class, ClassTable, DiskPrice};
 use std::collections::{BTreeMap, HashMap};
 
-/// MARS's disk queues: one queue per class, FIFO. A round moves requests from each into the work queue until the class's quantum of
-/// device time is used up; the work queue is then handed down in the order of a circular scan, and the next round follows. Fair, but what
-/// comes while a round is served waits for the next one, however urgent. For comparison.
+/// MARS's disk queues: one queue per class, FIFO. A round moves requests from each queue into the
+/// work queue until the class's quantum of device time is used up. The work queue is served in the
+/// order of a circular scan, then the next round follows. This is fair, but a request that comes
+/// during a round waits for the next one, however urgent it is.
 #[derive(Debug)]
 pub struct Drr {
     meter: Meter,
@@ -57,7 +58,8 @@ impl Drr {
     /// Rounds until at least one request is in the work queue.
     fn form_round(&mut self) {
         while self.work.is_empty() && !self.waiting.is_empty() {
-            // As many rounds at once as the first of them with a request in it is away: a tiny quantum must not mean a long loop.
+            // The rounds until the first of them moves a request, all at once: a tiny quantum must
+            // not mean a long loop.
             let rounds =
                 self.lanes.iter().filter_map(|lane| lane.rounds_to_the_first(&self.waiting, &self.meter));
             let Some(rounds) = rounds.min() else { return };

@@ -17,9 +17,10 @@ pub(super) struct Choice {
 }
 
 impl Rounds {
-    /// The next request, whether or not the device takes it now. There is one whenever anything waits.
+    /// The next request, whether or not the device takes it now. There is one whenever anything
+    /// waits.
     pub(super) fn choose(&mut self, now_ns: u64) -> Option<Choice> {
-        // No sooner, so that all that was asked for by now takes part.
+        // Not before, so that all requests up to now take part.
         if std::mem::take(&mut self.ran_dry) {
             let (price, order) = (self.meter.price(), self.order);
             self.lanes.iter_mut().for_each(|lane| lane.fill_batch(&mut self.waiting, price, order));
@@ -39,7 +40,8 @@ impl Rounds {
         if let Some(choice) = self.by_the_rules(outlook, now_ns) {
             return Some(choice);
         }
-        // Everybody who waits has used up his quantum and the round is not over: the rest of it is shared out in the same way.
+        // All classes that wait have used up their quanta and the round is not over: the rest of it
+        // is shared out in the same way.
         self.refill();
         let outlook = self.promised.outlook(now_ns, self.budget());
         self.by_the_rules(outlook, now_ns).or_else(|| self.unpromised(outlook, now_ns, |_| true))
@@ -57,7 +59,8 @@ impl Rounds {
         self.head = filed.request.end();
         let beyond = filed.request.offset.saturating_add(1);
         match filed.place {
-            // Beyond it, not at it: callers who ask for one place again and again would hold the sweep there for ever.
+            // Beyond the request, not at it: callers that read one place again and again would
+            // otherwise hold the sweep there.
             Place::Due(_) if self.order == Order::Scan => self.due_arm = beyond,
             Place::Bucket(_) | Place::Batch if self.order == Order::Scan => self.arm = beyond,
             _ => {}
@@ -85,8 +88,9 @@ impl Rounds {
         }
     }
 
-    /// What is to be done before the round ends, and its turn if it is part of the sweep. When that is more than the periodic classes may
-    /// claim together, each of them is held to its own quantum.
+    /// What is to be done before the round ends, and its turn if it is part of the sweep. When that
+    /// is more than the periodic classes may claim together, each of them is held to its own
+    /// quantum.
     fn promised_now(&self, outlook: Outlook) -> Option<(Choice, Option<Turn>)> {
         if outlook.due_ns == 0 {
             return None;
@@ -113,8 +117,9 @@ impl Rounds {
         self.busy(Kind::Periodic).filter(|(_, lane)| may(lane)).filter_map(|(_, lane)| first(lane)).min()
     }
 
-    /// The first interactive request, if it may break the order: once in a sub-period with what lies behind it, or as often as its share of one
-    /// goes; with a token; and while slack covers it.
+    /// The first interactive request, if it may break the order. That is once in a sub-period, with
+    /// the requests that continue it, or as often as its class's share of a sub-period allows. It
+    /// needs a token, and slack must cover it.
     fn cut_in(&self, slack_ns: i64) -> Option<Choice> {
         let (id, number) = self.first_interactive(|lane| lane.left_ns > 0 && lane.tokens_ns > 0)?;
         let filed = self.waiting.get(&id)?;
@@ -123,14 +128,15 @@ impl Rounds {
         let cut_in_ns = self.sub_period.cut_in_ns;
         let goes_on = self.asked.is_some_and(|run| self.goes_on(run, filed));
         let its_turn = cut_in_ns == 0 || goes_on || cut_in_ns.saturating_add(cost_ns) <= share_ns;
-        // An arm goes back to the run that it left.
+        // The head seeks back to the run that it left.
         let back_ns = if self.run.is_some() { self.meter.price().read_request_ns } else { 0 };
         let covered = covers(slack_ns, cost_ns.saturating_add(back_ns));
         (its_turn && covered).then_some(Choice { id, cut_in: true })
     }
 
-    /// What lies behind the last periodic read costs its transfer alone: it is read with it, even before its time, as far as slack covers
-    /// that. When there is no slack left, what will soon be due still is: the seeks that this saves are what is missing.
+    /// The request behind the last periodic read costs only its transfer. It is read next, even
+    /// before it is due, if slack covers it. Without slack, it is still read if it is due soon: the
+    /// seeks that this saves are what is missing.
     fn neighbour(&self, outlook: Outlook, now_ns: u64) -> Option<Choice> {
         let run = self.run.filter(|run| run.cost_ns < RUN_NS_MAX)?;
         let lane = self.lanes.get(run.lane)?;
@@ -141,7 +147,8 @@ impl Rounds {
         (free && lane.left_ns > 0).then_some(Choice { id, cut_in: false })
     }
 
-    /// After somebody cut in on a run, what goes on with it costs a way that it did not ask for.
+    /// After an interactive request broke a run, continuing the run costs a seek that was not
+    /// estimated.
     fn note_way_back(&mut self, filed: &Filed, choice: Choice) {
         let left_run = std::mem::replace(&mut self.left_run, choice.cut_in && self.run.is_some());
         if left_run && !choice.cut_in && self.run.is_some_and(|run| self.goes_on(run, filed)) {
@@ -149,15 +156,15 @@ impl Rounds {
         }
     }
 
-    /// Whether a request lies behind a run of its class.
+    /// Whether a request continues a run of its class.
     fn goes_on(&self, run: Run, filed: &Filed) -> bool {
         let passed_bytes = filed.request.offset.checked_sub(run.end);
         run.lane == filed.lane
             && passed_bytes.is_some_and(|passed| passed <= self.meter.price().passed_bytes())
     }
 
-    /// The runs that go on when a request has been taken. A person who cuts in does not end the periodic one; whatever else is read elsewhere
-    /// does.
+    /// The runs that may be continued after a request was taken. An interactive request that breaks
+    /// the order does not end the periodic run; every other read elsewhere does.
     fn note_run(&mut self, filed: &Filed, choice: Choice) {
         let after = |run: Option<Run>| {
             let (lane, end) = (filed.lane, filed.request.end());
@@ -172,7 +179,8 @@ impl Rounds {
         (self.run, self.asked) = (run, asked);
     }
 
-    /// What a request costs if it is next: an interactive one that lies behind the last one is no way.
+    /// What a request costs if it is next: an interactive one that continues the last one needs no
+    /// seek.
     fn cost_from_here_ns(&self, filed: &Filed) -> u64 {
         match self.asked.filter(|run| self.goes_on(*run, filed)) {
             Some(run) => self.meter.neighbour_cost_ns(&filed.request, run.end),
@@ -180,7 +188,8 @@ impl Rounds {
         }
     }
 
-    /// An aperiodic request that comes before the promised one in the sweep, if slack covers it and one interactive request.
+    /// An aperiodic request that comes before the reserved one in the sweep, if slack covers it and
+    /// one interactive request.
     fn on_the_way(&self, promised: Turn, slack_ns: i64) -> Option<Choice> {
         if self.order == Order::Deadline {
             return None;
@@ -191,8 +200,8 @@ impl Rounds {
         covers(slack_ns, cost_ns.saturating_add(reserve_ns)).then_some(Choice { id: turn.2, cut_in: false })
     }
 
-    /// Nothing promised is due that may claim more: interactive requests first, then one sweep over aperiodic ones and periodic ones
-    /// before their time.
+    /// No reserved work that may claim more is due: interactive requests first, then one sweep over
+    /// aperiodic requests and periodic ones before they are due.
     fn unpromised(
         &mut self,
         outlook: Outlook,
@@ -223,9 +232,11 @@ impl Rounds {
         lanes().filter_map(|lane| lane.buckets.sweep(end, self.arm)).min()
     }
 
-    /// The interactive request that is next: (id, class). What lies behind the last one, until that took as long as a way, or as long as any run while nobody who is
-    /// due soon waits for it; then what is wanted first. Who begins what was promised to him is due at once, who browses when he has waited for long: so a beginning
-    /// waits for beginnings alone, and a crowd that browses is not shut out.
+    /// The interactive request that is next: (id, class). First the request that continues the last
+    /// one, until that run took as long as a seek, or as any run while no request that is due soon
+    /// waits. Then the request that is due first. The first read of an admitted session is due at
+    /// once, that of an interactive client when it has waited for long. So a start waits only for
+    /// other starts, and many interactive clients are still served.
     fn first_interactive(&self, may: impl Fn(&Lane) -> bool) -> Option<(u64, usize)> {
         let lanes = self.busy(Kind::Interactive).filter(|(_, lane)| may(lane));
         let first = lanes.filter_map(|(number, lane)| Some((lane.due.first()?, number))).min();
@@ -248,7 +259,8 @@ impl Rounds {
         lanes.filter_map(|(_, lane)| lane.batch.sweep(0, self.arm)).min()
     }
 
-    /// The first of a class that had a claim and was given nothing for rounds: whatever the estimates say, nobody starves.
+    /// The first request of a class that had a claim and was given nothing for rounds: no class
+    /// starves, whatever the estimates are.
     fn after_being_passed_over(&mut self, now_ns: u64) -> Option<Choice> {
         let starving =
             |lane: &Lane| lane.len > 0 && lane.left_ns > 0 && lane.passed_over >= PASSED_OVER_ROUNDS;

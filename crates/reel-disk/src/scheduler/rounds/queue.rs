@@ -1,7 +1,7 @@
-//! What waits in one class, and who of it is next for an arm that sweeps over it.
+//! What waits in one class, and which request of it is next for a sweep.
 //!
-//! A choice asks this of many classes and takes something from one of them. So each remembers its answers: they stay right until the one who
-//! is next leaves, or the arm is brought back.
+//! A choice asks many classes for their next request and takes one of them. So each class remembers
+//! its answers. They stay right until the next request leaves, or the sweep goes back.
 
 use std::cell::Cell;
 use std::collections::BTreeSet;
@@ -9,7 +9,7 @@ use std::collections::BTreeSet;
 /// (group, place in the order, id): an earlier group goes first.
 pub(super) type Key = (u64, u64, u64);
 
-/// (whether it is behind the arm, place in the order, id): what is behind comes after everything before it.
+/// (whether it is behind the sweep, place in the order, id): requests behind come after all before.
 pub(super) type Turn = (bool, u64, u64);
 
 /// Keys in their order.
@@ -20,7 +20,7 @@ pub(super) struct Queue {
     found: Cell<Option<Found>>,
 }
 
-/// Who is next in a group, for an arm that is there.
+/// The next request of a group for a sweep at a position.
 #[derive(Clone, Copy, Debug)]
 struct Found {
     group: u64,
@@ -63,7 +63,7 @@ impl Queue {
         self.keys.range(..(group, rank, 0)).next_back().filter(|key| key.0 == group).copied()
     }
 
-    /// The first of a group at or beyond the arm, or else the first of it.
+    /// The first of a group at or beyond the position, or else the first of it.
     pub(super) fn sweep(&self, group: u64, arm: u64) -> Option<Turn> {
         if self.first.is_none_or(|(first, ..)| group < first) {
             return None;
@@ -89,7 +89,8 @@ impl Found {
         (self.group, self.turn.1, self.turn.2)
     }
 
-    /// Whether it is the answer for an arm that is here, too: that is not before where it was, and has not passed over who is next.
+    /// Whether it is also the answer for a sweep at this position: that is not before the old one,
+    /// and not beyond the next request.
     fn holds(&self, group: u64, arm: u64) -> bool {
         let (is_behind, rank, _) = self.turn;
         self.group == group && self.arm <= arm && (is_behind || arm <= rank)
@@ -112,7 +113,7 @@ mod tests {
         Insert(Key),
         /// The one of this number.
         Remove(usize),
-        /// Whoever is next, as a scheduler does; the arm goes on behind it.
+        /// Takes the next one, as a scheduler does; the sweep goes on behind it.
         Take,
         Look(u64, u64),
     }
@@ -132,7 +133,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn what_it_remembers_is_what_the_definition_says(steps in proptest::collection::vec(step(), 1..200)) {
+        fn remembered_answers_are_those_of_the_definition(steps in proptest::collection::vec(step(), 1..200)) {
             let (mut queue, mut keys, mut arm) = (Queue::default(), BTreeSet::new(), 0);
             for step in steps {
                 match step {

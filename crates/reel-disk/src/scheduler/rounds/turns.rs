@@ -1,4 +1,5 @@
-//! Whose turn it is among those who ask for what has no deadline: deficit round robin (MARS, disk queues) between askers, in device time.
+//! Turns of requesters without deadlines: deficit round robin (MARS, disk queues) between
+//! requesters, in device time.
 
 use super::super::ids::ById;
 use super::queue::Queue;
@@ -10,22 +11,23 @@ use std::collections::{HashMap, VecDeque};
 
 use crate::limits::{REQUEST_NS_MAX, TURN_DEBTS, TURN_WAYS};
 
-/// The askers of one class, and what waits of each in the order of arrival.
+/// The requesters of one class, and the waiting requests of each in the order of arrival.
 ///
-/// Those who look after what is stored have every second turn, among themselves: a rebuild goes on however many download.
-/// An asker is known while it has something waiting, or owes for what it had of the last turn.
+/// Maintenance has every second turn, so a rebuild goes on however many clients download. A
+/// requester is known while a request of it waits, or while it has a debt from the last turn.
 #[derive(Debug, Default)]
 pub(super) struct Turns {
     askers: HashMap<Asker, Line>,
-    /// All of these, the next one first: others, and those of upkeep.
+    /// All of these, the next one first: others, and those for maintenance.
     rings: [VecDeque<Asker>; 2],
-    /// What others were given beyond what upkeep was, since either of them has had nothing waiting.
+    /// What others were given beyond what maintenance was, since one of the two last had nothing
+    /// waiting.
     lead_ns: i64,
     /// The length of a turn, when the last one was given.
     turn_ns: i64,
-    /// The largest request since somebody had something waiting.
+    /// The largest request since the first of the known requesters came.
     largest_bytes: u64,
-    /// Places of those chosen in the order in which they were.
+    /// Numbers of chosen requests, in the order in which they were chosen.
     chosen: u64,
 }
 
@@ -42,7 +44,8 @@ struct Line {
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Sweep {
     pub(super) price: DiskPrice,
-    /// What is chosen is served by place: an arm passes over it. Otherwise as it was chosen.
+    /// Chosen requests are served by place, in a sweep. Otherwise in the order in which they were
+    /// chosen.
     pub(super) by_place: bool,
     /// Device time of a sweep; what is not swept over is chosen a turn at a time.
     pub(super) worth_ns: u64,
@@ -60,13 +63,14 @@ impl Turns {
         self.largest_bytes = self.largest_bytes.max(request.bytes as u64);
     }
 
-    /// Moves a sweep's worth of what waits to `batch`, one turn after another.
+    /// Moves a sweep's worth of waiting requests to `batch`, one turn after another.
     ///
-    /// What lies behind one that is chosen costs its transfer and belongs to it: a run is cut only when it has taken twice its turn,
-    /// and what was too much is had less of the next time.
+    /// A request that continues a chosen one costs its transfer and belongs to the same turn. A run
+    /// is cut only when it has taken twice its turn; what was too much is subtracted from the next
+    /// turn.
     pub(super) fn choose(&mut self, sweep: Sweep, waiting: &mut ById<Filed>, batch: &mut Queue) {
         self.turn_ns = sweep.turn_ns(self.askers.len(), self.largest_bytes) as i64;
-        // Once round: who asks for little then waits for a turn of each other.
+        // One turn each: a requester with few requests then waits for a turn of each other.
         let most_ns = sweep.worth_ns.min((self.turn_ns as u64).saturating_mul(self.askers.len() as u64));
         let mut chosen_ns = 0_u64;
         while (batch.is_empty() || chosen_ns < most_ns)
@@ -90,8 +94,8 @@ impl Turns {
         }
     }
 
-    /// What an asker was given for turned out to take something else. A stall of the device costs it some turns, not all that the
-    /// stall took.
+    /// The requests that a requester was charged for took another time. A stall of the device costs
+    /// it some turns, not the whole time of the stall.
     pub(super) fn correct(&mut self, asker: Asker, expected_ns: u64, took_ns: u64) {
         if let Some(line) = self.askers.get_mut(&asker) {
             let by_ns = expected_ns as i64 - took_ns as i64;
@@ -108,7 +112,8 @@ impl Turns {
         }
     }
 
-    /// Counts who was given more, while both have something waiting: what one leaves is lent to the other.
+    /// Counts which side was given more while both have something waiting: what one leaves is lent
+    /// to the other.
     fn note_lead(&mut self, ring: usize, given_ns: u64) {
         if self.rings.iter().any(VecDeque::is_empty) {
             self.lead_ns = 0;
@@ -160,7 +165,8 @@ impl Line {
 }
 
 impl Sweep {
-    /// So many share a round; but a turn is worth the way, and none is longer than the sweep, or than any run is worth.
+    /// A round is divided among the requesters. But a turn is worth its seek, and none is longer
+    /// than the sweep or than a useful run.
     fn turn_ns(&self, askers: usize, largest_bytes: u64) -> u64 {
         let request_ns = self.price.read_ns(largest_bytes).max(self.price.write_ns(largest_bytes));
         let ways_ns = self.price.read_request_ns.saturating_mul(TURN_WAYS);
@@ -170,7 +176,8 @@ impl Sweep {
         if self.by_place { part_ns.min(most_ns).max(least_ns) } else { least_ns }
     }
 
-    /// What a request costs behind the one that was chosen before it in the sweep, if the arm would go on from there.
+    /// What a request costs behind the one that was chosen before it in the sweep, if reading on
+    /// from there is cheaper than a seek.
     fn neighbour_cost_ns(&self, filed: &Filed, waiting: &ById<Filed>, batch: &Queue) -> Option<u64> {
         if !self.by_place {
             return None;
