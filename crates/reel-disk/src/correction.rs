@@ -208,7 +208,7 @@ mod tests {
             }
             correction.filled(full, now_ns);
         }
-        assert_eq!(shown, correction.price(), "every move is told");
+        assert_eq!(shown, correction.price(), "every change is reported");
         shown.read_request_ns
     }
 

@@ -48,10 +48,10 @@ pub struct DisksConfig {
 
 /// Real members behind their threads.
 struct Threads {
-    /// The disk thread of each member, as an index into `doors`.
+    /// The disk thread of each member, as an index into `mailboxes`.
     thread_of: Vec<usize>,
     present: Vec<AtomicBool>,
-    doors: Vec<Mailbox<Order>>,
+    mailboxes: Vec<Mailbox<Order>>,
     shared: Arc<Shared>,
     threads: Mutex<Vec<CoreHandle<Order>>>,
 }
@@ -134,9 +134,9 @@ impl Threads {
             by_thread[number % threads].insert(number, member);
         }
         let handles = spawn_all(by_thread, arena, &shared, &config)?;
-        let doors = handles.iter().map(CoreHandle::mailbox).collect();
+        let mailboxes = handles.iter().map(CoreHandle::mailbox).collect();
         let thread_of = (0..count).map(|number| number % threads).collect();
-        Ok(Self { thread_of, present, doors, shared, threads: Mutex::new(handles) })
+        Ok(Self { thread_of, present, mailboxes, shared, threads: Mutex::new(handles) })
     }
 
     /// The job and its thread, if the request makes sense; otherwise it is answered here.
@@ -157,14 +157,14 @@ impl Threads {
 
 impl DiskBackend for Threads {
     fn submit_all(&self, requests: &mut dyn Iterator<Item = DiskRequest>) {
-        let mut by_thread: Vec<Vec<Order>> = self.doors.iter().map(|_| Vec::new()).collect();
+        let mut by_thread: Vec<Vec<Order>> = self.mailboxes.iter().map(|_| Vec::new()).collect();
         for request in requests {
             if let Some((thread, job)) = self.admit(request) {
                 by_thread[thread].push(Order::Job(job));
             }
         }
-        for (door, orders) in self.doors.iter().zip(by_thread) {
-            if let Err(orders) = door.send_all(orders) {
+        for (mailbox, orders) in self.mailboxes.iter().zip(by_thread) {
+            if let Err(orders) = mailbox.send_all(orders) {
                 orders.into_iter().for_each(Order::refuse);
             }
         }
@@ -172,13 +172,13 @@ impl DiskBackend for Threads {
 
     fn promote(&self, member: usize, request: RequestId, class: Class, deadline_ns: u64) {
         if let Some(&thread) = self.thread_of.get(member) {
-            self.doors[thread].post(Order::Promote { member, request, class, deadline_ns });
+            self.mailboxes[thread].post(Order::Promote { member, request, class, deadline_ns });
         }
     }
 
     fn withdraw(&self, member: usize, request: RequestId) {
         if let Some(&thread) = self.thread_of.get(member) {
-            self.doors[thread].post(Order::Withdraw { member, request });
+            self.mailboxes[thread].post(Order::Withdraw { member, request });
         }
     }
 
@@ -207,8 +207,8 @@ impl DiskBackend for Threads {
         // The lock is held meanwhile. So if two callers change the classes at once, all threads get
         // the two changes in the order in which they are stored here.
         let mut place = self.shared.classes.write().unwrap_or_else(PoisonError::into_inner);
-        for door in &self.doors {
-            door.post(Order::Classes(Arc::clone(&classes)));
+        for mailbox in &self.mailboxes {
+            mailbox.post(Order::Classes(Arc::clone(&classes)));
         }
         *place = classes;
     }
@@ -220,13 +220,13 @@ impl DiskBackend for Threads {
     fn set_price(&self, member: usize, price: DiskPrice) {
         if let (Some(place), Some(&thread)) = (self.shared.prices.get(member), self.thread_of.get(member)) {
             *lock(place) = price;
-            self.doors[thread].post(Order::Price { member, price });
+            self.mailboxes[thread].post(Order::Price { member, price });
         }
     }
 
     fn replace(&self, member: usize, file: MemberFile) -> Result<(), DiskError> {
         let Some(&thread) = self.thread_of.get(member) else { return Err(DiskError::Absent { member }) };
-        match self.doors[thread].send(Order::Replace { member, file: Box::new(file) }) {
+        match self.mailboxes[thread].send(Order::Replace { member, file: Box::new(file) }) {
             Ok(()) => {
                 // Orders keep their order: what is submitted from here on finds the new file.
                 self.present[member].store(true, Ordering::Release);
@@ -241,7 +241,7 @@ impl DiskBackend for Threads {
     }
 
     fn is_whole(&self) -> bool {
-        !self.doors.iter().any(Mailbox::is_closed)
+        !self.mailboxes.iter().any(Mailbox::is_closed)
     }
 
     fn stop(&self) -> Result<(), DiskError> {

@@ -65,7 +65,7 @@ pub const PASSED_OVER_ROUNDS: u32 = 2;
 
 /// The shortest turn of a requester without deadlines, in seeks. Its transfers then take three
 /// quarters of its time, however many others wait.
-pub const TURN_WAYS: u64 = 4;
+pub const TURN_SEEKS: u64 = 4;
 
 /// Most turns that a requester misses after it was given too much. Enough for a run and for a price
 /// that is wrong by its bounds. A device that stands still for minutes blocks no requester.
@@ -127,7 +127,7 @@ pub const CORRECTION_READS_PART: f64 = 0.75;
 /// sum. Condition, in thousandths: of the window that it overestimates most, it is off by less than
 /// this part of what the sum is off in its worst window. The margin is more than windows differ by
 /// chance. A wrong decision gives an inaccurate price, never one that is too low.
-pub const PRICE_APART_PERMILLE: u32 = 980;
+pub const PRICE_INDEPENDENT_PERMILLE: u32 = 980;
 
 /// Bytes of a stored profile. One with every cell and window has 8 KiB.
 pub const PROFILE_BYTES_MAX: usize = 1 << 18;
@@ -235,4 +235,4 @@ pub const EXPECTED_PART: u64 = 50;
 pub const EXPECTED_CREDIT_NS: u64 = 30_000_000;
 
 /// Time between two readings of a disk thread's processor time. A reading is a system call.
-pub const TELL_CPU_EVERY_NS: u64 = 250_000_000;
+pub const CPU_TIME_EVERY_NS: u64 = 250_000_000;

@@ -7,7 +7,7 @@ mod price;
 
 use price::expected_price_of;
 
-pub(crate) use price::{price_of, runs_are_ways};
+pub(crate) use price::{price_of, runs_need_one_seek};
 
 use crate::limits::PROFILE_BYTES_MAX;
 use reel_qos::DiskPrice;
@@ -280,7 +280,7 @@ impl Profile {
     /// Whether the device is rotational: seeks take long, and reads behind one another cost their
     /// transfers. A throttle only looks like that.
     pub fn has_arm(&self) -> bool {
-        self.price.has_arm() && runs_are_ways(&self.windows)
+        self.price.has_arm() && runs_need_one_seek(&self.windows)
     }
 
     /// Whether writes were measured. Otherwise they are assumed to cost a multiple of reads.

@@ -87,12 +87,12 @@ impl Asker {
     /// The low bits number the requesters that one requester stands for. Two with the same number
     /// share their turns, nothing else.
     const NUMBER_BITS: u32 = 40;
-    const UPKEEP: u64 = 1 << 63;
+    const MAINTENANCE: u64 = 1 << 63;
 
     /// A new requester: a job, or a core that makes requests for its connections.
     pub fn new() -> Self {
         static NEXT: AtomicU64 = AtomicU64::new(1);
-        Self(NEXT.fetch_add(1, Ordering::Relaxed) << Self::NUMBER_BITS & !Self::UPKEEP)
+        Self(NEXT.fetch_add(1, Ordering::Relaxed) << Self::NUMBER_BITS & !Self::MAINTENANCE)
     }
 
     /// Of the requesters that this one stands for, the one of this number.
@@ -103,13 +103,13 @@ impl Asker {
 
     /// A new requester for maintenance: a rebuild, a scrub. Maintenance has every second turn,
     /// however many other requesters there are.
-    pub fn upkeep() -> Self {
-        Self(Self::new().0 | Self::UPKEEP)
+    pub fn maintenance() -> Self {
+        Self(Self::new().0 | Self::MAINTENANCE)
     }
 
     /// Whether it is for maintenance.
-    pub fn is_upkeep(self) -> bool {
-        self.0 & Self::UPKEEP != 0
+    pub fn is_maintenance(self) -> bool {
+        self.0 & Self::MAINTENANCE != 0
     }
 }
 

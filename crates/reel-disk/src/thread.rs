@@ -4,7 +4,7 @@ use crate::disks::{DisksConfig, Shared, lock};
 use crate::driven::Driven;
 use crate::error::DiskError;
 use crate::job::{Job, Progress, Work};
-use crate::limits::TELL_CPU_EVERY_NS;
+use crate::limits::CPU_TIME_EVERY_NS;
 use crate::member::MemberFile;
 use crate::request::RequestId;
 use reel_qos::{Class, ClassTable, DiskPrice};
@@ -28,14 +28,14 @@ pub(crate) struct DiskThread {
     /// Whether a timer will show the views that have changed.
     will_show: bool,
     /// When its processor time was last read.
-    told_cpu_ns: u64,
+    cpu_read_at_ns: u64,
     stopping: bool,
 }
 
 /// The timer that shows views; no request bears this number.
-const SHOW: u64 = u64::MAX;
+const VIEWS: u64 = u64::MAX;
 /// The timer at which a device is no longer kept idle. Every turn checks all of them.
-const LOOK: u64 = u64::MAX - 1;
+const IDLE_END: u64 = u64::MAX - 1;
 
 /// A message to a disk thread.
 pub(crate) enum Order {
@@ -63,7 +63,7 @@ impl DiskThread {
             jobs: HashMap::new(),
             next_id: 0,
             will_show: false,
-            told_cpu_ns: 0,
+            cpu_read_at_ns: 0,
             stopping: false,
         }
     }
@@ -75,9 +75,9 @@ impl DiskThread {
 
     /// Reads how much processor time this thread has taken, now and then. An idle thread takes
     /// none.
-    fn tell_cpu(&mut self, now_ns: u64) {
-        if now_ns >= self.told_cpu_ns + TELL_CPU_EVERY_NS {
-            self.told_cpu_ns = now_ns;
+    fn read_cpu_time(&mut self, now_ns: u64) {
+        if now_ns >= self.cpu_read_at_ns + CPU_TIME_EVERY_NS {
+            self.cpu_read_at_ns = now_ns;
             self.shared.cpu_ns[self.number].store(thread_cpu_ns(), Relaxed);
         }
     }
@@ -155,7 +155,7 @@ impl DiskThread {
                 }
             }
             if let Some(kept_until_ns) = member.filled(core.now_ns()) {
-                core.at(kept_until_ns, LOOK);
+                core.at(kept_until_ns, IDLE_END);
             }
         }
     }
@@ -171,7 +171,7 @@ impl DiskThread {
             && !self.will_show
         {
             self.will_show = true;
-            core.at(next_ns, SHOW);
+            core.at(next_ns, VIEWS);
         }
     }
 
@@ -258,7 +258,7 @@ impl Service for DiskThread {
 
     fn timer(&mut self, _core: &mut Core, id: u64) {
         // Of the other timer, the turn that follows takes care.
-        if id == SHOW {
+        if id == VIEWS {
             self.will_show = false;
         }
     }
@@ -266,7 +266,7 @@ impl Service for DiskThread {
     fn turn(&mut self, core: &mut Core) {
         self.dispatch(core);
         self.show(core);
-        self.tell_cpu(core.now_ns());
+        self.read_cpu_time(core.now_ns());
         self.stop_when_idle(core);
     }
 

@@ -417,7 +417,7 @@ fn what_the_schedulers_do_is_seen() {
     for driver in DRIVERS {
         let rig = rig_with(driver, |config| config.policy = Policy::Rounds);
         let view = rig.disks.views().swap_remove(0);
-        assert_eq!((view.policy, view.classes.len()), ("rounds", 3), "before anything was asked");
+        assert_eq!((view.policy, view.classes.len()), ("rounds", 3), "before the first request");
         assert_eq!(view.classes[0].quota_ns, 700_000_000);
         for block in 0..8 {
             rig.read(0, block, 1).result.unwrap();
@@ -476,7 +476,7 @@ fn a_price_that_is_set_is_the_price() {
 
 /// Six reads of the first member, whose device answers none of them for this time. The bound of the
 /// rig is four: the other two wait in the scheduler.
-fn ask_six_of_a_stalled_member(rig: &Rig, for_ns: u64) -> Vec<RequestId> {
+fn request_six_of_a_stalled_member(rig: &Rig, for_ns: u64) -> Vec<RequestId> {
     rig.faults.inject(0, Fault::Stall { for_ns, every_ns: 1 });
     let ask = |token: u64| {
         let buffer = rig.arena.take(BLOCK).unwrap();
@@ -492,7 +492,7 @@ fn a_stalled_or_slow_member_keeps_its_requests_in_the_device() {
     for driver in DRIVERS {
         let rig = rig(driver);
         let started = Instant::now();
-        ask_six_of_a_stalled_member(&rig, 1_000_000_000);
+        request_six_of_a_stalled_member(&rig, 1_000_000_000);
         let stats = rig.disks.stats().swap_remove(0);
         assert_eq!((stats.in_device, stats.queued, stats.reads), (4, 2, 0));
         rig.faults.clear(0);
@@ -512,7 +512,7 @@ fn a_withdrawn_request_is_answered_without_going_to_the_device() {
     for driver in DRIVERS {
         let rig = rig(driver);
         // Longer than withdrawing the waiting requests takes.
-        let asked = ask_six_of_a_stalled_member(&rig, 2_000_000_000);
+        let asked = request_six_of_a_stalled_member(&rig, 2_000_000_000);
         // Those in the device stay there; a request of another name or member is not touched.
         rig.disks.withdraw(0, RequestId::new());
         asked.iter().for_each(|id| rig.disks.withdraw(1, *id));

@@ -88,13 +88,13 @@ proptest! {
         let (mut now_ns, mut next_id) = (5 * ROUND_NS, 0_u64);
         let mut waiting: BTreeMap<u64, Queued> = BTreeMap::new();
         let mut in_device: BTreeMap<u64, usize> = BTreeMap::new();
-        let upkeep = Asker::upkeep();
-        let mut had_arm = first_price.has_arm();
+        let maintenance = Asker::maintenance();
+        let mut was_rotational = first_price.has_arm();
         for step in steps {
             match step {
                 Step::Push { class, deadline_ns, offset, bytes, write } => {
                     let class = Class::new(class).unwrap();
-                    let asker = [Asker::default(), upkeep, Asker::default().of(next_id)][next_id as usize % 3];
+                    let asker = [Asker::default(), maintenance, Asker::default().of(next_id)][next_id as usize % 3];
                     let request = Queued { id: next_id, class, asker, deadline_ns, offset, bytes, write };
                     waiting.insert(next_id, request);
                     next_id += 1;
@@ -117,7 +117,7 @@ proptest! {
                 Step::Wait { ns } => now_ns = now_ns.saturating_add(ns),
                 Step::ClockTo { ns } => now_ns = ns,
                 Step::Price(price) => {
-                    had_arm |= price.has_arm();
+                    was_rotational |= price.has_arm();
                     scheduler.set_price(price);
                 }
                 Step::Found(price) => scheduler.correct_price(price),
@@ -137,11 +137,11 @@ proptest! {
             let is_kept = kept_ns.is_some_and(|ns| (1..=EXPECTED_CREDIT_NS).contains(&ns));
             prop_assert!(
                 waiting.is_empty() || !in_device.is_empty() || is_kept,
-                "the device idles while somebody waits, and is kept for nobody"
+                "the device idles while a request waits, and is not kept for another"
             );
             if !is_kept && bytes == usize::MAX && device_ns == u64::MAX && !waiting.is_empty() {
                 // `rounds` leaves the second place of a rotational disk to later requests.
-                let least = if policy == Policy::Rounds && had_arm { 1 } else { requests };
+                let least = if policy == Policy::Rounds && was_rotational { 1 } else { requests };
                 prop_assert!(in_device.len() >= least, "the device could have had one more");
             }
             let view = scheduler.view(now_ns);

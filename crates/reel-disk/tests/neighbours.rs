@@ -161,16 +161,16 @@ fn an_aperiodic_request_does_not_delay_an_interactive_one_that_comes_meanwhile()
     }
     let pop = |desk: &mut Desk| desk.scheduler.pop(desk.now_ns).map(|next| (next.id, next.offset));
     assert_eq!(pop(&mut desk), Some((0, FAR)));
-    assert_eq!(pop(&mut desk), Some((1, FAR + UNIT)), "a neighbour is no way");
+    assert_eq!(pop(&mut desk), Some((1, FAR + UNIT)), "a neighbour needs no seek");
     assert_eq!(pop(&mut desk), None);
     desk.scheduler.done(0, desk.now_ns);
-    assert_eq!(pop(&mut desk), None, "another way, behind what is being read");
+    assert_eq!(pop(&mut desk), None, "another seek, behind the read in service");
     desk.ask(Class::INTERACTIVE, DEADLINE_NONE_NS, 9 * FAR);
-    assert_eq!(pop(&mut desk), Some((3, 9 * FAR)), "a person is next");
+    assert_eq!(pop(&mut desk), Some((3, 9 * FAR)), "an interactive request is next");
     desk.scheduler.done(1, desk.now_ns);
     desk.scheduler.done(3, desk.now_ns);
     desk.now_ns += PRICE.read_request_ns;
-    assert_eq!(pop(&mut desk), Some((2, 3 * FAR)), "when that person has asked for nothing more");
+    assert_eq!(pop(&mut desk), Some((2, 3 * FAR)), "when the interactive reader has requested nothing more");
 }
 
 #[test]
@@ -238,15 +238,15 @@ fn after_a_window() -> Desk {
 #[test]
 fn a_rotational_disk_waits_as_long_as_a_seek_for_the_next_window() {
     let mut desk = after_a_window();
-    assert_eq!(desk.serve(MS), None, "a download costs the next window two ways");
-    let until_ns = desk.scheduler.kept_until_ns().expect("it is kept for somebody");
+    assert_eq!(desk.serve(MS), None, "a download costs the next window two seeks");
+    let until_ns = desk.scheduler.kept_until_ns().expect("it is kept for the reader");
     assert_eq!(until_ns - desk.now_ns, PRICE.read_request_ns);
     desk.now_ns += 3 * MS;
     desk.ask(Class::INTERACTIVE, DEADLINE_NONE_NS, 7 * FAR + 4 * UNIT);
     assert_eq!(desk.serve(MS), Some(7 * FAR + 4 * UNIT));
     assert_eq!((desk.serve(MS), desk.scheduler.kept_until_ns()), (None, Some(desk.now_ns + 12 * MS)));
     desk.now_ns += 12 * MS;
-    assert_eq!(desk.serve(MS), Some(3 * FAR), "he is through");
+    assert_eq!(desk.serve(MS), Some(3 * FAR), "the reader has finished");
     assert_eq!(desk.scheduler.kept_until_ns(), None);
 }
 
@@ -255,7 +255,7 @@ fn a_rotational_disk_does_not_wait_with_reserved_work_or_without_a_claim() {
     let mut desk = after_a_window();
     desk.periodic(3, FAR);
     assert_eq!(desk.serve(MS), Some(FAR), "what is promised is read at once, though it is early");
-    assert_eq!(desk.serve(MS), Some(3 * FAR), "and after that nobody knows who comes");
+    assert_eq!(desk.serve(MS), Some(3 * FAR), "and after that no reader is expected");
     // A class that has used up what it may claim.
     let mut desk = Desk::of_depth(2);
     desk.ask(Class::INTERACTIVE, DEADLINE_NONE_NS, 7 * FAR);

@@ -17,9 +17,9 @@ fn admitted(sim: &mut Sim) {
     }
 }
 
-fn people(sim: &mut Sim, count: u32) {
+fn interactive(sim: &mut Sim, count: u32) {
     for _ in 0..count {
-        sim.add(Client::Person { class: Class::INTERACTIVE, think_ns: 1500 * MS });
+        sim.add(Client::Interactive { class: Class::INTERACTIVE, think_ns: 1500 * MS });
     }
 }
 
@@ -39,7 +39,7 @@ fn measure(sim: &mut Sim, rounds: u64) {
 fn mixed(policy: Policy, aperiodic: u32) -> Sim {
     let mut sim = Sim::new(policy, &ClassTable::default(), 4);
     admitted(&mut sim);
-    people(&mut sim, 10);
+    interactive(&mut sim, 10);
     flood(&mut sim, Class::APERIODIC, 4 * aperiodic);
     measure(&mut sim, 60);
     sim
@@ -86,14 +86,14 @@ fn idle_shares_are_lent_as_they_pass() {
     .unwrap();
     let mut sim = Sim::new(Policy::Rounds, &classes, 2);
     (0..5).for_each(|_| sim.add(Client::Stream { class: Class::PERIODIC, reads: 3 }));
-    (0..10).for_each(|_| sim.add(Client::Person { class: Class::INTERACTIVE, think_ns: 300 * MS }));
+    (0..10).for_each(|_| sim.add(Client::Interactive { class: Class::INTERACTIVE, think_ns: 300 * MS }));
     flood(&mut sim, Class::APERIODIC, 32);
     measure(&mut sim, 60);
-    let people = sim.got(Class::INTERACTIVE);
-    let part = people.device_ns as f64 / sim.busy_ns as f64;
-    let p99_ms = people.percentile_ms(99);
-    assert!(part > 0.30, "people got {part} of the device: the load must be one that matters");
-    assert!(p99_ms < 80.0, "one person in a hundred waited {p99_ms} ms");
+    let interactive = sim.got(Class::INTERACTIVE);
+    let part = interactive.device_ns as f64 / sim.busy_ns as f64;
+    let p99_ms = interactive.percentile_ms(99);
+    assert!(part > 0.30, "interactive requests got {part} of the device: the load must matter");
+    assert!(p99_ms < 80.0, "one interactive request in a hundred waited {p99_ms} ms");
 }
 
 #[test]
@@ -101,7 +101,7 @@ fn more_interactive_clients_do_not_starve_the_background() {
     let aperiodic_with = |count| {
         let mut sim = Sim::new(Policy::Rounds, &ClassTable::default(), 4);
         admitted(&mut sim);
-        people(&mut sim, count);
+        interactive(&mut sim, count);
         flood(&mut sim, Class::APERIODIC, 32);
         measure(&mut sim, 30);
         assert_eq!(sim.got(Class::PERIODIC).late, 0);
@@ -110,7 +110,7 @@ fn more_interactive_clients_do_not_starve_the_background() {
     let crowd = aperiodic_with(2000);
     assert!(crowd >= 0.95 * 0.15, "the background got {crowd} of the device beside a crowd");
     let alone = aperiodic_with(5);
-    assert!(alone > 1.5 * crowd, "what people leave is lent: {alone} against {crowd}");
+    assert!(alone > 1.5 * crowd, "what interactive clients leave is lent: {alone} against {crowd}");
 }
 
 /// The built-in classes with a second and a third class of viewers.
@@ -197,8 +197,11 @@ fn time_that_no_other_class_needed_is_not_charged_to_a_class() {
     }
     sim.forget();
     sim.run(150 * MS);
-    let (people, viewers) = (sim.got(Class::INTERACTIVE).done, sim.got(Class::PERIODIC).done);
-    assert!(people >= 3 && 24 > viewers && viewers > 2 * people, "{people} cut in beside {viewers}");
+    let (interactive, viewers) = (sim.got(Class::INTERACTIVE).done, sim.got(Class::PERIODIC).done);
+    assert!(
+        interactive >= 3 && 24 > viewers && viewers > 2 * interactive,
+        "{interactive} interactive ones broke the order beside {viewers}"
+    );
 }
 
 #[test]
@@ -393,12 +396,13 @@ fn a_transfer_takes_as_long_beside_six_readers_as_alone() {
 }
 
 /// The longest wait of a starting reader: one starts each second for a while. Meanwhile everything
-/// admitted is read, `browsers` interactive clients read without a pause, and downloads take what
+/// admitted is read, `interactive_clients` interactive clients read without a pause, and downloads take what
 /// they can get. The starting reader is due at once, or has no deadline either.
-fn longest_beginning(browsers: u32, is_due: bool) -> f64 {
+fn longest_start(interactive_clients: u32, is_due: bool) -> f64 {
     let mut sim = Sim::new(Policy::Rounds, &ClassTable::default(), 4);
     admitted(&mut sim);
-    (0..browsers).for_each(|_| sim.add(Client::Person { class: Class::INTERACTIVE, think_ns: MS }));
+    (0..interactive_clients)
+        .for_each(|_| sim.add(Client::Interactive { class: Class::INTERACTIVE, think_ns: MS }));
     flood(&mut sim, Class::APERIODIC, 32);
     sim.run(20 * ROUND_NS);
     let mut most_ns = 0;
@@ -418,11 +422,11 @@ fn longest_beginning(browsers: u32, is_due: bool) -> f64 {
 
 #[test]
 fn a_starting_viewer_does_not_wait_for_many_interactive_clients() {
-    let [alone_s, beside_s] = [0, 100].map(|browsers| longest_beginning(browsers, true));
-    let arrival_s = longest_beginning(100, false);
-    println!("{alone_s} s alone, {beside_s} s beside a crowd, {arrival_s} s in the order of arrival");
-    assert!(alone_s < 0.5 && beside_s < 1.0, "{alone_s} s alone, {beside_s} s beside a crowd");
-    assert!(arrival_s > 2.0, "{arrival_s} s: the crowd must be one that matters");
+    let [alone_s, beside_s] = [0, 100].map(|interactive_clients| longest_start(interactive_clients, true));
+    let arrival_s = longest_start(100, false);
+    println!("{alone_s} s alone, {beside_s} s beside many clients, {arrival_s} s in the order of arrival");
+    assert!(alone_s < 0.5 && beside_s < 1.0, "{alone_s} s alone, {beside_s} s beside many clients");
+    assert!(arrival_s > 2.0, "{arrival_s} s: the load must matter");
 }
 
 #[test]
@@ -430,14 +434,14 @@ fn interactive_clients_are_served_beside_viewers_that_start_again_and_again() {
     let mut sim = Sim::new(Policy::Rounds, &ClassTable::default(), 4);
     admitted(&mut sim);
     flood(&mut sim, Class::APERIODIC, 32);
-    let browsed = sim.ask(Class::INTERACTIVE, DEADLINE_NONE_NS, 1 << 39, UNIT);
+    let interactive = sim.ask(Class::INTERACTIVE, DEADLINE_NONE_NS, 1 << 39, UNIT);
     // More than the disk can do.
     for number in 0..5000 {
         let due_ns = sim.now_ns + 200 * MS;
         sim.ask(Class::INTERACTIVE, due_ns, number * 7_919 % 1000 * (1 << 30), 4 * UNIT);
         sim.run(10 * MS);
     }
-    assert!(sim.is_answered(browsed), "after 50 s");
+    assert!(sim.is_answered(interactive), "after 50 s");
     assert!(sim.scheduler.len() > 100, "the load must be one that matters: {}", sim.scheduler.len());
     assert_eq!(sim.got(Class::PERIODIC).late, 0);
 }

@@ -82,7 +82,7 @@ proptest! {
                 prop_assert!(in_device.len() <= requests);
                 prop_assert!(in_device.len() == 1 || total <= bytes);
             }
-            prop_assert!(scan.is_empty() || !in_device.is_empty(), "the device idles while somebody waits");
+            prop_assert!(scan.is_empty() || !in_device.is_empty(), "the device idles while a request waits");
         }
         // Without new requests, two sweeps serve all of them, each ascending.
         let mut turns = 0;

@@ -57,14 +57,15 @@ fn a_transfer_that_pauses_between_its_windows_takes_as_long_beside_six_readers()
 
 #[test]
 fn a_transfer_that_is_too_slow_to_be_waited_for_costs_others_little() {
-    let read = |people: u32, transfer: bool| {
+    let read = |interactive: u32, transfer: bool| {
         let mut sim = Sim::new(Policy::Rounds, &ClassTable::default(), 2);
         sim.add(Client::Bulk { class: Class::APERIODIC, outstanding: 16, bytes: 256 << 10 });
         if transfer {
             let pause_ns = 40 * MS;
             sim.add(Client::Transfer { class: Class::INTERACTIVE, windows: u32::MAX, units: 4, pause_ns });
         }
-        (0..people).for_each(|_| sim.add(Client::Person { class: Class::INTERACTIVE, think_ns: 200 * MS }));
+        (0..interactive)
+            .for_each(|_| sim.add(Client::Interactive { class: Class::INTERACTIVE, think_ns: 200 * MS }));
         sim.run(5 * ROUND_NS);
         sim.forget();
         sim.run(60 * ROUND_NS);
@@ -72,14 +73,14 @@ fn a_transfer_that_is_too_slow_to_be_waited_for_costs_others_little() {
     };
     assert!(read(0, false) > 0.999);
     let least = 1.0 - 1.0 / EXPECTED_PART as f64 - EXPECTED_CREDIT_NS as f64 / (60 * ROUND_NS) as f64;
-    for (people, transfer) in [(0, true), (10, false), (10, true)] {
-        let busy = read(people, transfer);
+    for (interactive, transfer) in [(0, true), (10, false), (10, true)] {
+        let busy = read(interactive, transfer);
         println!(
-            "beside {people} people and a transfer ({transfer}) the arm moved for {busy:.4} of the time"
+            "beside {interactive} interactive clients and a transfer ({transfer}) the head moved for {busy:.4} of the time"
         );
         assert!(
             busy > least - 0.001,
-            "{people} people and a transfer ({transfer}): the arm moved for {busy} of the time"
+            "{interactive} interactive clients and a transfer ({transfer}): the head moved for {busy} of the time"
         );
     }
 }

@@ -9,7 +9,7 @@ use std::collections::{HashMap, VecDeque};
 
 const MS: u64 = 1_000_000;
 const UNIT: u64 = 264 << 10;
-const ARM: DiskPrice = DiskPrice {
+const ROTATIONAL: DiskPrice = DiskPrice {
     read_request_ns: 12 * MS,
     read_mib_ns: 7 * MS,
     write_request_ns: 12 * MS,
@@ -105,13 +105,13 @@ impl Device {
                 let (number, _) = self.of[&next.id];
                 self.inside.push_back((next, number));
             }
-            let (request, number) = self.inside.pop_front().expect("the device idles while somebody waits");
+            let (request, number) = self.inside.pop_front().expect("the device idles while a request waits");
             let is_near = request.offset.wrapping_sub(self.head) <= self.price.passed_bytes();
             let goes_on = self.price.has_arm() && is_near;
-            let way_ns = if goes_on { 0 } else { self.price.read_request_ns };
+            let seek_ns = if goes_on { 0 } else { self.price.read_request_ns };
             self.ways += u64::from(!goes_on);
             self.head = request.offset + request.bytes as u64;
-            let took_ns = (way_ns + self.price.transfer_ns(request.bytes as u64)) * self.permille / 1000;
+            let took_ns = (seek_ns + self.price.transfer_ns(request.bytes as u64)) * self.permille / 1000;
             self.now_ns += took_ns;
             self.got_ns[number] += took_ns;
             self.scheduler.done(request.id, self.now_ns);
@@ -137,8 +137,8 @@ impl Device {
 
 /// How long a turn is at most beside this many others.
 fn turn_ns(price: DiskPrice, readers: u64) -> u64 {
-    let ways_ns = 4 * price.read_request_ns;
-    if price.has_arm() { (ROUND_NS / readers).max(ways_ns) } else { price.read_ns(UNIT).max(ways_ns) }
+    let seeks_ns = 4 * price.read_request_ns;
+    if price.has_arm() { (ROUND_NS / readers).max(seeks_ns) } else { price.read_ns(UNIT).max(seeks_ns) }
 }
 
 fn reader(number: u64, waiting: usize, bytes: u64, run: u64) -> Reader {
@@ -149,17 +149,17 @@ proptest! {
     #![proptest_config(ProptestConfig::with_cases(40))]
     #[test]
     fn each_gets_an_equal_share_of_device_time_while_it_needs_it(
-        arm in any::<bool>(),
+        is_rotational in any::<bool>(),
         permille in 500_u64..2000,
         queues in proptest::collection::vec((64_usize..600, 1_u64..5, 1_u64..64), 2..25),
     ) {
-        let price = if arm { ARM } else { FLASH };
+        let price = if is_rotational { ROTATIONAL } else { FLASH };
         let readers = queues.iter().enumerate();
         let readers = readers.map(|(number, &(waiting, quarters, run))| {
             let bytes = quarters * UNIT / 4 / 4096 * 4096;
             // Two turns, whatever they take.
-            let most = 2 * 2 * RUN_WAYS * ARM.read_request_ns / price.transfer_ns(bytes);
-            reader(number as u64, if arm { most as usize } else { waiting }, bytes, run)
+            let most = 2 * 2 * RUN_WAYS * ROTATIONAL.read_request_ns / price.transfer_ns(bytes);
+            reader(number as u64, if is_rotational { most as usize } else { waiting }, bytes, run)
         });
         let mut device = Device::new(price, permille, readers.collect());
         device.run(20 * ROUND_NS);
@@ -175,12 +175,12 @@ proptest! {
 
     #[test]
     fn a_requester_with_few_requests_waits_for_one_turn_of_each_other(
-        arm in any::<bool>(),
+        is_rotational in any::<bool>(),
         others in 1_u64..40,
         waiting in 10_usize..400,
         run in 1_u64..100,
     ) {
-        let price = if arm { ARM } else { FLASH };
+        let price = if is_rotational { ROTATIONAL } else { FLASH };
         let mut readers = vec![reader(1000, 1, UNIT, 1)];
         readers.extend((0..others).map(|number| reader(number, waiting, UNIT, run)));
         let mut device = Device::new(price, 1000, readers);
@@ -194,8 +194,8 @@ proptest! {
 
 #[test]
 fn a_rebuild_has_every_second_turn_however_many_download() {
-    for price in [ARM, FLASH] {
-        let mut readers = vec![Reader { asker: Asker::upkeep(), ..reader(0, 300, UNIT, 40) }];
+    for price in [ROTATIONAL, FLASH] {
+        let mut readers = vec![Reader { asker: Asker::maintenance(), ..reader(0, 300, UNIT, 40) }];
         readers.extend((1..=60).map(|number| reader(number, 300, UNIT, 40)));
         let mut device = Device::new(price, 1000, readers);
         device.run(30 * ROUND_NS);
@@ -206,8 +206,8 @@ fn a_rebuild_has_every_second_turn_however_many_download() {
 
 #[test]
 fn a_single_requester_has_the_whole_device() {
-    let upkeep = Reader { asker: Asker::upkeep(), ..reader(0, 300, UNIT, 40) };
-    let mut device = Device::new(ARM, 1000, vec![upkeep, reader(1, 1, UNIT, 1)]);
+    let maintenance = Reader { asker: Asker::maintenance(), ..reader(0, 300, UNIT, 40) };
+    let mut device = Device::new(ROTATIONAL, 1000, vec![maintenance, reader(1, 1, UNIT, 1)]);
     device.run(10 * ROUND_NS);
     assert!(device.got_ns[0] > 8 * ROUND_NS, "{} ms", device.got_ns[0] / MS);
 }
@@ -217,10 +217,10 @@ fn turns_are_long_enough_for_their_seeks() {
     // Runs as long as readers request them beside this many others.
     for (downloads, run) in [(4, 54), (20, 27), (60, 9)] {
         let readers = (0..downloads).map(|number| reader(number, run as usize / 4, UNIT, run));
-        let mut device = Device::new(ARM, 1000, readers.collect());
+        let mut device = Device::new(ROTATIONAL, 1000, readers.collect());
         device.run(30 * ROUND_NS);
         let units = device.next as usize - device.asked.iter().sum::<usize>();
-        let per_way = units as f64 / device.ways as f64;
-        assert!(per_way > 0.9 * run as f64, "{downloads} downloads: {per_way} units for each way");
+        let per_seek = units as f64 / device.ways as f64;
+        assert!(per_seek > 0.9 * run as f64, "{downloads} downloads: {per_seek} units for each seek");
     }
 }

@@ -33,7 +33,7 @@ pub enum ProbeError {
     /// disk.
     #[error(
         "cannot measure {}: only {data_bytes} bytes of it were ever written, and what was never written is not read \
-         from the disk; put films in first ({least_bytes} bytes are enough)", path.display()
+         from the disk; ingest titles first ({least_bytes} bytes are enough)", path.display()
     )]
     TooLittleData {
         /// Which member.

@@ -11,7 +11,9 @@ use crate::limits::{
     DEVICE_NS_MAX, DEVICE_REQUESTS_MAX, PROBE_RUN_UNITS, PROBE_WINDOW_REQUESTS_MAX, SEEKING_REQUESTS_MAX,
 };
 use crate::member::MemberFile;
-use crate::profile::{Cell, DeviceIdentity, Locality, Measured, Profile, Window, WindowKind, runs_are_ways};
+use crate::profile::{
+    Cell, DeviceIdentity, Locality, Measured, Profile, Window, WindowKind, runs_need_one_seek,
+};
 use reel_qos::limits::ARM_REQUEST_NS;
 use reel_rt::now_ns;
 use std::path::PathBuf;
@@ -317,7 +319,7 @@ fn measured(all: &[Series]) -> Vec<Window> {
 /// The mixture that is worth measuring: first by single sizes, then by the mixture before. None on
 /// a rotational disk, where requests and bytes add up in any case.
 fn worth_mixing(all: &[Series]) -> Option<Mixture> {
-    if runs_are_ways(&measured(all)) {
+    if runs_need_one_seek(&measured(all)) {
         return None;
     }
     let of = |kind| all.iter().filter(move |series| series.kind == kind && !series.times_ns.is_empty());

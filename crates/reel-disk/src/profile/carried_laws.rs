@@ -1,7 +1,7 @@
 //! What a price says a device can do is what it can do. The windows of a measurement, the price
 //! that follows from them and the scheduler that uses it all run on the same simulated device.
 
-use super::{Window, WindowKind, expected_price_of, price_of, runs_are_ways};
+use super::{Window, WindowKind, expected_price_of, price_of, runs_need_one_seek};
 use crate::limits::{PROBE_MIXTURES, PROBE_RUN_UNITS};
 use crate::probe::mixture::Mixture;
 use crate::{DepthBound, Policy, Queued};
@@ -26,7 +26,7 @@ const SEGMENT_NS: u64 = 4 * SECOND_NS;
 #[derive(Clone, Copy)]
 enum Model {
     /// Seeks of 2 to 16 ms, 7200 rpm, 150 MB/s; what is a little ahead passes under the head.
-    Arm,
+    Rotational,
     /// A limit of requests and one of bytes a second; the longer of the two counts for each
     /// request.
     Throttle { iops: u64, bps: u64 },
@@ -63,9 +63,9 @@ impl Device {
                 self.even_ns[0].max(self.even_ns[1]).saturating_sub(start_ns)
             }
             Model::Throttle { iops, bps } => (SECOND_NS / iops).max(bytes * SECOND_NS / bps),
-            Model::Arm => {
+            Model::Rotational => {
                 let track = TURN_NS * 150 / 1000;
-                let way_ns = match offset.checked_sub(self.head) {
+                let seek_ns = match offset.checked_sub(self.head) {
                     Some(passed) if passed < track => transfer_ns(passed),
                     _ => {
                         let way = self.head.abs_diff(offset) as f64 / DISK_BYTES as f64;
@@ -74,7 +74,7 @@ impl Device {
                         seek_ns + (transfer_ns(offset % track) + TURN_NS - angle_ns) % TURN_NS
                     }
                 };
-                way_ns + transfer_ns(bytes)
+                seek_ns + transfer_ns(bytes)
             }
         };
         self.head = offset + bytes;
@@ -186,7 +186,7 @@ fn late(model: Model, price: DiskPrice, segment: &[(u64, u64)], viewers: u64) ->
 /// The number of viewers whose segments fill all of a member's time.
 fn predicted(price: DiskPrice, windows: &[Window], segment: &[(u64, u64)]) -> u64 {
     let bytes: u64 = segment.iter().map(|(_, bytes)| bytes).sum();
-    let passed = if price.has_arm() && runs_are_ways(windows) { UNIT } else { 0 };
+    let passed = if price.has_arm() && runs_need_one_seek(windows) { UNIT } else { 0 };
     let demand = DiskDemand { reads: segment.len() as u32, ways: 1, bytes: bytes + passed };
     let [requests_ns, bytes_ns] = price.demand_parts_ns(&demand);
     SEGMENT_NS / requests_ns.max(bytes_ns)
@@ -197,9 +197,9 @@ fn a_price_is_neither_optimistic_nor_far_below() {
     let throttle = |iops, bps| Model::Throttle { iops, bps };
     let budgets = |iops, bps| Model::Budgets { iops, bps };
     for (name, model, segment) in [
-        ("disk", Model::Arm, SEGMENT),
+        ("disk", Model::Rotational, SEGMENT),
         ("throttled by both", throttle(100, 20_000_000), SEGMENT),
-        ("throttled by bytes, and like an arm by requests", throttle(300, 40_000_000), SEGMENT),
+        ("throttled by bytes, and by requests as if rotational", throttle(300, 40_000_000), SEGMENT),
         ("flash", throttle(20_000, 40_000_000), SEGMENT),
         ("two budgets", budgets(100, 20_000_000), SEGMENT),
         ("two budgets, both used up", budgets(100, 20_000_000), SHORT_SEGMENT),
@@ -237,7 +237,7 @@ fn two_budgets_are_distinguished_from_a_queue_and_from_a_sum() {
         !apart(Model::Throttle { iops: 100, bps: 20_000_000 }),
         "a request waits for both before the next begins"
     );
-    assert!(!apart(Model::Arm));
+    assert!(!apart(Model::Rotational));
     // Without mixtures this is not known: by the sum of both, less is reserved.
     let mut windows = Device::new(Model::Budgets { iops: 100, bps: 20_000_000 }).windows();
     windows.retain(|window| window.kind != WindowKind::ReadMixed);

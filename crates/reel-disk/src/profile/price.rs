@@ -2,7 +2,7 @@
 
 use super::fit::{Point, cover, knee, worst};
 use super::{Window, WindowKind};
-use crate::limits::{PRICE_APART_PERMILLE, WRITE_READ_RATIO};
+use crate::limits::{PRICE_INDEPENDENT_PERMILLE, WRITE_READ_RATIO};
 use reel_qos::DiskPrice;
 
 /// The price of requests that is below no measured window; `None` without reads of two sizes.
@@ -22,7 +22,7 @@ pub(crate) fn expected_price_of(windows: &[Window]) -> Option<DiskPrice> {
 
 fn price_by(windows: &[Window], window_ns: impl Fn(&Window) -> u64) -> Option<DiskPrice> {
     let reads = Reads::of(windows, &window_ns)?;
-    let price = if counts_apart(windows) { reads.apart()? } else { reads.sum()? };
+    let price = if has_independent_limits(windows) { reads.independent()? } else { reads.sum()? };
     let DiskPrice { read_request_ns, read_mib_ns, .. } = price;
     let of = |kind: WindowKind| windows.iter().filter(move |window| window.kind == kind);
     let mut writes: Vec<Point> = of(WindowKind::Write).map(|window| point(window, &window_ns)).collect();
@@ -45,14 +45,14 @@ fn price_by(windows: &[Window], window_ns: impl Fn(&Window) -> u64) -> Option<Di
 ///
 /// Without windows of mixed sizes this is not known, and the parts add up. They also do on a
 /// rotational disk, for which a run is one request.
-fn counts_apart(windows: &[Window]) -> bool {
+fn has_independent_limits(windows: &[Window]) -> bool {
     let Some(reads) = Reads::of(windows, |window| window.p50_ns) else { return false };
     let all = reads.singles();
-    let (Some(sum), Some(apart)) = (sum(&all), reads.apart()) else { return false };
+    let (Some(sum), Some(apart)) = (sum(&all), reads.independent()) else { return false };
     let worst = |price: DiskPrice| worst(|bytes| price.read_ns(bytes), &all);
     !reads.mixed.is_empty()
-        && !runs_are_ways(windows)
-        && worst(apart) * 1000.0 < worst(sum) * f64::from(PRICE_APART_PERMILLE)
+        && !runs_need_one_seek(windows)
+        && worst(apart) * 1000.0 < worst(sum) * f64::from(PRICE_INDEPENDENT_PERMILLE)
 }
 
 /// The time of reads, at one quantile of their windows.
@@ -94,7 +94,7 @@ impl Reads {
     }
 
     /// The price of a device with independent limits of requests and bytes.
-    fn apart(&self) -> Option<DiskPrice> {
+    fn independent(&self) -> Option<DiskPrice> {
         let smallest = self.sizes.iter().min_by_key(|read| read.bytes);
         let largest = self.sizes.iter().max_by_key(|read| read.bytes);
         let bends: Vec<Point> = self.mixed.iter().chain(smallest).chain(largest).copied().collect();
@@ -118,7 +118,7 @@ fn point(window: &Window, window_ns: impl Fn(&Window) -> u64) -> Point {
 
 /// Whether reads behind one another need one seek: a run of them takes clearly less than as many
 /// single ones. Assumed where runs were not measured.
-pub(crate) fn runs_are_ways(windows: &[Window]) -> bool {
+pub(crate) fn runs_need_one_seek(windows: &[Window]) -> bool {
     let of = |kind: WindowKind| windows.iter().filter(move |window| window.kind == kind);
     let unit = of(WindowKind::Read).max_by_key(|window| window.bytes);
     let run = of(WindowKind::ReadRun).max_by_key(|window| window.bytes);
@@ -173,7 +173,7 @@ mod tests {
             assert!(run_ns >= units * unit_ns, "{units}: {run_ns}");
         }
         assert!(price.read_ns(3 * (264 << 10)) < 3 * unit_ns * 11 / 10, "{price:?}");
-        assert!(!runs_are_ways(&windows));
+        assert!(!runs_need_one_seek(&windows));
         // Without the runs a second unit would cost half of what it does.
         let single = price_of(&windows[..3]).unwrap();
         assert!(single.read_ns(3 * (264 << 10)) < 3 * unit_ns * 7 / 10, "{single:?}");
@@ -185,7 +185,7 @@ mod tests {
         let windows = windows_of(disk, disk(4 * (264 << 10)));
         let (with, without) = (price_of(&windows).unwrap(), price_of(&windows[..3]).unwrap());
         assert!(with.read_request_ns.abs_diff(without.read_request_ns) < 1_000, "{with:?} {without:?}");
-        assert!(runs_are_ways(&windows) && runs_are_ways(&windows[..3]));
+        assert!(runs_need_one_seek(&windows) && runs_need_one_seek(&windows[..3]));
         let flash = |bytes: u64| 20_000 + bytes;
         let windows = windows_of(flash, 4 * flash(264 << 10));
         assert_eq!(price_of(&windows), price_of(&windows[..3]));

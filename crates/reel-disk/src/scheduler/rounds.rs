@@ -41,13 +41,13 @@ pub struct Rounds {
     promised: Promised,
     order: Order,
     /// Where the sweep is. Requests before it wait for the next one.
-    arm: u64,
+    position: u64,
     /// The same for what is due before the round ends.
-    due_arm: u64,
+    due_position: u64,
     /// The periodic read that was served last.
     run: Option<Run>,
     /// The interactive read that was served last, if nothing was served after it.
-    asked: Option<Run>,
+    interactive_run: Option<Run>,
     /// Whether its reader is expected to go on.
     expected: Expected,
     /// Where the last request of all ends.
@@ -56,7 +56,7 @@ pub struct Rounds {
     left_run: bool,
     /// Requests in the device that continue a broken run, and so cost a seek that was not
     /// estimated.
-    ways_back: Vec<u64>,
+    seeks_back: Vec<u64>,
     /// What all periodic classes may still claim of this round.
     periodic_left_ns: i64,
     /// What they may claim of a whole one.
@@ -86,7 +86,7 @@ struct Filed {
     lane: usize,
     /// Its key among the requests that are served together.
     rank: u64,
-    place: Place,
+    place: QueuePosition,
     /// Periodic: its work is reserved until this many rounds have ended.
     promised: Option<u64>,
     /// Whether it may be read together with its neighbours.
@@ -108,7 +108,7 @@ struct Run {
 
 /// Where a request waits in its class.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Place {
+enum QueuePosition {
     /// Periodic and due before this round ends, with others due about then.
     Due(u64),
     /// Periodic: to be done when this many rounds have ended.
@@ -152,14 +152,14 @@ impl Rounds {
             busy: Default::default(),
             promised: Promised::default(),
             order,
-            arm: 0,
-            due_arm: 0,
+            position: 0,
+            due_position: 0,
             run: None,
-            asked: None,
+            interactive_run: None,
             expected: Expected::default(),
             head: 0,
             left_run: false,
-            ways_back: Vec::new(),
+            seeks_back: Vec::new(),
             periodic_left_ns: 0,
             periodic_quantum_ns: 0,
             arrivals: 0,
@@ -193,8 +193,11 @@ impl Rounds {
                 };
                 let cost_ns = self.cost_ns(&request, behind);
                 let end = due_ns / ROUND_NS;
-                let place =
-                    if end > round { Place::Bucket(end) } else { Place::Due(self.order.group(due_ns)) };
+                let place = if end > round {
+                    QueuePosition::Bucket(end)
+                } else {
+                    QueuePosition::Due(self.order.group(due_ns))
+                };
                 let rank = if self.order == Order::Scan { request.offset } else { due_ns };
                 self.promised.add(end, cost_ns);
                 let promised = Some(end);
@@ -204,14 +207,18 @@ impl Rounds {
                 let cost_ns = self.cost_ns(&request, None);
                 let swept = kind == Kind::Aperiodic && self.order == Order::Scan;
                 let rank = if swept { request.offset } else { arrival };
-                let place = if kind == Kind::Interactive { Place::Wanted(due_ns) } else { Place::Line };
+                let place = if kind == Kind::Interactive {
+                    QueuePosition::Wanted(due_ns)
+                } else {
+                    QueuePosition::Line
+                };
                 let placed = kind == Kind::Interactive && self.order == Order::Scan && !request.write;
                 let (promised, behind) = (None, None);
                 Filed { request, cost_ns, turn_ns, arrival, lane, rank, place, promised, placed, behind }
             }
         };
         self.meter.joined(lane);
-        self.ran_dry |= filed.place == Place::Line && self.lanes[lane].batch.is_empty();
+        self.ran_dry |= filed.place == QueuePosition::Line && self.lanes[lane].batch.is_empty();
         self.lanes[lane].insert(request.id, &filed);
         self.busy[self.lanes[lane].kind as usize].insert(lane);
         self.waiting.insert(request.id, filed);
@@ -229,7 +236,7 @@ impl Rounds {
         let filed = self.waiting.remove(&id)?;
         let lane = &mut self.lanes[filed.lane];
         lane.remove(id, &filed);
-        self.ran_dry |= filed.place == Place::Batch && lane.batch.is_empty();
+        self.ran_dry |= filed.place == QueuePosition::Batch && lane.batch.is_empty();
         if lane.len == 0 {
             self.busy[lane.kind as usize].remove(filed.lane);
         }
@@ -285,9 +292,9 @@ impl Rounds {
     fn file_all(&mut self) {
         let classes = self.meter.classes.clone();
         self.meter.set_classes(&classes);
-        (self.run, self.asked, self.left_run) = (None, None, false);
+        (self.run, self.interactive_run, self.left_run) = (None, None, false);
         self.expected = Expected::default();
-        self.ways_back.clear();
+        self.seeks_back.clear();
         self.lanes = Vec::with_capacity(classes.len());
         self.busy = Default::default();
         for (class, spec) in classes.iter() {
@@ -331,7 +338,7 @@ impl Rounds {
                 lane.buckets.remove((end, rank, id));
                 let due_ns = filed.request.deadline_ns.min(end.saturating_add(1).saturating_mul(ROUND_NS));
                 let group = self.order.group(due_ns);
-                filed.place = Place::Due(group);
+                filed.place = QueuePosition::Due(group);
                 lane.due.insert((group, rank, id));
             }
         }
@@ -347,7 +354,7 @@ impl Rounds {
     /// A rotational disk that has its next request beside the one in service needs no more. It
     /// would serve more requests in an order of its own, and an interactive request that this
     /// scheduler lets pass would wait.
-    fn arm_has_enough(&self) -> bool {
+    fn has_its_next(&self) -> bool {
         self.order == Order::Scan && self.meter.device.len() >= SEEKING_REQUESTS_MAX
     }
 
@@ -368,7 +375,7 @@ impl Rounds {
         let is_aperiodic = |filed: &Filed| self.lanes[filed.lane].kind == Kind::Aperiodic;
         self.meter.device.is_empty()
             && self.waiting.get(&id).is_some_and(is_aperiodic)
-            && self.asked.is_some_and(|run| self.lanes[run.lane].left_ns > 0)
+            && self.interactive_run.is_some_and(|run| self.lanes[run.lane].left_ns > 0)
             && self.expected.is_awaited(now_ns)
     }
 
@@ -407,7 +414,7 @@ impl Scheduler for Rounds {
 
     fn pop(&mut self, now_ns: u64) -> Option<Queued> {
         self.tick(now_ns);
-        if self.waiting.is_empty() || self.meter.device.is_full() || self.arm_has_enough() {
+        if self.waiting.is_empty() || self.meter.device.is_full() || self.has_its_next() {
             return None;
         }
         let choice = self.choose(now_ns)?;
@@ -427,8 +434,8 @@ impl Scheduler for Rounds {
 
     fn done(&mut self, id: u64, now_ns: u64) {
         self.tick(now_ns);
-        let is_back = self.ways_back.contains(&id);
-        self.ways_back.retain(|&back| back != id);
+        let is_back = self.seeks_back.contains(&id);
+        self.seeks_back.retain(|&back| back != id);
         let Some(mut left) = self.meter.finish(id, now_ns) else { return };
         if is_back {
             // Paid from slack, which covered it. Otherwise requests that break a run would use up
@@ -439,7 +446,9 @@ impl Scheduler for Rounds {
         }
         if self.meter.device.is_empty() {
             self.idle_ns = now_ns;
-            if self.order == Order::Scan && self.asked.is_some_and(|run| self.lanes[run.lane].len == 0) {
+            if self.order == Order::Scan
+                && self.interactive_run.is_some_and(|run| self.lanes[run.lane].len == 0)
+            {
                 self.expected.served(now_ns, self.meter.price().read_request_ns);
             }
         }
@@ -484,7 +493,7 @@ impl Scheduler for Rounds {
         let Some(filed) = self.take_out(id) else { return false };
         self.part_from(&filed);
         if self.waiting.is_empty() {
-            self.expected.nobody_waits();
+            self.expected.none_waits();
         }
         true
     }
@@ -498,7 +507,7 @@ impl Scheduler for Rounds {
         self.meter.set_price(price);
         if self.order != Order::of(price) {
             self.order = Order::of(price);
-            (self.arm, self.due_arm) = (0, 0);
+            (self.position, self.due_position) = (0, 0);
             return self.file_all();
         }
         self.reprice();

@@ -27,7 +27,7 @@ pub(crate) enum Client {
     /// a session.
     Stream { class: Class, reads: u32 },
     /// Reads 4 KiB, pauses for this long on average, reads again.
-    Person { class: Class, think_ns: u64 },
+    Interactive { class: Class, think_ns: u64 },
     /// Always has this many reads of this size waiting, without a deadline.
     Bulk { class: Class, outstanding: u32, bytes: usize },
     /// Reads windows of neighbours of 256 KiB, one after another. Each is requested `pause_ns`
@@ -73,7 +73,7 @@ pub(crate) struct Sim {
     in_device: VecDeque<Queued>,
     /// When the first of them is done.
     done_ns: u64,
-    arm: u64,
+    head: u64,
     /// What the device takes in thousandths of its model, whatever its price says.
     pub(crate) slowness_permille: u64,
     next: u64,
@@ -94,7 +94,7 @@ impl Sim {
             transferred: HashMap::new(),
             in_device: VecDeque::new(),
             done_ns: 0,
-            arm: 0,
+            head: 0,
             slowness_permille: 1000,
             next: 0,
             random: 0x9e37_79b9_7f4a_7c15,
@@ -192,7 +192,7 @@ impl Sim {
                 }
                 self.wake((round + 1) * ROUND_NS + 1, client);
             }
-            Client::Person { class, .. } => {
+            Client::Interactive { class, .. } => {
                 let offset = self.offset();
                 self.push_of(class, DEADLINE_NONE_NS, offset, 4096, client);
             }
@@ -224,7 +224,7 @@ impl Sim {
         got.responses_ns.push(self.now_ns - since_ns);
         self.start_next();
         match self.clients.get(client).cloned() {
-            Some(Client::Person { think_ns, .. }) => {
+            Some(Client::Interactive { think_ns, .. }) => {
                 let wait_ns = self.random() % (2 * think_ns);
                 self.wake(self.now_ns + wait_ns, client);
             }
@@ -262,7 +262,7 @@ impl Sim {
     /// The device begins with the request that it was given first.
     fn start_next(&mut self) {
         let Some(request) = self.in_device.front().copied() else { return };
-        let distance = self.arm.abs_diff(request.offset) as f64 / DISK_BYTES as f64;
+        let distance = self.head.abs_diff(request.offset) as f64 / DISK_BYTES as f64;
         // What is behind the last request passes under the head next.
         let (seek_ns, turn_ns) = if distance == 0.0 {
             (0, 0)
@@ -270,7 +270,7 @@ impl Sim {
             (MS + (9e6 * distance.sqrt()) as u64, self.random() % (8 * MS))
         };
         let took_ns = (seek_ns + turn_ns + request.bytes as u64 * 8) * self.slowness_permille / 1000;
-        self.arm = request.offset + request.bytes as u64;
+        self.head = request.offset + request.bytes as u64;
         self.done_ns = self.now_ns + took_ns;
         self.busy_ns += took_ns;
         self.got.entry(request.class.index()).or_default().device_ns += took_ns;

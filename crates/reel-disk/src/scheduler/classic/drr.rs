@@ -16,7 +16,7 @@ pub struct Drr {
     waiting: HashMap<u64, Filed>,
     lanes: Vec<Lane>,
     work: BTreeMap<(u64, u64), Queued>,
-    arm: u64,
+    position: u64,
     arrivals: u64,
 }
 
@@ -43,7 +43,7 @@ impl Drr {
     pub fn new(classes: &ClassTable, price: DiskPrice, bound: DepthBound) -> Self {
         let meter = Meter::new(classes, price, bound);
         let (waiting, work) = (HashMap::new(), BTreeMap::new());
-        let mut drr = Self { meter, waiting, lanes: Vec::new(), work, arm: 0, arrivals: 0 };
+        let mut drr = Self { meter, waiting, lanes: Vec::new(), work, position: 0, arrivals: 0 };
         drr.set_classes(classes);
         drr
     }
@@ -113,14 +113,14 @@ impl Scheduler for Drr {
     fn pop(&mut self, now_ns: u64) -> Option<Queued> {
         self.meter.tick(now_ns);
         self.form_round();
-        let beyond = self.work.range((self.arm, 0)..).next();
+        let beyond = self.work.range((self.position, 0)..).next();
         let (&place, &request) = beyond.or_else(|| self.work.first_key_value())?;
         let cost_ns = self.meter.cost_ns(&request);
         if !self.meter.device.takes(request.bytes, cost_ns) {
             return None;
         }
         self.work.remove(&place);
-        self.arm = place.0.saturating_add(1);
+        self.position = place.0.saturating_add(1);
         let lane = self.waiting.remove(&request.id)?.lane;
         self.meter.start(&request, (lane, 0), cost_ns, true, now_ns);
         Some(request)

@@ -15,7 +15,7 @@ pub struct Ordered {
     arrivals: u64,
     /// Where the sweep is: requests at lower keys wait for the next one. Only offsets are swept
     /// over.
-    arm: u64,
+    position: u64,
     waiting: BTreeMap<(u64, u64), Queued>,
     keys: HashMap<u64, u64>,
 }
@@ -38,7 +38,7 @@ impl Ordered {
     /// An empty scheduler that keeps at most `bound` in the device.
     pub fn new(by: OrderedBy, classes: &ClassTable, price: DiskPrice, bound: DepthBound) -> Self {
         let (waiting, keys) = (BTreeMap::new(), HashMap::new());
-        Self { by, meter: Meter::new(classes, price, bound), arrivals: 0, arm: 0, waiting, keys }
+        Self { by, meter: Meter::new(classes, price, bound), arrivals: 0, position: 0, waiting, keys }
     }
 
     /// Moves a waiting request to another key.
@@ -67,7 +67,7 @@ impl Scheduler for Ordered {
 
     fn pop(&mut self, now_ns: u64) -> Option<Queued> {
         self.meter.tick(now_ns);
-        let ahead = self.waiting.range((self.arm, 0)..).next();
+        let ahead = self.waiting.range((self.position, 0)..).next();
         let (&place, &request) = ahead.or_else(|| self.waiting.first_key_value())?;
         let cost_ns = self.meter.cost_ns(&request);
         if !self.meter.device.takes(request.bytes, cost_ns) {
@@ -79,7 +79,7 @@ impl Scheduler for Ordered {
         if self.by == OrderedBy::Offset {
             // Beyond the request, not at it: callers that read one place again and again would
             // otherwise hold the sweep there.
-            self.arm = place.0.saturating_add(1);
+            self.position = place.0.saturating_add(1);
         }
         Some(request)
     }

@@ -3,7 +3,7 @@
 use super::lane::{Lane, portion_ns};
 use super::promised::Outlook;
 use super::queue::Turn;
-use super::{Filed, Order, Place, Queued, Rounds, Run};
+use super::{Filed, Order, QueuePosition, Queued, Rounds, Run};
 use reel_qos::Kind;
 use reel_qos::limits::{ROUND_NS, SUB_PERIOD_NS};
 
@@ -50,10 +50,10 @@ impl Rounds {
     /// Takes a chosen request out of its queue, on its way to the device.
     pub(super) fn take(&mut self, choice: Choice, now_ns: u64) -> Option<Queued> {
         let mut filed = self.unfile(choice.id)?;
-        let goes_on = self.asked.is_some_and(|run| self.goes_on(run, &filed));
+        let goes_on = self.interactive_run.is_some_and(|run| self.goes_on(run, &filed));
         let idle_ns = self.expected.ended(now_ns, goes_on);
         self.lanes[filed.lane].left_ns -= idle_ns as i64;
-        self.note_way_back(&filed, choice);
+        self.note_seek_back(&filed, choice);
         filed.cost_ns = self.cost_from_here_ns(&filed);
         self.note_run(&filed, choice);
         self.head = filed.request.end();
@@ -61,8 +61,10 @@ impl Rounds {
         match filed.place {
             // Beyond the request, not at it: callers that read one place again and again would
             // otherwise hold the sweep there.
-            Place::Due(_) if self.order == Order::Scan => self.due_arm = beyond,
-            Place::Bucket(_) | Place::Batch if self.order == Order::Scan => self.arm = beyond,
+            QueuePosition::Due(_) if self.order == Order::Scan => self.due_position = beyond,
+            QueuePosition::Bucket(_) | QueuePosition::Batch if self.order == Order::Scan => {
+                self.position = beyond
+            }
             _ => {}
         }
         let lane = &mut self.lanes[filed.lane];
@@ -103,7 +105,8 @@ impl Rounds {
         }
         let end = self.meter.round.unwrap_or(0).saturating_add(1);
         let lanes = self.busy(Kind::Periodic).filter(|(_, lane)| may(lane));
-        let (behind, rank, id) = lanes.filter_map(|(_, lane)| lane.buckets.sweep(end, self.arm)).min()?;
+        let (behind, rank, id) =
+            lanes.filter_map(|(_, lane)| lane.buckets.sweep(end, self.position)).min()?;
         Some((Choice { id, cut_in: false }, Some((behind, rank, id))))
     }
 
@@ -111,7 +114,7 @@ impl Rounds {
     fn first_due(&self, may: impl Fn(&Lane) -> bool) -> Option<(u64, (bool, u64), u64)> {
         let first = |lane: &Lane| {
             let (group, ..) = lane.due.first()?;
-            let (behind, rank, id) = lane.due.sweep(group, self.due_arm)?;
+            let (behind, rank, id) = lane.due.sweep(group, self.due_position)?;
             Some((group, (behind, rank), id))
         };
         self.busy(Kind::Periodic).filter(|(_, lane)| may(lane)).filter_map(|(_, lane)| first(lane)).min()
@@ -126,7 +129,7 @@ impl Rounds {
         let cost_ns = self.cost_from_here_ns(filed);
         let share_ns = self.lanes[number].quantum_ns as u64 / (ROUND_NS / SUB_PERIOD_NS);
         let cut_in_ns = self.sub_period.cut_in_ns;
-        let goes_on = self.asked.is_some_and(|run| self.goes_on(run, filed));
+        let goes_on = self.interactive_run.is_some_and(|run| self.goes_on(run, filed));
         let its_turn = cut_in_ns == 0 || goes_on || cut_in_ns.saturating_add(cost_ns) <= share_ns;
         // The head seeks back to the run that it left.
         let back_ns = if self.run.is_some() { self.meter.price().read_request_ns } else { 0 };
@@ -149,10 +152,10 @@ impl Rounds {
 
     /// After an interactive request broke a run, continuing the run costs a seek that was not
     /// estimated.
-    fn note_way_back(&mut self, filed: &Filed, choice: Choice) {
+    fn note_seek_back(&mut self, filed: &Filed, choice: Choice) {
         let left_run = std::mem::replace(&mut self.left_run, choice.cut_in && self.run.is_some());
         if left_run && !choice.cut_in && self.run.is_some_and(|run| self.goes_on(run, filed)) {
-            self.ways_back.push(filed.request.id);
+            self.seeks_back.push(filed.request.id);
         }
     }
 
@@ -172,17 +175,17 @@ impl Rounds {
             let transfer_ns = self.meter.price().transfer_ns(filed.request.bytes as u64);
             filed.placed.then_some(Run { lane, end, cost_ns: before_ns.saturating_add(transfer_ns) })
         };
-        let (run, asked) = match self.lanes[filed.lane].kind {
-            Kind::Interactive => (self.run.filter(|_| choice.cut_in), after(self.asked)),
+        let (run, interactive_run) = match self.lanes[filed.lane].kind {
+            Kind::Interactive => (self.run.filter(|_| choice.cut_in), after(self.interactive_run)),
             Kind::Periodic | Kind::Aperiodic => (after(self.run), None),
         };
-        (self.run, self.asked) = (run, asked);
+        (self.run, self.interactive_run) = (run, interactive_run);
     }
 
     /// What a request costs if it is next: an interactive one that continues the last one needs no
     /// seek.
     fn cost_from_here_ns(&self, filed: &Filed) -> u64 {
-        match self.asked.filter(|run| self.goes_on(*run, filed)) {
+        match self.interactive_run.filter(|run| self.goes_on(*run, filed)) {
             Some(run) => self.meter.neighbour_cost_ns(&filed.request, run.end),
             None => filed.cost_ns,
         }
@@ -229,7 +232,7 @@ impl Rounds {
             return Some((behind, rank, id));
         }
         let end = lanes().filter_map(|lane| lane.buckets.first()).map(|(end, ..)| end).min()?;
-        lanes().filter_map(|lane| lane.buckets.sweep(end, self.arm)).min()
+        lanes().filter_map(|lane| lane.buckets.sweep(end, self.position)).min()
     }
 
     /// The interactive request that is next: (id, class). First the request that continues the last
@@ -241,10 +244,10 @@ impl Rounds {
         let lanes = self.busy(Kind::Interactive).filter(|(_, lane)| may(lane));
         let first = lanes.filter_map(|(number, lane)| Some((lane.due.first()?, number))).min();
         let ((due_ns, ..), _) = first?;
-        let way_ns = self.meter.price().read_request_ns;
+        let seek_ns = self.meter.price().read_request_ns;
         let soon_ns = self.meter.round.unwrap_or(0).saturating_add(2).saturating_mul(ROUND_NS);
-        let most_ns = if due_ns <= soon_ns { way_ns } else { way_ns.max(RUN_NS_MAX) };
-        if let Some(run) = self.asked.filter(|run| run.cost_ns < most_ns)
+        let most_ns = if due_ns <= soon_ns { seek_ns } else { seek_ns.max(RUN_NS_MAX) };
+        if let Some(run) = self.interactive_run.filter(|run| run.cost_ns < most_ns)
             && may(&self.lanes[run.lane])
             && let Some((_, id)) =
                 self.lanes[run.lane].neighbour_behind(run.end, self.meter.price().passed_bytes())
@@ -256,7 +259,7 @@ impl Rounds {
 
     fn first_aperiodic(&self, may: impl Fn(&Lane) -> bool) -> Option<Turn> {
         let lanes = self.busy(Kind::Aperiodic).filter(|(_, lane)| may(lane));
-        lanes.filter_map(|(_, lane)| lane.batch.sweep(0, self.arm)).min()
+        lanes.filter_map(|(_, lane)| lane.batch.sweep(0, self.position)).min()
     }
 
     /// The first request of a class that had a claim and was given nothing for rounds: no class

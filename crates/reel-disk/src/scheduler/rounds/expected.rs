@@ -24,9 +24,9 @@ pub(super) struct Expected {
 }
 
 impl Expected {
-    /// A reader was served and has no further request yet, on a device whose seeks take `way_ns`.
-    pub(super) fn served(&mut self, now_ns: u64, way_ns: u64) {
-        (self.served_ns, self.for_ns) = (now_ns, way_ns);
+    /// A reader was served and has no further request yet, on a device whose seeks take `seek_ns`.
+    pub(super) fn served(&mut self, now_ns: u64, seek_ns: u64) {
+        (self.served_ns, self.for_ns) = (now_ns, seek_ns);
     }
 
     /// Whether the device is kept for it now.
@@ -52,7 +52,7 @@ impl Expected {
     }
 
     /// The request that was kept waiting is gone: the device is idle by itself.
-    pub(super) fn nobody_waits(&mut self) {
+    pub(super) fn none_waits(&mut self) {
         self.idle_since_ns = None;
     }
 
@@ -94,7 +94,7 @@ mod tests {
             expected.served(now_ns, WAY_NS);
             let awaited = expected.is_awaited(now_ns);
             now_ns += WAY_NS;
-            assert!(!expected.is_awaited(now_ns), "a way and no longer");
+            assert!(!expected.is_awaited(now_ns), "one seek and no longer");
             assert_eq!(expected.ended(now_ns, false), 0);
             awaited
         });
@@ -108,7 +108,7 @@ mod tests {
         let mut expected = Expected::default();
         expected.served(START_NS, WAY_NS);
         assert_eq!(expected.until_ns(), None);
-        assert_eq!(expected.ended(START_NS + MS, true), 0, "nobody was kept waiting");
+        assert_eq!(expected.ended(START_NS + MS, true), 0, "no request was kept waiting");
         expected.served(START_NS, WAY_NS);
         assert!(!expected.is_awaited(START_NS - 1), "the clock went back");
         assert!(!expected.is_awaited(START_NS + WAY_NS));
@@ -118,16 +118,16 @@ mod tests {
         #[test]
         fn little_time_passes_for_nothing(steps in proptest::collection::vec((0_u64..20 * MS, 0_u64..40 * MS, any::<bool>()), 1..300)) {
             let (mut expected, mut now_ns, mut in_vain_ns) = (Expected::default(), START_NS, 0);
-            for (later_ns, way_ns, came) in steps {
-                expected.served(now_ns, way_ns);
+            for (later_ns, seek_ns, came) in steps {
+                expected.served(now_ns, seek_ns);
                 let begun_ns = now_ns;
                 while expected.is_awaited(now_ns) && now_ns < begun_ns + later_ns {
                     now_ns += MS / 3;
                 }
                 let idle_ns = if expected.until_ns().is_some() { now_ns - begun_ns } else { 0 };
-                prop_assert!(idle_ns <= way_ns + MS / 3);
+                prop_assert!(idle_ns <= seek_ns + MS / 3);
                 if !came {
-                    in_vain_ns += idle_ns.min(way_ns);
+                    in_vain_ns += idle_ns.min(seek_ns);
                 }
                 expected.ended(now_ns, came);
                 now_ns += later_ns;

@@ -3,7 +3,7 @@
 use super::super::ids::ById;
 use super::queue::Queue;
 use super::turns::{Sweep, Turns};
-use super::{Filed, Order, Place};
+use super::{Filed, Order, QueuePosition};
 use reel_qos::limits::{CLASSES_MAX, ROUND_NS, SUB_PERIOD_NS};
 use reel_qos::{DiskPrice, Kind};
 use std::collections::BTreeMap;
@@ -74,10 +74,12 @@ impl Lane {
             self.places.insert((filed.request.offset, id), filed.request.end());
         }
         match filed.place {
-            Place::Due(first) | Place::Wanted(first) => self.due.insert((first, filed.rank, id)),
-            Place::Bucket(end) => self.buckets.insert((end, filed.rank, id)),
-            Place::Line => self.turns.push(&filed.request, filed.arrival),
-            Place::Batch => self.batch.insert((0, filed.rank, id)),
+            QueuePosition::Due(first) | QueuePosition::Wanted(first) => {
+                self.due.insert((first, filed.rank, id))
+            }
+            QueuePosition::Bucket(end) => self.buckets.insert((end, filed.rank, id)),
+            QueuePosition::Line => self.turns.push(&filed.request, filed.arrival),
+            QueuePosition::Batch => self.batch.insert((0, filed.rank, id)),
         }
     }
 
@@ -87,11 +89,13 @@ impl Lane {
             self.places.remove(&(filed.request.offset, id));
         }
         match filed.place {
-            Place::Due(first) | Place::Wanted(first) => self.due.remove((first, filed.rank, id)),
-            Place::Bucket(end) => self.buckets.remove((end, filed.rank, id)),
+            QueuePosition::Due(first) | QueuePosition::Wanted(first) => {
+                self.due.remove((first, filed.rank, id))
+            }
+            QueuePosition::Bucket(end) => self.buckets.remove((end, filed.rank, id)),
             // Found to be gone when its turn comes.
-            Place::Line => {}
-            Place::Batch => self.batch.remove((0, filed.rank, id)),
+            QueuePosition::Line => {}
+            QueuePosition::Batch => self.batch.remove((0, filed.rank, id)),
         }
     }
 

@@ -3,13 +3,13 @@
 
 use super::super::ids::ById;
 use super::queue::Queue;
-use super::{Filed, Place, Queued};
+use super::{Filed, QueuePosition, Queued};
 use crate::request::Asker;
 use reel_qos::DiskPrice;
 use reel_qos::limits::{ROUND_NS, RUN_WAYS};
 use std::collections::{HashMap, VecDeque};
 
-use crate::limits::{REQUEST_NS_MAX, TURN_DEBTS, TURN_WAYS};
+use crate::limits::{REQUEST_NS_MAX, TURN_DEBTS, TURN_SEEKS};
 
 /// The requesters of one class, and the waiting requests of each in the order of arrival.
 ///
@@ -56,7 +56,7 @@ impl Turns {
     pub(super) fn push(&mut self, request: &Queued, arrival: u64) {
         let (asker, rings) = (request.asker, &mut self.rings);
         let line = self.askers.entry(asker).or_insert_with(|| {
-            rings[usize::from(asker.is_upkeep())].push_back(asker);
+            rings[usize::from(asker.is_maintenance())].push_back(asker);
             Line::default()
         });
         line.waiting.push_back((arrival, request.id));
@@ -137,8 +137,9 @@ impl Line {
     ) -> u64 {
         let mut given_ns = 0_u64;
         while let Some(&(arrival, id)) = self.waiting.front() {
-            let first =
-                waiting.get(&id).filter(|filed| filed.arrival == arrival && filed.place == Place::Line);
+            let first = waiting
+                .get(&id)
+                .filter(|filed| filed.arrival == arrival && filed.place == QueuePosition::Line);
             let Some(filed) = first else {
                 self.waiting.pop_front();
                 continue;
@@ -155,7 +156,7 @@ impl Line {
                 filed.rank = *chosen;
             }
             *chosen += 1;
-            (filed.place, filed.turn_ns) = (Place::Batch, cost_ns);
+            (filed.place, filed.turn_ns) = (QueuePosition::Batch, cost_ns);
             batch.insert((0, filed.rank, id));
             self.balance_ns = (self.balance_ns - cost_ns as i64).max(-TURN_DEBTS * turn_ns);
             given_ns = given_ns.saturating_add(cost_ns);
@@ -169,8 +170,8 @@ impl Sweep {
     /// than the sweep or than a useful run.
     fn turn_ns(&self, askers: usize, largest_bytes: u64) -> u64 {
         let request_ns = self.price.read_ns(largest_bytes).max(self.price.write_ns(largest_bytes));
-        let ways_ns = self.price.read_request_ns.saturating_mul(TURN_WAYS);
-        let least_ns = request_ns.max(ways_ns).clamp(1, REQUEST_NS_MAX);
+        let seeks_ns = self.price.read_request_ns.saturating_mul(TURN_SEEKS);
+        let least_ns = request_ns.max(seeks_ns).clamp(1, REQUEST_NS_MAX);
         let most_ns = self.price.read_request_ns.saturating_mul(RUN_WAYS).min(self.worth_ns);
         let part_ns = ROUND_NS / askers.max(1) as u64;
         if self.by_place { part_ns.min(most_ns).max(least_ns) } else { least_ns }
