@@ -1,7 +1,8 @@
-//! What the ledger's decisions cost: `cargo run --release -p reel-qos --example decisions [reservations]`.
+//! The cost of the ledger's decisions: `cargo run --release -p reel-qos --example decisions
+//! [reservations]`.
 //!
-//! Films of three hours and variable rate on five members, 10,000 reservations, of which each is somewhere in its film; then many
-//! times each decision, where there is room and where there is not.
+//! Titles of three hours and variable rate on five members, and 10,000 reservations, each somewhere
+//! in its title. Then each decision many times, where there is room and where there is none.
 #![allow(clippy::unwrap_used, reason = "an experiment that cannot go on should stop")]
 
 use reel_qos::{

@@ -1,15 +1,16 @@
-//! A demand on the clock: while it is asked for, and when it was granted.
+//! A demand on the clock: what is to be reserved, and what was.
 
 use crate::resource::{Capacities, Resource};
 use crate::{Class, Demand};
 use std::sync::Arc;
 
-/// A part of a demand that lies on the clock, and whose class is allowed to ask.
+/// The part of a demand that is not in the past, on the clock, for a class that may have
+/// reservations.
 #[derive(Clone, Copy)]
 pub(crate) struct Ask<'a> {
     pub(crate) demand: &'a Demand,
     pub(crate) class: Class,
-    /// The round of the demand that lies on `start_round`.
+    /// The round of the demand that is on `start_round`.
     pub(crate) from_round: usize,
     /// Never before the ledger's present.
     pub(crate) start_round: u64,
@@ -30,8 +31,8 @@ pub(crate) struct Reservation {
 const TOGETHER: usize = 256;
 
 impl Ask<'_> {
-    /// Hands on the costs of a resource, some rounds at a time, with the absolute round of the first, until the answer is
-    /// `false`. Nothing is handed on where nothing is asked.
+    /// Calls `each` with the costs of a resource, some rounds at a time, and the absolute round of
+    /// the first of them, until it returns `false`. It is not called if nothing is needed.
     pub(crate) fn each_costs(
         &self,
         prices: &Capacities,
@@ -72,8 +73,8 @@ impl Reservation {
         }
     }
 
-    /// The same reservation with the rest of another demand, from its round and on the absolute round
-    /// of `place`.
+    /// The same reservation with the rest of another demand, from its round and on the absolute
+    /// round of `place`.
     pub(crate) fn replaced_by(
         &self,
         demand: &Arc<Demand>,
@@ -85,7 +86,7 @@ impl Reservation {
         Reservation::new(&ask, demand, self.label.clone())
     }
 
-    /// What of it lies not in the past.
+    /// The part that is not in the past.
     pub(crate) fn rest(&self, now_round: u64) -> Ask<'_> {
         let start_round = self.start_round.max(now_round);
         Ask {

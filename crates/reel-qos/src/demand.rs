@@ -1,4 +1,4 @@
-//! What a stream asks of the machine, round by round.
+//! What a stream needs of the machine, round by round.
 
 use crate::DiskPrice;
 use crate::limits::{DEMAND_ROUNDS_MAX, ROUND_COST_MAX, ROUND_NS};
@@ -10,9 +10,9 @@ use std::sync::Arc;
 pub struct DiskDemand {
     /// How many requests.
     pub reads: u32,
-    /// How many ways of an arm: those of the requests that do not go on where another one ends, asked for at the same time.
+    /// How many seeks: the requests that do not continue another one requested at the same time.
     pub ways: u32,
-    /// How many bytes all of them together.
+    /// How many bytes in all of them.
     pub bytes: u64,
 }
 
@@ -42,10 +42,11 @@ impl DiskDemand {
     }
 }
 
-/// What a stream asks, round by round from its start: round 0 is media time 0.
+/// What a stream needs, round by round from its start: round 0 is media time 0.
 ///
-/// It is made once for a title and a choice of its tracks, never changes, and is shared by all who watch it. It counts reads
-/// and bytes, not time: what they cost is the ledger's to know, and may change.
+/// It is made once for a title and a choice of its tracks, never changes, and is shared by all
+/// streams of these. It counts reads and bytes, not time: their cost is known to the ledger, and
+/// may change.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Demand {
     members: Vec<Vec<DiskDemand>>,
@@ -59,15 +60,16 @@ pub struct Demand {
 /// A demand of which one part can be read by one stream for several.
 #[derive(Clone, Debug, PartialEq, Eq)]
 struct Parts {
-    /// That part, as one asks who reads it for several.
+    /// The demand of the stream that reads that part for several.
     shared: Demand,
-    /// What every stream asks for itself beside others, if it asks anything of the disks.
+    /// What every stream needs for itself beside others, if that includes reads.
     beside: Option<Arc<Demand>>,
 }
 
 impl Demand {
-    /// Reads of each member in each round (`members[member][round]`), bytes sent in each round, and bytes of media memory
-    /// held from the first round to the last. Lists that are shorter than the longest ask nothing in the rounds they lack.
+    /// Reads of each member in each round (`members[member][round]`), bytes sent in each round, and
+    /// bytes of media memory held from the first round to the last. Lists that are shorter than the
+    /// longest need nothing in the rounds they lack.
     pub fn new(mut members: Vec<Vec<DiskDemand>>, mut sent_bytes: Vec<u64>, held_bytes: u64) -> Demand {
         let rounds = members.iter().map(Vec::len).fold(sent_bytes.len(), usize::max);
         let kept = rounds.min(DEMAND_ROUNDS_MAX);
@@ -76,9 +78,10 @@ impl Demand {
         Demand::of_rounds(members, sent_bytes, held_bytes, rounds)
     }
 
-    /// A stream of constant rate from `members` members, striped over all of them with one row of parity, in units of
-    /// `unit_bytes`, and without the borders of segments. Every stripe costs one read of a whole unit on each member: what the
-    /// loss of any one of them can make it.
+    /// A stream of constant rate from `members` members, striped over all of them with one row of
+    /// parity, in units of `unit_bytes`, and without the borders of segments. Every stripe costs
+    /// one read of a whole unit on each member: that is the most that the loss of any one member
+    /// can cause.
     pub fn constant(
         members: usize,
         rate_bps: u64,
@@ -97,7 +100,7 @@ impl Demand {
         Demand::of_rounds(vec![reads; members], sent, held_bytes, rounds)
     }
 
-    /// In every round the most that one of these asks: for who may switch among them.
+    /// In every round the largest of these demands: for a stream that may switch among them.
     pub fn peak_of(all: &[&Demand]) -> Demand {
         Demand::merged(all, |a, b| a.max(b))
     }
@@ -107,13 +110,18 @@ impl Demand {
         Demand::merged(all, u64::saturating_add)
     }
 
-    /// The same stream, a part of which can be read by one such stream for several, as that one asks it: of the disks; and in place of what is sent, the memory in
-    /// which that lies. What each stream asks for itself of the disks beside that part is `always`; and `instead`, what it would ask in place of that part if it
-    /// did not go on as the others do. The most of part and instead, and always, are the stream.
+    /// The same stream, with a part that one such stream can read for several.
+    /// - `part`: the reads of the stream that does so. Its `sent_bytes` are the memory that the
+    ///   data takes.
+    /// - `always`: the reads of each stream beside that part.
+    /// - `instead`: the reads of a stream in place of that part, if it does not go on with the
+    ///   others.
+    ///
+    /// The stream itself is `always` plus the larger of `part` and `instead`.
     pub fn with_shared(self, part: &Demand, instead: &Demand, always: &Demand) -> Demand {
         let beside = Demand::sum_of(&[instead, always]);
         let beside = self.with_reads(&beside, DiskDemand::least);
-        // Who reads for the others holds what it would ask instead as well.
+        // The stream that reads for the others holds what it would read instead as well.
         let reads = part.with_reads(instead, DiskDemand::without);
         // Alone again, it must not ask more than it holds.
         let most = Demand::peak_of(&[&self.with_reads(&beside, DiskDemand::without), &reads]);
@@ -123,8 +131,8 @@ impl Demand {
         Demand { parts: Some(Arc::new(parts)), ..self }
     }
 
-    /// What one of several such streams asks who reads for all of them, beside what each holds for itself; see [`with_shared`](Self::with_shared). What it
-    /// asks alone, if nothing else was said.
+    /// What one of several such streams needs in order to read for all of them, beside what each
+    /// holds for itself: see [`with_shared`](Self::with_shared). Without that, the whole demand.
     pub fn shared(&self) -> &Demand {
         self.parts.as_deref().map_or(self, |parts| &parts.shared)
     }
@@ -134,7 +142,8 @@ impl Demand {
         self.parts.as_deref()?.beside.as_ref()
     }
 
-    /// How many rounds it lasts. More than [`DEMAND_ROUNDS_MAX`] are counted but not kept: no ledger promises so many.
+    /// How many rounds it lasts. More than [`DEMAND_ROUNDS_MAX`] are counted but not kept: no
+    /// ledger has timelines that long.
     pub fn rounds(&self) -> usize {
         self.rounds
     }
@@ -164,7 +173,7 @@ impl Demand {
         self.average_bps
     }
 
-    /// Does it ask anything of this resource in any round, where there is such a thing?
+    /// Whether it needs anything of this resource in any round, where there is such a resource.
     pub(crate) fn asks(&self, resource: Resource, prices: &Capacities) -> bool {
         match resource {
             Resource::Arena => self.held_bytes > 0,
@@ -174,8 +183,9 @@ impl Demand {
         }
     }
 
-    /// Writes what the rounds from `from_round` on cost of a resource, in its unit, at these prices: as many as `costs` has
-    /// room for, which must lie within the demand. No cost is above [`ROUND_COST_MAX`].
+    /// Writes the costs of the rounds from `from_round` on of a resource, in its unit, at these
+    /// prices. It fills `costs`, which must be within the demand. No cost is above
+    /// [`ROUND_COST_MAX`].
     pub(crate) fn write_costs(
         &self,
         resource: Resource,
@@ -214,7 +224,8 @@ impl Demand {
         }
     }
 
-    /// The same stream with other reads: in each round what is made of its own and those of another one.
+    /// The same stream with other reads: in each round made of its own reads and those of another
+    /// demand.
     fn with_reads(&self, other: &Demand, made: impl Fn(&DiskDemand, &DiskDemand) -> DiskDemand) -> Demand {
         let none = DiskDemand::default();
         let of_member = |(member, reads): (usize, &Vec<DiskDemand>)| -> Vec<DiskDemand> {
@@ -225,7 +236,7 @@ impl Demand {
         self.with(members, self.sent_bytes.clone(), self.held_bytes)
     }
 
-    /// The same stream, asking something else: for people it is still one of that rate.
+    /// The same stream with another demand: for display it still has the same rate.
     pub(crate) fn with(
         &self,
         members: Vec<Vec<DiskDemand>>,

@@ -7,7 +7,7 @@ use crate::retry::{Lane, first_start};
 use crate::timeline::exceeds;
 use crate::{Demand, Refusal};
 
-/// The place where the least part of what is asked is left.
+/// The place where the smallest part of the demand is available.
 #[derive(Clone, Copy)]
 struct Tightest {
     resource: Resource,
@@ -102,8 +102,8 @@ impl Tightest {
     }
 }
 
-/// The tightest place so far, or a tighter one of this lane. Only places where something does not fit can be: everywhere else all that
-/// is asked is left.
+/// The tightest place so far, or a tighter one of this lane. Only places where something does not
+/// fit count: everywhere else the whole demand is available.
 fn tighter(lane: &Lane<'_>, start_round: u64, mut tightest: Option<Tightest>) -> Option<Tightest> {
     lane.timeline.beside(start_round, &lane.costs, |index, used, asked| {
         if !exceeds(asked, used, lane.capacity) {

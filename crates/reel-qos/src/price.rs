@@ -3,12 +3,14 @@
 use crate::DiskDemand;
 use crate::limits::{ARM_REQUEST_NS, PASSED_BYTES_MAX, RUN_BYTES_MAX, RUN_WAYS};
 
-/// The time a member needs for requests, at the quantile that admission counts with: a fixed part per request, for getting there,
-/// and a part per byte. Both are what the device needs with its queue as deep as the scheduler lets it be, so the costs of requests
-/// that overlap in the device add up to the time that it is busy.
+/// The time a member needs for requests, at the quantile that admission uses: a fixed part per
+/// request, for the seek, and a part per byte. Both are what the device needs with its queue as
+/// deep as the scheduler lets it be. So the costs of requests that overlap in the device add up to
+/// its busy time.
 ///
-/// A disk does one part after the other, and they add up. A throttle counts requests and bytes [`apart`](Self::apart), each against a budget of its
-/// own, and the longer of two sums is what it takes.
+/// A disk does one part after the other, and they add up. A throttle has [independent
+/// limits](Self::apart) of requests and bytes, each with a budget of its own, and takes the longer
+/// of two sums.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct DiskPrice {
     /// For each read.
@@ -19,8 +21,9 @@ pub struct DiskPrice {
     pub write_request_ns: u64,
     /// For each MiB that is written.
     pub write_mib_ns: u64,
-    /// Whether the parts of reads run beside each other: any number of reads takes as long as all their requests, or as all their bytes, whichever
-    /// is longer. (Writes always cost the sum: at most twice as much, and no budgets of theirs are measured.)
+    /// Whether requests and bytes of reads have independent limits: any number of reads takes as
+    /// long as all their requests, or as all their bytes, whichever is longer. (Writes always cost
+    /// the sum. That is at most twice as much, and their budgets are not measured.)
     pub apart: bool,
 }
 
@@ -29,13 +32,15 @@ impl DiskPrice {
     pub const FREE: DiskPrice =
         DiskPrice { read_request_ns: 0, read_mib_ns: 0, write_request_ns: 0, write_mib_ns: 0, apart: false };
 
-    /// Nanoseconds of a read. Of several reads whose parts run apart the sum of these is more than they take together, never less.
+    /// Nanoseconds of a read. With independent limits, the sum of several of these is at least as
+    /// much as they take together.
     pub const fn read_ns(&self, bytes: u64) -> u64 {
         let [one, other] = self.read_parts_ns(bytes);
         if one > other { one } else { other }
     }
 
-    /// What a read takes of each of two budgets, of which the one that is used more decides; twice the same where the parts add up.
+    /// What a read takes of each of two budgets; the one that is used more decides. Twice the same
+    /// where the parts add up.
     pub const fn read_parts_ns(&self, bytes: u64) -> [u64; 2] {
         self.parts_ns(self.read_request_ns, part(bytes, self.read_mib_ns))
     }
@@ -45,13 +50,14 @@ impl DiskPrice {
         part(bytes, self.read_mib_ns)
     }
 
-    /// Whether the member has an arm, by what a read costs it: then getting there is what a read costs, and reads that lie behind one
-    /// another are one way. What counts requests and bytes apart has none.
+    /// Whether the member is rotational, by the cost of a read: then the seek is most of that, and
+    /// reads behind one another need one seek. A member with independent limits is not rotational.
     pub const fn has_arm(&self) -> bool {
         self.read_request_ns >= ARM_REQUEST_NS && !self.apart
     }
 
-    /// What an arm passes over sooner than it would go there: as much as it transfers in half the time of a way.
+    /// What the head passes over rather than seek: as much as it transfers in half the time of a
+    /// seek.
     pub const fn passed_bytes(&self) -> u64 {
         let bytes = ((self.read_request_ns / 2) as u128) << 20;
         let mib_ns = if self.read_mib_ns == 0 { 1 } else { self.read_mib_ns };
@@ -59,8 +65,8 @@ impl DiskPrice {
         if bytes > PASSED_BYTES_MAX as u128 { PASSED_BYTES_MAX } else { bytes as u64 }
     }
 
-    /// What has to be read in one go for a way to be worth it: its transfer takes [`RUN_WAYS`] times as long as the way. Nothing for members
-    /// without an arm.
+    /// What has to be read in one run for a seek to be worth it: its transfer takes [`RUN_WAYS`]
+    /// times as long as the seek. 0 for members that are not rotational.
     pub const fn run_bytes(&self) -> u64 {
         if !self.has_arm() {
             return 0;
@@ -71,7 +77,8 @@ impl DiskPrice {
         if bytes > RUN_BYTES_MAX as u128 { RUN_BYTES_MAX } else { bytes as u64 }
     }
 
-    /// What a stream reads in a round takes of each of two budgets: as [`read_parts_ns`](Self::read_parts_ns).
+    /// What a stream's reads of a round take of each of two budgets: as
+    /// [`read_parts_ns`](Self::read_parts_ns).
     pub const fn demand_parts_ns(&self, demand: &DiskDemand) -> [u64; 2] {
         let requests = if self.has_arm() { demand.ways } else { demand.reads };
         let requests_ns = self.read_request_ns.saturating_mul(requests as u64);
@@ -100,7 +107,8 @@ impl DiskPrice {
 }
 
 const fn part(bytes: u64, mib_ns: u64) -> u64 {
-    // The usual case, for a ledger prices whole films at a time: two halves of 64 bits make a product that fits.
+    // The usual case: two numbers of 32 bits make a product that fits. It matters, because a ledger
+    // prices whole titles at a time.
     if (bytes | mib_ns) >> 32 == 0 {
         return (bytes * mib_ns + ((1 << 20) - 1)) >> 20;
     }

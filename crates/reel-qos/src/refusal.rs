@@ -1,12 +1,12 @@
-//! Why a stream was not promised anything, and what it can do about it.
+//! Why a stream was not admitted, and what to do about it.
 
 use crate::ledger::ReservationId;
 use crate::limits::RESERVATIONS_MAX;
 use crate::resource::Resource;
 use std::fmt;
 
-/// Something is short. It names the place where the asked rate is the farthest from what is left; with that mended, another
-/// may be named.
+/// A resource is exhausted. It names the place where the smallest part of the demand is available.
+/// If that is remedied, another place may be named.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error(
     "{resource} is fully promised: {} are asked in one second of it, and {} are left{}",
@@ -17,23 +17,24 @@ pub struct Refusal {
     pub resource: Resource,
     /// The round in which it is the shortest; absolute.
     pub round: u64,
-    /// What the stream asks there, in the resource's unit.
+    /// What the stream needs there, in the resource's unit.
     pub asked: u64,
     /// What the class has left there.
     pub available: u64,
-    /// The average rate at which the same stream would have been admitted, if it asked in proportion less of everything in
-    /// every round; 0 if at none.
+    /// The average rate at which the same stream would have been admitted, if it needed
+    /// proportionally less of everything in every round; 0 if at none.
     pub grantable_bps: u64,
-    /// In how many seconds it is worth asking again: at the first later start at which everything fits, if nobody else comes or
-    /// goes. Where the search was given up, the first start that was not found impossible. `None`: never, for it asks more
-    /// than the whole share of its class.
+    /// In how many seconds to try again: at the first later start at which everything fits, if no
+    /// stream comes or goes. If the search was given up, the first start that was not ruled out.
+    /// `None`: never, since the demand is more than the whole share of its class.
     pub retry_after_s: Option<u64>,
 }
 
-/// Why [`Ledger::admit`](crate::Ledger::admit) and [`Ledger::change`](crate::Ledger::change) granted nothing.
+/// Why [`Ledger::admit`](crate::Ledger::admit) and [`Ledger::change`](crate::Ledger::change)
+/// granted nothing.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum AdmitError {
-    /// It does not fit beside what is promised.
+    /// It does not fit beside the present reservations.
     #[error(transparent)]
     Refused(#[from] Refusal),
     /// It ends after the last round that the ledger keeps account of.
@@ -42,12 +43,12 @@ pub enum AdmitError {
          or configure a longer timeline"
     )]
     TooLong {
-        /// Seconds from now to the end of what is asked.
+        /// Seconds from now to the end of the demand.
         ends_in_s: u64,
         /// Seconds that the ledger's timelines are long.
         timeline_s: u64,
     },
-    /// Only classes of kind periodic are promised anything.
+    /// Only classes of kind periodic have reservations.
     #[error(
         "class {class} is served as well as it can be, without a promise; ask in a class of kind periodic"
     )]

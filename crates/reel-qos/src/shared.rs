@@ -89,8 +89,8 @@ impl Chains {
         &self.ledger
     }
 
-    /// The stream that a new stream, or the stream `held`, would follow there: the next one ahead that
-    /// plays the same. With its group.
+    /// The stream that a new stream, or the stream `held`, would follow there: the next one ahead
+    /// that plays the same. With its group.
     pub fn next_ahead(
         &self,
         class: Class,
@@ -114,16 +114,16 @@ impl Chains {
         Some((group.class, &group.demand, usize::try_from(at).unwrap_or(0)))
     }
 
-    /// Rounds of media that may be in memory for a group: from the last stream to what the first one's
-    /// client has fetched.
+    /// Rounds of media that may be in memory for a group: from the last stream to what the first
+    /// one's client has fetched.
     pub fn width_rounds(&self, group: u64) -> u64 {
         let ends = self.groups.get(&group).and_then(Group::ends);
         // Fits: a stream is followed from a limited distance, and never from ahead of it.
         ends.map_or(0, |(first, last)| (last - first).max(0) as u64 + REACH_ROUNDS as u64)
     }
 
-    /// Bytes of the arena that would hold intervals at most if a stream joined a group there. Where the
-    /// stream was before does not count.
+    /// Bytes of the arena that would hold intervals at most if a stream joined a group there. Where
+    /// the stream was before does not count.
     pub fn interval_bytes_with(&self, group: u64, (from_round, start_round): (usize, u64)) -> u64 {
         let all_bytes = self.interval_bytes();
         let Some(group) = self.groups.get(&group) else { return all_bytes };
@@ -138,11 +138,12 @@ impl Chains {
         self.groups.get(&group).into_iter().flat_map(|group| group.streams.iter().map(|(_, stream)| *stream))
     }
 
-    /// As [`Ledger::admit`], except that disks are charged from the present on, wherever the start lies.
+    /// As [`Ledger::admit`], except that disks are charged from the present on, wherever the start
+    /// lies.
     ///
-    /// `is_held`: all data between this stream and the next one ahead that plays the same is in memory,
-    /// and kept from now on. Then the stream is charged with memory for the interval, if that can be
-    /// reserved, and not with the disks.
+    /// `is_held`: all data between this stream and the next one ahead that plays the same is in
+    /// memory, and kept from now on. Then the stream is charged with memory for the interval, if
+    /// that can be reserved, and not with the disks.
     ///
     /// # Errors
     /// As of [`Ledger::admit`].
@@ -162,8 +163,8 @@ impl Chains {
                 Ok(stream) => return Ok(stream),
             }
         }
-        // As one demand first, so that a refusal names all that is needed. What fits as one demand also
-        // fits as the two reservations that follow.
+        // As one demand first, so that a refusal names all that is needed. What fits as one demand
+        // also fits as the two reservations that follow.
         self.ledger.check(class, demand, place.0, place.1)?;
         let own = Arc::new(demand.without_disks());
         let single = Single { class, demand, epoch, label, had: None };
@@ -200,7 +201,8 @@ impl Chains {
         group.is_some_and(|group| group.streams.len() > 1)
     }
 
-    /// As [`Ledger::release`]: the stream ends, or is paused. The next one behind it reads in its place.
+    /// As [`Ledger::release`]: the stream ends, or is paused. The next one behind it reads in its
+    /// place.
     pub fn release(&mut self, stream: ReservationId) -> bool {
         let Some(before) = self.streams.remove(&stream) else { return false };
         self.ends.remove(&(before.end_round, stream));
@@ -246,8 +248,8 @@ impl Chains {
         (self.streams.len(), self.groups.values().filter(|group| group.streams.len() > 1).count())
     }
 
-    /// Whether the ledger is the sum of its reservations, and in every round to its end each stream has
-    /// at least its own demand of the disks from its group. For simulations and tests.
+    /// Whether the ledger is the sum of its reservations, and in every round to its end each stream
+    /// has at least its own demand of the disks from its group. For simulations and tests.
     pub fn adds_up(&self) -> bool {
         let members: usize = self.groups.values().map(|group| group.streams.len()).sum();
         self.ledger.adds_up()
@@ -265,8 +267,8 @@ impl Chains {
             && beside.is_none_or(|beside| self.has(stream, beside, place))
     }
 
-    /// Whether a reservation has in every round from the present to the end of a stream at least the
-    /// reads of this demand.
+    /// Whether a reservation has in every round from the present to the end of a stream at least
+    /// the reads of this demand.
     fn has(&self, reservation: ReservationId, needs: &Demand, place: &Stream) -> bool {
         let now_round = signed(self.ledger.now_round());
         let Some(held) = self.ledger.view(reservation) else {
@@ -286,8 +288,8 @@ impl Chains {
         })
     }
 
-    /// The next stream ahead that plays the same, and its group, of those that `may_lead`. `None` if it
-    /// is too far ahead to be followed.
+    /// The next stream ahead that plays the same, and its group, of those that `may_lead`. `None`
+    /// if it is too far ahead to be followed.
     fn ahead(
         &self,
         class: Class,
@@ -339,8 +341,8 @@ impl Chains {
         self.list(stream, id, epoch);
     }
 
-    /// Removes a stream from its group: the group holds what the others need, which is no more in any
-    /// round. An empty group ends.
+    /// Removes a stream from its group: the group holds what the others need, which is no more in
+    /// any round. An empty group ends.
     fn take_out(&mut self, stream: ReservationId, place: Stream) {
         let Some(group) = self.groups.get_mut(&place.group) else { return };
         group.streams.remove(&(place.epoch, stream));

@@ -8,8 +8,8 @@ use std::sync::Arc;
 
 /// Changes of a [`Ledger`] that are not final yet.
 ///
-/// It is read as the ledger is, and shows what was changed so far. Time, capacities and classes stay
-/// as they are while it lasts.
+/// It is read as the ledger is, and shows what was changed so far. Time, capacities and classes
+/// stay as they are while it lasts.
 #[derive(Debug)]
 pub struct Transaction<'l> {
     ledger: &'l mut Ledger,
@@ -102,8 +102,8 @@ impl Transaction<'_> {
         self.undo.push((id, Some(before)));
     }
 
-    /// Admits a demand of which the stream has all as a part of another reservation. It is not checked
-    /// whether that fits.
+    /// Admits a demand of which the stream has all as a part of another reservation. It is not
+    /// checked whether that fits.
     pub(crate) fn admit_unchecked(
         &mut self,
         class: Class,

@@ -28,12 +28,12 @@ fn capacities() -> Capacities {
     }
 }
 
-/// Sends so many bytes in each round and nothing else.
+/// Sends these bytes in each round and needs nothing else.
 fn sends(bytes: impl IntoIterator<Item = u64>) -> Arc<Demand> {
     Arc::new(Demand::new(Vec::new(), bytes.into_iter().collect(), 0))
 }
 
-/// A network of 1000 bytes a round, of which 700 may be promised; everything else is plenty.
+/// A network of 1000 bytes a round, of which 700 may be reserved; everything else is plenty.
 fn narrow() -> Ledger {
     Ledger::new(Capacities { network_bytes: 1000, ..capacities() }, 100)
 }
@@ -63,7 +63,8 @@ fn table(shares: [u32; 4]) -> ClassTable {
 #[test]
 fn a_film_of_variable_rate_is_counted_round_by_round() {
     let mut ledger = narrow();
-    // Peaks of 600 in even rounds and 100 in odd ones: two fit if their peaks fall apart, though the sum of peaks would not.
+    // Peaks of 600 in even rounds and 100 in odd ones: two fit if their peaks alternate, though the
+    // sum of peaks would not.
     let film = sends([600, 100].repeat(20));
     ledger.admit(Class::PERIODIC, &film, 0, 0, "one").unwrap();
     let refusal = refused(ledger.admit(Class::PERIODIC, &film, 0, 0, "two"));
@@ -224,7 +225,7 @@ fn a_member_without_an_arm_is_promised_less_when_it_becomes_slower() {
         read_mib_ns: 4_000_000 * times,
         ..measured
     };
-    // Four units in one go: an arm would go there once.
+    // Four units in one run: a rotational disk would seek once.
     let reads = DiskDemand { reads: 4, ways: 1, bytes: 4 * UNIT_BYTES };
     let demand = Arc::new(Demand::new(vec![vec![reads; 10]; 5], vec![1; 10], 0));
     let viewers = |found: DiskPrice| {
@@ -263,7 +264,8 @@ fn a_throttle_is_full_when_either_of_its_budgets_is() {
     let answer = |demand: &Demand| ledger.how_many(Class::PERIODIC, demand, Starts::Spread).unwrap();
     assert_eq!((answer(&asks(1, 1 << 12)).viewers, answer(&asks(1, 1 << 18)).viewers), (60, 4));
     assert_eq!(answer(&asks(1, 1 << 18)).stopped_by, Some(Resource::MemberBytes(0)));
-    // Measured again, and found to add up: what is promised stays, and is counted so. Its bytes are nothing of their own any more.
+    // Measured again, and found to add up: reservations stay, and are counted so. Its bytes have no
+    // limit of their own any more.
     capacities.members[3].price.apart = false;
     ledger.set_capacities(capacities);
     assert_eq!([requests, bytes].map(|part| ledger.used(None, part, 5)), [750_000_000, 0]);
@@ -325,7 +327,8 @@ fn a_clock_that_was_wrong_once_does_no_lasting_harm() {
 #[test]
 fn how_many_viewers_of_a_constant_rate() {
     let ledger = Ledger::new(capacities(), DAY);
-    // 8 Mb/s are 1,000,000 bytes a second: 0.9248 stripes of 4 x 264 KiB, a read of 203,125 ns on each member.
+    // 8 Mb/s are 1,000,000 bytes a second: 0.9248 stripes of 4 x 264 KiB, a read of 203,125 ns on
+    // each member.
     let demand = Demand::constant(5, 8_000_000, UNIT_BYTES, 3 * HOUR, 2 << 20);
     assert_eq!(demand.average_bps(), 8_000_000);
     let reads: u64 = demand.reads(4).iter().map(|read| u64::from(read.reads)).sum();
@@ -362,7 +365,7 @@ fn viewers_who_come_one_by_one_are_as_many_as_predicted() {
 
 #[test]
 fn a_search_for_a_later_start_is_bounded_and_never_says_too_much() {
-    // Every round is a puzzle: what is left and what is asked change from round to round.
+    // A hard case in every round: what is available and what is needed change from round to round.
     let mut ledger = Ledger::new(Capacities { network_bytes: 1000, ..capacities() }, DAY);
     let noise = |seed: u64, round: u64| (round + 1).wrapping_mul(0x9e37_79b9_7f4a_7c15 ^ seed) >> 60;
     let most = sends((0..DAY as u64 / 2).map(|round| 660 + noise(1, round)));

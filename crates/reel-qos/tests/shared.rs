@@ -1,4 +1,5 @@
-//! Streams of one demand share the disks; whoever leaves, pauses or seeks, those who stay keep what they were promised.
+//! Streams of one demand share the disks. When one leaves, pauses or seeks, the others keep their
+//! reservations.
 #![allow(clippy::unwrap_used, reason = "a test that cannot go on should stop")]
 
 use proptest::prelude::*;
@@ -31,12 +32,12 @@ fn machine(streams: u64, arena_bytes: u64) -> Chains {
     Chains::new(Ledger::new(capacities, 4_000))
 }
 
-/// A film that asks a read of each member and sends a MiB in every round.
+/// A title with one read of each member and a MiB sent in every round.
 fn steady(rounds: usize) -> Arc<Demand> {
     film(&vec![1; rounds])
 }
 
-/// So many reads of each member in each round.
+/// This many reads of each member in each round.
 fn film(reads: &[u32]) -> Arc<Demand> {
     let reads: Vec<DiskDemand> = reads.iter().map(|&reads| DiskDemand::scattered(reads, MIB)).collect();
     let rounds = reads.len();
@@ -63,7 +64,7 @@ fn a_thousand_viewers_of_one_title_cost_the_disks_one() {
     for round in 160..700 {
         assert_eq!(disk(&chains, round), 1_000, "round {round}");
     }
-    // Of another title there is nothing left to give.
+    // For another title nothing is left.
     assert!(open(&mut chains, &steady(600), 160).unwrap_err().contains("member 0 is fully promised"));
     // And when all have seen it, nothing is held.
     chains.advance(760);
@@ -122,7 +123,7 @@ fn it_is_the_leader_who_seeks_that_asks_anew() {
     assert!(refused.to_string().contains("member 0 is fully promised"), "{refused}");
     assert_eq!(chains.counts(), (2, 1), "he keeps what he had");
     assert!(chains.adds_up());
-    // A little back he is a follower himself.
+    // A little back it follows itself.
     chains.change(leader, &film, (60, 100), true).unwrap();
     assert!(chains.adds_up());
     assert_eq!((disk(&chains, 101), chains.counts()), (1_000, (2, 1)));
@@ -146,7 +147,7 @@ fn who_steps_down_alone_is_not_refused_though_too_much_is_promised() {
 fn who_is_ahead_or_finds_a_gap_reads_for_himself() {
     let (mut chains, film) = (machine(2, 4_000 * MIB), steady(600));
     open(&mut chains, &film, 100).unwrap();
-    // Fifty rounds on: what lies between has to be read by the one behind, whoever is ahead.
+    // Fifty rounds on: the data in between has to be read by the stream behind, whatever is ahead.
     let ahead = chains.admit(Class::PERIODIC, &film, (50, 100), true, "film").unwrap();
     assert_eq!((disk(&chains, 200), chains.counts()), (2_000, (2, 0)));
     let behind = chains.admit(Class::PERIODIC, &film, (0, 100), false, "film");
@@ -164,7 +165,8 @@ fn who_began_together_can_meet_another_chain() {
         chains.advance(now);
         chains.admit(Class::PERIODIC, &film, (0, now), is_held, "film").unwrap()
     };
-    // The beginning is not in memory any more when the second one comes, whom a third one follows in the same second.
+    // The beginning is no longer in memory when the second one comes; a third one follows that in
+    // the same second.
     let (first, second, _third) = (begin(10, true), begin(110, false), begin(110, true));
     let meeting = chains.next_meeting(0).unwrap();
     assert_eq!((meeting.ahead, meeting.behind), (first, chains.chain_of(second).unwrap()));
@@ -179,7 +181,8 @@ fn without_a_count_of_memory_nobody_follows() {
     assert!(open(&mut chains, &film, 1).is_err());
 }
 
-/// How many viewers are let in who come to one of `films` titles in turn, `apart` rounds one after another, if `follows` says who is charged with memory.
+/// How many viewers are admitted that come to one of `films` titles in turn, `apart` rounds one
+/// after another, if `follows` decides which of them are charged with memory.
 fn let_in(
     (disks, memory_mib): (u64, u64),
     (films, apart): (usize, u64),
@@ -248,8 +251,9 @@ fn step() -> impl Strategy<Value = Step> {
     ]
 }
 
-/// Films: of the first, who reads for others asks more, and takes more memory than is sent; of the second, a part alone is shared, and the fourth is what is
-/// asked by whoever plays something else in place of that part.
+/// In the first, a stream that reads for others needs more, and takes more memory than is sent. In
+/// the second, only a part is shared; the fourth is the demand of a stream that plays something
+/// else in place of that part.
 fn films() -> impl Strategy<Value = Vec<Arc<Demand>>> {
     prop::collection::vec(prop::collection::vec(0..4_u32, 40..80), 3).prop_map(|films| {
         let mut all: Vec<Arc<Demand>> = films.iter().map(|reads| film(reads)).collect();
@@ -268,8 +272,8 @@ fn nothing() -> Demand {
     Demand::peak_of(&[])
 }
 
-/// So many reads of each member in each round, one of them, if any, always of something else than what can be shared; and what is left of them if half of what
-/// can be shared is read in its place.
+/// These reads of each member in each round, one of them, if any, always of something that cannot
+/// be shared. And what is left of them if half of what can be shared is read in its place.
 fn ladder(reads: &[u32]) -> (Arc<Demand>, Arc<Demand>) {
     let of = |reads: &dyn Fn(u32) -> u32, all: &[u32]| {
         let reads = all.iter().map(|&all| DiskDemand { bytes: 0, ..DiskDemand::scattered(reads(all), 0) });
@@ -290,15 +294,18 @@ fn who_shares_a_part_keeps_the_rest_to_himself_and_leaves_unrefused() {
     let mut chains = machine(11, 4_000 * MIB);
     let all: Vec<ReservationId> =
         (0..3).map(|viewer| open(&mut chains, &high, viewer * 10).unwrap()).collect();
-    // One of them reads the shared part, and need not hold what it would read in its place; the others may.
+    // One of them reads the shared part, and need not hold what it would read in its place; the
+    // others must.
     assert_eq!((disk(&chains, 50), chains.counts()), ((4 + 2 * 2 + 3) * 1_000, (3, 1)));
     assert!(open(&mut chains, &high, 30).is_err(), "no room for what he would hold for himself");
     assert!(chains.adds_up());
-    // The leader takes something else: what he asks, he has, though nothing is free; the next one reads for the last.
+    // The first stream takes something else: it has what it needs, though nothing is free. The next
+    // one reads for the last.
     chains.leave(all[0], &lower).unwrap();
     assert_eq!((disk(&chains, 50), chains.counts()), (11_000, (3, 1)));
     assert!(chains.adds_up() && !chains.is_sharing(all[0]) && chains.is_sharing(all[2]));
-    // And the last one is charged with the whole again, as one who is alone; nothing happens to him if he leaves nobody.
+    // The last one is charged with the whole again, as a stream without others. Nothing happens to
+    // it if it leaves none.
     chains.leave(all[1], &lower).unwrap();
     assert_eq!((disk(&chains, 50), chains.counts()), ((3 + 3 + 5) * 1_000, (3, 0)));
     chains.leave(all[2], &lower).unwrap();
@@ -360,7 +367,7 @@ fn who_leaves_is_not_refused_where_too_much_is_promised() {
     assert!(!chains.set_capacities(less).is_empty());
     chains.leave(all[1], &lower).unwrap();
     assert_eq!((chains.counts(), chains.adds_up()), ((3, 1), true));
-    // What he did not hold he is refused as everybody else.
+    // What it did not hold is refused as to any other stream.
     assert!(chains.change(all[1], &high, (5, 20), false).is_err());
 }
 
@@ -381,8 +388,9 @@ fn nobody_follows_where_that_saves_nothing() {
 proptest! {
     #![proptest_config(ProptestConfig { cases: 200, ..ProptestConfig::default() })]
 
-    /// Whoever comes, seeks and goes: the ledger is the sum of what is held, every stream has its disks from its chain, nothing is
-    /// promised beyond what there is, a refusal changes nothing, and together nobody is charged more than all would be alone.
+    /// Whatever streams come, seek and go: the ledger is the sum of the reservations, every stream
+    /// has its disks from its group, no resource is overcommitted, a refusal changes nothing, and
+    /// no group is charged more than its streams would be one by one.
     #[test]
     fn no_stream_is_ever_without_disks(
         films in films(), memory in 60..400_u64, disks in 2..12_u64, steps in prop::collection::vec(step(), 1..60),
@@ -454,8 +462,8 @@ proptest! {
         prop_assert_eq!(chains.ledger().reservations().len(), 0);
     }
 
-    /// Many in one place: that all places between the ends are charged covers each of them, and costs no more than the
-    /// most that the film asks anywhere.
+    /// Many in one place: the charge for all places between the ends covers each of them, and is
+    /// not above the largest demand of the title anywhere.
     #[test]
     fn a_crowd_is_charged_with_the_most_between_its_ends(reads in prop::collection::vec(0..9_u32, 40..120)) {
         let film = film(&reads);

@@ -35,8 +35,8 @@ enum Granted {
 }
 
 impl Chains {
-    /// As [`Ledger::change`](crate::Ledger::change): all or nothing. The next stream behind it in its
-    /// group reads in its place; no stream is charged more for that than before.
+    /// As [`Ledger::change`](crate::Ledger::change): all or nothing. The next stream behind it in
+    /// its group reads in its place; no stream is charged more for that than before.
     ///
     /// # Errors
     /// As of [`Ledger::change`](crate::Ledger::change). Then nothing has changed.
@@ -92,8 +92,8 @@ impl Chains {
     /// happens to a stream without others.
     ///
     /// # Errors
-    /// As of [`change`](Self::change). A stream that needs no more of the disks than it holds for itself
-    /// is not refused.
+    /// As of [`change`](Self::change). A stream that needs no more of the disks than it holds for
+    /// itself is not refused.
     pub fn leave(&mut self, stream: ReservationId, demand: &Arc<Demand>) -> Result<(), AdmitError> {
         let epoch = self.streams.get(&stream).ok_or(AdmitError::Ended(stream))?.epoch;
         if !self.is_sharing(stream) {
@@ -102,8 +102,8 @@ impl Chains {
         self.change(stream, demand, place(epoch, self.ledger.now_round()), false)
     }
 
-    /// Changes the ledger, if the move can be granted. Groups other than the one that is joined stay as
-    /// they are: the caller writes down what was granted.
+    /// Changes the ledger, if the move can be granted. Groups other than the one that is joined
+    /// stay as they are: the caller writes down what was granted.
     fn grant(&mut self, asked: &Move<'_>, label: &str) -> Result<Granted, AdmitError> {
         let Move { stream, epoch, before, into, .. } = *asked;
         let rooms = into.map(|group| (group, self.room_beside(group)));
@@ -128,8 +128,8 @@ impl Chains {
                 }
             }
             if is_single {
-                // The reservation is changed, not replaced: a stream that needs no more than it has is
-                // granted that.
+                // The reservation is changed, not replaced: a stream that needs no more than it has
+                // is granted that.
                 let (shape, base) = shape(asked.demand, &[epoch], ledger.now_round());
                 ledger.change(reservation, &Arc::new(shape), 0, base)?;
                 return Ok(Granted::StaysSingle);

@@ -67,8 +67,8 @@ impl From<AdmitError> for NotShared {
 }
 
 impl Single<'_> {
-    /// The reservation of the disks. It is granted without a check if the stream had all of it before as
-    /// a part of another reservation.
+    /// The reservation of the disks. It is granted without a check if the stream had all of it
+    /// before as a part of another reservation.
     pub(super) fn reserve(&self, ledger: &mut Transaction<'_>) -> Result<ReservationId, AdmitError> {
         let Single { class, demand, epoch, label, had } = *self;
         let now_round = ledger.now_round();
@@ -142,8 +142,8 @@ impl Group {
         if let (1, Some(&(epoch, last)), Some(_)) =
             (self.streams.len(), self.streams.first(), self.demand.beside())
         {
-            // The group holds all of its demand again. That is no more than the stream held for itself
-            // and the group for all.
+            // The group holds all of its demand again. That is no more than the stream held for
+            // itself and the group for all.
             ledger.reduce(last, &self.own, place(epoch, now_round));
         }
         let (shape, base) = shape(&self.demand, &self.epochs(), now_round);

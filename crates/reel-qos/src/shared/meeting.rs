@@ -46,9 +46,9 @@ impl Chains {
         (all_bytes - behind.interval_bytes - into.interval_bytes).saturating_add(bytes)
     }
 
-    /// Merges two groups. All data between the first stream of the one behind and the stream ahead of it
-    /// is in memory, and kept from now on. `false` if the memory cannot be reserved: then nothing has
-    /// changed.
+    /// Merges two groups. All data between the first stream of the one behind and the stream ahead
+    /// of it is in memory, and kept from now on. `false` if the memory cannot be reserved: then
+    /// nothing has changed.
     pub fn merge(&mut self, meeting: &Meeting) -> bool {
         let most_bytes = self.interval_bytes_most();
         let is_little = u128::from(self.interval_bytes_merged(meeting)) <= most_bytes;
@@ -63,8 +63,8 @@ impl Chains {
         let (shape, base) = shape(&into.demand, &epochs, self.ledger.now_round());
         let interval_bytes = shape.held_bytes();
         let merged = self.ledger.try_change(|ledger| -> Result<(), AdmitError> {
-            // In some rounds both together may need more than each by itself. That replaces what each
-            // holds, and is not added to it.
+            // In some rounds both together may need more than each by itself. That replaces what
+            // each holds, and is not added to it.
             ledger.release(reservation);
             ledger.change(into.reservation, &Arc::new(shape), 0, base)?;
             hold_beside(ledger, &into.demand, &new)

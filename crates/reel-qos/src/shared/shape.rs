@@ -12,8 +12,8 @@ impl Demand {
     }
 }
 
-/// What a group holds from the present on, and the round that this is. Disks: in each round the largest
-/// demand of its streams. Memory: what is between the first and the last. `epochs` ascend.
+/// What a group holds from the present on, and the round that this is. Disks: in each round the
+/// largest demand of its streams. Memory: what is between the first and the last. `epochs` ascend.
 pub(super) fn shape(demand: &Demand, epochs: &[i64], now_round: u64) -> (Demand, u64) {
     let (first, last) = (epochs.first().copied().unwrap_or(0), epochs.last().copied().unwrap_or(0));
     let base = first.max(signed(now_round));
@@ -44,8 +44,8 @@ fn most_of_all(reads: &[DiskDemand], epochs: &[i64], base: i64, rounds: usize) -
     most
 }
 
-/// In each round the largest demand of a stream at any place between the first and the last. It is never
-/// less than [`most_of_all`], and takes as long for any number of streams.
+/// In each round the largest demand of a stream at any place between the first and the last. It is
+/// never less than [`most_of_all`], and takes as long for any number of streams.
 fn most_between(
     reads: &[DiskDemand],
     (first, last): (i64, i64),
@@ -76,8 +76,8 @@ fn most_between(
     all.map(|((reads, ways), bytes)| DiskDemand { reads: reads as u32, ways: ways as u32, bytes }).collect()
 }
 
-/// The most bytes in memory between two streams, with what the first one's client fetches ahead, and with
-/// a reader's window for the units that both ends cut.
+/// The most bytes in memory between two streams, with what the first one's client fetches ahead,
+/// and with a reader's window for the units that both ends cut.
 pub(super) fn interval_bytes(demand: &Demand, lag: i64) -> u64 {
     let width = usize::try_from(lag).unwrap_or(0).saturating_add(REACH_ROUNDS);
     let sent = demand.sent_bytes();
@@ -97,8 +97,8 @@ pub(super) fn epoch(from_round: usize, start_round: u64) -> i64 {
     signed(start_round).saturating_sub(signed(from_round as u64))
 }
 
-/// Where a stream of this epoch is: a round of its demand, and the absolute round of that. The latter is the
-/// present, or the stream's beginning if that is later.
+/// Where a stream of this epoch is: a round of its demand, and the absolute round of that. The
+/// latter is the present, or the stream's beginning if that is later.
 pub(super) fn place(epoch: i64, now_round: u64) -> (usize, u64) {
     let at = signed(now_round) - epoch;
     match usize::try_from(at) {

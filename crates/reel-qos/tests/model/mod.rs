@@ -1,4 +1,5 @@
-//! The ledger again, as simple as it can be: no timelines, every sum made anew from the list of reservations.
+//! The ledger again, as simple as possible: no timelines, every sum made anew from the list of
+//! reservations.
 
 use proptest::prelude::*;
 use reel_qos::{
@@ -104,7 +105,8 @@ impl Model {
         costs.sum()
     }
 
-    /// Everything that would not fit: resource, round, asked, available. `from` cuts off what lies in the past.
+    /// Everything that would not fit: resource, round, needed, available. `from` cuts off what is
+    /// in the past.
     pub(crate) fn short(
         &self,
         part: &Part,
