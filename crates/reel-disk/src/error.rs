@@ -1,5 +1,6 @@
 //! What can go wrong with a member.
 
+use std::borrow::Cow;
 use std::io;
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -75,4 +76,17 @@ pub enum DiskError {
         /// How much.
         bytes: usize,
     },
+}
+
+impl DiskError {
+    /// What to do about it.
+    pub fn help(&self) -> Option<Cow<'static, str>> {
+        match self {
+            DiskError::File { source, .. } if source.kind() == io::ErrorKind::PermissionDenied => {
+                Some("give this user the right to it, or run reel as the user who has it".into())
+            }
+            DiskError::Buffer { .. } | DiskError::Unaligned { .. } => Some("please report this".into()),
+            _ => None,
+        }
+    }
 }

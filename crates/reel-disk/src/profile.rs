@@ -12,6 +12,7 @@ pub(crate) use price::{price_of, runs_need_one_seek};
 use crate::limits::PROFILE_BYTES_MAX;
 use reel_qos::DiskPrice;
 use serde::{Deserialize, Serialize};
+use std::borrow::Cow;
 
 /// The version of the format that is written. Since 2 it has reads in runs, and rotational disks
 /// are measured as deep as they are used. Since 3 it has reads of mixed sizes, and prices with
@@ -159,30 +160,37 @@ pub struct Window {
 #[non_exhaustive]
 pub enum ProfileError {
     /// Larger than any profile.
-    #[error("it has more than {PROFILE_BYTES_MAX} bytes, which no profile has; run reel probe again")]
+    #[error("it has more than {PROFILE_BYTES_MAX} bytes, which no profile has")]
     TooLarge,
     /// Not the text of a profile.
-    #[error("it cannot be understood: {0}; run reel probe again")]
+    #[error("it cannot be understood: {0}")]
     Malformed(String),
     /// Written in another version of the format.
     #[error(
-        "it is of version {found} of the format, and this program reads versions {VERSION_MIN} to {VERSION}; run reel probe again"
+        "it is of version {found} of the format, and this program reads versions {VERSION_MIN} to {VERSION}"
     )]
     Version {
         /// Its version.
         found: u32,
     },
     /// No device does what it says.
-    #[error("it is not plausible: {0}; run reel probe again")]
+    #[error("it is not plausible: {0}")]
     Implausible(String),
     /// It is true of another device.
-    #[error("this profile was measured on another device ({measured}, not {found}); run reel probe again")]
+    #[error("this profile was measured on another device ({measured}, not {found})")]
     OtherDevice {
         /// The device it is true of.
         measured: String,
         /// The device it was to be used for.
         found: String,
     },
+}
+
+impl ProfileError {
+    /// What to do about it.
+    pub fn help(&self) -> Option<Cow<'static, str>> {
+        Some("run reel probe again".into())
+    }
 }
 
 #[derive(Serialize, Deserialize)]

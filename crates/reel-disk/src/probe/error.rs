@@ -2,6 +2,7 @@
 
 use crate::error::DiskError;
 use crate::profile::ProfileError;
+use std::borrow::Cow;
 use std::io;
 use std::path::PathBuf;
 
@@ -22,8 +23,8 @@ pub enum ProbeError {
     },
     /// The file system has no direct I/O.
     #[error(
-        "cannot measure {}: there is no direct I/O here, so the page cache would be measured and not the disk; \
-         put members on ext4, XFS or a block device", path.display()
+        "cannot measure {}: there is no direct I/O here, so the page cache would be measured and not the disk",
+        path.display()
     )]
     NotDirect {
         /// Which member.
@@ -33,7 +34,7 @@ pub enum ProbeError {
     /// disk.
     #[error(
         "cannot measure {}: only {data_bytes} bytes of it were ever written, and what was never written is not read \
-         from the disk; ingest titles first ({least_bytes} bytes are enough)", path.display()
+         from the disk", path.display()
     )]
     TooLittleData {
         /// Which member.
@@ -45,7 +46,7 @@ pub enum ProbeError {
     },
     /// Writes cannot be measured beside a block device.
     #[error(
-        "cannot measure writes of {}: a block device has no file system beside it for a scratch file; leave out --write",
+        "cannot measure writes of {}: a block device has no file system beside it for a scratch file",
         path.display()
     )]
     NoPlaceForScratch {
@@ -53,7 +54,7 @@ pub enum ProbeError {
         path: PathBuf,
     },
     /// The scratch file cannot be made.
-    #[error("cannot make a file beside {} to measure writes: {source}; leave out --write", path.display())]
+    #[error("cannot make a file beside {} to measure writes: {source}", path.display())]
     Scratch {
         /// Which member.
         path: PathBuf,
@@ -90,6 +91,28 @@ pub enum ProbeError {
         source: ProfileError,
     },
     /// A thread that measured ended badly. A bug.
-    #[error("a measuring thread ended badly; please report this")]
+    #[error("a measuring thread ended badly")]
     Thread,
+}
+
+impl ProbeError {
+    /// What to do about it.
+    pub fn help(&self) -> Option<Cow<'static, str>> {
+        match self {
+            ProbeError::Disk(error) => error.help(),
+            ProbeError::NotDirect { .. } => Some("put members on ext4, XFS or a block device".into()),
+            ProbeError::TooLittleData { least_bytes, .. } => {
+                Some(format!("ingest titles first ({least_bytes} bytes are enough)").into())
+            }
+            ProbeError::NoPlaceForScratch { .. } | ProbeError::Scratch { .. } => {
+                Some("leave out --write".into())
+            }
+            ProbeError::Profile { source, .. } => source.help(),
+            ProbeError::Thread => Some("please report this".into()),
+            ProbeError::Setup { .. }
+            | ProbeError::Failed { .. }
+            | ProbeError::Stalled { .. }
+            | ProbeError::Stopped => None,
+        }
+    }
 }

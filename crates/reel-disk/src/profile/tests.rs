@@ -74,7 +74,7 @@ fn what_no_device_does_is_refused() {
         (refusal(|all| all.cells = vec![cell(4096, 100_000); 1000]), "more cells"),
         (refusal(|all| all.device.serial = "x".repeat(1000)), "longer than a name"),
     ] {
-        assert!(text.contains(says) && text.contains("; run reel probe again"), "{says}: {text}");
+        assert!(text.contains(says), "{says}: {text}");
     }
 }
 
@@ -217,10 +217,7 @@ fn another_device_is_distinguished_from_a_moved_cable() {
         DeviceIdentity { serial: String::new(), ..moved },
     ] {
         let text = profile.check_device(&other).unwrap_err().to_string();
-        assert!(
-            text.contains("measured on another device") && text.ends_with("; run reel probe again"),
-            "{text}"
-        );
+        assert!(text.contains("measured on another device"), "{text}");
     }
 }
 
