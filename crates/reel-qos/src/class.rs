@@ -225,7 +225,7 @@ mod tests {
     }
 
     #[test]
-    fn what_does_not_add_up_is_refused_with_the_reason() {
+    fn an_invalid_table_is_refused_with_the_reason() {
         let text = |result: Result<ClassTable, ClassTableError>| result.unwrap_err().to_string();
         assert!(text(with(|specs| specs[0].share_permille = 900)).contains("make 1200"));
         assert!(text(with(|specs| specs[1].name = "fast".into())).contains("`interactive`"));
@@ -238,7 +238,7 @@ mod tests {
     }
 
     #[test]
-    fn a_class_that_left_the_table_is_served_as_the_least() {
+    fn a_class_that_left_the_table_is_served_as_aperiodic() {
         assert_eq!(ClassTable::default().kind(Class::new(9).unwrap()), Kind::Aperiodic);
     }
 }

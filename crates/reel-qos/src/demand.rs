@@ -105,7 +105,7 @@ impl Demand {
         Demand::merged(all, |a, b| a.max(b))
     }
 
-    /// What all of these ask together: tracks that are played at once.
+    /// What all of these need together: tracks that are played at once.
     pub fn sum_of(all: &[&Demand]) -> Demand {
         Demand::merged(all, u64::saturating_add)
     }
@@ -123,11 +123,11 @@ impl Demand {
         let beside = self.with_reads(&beside, DiskDemand::least);
         // The stream that reads for the others holds what it would read instead as well.
         let reads = part.with_reads(instead, DiskDemand::without);
-        // Alone again, it must not ask more than it holds.
+        // Alone again, it must not need more than it holds.
         let most = Demand::peak_of(&[&self.with_reads(&beside, DiskDemand::without), &reads]);
         let shared = self.with(most.members, part.sent_bytes.clone(), part.held_bytes);
-        let asks_beside = beside.members.iter().flatten().any(|reads| *reads != DiskDemand::default());
-        let parts = Parts { shared, beside: asks_beside.then(|| Arc::new(beside)) };
+        let needs_beside = beside.members.iter().flatten().any(|reads| *reads != DiskDemand::default());
+        let parts = Parts { shared, beside: needs_beside.then(|| Arc::new(beside)) };
         Demand { parts: Some(Arc::new(parts)), ..self }
     }
 
@@ -174,7 +174,7 @@ impl Demand {
     }
 
     /// Whether it needs anything of this resource in any round, where there is such a resource.
-    pub(crate) fn asks(&self, resource: Resource, prices: &Capacities) -> bool {
+    pub(crate) fn needs(&self, resource: Resource, prices: &Capacities) -> bool {
         match resource {
             Resource::Arena => self.held_bytes > 0,
             Resource::Network | Resource::Core => true,

@@ -1,6 +1,6 @@
 //! The reservations, in every round of every resource.
 
-use crate::ask::{Ask, Reservation};
+use crate::claim::{Claim, Reservation};
 use crate::limits::{
     CLOCK_ROUNDS_MAX, DEMAND_ROUNDS_MAX, LABEL_BYTES_MAX, RESERVATIONS_MAX, ROUND_NS, TIMELINE_ROUNDS_MAX,
 };
@@ -80,12 +80,12 @@ impl Ledger {
         start_round: u64,
         label: &str,
     ) -> Result<ReservationId, AdmitError> {
-        let ask = self.ask(class, demand, from_round, start_round)?;
+        let claim = self.claim(class, demand, from_round, start_round)?;
         if self.reservations.len() >= RESERVATIONS_MAX {
             return Err(AdmitError::TooMany);
         }
-        self.require(&ask)?;
-        Ok(self.enter_new(&ask, demand, label))
+        self.require(&claim)?;
+        Ok(self.enter_new(&claim, demand, label))
     }
 
     /// Whether this would be admitted: the same decision as [`admit`](Self::admit) without a
@@ -100,11 +100,11 @@ impl Ledger {
         from_round: usize,
         start_round: u64,
     ) -> Result<(), AdmitError> {
-        let ask = self.ask(class, demand, from_round, start_round)?;
+        let claim = self.claim(class, demand, from_round, start_round)?;
         if self.reservations.len() >= RESERVATIONS_MAX {
             return Err(AdmitError::TooMany);
         }
-        Ok(self.require(&ask)?)
+        Ok(self.require(&claim)?)
     }
 
     /// Gives a reservation back. `false` if it has ended already, which is no fault.
@@ -127,11 +127,11 @@ impl Ledger {
         start_round: u64,
     ) -> Result<(), AdmitError> {
         let old = self.reservations.get(&id).ok_or(AdmitError::Ended(id))?;
-        let ask = self.ask(old.class, demand, from_round, start_round)?;
-        let new = Reservation::new(&ask, demand, old.label.clone());
+        let claim = self.claim(old.class, demand, from_round, start_round)?;
+        let new = Reservation::new(&claim, demand, old.label.clone());
         let old = self.strike(id).ok_or(AdmitError::Ended(id))?;
-        let decision = match self.require(&ask) {
-            Err(_) if self.asks_no_more(&ask, &old) => Ok(()),
+        let decision = match self.require(&claim) {
+            Err(_) if self.needs_no_more(&claim, &old) => Ok(()),
             decision => decision,
         };
         self.enter(id, if decision.is_ok() { new } else { old });
@@ -234,13 +234,13 @@ impl Ledger {
     }
 
     /// Puts a demand on the clock, if this ledger can reserve such a demand at all.
-    pub(crate) fn ask<'a>(
+    pub(crate) fn claim<'a>(
         &self,
         class: Class,
         demand: &'a Demand,
         from_round: usize,
         start_round: u64,
-    ) -> Result<Ask<'a>, AdmitError> {
+    ) -> Result<Claim<'a>, AdmitError> {
         if self.classes.kind(class) != Kind::Periodic {
             return Err(AdmitError::NotPeriodic { class: class.index() });
         }
@@ -261,7 +261,7 @@ impl Ledger {
                 timeline_s: seconds(self.rounds as u64),
             });
         }
-        Ok(Ask { demand, class, from_round, start_round, rounds })
+        Ok(Claim { demand, class, from_round, start_round, rounds })
     }
 
     /// Clears a timeline of every class and adds all reservations anew, at the present prices. Each
@@ -324,8 +324,8 @@ impl Ledger {
         demand: &Arc<Demand>,
         (from_round, start_round): (usize, u64),
     ) -> bool {
-        let ask = self.ask(old.class, demand, from_round, start_round);
-        ask.is_ok_and(|ask| self.asks_no_more(&ask, old))
+        let claim = self.claim(old.class, demand, from_round, start_round);
+        claim.is_ok_and(|claim| self.needs_no_more(&claim, old))
     }
 
     /// See [`Transaction::admit_unchecked`](crate::Transaction).
@@ -336,15 +336,15 @@ impl Ledger {
         start_round: u64,
         label: &str,
     ) -> ReservationId {
-        let ask = Ask { demand, class, from_round: 0, start_round, rounds: demand.rounds() };
-        self.enter_new(&ask, demand, label)
+        let claim = Claim { demand, class, from_round: 0, start_round, rounds: demand.rounds() };
+        self.enter_new(&claim, demand, label)
     }
 
-    fn enter_new(&mut self, ask: &Ask<'_>, demand: &Arc<Demand>, label: &str) -> ReservationId {
+    fn enter_new(&mut self, claim: &Claim<'_>, demand: &Arc<Demand>, label: &str) -> ReservationId {
         let id = ReservationId(self.next_id);
         self.next_id += 1;
         let label = label[..label.floor_char_boundary(LABEL_BYTES_MAX)].into();
-        self.enter(id, Reservation::new(ask, demand, label));
+        self.enter(id, Reservation::new(claim, demand, label));
         id
     }
 
@@ -355,11 +355,11 @@ impl Ledger {
         Some(reservation)
     }
 
-    fn apply(&mut self, ask: &Ask<'_>, apply: impl Fn(&mut Timeline, u64, &[u64])) {
-        let Some(account) = self.accounts.get_mut(ask.class.index()) else { return };
+    fn apply(&mut self, claim: &Claim<'_>, apply: impl Fn(&mut Timeline, u64, &[u64])) {
+        let Some(account) = self.accounts.get_mut(claim.class.index()) else { return };
         for (series, timeline) in account.iter_mut().enumerate() {
             let timeline = if series == 0 { &mut self.arena } else { timeline };
-            ask.each_costs(&self.capacities, series, |start_round, costs| {
+            claim.for_each_cost(&self.capacities, series, |start_round, costs| {
                 apply(timeline, start_round, costs);
                 true
             });

@@ -1,7 +1,7 @@
 //! Traffic classes and the admission ledger, pure.
 #![forbid(unsafe_code)]
 
-mod ask;
+mod claim;
 mod class;
 mod demand;
 mod fit;

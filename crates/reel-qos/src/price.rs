@@ -121,7 +121,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn prices_are_rounded_up_and_agree_around_the_border_of_the_short_way() {
+    fn prices_are_rounded_up_and_agree_around_the_limit_of_the_fast_path() {
         for bytes in [1, (1 << 32) - 1, 1 << 32, (1 << 32) + 1] {
             for mib_ns in [0, 1, (1 << 32) - 1, 1 << 32] {
                 let exact = (u128::from(bytes) * u128::from(mib_ns)).div_ceil(1 << 20);
@@ -146,7 +146,7 @@ mod tests {
         assert_eq!(arm.demand_parts_ns(&demand), [ARM_REQUEST_NS + 4096; 2]);
         assert_eq!(arm.passed_bytes(), ARM_REQUEST_NS / 2);
         assert_eq!(DiskPrice { read_mib_ns: 0, ..arm }.passed_bytes(), PASSED_BYTES_MAX);
-        assert_eq!(price.run_bytes(), 0, "no arm, no way to make up for");
+        assert_eq!(price.run_bytes(), 0, "not rotational: no seek to make up for");
         assert_eq!(arm.run_bytes(), RUN_WAYS * ARM_REQUEST_NS);
         assert_eq!(DiskPrice { read_mib_ns: 0, ..arm }.run_bytes(), RUN_BYTES_MAX);
         assert_eq!(price.transfer_ns(4096), 4096);
@@ -155,7 +155,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_counted_apart_is_paid_twice_and_takes_the_longer() {
+    fn independent_limits_are_charged_separately_and_the_longer_decides() {
         let throttle = DiskPrice {
             read_request_ns: 10 * ARM_REQUEST_NS,
             read_mib_ns: 50 << 20,
@@ -169,7 +169,7 @@ mod tests {
         assert_eq!(
             throttle.demand_parts_ns(&demand),
             [30 * ARM_REQUEST_NS, 50 << 18],
-            "no arm: ways do not count"
+            "not rotational: seeks do not count"
         );
         assert_eq!(
             (throttle.has_arm(), throttle.run_bytes(), throttle.write_ns(1 << 20)),

@@ -1,6 +1,6 @@
 //! What a ledger reports about itself.
 
-use crate::ask::Reservation;
+use crate::claim::Reservation;
 use crate::ledger::{Ledger, ReservationId};
 use crate::resource::{Overcommitment, Resource, ResourceUsage, UNLIMITED};
 use crate::timeline::Timeline;

@@ -1,28 +1,29 @@
 //! Streams of the same bytes share one reservation of the disks (interval caching).
 //!
 //! ```text
-//!   media time   ---- last ------ middle ---------- first ---->      three streams of one demand: a group
-//!                     |<--------- interval ------------->|           in memory, charged to the arena
-//!                                                        reads       charged to the disks: in each round
-//!                                                                    the largest demand of the three
+//!   media time  -- last ----- middle ------- first -->   three streams of one demand: a group
+//!                  |<------- interval ------->|          in memory, charged to the arena
+//!                                         reads          charged to the disks: in each round
+//!                                                        the largest demand of the three
 //! ```
-//! The first stream reads; the others find the data in memory. Any stream may become the first at any
-//! moment without a new admission, since the one before it may leave, pause or seek. So in every round
-//! the disks are charged with the largest demand that any stream of the group has in it. Without one of
-//! the streams that is less or the same in every round: the streams that stay lose nothing.
+//! The first stream reads; the others find the data in memory. Any stream may become the first at
+//! any moment without a new admission, since the one before it may leave, pause or seek. So in
+//! every round the disks are charged with the largest demand that any stream of the group has in
+//! it. Without one of the streams that is less or the same in every round: the streams that stay
+//! lose nothing.
 //!
 //! Memory is charged with the interval between the first and the last stream, and with
-//! [`REACH_ROUNDS`] that the first one's client fetches ahead. Network, processors and each reader's own
-//! memory are charged to each stream by itself.
+//! [`REACH_ROUNDS`] that the first one's client fetches ahead. Network, processors and each
+//! reader's own memory are charged to each stream by itself.
 //!
-//! **Joining.** At every moment only one stream of a group may have to read. So a stream joins behind
-//! another one, never ahead of the first (it would still have to read the data up to there). All data
-//! between the two must be in memory at that moment and kept from then on: the caller checks that and
-//! says so. What the stream ahead reads after that is kept as well, and is charged.
+//! **Joining.** At every moment only one stream of a group may have to read. So a stream joins
+//! behind another one, never ahead of the first (it would still have to read the data up to there).
+//! All data between the two must be in memory at that moment and kept from then on: the caller
+//! checks that and says so. What the stream ahead reads after that is kept as well, and is charged.
 //!
-//! **What is shared** may be a part of a stream's demand ([`Demand::with_shared`]). Each stream holds
-//! for itself what it would read if it played something else than the others. So it can leave the group
-//! and play that without being refused.
+//! **What is shared** may be a part of a stream's demand ([`Demand::with_shared`]). Each stream
+//! holds for itself what it would read if it played something else than the others. So it can leave
+//! the group and play that without being refused.
 //!
 //! A stream without others is a group of one. It is charged as by a plain [`Ledger`].
 

@@ -138,7 +138,7 @@ mod tests {
     }
 
     #[test]
-    fn who_asks_nothing_fits_where_too_much_was_promised() {
+    fn a_cost_of_zero_fits_under_overcommitment() {
         let mut timeline = Timeline::new(4);
         timeline.add(0, &[9, 9, 9, 9]);
         assert_eq!(timeline.conflict(0, &[0, 0, 0, 1], 5), Some(3));

@@ -1,6 +1,6 @@
 //! Changes of a ledger that are made together or not at all.
 
-use crate::ask::Reservation;
+use crate::claim::Reservation;
 use crate::ledger::{Ledger, ReservationId};
 use crate::{AdmitError, Class, Demand};
 use std::ops::Deref;

@@ -28,10 +28,10 @@ impl Chains {
         &self,
         class: Class,
         demand: &Demand,
-        chain: u64,
+        group: u64,
         (from_round, start_round): (usize, u64),
     ) -> bool {
-        let with_bytes = self.interval_bytes_with(chain, (from_round, start_round));
+        let with_bytes = self.interval_bytes_with(group, (from_round, start_round));
         self.is_worth(class, demand, from_round, with_bytes)
     }
 
@@ -59,9 +59,9 @@ impl Chains {
             return false;
         };
         // A stream is charged with its reads beside others in any case.
-        let [asks_ns, beside_ns] = [Some(demand), demand.beside().map(Arc::as_ref)]
-            .map(|demand| demand.map_or(0, |demand| ledger.asks_on_average(demand, fullest, from_round)));
-        let saves_ns = asks_ns.saturating_sub(beside_ns);
+        let [needs_ns, beside_ns] = [Some(demand), demand.beside().map(Arc::as_ref)]
+            .map(|demand| demand.map_or(0, |demand| ledger.needs_on_average(demand, fullest, from_round)));
+        let saves_ns = needs_ns.saturating_sub(beside_ns);
         saves_ns > 0 && memory.part(more_bytes) <= disks.part(0)
             || memory.part_of_free(more_bytes) <= disks.part_of_free(saves_ns)
     }
@@ -94,7 +94,7 @@ impl Ledger {
     }
 
     /// What the rest of a demand costs of a resource in a round.
-    fn asks_on_average(&self, demand: &Demand, resource: Resource, from_round: usize) -> u64 {
+    fn needs_on_average(&self, demand: &Demand, resource: Resource, from_round: usize) -> u64 {
         let mut costs = vec![0; demand.rounds().min(DEMAND_ROUNDS_MAX).saturating_sub(from_round)];
         demand.write_costs(resource, self.capacities(), from_round, &mut costs);
         costs.iter().fold(0, |sum: u64, cost| sum.saturating_add(*cost)) / costs.len().max(1) as u64

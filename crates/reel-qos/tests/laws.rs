@@ -314,7 +314,7 @@ proptest! {
 
     /// No number of a title, an operator or a clock makes the ledger panic or its sums wrong.
     #[test]
-    fn hostile_numbers_do_no_harm(
+    fn hostile_numbers_neither_panic_nor_overflow(
         numbers in prop::collection::vec(hostile(), 12), steps in prop::collection::vec((0_u8..6, hostile()), 1..20),
     ) {
         let read = DiskDemand::scattered(numbers[0] as u32, numbers[1]);

@@ -61,20 +61,20 @@ fn table(shares: [u32; 4]) -> ClassTable {
 }
 
 #[test]
-fn a_film_of_variable_rate_is_counted_round_by_round() {
+fn a_title_of_variable_rate_is_counted_round_by_round() {
     let mut ledger = narrow();
     // Peaks of 600 in even rounds and 100 in odd ones: two fit if their peaks alternate, though the
     // sum of peaks would not.
-    let film = sends([600, 100].repeat(20));
-    ledger.admit(Class::PERIODIC, &film, 0, 0, "one").unwrap();
-    let refusal = refused(ledger.admit(Class::PERIODIC, &film, 0, 0, "two"));
+    let title = sends([600, 100].repeat(20));
+    ledger.admit(Class::PERIODIC, &title, 0, 0, "one").unwrap();
+    let refusal = refused(ledger.admit(Class::PERIODIC, &title, 0, 0, "two"));
     assert_eq!((refusal.resource, refusal.asked, refusal.available), (Resource::Network, 600, 100));
     assert_eq!(refusal.retry_after_s, Some(1));
-    ledger.admit(Class::PERIODIC, &film, 0, 1, "two").unwrap();
+    ledger.admit(Class::PERIODIC, &title, 0, 1, "two").unwrap();
 }
 
 #[test]
-fn a_refusal_names_the_rate_that_would_do_and_when_to_come_back() {
+fn a_refusal_names_the_rate_that_would_fit_and_when_to_try_again() {
     let mut ledger = narrow();
     ledger.admit(Class::PERIODIC, &sends([500; 30]), 0, 0, "").unwrap();
     let refusal = refused(ledger.admit(Class::PERIODIC, &sends([400; 50]), 0, 5, ""));
@@ -86,7 +86,7 @@ fn a_refusal_names_the_rate_that_would_do_and_when_to_come_back() {
 }
 
 #[test]
-fn what_is_longer_than_the_timeline_is_refused_with_that_reason() {
+fn a_demand_longer_than_the_timeline_is_refused_with_that_reason() {
     let mut ledger = narrow();
     ledger.advance(1_000_000);
     let long = sends(vec![1; 101]);
@@ -130,22 +130,22 @@ fn a_demand_of_no_rounds_is_granted_and_ends() {
 }
 
 #[test]
-fn a_seek_that_does_not_fit_leaves_the_viewer_what_he_has() {
+fn a_seek_that_does_not_fit_leaves_the_reservation_as_it_was() {
     let mut ledger = narrow();
-    let film = sends((0..40).map(|round| if round < 20 { 300 } else { 600 }));
-    let viewer = ledger.admit(Class::PERIODIC, &film, 0, 0, "").unwrap();
+    let title = sends((0..40).map(|round| if round < 20 { 300 } else { 600 }));
+    let viewer = ledger.admit(Class::PERIODIC, &title, 0, 0, "").unwrap();
     ledger.admit(Class::PERIODIC, &sends([200; 20]), 0, 0, "").unwrap();
-    refused(ledger.change(viewer, &film, 20, 0));
+    refused(ledger.change(viewer, &title, 20, 0));
     assert!(ledger.adds_up());
     assert_eq!(ledger.used(None, Resource::Network, 0), 500);
-    ledger.change(viewer, &film, 10, 10).unwrap();
+    ledger.change(viewer, &title, 10, 10).unwrap();
     assert_eq!(ledger.used(None, Resource::Network, 5), 200);
     assert_eq!(ledger.used(None, Resource::Network, 15), 500);
     assert_eq!(ledger.used(None, Resource::Network, 39), 600);
 }
 
 #[test]
-fn who_takes_less_may_do_so_even_where_too_much_is_promised() {
+fn a_smaller_demand_is_granted_even_where_resources_are_overcommitted() {
     let mut ledger = narrow();
     let viewer = ledger.admit(Class::PERIODIC, &sends([600; 20]), 0, 0, "").unwrap();
     let over = ledger.set_capacities(Capacities { network_bytes: 500, ..capacities() });
@@ -199,7 +199,7 @@ fn media_memory_is_one_pot() {
 }
 
 #[test]
-fn a_new_price_counts_for_what_was_promised_too() {
+fn a_new_price_counts_for_earlier_reservations_too() {
     let mut ledger = Ledger::new(capacities(), 100);
     let read = DiskDemand::scattered(1000, 100 << 20);
     let demand = Arc::new(Demand::new(vec![vec![read; 10]; 5], vec![1; 10], 0));
@@ -218,7 +218,7 @@ fn a_new_price_counts_for_what_was_promised_too() {
 }
 
 #[test]
-fn a_member_without_an_arm_is_promised_less_when_it_becomes_slower() {
+fn less_is_reserved_of_a_member_that_is_not_rotational_when_it_becomes_slower() {
     let measured = DiskPrice { read_request_ns: 800_000, read_mib_ns: 4_000_000, ..PRICE };
     let times = |times: u64| DiskPrice {
         read_request_ns: 800_000 * times,
@@ -237,7 +237,11 @@ fn a_member_without_an_arm_is_promised_less_when_it_becomes_slower() {
     assert_eq!([1, 2, 3, 4].map(|slower| viewers(times(slower))), [95, 47, 31, 23]);
     let quicker = DiskPrice { read_request_ns: 1, ..measured };
     assert_eq!(MemberCapacity::found(measured, quicker).price, measured);
-    assert_eq!(MemberCapacity::found(times(2), times(3)).price, times(3), "an arm is a slower arm");
+    assert_eq!(
+        MemberCapacity::found(times(2), times(3)).price,
+        times(3),
+        "a rotational disk is a slower rotational disk"
+    );
 }
 
 #[test]
@@ -247,23 +251,23 @@ fn a_throttle_is_full_when_either_of_its_budgets_is() {
     let mut capacities = capacities();
     capacities.members.iter_mut().for_each(|member| member.price = throttle);
     let mut ledger = Ledger::new(capacities.clone(), 100);
-    let asks = |reads, bytes| {
+    let needs = |reads, bytes| {
         Arc::new(Demand::new(vec![vec![DiskDemand::scattered(reads, bytes); 10]; 5], vec![1; 10], 0))
     };
     let [requests, bytes] = [Resource::Member(3), Resource::MemberBytes(3)];
     // 70 requests of small reads leave all the bytes to large ones, but no request.
-    let small = ledger.admit(Class::PERIODIC, &asks(60, 60 << 12), 0, 0, "").unwrap();
-    let large = ledger.admit(Class::PERIODIC, &asks(10, 13 << 20), 0, 0, "").unwrap();
+    let small = ledger.admit(Class::PERIODIC, &needs(60, 60 << 12), 0, 0, "").unwrap();
+    let large = ledger.admit(Class::PERIODIC, &needs(10, 13 << 20), 0, 0, "").unwrap();
     assert_eq!([requests, bytes].map(|part| ledger.used(None, part, 5)), [700_000_000, 661_718_750]);
-    let refusal = refused(ledger.check(Class::PERIODIC, &asks(1, 4096), 0, 0));
+    let refusal = refused(ledger.check(Class::PERIODIC, &needs(1, 4096), 0, 0));
     assert_eq!((refusal.resource, refusal.available), (Resource::Member(0), 0));
     assert!(ledger.release(small));
-    let refusal = refused(ledger.check(Class::PERIODIC, &asks(4, 2 << 20), 0, 0));
+    let refusal = refused(ledger.check(Class::PERIODIC, &needs(4, 2 << 20), 0, 0));
     assert_eq!((refusal.resource, refusal.asked), (Resource::MemberBytes(0), 100_000_000));
     assert_eq!(refusal.resource.to_string(), "the bytes of member 0");
     let answer = |demand: &Demand| ledger.how_many(Class::PERIODIC, demand, Starts::Spread).unwrap();
-    assert_eq!((answer(&asks(1, 1 << 12)).viewers, answer(&asks(1, 1 << 18)).viewers), (60, 4));
-    assert_eq!(answer(&asks(1, 1 << 18)).stopped_by, Some(Resource::MemberBytes(0)));
+    assert_eq!((answer(&needs(1, 1 << 12)).viewers, answer(&needs(1, 1 << 18)).viewers), (60, 4));
+    assert_eq!(answer(&needs(1, 1 << 18)).stopped_by, Some(Resource::MemberBytes(0)));
     // Measured again, and found to add up: reservations stay, and are counted so. Its bytes have no
     // limit of their own any more.
     capacities.members[3].price.apart = false;
@@ -291,7 +295,7 @@ fn members_may_come_and_go() {
 }
 
 #[test]
-fn a_capacity_that_nobody_knows_refuses_nobody() {
+fn an_unknown_capacity_refuses_no_stream() {
     let mut ledger = narrow();
     ledger.set_capacities(Capacities { core_ns: UNLIMITED, ..capacities() });
     ledger.admit(Class::PERIODIC, &sends([u64::MAX; 10]), 0, 0, "").unwrap();
@@ -309,7 +313,7 @@ fn labels_are_cut_at_a_letter() {
 }
 
 #[test]
-fn a_clock_that_was_wrong_once_does_no_lasting_harm() {
+fn one_wrong_reading_of_the_clock_has_no_lasting_effect() {
     let mut ledger = narrow();
     ledger.advance(50);
     ledger.admit(Class::PERIODIC, &sends([700; 10]), 0, 50, "").unwrap();
@@ -348,15 +352,15 @@ fn how_many_viewers_of_a_constant_rate() {
 }
 
 #[test]
-fn viewers_who_come_one_by_one_are_as_many_as_predicted() {
+fn as_many_viewers_are_admitted_one_by_one_as_predicted() {
     let mut slow = capacities();
     slow.members[3].round_ns = 60_000_000;
     let mut ledger = Ledger::new(slow, 2 * HOUR);
-    let film = Arc::new(Demand::constant(5, 5_000_000, UNIT_BYTES, HOUR, 0));
-    let predicted = ledger.how_many(Class::PERIODIC, &film, Starts::Spread).unwrap().viewers;
+    let title = Arc::new(Demand::constant(5, 5_000_000, UNIT_BYTES, HOUR, 0));
+    let predicted = ledger.how_many(Class::PERIODIC, &title, Starts::Spread).unwrap().viewers;
     let starts = (0..HOUR as u64).step_by(7);
     let admitted =
-        starts.filter(|&start| ledger.admit(Class::PERIODIC, &film, 0, start, "").is_ok()).count() as u64;
+        starts.filter(|&start| ledger.admit(Class::PERIODIC, &title, 0, start, "").is_ok()).count() as u64;
     assert!(
         admitted <= predicted + predicted / 50 && admitted * 10 >= predicted * 9,
         "{admitted} of {predicted}"
@@ -370,10 +374,10 @@ fn a_search_for_a_later_start_is_bounded_and_never_says_too_much() {
     let noise = |seed: u64, round: u64| (round + 1).wrapping_mul(0x9e37_79b9_7f4a_7c15 ^ seed) >> 60;
     let most = sends((0..DAY as u64 / 2).map(|round| 660 + noise(1, round)));
     ledger.admit(Class::PERIODIC, &most, 0, 0, "").unwrap();
-    let asks = sends((0..DAY as u64 / 2).map(|round| 20 + noise(2, round)));
-    let wait_s = refused(ledger.check(Class::PERIODIC, &asks, 0, 0)).retry_after_s.unwrap();
+    let needs = sends((0..DAY as u64 / 2).map(|round| 20 + noise(2, round)));
+    let wait_s = refused(ledger.check(Class::PERIODIC, &needs, 0, 0)).retry_after_s.unwrap();
     assert!((1..=DAY as u64 / 2).contains(&wait_s));
     for start in 1..wait_s.min(200) {
-        assert!(ledger.check(Class::PERIODIC, &asks, 0, start).is_err(), "{start}");
+        assert!(ledger.check(Class::PERIODIC, &needs, 0, start).is_err(), "{start}");
     }
 }

@@ -34,172 +34,172 @@ fn machine(streams: u64, arena_bytes: u64) -> Chains {
 
 /// A title with one read of each member and a MiB sent in every round.
 fn steady(rounds: usize) -> Arc<Demand> {
-    film(&vec![1; rounds])
+    title(&vec![1; rounds])
 }
 
 /// This many reads of each member in each round.
-fn film(reads: &[u32]) -> Arc<Demand> {
+fn title(reads: &[u32]) -> Arc<Demand> {
     let reads: Vec<DiskDemand> = reads.iter().map(|&reads| DiskDemand::scattered(reads, MIB)).collect();
     let rounds = reads.len();
     Arc::new(Demand::new(vec![reads; MEMBERS], vec![MIB; rounds], MIB))
 }
 
-fn open(chains: &mut Chains, demand: &Arc<Demand>, now: u64) -> Result<ReservationId, String> {
-    chains.advance(now);
-    chains.admit(Class::PERIODIC, demand, (0, now), true, "film").map_err(|error| error.to_string())
+fn open(reservations: &mut Chains, demand: &Arc<Demand>, now: u64) -> Result<ReservationId, String> {
+    reservations.advance(now);
+    reservations.admit(Class::PERIODIC, demand, (0, now), true, "title").map_err(|error| error.to_string())
 }
 
-fn disk(chains: &Chains, round: u64) -> u64 {
-    chains.ledger().used(None, Resource::Member(0), round)
+fn disk(reservations: &Chains, round: u64) -> u64 {
+    reservations.ledger().used(None, Resource::Member(0), round)
 }
 
 #[test]
 fn a_thousand_viewers_of_one_title_cost_the_disks_one() {
-    let (mut chains, film) = (machine(1, 4_000 * MIB), steady(600));
+    let (mut reservations, title) = (machine(1, 4_000 * MIB), steady(600));
     for viewer in 0..1_000 {
-        open(&mut chains, &film, 100 + viewer * 60 / 1_000).unwrap();
+        open(&mut reservations, &title, 100 + viewer * 60 / 1_000).unwrap();
     }
-    assert_eq!(chains.counts(), (1_000, 1));
-    assert!(chains.adds_up());
+    assert_eq!(reservations.counts(), (1_000, 1));
+    assert!(reservations.adds_up());
     for round in 160..700 {
-        assert_eq!(disk(&chains, round), 1_000, "round {round}");
+        assert_eq!(disk(&reservations, round), 1_000, "round {round}");
     }
     // For another title nothing is left.
-    assert!(open(&mut chains, &steady(600), 160).unwrap_err().contains("member 0 is fully promised"));
+    assert!(open(&mut reservations, &steady(600), 160).unwrap_err().contains("member 0 is fully reserved"));
     // And when all have seen it, nothing is held.
-    chains.advance(760);
-    assert_eq!((chains.counts(), chains.interval_bytes()), ((0, 0), 0));
-    assert!(chains.ledger().reservations().len() == 0);
+    reservations.advance(760);
+    assert_eq!((reservations.counts(), reservations.interval_bytes()), ((0, 0), 0));
+    assert!(reservations.ledger().reservations().len() == 0);
 }
 
 #[test]
-fn memory_says_who_can_follow() {
+fn memory_decides_which_streams_can_follow() {
     // Half of 400 MiB may hold intervals: 40 rounds of reach, a window, and 159 more.
-    let (mut chains, film) = (machine(2, 400 * MIB), steady(1_000));
-    open(&mut chains, &film, 0).unwrap();
-    open(&mut chains, &film, 159).unwrap();
-    assert_eq!((chains.counts(), chains.interval_bytes()), ((2, 1), 200 * MIB));
+    let (mut reservations, title) = (machine(2, 400 * MIB), steady(1_000));
+    open(&mut reservations, &title, 0).unwrap();
+    open(&mut reservations, &title, 159).unwrap();
+    assert_eq!((reservations.counts(), reservations.interval_bytes()), ((2, 1), 200 * MIB));
     // One more round behind is too far: it needs disks of its own, and the next one finds none.
-    open(&mut chains, &film, 160).unwrap();
-    assert_eq!((disk(&chains, 500), chains.counts()), (2_000, (3, 1)));
-    assert!(open(&mut chains, &film, 330).is_err());
-    assert!(chains.adds_up());
+    open(&mut reservations, &title, 160).unwrap();
+    assert_eq!((disk(&reservations, 500), reservations.counts()), (2_000, (3, 1)));
+    assert!(open(&mut reservations, &title, 330).is_err());
+    assert!(reservations.adds_up());
 }
 
 #[test]
-fn nobody_follows_from_farther_than_is_sensible() {
-    let (mut chains, film) = (machine(9, 1 << 40), steady(2_000));
-    open(&mut chains, &film, 0).unwrap();
-    open(&mut chains, &film, LAG_ROUNDS_MAX as u64 + 1).unwrap();
-    assert_eq!(chains.counts(), (2, 0));
+fn no_stream_follows_from_too_far_behind() {
+    let (mut reservations, title) = (machine(9, 1 << 40), steady(2_000));
+    open(&mut reservations, &title, 0).unwrap();
+    open(&mut reservations, &title, LAG_ROUNDS_MAX as u64 + 1).unwrap();
+    assert_eq!(reservations.counts(), (2, 0));
 }
 
 #[test]
-fn a_leader_who_goes_leaves_the_disks_to_the_next() {
-    let (mut chains, film) = (machine(1, 4_000 * MIB), steady(600));
-    let leader = open(&mut chains, &film, 0).unwrap();
-    let next = open(&mut chains, &film, 20).unwrap();
-    let last = open(&mut chains, &film, 50).unwrap();
-    chains.advance(100);
-    assert!(chains.release(leader) && !chains.release(leader));
-    assert!(chains.adds_up());
-    assert_eq!((disk(&chains, 300), disk(&chains, 649)), (1_000, 1_000));
+fn a_first_stream_that_ends_leaves_the_disks_to_the_next() {
+    let (mut reservations, title) = (machine(1, 4_000 * MIB), steady(600));
+    let leader = open(&mut reservations, &title, 0).unwrap();
+    let next = open(&mut reservations, &title, 20).unwrap();
+    let last = open(&mut reservations, &title, 50).unwrap();
+    reservations.advance(100);
+    assert!(reservations.release(leader) && !reservations.release(leader));
+    assert!(reservations.adds_up());
+    assert_eq!((disk(&reservations, 300), disk(&reservations, 649)), (1_000, 1_000));
     // The middle one goes: the last one is alone, to its end, and holds no interval any more.
-    chains.release(next);
-    assert_eq!((chains.counts(), chains.interval_bytes()), ((1, 0), 0));
-    assert_eq!((disk(&chains, 649), disk(&chains, 650)), (1_000, 0));
-    assert!(chains.release(last) && chains.adds_up());
-    assert_eq!(disk(&chains, 300), 0);
+    reservations.release(next);
+    assert_eq!((reservations.counts(), reservations.interval_bytes()), ((1, 0), 0));
+    assert_eq!((disk(&reservations, 649), disk(&reservations, 650)), (1_000, 0));
+    assert!(reservations.release(last) && reservations.adds_up());
+    assert_eq!(disk(&reservations, 300), 0);
 }
 
 #[test]
-fn it_is_the_leader_who_seeks_that_asks_anew() {
-    let (mut chains, film) = (machine(1, 4_000 * MIB), steady(2_000));
-    let leader = open(&mut chains, &film, 0).unwrap();
-    let follower = open(&mut chains, &film, 20).unwrap();
-    chains.advance(100);
+fn a_first_stream_that_seeks_is_admitted_anew() {
+    let (mut reservations, title) = (machine(1, 4_000 * MIB), steady(2_000));
+    let leader = open(&mut reservations, &title, 0).unwrap();
+    let follower = open(&mut reservations, &title, 20).unwrap();
+    reservations.advance(100);
     // Too far for the follower's memory, and the disks are the follower's then.
-    let refused = chains.change(leader, &film, (1_500, 100), true).unwrap_err();
-    assert!(refused.to_string().contains("member 0 is fully promised"), "{refused}");
-    assert_eq!(chains.counts(), (2, 1), "he keeps what he had");
-    assert!(chains.adds_up());
+    let refused = reservations.change(leader, &title, (1_500, 100), true).unwrap_err();
+    assert!(refused.to_string().contains("member 0 is fully reserved"), "{refused}");
+    assert_eq!(reservations.counts(), (2, 1), "it keeps what it had");
+    assert!(reservations.adds_up());
     // A little back it follows itself.
-    chains.change(leader, &film, (60, 100), true).unwrap();
-    assert!(chains.adds_up());
-    assert_eq!((disk(&chains, 101), chains.counts()), (1_000, (2, 1)));
-    chains.release(follower);
-    chains.change(leader, &film, (1_500, 100), true).unwrap();
-    assert_eq!((disk(&chains, 599), disk(&chains, 600)), (1_000, 0));
+    reservations.change(leader, &title, (60, 100), true).unwrap();
+    assert!(reservations.adds_up());
+    assert_eq!((disk(&reservations, 101), reservations.counts()), (1_000, (2, 1)));
+    reservations.release(follower);
+    reservations.change(leader, &title, (1_500, 100), true).unwrap();
+    assert_eq!((disk(&reservations, 599), disk(&reservations, 600)), (1_000, 0));
 }
 
 #[test]
-fn who_steps_down_alone_is_not_refused_though_too_much_is_promised() {
-    let (mut chains, high) = (machine(4, 4_000 * MIB), film(&[3; 300]));
-    let viewer = open(&mut chains, &high, 0).unwrap();
-    let mut less = chains.ledger().capacities().clone();
+fn a_single_stream_that_takes_a_lower_rendition_is_not_refused_under_overcommitment() {
+    let (mut reservations, high) = (machine(4, 4_000 * MIB), title(&[3; 300]));
+    let viewer = open(&mut reservations, &high, 0).unwrap();
+    let mut less = reservations.ledger().capacities().clone();
     less.members.iter_mut().for_each(|member| member.round_ns = 1);
-    assert!(!chains.set_capacities(less).is_empty());
-    chains.change(viewer, &film(&[2; 300]), (10, 10), true).unwrap();
-    assert_eq!(disk(&chains, 20), 2_000);
+    assert!(!reservations.set_capacities(less).is_empty());
+    reservations.change(viewer, &title(&[2; 300]), (10, 10), true).unwrap();
+    assert_eq!(disk(&reservations, 20), 2_000);
 }
 
 #[test]
-fn who_is_ahead_or_finds_a_gap_reads_for_himself() {
-    let (mut chains, film) = (machine(2, 4_000 * MIB), steady(600));
-    open(&mut chains, &film, 100).unwrap();
+fn a_stream_ahead_or_with_a_gap_before_it_reads_for_itself() {
+    let (mut reservations, title) = (machine(2, 4_000 * MIB), steady(600));
+    open(&mut reservations, &title, 100).unwrap();
     // Fifty rounds on: the data in between has to be read by the stream behind, whatever is ahead.
-    let ahead = chains.admit(Class::PERIODIC, &film, (50, 100), true, "film").unwrap();
-    assert_eq!((disk(&chains, 200), chains.counts()), (2_000, (2, 0)));
-    let behind = chains.admit(Class::PERIODIC, &film, (0, 100), false, "film");
+    let ahead = reservations.admit(Class::PERIODIC, &title, (50, 100), true, "title").unwrap();
+    assert_eq!((disk(&reservations, 200), reservations.counts()), (2_000, (2, 0)));
+    let behind = reservations.admit(Class::PERIODIC, &title, (0, 100), false, "title");
     assert!(behind.is_err(), "what lies between is not in memory, and the disks are full");
-    chains.release(ahead);
-    chains.admit(Class::PERIODIC, &film, (0, 100), false, "film").unwrap();
-    assert_eq!(chains.counts(), (2, 0));
-    assert!(chains.adds_up());
+    reservations.release(ahead);
+    reservations.admit(Class::PERIODIC, &title, (0, 100), false, "title").unwrap();
+    assert_eq!(reservations.counts(), (2, 0));
+    assert!(reservations.adds_up());
 }
 
 #[test]
-fn who_began_together_can_meet_another_chain() {
-    let (mut chains, film) = (machine(4, 4_000 * MIB), steady(600));
+fn streams_that_began_together_can_meet_another_group() {
+    let (mut reservations, title) = (machine(4, 4_000 * MIB), steady(600));
     let mut begin = |now, is_held| {
-        chains.advance(now);
-        chains.admit(Class::PERIODIC, &film, (0, now), is_held, "film").unwrap()
+        reservations.advance(now);
+        reservations.admit(Class::PERIODIC, &title, (0, now), is_held, "title").unwrap()
     };
     // The beginning is no longer in memory when the second one comes; a third one follows that in
     // the same second.
     let (first, second, _third) = (begin(10, true), begin(110, false), begin(110, true));
-    let meeting = chains.next_meeting(0).unwrap();
-    assert_eq!((meeting.ahead, meeting.behind), (first, chains.chain_of(second).unwrap()));
-    assert!(chains.merge(&meeting) && chains.adds_up());
-    assert_eq!((chains.counts(), chains.next_meeting(0)), ((3, 1), None));
+    let meeting = reservations.next_meeting(0).unwrap();
+    assert_eq!((meeting.ahead, meeting.behind), (first, reservations.chain_of(second).unwrap()));
+    assert!(reservations.merge(&meeting) && reservations.adds_up());
+    assert_eq!((reservations.counts(), reservations.next_meeting(0)), ((3, 1), None));
 }
 
 #[test]
-fn without_a_count_of_memory_nobody_follows() {
-    let (mut chains, film) = (machine(1, reel_qos::UNLIMITED), steady(100));
-    open(&mut chains, &film, 0).unwrap();
-    assert!(open(&mut chains, &film, 1).is_err());
+fn without_a_known_size_of_memory_no_stream_follows() {
+    let (mut reservations, title) = (machine(1, reel_qos::UNLIMITED), steady(100));
+    open(&mut reservations, &title, 0).unwrap();
+    assert!(open(&mut reservations, &title, 1).is_err());
 }
 
-/// How many viewers are admitted that come to one of `films` titles in turn, `apart` rounds one
+/// How many viewers are admitted that come to one of `titles` titles in turn, `apart` rounds one
 /// after another, if `follows` decides which of them are charged with memory.
-fn let_in(
+fn admitted(
     (disks, memory_mib): (u64, u64),
-    (films, apart): (usize, u64),
+    (titles, apart): (usize, u64),
     follows: impl Fn(&Chains, &Demand, u64, (usize, u64)) -> bool,
 ) -> usize {
-    let mut chains = machine(disks, memory_mib * MIB);
-    let films: Vec<Arc<Demand>> = (0..films).map(|_| steady(600)).collect();
+    let mut reservations = machine(disks, memory_mib * MIB);
+    let titles: Vec<Arc<Demand>> = (0..titles).map(|_| steady(600)).collect();
     let mut now = 0;
     for count in 0..2_000 {
-        chains.advance(now);
-        let (film, at) = (&films[count % films.len()], (0, now));
-        let ahead = chains.next_ahead(Class::PERIODIC, film, at, None);
-        let is_held = ahead.is_some_and(|(_, chain)| follows(&chains, film, chain, at));
-        if chains.admit(Class::PERIODIC, film, at, is_held, "film").is_err() {
+        reservations.advance(now);
+        let (title, at) = (&titles[count % titles.len()], (0, now));
+        let ahead = reservations.next_ahead(Class::PERIODIC, title, at, None);
+        let is_held = ahead.is_some_and(|(_, group)| follows(&reservations, title, group, at));
+        if reservations.admit(Class::PERIODIC, title, at, is_held, "title").is_err() {
             return count;
         }
-        now += if count % films.len() + 1 == films.len() { apart } else { 0 };
+        now += if count % titles.len() + 1 == titles.len() { apart } else { 0 };
         if now > 500 {
             return count;
         }
@@ -208,17 +208,18 @@ fn let_in(
 }
 
 #[test]
-fn whoever_is_charged_with_what_is_plentiful_leaves_room_for_others() {
+fn charging_the_plentiful_resource_leaves_room_for_others() {
     for (disks, memory_mib) in
         [10, 100, 1_000].into_iter().flat_map(|disks| [200, 400, 1_000, 4_000].map(|mib| (disks, mib)))
     {
         for crowd in [(1, 0), (1, 5), (10, 0), (10, 2), (10, 20), (50, 5)] {
             let count = |follows: fn(&Chains, &Demand, u64, (usize, u64)) -> bool| {
-                let_in((disks, memory_mib), crowd, follows)
+                admitted((disks, memory_mib), crowd, follows)
             };
             let best = count(|_, _, _, _| false).max(count(|_, _, _, _| true));
-            let weighed =
-                count(|chains, film, chain, at| chains.is_worth_following(Class::PERIODIC, film, chain, at));
+            let weighed = count(|reservations, title, group, at| {
+                reservations.is_worth_following(Class::PERIODIC, title, group, at)
+            });
             assert!(
                 weighed * 100 >= best * 85,
                 "{weighed} of {best}: {disks} streams, {memory_mib} MiB, {crowd:?}"
@@ -230,20 +231,20 @@ fn whoever_is_charged_with_what_is_plentiful_leaves_room_for_others() {
 #[derive(Clone, Debug)]
 enum Step {
     Leave { which: usize },
-    Open { film: usize, from_round: usize, is_held: bool },
-    Change { which: usize, film: usize, from_round: usize },
+    Open { title: usize, from_round: usize, is_held: bool },
+    Change { which: usize, title: usize, from_round: usize },
     Release { which: usize },
     Meet { from: u64 },
     Advance { rounds: u64 },
 }
 
 fn step() -> impl Strategy<Value = Step> {
-    let (film, from_round) = (0..4_usize, 0..60_usize);
+    let (title, from_round) = (0..4_usize, 0..60_usize);
     prop_oneof![
-        10 => (film.clone(), from_round.clone(), prop::bool::weighted(0.8))
-            .prop_map(|(film, from_round, is_held)| Step::Open { film, from_round, is_held }),
-        4 => (any::<usize>(), film, from_round)
-            .prop_map(|(which, film, from_round)| Step::Change { which, film, from_round }),
+        10 => (title.clone(), from_round.clone(), prop::bool::weighted(0.8))
+            .prop_map(|(title, from_round, is_held)| Step::Open { title, from_round, is_held }),
+        4 => (any::<usize>(), title, from_round)
+            .prop_map(|(which, title, from_round)| Step::Change { which, title, from_round }),
         3 => any::<usize>().prop_map(|which| Step::Release { which }),
         3 => any::<usize>().prop_map(|which| Step::Leave { which }),
         4 => (0..20_u64).prop_map(|from| Step::Meet { from }),
@@ -254,14 +255,14 @@ fn step() -> impl Strategy<Value = Step> {
 /// In the first, a stream that reads for others needs more, and takes more memory than is sent. In
 /// the second, only a part is shared; the fourth is the demand of a stream that plays something
 /// else in place of that part.
-fn films() -> impl Strategy<Value = Vec<Arc<Demand>>> {
-    prop::collection::vec(prop::collection::vec(0..4_u32, 40..80), 3).prop_map(|films| {
-        let mut all: Vec<Arc<Demand>> = films.iter().map(|reads| film(reads)).collect();
-        let more: Vec<u32> = films[0].iter().map(|reads| reads + reads % 2).collect();
+fn titles() -> impl Strategy<Value = Vec<Arc<Demand>>> {
+    prop::collection::vec(prop::collection::vec(0..4_u32, 40..80), 3).prop_map(|titles| {
+        let mut all: Vec<Arc<Demand>> = titles.iter().map(|reads| title(reads)).collect();
+        let more: Vec<u32> = titles[0].iter().map(|reads| reads + reads % 2).collect();
         let reads: Vec<DiskDemand> = more.iter().map(|&reads| DiskDemand::scattered(reads, MIB)).collect();
         let shared = Demand::new(vec![reads; MEMBERS], vec![2 * MIB; more.len()], MIB);
         all[0] = Arc::new(Demand::clone(&all[0]).with_shared(&shared, &nothing(), &nothing()));
-        let (ladder, lower) = ladder(&films[1]);
+        let (ladder, lower) = ladder(&titles[1]);
         all[1] = ladder;
         all.push(lower);
         all
@@ -288,48 +289,51 @@ fn ladder(reads: &[u32]) -> (Arc<Demand>, Arc<Demand>) {
 }
 
 #[test]
-fn who_shares_a_part_keeps_the_rest_to_himself_and_leaves_unrefused() {
+fn a_stream_that_shares_a_part_holds_the_rest_and_leaves_without_refusal() {
     // Nine reads a round: four of the shared part, two in its place, one always.
     let (high, lower) = ladder(&[5; 600]);
-    let mut chains = machine(11, 4_000 * MIB);
+    let mut reservations = machine(11, 4_000 * MIB);
     let all: Vec<ReservationId> =
-        (0..3).map(|viewer| open(&mut chains, &high, viewer * 10).unwrap()).collect();
+        (0..3).map(|viewer| open(&mut reservations, &high, viewer * 10).unwrap()).collect();
     // One of them reads the shared part, and need not hold what it would read in its place; the
     // others must.
-    assert_eq!((disk(&chains, 50), chains.counts()), ((4 + 2 * 2 + 3) * 1_000, (3, 1)));
-    assert!(open(&mut chains, &high, 30).is_err(), "no room for what he would hold for himself");
-    assert!(chains.adds_up());
+    assert_eq!((disk(&reservations, 50), reservations.counts()), ((4 + 2 * 2 + 3) * 1_000, (3, 1)));
+    assert!(open(&mut reservations, &high, 30).is_err(), "no room for what it would hold for itself");
+    assert!(reservations.adds_up());
     // The first stream takes something else: it has what it needs, though nothing is free. The next
     // one reads for the last.
-    chains.leave(all[0], &lower).unwrap();
-    assert_eq!((disk(&chains, 50), chains.counts()), (11_000, (3, 1)));
-    assert!(chains.adds_up() && !chains.is_sharing(all[0]) && chains.is_sharing(all[2]));
+    reservations.leave(all[0], &lower).unwrap();
+    assert_eq!((disk(&reservations, 50), reservations.counts()), (11_000, (3, 1)));
+    assert!(reservations.adds_up() && !reservations.is_sharing(all[0]) && reservations.is_sharing(all[2]));
     // The last one is charged with the whole again, as a stream without others. Nothing happens to
     // it if it leaves none.
-    chains.leave(all[1], &lower).unwrap();
-    assert_eq!((disk(&chains, 50), chains.counts()), ((3 + 3 + 5) * 1_000, (3, 0)));
-    chains.leave(all[2], &lower).unwrap();
-    assert_eq!(disk(&chains, 50), 11_000);
-    all.iter().for_each(|stream| assert!(chains.release(*stream)));
-    assert_eq!((disk(&chains, 50), chains.adds_up()), (0, true));
+    reservations.leave(all[1], &lower).unwrap();
+    assert_eq!((disk(&reservations, 50), reservations.counts()), ((3 + 3 + 5) * 1_000, (3, 0)));
+    reservations.leave(all[2], &lower).unwrap();
+    assert_eq!(disk(&reservations, 50), 11_000);
+    all.iter().for_each(|stream| assert!(reservations.release(*stream)));
+    assert_eq!((disk(&reservations, 50), reservations.adds_up()), (0, true));
 }
 
 #[test]
-fn who_reads_for_others_asks_more_only_while_there_are_others() {
+fn a_stream_that_reads_for_others_needs_more_only_while_there_are_others() {
     let reads = |count| vec![DiskDemand::scattered(count, MIB); 100];
     let shared = Demand::new(vec![reads(2); MEMBERS], vec![2 * MIB; 100], MIB);
-    let film = Arc::new(Demand::clone(&steady(100)).with_shared(&shared, &nothing(), &nothing()));
-    let mut chains = machine(2, 4_000 * MIB);
-    open(&mut chains, &film, 0).unwrap();
-    assert_eq!(disk(&chains, 50), 1_000);
-    let follower = open(&mut chains, &film, 10).unwrap();
-    assert_eq!(disk(&chains, 50), 2_000);
+    let title = Arc::new(Demand::clone(&steady(100)).with_shared(&shared, &nothing(), &nothing()));
+    let mut reservations = machine(2, 4_000 * MIB);
+    open(&mut reservations, &title, 0).unwrap();
+    assert_eq!(disk(&reservations, 50), 1_000);
+    let follower = open(&mut reservations, &title, 10).unwrap();
+    assert_eq!(disk(&reservations, 50), 2_000);
     // What is sent in fifty rounds takes twice as much memory; a window of it is as large.
-    assert_eq!(chains.interval_bytes(), (10 + 40) * 2 * MIB + MIB);
-    assert_eq!(chains.interval_bytes_with(chains.chain_of(follower).unwrap(), (0, 15)), 111 * MIB);
-    chains.release(follower);
-    assert_eq!((disk(&chains, 50), chains.interval_bytes()), (1_000, 0));
-    assert!(chains.adds_up());
+    assert_eq!(reservations.interval_bytes(), (10 + 40) * 2 * MIB + MIB);
+    assert_eq!(
+        reservations.interval_bytes_with(reservations.chain_of(follower).unwrap(), (0, 15)),
+        111 * MIB
+    );
+    reservations.release(follower);
+    assert_eq!((disk(&reservations, 50), reservations.interval_bytes()), (1_000, 0));
+    assert!(reservations.adds_up());
 }
 
 /// Nothing but reads of each member in each round.
@@ -345,44 +349,47 @@ fn halved() -> (Arc<Demand>, Arc<Demand>) {
 }
 
 #[test]
-fn who_left_comes_back_into_a_full_house_with_what_he_kept() {
+fn a_stream_that_left_returns_at_capacity_with_what_it_kept() {
     let (high, lower) = halved();
-    let mut chains = machine(6, 4_000 * MIB);
-    open(&mut chains, &high, 0).unwrap();
-    let last = open(&mut chains, &high, 10).unwrap();
-    chains.advance(20);
-    chains.leave(last, &lower).unwrap();
-    assert_eq!(disk(&chains, 50), 6_000);
-    chains.change(last, &high, (10, 20), true).unwrap();
-    assert_eq!((disk(&chains, 50), chains.is_sharing(last), chains.adds_up()), (6_000, true, true));
+    let mut reservations = machine(6, 4_000 * MIB);
+    open(&mut reservations, &high, 0).unwrap();
+    let last = open(&mut reservations, &high, 10).unwrap();
+    reservations.advance(20);
+    reservations.leave(last, &lower).unwrap();
+    assert_eq!(disk(&reservations, 50), 6_000);
+    reservations.change(last, &high, (10, 20), true).unwrap();
+    assert_eq!(
+        (disk(&reservations, 50), reservations.is_sharing(last), reservations.adds_up()),
+        (6_000, true, true)
+    );
 }
 
 #[test]
-fn who_leaves_is_not_refused_where_too_much_is_promised() {
+fn a_stream_that_leaves_is_not_refused_under_overcommitment() {
     let (high, lower) = halved();
-    let mut chains = machine(12, 4_000 * MIB);
-    let all: Vec<_> = (0..3).map(|number| open(&mut chains, &high, number * 10).unwrap()).collect();
-    let mut less = chains.ledger().capacities().clone();
+    let mut reservations = machine(12, 4_000 * MIB);
+    let all: Vec<_> = (0..3).map(|number| open(&mut reservations, &high, number * 10).unwrap()).collect();
+    let mut less = reservations.ledger().capacities().clone();
     less.members.iter_mut().for_each(|member| member.round_ns = 1);
-    assert!(!chains.set_capacities(less).is_empty());
-    chains.leave(all[1], &lower).unwrap();
-    assert_eq!((chains.counts(), chains.adds_up()), ((3, 1), true));
+    assert!(!reservations.set_capacities(less).is_empty());
+    reservations.leave(all[1], &lower).unwrap();
+    assert_eq!((reservations.counts(), reservations.adds_up()), ((3, 1), true));
     // What it did not hold is refused as to any other stream.
-    assert!(chains.change(all[1], &high, (5, 20), false).is_err());
+    assert!(reservations.change(all[1], &high, (5, 20), false).is_err());
 }
 
 #[test]
-fn nobody_follows_where_that_saves_nothing() {
+fn no_stream_follows_where_that_saves_nothing() {
     // What is read in place of the shared part is as much.
     let demand = Arc::new(reads(&[4; 600]).with_shared(&reads(&[5; 600]), &reads(&[4; 600]), &nothing()));
-    let mut chains = machine(100, 4_000 * MIB);
-    let leader = open(&mut chains, &demand, 0).unwrap();
-    let chain = chains.chain_of(leader).unwrap();
-    assert!(!chains.is_worth_following(Class::PERIODIC, &demand, chain, (0, 10)));
+    let mut reservations = machine(100, 4_000 * MIB);
+    let leader = open(&mut reservations, &demand, 0).unwrap();
+    let group = reservations.chain_of(leader).unwrap();
+    assert!(!reservations.is_worth_following(Class::PERIODIC, &demand, group, (0, 10)));
     let halved = halved().0;
-    let leader = open(&mut chains, &halved, 0).unwrap();
-    let chain = chains.chain_of(leader).unwrap();
-    assert!(chains.is_worth_following(Class::PERIODIC, &halved, chain, (0, 10)));
+    let leader = open(&mut reservations, &halved, 0).unwrap();
+    let group = reservations.chain_of(leader).unwrap();
+    assert!(reservations.is_worth_following(Class::PERIODIC, &halved, group, (0, 10)));
 }
 
 proptest! {
@@ -393,89 +400,89 @@ proptest! {
     /// no group is charged more than its streams would be one by one.
     #[test]
     fn no_stream_is_ever_without_disks(
-        films in films(), memory in 60..400_u64, disks in 2..12_u64, steps in prop::collection::vec(step(), 1..60),
+        titles in titles(), memory in 60..400_u64, disks in 2..12_u64, steps in prop::collection::vec(step(), 1..60),
     ) {
-        let mut chains = machine(disks, memory * MIB);
+        let mut reservations = machine(disks, memory * MIB);
         let (mut held, mut now): (Vec<(ReservationId, usize)>, u64) = (Vec::new(), 1_000);
-        chains.advance(now);
+        reservations.advance(now);
         for step in steps {
             match step {
-                Step::Open { film, from_round, is_held } => {
+                Step::Open { title, from_round, is_held } => {
                     let place = (from_round, now);
-                    let opened = chains.admit(Class::PERIODIC, &films[film], place, is_held, "film");
-                    held.extend(opened.ok().map(|stream| (stream, film)));
+                    let opened = reservations.admit(Class::PERIODIC, &titles[title], place, is_held, "title");
+                    held.extend(opened.ok().map(|stream| (stream, title)));
                 }
-                Step::Change { which, film, from_round } if !held.is_empty() => {
-                    let before = (chains.counts(), chains.interval_bytes(), disk(&chains, now + 5));
+                Step::Change { which, title, from_round } if !held.is_empty() => {
+                    let before = (reservations.counts(), reservations.interval_bytes(), disk(&reservations, now + 5));
                     let which = which % held.len();
-                    if chains.change(held[which].0, &films[film], (from_round, now), true).is_err() {
-                        let after = (chains.counts(), chains.interval_bytes(), disk(&chains, now + 5));
+                    if reservations.change(held[which].0, &titles[title], (from_round, now), true).is_err() {
+                        let after = (reservations.counts(), reservations.interval_bytes(), disk(&reservations, now + 5));
                         prop_assert_eq!(before, after);
                     } else {
-                        held[which].1 = film;
+                        held[which].1 = title;
                     }
                 }
                 Step::Release { which } if !held.is_empty() => {
                     let (stream, _) = held.swap_remove(which % held.len());
-                    chains.release(stream);
+                    reservations.release(stream);
                 }
                 Step::Leave { which } if !held.is_empty() => {
                     let which = which % held.len();
-                    let (stream, film) = held[which];
-                    if film == 1 && chains.is_sharing(stream) {
-                        prop_assert!(chains.leave(stream, &films[3]).is_ok());
-                        prop_assert!(!chains.is_sharing(stream));
+                    let (stream, title) = held[which];
+                    if title == 1 && reservations.is_sharing(stream) {
+                        prop_assert!(reservations.leave(stream, &titles[3]).is_ok());
+                        prop_assert!(!reservations.is_sharing(stream));
                         held[which].1 = 3;
                     }
                 }
                 Step::Meet { from } => {
-                    let state = |chains: &Chains| {
-                        let asked: Vec<u64> = (now..now + 90).map(|round| disk(chains, round)).collect();
-                        (chains.counts(), chains.followers(), chains.interval_bytes(), asked)
+                    let state = |reservations: &Chains| {
+                        let asked: Vec<u64> = (now..now + 90).map(|round| disk(reservations, round)).collect();
+                        (reservations.counts(), reservations.followers(), reservations.interval_bytes(), asked)
                     };
-                    let before = state(&chains);
-                    if let Some(meeting) = chains.next_meeting(from) {
-                        let with_bytes = chains.interval_bytes_merged(&meeting);
-                        if chains.merge(&meeting) {
-                            prop_assert_eq!(chains.followers(), before.1 + 1);
-                            prop_assert_eq!(chains.interval_bytes(), with_bytes);
-                            prop_assert_eq!(chains.chain_of(meeting.leader), chains.chain_of(meeting.ahead));
+                    let before = state(&reservations);
+                    if let Some(meeting) = reservations.next_meeting(from) {
+                        let with_bytes = reservations.interval_bytes_merged(&meeting);
+                        if reservations.merge(&meeting) {
+                            prop_assert_eq!(reservations.followers(), before.1 + 1);
+                            prop_assert_eq!(reservations.interval_bytes(), with_bytes);
+                            prop_assert_eq!(reservations.chain_of(meeting.leader), reservations.chain_of(meeting.ahead));
                         } else {
-                            prop_assert_eq!(before, state(&chains));
+                            prop_assert_eq!(before, state(&reservations));
                         }
                     }
                 }
                 Step::Advance { rounds } => {
                     now += rounds;
-                    chains.advance(now);
+                    reservations.advance(now);
                 }
                 Step::Change { .. } | Step::Release { .. } | Step::Leave { .. } => {}
             }
-            prop_assert!(chains.adds_up());
-            prop_assert!(chains.ledger().over_committed().is_empty());
-            prop_assert!(chains.interval_bytes() <= memory * MIB / 2);
+            prop_assert!(reservations.adds_up());
+            prop_assert!(reservations.ledger().over_committed().is_empty());
+            prop_assert!(reservations.interval_bytes() <= memory * MIB / 2);
         }
         for (stream, _) in held {
-            chains.release(stream);
+            reservations.release(stream);
         }
-        prop_assert_eq!((chains.counts(), chains.interval_bytes()), ((0, 0), 0));
-        prop_assert_eq!(chains.ledger().reservations().len(), 0);
+        prop_assert_eq!((reservations.counts(), reservations.interval_bytes()), ((0, 0), 0));
+        prop_assert_eq!(reservations.ledger().reservations().len(), 0);
     }
 
     /// Many in one place: the charge for all places between the ends covers each of them, and is
     /// not above the largest demand of the title anywhere.
     #[test]
-    fn a_crowd_is_charged_with_the_most_between_its_ends(reads in prop::collection::vec(0..9_u32, 40..120)) {
-        let film = film(&reads);
-        let mut chains = machine(9, 1 << 30);
+    fn a_large_group_is_charged_with_the_most_between_its_ends(reads in prop::collection::vec(0..9_u32, 40..120)) {
+        let title = title(&reads);
+        let mut reservations = machine(9, 1 << 30);
         for viewer in 0..CHAIN_EXACT_STREAMS as u64 * 2 {
-            open(&mut chains, &film, viewer / 2).unwrap();
-            prop_assert!(chains.adds_up());
+            open(&mut reservations, &title, viewer / 2).unwrap();
+            prop_assert!(reservations.adds_up());
         }
-        prop_assert_eq!(chains.counts().1, 1);
+        prop_assert_eq!(reservations.counts().1, 1);
         let most = u64::from(reads.iter().copied().max().unwrap()) * 1_000;
         for round in 10..160 {
-            prop_assert!(disk(&chains, round) <= most);
+            prop_assert!(disk(&reservations, round) <= most);
         }
     }
 }

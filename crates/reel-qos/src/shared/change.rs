@@ -8,7 +8,7 @@ use crate::{AdmitError, Demand};
 use std::collections::BTreeSet;
 use std::sync::Arc;
 
-/// A move that is asked for.
+/// A requested move.
 struct Move<'a> {
     stream: ReservationId,
     demand: &'a Arc<Demand>,
@@ -59,9 +59,9 @@ impl Chains {
         // It cannot follow itself.
         let ahead = self.ahead(class, demand, epoch, |_, other| other != stream);
         let into = ahead.filter(|_| is_held).map(|(_, group)| group);
-        let asked = Move { stream, demand, own, place: (from_round, start_round), epoch, before, into };
+        let wanted = Move { stream, demand, own, place: (from_round, start_round), epoch, before, into };
         let label = self.ledger.view(stream).map_or_else(String::new, |view| view.label.to_owned());
-        match self.grant(&asked, &label)? {
+        match self.grant(&wanted, &label)? {
             Granted::Joined(group) => {
                 self.take_out(stream, before);
                 self.list(stream, group, epoch);
@@ -69,7 +69,7 @@ impl Chains {
             Granted::StaysSingle => {
                 self.remove_from_index(before.group);
                 if let Some(group) = self.groups.get_mut(&before.group) {
-                    (group.demand, group.own) = (Arc::clone(demand), asked.own);
+                    (group.demand, group.own) = (Arc::clone(demand), wanted.own);
                     group.streams = BTreeSet::from([(epoch, stream)]);
                 }
                 self.index(before.group);
@@ -82,7 +82,7 @@ impl Chains {
             Granted::Left(group, reservation) => {
                 self.groups.insert(before.group, group);
                 let single = Single { class, demand, epoch, label: &label, had: None };
-                self.open_group(&single, asked.own, stream, reservation);
+                self.open_group(&single, wanted.own, stream, reservation);
             }
         }
         Ok(())
@@ -104,13 +104,13 @@ impl Chains {
 
     /// Changes the ledger, if the move can be granted. Groups other than the one that is joined
     /// stay as they are: the caller writes down what was granted.
-    fn grant(&mut self, asked: &Move<'_>, label: &str) -> Result<Granted, AdmitError> {
-        let Move { stream, epoch, before, into, .. } = *asked;
+    fn grant(&mut self, wanted: &Move<'_>, label: &str) -> Result<Granted, AdmitError> {
+        let Move { stream, epoch, before, into, .. } = *wanted;
         let rooms = into.map(|group| (group, self.room_beside(group)));
         let Chains { ledger, groups, .. } = self;
         ledger.try_change(|ledger| {
             let had = ledger.reservation(stream);
-            ledger.change(stream, &asked.own, asked.place.0, asked.place.1)?;
+            ledger.change(stream, &wanted.own, wanted.place.0, wanted.place.1)?;
             let from = &groups[&before.group];
             let (reservation, is_single) = (from.reservation, from.streams.len() == 1);
             if let Some((other, room)) = rooms.filter(|(other, _)| *other != before.group)
@@ -130,7 +130,7 @@ impl Chains {
             if is_single {
                 // The reservation is changed, not replaced: a stream that needs no more than it has
                 // is granted that.
-                let (shape, base) = shape(asked.demand, &[epoch], ledger.now_round());
+                let (shape, base) = shape(wanted.demand, &[epoch], ledger.now_round());
                 ledger.change(reservation, &Arc::new(shape), 0, base)?;
                 return Ok(Granted::StaysSingle);
             }
@@ -142,7 +142,7 @@ impl Chains {
             {
                 return Ok(Granted::MovedBehind(rest));
             }
-            let (class, demand) = (rest.class, asked.demand);
+            let (class, demand) = (rest.class, wanted.demand);
             let single = Single { class, demand, epoch, label, had: had.as_ref() };
             let reservation = single.reserve(ledger)?;
             Ok(Granted::Left(rest, reservation))

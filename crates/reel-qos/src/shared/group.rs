@@ -1,7 +1,7 @@
 //! The streams that share one reservation of the disks.
 
 use super::shape::{place, shape};
-use crate::ask::Reservation;
+use crate::claim::Reservation;
 use crate::ledger::ReservationId;
 use crate::limits::CHAIN_EXACT_STREAMS;
 use crate::transaction::Transaction;

@@ -19,16 +19,16 @@ pub(super) fn shape(demand: &Demand, epochs: &[i64], now_round: u64) -> (Demand,
     let base = first.max(signed(now_round));
     let rounds = usize::try_from(last + signed(demand.rounds() as u64) - base).unwrap_or(0);
     // A stream that reads for others reads whole units.
-    let asks = if epochs.len() > 1 { demand.shared() } else { demand };
-    let members = (0..asks.members()).map(|member| {
-        let reads = asks.reads(member);
+    let needs = if epochs.len() > 1 { demand.shared() } else { demand };
+    let members = (0..needs.members()).map(|member| {
+        let reads = needs.reads(member);
         if epochs.len() <= CHAIN_EXACT_STREAMS {
             most_of_all(reads, epochs, base, rounds)
         } else {
             most_between(reads, (first, last), base, rounds)
         }
     });
-    let held_bytes = if epochs.len() > 1 { interval_bytes(asks, last - first) } else { 0 };
+    let held_bytes = if epochs.len() > 1 { interval_bytes(needs, last - first) } else { 0 };
     // Fits: a base is the present or after it.
     (demand.with(members.collect(), vec![0; rounds], held_bytes), base.max(0) as u64)
 }
