@@ -3,7 +3,7 @@
 //!
 //! `cargo run --release -p reel-disk --example scheduler-cost [-- WAITING REQUESTS]`
 
-use reel_disk::{Asker, DepthBound, Policy, Queued};
+use reel_disk::{DepthBound, Policy, Queued, Requester};
 use reel_qos::{Class, ClassSpec, ClassTable, DEADLINE_NONE_NS, DiskPrice, Kind};
 use rustix::time::{ClockId, clock_gettime};
 
@@ -85,8 +85,8 @@ fn request(id: u64, random: &mut Random, classes: u64, now_ns: u64) -> Queued {
         Class::INTERACTIVE | Class::APERIODIC => DEADLINE_NONE_NS,
         _ => now_ns + 1_000_000_000 + random.next() % 30_000_000_000,
     };
-    let asker = Asker::default().of(random.next() % ASKERS);
-    Queued { id, class, asker, deadline_ns, offset: random.next() % (1 << 40), bytes: UNIT, write: false }
+    let requester = Requester::default().of(random.next() % ASKERS);
+    Queued { id, class, requester, deadline_ns, offset: random.next() % (1 << 40), bytes: UNIT, write: false }
 }
 
 /// The built-in classes and others of all kinds.

@@ -11,8 +11,8 @@ use std::time::Instant;
 
 use reel_arena::{Arena, ArenaConfig};
 use reel_disk::{
-    Asker, DepthBound, DiskDone, DiskRequest, DiskWork, DisksConfig, MemberFile, OpenMode, Reply, RequestId,
-    start_disks,
+    DepthBound, DiskDone, DiskRequest, DiskWork, DisksConfig, MemberFile, OpenMode, Reply, RequestId,
+    Requester, start_disks,
 };
 use reel_qos::{Class, DEADLINE_NONE_NS};
 use reel_ring::DriverChoice;
@@ -54,7 +54,7 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
             id: RequestId::new(),
             member: 0,
             class: Class::APERIODIC,
-            asker: Asker::default(),
+            requester: Requester::default(),
             deadline_ns: DEADLINE_NONE_NS,
             work: DiskWork::Read { offset: token * bytes as u64, bytes, buffer },
             token,

@@ -2,7 +2,7 @@
 
 use crate::error::DiskError;
 use crate::limits::{BLOCK_BYTES, SECTOR_BYTES};
-use crate::request::{Asker, DiskDone, DiskRequest, DiskWork, Reply, RequestId};
+use crate::request::{DiskDone, DiskRequest, DiskWork, Reply, RequestId, Requester};
 use crate::scheduler::Queued;
 use reel_arena::{Buffer, Lease};
 use reel_qos::Class;
@@ -17,7 +17,7 @@ pub(crate) struct Job {
     pub(crate) id: RequestId,
     pub(crate) member: usize,
     pub(crate) class: Class,
-    asker: Asker,
+    requester: Requester,
     pub(crate) work: Work,
     pub(crate) started_ns: u64,
     pub(crate) deadline_ns: u64,
@@ -61,9 +61,9 @@ impl Job {
             }
             DiskWork::Sync => Work::Sync,
         };
-        let DiskRequest { id, member, class, asker, deadline_ns, token, reply, .. } = request;
+        let DiskRequest { id, member, class, requester, deadline_ns, token, reply, .. } = request;
         let ticket = Ticket { token, member, reply: Some(reply) };
-        Self { id, member, class, asker, work, started_ns: 0, deadline_ns, queued_ns: now_ns(), ticket }
+        Self { id, member, class, requester, work, started_ns: 0, deadline_ns, queued_ns: now_ns(), ticket }
     }
 
     /// Why the request cannot be done by any device.
@@ -90,8 +90,8 @@ impl Job {
     pub(crate) fn queued(&self, id: u64) -> Queued {
         let (offset, bytes) = self.work.place();
         let write = matches!(self.work, Work::Write { .. });
-        let Self { class, asker, deadline_ns, .. } = *self;
-        Queued { id, class, asker, deadline_ns, offset, bytes, write }
+        let Self { class, requester, deadline_ns, .. } = *self;
+        Queued { id, class, requester, deadline_ns, offset, bytes, write }
     }
 
     /// Sends the answer to another reply.

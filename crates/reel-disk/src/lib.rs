@@ -29,7 +29,7 @@ pub use faults::{Fault, Faults};
 pub use member::{MemberFile, OpenMode};
 pub use probe::{Probe, ProbeError, identity, probe, written_bytes};
 pub use profile::{Cell, DeviceIdentity, DeviceKind, Locality, Profile, ProfileError, Window, WindowKind};
-pub use request::{Asker, DiskDone, DiskRequest, DiskWork, Reply, RequestId};
+pub use request::{DiskDone, DiskRequest, DiskWork, Reply, RequestId, Requester};
 pub use scheduler::{
     ClassView, DepthBound, Drr, Ordered, OrderedBy, Policy, Queued, Rounds, Scheduler, SchedulerView,
     UnknownPolicy,

@@ -16,7 +16,7 @@ pub struct DiskRequest {
     /// The class that it is served in.
     pub class: Class,
     /// The requester. Requesters without deadlines take turns.
-    pub asker: Asker,
+    pub requester: Requester,
     /// When it is due, CLOCK_MONOTONIC; [`reel_qos::DEADLINE_NONE_NS`] if never.
     pub deadline_ns: u64,
     /// What to do.
@@ -34,7 +34,7 @@ pub struct RequestId(u64);
 /// A connection or a job that requests are made for. Requests without deadlines are served in turns
 /// of their requesters, however many each of them has waiting.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
-pub struct Asker(u64);
+pub struct Requester(u64);
 
 /// What a member does. Offsets and lengths are multiples of [`crate::limits::BLOCK_BYTES`].
 pub enum DiskWork {
@@ -83,7 +83,7 @@ impl RequestId {
     }
 }
 
-impl Asker {
+impl Requester {
     /// The low bits number the requesters that one requester stands for. Two with the same number
     /// share their turns, nothing else.
     const NUMBER_BITS: u32 = 40;

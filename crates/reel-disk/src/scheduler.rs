@@ -12,7 +12,7 @@ pub use device::DepthBound;
 pub use policy::{Policy, UnknownPolicy};
 pub use rounds::Rounds;
 
-use crate::request::Asker;
+use crate::request::Requester;
 use reel_qos::{Class, ClassTable, DiskPrice};
 
 /// What a scheduler knows of a request.
@@ -23,7 +23,7 @@ pub struct Queued {
     /// The class that it is served in.
     pub class: Class,
     /// The requester.
-    pub asker: Asker,
+    pub requester: Requester,
     /// When it is due.
     pub deadline_ns: u64,
     /// Where on the member.

@@ -3,8 +3,8 @@
 
 use reel_arena::{Arena, ArenaConfig};
 use reel_disk::{
-    Asker, DepthBound, DiskDone, DiskError, DiskRequest, DiskWork, Disks, DisksConfig, Fault, Faults,
-    MemberFile, OpenMode, Policy, Reply, RequestId, SchedulerView, start_disks,
+    DepthBound, DiskDone, DiskError, DiskRequest, DiskWork, Disks, DisksConfig, Fault, Faults, MemberFile,
+    OpenMode, Policy, Reply, RequestId, Requester, SchedulerView, start_disks,
 };
 use reel_qos::{Class, ClassSpec, ClassTable, DEADLINE_NONE_NS, DiskPrice, Kind};
 use reel_ring::DriverChoice;
@@ -76,7 +76,7 @@ fn urgent(work: DiskWork, reply: Arc<dyn Reply>) -> DiskRequest {
         id: RequestId::new(),
         member: 0,
         class: Class::INTERACTIVE,
-        asker: Asker::default(),
+        requester: Requester::default(),
         deadline_ns: DEADLINE_NONE_NS,
         work,
         token: 0,
@@ -291,7 +291,7 @@ fn many_threads_submit_to_many_members_and_each_request_is_answered_once() {
                 id: RequestId::new(),
                 member,
                 class: Class::PERIODIC,
-                asker: Asker::default(),
+                requester: Requester::default(),
                 deadline_ns: token,
                 work,
                 token,

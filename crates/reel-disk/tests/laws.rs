@@ -4,7 +4,7 @@
 
 use proptest::prelude::*;
 use reel_disk::limits::EXPECTED_CREDIT_NS;
-use reel_disk::{Asker, DepthBound, Policy, Queued, Scheduler};
+use reel_disk::{DepthBound, Policy, Queued, Requester, Scheduler};
 use reel_qos::limits::ROUND_NS;
 use reel_qos::{Class, ClassSpec, ClassTable, DEADLINE_NONE_NS, DiskPrice, Kind};
 use std::collections::{BTreeMap, BTreeSet};
@@ -88,14 +88,14 @@ proptest! {
         let (mut now_ns, mut next_id) = (5 * ROUND_NS, 0_u64);
         let mut waiting: BTreeMap<u64, Queued> = BTreeMap::new();
         let mut in_device: BTreeMap<u64, usize> = BTreeMap::new();
-        let maintenance = Asker::maintenance();
+        let maintenance = Requester::maintenance();
         let mut was_rotational = first_price.has_arm();
         for step in steps {
             match step {
                 Step::Push { class, deadline_ns, offset, bytes, write } => {
                     let class = Class::new(class).unwrap();
-                    let asker = [Asker::default(), maintenance, Asker::default().of(next_id)][next_id as usize % 3];
-                    let request = Queued { id: next_id, class, asker, deadline_ns, offset, bytes, write };
+                    let requester = [Requester::default(), maintenance, Requester::default().of(next_id)][next_id as usize % 3];
+                    let request = Queued { id: next_id, class, requester, deadline_ns, offset, bytes, write };
                     waiting.insert(next_id, request);
                     next_id += 1;
                     scheduler.push(request, now_ns);
@@ -191,7 +191,7 @@ proptest! {
         let (mut now_ns, mut id) = (0, 0);
         let mut push = |scheduler: &mut Box<dyn Scheduler>, class: Class, now_ns: u64| {
             // Everything periodic is due at once: overload without admission.
-            let request = Queued { id, class, asker: Asker::default(), deadline_ns: now_ns, offset: id * 7919 % 1009, bytes: 1, write: false };
+            let request = Queued { id, class, requester: Requester::default(), deadline_ns: now_ns, offset: id * 7919 % 1009, bytes: 1, write: false };
             id += 1;
             scheduler.push(request, now_ns);
         };

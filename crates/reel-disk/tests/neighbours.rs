@@ -1,7 +1,7 @@
 //! Reads behind one another cost a rotational disk one seek, so they are made in one run.
 #![allow(clippy::unwrap_used, reason = "a test that cannot go on should stop")]
 
-use reel_disk::{Asker, DepthBound, Policy, Queued, Scheduler};
+use reel_disk::{DepthBound, Policy, Queued, Requester, Scheduler};
 use reel_qos::limits::ROUND_NS;
 use reel_qos::{Class, ClassTable, DEADLINE_NONE_NS, DiskPrice};
 
@@ -35,14 +35,14 @@ impl Desk {
     }
 
     fn ask(&mut self, class: Class, deadline_ns: u64, offset: u64) {
-        self.ask_for(Asker::default(), class, deadline_ns, offset);
+        self.ask_for(Requester::default(), class, deadline_ns, offset);
     }
 
-    fn ask_for(&mut self, asker: Asker, class: Class, deadline_ns: u64, offset: u64) {
+    fn ask_for(&mut self, requester: Requester, class: Class, deadline_ns: u64, offset: u64) {
         let (id, bytes) = (self.next, UNIT as usize);
         self.next += 1;
         self.scheduler
-            .push(Queued { id, class, asker, deadline_ns, offset, bytes, write: false }, self.now_ns);
+            .push(Queued { id, class, requester, deadline_ns, offset, bytes, write: false }, self.now_ns);
     }
 
     fn periodic(&mut self, rounds: u64, offset: u64) {
@@ -180,8 +180,8 @@ fn aperiodic_reads_keep_the_runs_in_which_they_were_requested() {
     let (downloads, run) = (6, 64);
     for place in 0..run {
         for download in 0..downloads {
-            let asker = Asker::default().of(download);
-            desk.ask_for(asker, Class::APERIODIC, DEADLINE_NONE_NS, (download + 1) * FAR + place * UNIT);
+            let requester = Requester::default().of(download);
+            desk.ask_for(requester, Class::APERIODIC, DEADLINE_NONE_NS, (download + 1) * FAR + place * UNIT);
         }
     }
     let order: Vec<u64> = std::iter::from_fn(|| desk.serve(MS)).collect();

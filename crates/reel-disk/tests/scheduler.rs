@@ -2,7 +2,7 @@
 #![allow(clippy::unwrap_used, reason = "a test that cannot go on should stop")]
 
 use proptest::prelude::*;
-use reel_disk::{Asker, DepthBound, Ordered, OrderedBy, Policy, Queued, Scheduler};
+use reel_disk::{DepthBound, Ordered, OrderedBy, Policy, Queued, Requester, Scheduler};
 use reel_qos::{Class, ClassTable, DEADLINE_NONE_NS, DiskPrice};
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -18,7 +18,7 @@ fn queued(id: u64, offset: u64, bytes: usize) -> Queued {
     Queued {
         id,
         class: Class::APERIODIC,
-        asker: Asker::default(),
+        requester: Requester::default(),
         deadline_ns: DEADLINE_NONE_NS,
         offset,
         bytes,
@@ -129,7 +129,7 @@ fn order_of(policy: Policy, requests: &[(Class, u64, u64)]) -> Vec<u64> {
         let request = Queued {
             id: id as u64,
             class,
-            asker: Asker::default(),
+            requester: Requester::default(),
             deadline_ns,
             offset,
             bytes: 1,

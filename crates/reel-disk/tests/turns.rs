@@ -2,7 +2,7 @@
 #![allow(clippy::unwrap_used, reason = "a test that cannot go on should stop")]
 
 use proptest::prelude::*;
-use reel_disk::{Asker, DepthBound, Policy, Queued, Scheduler};
+use reel_disk::{DepthBound, Policy, Queued, Requester, Scheduler};
 use reel_qos::limits::{ROUND_NS, RUN_WAYS};
 use reel_qos::{Class, ClassTable, DEADLINE_NONE_NS, DiskPrice};
 use std::collections::{HashMap, VecDeque};
@@ -28,7 +28,7 @@ const FLASH: DiskPrice = DiskPrice {
 /// requests wait.
 #[derive(Clone, Debug)]
 struct Reader {
-    asker: Asker,
+    requester: Requester,
     waiting: usize,
     bytes: u64,
     run: u64,
@@ -83,7 +83,7 @@ impl Device {
     }
 
     fn ask(&mut self, number: usize) {
-        let Reader { asker, waiting, bytes, run } = self.readers[number].clone();
+        let Reader { requester, waiting, bytes, run } = self.readers[number].clone();
         while self.asked[number] < waiting {
             let place = self.random() % (1 << 40);
             for nth in 0..run {
@@ -91,7 +91,7 @@ impl Device {
                 let (bytes, deadline_ns) = (bytes as usize, DEADLINE_NONE_NS);
                 self.next += 1;
                 self.of.insert(id, (number, self.now_ns));
-                let request = Queued { id, class, asker, deadline_ns, offset, bytes, write: false };
+                let request = Queued { id, class, requester, deadline_ns, offset, bytes, write: false };
                 self.scheduler.push(request, self.now_ns);
             }
             self.asked[number] += run as usize;
@@ -142,7 +142,7 @@ fn turn_ns(price: DiskPrice, readers: u64) -> u64 {
 }
 
 fn reader(number: u64, waiting: usize, bytes: u64, run: u64) -> Reader {
-    Reader { asker: Asker::default().of(number), waiting, bytes, run }
+    Reader { requester: Requester::default().of(number), waiting, bytes, run }
 }
 
 proptest! {
@@ -195,7 +195,7 @@ proptest! {
 #[test]
 fn a_rebuild_has_every_second_turn_however_many_download() {
     for price in [ROTATIONAL, FLASH] {
-        let mut readers = vec![Reader { asker: Asker::maintenance(), ..reader(0, 300, UNIT, 40) }];
+        let mut readers = vec![Reader { requester: Requester::maintenance(), ..reader(0, 300, UNIT, 40) }];
         readers.extend((1..=60).map(|number| reader(number, 300, UNIT, 40)));
         let mut device = Device::new(price, 1000, readers);
         device.run(30 * ROUND_NS);
@@ -206,7 +206,7 @@ fn a_rebuild_has_every_second_turn_however_many_download() {
 
 #[test]
 fn a_single_requester_has_the_whole_device() {
-    let maintenance = Reader { asker: Asker::maintenance(), ..reader(0, 300, UNIT, 40) };
+    let maintenance = Reader { requester: Requester::maintenance(), ..reader(0, 300, UNIT, 40) };
     let mut device = Device::new(ROTATIONAL, 1000, vec![maintenance, reader(1, 1, UNIT, 1)]);
     device.run(10 * ROUND_NS);
     assert!(device.got_ns[0] > 8 * ROUND_NS, "{} ms", device.got_ns[0] / MS);

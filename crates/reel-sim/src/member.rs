@@ -124,7 +124,7 @@ impl Member {
         now_ns: u64,
         journal: &mut Journal,
     ) -> Option<Answer> {
-        let DiskRequest { id: name, member, class, asker, deadline_ns, work, token, reply } = request;
+        let DiskRequest { id: name, member, class, requester, deadline_ns, work, token, reply } = request;
         let (work, offset, bytes) = match work {
             DiskWork::Read { offset, bytes, buffer } => (Work::Read(buffer), offset, bytes),
             DiskWork::Write { offset, lease } => {
@@ -167,7 +167,7 @@ impl Member {
             return None;
         }
         self.scheduler
-            .push(Queued { id: u64::from(id), class, asker, deadline_ns, offset, bytes, write }, now_ns);
+            .push(Queued { id: u64::from(id), class, requester, deadline_ns, offset, bytes, write }, now_ns);
         self.shares.queued(class, now_ns);
         self.stats.queued += 1;
         self.wants_turn = true;

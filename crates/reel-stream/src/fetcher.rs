@@ -16,7 +16,7 @@ use crate::flight::{FETCH_BITS, Flight, PROMOTED, Source};
 use crate::units::{Decoder, Lookup, UnitKey, UnitWant, Units, Waiter};
 use owed::WithDisks;
 use reel_arena::Buffer;
-use reel_disk::{Asker, DiskDone, DiskError, DiskWork, Reply};
+use reel_disk::{DiskDone, DiskError, DiskWork, Reply, Requester};
 use reel_qos::Class;
 use reel_volume::{ObjectMap, UnitFetch, UnitRead, UnitRows, UnitStep, VolumeError};
 use std::collections::{BTreeSet, HashMap, VecDeque};
@@ -45,7 +45,7 @@ pub struct Fetched {
 pub struct Fetcher {
     units: Units,
     /// Asks on behalf of its connections.
-    asker: Asker,
+    requester: Requester,
     reply: Arc<dyn Reply>,
     deliver: Arc<dyn Deliver>,
     reads: HashMap<u64, InFlight>,
@@ -98,7 +98,7 @@ impl Fetcher {
         let with_disks = WithDisks::new(units.disks().members());
         Self {
             units,
-            asker: Asker::new(),
+            requester: Requester::new(),
             reply,
             deliver,
             reads: HashMap::new(),
@@ -206,7 +206,7 @@ impl Fetcher {
     ) -> Option<UnitRows> {
         let (class, deadline_ns) = (want.class, want.deadline_ns);
         let waiter = Waiter { to: Arc::clone(&self.deliver), connection, class, deadline_ns };
-        let flight = self.new_flight(self.asker.of(connection), class, deadline_ns);
+        let flight = self.new_flight(self.requester.of(connection), class, deadline_ns);
         let private_to = match self.units.look_up(want, waiter.clone(), &flight) {
             Lookup::Ready(rows) => return Some(rows),
             Lookup::Joined => return None,
@@ -227,10 +227,10 @@ impl Fetcher {
         None
     }
 
-    fn new_flight(&mut self, asker: Asker, class: Class, deadline_ns: u64) -> Arc<Flight> {
+    fn new_flight(&mut self, requester: Requester, class: Class, deadline_ns: u64) -> Arc<Flight> {
         let id = self.next_read;
         self.next_read += 1;
-        Flight::new(id, asker, Arc::clone(&self.reply), class, deadline_ns)
+        Flight::new(id, requester, Arc::clone(&self.reply), class, deadline_ns)
     }
 
     fn take_off(
@@ -319,8 +319,8 @@ impl Fetcher {
         let (map, rows) = (Arc::clone(flight.read.map()), fetch.rows.clone());
         let readable = self.units.health().readable(fetch.member);
         let token = id << FETCH_BITS | fetch.index as u64;
-        let ((class, deadline_ns), asker) = (flight.flight.urgency(), flight.flight.asker());
-        let own = self.new_flight(asker, class, deadline_ns);
+        let ((class, deadline_ns), requester) = (flight.flight.urgency(), flight.flight.requester());
+        let own = self.new_flight(requester, class, deadline_ns);
         let source = Arc::new(Source::default());
         let decoder = Decoder { to: Arc::clone(&self.reply), token, source: Arc::clone(&source) };
         let found = if readable {

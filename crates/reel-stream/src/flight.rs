@@ -2,7 +2,7 @@
 
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-use reel_disk::{Asker, DiskDone, DiskRequest, DiskWork, Disks, Reply, RequestId};
+use reel_disk::{DiskDone, DiskRequest, DiskWork, Disks, Reply, RequestId, Requester};
 use reel_qos::Class;
 use reel_volume::UnitRows;
 
@@ -17,7 +17,7 @@ pub(crate) const PROMOTED: u64 = (1 << FETCH_BITS) - 1;
 /// A unit read, shared by the core that makes it and those that join it.
 pub(crate) struct Flight {
     id: u64,
-    asker: Asker,
+    requester: Requester,
     reply: Arc<dyn Reply>,
     state: Mutex<State>,
 }
@@ -44,16 +44,16 @@ struct Pending {
 pub(crate) struct Source(Mutex<Option<UnitRows>>);
 
 impl Flight {
-    /// A read that its core calls `id`, on behalf of `asker`; answers of the disks and news go to `reply`.
+    /// A read that its core calls `id`, on behalf of `requester`; answers of the disks and news go to `reply`.
     pub(crate) fn new(
         id: u64,
-        asker: Asker,
+        requester: Requester,
         reply: Arc<dyn Reply>,
         class: Class,
         deadline_ns: u64,
     ) -> Arc<Self> {
         let state = State { class, deadline_ns, requests: Vec::new(), sources: Vec::new() };
-        Arc::new(Self { id, asker, reply, state: Mutex::new(state) })
+        Arc::new(Self { id, requester, reply, state: Mutex::new(state) })
     }
 
     pub(crate) fn id(&self) -> u64 {
@@ -66,8 +66,8 @@ impl Flight {
     }
 
     /// On whose behalf it was begun.
-    pub(crate) fn asker(&self) -> Asker {
-        self.asker
+    pub(crate) fn requester(&self) -> Requester {
+        self.requester
     }
 
     pub(crate) fn urgency(&self) -> (Class, u64) {
@@ -81,9 +81,9 @@ impl Flight {
         let mut state = self.lock();
         state.requests.push(Pending { member, token, id });
         let (class, deadline_ns) = (state.class, state.deadline_ns);
-        let (asker, reply) = (self.asker, Arc::clone(&self.reply));
+        let (requester, reply) = (self.requester, Arc::clone(&self.reply));
         // Under the lock, so that whoever promotes finds either the new urgency here or the request there.
-        disks.submit(DiskRequest { id, member, class, asker, deadline_ns, work, token, reply });
+        disks.submit(DiskRequest { id, member, class, requester, deadline_ns, work, token, reply });
     }
 
     /// A request was answered.

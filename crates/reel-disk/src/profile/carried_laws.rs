@@ -162,7 +162,7 @@ fn late(model: Model, price: DiskPrice, segment: &[(u64, u64)], viewers: u64) ->
             let place = &mut places[(asks % viewers) as usize];
             for &(unit, bytes) in segment {
                 let request = Queued {
-                    asker: crate::request::Asker::default(),
+                    requester: crate::request::Requester::default(),
                     id,
                     class: Class::PERIODIC,
                     deadline_ns: now_ns + SEGMENT_NS,

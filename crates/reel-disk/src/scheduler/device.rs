@@ -1,7 +1,7 @@
 //! What is in the device, and whether it may have more.
 
 use crate::limits::{DEVICE_BYTES_MAX, DEVICE_NS_MAX, DEVICE_REQUESTS_MAX};
-use crate::request::Asker;
+use crate::request::Requester;
 
 /// How much may be in the device's own queue, where requests can no longer be ordered. All three
 /// bounds hold at once.
@@ -38,7 +38,7 @@ pub(super) struct Inside {
     /// The class it counts for, as a place in the class table.
     pub(super) lane: usize,
     /// The requester.
-    pub(super) asker: Asker,
+    pub(super) requester: Requester,
     /// What it was expected to cost.
     pub(super) cost_ns: u64,
     /// What its requester was charged, if it takes turns.

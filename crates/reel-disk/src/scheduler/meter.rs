@@ -4,7 +4,7 @@
 use super::device::{DepthBound, Device, Inside};
 use super::{ClassView, Queued, SchedulerView};
 use crate::limits::REQUEST_NS_MAX;
-use crate::request::Asker;
+use crate::request::Requester;
 use reel_qos::limits::ROUND_NS;
 use reel_qos::{Class, ClassTable, DiskPrice};
 
@@ -39,7 +39,7 @@ struct Lane {
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Left {
     pub(super) lane: usize,
-    pub(super) asker: Asker,
+    pub(super) requester: Requester,
     pub(super) cost_ns: u64,
     /// What its requester was charged, and what it is to be charged.
     pub(super) turn_ns: [u64; 2],
@@ -126,8 +126,8 @@ impl Meter {
         own: bool,
         now_ns: u64,
     ) {
-        let Queued { id, asker, bytes, .. } = *request;
-        self.device.enter(Inside { id, lane, asker, cost_ns, turn_ns, own, got_ns: 0, bytes });
+        let Queued { id, requester, bytes, .. } = *request;
+        self.device.enter(Inside { id, lane, requester, cost_ns, turn_ns, own, got_ns: 0, bytes });
         self.late += u64::from(now_ns.saturating_add(cost_ns) > request.deadline_ns);
         self.quit(lane);
         let lane = &mut self.lanes[lane];
@@ -138,13 +138,13 @@ impl Meter {
     /// A request has left the device: what it was charged at its start becomes what it took.
     pub(super) fn finish(&mut self, id: u64, now_ns: u64) -> Option<Left> {
         self.tick(now_ns);
-        let Inside { lane, asker, cost_ns, turn_ns, got_ns, own, .. } = self.device.leave(id)?;
+        let Inside { lane, requester, cost_ns, turn_ns, got_ns, own, .. } = self.device.leave(id)?;
         let charged_ns = got_ns.clamp(cost_ns / CHARGE_LEAST_DIVISOR, REQUEST_NS_MAX);
         let turn_ns = [turn_ns, got_ns.clamp(turn_ns / CHARGE_LEAST_DIVISOR, REQUEST_NS_MAX)];
         let count = self.lanes.get_mut(lane)?;
         count.used_ns = count.used_ns.saturating_add(charged_ns).saturating_sub(cost_ns);
         count.total_ns = count.total_ns.saturating_add(charged_ns).saturating_sub(cost_ns);
-        Some(Left { lane, asker, cost_ns, turn_ns, charged_ns, own })
+        Some(Left { lane, requester, cost_ns, turn_ns, charged_ns, own })
     }
 
     /// The classes from here on. Waiting requests join again. Requests in the device count for the

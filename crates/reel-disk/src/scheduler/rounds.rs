@@ -115,7 +115,7 @@ enum QueuePosition {
     Bucket(u64),
     /// Interactive: wanted then.
     Wanted(u64),
-    /// Aperiodic, until it is its asker's turn.
+    /// Aperiodic, until it is its requester's turn.
     Line,
     /// Aperiodic, in this sweep.
     Batch,
@@ -251,7 +251,7 @@ impl Rounds {
         let filed = self.unfile(id)?;
         self.meter.quit(filed.lane);
         // In a batch: its requester was charged for it.
-        self.lanes[filed.lane].turns.correct(filed.request.asker, filed.turn_ns, 0);
+        self.lanes[filed.lane].turns.correct(filed.request.requester, filed.turn_ns, 0);
         Some(filed)
     }
 
@@ -456,7 +456,7 @@ impl Scheduler for Rounds {
         lane.note_given(left.charged_ns);
         let [expected_ns, took_ns] = left.turn_ns;
         if expected_ns > 0 {
-            lane.turns.correct(left.asker, expected_ns, took_ns);
+            lane.turns.correct(left.requester, expected_ns, took_ns);
         }
         if left.own {
             lane.correct(left.cost_ns, left.charged_ns);

@@ -1,7 +1,7 @@
 //! One rotational disk, its scheduler and its clients, in simulated time.
 #![allow(dead_code, reason = "each test uses a part of it")]
 
-use reel_disk::{Asker, DepthBound, Policy, Queued, Scheduler};
+use reel_disk::{DepthBound, Policy, Queued, Requester, Scheduler};
 use reel_qos::limits::ROUND_NS;
 use reel_qos::{Class, ClassTable, DEADLINE_NONE_NS, DiskPrice};
 use std::collections::{BTreeMap, HashMap, VecDeque};
@@ -151,8 +151,8 @@ impl Sim {
 
     /// The same for the client that was added last: behind all that it has waiting.
     pub(crate) fn ask_as_the_last(&mut self, class: Class, offset: u64, bytes: usize) -> u64 {
-        let asker = Asker::default().of(self.clients.len() as u64 - 1);
-        self.push((class, asker), DEADLINE_NONE_NS, offset, bytes, usize::MAX)
+        let requester = Requester::default().of(self.clients.len() as u64 - 1);
+        self.push((class, requester), DEADLINE_NONE_NS, offset, bytes, usize::MAX)
     }
 
     /// Whether a request made by hand is answered.
@@ -161,18 +161,18 @@ impl Sim {
     }
 
     fn push_of(&mut self, class: Class, deadline_ns: u64, offset: u64, bytes: usize, client: usize) -> u64 {
-        self.push((class, Asker::default().of(client as u64)), deadline_ns, offset, bytes, client)
+        self.push((class, Requester::default().of(client as u64)), deadline_ns, offset, bytes, client)
     }
 
     fn push(
         &mut self,
-        (class, asker): (Class, Asker),
+        (class, requester): (Class, Requester),
         deadline_ns: u64,
         offset: u64,
         bytes: usize,
         client: usize,
     ) -> u64 {
-        let request = Queued { id: self.next, class, asker, deadline_ns, offset, bytes, write: false };
+        let request = Queued { id: self.next, class, requester, deadline_ns, offset, bytes, write: false };
         self.next += 1;
         self.asked.insert(request.id, (request, self.now_ns, client));
         self.scheduler.push(request, self.now_ns);

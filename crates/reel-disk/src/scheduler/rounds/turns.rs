@@ -4,7 +4,7 @@
 use super::super::ids::ById;
 use super::queue::Queue;
 use super::{Filed, QueuePosition, Queued};
-use crate::request::Asker;
+use crate::request::Requester;
 use reel_qos::DiskPrice;
 use reel_qos::limits::{ROUND_NS, RUN_WAYS};
 use std::collections::{HashMap, VecDeque};
@@ -17,9 +17,9 @@ use crate::limits::{REQUEST_NS_MAX, TURN_DEBTS, TURN_SEEKS};
 /// requester is known while a request of it waits, or while it has a debt from the last turn.
 #[derive(Debug, Default)]
 pub(super) struct Turns {
-    askers: HashMap<Asker, Line>,
+    requesters: HashMap<Requester, Line>,
     /// All of these, the next one first: others, and those for maintenance.
-    rings: [VecDeque<Asker>; 2],
+    rings: [VecDeque<Requester>; 2],
     /// What others were given beyond what maintenance was, since one of the two last had nothing
     /// waiting.
     lead_ns: i64,
@@ -31,7 +31,7 @@ pub(super) struct Turns {
     chosen: u64,
 }
 
-/// One asker.
+/// One requester.
 #[derive(Debug, Default)]
 struct Line {
     /// (arrival, id). What was promoted leaves its entry behind.
@@ -54,9 +54,9 @@ pub(super) struct Sweep {
 impl Turns {
     /// A request has come.
     pub(super) fn push(&mut self, request: &Queued, arrival: u64) {
-        let (asker, rings) = (request.asker, &mut self.rings);
-        let line = self.askers.entry(asker).or_insert_with(|| {
-            rings[usize::from(asker.is_maintenance())].push_back(asker);
+        let (requester, rings) = (request.requester, &mut self.rings);
+        let line = self.requesters.entry(requester).or_insert_with(|| {
+            rings[usize::from(requester.is_maintenance())].push_back(requester);
             Line::default()
         });
         line.waiting.push_back((arrival, request.id));
@@ -69,35 +69,35 @@ impl Turns {
     /// is cut only when it has taken twice its turn; what was too much is subtracted from the next
     /// turn.
     pub(super) fn choose(&mut self, sweep: Sweep, waiting: &mut ById<Filed>, batch: &mut Queue) {
-        self.turn_ns = sweep.turn_ns(self.askers.len(), self.largest_bytes) as i64;
+        self.turn_ns = sweep.turn_ns(self.requesters.len(), self.largest_bytes) as i64;
         // One turn each: a requester with few requests then waits for a turn of each other.
-        let most_ns = sweep.worth_ns.min((self.turn_ns as u64).saturating_mul(self.askers.len() as u64));
+        let most_ns = sweep.worth_ns.min((self.turn_ns as u64).saturating_mul(self.requesters.len() as u64));
         let mut chosen_ns = 0_u64;
         while (batch.is_empty() || chosen_ns < most_ns)
             && let Some(ring) = self.next_ring()
-            && let Some(asker) = self.rings[ring].pop_front()
+            && let Some(requester) = self.rings[ring].pop_front()
         {
-            let Some(line) = self.askers.get_mut(&asker) else { continue };
+            let Some(line) = self.requesters.get_mut(&requester) else { continue };
             let before_ns = line.balance_ns.max(-TURN_DEBTS * self.turn_ns);
             line.balance_ns = (before_ns + self.turn_ns).min(2 * self.turn_ns);
             let given_ns = line.take_turn(self.turn_ns, &mut self.chosen, sweep, waiting, batch);
             if line.waiting.is_empty() && line.balance_ns >= 0 {
-                self.askers.remove(&asker);
+                self.requesters.remove(&requester);
             } else {
-                self.rings[ring].push_back(asker);
+                self.rings[ring].push_back(requester);
             }
             chosen_ns = chosen_ns.saturating_add(given_ns);
             self.note_lead(ring, given_ns);
         }
-        if self.askers.is_empty() {
+        if self.requesters.is_empty() {
             self.largest_bytes = 0;
         }
     }
 
     /// The requests that a requester was charged for took another time. A stall of the device costs
     /// it some turns, not the whole time of the stall.
-    pub(super) fn correct(&mut self, asker: Asker, expected_ns: u64, took_ns: u64) {
-        if let Some(line) = self.askers.get_mut(&asker) {
+    pub(super) fn correct(&mut self, requester: Requester, expected_ns: u64, took_ns: u64) {
+        if let Some(line) = self.requesters.get_mut(&requester) {
             let by_ns = expected_ns as i64 - took_ns as i64;
             let balance_ns = line.balance_ns + by_ns;
             line.balance_ns = balance_ns.clamp(-TURN_DEBTS * self.turn_ns, 2 * self.turn_ns);
@@ -168,12 +168,12 @@ impl Line {
 impl Sweep {
     /// A round is divided among the requesters. But a turn is worth its seek, and none is longer
     /// than the sweep or than a useful run.
-    fn turn_ns(&self, askers: usize, largest_bytes: u64) -> u64 {
+    fn turn_ns(&self, requesters: usize, largest_bytes: u64) -> u64 {
         let request_ns = self.price.read_ns(largest_bytes).max(self.price.write_ns(largest_bytes));
         let seeks_ns = self.price.read_request_ns.saturating_mul(TURN_SEEKS);
         let least_ns = request_ns.max(seeks_ns).clamp(1, REQUEST_NS_MAX);
         let most_ns = self.price.read_request_ns.saturating_mul(RUN_WAYS).min(self.worth_ns);
-        let part_ns = ROUND_NS / askers.max(1) as u64;
+        let part_ns = ROUND_NS / requesters.max(1) as u64;
         if self.by_place { part_ns.min(most_ns).max(least_ns) } else { least_ns }
     }
 
