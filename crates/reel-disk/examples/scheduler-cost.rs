@@ -12,14 +12,14 @@ const DISK: DiskPrice = DiskPrice {
     read_mib_ns: 6_000_000,
     write_request_ns: 6_000_000,
     write_mib_ns: 6_000_000,
-    apart: false,
+    independent_limits: false,
 };
 const FLASH: DiskPrice = DiskPrice {
     read_request_ns: 100_000,
     read_mib_ns: 400_000,
     write_request_ns: 100_000,
     write_mib_ns: 400_000,
-    apart: false,
+    independent_limits: false,
 };
 const UNIT: usize = 264 << 10;
 

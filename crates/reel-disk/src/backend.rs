@@ -59,8 +59,8 @@ pub trait DiskBackend: Send + Sync {
 
     /// Whether some member has a moving head, by the price of its reads. Then the distance between
     /// reads matters.
-    fn has_arms(&self) -> bool {
-        (0..self.members()).any(|member| self.price(member).has_arm())
+    fn is_rotational(&self) -> bool {
+        (0..self.members()).any(|member| self.price(member).is_rotational())
     }
 
     /// Opens another file or device in place of a member, present or not. Requests that are in the

@@ -85,7 +85,7 @@ impl PriceCorrection {
             read_mib_ns: times(self.given.read_mib_ns),
             write_request_ns: times(self.given.write_request_ns),
             write_mib_ns: times(self.given.write_mib_ns),
-            apart: self.given.apart,
+            independent_limits: self.given.independent_limits,
         }
     }
 
@@ -96,7 +96,7 @@ impl PriceCorrection {
             Some(_) => {}
             // A rotational disk serves one request after another: what it does next begins when it
             // has finished this one.
-            None if full && self.given.has_arm() => self.before_full = self.in_device.len().min(1),
+            None if full && self.given.is_rotational() => self.before_full = self.in_device.len().min(1),
             None if full => self.before_full = self.in_device.len(),
             None => return,
         }
@@ -109,7 +109,7 @@ impl PriceCorrection {
         let passed_bytes = offset.checked_sub(self.end).filter(|passed| *passed <= self.given.passed_bytes());
         self.end = offset.saturating_add(bytes);
         let saved_ns = match passed_bytes {
-            Some(passed_bytes) if !write && self.given.has_arm() => {
+            Some(passed_bytes) if !write && self.given.is_rotational() => {
                 self.given.read_request_ns.saturating_sub(self.given.transfer_ns(passed_bytes))
             }
             _ => 0,
@@ -191,7 +191,7 @@ mod tests {
         read_mib_ns: 0,
         write_request_ns: 8 * MS,
         write_mib_ns: 0,
-        apart: false,
+        independent_limits: false,
     };
 
     /// The price after `requests` requests that take `took_ns` each on a device that is always
@@ -257,7 +257,8 @@ mod tests {
     fn reads_of_a_throttle_are_compared_with_the_longer_of_two_sums() {
         // 10 ms a request, 50 ms a MiB: a block and a quarter of a MiB alternately take 10 ms each,
         // not 10 and 12.5.
-        let given = DiskPrice { read_request_ns: 10 * MS, read_mib_ns: 50 * MS, apart: true, ..GIVEN };
+        let given =
+            DiskPrice { read_request_ns: 10 * MS, read_mib_ns: 50 * MS, independent_limits: true, ..GIVEN };
         for (each_ns, factor) in [(10 * MS, 0.98..1.02), (20 * MS, 1.9..2.1)] {
             let mut correction = PriceCorrection::new(given);
             correction.filled(true, 0);
@@ -268,7 +269,7 @@ mod tests {
             }
             let price = correction.price();
             assert!(
-                price.apart
+                price.independent_limits
                     && factor.contains(&(price.read_request_ns as f64 / given.read_request_ns as f64))
             );
             assert!(factor.contains(&(price.read_mib_ns as f64 / given.read_mib_ns as f64)));

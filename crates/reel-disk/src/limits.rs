@@ -84,7 +84,7 @@ pub const PRICE_UNKNOWN: DiskPrice = DiskPrice {
     read_mib_ns: 12_000_000,
     write_request_ns: 15_000_000,
     write_mib_ns: 12_000_000,
-    apart: false,
+    independent_limits: false,
 };
 
 /// Time between two updates of a scheduler's view. Ten a second look smooth and cost nothing.

@@ -200,8 +200,9 @@ struct PriceFields {
     read_mib_ns: u64,
     write_request_ns: u64,
     write_mib_ns: u64,
-    #[serde(default)]
-    apart: bool,
+    // Its name until version 0.1.
+    #[serde(default, alias = "apart")]
+    independent_limits: bool,
 }
 
 /// The result of a measurement, before it is checked.
@@ -287,8 +288,8 @@ impl Profile {
 
     /// Whether the device is rotational: seeks take long, and reads behind one another cost their
     /// transfers. A throttle only looks like that.
-    pub fn has_arm(&self) -> bool {
-        self.price.has_arm() && runs_need_one_seek(&self.windows)
+    pub fn is_rotational(&self) -> bool {
+        self.price.is_rotational() && runs_need_one_seek(&self.windows)
     }
 
     /// Whether writes were measured. Otherwise they are assumed to cost a multiple of reads.

@@ -466,8 +466,13 @@ fn answers_after_their_deadline_are_counted_for_their_class() {
 #[test]
 fn a_price_that_is_set_is_the_price() {
     let rig = rig(DriverChoice::Auto);
-    let price =
-        DiskPrice { read_request_ns: 7, read_mib_ns: 6, write_request_ns: 5, write_mib_ns: 4, apart: false };
+    let price = DiskPrice {
+        read_request_ns: 7,
+        read_mib_ns: 6,
+        write_request_ns: 5,
+        write_mib_ns: 4,
+        independent_limits: false,
+    };
     rig.disks.set_price(0, price);
     rig.read(0, 0, 1).result.unwrap();
     assert_eq!(rig.disks.price(0), price);

@@ -34,12 +34,12 @@ fn deadline() -> impl Strategy<Value = u64> {
 fn price() -> impl Strategy<Value = DiskPrice> {
     let cost = || prop_oneof![Just(0_u64), 1..50_000_000_u64, Just(u64::MAX)];
     (cost(), cost(), cost(), cost(), any::<bool>()).prop_map(
-        |(read_request_ns, read_mib_ns, write_request_ns, write_mib_ns, apart)| DiskPrice {
+        |(read_request_ns, read_mib_ns, write_request_ns, write_mib_ns, independent_limits)| DiskPrice {
             read_request_ns,
             read_mib_ns,
             write_request_ns,
             write_mib_ns,
-            apart,
+            independent_limits,
         },
     )
 }
@@ -89,7 +89,7 @@ proptest! {
         let mut waiting: BTreeMap<u64, Queued> = BTreeMap::new();
         let mut in_device: BTreeMap<u64, usize> = BTreeMap::new();
         let maintenance = Requester::maintenance();
-        let mut was_rotational = first_price.has_arm();
+        let mut was_rotational = first_price.is_rotational();
         for step in steps {
             match step {
                 Step::Push { class, deadline_ns, offset, bytes, write } => {
@@ -117,7 +117,7 @@ proptest! {
                 Step::Wait { ns } => now_ns = now_ns.saturating_add(ns),
                 Step::ClockTo { ns } => now_ns = ns,
                 Step::Price(price) => {
-                    was_rotational |= price.has_arm();
+                    was_rotational |= price.is_rotational();
                     scheduler.set_price(price);
                 }
                 Step::Found(price) => scheduler.correct_price(price),
@@ -185,7 +185,7 @@ proptest! {
             read_mib_ns: 0,
             write_request_ns: price_ns,
             write_mib_ns: 0,
-            apart: false,
+            independent_limits: false,
         };
         let mut scheduler = Policy::Rounds.scheduler(&classes, price, bound);
         let (mut now_ns, mut id) = (0, 0);

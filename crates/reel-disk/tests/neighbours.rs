@@ -11,7 +11,7 @@ const PRICE: DiskPrice = DiskPrice {
     read_mib_ns: 10 * MS,
     write_request_ns: 12 * MS,
     write_mib_ns: 10 * MS,
-    apart: false,
+    independent_limits: false,
 };
 const UNIT: u64 = 64 << 10;
 const FAR: u64 = 1 << 30;
@@ -186,8 +186,8 @@ fn aperiodic_reads_keep_the_runs_in_which_they_were_requested() {
     }
     let order: Vec<u64> = std::iter::from_fn(|| desk.serve(MS)).collect();
     assert_eq!(order.len() as u64, downloads * run);
-    let ways = order.windows(2).filter(|pair| pair[1] != pair[0] + UNIT).count() as u64 + 1;
-    assert_eq!(ways, downloads);
+    let seeks = order.windows(2).filter(|pair| pair[1] != pair[0] + UNIT).count() as u64 + 1;
+    assert_eq!(seeks, downloads);
 }
 
 #[test]

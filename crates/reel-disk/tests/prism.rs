@@ -328,7 +328,7 @@ fn where_seeks_cost_nothing_a_bucket_is_served_by_deadline() {
         read_mib_ns: 400_000,
         write_request_ns: 100_000,
         write_mib_ns: 400_000,
-        apart: false,
+        independent_limits: false,
     };
     let mut sim = Sim::new(Policy::Rounds, &ClassTable::default(), 1);
     sim.scheduler.set_price(price);
@@ -352,7 +352,7 @@ fn a_member_that_is_not_rotational_is_given_as_many_requests_as_it_was_measured_
         read_mib_ns: 4_000_000,
         write_request_ns: 800_000,
         write_mib_ns: 4_000_000,
-        apart: false,
+        independent_limits: false,
     };
     let times = |times: u64| DiskPrice { read_request_ns: 800_000 * times, ..price };
     // A member counts as a slow rotational disk until it is measured.

@@ -6,8 +6,13 @@ use reel_disk::{DepthBound, Ordered, OrderedBy, Policy, Queued, Requester, Sched
 use reel_qos::{Class, ClassTable, DEADLINE_NONE_NS, DiskPrice};
 use std::collections::{BTreeMap, BTreeSet};
 
-const CHEAP: DiskPrice =
-    DiskPrice { read_request_ns: 1, read_mib_ns: 1, write_request_ns: 1, write_mib_ns: 1, apart: false };
+const CHEAP: DiskPrice = DiskPrice {
+    read_request_ns: 1,
+    read_mib_ns: 1,
+    write_request_ns: 1,
+    write_mib_ns: 1,
+    independent_limits: false,
+};
 
 fn cscan(requests: usize, bytes: usize) -> Ordered {
     let bound = DepthBound { requests, bytes, device_ns: u64::MAX };
@@ -151,7 +156,7 @@ const PRICE: DiskPrice = DiskPrice {
     read_mib_ns: 0,
     write_request_ns: 100_000_000,
     write_mib_ns: 0,
-    apart: false,
+    independent_limits: false,
 };
 
 #[test]

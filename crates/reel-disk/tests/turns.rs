@@ -3,7 +3,7 @@
 
 use proptest::prelude::*;
 use reel_disk::{DepthBound, Policy, Queued, Requester, Scheduler};
-use reel_qos::limits::{ROUND_NS, RUN_WAYS};
+use reel_qos::limits::{ROUND_NS, RUN_SEEKS};
 use reel_qos::{Class, ClassTable, DEADLINE_NONE_NS, DiskPrice};
 use std::collections::{HashMap, VecDeque};
 
@@ -14,14 +14,14 @@ const ROTATIONAL: DiskPrice = DiskPrice {
     read_mib_ns: 7 * MS,
     write_request_ns: 12 * MS,
     write_mib_ns: 7 * MS,
-    apart: false,
+    independent_limits: false,
 };
 const FLASH: DiskPrice = DiskPrice {
     read_request_ns: MS / 10,
     read_mib_ns: 2 * MS / 5,
     write_request_ns: MS / 10,
     write_mib_ns: 2 * MS / 5,
-    apart: false,
+    independent_limits: false,
 };
 
 /// A requester that asks for `run` reads behind one another whenever fewer than `waiting` of its
@@ -44,7 +44,7 @@ struct Device {
     got_ns: Vec<u64>,
     longest_ns: Vec<u64>,
     head: u64,
-    ways: u64,
+    seeks: u64,
     now_ns: u64,
     next: u64,
     random: u64,
@@ -58,7 +58,7 @@ impl Device {
         let count = readers.len();
         // The requests that a device which is not rotational has at once cannot be told apart, and
         // this one serves one after the other.
-        let requests = if price.has_arm() { 8 } else { 1 };
+        let requests = if price.is_rotational() { 8 } else { 1 };
         let bound = DepthBound { requests, ..DepthBound::default() };
         let scheduler = Policy::Rounds.scheduler(&ClassTable::default(), price, bound);
         let mut device = Device {
@@ -70,7 +70,7 @@ impl Device {
             got_ns: vec![0; count],
             longest_ns: vec![0; count],
             head: 0,
-            ways: 0,
+            seeks: 0,
             now_ns: 10 * ROUND_NS,
             next: 0,
             random: 0x9e37_79b9_7f4a_7c15,
@@ -107,9 +107,9 @@ impl Device {
             }
             let (request, number) = self.inside.pop_front().expect("the device idles while a request waits");
             let is_near = request.offset.wrapping_sub(self.head) <= self.price.passed_bytes();
-            let goes_on = self.price.has_arm() && is_near;
+            let goes_on = self.price.is_rotational() && is_near;
             let seek_ns = if goes_on { 0 } else { self.price.read_request_ns };
-            self.ways += u64::from(!goes_on);
+            self.seeks += u64::from(!goes_on);
             self.head = request.offset + request.bytes as u64;
             let took_ns = (seek_ns + self.price.transfer_ns(request.bytes as u64)) * self.permille / 1000;
             self.now_ns += took_ns;
@@ -138,7 +138,7 @@ impl Device {
 /// How long a turn is at most beside this many others.
 fn turn_ns(price: DiskPrice, readers: u64) -> u64 {
     let seeks_ns = 4 * price.read_request_ns;
-    if price.has_arm() { (ROUND_NS / readers).max(seeks_ns) } else { price.read_ns(UNIT).max(seeks_ns) }
+    if price.is_rotational() { (ROUND_NS / readers).max(seeks_ns) } else { price.read_ns(UNIT).max(seeks_ns) }
 }
 
 fn reader(number: u64, waiting: usize, bytes: u64, run: u64) -> Reader {
@@ -158,7 +158,7 @@ proptest! {
         let readers = readers.map(|(number, &(waiting, quarters, run))| {
             let bytes = quarters * UNIT / 4 / 4096 * 4096;
             // Two turns, whatever they take.
-            let most = 2 * 2 * RUN_WAYS * ROTATIONAL.read_request_ns / price.transfer_ns(bytes);
+            let most = 2 * 2 * RUN_SEEKS * ROTATIONAL.read_request_ns / price.transfer_ns(bytes);
             reader(number as u64, if is_rotational { most as usize } else { waiting }, bytes, run)
         });
         let mut device = Device::new(price, permille, readers.collect());
@@ -220,7 +220,7 @@ fn turns_are_long_enough_for_their_seeks() {
         let mut device = Device::new(ROTATIONAL, 1000, readers.collect());
         device.run(30 * ROUND_NS);
         let units = device.next as usize - device.asked.iter().sum::<usize>();
-        let per_seek = units as f64 / device.ways as f64;
+        let per_seek = units as f64 / device.seeks as f64;
         assert!(per_seek > 0.9 * run as f64, "{downloads} downloads: {per_seek} units for each seek");
     }
 }

@@ -119,7 +119,7 @@ fn plenty() -> Capacities {
         read_mib_ns: 400_000,
         write_request_ns: 100_000,
         write_mib_ns: 400_000,
-        apart: false,
+        independent_limits: false,
     };
     Capacities {
         members: vec![MemberCapacity { price, round_ns: 1 << 44 }; MEMBERS],

@@ -11,7 +11,7 @@ pub struct DiskDemand {
     /// How many requests.
     pub reads: u32,
     /// How many seeks: the requests that do not continue another one requested at the same time.
-    pub ways: u32,
+    pub seeks: u32,
     /// How many bytes in all of them.
     pub bytes: u64,
 }
@@ -19,24 +19,32 @@ pub struct DiskDemand {
 impl DiskDemand {
     /// Requests far from each other.
     pub const fn scattered(reads: u32, bytes: u64) -> DiskDemand {
-        DiskDemand { reads, ways: reads, bytes }
+        DiskDemand { reads, seeks: reads, bytes }
     }
 
     /// The more of both, in every part.
     pub(crate) fn most(&self, other: &DiskDemand) -> DiskDemand {
-        let DiskDemand { reads, ways, bytes } = *other;
-        DiskDemand { reads: self.reads.max(reads), ways: self.ways.max(ways), bytes: self.bytes.max(bytes) }
+        let DiskDemand { reads, seeks, bytes } = *other;
+        DiskDemand {
+            reads: self.reads.max(reads),
+            seeks: self.seeks.max(seeks),
+            bytes: self.bytes.max(bytes),
+        }
     }
 
     fn least(&self, other: &DiskDemand) -> DiskDemand {
-        let DiskDemand { reads, ways, bytes } = *other;
-        DiskDemand { reads: self.reads.min(reads), ways: self.ways.min(ways), bytes: self.bytes.min(bytes) }
+        let DiskDemand { reads, seeks, bytes } = *other;
+        DiskDemand {
+            reads: self.reads.min(reads),
+            seeks: self.seeks.min(seeks),
+            bytes: self.bytes.min(bytes),
+        }
     }
 
     fn without(&self, less: &DiskDemand) -> DiskDemand {
         DiskDemand {
             reads: self.reads.saturating_sub(less.reads),
-            ways: self.ways.saturating_sub(less.ways),
+            seeks: self.seeks.saturating_sub(less.seeks),
             bytes: self.bytes.saturating_sub(less.bytes),
         }
     }
@@ -268,7 +276,7 @@ impl Demand {
                 into.resize(from.len().max(into.len()), DiskDemand::default());
                 for (into, from) in into.iter_mut().zip(from) {
                     into.reads = merge(into.reads.into(), from.reads.into()).min(u32::MAX.into()) as u32;
-                    into.ways = merge(into.ways.into(), from.ways.into()).min(u32::MAX.into()) as u32;
+                    into.seeks = merge(into.seeks.into(), from.seeks.into()).min(u32::MAX.into()) as u32;
                     into.bytes = merge(into.bytes, from.bytes);
                 }
             }

@@ -26,5 +26,5 @@ pub use price::DiskPrice;
 pub use refusal::{AdmitError, Refusal};
 pub use report::ReservationView;
 pub use resource::{Capacities, MemberCapacity, Overcommitment, Resource, ResourceUsage, UNLIMITED};
-pub use shared::{Chains, Meeting};
+pub use shared::{Meeting, SharedReservations};
 pub use transaction::Transaction;

@@ -50,7 +50,7 @@ pub const LABEL_BYTES_MAX: usize = 96;
 
 /// From this price of a read on a member counts as rotational: a disk needs 3 ms and more for a
 /// seek, everything else a tenth of a millisecond.
-pub const ARM_REQUEST_NS: u64 = 1_000_000;
+pub const ROTATIONAL_REQUEST_NS: u64 = 1_000_000;
 
 /// The most that a head passes over without a seek: half a track of a large disk. A drive seeks
 /// over more, whatever its price says.
@@ -59,7 +59,7 @@ pub const PASSED_BYTES_MAX: u64 = 640 << 10;
 /// Aperiodic reads are made in runs whose transfer takes this many times as long as a seek. By the
 /// price, a seek is then a twentieth of the time. That price is for sweeps over many places;
 /// between few places a seek is about twice as long.
-pub const RUN_WAYS: u64 = 19;
+pub const RUN_SEEKS: u64 = 19;
 
 /// Most bytes of such a run on one member: half a second of a hard disk. A price that needs more is
 /// wrong.
@@ -81,4 +81,4 @@ pub const INTERVALS_PERMILLE: u64 = 500;
 /// Up to this many streams of a group are examined one by one to find what the group needs of the
 /// disks. For more, all places between the first and the last are: that takes equally long for any
 /// number, and needs little more.
-pub const CHAIN_EXACT_STREAMS: usize = 8;
+pub const GROUP_EXACT_STREAMS: usize = 8;

@@ -17,7 +17,7 @@ pub enum Resource {
     /// The serve threads: nanoseconds of processor in a round.
     Core,
     /// The member of this place in the volume: nanoseconds of device time in a round. If its
-    /// requests and bytes have independent limits ([`DiskPrice::apart`]), those of its requests.
+    /// requests and bytes have independent limits ([`DiskPrice::independent_limits`]), those of its requests.
     Member(usize),
     /// The bytes of the member of this place, if they have a limit independent of its requests:
     /// nanoseconds in a round.
@@ -158,7 +158,7 @@ impl MemberCapacity {
     /// time to give.
     pub fn found(measured: DiskPrice, found: DiskPrice) -> MemberCapacity {
         let price = measured.slower(found);
-        if price.has_arm() == measured.has_arm() {
+        if price.is_rotational() == measured.is_rotational() {
             return MemberCapacity { price, round_ns: ROUND_NS };
         }
         // Fits: it is never more than the round.
@@ -181,15 +181,15 @@ impl Capacities {
     pub(crate) fn counts(&self, resource: Resource) -> bool {
         match resource {
             Resource::MemberBytes(member) => {
-                self.members.get(member).is_some_and(|member| member.price.apart)
+                self.members.get(member).is_some_and(|member| member.price.independent_limits)
             }
             _ => true,
         }
     }
 
     /// Whether some member is rotational, by the cost of its reads.
-    pub fn has_arms(&self) -> bool {
-        self.members.iter().any(|member| member.price.has_arm())
+    pub fn is_rotational(&self) -> bool {
+        self.members.iter().any(|member| member.price.is_rotational())
     }
 
     /// The whole of a resource in a round; nothing of a member that is not there.

@@ -49,7 +49,7 @@ use std::sync::Arc;
 ///
 /// It is used as a [`Ledger`] is. A stream is named by the reservation of what it holds for itself.
 #[derive(Clone, Debug)]
-pub struct Chains {
+pub struct SharedReservations {
     ledger: Ledger,
     streams: HashMap<ReservationId, Stream>,
     groups: BTreeMap<u64, Group>,
@@ -72,10 +72,10 @@ struct Stream {
     end_round: i64,
 }
 
-impl Chains {
+impl SharedReservations {
     /// Over a ledger without reservations.
-    pub fn new(ledger: Ledger) -> Chains {
-        Chains {
+    pub fn new(ledger: Ledger) -> SharedReservations {
+        SharedReservations {
             ledger,
             streams: HashMap::new(),
             groups: BTreeMap::new(),
@@ -103,7 +103,7 @@ impl Chains {
     }
 
     /// The group of a stream, by a number that is never used for another group.
-    pub fn chain_of(&self, stream: ReservationId) -> Option<u64> {
+    pub fn group_of(&self, stream: ReservationId) -> Option<u64> {
         self.streams.get(&stream).map(|stream| stream.group)
     }
 
@@ -198,7 +198,7 @@ impl Chains {
 
     /// Whether others share with a stream what one of them reads.
     pub fn is_sharing(&self, stream: ReservationId) -> bool {
-        let group = self.chain_of(stream).and_then(|group| self.groups.get(&group));
+        let group = self.group_of(stream).and_then(|group| self.groups.get(&group));
         group.is_some_and(|group| group.streams.len() > 1)
     }
 

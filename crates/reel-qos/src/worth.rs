@@ -3,7 +3,7 @@
 
 use crate::ledger::Ledger;
 use crate::limits::{DEMAND_ROUNDS_MAX, REACH_ROUNDS};
-use crate::shared::{Chains, Meeting};
+use crate::shared::{Meeting, SharedReservations};
 use crate::{Class, Demand, Resource};
 use std::sync::Arc;
 
@@ -14,7 +14,7 @@ struct Use {
     capacity: u64,
 }
 
-impl Chains {
+impl SharedReservations {
     /// Whether a stream that could follow in `group` should do so, rather than be charged with the
     /// disks.
     ///

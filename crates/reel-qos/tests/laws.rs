@@ -323,7 +323,7 @@ proptest! {
             members: vec![reel_qos::MemberCapacity {
                 price: reel_qos::DiskPrice {
                     read_request_ns: numbers[4], read_mib_ns: numbers[5], write_request_ns: 0, write_mib_ns: 0,
-                    apart: numbers[11] % 2 == 1,
+                    independent_limits: numbers[11] % 2 == 1,
                 },
                 round_ns: numbers[6],
             }; 2],

@@ -12,7 +12,7 @@ const PRICE: DiskPrice = DiskPrice {
     read_mib_ns: 400_000,
     write_request_ns: 100_000,
     write_mib_ns: 400_000,
-    apart: false,
+    independent_limits: false,
 };
 const DAY: usize = 86_400;
 const HOUR: usize = 3600;
@@ -226,7 +226,7 @@ fn less_is_reserved_of_a_member_that_is_not_rotational_when_it_becomes_slower() 
         ..measured
     };
     // Four units in one run: a rotational disk would seek once.
-    let reads = DiskDemand { reads: 4, ways: 1, bytes: 4 * UNIT_BYTES };
+    let reads = DiskDemand { reads: 4, seeks: 1, bytes: 4 * UNIT_BYTES };
     let demand = Arc::new(Demand::new(vec![vec![reads; 10]; 5], vec![1; 10], 0));
     let viewers = |found: DiskPrice| {
         let mut capacities = capacities();
@@ -247,7 +247,8 @@ fn less_is_reserved_of_a_member_that_is_not_rotational_when_it_becomes_slower() 
 #[test]
 fn a_throttle_is_full_when_either_of_its_budgets_is() {
     // 100 requests or 20 MiB in a round; a sum of both would be full at half of each.
-    let throttle = DiskPrice { read_request_ns: 10_000_000, read_mib_ns: 50_000_000, apart: true, ..PRICE };
+    let throttle =
+        DiskPrice { read_request_ns: 10_000_000, read_mib_ns: 50_000_000, independent_limits: true, ..PRICE };
     let mut capacities = capacities();
     capacities.members.iter_mut().for_each(|member| member.price = throttle);
     let mut ledger = Ledger::new(capacities.clone(), 100);
@@ -270,7 +271,7 @@ fn a_throttle_is_full_when_either_of_its_budgets_is() {
     assert_eq!(answer(&needs(1, 1 << 18)).stopped_by, Some(Resource::MemberBytes(0)));
     // Measured again, and found to add up: reservations stay, and are counted so. Its bytes have no
     // limit of their own any more.
-    capacities.members[3].price.apart = false;
+    capacities.members[3].price.independent_limits = false;
     ledger.set_capacities(capacities);
     assert_eq!([requests, bytes].map(|part| ledger.used(None, part, 5)), [750_000_000, 0]);
     let told: Vec<Resource> = ledger.usage(0).iter().map(|usage| usage.resource).collect();

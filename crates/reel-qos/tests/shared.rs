@@ -3,9 +3,10 @@
 #![allow(clippy::unwrap_used, reason = "a test that cannot go on should stop")]
 
 use proptest::prelude::*;
-use reel_qos::limits::{CHAIN_EXACT_STREAMS, LAG_ROUNDS_MAX, ROUND_NS};
+use reel_qos::limits::{GROUP_EXACT_STREAMS, LAG_ROUNDS_MAX, ROUND_NS};
 use reel_qos::{
-    Capacities, Chains, Class, Demand, DiskDemand, DiskPrice, Ledger, MemberCapacity, ReservationId, Resource,
+    Capacities, Class, Demand, DiskDemand, DiskPrice, Ledger, MemberCapacity, ReservationId, Resource,
+    SharedReservations,
 };
 use std::sync::Arc;
 
@@ -13,13 +14,13 @@ const MEMBERS: usize = 2;
 const MIB: u64 = 1 << 20;
 
 /// `streams` at once of one read a second from each member: the periodic class has 70 % of a round.
-fn machine(streams: u64, arena_bytes: u64) -> Chains {
+fn machine(streams: u64, arena_bytes: u64) -> SharedReservations {
     let price = DiskPrice {
         read_request_ns: 1_000,
         read_mib_ns: 0,
         write_request_ns: 1,
         write_mib_ns: 1,
-        apart: false,
+        independent_limits: false,
     };
     let member = MemberCapacity { price, round_ns: (streams * 1_000).div_ceil(7) * 10 };
     let capacities = Capacities {
@@ -29,7 +30,7 @@ fn machine(streams: u64, arena_bytes: u64) -> Chains {
         core_mib_ns: 1,
         arena_bytes,
     };
-    Chains::new(Ledger::new(capacities, 4_000))
+    SharedReservations::new(Ledger::new(capacities, 4_000))
 }
 
 /// A title with one read of each member and a MiB sent in every round.
@@ -44,12 +45,16 @@ fn title(reads: &[u32]) -> Arc<Demand> {
     Arc::new(Demand::new(vec![reads; MEMBERS], vec![MIB; rounds], MIB))
 }
 
-fn open(reservations: &mut Chains, demand: &Arc<Demand>, now: u64) -> Result<ReservationId, String> {
+fn open(
+    reservations: &mut SharedReservations,
+    demand: &Arc<Demand>,
+    now: u64,
+) -> Result<ReservationId, String> {
     reservations.advance(now);
     reservations.admit(Class::PERIODIC, demand, (0, now), true, "title").map_err(|error| error.to_string())
 }
 
-fn disk(reservations: &Chains, round: u64) -> u64 {
+fn disk(reservations: &SharedReservations, round: u64) -> u64 {
     reservations.ledger().used(None, Resource::Member(0), round)
 }
 
@@ -169,7 +174,7 @@ fn streams_that_began_together_can_meet_another_group() {
     // the same second.
     let (first, second, _third) = (begin(10, true), begin(110, false), begin(110, true));
     let meeting = reservations.next_meeting(0).unwrap();
-    assert_eq!((meeting.ahead, meeting.behind), (first, reservations.chain_of(second).unwrap()));
+    assert_eq!((meeting.ahead, meeting.behind), (first, reservations.group_of(second).unwrap()));
     assert!(reservations.merge(&meeting) && reservations.adds_up());
     assert_eq!((reservations.counts(), reservations.next_meeting(0)), ((3, 1), None));
 }
@@ -186,7 +191,7 @@ fn without_a_known_size_of_memory_no_stream_follows() {
 fn admitted(
     (disks, memory_mib): (u64, u64),
     (titles, apart): (usize, u64),
-    follows: impl Fn(&Chains, &Demand, u64, (usize, u64)) -> bool,
+    follows: impl Fn(&SharedReservations, &Demand, u64, (usize, u64)) -> bool,
 ) -> usize {
     let mut reservations = machine(disks, memory_mib * MIB);
     let titles: Vec<Arc<Demand>> = (0..titles).map(|_| steady(600)).collect();
@@ -213,7 +218,7 @@ fn charging_the_plentiful_resource_leaves_room_for_others() {
         [10, 100, 1_000].into_iter().flat_map(|disks| [200, 400, 1_000, 4_000].map(|mib| (disks, mib)))
     {
         for crowd in [(1, 0), (1, 5), (10, 0), (10, 2), (10, 20), (50, 5)] {
-            let count = |follows: fn(&Chains, &Demand, u64, (usize, u64)) -> bool| {
+            let count = |follows: fn(&SharedReservations, &Demand, u64, (usize, u64)) -> bool| {
                 admitted((disks, memory_mib), crowd, follows)
             };
             let best = count(|_, _, _, _| false).max(count(|_, _, _, _| true));
@@ -328,7 +333,7 @@ fn a_stream_that_reads_for_others_needs_more_only_while_there_are_others() {
     // What is sent in fifty rounds takes twice as much memory; a window of it is as large.
     assert_eq!(reservations.interval_bytes(), (10 + 40) * 2 * MIB + MIB);
     assert_eq!(
-        reservations.interval_bytes_with(reservations.chain_of(follower).unwrap(), (0, 15)),
+        reservations.interval_bytes_with(reservations.group_of(follower).unwrap(), (0, 15)),
         111 * MIB
     );
     reservations.release(follower);
@@ -384,11 +389,11 @@ fn no_stream_follows_where_that_saves_nothing() {
     let demand = Arc::new(reads(&[4; 600]).with_shared(&reads(&[5; 600]), &reads(&[4; 600]), &nothing()));
     let mut reservations = machine(100, 4_000 * MIB);
     let leader = open(&mut reservations, &demand, 0).unwrap();
-    let group = reservations.chain_of(leader).unwrap();
+    let group = reservations.group_of(leader).unwrap();
     assert!(!reservations.is_worth_following(Class::PERIODIC, &demand, group, (0, 10)));
     let halved = halved().0;
     let leader = open(&mut reservations, &halved, 0).unwrap();
-    let group = reservations.chain_of(leader).unwrap();
+    let group = reservations.group_of(leader).unwrap();
     assert!(reservations.is_worth_following(Class::PERIODIC, &halved, group, (0, 10)));
 }
 
@@ -436,7 +441,7 @@ proptest! {
                     }
                 }
                 Step::Meet { from } => {
-                    let state = |reservations: &Chains| {
+                    let state = |reservations: &SharedReservations| {
                         let asked: Vec<u64> = (now..now + 90).map(|round| disk(reservations, round)).collect();
                         (reservations.counts(), reservations.followers(), reservations.interval_bytes(), asked)
                     };
@@ -446,7 +451,7 @@ proptest! {
                         if reservations.merge(&meeting) {
                             prop_assert_eq!(reservations.followers(), before.1 + 1);
                             prop_assert_eq!(reservations.interval_bytes(), with_bytes);
-                            prop_assert_eq!(reservations.chain_of(meeting.leader), reservations.chain_of(meeting.ahead));
+                            prop_assert_eq!(reservations.group_of(meeting.leader), reservations.group_of(meeting.ahead));
                         } else {
                             prop_assert_eq!(before, state(&reservations));
                         }
@@ -475,7 +480,7 @@ proptest! {
     fn a_large_group_is_charged_with_the_most_between_its_ends(reads in prop::collection::vec(0..9_u32, 40..120)) {
         let title = title(&reads);
         let mut reservations = machine(9, 1 << 30);
-        for viewer in 0..CHAIN_EXACT_STREAMS as u64 * 2 {
+        for viewer in 0..GROUP_EXACT_STREAMS as u64 * 2 {
             open(&mut reservations, &title, viewer / 2).unwrap();
             prop_assert!(reservations.adds_up());
         }

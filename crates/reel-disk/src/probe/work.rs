@@ -14,7 +14,7 @@ use crate::member::MemberFile;
 use crate::profile::{
     Cell, DeviceIdentity, Locality, Measured, Profile, Window, WindowKind, runs_need_one_seek,
 };
-use reel_qos::limits::ARM_REQUEST_NS;
+use reel_qos::limits::ROTATIONAL_REQUEST_NS;
 use reel_rt::now_ns;
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -68,7 +68,7 @@ struct Work<'a> {
     begun_ns: u64,
     /// Whether seeks take so long that the scheduler will treat the member as rotational. Known
     /// from the first trial on.
-    has_arm: Option<bool>,
+    is_rotational: Option<bool>,
     stop: &'a AtomicBool,
 }
 
@@ -93,7 +93,7 @@ impl Subject {
         // Another seed every time: places that were read a moment ago may be in the drive's memory.
         let huge_pages = bench.has_huge_pages();
         let random = Random::new(now_ns() ^ self.device.inode.rotate_left(32));
-        let mut work = Work { subject: self, bench, random, begun_ns: now_ns(), has_arm: None, stop };
+        let mut work = Work { subject: self, bench, random, begun_ns: now_ns(), is_rotational: None, stop };
         let windows = work.windows(plan)?;
         let cells = work.cells(plan)?;
         let measured = Measured {
@@ -204,7 +204,8 @@ impl Work<'_> {
     ) -> Result<Option<Series>, ProbeError> {
         let WindowPlan { kind, bytes, .. } = *window;
         let Some(places) = self.places(kind).holding(bytes) else { return Ok(None) };
-        let depth_max = if self.has_arm == Some(true) { SEEKING_REQUESTS_MAX } else { DEVICE_REQUESTS_MAX };
+        let depth_max =
+            if self.is_rotational == Some(true) { SEEKING_REQUESTS_MAX } else { DEVICE_REQUESTS_MAX };
         let sweep = Sweep { requests: SWEEP_REQUESTS, depth: depth_max, mixture };
         let Some(ran) = self.run(window, &places, sweep, true)? else { return Ok(None) };
         let each_ns = (ran.elapsed_ns / ran.service_ns.len().max(1) as u64).max(1);
@@ -213,8 +214,8 @@ impl Work<'_> {
         let requests = requests.next_multiple_of(requests_of_run(kind));
         // As the scheduler bounds it, by requests, bytes and time.
         let depth = usize::try_from(DEVICE_NS_MAX / each_ns).unwrap_or(usize::MAX);
-        let has_arm = *self.has_arm.get_or_insert(each_ns >= ARM_REQUEST_NS);
-        let depth_max = if has_arm { SEEKING_REQUESTS_MAX } else { DEVICE_REQUESTS_MAX };
+        let is_rotational = *self.is_rotational.get_or_insert(each_ns >= ROTATIONAL_REQUEST_NS);
+        let depth_max = if is_rotational { SEEKING_REQUESTS_MAX } else { DEVICE_REQUESTS_MAX };
         let sweep = Sweep { requests, depth: depth.clamp(1, depth_max), mixture };
         Ok(Some(Series { kind, bytes, places, sweep, times_ns: Vec::new(), least_writes: u32::MAX }))
     }

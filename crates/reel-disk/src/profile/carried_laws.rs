@@ -186,8 +186,8 @@ fn late(model: Model, price: DiskPrice, segment: &[(u64, u64)], viewers: u64) ->
 /// The number of viewers whose segments fill all of a member's time.
 fn predicted(price: DiskPrice, windows: &[Window], segment: &[(u64, u64)]) -> u64 {
     let bytes: u64 = segment.iter().map(|(_, bytes)| bytes).sum();
-    let passed = if price.has_arm() && runs_need_one_seek(windows) { UNIT } else { 0 };
-    let demand = DiskDemand { reads: segment.len() as u32, ways: 1, bytes: bytes + passed };
+    let passed = if price.is_rotational() && runs_need_one_seek(windows) { UNIT } else { 0 };
+    let demand = DiskDemand { reads: segment.len() as u32, seeks: 1, bytes: bytes + passed };
     let [requests_ns, bytes_ns] = price.demand_parts_ns(&demand);
     SEGMENT_NS / requests_ns.max(bytes_ns)
 }
@@ -230,18 +230,19 @@ fn without_runs_more_of_a_throttle_would_be_reserved_than_it_can_do() {
 
 #[test]
 fn two_budgets_are_distinguished_from_a_queue_and_from_a_sum() {
-    let apart = |model| price_of(&Device::new(model).windows()).expect("windows of several sizes").apart;
-    assert!(apart(Model::Budgets { iops: 100, bps: 20_000_000 }));
-    assert!(apart(Model::Budgets { iops: 300, bps: 40_000_000 }));
+    let independent =
+        |model| price_of(&Device::new(model).windows()).expect("windows of several sizes").independent_limits;
+    assert!(independent(Model::Budgets { iops: 100, bps: 20_000_000 }));
+    assert!(independent(Model::Budgets { iops: 300, bps: 40_000_000 }));
     assert!(
-        !apart(Model::Throttle { iops: 100, bps: 20_000_000 }),
+        !independent(Model::Throttle { iops: 100, bps: 20_000_000 }),
         "a request waits for both before the next begins"
     );
-    assert!(!apart(Model::Rotational));
+    assert!(!independent(Model::Rotational));
     // Without mixtures this is not known: by the sum of both, less is reserved.
     let mut windows = Device::new(Model::Budgets { iops: 100, bps: 20_000_000 }).windows();
     windows.retain(|window| window.kind != WindowKind::ReadMixed);
-    assert!(!price_of(&windows).expect("windows of several sizes").apart);
+    assert!(!price_of(&windows).expect("windows of several sizes").independent_limits);
 }
 
 /// The time that any reads take of a device whose requests and bytes take this long by themselves.
@@ -309,7 +310,7 @@ fn a_knee_is_found_where_single_sizes_mislead() {
     // read below 195 KiB, 20.3 MB a second beside blocks, 21.6 for units alone.
     let takes = Takes { request_ns: 9_860_000, byte_ns: 1000.0 / 20.3, how: How::Generous { permille: 60 } };
     let price = price_of(&takes.windows()).expect("windows of several sizes");
-    assert!(price.apart, "{price:?}");
+    assert!(price.independent_limits, "{price:?}");
     let (request_ns, unit_ns) = (price.read_ns(4096), price.read_ns(UNIT));
     assert!((takes.request_ns..takes.request_ns * 101 / 100).contains(&request_ns), "{price:?}");
     let exact_ns = (UNIT as f64 * takes.byte_ns) as u64;
@@ -335,7 +336,7 @@ proptest! {
         // What is reserved: all requests of a round, by each of two budgets. Not rotational: the
         // places do not matter.
         let (reads, bytes) = (sizes.len() as u32, sizes.iter().sum());
-        let [one, other] = price.demand_parts_ns(&DiskDemand { reads, ways: reads, bytes });
+        let [one, other] = price.demand_parts_ns(&DiskDemand { reads, seeks: reads, bytes });
         let ns = takes.ns(&sizes);
         prop_assert!(one.max(other) + 64 >= ns, "{} of {ns} by {price:?}", one.max(other));
         // What a scheduler charges, request by request, is no less.

@@ -48,11 +48,11 @@ fn price_by(windows: &[Window], window_ns: impl Fn(&Window) -> u64) -> Option<Di
 fn has_independent_limits(windows: &[Window]) -> bool {
     let Some(reads) = Reads::of(windows, |window| window.p50_ns) else { return false };
     let all = reads.singles();
-    let (Some(sum), Some(apart)) = (sum(&all), reads.independent()) else { return false };
+    let (Some(sum), Some(independent)) = (sum(&all), reads.independent()) else { return false };
     let worst = |price: DiskPrice| worst(|bytes| price.read_ns(bytes), &all);
     !reads.mixed.is_empty()
         && !runs_need_one_seek(windows)
-        && worst(apart) * 1000.0 < worst(sum) * f64::from(PRICE_INDEPENDENT_PERMILLE)
+        && worst(independent) * 1000.0 < worst(sum) * f64::from(PRICE_INDEPENDENT_PERMILLE)
 }
 
 /// The time of reads, at one quantile of their windows.
@@ -84,7 +84,7 @@ impl Reads {
     fn sum(&self) -> Option<DiskPrice> {
         let mut all = self.singles();
         let price = sum(&all)?;
-        if !price.has_arm() {
+        if !price.is_rotational() {
             return Some(price);
         }
         // Then reads behind one another count as one request. A throttle takes as long for requests
@@ -99,7 +99,7 @@ impl Reads {
         let largest = self.sizes.iter().max_by_key(|read| read.bytes);
         let bends: Vec<Point> = self.mixed.iter().chain(smallest).chain(largest).copied().collect();
         let (read_request_ns, read_mib_ns) = knee(&self.singles(), &bends)?;
-        Some(DiskPrice { read_request_ns, read_mib_ns, apart: true, ..DiskPrice::FREE })
+        Some(DiskPrice { read_request_ns, read_mib_ns, independent_limits: true, ..DiskPrice::FREE })
     }
 
     fn singles(&self) -> Vec<Point> {
@@ -167,7 +167,7 @@ mod tests {
         let unit_ns = read_ns(264 << 10);
         let windows = windows_of(read_ns, 4 * unit_ns);
         let price = price_of(&windows).unwrap();
-        assert!(price.has_arm());
+        assert!(price.is_rotational());
         for units in 1..=4 {
             let run_ns = price.read_ns(units * (264 << 10));
             assert!(run_ns >= units * unit_ns, "{units}: {run_ns}");

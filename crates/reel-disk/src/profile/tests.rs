@@ -154,12 +154,15 @@ p99_ns = 648000000
 fn a_profile_of_the_version_before_is_read_and_adds_up() {
     let profile = Profile::parse(EARLIER.as_bytes(), NOW).unwrap();
     let price = profile.price();
-    assert!(!price.apart && price.has_arm() && !profile.has_arm(), "a throttle, priced as a sum: {price:?}");
+    assert!(
+        !price.independent_limits && price.is_rotational() && !profile.is_rotational(),
+        "a throttle, priced as a sum: {price:?}"
+    );
     assert_eq!(Profile::parse(profile.to_text().as_bytes(), NOW), Ok(profile), "and is kept as it is");
     // It does not say that its parts have independent limits.
     let lie = EARLIER
         .replace("[[windows]]\nkind = \"read-run\"", "[[windows]]\nkind = \"read\"")
-        .replace("write_mib_ns = 85463118", "write_mib_ns = 85463118\napart = true");
+        .replace("write_mib_ns = 85463118", "write_mib_ns = 85463118\nindependent_limits = true");
     let error = Profile::parse(lie.as_bytes(), NOW).unwrap_err().to_string();
     assert!(error.contains("does not follow"), "{error}");
     let first = EARLIER.replace("version = 2", "version = 1");
@@ -184,14 +187,22 @@ fn independent_limits_are_stored() {
         read(WindowKind::ReadMixed, 200_000, 10_000_000),
     ];
     let profile = Profile::new(Measured { windows, ..measured() }).unwrap();
-    assert!(profile.price().apart && profile.expected_price().apart && !profile.has_arm());
+    assert!(
+        profile.price().independent_limits
+            && profile.expected_price().independent_limits
+            && !profile.is_rotational()
+    );
     let text = profile.to_text();
     assert!(
-        text.contains("version = 3") && text.contains("apart = true") && text.contains("\"read-mixed\""),
+        text.contains("version = 3")
+            && text.contains("independent_limits = true")
+            && text.contains("\"read-mixed\""),
         "{text}"
     );
     assert_eq!(Profile::parse(text.as_bytes(), NOW), Ok(profile));
-    let lie = text.replace("apart = true", "apart = false");
+    let earlier = text.replace("independent_limits = true", "apart = true");
+    assert_eq!(Profile::parse(earlier.as_bytes(), NOW), Profile::parse(text.as_bytes(), NOW));
+    let lie = text.replace("independent_limits = true", "independent_limits = false");
     assert!(Profile::parse(lie.as_bytes(), NOW).is_err());
 }
 

@@ -64,7 +64,7 @@ impl Meter {
 
     pub(super) fn set_price(&mut self, price: DiskPrice) {
         self.price = price;
-        self.device.set_one_by_one(price.has_arm());
+        self.device.set_one_by_one(price.is_rotational());
     }
 
     /// What it costs from here on; whether it serves one after the other stays as it was.

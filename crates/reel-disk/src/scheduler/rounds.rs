@@ -395,7 +395,7 @@ impl Rounds {
 
 impl Order {
     fn of(price: DiskPrice) -> Self {
-        if price.has_arm() { Order::Scan } else { Order::Deadline }
+        if price.is_rotational() { Order::Scan } else { Order::Deadline }
     }
 
     /// Deadlines that are served together when they are near. Sweeping over them saves more than

@@ -17,7 +17,7 @@ pub(crate) const PRICE: DiskPrice = DiskPrice {
     read_mib_ns: 10 * MS,
     write_request_ns: 12 * MS,
     write_mib_ns: 10 * MS,
-    apart: false,
+    independent_limits: false,
 };
 
 /// A client.

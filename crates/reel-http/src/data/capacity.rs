@@ -94,7 +94,7 @@ impl Capacity {
 
 /// Whether what reads of a member cost, or its time, differs by more than is worth telling.
 fn differs(one: MemberCapacity, other: MemberCapacity) -> bool {
-    one.price.apart != other.price.apart
+    one.price.independent_limits != other.price.independent_limits
         || is_far(one.round_ns, other.round_ns)
         || is_far(one.price.read_request_ns, other.price.read_request_ns)
         || is_far(one.price.read_mib_ns, other.price.read_mib_ns)

@@ -2,7 +2,7 @@
 
 use super::group::{Group, Single};
 use super::shape::{epoch, place, shape};
-use super::{Chains, Stream};
+use super::{SharedReservations, Stream};
 use crate::ledger::ReservationId;
 use crate::{AdmitError, Demand};
 use std::collections::BTreeSet;
@@ -34,7 +34,7 @@ enum Granted {
     Left(Group, ReservationId),
 }
 
-impl Chains {
+impl SharedReservations {
     /// As [`Ledger::change`](crate::Ledger::change): all or nothing. The next stream behind it in
     /// its group reads in its place; no stream is charged more for that than before.
     ///
@@ -107,7 +107,7 @@ impl Chains {
     fn grant(&mut self, wanted: &Move<'_>, label: &str) -> Result<Granted, AdmitError> {
         let Move { stream, epoch, before, into, .. } = *wanted;
         let rooms = into.map(|group| (group, self.room_beside(group)));
-        let Chains { ledger, groups, .. } = self;
+        let SharedReservations { ledger, groups, .. } = self;
         ledger.try_change(|ledger| {
             let had = ledger.reservation(stream);
             ledger.change(stream, &wanted.own, wanted.place.0, wanted.place.1)?;

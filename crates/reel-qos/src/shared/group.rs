@@ -3,7 +3,7 @@
 use super::shape::{place, shape};
 use crate::claim::Reservation;
 use crate::ledger::ReservationId;
-use crate::limits::CHAIN_EXACT_STREAMS;
+use crate::limits::GROUP_EXACT_STREAMS;
 use crate::transaction::Transaction;
 use crate::{AdmitError, Class, Demand};
 use std::collections::BTreeSet;
@@ -154,18 +154,18 @@ impl Group {
     /// The group is charged anew, with so many bytes for its interval.
     pub(super) fn note(&mut self, interval_bytes: u64) {
         self.interval_bytes = interval_bytes;
-        self.between = if self.streams.len() > CHAIN_EXACT_STREAMS { self.ends() } else { None };
+        self.between = if self.streams.len() > GROUP_EXACT_STREAMS { self.ends() } else { None };
     }
 
     /// Whether the charge is right for any streams between the first and the last.
     fn is_charged(&self) -> bool {
-        self.streams.len() > CHAIN_EXACT_STREAMS && self.between.is_some() && self.between == self.ends()
+        self.streams.len() > GROUP_EXACT_STREAMS && self.between.is_some() && self.between == self.ends()
     }
 
     /// Whether it also is with one more stream.
     fn is_charged_with(&self, epoch: i64) -> bool {
         let is_within = self.between.is_some_and(|(first, last)| (first..=last).contains(&epoch));
-        self.streams.len() >= CHAIN_EXACT_STREAMS && is_within && self.between == self.ends()
+        self.streams.len() >= GROUP_EXACT_STREAMS && is_within && self.between == self.ends()
     }
 }
 

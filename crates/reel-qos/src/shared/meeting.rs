@@ -1,6 +1,6 @@
 //! Groups that come to where another one has been, and are merged with it.
 
-use super::Chains;
+use super::SharedReservations;
 use super::group::{Group, hold_beside};
 use super::shape::{interval_bytes, shape};
 use crate::AdmitError;
@@ -21,7 +21,7 @@ pub struct Meeting {
     pub into: u64,
 }
 
-impl Chains {
+impl SharedReservations {
     /// The next group that could follow a stream of another one from here on with all of its own
     /// streams. Groups with a number below `from` are left out.
     pub fn next_meeting(&self, from: u64) -> Option<Meeting> {

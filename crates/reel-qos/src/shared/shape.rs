@@ -2,7 +2,7 @@
 
 use crate::Demand;
 use crate::demand::DiskDemand;
-use crate::limits::{CHAIN_EXACT_STREAMS, REACH_ROUNDS};
+use crate::limits::{GROUP_EXACT_STREAMS, REACH_ROUNDS};
 use std::collections::VecDeque;
 
 impl Demand {
@@ -22,7 +22,7 @@ pub(super) fn shape(demand: &Demand, epochs: &[i64], now_round: u64) -> (Demand,
     let needs = if epochs.len() > 1 { demand.shared() } else { demand };
     let members = (0..needs.members()).map(|member| {
         let reads = needs.reads(member);
-        if epochs.len() <= CHAIN_EXACT_STREAMS {
+        if epochs.len() <= GROUP_EXACT_STREAMS {
             most_of_all(reads, epochs, base, rounds)
         } else {
             most_between(reads, (first, last), base, rounds)
@@ -69,11 +69,12 @@ fn most_between(
         };
         (0..rounds).map(at_round).collect()
     };
-    let (requests, ways, bytes) =
-        (most(|read| read.reads.into()), most(|read| read.ways.into()), most(|read| read.bytes));
-    let all = requests.into_iter().zip(ways).zip(bytes);
+    let (requests, seeks, bytes) =
+        (most(|read| read.reads.into()), most(|read| read.seeks.into()), most(|read| read.bytes));
+    let all = requests.into_iter().zip(seeks).zip(bytes);
     // Fits: they were 32 bits.
-    all.map(|((reads, ways), bytes)| DiskDemand { reads: reads as u32, ways: ways as u32, bytes }).collect()
+    all.map(|((reads, seeks), bytes)| DiskDemand { reads: reads as u32, seeks: seeks as u32, bytes })
+        .collect()
 }
 
 /// The most bytes in memory between two streams, with what the first one's client fetches ahead,

@@ -128,7 +128,7 @@ impl Cinema {
             read_mib_ns: 400_000,
             write_request_ns: 100_000,
             write_mib_ns: 400_000,
-            apart: false,
+            independent_limits: false,
         };
         (0..MEMBERS).for_each(|member| self.volume.disks().set_price(member, price));
         self

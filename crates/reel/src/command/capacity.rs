@@ -73,7 +73,7 @@ pub(super) fn run(arguments: &CapacityArguments) -> Result<Exit, Failure> {
 
 fn of_rate(library: &Library, rate: Rate, granted: Granted, notes: Vec<String>) -> Result<Report, Failure> {
     let geometry = *library.volume().geometry();
-    let depth = Depth::of(granted.capacities.has_arms());
+    let depth = Depth::of(granted.capacities.is_rotational());
     let [degraded, now] =
         [Loss::AnyOne, granted.now].map(|loss| steady_demand(&geometry, depth, rate.0, loss));
     report(format!("viewers of {rate}"), rate, (&degraded, &now), granted, notes)
@@ -82,7 +82,7 @@ fn of_rate(library: &Library, rate: Rate, granted: Granted, notes: Vec<String>) 
 fn of_title(library: &Library, id: &str, granted: Granted, notes: Vec<String>) -> Result<Report, Failure> {
     let title = library.open(id).map_err(|error| Failure::library(&error))?;
     let demand = |loss| {
-        title_demand(&title, Depth::of(granted.capacities.has_arms()), loss).ok_or_else(|| {
+        title_demand(&title, Depth::of(granted.capacities.is_rotational()), loss).ok_or_else(|| {
             Failure::failed(format!(
                 "{id} is longer than what can be promised ahead, {} hours",
                 ROUNDS_MAX / 3600
@@ -161,7 +161,7 @@ fn granted(config: &Config, dir: &Path, library: &Library, notes: &mut Vec<Strin
                         dir.display()
                     ));
                 }
-                arms |= profile.has_arm();
+                arms |= profile.is_rotational();
                 [profile.price(), profile.expected_price()]
             }
             Known::Not | Known::Refused(_) => {

@@ -115,7 +115,7 @@ pub(super) fn apply(dir: &Path, volume: &Volume, driver: DriverChoice) {
 /// `0.10 ms and 0.42 ms/MiB`; `10.00 ms or 52.43 ms/MiB, the longer of both` where they are counted apart.
 pub(super) fn price_text(price: &DiskPrice) -> String {
     let [request, mib] = [price.read_request_ns, price.read_mib_ns].map(ms_text);
-    if price.apart {
+    if price.independent_limits {
         format!("{request} or {mib}/MiB, the longer of both")
     } else {
         format!("{request} and {mib}/MiB")
@@ -261,7 +261,7 @@ mod tests {
     fn a_price_is_told_in_milliseconds() {
         let price = DiskPrice { read_request_ns: 100_000, read_mib_ns: 1_234_567, ..PRICE_UNKNOWN };
         assert_eq!(price_text(&price), "0.10 ms and 1.23 ms/MiB");
-        let apart = DiskPrice { apart: true, ..price };
+        let apart = DiskPrice { independent_limits: true, ..price };
         assert_eq!(price_text(&apart), "0.10 ms or 1.23 ms/MiB, the longer of both");
     }
 

@@ -6,7 +6,7 @@ use super::queue::Queue;
 use super::{Filed, QueuePosition, Queued};
 use crate::request::Requester;
 use reel_qos::DiskPrice;
-use reel_qos::limits::{ROUND_NS, RUN_WAYS};
+use reel_qos::limits::{ROUND_NS, RUN_SEEKS};
 use std::collections::{HashMap, VecDeque};
 
 use crate::limits::{REQUEST_NS_MAX, TURN_DEBTS, TURN_SEEKS};
@@ -172,7 +172,7 @@ impl Sweep {
         let request_ns = self.price.read_ns(largest_bytes).max(self.price.write_ns(largest_bytes));
         let seeks_ns = self.price.read_request_ns.saturating_mul(TURN_SEEKS);
         let least_ns = request_ns.max(seeks_ns).clamp(1, REQUEST_NS_MAX);
-        let most_ns = self.price.read_request_ns.saturating_mul(RUN_WAYS).min(self.worth_ns);
+        let most_ns = self.price.read_request_ns.saturating_mul(RUN_SEEKS).min(self.worth_ns);
         let part_ns = ROUND_NS / requesters.max(1) as u64;
         if self.by_place { part_ns.min(most_ns).max(least_ns) } else { least_ns }
     }
