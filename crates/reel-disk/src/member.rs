@@ -83,16 +83,25 @@ impl MemberFile {
     }
 
     /// Fills `target` from `offset`, waiting for it; through the page cache.
+    ///
+    /// # Errors
+    /// The file refuses the read, or ends before.
     pub fn read_at(&self, offset: u64, target: &mut [u8]) -> Result<(), DiskError> {
         self.plain.read_exact_at(target, offset).map_err(|source| self.failed("read", source))
     }
 
     /// Writes `bytes` at `offset`, waiting for it; durable after [`MemberFile::sync`].
+    ///
+    /// # Errors
+    /// The file refuses the write.
     pub fn write_at(&self, offset: u64, bytes: &[u8]) -> Result<(), DiskError> {
         self.plain.write_all_at(bytes, offset).map_err(|source| self.failed("write", source))
     }
 
     /// Makes all writes durable, waiting for it.
+    ///
+    /// # Errors
+    /// The file refuses that.
     pub fn sync(&self) -> Result<(), DiskError> {
         self.plain.sync_data().map_err(|source| self.failed("sync", source))
     }

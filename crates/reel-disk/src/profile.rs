@@ -200,7 +200,7 @@ struct PriceFields {
     read_mib_ns: u64,
     write_request_ns: u64,
     write_mib_ns: u64,
-    // Its name until version 0.1.
+    // `apart` is its earlier name.
     #[serde(default, alias = "apart")]
     independent_limits: bool,
 }

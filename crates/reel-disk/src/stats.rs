@@ -1,4 +1,4 @@
-//! What a member did, for metrics and people.
+//! What a member did, for metrics and display.
 
 use crate::job::Work;
 use crate::limits::SERVICE_BUCKETS;

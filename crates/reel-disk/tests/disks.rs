@@ -400,7 +400,7 @@ fn direct_where_the_file_system_can_buffered_where_it_cannot() {
     }
 }
 
-/// Waits for such a view; views come a tenth of a second late.
+/// Waits for a view that is wanted; views come a tenth of a second late.
 fn view_when(rig: &Rig, member: usize, wanted: impl Fn(&SchedulerView) -> bool) -> SchedulerView {
     for _ in 0..1000 {
         let view = rig.disks.views().swap_remove(member);

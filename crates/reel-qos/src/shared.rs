@@ -140,7 +140,7 @@ impl SharedReservations {
     }
 
     /// As [`Ledger::admit`], except that disks are charged from the present on, wherever the start
-    /// lies.
+    /// is.
     ///
     /// `is_held`: all data between this stream and the next one ahead that plays the same is in
     /// memory, and kept from now on. Then the stream is charged with memory for the interval, if

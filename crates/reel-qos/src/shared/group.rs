@@ -54,7 +54,7 @@ pub(super) enum NotShared {
 }
 
 impl Room {
-    /// Whether an interval of so many bytes fits.
+    /// Whether an interval of this size fits.
     fn holds(self, interval_bytes: u64) -> bool {
         u128::from(self.others_bytes) + u128::from(interval_bytes) <= self.most_bytes
     }
@@ -151,7 +151,7 @@ impl Group {
         ledger.reduce(self.reservation, &Arc::new(shape), (0, base));
     }
 
-    /// The group is charged anew, with so many bytes for its interval.
+    /// Notes what the group is charged with for its interval.
     pub(super) fn note(&mut self, interval_bytes: u64) {
         self.interval_bytes = interval_bytes;
         self.between = if self.streams.len() > GROUP_EXACT_STREAMS { self.ends() } else { None };
