@@ -56,8 +56,8 @@ impl MemberFile {
             Err(reason) => {
                 tracing::warn!(
                     path = %path.display(), %reason,
-                    "no direct I/O here; reading and writing through the page cache, which costs a copy and takes deadlines \
-                     out of Reel's hands: put members on ext4, XFS or a block device"
+                    "no direct I/O here; reading and writing through the page cache, which costs a copy and makes \
+                     deadlines unreliable: put members on ext4, XFS or a block device"
                 );
                 (open(OFlags::empty()).map_err(|error| failed("open", error.into()))?, false)
             }

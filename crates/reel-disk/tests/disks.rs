@@ -40,6 +40,11 @@ fn rig(driver: DriverChoice) -> Rig {
     rig_with(driver, |_| {})
 }
 
+/// The same with members that can have faults.
+fn faulty_rig(driver: DriverChoice) -> Rig {
+    rig_with(driver, |config| config.faults = Some(Faults::default()))
+}
+
 fn rig_with(driver: DriverChoice, change: impl FnOnce(&mut DisksConfig)) -> Rig {
     let dir = tempfile::tempdir_in(env!("CARGO_TARGET_TMPDIR")).unwrap();
     let open = |member: u8| {
@@ -56,15 +61,14 @@ fn rig_with(driver: DriverChoice, change: impl FnOnce(&mut DisksConfig)) -> Rig 
         huge_pages: false,
     });
     let arena = arena.unwrap();
-    let faults = Faults::default();
     let mut config = DisksConfig {
         threads: 2,
-        faults: Some(faults.clone()),
         depth: DepthBound { requests: 4, bytes: 1 << 20, ..DepthBound::default() },
         driver,
         ..DisksConfig::default()
     };
     change(&mut config);
+    let faults = config.faults.clone().unwrap_or_default();
     let disks = start_disks(members, &arena, config).unwrap();
     let (sender, answers) = channel();
     Rig { arena, disks, reply: Arc::new(Answers(Mutex::new(sender))), answers, faults, dir }
@@ -168,7 +172,7 @@ fn errors_say_which_member_and_where() {
 
 #[test]
 fn faults_do_what_they_say_until_they_are_cleared() {
-    let rig = rig(DriverChoice::Auto);
+    let rig = faulty_rig(DriverChoice::Auto);
     let faults = rig.faults.clone();
     faults.inject(0, Fault::FailReads);
     assert!(matches!(rig.read(0, 1, 1).result, Err(DiskError::Failed { member: 0, what: "read", .. })));
@@ -250,7 +254,7 @@ fn a_file_cut_within_a_block_ends_there() {
 
 #[test]
 fn faults_hit_their_place_only() {
-    let rig = rig(DriverChoice::Auto);
+    let rig = faulty_rig(DriverChoice::Auto);
     let faults = rig.faults.clone();
     let block = BLOCK as u64;
     faults.inject(0, Fault::CorruptRange(3 * block + 5..3 * block + 7));
@@ -332,7 +336,7 @@ fn a_reply_that_panics_still_leaves_every_request_answered() {
         }
     }
     for driver in DRIVERS {
-        let rig = rig(driver);
+        let rig = faulty_rig(driver);
         rig.faults.inject(0, Fault::Delay { delay_ns: 5_000_000 });
         for token in 0..20 {
             let buffer = rig.arena.take(BLOCK).unwrap();
@@ -465,7 +469,7 @@ fn answers_after_their_deadline_are_counted_for_their_class() {
 
 #[test]
 fn a_price_that_is_set_is_the_price() {
-    let rig = rig(DriverChoice::Auto);
+    let rig = faulty_rig(DriverChoice::Auto);
     let price = DiskPrice {
         read_request_ns: 7,
         read_mib_ns: 6,
@@ -495,7 +499,7 @@ fn request_six_of_a_stalled_member(rig: &Rig, for_ns: u64) -> Vec<RequestId> {
 #[test]
 fn a_stalled_or_slow_member_keeps_its_requests_in_the_device() {
     for driver in DRIVERS {
-        let rig = rig(driver);
+        let rig = faulty_rig(driver);
         let started = Instant::now();
         request_six_of_a_stalled_member(&rig, 1_000_000_000);
         let stats = rig.disks.stats().swap_remove(0);
@@ -515,7 +519,7 @@ fn a_stalled_or_slow_member_keeps_its_requests_in_the_device() {
 #[test]
 fn a_withdrawn_request_is_answered_without_going_to_the_device() {
     for driver in DRIVERS {
-        let rig = rig(driver);
+        let rig = faulty_rig(driver);
         // Longer than withdrawing the waiting requests takes.
         let asked = request_six_of_a_stalled_member(&rig, 2_000_000_000);
         // Those in the device stay there; a request of another name or member is not touched.

@@ -92,7 +92,10 @@ impl ClassTable {
     pub fn new(specs: Vec<ClassSpec>) -> Result<ClassTable, ClassTableError> {
         let error = |text: String| Err(ClassTableError(text));
         if specs.len() > CLASSES_MAX {
-            return error(format!("there are {} of them, and at most {CLASSES_MAX} can be", specs.len()));
+            return error(format!(
+                "there are {} of them, and at most {CLASSES_MAX} are allowed",
+                specs.len()
+            ));
         }
         for (index, built_in) in Self::default().specs.iter().enumerate() {
             match specs.get(index) {
