@@ -39,7 +39,7 @@ pub enum AdmitError {
     Refused(#[from] Refusal),
     /// It ends after the last round that the ledger keeps account of.
     #[error(
-        "it would end {ends_in_s} s from now, and the ledger plans {timeline_s} s ahead at most; {HELP_TOO_LONG}"
+        "it would end {ends_in_s} s from now, and the ledger plans ahead for {timeline_s} s at most; {HELP_TOO_LONG}"
     )]
     TooLong {
         /// Seconds from now to the end of the demand.
