@@ -27,7 +27,7 @@ use crate::upkeep::Upkeep;
 use anyhow::{Context, Result};
 use people::{Client, clients, lanes};
 use reel_arena::Arena;
-use reel_disk::{DepthBound, Disks, DisksConfig, MemberFile};
+use reel_disk::{DepthBound, DiskBackend, Disks, DisksConfig, MemberFile};
 use reel_qos::limits::ROUND_NS;
 use reel_qos::{Capacities, DiskPrice, MemberCapacity, UNLIMITED};
 use reel_stream::{Depth, Units};
