@@ -221,7 +221,7 @@ proptest! {
         prop_assert_eq!(demand.sent_bytes().iter().sum::<u64>(), FILM as u64);
         for member in 0..MEMBERS {
             prop_assert_eq!(u64::from(total(demand.reads(member)).reads), touched);
-            prop_assert_eq!(u64::from(total(demand.reads(member)).seeks), ways);
+            prop_assert_eq!(u64::from(total(demand.reads(member)).seeks), seeks);
         }
         prop_assert!(demand.rounds() <= rounds);
     }
