@@ -8,8 +8,8 @@ use crate::sessions::Sharing;
 use reel_cache::{Audience, Choices, KeptBuffers, SessionKey, SharedTracks, Start, Units};
 use reel_qos::limits::ROUND_NS;
 use reel_qos::{
-    AdmitError, Capacities, Chains, Class, ClassTable, Ledger, Meeting, MemberCapacity, Overcommitment,
-    ReservationId, Resource,
+    AdmitError, Capacities, Class, ClassTable, Ledger, Meeting, MemberCapacity, Overcommitment,
+    ReservationId, Resource, SharedReservations,
 };
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -17,7 +17,7 @@ use std::sync::Arc;
 /// The ledger, and which session each promise is of.
 #[derive(Debug)]
 pub(crate) struct Book {
-    chains: Chains,
+    chains: SharedReservations,
     sessions: HashMap<ReservationId, Seat>,
     /// Where those who follow find what others have read; without it nobody follows.
     memory: Option<Memory>,
@@ -53,7 +53,7 @@ pub(crate) struct Who<'a> {
 impl Book {
     /// Over a ledger of which nothing is promised yet.
     pub(crate) fn new(ledger: Ledger) -> Book {
-        Book { chains: Chains::new(ledger), sessions: HashMap::new(), memory: None, met: 0 }
+        Book { chains: SharedReservations::new(ledger), sessions: HashMap::new(), memory: None, met: 0 }
     }
 
     /// Lets those who play the same follow each other in the memory of these units.
@@ -131,7 +131,7 @@ impl Book {
         has_left
     }
 
-    /// As [`Chains::is_sharing`].
+    /// As [`SharedReservations::is_sharing`].
     pub(crate) fn is_sharing(&self, stream: ReservationId) -> bool {
         self.chains.is_sharing(stream)
     }
@@ -174,7 +174,7 @@ impl Book {
         Sharing { chains, followers, interval_bytes }
     }
 
-    /// As [`Chains::adds_up`].
+    /// As [`SharedReservations::adds_up`].
     pub(crate) fn adds_up(&self) -> bool {
         self.chains.adds_up()
     }
@@ -237,7 +237,7 @@ impl Book {
     /// A session begins anew somewhere: from here on it is known who follows it, and whom it follows.
     fn begins(&self, session: SessionKey, stream: ReservationId, starts: &[Start<'_>], now_ns: u64) {
         if let Some(memory) = &self.memory
-            && let Some(chain) = self.chains.chain_of(stream)
+            && let Some(chain) = self.chains.group_of(stream)
         {
             let rounds = self.chains.width_rounds(chain);
             memory.audience.begins(session, (chain, rounds), starts, now_ns);

@@ -129,7 +129,7 @@ impl Sum {
                     at.bytes += geometry.unit_bytes() as u64;
                 }
                 // Of more than one stripe, each member has a unit that is read.
-                at.ways += u32::from(begins && (is_read || !ends));
+                at.seeks += u32::from(begins && (is_read || !ends));
             }
         }
         let rounds = rounds(stretch.from_ns, stretch.due_ns);
@@ -155,7 +155,7 @@ impl Sum {
             for (number, late) in disk.split_off(rounds).into_iter().enumerate() {
                 let at = &mut disk[number % rounds];
                 at.reads += late.reads;
-                at.ways += late.ways;
+                at.seeks += late.seeks;
                 at.bytes += late.bytes;
             }
         }

@@ -109,7 +109,7 @@ fn member_body(report: &MemberReport, view: Option<&MemberView>, classes: &Class
         "price": {
             "read_request_us": price.read_request_ns as f64 / 1e3,
             "read_mib_us": price.read_mib_ns as f64 / 1e3,
-            "apart": price.apart,
+            "independent_limits": price.independent_limits,
         },
         "classes": classes.iter().map(by_class).collect::<Vec<_>>(),
     })

@@ -262,7 +262,7 @@ fn schemas() -> Value {
                 "late": count(), "queued": count(), "in_device": count(), "errors": count(),
                 "price": object(json!({
                     "read_request_us": number(), "read_mib_us": number(),
-                    "apart": { "type": "boolean", "description": "Requests and bytes are counted apart: the longer of both decides, not the sum" },
+                    "independent_limits": { "type": "boolean", "description": "Requests and bytes have independent limits: the longer of both decides, not the sum" },
                 }), &[]),
                 "classes": array(object(json!({
                     "class": text(), "queued": count(), "quota_ms": number(), "used_ms": number(), "total_ms": number(), "bytes": bytes(),

@@ -17,7 +17,7 @@ use crate::flight::{FETCH_BITS, Flight, Source};
 use crate::units::{Decoder, Lookup, UnitKey, UnitWant, Units, Waiter};
 use owed::WithDisks;
 use reel_arena::Buffer;
-use reel_disk::{Asker, DiskDone, DiskError, DiskWork, Reply};
+use reel_disk::{DiskDone, DiskError, DiskWork, Reply, Requester};
 use reel_qos::Class;
 use reel_volume::{ObjectMap, UnitFetch, UnitRead, UnitRows, UnitStep, VolumeError};
 use std::collections::{BTreeSet, HashMap, VecDeque};
@@ -40,7 +40,7 @@ pub struct Fetched {
 pub struct Fetcher {
     units: Units,
     /// Asks on behalf of its connections.
-    asker: Asker,
+    requester: Requester,
     replies: Arc<dyn Reply>,
     outbox: Outbox,
     reads: HashMap<u64, InFlight>,
@@ -92,7 +92,7 @@ impl Fetcher {
         let with_disks = WithDisks::new(units.disks().members());
         Self {
             units,
-            asker: Asker::new(),
+            requester: Requester::new(),
             replies: Arc::new(DiskReplies(Arc::clone(&inbox))),
             outbox: Outbox::new(inbox),
             reads: HashMap::new(),
@@ -217,7 +217,7 @@ impl Fetcher {
     ) -> Option<UnitRows> {
         let (class, deadline_ns) = (want.class, want.deadline_ns);
         let waiter = Waiter { to: Arc::clone(self.outbox.own()), connection, class, deadline_ns };
-        let flight = self.new_flight(self.asker.of(connection), class, deadline_ns);
+        let flight = self.new_flight(self.requester.of(connection), class, deadline_ns);
         let private_to = match self.units.look_up(want, waiter.clone(), &flight, &mut self.outbox) {
             Lookup::Ready(rows) => return Some(rows),
             Lookup::Joined => return None,
@@ -238,11 +238,11 @@ impl Fetcher {
         None
     }
 
-    fn new_flight(&mut self, asker: Asker, class: Class, deadline_ns: u64) -> Arc<Flight> {
+    fn new_flight(&mut self, requester: Requester, class: Class, deadline_ns: u64) -> Arc<Flight> {
         let id = self.next_read;
         self.next_read += 1;
         let answers = (Arc::clone(&self.replies), Arc::clone(self.outbox.own()));
-        Flight::new(id, asker, answers, class, deadline_ns)
+        Flight::new(id, requester, answers, class, deadline_ns)
     }
 
     fn take_off(
@@ -330,8 +330,8 @@ impl Fetcher {
         let key = UnitKey { position: fetch.position, ..flight.key };
         let (map, rows) = (Arc::clone(flight.read.map()), fetch.rows.clone());
         let readable = self.units.health().readable(fetch.member);
-        let ((class, deadline_ns), asker) = (flight.flight.urgency(), flight.flight.asker());
-        let own = self.new_flight(asker, class, deadline_ns);
+        let ((class, deadline_ns), requester) = (flight.flight.urgency(), flight.flight.requester());
+        let own = self.new_flight(requester, class, deadline_ns);
         let source = Arc::new(Source::default());
         let to = Arc::clone(self.outbox.own());
         let decoder = Decoder { to, read: id, fetch: fetch.index, source: Arc::clone(&source) };

@@ -2,7 +2,7 @@
 
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-use reel_disk::{Asker, DiskRequest, DiskWork, Disks, Reply};
+use reel_disk::{DiskRequest, DiskWork, Disks, Reply, RequestId, Requester};
 use reel_qos::Class;
 use reel_volume::UnitRows;
 
@@ -15,7 +15,7 @@ pub(crate) const FETCH_BITS: u32 = 8;
 /// A unit read, shared by the core that makes it and those that join it.
 pub(crate) struct Flight {
     id: u64,
-    asker: Asker,
+    requester: Requester,
     reply: Arc<dyn Reply>,
     /// Of the thread that makes the read.
     inbox: Arc<dyn Inbox>,
@@ -25,10 +25,18 @@ pub(crate) struct Flight {
 struct State {
     class: Class,
     deadline_ns: u64,
-    /// Requests with the disks: member and token.
-    requests: Vec<(usize, u64)>,
+    /// Requests with the disks.
+    requests: Vec<Pending>,
     /// Units of the table that it is computed from.
     sources: Vec<UnitKey>,
+}
+
+/// A request with the disks.
+#[derive(Clone, Copy)]
+struct Pending {
+    member: usize,
+    token: u64,
+    id: RequestId,
 }
 
 /// Where rows of one unit wait for the core that computes another from them.
@@ -36,16 +44,16 @@ struct State {
 pub(crate) struct Source(Mutex<Option<UnitRows>>);
 
 impl Flight {
-    /// A read that its thread calls `id`, on behalf of `asker`; answers of the disks go to `reply`, everything else to `inbox`.
+    /// A read that its thread calls `id`, on behalf of `requester`; answers of the disks go to `reply`, everything else to `inbox`.
     pub(crate) fn new(
         id: u64,
-        asker: Asker,
+        requester: Requester,
         (reply, inbox): (Arc<dyn Reply>, Arc<dyn Inbox>),
         class: Class,
         deadline_ns: u64,
     ) -> Arc<Self> {
         let state = State { class, deadline_ns, requests: Vec::new(), sources: Vec::new() };
-        Arc::new(Self { id, asker, reply, inbox, state: Mutex::new(state) })
+        Arc::new(Self { id, requester, reply, inbox, state: Mutex::new(state) })
     }
 
     pub(crate) fn id(&self) -> u64 {
@@ -58,8 +66,8 @@ impl Flight {
     }
 
     /// On whose behalf it was begun.
-    pub(crate) fn asker(&self) -> Asker {
-        self.asker
+    pub(crate) fn requester(&self) -> Requester {
+        self.requester
     }
 
     pub(crate) fn urgency(&self) -> (Class, u64) {
@@ -69,31 +77,31 @@ impl Flight {
 
     /// Gives a request to the disks, as urgent as the read is by now.
     pub(crate) fn submit(&self, disks: &Disks, member: usize, index: usize, work: DiskWork) {
-        let token = self.token(index);
+        let (id, token) = (RequestId::new(), self.token(index));
         let mut state = self.lock();
-        state.requests.push((member, token));
+        state.requests.push(Pending { member, token, id });
         let (class, deadline_ns) = (state.class, state.deadline_ns);
-        let (asker, reply) = (self.asker, Arc::clone(&self.reply));
+        let (requester, reply) = (self.requester, Arc::clone(&self.reply));
         // Under the lock, so that whoever promotes finds either the new urgency here or the request there.
-        disks.submit(DiskRequest { member, class, asker, deadline_ns, work, token, reply });
+        disks.submit(DiskRequest { id, member, class, requester, deadline_ns, work, token, reply });
     }
 
     /// A request was answered.
     pub(crate) fn answered(&self, token: u64) {
-        self.lock().requests.retain(|(_, other)| *other != token);
+        self.lock().requests.retain(|other| other.token != token);
     }
 
     /// Tokens of the requests that were not answered yet.
     pub(crate) fn requests(&self) -> Vec<u64> {
-        self.lock().requests.iter().map(|(_, token)| *token).collect()
+        self.lock().requests.iter().map(|request| request.token).collect()
     }
 
     /// Nobody waits for its requests any more.
     pub(crate) fn withdraw(&self, disks: &Disks) {
         // Not under the lock: a simulated member answers at once.
         let requests = self.lock().requests.clone();
-        for (member, token) in requests {
-            disks.withdraw(member, token, &self.reply);
+        for Pending { member, id, .. } in requests {
+            disks.withdraw(member, id);
         }
     }
 
@@ -119,8 +127,8 @@ impl Flight {
             state.class = class;
         }
         state.deadline_ns = state.deadline_ns.min(deadline_ns);
-        for &(member, token) in &state.requests {
-            disks.promote(member, token, &self.reply, state.class, state.deadline_ns);
+        for &Pending { member, id, .. } in &state.requests {
+            disks.promote(member, id, state.class, state.deadline_ns);
         }
         let sources = state.sources.clone();
         drop(state);

@@ -41,7 +41,7 @@ impl Held {
         let depth = fetcher.units().depth();
         let mut wanted = wants(plan, depth);
         // Only an arm is worth long runs of neighbours.
-        if !depth.has_arms() {
+        if !depth.is_rotational() {
             wanted.truncate(AHEAD_STRIPES_WITHOUT_ARM);
         }
         let reservation = loop {

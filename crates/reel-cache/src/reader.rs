@@ -386,7 +386,7 @@ impl Reader {
                 .and_then(|promised| promised.draw(buffers))
                 .or_else(|| self.ahead(fetcher, buffers));
         }
-        let is_worth_it = is_his || matches!(self.due, Due::After(_)) || depth.has_arms();
+        let is_worth_it = is_his || matches!(self.due, Due::After(_)) || depth.is_rotational();
         let beyond = self.stripes_ahead() >= READER_STRIPES_MAX as u64;
         let enough = if beyond { budget.is_ample(buffers) } else { budget.is_plentiful(buffers) };
         if is_worth_it && enough { self.ahead(fetcher, buffers) } else { None }

@@ -175,7 +175,7 @@ impl Units {
         // No stripe is wider than there are members.
         let budget = Budget::new(arena.usage().buffers_total.saturating_sub(spare_buffers), disks.members());
         let around = Around::new(health.clone(), disks.members());
-        let depth = Depth::of(disks.has_arms());
+        let depth = Depth::of(disks.is_rotational());
         let inner = Inner {
             arena,
             disks,

@@ -15,7 +15,7 @@ use reel_volume::Geometry;
 /// What decides how far ahead readers of a volume read.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Depth {
-    has_arms: bool,
+    is_rotational: bool,
 }
 
 /// How much of one body is held at once.
@@ -28,14 +28,14 @@ pub struct Window {
 }
 
 impl Depth {
-    /// Of members of which one has an arm ([`reel_qos::DiskPrice::has_arm`]), or none.
-    pub const fn of(has_arms: bool) -> Depth {
-        Depth { has_arms }
+    /// Of members of which one has an arm ([`reel_qos::DiskPrice::is_rotational`]), or none.
+    pub const fn of(is_rotational: bool) -> Depth {
+        Depth { is_rotational }
     }
 
     /// Whether some member has an arm, for which many neighbours at once are worth their memory.
-    pub const fn has_arms(self) -> bool {
-        self.has_arms
+    pub const fn is_rotational(self) -> bool {
+        self.is_rotational
     }
 
     /// Bytes that are held at once, and so due together, of a body of so many bytes that is shown for so long.
@@ -48,7 +48,7 @@ impl Depth {
     /// An arm gets as much at once as memory allows. Without arms what follows is read when what is left to be sent is shown for as long as a
     /// read may take.
     pub fn window(self, geometry: &Geometry, bytes: u64, duration_ns: u64) -> Window {
-        if self.has_arms || duration_ns == 0 {
+        if self.is_rotational || duration_ns == 0 {
             let (stripes, refill) = (READER_STRIPES_MAX as u64, READER_REFILL as u64);
             return Window { stripes, refill, lead_bytes: u64::MAX };
         }

@@ -1,7 +1,9 @@
-//! What a scheduler costs: nanoseconds of a processor per request for push, pop and done together, with so many requests waiting.
+//! The cost of a scheduler: nanoseconds of processor per request for push, pop and done together,
+//! with many requests waiting.
+//!
 //! `cargo run --release -p reel-disk --example scheduler-cost [-- WAITING REQUESTS]`
 
-use reel_disk::{Asker, DepthBound, Policy, Queued};
+use reel_disk::{DepthBound, Policy, Queued, Requester};
 use reel_qos::{Class, ClassSpec, ClassTable, DEADLINE_NONE_NS, DiskPrice, Kind};
 use rustix::time::{ClockId, clock_gettime};
 
@@ -10,18 +12,18 @@ const DISK: DiskPrice = DiskPrice {
     read_mib_ns: 6_000_000,
     write_request_ns: 6_000_000,
     write_mib_ns: 6_000_000,
-    apart: false,
+    independent_limits: false,
 };
 const FLASH: DiskPrice = DiskPrice {
     read_request_ns: 100_000,
     read_mib_ns: 400_000,
     write_request_ns: 100_000,
     write_mib_ns: 400_000,
-    apart: false,
+    independent_limits: false,
 };
 const UNIT: usize = 264 << 10;
 
-/// Of each class so many wait: as many as a server has connections.
+/// Requesters of each class: as many as a server has connections.
 const ASKERS: u64 = 1000;
 
 fn main() -> Result<(), Box<dyn std::error::Error>> {
@@ -45,7 +47,7 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
     Ok(())
 }
 
-/// Each request that is done is followed by another, from one of so many classes.
+/// Each request that is done is followed by another, from one of `used` classes.
 fn cost_ns(policy: Policy, price: DiskPrice, classes: usize, used: u64, waiting: u64, requests: u64) -> u64 {
     let mut scheduler = policy.scheduler(&table(classes), price, DepthBound::default());
     let mut state = Random(0x9e37_79b9_7f4a_7c15);
@@ -70,7 +72,7 @@ fn cost_ns(policy: Policy, price: DiskPrice, classes: usize, used: u64, waiting:
     (cpu_ns() - started_ns) / requests
 }
 
-/// Of this thread: what others do on the machine is not the scheduler's cost.
+/// Of this thread: the cost of other programs does not count.
 fn cpu_ns() -> u64 {
     let time = clock_gettime(ClockId::ThreadCPUTime);
     time.tv_sec as u64 * 1_000_000_000 + time.tv_nsec as u64
@@ -83,8 +85,8 @@ fn request(id: u64, random: &mut Random, classes: u64, now_ns: u64) -> Queued {
         Class::INTERACTIVE | Class::APERIODIC => DEADLINE_NONE_NS,
         _ => now_ns + 1_000_000_000 + random.next() % 30_000_000_000,
     };
-    let asker = Asker::default().of(random.next() % ASKERS);
-    Queued { id, class, asker, deadline_ns, offset: random.next() % (1 << 40), bytes: UNIT, write: false }
+    let requester = Requester::default().of(random.next() % ASKERS);
+    Queued { id, class, requester, deadline_ns, offset: random.next() % (1 << 40), bytes: UNIT, write: false }
 }
 
 /// The built-in classes and others of all kinds.

@@ -1,5 +1,8 @@
-//! Reads a file from front to back through `Disks` and prints the rate: a first look at a disk and at what the
-//! data path costs. `cargo run --release -p reel-disk --example sequential -- FILE [KiB] [depth] [auto|uring|portable] [huge]`
+//! Reads a file from front to back through the disk threads and prints the rate: a first look at a
+//! disk and at the cost of the data path.
+//!
+//! `cargo run --release -p reel-disk --example sequential -- FILE [KiB] [depth]
+//! [auto|uring|portable] [huge]`
 
 use std::path::Path;
 use std::sync::Arc;
@@ -8,7 +11,8 @@ use std::time::Instant;
 
 use reel_arena::{Arena, ArenaConfig};
 use reel_disk::{
-    Asker, DepthBound, DiskDone, DiskRequest, DiskWork, Disks, DisksConfig, MemberFile, OpenMode, Reply,
+    DepthBound, DiskDone, DiskRequest, DiskWork, DisksConfig, MemberFile, OpenMode, Reply, RequestId,
+    Requester, start_disks,
 };
 use reel_qos::{Class, DEADLINE_NONE_NS};
 use reel_ring::DriverChoice;
@@ -18,7 +22,7 @@ struct Answers(Sender<DiskDone>);
 
 impl Reply for Answers {
     fn deliver(&self, done: DiskDone) {
-        // Nobody listens any more only when the run was given up.
+        // The receiver is gone only when the run was given up.
         let _ = self.0.send(done);
     }
 }
@@ -42,14 +46,15 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
     let (count, direct) = (file.bytes() / bytes as u64, file.direct());
     let depth_bound = DepthBound { requests: depth, bytes: usize::MAX, device_ns: u64::MAX };
     let config = DisksConfig { depth: depth_bound, driver, ..DisksConfig::default() };
-    let disks = Disks::start(vec![Some(file)], &arena, config)?;
+    let disks = start_disks(vec![Some(file)], &arena, config)?;
     let (sender, answers) = channel();
     let reply: Arc<dyn Reply> = Arc::new(Answers(sender));
     let submit = |token: u64, buffer| {
         disks.submit(DiskRequest {
+            id: RequestId::new(),
             member: 0,
             class: Class::APERIODIC,
-            asker: Asker::default(),
+            requester: Requester::default(),
             deadline_ns: DEADLINE_NONE_NS,
             work: DiskWork::Read { offset: token * bytes as u64, bytes, buffer },
             token,

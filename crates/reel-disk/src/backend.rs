@@ -1,25 +1,36 @@
-//! What stands behind [`crate::Disks`]: the threads that drive real members, or a simulation.
+//! The members of a volume, as everything above sees them.
 
 use crate::error::DiskError;
 use crate::member::MemberFile;
-use crate::request::{DiskRequest, Reply};
+use crate::request::{DiskRequest, RequestId};
 use crate::scheduler::SchedulerView;
 use crate::stats::MemberStats;
 use reel_qos::{Class, ClassTable, DiskPrice};
 use std::sync::Arc;
 
-/// The members of a volume. Every request is answered exactly once, by its `reply`, possibly before `submit` returns.
+/// The members of a volume; cheap to clone, usable from any thread. Real ones are made by
+/// [`start_disks`](crate::start_disks).
+pub type Disks = Arc<dyn DiskBackend>;
+
+/// What answers the requests to the members of a volume: the threads that drive real members, or a
+/// simulation. Every request is answered exactly once, by its `reply`, possibly before it is
+/// submitted completely.
 pub trait DiskBackend: Send + Sync {
-    /// Takes requests; those of one call are seen together by the schedulers.
-    fn submit(&self, requests: &mut dyn Iterator<Item = DiskRequest>);
+    /// Takes requests. The schedulers see those of one call together.
+    fn submit_all(&self, requests: &mut dyn Iterator<Item = DiskRequest>);
 
-    /// The request to this member that was submitted with this token and reply is now wanted by somebody more urgent.
-    /// Nothing happens if it is over or in the device.
-    fn promote(&self, member: usize, token: u64, reply: &Arc<dyn Reply>, class: Class, deadline_ns: u64);
+    /// Takes one request.
+    fn submit(&self, request: DiskRequest) {
+        self.submit_all(&mut std::iter::once(request));
+    }
 
-    /// Nobody waits for the request to this member that was submitted with this token and reply. One that has not gone to the device yet is answered with
-    /// [`DiskError::Withdrawn`]; others are answered as if nothing had been said.
-    fn withdraw(&self, _member: usize, _token: u64, _reply: &Arc<dyn Reply>) {}
+    /// A request to this member is more urgent from now on. Nothing happens if it is answered or in
+    /// the device.
+    fn promote(&self, member: usize, request: RequestId, class: Class, deadline_ns: u64);
+
+    /// A request to this member is not needed any more. If it has not gone to the device yet, it is
+    /// answered with [`DiskError::Withdrawn`]; otherwise as if this had not been called.
+    fn withdraw(&self, _member: usize, _request: RequestId) {}
 
     /// Members, present or not.
     fn members(&self) -> usize;
@@ -30,7 +41,7 @@ pub trait DiskBackend: Send + Sync {
     /// What every member did so far.
     fn stats(&self) -> Vec<MemberStats>;
 
-    /// What every scheduler shows of itself; a short while old at most.
+    /// The state of every scheduler; a short while old at most.
     fn views(&self) -> Vec<SchedulerView>;
 
     /// The classes and their shares.
@@ -39,16 +50,28 @@ pub trait DiskBackend: Send + Sync {
     /// Changes the classes and their shares from here on.
     fn set_classes(&self, classes: Arc<ClassTable>);
 
-    /// What requests to a member cost, as its scheduler counts now: the price it was given, corrected by what the device does.
+    /// What requests to a member cost, as its scheduler counts now: the price it was given,
+    /// corrected by what the device does.
     fn price(&self, member: usize) -> DiskPrice;
 
     /// Gives a member another price.
     fn set_price(&self, member: usize, price: DiskPrice);
 
-    /// Opens another file or device in the place of a member.
+    /// Whether some member has a moving head, by the price of its reads. Then the distance between
+    /// reads matters.
+    fn is_rotational(&self) -> bool {
+        (0..self.members()).any(|member| self.price(member).is_rotational())
+    }
+
+    /// Opens another file or device in place of a member, present or not. Requests that are in the
+    /// old one are answered.
+    ///
+    /// # Errors
+    /// There is no such member in this volume, or the threads have ended.
     fn replace(&self, member: usize, file: MemberFile) -> Result<(), DiskError>;
 
-    /// Processor time that driving the members has taken, in nanoseconds; a second old at most. A simulation takes none.
+    /// Processor time that driving the members has taken, in nanoseconds; a second old at most. A
+    /// simulation takes none.
     fn cpu_ns(&self) -> u64 {
         0
     }
@@ -58,6 +81,10 @@ pub trait DiskBackend: Send + Sync {
         true
     }
 
-    /// Finishes and answers everything under way, and ends.
+    /// Finishes and answers everything under way, and ends. Later requests are answered with
+    /// [`DiskError::Stopped`].
+    ///
+    /// # Errors
+    /// A thread ended badly before.
     fn stop(&self) -> Result<(), DiskError>;
 }

@@ -9,22 +9,29 @@ use std::collections::VecDeque;
 
 /// Corrects a price by what the device does.
 ///
-/// Over windows, the time that the device was busy is held against the sum of what its requests were expected to cost; the ratio, within
-/// bounds and smoothed, multiplies the price that was given. Only time counts in which requests waited behind a full device: a price is what
-/// a request costs with the queue as deep as it may be, and a lone request on an idle device, which waits for the whole way
-/// there and back, says nothing about it. Nor do those that were in the device when it became full: their time began before. Idle time and time in
-/// queues never count. Nor do windows that are mostly writes: caches below take writes at any speed for a while, and syncs at none.
+/// Over windows, the time that the device was busy is compared with the sum of the estimated costs
+/// of its requests. The ratio, smoothed and within bounds, multiplies the given price. Not counted
+/// are:
+/// - time in which no request waits behind a full device. A price is the cost of a request with the
+///   queue as deep as allowed; a single request on an idle device waits for the whole way there and
+///   back, and says nothing about it;
+/// - requests that were in the device when it became full: their time began before;
+/// - idle time and time in queues;
+/// - windows that are mostly writes: caches take writes at any speed for a while, and syncs at
+///   none.
 ///
-/// A price that has been learnt may keep the device from ever being full again, since so little is promised then. So what it is above the one that was
-/// given is forgotten by work: each read that nobody waits behind takes a bit of it away, half of it in [`CORRECTION_FORGET_NS`] of them. A device that
-/// is still slow is full before what is promised is more than it can do, and is learnt again.
+/// A correction may keep the device from ever being full again, since less is reserved at the
+/// higher price. So what is above the given price is forgotten by work: each read that no other
+/// request waits behind takes away a part of it, half of it in [`CORRECTION_FORGET_NS`] of them. A
+/// device that is still slow is full before more is reserved than it can do, and then the
+/// correction is learnt again.
 #[derive(Clone, Debug)]
 pub struct PriceCorrection {
     given: DiskPrice,
     factor: f64,
     shown_factor: f64,
-    /// What each request in the device was expected to cost less, since it goes on where an arm stood. An arm serves them about in this order; others
-    /// save nothing.
+    /// How much less each request in the device is estimated to cost, since it needs no seek. A
+    /// rotational disk serves them about in this order; on others it is 0.
     in_device: VecDeque<u64>,
     /// Since when the device is full and others wait, as far as it was counted.
     full_since_ns: Option<u64>,
@@ -39,7 +46,7 @@ pub struct PriceCorrection {
 #[derive(Clone, Copy, Debug, Default)]
 struct Sums {
     busy_ns: u64,
-    /// By each of the two parts that a price may count apart: the longer one is what was expected.
+    /// By each of the two parts of a price with independent limits: the longer one is the estimate.
     expected_ns: [u64; 2],
     writes_ns: u64,
     requests: u32,
@@ -60,7 +67,7 @@ impl PriceCorrection {
         }
     }
 
-    /// Forgets what was learnt; requests under way stay so.
+    /// Drops the correction; requests in progress stay.
     pub fn restart(&mut self, given: DiskPrice) {
         *self = Self { in_device: std::mem::take(&mut self.in_device), ..Self::new(given) };
     }
@@ -78,7 +85,7 @@ impl PriceCorrection {
             read_mib_ns: times(self.given.read_mib_ns),
             write_request_ns: times(self.given.write_request_ns),
             write_mib_ns: times(self.given.write_mib_ns),
-            apart: self.given.apart,
+            independent_limits: self.given.independent_limits,
         }
     }
 
@@ -87,20 +94,22 @@ impl PriceCorrection {
         match self.full_since_ns {
             Some(since_ns) if self.before_full == 0 => self.full.busy(now_ns.saturating_sub(since_ns)),
             Some(_) => {}
-            // An arm serves one after another: what it does next begins when it is through with this one.
-            None if full && self.given.has_arm() => self.before_full = self.in_device.len().min(1),
+            // A rotational disk serves one request after another: what it does next begins when it
+            // has finished this one.
+            None if full && self.given.is_rotational() => self.before_full = self.in_device.len().min(1),
             None if full => self.before_full = self.in_device.len(),
             None => return,
         }
         self.full_since_ns = full.then_some(now_ns);
     }
 
-    /// The device is given a request. One that goes on where an arm stands is expected to cost its transfer alone.
+    /// The device is given a request. One that needs no seek is estimated to cost its transfer
+    /// alone.
     pub fn begun(&mut self, offset: u64, bytes: u64, write: bool) {
         let passed_bytes = offset.checked_sub(self.end).filter(|passed| *passed <= self.given.passed_bytes());
         self.end = offset.saturating_add(bytes);
         let saved_ns = match passed_bytes {
-            Some(passed_bytes) if !write && self.given.has_arm() => {
+            Some(passed_bytes) if !write && self.given.is_rotational() => {
                 self.given.read_request_ns.saturating_sub(self.given.transfer_ns(passed_bytes))
             }
             _ => 0,
@@ -156,7 +165,8 @@ impl Sums {
         self.requests += 1;
     }
 
-    /// Of a window that is complete, what its requests took of what they were expected to take; it begins anew. Nothing if they were mostly writes.
+    /// When a window is complete, the ratio of the time that its requests took to their estimate; a
+    /// new window begins. `None` if they were mostly writes.
     fn window(&mut self) -> Option<f64> {
         if self.requests < CORRECTION_WINDOW_REQUESTS || self.busy_ns < CORRECTION_WINDOW_NS {
             return None;
@@ -181,10 +191,11 @@ mod tests {
         read_mib_ns: 0,
         write_request_ns: 8 * MS,
         write_mib_ns: 0,
-        apart: false,
+        independent_limits: false,
     };
 
-    /// So many requests that take this long each on a device that is always full, or never.
+    /// The price after `requests` requests that take `took_ns` each on a device that is always
+    /// full, or never.
     fn after(requests: u64, took_ns: u64, full: bool, write: bool) -> u64 {
         let mut correction = PriceCorrection::new(GIVEN);
         let mut now_ns = 0;
@@ -197,19 +208,19 @@ mod tests {
             }
             correction.filled(full, now_ns);
         }
-        assert_eq!(shown, correction.price(), "every move is told");
+        assert_eq!(shown, correction.price(), "every change is reported");
         shown.read_request_ns
     }
 
     #[test]
-    fn neighbours_on_a_disk_with_an_arm_do_not_make_it_cheap() {
+    fn neighbours_on_a_rotational_disk_do_not_make_it_cheap() {
         let given = DiskPrice { read_mib_ns: 4 * MS, ..GIVEN };
         let factor = |offset: fn(u64) -> u64| {
             let mut correction = PriceCorrection::new(given);
             correction.filled(true, 0);
             for number in 0..1000 {
                 correction.begun(offset(number), 1 << 18, false);
-                // Ten reads of 1 ms for every way of 8 ms.
+                // Ten reads of 1 ms for every seek of 8 ms.
                 correction.done(1 << 18, false, (number + 1) * MS + number / 10 * 8 * MS);
             }
             correction.price().read_request_ns as f64 / given.read_request_ns as f64
@@ -237,15 +248,17 @@ mod tests {
     }
 
     #[test]
-    fn waiting_for_nobody_teaches_nothing() {
+    fn time_without_waiting_requests_corrects_nothing() {
         assert_eq!(after(10_000, 80 * MS, false, false), 8 * MS);
         assert_eq!(after(10_000, 80 * MS, true, true), 8 * MS, "nor do writes");
     }
 
     #[test]
-    fn reads_of_a_throttle_are_held_against_the_longer_of_two_sums() {
-        // 10 ms a request, 50 ms a MiB: by turns a block and a quarter of a MiB take 10 ms each, and not 10 and 12.5.
-        let given = DiskPrice { read_request_ns: 10 * MS, read_mib_ns: 50 * MS, apart: true, ..GIVEN };
+    fn reads_of_a_throttle_are_compared_with_the_longer_of_two_sums() {
+        // 10 ms a request, 50 ms a MiB: a block and a quarter of a MiB alternately take 10 ms each,
+        // not 10 and 12.5.
+        let given =
+            DiskPrice { read_request_ns: 10 * MS, read_mib_ns: 50 * MS, independent_limits: true, ..GIVEN };
         for (each_ns, factor) in [(10 * MS, 0.98..1.02), (20 * MS, 1.9..2.1)] {
             let mut correction = PriceCorrection::new(given);
             correction.filled(true, 0);
@@ -256,7 +269,7 @@ mod tests {
             }
             let price = correction.price();
             assert!(
-                price.apart
+                price.independent_limits
                     && factor.contains(&(price.read_request_ns as f64 / given.read_request_ns as f64))
             );
             assert!(factor.contains(&(price.read_mib_ns as f64 / given.read_mib_ns as f64)));
@@ -288,7 +301,8 @@ mod tests {
             Disk { correction: PriceCorrection::new(GIVEN), now_ns: 0, place: 0 }
         }
 
-        /// So many reads that take so long each, with others waiting behind them or a pause after each.
+        /// `count` reads that take `took_ms` each, with others waiting behind them or a pause after
+        /// each.
         fn reads(&mut self, count: u64, took_ms: u64, full: bool) -> f64 {
             for _ in 0..count {
                 self.place += 1 << 30;
@@ -312,7 +326,8 @@ mod tests {
 
     #[test]
     fn a_slow_minute_is_forgotten_though_the_device_is_never_full_again() {
-        // However long lone requests take: on flash they take longer than in company, behind a throttle they take no time.
+        // However long single requests take: on flash longer than in company, behind a throttle no
+        // time at all.
         for lone_ms in [1, 8, 30] {
             let mut disk = Disk::new();
             let learnt = disk.reads(2_000, 24, true);
@@ -344,7 +359,8 @@ mod tests {
 
     #[test]
     fn a_device_that_is_full_now_and_then_does_not_become_cheap() {
-        // Each second eight reads of which nobody waits behind four: what is promised at seven tenths of its price it can still do.
+        // Each second eight reads, four of them with none waiting behind: a reservation of seven
+        // tenths at the corrected price can still be kept.
         let mut disk = Disk::new();
         disk.reads(2_000, 24, true);
         for _ in 0..5_000 {
@@ -355,8 +371,9 @@ mod tests {
     }
 
     #[test]
-    fn short_runs_do_not_make_an_arm_dear() {
-        // Three neighbours at a time, of which the last waits: what goes into a full device is answered when it is full no more.
+    fn short_runs_do_not_make_a_rotational_disk_expensive() {
+        // Three neighbours at a time, of which the last waits: what goes into a full device is
+        // answered when it is no longer full.
         let mut correction = PriceCorrection::new(GIVEN);
         let transfer_ns = GIVEN.transfer_ns(1 << 18);
         for run in 0..5_000_u64 {
@@ -375,8 +392,9 @@ mod tests {
     }
 
     #[test]
-    fn short_rushes_do_not_make_a_parallel_device_dear() {
-        // Eight at a time, each in eight times its share: nine come at once, and the last waits until the first is through.
+    fn short_bursts_do_not_make_a_parallel_device_expensive() {
+        // Eight at a time, each in eight times its share: nine come at once, and the last waits
+        // until the first is done.
         let given = DiskPrice { read_request_ns: MS / 4, ..GIVEN };
         let mut correction = PriceCorrection::new(given);
         for rush in 0..5_000_u64 {

@@ -1,19 +1,19 @@
-//! All members of a volume, as their users see them.
+//! Real members behind their threads.
 //!
 //! ```text
 //!   submit -> mailbox -> Scheduler of the member -> ring -> device
 //!   reply  <------------------------------------- done  <-'
 //! ```
-//! Member `m` belongs to thread `m mod threads`: one thread orders everything that member gets.
+//! Member `m` belongs to thread `m mod threads`: one thread orders all requests to that member.
 
-use crate::backend::DiskBackend;
+use crate::backend::{DiskBackend, Disks};
 use crate::driven::Driven;
 use crate::error::DiskError;
-use crate::faults::Faults;
-use crate::job::{Job, JobName};
+use crate::faults::{Faults, FaultyThread};
+use crate::job::Job;
 use crate::limits::{PRICE_UNKNOWN, RING_ENTRIES};
 use crate::member::MemberFile;
-use crate::request::{DiskRequest, Reply};
+use crate::request::{DiskRequest, RequestId};
 use crate::scheduler::{DepthBound, Policy, Scheduler, SchedulerView};
 use crate::stats::{Counters, MemberStats};
 use crate::thread::{DiskThread, Order};
@@ -36,28 +36,22 @@ pub struct DisksConfig {
     pub depth: DepthBound,
     /// io_uring or the portable driver.
     pub driver: DriverChoice,
-    /// Faults on purpose.
-    pub faults: Faults,
-    /// Who decides what a device gets next.
+    /// Faults that are injected; `None` outside of tests.
+    pub faults: Option<Faults>,
+    /// The policy that decides what a device gets next.
     pub policy: Policy,
     /// The classes and their shares.
     pub classes: ClassTable,
-    /// What requests to each member cost; [`PRICE_UNKNOWN`] for those beyond the end.
+    /// What requests to each member cost. Members beyond the end have [`PRICE_UNKNOWN`].
     pub prices: Vec<DiskPrice>,
-}
-
-/// All members of a volume; cheap to clone, usable from any thread.
-#[derive(Clone)]
-pub struct Disks {
-    backend: Arc<dyn DiskBackend>,
 }
 
 /// Real members behind their threads.
 struct Threads {
-    /// The disk thread of each member, as an index into `doors`.
+    /// The disk thread of each member, as an index into `mailboxes`.
     thread_of: Vec<usize>,
     present: Vec<AtomicBool>,
-    doors: Vec<Mailbox<Order>>,
+    mailboxes: Vec<Mailbox<Order>>,
     shared: Arc<Shared>,
     threads: Mutex<Vec<CoreHandle<Order>>>,
 }
@@ -75,15 +69,16 @@ pub(crate) struct Shared {
 }
 
 impl Default for DisksConfig {
-    /// For a command that has the disks to itself: nothing is promised to anybody, so sweeps are all the order there need be, and what
-    /// a request costs, which nobody has measured, holds nothing up.
+    /// For a command that has the disks to itself. No stream has a reservation, so a sweep is a
+    /// sufficient order. The costs of requests are not measured, so they do not bound the device's
+    /// queue.
     fn default() -> Self {
         Self {
             threads: 0,
             cpus: Vec::new(),
             depth: DepthBound { device_ns: u64::MAX, ..DepthBound::default() },
             driver: DriverChoice::Auto,
-            faults: Faults::default(),
+            faults: None,
             policy: Policy::CScan,
             classes: ClassTable::default(),
             prices: Vec::new(),
@@ -97,108 +92,17 @@ impl DisksConfig {
     }
 }
 
-impl Disks {
-    /// Starts the threads. `members[m]` is the file of member `m`, or `None` if it is absent.
-    pub fn start(
-        members: Vec<Option<MemberFile>>,
-        arena: &Arena,
-        config: DisksConfig,
-    ) -> Result<Self, DiskError> {
-        Ok(Self::with_backend(Arc::new(Threads::start(members, arena, config)?)))
-    }
-
-    /// Members behind something else: a simulation.
-    pub fn with_backend(backend: Arc<dyn DiskBackend>) -> Self {
-        Self { backend }
-    }
-
-    /// Takes a request; its answer goes to its `reply`, possibly before this returns. Every request is answered
-    /// exactly once, whatever happens to the member, the thread or this handle.
-    pub fn submit(&self, request: DiskRequest) {
-        self.backend.submit(&mut std::iter::once(request));
-    }
-
-    /// Takes several requests with one hand-over per disk thread: cheaper than one by one, and the schedulers see
-    /// them together.
-    pub fn submit_all(&self, requests: impl IntoIterator<Item = DiskRequest>) {
-        self.backend.submit(&mut requests.into_iter());
-    }
-
-    /// See [`DiskBackend::promote`].
-    pub fn promote(&self, member: usize, token: u64, reply: &Arc<dyn Reply>, class: Class, deadline_ns: u64) {
-        self.backend.promote(member, token, reply, class, deadline_ns);
-    }
-
-    /// See [`DiskBackend::withdraw`].
-    pub fn withdraw(&self, member: usize, token: u64, reply: &Arc<dyn Reply>) {
-        self.backend.withdraw(member, token, reply);
-    }
-
-    /// Members, present or not.
-    pub fn members(&self) -> usize {
-        self.backend.members()
-    }
-
-    /// Whether there is a member of this number.
-    pub fn is_present(&self, member: usize) -> bool {
-        self.backend.is_present(member)
-    }
-
-    /// What every member did so far.
-    pub fn stats(&self) -> Vec<MemberStats> {
-        self.backend.stats()
-    }
-
-    /// What every scheduler shows of itself.
-    pub fn views(&self) -> Vec<SchedulerView> {
-        self.backend.views()
-    }
-
-    /// The classes and their shares.
-    pub fn classes(&self) -> Arc<ClassTable> {
-        self.backend.classes()
-    }
-
-    /// Changes the classes and their shares from here on.
-    pub fn set_classes(&self, classes: Arc<ClassTable>) {
-        self.backend.set_classes(classes);
-    }
-
-    /// See [`DiskBackend::price`].
-    pub fn price(&self, member: usize) -> DiskPrice {
-        self.backend.price(member)
-    }
-
-    /// Whether some member has an arm, by what a read costs it: ways between reads then matter.
-    pub fn has_arms(&self) -> bool {
-        (0..self.members()).any(|member| self.price(member).has_arm())
-    }
-
-    /// Gives a member another price.
-    pub fn set_price(&self, member: usize, price: DiskPrice) {
-        self.backend.set_price(member, price);
-    }
-
-    /// Opens another file or device in the place of a member, absent or not. What was under way on the old one is answered.
-    pub fn replace(&self, member: usize, file: MemberFile) -> Result<(), DiskError> {
-        self.backend.replace(member, file)
-    }
-
-    /// See [`DiskBackend::cpu_ns`].
-    pub fn cpu_ns(&self) -> u64 {
-        self.backend.cpu_ns()
-    }
-
-    /// Whether all disk threads still run. One that has ended takes its members with it.
-    pub fn is_whole(&self) -> bool {
-        self.backend.is_whole()
-    }
-
-    /// Finishes and answers everything under way, ends the threads and waits for them. Requests that come later, by
-    /// whichever clone, are answered with [`DiskError::Stopped`].
-    pub fn stop(&self) -> Result<(), DiskError> {
-        self.backend.stop()
-    }
+/// Starts the threads. `members[m]` is the file of member `m`, or `None` if it is absent. Every
+/// request is answered exactly once, whatever happens to the member, the thread or the handle.
+///
+/// # Errors
+/// A thread does not start, or cannot have a ring.
+pub fn start_disks(
+    members: Vec<Option<MemberFile>>,
+    arena: &Arena,
+    config: DisksConfig,
+) -> Result<Disks, DiskError> {
+    Ok(Arc::new(Threads::start(members, arena, config)?))
 }
 
 impl Threads {
@@ -225,26 +129,14 @@ impl Threads {
         for (number, file) in members.into_iter().enumerate() {
             let Some(file) = file else { continue };
             let mut member = Driven::new(&file, config.scheduler(price(number)), price(number));
-            // People see the classes before anything is asked.
+            // The classes are visible before the first request.
             member.show(number, &shared, now_ns());
             by_thread[number % threads].insert(number, member);
         }
-        let mut handles = Vec::with_capacity(threads);
-        for (number, members) in by_thread.into_iter().enumerate() {
-            let core = CoreConfig {
-                name: format!("reel-disk-{number}"),
-                cpu: config.cpus.get(number % config.cpus.len().max(1)).copied(),
-                ring: RingConfig { entries: RING_ENTRIES, driver: config.driver },
-                arena: Some(arena.clone()),
-            };
-            let (shared, config) = (Arc::clone(&shared), config.clone());
-            let make = move |_: &mut Core, _| DiskThread::new(number, members, shared, config);
-            // If one does not start, the handles of the others stop them.
-            handles.push(reel_rt::spawn(core, make).map_err(thread_error)?);
-        }
-        let doors = handles.iter().map(CoreHandle::mailbox).collect();
+        let handles = spawn_all(by_thread, arena, &shared, &config)?;
+        let mailboxes = handles.iter().map(CoreHandle::mailbox).collect();
         let thread_of = (0..count).map(|number| number % threads).collect();
-        Ok(Self { thread_of, present, doors, shared, threads: Mutex::new(handles) })
+        Ok(Self { thread_of, present, mailboxes, shared, threads: Mutex::new(handles) })
     }
 
     /// The job and its thread, if the request makes sense; otherwise it is answered here.
@@ -264,30 +156,29 @@ impl Threads {
 }
 
 impl DiskBackend for Threads {
-    fn submit(&self, requests: &mut dyn Iterator<Item = DiskRequest>) {
-        let mut by_thread: Vec<Vec<Order>> = self.doors.iter().map(|_| Vec::new()).collect();
+    fn submit_all(&self, requests: &mut dyn Iterator<Item = DiskRequest>) {
+        let mut by_thread: Vec<Vec<Order>> = self.mailboxes.iter().map(|_| Vec::new()).collect();
         for request in requests {
             if let Some((thread, job)) = self.admit(request) {
                 by_thread[thread].push(Order::Job(job));
             }
         }
-        for (door, orders) in self.doors.iter().zip(by_thread) {
-            if let Err(orders) = door.send_all(orders) {
+        for (mailbox, orders) in self.mailboxes.iter().zip(by_thread) {
+            if let Err(orders) = mailbox.send_all(orders) {
                 orders.into_iter().for_each(Order::refuse);
             }
         }
     }
 
-    fn promote(&self, member: usize, token: u64, reply: &Arc<dyn Reply>, class: Class, deadline_ns: u64) {
+    fn promote(&self, member: usize, request: RequestId, class: Class, deadline_ns: u64) {
         if let Some(&thread) = self.thread_of.get(member) {
-            let name = JobName::new(member, token, reply);
-            self.doors[thread].post(Order::Promote { name, class, deadline_ns });
+            self.mailboxes[thread].post(Order::Promote { member, request, class, deadline_ns });
         }
     }
 
-    fn withdraw(&self, member: usize, token: u64, reply: &Arc<dyn Reply>) {
+    fn withdraw(&self, member: usize, request: RequestId) {
         if let Some(&thread) = self.thread_of.get(member) {
-            self.doors[thread].post(Order::Withdraw(JobName::new(member, token, reply)));
+            self.mailboxes[thread].post(Order::Withdraw { member, request });
         }
     }
 
@@ -313,10 +204,11 @@ impl DiskBackend for Threads {
     }
 
     fn set_classes(&self, classes: Arc<ClassTable>) {
-        // Held meanwhile: of two who change them at once, the one who is told of later is the one whom all threads hear later.
+        // The lock is held meanwhile. So if two callers change the classes at once, all threads get
+        // the two changes in the order in which they are stored here.
         let mut place = self.shared.classes.write().unwrap_or_else(PoisonError::into_inner);
-        for door in &self.doors {
-            door.post(Order::Classes(Arc::clone(&classes)));
+        for mailbox in &self.mailboxes {
+            mailbox.post(Order::Classes(Arc::clone(&classes)));
         }
         *place = classes;
     }
@@ -328,13 +220,13 @@ impl DiskBackend for Threads {
     fn set_price(&self, member: usize, price: DiskPrice) {
         if let (Some(place), Some(&thread)) = (self.shared.prices.get(member), self.thread_of.get(member)) {
             *lock(place) = price;
-            self.doors[thread].post(Order::Price { member, price });
+            self.mailboxes[thread].post(Order::Price { member, price });
         }
     }
 
     fn replace(&self, member: usize, file: MemberFile) -> Result<(), DiskError> {
         let Some(&thread) = self.thread_of.get(member) else { return Err(DiskError::Absent { member }) };
-        match self.doors[thread].send(Order::Replace { member, file: Box::new(file) }) {
+        match self.mailboxes[thread].send(Order::Replace { member, file: Box::new(file) }) {
             Ok(()) => {
                 // Orders keep their order: what is submitted from here on finds the new file.
                 self.present[member].store(true, Ordering::Release);
@@ -349,11 +241,12 @@ impl DiskBackend for Threads {
     }
 
     fn is_whole(&self) -> bool {
-        !self.doors.iter().any(Mailbox::is_closed)
+        !self.mailboxes.iter().any(Mailbox::is_closed)
     }
 
     fn stop(&self) -> Result<(), DiskError> {
-        // Taken out first: a reply that drops the last clone, or stops again, must not find the lock held.
+        // Taken out first: a reply that drops the last clone, or calls `stop` again, must not find
+        // the lock held.
         let threads = std::mem::take(&mut *lock(&self.threads));
         threads.iter().for_each(CoreHandle::stop);
         let mut result = Ok(());
@@ -372,13 +265,37 @@ impl DiskBackend for Threads {
 
 impl Drop for Threads {
     fn drop(&mut self) {
-        // Told in the log; a drop has nobody else to tell.
+        // The error is in the log; a drop cannot return it.
         let _ = self.stop();
     }
 }
 
+/// A thread for each group of members. If one does not start, the handles of the others stop them.
+fn spawn_all(
+    by_thread: Vec<BTreeMap<usize, Driven>>,
+    arena: &Arena,
+    shared: &Arc<Shared>,
+    config: &DisksConfig,
+) -> Result<Vec<CoreHandle<Order>>, DiskError> {
+    let spawn = |(number, members): (usize, BTreeMap<usize, Driven>)| {
+        let core = CoreConfig {
+            name: format!("reel-disk-{number}"),
+            cpu: config.cpus.get(number % config.cpus.len().max(1)).copied(),
+            ring: RingConfig { entries: RING_ENTRIES, driver: config.driver },
+            arena: Some(arena.clone()),
+        };
+        let (shared, config, faults) = (Arc::clone(shared), config.clone(), config.faults.clone());
+        let make = move || DiskThread::new(number, members, shared, config);
+        match faults {
+            None => reel_rt::spawn(core, move |_: &mut Core, _| make()),
+            Some(faults) => reel_rt::spawn(core, move |_: &mut Core, _| FaultyThread::new(make(), faults)),
+        }
+    };
+    by_thread.into_iter().enumerate().map(spawn).map(|handle| handle.map_err(thread_error)).collect()
+}
+
 pub(crate) fn lock<T>(shared: &Mutex<T>) -> MutexGuard<'_, T> {
-    // A panic elsewhere leaves a whole value: all of them are replaced, never changed in part.
+    // A panic elsewhere leaves a whole value: these values are replaced, never changed in part.
     shared.lock().unwrap_or_else(PoisonError::into_inner)
 }
 

@@ -51,7 +51,8 @@ impl Driven {
         }
     }
 
-    /// Another file from here on. What was learnt about the old one is forgotten: the price is the one that was given again.
+    /// Another file from here on. The correction of the price belongs to the old file and is
+    /// dropped.
     pub(crate) fn reopen(&mut self, file: &MemberFile) -> DiskPrice {
         (self.path, self.bytes) = (file.path().to_owned(), file.bytes());
         self.file = Arc::clone(file.ring_file());
@@ -67,7 +68,8 @@ impl Driven {
         self.shown.changed = true;
     }
 
-    /// The device has got what the scheduler lets it have. When to look again, if its device is kept for somebody and that was not told before.
+    /// The device has got what the scheduler lets it have. Returns when to call again, if the
+    /// scheduler keeps the device idle until then and that time is new.
     pub(crate) fn filled(&mut self, now_ns: u64) -> Option<u64> {
         let kept_ns = self.scheduler.kept_until_ns();
         self.correction.filled(!self.scheduler.is_empty() && kept_ns.is_none(), now_ns);
@@ -95,7 +97,8 @@ impl Driven {
         self.shown.changed = true;
     }
 
-    /// Shows its view if that has changed and the last was a while ago; when to come again if it is too early.
+    /// Publishes the view if it has changed and the last one was published a while ago. If it is
+    /// too early, returns when to call again.
     pub(crate) fn show(&mut self, number: usize, shared: &Shared, now_ns: u64) -> Option<u64> {
         if !self.shown.changed {
             return None;

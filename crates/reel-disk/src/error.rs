@@ -1,14 +1,16 @@
 //! What can go wrong with a member.
 
+use std::borrow::Cow;
 use std::io;
 use std::path::PathBuf;
 use std::sync::Arc;
 
-/// Why a member did not do what it was asked. Cheap to clone: one failure may concern many.
+/// Why a member did not do what was requested. Cheap to clone: one failure may concern many
+/// requests.
 #[derive(Clone, Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum DiskError {
-    /// There is no such member at the moment.
+    /// There is no such member at present.
     #[error("member {member} is absent")]
     Absent {
         /// Its number.
@@ -46,7 +48,7 @@ pub enum DiskError {
         /// What the system said.
         source: Arc<io::Error>,
     },
-    /// A member ends before the bytes that were asked for.
+    /// A member ends before the requested bytes.
     #[error("member {member} ends before byte {offset}: it is cut off or smaller than its superblock says")]
     Short {
         /// Its number.
@@ -60,11 +62,11 @@ pub enum DiskError {
     /// A disk thread did not start, or died.
     #[error("the disk threads cannot work: {0}")]
     Thread(Arc<reel_rt::RtError>),
-    /// Whoever asked has told that nobody waits for it any more; the device was not asked.
+    /// The caller withdrew the request before it went to the device.
     #[error("a request was withdrawn before it came to the device")]
     Withdrawn,
-    /// An offset, length or place in memory is not a multiple of the block size, or there is nothing to do. A bug in
-    /// the caller.
+    /// An offset, length or address in memory is not a multiple of the block size, or the length is
+    /// 0. A bug in the caller.
     #[error(
         "a request of {bytes} bytes at {offset} is not made of whole blocks of 4096 bytes, on the member and in memory"
     )]
@@ -74,4 +76,17 @@ pub enum DiskError {
         /// How much.
         bytes: usize,
     },
+}
+
+impl DiskError {
+    /// What to do about it.
+    pub fn help(&self) -> Option<Cow<'static, str>> {
+        match self {
+            DiskError::File { source, .. } if source.kind() == io::ErrorKind::PermissionDenied => {
+                Some("give this user the right to it, or run reel as the user who has it".into())
+            }
+            DiskError::Buffer { .. } | DiskError::Unaligned { .. } => Some("please report this".into()),
+            _ => None,
+        }
+    }
 }

@@ -1,8 +1,8 @@
-//! One request on its way, and the promise that it is answered.
+//! One request on its way, which is answered in every case.
 
 use crate::error::DiskError;
 use crate::limits::{BLOCK_BYTES, SECTOR_BYTES};
-use crate::request::{Asker, DiskDone, DiskRequest, DiskWork, Reply};
+use crate::request::{DiskDone, DiskRequest, DiskWork, Reply, RequestId, Requester};
 use crate::scheduler::Queued;
 use reel_arena::{Buffer, Lease};
 use reel_qos::Class;
@@ -14,26 +14,15 @@ use std::sync::Arc;
 
 /// A request between its caller and the device.
 pub(crate) struct Job {
+    pub(crate) id: RequestId,
     pub(crate) member: usize,
     pub(crate) class: Class,
-    asker: Asker,
+    requester: Requester,
     pub(crate) work: Work,
     pub(crate) started_ns: u64,
-    /// The result, while a fault holds the answer back.
-    pub(crate) held: Option<Result<(), DiskError>>,
     pub(crate) deadline_ns: u64,
     queued_ns: u64,
     ticket: Ticket,
-}
-
-/// What a caller calls a request: its token, and the reply it goes to. Two requests to one member may share a name; then the later one
-/// bears it.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub(crate) struct JobName {
-    member: usize,
-    token: u64,
-    /// The address of the reply; only compared.
-    reply: usize,
 }
 
 /// What is to do, and how much of it is done.
@@ -47,13 +36,14 @@ pub(crate) enum Work {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Progress {
     Complete,
-    /// The device did a part; the rest is to be asked again.
+    /// The device did a part; the rest is to be requested again.
     Partial,
     /// The file ends at this offset.
     End(u64),
 }
 
-/// The right to one answer. Dropped unanswered - by a panic, by a mailbox that closes - it tells the caller.
+/// The right to one answer. Dropped without an answer (by a panic, or by a mailbox that closes), it
+/// answers that the threads have stopped.
 struct Ticket {
     token: u64,
     member: usize,
@@ -71,19 +61,9 @@ impl Job {
             }
             DiskWork::Sync => Work::Sync,
         };
-        let DiskRequest { member, class, asker, deadline_ns, token, reply, .. } = request;
+        let DiskRequest { id, member, class, requester, deadline_ns, token, reply, .. } = request;
         let ticket = Ticket { token, member, reply: Some(reply) };
-        Self {
-            member,
-            class,
-            asker,
-            work,
-            started_ns: 0,
-            held: None,
-            deadline_ns,
-            queued_ns: now_ns(),
-            ticket,
-        }
+        Self { id, member, class, requester, work, started_ns: 0, deadline_ns, queued_ns: now_ns(), ticket }
     }
 
     /// Why the request cannot be done by any device.
@@ -110,14 +90,13 @@ impl Job {
     pub(crate) fn queued(&self, id: u64) -> Queued {
         let (offset, bytes) = self.work.place();
         let write = matches!(self.work, Work::Write { .. });
-        let Self { class, asker, deadline_ns, .. } = *self;
-        Queued { id, class, asker, deadline_ns, offset, bytes, write }
+        let Self { class, requester, deadline_ns, .. } = *self;
+        Queued { id, class, requester, deadline_ns, offset, bytes, write }
     }
 
-    /// How its caller names it.
-    pub(crate) fn name(&self) -> JobName {
-        let reply = self.ticket.reply.as_ref().map_or(0, |reply| Arc::as_ptr(reply).cast::<()>() as usize);
-        JobName { member: self.member, token: self.ticket.token, reply }
+    /// Sends the answer to another reply.
+    pub(crate) fn redirect(&mut self, other: impl FnOnce(Arc<dyn Reply>) -> Arc<dyn Reply>) {
+        self.ticket.reply = self.ticket.reply.take().map(other);
     }
 
     pub(crate) fn answer(mut self, result: Result<(), DiskError>) {
@@ -142,16 +121,6 @@ impl Job {
         let (offset, bytes) = self.work.place();
         let (what, source) = (self.work.name(), Arc::new(error));
         DiskError::Failed { member: self.member, what, offset, bytes, source }
-    }
-}
-
-impl JobName {
-    pub(crate) fn new(member: usize, token: u64, reply: &Arc<dyn Reply>) -> Self {
-        Self { member, token, reply: Arc::as_ptr(reply).cast::<()>() as usize }
-    }
-
-    pub(crate) fn member(self) -> usize {
-        self.member
     }
 }
 
@@ -201,8 +170,9 @@ impl Work {
 
     /// Counts `count` more bytes.
     ///
-    /// A short transfer goes on where it stopped. A count that is not made of whole sectors can only be the end of
-    /// the file: going on from there would ask a direct file for something unaligned and hide the reason.
+    /// A short transfer is continued where it stopped. A count that is not a whole number of
+    /// sectors can only mean the end of the file. Continuing there would send an unaligned request
+    /// to a direct file, and its error would hide the reason.
     pub(crate) fn advance(&mut self, count: usize) -> Progress {
         let (offset, bytes, done_bytes) = match self {
             Work::Read { offset, bytes, done_bytes, .. } | Work::Write { offset, bytes, done_bytes, .. } => {
@@ -224,24 +194,6 @@ impl Work {
             *rest = Some(lease.slice(count..lease.len()));
         }
         Progress::Partial
-    }
-
-    /// Flips a bit in every block of a read: what a lying member returns.
-    pub(crate) fn corrupt(&mut self) {
-        if let Work::Read { bytes, buffer: Some(buffer), .. } = self {
-            for block in buffer[..*bytes].chunks_mut(BLOCK_BYTES as usize) {
-                block[block.len() / 2] ^= 0x10;
-            }
-        }
-    }
-
-    /// Inverts the bytes of a read that lie in this range of the member.
-    pub(crate) fn invert(&mut self, from: u64, to: u64) {
-        if let Work::Read { offset, bytes, buffer: Some(buffer), .. } = self {
-            let clamp = |place: u64| place.saturating_sub(*offset).min(*bytes as u64) as usize;
-            let (from, to) = (clamp(from), clamp(to));
-            buffer[from..to.max(from)].iter_mut().for_each(|byte| *byte = !*byte);
-        }
     }
 
     fn name(&self) -> &'static str {
@@ -267,7 +219,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_part_goes_on_a_ragged_part_is_the_end() {
+    fn a_transfer_of_whole_sectors_is_continued_and_any_other_is_the_end() {
         let read = || Work::Read { offset: 8192, bytes: 8192, done_bytes: 0, buffer: None };
         assert_eq!(read().advance(8192), Progress::Complete);
         let mut work = read();

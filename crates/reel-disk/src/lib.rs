@@ -1,7 +1,8 @@
 //! The disk scheduler and the drivers under it.
 //!
-//! One [`Scheduler`] per member decides what the device gets next, and never lets more into the device's own queue than its
-//! bound. The threads of [`Disks`] only carry requests between callers, schedulers and rings.
+//! One [`Scheduler`] per member decides which request the device gets next. It never lets more into
+//! the device's own queue than its bound. The threads of [`start_disks`] only carry requests
+//! between callers, schedulers and rings.
 #![forbid(unsafe_code)]
 
 mod backend;
@@ -20,15 +21,15 @@ mod scheduler;
 mod stats;
 mod thread;
 
-pub use backend::DiskBackend;
+pub use backend::{DiskBackend, Disks};
 pub use correction::PriceCorrection;
-pub use disks::{Disks, DisksConfig};
+pub use disks::{DisksConfig, start_disks};
 pub use error::DiskError;
 pub use faults::{Fault, Faults};
 pub use member::{MemberFile, OpenMode};
 pub use probe::{Probe, ProbeError, identity, probe, written_bytes};
 pub use profile::{Cell, DeviceIdentity, DeviceKind, Locality, Profile, ProfileError, Window, WindowKind};
-pub use request::{Asker, DiskDone, DiskRequest, DiskWork, Reply};
+pub use request::{DiskDone, DiskRequest, DiskWork, Reply, RequestId, Requester};
 pub use scheduler::{
     ClassView, DepthBound, Drr, Ordered, OrderedBy, Policy, Queued, Rounds, Scheduler, SchedulerView,
     UnknownPolicy,

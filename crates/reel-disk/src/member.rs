@@ -25,14 +25,18 @@ pub struct MemberFile {
     path: PathBuf,
     /// For the rings: direct where the file system can.
     ring_file: Arc<OwnedFd>,
-    /// For formatting and opening, where nobody is in a hurry and buffers are not aligned.
+    /// For formatting and opening, which need no speed and have unaligned buffers.
     plain: File,
     bytes: u64,
     direct: bool,
 }
 
 impl MemberFile {
-    /// Opens `path` for direct I/O; where the file system refuses that, for buffered I/O, with a warning.
+    /// Opens `path` for direct I/O. Where the file system refuses that, opens it for buffered I/O
+    /// and logs a warning.
+    ///
+    /// # Errors
+    /// The file cannot be opened or measured.
     pub fn open(path: &Path, mode: OpenMode) -> Result<Self, DiskError> {
         let failed = |what, source: io::Error| DiskError::File {
             path: path.to_owned(),
@@ -52,8 +56,8 @@ impl MemberFile {
             Err(reason) => {
                 tracing::warn!(
                     path = %path.display(), %reason,
-                    "no direct I/O here; reading and writing through the page cache, which costs a copy and takes deadlines \
-                     out of Reel's hands: put members on ext4, XFS or a block device"
+                    "no direct I/O here; reading and writing through the page cache, which costs a copy and makes \
+                     deadlines unreliable: put members on ext4, XFS or a block device"
                 );
                 (open(OFlags::empty()).map_err(|error| failed("open", error.into()))?, false)
             }
@@ -79,16 +83,25 @@ impl MemberFile {
     }
 
     /// Fills `target` from `offset`, waiting for it; through the page cache.
+    ///
+    /// # Errors
+    /// The file refuses the read, or ends before.
     pub fn read_at(&self, offset: u64, target: &mut [u8]) -> Result<(), DiskError> {
         self.plain.read_exact_at(target, offset).map_err(|source| self.failed("read", source))
     }
 
     /// Writes `bytes` at `offset`, waiting for it; durable after [`MemberFile::sync`].
+    ///
+    /// # Errors
+    /// The file refuses the write.
     pub fn write_at(&self, offset: u64, bytes: &[u8]) -> Result<(), DiskError> {
         self.plain.write_all_at(bytes, offset).map_err(|source| self.failed("write", source))
     }
 
     /// Makes all writes durable, waiting for it.
+    ///
+    /// # Errors
+    /// The file refuses that.
     pub fn sync(&self) -> Result<(), DiskError> {
         self.plain.sync_data().map_err(|source| self.failed("sync", source))
     }
@@ -107,8 +120,8 @@ impl MemberFile {
     }
 }
 
-/// Whether direct I/O in blocks of [`BLOCK_BYTES`] works on this file. An open with O_DIRECT alone proves nothing: some file
-/// systems accept it and refuse the reads, or want larger blocks.
+/// Whether direct I/O in blocks of [`BLOCK_BYTES`] works on this file. An open with O_DIRECT does
+/// not prove that: some file systems accept it and refuse the reads, or need larger blocks.
 fn check_direct(file: &OwnedFd) -> Result<(), io::Error> {
     let flags = StatxFlags::DIOALIGN | StatxFlags::SIZE;
     if let Ok(found) = statx(file, "", AtFlags::EMPTY_PATH, flags)
@@ -121,7 +134,7 @@ fn check_direct(file: &OwnedFd) -> Result<(), io::Error> {
             wants => Err(io::Error::other(format!("the file system wants blocks of {wants} bytes"))),
         };
     }
-    // Linux before 6.1, or a file system that does not tell: try.
+    // Linux before 6.1, or a file system that does not report it: try a read.
     let mut memory = vec![0; 2 * BLOCK_BYTES as usize];
     let start = memory.as_ptr().align_offset(BLOCK_BYTES as usize);
     rustix::io::pread(file, &mut memory[start..start + BLOCK_BYTES as usize], 0)?;

@@ -1,4 +1,5 @@
-//! What a member was measured to do. Pure, and suspicious: a stored profile may be damaged, old, another device's or a lie.
+//! What a member was measured to do. Pure, and strict: a stored profile may be damaged, old, of
+//! another device or forged.
 
 mod check;
 mod fit;
@@ -6,17 +7,19 @@ mod price;
 
 use price::expected_price_of;
 
-pub(crate) use price::{price_of, runs_are_ways};
+pub(crate) use price::{price_of, runs_need_one_seek};
 
 use crate::limits::PROFILE_BYTES_MAX;
 use reel_qos::DiskPrice;
 use serde::{Deserialize, Serialize};
+use std::borrow::Cow;
 
-/// The version of the format that is written. Since 2 there are reads in runs, and arms are measured as deep as they are used; since 3 reads of mixed
-/// sizes, and prices whose parts are counted apart.
+/// The version of the format that is written. Since 2 it has reads in runs, and rotational disks
+/// are measured as deep as they are used. Since 3 it has reads of mixed sizes, and prices with
+/// independent limits.
 const VERSION: u32 = 3;
 
-/// The earliest version that is read: what it lacks was not measured, and its price says so.
+/// The earliest version that is read. What it lacks was not measured, and its price says so.
 const VERSION_MIN: u32 = 2;
 
 /// What was measured of one member, and the price that admission counts with.
@@ -26,34 +29,36 @@ pub struct Profile {
     version: u32,
     /// When it was measured, seconds since 1970 UTC.
     pub measured_unix_s: u64,
-    /// Measured in a hurry when a server started, not by `reel probe`.
+    /// Measured for a short time when a server started, not by `reel probe`: a quick profile.
     pub quick: bool,
-    /// Whether reads landed in huge pages. Those that do not say were measured before it was seen that it matters.
+    /// Whether reads went into huge pages. Profiles that do not say so were measured before it was
+    /// known to matter.
     #[serde(default)]
     pub huge_pages: bool,
-    /// Members that were measured at the same time, this one included: what they share is in the figures.
+    /// Members that were measured at the same time, including this one: shared hardware is in the
+    /// figures.
     pub together: u32,
-    /// Bytes that reads were spread over: what had been written of the member.
+    /// Bytes that reads were spread over: the written parts of the member.
     pub data_bytes: u64,
-    /// Which device it is true of.
+    /// The device that it is true of.
     pub device: DeviceIdentity,
     #[serde(with = "PriceFields")]
     price: DiskPrice,
-    /// Times of single requests: for people; admission does not count with them.
+    /// Times of single requests: for display; admission does not use them.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub cells: Vec<Cell>,
-    /// Times of windows: what the price is made of.
+    /// Times of windows: what the price follows from.
     #[serde(default)]
     pub windows: Vec<Window>,
 }
 
-/// What tells one device from another.
+/// What distinguishes one device from another.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct DeviceIdentity {
     /// What it is.
     pub kind: DeviceKind,
-    /// Number of the block device, or of the one that the file's file system lies on.
+    /// Number of the block device, or of the one that holds the file's file system.
     pub major: u32,
     /// The second part of that number.
     pub minor: u32,
@@ -63,9 +68,9 @@ pub struct DeviceIdentity {
     pub inode: u64,
     /// Length of the device or file.
     pub bytes: u64,
-    /// What the device calls itself; empty if it does not.
+    /// The model that the device reports; empty if it reports none.
     pub model: String,
-    /// Its serial number, or what there is instead; empty if there is none.
+    /// Its serial number, or what is reported in place of it; empty if there is none.
     pub serial: String,
 }
 
@@ -79,7 +84,7 @@ pub enum DeviceKind {
     BlockDevice,
 }
 
-/// Where the requests of a cell lie.
+/// Where the requests of a cell are.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Locality {
@@ -91,7 +96,7 @@ pub enum Locality {
     Random,
 }
 
-/// Times of single requests of one kind, from the hand-over to the device to its answer.
+/// Times of single requests of one kind, from the submission to the device to its answer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Cell {
@@ -99,7 +104,7 @@ pub struct Cell {
     pub bytes: u64,
     /// Requests in the device at once, at most.
     pub depth: u32,
-    /// Where they lay.
+    /// Where they were.
     pub locality: Locality,
     /// Whether something was written at the same time.
     pub beside_writes: bool,
@@ -117,11 +122,11 @@ pub struct Cell {
 pub enum WindowKind {
     /// Only reads.
     Read,
-    /// Only reads of units, some of which lie behind one another: one way of an arm. On a device that has one they are together what a read of
-    /// as many bytes is.
+    /// Only reads of units, some of which are behind one another and need one seek. On a rotational
+    /// disk these take as long as one read of as many bytes.
     ReadRun,
-    /// Only reads, of blocks and of units, so many of each that the requests take as long as the bytes if they are counted apart: there a sum of
-    /// both is farthest from the longer of them.
+    /// Only reads, of blocks and of units, mixed so that the requests take as long as the bytes if
+    /// the two have independent limits: there the sum of both differs most from the longer of them.
     ReadMixed,
     /// Reads, and one write in the device at any time.
     ReadBesideWrites,
@@ -129,7 +134,8 @@ pub enum WindowKind {
     Write,
 }
 
-/// Times of whole windows: batches of requests at random places, sorted, at the scheduler's depth, from the first to the last answer.
+/// Times of whole windows: batches of requests at random places, sorted, at the scheduler's depth,
+/// from the first submission to the last answer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Window {
@@ -139,7 +145,7 @@ pub struct Window {
     pub bytes: u64,
     /// Requests of each window, or runs.
     pub requests: u32,
-    /// Least number of writes that went on beside the reads of a window.
+    /// Least number of writes beside the reads of a window.
     pub writes: u32,
     /// How many windows were measured.
     pub windows: u32,
@@ -154,30 +160,37 @@ pub struct Window {
 #[non_exhaustive]
 pub enum ProfileError {
     /// Larger than any profile.
-    #[error("it has more than {PROFILE_BYTES_MAX} bytes, which no profile has; run reel probe again")]
+    #[error("it has more than {PROFILE_BYTES_MAX} bytes, which no profile has")]
     TooLarge,
     /// Not the text of a profile.
-    #[error("it cannot be understood: {0}; run reel probe again")]
+    #[error("it cannot be understood: {0}")]
     Malformed(String),
-    /// Written by another version.
+    /// Written in another version of the format.
     #[error(
-        "it is of version {found} of the format, and this program reads versions {VERSION_MIN} to {VERSION}; run reel probe again"
+        "it is of version {found} of the format, and this program reads versions {VERSION_MIN} to {VERSION}"
     )]
     Version {
         /// Its version.
         found: u32,
     },
     /// No device does what it says.
-    #[error("it is not plausible: {0}; run reel probe again")]
+    #[error("it is not plausible: {0}")]
     Implausible(String),
-    /// It is true of something else.
-    #[error("this profile was measured on another device ({measured}, not {found}); run reel probe again")]
+    /// It is true of another device.
+    #[error("this profile was measured on another device ({measured}, not {found})")]
     OtherDevice {
         /// The device it is true of.
         measured: String,
         /// The device it was to be used for.
         found: String,
     },
+}
+
+impl ProfileError {
+    /// What to do about it.
+    pub fn help(&self) -> Option<Cow<'static, str>> {
+        Some("run reel probe again".into())
+    }
 }
 
 #[derive(Serialize, Deserialize)]
@@ -187,11 +200,12 @@ struct PriceFields {
     read_mib_ns: u64,
     write_request_ns: u64,
     write_mib_ns: u64,
-    #[serde(default)]
-    apart: bool,
+    // `apart` is its earlier name.
+    #[serde(default, alias = "apart")]
+    independent_limits: bool,
 }
 
-/// What a measurement found, before it is believed.
+/// The result of a measurement, before it is checked.
 pub(crate) struct Measured {
     pub(crate) measured_unix_s: u64,
     pub(crate) quick: bool,
@@ -204,7 +218,7 @@ pub(crate) struct Measured {
 }
 
 impl Profile {
-    /// A profile of what was measured, if it can be believed.
+    /// A profile of a measurement, if that is plausible.
     pub(crate) fn new(measured: Measured) -> Result<Profile, ProfileError> {
         let Measured { measured_unix_s, quick, huge_pages, together, data_bytes, device, cells, windows } =
             measured;
@@ -226,6 +240,9 @@ impl Profile {
     }
 
     /// Reads the text of a profile and checks everything that can be checked without its device.
+    ///
+    /// # Errors
+    /// It is too large, not a profile, of another version, or not plausible.
     pub fn parse(text: &[u8], now_unix_s: u64) -> Result<Profile, ProfileError> {
         #[derive(Deserialize)]
         struct OnlyVersion {
@@ -238,7 +255,7 @@ impl Profile {
             .map_err(|_| ProfileError::Malformed("it is not UTF-8 text".to_owned()))?;
         let malformed =
             |error: toml::de::Error| ProfileError::Malformed(error.message().replace(['\n', ';'], ","));
-        // Another version may have other fields: its number is looked at first.
+        // Another version may have other fields: its number is checked first.
         let OnlyVersion { version } = toml::from_str(text).map_err(malformed)?;
         if !(VERSION_MIN..=VERSION).contains(&version) {
             return Err(ProfileError::Version { found: version });
@@ -250,7 +267,8 @@ impl Profile {
 
     /// The text that [`Profile::parse`] reads.
     pub fn to_text(&self) -> String {
-        // All numbers are below PROFILE_NS_MAX or lengths of files, which TOML's signed integers hold.
+        // All numbers are below PROFILE_NS_MAX or lengths of files, which TOML's signed integers
+        // hold.
         let fields = toml::to_string(self).unwrap_or_default();
         format!(
             "# What `reel probe` measured of a member. Only what lies under [price] is counted with; it follows from the windows.\n{fields}"
@@ -262,22 +280,27 @@ impl Profile {
         self.price
     }
 
-    /// What requests cost over a long time, in which slow rounds and fast ones make up for each other: for what is expected, not for what is promised.
+    /// What requests cost over a long time, in which slow rounds and fast ones compensate each
+    /// other: for forecasts, not for reservations.
     pub fn expected_price(&self) -> DiskPrice {
         expected_price_of(&self.windows).unwrap_or(self.price)
     }
 
-    /// Whether it has an arm: getting there takes long, and what lies behind one another costs its transfers. A throttle only looks like one.
-    pub fn has_arm(&self) -> bool {
-        self.price.has_arm() && runs_are_ways(&self.windows)
+    /// Whether the device is rotational: seeks take long, and reads behind one another cost their
+    /// transfers. A throttle only looks like that.
+    pub fn is_rotational(&self) -> bool {
+        self.price.is_rotational() && runs_need_one_seek(&self.windows)
     }
 
-    /// Whether writes were measured; otherwise they are taken to cost a multiple of reads.
+    /// Whether writes were measured. Otherwise they are assumed to cost a multiple of reads.
     pub fn has_writes(&self) -> bool {
         self.windows.iter().any(|window| window.kind == WindowKind::Write)
     }
 
-    /// Whether it is true of this device.
+    /// Checks that it is true of this device.
+    ///
+    /// # Errors
+    /// It was measured on another device.
     pub fn check_device(&self, found: &DeviceIdentity) -> Result<(), ProfileError> {
         if self.device.is_same(found) {
             return Ok(());
@@ -294,8 +317,8 @@ impl Window {
 }
 
 impl DeviceIdentity {
-    /// Whether both are one device. Numbers of devices change with the order in which they are found; a serial number does not, so
-    /// it counts where both have one.
+    /// Whether both are one device. Numbers of devices change with the order in which they are
+    /// found. A serial number does not, so it decides where both have one.
     pub fn is_same(&self, other: &DeviceIdentity) -> bool {
         let place = if self.serial.is_empty() || other.serial.is_empty() {
             (self.major, self.minor) == (other.major, other.minor)

@@ -1,4 +1,4 @@
-//! What a member can be asked, and what it answers.
+//! The requests to a member, and its answers.
 
 use crate::error::DiskError;
 use reel_arena::{Buffer, Lease};
@@ -8,26 +8,33 @@ use std::sync::atomic::{AtomicU64, Ordering};
 
 /// One request to one member.
 pub struct DiskRequest {
+    /// Names the request to [`promote`](crate::DiskBackend::promote) and
+    /// [`withdraw`](crate::DiskBackend::withdraw).
+    pub id: RequestId,
     /// The member's number.
     pub member: usize,
-    /// Who waits for it.
+    /// The class that it is served in.
     pub class: Class,
-    /// On whose behalf: those who ask for what has no deadline take turns.
-    pub asker: Asker,
+    /// The requester. Requesters without deadlines take turns.
+    pub requester: Requester,
     /// When it is due, CLOCK_MONOTONIC; [`reel_qos::DEADLINE_NONE_NS`] if never.
     pub deadline_ns: u64,
     /// What to do.
     pub work: DiskWork,
-    /// Comes back in [`DiskDone::token`].
+    /// A number of the caller's own; comes back in [`DiskDone::token`].
     pub token: u64,
-    /// Who is told.
+    /// Receives the answer.
     pub reply: Arc<dyn Reply>,
 }
 
-/// On whose behalf a member is asked: a connection, or a job. What has no deadline is served in turns of those who ask for it, however much
-/// each of them has waiting.
+/// Names a request of this process.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub struct RequestId(u64);
+
+/// A connection or a job that requests are made for. Requests without deadlines are served in turns
+/// of their requesters, however many each of them has waiting.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
-pub struct Asker(u64);
+pub struct Requester(u64);
 
 /// What a member does. Offsets and lengths are multiples of [`crate::limits::BLOCK_BYTES`].
 pub enum DiskWork {
@@ -67,35 +74,46 @@ pub struct DiskDone {
     pub device_ns: u64,
 }
 
-impl Asker {
-    /// Beside them lies who asks on behalf of so many. Two that come to be called the same share their turns, no more.
-    const NUMBER_BITS: u32 = 40;
-    const UPKEEP: u64 = 1 << 63;
+impl RequestId {
+    /// A name that no other request of this process has.
+    #[allow(clippy::new_without_default, reason = "no two are the same, so there is no default")]
+    pub fn new() -> Self {
+        static NEXT: AtomicU64 = AtomicU64::new(0);
+        Self(NEXT.fetch_add(1, Ordering::Relaxed))
+    }
+}
 
-    /// Somebody new: a job, or a core that asks on behalf of its connections.
+impl Requester {
+    /// The low bits number the requesters that one requester stands for. Two with the same number
+    /// share their turns, nothing else.
+    const NUMBER_BITS: u32 = 40;
+    const MAINTENANCE: u64 = 1 << 63;
+
+    /// A new requester: a job, or a core that makes requests for its connections.
     pub fn new() -> Self {
         static NEXT: AtomicU64 = AtomicU64::new(1);
-        Self(NEXT.fetch_add(1, Ordering::Relaxed) << Self::NUMBER_BITS & !Self::UPKEEP)
+        Self(NEXT.fetch_add(1, Ordering::Relaxed) << Self::NUMBER_BITS & !Self::MAINTENANCE)
     }
 
-    /// Of those on whose behalf this one asks, the one of this number.
+    /// Of the requesters that this one stands for, the one of this number.
     pub fn of(self, number: u64) -> Self {
         let numbers = (1 << Self::NUMBER_BITS) - 1;
         Self(self.0 & !numbers | number & numbers)
     }
 
-    /// Somebody new who looks after what is stored: a rebuild, a scrub. However many others ask, every second turn is theirs.
-    pub fn upkeep() -> Self {
-        Self(Self::new().0 | Self::UPKEEP)
+    /// A new requester for maintenance: a rebuild, a scrub. Maintenance has every second turn,
+    /// however many other requesters there are.
+    pub fn maintenance() -> Self {
+        Self(Self::new().0 | Self::MAINTENANCE)
     }
 
-    /// Whether it looks after what is stored.
-    pub fn is_upkeep(self) -> bool {
-        self.0 & Self::UPKEEP != 0
+    /// Whether it is for maintenance.
+    pub fn is_maintenance(self) -> bool {
+        self.0 & Self::MAINTENANCE != 0
     }
 }
 
-/// Takes answers to whoever asked.
+/// Receives answers.
 pub trait Reply: Send + Sync {
     /// Called on a disk thread: must not wait.
     fn deliver(&self, done: DiskDone);

@@ -1,31 +1,29 @@
 //! Which request goes to the device next. Pure: no clock, no I/O, no threads.
 
+mod classic;
 mod device;
-mod drr;
 mod ids;
 mod meter;
-mod ordered;
 mod policy;
 mod rounds;
 
+pub use classic::{Drr, Ordered, OrderedBy};
 pub use device::DepthBound;
-pub use drr::Drr;
-pub use ordered::{Ordered, OrderedBy};
 pub use policy::{Policy, UnknownPolicy};
 pub use rounds::Rounds;
 
-use crate::request::Asker;
+use crate::request::Requester;
 use reel_qos::{Class, ClassTable, DiskPrice};
 
 /// What a scheduler knows of a request.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Queued {
-    /// Names the request; unique among those queued or in the device.
+    /// Names the request. Unique among those queued or in the device.
     pub id: u64,
-    /// Who waits for it.
+    /// The class that it is served in.
     pub class: Class,
-    /// On whose behalf.
-    pub asker: Asker,
+    /// The requester.
+    pub requester: Requester,
     /// When it is due.
     pub deadline_ns: u64,
     /// Where on the member.
@@ -43,10 +41,11 @@ impl Queued {
     }
 }
 
-/// A policy for one member. Its driver calls `pop` until it gives nothing, and again after every `push` and `done`, and at the time of
-/// `kept_until_ns`.
+/// A policy for one member. Its driver calls `pop` until that returns nothing, again after every
+/// `push` and `done`, and at the time of `kept_until_ns`.
 ///
-/// Time comes from the driver and may do anything: a clock that goes back or leaps ahead loses no request.
+/// Time comes from the driver and may do anything: a clock that goes back or jumps ahead loses no
+/// request.
 pub trait Scheduler: Send {
     /// A new request.
     fn push(&mut self, request: Queued, now_ns: u64);
@@ -54,8 +53,8 @@ pub trait Scheduler: Send {
     /// The next request for the device, if the device may have one more.
     fn pop(&mut self, now_ns: u64) -> Option<Queued>;
 
-    /// When to call `pop` again though nothing has happened since it gave nothing: the device is kept for somebody until then. `None`: not before
-    /// something happens.
+    /// When to call `pop` again although nothing has happened since it returned nothing: the device
+    /// is kept idle for an expected request until then. `None`: not before something happens.
     fn kept_until_ns(&self) -> Option<u64> {
         None
     }
@@ -63,11 +62,12 @@ pub trait Scheduler: Send {
     /// The device has finished a request that `pop` gave.
     fn done(&mut self, id: u64, now_ns: u64);
 
-    /// A request that waits is now wanted by somebody more urgent: it counts as of this class and deadline from here on.
-    /// Nothing happens if it is in the device already, or if it was more urgent before.
+    /// A waiting request has this class and deadline from here on. Nothing happens if it is in the
+    /// device, or if it was more urgent before.
     fn promote(&mut self, id: u64, class: Class, deadline_ns: u64);
 
-    /// Nobody waits for a request any more: `true` if it waited, and is forgotten. What is in the device stays there.
+    /// A request is not needed any more: `true` if it was waiting, and is removed. Requests in the
+    /// device stay there.
     fn withdraw(&mut self, id: u64) -> bool;
 
     /// The classes and their shares from here on.
@@ -81,10 +81,10 @@ pub trait Scheduler: Send {
         self.set_price(price);
     }
 
-    /// Its state, for people.
+    /// Its state, for display.
     fn view(&self, now_ns: u64) -> SchedulerView;
 
-    /// Requests waiting, not counting those in the device.
+    /// Waiting requests, without those in the device.
     fn len(&self) -> usize;
 
     /// Whether nothing waits.
@@ -100,8 +100,9 @@ pub struct SchedulerView {
     pub policy: &'static str,
     /// Main periods begun.
     pub rounds: u64,
-    /// Device time left in this round when all promised work of it and of the rounds known after it is done; a whole round if
-    /// nothing is promised. Negative: some of it will be late. Only [`Rounds`] knows it; 0 elsewhere.
+    /// Device time left in this round after all reserved work of this round and of the rounds known
+    /// after it; a whole round if there is none. Negative: some of the work will be late. Only
+    /// [`Rounds`] computes it; 0 elsewhere.
     pub slack_ns: i64,
     /// The least slack of the last rounds.
     pub least_slack_ns: i64,
@@ -124,7 +125,8 @@ pub struct ClassView {
     pub total_ns: u64,
 }
 
-/// Whether `to` is a more urgent class than `from`: of a more urgent kind. Classes of one kind differ in share, not in urgency.
+/// Whether `to` is a more urgent class than `from`, that is, of a more urgent kind. Classes of one
+/// kind differ in share, not in urgency.
 fn more_urgent(classes: &ClassTable, to: Class, from: Class) -> bool {
     classes.kind(to) < classes.kind(from)
 }

@@ -1,4 +1,4 @@
-//! What a member did, for metrics and people.
+//! What a member did, for metrics and display.
 
 use crate::job::Work;
 use crate::limits::SERVICE_BUCKETS;
@@ -9,7 +9,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 /// A snapshot of one member's counters.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct MemberStats {
-    /// Whether there is such a member.
+    /// Whether the member is present.
     pub present: bool,
     /// Reads done.
     pub reads: u64,
@@ -29,7 +29,8 @@ pub struct MemberStats {
     pub queued: u64,
     /// Requests in the device.
     pub in_device: u64,
-    /// Service times: bucket `i` counts requests that took the device less than 2^i microseconds, and not less than half of it.
+    /// Service times: bucket `i` counts requests that took the device less than 2^i microseconds,
+    /// and at least half of that.
     pub service_us_log2: [u64; SERVICE_BUCKETS],
     /// Sum of all service times.
     pub service_ns: u64,

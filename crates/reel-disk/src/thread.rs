@@ -3,9 +3,10 @@
 use crate::disks::{DisksConfig, Shared, lock};
 use crate::driven::Driven;
 use crate::error::DiskError;
-use crate::job::{Job, JobName, Progress, Work};
-use crate::limits::TELL_CPU_EVERY_NS;
+use crate::job::{Job, Progress, Work};
+use crate::limits::CPU_TIME_EVERY_NS;
 use crate::member::MemberFile;
+use crate::request::RequestId;
 use reel_qos::{Class, ClassTable, DiskPrice};
 use reel_ring::Done;
 use reel_rt::{Core, Service, thread_cpu_ns};
@@ -19,30 +20,28 @@ pub(crate) struct DiskThread {
     members: BTreeMap<usize, Driven>,
     shared: Arc<Shared>,
     config: DisksConfig,
-    /// Requests that wait in a scheduler, by what their callers call them.
-    names: HashMap<JobName, u64>,
+    /// Requests that wait in a scheduler, with their numbers here.
+    waiting: HashMap<RequestId, u64>,
     /// In a scheduler or in the device.
     jobs: HashMap<u64, Box<Job>>,
-    /// Answers held back by a fault.
-    held: HashMap<u64, Box<Job>>,
     next_id: u64,
     /// Whether a timer will show the views that have changed.
     will_show: bool,
-    /// When its processor time was told last.
-    told_cpu_ns: u64,
+    /// When its processor time was last read.
+    cpu_read_at_ns: u64,
     stopping: bool,
 }
 
 /// The timer that shows views; no request bears this number.
-const SHOW: u64 = u64::MAX;
-/// The timer at which a device is kept for nobody any more; every turn looks at all of them.
-const LOOK: u64 = u64::MAX - 1;
+const VIEWS: u64 = u64::MAX;
+/// The timer at which a device is no longer kept idle. Every turn checks all of them.
+const IDLE_END: u64 = u64::MAX - 1;
 
-/// What a disk thread is told.
+/// A message to a disk thread.
 pub(crate) enum Order {
     Job(Box<Job>),
-    Promote { name: JobName, class: Class, deadline_ns: u64 },
-    Withdraw(JobName),
+    Promote { member: usize, request: RequestId, class: Class, deadline_ns: u64 },
+    Withdraw { member: usize, request: RequestId },
     Classes(Arc<ClassTable>),
     Price { member: usize, price: DiskPrice },
     Replace { member: usize, file: Box<MemberFile> },
@@ -60,20 +59,25 @@ impl DiskThread {
             members,
             shared,
             config,
-            names: HashMap::new(),
+            waiting: HashMap::new(),
             jobs: HashMap::new(),
-            held: HashMap::new(),
             next_id: 0,
             will_show: false,
-            told_cpu_ns: 0,
+            cpu_read_at_ns: 0,
             stopping: false,
         }
     }
 
-    /// Tells how much processor time it has taken, now and then. A thread with nothing to do takes none.
-    fn tell_cpu(&mut self, now_ns: u64) {
-        if now_ns >= self.told_cpu_ns + TELL_CPU_EVERY_NS {
-            self.told_cpu_ns = now_ns;
+    /// The member of a request that is in its device, and when that began.
+    pub(crate) fn in_device(&self, id: u64) -> Option<(usize, u64)> {
+        self.jobs.get(&id).map(|job| (job.member, job.started_ns))
+    }
+
+    /// Reads how much processor time this thread has taken, now and then. An idle thread takes
+    /// none.
+    fn read_cpu_time(&mut self, now_ns: u64) {
+        if now_ns >= self.cpu_read_at_ns + CPU_TIME_EVERY_NS {
+            self.cpu_read_at_ns = now_ns;
             self.shared.cpu_ns[self.number].store(thread_cpu_ns(), Relaxed);
         }
     }
@@ -95,33 +99,35 @@ impl DiskThread {
         let id = self.next_id;
         self.next_id += 1;
         if job.work.is_sync() {
-            // Nothing to order: it concerns only what was answered before it was asked.
+            // A sync is not ordered: it concerns only what was answered before it was submitted.
             job.started_ns = core.now_ns();
             core.ring.push(id, job.work.op(&member.file));
         } else {
             member.scheduler.push(job.queued(id), core.now_ns());
             member.changed();
-            self.names.insert(job.name(), id);
+            self.waiting.insert(job.id, id);
             self.shared.counters[number].queued.fetch_add(1, Relaxed);
         }
         self.jobs.insert(id, job);
     }
 
-    /// Nobody waits for a request: if it has not gone to the device, its buffer goes back without the way there.
-    fn withdraw(&mut self, name: &JobName) {
-        let Some(member) = self.members.get_mut(&name.member()) else { return };
-        let Some(&id) = self.names.get(name) else { return };
+    /// A request is not needed any more. If it has not gone to the device, its buffer is given back
+    /// at once.
+    fn withdraw(&mut self, number: usize, request: RequestId) {
+        let Some(member) = self.members.get_mut(&number) else { return };
+        let Some(&id) = self.waiting.get(&request) else { return };
         if member.scheduler.withdraw(id) {
             member.changed();
-            self.names.remove(name);
-            self.shared.counters[name.member()].queued.fetch_sub(1, Relaxed);
+            self.waiting.remove(&request);
+            self.shared.counters[number].queued.fetch_sub(1, Relaxed);
             if let Some(job) = self.jobs.remove(&id) {
                 job.answer(Err(DiskError::Withdrawn));
             }
         }
     }
 
-    /// Another file takes the place of a member's. Requests that wait go to it; those in the device end on the old one.
+    /// Replaces the file of a member. Waiting requests go to the new file; those in the device end
+    /// on the old one.
     fn replace(&mut self, number: usize, file: &MemberFile) {
         let mut price = lock(&self.shared.prices[number]);
         match self.members.get_mut(&number) {
@@ -141,7 +147,7 @@ impl DiskThread {
                 counters.queued.fetch_sub(1, Relaxed);
                 counters.in_device.fetch_add(1, Relaxed);
                 if let Some(job) = self.jobs.get_mut(&next.id) {
-                    self.names.remove(&job.name());
+                    self.waiting.remove(&job.id);
                     // It may have been promoted.
                     (job.class, job.deadline_ns) = (next.class, next.deadline_ns);
                     job.started_ns = core.now_ns();
@@ -149,12 +155,13 @@ impl DiskThread {
                 }
             }
             if let Some(kept_until_ns) = member.filled(core.now_ns()) {
-                core.at(kept_until_ns, LOOK);
+                core.at(kept_until_ns, IDLE_END);
             }
         }
     }
 
-    /// Shows the views that have changed, each ten times a second at most, and the last one for certain.
+    /// Publishes the views that have changed, each ten times a second at most. The last change is
+    /// always published.
     fn show(&mut self, core: &mut Core) {
         let mut next_ns = None;
         for (&number, member) in &mut self.members {
@@ -164,13 +171,13 @@ impl DiskThread {
             && !self.will_show
         {
             self.will_show = true;
-            core.at(next_ns, SHOW);
+            core.at(next_ns, VIEWS);
         }
     }
 
     /// A request has left the device, with this result.
     fn end(&mut self, core: &mut Core, id: u64, result: Result<(), DiskError>) {
-        let Some(mut job) = self.jobs.remove(&id) else { return };
+        let Some(job) = self.jobs.remove(&id) else { return };
         let Some(member) = self.members.get_mut(&job.member) else { return };
         let counters = &self.shared.counters[job.member];
         if !job.work.is_sync() {
@@ -181,8 +188,6 @@ impl DiskThread {
             counters.in_device.fetch_sub(1, Relaxed);
             counters.served(core.now_ns().saturating_sub(job.started_ns));
         }
-        let mut result = result;
-        let delay_ns = self.config.faults.apply(&mut job, &mut result);
         match &result {
             Ok(()) => counters.succeeded(job.class, &job.work),
             Err(error) => {
@@ -190,23 +195,14 @@ impl DiskThread {
                 member.log.failure(core.now_ns(), &member.path, error);
             }
         }
-        if delay_ns == 0 {
-            return self.answer(core, *job, result);
-        }
-        job.held = Some(result);
-        core.at(core.now_ns().saturating_add(delay_ns), id);
-        self.held.insert(id, job);
-    }
-
-    fn answer(&self, core: &Core, job: Job, result: Result<(), DiskError>) {
         if core.now_ns() > job.deadline_ns {
-            self.shared.counters[job.member].late(job.class);
+            counters.late(job.class);
         }
         job.answer(result);
     }
 
     fn stop_when_idle(&self, core: &mut Core) {
-        if self.stopping && self.jobs.is_empty() && self.held.is_empty() {
+        if self.stopping && self.jobs.is_empty() {
             core.stop();
         }
     }
@@ -218,13 +214,13 @@ impl Service for DiskThread {
     fn message(&mut self, core: &mut Core, order: Order) {
         match order {
             Order::Job(job) => self.take(core, job),
-            Order::Promote { name, class, deadline_ns } => {
-                let member = self.members.get_mut(&name.member());
-                if let (Some(&id), Some(member)) = (self.names.get(&name), member) {
+            Order::Promote { member, request, class, deadline_ns } => {
+                let member = self.members.get_mut(&member);
+                if let (Some(&id), Some(member)) = (self.waiting.get(&request), member) {
                     member.scheduler.promote(id, class, deadline_ns);
                 }
             }
-            Order::Withdraw(name) => self.withdraw(&name),
+            Order::Withdraw { member, request } => self.withdraw(member, request),
             Order::Classes(classes) => {
                 self.config.classes = ClassTable::clone(&classes);
                 for member in self.members.values_mut() {
@@ -242,6 +238,7 @@ impl Service for DiskThread {
             Order::Replace { member, file } => self.replace(member, &file),
         }
     }
+
     fn done(&mut self, core: &mut Core, done: Done) {
         let id = done.token;
         let Some(job) = self.jobs.get_mut(&id) else { return };
@@ -256,33 +253,20 @@ impl Service for DiskThread {
             },
             Err(error) => Err(job.failed(error)),
         };
-        let keep_ns = self.config.faults.keep_ns(job.member, job.started_ns, core.now_ns());
-        if keep_ns == 0 {
-            return self.end(core, id, result);
-        }
-        // Still in the device, for all that the scheduler knows.
-        job.held = Some(result);
-        core.at(core.now_ns().saturating_add(keep_ns), id);
+        self.end(core, id, result);
     }
 
-    fn timer(&mut self, core: &mut Core, id: u64) {
-        if id == SHOW {
+    fn timer(&mut self, _core: &mut Core, id: u64) {
+        // Of the other timer, the turn that follows takes care.
+        if id == VIEWS {
             self.will_show = false;
-        } else if id == LOOK {
-            // The turn that follows looks.
-        } else if let Some(mut job) = self.held.remove(&id) {
-            if let Some(result) = job.held.take() {
-                self.answer(core, *job, result);
-            }
-        } else if let Some(result) = self.jobs.get_mut(&id).and_then(|job| job.held.take()) {
-            self.end(core, id, result);
         }
     }
 
     fn turn(&mut self, core: &mut Core) {
         self.dispatch(core);
         self.show(core);
-        self.tell_cpu(core.now_ns());
+        self.read_cpu_time(core.now_ns());
         self.stop_when_idle(core);
     }
 
@@ -292,7 +276,7 @@ impl Service for DiskThread {
 }
 
 impl Order {
-    /// Tells whoever waits that there is nobody to carry it out any more.
+    /// Answers that the threads have stopped.
     pub(crate) fn refuse(self) {
         if let Order::Job(job) = self {
             job.answer(Err(DiskError::Stopped));

@@ -3,8 +3,8 @@
 
 use reel_arena::{Arena, ArenaConfig};
 use reel_disk::{
-    Asker, DepthBound, DiskDone, DiskError, DiskRequest, DiskWork, Disks, DisksConfig, Fault, MemberFile,
-    OpenMode, Policy, Reply, SchedulerView,
+    DepthBound, DiskDone, DiskError, DiskRequest, DiskWork, Disks, DisksConfig, Fault, Faults, MemberFile,
+    OpenMode, Policy, Reply, RequestId, Requester, SchedulerView, start_disks,
 };
 use reel_qos::{Class, ClassSpec, ClassTable, DEADLINE_NONE_NS, DiskPrice, Kind};
 use reel_ring::DriverChoice;
@@ -31,13 +31,18 @@ struct Rig {
     disks: Disks,
     reply: Arc<Answers>,
     answers: Receiver<DiskDone>,
-    config: DisksConfig,
+    faults: Faults,
     dir: tempfile::TempDir,
 }
 
 /// Two members of 64 blocks whose block `b` is filled with `b + member`; member 2 is absent.
 fn rig(driver: DriverChoice) -> Rig {
     rig_with(driver, |_| {})
+}
+
+/// The same with members that can have faults.
+fn faulty_rig(driver: DriverChoice) -> Rig {
+    rig_with(driver, |config| config.faults = Some(Faults::default()))
 }
 
 fn rig_with(driver: DriverChoice, change: impl FnOnce(&mut DisksConfig)) -> Rig {
@@ -63,17 +68,19 @@ fn rig_with(driver: DriverChoice, change: impl FnOnce(&mut DisksConfig)) -> Rig 
         ..DisksConfig::default()
     };
     change(&mut config);
-    let disks = Disks::start(members, &arena, config.clone()).unwrap();
+    let faults = config.faults.clone().unwrap_or_default();
+    let disks = start_disks(members, &arena, config).unwrap();
     let (sender, answers) = channel();
-    Rig { arena, disks, reply: Arc::new(Answers(Mutex::new(sender))), answers, config, dir }
+    Rig { arena, disks, reply: Arc::new(Answers(Mutex::new(sender))), answers, faults, dir }
 }
 
 /// A request of class interactive to the first member, without a deadline.
 fn urgent(work: DiskWork, reply: Arc<dyn Reply>) -> DiskRequest {
     DiskRequest {
+        id: RequestId::new(),
         member: 0,
         class: Class::INTERACTIVE,
-        asker: Asker::default(),
+        requester: Requester::default(),
         deadline_ns: DEADLINE_NONE_NS,
         work,
         token: 0,
@@ -82,9 +89,11 @@ fn urgent(work: DiskWork, reply: Arc<dyn Reply>) -> DiskRequest {
 }
 
 impl Rig {
-    fn submit(&self, member: usize, token: u64, work: DiskWork) {
+    fn submit(&self, member: usize, token: u64, work: DiskWork) -> RequestId {
         let request = urgent(work, Arc::clone(&self.reply) as Arc<dyn Reply>);
+        let id = request.id;
         self.disks.submit(DiskRequest { member, class: Class::APERIODIC, token, ..request });
+        id
     }
 
     fn read(&self, member: usize, block: usize, blocks: usize) -> DiskDone {
@@ -163,8 +172,8 @@ fn errors_say_which_member_and_where() {
 
 #[test]
 fn faults_do_what_they_say_until_they_are_cleared() {
-    let rig = rig(DriverChoice::Auto);
-    let faults = rig.config.faults.clone();
+    let rig = faulty_rig(DriverChoice::Auto);
+    let faults = rig.faults.clone();
     faults.inject(0, Fault::FailReads);
     assert!(matches!(rig.read(0, 1, 1).result, Err(DiskError::Failed { member: 0, what: "read", .. })));
     assert!(rig.read(1, 1, 1).result.is_ok());
@@ -245,8 +254,8 @@ fn a_file_cut_within_a_block_ends_there() {
 
 #[test]
 fn faults_hit_their_place_only() {
-    let rig = rig(DriverChoice::Auto);
-    let faults = rig.config.faults.clone();
+    let rig = faulty_rig(DriverChoice::Auto);
+    let faults = rig.faults.clone();
     let block = BLOCK as u64;
     faults.inject(0, Fault::CorruptRange(3 * block + 5..3 * block + 7));
     faults.inject(0, Fault::FailRange(9 * block..10 * block));
@@ -283,9 +292,10 @@ fn many_threads_submit_to_many_members_and_each_request_is_answered_once() {
             };
             let reply = Arc::clone(&reply) as Arc<dyn Reply>;
             DiskRequest {
+                id: RequestId::new(),
                 member,
                 class: Class::PERIODIC,
-                asker: Asker::default(),
+                requester: Requester::default(),
                 deadline_ns: token,
                 work,
                 token,
@@ -298,7 +308,7 @@ fn many_threads_submit_to_many_members_and_each_request_is_answered_once() {
                 scope.spawn(move || {
                     for batch in 0..50 {
                         let token = |i: u64| thread * 1000 + batch * 10 + i;
-                        disks.submit_all((0..9).map(|i| request(i as usize % 3, token(i))));
+                        disks.submit_all(&mut (0..9).map(|i| request(i as usize % 3, token(i))));
                         disks.submit(request(1, token(9)));
                     }
                 });
@@ -326,8 +336,8 @@ fn a_reply_that_panics_still_leaves_every_request_answered() {
         }
     }
     for driver in DRIVERS {
-        let rig = rig(driver);
-        rig.config.faults.inject(0, Fault::Delay { delay_ns: 5_000_000 });
+        let rig = faulty_rig(driver);
+        rig.faults.inject(0, Fault::Delay { delay_ns: 5_000_000 });
         for token in 0..20 {
             let buffer = rig.arena.take(BLOCK).unwrap();
             rig.submit(0, token, DiskWork::Read { offset: 0, bytes: BLOCK, buffer });
@@ -337,7 +347,7 @@ fn a_reply_that_panics_still_leaves_every_request_answered() {
         for _ in 0..20 {
             rig.answers.recv_timeout(Duration::from_secs(20)).expect("answered, if only as stopped");
         }
-        // The thread is gone; its members are, too, but nobody waits for ever.
+        // The thread is gone with its members, but no caller waits for ever.
         while !matches!(rig.read(0, 0, 1).result, Err(DiskError::Stopped)) {}
         assert!(rig.read(1, 0, 1).result.is_ok(), "the other thread goes on");
         assert!(matches!(rig.disks.stop(), Err(DiskError::Thread(_))));
@@ -370,7 +380,7 @@ fn direct_where_the_file_system_can_buffered_where_it_cannot() {
     let rig = rig(DriverChoice::Auto);
     let missing = MemberFile::open(&rig.dir.path().join("nobody"), OpenMode::ReadOnly).unwrap_err();
     assert!(missing.to_string().contains("nobody"), "{missing}");
-    // sysfs has no direct I/O, whatever the kernel; its files read as shorter than they claim to be.
+    // sysfs has no direct I/O on any kernel; its files are shorter than they claim to be.
     let path = Path::new("/sys/kernel/mm/transparent_hugepage/enabled");
     if !path.exists() {
         return;
@@ -384,7 +394,7 @@ fn direct_where_the_file_system_can_buffered_where_it_cannot() {
     for driver in DRIVERS {
         let member = MemberFile::open(path, OpenMode::ReadOnly).unwrap();
         let config = DisksConfig { driver, ..DisksConfig::default() };
-        let disks = Disks::start(vec![Some(member)], &rig.arena, config).unwrap();
+        let disks = start_disks(vec![Some(member)], &rig.arena, config).unwrap();
         let buffer = rig.arena.take(BLOCK).unwrap();
         let reply = Arc::clone(&rig.reply) as Arc<dyn Reply>;
         disks.submit(urgent(DiskWork::Read { offset: 0, bytes: BLOCK, buffer }, reply));
@@ -394,7 +404,7 @@ fn direct_where_the_file_system_can_buffered_where_it_cannot() {
     }
 }
 
-/// Waits for a view that is so; views come a tenth of a second late.
+/// Waits for a view that is wanted; views come a tenth of a second late.
 fn view_when(rig: &Rig, member: usize, wanted: impl Fn(&SchedulerView) -> bool) -> SchedulerView {
     for _ in 0..1000 {
         let view = rig.disks.views().swap_remove(member);
@@ -411,7 +421,7 @@ fn what_the_schedulers_do_is_seen() {
     for driver in DRIVERS {
         let rig = rig_with(driver, |config| config.policy = Policy::Rounds);
         let view = rig.disks.views().swap_remove(0);
-        assert_eq!((view.policy, view.classes.len()), ("rounds", 3), "before anything was asked");
+        assert_eq!((view.policy, view.classes.len()), ("rounds", 3), "before the first request");
         assert_eq!(view.classes[0].quota_ns, 700_000_000);
         for block in 0..8 {
             rig.read(0, block, 1).result.unwrap();
@@ -459,39 +469,47 @@ fn answers_after_their_deadline_are_counted_for_their_class() {
 
 #[test]
 fn a_price_that_is_set_is_the_price() {
-    let rig = rig(DriverChoice::Auto);
-    let price =
-        DiskPrice { read_request_ns: 7, read_mib_ns: 6, write_request_ns: 5, write_mib_ns: 4, apart: false };
+    let rig = faulty_rig(DriverChoice::Auto);
+    let price = DiskPrice {
+        read_request_ns: 7,
+        read_mib_ns: 6,
+        write_request_ns: 5,
+        write_mib_ns: 4,
+        independent_limits: false,
+    };
     rig.disks.set_price(0, price);
     rig.read(0, 0, 1).result.unwrap();
     assert_eq!(rig.disks.price(0), price);
     assert_eq!(rig.disks.price(1), reel_disk::limits::PRICE_UNKNOWN);
 }
 
-/// Six reads of the first member, whose device answers none of them for so long. The bound of the rig is four: the other two wait in the scheduler.
-fn ask_six_of_a_stalled_member(rig: &Rig, for_ns: u64) {
-    rig.config.faults.inject(0, Fault::Stall { for_ns, every_ns: 1 });
-    for token in 0..6 {
+/// Six reads of the first member, whose device answers none of them for this time. The bound of the
+/// rig is four: the other two wait in the scheduler.
+fn request_six_of_a_stalled_member(rig: &Rig, for_ns: u64) -> Vec<RequestId> {
+    rig.faults.inject(0, Fault::Stall { for_ns, every_ns: 1 });
+    let ask = |token: u64| {
         let buffer = rig.arena.take(BLOCK).unwrap();
-        rig.submit(0, token, DiskWork::Read { offset: token * BLOCK as u64, bytes: BLOCK, buffer });
-    }
+        rig.submit(0, token, DiskWork::Read { offset: token * BLOCK as u64, bytes: BLOCK, buffer })
+    };
+    let asked = (0..6).map(ask).collect();
     view_when(rig, 0, |view| view.classes[2].queued == 2);
+    asked
 }
 
 #[test]
 fn a_stalled_or_slow_member_keeps_its_requests_in_the_device() {
     for driver in DRIVERS {
-        let rig = rig(driver);
+        let rig = faulty_rig(driver);
         let started = Instant::now();
-        ask_six_of_a_stalled_member(&rig, 1_000_000_000);
+        request_six_of_a_stalled_member(&rig, 1_000_000_000);
         let stats = rig.disks.stats().swap_remove(0);
         assert_eq!((stats.in_device, stats.queued, stats.reads), (4, 2, 0));
-        rig.config.faults.clear(0);
+        rig.faults.clear(0);
         for _ in 0..6 {
             rig.answers.recv().unwrap().result.unwrap();
         }
         assert!(started.elapsed() >= Duration::from_millis(900), "what had stalled stays so until its end");
-        rig.config.faults.inject(0, Fault::Slow { factor: 3 });
+        rig.faults.inject(0, Fault::Slow { factor: 3 });
         let device_ns = rig.read(0, 1, 1).device_ns;
         assert!(device_ns > 0);
         assert_eq!(rig.disks.stats()[0].reads, 7);
@@ -499,23 +517,22 @@ fn a_stalled_or_slow_member_keeps_its_requests_in_the_device() {
 }
 
 #[test]
-fn what_nobody_waits_for_comes_back_without_the_way_to_the_device() {
+fn a_withdrawn_request_is_answered_without_going_to_the_device() {
     for driver in DRIVERS {
-        let rig = rig(driver);
-        // For longer than it takes to withdraw what waits.
-        ask_six_of_a_stalled_member(&rig, 2_000_000_000);
-        // Those in the device stay there; nobody else's is touched.
-        let reply = Arc::clone(&rig.reply) as Arc<dyn Reply>;
-        let stranger: Arc<dyn Reply> = Arc::new(Answers(Mutex::new(channel().0)));
-        (0..7).for_each(|token| rig.disks.withdraw(0, token, &stranger));
-        (0..7).for_each(|token| rig.disks.withdraw(0, token, &reply));
+        let rig = faulty_rig(driver);
+        // Longer than withdrawing the waiting requests takes.
+        let asked = request_six_of_a_stalled_member(&rig, 2_000_000_000);
+        // Those in the device stay there; a request of another name or member is not touched.
+        rig.disks.withdraw(0, RequestId::new());
+        asked.iter().for_each(|id| rig.disks.withdraw(1, *id));
+        asked.iter().for_each(|id| rig.disks.withdraw(0, *id));
         let back = [rig.answers.recv().unwrap(), rig.answers.recv().unwrap()];
         for done in &back {
             assert!(matches!(done.result, Err(DiskError::Withdrawn)), "{:?}", done.result);
             assert!(done.buffer.is_some() && done.device_ns == 0);
         }
         view_when(&rig, 0, |view| view.classes[2].queued == 0);
-        rig.config.faults.clear(0);
+        rig.faults.clear(0);
         (0..4).for_each(|_| rig.answers.recv().unwrap().result.unwrap());
         let stats = rig.disks.stats().swap_remove(0);
         assert_eq!((stats.in_device, stats.queued, stats.reads, stats.errors), (0, 0, 4, 0));

@@ -1,9 +1,10 @@
-//! Laws that every policy keeps, whatever comes, in whatever order, and whatever the clock does.
+//! Laws that every policy keeps, whatever requests come, in whatever order, and whatever the clock
+//! does.
 #![allow(clippy::unwrap_used, reason = "a test that cannot go on should stop")]
 
 use proptest::prelude::*;
 use reel_disk::limits::EXPECTED_CREDIT_NS;
-use reel_disk::{Asker, DepthBound, Policy, Queued, Scheduler};
+use reel_disk::{DepthBound, Policy, Queued, Requester, Scheduler};
 use reel_qos::limits::ROUND_NS;
 use reel_qos::{Class, ClassSpec, ClassTable, DEADLINE_NONE_NS, DiskPrice, Kind};
 use std::collections::{BTreeMap, BTreeSet};
@@ -33,12 +34,12 @@ fn deadline() -> impl Strategy<Value = u64> {
 fn price() -> impl Strategy<Value = DiskPrice> {
     let cost = || prop_oneof![Just(0_u64), 1..50_000_000_u64, Just(u64::MAX)];
     (cost(), cost(), cost(), cost(), any::<bool>()).prop_map(
-        |(read_request_ns, read_mib_ns, write_request_ns, write_mib_ns, apart)| DiskPrice {
+        |(read_request_ns, read_mib_ns, write_request_ns, write_mib_ns, independent_limits)| DiskPrice {
             read_request_ns,
             read_mib_ns,
             write_request_ns,
             write_mib_ns,
-            apart,
+            independent_limits,
         },
     )
 }
@@ -59,7 +60,7 @@ fn step() -> impl Strategy<Value = Step> {
     ]
 }
 
-/// The built-in classes and so many more of all kinds.
+/// The built-in classes and `more` others of all kinds.
 fn table(more: usize) -> ClassTable {
     let mut specs: Vec<ClassSpec> = ClassTable::default().iter().map(|(_, spec)| spec.clone()).collect();
     for number in 0..more.min(28) {
@@ -70,10 +71,136 @@ fn table(more: usize) -> ClassTable {
     ClassTable::new(specs).unwrap()
 }
 
+/// A scheduler, and what it should know of each request.
+struct Checked {
+    policy: Policy,
+    bound: DepthBound,
+    scheduler: Box<dyn Scheduler>,
+    now_ns: u64,
+    next_id: u64,
+    waiting: BTreeMap<u64, Queued>,
+    in_device: BTreeMap<u64, usize>,
+    maintenance: Requester,
+    was_rotational: bool,
+}
+
+impl Checked {
+    fn new(policy: Policy, more: usize, price: DiskPrice, bound: DepthBound) -> Self {
+        Self {
+            policy,
+            bound,
+            scheduler: policy.scheduler(&table(more), price, bound),
+            now_ns: 5 * ROUND_NS,
+            next_id: 0,
+            waiting: BTreeMap::new(),
+            in_device: BTreeMap::new(),
+            maintenance: Requester::maintenance(),
+            was_rotational: price.is_rotational(),
+        }
+    }
+
+    fn apply(&mut self, step: Step) -> Result<(), TestCaseError> {
+        match step {
+            Step::Push { class, deadline_ns, offset, bytes, write } => {
+                let (id, class) = (self.next_id, Class::new(class).unwrap());
+                let requesters = [Requester::default(), self.maintenance, Requester::default().of(id)];
+                let requester = requesters[id as usize % 3];
+                let request = Queued { id, class, requester, deadline_ns, offset, bytes, write };
+                self.waiting.insert(id, request);
+                self.next_id += 1;
+                self.scheduler.push(request, self.now_ns);
+            }
+            Step::Done => {
+                if let Some((id, _)) = self.in_device.pop_first() {
+                    self.scheduler.done(id, self.now_ns);
+                }
+            }
+            Step::Promote { nth, class, deadline_ns } => {
+                // Also ids that are in the device or gone.
+                let id = nth as u64 % self.next_id.max(1);
+                self.scheduler.promote(id, Class::new(class).unwrap(), deadline_ns);
+            }
+            Step::Withdraw { nth } => {
+                let id = nth as u64 % self.next_id.max(1);
+                prop_assert_eq!(self.scheduler.withdraw(id), self.waiting.remove(&id).is_some());
+            }
+            Step::Wait { ns } => self.now_ns = self.now_ns.saturating_add(ns),
+            Step::ClockTo { ns } => self.now_ns = ns,
+            Step::Price(price) => {
+                self.was_rotational |= price.is_rotational();
+                self.scheduler.set_price(price);
+            }
+            Step::Found(price) => self.scheduler.correct_price(price),
+            Step::Classes(more) => self.scheduler.set_classes(&table(more)),
+        }
+        Ok(())
+    }
+
+    /// Fills the device: each request comes once, as it was pushed, within the bound.
+    fn fill(&mut self) -> Result<(), TestCaseError> {
+        while let Some(next) = self.scheduler.pop(self.now_ns) {
+            let pushed = self.waiting.remove(&next.id).expect("given twice, or never pushed");
+            prop_assert_eq!(
+                (next.offset, next.bytes, next.write),
+                (pushed.offset, pushed.bytes, pushed.write)
+            );
+            prop_assert!(next.deadline_ns <= pushed.deadline_ns, "promotion only brings deadlines nearer");
+            self.in_device.insert(next.id, next.bytes);
+            let total = self.in_device.values().fold(0_usize, |sum, bytes| sum.saturating_add(*bytes));
+            prop_assert!(self.in_device.len() <= self.bound.requests);
+            prop_assert!(self.in_device.len() == 1 || total <= self.bound.bytes);
+        }
+        Ok(())
+    }
+
+    /// The device has as much as it may have, and the view says what waits.
+    fn check(&self) -> Result<(), TestCaseError> {
+        prop_assert_eq!(self.scheduler.len(), self.waiting.len());
+        let kept_ns = self.scheduler.kept_until_ns().map(|until_ns| until_ns.saturating_sub(self.now_ns));
+        let is_kept = kept_ns.is_some_and(|ns| (1..=EXPECTED_CREDIT_NS).contains(&ns));
+        prop_assert!(
+            self.waiting.is_empty() || !self.in_device.is_empty() || is_kept,
+            "the device idles while a request waits, and is not kept for another"
+        );
+        let DepthBound { requests, bytes, device_ns } = self.bound;
+        if !is_kept && bytes == usize::MAX && device_ns == u64::MAX && !self.waiting.is_empty() {
+            // `rounds` leaves the second place of a rotational disk to later requests.
+            let least = if self.policy == Policy::Rounds && self.was_rotational { 1 } else { requests };
+            prop_assert!(self.in_device.len() >= least, "the device could have had one more");
+        }
+        let view = self.scheduler.view(self.now_ns);
+        prop_assert_eq!(view.policy, self.policy.name());
+        let queued: u64 = view.classes.iter().map(|class| class.queued).sum();
+        prop_assert_eq!(queued, self.waiting.len() as u64);
+        Ok(())
+    }
+
+    /// Nothing is lost: the rest comes out.
+    fn drain(mut self) -> Result<(), TestCaseError> {
+        let mut left = self.waiting.keys().copied().collect::<BTreeSet<u64>>();
+        loop {
+            for id in std::mem::take(&mut self.in_device).into_keys() {
+                self.scheduler.done(id, self.now_ns);
+            }
+            self.now_ns = self.now_ns.saturating_add(1_000_000);
+            let Some(next) = self.scheduler.pop(self.now_ns) else {
+                if self.scheduler.kept_until_ns().is_some() {
+                    continue;
+                }
+                break;
+            };
+            prop_assert!(left.remove(&next.id));
+            self.in_device.insert(next.id, next.bytes);
+        }
+        prop_assert!(left.is_empty() && self.scheduler.is_empty());
+        Ok(())
+    }
+}
+
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(400))]
     #[test]
-    fn each_request_once_within_the_bound_and_the_device_never_idles_while_anybody_waits(
+    fn each_request_once_within_the_bound_and_the_device_never_idles_while_one_waits(
         policy in proptest::sample::select(Policy::ALL.to_vec()),
         steps in proptest::collection::vec(step(), 1..250),
         first_price in price(),
@@ -82,95 +209,20 @@ proptest! {
         device_ns in prop_oneof![1_u64..200_000_000, Just(u64::MAX)],
         more in 0_usize..29,
     ) {
-        let bound = DepthBound { requests, bytes, device_ns };
-        let mut scheduler: Box<dyn Scheduler> = policy.scheduler(&table(more), first_price, bound);
-        let (mut now_ns, mut next_id) = (5 * ROUND_NS, 0_u64);
-        let mut waiting: BTreeMap<u64, Queued> = BTreeMap::new();
-        let mut in_device: BTreeMap<u64, usize> = BTreeMap::new();
-        let upkeep = Asker::upkeep();
-        let mut had_arm = first_price.has_arm();
+        let mut checked = Checked::new(policy, more, first_price, DepthBound { requests, bytes, device_ns });
         for step in steps {
-            match step {
-                Step::Push { class, deadline_ns, offset, bytes, write } => {
-                    let class = Class::new(class).unwrap();
-                    let asker = [Asker::default(), upkeep, Asker::default().of(next_id)][next_id as usize % 3];
-                    let request = Queued { id: next_id, class, asker, deadline_ns, offset, bytes, write };
-                    waiting.insert(next_id, request);
-                    next_id += 1;
-                    scheduler.push(request, now_ns);
-                }
-                Step::Done => {
-                    if let Some((id, _)) = in_device.pop_first() {
-                        scheduler.done(id, now_ns);
-                    }
-                }
-                Step::Promote { nth, class, deadline_ns } => {
-                    // Also ids that are in the device or gone.
-                    let id = nth as u64 % next_id.max(1);
-                    scheduler.promote(id, Class::new(class).unwrap(), deadline_ns);
-                }
-                Step::Withdraw { nth } => {
-                    let id = nth as u64 % next_id.max(1);
-                    prop_assert_eq!(scheduler.withdraw(id), waiting.remove(&id).is_some());
-                }
-                Step::Wait { ns } => now_ns = now_ns.saturating_add(ns),
-                Step::ClockTo { ns } => now_ns = ns,
-                Step::Price(price) => {
-                    had_arm |= price.has_arm();
-                    scheduler.set_price(price);
-                }
-                Step::Found(price) => scheduler.correct_price(price),
-                Step::Classes(more) => scheduler.set_classes(&table(more)),
-            }
-            while let Some(next) = scheduler.pop(now_ns) {
-                let pushed = waiting.remove(&next.id).expect("given twice, or never pushed");
-                prop_assert_eq!((next.offset, next.bytes, next.write), (pushed.offset, pushed.bytes, pushed.write));
-                prop_assert!(next.deadline_ns <= pushed.deadline_ns, "promotion only brings deadlines nearer");
-                in_device.insert(next.id, next.bytes);
-                let total = in_device.values().fold(0_usize, |sum, bytes| sum.saturating_add(*bytes));
-                prop_assert!(in_device.len() <= requests);
-                prop_assert!(in_device.len() == 1 || total <= bytes);
-            }
-            prop_assert_eq!(scheduler.len(), waiting.len());
-            let kept_ns = scheduler.kept_until_ns().map(|until_ns| until_ns.saturating_sub(now_ns));
-            let is_kept = kept_ns.is_some_and(|ns| (1..=EXPECTED_CREDIT_NS).contains(&ns));
-            prop_assert!(
-                waiting.is_empty() || !in_device.is_empty() || is_kept,
-                "the device idles while somebody waits, and is kept for nobody"
-            );
-            if !is_kept && bytes == usize::MAX && device_ns == u64::MAX && !waiting.is_empty() {
-                // Rounds leave the second place of an arm to who comes.
-                let least = if policy == Policy::Rounds && had_arm { 1 } else { requests };
-                prop_assert!(in_device.len() >= least, "the device could have had one more");
-            }
-            let view = scheduler.view(now_ns);
-            prop_assert_eq!(view.policy, policy.name());
-            prop_assert_eq!(view.classes.iter().map(|class| class.queued).sum::<u64>(), waiting.len() as u64);
+            checked.apply(step)?;
+            checked.fill()?;
+            checked.check()?;
         }
-        // Nothing is lost: the rest comes out.
-        let mut left = waiting.keys().copied().collect::<BTreeSet<u64>>();
-        loop {
-            for id in std::mem::take(&mut in_device).into_keys() {
-                scheduler.done(id, now_ns);
-            }
-            now_ns = now_ns.saturating_add(1_000_000);
-            let Some(next) = scheduler.pop(now_ns) else {
-                if scheduler.kept_until_ns().is_some() {
-                    continue;
-                }
-                break;
-            };
-            prop_assert!(left.remove(&next.id));
-            in_device.insert(next.id, next.bytes);
-        }
-        prop_assert!(left.is_empty() && scheduler.is_empty());
+        checked.drain()?;
     }
 }
 
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(60))]
     #[test]
-    fn rounds_starve_nobody_however_wrong_the_price_is(
+    fn rounds_starves_no_class_however_wrong_the_price_is(
         more in 0_usize..29,
         backlogs in proptest::collection::vec(0_usize..4, 31),
         price_ns in 100_000_u64..40_000_000,
@@ -184,13 +236,13 @@ proptest! {
             read_mib_ns: 0,
             write_request_ns: price_ns,
             write_mib_ns: 0,
-            apart: false,
+            independent_limits: false,
         };
         let mut scheduler = Policy::Rounds.scheduler(&classes, price, bound);
         let (mut now_ns, mut id) = (0, 0);
         let mut push = |scheduler: &mut Box<dyn Scheduler>, class: Class, now_ns: u64| {
-            // Everything periodic is due at once: a flood without admission.
-            let request = Queued { id, class, asker: Asker::default(), deadline_ns: now_ns, offset: id * 7919 % 1009, bytes: 1, write: false };
+            // Everything periodic is due at once: overload without admission.
+            let request = Queued { id, class, requester: Requester::default(), deadline_ns: now_ns, offset: id * 7919 % 1009, bytes: 1, write: false };
             id += 1;
             scheduler.push(request, now_ns);
         };
@@ -198,7 +250,8 @@ proptest! {
         for &class in &busy {
             (0..40 * backlogs[class.index()]).for_each(|_| push(&mut scheduler, class, now_ns));
         }
-        // A class whose share of a round is less than a request has to save for it; then it gets its turn within two rounds.
+        // A class whose share of a round is less than a request has to save for it. Then it gets
+        // its turn within two rounds.
         let patience_ns = |class| {
             let quantum_ns = u64::from(classes.spec(class).share_permille) * ROUND_NS / 1000;
             let rounds = 4 + 2 * price_ns.max(service_ns).div_ceil(quantum_ns);

@@ -1,7 +1,7 @@
-//! Reads that lie behind one another cost a disk with an arm one way, so they are made in one go.
+//! Reads behind one another cost a rotational disk one seek, so they are made in one run.
 #![allow(clippy::unwrap_used, reason = "a test that cannot go on should stop")]
 
-use reel_disk::{Asker, DepthBound, Policy, Queued, Scheduler};
+use reel_disk::{DepthBound, Policy, Queued, Requester, Scheduler};
 use reel_qos::limits::ROUND_NS;
 use reel_qos::{Class, ClassTable, DEADLINE_NONE_NS, DiskPrice};
 
@@ -11,7 +11,7 @@ const PRICE: DiskPrice = DiskPrice {
     read_mib_ns: 10 * MS,
     write_request_ns: 12 * MS,
     write_mib_ns: 10 * MS,
-    apart: false,
+    independent_limits: false,
 };
 const UNIT: u64 = 64 << 10;
 const FAR: u64 = 1 << 30;
@@ -35,21 +35,21 @@ impl Desk {
     }
 
     fn ask(&mut self, class: Class, deadline_ns: u64, offset: u64) {
-        self.ask_for(Asker::default(), class, deadline_ns, offset);
+        self.ask_for(Requester::default(), class, deadline_ns, offset);
     }
 
-    fn ask_for(&mut self, asker: Asker, class: Class, deadline_ns: u64, offset: u64) {
+    fn ask_for(&mut self, requester: Requester, class: Class, deadline_ns: u64, offset: u64) {
         let (id, bytes) = (self.next, UNIT as usize);
         self.next += 1;
         self.scheduler
-            .push(Queued { id, class, asker, deadline_ns, offset, bytes, write: false }, self.now_ns);
+            .push(Queued { id, class, requester, deadline_ns, offset, bytes, write: false }, self.now_ns);
     }
 
     fn periodic(&mut self, rounds: u64, offset: u64) {
         self.ask(Class::PERIODIC, self.now_ns / ROUND_NS * ROUND_NS + rounds * ROUND_NS, offset);
     }
 
-    /// The offset that is served next, in so long.
+    /// The offset that is served next, in `took_ns`.
     fn serve(&mut self, took_ns: u64) -> Option<u64> {
         let next = self.scheduler.pop(self.now_ns)?;
         self.now_ns += took_ns;
@@ -87,12 +87,12 @@ fn a_unit_of_parity_between_two_reads_is_passed_over() {
 }
 
 #[test]
-fn neighbours_count_as_one_way_in_what_is_promised() {
+fn neighbours_count_as_one_seek_in_reserved_work() {
     let mut desk = Desk::new();
     (0..8).for_each(|place| desk.periodic(1, place * UNIT));
     let one_way_ns = PRICE.read_ns(UNIT) + 7 * PRICE.transfer_ns(UNIT);
     assert_eq!(desk.slack_ns(), (ROUND_NS - one_way_ns) as i64);
-    // Promoted, repriced and taken away, the sum stays what it is.
+    // Promoted, repriced and withdrawn: the sum stays the same.
     desk.scheduler.set_price(PRICE);
     assert_eq!(desk.slack_ns(), (ROUND_NS - one_way_ns) as i64);
     while desk.serve(MS).is_some() {}
@@ -100,10 +100,10 @@ fn neighbours_count_as_one_way_in_what_is_promised() {
 }
 
 #[test]
-fn who_is_withdrawn_leaves_the_way_to_who_lay_behind_him() {
+fn a_withdrawn_read_leaves_its_seek_to_the_read_behind_it() {
     let mut desk = Desk::new();
     (0..4).for_each(|place| desk.periodic(1, place * UNIT));
-    // One in the middle is passed over; the first is where the arm would have gone.
+    // One in the middle is passed over; the first is where the head would have gone.
     assert!(desk.scheduler.withdraw(2));
     let passed_over_ns = PRICE.read_ns(UNIT) + PRICE.transfer_ns(UNIT) + PRICE.transfer_ns(2 * UNIT);
     assert_eq!(desk.slack_ns(), (ROUND_NS - passed_over_ns) as i64);
@@ -114,9 +114,10 @@ fn who_is_withdrawn_leaves_the_way_to_who_lay_behind_him() {
 }
 
 #[test]
-fn what_is_read_early_makes_nothing_late() {
+fn a_read_before_its_time_makes_no_other_late() {
     let mut desk = Desk::new();
-    // So much is due in this round that no slack is left for what is due later, wherever it lies.
+    // So much is due in this round that there is no slack for work that is due later, wherever it
+    // is.
     let share = 700 * MS / PRICE.read_ns(UNIT);
     for number in 0..share {
         desk.periodic(1, number * FAR);
@@ -132,7 +133,7 @@ fn what_is_read_early_makes_nothing_late() {
 }
 
 #[test]
-fn a_person_cuts_in_and_the_window_goes_on() {
+fn an_interactive_request_breaks_a_run_and_the_run_is_continued() {
     let mut desk = Desk::new();
     (0..4).for_each(|place| desk.periodic(1 + place, 5 * FAR + place * UNIT));
     desk.periodic(1, 6 * FAR);
@@ -153,44 +154,44 @@ fn a_run_ends_somewhere() {
 }
 
 #[test]
-fn what_nobody_waits_for_keeps_nobody_who_comes_meanwhile() {
+fn an_aperiodic_request_does_not_delay_an_interactive_one_that_comes_meanwhile() {
     let mut desk = Desk::of_depth(4);
     for place in [FAR, FAR + UNIT, 3 * FAR] {
         desk.ask(Class::APERIODIC, DEADLINE_NONE_NS, place);
     }
     let pop = |desk: &mut Desk| desk.scheduler.pop(desk.now_ns).map(|next| (next.id, next.offset));
     assert_eq!(pop(&mut desk), Some((0, FAR)));
-    assert_eq!(pop(&mut desk), Some((1, FAR + UNIT)), "a neighbour is no way");
+    assert_eq!(pop(&mut desk), Some((1, FAR + UNIT)), "a neighbour needs no seek");
     assert_eq!(pop(&mut desk), None);
     desk.scheduler.done(0, desk.now_ns);
-    assert_eq!(pop(&mut desk), None, "another way, behind what is being read");
+    assert_eq!(pop(&mut desk), None, "another seek, behind the read in service");
     desk.ask(Class::INTERACTIVE, DEADLINE_NONE_NS, 9 * FAR);
-    assert_eq!(pop(&mut desk), Some((3, 9 * FAR)), "a person is next");
+    assert_eq!(pop(&mut desk), Some((3, 9 * FAR)), "an interactive request is next");
     desk.scheduler.done(1, desk.now_ns);
     desk.scheduler.done(3, desk.now_ns);
     desk.now_ns += PRICE.read_request_ns;
-    assert_eq!(pop(&mut desk), Some((2, 3 * FAR)), "when that person has asked for nothing more");
+    assert_eq!(pop(&mut desk), Some((2, 3 * FAR)), "when the interactive reader has requested nothing more");
 }
 
 #[test]
-fn what_nobody_waits_for_is_read_in_runs_as_long_as_they_were_asked_for() {
+fn aperiodic_reads_keep_the_runs_in_which_they_were_requested() {
     let mut desk = Desk::of_depth(2);
-    // Several rounds of them, if each request were a way.
+    // Several rounds of them, if each request were a seek.
     let (downloads, run) = (6, 64);
     for place in 0..run {
         for download in 0..downloads {
-            let asker = Asker::default().of(download);
-            desk.ask_for(asker, Class::APERIODIC, DEADLINE_NONE_NS, (download + 1) * FAR + place * UNIT);
+            let requester = Requester::default().of(download);
+            desk.ask_for(requester, Class::APERIODIC, DEADLINE_NONE_NS, (download + 1) * FAR + place * UNIT);
         }
     }
     let order: Vec<u64> = std::iter::from_fn(|| desk.serve(MS)).collect();
     assert_eq!(order.len() as u64, downloads * run);
-    let ways = order.windows(2).filter(|pair| pair[1] != pair[0] + UNIT).count() as u64 + 1;
-    assert_eq!(ways, downloads);
+    let seeks = order.windows(2).filter(|pair| pair[1] != pair[0] + UNIT).count() as u64 + 1;
+    assert_eq!(seeks, downloads);
 }
 
 #[test]
-fn what_two_people_want_is_read_one_after_the_other_not_in_turns() {
+fn the_windows_of_two_interactive_readers_do_not_alternate() {
     let mut desk = Desk::new();
     for place in 0..4 {
         desk.ask(Class::INTERACTIVE, DEADLINE_NONE_NS, 7 * FAR + place * UNIT);
@@ -202,7 +203,7 @@ fn what_two_people_want_is_read_one_after_the_other_not_in_turns() {
 }
 
 #[test]
-fn a_person_is_held_up_by_what_lies_behind_anothers_read_no_longer_than_a_way_takes() {
+fn a_run_of_one_interactive_reader_delays_another_by_a_seek_at_most() {
     let mut desk = Desk::new();
     for place in 0..1000 {
         desk.ask(Class::INTERACTIVE, DEADLINE_NONE_NS, 7 * FAR + place * UNIT);
@@ -215,7 +216,7 @@ fn a_person_is_held_up_by_what_lies_behind_anothers_read_no_longer_than_a_way_ta
 }
 
 #[test]
-fn a_person_cuts_in_once_with_all_that_he_wants_there() {
+fn an_interactive_window_breaks_a_run_once() {
     let mut desk = Desk::new();
     (0..10).for_each(|place| desk.periodic(1, 5 * FAR + 2 * place * FAR));
     (0..4).for_each(|place| desk.ask(Class::INTERACTIVE, DEADLINE_NONE_NS, 3 * FAR + place * UNIT));
@@ -225,7 +226,7 @@ fn a_person_cuts_in_once_with_all_that_he_wants_there() {
     assert_eq!(order[cut_in..cut_in + 4], [0, 1, 2, 3].map(|place| 3 * FAR + place * UNIT));
 }
 
-/// A person's window of four units was read, and a download waits.
+/// An interactive window of four units was read, and a download waits.
 fn after_a_window() -> Desk {
     let mut desk = Desk::of_depth(2);
     (0..4).for_each(|place| desk.ask(Class::INTERACTIVE, DEADLINE_NONE_NS, 7 * FAR + place * UNIT));
@@ -235,26 +236,26 @@ fn after_a_window() -> Desk {
 }
 
 #[test]
-fn an_arm_waits_as_long_as_a_way_for_the_next_window() {
+fn a_rotational_disk_waits_as_long_as_a_seek_for_the_next_window() {
     let mut desk = after_a_window();
-    assert_eq!(desk.serve(MS), None, "a download costs the next window two ways");
-    let until_ns = desk.scheduler.kept_until_ns().expect("it is kept for somebody");
+    assert_eq!(desk.serve(MS), None, "a download costs the next window two seeks");
+    let until_ns = desk.scheduler.kept_until_ns().expect("it is kept for the reader");
     assert_eq!(until_ns - desk.now_ns, PRICE.read_request_ns);
     desk.now_ns += 3 * MS;
     desk.ask(Class::INTERACTIVE, DEADLINE_NONE_NS, 7 * FAR + 4 * UNIT);
     assert_eq!(desk.serve(MS), Some(7 * FAR + 4 * UNIT));
     assert_eq!((desk.serve(MS), desk.scheduler.kept_until_ns()), (None, Some(desk.now_ns + 12 * MS)));
     desk.now_ns += 12 * MS;
-    assert_eq!(desk.serve(MS), Some(3 * FAR), "he is through");
+    assert_eq!(desk.serve(MS), Some(3 * FAR), "the reader has finished");
     assert_eq!(desk.scheduler.kept_until_ns(), None);
 }
 
 #[test]
-fn an_arm_waits_for_nobody_when_there_is_something_promised_or_no_claim() {
+fn a_rotational_disk_does_not_wait_with_reserved_work_or_without_a_claim() {
     let mut desk = after_a_window();
     desk.periodic(3, FAR);
     assert_eq!(desk.serve(MS), Some(FAR), "what is promised is read at once, though it is early");
-    assert_eq!(desk.serve(MS), Some(3 * FAR), "and after that nobody knows who comes");
+    assert_eq!(desk.serve(MS), Some(3 * FAR), "and after that no reader is expected");
     // A class that has used up what it may claim.
     let mut desk = Desk::of_depth(2);
     desk.ask(Class::INTERACTIVE, DEADLINE_NONE_NS, 7 * FAR);
@@ -264,7 +265,7 @@ fn an_arm_waits_for_nobody_when_there_is_something_promised_or_no_claim() {
 }
 
 #[test]
-fn an_arm_is_kept_from_nobody_when_who_was_kept_waiting_is_withdrawn() {
+fn a_rotational_disk_is_not_kept_when_the_waiting_request_is_withdrawn() {
     let mut desk = after_a_window();
     assert_eq!(desk.serve(MS), None);
     let waits = desk.next - 1;
@@ -273,7 +274,7 @@ fn an_arm_is_kept_from_nobody_when_who_was_kept_waiting_is_withdrawn() {
 }
 
 #[test]
-fn nobody_is_awaited_again_and_again_in_vain() {
+fn a_disk_does_not_wait_in_vain_again_and_again() {
     let mut desk = Desk::of_depth(2);
     let (mut idle_ns, begun_ns) = (0, desk.now_ns);
     for number in 0..2000 {

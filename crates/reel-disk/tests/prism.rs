@@ -1,4 +1,4 @@
-//! The shapes that Prism and MARS measured, in simulated time on a disk with an arm.
+//! The shapes that Prism and MARS measured, in simulated time on a rotational disk.
 #![allow(clippy::unwrap_used, reason = "a test that cannot go on should stop")]
 
 mod simulated;
@@ -10,16 +10,16 @@ use simulated::{Client, MS, PRICE, Sim};
 
 const UNIT: usize = 64 << 10;
 
-/// Sessions of three reads a round, as many as are admitted: 0.7 of it by the price.
+/// Sessions of three reads a round, as many as are admitted: 0.7 of a round by the price.
 fn admitted(sim: &mut Sim) {
     for _ in 0..700 * MS / PRICE.read_ns(UNIT as u64) / 3 {
         sim.add(Client::Stream { class: Class::PERIODIC, reads: 3 });
     }
 }
 
-fn people(sim: &mut Sim, count: u32) {
+fn interactive(sim: &mut Sim, count: u32) {
     for _ in 0..count {
-        sim.add(Client::Person { class: Class::INTERACTIVE, think_ns: 1500 * MS });
+        sim.add(Client::Interactive { class: Class::INTERACTIVE, think_ns: 1500 * MS });
     }
 }
 
@@ -27,25 +27,26 @@ fn flood(sim: &mut Sim, class: Class, outstanding: u32) {
     sim.add(Client::Bulk { class, outstanding, bytes: UNIT });
 }
 
-/// Lets it settle, then counts for so many rounds.
+/// Lets it settle, then counts for `rounds` rounds.
 fn measure(sim: &mut Sim, rounds: u64) {
     sim.run(5 * ROUND_NS);
     sim.forget();
     sim.run(rounds * ROUND_NS);
 }
 
-/// Everything admitted, ten people, and so many readers in the background with four requests each, for a minute.
+/// All admitted sessions, ten interactive clients, and `aperiodic` background readers with four
+/// requests each, for a minute.
 fn mixed(policy: Policy, aperiodic: u32) -> Sim {
     let mut sim = Sim::new(policy, &ClassTable::default(), 4);
     admitted(&mut sim);
-    people(&mut sim, 10);
+    interactive(&mut sim, 10);
     flood(&mut sim, Class::APERIODIC, 4 * aperiodic);
     measure(&mut sim, 60);
     sim
 }
 
 #[test]
-fn nothing_admitted_is_late_whatever_else_is_asked() {
+fn admitted_reads_are_not_late_whatever_else_is_requested() {
     for aperiodic in [0, 8, 16, 32, 64] {
         let sim = mixed(Policy::Rounds, aperiodic);
         let got = sim.got(Class::PERIODIC);
@@ -55,7 +56,7 @@ fn nothing_admitted_is_late_whatever_else_is_asked() {
         assert_eq!(view.late, 0);
         assert!(view.least_slack_ns > 0, "slack was used up: {view:?}");
     }
-    // The same work in an order that is blind to it.
+    // The same work in an order that does not look at classes.
     for policy in [Policy::Fifo, Policy::CScan] {
         let got = mixed(policy, 64).got(Class::PERIODIC);
         assert!(got.late * 10 > got.done, "{policy}: {} of {} late", got.late, got.done);
@@ -63,7 +64,7 @@ fn nothing_admitted_is_late_whatever_else_is_asked() {
 }
 
 #[test]
-fn people_wait_no_longer_when_more_is_asked_in_the_background() {
+fn interactive_requests_wait_no_longer_with_more_background_load() {
     let p95 = |policy, aperiodic| mixed(policy, aperiodic).got(Class::INTERACTIVE).percentile_ms(95);
     let [few, many] = [4, 64].map(|aperiodic| p95(Policy::Rounds, aperiodic));
     assert!(many < 1.25 * few && many < 100.0, "{few} ms, {many} ms");
@@ -73,8 +74,9 @@ fn people_wait_no_longer_when_more_is_asked_in_the_background() {
 
 #[test]
 fn idle_shares_are_lent_as_they_pass() {
-    // People ask for more than their quarter, downloads for all there is, streams for little: people and downloads share what is idle in
-    // small portions, so nobody waits for what the other may claim of a whole round.
+    // Interactive clients need more than their quarter, downloads all there is, streams little.
+    // Interactive clients and downloads share what is idle in small portions, so neither waits for
+    // what the other may claim of a whole round.
     let share = |name: &str, kind, share_permille| ClassSpec { name: name.into(), kind, share_permille };
     let classes = ClassTable::new(vec![
         share("periodic", Kind::Periodic, 500),
@@ -84,22 +86,22 @@ fn idle_shares_are_lent_as_they_pass() {
     .unwrap();
     let mut sim = Sim::new(Policy::Rounds, &classes, 2);
     (0..5).for_each(|_| sim.add(Client::Stream { class: Class::PERIODIC, reads: 3 }));
-    (0..10).for_each(|_| sim.add(Client::Person { class: Class::INTERACTIVE, think_ns: 300 * MS }));
+    (0..10).for_each(|_| sim.add(Client::Interactive { class: Class::INTERACTIVE, think_ns: 300 * MS }));
     flood(&mut sim, Class::APERIODIC, 32);
     measure(&mut sim, 60);
-    let people = sim.got(Class::INTERACTIVE);
-    let part = people.device_ns as f64 / sim.busy_ns as f64;
-    let p99_ms = people.percentile_ms(99);
-    assert!(part > 0.30, "people got {part} of the device: the load must be one that matters");
-    assert!(p99_ms < 80.0, "one person in a hundred waited {p99_ms} ms");
+    let interactive = sim.got(Class::INTERACTIVE);
+    let part = interactive.device_ns as f64 / sim.busy_ns as f64;
+    let p99_ms = interactive.percentile_ms(99);
+    assert!(part > 0.30, "interactive requests got {part} of the device: the load must matter");
+    assert!(p99_ms < 80.0, "one interactive request in a hundred waited {p99_ms} ms");
 }
 
 #[test]
-fn more_people_do_not_starve_the_background() {
+fn more_interactive_clients_do_not_starve_the_background() {
     let aperiodic_with = |count| {
         let mut sim = Sim::new(Policy::Rounds, &ClassTable::default(), 4);
         admitted(&mut sim);
-        people(&mut sim, count);
+        interactive(&mut sim, count);
         flood(&mut sim, Class::APERIODIC, 32);
         measure(&mut sim, 30);
         assert_eq!(sim.got(Class::PERIODIC).late, 0);
@@ -108,7 +110,7 @@ fn more_people_do_not_starve_the_background() {
     let crowd = aperiodic_with(2000);
     assert!(crowd >= 0.95 * 0.15, "the background got {crowd} of the device beside a crowd");
     let alone = aperiodic_with(5);
-    assert!(alone > 1.5 * crowd, "what people leave is lent: {alone} against {crowd}");
+    assert!(alone > 1.5 * crowd, "what interactive clients leave is lent: {alone} against {crowd}");
 }
 
 /// The built-in classes with a second and a third class of viewers.
@@ -124,13 +126,14 @@ fn two_tiers() -> ClassTable {
     .unwrap()
 }
 
-/// The part of the busy device that each class got, against its share, when all of them ask for more than there is.
+/// The part of the busy device that each class got, against its share, when all of them have more
+/// requests than the device can serve.
 fn shares_of_a_flood(classes: &ClassTable, slowness_permille: u64, rounds: u64) {
     let mut sim = Sim::new(Policy::Rounds, classes, 2);
     sim.slowness_permille = slowness_permille;
     for (class, spec) in classes.iter() {
         match spec.kind {
-            // Admission off: three times what the device can do, all of it due.
+            // Without admission: three times what the device can do, all of it due.
             Kind::Periodic => (0..80_000 / slowness_permille.min(1000))
                 .for_each(|_| sim.add(Client::Stream { class, reads: 3 })),
             _ => flood(&mut sim, class, 64),
@@ -148,14 +151,14 @@ fn shares_of_a_flood(classes: &ClassTable, slowness_permille: u64, rounds: u64) 
 }
 
 #[test]
-fn shares_are_kept_when_everybody_asks_for_more_than_there_is() {
+fn shares_are_kept_when_all_classes_are_overloaded() {
     shares_of_a_flood(&ClassTable::default(), 1000, 20);
     shares_of_a_flood(&two_tiers(), 1000, 20);
 }
 
 #[test]
-fn shares_are_of_the_time_the_device_really_takes() {
-    // The price says something else: a device three times as slow, and one twice as fast.
+fn shares_are_of_the_time_that_the_device_really_takes() {
+    // The price is wrong: a device three times as slow, and one twice as fast.
     for slowness_permille in [3000, 1500, 700, 500] {
         shares_of_a_flood(&ClassTable::default(), slowness_permille, 20);
     }
@@ -182,26 +185,29 @@ fn what_a_class_does_not_use_is_lent() {
 }
 
 #[test]
-fn time_that_nobody_else_wanted_is_not_held_against_a_class() {
+fn time_that_no_other_class_needed_is_not_charged_to_a_class() {
     let mut sim = Sim::new(Policy::Rounds, &ClassTable::default(), 1);
-    // People have had the disk for themselves, far beyond their share of this round.
+    // Interactive requests have had the disk for themselves, far beyond their share of this round.
     flood(&mut sim, Class::INTERACTIVE, 40);
     sim.run(600 * MS);
-    // Now comes a promise that takes the rest of it.
+    // Now reserved work comes that takes the rest of it.
     let end_ns = (sim.now_ns / ROUND_NS + 1) * ROUND_NS;
     for place in 0..24 {
         sim.ask(Class::PERIODIC, end_ns + MS, place << 30, UNIT);
     }
     sim.forget();
     sim.run(150 * MS);
-    let (people, viewers) = (sim.got(Class::INTERACTIVE).done, sim.got(Class::PERIODIC).done);
-    assert!(people >= 3 && 24 > viewers && viewers > 2 * people, "{people} cut in beside {viewers}");
+    let (interactive, viewers) = (sim.got(Class::INTERACTIVE).done, sim.got(Class::PERIODIC).done);
+    assert!(
+        interactive >= 3 && 24 > viewers && viewers > 2 * interactive,
+        "{interactive} interactive ones broke the order beside {viewers}"
+    );
 }
 
 #[test]
-fn interactive_requests_cut_in_once_in_a_sub_period() {
+fn interactive_requests_break_the_order_once_in_a_sub_period() {
     let mut sim = Sim::new(Policy::Rounds, &ClassTable::default(), 1);
-    // A round's promise, all of it due at the end of this round.
+    // Reserved work of a round, all of it due at the end of this round.
     let round_end_ns = sim.now_ns + ROUND_NS;
     for place in 0..60 {
         sim.ask(Class::PERIODIC, round_end_ns + 10 * MS, place << 30, UNIT);
@@ -220,7 +226,7 @@ fn interactive_requests_cut_in_once_in_a_sub_period() {
 }
 
 #[test]
-fn a_crowd_of_interactive_requests_waits_in_its_bucket() {
+fn many_interactive_requests_wait_for_tokens() {
     // A share of 2 %: one request of 12 ms in 0.6 s, although a sub-period begins every 50 ms.
     let mut specs: Vec<ClassSpec> = ClassTable::default().iter().map(|(_, spec)| spec.clone()).collect();
     (specs[1].share_permille, specs[2].share_permille) = (20, 280);
@@ -233,10 +239,11 @@ fn a_crowd_of_interactive_requests_waits_in_its_bucket() {
 }
 
 #[test]
-fn without_slack_only_what_is_promised_goes() {
+fn without_slack_only_reserved_work_is_served() {
     let mut sim = Sim::new(Policy::Rounds, &ClassTable::default(), 1);
     sim.run(350 * MS);
-    // Half a round of work, due by the end of this round, of which 650 ms are left; then 90 % of what is left.
+    // Half a round of work, due by the end of this round, of which 650 ms are left; then 90 % of
+    // what is left.
     for (reads, goes) in [(24_u64, true), (49, false)] {
         let end_ns = (sim.now_ns / ROUND_NS + 1) * ROUND_NS;
         (0..reads).for_each(|place| {
@@ -261,12 +268,13 @@ fn a_promoted_read_is_in_time() {
         admitted(&mut sim);
         flood(&mut sim, Class::APERIODIC, 600);
         sim.run(5 * ROUND_NS);
-        // The background reads something, and now a viewer needs the same bytes: no second read.
+        // A background reader reads something, and now a viewer needs the same bytes: no second
+        // read.
         let id = sim.ask_as_the_last(Class::APERIODIC, 5 << 34, UNIT);
         sim.run(MS);
         if promoted {
             sim.scheduler.promote(id, Class::PERIODIC, sim.now_ns + 2 * ROUND_NS);
-            // Not back again.
+            // A promotion is not undone.
             sim.scheduler.promote(id, Class::APERIODIC, DEADLINE_NONE_NS);
         }
         sim.run(2 * ROUND_NS);
@@ -276,7 +284,7 @@ fn a_promoted_read_is_in_time() {
 }
 
 #[test]
-fn late_and_short_notice_requests_go_by_deadline() {
+fn late_and_short_notice_requests_are_served_by_deadline() {
     let mut sim = Sim::new(Policy::Rounds, &ClassTable::default(), 1);
     let now_ns = sim.now_ns;
     let bucket = sim.ask(Class::PERIODIC, now_ns + ROUND_NS + MS, 1 << 20, UNIT);
@@ -314,13 +322,13 @@ fn interactive_requests_keep_their_order_and_buckets_are_swept() {
 }
 
 #[test]
-fn where_seeks_cost_nothing_the_bucket_goes_by_deadline() {
+fn where_seeks_cost_nothing_a_bucket_is_served_by_deadline() {
     let price = DiskPrice {
         read_request_ns: 100_000,
         read_mib_ns: 400_000,
         write_request_ns: 100_000,
         write_mib_ns: 400_000,
-        apart: false,
+        independent_limits: false,
     };
     let mut sim = Sim::new(Policy::Rounds, &ClassTable::default(), 1);
     sim.scheduler.set_price(price);
@@ -338,21 +346,21 @@ fn where_seeks_cost_nothing_the_bucket_goes_by_deadline() {
 }
 
 #[test]
-fn a_member_without_an_arm_is_given_as_much_at_once_as_it_was_measured_with() {
+fn a_member_that_is_not_rotational_is_given_as_many_requests_as_it_was_measured_with() {
     let price = DiskPrice {
         read_request_ns: 800_000,
         read_mib_ns: 4_000_000,
         write_request_ns: 800_000,
         write_mib_ns: 4_000_000,
-        apart: false,
+        independent_limits: false,
     };
     let times = |times: u64| DiskPrice { read_request_ns: 800_000 * times, ..price };
-    // Until it is measured a member counts as a slow disk with an arm.
+    // A member counts as a slow rotational disk until it is measured.
     let mut sim = Sim::new(Policy::Rounds, &ClassTable::default(), 8);
     for number in 0..3 {
         match number {
             0 => sim.scheduler.set_price(price),
-            // Found to be slower than it was: it has no arm for that.
+            // It is slower than it was; that does not make it rotational.
             1 => sim.scheduler.correct_price(times(2)),
             _ => sim.scheduler.correct_price(times(4)),
         }
@@ -368,7 +376,8 @@ fn a_member_without_an_arm_is_given_as_much_at_once_as_it_was_measured_with() {
 
 #[test]
 fn a_transfer_takes_as_long_beside_six_readers_as_alone() {
-    // MARS, table 2: a stream of reads, each asked when the one before is answered, beside sequential readers in the background.
+    // MARS, table 2: a stream of reads, each requested when the one before is answered, beside
+    // sequential readers in the background.
     let rounds_for = |policy, readers| {
         let mut sim = Sim::new(policy, &ClassTable::default(), 4);
         for _ in 0..10 {
@@ -386,12 +395,14 @@ fn a_transfer_takes_as_long_beside_six_readers_as_alone() {
     }
 }
 
-/// How long one who begins waits, each second for so many, while everything admitted is read, so many people browse without a rest, and downloads take what
-/// they can get: the longest. He is due at once, or has no deadline either.
-fn longest_beginning(browsers: u32, is_due: bool) -> f64 {
+/// The longest wait of a starting reader: one starts each second for a while. Meanwhile everything
+/// admitted is read, `interactive_clients` interactive clients read without a pause, and downloads take what
+/// they can get. The starting reader is due at once, or has no deadline either.
+fn longest_start(interactive_clients: u32, is_due: bool) -> f64 {
     let mut sim = Sim::new(Policy::Rounds, &ClassTable::default(), 4);
     admitted(&mut sim);
-    (0..browsers).for_each(|_| sim.add(Client::Person { class: Class::INTERACTIVE, think_ns: MS }));
+    (0..interactive_clients)
+        .for_each(|_| sim.add(Client::Interactive { class: Class::INTERACTIVE, think_ns: MS }));
     flood(&mut sim, Class::APERIODIC, 32);
     sim.run(20 * ROUND_NS);
     let mut most_ns = 0;
@@ -410,27 +421,27 @@ fn longest_beginning(browsers: u32, is_due: bool) -> f64 {
 }
 
 #[test]
-fn who_begins_waits_for_no_crowd_that_browses() {
-    let [alone_s, beside_s] = [0, 100].map(|browsers| longest_beginning(browsers, true));
-    let arrival_s = longest_beginning(100, false);
-    println!("{alone_s} s alone, {beside_s} s beside a crowd, {arrival_s} s in the order of arrival");
-    assert!(alone_s < 0.5 && beside_s < 1.0, "{alone_s} s alone, {beside_s} s beside a crowd");
-    assert!(arrival_s > 2.0, "{arrival_s} s: the crowd must be one that matters");
+fn a_starting_viewer_does_not_wait_for_many_interactive_clients() {
+    let [alone_s, beside_s] = [0, 100].map(|interactive_clients| longest_start(interactive_clients, true));
+    let arrival_s = longest_start(100, false);
+    println!("{alone_s} s alone, {beside_s} s beside many clients, {arrival_s} s in the order of arrival");
+    assert!(alone_s < 0.5 && beside_s < 1.0, "{alone_s} s alone, {beside_s} s beside many clients");
+    assert!(arrival_s > 2.0, "{arrival_s} s: the load must matter");
 }
 
 #[test]
-fn who_browses_is_not_shut_out_by_those_who_begin_again_and_again() {
+fn interactive_clients_are_served_beside_viewers_that_start_again_and_again() {
     let mut sim = Sim::new(Policy::Rounds, &ClassTable::default(), 4);
     admitted(&mut sim);
     flood(&mut sim, Class::APERIODIC, 32);
-    let browsed = sim.ask(Class::INTERACTIVE, DEADLINE_NONE_NS, 1 << 39, UNIT);
+    let interactive = sim.ask(Class::INTERACTIVE, DEADLINE_NONE_NS, 1 << 39, UNIT);
     // More than the disk can do.
     for number in 0..5000 {
         let due_ns = sim.now_ns + 200 * MS;
         sim.ask(Class::INTERACTIVE, due_ns, number * 7_919 % 1000 * (1 << 30), 4 * UNIT);
         sim.run(10 * MS);
     }
-    assert!(sim.is_answered(browsed), "after 50 s");
+    assert!(sim.is_answered(interactive), "after 50 s");
     assert!(sim.scheduler.len() > 100, "the load must be one that matters: {}", sim.scheduler.len());
     assert_eq!(sim.got(Class::PERIODIC).late, 0);
 }

@@ -1,13 +1,18 @@
-//! The policies to compare with, and C-SCAN's laws.
+//! The policies for comparison, and the laws of C-SCAN.
 #![allow(clippy::unwrap_used, reason = "a test that cannot go on should stop")]
 
 use proptest::prelude::*;
-use reel_disk::{Asker, DepthBound, Ordered, OrderedBy, Policy, Queued, Scheduler};
+use reel_disk::{DepthBound, Ordered, OrderedBy, Policy, Queued, Requester, Scheduler};
 use reel_qos::{Class, ClassTable, DEADLINE_NONE_NS, DiskPrice};
 use std::collections::{BTreeMap, BTreeSet};
 
-const CHEAP: DiskPrice =
-    DiskPrice { read_request_ns: 1, read_mib_ns: 1, write_request_ns: 1, write_mib_ns: 1, apart: false };
+const CHEAP: DiskPrice = DiskPrice {
+    read_request_ns: 1,
+    read_mib_ns: 1,
+    write_request_ns: 1,
+    write_mib_ns: 1,
+    independent_limits: false,
+};
 
 fn cscan(requests: usize, bytes: usize) -> Ordered {
     let bound = DepthBound { requests, bytes, device_ns: u64::MAX };
@@ -18,7 +23,7 @@ fn queued(id: u64, offset: u64, bytes: usize) -> Queued {
     Queued {
         id,
         class: Class::APERIODIC,
-        asker: Asker::default(),
+        requester: Requester::default(),
         deadline_ns: DEADLINE_NONE_NS,
         offset,
         bytes,
@@ -36,7 +41,7 @@ fn one_sweep_ascends_and_the_next_starts_low() {
     while let Some(next) = scan.pop(0) {
         order.push(next.offset);
         if next.offset == 50 {
-            // Behind the arm: not before the next sweep.
+            // Behind the sweep: not before the next one.
             scan.push(queued(3, 20, 1), 0);
         }
         assert_eq!(scan.pop(0), None, "the device may have one");
@@ -58,7 +63,7 @@ fn a_request_larger_than_the_bound_goes_alone() {
 
 proptest! {
     #[test]
-    fn each_once_within_the_bound_and_nobody_starves(
+    fn each_once_within_the_bound_and_none_starves(
         steps in proptest::collection::vec((any::<bool>(), 0_u64..1000, 1_usize..300), 1..300),
         requests in 1_usize..6,
         bytes in 1_usize..600,
@@ -82,9 +87,9 @@ proptest! {
                 prop_assert!(in_device.len() <= requests);
                 prop_assert!(in_device.len() == 1 || total <= bytes);
             }
-            prop_assert!(scan.is_empty() || !in_device.is_empty(), "the device idles while somebody waits");
+            prop_assert!(scan.is_empty() || !in_device.is_empty(), "the device idles while a request waits");
         }
-        // Without newcomers, two sweeps serve everybody, each of them ascending.
+        // Without new requests, two sweeps serve all of them, each ascending.
         let mut turns = 0;
         let mut last = 0;
         loop {
@@ -103,7 +108,7 @@ proptest! {
 }
 
 #[test]
-fn asking_for_one_place_again_and_again_holds_nobody_up() {
+fn reading_one_place_again_and_again_delays_no_other_request() {
     let mut scan = cscan(1, 1 << 20);
     scan.push(queued(0, 100, 1), 0);
     scan.push(queued(1, 200, 1), 0);
@@ -120,7 +125,8 @@ fn asking_for_one_place_again_and_again_holds_nobody_up() {
     }
 }
 
-/// Ids in the order in which a policy gives (class, deadline, offset), each done before the next is asked for.
+/// Ids in the order in which a policy gives (class, deadline, offset), each done before the next is
+/// popped.
 fn order_of(policy: Policy, requests: &[(Class, u64, u64)]) -> Vec<u64> {
     let bound = DepthBound { requests: 1, ..DepthBound::default() };
     let mut scheduler = policy.scheduler(&ClassTable::default(), PRICE, bound);
@@ -128,7 +134,7 @@ fn order_of(policy: Policy, requests: &[(Class, u64, u64)]) -> Vec<u64> {
         let request = Queued {
             id: id as u64,
             class,
-            asker: Asker::default(),
+            requester: Requester::default(),
             deadline_ns,
             offset,
             bytes: 1,
@@ -150,7 +156,7 @@ const PRICE: DiskPrice = DiskPrice {
     read_mib_ns: 0,
     write_request_ns: 100_000_000,
     write_mib_ns: 0,
-    apart: false,
+    independent_limits: false,
 };
 
 #[test]
@@ -160,7 +166,8 @@ fn each_policy_orders_by_what_it_says() {
     assert_eq!(order_of(Policy::Fifo, &requests), [0, 1, 2, 3, 4]);
     assert_eq!(order_of(Policy::Edf, &requests), [3, 4, 1, 0, 2]);
     assert_eq!(order_of(Policy::CScan, &requests), [2, 0, 3, 4, 1]);
-    // The first round has room for both periodic ones and one of each other class; in it the order is the sweep's.
+    // The first round has room for both periodic ones and one of each other class; in it the order
+    // is the sweep's.
     assert_eq!(order_of(Policy::Drr, &requests), [2, 0, 3, 1, 4]);
 }
 

@@ -1,4 +1,5 @@
-//! A transfer beside readers of a lower class (MARS, table 2), in simulated time on a disk with an arm.
+//! A transfer beside readers of a lower class (MARS, table 2), in simulated time on a rotational
+//! disk.
 #![allow(clippy::unwrap_used, reason = "a test that cannot go on should stop")]
 
 mod simulated;
@@ -20,7 +21,8 @@ fn classes() -> ClassTable {
     .unwrap()
 }
 
-/// What a transfer of sixteen windows takes, in seconds, beside so many readers who ran for two seconds before it came.
+/// The time of a transfer of sixteen windows, in seconds, beside this many readers that ran for two
+/// seconds before it came.
 fn took_s(policy: Policy, readers: u32, pause_ns: u64) -> f64 {
     let mut sim = Sim::new(policy, &classes(), 4);
     (0..readers)
@@ -44,25 +46,26 @@ fn a_transfer_that_pauses_between_its_windows_takes_as_long_beside_six_readers()
                 "{alone} s alone, {beside} s beside {readers}, pauses of {pause_ms} ms"
             );
         }
-        // The order is one that matters.
+        // The order matters in this setting.
         let blind = took_s(Policy::CScan, 6, pause_ms * MS);
         assert!(blind > 2.0 * alone, "{alone} s alone, {blind} s among six in the order of places");
     }
-    // And so is the wait: who stays away for longer than a way is not waited for.
+    // And so does the wait: a reader that pauses for longer than a seek is not waited for.
     let [alone, beside] = [0, 6].map(|readers| took_s(Policy::Rounds, readers, 13 * MS));
     assert!(beside > 1.05 * alone, "{alone} s alone, {beside} s beside six, pauses of 13 ms");
 }
 
 #[test]
-fn a_transfer_that_is_too_slow_for_the_arm_to_wait_for_costs_others_little() {
-    let read = |people: u32, transfer: bool| {
+fn a_transfer_that_is_too_slow_to_be_waited_for_costs_others_little() {
+    let read = |interactive: u32, transfer: bool| {
         let mut sim = Sim::new(Policy::Rounds, &ClassTable::default(), 2);
         sim.add(Client::Bulk { class: Class::APERIODIC, outstanding: 16, bytes: 256 << 10 });
         if transfer {
             let pause_ns = 40 * MS;
             sim.add(Client::Transfer { class: Class::INTERACTIVE, windows: u32::MAX, units: 4, pause_ns });
         }
-        (0..people).for_each(|_| sim.add(Client::Person { class: Class::INTERACTIVE, think_ns: 200 * MS }));
+        (0..interactive)
+            .for_each(|_| sim.add(Client::Interactive { class: Class::INTERACTIVE, think_ns: 200 * MS }));
         sim.run(5 * ROUND_NS);
         sim.forget();
         sim.run(60 * ROUND_NS);
@@ -70,14 +73,14 @@ fn a_transfer_that_is_too_slow_for_the_arm_to_wait_for_costs_others_little() {
     };
     assert!(read(0, false) > 0.999);
     let least = 1.0 - 1.0 / EXPECTED_PART as f64 - EXPECTED_CREDIT_NS as f64 / (60 * ROUND_NS) as f64;
-    for (people, transfer) in [(0, true), (10, false), (10, true)] {
-        let busy = read(people, transfer);
+    for (interactive, transfer) in [(0, true), (10, false), (10, true)] {
+        let busy = read(interactive, transfer);
         println!(
-            "beside {people} people and a transfer ({transfer}) the arm moved for {busy:.4} of the time"
+            "beside {interactive} interactive clients and a transfer ({transfer}) the head moved for {busy:.4} of the time"
         );
         assert!(
             busy > least - 0.001,
-            "{people} people and a transfer ({transfer}): the arm moved for {busy} of the time"
+            "{interactive} interactive clients and a transfer ({transfer}): the head moved for {busy} of the time"
         );
     }
 }

@@ -1,39 +1,40 @@
-//! Who asks for what has no deadline gets as much of the device as others who do, however much he has waiting.
+//! Each requester without deadlines gets an equal share of the device, however much it has waiting.
 #![allow(clippy::unwrap_used, reason = "a test that cannot go on should stop")]
 
 use proptest::prelude::*;
-use reel_disk::{Asker, DepthBound, Policy, Queued, Scheduler};
-use reel_qos::limits::{ROUND_NS, RUN_WAYS};
+use reel_disk::{DepthBound, Policy, Queued, Requester, Scheduler};
+use reel_qos::limits::{ROUND_NS, RUN_SEEKS};
 use reel_qos::{Class, ClassTable, DEADLINE_NONE_NS, DiskPrice};
 use std::collections::{HashMap, VecDeque};
 
 const MS: u64 = 1_000_000;
 const UNIT: u64 = 264 << 10;
-const ARM: DiskPrice = DiskPrice {
+const ROTATIONAL: DiskPrice = DiskPrice {
     read_request_ns: 12 * MS,
     read_mib_ns: 7 * MS,
     write_request_ns: 12 * MS,
     write_mib_ns: 7 * MS,
-    apart: false,
+    independent_limits: false,
 };
 const FLASH: DiskPrice = DiskPrice {
     read_request_ns: MS / 10,
     read_mib_ns: 2 * MS / 5,
     write_request_ns: MS / 10,
     write_mib_ns: 2 * MS / 5,
-    apart: false,
+    independent_limits: false,
 };
 
-/// Somebody who asks for so many in a run, one behind the other, whenever he has less than so many waiting.
+/// A requester that asks for `run` reads behind one another whenever fewer than `waiting` of its
+/// requests wait.
 #[derive(Clone, Debug)]
 struct Reader {
-    asker: Asker,
+    requester: Requester,
     waiting: usize,
     bytes: u64,
     run: u64,
 }
 
-/// A device that serves one after the other, and what each reader got of its time.
+/// A device that serves one request after the other, and how much of its time each reader got.
 struct Device {
     scheduler: Box<dyn Scheduler>,
     readers: Vec<Reader>,
@@ -43,20 +44,21 @@ struct Device {
     got_ns: Vec<u64>,
     longest_ns: Vec<u64>,
     head: u64,
-    ways: u64,
+    seeks: u64,
     now_ns: u64,
     next: u64,
     random: u64,
     price: DiskPrice,
-    /// What it takes, in thousandths of what its price says.
+    /// What it takes, in thousandths of its price.
     permille: u64,
 }
 
 impl Device {
     fn new(price: DiskPrice, permille: u64, readers: Vec<Reader>) -> Self {
         let count = readers.len();
-        // What a device without an arm has at once cannot be told apart, and this one serves one after the other.
-        let requests = if price.has_arm() { 8 } else { 1 };
+        // The requests that a device which is not rotational has at once cannot be told apart, and
+        // this one serves one after the other.
+        let requests = if price.is_rotational() { 8 } else { 1 };
         let bound = DepthBound { requests, ..DepthBound::default() };
         let scheduler = Policy::Rounds.scheduler(&ClassTable::default(), price, bound);
         let mut device = Device {
@@ -68,7 +70,7 @@ impl Device {
             got_ns: vec![0; count],
             longest_ns: vec![0; count],
             head: 0,
-            ways: 0,
+            seeks: 0,
             now_ns: 10 * ROUND_NS,
             next: 0,
             random: 0x9e37_79b9_7f4a_7c15,
@@ -81,7 +83,7 @@ impl Device {
     }
 
     fn ask(&mut self, number: usize) {
-        let Reader { asker, waiting, bytes, run } = self.readers[number].clone();
+        let Reader { requester, waiting, bytes, run } = self.readers[number].clone();
         while self.asked[number] < waiting {
             let place = self.random() % (1 << 40);
             for nth in 0..run {
@@ -89,7 +91,7 @@ impl Device {
                 let (bytes, deadline_ns) = (bytes as usize, DEADLINE_NONE_NS);
                 self.next += 1;
                 self.of.insert(id, (number, self.now_ns));
-                let request = Queued { id, class, asker, deadline_ns, offset, bytes, write: false };
+                let request = Queued { id, class, requester, deadline_ns, offset, bytes, write: false };
                 self.scheduler.push(request, self.now_ns);
             }
             self.asked[number] += run as usize;
@@ -103,13 +105,13 @@ impl Device {
                 let (number, _) = self.of[&next.id];
                 self.inside.push_back((next, number));
             }
-            let (request, number) = self.inside.pop_front().expect("the device idles while somebody waits");
+            let (request, number) = self.inside.pop_front().expect("the device idles while a request waits");
             let is_near = request.offset.wrapping_sub(self.head) <= self.price.passed_bytes();
-            let goes_on = self.price.has_arm() && is_near;
-            let way_ns = if goes_on { 0 } else { self.price.read_request_ns };
-            self.ways += u64::from(!goes_on);
+            let goes_on = self.price.is_rotational() && is_near;
+            let seek_ns = if goes_on { 0 } else { self.price.read_request_ns };
+            self.seeks += u64::from(!goes_on);
             self.head = request.offset + request.bytes as u64;
-            let took_ns = (way_ns + self.price.transfer_ns(request.bytes as u64)) * self.permille / 1000;
+            let took_ns = (seek_ns + self.price.transfer_ns(request.bytes as u64)) * self.permille / 1000;
             self.now_ns += took_ns;
             self.got_ns[number] += took_ns;
             self.scheduler.done(request.id, self.now_ns);
@@ -133,35 +135,36 @@ impl Device {
     }
 }
 
-/// How long a turn is at most beside so many others.
+/// How long a turn is at most beside this many others.
 fn turn_ns(price: DiskPrice, readers: u64) -> u64 {
-    let ways_ns = 4 * price.read_request_ns;
-    if price.has_arm() { (ROUND_NS / readers).max(ways_ns) } else { price.read_ns(UNIT).max(ways_ns) }
+    let seeks_ns = 4 * price.read_request_ns;
+    if price.is_rotational() { (ROUND_NS / readers).max(seeks_ns) } else { price.read_ns(UNIT).max(seeks_ns) }
 }
 
 fn reader(number: u64, waiting: usize, bytes: u64, run: u64) -> Reader {
-    Reader { asker: Asker::default().of(number), waiting, bytes, run }
+    Reader { requester: Requester::default().of(number), waiting, bytes, run }
 }
 
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(40))]
     #[test]
-    fn each_gets_an_equal_share_of_device_time_while_he_wants_it(
-        arm in any::<bool>(),
+    fn each_gets_an_equal_share_of_device_time_while_it_needs_it(
+        is_rotational in any::<bool>(),
         permille in 500_u64..2000,
         queues in proptest::collection::vec((64_usize..600, 1_u64..5, 1_u64..64), 2..25),
     ) {
-        let price = if arm { ARM } else { FLASH };
+        let price = if is_rotational { ROTATIONAL } else { FLASH };
         let readers = queues.iter().enumerate();
         let readers = readers.map(|(number, &(waiting, quarters, run))| {
             let bytes = quarters * UNIT / 4 / 4096 * 4096;
             // Two turns, whatever they take.
-            let most = 2 * 2 * RUN_WAYS * ARM.read_request_ns / price.transfer_ns(bytes);
-            reader(number as u64, if arm { most as usize } else { waiting }, bytes, run)
+            let most = 2 * 2 * RUN_SEEKS * ROTATIONAL.read_request_ns / price.transfer_ns(bytes);
+            reader(number as u64, if is_rotational { most as usize } else { waiting }, bytes, run)
         });
         let mut device = Device::new(price, permille, readers.collect());
         device.run(20 * ROUND_NS);
-        // However long it goes on, nobody is more than some turns ahead or behind: a run is not cut, and is paid for by the next turns.
+        // However long it goes on, no requester is more than some turns ahead or behind: a run is
+        // not cut, and is paid for by the next turns.
         let mean_ns = device.got_ns.iter().sum::<u64>() / queues.len() as u64;
         let most_ns = 6 * turn_ns(price, queues.len() as u64) * permille.max(1000) / 1000;
         for (number, &got_ns) in device.got_ns.iter().enumerate() {
@@ -171,18 +174,19 @@ proptest! {
     }
 
     #[test]
-    fn who_asks_for_little_waits_for_a_turn_of_each_other_and_not_for_all_that_they_want(
-        arm in any::<bool>(),
+    fn a_requester_with_few_requests_waits_for_one_turn_of_each_other(
+        is_rotational in any::<bool>(),
         others in 1_u64..40,
         waiting in 10_usize..400,
         run in 1_u64..100,
     ) {
-        let price = if arm { ARM } else { FLASH };
+        let price = if is_rotational { ROTATIONAL } else { FLASH };
         let mut readers = vec![reader(1000, 1, UNIT, 1)];
         readers.extend((0..others).map(|number| reader(number, waiting, UNIT, run)));
         let mut device = Device::new(price, 1000, readers);
         device.run(30 * ROUND_NS);
-        // The sweep that goes on, and a turn of each; a turn may have become twice as long by the run that it ended in.
+        // The sweep that goes on, and a turn of each. A turn may have become twice as long by the
+        // run that it ended in.
         let most_ns = 2 * ROUND_NS + 2 * (others + 1) * turn_ns(price, others);
         prop_assert!(device.longest_ns[0] <= most_ns, "{} ms", device.longest_ns[0] / MS);
     }
@@ -190,8 +194,8 @@ proptest! {
 
 #[test]
 fn a_rebuild_has_every_second_turn_however_many_download() {
-    for price in [ARM, FLASH] {
-        let mut readers = vec![Reader { asker: Asker::upkeep(), ..reader(0, 300, UNIT, 40) }];
+    for price in [ROTATIONAL, FLASH] {
+        let mut readers = vec![Reader { requester: Requester::maintenance(), ..reader(0, 300, UNIT, 40) }];
         readers.extend((1..=60).map(|number| reader(number, 300, UNIT, 40)));
         let mut device = Device::new(price, 1000, readers);
         device.run(30 * ROUND_NS);
@@ -201,22 +205,22 @@ fn a_rebuild_has_every_second_turn_however_many_download() {
 }
 
 #[test]
-fn alone_it_has_all_of_it() {
-    let upkeep = Reader { asker: Asker::upkeep(), ..reader(0, 300, UNIT, 40) };
-    let mut device = Device::new(ARM, 1000, vec![upkeep, reader(1, 1, UNIT, 1)]);
+fn a_single_requester_has_the_whole_device() {
+    let maintenance = Reader { requester: Requester::maintenance(), ..reader(0, 300, UNIT, 40) };
+    let mut device = Device::new(ROTATIONAL, 1000, vec![maintenance, reader(1, 1, UNIT, 1)]);
     device.run(10 * ROUND_NS);
     assert!(device.got_ns[0] > 8 * ROUND_NS, "{} ms", device.got_ns[0] / MS);
 }
 
 #[test]
-fn turns_are_long_enough_for_their_ways() {
-    // Runs as long as readers ask for them beside so many others.
+fn turns_are_long_enough_for_their_seeks() {
+    // Runs as long as readers request them beside this many others.
     for (downloads, run) in [(4, 54), (20, 27), (60, 9)] {
         let readers = (0..downloads).map(|number| reader(number, run as usize / 4, UNIT, run));
-        let mut device = Device::new(ARM, 1000, readers.collect());
+        let mut device = Device::new(ROTATIONAL, 1000, readers.collect());
         device.run(30 * ROUND_NS);
         let units = device.next as usize - device.asked.iter().sum::<usize>();
-        let per_way = units as f64 / device.ways as f64;
-        assert!(per_way > 0.9 * run as f64, "{downloads} downloads: {per_way} units for each way");
+        let per_seek = units as f64 / device.seeks as f64;
+        assert!(per_seek > 0.9 * run as f64, "{downloads} downloads: {per_seek} units for each seek");
     }
 }

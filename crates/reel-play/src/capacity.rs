@@ -106,7 +106,7 @@ impl Capacity {
 
 /// Whether what reads of a member cost, or its time, differs by more than is worth telling.
 fn differs(one: MemberCapacity, other: MemberCapacity) -> bool {
-    one.price.apart != other.price.apart
+    one.price.independent_limits != other.price.independent_limits
         || is_far(one.round_ns, other.round_ns)
         || is_far(one.price.read_request_ns, other.price.read_request_ns)
         || is_far(one.price.read_mib_ns, other.price.read_mib_ns)
@@ -128,7 +128,7 @@ mod tests {
     use super::*;
     use reel_admit::SessionsConfig;
     use reel_arena::{Arena, ArenaConfig};
-    use reel_disk::DisksConfig;
+    use reel_disk::{DisksConfig, start_disks};
     use reel_qos::{Class, Demand};
 
     #[test]
@@ -138,7 +138,7 @@ mod tests {
         let shape =
             ArenaConfig { buffer_bytes: 1 << 16, buffer_count: 1, cells_per_buffer: 1, huge_pages: false };
         let arena = Arena::new(shape).expect("a small arena");
-        let disks = Disks::start(Vec::new(), &arena, DisksConfig::default()).expect("no disks");
+        let disks = start_disks(Vec::new(), &arena, DisksConfig::default()).expect("no disks");
         let config = CapacityConfig {
             core_ns: ROUND_NS,
             arena_bytes: UNLIMITED,

@@ -1,7 +1,8 @@
-//! What the ledger's decisions cost: `cargo run --release -p reel-qos --example decisions [reservations]`.
+//! The cost of the ledger's decisions: `cargo run --release -p reel-qos --example decisions
+//! [reservations]`.
 //!
-//! Films of three hours and variable rate on five members, 10,000 reservations, of which each is somewhere in its film; then many
-//! times each decision, where there is room and where there is not.
+//! Titles of three hours and variable rate on five members, and 10,000 reservations, each somewhere
+//! in its title. Then each decision many times, where there is room and where there is none.
 #![allow(clippy::unwrap_used, reason = "an experiment that cannot go on should stop")]
 
 use reel_qos::{
@@ -22,44 +23,44 @@ const UNIT_BYTES: u64 = 264 << 10;
 fn main() {
     let wanted: usize = std::env::args().nth(1).map_or(10_000, |count| count.parse().unwrap());
     let mut random = Random(7);
-    let films: Vec<Arc<Demand>> = (0..FILMS).map(|_| Arc::new(film(&mut random))).collect();
+    let titles: Vec<Arc<Demand>> = (0..FILMS).map(|_| Arc::new(title(&mut random))).collect();
     let mut ledger = Ledger::new(plenty(), TIMELINE_ROUNDS);
     ledger.advance(1_000_000);
     let mut now_round = ledger.now_round();
     let mut held: Vec<ReservationId> = Vec::new();
     for _ in 0..wanted {
         let from_round = random.below(FILM_ROUNDS as u64 * 19 / 20) as usize;
-        let film = &films[random.below(FILMS as u64) as usize];
-        held.push(ledger.admit(Class::PERIODIC, film, from_round, now_round, "a viewer").unwrap());
+        let title = &titles[random.below(FILMS as u64) as usize];
+        held.push(ledger.admit(Class::PERIODIC, title, from_round, now_round, "a viewer").unwrap());
     }
     println!(
-        "{} reservations; films of {FILM_ROUNDS} rounds, {:.1} Mb/s on average; {MEMBERS} members; timelines of {TIMELINE_ROUNDS} rounds",
+        "{} reservations; titles of {FILM_ROUNDS} rounds, {:.1} Mb/s on average; {MEMBERS} members; timelines of {TIMELINE_ROUNDS} rounds",
         held.len(),
-        films[0].average_bps() as f64 / 1e6,
+        titles[0].average_bps() as f64 / 1e6,
     );
     println!("{:<58}{:>9}{:>9}{:>9}", "", "p50 us", "p99 us", "max us");
 
-    let mut admit = Times::new("admit, from the start of a film");
+    let mut admit = Times::new("admit, from the start of a title");
     let mut release = Times::new("release it");
     let mut check = Times::new("check, admitting nothing");
     let mut seek = Times::new("change: a seek");
     for turn in 0..TIMES {
-        let film = &films[turn % FILMS];
-        check.time(|| ledger.check(Class::PERIODIC, film, 0, now_round).unwrap());
-        let id = admit.time(|| ledger.admit(Class::PERIODIC, film, 0, now_round + 2, "a viewer").unwrap());
+        let title = &titles[turn % FILMS];
+        check.time(|| ledger.check(Class::PERIODIC, title, 0, now_round).unwrap());
+        let id = admit.time(|| ledger.admit(Class::PERIODIC, title, 0, now_round + 2, "a viewer").unwrap());
         let to = random.below(FILM_ROUNDS as u64 / 2) as usize;
-        seek.time(|| ledger.change(id, film, to, now_round + 2).unwrap());
+        seek.time(|| ledger.change(id, title, to, now_round + 2).unwrap());
         assert!(ledger.release(id));
-        let id = ledger.admit(Class::PERIODIC, film, 0, now_round + 2, "a viewer").unwrap();
+        let id = ledger.admit(Class::PERIODIC, title, 0, now_round + 2, "a viewer").unwrap();
         release.time(|| assert!(ledger.release(id)));
     }
     let mut how_many = Times::new("how many more, together");
     let mut spread = Times::new("how many more, spread");
     let mut usage = Times::new("usage of everything");
     for turn in 0..TIMES {
-        let film = &films[turn % FILMS];
-        how_many.time(|| ledger.how_many(Class::PERIODIC, film, Starts::Together).unwrap());
-        spread.time(|| ledger.how_many(Class::PERIODIC, film, Starts::Spread).unwrap());
+        let title = &titles[turn % FILMS];
+        how_many.time(|| ledger.how_many(Class::PERIODIC, title, Starts::Together).unwrap());
+        spread.time(|| ledger.how_many(Class::PERIODIC, title, Starts::Spread).unwrap());
         usage.time(|| ledger.usage(now_round));
     }
     for times in [admit, release, check, seek, how_many, spread, usage] {
@@ -80,8 +81,8 @@ fn main() {
         let mut refuse = Times::new(&format!("refuse; room for {permille} of 1000 promises"));
         let (mut refused, mut wait_s) = (0, 0);
         for turn in 0..TIMES {
-            let film = &films[turn % FILMS];
-            let answer = refuse.time(|| ledger.check(Class::PERIODIC, film, 0, now_round));
+            let title = &titles[turn % FILMS];
+            let answer = refuse.time(|| ledger.check(Class::PERIODIC, title, 0, now_round));
             if let Err(reel_qos::AdmitError::Refused(refusal)) = answer {
                 refused += 1;
                 wait_s += refusal.retry_after_s.unwrap_or(0);
@@ -118,7 +119,7 @@ fn plenty() -> Capacities {
         read_mib_ns: 400_000,
         write_request_ns: 100_000,
         write_mib_ns: 400_000,
-        apart: false,
+        independent_limits: false,
     };
     Capacities {
         members: vec![MemberCapacity { price, round_ns: 1 << 44 }; MEMBERS],
@@ -130,7 +131,7 @@ fn plenty() -> Capacities {
 }
 
 /// Segments of four seconds, each between a third and two and a half times the mean rate.
-fn film(random: &mut Random) -> Demand {
+fn title(random: &mut Random) -> Demand {
     let (mut reads, mut sent) = (Vec::new(), Vec::new());
     for _ in 0..FILM_ROUNDS / 4 {
         let segment_bytes = 2_500_000 * (33 + random.below(134)) / 100;

@@ -1,24 +1,25 @@
-//! Classes of traffic: who waits for a request, and what share of a device they may claim.
+//! Classes of traffic: how requests are served, and what share of a device they may claim.
 
 use crate::limits::{CLASS_NAME_BYTES_MAX, CLASSES_MAX};
 use std::fmt;
 
-/// The deadline of a request that nobody waits for at a fixed time.
+/// The deadline of a request that is not needed at a fixed time.
 pub const DEADLINE_NONE_NS: u64 = u64::MAX;
 
 /// Names a class: its place in the [`ClassTable`].
 ///
-/// Every request carries its class from the client's door down to the member's queue; requests of different classes are
-/// never merged (Prism, ACM Multimedia 2001, section 4). The three built-in classes are always there; a table may add more.
+/// Every request carries its class from the client's connection down to the member's queue.
+/// Requests of different classes are never merged (Prism, ACM Multimedia 2001, section 4). The
+/// three built-in classes are always there; a table may add more.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Class(u8);
 
 /// How the requests of a class are served: the three kinds of traffic of Prism, most urgent first.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Kind {
-    /// Has deadlines that were promised: audio and video of an admitted session.
+    /// Has deadlines that are reserved for: audio and video of an admitted session.
     Periodic,
-    /// A person waits: low response time, no promise.
+    /// An interactive client waits: short response time, no reservation.
     Interactive,
     /// Everything else: downloads, ingest, checks. Throughput without starvation.
     Aperiodic,
@@ -27,12 +28,12 @@ pub enum Kind {
 /// One class as configured.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ClassSpec {
-    /// What it is called in configuration, metrics and messages: lower-case letters, digits and `-`.
+    /// Its name in configuration, metrics and messages: lower-case letters, digits and `-`.
     pub name: String,
     /// How its requests are served.
     pub kind: Kind,
-    /// Its share of every device under scarcity, in thousandths; the shares of all classes make 1000. What a class does
-    /// not use is lent to the others.
+    /// Its share of every device under scarcity, in thousandths; the shares of all classes make
+    /// 1000. What a class does not use is lent to the others.
     pub share_permille: u32,
 }
 
@@ -55,7 +56,7 @@ impl Class {
     /// Downloads, uploads, scrub, rebuild.
     pub const APERIODIC: Class = Class(2);
 
-    /// The class at this place of a table, if a table can have so many.
+    /// The class at this place of a table; `None` if no table has so many.
     pub const fn new(index: usize) -> Option<Class> {
         if index < CLASSES_MAX { Some(Class(index as u8)) } else { None }
     }
@@ -83,11 +84,18 @@ impl Kind {
 }
 
 impl ClassTable {
-    /// Checks a table: the first three classes are the built-in ones, names are unique, shares make 1000.
+    /// Checks a table: the first three classes are the built-in ones, names are unique, shares make
+    /// 1000.
+    ///
+    /// # Errors
+    /// The rule that is broken.
     pub fn new(specs: Vec<ClassSpec>) -> Result<ClassTable, ClassTableError> {
         let error = |text: String| Err(ClassTableError(text));
         if specs.len() > CLASSES_MAX {
-            return error(format!("there are {} of them, and at most {CLASSES_MAX} can be", specs.len()));
+            return error(format!(
+                "there are {} of them, and at most {CLASSES_MAX} are allowed",
+                specs.len()
+            ));
         }
         for (index, built_in) in Self::default().specs.iter().enumerate() {
             match specs.get(index) {
@@ -137,8 +145,8 @@ impl ClassTable {
         self.specs.iter().enumerate().map(|(index, spec)| (Class(index as u8), spec))
     }
 
-    /// The specification of a class. A class that was taken out of the table counts as `aperiodic`: requests made before
-    /// a change must still be served.
+    /// The specification of a class. A class that was removed from the table counts as `aperiodic`:
+    /// requests made before the change must still be served.
     pub fn spec(&self, class: Class) -> &ClassSpec {
         self.specs.get(class.index()).unwrap_or(&self.specs[Class::APERIODIC.index()])
     }
@@ -220,7 +228,7 @@ mod tests {
     }
 
     #[test]
-    fn what_does_not_add_up_is_refused_with_the_reason() {
+    fn an_invalid_table_is_refused_with_the_reason() {
         let text = |result: Result<ClassTable, ClassTableError>| result.unwrap_err().to_string();
         assert!(text(with(|specs| specs[0].share_permille = 900)).contains("make 1200"));
         assert!(text(with(|specs| specs[1].name = "fast".into())).contains("`interactive`"));
@@ -233,7 +241,7 @@ mod tests {
     }
 
     #[test]
-    fn a_class_that_left_the_table_is_served_as_the_least() {
+    fn a_class_that_left_the_table_is_served_as_aperiodic() {
         assert_eq!(ClassTable::default().kind(Class::new(9).unwrap()), Kind::Aperiodic);
     }
 }

@@ -1,8 +1,8 @@
-//! What a stream asks of the machine, round by round.
+//! What a stream needs of the machine, round by round.
 
+use crate::DiskPrice;
 use crate::limits::{DEMAND_ROUNDS_MAX, ROUND_COST_MAX, ROUND_NS};
 use crate::resource::{Capacities, Resource};
-use crate::{DiskPrice, Lbap};
 use std::sync::Arc;
 
 /// Reads of one member in one round.
@@ -10,42 +10,51 @@ use std::sync::Arc;
 pub struct DiskDemand {
     /// How many requests.
     pub reads: u32,
-    /// How many ways of an arm: those of the requests that do not go on where another one ends, asked for at the same time.
-    pub ways: u32,
-    /// How many bytes all of them together.
+    /// How many seeks: the requests that do not continue another one requested at the same time.
+    pub seeks: u32,
+    /// How many bytes in all of them.
     pub bytes: u64,
 }
 
 impl DiskDemand {
     /// Requests far from each other.
     pub const fn scattered(reads: u32, bytes: u64) -> DiskDemand {
-        DiskDemand { reads, ways: reads, bytes }
+        DiskDemand { reads, seeks: reads, bytes }
     }
 
     /// The more of both, in every part.
     pub(crate) fn most(&self, other: &DiskDemand) -> DiskDemand {
-        let DiskDemand { reads, ways, bytes } = *other;
-        DiskDemand { reads: self.reads.max(reads), ways: self.ways.max(ways), bytes: self.bytes.max(bytes) }
+        let DiskDemand { reads, seeks, bytes } = *other;
+        DiskDemand {
+            reads: self.reads.max(reads),
+            seeks: self.seeks.max(seeks),
+            bytes: self.bytes.max(bytes),
+        }
     }
 
     fn least(&self, other: &DiskDemand) -> DiskDemand {
-        let DiskDemand { reads, ways, bytes } = *other;
-        DiskDemand { reads: self.reads.min(reads), ways: self.ways.min(ways), bytes: self.bytes.min(bytes) }
+        let DiskDemand { reads, seeks, bytes } = *other;
+        DiskDemand {
+            reads: self.reads.min(reads),
+            seeks: self.seeks.min(seeks),
+            bytes: self.bytes.min(bytes),
+        }
     }
 
     fn without(&self, less: &DiskDemand) -> DiskDemand {
         DiskDemand {
             reads: self.reads.saturating_sub(less.reads),
-            ways: self.ways.saturating_sub(less.ways),
+            seeks: self.seeks.saturating_sub(less.seeks),
             bytes: self.bytes.saturating_sub(less.bytes),
         }
     }
 }
 
-/// What a stream asks, round by round from its start: round 0 is media time 0.
+/// What a stream needs, round by round from its start: round 0 is media time 0.
 ///
-/// It is made once for a title and a choice of its tracks, never changes, and is shared by all who watch it. It counts reads
-/// and bytes, not time: what they cost is the ledger's to know, and may change.
+/// It is made once for a title and a choice of its tracks, never changes, and is shared by all
+/// streams of these. It counts reads and bytes, not time: their cost is known to the ledger, and
+/// may change.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Demand {
     members: Vec<Vec<DiskDemand>>,
@@ -59,15 +68,16 @@ pub struct Demand {
 /// A demand of which one part can be read by one stream for several.
 #[derive(Clone, Debug, PartialEq, Eq)]
 struct Parts {
-    /// That part, as one asks who reads it for several.
+    /// The demand of the stream that reads that part for several.
     shared: Demand,
-    /// What every stream asks for itself beside others, if it asks anything of the disks.
+    /// What every stream needs for itself beside others, if that includes reads.
     beside: Option<Arc<Demand>>,
 }
 
 impl Demand {
-    /// Reads of each member in each round (`members[member][round]`), bytes sent in each round, and bytes of media memory
-    /// held from the first round to the last. Lists that are shorter than the longest ask nothing in the rounds they lack.
+    /// Reads of each member in each round (`members[member][round]`), bytes sent in each round, and
+    /// bytes of media memory held from the first round to the last. Lists that are shorter than the
+    /// longest need nothing in the rounds they lack.
     pub fn new(mut members: Vec<Vec<DiskDemand>>, mut sent_bytes: Vec<u64>, held_bytes: u64) -> Demand {
         let rounds = members.iter().map(Vec::len).fold(sent_bytes.len(), usize::max);
         let kept = rounds.min(DEMAND_ROUNDS_MAX);
@@ -76,9 +86,10 @@ impl Demand {
         Demand::of_rounds(members, sent_bytes, held_bytes, rounds)
     }
 
-    /// A stream of constant rate from `members` members, striped over all of them with one row of parity, in units of
-    /// `unit_bytes`, and without the borders of segments. Every stripe costs one read of a whole unit on each member: what the
-    /// loss of any one of them can make it.
+    /// A stream of constant rate from `members` members, striped over all of them with one row of
+    /// parity, in units of `unit_bytes`, and without the borders of segments. Every stripe costs
+    /// one read of a whole unit on each member: that is the most that the loss of any one member
+    /// can cause.
     pub fn constant(
         members: usize,
         rate_bps: u64,
@@ -97,49 +108,39 @@ impl Demand {
         Demand::of_rounds(vec![reads; members], sent, held_bytes, rounds)
     }
 
-    /// A stream that is specified as a linear bounded arrival process, read in order from `members` members as
-    /// [`constant`](Self::constant) is.
-    ///
-    /// Every round asks what the process can bring in logical arrivals in any round, wherever its messages lie in time; each
-    /// message is served within 1/R of its logical arrival (Govindan, dissertation, 1992, chapter 2). What arrives ahead is held:
-    /// W messages, and the one that is being served.
-    pub fn from_lbap(lbap: &Lbap, members: usize, unit_bytes: u64, rounds: usize) -> Demand {
-        let kept = rounds.min(DEMAND_ROUNDS_MAX);
-        let sent = lbap.round_bytes();
-        let stripes = u128::from(sent).div_ceil(stripe_bytes(members, unit_bytes));
-        let held = lbap.message_bytes.saturating_mul(lbap.workahead.saturating_add(1));
-        let reads = vec![whole_units(stripes, unit_bytes); kept];
-        Demand::of_rounds(vec![reads; members], vec![sent; kept], held, rounds)
-    }
-
-    /// In every round the most that one of these asks: for who may switch among them.
+    /// In every round the largest of these demands: for a stream that may switch among them.
     pub fn peak_of(all: &[&Demand]) -> Demand {
         Demand::merged(all, |a, b| a.max(b))
     }
 
-    /// What all of these ask together: tracks that are played at once.
+    /// What all of these need together: tracks that are played at once.
     pub fn sum_of(all: &[&Demand]) -> Demand {
         Demand::merged(all, u64::saturating_add)
     }
 
-    /// The same stream, a part of which can be read by one such stream for several, as that one asks it: of the disks; and in place of what is sent, the memory in
-    /// which that lies. What each stream asks for itself of the disks beside that part is `always`; and `instead`, what it would ask in place of that part if it
-    /// did not go on as the others do. The most of part and instead, and always, are the stream.
+    /// The same stream, with a part that one such stream can read for several.
+    /// - `part`: the reads of the stream that does so. Its `sent_bytes` are the memory that the
+    ///   data takes.
+    /// - `always`: the reads of each stream beside that part.
+    /// - `instead`: the reads of a stream in place of that part, if it does not go on with the
+    ///   others.
+    ///
+    /// The stream itself is `always` plus the larger of `part` and `instead`.
     pub fn with_shared(self, part: &Demand, instead: &Demand, always: &Demand) -> Demand {
         let beside = Demand::sum_of(&[instead, always]);
         let beside = self.with_reads(&beside, DiskDemand::least);
-        // Who reads for the others holds what it would ask instead as well.
+        // The stream that reads for the others holds what it would read instead as well.
         let reads = part.with_reads(instead, DiskDemand::without);
-        // Alone again, it must not ask more than it holds.
+        // Alone again, it must not need more than it holds.
         let most = Demand::peak_of(&[&self.with_reads(&beside, DiskDemand::without), &reads]);
         let shared = self.with(most.members, part.sent_bytes.clone(), part.held_bytes);
-        let asks_beside = beside.members.iter().flatten().any(|reads| *reads != DiskDemand::default());
-        let parts = Parts { shared, beside: asks_beside.then(|| Arc::new(beside)) };
+        let needs_beside = beside.members.iter().flatten().any(|reads| *reads != DiskDemand::default());
+        let parts = Parts { shared, beside: needs_beside.then(|| Arc::new(beside)) };
         Demand { parts: Some(Arc::new(parts)), ..self }
     }
 
-    /// What one of several such streams asks who reads for all of them, beside what each holds for itself; see [`with_shared`](Self::with_shared). What it
-    /// asks alone, if nothing else was said.
+    /// What one of several such streams needs in order to read for all of them, beside what each
+    /// holds for itself: see [`with_shared`](Self::with_shared). Without that, the whole demand.
     pub fn shared(&self) -> &Demand {
         self.parts.as_deref().map_or(self, |parts| &parts.shared)
     }
@@ -149,7 +150,8 @@ impl Demand {
         self.parts.as_deref()?.beside.as_ref()
     }
 
-    /// How many rounds it lasts. More than [`DEMAND_ROUNDS_MAX`] are counted but not kept: no ledger promises so many.
+    /// How many rounds it lasts. More than [`DEMAND_ROUNDS_MAX`] are counted but not kept: no
+    /// ledger has timelines that long.
     pub fn rounds(&self) -> usize {
         self.rounds
     }
@@ -179,8 +181,8 @@ impl Demand {
         self.average_bps
     }
 
-    /// Does it ask anything of this resource in any round, where there is such a thing?
-    pub(crate) fn asks(&self, resource: Resource, prices: &Capacities) -> bool {
+    /// Whether it needs anything of this resource in any round, where there is such a resource.
+    pub(crate) fn needs(&self, resource: Resource, prices: &Capacities) -> bool {
         match resource {
             Resource::Arena => self.held_bytes > 0,
             Resource::Network | Resource::Core => true,
@@ -189,8 +191,9 @@ impl Demand {
         }
     }
 
-    /// Writes what the rounds from `from_round` on cost of a resource, in its unit, at these prices: as many as `costs` has
-    /// room for, which must lie within the demand. No cost is above [`ROUND_COST_MAX`].
+    /// Writes the costs of the rounds from `from_round` on of a resource, in its unit, at these
+    /// prices. It fills `costs`, which must be within the demand. No cost is above
+    /// [`ROUND_COST_MAX`].
     pub(crate) fn write_costs(
         &self,
         resource: Resource,
@@ -229,7 +232,8 @@ impl Demand {
         }
     }
 
-    /// The same stream with other reads: in each round what is made of its own and those of another one.
+    /// The same stream with other reads: in each round made of its own reads and those of another
+    /// demand.
     fn with_reads(&self, other: &Demand, made: impl Fn(&DiskDemand, &DiskDemand) -> DiskDemand) -> Demand {
         let none = DiskDemand::default();
         let of_member = |(member, reads): (usize, &Vec<DiskDemand>)| -> Vec<DiskDemand> {
@@ -240,7 +244,7 @@ impl Demand {
         self.with(members, self.sent_bytes.clone(), self.held_bytes)
     }
 
-    /// The same stream, asking something else: for people it is still one of that rate.
+    /// The same stream with another demand: for display it still has the same rate.
     pub(crate) fn with(
         &self,
         members: Vec<Vec<DiskDemand>>,
@@ -272,7 +276,7 @@ impl Demand {
                 into.resize(from.len().max(into.len()), DiskDemand::default());
                 for (into, from) in into.iter_mut().zip(from) {
                     into.reads = merge(into.reads.into(), from.reads.into()).min(u32::MAX.into()) as u32;
-                    into.ways = merge(into.ways.into(), from.ways.into()).min(u32::MAX.into()) as u32;
+                    into.seeks = merge(into.seeks.into(), from.seeks.into()).min(u32::MAX.into()) as u32;
                     into.bytes = merge(into.bytes, from.bytes);
                 }
             }

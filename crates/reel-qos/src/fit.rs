@@ -1,13 +1,13 @@
 //! The decision: does it fit, and if not, where is it the tightest.
 
-use crate::ask::{Ask, Reservation};
+use crate::claim::{Claim, Reservation};
 use crate::ledger::{Ledger, seconds};
 use crate::resource::{Resource, UNLIMITED};
 use crate::retry::{Lane, first_start};
 use crate::timeline::exceeds;
 use crate::{Demand, Refusal};
 
-/// The place where the least part of what is asked is left.
+/// The place where the smallest part of the demand is available.
 #[derive(Clone, Copy)]
 struct Tightest {
     resource: Resource,
@@ -18,31 +18,31 @@ struct Tightest {
 
 impl Ledger {
     /// Fits, or is refused with all a refusal has to say.
-    pub(crate) fn require(&self, ask: &Ask<'_>) -> Result<(), Refusal> {
-        let tight = |&series: &usize| !self.fits(ask, series);
+    pub(crate) fn require(&self, claim: &Claim<'_>) -> Result<(), Refusal> {
+        let tight = |&series: &usize| !self.fits(claim, series);
         match (0..self.capacities.series()).find(tight) {
             None => Ok(()),
-            Some(_) => self.refusal(ask).map_or(Ok(()), Err),
+            Some(_) => self.refusal(claim).map_or(Ok(()), Err),
         }
     }
 
-    /// Does it ask less than or as much as the old one, in every round of every resource?
-    pub(crate) fn asks_no_more(&self, ask: &Ask<'_>, old: &Reservation) -> bool {
+    /// Whether it needs at most as much as the old one, in every round of every resource.
+    pub(crate) fn needs_no_more(&self, claim: &Claim<'_>, old: &Reservation) -> bool {
         let old = old.rest(self.now_round);
-        let end_round = ask.start_round + ask.rounds as u64;
-        if ask.start_round < old.start_round || end_round > old.start_round + old.rounds as u64 {
+        let end_round = claim.start_round + claim.rounds as u64;
+        if claim.start_round < old.start_round || end_round > old.start_round + old.rounds as u64 {
             return false;
         }
-        let later = (ask.start_round - old.start_round) as usize;
-        let old = Ask { from_round: old.from_round + later, rounds: ask.rounds, ..old };
+        let later = (claim.start_round - old.start_round) as usize;
+        let old = Claim { from_round: old.from_round + later, rounds: claim.rounds, ..old };
         (0..self.capacities.series()).all(|series| {
-            let has = if old.demand.asks(Resource::of_series(series), &self.capacities) {
+            let has = if old.demand.needs(Resource::of_series(series), &self.capacities) {
                 old.costs(&self.capacities, series)
             } else {
-                vec![0; ask.rounds]
+                vec![0; claim.rounds]
             };
             let (mut done, mut no_more) = (0, true);
-            ask.each_costs(&self.capacities, series, |_, costs| {
+            claim.for_each_cost(&self.capacities, series, |_, costs| {
                 no_more = costs.iter().zip(&has[done..]).all(|(new, old)| new <= old);
                 done += costs.len();
                 no_more
@@ -51,12 +51,12 @@ impl Ledger {
         })
     }
 
-    fn fits(&self, ask: &Ask<'_>, series: usize) -> bool {
-        let capacity = self.capacity(ask.class, series);
+    fn fits(&self, claim: &Claim<'_>, series: usize) -> bool {
+        let capacity = self.capacity(claim.class, series);
         let mut fits = true;
         if capacity != UNLIMITED {
-            ask.each_costs(&self.capacities, series, |start_round, costs| {
-                fits = match self.timeline(ask.class, series) {
+            claim.for_each_cost(&self.capacities, series, |start_round, costs| {
+                fits = match self.timeline(claim.class, series) {
                     Some(timeline) => timeline.conflict(start_round, costs, capacity).is_none(),
                     None => false,
                 };
@@ -66,31 +66,32 @@ impl Ledger {
         fits
     }
 
-    fn refusal(&self, ask: &Ask<'_>) -> Option<Refusal> {
+    fn refusal(&self, claim: &Claim<'_>) -> Option<Refusal> {
         let lanes: Vec<Lane<'_>> =
-            (0..self.capacities.series()).filter_map(|series| self.lane(ask, series)).collect();
-        let tightest = lanes.iter().fold(None, |tightest, lane| tighter(lane, ask.start_round, tightest))?;
+            (0..self.capacities.series()).filter_map(|series| self.lane(claim, series)).collect();
+        let tightest =
+            lanes.iter().fold(None, |tightest, lane| tighter(lane, claim.start_round, tightest))?;
         let never = lanes.iter().any(|lane| lane.peak > lane.capacity);
-        let retry = (!never).then(|| first_start(lanes, ask.start_round, self.horizon()));
+        let retry = (!never).then(|| first_start(lanes, claim.start_round, self.horizon()));
         Some(Refusal {
             resource: tightest.resource,
             round: tightest.round,
             asked: tightest.asked,
             available: tightest.available,
-            grantable_bps: tightest.part_of(ask.demand),
-            retry_after_s: retry.map(|start_round| seconds(start_round - ask.start_round)),
+            grantable_bps: tightest.part_of(claim.demand),
+            retry_after_s: retry.map(|start_round| seconds(start_round - claim.start_round)),
         })
     }
 
-    fn lane<'a>(&'a self, ask: &Ask<'_>, series: usize) -> Option<Lane<'a>> {
+    fn lane<'a>(&'a self, claim: &Claim<'_>, series: usize) -> Option<Lane<'a>> {
         let resource = Resource::of_series(series);
-        let capacity = self.capacity(ask.class, series);
-        if capacity == UNLIMITED || !ask.demand.asks(resource, &self.capacities) {
+        let capacity = self.capacity(claim.class, series);
+        if capacity == UNLIMITED || !claim.demand.needs(resource, &self.capacities) {
             return None;
         }
-        let costs = ask.costs(&self.capacities, series);
+        let costs = claim.costs(&self.capacities, series);
         let peak = costs.iter().copied().max().unwrap_or(0);
-        let timeline = self.timeline(ask.class, series)?;
+        let timeline = self.timeline(claim.class, series)?;
         Some(Lane { resource, timeline, costs, capacity, peak })
     }
 }
@@ -102,8 +103,8 @@ impl Tightest {
     }
 }
 
-/// The tightest place so far, or a tighter one of this lane. Only places where something does not fit can be: everywhere else all that
-/// is asked is left.
+/// The tightest place so far, or a tighter one of this lane. Only places where something does not
+/// fit count: everywhere else the whole demand is available.
 fn tighter(lane: &Lane<'_>, start_round: u64, mut tightest: Option<Tightest>) -> Option<Tightest> {
     lane.timeline.beside(start_round, &lane.costs, |index, used, asked| {
         if !exceeds(asked, used, lane.capacity) {

@@ -1,46 +1,49 @@
 //! How many viewers more.
 
-use crate::ask::Ask;
+use crate::claim::Claim;
 use crate::ledger::Ledger;
 use crate::limits::RESERVATIONS_MAX;
 use crate::resource::{Resource, UNLIMITED};
 use crate::{AdmitError, Class, Demand};
 
-/// How the viewers come of whom it is asked how many there can be.
+/// When the viewers start that are counted.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Starts {
-    /// All in the same round: their peaks fall together. So many are admitted for certain.
+    /// All in the same round: their peaks coincide. So many are certain to be admitted.
     Together,
-    /// Spread evenly over the length of what they watch: each round carries the average of it. What a machine carries in the long
-    /// run; as exact as the spread is even.
+    /// Spread evenly over the length of the title: each round carries the average. The long-term
+    /// capacity of a machine, as exact as the spread is even.
     Spread,
 }
 
 /// How many, and why not more.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Answer {
-    /// How many can be admitted beside what is promised.
+    /// How many can be admitted beside the present reservations.
     pub viewers: u64,
     /// What stops the next one; `None` if nothing but the number of reservations does.
     pub stopped_by: Option<Resource>,
 }
 
 impl Ledger {
-    /// How many more viewers of this demand can be admitted, from now on. Of several resources that stop the same number, the
-    /// first is named. Errors as of [`admit`](Self::admit), but never [`AdmitError::Refused`].
+    /// How many more viewers of this demand can be admitted, from now on. If several resources stop
+    /// the same number, the first is named.
+    ///
+    /// # Errors
+    /// As of [`admit`](Self::admit), but never [`AdmitError::Refused`].
     pub fn how_many(&self, class: Class, demand: &Demand, starts: Starts) -> Result<Answer, AdmitError> {
-        let ask = self.ask(class, demand, 0, self.now_round)?;
+        let claim = self.claim(class, demand, 0, self.now_round)?;
         let places = RESERVATIONS_MAX.saturating_sub(self.reservations.len()) as u64;
         let mut answer = Answer { viewers: places, stopped_by: None };
         for series in 0..self.capacities.series() {
             let resource = Resource::of_series(series);
             let capacity = self.capacity(class, series);
-            if capacity == UNLIMITED || !demand.asks(resource, &self.capacities) {
+            if capacity == UNLIMITED || !demand.needs(resource, &self.capacities) {
                 continue;
             }
             let viewers = match starts {
-                Starts::Together => self.together(&ask, series, capacity, answer.viewers),
-                Starts::Spread => self.spread(&ask, series, capacity, answer.viewers),
+                Starts::Together => self.together(&claim, series, capacity, answer.viewers),
+                Starts::Spread => self.spread(&claim, series, capacity, answer.viewers),
             };
             if viewers < answer.viewers {
                 answer = Answer { viewers, stopped_by: Some(resource) };
@@ -49,11 +52,11 @@ impl Ledger {
         Ok(answer)
     }
 
-    /// The least quotient of what is left and what is asked. Dividing is slow: it is done only where the count found so far
-    /// does not fit. (Counts are at most 2^16 and costs below 2^46.)
-    fn together(&self, ask: &Ask<'_>, series: usize, capacity: u64, most: u64) -> u64 {
+    /// The least quotient of what is available and the cost. Division is slow: it is done only
+    /// where the count found so far does not fit. (Counts are at most 2^16 and costs below 2^46.)
+    fn together(&self, claim: &Claim<'_>, series: usize, capacity: u64, most: u64) -> u64 {
         let mut viewers = most;
-        self.each_available(ask, series, capacity, |available, cost| {
+        self.each_available(claim, series, capacity, |available, cost| {
             if cost * viewers > available {
                 viewers = available / cost;
             }
@@ -62,9 +65,9 @@ impl Ledger {
     }
 
     /// What is left in the fullest round, divided by the average cost of a round.
-    fn spread(&self, ask: &Ask<'_>, series: usize, capacity: u64, most: u64) -> u64 {
+    fn spread(&self, claim: &Claim<'_>, series: usize, capacity: u64, most: u64) -> u64 {
         let (mut least, mut sum, mut rounds) = (u64::MAX, 0_u128, 0_u128);
-        self.each_available(ask, series, capacity, |available, cost| {
+        self.each_available(claim, series, capacity, |available, cost| {
             least = least.min(available);
             sum += u128::from(cost);
             rounds += 1;
@@ -75,9 +78,15 @@ impl Ledger {
         (u128::from(least) * rounds / sum).min(most.into()) as u64
     }
 
-    fn each_available(&self, ask: &Ask<'_>, series: usize, capacity: u64, mut each: impl FnMut(u64, u64)) {
-        let Some(timeline) = self.timeline(ask.class, series) else { return };
-        ask.each_costs(&self.capacities, series, |start_round, costs| {
+    fn each_available(
+        &self,
+        claim: &Claim<'_>,
+        series: usize,
+        capacity: u64,
+        mut each: impl FnMut(u64, u64),
+    ) {
+        let Some(timeline) = self.timeline(claim.class, series) else { return };
+        claim.for_each_cost(&self.capacities, series, |start_round, costs| {
             timeline.beside(start_round, costs, |_, used, cost| each(capacity.saturating_sub(used), cost));
             true
         });

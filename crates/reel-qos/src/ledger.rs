@@ -1,6 +1,6 @@
-//! Who has been promised what, in every round of every resource.
+//! The reservations, in every round of every resource.
 
-use crate::ask::{Ask, Reservation};
+use crate::claim::{Claim, Reservation};
 use crate::limits::{
     CLOCK_ROUNDS_MAX, DEMAND_ROUNDS_MAX, LABEL_BYTES_MAX, RESERVATIONS_MAX, ROUND_NS, TIMELINE_ROUNDS_MAX,
 };
@@ -15,15 +15,17 @@ use std::sync::Arc;
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct ReservationId(pub(crate) u64);
 
-/// The account of everything that is promised.
+/// The account of everything that is reserved.
 ///
-/// A stream is admitted if in every round until its end, and for every resource, its demand fits beside what was promised before. So
-/// a stream of variable rate is counted exactly. Each class of kind periodic is held to its own share of device, network and
-/// processor time. What one periodic class leaves idle is not promised to another: a promise cannot be taken back when the
-/// owner of the share comes. (The schedulers do lend what is idle at the moment.) Media memory is one pot for all classes.
+/// A stream is admitted if in every round until its end, and for every resource, its demand fits
+/// beside the present reservations. So a stream of variable rate is counted exactly. Each class of
+/// kind periodic is held to its own share of device, network and processor time. What one periodic
+/// class leaves idle is not reserved for another: a reservation cannot be taken back when the owner
+/// of the share comes. (The schedulers do lend what is idle at the moment.) All classes share the
+/// media memory.
 ///
-/// The ledger knows no clock: call [`advance`](Self::advance) before anything else, and then once in a round. Rounds are
-/// absolute.
+/// The ledger has no clock: call [`advance`](Self::advance) before anything else, and then once in
+/// a round. Rounds are absolute.
 #[derive(Clone, Debug)]
 pub struct Ledger {
     pub(crate) capacities: Capacities,
@@ -33,18 +35,19 @@ pub struct Ledger {
     /// The first round that is kept account of.
     pub(crate) now_round: u64,
     pub(crate) arena: Timeline,
-    /// By class, and in each by series, of which the first (the arena) is kept in common and empty here. A class that was
-    /// never periodic has none.
+    /// By class, and in each by series. The first series (the arena) is common to all classes and
+    /// empty here. A class that was never periodic has none.
     pub(crate) accounts: Vec<Vec<Timeline>>,
     pub(crate) reservations: BTreeMap<ReservationId, Reservation>,
-    /// Reservations by the round after their last: who ends is found without asking those who do not.
+    /// Reservations by the round after their last: those that end are found without a search.
     pub(crate) ends: BTreeSet<(u64, ReservationId)>,
     next_id: u64,
 }
 
 impl Ledger {
-    /// A ledger of nothing, with timelines of `rounds` rounds (1 to [`TIMELINE_ROUNDS_MAX`]) and the default classes. Prices and
-    /// capacities should be those of the degraded volume, so that losing a member costs no promise.
+    /// A ledger without reservations, with timelines of `rounds` rounds (1 to
+    /// [`TIMELINE_ROUNDS_MAX`]) and the default classes. Prices and capacities should be those of
+    /// the degraded volume, so that the loss of a member costs no reservation.
     pub fn new(capacities: Capacities, rounds: usize) -> Ledger {
         let rounds = rounds.clamp(1, TIMELINE_ROUNDS_MAX);
         let mut ledger = Ledger {
@@ -62,8 +65,13 @@ impl Ledger {
         ledger
     }
 
-    /// Promises a class the rest of a demand, from its round `from_round` on, which will lie on the absolute round
-    /// `start_round`. What would lie in the past is not counted. The label is for people: who holds what.
+    /// Reserves for a class the rest of a demand, from its round `from_round` on, which will be on
+    /// the absolute round `start_round`. What would be in the past is not counted. The label is for
+    /// display.
+    ///
+    /// # Errors
+    /// The demand does not fit, the class is not periodic, the demand is too long or of another
+    /// volume, or there are too many reservations.
     pub fn admit(
         &mut self,
         class: Class,
@@ -72,15 +80,19 @@ impl Ledger {
         start_round: u64,
         label: &str,
     ) -> Result<ReservationId, AdmitError> {
-        let ask = self.ask(class, demand, from_round, start_round)?;
+        let claim = self.claim(class, demand, from_round, start_round)?;
         if self.reservations.len() >= RESERVATIONS_MAX {
             return Err(AdmitError::TooMany);
         }
-        self.require(&ask)?;
-        Ok(self.enter_new(&ask, demand, label))
+        self.require(&claim)?;
+        Ok(self.enter_new(&claim, demand, label))
     }
 
-    /// Would this be admitted? The same decision as [`admit`](Self::admit), promising nothing: for the renditions of a ladder.
+    /// Whether this would be admitted: the same decision as [`admit`](Self::admit) without a
+    /// reservation, for the renditions of a ladder.
+    ///
+    /// # Errors
+    /// As of [`admit`](Self::admit).
     pub fn check(
         &self,
         class: Class,
@@ -88,11 +100,11 @@ impl Ledger {
         from_round: usize,
         start_round: u64,
     ) -> Result<(), AdmitError> {
-        let ask = self.ask(class, demand, from_round, start_round)?;
+        let claim = self.claim(class, demand, from_round, start_round)?;
         if self.reservations.len() >= RESERVATIONS_MAX {
             return Err(AdmitError::TooMany);
         }
-        Ok(self.require(&ask)?)
+        Ok(self.require(&claim)?)
     }
 
     /// Gives a reservation back. `false` if it has ended already, which is no fault.
@@ -100,9 +112,13 @@ impl Ledger {
         self.strike(id).is_some()
     }
 
-    /// Puts another demand or another position in the place of a reservation, in the same class: seek, change of rate, a switch
-    /// in a ladder. All or nothing: if it is refused, the old reservation stays as it was. Who asks nowhere more than he
-    /// has is granted it even where too much is promised.
+    /// Replaces a reservation by another demand or another position, in the same class: for a seek,
+    /// a change of rate, a switch in a ladder. All or nothing: if it is refused, the old
+    /// reservation stays as it was. A demand that needs nowhere more than the old one is granted
+    /// even where resources are overcommitted.
+    ///
+    /// # Errors
+    /// As of [`admit`](Self::admit); or the reservation has ended.
     pub fn change(
         &mut self,
         id: ReservationId,
@@ -111,20 +127,21 @@ impl Ledger {
         start_round: u64,
     ) -> Result<(), AdmitError> {
         let old = self.reservations.get(&id).ok_or(AdmitError::Ended(id))?;
-        let ask = self.ask(old.class, demand, from_round, start_round)?;
-        let new = Reservation::new(&ask, demand, old.label.clone());
+        let claim = self.claim(old.class, demand, from_round, start_round)?;
+        let new = Reservation::new(&claim, demand, old.label.clone());
         let old = self.strike(id).ok_or(AdmitError::Ended(id))?;
-        let decision = match self.require(&ask) {
-            Err(_) if self.asks_no_more(&ask, &old) => Ok(()),
+        let decision = match self.require(&claim) {
+            Err(_) if self.needs_no_more(&claim, &old) => Ok(()),
             decision => decision,
         };
         self.enter(id, if decision.is_ok() { new } else { old });
         Ok(decision?)
     }
 
-    /// Tells the present: forgets the rounds before it and ends the reservations that lie wholly in them. A jump ahead is no more
-    /// work than a turn of the ring. A clock that goes back changes nothing while something is promised; when nothing is,
-    /// the ledger follows it, so that one wrong reading does not make it count for a time that never comes.
+    /// Sets the present: forgets the rounds before it and ends the reservations that are wholly in
+    /// the past. A jump ahead is no more work than a turn of the ring. A clock that goes back
+    /// changes nothing while there are reservations. Without any, the ledger follows the clock, so
+    /// that one wrong reading does not stop it for ever.
     pub fn advance(&mut self, now_round: u64) {
         let now_round = now_round.min(CLOCK_ROUNDS_MAX);
         if self.reservations.is_empty() {
@@ -146,8 +163,9 @@ impl Ledger {
         }
     }
 
-    /// Other prices or capacities. What was promised stays, counted at the new prices; where that is more than there is now, it
-    /// is reported. A member that is left out stays known, with no time to give.
+    /// Sets other prices or capacities. Reservations stay, counted at the new prices. Where they
+    /// are more than the new capacity, that is reported. A member that is left out stays known,
+    /// with no time to give.
     pub fn set_capacities(&mut self, mut capacities: Capacities) -> Vec<Overcommitment> {
         let gone = self.capacities.members.iter().skip(capacities.members.len());
         let gone: Vec<_> = gone.map(|member| MemberCapacity { round_ns: 0, ..*member }).collect();
@@ -170,14 +188,15 @@ impl Ledger {
         self.over_committed()
     }
 
-    /// Other classes or shares. What was promised stays; where it is more than the new share, it is reported.
+    /// Sets other classes or shares. Reservations stay; where they are more than the new share,
+    /// that is reported.
     pub fn set_classes(&mut self, classes: ClassTable) -> Vec<Overcommitment> {
         self.classes = classes;
         self.open_accounts();
         self.over_committed()
     }
 
-    /// The present, as last told by [`advance`](Self::advance).
+    /// The present, as last set by [`advance`](Self::advance).
     pub fn now_round(&self) -> u64 {
         self.now_round
     }
@@ -192,12 +211,12 @@ impl Ledger {
         &self.capacities
     }
 
-    /// The round from which on nothing is promised.
+    /// The round from which on nothing is reserved.
     pub(crate) fn horizon(&self) -> u64 {
         self.ends.last().map_or(self.now_round, |&(end_round, _)| end_round.max(self.now_round))
     }
 
-    /// What a class may be promised of a resource in a round.
+    /// What may be reserved for a class of a resource in a round.
     pub(crate) fn capacity(&self, class: Class, series: usize) -> u64 {
         let permille = match self.classes.kind(class) {
             Kind::Periodic => self.classes.spec(class).share_permille,
@@ -206,7 +225,7 @@ impl Ledger {
         self.capacities.share(Resource::of_series(series), permille)
     }
 
-    /// Where the promises to a class are written down; `None` if nothing can have been promised to it.
+    /// The timeline of the reservations of a class; `None` if it can have none.
     pub(crate) fn timeline(&self, class: Class, series: usize) -> Option<&Timeline> {
         match series {
             0 => Some(&self.arena),
@@ -214,14 +233,14 @@ impl Ledger {
         }
     }
 
-    /// Puts a demand on the clock, if this ledger can promise such a thing at all.
-    pub(crate) fn ask<'a>(
+    /// Puts a demand on the clock, if this ledger can reserve such a demand at all.
+    pub(crate) fn claim<'a>(
         &self,
         class: Class,
         demand: &'a Demand,
         from_round: usize,
         start_round: u64,
-    ) -> Result<Ask<'a>, AdmitError> {
+    ) -> Result<Claim<'a>, AdmitError> {
         if self.classes.kind(class) != Kind::Periodic {
             return Err(AdmitError::NotPeriodic { class: class.index() });
         }
@@ -233,7 +252,7 @@ impl Ledger {
         let from_round = from_round.saturating_add(usize::try_from(past).unwrap_or(usize::MAX));
         let start_round = start_round.max(self.now_round);
         let rounds = demand.rounds().saturating_sub(from_round);
-        // Nothing to promise ends at once, wherever it starts.
+        // An empty rest ends at once, wherever it starts.
         let start_round = if rounds == 0 { self.now_round } else { start_round };
         let ends_in = (start_round - self.now_round).saturating_add(rounds as u64);
         if ends_in > self.rounds as u64 || (rounds > 0 && demand.rounds() > DEMAND_ROUNDS_MAX) {
@@ -242,11 +261,11 @@ impl Ledger {
                 timeline_s: seconds(self.rounds as u64),
             });
         }
-        Ok(Ask { demand, class, from_round, start_round, rounds })
+        Ok(Claim { demand, class, from_round, start_round, rounds })
     }
 
-    /// Clears a timeline of every class and adds all reservations anew, at the prices of now. Each demand is priced once for all
-    /// who watch it.
+    /// Clears a timeline of every class and adds all reservations anew, at the present prices. Each
+    /// demand is priced once for all its streams.
     fn recompute(&mut self, series: usize) {
         let resource = Resource::of_series(series);
         let (now_round, rounds) = (self.now_round, self.rounds);
@@ -284,62 +303,48 @@ impl Ledger {
         self.reservations.insert(id, reservation);
     }
 
-    /// A reservation as it is, to be put back.
-    pub(crate) fn kept(&self, id: ReservationId) -> Option<Reservation> {
+    /// A copy of a reservation as it is now.
+    pub(crate) fn reservation(&self, id: ReservationId) -> Option<Reservation> {
         self.reservations.get(&id).cloned()
     }
 
-    /// Puts a reservation back as it was, unasked: it was granted.
-    pub(crate) fn put_back(&mut self, id: ReservationId, kept: Option<Reservation>) {
+    /// Makes a reservation what it was, or removes it if there was none. It is not checked whether
+    /// that fits.
+    pub(crate) fn restore(&mut self, id: ReservationId, before: Option<Reservation>) {
         self.strike(id);
-        if let Some(kept) = kept {
-            self.enter(id, kept);
+        if let Some(before) = before {
+            self.enter(id, before);
         }
     }
 
-    /// Puts in the place of a reservation the rest of a demand that asks no more in any round, unasked.
-    pub(crate) fn put(
-        &mut self,
-        id: ReservationId,
-        demand: &Arc<Demand>,
-        (from_round, start_round): (usize, u64),
-    ) {
-        let Some(old) = self.reservations.get(&id) else { return };
-        let (class, label) = (old.class, old.label.clone());
-        let from_round = from_round.min(demand.rounds());
-        let ask = Ask { demand, class, from_round, start_round, rounds: demand.rounds() - from_round };
-        let new = Reservation::new(&ask, demand, label);
-        self.put_back(id, Some(new));
-    }
-
-    /// Whether a reservation has all that the rest of a demand asks.
+    /// Whether a reservation has everything that the rest of a demand needs.
     pub(crate) fn has(
         &self,
         old: &Reservation,
         demand: &Arc<Demand>,
         (from_round, start_round): (usize, u64),
     ) -> bool {
-        let ask = self.ask(old.class, demand, from_round, start_round);
-        ask.is_ok_and(|ask| self.asks_no_more(&ask, old))
+        let claim = self.claim(old.class, demand, from_round, start_round);
+        claim.is_ok_and(|claim| self.needs_no_more(&claim, old))
     }
 
-    /// A reservation of its own for what somebody has had as a part of another one, unasked.
-    pub(crate) fn admit_unasked(
+    /// See [`Transaction::admit_unchecked`](crate::Transaction).
+    pub(crate) fn admit_unchecked(
         &mut self,
         class: Class,
         demand: &Arc<Demand>,
         start_round: u64,
         label: &str,
     ) -> ReservationId {
-        let ask = Ask { demand, class, from_round: 0, start_round, rounds: demand.rounds() };
-        self.enter_new(&ask, demand, label)
+        let claim = Claim { demand, class, from_round: 0, start_round, rounds: demand.rounds() };
+        self.enter_new(&claim, demand, label)
     }
 
-    fn enter_new(&mut self, ask: &Ask<'_>, demand: &Arc<Demand>, label: &str) -> ReservationId {
+    fn enter_new(&mut self, claim: &Claim<'_>, demand: &Arc<Demand>, label: &str) -> ReservationId {
         let id = ReservationId(self.next_id);
         self.next_id += 1;
         let label = label[..label.floor_char_boundary(LABEL_BYTES_MAX)].into();
-        self.enter(id, Reservation::new(ask, demand, label));
+        self.enter(id, Reservation::new(claim, demand, label));
         id
     }
 
@@ -350,18 +355,19 @@ impl Ledger {
         Some(reservation)
     }
 
-    fn apply(&mut self, ask: &Ask<'_>, apply: impl Fn(&mut Timeline, u64, &[u64])) {
-        let Some(account) = self.accounts.get_mut(ask.class.index()) else { return };
+    fn apply(&mut self, claim: &Claim<'_>, apply: impl Fn(&mut Timeline, u64, &[u64])) {
+        let Some(account) = self.accounts.get_mut(claim.class.index()) else { return };
         for (series, timeline) in account.iter_mut().enumerate() {
             let timeline = if series == 0 { &mut self.arena } else { timeline };
-            ask.each_costs(&self.capacities, series, |start_round, costs| {
+            claim.for_each_cost(&self.capacities, series, |start_round, costs| {
                 apply(timeline, start_round, costs);
                 true
             });
         }
     }
 
-    /// Gives every periodic class its timelines, and every class that has some those of members that came later.
+    /// Gives every periodic class its timelines, and every class that has some those of members
+    /// that came later.
     fn open_accounts(&mut self) {
         self.accounts.resize_with(self.classes.len().max(self.accounts.len()), Vec::new);
         for (index, account) in self.accounts.iter_mut().enumerate() {
@@ -385,7 +391,7 @@ impl fmt::Display for ReservationId {
     }
 }
 
-/// Seconds of so many rounds, rounded up.
+/// Seconds of this many rounds, rounded up.
 pub(crate) fn seconds(rounds: u64) -> u64 {
     (u128::from(rounds) * u128::from(ROUND_NS)).div_ceil(1_000_000_000).min(u64::MAX.into()) as u64
 }

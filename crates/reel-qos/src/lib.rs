@@ -1,13 +1,11 @@
 //! Traffic classes and the admission ledger, pure.
 #![forbid(unsafe_code)]
 
-mod ask;
-mod chains;
+mod claim;
 mod class;
 mod demand;
 mod fit;
 mod how_many;
-mod lbap;
 mod ledger;
 pub mod limits;
 mod price;
@@ -15,16 +13,18 @@ mod refusal;
 mod report;
 mod resource;
 mod retry;
+mod shared;
 mod timeline;
+mod transaction;
 mod worth;
 
-pub use chains::{Chains, Meeting};
 pub use class::{Class, ClassSpec, ClassTable, ClassTableError, DEADLINE_NONE_NS, Kind};
 pub use demand::{Demand, DiskDemand};
 pub use how_many::{Answer, Starts};
-pub use lbap::{Arrival, Arrivals, Lbap};
 pub use ledger::{Ledger, ReservationId};
 pub use price::DiskPrice;
 pub use refusal::{AdmitError, Refusal};
 pub use report::ReservationView;
 pub use resource::{Capacities, MemberCapacity, Overcommitment, Resource, ResourceUsage, UNLIMITED};
+pub use shared::{Meeting, SharedReservations};
+pub use transaction::Transaction;

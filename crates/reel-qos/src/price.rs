@@ -1,14 +1,16 @@
 //! What a request costs a member.
 
 use crate::DiskDemand;
-use crate::limits::{ARM_REQUEST_NS, PASSED_BYTES_MAX, RUN_BYTES_MAX, RUN_WAYS};
+use crate::limits::{PASSED_BYTES_MAX, ROTATIONAL_REQUEST_NS, RUN_BYTES_MAX, RUN_SEEKS};
 
-/// The time a member needs for requests, at the quantile that admission counts with: a fixed part per request, for getting there,
-/// and a part per byte. Both are what the device needs with its queue as deep as the scheduler lets it be, so the costs of requests
-/// that overlap in the device add up to the time that it is busy.
+/// The time a member needs for requests, at the quantile that admission uses: a fixed part per
+/// request, for the seek, and a part per byte. Both are what the device needs with its queue as
+/// deep as the scheduler lets it be. So the costs of requests that overlap in the device add up to
+/// its busy time.
 ///
-/// A disk does one part after the other, and they add up. A throttle counts requests and bytes [`apart`](Self::apart), each against a budget of its
-/// own, and the longer of two sums is what it takes.
+/// A disk does one part after the other, and they add up. A throttle has [independent
+/// limits](Self::independent_limits) of requests and bytes, each with a budget of its own, and takes the longer
+/// of two sums.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct DiskPrice {
     /// For each read.
@@ -19,23 +21,31 @@ pub struct DiskPrice {
     pub write_request_ns: u64,
     /// For each MiB that is written.
     pub write_mib_ns: u64,
-    /// Whether the parts of reads run beside each other: any number of reads takes as long as all their requests, or as all their bytes, whichever
-    /// is longer. (Writes always cost the sum: at most twice as much, and no budgets of theirs are measured.)
-    pub apart: bool,
+    /// Whether requests and bytes of reads have independent limits: any number of reads takes as
+    /// long as all their requests, or as all their bytes, whichever is longer. (Writes always cost
+    /// the sum. That is at most twice as much, and their budgets are not measured.)
+    pub independent_limits: bool,
 }
 
 impl DiskPrice {
     /// Nothing costs anything.
-    pub const FREE: DiskPrice =
-        DiskPrice { read_request_ns: 0, read_mib_ns: 0, write_request_ns: 0, write_mib_ns: 0, apart: false };
+    pub const FREE: DiskPrice = DiskPrice {
+        read_request_ns: 0,
+        read_mib_ns: 0,
+        write_request_ns: 0,
+        write_mib_ns: 0,
+        independent_limits: false,
+    };
 
-    /// Nanoseconds of a read. Of several reads whose parts run apart the sum of these is more than they take together, never less.
+    /// Nanoseconds of a read. With independent limits, the sum of several of these is at least as
+    /// much as they take together.
     pub const fn read_ns(&self, bytes: u64) -> u64 {
         let [one, other] = self.read_parts_ns(bytes);
         if one > other { one } else { other }
     }
 
-    /// What a read takes of each of two budgets, of which the one that is used more decides; twice the same where the parts add up.
+    /// What a read takes of each of two budgets; the one that is used more decides. Twice the same
+    /// where the parts add up.
     pub const fn read_parts_ns(&self, bytes: u64) -> [u64; 2] {
         self.parts_ns(self.read_request_ns, part(bytes, self.read_mib_ns))
     }
@@ -45,13 +55,14 @@ impl DiskPrice {
         part(bytes, self.read_mib_ns)
     }
 
-    /// Whether the member has an arm, by what a read costs it: then getting there is what a read costs, and reads that lie behind one
-    /// another are one way. What counts requests and bytes apart has none.
-    pub const fn has_arm(&self) -> bool {
-        self.read_request_ns >= ARM_REQUEST_NS && !self.apart
+    /// Whether the member is rotational, by the cost of a read: then the seek is most of that, and
+    /// reads behind one another need one seek. A member with independent limits is not rotational.
+    pub const fn is_rotational(&self) -> bool {
+        self.read_request_ns >= ROTATIONAL_REQUEST_NS && !self.independent_limits
     }
 
-    /// What an arm passes over sooner than it would go there: as much as it transfers in half the time of a way.
+    /// What the head passes over rather than seek: as much as it transfers in half the time of a
+    /// seek.
     pub const fn passed_bytes(&self) -> u64 {
         let bytes = ((self.read_request_ns / 2) as u128) << 20;
         let mib_ns = if self.read_mib_ns == 0 { 1 } else { self.read_mib_ns };
@@ -59,27 +70,32 @@ impl DiskPrice {
         if bytes > PASSED_BYTES_MAX as u128 { PASSED_BYTES_MAX } else { bytes as u64 }
     }
 
-    /// What has to be read in one go for a way to be worth it: its transfer takes [`RUN_WAYS`] times as long as the way. Nothing for members
-    /// without an arm.
+    /// What has to be read in one run for a seek to be worth it: its transfer takes [`RUN_SEEKS`]
+    /// times as long as the seek. 0 for members that are not rotational.
     pub const fn run_bytes(&self) -> u64 {
-        if !self.has_arm() {
+        if !self.is_rotational() {
             return 0;
         }
-        let bytes = ((self.read_request_ns as u128) * (RUN_WAYS as u128)) << 20;
+        let bytes = ((self.read_request_ns as u128) * (RUN_SEEKS as u128)) << 20;
         let mib_ns = if self.read_mib_ns == 0 { 1 } else { self.read_mib_ns };
         let bytes = bytes / mib_ns as u128;
         if bytes > RUN_BYTES_MAX as u128 { RUN_BYTES_MAX } else { bytes as u64 }
     }
 
-    /// What a stream reads in a round takes of each of two budgets: as [`read_parts_ns`](Self::read_parts_ns).
+    /// What a stream's reads of a round take of each of two budgets: as
+    /// [`read_parts_ns`](Self::read_parts_ns).
     pub const fn demand_parts_ns(&self, demand: &DiskDemand) -> [u64; 2] {
-        let requests = if self.has_arm() { demand.ways } else { demand.reads };
+        let requests = if self.is_rotational() { demand.seeks } else { demand.reads };
         let requests_ns = self.read_request_ns.saturating_mul(requests as u64);
         self.parts_ns(requests_ns, part(demand.bytes, self.read_mib_ns))
     }
 
     const fn parts_ns(&self, requests_ns: u64, bytes_ns: u64) -> [u64; 2] {
-        if self.apart { [requests_ns, bytes_ns] } else { [requests_ns.saturating_add(bytes_ns); 2] }
+        if self.independent_limits {
+            [requests_ns, bytes_ns]
+        } else {
+            [requests_ns.saturating_add(bytes_ns); 2]
+        }
     }
 
     /// The slower of two prices in every part, which add up if they do in either.
@@ -89,7 +105,7 @@ impl DiskPrice {
             read_mib_ns: self.read_mib_ns.max(other.read_mib_ns),
             write_request_ns: self.write_request_ns.max(other.write_request_ns),
             write_mib_ns: self.write_mib_ns.max(other.write_mib_ns),
-            apart: self.apart && other.apart,
+            independent_limits: self.independent_limits && other.independent_limits,
         }
     }
 
@@ -100,7 +116,8 @@ impl DiskPrice {
 }
 
 const fn part(bytes: u64, mib_ns: u64) -> u64 {
-    // The usual case, for a ledger prices whole films at a time: two halves of 64 bits make a product that fits.
+    // The usual case: two numbers of 32 bits make a product that fits. It matters, because a ledger
+    // prices whole titles at a time.
     if (bytes | mib_ns) >> 32 == 0 {
         return (bytes * mib_ns + ((1 << 20) - 1)) >> 20;
     }
@@ -113,7 +130,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn prices_are_rounded_up_and_agree_around_the_border_of_the_short_way() {
+    fn prices_are_rounded_up_and_agree_around_the_limit_of_the_fast_path() {
         for bytes in [1, (1 << 32) - 1, 1 << 32, (1 << 32) + 1] {
             for mib_ns in [0, 1, (1 << 32) - 1, 1 << 32] {
                 let exact = (u128::from(bytes) * u128::from(mib_ns)).div_ceil(1 << 20);
@@ -129,17 +146,17 @@ mod tests {
             read_mib_ns: 1 << 20,
             write_request_ns: 7,
             write_mib_ns: u64::MAX,
-            apart: false,
+            independent_limits: false,
         };
         assert_eq!(price.read_ns(4096), 4196);
-        let demand = DiskDemand { reads: 3, ways: 1, bytes: 4096 };
+        let demand = DiskDemand { reads: 3, seeks: 1, bytes: 4096 };
         assert_eq!(price.demand_parts_ns(&demand), [4396; 2]);
-        let arm = DiskPrice { read_request_ns: ARM_REQUEST_NS, ..price };
-        assert_eq!(arm.demand_parts_ns(&demand), [ARM_REQUEST_NS + 4096; 2]);
-        assert_eq!(arm.passed_bytes(), ARM_REQUEST_NS / 2);
+        let arm = DiskPrice { read_request_ns: ROTATIONAL_REQUEST_NS, ..price };
+        assert_eq!(arm.demand_parts_ns(&demand), [ROTATIONAL_REQUEST_NS + 4096; 2]);
+        assert_eq!(arm.passed_bytes(), ROTATIONAL_REQUEST_NS / 2);
         assert_eq!(DiskPrice { read_mib_ns: 0, ..arm }.passed_bytes(), PASSED_BYTES_MAX);
-        assert_eq!(price.run_bytes(), 0, "no arm, no way to make up for");
-        assert_eq!(arm.run_bytes(), RUN_WAYS * ARM_REQUEST_NS);
+        assert_eq!(price.run_bytes(), 0, "not rotational: no seek to make up for");
+        assert_eq!(arm.run_bytes(), RUN_SEEKS * ROTATIONAL_REQUEST_NS);
         assert_eq!(DiskPrice { read_mib_ns: 0, ..arm }.run_bytes(), RUN_BYTES_MAX);
         assert_eq!(price.transfer_ns(4096), 4096);
         assert_eq!(price.write_ns(0), 7);
@@ -147,29 +164,32 @@ mod tests {
     }
 
     #[test]
-    fn what_is_counted_apart_is_paid_twice_and_takes_the_longer() {
+    fn independent_limits_are_charged_separately_and_the_longer_decides() {
         let throttle = DiskPrice {
-            read_request_ns: 10 * ARM_REQUEST_NS,
+            read_request_ns: 10 * ROTATIONAL_REQUEST_NS,
             read_mib_ns: 50 << 20,
             write_request_ns: 7,
             write_mib_ns: 1 << 20,
-            apart: true,
+            independent_limits: true,
         };
-        assert_eq!(throttle.read_parts_ns(1 << 18), [10 * ARM_REQUEST_NS, 50 << 18]);
-        assert_eq!([4096, 1 << 18].map(|bytes| throttle.read_ns(bytes)), [10 * ARM_REQUEST_NS, 50 << 18]);
-        let demand = DiskDemand { reads: 3, ways: 1, bytes: 1 << 18 };
+        assert_eq!(throttle.read_parts_ns(1 << 18), [10 * ROTATIONAL_REQUEST_NS, 50 << 18]);
+        assert_eq!(
+            [4096, 1 << 18].map(|bytes| throttle.read_ns(bytes)),
+            [10 * ROTATIONAL_REQUEST_NS, 50 << 18]
+        );
+        let demand = DiskDemand { reads: 3, seeks: 1, bytes: 1 << 18 };
         assert_eq!(
             throttle.demand_parts_ns(&demand),
-            [30 * ARM_REQUEST_NS, 50 << 18],
-            "no arm: ways do not count"
+            [30 * ROTATIONAL_REQUEST_NS, 50 << 18],
+            "not rotational: seeks do not count"
         );
         assert_eq!(
-            (throttle.has_arm(), throttle.run_bytes(), throttle.write_ns(1 << 20)),
+            (throttle.is_rotational(), throttle.run_bytes(), throttle.write_ns(1 << 20)),
             (false, 0, 7 + (1 << 20))
         );
-        let summed = DiskPrice { apart: false, read_request_ns: 1, ..throttle };
+        let summed = DiskPrice { independent_limits: false, read_request_ns: 1, ..throttle };
         let both = throttle.slower(summed);
-        assert_eq!((both.apart, both.read_request_ns), (false, 10 * ARM_REQUEST_NS));
-        assert!(throttle.slower(throttle).apart);
+        assert_eq!((both.independent_limits, both.read_request_ns), (false, 10 * ROTATIONAL_REQUEST_NS));
+        assert!(throttle.slower(throttle).independent_limits);
     }
 }

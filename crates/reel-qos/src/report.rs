@@ -1,24 +1,24 @@
-//! What a ledger tells about itself.
+//! What a ledger reports about itself.
 
-use crate::ask::Reservation;
+use crate::claim::Reservation;
 use crate::ledger::{Ledger, ReservationId};
 use crate::resource::{Overcommitment, Resource, ResourceUsage, UNLIMITED};
 use crate::timeline::Timeline;
 use crate::{Class, Demand};
 use std::sync::Arc;
 
-/// One reservation: who holds what, until when.
+/// One reservation.
 #[derive(Clone, Copy, Debug)]
 pub struct ReservationView<'a> {
     /// Its name.
     pub id: ReservationId,
-    /// For people.
+    /// For display.
     pub label: &'a str,
-    /// Whose share it uses.
+    /// The class whose share it uses.
     pub class: Class,
-    /// What it asked for.
+    /// Its demand.
     pub demand: &'a Arc<Demand>,
-    /// The round of the demand that lies on `start_round`.
+    /// The round of the demand that is on `start_round`.
     pub from_round: usize,
     /// Its first round.
     pub start_round: u64,
@@ -27,8 +27,9 @@ pub struct ReservationView<'a> {
 }
 
 impl Ledger {
-    /// What is promised of each resource to all classes together: in this round, and at most in any from it on. Resources in the
-    /// order media memory, network, core, members; after a member its bytes, where they are counted apart.
+    /// What is reserved of each resource for all classes together: in this round, and at most in
+    /// any later one. Resources in the order media memory, network, core, members; after each
+    /// member its bytes, if they have a limit of their own.
     pub fn usage(&self, now_round: u64) -> Vec<ResourceUsage> {
         let classes: Vec<Class> = self.account_classes().collect();
         self.usage_of_all(&classes, now_round)
@@ -39,8 +40,8 @@ impl Ledger {
         self.usage_of_all(&[class], now_round)
     }
 
-    /// What is promised of a resource in a round: to one class, or to all. 0 in rounds that are past or not reached yet by any
-    /// promise.
+    /// What is reserved of a resource in a round: for one class, or for all. 0 in rounds that are
+    /// past or later than any reservation.
     pub fn used(&self, class: Option<Class>, resource: Resource, round: u64) -> u64 {
         if round < self.now_round || round >= self.horizon() {
             return 0;
@@ -64,7 +65,7 @@ impl Ledger {
         self.reservations.get(&id).map(|reservation| view(id, reservation))
     }
 
-    /// Where more is promised than there is.
+    /// Where more is reserved than the capacity.
     pub fn over_committed(&self) -> Vec<Overcommitment> {
         let mut all = Vec::new();
         for series in 0..self.capacities.series() {
@@ -82,8 +83,8 @@ impl Ledger {
         all
     }
 
-    /// Is every timeline the sum of the reservations? It always is, or this crate has a fault; for simulations and tests, since
-    /// it takes as long as making all of them again.
+    /// Whether every timeline is the sum of the reservations. If not, this crate has a bug. For
+    /// simulations and tests, since it takes as long as making all of them again.
     pub fn adds_up(&self) -> bool {
         let mut anew = Ledger::new(self.capacities.clone(), self.rounds);
         anew.now_round = self.now_round;

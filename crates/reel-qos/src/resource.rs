@@ -1,10 +1,10 @@
-//! What a stream needs of the machine, and how much of it there is.
+//! The resources of the machine, and how much of each there is.
 
 use crate::DiskPrice;
 use crate::limits::{ROUND_COST_MAX, ROUND_NS};
 use std::fmt;
 
-/// A capacity of which nothing is known: nothing is refused for its sake.
+/// A capacity that is not known: no stream is refused because of it.
 pub const UNLIMITED: u64 = u64::MAX;
 
 /// Something that can be used up.
@@ -12,19 +12,21 @@ pub const UNLIMITED: u64 = u64::MAX;
 pub enum Resource {
     /// Media memory: bytes held.
     Arena,
-    /// The way out: bytes sent in a round.
+    /// The network: bytes sent in a round.
     Network,
     /// The serve threads: nanoseconds of processor in a round.
     Core,
-    /// The member of this place in the volume: nanoseconds of device time in a round. Of one that counts requests and bytes apart
-    /// ([`DiskPrice::apart`]), those of its requests.
+    /// The member of this place in the volume: nanoseconds of device time in a round. If its
+    /// requests and bytes have independent limits ([`DiskPrice::independent_limits`]), those of its requests.
     Member(usize),
-    /// The bytes of the member of this place, where they are counted apart from its requests: nanoseconds in a round.
+    /// The bytes of the member of this place, if they have a limit independent of its requests:
+    /// nanoseconds in a round.
     MemberBytes(usize),
 }
 
-/// How much of everything there is: the whole of it, not yet divided among classes. The ledger divides by the shares of
-/// its class table, so that a change of shares is not a change of capacities.
+/// How much of every resource there is: all of it, not yet divided among classes. The ledger
+/// divides by the shares of its class table, so that a change of shares is not a change of
+/// capacities.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Capacities {
     /// Each member of the volume, in its order.
@@ -44,31 +46,32 @@ pub struct Capacities {
 pub struct MemberCapacity {
     /// What its reads cost, at the quantile admission counts with.
     pub price: DiskPrice,
-    /// Device nanoseconds in a round, for all classes together: [`ROUND_NS`](crate::limits::ROUND_NS), or less where a part
-    /// is kept back.
+    /// Device nanoseconds in a round, for all classes together:
+    /// [`ROUND_NS`](crate::limits::ROUND_NS), or less where a part is kept back.
     pub round_ns: u64,
 }
 
-/// How much of a resource is promised.
+/// How much of a resource is reserved.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct ResourceUsage {
     /// Of what.
     pub resource: Resource,
-    /// Promised in the round asked for, in the resource's unit.
+    /// Reserved in the requested round, in the resource's unit.
     pub used: u64,
-    /// What can be promised in a round; [`UNLIMITED`] where nobody knows.
+    /// What can be reserved in a round; [`UNLIMITED`] where it is not known.
     pub capacity: u64,
-    /// The most that is promised in this or any later round.
+    /// The most that is reserved in this or any later round.
     pub peak_used: u64,
     /// The first round in which that is.
     pub peak_round: u64,
 }
 
-/// More is promised than there is: a capacity shrank or a price rose after the promise was made. The promises stay; it is
-/// for the operator, or for whoever made the change, to say what gives way.
+/// More is reserved than the capacity: a capacity shrank or a price rose after the reservation was
+/// made. The reservations stay. It is up to the operator, or to the cause of the change, what to
+/// end.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Overcommitment {
-    /// Whose share it is; `None` for media memory, which all classes share.
+    /// The class whose share it is; `None` for media memory, which all classes share.
     pub class: Option<crate::Class>,
     /// Of what.
     pub resource: Resource,
@@ -76,16 +79,18 @@ pub struct Overcommitment {
     pub rounds: u64,
     /// The first of the worst of them.
     pub worst_round: u64,
-    /// What is promised there, in the resource's unit.
+    /// What is reserved there, in the resource's unit.
     pub used: u64,
     /// What could be.
     pub capacity: u64,
 }
 
-/// The order in which a ledger keeps its timelines: those that every machine has first, since the members may grow.
+/// The order in which a ledger keeps its timelines: first those that every machine has, since
+/// members may be added.
 pub(crate) const SERIES_BEFORE_MEMBERS: usize = 3;
 
-/// Timelines of each member: its requests, or all of its time; and its bytes, empty unless they are counted apart.
+/// Timelines of each member: its requests, or all of its time; and its bytes, empty unless they
+/// have a limit of their own.
 const SERIES_OF_MEMBER: usize = 2;
 
 impl Resource {
@@ -144,13 +149,16 @@ impl fmt::Display for Resource {
 }
 
 impl MemberCapacity {
-    /// A member that was measured to cost so much, and is found to cost that: never less than was measured.
+    /// A member with these measured costs that is now found to have those: never less than
+    /// measured.
     ///
-    /// What was measured to have no arm gets none by becoming slower. A price alone would say so beyond a border, and ways be counted in place of requests: more would be
-    /// promised of a device that can do less. So it keeps its price then, and has less time to give.
+    /// A member that was not rotational does not become rotational by being slower. Beyond a
+    /// threshold, its price alone would say so; then seeks would be counted in place of requests,
+    /// and more would be reserved of a device that can do less. So it keeps its price, and has less
+    /// time to give.
     pub fn found(measured: DiskPrice, found: DiskPrice) -> MemberCapacity {
         let price = measured.slower(found);
-        if price.has_arm() == measured.has_arm() {
+        if price.is_rotational() == measured.is_rotational() {
             return MemberCapacity { price, round_ns: ROUND_NS };
         }
         // Fits: it is never more than the round.
@@ -168,19 +176,20 @@ impl Capacities {
         SERIES_BEFORE_MEMBERS + SERIES_OF_MEMBER * self.members.len()
     }
 
-    /// Whether there is such a thing to use up: bytes of members only where they are counted apart.
+    /// Whether there is such a resource: the bytes of members only where they have a limit of their
+    /// own.
     pub(crate) fn counts(&self, resource: Resource) -> bool {
         match resource {
             Resource::MemberBytes(member) => {
-                self.members.get(member).is_some_and(|member| member.price.apart)
+                self.members.get(member).is_some_and(|member| member.price.independent_limits)
             }
             _ => true,
         }
     }
 
-    /// Whether some member has an arm, by what its reads cost.
-    pub fn has_arms(&self) -> bool {
-        self.members.iter().any(|member| member.price.has_arm())
+    /// Whether some member is rotational, by the cost of its reads.
+    pub fn is_rotational(&self) -> bool {
+        self.members.iter().any(|member| member.price.is_rotational())
     }
 
     /// The whole of a resource in a round; nothing of a member that is not there.
@@ -195,8 +204,8 @@ impl Capacities {
         }
     }
 
-    /// What a class with this share may be promised of a resource in a round. Memory is no time that passes: a share of it
-    /// left idle could not be lent, so all classes have the whole.
+    /// What may be reserved of a resource in a round for a class with this share. Memory is not
+    /// time that passes: an idle share of it could not be lent, so all classes have the whole.
     pub(crate) fn share(&self, resource: Resource, permille: u32) -> u64 {
         let whole = self.whole(resource);
         if whole == UNLIMITED && permille > 0 {

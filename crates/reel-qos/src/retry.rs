@@ -1,4 +1,4 @@
-//! When is it worth asking again: the first later start at which a demand fits beside what is promised now.
+//! When to try again: the first later start at which a demand fits beside the present reservations.
 
 use crate::limits::{RETRY_CELLS_MAX, RETRY_WATCHES};
 use crate::resource::Resource;
@@ -7,13 +7,13 @@ use crate::timeline::{Timeline, exceeds};
 /// One resource as a demand sees it.
 pub(crate) struct Lane<'a> {
     pub(crate) resource: Resource,
-    /// What is promised.
+    /// What is reserved.
     pub(crate) timeline: &'a Timeline,
-    /// What is asked, from the start on.
+    /// What is needed, from the start on.
     pub(crate) costs: Vec<u64>,
-    /// What can be promised in a round.
+    /// What can be reserved in a round.
     pub(crate) capacity: u64,
-    /// The most that is asked in a round; not above the capacity, or no start would ever do.
+    /// The most that is needed in a round; not above the capacity, or no start would fit.
     pub(crate) peak: u64,
 }
 
@@ -25,11 +25,12 @@ struct Watch {
     available: u64,
 }
 
-/// The first start after `start_round` at which all lanes fit, or, when [`RETRY_CELLS_MAX`] cells have been looked at, the first that has
-/// not been ruled out. From `horizon` on nothing is promised.
+/// The first start after `start_round` at which all lanes fit. When [`RETRY_CELLS_MAX`] cells have
+/// been checked, the first that has not been ruled out. From `horizon` on nothing is reserved.
 ///
-/// A start that fails in some round rules out all later ones up to that which puts something small enough, or nothing, on that round.
-/// And rounds in which even the peak would fit need not be looked at; after the last other one everything fits.
+/// A start that fails in some round rules out all later ones up to that which puts something small
+/// enough, or nothing, on that round. Rounds in which even the peak would fit need no check; after
+/// the last other one everything fits.
 pub(crate) fn first_start(mut lanes: Vec<Lane<'_>>, start_round: u64, horizon: u64) -> u64 {
     let mut budget = Budget(RETRY_CELLS_MAX);
     let mut start = start_round.saturating_add(1);
@@ -89,7 +90,8 @@ fn failure(
 }
 
 impl Lane<'_> {
-    /// The last round before the horizon in which the peak would not fit. When it takes too long to find, the last of all.
+    /// The last round before the horizon in which the peak would not fit. If it takes too long to
+    /// find, the last of all.
     fn last_hot_round(&self, start: u64, horizon: u64, budget: &mut Budget) -> Option<u64> {
         let rounds = usize::try_from(horizon.saturating_sub(start)).unwrap_or(usize::MAX);
         if rounds == 0 {

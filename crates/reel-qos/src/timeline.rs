@@ -1,13 +1,14 @@
 //! One number per round, in a ring over absolute rounds.
 
-/// What is promised of one resource in each round of a window as long as the ring. Whoever uses it keeps to one window at a time:
-/// the rounds that fall out of it are cleared before their cells stand for rounds that come in.
+/// What is reserved of one resource in each round of a window as long as the ring. The owner keeps
+/// to one window at a time: the rounds that leave it are cleared before their cells stand for
+/// rounds that enter it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Timeline {
     cells: Vec<u64>,
 }
 
-/// How many cells are looked at together before it is decided whether one of them needs a closer look.
+/// How many cells are tested together before single ones are.
 const TOGETHER: usize = 64;
 
 impl Timeline {
@@ -21,7 +22,7 @@ impl Timeline {
         self.cells.len()
     }
 
-    /// What is promised in a round of the window.
+    /// What is reserved in a round of the window.
     pub(crate) fn at(&self, round: u64) -> u64 {
         self.cells[self.cell(round)]
     }
@@ -43,7 +44,7 @@ impl Timeline {
         self.each(start, costs, |used, cost| *used -= cost);
     }
 
-    /// Forgets `len` rounds; all of them if there are fewer.
+    /// Clears `len` rounds; all of them if there are fewer.
     pub(crate) fn clear(&mut self, start: u64, len: usize) {
         let len = len.min(self.cells.len());
         let cell = self.cell(start);
@@ -60,7 +61,8 @@ impl Timeline {
             .or_else(|| conflict_in(second, after, capacity).map(|index| first.len() + index))
     }
 
-    /// Hands on what is used beside each cost, with its index. (A loop over each piece: a chain of both is not made into good code.)
+    /// Calls `each` with an index, what is used and the cost. (A loop over each piece: a chained
+    /// iterator over both is not compiled to good code.)
     pub(crate) fn beside(&self, start: u64, costs: &[u64], mut each: impl FnMut(usize, u64, u64)) {
         let [first, second] = self.pieces(start, costs.len());
         let (before, after) = costs.split_at(first.len());
@@ -84,13 +86,15 @@ impl Timeline {
     }
 }
 
-/// Does a cost not fit beside what is used? Who asks nothing fits even where too much was promised.
+/// Whether a cost does not fit beside what is used. A cost of 0 fits even where resources are
+/// overcommitted.
 pub(crate) const fn exceeds(cost: u64, used: u64, capacity: u64) -> bool {
     cost > capacity.saturating_sub(used)
 }
 
-/// Sums and capacities are below 2^63 (see [`crate::limits::ROUND_COST_MAX`]), so the highest bit of a difference is its sign: the
-/// signs of many cells are collected without a branch, and only a group with a negative one is looked at again.
+/// Sums and capacities are below 2^63 (see [`crate::limits::ROUND_COST_MAX`]), so the highest bit
+/// of a difference is its sign. The signs of many cells are collected without a branch, and only a
+/// group with a negative one is tested again.
 fn conflict_in(used: &[u64], costs: &[u64], capacity: u64) -> Option<usize> {
     for (group, (used, costs)) in used.chunks(TOGETHER).zip(costs.chunks(TOGETHER)).enumerate() {
         let signs = used
@@ -134,7 +138,7 @@ mod tests {
     }
 
     #[test]
-    fn who_asks_nothing_fits_where_too_much_was_promised() {
+    fn a_cost_of_zero_fits_under_overcommitment() {
         let mut timeline = Timeline::new(4);
         timeline.add(0, &[9, 9, 9, 9]);
         assert_eq!(timeline.conflict(0, &[0, 0, 0, 1], 5), Some(3));

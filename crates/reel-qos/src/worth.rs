@@ -1,45 +1,49 @@
-//! What a newcomer should be charged with: memory, to find there what another has read, or the disks.
+//! What a new stream should be charged with: memory for the interval to the stream ahead, or the
+//! disks.
 
-use crate::chains::{Chains, Meeting};
 use crate::ledger::Ledger;
 use crate::limits::{DEMAND_ROUNDS_MAX, REACH_ROUNDS};
+use crate::shared::{Meeting, SharedReservations};
 use crate::{Class, Demand, Resource};
 use std::sync::Arc;
 
-/// How much of something is promised, of how much.
+/// How much of a resource is reserved, and its capacity.
 #[derive(Clone, Copy)]
 struct Use {
     used: u64,
     capacity: u64,
 }
 
-impl Chains {
-    /// Whether a stream that could follow in `chain` should, rather than be charged with the disks.
+impl SharedReservations {
+    /// Whether a stream that could follow in `group` should do so, rather than be charged with the
+    /// disks.
     ///
-    /// Memory and disks are compared in parts of what a class may be promised of each, for either can be what the next viewer is refused for. He
-    /// follows
-    /// - while a larger part of the disks is promised than of memory, what the interval takes included: so both are used up together;
-    /// - otherwise if the interval takes a smaller part of the free memory than his reads of the free disks: nothing, if he comes between two who
-    ///   share already.
+    /// Either memory or disks can be the reason why the next viewer is refused. So they are
+    /// compared as parts of what may be reserved of each for a class. The stream follows
+    /// - while the reserved part of the disks is larger than that of memory, including the
+    ///   interval: then both are used up together;
+    /// - otherwise if the interval takes a smaller part of the free memory than its reads of the
+    ///   free disks. Between two streams that share already, the interval takes nothing.
     pub fn is_worth_following(
         &self,
         class: Class,
         demand: &Demand,
-        chain: u64,
+        group: u64,
         (from_round, start_round): (usize, u64),
     ) -> bool {
-        let with_bytes = self.interval_bytes_with(chain, (from_round, start_round));
+        let with_bytes = self.interval_bytes_with(group, (from_round, start_round));
         self.is_worth(class, demand, from_round, with_bytes)
     }
 
-    /// The same for a chain that has come to where another one has been: it costs the disks nothing any more, and both are charged with memory for what lies
-    /// between.
+    /// The same for a group that has come to where another one has been: it costs the disks nothing
+    /// any more, and both are charged with memory for the interval.
     pub fn is_worth_merging(&self, meeting: &Meeting) -> bool {
         let Some((class, demand, from_round)) = self.played_by(meeting.leader) else { return false };
         self.is_worth(class, demand, from_round, self.interval_bytes_merged(meeting))
     }
 
-    /// Whether intervals should take so many bytes in all, so that somebody who plays the rest of a demand reads nothing.
+    /// Whether intervals should take this many bytes in all, so that a stream with the rest of a
+    /// demand reads nothing.
     fn is_worth(&self, class: Class, demand: &Demand, from_round: usize, with_bytes: u64) -> bool {
         let more_bytes = with_bytes.saturating_sub(self.interval_bytes());
         let ledger = self.ledger();
@@ -54,17 +58,17 @@ impl Chains {
         else {
             return false;
         };
-        // What he asks beside others he is charged with all the same.
-        let [asks_ns, beside_ns] = [Some(demand), demand.beside().map(Arc::as_ref)]
-            .map(|demand| demand.map_or(0, |demand| ledger.asks_on_average(demand, fullest, from_round)));
-        let saves_ns = asks_ns.saturating_sub(beside_ns);
+        // A stream is charged with its reads beside others in any case.
+        let [needs_ns, beside_ns] = [Some(demand), demand.beside().map(Arc::as_ref)]
+            .map(|demand| demand.map_or(0, |demand| ledger.needs_on_average(demand, fullest, from_round)));
+        let saves_ns = needs_ns.saturating_sub(beside_ns);
         saves_ns > 0 && memory.part(more_bytes) <= disks.part(0)
             || memory.part_of_free(more_bytes) <= disks.part_of_free(saves_ns)
     }
 }
 
 impl Use {
-    /// What part of the whole is used with so much more.
+    /// The used part of the whole with this much more.
     fn part(self, more: u64) -> f64 {
         self.used.saturating_add(more) as f64 / self.capacity.max(1) as f64
     }
@@ -80,7 +84,8 @@ impl Use {
 }
 
 impl Ledger {
-    /// The most that is promised in one of the rounds ahead for which clients fetch, of the share of a class; of memory, of all.
+    /// The most that is reserved, of the share of a class, in one of the rounds ahead for which
+    /// clients fetch; of memory, for all classes.
     fn use_of(&self, class: Class, resource: Resource) -> Use {
         let of = Some(class).filter(|_| resource != Resource::Arena);
         let rounds = self.now_round()..self.now_round().saturating_add(REACH_ROUNDS as u64);
@@ -89,7 +94,7 @@ impl Ledger {
     }
 
     /// What the rest of a demand costs of a resource in a round.
-    fn asks_on_average(&self, demand: &Demand, resource: Resource, from_round: usize) -> u64 {
+    fn needs_on_average(&self, demand: &Demand, resource: Resource, from_round: usize) -> u64 {
         let mut costs = vec![0; demand.rounds().min(DEMAND_ROUNDS_MAX).saturating_sub(from_round)];
         demand.write_costs(resource, self.capacities(), from_round, &mut costs);
         costs.iter().fold(0, |sum: u64, cost| sum.saturating_add(*cost)) / costs.len().max(1) as u64

@@ -204,8 +204,9 @@ impl Both {
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(400))]
 
-    /// Timelines are the sum of the live reservations, decisions and refusals are the model's, changes are all or nothing, over-
-    /// commitment is reported: whatever happens in whatever order.
+    /// Timelines are the sum of the live reservations, decisions and refusals are the model's,
+    /// changes are all or nothing, and overcommitment is reported: whatever happens in whatever
+    /// order.
     #[test]
     fn the_ledger_is_its_model(
         capacities in model::capacities(), classes in model::classes(),
@@ -215,7 +216,7 @@ proptest! {
         steps.into_iter().for_each(|step| both.take(step));
     }
 
-    /// While nobody takes capacity away, no round of any resource is ever promised twice.
+    /// While capacities do not shrink, no round of any resource is overcommitted.
     #[test]
     fn what_is_admitted_never_exceeds_a_share(
         capacities in model::capacities(), classes in model::classes(),
@@ -266,7 +267,8 @@ proptest! {
         }
     }
 
-    /// So many can be admitted, one after the other, and the next is refused for the resource named.
+    /// This many can be admitted, one after the other, and the next is refused because of the named
+    /// resource.
     #[test]
     fn how_many_is_how_many(
         capacities in model::capacities(), before in prop::collection::vec(model::demand(), 0..6), demand in model::demand(),
@@ -310,9 +312,9 @@ proptest! {
         }
     }
 
-    /// No number that a title, an operator or a clock can bring makes the ledger panic or its sums wrong.
+    /// No number of a title, an operator or a clock makes the ledger panic or its sums wrong.
     #[test]
-    fn hostile_numbers_do_no_harm(
+    fn hostile_numbers_neither_panic_nor_overflow(
         numbers in prop::collection::vec(hostile(), 12), steps in prop::collection::vec((0_u8..6, hostile()), 1..20),
     ) {
         let read = DiskDemand::scattered(numbers[0] as u32, numbers[1]);
@@ -321,7 +323,7 @@ proptest! {
             members: vec![reel_qos::MemberCapacity {
                 price: reel_qos::DiskPrice {
                     read_request_ns: numbers[4], read_mib_ns: numbers[5], write_request_ns: 0, write_mib_ns: 0,
-                    apart: numbers[11] % 2 == 1,
+                    independent_limits: numbers[11] % 2 == 1,
                 },
                 round_ns: numbers[6],
             }; 2],

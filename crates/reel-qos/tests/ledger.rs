@@ -2,7 +2,7 @@
 #![allow(clippy::unwrap_used, reason = "a test that cannot go on should stop")]
 
 use reel_qos::{
-    AdmitError, Capacities, Class, ClassSpec, ClassTable, Demand, DiskDemand, DiskPrice, Kind, Lbap, Ledger,
+    AdmitError, Capacities, Class, ClassSpec, ClassTable, Demand, DiskDemand, DiskPrice, Kind, Ledger,
     MemberCapacity, Resource, Starts, UNLIMITED, limits,
 };
 use std::sync::Arc;
@@ -12,7 +12,7 @@ const PRICE: DiskPrice = DiskPrice {
     read_mib_ns: 400_000,
     write_request_ns: 100_000,
     write_mib_ns: 400_000,
-    apart: false,
+    independent_limits: false,
 };
 const DAY: usize = 86_400;
 const HOUR: usize = 3600;
@@ -28,12 +28,12 @@ fn capacities() -> Capacities {
     }
 }
 
-/// Sends so many bytes in each round and nothing else.
+/// Sends these bytes in each round and needs nothing else.
 fn sends(bytes: impl IntoIterator<Item = u64>) -> Arc<Demand> {
     Arc::new(Demand::new(Vec::new(), bytes.into_iter().collect(), 0))
 }
 
-/// A network of 1000 bytes a round, of which 700 may be promised; everything else is plenty.
+/// A network of 1000 bytes a round, of which 700 may be reserved; everything else is plenty.
 fn narrow() -> Ledger {
     Ledger::new(Capacities { network_bytes: 1000, ..capacities() }, 100)
 }
@@ -61,19 +61,20 @@ fn table(shares: [u32; 4]) -> ClassTable {
 }
 
 #[test]
-fn a_film_of_variable_rate_is_counted_round_by_round() {
+fn a_title_of_variable_rate_is_counted_round_by_round() {
     let mut ledger = narrow();
-    // Peaks of 600 in even rounds and 100 in odd ones: two fit if their peaks fall apart, though the sum of peaks would not.
-    let film = sends([600, 100].repeat(20));
-    ledger.admit(Class::PERIODIC, &film, 0, 0, "one").unwrap();
-    let refusal = refused(ledger.admit(Class::PERIODIC, &film, 0, 0, "two"));
+    // Peaks of 600 in even rounds and 100 in odd ones: two fit if their peaks alternate, though the
+    // sum of peaks would not.
+    let title = sends([600, 100].repeat(20));
+    ledger.admit(Class::PERIODIC, &title, 0, 0, "one").unwrap();
+    let refusal = refused(ledger.admit(Class::PERIODIC, &title, 0, 0, "two"));
     assert_eq!((refusal.resource, refusal.asked, refusal.available), (Resource::Network, 600, 100));
     assert_eq!(refusal.retry_after_s, Some(1));
-    ledger.admit(Class::PERIODIC, &film, 0, 1, "two").unwrap();
+    ledger.admit(Class::PERIODIC, &title, 0, 1, "two").unwrap();
 }
 
 #[test]
-fn a_refusal_names_the_rate_that_would_do_and_when_to_come_back() {
+fn a_refusal_names_the_rate_that_would_fit_and_when_to_try_again() {
     let mut ledger = narrow();
     ledger.admit(Class::PERIODIC, &sends([500; 30]), 0, 0, "").unwrap();
     let refusal = refused(ledger.admit(Class::PERIODIC, &sends([400; 50]), 0, 5, ""));
@@ -85,7 +86,7 @@ fn a_refusal_names_the_rate_that_would_do_and_when_to_come_back() {
 }
 
 #[test]
-fn what_is_longer_than_the_timeline_is_refused_with_that_reason() {
+fn a_demand_longer_than_the_timeline_is_refused_with_that_reason() {
     let mut ledger = narrow();
     ledger.advance(1_000_000);
     let long = sends(vec![1; 101]);
@@ -129,22 +130,22 @@ fn a_demand_of_no_rounds_is_granted_and_ends() {
 }
 
 #[test]
-fn a_seek_that_does_not_fit_leaves_the_viewer_what_he_has() {
+fn a_seek_that_does_not_fit_leaves_the_reservation_as_it_was() {
     let mut ledger = narrow();
-    let film = sends((0..40).map(|round| if round < 20 { 300 } else { 600 }));
-    let viewer = ledger.admit(Class::PERIODIC, &film, 0, 0, "").unwrap();
+    let title = sends((0..40).map(|round| if round < 20 { 300 } else { 600 }));
+    let viewer = ledger.admit(Class::PERIODIC, &title, 0, 0, "").unwrap();
     ledger.admit(Class::PERIODIC, &sends([200; 20]), 0, 0, "").unwrap();
-    refused(ledger.change(viewer, &film, 20, 0));
+    refused(ledger.change(viewer, &title, 20, 0));
     assert!(ledger.adds_up());
     assert_eq!(ledger.used(None, Resource::Network, 0), 500);
-    ledger.change(viewer, &film, 10, 10).unwrap();
+    ledger.change(viewer, &title, 10, 10).unwrap();
     assert_eq!(ledger.used(None, Resource::Network, 5), 200);
     assert_eq!(ledger.used(None, Resource::Network, 15), 500);
     assert_eq!(ledger.used(None, Resource::Network, 39), 600);
 }
 
 #[test]
-fn who_takes_less_may_do_so_even_where_too_much_is_promised() {
+fn a_smaller_demand_is_granted_even_where_resources_are_overcommitted() {
     let mut ledger = narrow();
     let viewer = ledger.admit(Class::PERIODIC, &sends([600; 20]), 0, 0, "").unwrap();
     let over = ledger.set_capacities(Capacities { network_bytes: 500, ..capacities() });
@@ -198,7 +199,7 @@ fn media_memory_is_one_pot() {
 }
 
 #[test]
-fn a_new_price_counts_for_what_was_promised_too() {
+fn a_new_price_counts_for_earlier_reservations_too() {
     let mut ledger = Ledger::new(capacities(), 100);
     let read = DiskDemand::scattered(1000, 100 << 20);
     let demand = Arc::new(Demand::new(vec![vec![read; 10]; 5], vec![1; 10], 0));
@@ -217,15 +218,15 @@ fn a_new_price_counts_for_what_was_promised_too() {
 }
 
 #[test]
-fn a_member_without_an_arm_is_promised_less_when_it_becomes_slower() {
+fn less_is_reserved_of_a_member_that_is_not_rotational_when_it_becomes_slower() {
     let measured = DiskPrice { read_request_ns: 800_000, read_mib_ns: 4_000_000, ..PRICE };
     let times = |times: u64| DiskPrice {
         read_request_ns: 800_000 * times,
         read_mib_ns: 4_000_000 * times,
         ..measured
     };
-    // Four units in one go: an arm would go there once.
-    let reads = DiskDemand { reads: 4, ways: 1, bytes: 4 * UNIT_BYTES };
+    // Four units in one run: a rotational disk would seek once.
+    let reads = DiskDemand { reads: 4, seeks: 1, bytes: 4 * UNIT_BYTES };
     let demand = Arc::new(Demand::new(vec![vec![reads; 10]; 5], vec![1; 10], 0));
     let viewers = |found: DiskPrice| {
         let mut capacities = capacities();
@@ -236,35 +237,41 @@ fn a_member_without_an_arm_is_promised_less_when_it_becomes_slower() {
     assert_eq!([1, 2, 3, 4].map(|slower| viewers(times(slower))), [95, 47, 31, 23]);
     let quicker = DiskPrice { read_request_ns: 1, ..measured };
     assert_eq!(MemberCapacity::found(measured, quicker).price, measured);
-    assert_eq!(MemberCapacity::found(times(2), times(3)).price, times(3), "an arm is a slower arm");
+    assert_eq!(
+        MemberCapacity::found(times(2), times(3)).price,
+        times(3),
+        "a rotational disk is a slower rotational disk"
+    );
 }
 
 #[test]
 fn a_throttle_is_full_when_either_of_its_budgets_is() {
     // 100 requests or 20 MiB in a round; a sum of both would be full at half of each.
-    let throttle = DiskPrice { read_request_ns: 10_000_000, read_mib_ns: 50_000_000, apart: true, ..PRICE };
+    let throttle =
+        DiskPrice { read_request_ns: 10_000_000, read_mib_ns: 50_000_000, independent_limits: true, ..PRICE };
     let mut capacities = capacities();
     capacities.members.iter_mut().for_each(|member| member.price = throttle);
     let mut ledger = Ledger::new(capacities.clone(), 100);
-    let asks = |reads, bytes| {
+    let needs = |reads, bytes| {
         Arc::new(Demand::new(vec![vec![DiskDemand::scattered(reads, bytes); 10]; 5], vec![1; 10], 0))
     };
     let [requests, bytes] = [Resource::Member(3), Resource::MemberBytes(3)];
     // 70 requests of small reads leave all the bytes to large ones, but no request.
-    let small = ledger.admit(Class::PERIODIC, &asks(60, 60 << 12), 0, 0, "").unwrap();
-    let large = ledger.admit(Class::PERIODIC, &asks(10, 13 << 20), 0, 0, "").unwrap();
+    let small = ledger.admit(Class::PERIODIC, &needs(60, 60 << 12), 0, 0, "").unwrap();
+    let large = ledger.admit(Class::PERIODIC, &needs(10, 13 << 20), 0, 0, "").unwrap();
     assert_eq!([requests, bytes].map(|part| ledger.used(None, part, 5)), [700_000_000, 661_718_750]);
-    let refusal = refused(ledger.check(Class::PERIODIC, &asks(1, 4096), 0, 0));
+    let refusal = refused(ledger.check(Class::PERIODIC, &needs(1, 4096), 0, 0));
     assert_eq!((refusal.resource, refusal.available), (Resource::Member(0), 0));
     assert!(ledger.release(small));
-    let refusal = refused(ledger.check(Class::PERIODIC, &asks(4, 2 << 20), 0, 0));
+    let refusal = refused(ledger.check(Class::PERIODIC, &needs(4, 2 << 20), 0, 0));
     assert_eq!((refusal.resource, refusal.asked), (Resource::MemberBytes(0), 100_000_000));
     assert_eq!(refusal.resource.to_string(), "the bytes of member 0");
     let answer = |demand: &Demand| ledger.how_many(Class::PERIODIC, demand, Starts::Spread).unwrap();
-    assert_eq!((answer(&asks(1, 1 << 12)).viewers, answer(&asks(1, 1 << 18)).viewers), (60, 4));
-    assert_eq!(answer(&asks(1, 1 << 18)).stopped_by, Some(Resource::MemberBytes(0)));
-    // Measured again, and found to add up: what is promised stays, and is counted so. Its bytes are nothing of their own any more.
-    capacities.members[3].price.apart = false;
+    assert_eq!((answer(&needs(1, 1 << 12)).viewers, answer(&needs(1, 1 << 18)).viewers), (60, 4));
+    assert_eq!(answer(&needs(1, 1 << 18)).stopped_by, Some(Resource::MemberBytes(0)));
+    // Measured again, and found to add up: reservations stay, and are counted so. Its bytes have no
+    // limit of their own any more.
+    capacities.members[3].price.independent_limits = false;
     ledger.set_capacities(capacities);
     assert_eq!([requests, bytes].map(|part| ledger.used(None, part, 5)), [750_000_000, 0]);
     let told: Vec<Resource> = ledger.usage(0).iter().map(|usage| usage.resource).collect();
@@ -289,7 +296,7 @@ fn members_may_come_and_go() {
 }
 
 #[test]
-fn a_capacity_that_nobody_knows_refuses_nobody() {
+fn an_unknown_capacity_refuses_no_stream() {
     let mut ledger = narrow();
     ledger.set_capacities(Capacities { core_ns: UNLIMITED, ..capacities() });
     ledger.admit(Class::PERIODIC, &sends([u64::MAX; 10]), 0, 0, "").unwrap();
@@ -307,7 +314,7 @@ fn labels_are_cut_at_a_letter() {
 }
 
 #[test]
-fn a_clock_that_was_wrong_once_does_no_lasting_harm() {
+fn one_wrong_reading_of_the_clock_has_no_lasting_effect() {
     let mut ledger = narrow();
     ledger.advance(50);
     ledger.admit(Class::PERIODIC, &sends([700; 10]), 0, 50, "").unwrap();
@@ -325,7 +332,8 @@ fn a_clock_that_was_wrong_once_does_no_lasting_harm() {
 #[test]
 fn how_many_viewers_of_a_constant_rate() {
     let ledger = Ledger::new(capacities(), DAY);
-    // 8 Mb/s are 1,000,000 bytes a second: 0.9248 stripes of 4 x 264 KiB, a read of 203,125 ns on each member.
+    // 8 Mb/s are 1,000,000 bytes a second: 0.9248 stripes of 4 x 264 KiB, a read of 203,125 ns on
+    // each member.
     let demand = Demand::constant(5, 8_000_000, UNIT_BYTES, 3 * HOUR, 2 << 20);
     assert_eq!(demand.average_bps(), 8_000_000);
     let reads: u64 = demand.reads(4).iter().map(|read| u64::from(read.reads)).sum();
@@ -345,15 +353,15 @@ fn how_many_viewers_of_a_constant_rate() {
 }
 
 #[test]
-fn viewers_who_come_one_by_one_are_as_many_as_predicted() {
+fn as_many_viewers_are_admitted_one_by_one_as_predicted() {
     let mut slow = capacities();
     slow.members[3].round_ns = 60_000_000;
     let mut ledger = Ledger::new(slow, 2 * HOUR);
-    let film = Arc::new(Demand::constant(5, 5_000_000, UNIT_BYTES, HOUR, 0));
-    let predicted = ledger.how_many(Class::PERIODIC, &film, Starts::Spread).unwrap().viewers;
+    let title = Arc::new(Demand::constant(5, 5_000_000, UNIT_BYTES, HOUR, 0));
+    let predicted = ledger.how_many(Class::PERIODIC, &title, Starts::Spread).unwrap().viewers;
     let starts = (0..HOUR as u64).step_by(7);
     let admitted =
-        starts.filter(|&start| ledger.admit(Class::PERIODIC, &film, 0, start, "").is_ok()).count() as u64;
+        starts.filter(|&start| ledger.admit(Class::PERIODIC, &title, 0, start, "").is_ok()).count() as u64;
     assert!(
         admitted <= predicted + predicted / 50 && admitted * 10 >= predicted * 9,
         "{admitted} of {predicted}"
@@ -361,32 +369,16 @@ fn viewers_who_come_one_by_one_are_as_many_as_predicted() {
 }
 
 #[test]
-fn an_lbap_is_admitted_for_its_rate_and_its_memory() {
-    // 30 frames of 40,000 bytes in 1.001 seconds, four of which may come early.
-    let lbap = Lbap { message_bytes: 40_000, rate_mhz: 29_970, workahead: 4 };
-    let demand = Demand::from_lbap(&lbap, 5, UNIT_BYTES, 60);
-    assert_eq!(demand.sent_bytes()[59], 1_198_800);
-    assert_eq!(demand.reads(4)[0], DiskDemand::scattered(2, 2 * UNIT_BYTES));
-    assert_eq!(demand.held_bytes(), 200_000);
-    assert_eq!(demand.average_bps(), lbap.average_bps());
-    let mut ledger = narrow();
-    let refusal = refused(ledger.admit(Class::PERIODIC, &Arc::new(demand.clone()), 0, 0, ""));
-    assert_eq!(refusal.resource, Resource::Network);
-    let mut ledger = Ledger::new(capacities(), 100);
-    ledger.admit(Class::PERIODIC, &Arc::new(demand), 0, 0, "").unwrap();
-}
-
-#[test]
 fn a_search_for_a_later_start_is_bounded_and_never_says_too_much() {
-    // Every round is a puzzle: what is left and what is asked change from round to round.
+    // A hard case in every round: what is available and what is needed change from round to round.
     let mut ledger = Ledger::new(Capacities { network_bytes: 1000, ..capacities() }, DAY);
     let noise = |seed: u64, round: u64| (round + 1).wrapping_mul(0x9e37_79b9_7f4a_7c15 ^ seed) >> 60;
     let most = sends((0..DAY as u64 / 2).map(|round| 660 + noise(1, round)));
     ledger.admit(Class::PERIODIC, &most, 0, 0, "").unwrap();
-    let asks = sends((0..DAY as u64 / 2).map(|round| 20 + noise(2, round)));
-    let wait_s = refused(ledger.check(Class::PERIODIC, &asks, 0, 0)).retry_after_s.unwrap();
+    let needs = sends((0..DAY as u64 / 2).map(|round| 20 + noise(2, round)));
+    let wait_s = refused(ledger.check(Class::PERIODIC, &needs, 0, 0)).retry_after_s.unwrap();
     assert!((1..=DAY as u64 / 2).contains(&wait_s));
     for start in 1..wait_s.min(200) {
-        assert!(ledger.check(Class::PERIODIC, &asks, 0, start).is_err(), "{start}");
+        assert!(ledger.check(Class::PERIODIC, &needs, 0, start).is_err(), "{start}");
     }
 }

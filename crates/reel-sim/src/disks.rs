@@ -1,4 +1,4 @@
-//! The members of a volume as simulated disks: what stands behind [`reel_disk::Disks`] in a simulation.
+//! The members of a volume as simulated disks: the [`DiskBackend`] of a simulation.
 
 use crate::device::Device;
 use crate::fault::FaultSpan;
@@ -9,7 +9,8 @@ use crate::member::{Answer, Member};
 use crate::shelf::Shelf;
 use reel_disk::limits::PRICE_UNKNOWN;
 use reel_disk::{
-    DiskBackend, DiskDone, DiskError, DiskRequest, DisksConfig, MemberFile, MemberStats, Reply, SchedulerView,
+    DiskBackend, DiskDone, DiskError, DiskRequest, DisksConfig, MemberFile, MemberStats, RequestId,
+    SchedulerView,
 };
 use reel_qos::{Class, ClassTable, DiskPrice};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -193,7 +194,7 @@ impl Inner {
 }
 
 impl DiskBackend for SimDisks {
-    fn submit(&self, requests: &mut dyn Iterator<Item = DiskRequest>) {
+    fn submit_all(&self, requests: &mut dyn Iterator<Item = DiskRequest>) {
         for request in requests {
             let answer = self.lock().take(request);
             if let Some((reply, done)) = answer {
@@ -202,19 +203,19 @@ impl DiskBackend for SimDisks {
         }
     }
 
-    fn promote(&self, member: usize, token: u64, reply: &Arc<dyn Reply>, class: Class, deadline_ns: u64) {
+    fn promote(&self, member: usize, request: RequestId, class: Class, deadline_ns: u64) {
         let mut inner = self.lock();
         let now_ns = inner.now_ns;
         if let Some(member) = inner.members.get_mut(member) {
-            member.promote(token, reply, (class, deadline_ns), now_ns);
+            member.promote(request, (class, deadline_ns), now_ns);
         }
     }
 
-    fn withdraw(&self, member: usize, token: u64, reply: &Arc<dyn Reply>) {
+    fn withdraw(&self, member: usize, request: RequestId) {
         let answer = {
             let mut inner = self.lock();
             let Inner { members, journal, now_ns, .. } = &mut *inner;
-            members.get_mut(member).and_then(|member| member.withdraw(token, reply, *now_ns, journal))
+            members.get_mut(member).and_then(|member| member.withdraw(request, *now_ns, journal))
         };
         if let Some((reply, done)) = answer {
             reply.deliver(done);

@@ -12,7 +12,8 @@ use crate::shares::Shares;
 use crate::shelf::Shelf;
 use reel_arena::{Buffer, Lease};
 use reel_disk::{
-    DiskDone, DiskError, DiskRequest, DiskWork, MemberStats, PriceCorrection, Queued, Reply, Scheduler,
+    DiskDone, DiskError, DiskRequest, DiskWork, MemberStats, PriceCorrection, Queued, Reply, RequestId,
+    Scheduler,
 };
 use reel_qos::limits::ROUND_NS;
 use reel_qos::{Class, ClassTable, DEADLINE_NONE_NS, DiskPrice};
@@ -56,6 +57,7 @@ pub(crate) struct Member {
 pub(crate) type Answer = (Arc<dyn Reply>, DiskDone);
 
 struct Job {
+    name: RequestId,
     token: u64,
     class: Class,
     deadline_ns: u64,
@@ -122,7 +124,7 @@ impl Member {
         now_ns: u64,
         journal: &mut Journal,
     ) -> Option<Answer> {
-        let DiskRequest { member, class, asker, deadline_ns, work, token, reply } = request;
+        let DiskRequest { id: name, member, class, requester, deadline_ns, work, token, reply } = request;
         let (work, offset, bytes) = match work {
             DiskWork::Read { offset, bytes, buffer } => (Work::Read(buffer), offset, bytes),
             DiskWork::Write { offset, lease } => {
@@ -135,6 +137,7 @@ impl Member {
         let (write, sync) = (matches!(work, Work::Write(_)), matches!(work, Work::Sync(_)));
         let queued_ns = now_ns;
         let job = Job {
+            name,
             token,
             class,
             deadline_ns,
@@ -164,7 +167,7 @@ impl Member {
             return None;
         }
         self.scheduler
-            .push(Queued { id: u64::from(id), class, asker, deadline_ns, offset, bytes, write }, now_ns);
+            .push(Queued { id: u64::from(id), class, requester, deadline_ns, offset, bytes, write }, now_ns);
         self.shares.queued(class, now_ns);
         self.stats.queued += 1;
         self.wants_turn = true;
@@ -317,15 +320,9 @@ impl Member {
         self.jobs.len() - self.free.len()
     }
 
-    /// The request to this reply with this token is wanted more urgently.
-    pub(crate) fn promote(
-        &mut self,
-        token: u64,
-        reply: &Arc<dyn Reply>,
-        (class, deadline_ns): (Class, u64),
-        now_ns: u64,
-    ) {
-        if let Some(id) = self.named(token, reply)
+    /// This request is more urgent from now on.
+    pub(crate) fn promote(&mut self, request: RequestId, (class, deadline_ns): (Class, u64), now_ns: u64) {
+        if let Some(id) = self.named(request)
             && let Some(job) = &mut self.jobs[id]
         {
             job.deadline_ns = job.deadline_ns.min(deadline_ns);
@@ -341,15 +338,14 @@ impl Member {
         }
     }
 
-    /// Nobody waits for the request to this reply with this token: its answer, if it has not gone to the device.
+    /// This request is not needed any more: its answer, if it has not gone to the device.
     pub(crate) fn withdraw(
         &mut self,
-        token: u64,
-        reply: &Arc<dyn Reply>,
+        request: RequestId,
         now_ns: u64,
         journal: &mut Journal,
     ) -> Option<Answer> {
-        let id = self.named(token, reply)?;
+        let id = self.named(request)?;
         if !self.scheduler.withdraw(id as u64) {
             return None;
         }
@@ -363,14 +359,15 @@ impl Member {
             Work::Write(_) | Work::Sync(_) => None,
         };
         let result = Err(DiskError::Withdrawn);
-        let done = DiskDone { token, member: self.number, result, buffer, queued_ns: 0, device_ns: 0 };
+        let (token, member) = (job.token, self.number);
+        let done = DiskDone { token, member, result, buffer, queued_ns: 0, device_ns: 0 };
         Some((job.reply, done))
     }
 
-    /// The request to this reply with this token that has not gone to the device; the last one bears the name, as on real members.
-    fn named(&self, token: u64, reply: &Arc<dyn Reply>) -> Option<usize> {
-        let same = |job: &Job| job.token == token && job.started_ns == 0 && Arc::ptr_eq(&job.reply, reply);
-        self.jobs.iter().rposition(|job| job.as_ref().is_some_and(same))
+    /// The place of a request that has not gone to the device.
+    fn named(&self, request: RequestId) -> Option<usize> {
+        let same = |job: &Job| job.name == request && job.started_ns == 0;
+        self.jobs.iter().position(|job| job.as_ref().is_some_and(same))
     }
 
     /// A round has ended; a class that did not get its share.

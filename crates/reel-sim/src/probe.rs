@@ -16,7 +16,7 @@ pub fn price(spec: &DeviceSpec, depth: usize, rng: &Rng) -> DiskPrice {
         (one - unit_ns, unit_ns * (1 << 20) / REAL_UNIT_BYTES)
     };
     let ((read_request_ns, read_mib_ns), (write_request_ns, write_mib_ns)) = (fit(false), fit(true));
-    DiskPrice { read_request_ns, read_mib_ns, write_request_ns, write_mib_ns, apart: false }
+    DiskPrice { read_request_ns, read_mib_ns, write_request_ns, write_mib_ns, independent_limits: false }
 }
 
 /// Windows of each size.

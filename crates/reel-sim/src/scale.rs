@@ -68,7 +68,7 @@ mod tests {
             read_mib_ns: 1 << 20,
             write_request_ns: 1,
             write_mib_ns: 2 << 20,
-            apart: false,
+            independent_limits: false,
         };
         let small = simulated_price(real);
         assert_eq!(small.read_ns(UNIT_BYTES as u64), real.read_ns(REAL_UNIT_BYTES));

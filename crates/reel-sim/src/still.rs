@@ -5,7 +5,7 @@ use crate::shelf::Shelf;
 use reel_disk::limits::PRICE_UNKNOWN;
 use reel_disk::{
     DiskBackend, DiskDone, DiskError, DiskRequest, DiskWork, Disks, MemberFile, MemberStats, Reply,
-    SchedulerView,
+    RequestId, SchedulerView,
 };
 use reel_qos::{Class, ClassTable, DiskPrice};
 use reel_volume::{Simulated, Turns};
@@ -41,7 +41,7 @@ impl StillDisks {
         let disks = Arc::clone(self);
         let open = move |files: Vec<Option<MemberFile>>| {
             disks.open(files);
-            Disks::with_backend(Arc::clone(&disks) as Arc<dyn DiskBackend>)
+            Arc::clone(&disks) as Disks
         };
         Simulated { disks: Arc::new(open), turns: Arc::new(NoTurns) }
     }
@@ -116,14 +116,14 @@ impl Inner {
 }
 
 impl DiskBackend for StillDisks {
-    fn submit(&self, requests: &mut dyn Iterator<Item = DiskRequest>) {
+    fn submit_all(&self, requests: &mut dyn Iterator<Item = DiskRequest>) {
         for request in requests {
             let (reply, done) = self.lock().carry_out(request);
             reply.deliver(done);
         }
     }
 
-    fn promote(&self, _: usize, _: u64, _: &Arc<dyn Reply>, _: Class, _: u64) {}
+    fn promote(&self, _: usize, _: RequestId, _: Class, _: u64) {}
 
     fn members(&self) -> usize {
         self.lock().members.len()

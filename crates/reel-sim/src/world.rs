@@ -108,7 +108,7 @@ impl World {
         let depth = DepthBound::default();
         let real_price = probe::price(&scenario.device, depth.requests, &seed.part(4));
         let prices: Vec<DiskPrice> = vec![scale::simulated_price(real_price); scenario.members];
-        let ahead = Depth::of(prices.iter().any(DiskPrice::has_arm));
+        let ahead = Depth::of(prices.iter().any(DiskPrice::is_rotational));
         let library = Library::make(geometry, &scenario.titles, ahead, &mut seed.part(2))?;
         let Library { directory, shelf, media, units } = library;
         // A clock that has run for a while and is at no border of a round.
@@ -315,7 +315,7 @@ fn open_options(disks: &Arc<SimDisks>, turns: Arc<dyn Turns>, bytes: usize) -> O
     let disks = Arc::clone(disks);
     let open = move |files: Vec<Option<MemberFile>>| {
         disks.opened(files);
-        Disks::with_backend(Arc::clone(&disks) as Arc<dyn DiskBackend>)
+        Arc::clone(&disks) as Disks
     };
     OpenOptions {
         arena: ArenaBudget { bytes, huge_pages: false },

@@ -4,7 +4,7 @@ use std::sync::mpsc::{Receiver, Sender, TryRecvError, channel};
 use std::sync::{Arc, OnceLock};
 
 use reel_arena::{Arena, Buffer, Lease};
-use reel_disk::{Asker, DiskDone, DiskRequest, DiskWork, Disks, Reply};
+use reel_disk::{DiskDone, DiskRequest, DiskWork, Disks, Reply, RequestId, Requester};
 use reel_qos::{Class, DEADLINE_NONE_NS};
 
 use crate::error::VolumeError;
@@ -49,12 +49,12 @@ pub(crate) struct Span {
 #[derive(Clone, Copy)]
 pub(crate) struct Errand {
     pub(crate) class: Class,
-    pub(crate) asker: Asker,
+    pub(crate) requester: Requester,
 }
 
 /// Where the answers to one caller's requests arrive.
 pub(crate) struct Answers {
-    asker: Asker,
+    requester: Requester,
     /// How long after it is asked for each of them is due; never, if not given.
     due_after_ns: Option<u64>,
     reply: Arc<Channel>,
@@ -140,9 +140,10 @@ impl Access {
         answers.asked(member);
         let due_ns = answers.due_after_ns.map(|ns| self.waits.now_ns().saturating_add(ns));
         self.disks.submit(DiskRequest {
+            id: RequestId::new(),
             member,
             class,
-            asker: answers.asker,
+            requester: answers.requester,
             deadline_ns: due_ns.unwrap_or(DEADLINE_NONE_NS),
             work,
             token,
@@ -154,25 +155,25 @@ impl Access {
 impl Errand {
     /// Of somebody new in this class.
     pub(crate) fn of(class: Class) -> Errand {
-        Errand { class, asker: Asker::new() }
+        Errand { class, requester: Requester::new() }
     }
 
     /// Of a job that looks after what is stored: whatever it reads, nobody waits for.
     pub(crate) fn upkeep() -> Errand {
-        Errand { class: Class::APERIODIC, asker: Asker::upkeep() }
+        Errand { class: Class::APERIODIC, requester: Requester::maintenance() }
     }
 }
 
 impl Answers {
     /// To somebody new.
     pub(crate) fn new() -> Answers {
-        Self::to(Asker::new())
+        Self::to(Requester::new())
     }
 
-    pub(crate) fn to(asker: Asker) -> Answers {
+    pub(crate) fn to(requester: Requester) -> Answers {
         let (sender, receiver) = channel();
         let reply = Channel { sender, health: OnceLock::new(), turns: OnceLock::new() };
-        Answers { asker, due_after_ns: None, reply: Arc::new(reply), receiver, waiting: Vec::new() }
+        Answers { requester, due_after_ns: None, reply: Arc::new(reply), receiver, waiting: Vec::new() }
     }
 
     /// What is asked for from here on is due so long after that.

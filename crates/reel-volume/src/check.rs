@@ -170,7 +170,7 @@ pub(crate) fn look_at_all(
         members: members.collect(),
         progress: CheckProgress { bytes_done: 0, bytes_total },
         bytes_read: 0,
-        answers: Answers::to(errand.asker),
+        answers: Answers::to(errand.requester),
         errand,
         mend,
         written: BTreeSet::new(),

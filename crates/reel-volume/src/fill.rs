@@ -67,7 +67,7 @@ impl<'a> Filler<'a> {
         Filler {
             inner,
             member,
-            answers: Answers::to(errand.asker),
+            answers: Answers::to(errand.requester),
             errand,
             filled: Filled::default(),
             failures: BTreeMap::new(),

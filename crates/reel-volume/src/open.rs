@@ -5,7 +5,7 @@ use std::path::Path;
 use std::sync::Arc;
 
 use reel_arena::{Arena, ArenaConfig};
-use reel_disk::{Disks, DisksConfig, MemberFile, OpenMode};
+use reel_disk::{Disks, DisksConfig, MemberFile, OpenMode, start_disks};
 
 use crate::access::{Access, WriteObserver};
 use crate::catalogue::{
@@ -133,7 +133,7 @@ pub(crate) fn open(directory: &Path, options: OpenOptions) -> Result<Volume, Vol
     let disks = match &options.simulated {
         Some(simulated) => (simulated.disks)(files),
         None => {
-            Disks::start(files, &arena, options.disks).map_err(VolumeError::disk("cannot start the disks"))?
+            start_disks(files, &arena, options.disks).map_err(VolumeError::disk("cannot start the disks"))?
         }
     };
     let waits = Waits::new(options.simulated.map(|simulated| simulated.turns));

@@ -129,7 +129,7 @@ impl Window {
         let units = UnitReads {
             class: errand.class,
             health: inner.health.clone(),
-            answers: Answers::to(errand.asker),
+            answers: Answers::to(errand.requester),
             reads: HashMap::new(),
             delayed: VecDeque::new(),
             next: 0,

@@ -93,7 +93,7 @@ impl Check<'_> {
     ) -> Result<Option<Buffer>, VolumeError> {
         let geometry = self.inner.geometry;
         let (member, offset) = stripe.map.unit_at(stripe.number, position);
-        let mut answers = Answers::to(self.errand.asker);
+        let mut answers = Answers::to(self.errand.requester);
         let lease = unit.freeze().slice(0..geometry.unit_bytes());
         self.inner.access.write(&mut answers, self.errand.class, (member, offset), lease);
         let doing = || VolumeError::disk(format!("cannot mend a unit of {}", stripe.map.name()));
@@ -117,7 +117,7 @@ impl Check<'_> {
     /// Makes durable what was mended. A member that does not is out: it may have lost more than that, and nobody else would
     /// be told, since a file tells once of what it could not keep.
     pub(crate) fn sync(&mut self) {
-        let mut answers = Answers::to(self.errand.asker);
+        let mut answers = Answers::to(self.errand.requester);
         for &member in &self.written {
             self.inner.access.sync(&mut answers, self.errand.class, member);
         }

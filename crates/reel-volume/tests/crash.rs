@@ -8,7 +8,7 @@ use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex};
 
-use reel_disk::Fault;
+use reel_disk::{Fault, Faults};
 use reel_qos::Class;
 use reel_volume::{MemberState, MendOptions, OpenOptions, Replacement, Volume, WriteObserver};
 
@@ -345,7 +345,8 @@ fn any_crash_while_a_member_fails_leaves_the_old_or_the_new() {
     let session = record(&scratch, 4, |_| {}, |_, _| {});
     assert!(session.events.is_empty(), "a settled volume is opened without a write");
     let mut options = open_options();
-    let faults = options.disks.faults.clone();
+    let faults = Faults::default();
+    options.disks.faults = Some(faults.clone());
     let session = record(
         &scratch,
         4,

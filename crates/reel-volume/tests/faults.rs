@@ -19,7 +19,7 @@ use volumes::{
 fn open_with_faults(scratch: &Scratch) -> (Volume, Faults) {
     let mut options = open_options();
     let faults = Faults::default();
-    options.disks.faults = faults.clone();
+    options.disks.faults = Some(faults.clone());
     (Volume::open(scratch.path(), options).unwrap(), faults)
 }
 

@@ -239,7 +239,7 @@ pub(crate) struct CreateArguments {
     pub(crate) row_symbols: Option<usize>,
 
     /// Rows of a unit, the piece that is read at once; 6 if not given
-    #[arg(long, value_name = "COUNT", help_heading = "Geometry")]
+    #[arg(long, value_name = "COUNT", help_heading = "Experimental")]
     pub(crate) unit_rows: Option<usize>,
 
     /// Data rows of a matrix; the members less the parity rows if not given

@@ -4,6 +4,7 @@
 //! [`Config::default`].
 
 mod classes;
+mod experimental;
 mod keys;
 mod tls;
 
@@ -12,12 +13,11 @@ use std::io::{self, Read};
 use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 use std::path::{Path, PathBuf};
 
-use reel_disk::Policy;
-use reel_ring::DriverChoice;
 use serde::de::Error;
 use serde::{Deserialize, Deserializer};
 
 pub(crate) use classes::ClassesConfig;
+pub(crate) use experimental::ExperimentalSection;
 pub(crate) use tls::TlsSection;
 
 use crate::failure::Failure;
@@ -47,12 +47,8 @@ pub(crate) struct Config {
     pub(crate) serve_threads: usize,
     /// Whether each of them stays on its core.
     pub(crate) pin_threads: bool,
-    /// The priority with which they run before all ordinary threads (SCHED_FIFO); 0 for ordinary ones.
-    pub(crate) real_time_priority: usize,
     /// Disk threads; 0 chooses by the number of members.
     pub(crate) disk_threads: usize,
-    /// How threads talk to the kernel.
-    pub(crate) driver: DriverName,
     /// Whether the kernel may send from media memory itself.
     pub(crate) zero_copy: bool,
     /// Media memory; 0 computes it from the other limits.
@@ -69,21 +65,12 @@ pub(crate) struct Config {
     pub(crate) log: LogConfig,
     /// Uploads by HTTP.
     pub(crate) upload: UploadConfig,
-    /// The order of the disks.
-    pub(crate) disks: DisksSection,
     /// Who may claim what.
     pub(crate) classes: ClassesConfig,
     /// TLS.
     pub(crate) tls: TlsSection,
-}
-
-/// `[disks]`.
-#[derive(Debug, Clone, Default, PartialEq, Eq, Deserialize)]
-#[serde(default, deny_unknown_fields)]
-pub(crate) struct DisksSection {
-    /// Who decides what a disk gets next.
-    #[serde(deserialize_with = "policy")]
-    pub(crate) policy: Policy,
+    /// What is meant for experiments.
+    pub(crate) experimental: ExperimentalSection,
 }
 
 /// `[log]`.
@@ -146,28 +133,6 @@ pub(crate) struct PromiseConfig {
     pub(crate) network_bps: Rate,
 }
 
-/// How threads talk to the kernel.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize)]
-#[serde(rename_all = "lowercase")]
-pub(crate) enum DriverName {
-    /// io_uring, or what there is instead with a warning.
-    Auto,
-    /// io_uring or nothing.
-    Uring,
-    /// epoll and threads.
-    Portable,
-}
-
-impl From<DriverName> for DriverChoice {
-    fn from(name: DriverName) -> Self {
-        match name {
-            DriverName::Auto => Self::Auto,
-            DriverName::Uring => Self::Uring,
-            DriverName::Portable => Self::Portable,
-        }
-    }
-}
-
 impl Config {
     /// Threads that serve media: what was asked for, or one for each processor.
     pub(crate) fn serve_threads(&self) -> usize {
@@ -189,9 +154,7 @@ impl Default for Config {
             programs_socket: None,
             serve_threads: 0,
             pin_threads: false,
-            real_time_priority: 0,
             disk_threads: 0,
-            driver: DriverName::Auto,
             zero_copy: true,
             arena_bytes: Size(0),
             sessions_max: 4096,
@@ -199,10 +162,10 @@ impl Default for Config {
             connections_max: 16_384,
             log: LogConfig::default(),
             upload: UploadConfig::default(),
-            disks: DisksSection::default(),
             classes: ClassesConfig::default(),
             promise: PromiseConfig::default(),
             tls: TlsSection::default(),
+            experimental: ExperimentalSection::default(),
         }
     }
 }
@@ -282,14 +245,15 @@ impl Config {
     }
 
     fn check_bounds(&self, text: &str) -> Result<(), Fault> {
+        const PRIORITY: &str = "experimental.real_time_priority";
         let bounds = [
             ("serve_threads", self.serve_threads, 0, THREADS_MAX),
-            ("real_time_priority", self.real_time_priority, 0, REAL_TIME_PRIORITY_MAX),
             ("disk_threads", self.disk_threads, 0, THREADS_MAX),
             ("sessions_max", self.sessions_max, 1, CLIENTS_MAX),
             ("session_idle_s", self.session_idle_s as usize, SESSION_IDLE_S_MIN, SESSION_IDLE_S_MAX),
             ("connections_max", self.connections_max, 1, CLIENTS_MAX),
             ("upload.ingests_max", self.upload.ingests_max, 1, INGESTS_MAX),
+            (PRIORITY, self.experimental.real_time_priority, 0, REAL_TIME_PRIORITY_MAX),
         ];
         if self.upload.max_bytes.bytes() == 0 {
             return Err(Fault {
@@ -342,10 +306,6 @@ fn address<'de, D: Deserializer<'de>>(source: D) -> Result<SocketAddr, D::Error>
 
 fn address_if_any<'de, D: Deserializer<'de>>(source: D) -> Result<Option<SocketAddr>, D::Error> {
     address(source).map(Some)
-}
-
-fn policy<'de, D: Deserializer<'de>>(source: D) -> Result<Policy, D::Error> {
-    String::deserialize(source)?.parse().map_err(D::Error::custom)
 }
 
 fn read(path: &Path) -> io::Result<String> {
@@ -460,7 +420,7 @@ mod tests {
         let fault = Config::parse("[log]\nlevel = \"loud\"\n").unwrap_err();
         assert_eq!(fault.line, 2);
         assert!(fault.what.contains("loud"), "{fault:?}");
-        let fault = Config::parse("[disks]\npolicy = \"elevator\"\n").unwrap_err();
+        let fault = Config::parse("[experimental]\npolicy = \"elevator\"\n").unwrap_err();
         assert_eq!(fault.line, 2);
         assert!(fault.what.contains("choose one of rounds, fifo"), "{fault:?}");
         let fault = Config::parse("listen = \"localhost:80\"\n").unwrap_err();

@@ -115,11 +115,28 @@ impl Failure {
         }
     }
 
+    /// Adds what the reader can do about it, if anything.
+    #[must_use]
+    pub(crate) fn help_if_any(self, help: Option<impl Into<String>>) -> Self {
+        match help {
+            Some(help) => self.help(help),
+            None => self,
+        }
+    }
+
     /// Adds what the reader can do about it.
     #[must_use]
     pub(crate) fn help(mut self, help: impl Into<String>) -> Self {
         self.help = Some(help.into());
         self
+    }
+}
+
+/// `what; help`, for a line of the log.
+pub(crate) fn with_help(what: &str, help: Option<&str>) -> String {
+    match help {
+        Some(help) => format!("{what}; {help}"),
+        None => what.to_owned(),
     }
 }
 

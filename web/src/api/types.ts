@@ -113,7 +113,7 @@ export interface Member {
   queued: number;
   in_device: number;
   errors: number;
-  price: { read_request_us: number; read_mib_us: number; apart: boolean };
+  price: { read_request_us: number; read_mib_us: number; independent_limits: boolean };
   classes: MemberClass[];
 }
 

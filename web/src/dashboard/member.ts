@@ -49,14 +49,14 @@ export function memberCard(): { element: HTMLElement; show(member: Member, at_s:
       chart.element.toggleAttribute("data-off", !knows);
       chart.draw(samples, round_ms, `Slack of disk ${member.member} in the last two minutes: ${milliseconds(member.slack_ms)} now, ${milliseconds(Math.min(...samples.map((s) => s.least_ms)))} at least, of ${milliseconds(round_ms)}`);
       showClasses(member.classes);
-      const { read_request_us, read_mib_us, apart } = member.price;
+      const { read_request_us, read_mib_us, independent_limits } = member.price;
       showFacts([
         ["Rounds", member.rounds.toLocaleString("en"), false],
         ["Waiting", count(member.queued, "request"), false],
         ["In the disk", count(member.in_device, "request"), false],
         ["Late", count(member.late, "request"), member.late > 0],
         ["Errors", member.errors.toLocaleString("en"), member.errors > 0],
-        ["A read", `${read_request_us < 1000 ? `${Math.round(read_request_us)} µs` : milliseconds(read_request_us / 1000)} ${apart ? "or" : "+"} ${milliseconds(read_mib_us / 1000)}/MiB${apart ? ", the longer" : ""}`, false],
+        ["A read", `${read_request_us < 1000 ? `${Math.round(read_request_us)} µs` : milliseconds(read_request_us / 1000)} ${independent_limits ? "or" : "+"} ${milliseconds(read_mib_us / 1000)}/MiB${independent_limits ? ", the longer" : ""}`, false],
       ]);
     },
   };

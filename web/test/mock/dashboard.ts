@@ -109,7 +109,7 @@ function member(number: number, now_s: number, load: number, { classes, lost }: 
     queued: there ? 3 + number : 0,
     in_device: there ? 2 : 0,
     errors: there ? 0 : 17,
-    price: { read_request_us: 112.5, read_mib_us: 2210, apart: false },
+    price: { read_request_us: 112.5, read_mib_us: 2210, independent_limits: false },
     classes: classes.map((spec, i) => ({ class: spec.name, queued: i, quota_ms: spec.share_permille, used_ms: there ? Math.max(0, used[i] ?? 0) : 0, total_ms: 1 })),
   };
 }

@@ -39,7 +39,7 @@ fn of(cinema: &Cinema, segments: &[Range<u64>]) -> Demand {
 fn total(rounds: &[DiskDemand]) -> DiskDemand {
     rounds.iter().fold(DiskDemand::default(), |sum, round| DiskDemand {
         reads: sum.reads + round.reads,
-        ways: sum.ways + round.ways,
+        seeks: sum.seeks + round.seeks,
         bytes: sum.bytes + round.bytes,
     })
 }
@@ -163,7 +163,7 @@ fn while_nobody_is_lost_parity_is_not_read_but_passed_over_by_arms() {
     let segments = STEADY_ROUNDS as u64 / 4;
     for member in 0..5 {
         let totals = [&degraded, &flash, &arms].map(|demand| total(demand.reads(member)));
-        assert!(totals.iter().all(|total| u64::from(total.ways) == segments), "{totals:?}");
+        assert!(totals.iter().all(|total| u64::from(total.seeks) == segments), "{totals:?}");
         let units = totals.map(|total| total.bytes as f64 / unit_bytes as f64 / segments as f64);
         for (units, expected) in units.into_iter().zip([4.0, 3.2, 3.6]) {
             assert!((units - expected).abs() < 0.01, "{units} instead of {expected}");
@@ -209,7 +209,7 @@ proptest! {
         let touched: u64 =
             stretches.iter().map(|s| (s.range.end - 1) / stripe - s.range.start / stripe + 1).sum();
         // The stripes of a reader's window, four, lie behind one another: one way of the arm. Then it asks for three at a time.
-        let ways: u64 = stretches
+        let seeks: u64 = stretches
             .iter()
             .map(|s| (s.range.end - 1) / stripe - s.range.start / stripe + 1)
             .map(|stripes| 1 + stripes.saturating_sub(4).div_ceil(3))
@@ -220,7 +220,7 @@ proptest! {
         prop_assert_eq!(demand.sent_bytes().iter().sum::<u64>(), FILM as u64);
         for member in 0..MEMBERS {
             prop_assert_eq!(u64::from(total(demand.reads(member)).reads), touched);
-            prop_assert_eq!(u64::from(total(demand.reads(member)).ways), ways);
+            prop_assert_eq!(u64::from(total(demand.reads(member)).seeks), seeks);
         }
         prop_assert!(demand.rounds() <= rounds);
     }

@@ -197,7 +197,7 @@ fn capacities(units: &Units, round_ns: u64) -> Capacities {
         read_mib_ns: 1,
         write_request_ns: 1,
         write_mib_ns: 1,
-        apart: false,
+        independent_limits: false,
     };
     Capacities {
         members: vec![MemberCapacity { price, round_ns }; MEMBERS],

@@ -18,13 +18,20 @@ const PER_VIEWER: usize = 4;
 fn film(cinema: &Cinema) -> Arc<Demand> {
     let map = &cinema.objects[0];
     let stretch = Stretch { map, range: 0..FILM as u64, from_ns: 0, due_ns: ROUND_NS, duration_ns: FILM_NS };
-    Arc::new(demand(MEMBERS, Depth::of(cinema.volume.disks().has_arms()), [stretch], Loss::AnyOne).unwrap())
+    Arc::new(
+        demand(MEMBERS, Depth::of(cinema.volume.disks().is_rotational()), [stretch], Loss::AnyOne).unwrap(),
+    )
 }
 
 /// Only memory is short.
 fn sessions(units: &Units) -> Sessions<()> {
-    let price =
-        DiskPrice { read_request_ns: 1, read_mib_ns: 1, write_request_ns: 1, write_mib_ns: 1, apart: false };
+    let price = DiskPrice {
+        read_request_ns: 1,
+        read_mib_ns: 1,
+        write_request_ns: 1,
+        write_mib_ns: 1,
+        independent_limits: false,
+    };
     let config = SessionsConfig {
         sessions_max: 100,
         idle_max_ns: u64::MAX,

@@ -24,8 +24,13 @@ const ROUNDS: usize = 600;
 
 /// A table that promises so many streams of 8 Mb/s: the network is what there is too little of.
 fn promising(streams: u64) -> Sessions<()> {
-    let price =
-        DiskPrice { read_request_ns: 1, read_mib_ns: 1, write_request_ns: 1, write_mib_ns: 1, apart: false };
+    let price = DiskPrice {
+        read_request_ns: 1,
+        read_mib_ns: 1,
+        write_request_ns: 1,
+        write_mib_ns: 1,
+        independent_limits: false,
+    };
     let capacities = Capacities {
         members: vec![MemberCapacity { price, round_ns: ROUND_NS }; MEMBERS],
         // The periodic class has 70 % of it.

@@ -23,7 +23,7 @@ fn stretch(cinema: &Cinema, range: Range<u64>, duration_ns: u64) -> Stretch<'_> 
 }
 
 fn depth(cinema: &Cinema) -> Depth {
-    Depth::of(cinema.volume.disks().has_arms())
+    Depth::of(cinema.volume.disks().is_rotational())
 }
 
 fn promised_bytes(cinema: &Cinema, range: Range<u64>, duration_ns: u64) -> u64 {
@@ -107,7 +107,7 @@ fn memory_carries_as_many_as_windows_fit_into_it() {
             read_mib_ns: 1,
             write_request_ns: 1,
             write_mib_ns: 1,
-            apart: false,
+            independent_limits: false,
         };
         let capacities = Capacities {
             members: vec![MemberCapacity { price, round_ns: ROUND_NS }; 5],

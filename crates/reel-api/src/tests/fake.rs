@@ -367,7 +367,7 @@ impl Promises for FakePromises {
                     read_mib_ns: 400_000,
                     write_request_ns: 0,
                     write_mib_ns: 0,
-                    apart: false,
+                    independent_limits: false,
                 },
             }],
             usage: vec![usage(Resource::Arena, 1000), usage(Resource::Network, UNLIMITED)],

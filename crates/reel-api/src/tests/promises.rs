@@ -34,7 +34,10 @@ async fn the_dashboard_shows_members_resources_classes_and_who_holds_what() {
     assert_eq!((&member["state"], &member["path"]), (&json!("present"), &json!("/m0")));
     assert_eq!((&member["slack_ms"], &member["least_slack_ms"]), (&json!(250.0), &json!(-1.5)));
     assert_eq!((&member["queued"], &member["errors"], &member["late"]), (&json!(4), &json!(1), &json!(3)));
-    assert_eq!(member["price"], json!({ "read_request_us": 100.0, "read_mib_us": 400.0, "apart": false }));
+    assert_eq!(
+        member["price"],
+        json!({ "read_request_us": 100.0, "read_mib_us": 400.0, "independent_limits": false })
+    );
     let class = &member["classes"][0];
     assert_eq!((&class["class"], &class["used_ms"]), (&json!("periodic"), &json!(1.235)));
     assert_eq!(member["classes"].as_array().map(Vec::len), Some(3), "also those that got nothing yet");

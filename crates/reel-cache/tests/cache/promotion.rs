@@ -4,7 +4,7 @@
 use crate::cinema::{Cinema, Core, Ends, Manners, STRIPE_BYTES};
 use reel_cache::Units;
 use reel_disk::{
-    DiskBackend, DiskDone, DiskError, DiskRequest, DiskWork, Disks, MemberFile, MemberStats, Reply,
+    DiskBackend, DiskDone, DiskError, DiskRequest, DiskWork, Disks, MemberFile, MemberStats, RequestId,
     SchedulerView,
 };
 use reel_qos::{Class, ClassTable, DEADLINE_NONE_NS, DiskPrice};
@@ -23,18 +23,19 @@ impl Held {
     fn new(cinema: &Cinema) -> (Arc<Held>, Units) {
         let disks = cinema.volume.disks().clone();
         let held = Arc::new(Held { disks, waiting: Mutex::default(), promoted: Mutex::default() });
-        let backend = Disks::with_backend(Arc::clone(&held) as Arc<dyn DiskBackend>);
+        let backend = Arc::clone(&held) as Disks;
         (held, Units::new(cinema.volume.arena().clone(), backend, cinema.health(), 8))
     }
 
     fn let_go(&self) {
-        self.disks.submit_all(std::mem::take(&mut *self.waiting.lock().unwrap()));
+        let waiting = std::mem::take(&mut *self.waiting.lock().unwrap());
+        self.disks.submit_all(&mut waiting.into_iter());
     }
 
     /// All of them go on but one member.
     fn let_go_but(&self, kept: usize) {
         let keeps = |request: &mut DiskRequest| request.member != kept;
-        self.disks.submit_all(self.waiting.lock().unwrap().extract_if(.., keeps));
+        self.disks.submit_all(&mut self.waiting.lock().unwrap().extract_if(.., keeps));
     }
 
     fn waiting(&self) -> Vec<(usize, u64)> {
@@ -50,26 +51,23 @@ impl Held {
 }
 
 impl DiskBackend for Held {
-    fn submit(&self, requests: &mut dyn Iterator<Item = DiskRequest>) {
+    fn submit_all(&self, requests: &mut dyn Iterator<Item = DiskRequest>) {
         self.waiting.lock().unwrap().extend(requests);
     }
 
-    fn promote(&self, member: usize, token: u64, reply: &Arc<dyn Reply>, class: Class, deadline_ns: u64) {
+    fn promote(&self, member: usize, id: RequestId, class: Class, deadline_ns: u64) {
         let waiting = self.waiting.lock().unwrap();
-        let same = |request: &&DiskRequest| {
-            (request.member, request.token) == (member, token) && Arc::ptr_eq(&request.reply, reply)
-        };
-        assert_eq!(waiting.iter().filter(same).count(), 1, "there is no such request");
+        let same = |request: &&DiskRequest| (request.member, request.id) == (member, id);
+        let token = waiting.iter().find(same).expect("there is no such request").token;
         self.promoted.lock().unwrap().push((member, token, class, deadline_ns));
     }
 
-    fn withdraw(&self, member: usize, token: u64, reply: &Arc<dyn Reply>) {
+    fn withdraw(&self, member: usize, id: RequestId) {
         let mut waiting = self.waiting.lock().unwrap();
-        let same = |request: &DiskRequest| {
-            (request.member, request.token) == (member, token) && Arc::ptr_eq(&request.reply, reply)
-        };
+        let same = |request: &DiskRequest| (request.member, request.id) == (member, id);
         let place = waiting.iter().position(same).expect("there is no such request");
-        let DiskWork::Read { buffer, .. } = waiting.remove(place).work else { panic!("no read") };
+        let DiskRequest { token, reply, work, .. } = waiting.remove(place);
+        let DiskWork::Read { buffer, .. } = work else { panic!("no read") };
         let result = Err(DiskError::Withdrawn);
         reply.deliver(DiskDone { token, member, result, buffer: Some(buffer), queued_ns: 0, device_ns: 0 });
     }

@@ -27,43 +27,45 @@ pub(super) struct Bench {
     next_token: u64,
 }
 
-/// What to hand over.
+/// What to give to the device.
 pub(super) struct Batch<'a> {
     pub(super) file: &'a Arc<OwnedFd>,
-    /// Of each, or of the largest that are mixed.
+    /// Of each request, or of the largest of a mixture.
     pub(super) bytes: usize,
     pub(super) mixture: Option<Mixture>,
     pub(super) depth: usize,
-    /// So many are handed over whatever the time.
+    /// This many are submitted whatever the time.
     pub(super) least: usize,
-    /// Beyond those, nothing is handed over after this.
+    /// Beyond those, none is submitted after this time.
     pub(super) until_ns: u64,
-    /// From then on the device counts as in step: what it does until nothing more is handed over is counted for itself.
+    /// From then on the device counts as in step: its work until the last submission is measured
+    /// separately.
     pub(super) warm_at_ns: u64,
-    /// Nothing more is handed over when this is set.
+    /// None is submitted after this is set.
     pub(super) stop: &'a AtomicBool,
-    /// Writes go here, one at any time, until all else is done.
+    /// Writes go here, one at any time, until all other requests are done.
     pub(super) beside: Option<&'a mut Scratch>,
-    /// Writes instead of reads, made durable at the end.
+    /// Writes in place of reads, made durable at the end.
     pub(super) write: bool,
 }
 
-/// What came of it.
+/// The result.
 #[derive(Debug, Default)]
 pub(super) struct Ran {
-    /// How long each request was in the device.
+    /// Time of each request in the device.
     pub(super) service_ns: Vec<u64>,
-    /// From the first hand-over to the last answer, that of the sync after writes included.
+    /// From the first submission to the last answer, including the sync after writes.
     pub(super) elapsed_ns: u64,
     last_ns: u64,
-    /// Writes that were done beside.
+    /// Writes that were done beside the reads.
     pub(super) writes: u32,
     /// While the device had as much as it may have.
     pub(super) in_step: InStep,
 }
 
-/// What a device did between two answers, with its queue full all the time: neither the first requests, for which it was idle or
-/// busy with something else, nor the last ones, which had it to themselves.
+/// The work of a device between two answers, with its queue full all the time. Without the first
+/// requests, for which it was idle or busy with others, and without the last ones, which had it to
+/// themselves.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct InStep {
     from_ns: Option<u64>,
@@ -72,8 +74,9 @@ pub(super) struct InStep {
     pub(super) writes: u32,
 }
 
-/// Answers by their number and time, and the straight line through them. From the first to the last of them would be too short where
-/// they come in bursts, as those of a throttle do: a burst would be counted without the time that it took.
+/// Answers by their number and time, and the straight line through them. The time from the first to
+/// the last would be too short where they come in bursts, as those of a throttle do: one burst
+/// would be counted without the time that it took.
 #[derive(Clone, Copy, Debug, Default)]
 struct Line {
     count: f64,
@@ -82,7 +85,7 @@ struct Line {
     products: f64,
 }
 
-/// What is in the device.
+/// A request in the device.
 struct Begun {
     token: u64,
     offset: u64,
@@ -98,10 +101,10 @@ enum What {
     Sync,
 }
 
-/// Bytes of one write that fills a scratch file.
+/// Bytes of one write when a scratch file is filled.
 const FILL_BYTES: usize = 1 << 20;
 
-/// How long one wait lasts at most, to see that nothing answers.
+/// Longest single wait, to notice that nothing is answered.
 const WAIT: Duration = Duration::from_millis(500);
 
 impl Bench {
@@ -113,7 +116,8 @@ impl Bench {
         };
         let unit_bytes = probe.unit_bytes.next_multiple_of(BLOCK_BYTES as usize);
         let largest = unit_bytes.max(PROBE_SIZES[PROBE_SIZES.len() - 1]);
-        // Three units of 264 KiB fit into a buffer of 1 MiB: a full queue of any size, and the noise.
+        // Three units of 264 KiB fit into a buffer of 1 MiB: a full queue of any size, and the
+        // noise.
         let config = ArenaConfig {
             buffer_bytes: largest,
             buffer_count: (DEVICE_BYTES_MAX / largest).max(DEVICE_REQUESTS_MAX) + 1,
@@ -123,7 +127,7 @@ impl Bench {
         let arena = Arena::new(config).map_err(|error| setup(&error))?;
         let mut noise = arena.take(largest).ok_or_else(|| setup(&"its memory is used up"))?;
         let mut random = super::places::Random::new(now_ns());
-        // Disks that compress or leave out zeros must not get any.
+        // Some disks compress data or leave out zeros. They must get neither.
         for word in noise.chunks_exact_mut(8) {
             word.copy_from_slice(&random.next().to_le_bytes());
         }
@@ -144,7 +148,7 @@ impl Bench {
         self.arena.region().pages != PageKind::Normal
     }
 
-    /// Hands over requests at these places, in their order, as deep as allowed.
+    /// Submits requests at these places, in their order, as deep as allowed.
     pub(super) fn run(
         &mut self,
         mut batch: Batch<'_>,
@@ -244,7 +248,8 @@ impl Bench {
         Ok(Op::Read { file: Arc::clone(file), offset, buffer, start: 0, bytes })
     }
 
-    /// Writes all of a scratch file once: what was only set aside is written differently from what is written again.
+    /// Writes all of a scratch file once: space that was only allocated is written at another speed
+    /// than space that is written again.
     pub(super) fn fill(&mut self, scratch: &Scratch) -> Result<(), ProbeError> {
         let file = scratch.file();
         let batch = Batch {
@@ -269,11 +274,11 @@ impl Bench {
 }
 
 impl Ran {
-    /// Answers have come since there were so many of them, and so many writes.
+    /// Answers have come since there were this many requests and writes.
     fn count_in_step(&mut self, (requests, writes): (usize, u32)) {
         let step = &mut self.in_step;
         match step.from_ns {
-            // These were begun before.
+            // These were submitted before.
             None => step.from_ns = Some(self.last_ns),
             Some(_) => {
                 step.requests += self.service_ns.len() - requests;
@@ -286,7 +291,7 @@ impl Ran {
 }
 
 impl InStep {
-    /// What its requests took.
+    /// The time of its requests.
     pub(super) fn elapsed_ns(&self) -> u64 {
         (self.line.each_ns() * self.requests as f64) as u64
     }
@@ -337,7 +342,8 @@ mod tests {
     #[test]
     fn bursts_are_counted_with_their_time() {
         assert!((each_ms((0..50).map(|number| number * 7 * MS)) - 7.0).abs() < 1e-6);
-        // Eight bursts of seven, one every 100 ms: from the first answer to the last they are 55 in 700 ms, and not the 70 a second that they are.
+        // Eight bursts of seven, one every 100 ms. From the first answer to the last they are 55 in
+        // 700 ms, although the rate is 70 a second.
         let bursts = (0..56).map(|number| number / 7 * 100 * MS);
         let each = each_ms(bursts);
         assert!((each - 100.0 / 7.0).abs() < 0.02 * 100.0 / 7.0, "{each}");

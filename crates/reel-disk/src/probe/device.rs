@@ -9,14 +9,18 @@ use std::os::unix::fs::{FileTypeExt, MetadataExt};
 use std::path::Path;
 use std::sync::Arc;
 
-/// Where kinds of block devices tell what they are: SCSI and ATA, NVMe, virtio, device mapper, RAID, loop.
+/// Where kinds of block devices report their serial number: SCSI and ATA, NVMe, virtio, device
+/// mapper, RAID, loop.
 const SERIALS: [&str; 7] =
     ["serial", "device/serial", "wwid", "device/wwid", "dm/uuid", "md/uuid", "loop/backing_file"];
 
-/// Where they tell what they are called.
+/// Where they report their model.
 const MODELS: [&str; 2] = ["device/model", "dm/name"];
 
-/// What tells this member's device from others.
+/// What distinguishes this member's device from others.
+///
+/// # Errors
+/// The member cannot be opened or measured.
 pub fn identity(member: &Path) -> Result<DeviceIdentity, DiskError> {
     let failed =
         |source| DiskError::File { path: member.to_owned(), what: "look at", source: Arc::new(source) };
@@ -27,11 +31,12 @@ pub fn identity(member: &Path) -> Result<DeviceIdentity, DiskError> {
     let is_device = metadata.file_type().is_block_device();
     let number = if is_device { metadata.rdev() } else { metadata.dev() };
     let (major, minor) = (rustix::fs::major(number), rustix::fs::minor(number));
-    // Not there for file systems without a device of their own (FUSE, btrfs, overlay): the numbers have to do.
+    // File systems without a device of their own (FUSE, btrfs, overlay) have none: then the numbers
+    // identify the device.
     let place = Path::new("/sys/dev/block").join(format!("{major}:{minor}")).canonicalize().ok();
     let partition = place.as_deref().and_then(|place| read(&place.join("partition")));
     let whole = match partition {
-        // A partition has no names of its own; it lies in the directory of its disk.
+        // A partition has no names of its own; it is in the directory of its disk.
         Some(_) => place.as_deref().and_then(Path::parent),
         None => place.as_deref(),
     };
@@ -50,11 +55,11 @@ pub fn identity(member: &Path) -> Result<DeviceIdentity, DiskError> {
     })
 }
 
-/// A short line of a file; `None` if there is no such file or nothing in it.
+/// A short line of a file; `None` if there is no such file or it is empty.
 fn read(path: &Path) -> Option<String> {
     let mut bytes = Vec::new();
     File::open(path).ok()?.take(PROFILE_NAME_BYTES_MAX as u64).read_to_end(&mut bytes).ok()?;
-    // Old disks put anything there; replaced bytes may be longer than what they replace.
+    // Old disks report any bytes; replaced bytes may be longer than the original ones.
     let mut text: String = String::from_utf8_lossy(&bytes).chars().filter(|c| !c.is_control()).collect();
     while text.len() > PROFILE_NAME_BYTES_MAX {
         text.pop();

@@ -2,6 +2,7 @@
 
 use crate::error::DiskError;
 use crate::profile::ProfileError;
+use std::borrow::Cow;
 use std::io;
 use std::path::PathBuf;
 
@@ -9,10 +10,10 @@ use std::path::PathBuf;
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum ProbeError {
-    /// The member cannot be opened or looked at.
+    /// The member cannot be opened or examined.
     #[error(transparent)]
     Disk(#[from] DiskError),
-    /// Memory or a ring is not to be had.
+    /// Memory or a ring is not available.
     #[error("cannot measure {}: {reason}", path.display())]
     Setup {
         /// Which member.
@@ -22,17 +23,18 @@ pub enum ProbeError {
     },
     /// The file system has no direct I/O.
     #[error(
-        "cannot measure {}: there is no direct I/O here, so the page cache would be measured and not the disk; \
-         put members on ext4, XFS or a block device", path.display()
+        "cannot measure {}: there is no direct I/O here, so the page cache would be measured and not the disk",
+        path.display()
     )]
     NotDirect {
         /// Which member.
         path: PathBuf,
     },
-    /// Nearly all of the file was never written, and reading that is not reading a disk.
+    /// Nearly all of the file was never written, and reading unwritten space does not read the
+    /// disk.
     #[error(
         "cannot measure {}: only {data_bytes} bytes of it were ever written, and what was never written is not read \
-         from the disk; put films in first ({least_bytes} bytes are enough)", path.display()
+         from the disk", path.display()
     )]
     TooLittleData {
         /// Which member.
@@ -42,9 +44,9 @@ pub enum ProbeError {
         /// What is needed.
         least_bytes: u64,
     },
-    /// Writes cannot be measured beside a device.
+    /// Writes cannot be measured beside a block device.
     #[error(
-        "cannot measure writes of {}: a block device has no file system beside it for a scratch file; leave out --write",
+        "cannot measure writes of {}: a block device has no file system beside it for a scratch file",
         path.display()
     )]
     NoPlaceForScratch {
@@ -52,7 +54,7 @@ pub enum ProbeError {
         path: PathBuf,
     },
     /// The scratch file cannot be made.
-    #[error("cannot make a file beside {} to measure writes: {source}; leave out --write", path.display())]
+    #[error("cannot make a file beside {} to measure writes: {source}", path.display())]
     Scratch {
         /// Which member.
         path: PathBuf,
@@ -77,18 +79,40 @@ pub enum ProbeError {
         /// For how long.
         seconds: u64,
     },
-    /// The caller wanted no more.
+    /// The caller stopped the measurement.
     #[error("the measurement was stopped")]
     Stopped,
-    /// What was measured cannot be.
+    /// The result of the measurement is not plausible.
     #[error("what was measured of {} is no profile: {source}", path.display())]
     Profile {
         /// Which member.
         path: PathBuf,
-        /// Why it is not believed.
+        /// Why it is rejected.
         source: ProfileError,
     },
     /// A thread that measured ended badly. A bug.
-    #[error("a measuring thread ended badly; please report this")]
+    #[error("a measuring thread ended badly")]
     Thread,
+}
+
+impl ProbeError {
+    /// What to do about it.
+    pub fn help(&self) -> Option<Cow<'static, str>> {
+        match self {
+            ProbeError::Disk(error) => error.help(),
+            ProbeError::NotDirect { .. } => Some("put members on ext4, XFS or a block device".into()),
+            ProbeError::TooLittleData { least_bytes, .. } => {
+                Some(format!("ingest titles first ({least_bytes} bytes are enough)").into())
+            }
+            ProbeError::NoPlaceForScratch { .. } | ProbeError::Scratch { .. } => {
+                Some("leave out --write".into())
+            }
+            ProbeError::Profile { source, .. } => source.help(),
+            ProbeError::Thread => Some("please report this".into()),
+            ProbeError::Setup { .. }
+            | ProbeError::Failed { .. }
+            | ProbeError::Stalled { .. }
+            | ProbeError::Stopped => None,
+        }
+    }
 }

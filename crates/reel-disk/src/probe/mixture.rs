@@ -2,22 +2,24 @@
 
 use crate::limits::PROBE_MIXED_REQUESTS;
 
-/// Reads of two sizes by turns.
+/// Reads of two sizes that alternate.
 ///
-/// Turns are as even as they can be: a window holds some dozen reads of a slow device, and by chance it would hold a tenth more or less of what takes
-/// long.
+/// The alternation is as even as possible. A window holds some dozen reads of a slow device; chosen
+/// at random, it would hold a tenth more or less of the slow ones.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Mixture {
     small_bytes: usize,
     large_bytes: usize,
-    /// Of so many reads ([`PROBE_MIXED_REQUESTS`]) such a number is large.
+    /// The number of large reads among [`PROBE_MIXED_REQUESTS`].
     large: usize,
     turn: usize,
 }
 
 impl Mixture {
-    /// The mixture whose requests take as long as its bytes if these are counted apart, by what reads of either size take (bytes, nanoseconds): small ones
-    /// all of it for their requests, large ones for their bytes. `None` if one of them is all that would be in it.
+    /// The mixture whose requests take as long as its bytes, if the two have independent limits. It
+    /// follows from what reads of either size take (bytes, nanoseconds): small ones spend all of it
+    /// on their requests, large ones on their bytes. `None` if the mixture would hold one size
+    /// only.
     pub(crate) fn at_the_knee(small: (usize, u64), large: (usize, u64)) -> Option<Mixture> {
         let ((small_bytes, small_ns), (large_bytes, large_ns)) = (small, large);
         if small_bytes >= large_bytes || large_ns == 0 {
@@ -26,15 +28,16 @@ impl Mixture {
         Mixture::of([small_bytes, large_bytes], bytes_meanwhile(small_ns, large))
     }
 
-    /// The same by what reads of this mixture took, which tell better than large ones by themselves what bytes take beside small ones: a throttle gives more
-    /// than it says for a short time. `None` if it would be this mixture again.
+    /// The same by what reads of this mixture took. That is a better measure of the cost of bytes
+    /// beside small reads than large reads by themselves: a throttle gives more than its limit for
+    /// a short time. `None` if it would be this mixture again.
     pub(crate) fn nearer_the_knee(&self, small_ns: u64, each_ns: u64) -> Option<Mixture> {
         let sizes = [self.small_bytes, self.large_bytes];
         let mixed = (self.average_bytes(), each_ns.max(1));
         Mixture::of(sizes, bytes_meanwhile(small_ns, mixed)).filter(|other| other.large != self.large)
     }
 
-    /// Of two sizes and such an average, as far as there is one.
+    /// Of two sizes and this average, as far as possible.
     fn of([small_bytes, large_bytes]: [usize; 2], average_bytes: f64) -> Option<Mixture> {
         let part = (average_bytes - small_bytes as f64) / (large_bytes - small_bytes) as f64;
         let large = (part * PROBE_MIXED_REQUESTS as f64).round() as usize;
@@ -63,7 +66,8 @@ impl Mixture {
     }
 }
 
-/// As many bytes as go through while a request of `small_ns` is counted, where reads of so many bytes take so long.
+/// The bytes that are transferred in the time of a request of `small_ns`, if reads of `bytes` take
+/// `ns`.
 fn bytes_meanwhile(small_ns: u64, (bytes, ns): (usize, u64)) -> f64 {
     bytes as f64 * small_ns as f64 / ns as f64
 }
@@ -94,7 +98,7 @@ mod tests {
         let each_ns = first.average_bytes() as u64 * 1000 * 10 / 203;
         let second = first.nearer_the_knee(9_860_000, each_ns).unwrap();
         assert!(second.average_bytes().abs_diff(200_200) < 3_000, "{second:?}");
-        // It takes as long as blocks do, so there is nothing nearer.
+        // It takes as long as blocks do, so no other mixture is nearer.
         assert_eq!(second.nearer_the_knee(9_860_000, 9_860_000), None);
         assert_eq!(first.nearer_the_knee(1, 10_000_000), None, "no such mixture");
     }

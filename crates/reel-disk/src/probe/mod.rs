@@ -1,7 +1,7 @@
-//! Measuring members: what requests take, and what a round's worth of them takes.
+//! Measuring members: the time of single requests, and of a round's worth of them.
 //!
-//! All members are measured at the same time. Members that share a disk, a controller or a bus are then measured as they will be
-//! used: each gets its part, and its price says so.
+//! All members are measured at the same time. So members that share a disk, a controller or a bus
+//! are measured as they will be used: each gets its part, and its price says so.
 
 mod batch;
 mod device;
@@ -33,35 +33,40 @@ use work::Subject;
 /// What is measured, and for how long.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Probe {
-    /// How long, for all members together. It takes longer where every size would not have its window otherwise.
+    /// Time for all members together. It takes longer if some size would not have its window
+    /// otherwise.
     pub time_ns: u64,
-    /// Only what makes a price.
+    /// Only what the price needs.
     pub quick: bool,
-    /// Whether to write, too: into a file without a name beside each member, never into the member.
+    /// Whether to measure writes, too: into a file without a name beside each member, never into
+    /// the member.
     pub writes: bool,
-    /// Bytes of the largest read and of every write that is made of these members: a unit of their volume.
+    /// Bytes of the largest read and of every write to these members: a unit of their volume.
     pub unit_bytes: usize,
     /// io_uring or the portable driver.
     pub driver: DriverChoice,
-    /// Whether reads land in huge pages, if this machine gives any: as in media memory that other processes do not read. A device takes one
-    /// segment for each run of pages, so what a read costs depends on them.
+    /// Whether reads go into huge pages, if this machine gives any: as in media memory that other
+    /// processes do not read. A device takes one segment for each run of pages, so the cost of a
+    /// read depends on them.
     pub huge_pages: bool,
 }
 
-/// How often progress is told.
+/// How often progress is reported.
 const PROGRESS_EVERY: Duration = Duration::from_millis(100);
 
 /// Measures these members, all at the same time. Members are opened for reading only.
 ///
-/// `progress` is told the nanoseconds since the start and those that it will take, about; it says whether to go on. One result for
-/// each path, in their order. Waits until all is done.
+/// `progress` gets the nanoseconds since the start and, roughly, those that the measurement will
+/// take. It says whether to go on. One result for each path, in their order. Waits until all is
+/// done.
 pub fn probe(
     members: &[PathBuf],
     probe: &Probe,
     now_unix_s: u64,
     progress: &mut dyn FnMut(u64, u64) -> bool,
 ) -> Vec<Result<Profile, ProbeError>> {
-    // Opened here, so that those that cannot be measured do not count as company for the others.
+    // Opened here, so that members that cannot be measured are not counted as measured at the same
+    // time.
     let subjects: Vec<Result<Subject, ProbeError>> =
         members.iter().map(|path| open(path, probe, members.len())).collect();
     let count = subjects.iter().filter(|subject| subject.is_ok()).count();
@@ -76,7 +81,7 @@ pub fn probe(
                     let (stop, start, plan) = (&stop, &start, &plan);
                     scope.spawn(move || {
                         let bench = subject.prepare(probe);
-                        // Also those that failed: the others wait for them.
+                        // Also the failed ones: the others wait for them.
                         start.wait();
                         subject.measure(bench?, plan, now_unix_s, count as u32, stop)
                     })
@@ -121,6 +126,9 @@ fn open(path: &Path, probe: &Probe, company: usize) -> Result<Subject, ProbeErro
 }
 
 /// Bytes that were written of a member: what a measurement spreads its reads over.
+///
+/// # Errors
+/// The member cannot be opened or examined.
 pub fn written_bytes(member: &Path) -> Result<u64, ProbeError> {
     let file = std::fs::File::open(member).map_err(|source| DiskError::File {
         path: member.to_owned(),

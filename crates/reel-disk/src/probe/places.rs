@@ -1,4 +1,4 @@
-//! Where a measurement reads: what was written of a member, and places in it.
+//! Where a measurement reads: the written parts of a member, and places in them.
 
 use crate::error::DiskError;
 use crate::limits::{BLOCK_BYTES, PROBE_RANGES_MAX};
@@ -18,20 +18,20 @@ pub(super) struct Places {
     blocks: u64,
 }
 
-/// A source of places: xorshift64* (Vigna 2016). Nothing secret hangs on it.
+/// A source of places: xorshift64* (Vigna 2016). It need not be unpredictable.
 #[derive(Clone, Debug)]
 pub(super) struct Random(u64);
 
 impl Places {
-    /// What was written of a member. Reading a hole, or space that was set aside and never written, costs nothing: a new
-    /// volume measured there would promise what memory can do.
+    /// The written parts of a member. Reading a hole, or space that was allocated and never
+    /// written, costs nothing. A new volume that is measured there would have the price of memory.
     pub(super) fn of_file(file: &File, path: &Path) -> Result<Places, DiskError> {
         let failed = |error: io::Error| DiskError::File {
             path: path.to_owned(),
             what: "find the written parts of",
             source: Arc::new(error),
         };
-        // Of a block device the metadata tells no length.
+        // The metadata of a block device contains no length.
         let bytes = (&*file).seek(io::SeekFrom::End(0)).map_err(failed)?;
         let mut ranges = Vec::new();
         let mut at = 0;
@@ -40,7 +40,8 @@ impl Places {
                 Ok(start) => start,
                 // No data after this.
                 Err(rustix::io::Errno::NXIO) => break,
-                // Block devices, and file systems that cannot tell: all of it counts as written.
+                // Block devices, and file systems that do not report holes: all of it counts as
+                // written.
                 Err(rustix::io::Errno::INVAL) => {
                     ranges.push(at..bytes);
                     break;
@@ -77,8 +78,8 @@ impl Places {
         (places.blocks > 0).then_some(places)
     }
 
-    /// The part of the ranges from `from` to `to` eighths of their bytes; all of them if that part holds no request of this
-    /// size.
+    /// The part of the ranges from `from` to `to` eighths of their bytes; all of them if that part
+    /// holds no request of this size.
     pub(super) fn eighths(&self, from: u64, to: u64, bytes: usize) -> Places {
         let (from, to) = (self.blocks * from / 8, self.blocks * to / 8);
         let part = self.ranges.iter().zip(&self.before).map(|(range, &before)| {
@@ -93,11 +94,12 @@ impl Places {
         let block = random.below(self.blocks);
         let (range, block) = self.find(block);
         let place = range.start + block * BLOCK_BYTES;
-        // What would stick out begins earlier, so that the ends of ranges are read, too.
+        // A request that would reach beyond the end begins earlier, so that the ends of ranges are
+        // read, too.
         place.min(range.end.saturating_sub(bytes as u64).max(range.start))
     }
 
-    /// One request after another, from a random place on and round and round.
+    /// One request after another from a random place on, and from the beginning again.
     pub(super) fn sequence(&self, bytes: usize, random: &mut Random) -> impl Iterator<Item = u64> {
         let first = self.random(bytes, random);
         let mut range = self.ranges.iter().position(|range| range.contains(&first)).unwrap_or(0);

@@ -1,7 +1,8 @@
 //! How the time of a measurement is divided. Pure.
 //!
-//! Everything has its time on a clock that all members share, so that they do the same at the same time: beside the small requests
-//! of one member, the large ones of another would look faster than they are.
+//! Everything has its time on a clock that all members share, so that they do the same at the same
+//! time. Beside small requests to one member, large ones to another would look faster than they
+//! are.
 
 use super::Probe;
 use crate::limits::{
@@ -16,9 +17,10 @@ use std::ops::Range;
 pub(super) struct Plan {
     /// Windows in the order of their times.
     pub(super) windows: Vec<WindowPlan>,
-    /// Cells, after all windows since only people look at them, each with the time at which it ends. None when there is little time.
+    /// Cells, each with the time at which it ends. They come after all windows, since they are only
+    /// displayed. None when there is little time.
     pub(super) cells: Vec<(CellPlan, u64)>,
-    /// When all is over.
+    /// When everything is over.
     pub(super) time_ns: u64,
     /// Length of a window.
     pub(super) window_ns: u64,
@@ -37,13 +39,13 @@ pub(super) struct CellPlan {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct WindowPlan {
     pub(super) kind: WindowKind,
-    /// Of a request, of a run, or of the largest that is mixed.
+    /// Of a request, of a run, or of the largest of a mixture.
     pub(super) bytes: usize,
-    /// Eighths of what was written.
+    /// Which eighths of the written parts.
     pub(super) zone: Range<u64>,
     /// When, from the start.
     pub(super) time_ns: Range<u64>,
-    /// Shows how many requests make a window, and is not counted itself.
+    /// Finds how many requests make a window; its own time does not count.
     pub(super) is_trial: bool,
 }
 
@@ -61,7 +63,8 @@ impl Plan {
         let part = |permille: u64| (u128::from(time_ns) * u128::from(permille) / 1000) as u64;
         let cells = if quick { Vec::new() } else { cells(writes) };
         let [shortest, longest] = PROBE_WINDOW_NS;
-        // Runs, and mixtures where there is time: without them a price adds up what may run beside each other, and is too high.
+        // Runs, and mixtures where there is time. Without mixtures a price adds up requests and
+        // bytes that may have independent limits, and is too high.
         let mixtures = if quick { 0 } else { PROBE_MIXTURES };
         let others = 1 + mixtures;
         let series = sizes.len() as u64 + others;
@@ -70,7 +73,7 @@ impl Plan {
         windows.add(WindowKind::Read, &sizes, part(reads_share) / series * (series - others));
         windows.add(WindowKind::ReadRun, &[PROBE_RUN_UNITS * unit(unit_bytes)], part(reads_share) / series);
         for _ in 0..mixtures {
-            // After those from which it is known what to mix: single sizes, then the mixture before.
+            // After the windows that determine the mixture: single sizes, then the mixture before.
             windows.add(WindowKind::ReadMixed, &[unit(unit_bytes)], part(reads_share) / series);
         }
         if writes {
@@ -92,7 +95,8 @@ struct Windows {
 }
 
 impl Windows {
-    /// As many as fit into the time, and at least one of each size. Sizes take turns, so that a disturbance meets all of them.
+    /// As many as fit into the time, and at least one of each size. Sizes alternate, so that a
+    /// disturbance meets all of them.
     fn add(&mut self, kind: WindowKind, sizes: &[usize], time_ns: u64) {
         let trial_ns = self.window_ns / 4;
         for &bytes in sizes {
@@ -101,7 +105,8 @@ impl Windows {
         let left_ns = time_ns.saturating_sub(trial_ns * sizes.len() as u64);
         let count = usize::try_from(left_ns / self.window_ns).unwrap_or(usize::MAX).max(sizes.len());
         for number in 0..count {
-            // A title lies together: a round of a hard disk may be all in its slow zone, or jump over all of it.
+            // A title is stored in one area: a round of a hard disk may be all in its slow zone, or
+            // never touch it.
             let zone = match number / sizes.len() % 4 {
                 1 => 7..8,
                 3 => 0..1,
@@ -118,7 +123,8 @@ impl Windows {
     }
 }
 
-/// A block, a quarter of a unit and a unit: reads of members lie between them. A larger one would bend the price for nothing.
+/// A block, a quarter of a unit and a unit: all reads of members are of sizes in between. A larger
+/// size would only raise the price.
 fn sizes(unit_bytes: usize, quick: bool) -> Vec<usize> {
     let block = BLOCK_BYTES as usize;
     let unit = unit(unit_bytes);
@@ -178,7 +184,7 @@ mod tests {
                 let ends: Vec<u64> = plan.cells.iter().map(|(_, end_ns)| *end_ns).collect();
                 assert!(ends.is_sorted() && ends.iter().all(|&end_ns| end_ns >= at_ns), "{plan:?}");
                 assert_eq!(ends.last().copied().unwrap_or(at_ns), plan.time_ns);
-                // Longer than asked for only where every size must have its window.
+                // Longer than requested only where every size must have its window.
                 let least = (if writes { 9 } else { 3 } + 3) * 5 * plan.window_ns / 4;
                 assert!(
                     plan.time_ns <= time_s * 1_000_000_000 * 7 / 10 + least.max(time_s * 300_000_000),

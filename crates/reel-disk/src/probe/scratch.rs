@@ -1,4 +1,5 @@
-//! The file that writes are measured on. It has no name and is gone when the measurement is, however that ends.
+//! The file that writes are measured on. It has no name and disappears with the measurement,
+//! however that ends.
 
 use super::error::ProbeError;
 use super::places::{Places, Random};
@@ -35,7 +36,7 @@ impl Scratch {
         let directory = real.parent().unwrap_or(Path::new("/"));
         let flags = OFlags::TMPFILE | OFlags::RDWR | OFlags::DIRECT | OFlags::CLOEXEC;
         let file = rustix::fs::open(directory, flags, Mode::from_raw_mode(0o600)).map_err(failed)?;
-        // A full disk is told of here, before anything is measured.
+        // A full disk is reported here, before anything is measured.
         rustix::fs::fallocate(&file, FallocateFlags::empty(), 0, PROBE_SCRATCH_BYTES).map_err(failed)?;
         let places = Places::new(std::iter::once(0..PROBE_SCRATCH_BYTES));
         Ok(Scratch {

@@ -4,7 +4,7 @@ use std::io::Write;
 
 const NOW: u64 = 1_790_000_000;
 
-/// A directory on the disk of the build: what lies in memory has no direct I/O on older kernels.
+/// A directory on the disk of the build: files in memory have no direct I/O on older kernels.
 fn directory() -> tempfile::TempDir {
     tempfile::tempdir_in(env!("CARGO_MANIFEST_DIR")).unwrap()
 }
@@ -64,7 +64,7 @@ fn every_member_gets_a_profile_of_its_own_and_is_not_changed() {
         let mixed = profile.windows.iter().filter(|window| window.kind == WindowKind::ReadMixed);
         let averages: Vec<u64> = mixed.map(|window| window.bytes).collect();
         assert!(averages.len() <= 2 && averages.iter().all(|bytes| (4 << 10..264 << 10).contains(bytes)));
-        // All of them, but for those that had no time left because others of this machine took it.
+        // All of them, except those that had no time left because other programs took it.
         assert!((1..=48).contains(&profile.cells.len()), "{}", profile.cells.len());
         assert_eq!(Profile::parse(profile.to_text().as_bytes(), NOW), Ok(profile));
     }
@@ -81,7 +81,7 @@ fn a_quick_one_makes_a_price_from_windows_alone_on_either_driver() {
         let quick = Probe { driver, ..short(true, false) };
         let profile = probe(std::slice::from_ref(&path), &quick, NOW, &mut go_on).remove(0).unwrap();
         assert!(profile.quick && profile.cells.is_empty() && !profile.has_writes());
-        // Runs count for arms alone.
+        // Runs are used for rotational disks only.
         for window in profile.windows.iter().filter(|window| window.kind == WindowKind::Read) {
             let each_ns = profile.price().read_ns(window.bytes);
             assert!(each_ns * u64::from(window.requests) >= window.p99_ns, "{profile:?}");
@@ -106,7 +106,7 @@ fn space_that_was_never_written_is_not_measured() {
 }
 
 #[test]
-fn one_that_cannot_be_measured_does_not_hold_up_the_others() {
+fn a_member_that_cannot_be_measured_does_not_delay_the_others() {
     let directory = directory();
     let paths = [directory.path().join("absent"), written(directory.path(), "a", 6 << 20)];
     let found = probe(&paths, &short(true, false), NOW, &mut go_on);
@@ -116,7 +116,7 @@ fn one_that_cannot_be_measured_does_not_hold_up_the_others() {
 }
 
 #[test]
-fn whoever_has_seen_enough_is_obeyed() {
+fn a_caller_can_stop_a_measurement() {
     let directory = directory();
     let path = written(directory.path(), "a", 6 << 20);
     let long = Probe { time_ns: 3_600_000_000_000, ..short(false, false) };

@@ -11,8 +11,10 @@ use crate::limits::{
     DEVICE_NS_MAX, DEVICE_REQUESTS_MAX, PROBE_RUN_UNITS, PROBE_WINDOW_REQUESTS_MAX, SEEKING_REQUESTS_MAX,
 };
 use crate::member::MemberFile;
-use crate::profile::{Cell, DeviceIdentity, Locality, Measured, Profile, Window, WindowKind, runs_are_ways};
-use reel_qos::limits::ARM_REQUEST_NS;
+use crate::profile::{
+    Cell, DeviceIdentity, Locality, Measured, Profile, Window, WindowKind, runs_need_one_seek,
+};
+use reel_qos::limits::ROTATIONAL_REQUEST_NS;
 use reel_rt::now_ns;
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -28,7 +30,7 @@ pub(super) struct Subject {
     pub(super) scratch: Option<Scratch>,
 }
 
-/// Places are chosen anew after so many: a sweep of them is sorted, as a round is.
+/// Places are chosen anew after this many: a sweep of them is sorted, as a round is.
 const SWEEP_REQUESTS: usize = 64;
 
 /// Requests in step that make a window; if there are fewer, all of it counts.
@@ -51,21 +53,22 @@ struct Series {
 /// Requests that are sorted together, and how they are handed over.
 #[derive(Clone, Copy)]
 struct Sweep {
-    /// A multiple of what a run has of them.
+    /// A multiple of the requests of a run.
     requests: usize,
     /// In the device at once, at most.
     depth: usize,
     mixture: Option<Mixture>,
 }
 
-/// A measurement under way.
+/// A measurement in progress.
 struct Work<'a> {
     subject: &'a mut Subject,
     bench: Bench,
     random: Random,
     begun_ns: u64,
-    /// Whether it costs so much to get to a block that the scheduler will take the member for a disk with an arm. The first trial tells.
-    has_arm: Option<bool>,
+    /// Whether seeks take so long that the scheduler will treat the member as rotational. Known
+    /// from the first trial on.
+    is_rotational: Option<bool>,
     stop: &'a AtomicBool,
 }
 
@@ -90,7 +93,7 @@ impl Subject {
         // Another seed every time: places that were read a moment ago may be in the drive's memory.
         let huge_pages = bench.has_huge_pages();
         let random = Random::new(now_ns() ^ self.device.inode.rotate_left(32));
-        let mut work = Work { subject: self, bench, random, begun_ns: now_ns(), has_arm: None, stop };
+        let mut work = Work { subject: self, bench, random, begun_ns: now_ns(), is_rotational: None, stop };
         let windows = work.windows(plan)?;
         let cells = work.cells(plan)?;
         let measured = Measured {
@@ -114,7 +117,7 @@ impl Work<'_> {
             self.go_on()?;
             let Some(places) = self.subject.places.holding(cell.bytes) else { continue };
             let end_ns = self.begun_ns + end_ns;
-            // On a slow disk those before it took all of its time.
+            // On a slow disk the cells before took all of its time.
             if now_ns() >= end_ns {
                 continue;
             }
@@ -191,7 +194,8 @@ impl Work<'_> {
         Ok(measured(&all))
     }
 
-    /// How many requests make a window of the planned length; nothing if the member has no place for such requests.
+    /// How many requests make a window of the planned length; nothing if the member has no place
+    /// for such requests.
     fn trial(
         &mut self,
         plan: &Plan,
@@ -200,7 +204,8 @@ impl Work<'_> {
     ) -> Result<Option<Series>, ProbeError> {
         let WindowPlan { kind, bytes, .. } = *window;
         let Some(places) = self.places(kind).holding(bytes) else { return Ok(None) };
-        let depth_max = if self.has_arm == Some(true) { SEEKING_REQUESTS_MAX } else { DEVICE_REQUESTS_MAX };
+        let depth_max =
+            if self.is_rotational == Some(true) { SEEKING_REQUESTS_MAX } else { DEVICE_REQUESTS_MAX };
         let sweep = Sweep { requests: SWEEP_REQUESTS, depth: depth_max, mixture };
         let Some(ran) = self.run(window, &places, sweep, true)? else { return Ok(None) };
         let each_ns = (ran.elapsed_ns / ran.service_ns.len().max(1) as u64).max(1);
@@ -209,8 +214,8 @@ impl Work<'_> {
         let requests = requests.next_multiple_of(requests_of_run(kind));
         // As the scheduler bounds it, by requests, bytes and time.
         let depth = usize::try_from(DEVICE_NS_MAX / each_ns).unwrap_or(usize::MAX);
-        let has_arm = *self.has_arm.get_or_insert(each_ns >= ARM_REQUEST_NS);
-        let depth_max = if has_arm { SEEKING_REQUESTS_MAX } else { DEVICE_REQUESTS_MAX };
+        let is_rotational = *self.is_rotational.get_or_insert(each_ns >= ROTATIONAL_REQUEST_NS);
+        let depth_max = if is_rotational { SEEKING_REQUESTS_MAX } else { DEVICE_REQUESTS_MAX };
         let sweep = Sweep { requests, depth: depth.clamp(1, depth_max), mixture };
         Ok(Some(Series { kind, bytes, places, sweep, times_ns: Vec::new(), least_writes: u32::MAX }))
     }
@@ -235,7 +240,8 @@ impl Work<'_> {
         Ok(())
     }
 
-    /// Sweeps of so many requests until the time is over; nothing if most of it is over already, unless it must be.
+    /// Sweeps of this many requests until the time is over. Nothing if most of it is over already,
+    /// unless it must be.
     fn run(
         &mut self,
         window: &WindowPlan,
@@ -311,9 +317,10 @@ fn measured(all: &[Series]) -> Vec<Window> {
     all.iter().filter(|series| !series.times_ns.is_empty()).map(Series::window).collect()
 }
 
-/// What is worth mixing, by what was measured: single sizes, then the mixture that these told. Nothing on an arm, where requests and bytes add up in any case.
+/// The mixture that is worth measuring: first by single sizes, then by the mixture before. None on
+/// a rotational disk, where requests and bytes add up in any case.
 fn worth_mixing(all: &[Series]) -> Option<Mixture> {
-    if runs_are_ways(&measured(all)) {
+    if runs_need_one_seek(&measured(all)) {
         return None;
     }
     let of = |kind| all.iter().filter(move |series| series.kind == kind && !series.times_ns.is_empty());
@@ -329,12 +336,13 @@ fn worth_mixing(all: &[Series]) -> Option<Mixture> {
     mixed.sweep.mixture?.nearer_the_knee(smallest.1, each(mixed).1)
 }
 
-/// Requests that lie behind one another.
+/// Requests of a run.
 fn requests_of_run(kind: WindowKind) -> usize {
     if kind == WindowKind::ReadRun { PROBE_RUN_UNITS } else { 1 }
 }
 
-/// As [`sorted`], so many requests in all, of which `of_run` each lie behind one another and have `bytes` together.
+/// As [`sorted`], with `count` requests in all. Groups of `of_run` are behind one another and have
+/// `bytes` together.
 fn sorted_runs(
     places: &Places,
     count: usize,
@@ -353,7 +361,8 @@ fn sorted(places: &Places, count: usize, bytes: usize, random: &mut Random) -> V
     sweep
 }
 
-/// The least of these, in ascending order, that so many per cent are not above; 0 of none.
+/// The least of these, in ascending order, that is not below this part of them, in per cent; 0 of
+/// none.
 fn percentile(sorted: &[u64], percent: usize) -> u64 {
     let rank = (sorted.len() * percent).div_ceil(100);
     sorted.get(rank.saturating_sub(1)).copied().unwrap_or(0)

@@ -1,7 +1,7 @@
-//! What a price says a device carries is what it carries: the windows of a measurement, the price that follows from them and the scheduler
-//! that goes by it, all on the same simulated device.
+//! What a price says a device can do is what it can do. The windows of a measurement, the price
+//! that follows from them and the scheduler that uses it all run on the same simulated device.
 
-use super::{Window, WindowKind, expected_price_of, price_of, runs_are_ways};
+use super::{Window, WindowKind, expected_price_of, price_of, runs_need_one_seek};
 use crate::limits::{PROBE_MIXTURES, PROBE_RUN_UNITS};
 use crate::probe::mixture::Mixture;
 use crate::{DepthBound, Policy, Queued};
@@ -14,21 +14,23 @@ const SECOND_NS: u64 = 1000 * MS;
 const UNIT: u64 = 264 << 10;
 const DISK_BYTES: u64 = 4 << 30;
 
-/// A segment of a viewer on one member: three units (place and bytes), with one of parity after the second. Another every four seconds.
+/// A segment of a viewer on one member: three units (place and bytes), with one of parity after the
+/// second. There is one every four seconds.
 const SEGMENT: [(u64, u64); 3] = [(0, UNIT), (1, UNIT), (3, UNIT)];
 
-/// One that ends within the third.
+/// A segment that ends within the third unit.
 const SHORT_SEGMENT: [(u64, u64); 3] = [(0, UNIT), (1, UNIT), (3, 84 << 10)];
 const SEGMENT_NS: u64 = 4 * SECOND_NS;
 
 /// One request after another.
 #[derive(Clone, Copy)]
 enum Model {
-    /// Seeks of 2 to 16 ms, 7200 rpm, 150 MB/s; what is near ahead passes under the head.
-    Arm,
-    /// So many requests or bytes a second, whichever takes a request longer.
+    /// Seeks of 2 to 16 ms, 7200 rpm, 150 MB/s; what is a little ahead passes under the head.
+    Rotational,
+    /// A limit of requests and one of bytes a second; the longer of the two counts for each
+    /// request.
     Throttle { iops: u64, bps: u64 },
-    /// So many requests and bytes a second, each out of a budget of its own.
+    /// A limit of requests and one of bytes a second, each with a budget of its own.
     Budgets { iops: u64, bps: u64 },
 }
 
@@ -61,9 +63,9 @@ impl Device {
                 self.even_ns[0].max(self.even_ns[1]).saturating_sub(start_ns)
             }
             Model::Throttle { iops, bps } => (SECOND_NS / iops).max(bytes * SECOND_NS / bps),
-            Model::Arm => {
+            Model::Rotational => {
                 let track = TURN_NS * 150 / 1000;
-                let way_ns = match offset.checked_sub(self.head) {
+                let seek_ns = match offset.checked_sub(self.head) {
                     Some(passed) if passed < track => transfer_ns(passed),
                     _ => {
                         let way = self.head.abs_diff(offset) as f64 / DISK_BYTES as f64;
@@ -72,7 +74,7 @@ impl Device {
                         seek_ns + (transfer_ns(offset % track) + TURN_NS - angle_ns) % TURN_NS
                     }
                 };
-                way_ns + transfer_ns(bytes)
+                seek_ns + transfer_ns(bytes)
             }
         };
         self.head = offset + bytes;
@@ -134,7 +136,8 @@ impl Device {
     }
 }
 
-/// How many segments come too late in two minutes of so many viewers who ask for each when the one before it is shown.
+/// How many segments are late in two minutes of `viewers` viewers, each of which requests a segment
+/// when the one before it is shown.
 fn late(model: Model, price: DiskPrice, segment: &[(u64, u64)], viewers: u64) -> u64 {
     let mut device = Device::new(model);
     let mut scheduler = Policy::Rounds.scheduler(&ClassTable::default(), price, DepthBound::default());
@@ -159,7 +162,7 @@ fn late(model: Model, price: DiskPrice, segment: &[(u64, u64)], viewers: u64) ->
             let place = &mut places[(asks % viewers) as usize];
             for &(unit, bytes) in segment {
                 let request = Queued {
-                    asker: crate::request::Asker::default(),
+                    requester: crate::request::Requester::default(),
                     id,
                     class: Class::PERIODIC,
                     deadline_ns: now_ns + SEGMENT_NS,
@@ -180,11 +183,11 @@ fn late(model: Model, price: DiskPrice, segment: &[(u64, u64)], viewers: u64) ->
     }
 }
 
-/// Viewers whose segments fill all of a member's time.
+/// The number of viewers whose segments fill all of a member's time.
 fn predicted(price: DiskPrice, windows: &[Window], segment: &[(u64, u64)]) -> u64 {
     let bytes: u64 = segment.iter().map(|(_, bytes)| bytes).sum();
-    let passed = if price.has_arm() && runs_are_ways(windows) { UNIT } else { 0 };
-    let demand = DiskDemand { reads: segment.len() as u32, ways: 1, bytes: bytes + passed };
+    let passed = if price.is_rotational() && runs_need_one_seek(windows) { UNIT } else { 0 };
+    let demand = DiskDemand { reads: segment.len() as u32, seeks: 1, bytes: bytes + passed };
     let [requests_ns, bytes_ns] = price.demand_parts_ns(&demand);
     SEGMENT_NS / requests_ns.max(bytes_ns)
 }
@@ -194,9 +197,9 @@ fn a_price_is_neither_optimistic_nor_far_below() {
     let throttle = |iops, bps| Model::Throttle { iops, bps };
     let budgets = |iops, bps| Model::Budgets { iops, bps };
     for (name, model, segment) in [
-        ("disk", Model::Arm, SEGMENT),
+        ("disk", Model::Rotational, SEGMENT),
         ("throttled by both", throttle(100, 20_000_000), SEGMENT),
-        ("throttled by bytes, and like an arm by requests", throttle(300, 40_000_000), SEGMENT),
+        ("throttled by bytes, and by requests as if rotational", throttle(300, 40_000_000), SEGMENT),
         ("flash", throttle(20_000, 40_000_000), SEGMENT),
         ("two budgets", budgets(100, 20_000_000), SEGMENT),
         ("two budgets, both used up", budgets(100, 20_000_000), SHORT_SEGMENT),
@@ -208,7 +211,7 @@ fn a_price_is_neither_optimistic_nor_far_below() {
         let late = |viewers| late(model, price, &segment, viewers);
         assert_eq!(late(viewers), 0, "{name}: {viewers} viewers by {price:?}");
         assert!(late(viewers * 6 / 5) > 0, "{name}: more than {viewers} by {price:?}");
-        // What is expected is nearer, and not above either.
+        // The expected number is nearer, and not above either.
         let expected = predicted(expected_price_of(&windows).expect("the same windows"), &windows, &segment);
         assert!(expected >= viewers);
         assert_eq!(late(expected), 0, "{name}: {expected} viewers expected by {price:?}");
@@ -217,7 +220,7 @@ fn a_price_is_neither_optimistic_nor_far_below() {
 }
 
 #[test]
-fn without_runs_a_throttle_would_be_promised_what_it_cannot_do() {
+fn without_runs_more_of_a_throttle_would_be_reserved_than_it_can_do() {
     let model = Model::Throttle { iops: 300, bps: 40_000_000 };
     let mut windows = Device::new(model).windows();
     windows.retain(|window| matches!(window.kind, WindowKind::Read));
@@ -226,22 +229,23 @@ fn without_runs_a_throttle_would_be_promised_what_it_cannot_do() {
 }
 
 #[test]
-fn two_budgets_are_told_from_a_queue_and_from_what_adds_up() {
-    let apart = |model| price_of(&Device::new(model).windows()).expect("windows of several sizes").apart;
-    assert!(apart(Model::Budgets { iops: 100, bps: 20_000_000 }));
-    assert!(apart(Model::Budgets { iops: 300, bps: 40_000_000 }));
+fn two_budgets_are_distinguished_from_a_queue_and_from_a_sum() {
+    let independent =
+        |model| price_of(&Device::new(model).windows()).expect("windows of several sizes").independent_limits;
+    assert!(independent(Model::Budgets { iops: 100, bps: 20_000_000 }));
+    assert!(independent(Model::Budgets { iops: 300, bps: 40_000_000 }));
     assert!(
-        !apart(Model::Throttle { iops: 100, bps: 20_000_000 }),
+        !independent(Model::Throttle { iops: 100, bps: 20_000_000 }),
         "a request waits for both before the next begins"
     );
-    assert!(!apart(Model::Arm));
-    // Without mixtures nobody knows: the sum of both is promised less of.
+    assert!(!independent(Model::Rotational));
+    // Without mixtures this is not known: by the sum of both, less is reserved.
     let mut windows = Device::new(Model::Budgets { iops: 100, bps: 20_000_000 }).windows();
     windows.retain(|window| window.kind != WindowKind::ReadMixed);
-    assert!(!price_of(&windows).expect("windows of several sizes").apart);
+    assert!(!price_of(&windows).expect("windows of several sizes").independent_limits);
 }
 
-/// What any reads take of a device whose requests and bytes take so long by themselves.
+/// The time that any reads take of a device whose requests and bytes take this long by themselves.
 #[derive(Clone, Copy, Debug)]
 struct Takes {
     request_ns: u64,
@@ -251,9 +255,10 @@ struct Takes {
 
 #[derive(Clone, Copy, Debug)]
 enum How {
-    /// Two budgets, beside each other but for so many thousandths of the one that is used less.
+    /// Two budgets side by side, plus this many thousandths of the one that is used less.
     Beside { permille: u64 },
-    /// Two budgets beside each other, of which that of bytes gives so many thousandths more while nothing but units is read.
+    /// Two budgets side by side; that of bytes is this many thousandths larger while only units are
+    /// read.
     Generous { permille: u64 },
     /// One request after another, each the longer of both.
     Queue,
@@ -300,11 +305,12 @@ impl Takes {
 }
 
 #[test]
-fn a_knee_that_single_sizes_tell_wrongly_is_found() {
-    // A throttle of 100 requests and 20 MB a second, as the kernel's came out: 9.86 ms for any read below 195 KiB, 20.3 MB a second beside blocks, 21.6 for units alone.
+fn a_knee_is_found_where_single_sizes_mislead() {
+    // A throttle of 100 requests and 20 MB a second, as measured with the kernel's: 9.86 ms for any
+    // read below 195 KiB, 20.3 MB a second beside blocks, 21.6 for units alone.
     let takes = Takes { request_ns: 9_860_000, byte_ns: 1000.0 / 20.3, how: How::Generous { permille: 60 } };
     let price = price_of(&takes.windows()).expect("windows of several sizes");
-    assert!(price.apart, "{price:?}");
+    assert!(price.independent_limits, "{price:?}");
     let (request_ns, unit_ns) = (price.read_ns(4096), price.read_ns(UNIT));
     assert!((takes.request_ns..takes.request_ns * 101 / 100).contains(&request_ns), "{price:?}");
     let exact_ns = (UNIT as f64 * takes.byte_ns) as u64;
@@ -327,12 +333,13 @@ proptest! {
         let price = price_of(&takes.windows()).expect("windows of several sizes");
         let sizes: Vec<u64> =
             parts.iter().flat_map(|&(blocks, count)| std::iter::repeat_n(blocks * 4096, count)).collect();
-        // What is promised: all that is asked for in a round, by each of two budgets. No arm: places are those of strangers.
+        // What is reserved: all requests of a round, by each of two budgets. Not rotational: the
+        // places do not matter.
         let (reads, bytes) = (sizes.len() as u32, sizes.iter().sum());
-        let [one, other] = price.demand_parts_ns(&DiskDemand { reads, ways: reads, bytes });
+        let [one, other] = price.demand_parts_ns(&DiskDemand { reads, seeks: reads, bytes });
         let ns = takes.ns(&sizes);
         prop_assert!(one.max(other) + 64 >= ns, "{} of {ns} by {price:?}", one.max(other));
-        // What a scheduler counts with, request by request, is no less.
+        // What a scheduler charges, request by request, is no less.
         let each_ns: u64 = sizes.iter().map(|&bytes| price.read_ns(bytes)).sum();
         prop_assert!(each_ns + 64 >= one.max(other));
         // And two budgets are not far below what they can do, wherever their knee is in between.

@@ -1,4 +1,4 @@
-//! What no device does, and what does not fit together.
+//! What no device does, and what is inconsistent.
 
 use super::{Cell, Locality, Profile, ProfileError, Window, WindowKind, price_of};
 use crate::limits::{
@@ -30,13 +30,14 @@ impl Profile {
         self.check_order()?;
         match price_of(&self.windows) {
             None => Err(too_few_windows(&self.windows)),
-            // Otherwise a price could be written into a profile that its own measurements contradict.
+            // Otherwise a forged profile could have a price that its own measurements contradict.
             Some(price) if price != self.price => wrong("its price does not follow from what was measured"),
             Some(_) => Ok(()),
         }
     }
 
-    /// Larger reads are not faster than smaller ones by far. Sequential ones may be: a drive reads ahead.
+    /// Larger reads are not much faster than smaller ones. Sequential ones may be: a drive reads
+    /// ahead.
     fn check_order(&self) -> Result<(), ProfileError> {
         let too_fast = |small: u64, small_ns: u64, large: u64, large_ns: u64| {
             if small < large && large_ns.saturating_mul(PROFILE_INVERSION_MAX) < small_ns {
@@ -102,7 +103,7 @@ impl Window {
 }
 
 fn check_counts(name: &str, bytes: u64, count: u32) -> Result<(), ProfileError> {
-    // 2^30 bytes are beyond every unit; the bound keeps later sums within 64 bits.
+    // 2^30 bytes are more than any unit; the bound keeps later sums within 64 bits.
     if bytes == 0 || bytes > 1 << 30 || count == 0 || count > 1 << 30 {
         return Err(ProfileError::Implausible(format!("{name}: nothing, or nothing that is ever measured")));
     }

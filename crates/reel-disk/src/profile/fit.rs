@@ -2,18 +2,19 @@
 
 use reel_qos::DiskPrice;
 
-/// What one request of so many bytes costs at least.
+/// The least cost of one request of this size.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Point {
     pub(super) bytes: u64,
     pub(super) ns: u64,
 }
 
-/// The line `request + bytes x mib` that is below none of the points and above them by the least sum of shares. An average line
-/// would be too cheap for half of the sizes, and a round may hold requests of one size only. `None` without points.
+/// The line `request + bytes x mib` that is below none of the points and above them by the least
+/// sum of shares. An average line would be too cheap for half of the sizes, and a round may hold
+/// requests of one size only. `None` without points.
 pub(super) fn cover(points: &[Point]) -> Option<(u64, u64)> {
-    // The best line goes through two points, or through one and has no part of one kind: the corners of a linear program in two
-    // unknowns.
+    // The best line goes through two points, or through one with one of its parts 0: the corners of
+    // a linear program in two unknowns.
     let flat = (points.iter().map(|point| point.ns).max()?, 0);
     let steep = (0, points.iter().map(|point| slope(point.ns, point.bytes)).max()?);
     let through = points.iter().flat_map(|low| {
@@ -28,12 +29,13 @@ pub(super) fn cover(points: &[Point]) -> Option<(u64, u64)> {
     least(candidates, line_ns, points)
 }
 
-/// The longer of `request` and `bytes x mib`, which is below none of the points and above them by the least sum of shares, of all whose two parts are
-/// equal at one of `bends`. `None` without those.
+/// The longer of `request` and `bytes x mib` that is below none of the points and above them by the
+/// least sum of shares, of all whose two parts are equal at one of `bends`. `None` without bends.
 ///
-/// Bends are where it is known what mixtures of the smallest and the largest reads take. A mixture of another average takes at most what is interpolated
-/// between the two around it, for the device could do the one and then the other; and a price that is straight between two points that it is not below
-/// is not below that either. With a bend between them it could be.
+/// Bends are where the cost of mixtures of the smallest and the largest reads is known. A mixture
+/// of another average takes at most what is interpolated between the two around it, since the
+/// device could do one and then the other. A price that is straight between two points and below
+/// neither is not below that interpolation. With a bend between them it could be.
 pub(super) fn knee(points: &[Point], bends: &[Point]) -> Option<(u64, u64)> {
     let bent_at = |knee: &Point| {
         let smaller = points.iter().filter(|point| point.bytes <= knee.bytes).map(|point| point.ns);
@@ -49,7 +51,7 @@ pub(super) fn knee(points: &[Point], bends: &[Point]) -> Option<(u64, u64)> {
     least(bends.iter().map(bent_at), longer_ns, points)
 }
 
-/// How many times what it takes a point costs by a price, at most.
+/// How many times the real cost of a point a price says, at most.
 pub(super) fn worst(price_ns: impl Fn(u64) -> u64, points: &[Point]) -> f64 {
     shares(price_ns, points).fold(0.0, f64::max)
 }
@@ -115,7 +117,7 @@ mod tests {
         let all = points(&[4096, 69_632, 200_000, 270_336].map(|bytes| (bytes, ns(bytes))));
         let (request_ns, mib_ns) = knee(&all, &all).unwrap();
         assert_eq!((request_ns, part(270_336, mib_ns)), (10_000_000, ns(270_336)));
-        // Bent at the largest size, all that smaller reads are charged with is a request.
+        // Bent at the largest size, smaller reads are charged with a request only.
         assert_eq!(knee(&all, &all[3..]).unwrap().0, ns(270_336));
         assert_eq!(knee(&all, &[]), None);
     }
@@ -131,7 +133,7 @@ mod tests {
         }
 
         #[test]
-        fn a_bent_price_is_below_no_point_and_bends_where_it_is_told(
+        fn a_bent_price_is_below_no_point_and_bends_at_a_given_place(
             all in prop::collection::vec((1u64..1 << 22, 1u64..1 << 40), 1..9), bend in any::<prop::sample::Index>(),
         ) {
             let points = points(&all);

@@ -2,26 +2,27 @@
 
 use super::fit::{Point, cover, knee, worst};
 use super::{Window, WindowKind};
-use crate::limits::{PRICE_APART_PERMILLE, WRITE_READ_RATIO};
+use crate::limits::{PRICE_INDEPENDENT_PERMILLE, WRITE_READ_RATIO};
 use reel_qos::DiskPrice;
 
-/// The price of requests that is nowhere below a measured window; `None` without reads of two sizes.
+/// The price of requests that is below no measured window; `None` without reads of two sizes.
 ///
-/// Writes are charged with what they took from the reads beside them, too: the sum of a round that holds both must not be
-/// less than the round takes.
+/// Writes are also charged with what they took from the reads beside them: the sum of a round that
+/// holds both must not be less than the round takes.
 pub(crate) fn price_of(windows: &[Window]) -> Option<DiskPrice> {
     price_by(windows, |window| window.p99_ns)
 }
 
-/// The price that a long time is expected to have: slow rounds and fast ones make up for each other. Half of the windows took no longer than their p50, but
-/// that is not known better than a handful of windows tells, so it is the middle between that and the slow ones.
+/// The price that is expected over a long time: slow rounds and fast ones compensate each other.
+/// Half of the windows took no longer than their p50, but a handful of windows does not determine
+/// that well. So it is the middle between that and the slow ones.
 pub(crate) fn expected_price_of(windows: &[Window]) -> Option<DiskPrice> {
     price_by(windows, |window| window.p50_ns.midpoint(window.p99_ns))
 }
 
 fn price_by(windows: &[Window], window_ns: impl Fn(&Window) -> u64) -> Option<DiskPrice> {
     let reads = Reads::of(windows, &window_ns)?;
-    let price = if counts_apart(windows) { reads.apart()? } else { reads.sum()? };
+    let price = if has_independent_limits(windows) { reads.independent()? } else { reads.sum()? };
     let DiskPrice { read_request_ns, read_mib_ns, .. } = price;
     let of = |kind: WindowKind| windows.iter().filter(move |window| window.kind == kind);
     let mut writes: Vec<Point> = of(WindowKind::Write).map(|window| point(window, &window_ns)).collect();
@@ -38,21 +39,23 @@ fn price_by(windows: &[Window], window_ns: impl Fn(&Window) -> u64) -> Option<Di
     Some(DiskPrice { write_request_ns, write_mib_ns, ..price })
 }
 
-/// Whether requests and bytes are counted apart: where a price that says so is farthest above a window, it is clearly nearer than a sum of both is where that is
-/// farthest, windows of mixed sizes included. By half of the windows, so that one disturbance does not decide.
+/// Whether requests and bytes have independent limits. Windows of mixed sizes included, the worst
+/// overestimate by such a price must be clearly smaller than the worst one by a sum. By half of the
+/// windows, so that one disturbance does not decide.
 ///
-/// Without windows of mixed sizes nobody knows, and they add up. So they do on an arm, to which a run is one request.
-fn counts_apart(windows: &[Window]) -> bool {
+/// Without windows of mixed sizes this is not known, and the parts add up. They also do on a
+/// rotational disk, for which a run is one request.
+fn has_independent_limits(windows: &[Window]) -> bool {
     let Some(reads) = Reads::of(windows, |window| window.p50_ns) else { return false };
     let all = reads.singles();
-    let (Some(sum), Some(apart)) = (sum(&all), reads.apart()) else { return false };
+    let (Some(sum), Some(independent)) = (sum(&all), reads.independent()) else { return false };
     let worst = |price: DiskPrice| worst(|bytes| price.read_ns(bytes), &all);
     !reads.mixed.is_empty()
-        && !runs_are_ways(windows)
-        && worst(apart) * 1000.0 < worst(sum) * f64::from(PRICE_APART_PERMILLE)
+        && !runs_need_one_seek(windows)
+        && worst(independent) * 1000.0 < worst(sum) * f64::from(PRICE_INDEPENDENT_PERMILLE)
 }
 
-/// What reads take, of one quantile of their windows.
+/// The time of reads, at one quantile of their windows.
 struct Reads {
     /// Of one size each.
     sizes: Vec<Point>,
@@ -76,26 +79,27 @@ impl Reads {
 
     /// The price of a device that does one part after the other.
     ///
-    /// A line that is not below what two sizes take is not below any mixture of them: doing one after the other is always possible.
+    /// A line that is not below the cost of two sizes is not below that of any mixture of them:
+    /// doing one after the other is always possible.
     fn sum(&self) -> Option<DiskPrice> {
         let mut all = self.singles();
         let price = sum(&all)?;
-        if !price.has_arm() {
+        if !price.is_rotational() {
             return Some(price);
         }
-        // What lies behind one another is counted as one request then. A throttle takes as long for requests as an arm for its ways, and
-        // as long for the second of a run as for the first.
+        // Then reads behind one another count as one request. A throttle takes as long for requests
+        // as a rotational disk for its seeks, and as long for the second of a run as for the first.
         all.extend(&self.runs);
         sum(&all)
     }
 
-    /// The price of a device that counts requests and bytes apart.
-    fn apart(&self) -> Option<DiskPrice> {
+    /// The price of a device with independent limits of requests and bytes.
+    fn independent(&self) -> Option<DiskPrice> {
         let smallest = self.sizes.iter().min_by_key(|read| read.bytes);
         let largest = self.sizes.iter().max_by_key(|read| read.bytes);
         let bends: Vec<Point> = self.mixed.iter().chain(smallest).chain(largest).copied().collect();
         let (read_request_ns, read_mib_ns) = knee(&self.singles(), &bends)?;
-        Some(DiskPrice { read_request_ns, read_mib_ns, apart: true, ..DiskPrice::FREE })
+        Some(DiskPrice { read_request_ns, read_mib_ns, independent_limits: true, ..DiskPrice::FREE })
     }
 
     fn singles(&self) -> Vec<Point> {
@@ -112,9 +116,9 @@ fn point(window: &Window, window_ns: impl Fn(&Window) -> u64) -> Point {
     Point { bytes: window.bytes, ns: window_ns(window).div_ceil(u64::from(window.requests.max(1))) }
 }
 
-/// Whether reads that lie behind one another are one way of an arm: a run of them takes clearly less than as many by themselves. Taken for granted where runs
-/// were not measured.
-pub(crate) fn runs_are_ways(windows: &[Window]) -> bool {
+/// Whether reads behind one another need one seek: a run of them takes clearly less than as many
+/// single ones. Assumed where runs were not measured.
+pub(crate) fn runs_need_one_seek(windows: &[Window]) -> bool {
     let of = |kind: WindowKind| windows.iter().filter(move |window| window.kind == kind);
     let unit = of(WindowKind::Read).max_by_key(|window| window.bytes);
     let run = of(WindowKind::ReadRun).max_by_key(|window| window.bytes);
@@ -157,19 +161,19 @@ mod tests {
     }
 
     #[test]
-    fn a_throttle_that_looks_like_an_arm_is_not_priced_as_one() {
+    fn a_throttle_that_looks_rotational_is_not_priced_as_rotational() {
         // 300 requests a second, or 40 MB: whichever is used up first.
         let read_ns = |bytes: u64| (1_000_000_000 / 300).max(bytes * 25);
         let unit_ns = read_ns(264 << 10);
         let windows = windows_of(read_ns, 4 * unit_ns);
         let price = price_of(&windows).unwrap();
-        assert!(price.has_arm());
+        assert!(price.is_rotational());
         for units in 1..=4 {
             let run_ns = price.read_ns(units * (264 << 10));
             assert!(run_ns >= units * unit_ns, "{units}: {run_ns}");
         }
         assert!(price.read_ns(3 * (264 << 10)) < 3 * unit_ns * 11 / 10, "{price:?}");
-        assert!(!runs_are_ways(&windows));
+        assert!(!runs_need_one_seek(&windows));
         // Without the runs a second unit would cost half of what it does.
         let single = price_of(&windows[..3]).unwrap();
         assert!(single.read_ns(3 * (264 << 10)) < 3 * unit_ns * 7 / 10, "{single:?}");
@@ -181,14 +185,14 @@ mod tests {
         let windows = windows_of(disk, disk(4 * (264 << 10)));
         let (with, without) = (price_of(&windows).unwrap(), price_of(&windows[..3]).unwrap());
         assert!(with.read_request_ns.abs_diff(without.read_request_ns) < 1_000, "{with:?} {without:?}");
-        assert!(runs_are_ways(&windows) && runs_are_ways(&windows[..3]));
+        assert!(runs_need_one_seek(&windows) && runs_need_one_seek(&windows[..3]));
         let flash = |bytes: u64| 20_000 + bytes;
         let windows = windows_of(flash, 4 * flash(264 << 10));
         assert_eq!(price_of(&windows), price_of(&windows[..3]));
     }
 
     #[test]
-    fn what_writes_take_from_reads_is_their_price() {
+    fn writes_are_charged_with_what_they_take_from_reads() {
         let window = |kind, bytes, writes, p99_ns| Window {
             kind,
             bytes,

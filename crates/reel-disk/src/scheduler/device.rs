@@ -1,9 +1,10 @@
 //! What is in the device, and whether it may have more.
 
 use crate::limits::{DEVICE_BYTES_MAX, DEVICE_NS_MAX, DEVICE_REQUESTS_MAX};
-use crate::request::Asker;
+use crate::request::Requester;
 
-/// How much may be in the device's own queue, where no order can be kept any more. All three bounds hold at once.
+/// How much may be in the device's own queue, where requests can no longer be ordered. All three
+/// bounds hold at once.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct DepthBound {
     /// Requests; at least 1.
@@ -14,9 +15,10 @@ pub struct DepthBound {
     pub device_ns: u64,
 }
 
-/// The requests in the device, and what each of them takes of its time. Exact in sum, whatever the estimates say: a disk with an arm serves
-/// one after the other, so the time between two answers belongs to the later of them; a device without one serves all at once, so
-/// its time is spread over them in proportion to what they were expected to cost.
+/// The requests in the device, and how much of its time each of them takes. The sum is exact,
+/// whatever the estimates are. A rotational disk serves one request after the other, so the time
+/// between two answers belongs to the later of them. Another device serves all at once, so its time
+/// is divided among them in proportion to their estimated costs.
 #[derive(Debug)]
 pub(super) struct Device {
     bound: DepthBound,
@@ -35,11 +37,11 @@ pub(super) struct Inside {
     pub(super) id: u64,
     /// The class it counts for, as a place in the class table.
     pub(super) lane: usize,
-    /// On whose behalf.
-    pub(super) asker: Asker,
+    /// The requester.
+    pub(super) requester: Requester,
     /// What it was expected to cost.
     pub(super) cost_ns: u64,
-    /// What its asker was charged, if he had to wait for his turn.
+    /// What its requester was charged, if it takes turns.
     pub(super) turn_ns: u64,
     /// The part of the busy time that fell to it.
     pub(super) got_ns: u64,
@@ -99,7 +101,7 @@ impl Device {
     pub(super) fn rest_ns(&self) -> u64 {
         let rest = |inside: &Inside| inside.cost_ns.saturating_sub(inside.got_ns);
         let sum = self.inside.iter().fold(0, |sum: u64, inside| sum.saturating_add(rest(inside)));
-        // The first of them may take longer than expected; the others are still to come.
+        // The first of them may take longer than estimated; the others are still to come.
         let first_ns = self.inside.first().map_or(0, |first| first.cost_ns);
         sum.saturating_sub(self.unanswered_ns.min(first_ns))
     }
@@ -129,7 +131,7 @@ impl Device {
 
     pub(super) fn leave(&mut self, id: u64) -> Option<Inside> {
         let place = self.inside.iter().position(|inside| inside.id == id)?;
-        // In order: the first of them is the one that was given first.
+        // In order: the first of them was given to the device first.
         let mut inside = self.inside.remove(place);
         inside.got_ns = inside.got_ns.saturating_add(std::mem::take(&mut self.unanswered_ns));
         self.bytes = self.bytes.saturating_sub(inside.bytes);

@@ -1,4 +1,5 @@
-//! A map by numbers that the driver gives out: nobody outside chooses them, so a hash that nobody can guess would be paid for in vain.
+//! A map by numbers that the driver assigns. No outsider chooses them, so a hash that resists
+//! chosen keys would be a waste.
 
 use std::collections::HashMap;
 use std::hash::{BuildHasherDefault, Hasher};

@@ -1,14 +1,16 @@
-//! What every class waits for and was given: the same for all policies, so that they can be compared.
+//! What every class waits for and was given. The same for all policies, so that they can be
+//! compared.
 
 use super::device::{DepthBound, Device, Inside};
 use super::{ClassView, Queued, SchedulerView};
 use crate::limits::REQUEST_NS_MAX;
-use crate::request::Asker;
+use crate::request::Requester;
 use reel_qos::limits::ROUND_NS;
 use reel_qos::{Class, ClassTable, DiskPrice};
 
-/// The part of its expected cost that a request is charged with at least, as a divisor: a device that answers at once, or a clock that stands
-/// still, must not make a class free of charge, or it would be served for ever.
+/// The least part of its estimated cost that a request is charged with, as a divisor. If a device
+/// that answers at once, or a clock that stands still, made a class free of charge, that class
+/// would be served for ever.
 const CHARGE_LEAST_DIVISOR: u64 = 8;
 
 /// Counts, prices and the device of one scheduler.
@@ -37,9 +39,9 @@ struct Lane {
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Left {
     pub(super) lane: usize,
-    pub(super) asker: Asker,
+    pub(super) requester: Requester,
     pub(super) cost_ns: u64,
-    /// What its asker was charged, and what he is to be charged.
+    /// What its requester was charged, and what it is to be charged.
     pub(super) turn_ns: [u64; 2],
     pub(super) charged_ns: u64,
     /// Whether it was paid from the class's own quantum.
@@ -62,7 +64,7 @@ impl Meter {
 
     pub(super) fn set_price(&mut self, price: DiskPrice) {
         self.price = price;
-        self.device.set_one_by_one(price.has_arm());
+        self.device.set_one_by_one(price.is_rotational());
     }
 
     /// What it costs from here on; whether it serves one after the other stays as it was.
@@ -114,7 +116,8 @@ impl Meter {
         self.lanes[lane].queued -= 1;
     }
 
-    /// A request goes from its queue to the device, paid from the class's `own` quantum or lent. Its asker was charged so much for it.
+    /// A request goes from its queue to the device, paid from the class's `own` quantum or lent.
+    /// Its requester was charged `turn_ns` for it.
     pub(super) fn start(
         &mut self,
         request: &Queued,
@@ -123,8 +126,8 @@ impl Meter {
         own: bool,
         now_ns: u64,
     ) {
-        let Queued { id, asker, bytes, .. } = *request;
-        self.device.enter(Inside { id, lane, asker, cost_ns, turn_ns, own, got_ns: 0, bytes });
+        let Queued { id, requester, bytes, .. } = *request;
+        self.device.enter(Inside { id, lane, requester, cost_ns, turn_ns, own, got_ns: 0, bytes });
         self.late += u64::from(now_ns.saturating_add(cost_ns) > request.deadline_ns);
         self.quit(lane);
         let lane = &mut self.lanes[lane];
@@ -135,16 +138,17 @@ impl Meter {
     /// A request has left the device: what it was charged at its start becomes what it took.
     pub(super) fn finish(&mut self, id: u64, now_ns: u64) -> Option<Left> {
         self.tick(now_ns);
-        let Inside { lane, asker, cost_ns, turn_ns, got_ns, own, .. } = self.device.leave(id)?;
+        let Inside { lane, requester, cost_ns, turn_ns, got_ns, own, .. } = self.device.leave(id)?;
         let charged_ns = got_ns.clamp(cost_ns / CHARGE_LEAST_DIVISOR, REQUEST_NS_MAX);
         let turn_ns = [turn_ns, got_ns.clamp(turn_ns / CHARGE_LEAST_DIVISOR, REQUEST_NS_MAX)];
         let count = self.lanes.get_mut(lane)?;
         count.used_ns = count.used_ns.saturating_add(charged_ns).saturating_sub(cost_ns);
         count.total_ns = count.total_ns.saturating_add(charged_ns).saturating_sub(cost_ns);
-        Some(Left { lane, asker, cost_ns, turn_ns, charged_ns, own })
+        Some(Left { lane, requester, cost_ns, turn_ns, charged_ns, own })
     }
 
-    /// The classes from here on. What waits joins again; what is in the device counts where its number says.
+    /// The classes from here on. Waiting requests join again. Requests in the device count for the
+    /// class of their number.
     pub(super) fn set_classes(&mut self, classes: &ClassTable) {
         self.classes = classes.clone();
         self.lanes.resize_with(classes.len(), Lane::default);

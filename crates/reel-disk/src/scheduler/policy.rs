@@ -15,7 +15,8 @@ pub enum Policy {
     Fifo,
     /// Circular scan, blind to classes and deadlines.
     CScan,
-    /// Deficit round robin between classes, circular scan within a round (MARS, section on disk queues).
+    /// Deficit round robin between classes, circular scan within a round (MARS, section on disk
+    /// queues).
     Drr,
     /// The earliest deadline first, blind to classes and places.
     Edf,

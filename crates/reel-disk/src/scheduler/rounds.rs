@@ -1,4 +1,5 @@
-//! The two-time-frame scheduler: Prism's rounds, sub-periods and slack over MARS's deficit round robin.
+//! The two-time-frame scheduler: Prism's rounds, sub-periods and slack over MARS's deficit round
+//! robin.
 
 mod choose;
 mod expected;
@@ -22,38 +23,40 @@ use reel_qos::limits::{ROUND_NS, SUB_PERIOD_NS};
 use reel_qos::{Class, ClassTable, DEADLINE_NONE_NS, DiskPrice, Kind};
 use std::collections::VecDeque;
 
-/// The scheduler that keeps promises (Prism, section 3.2; MARS, disk queues).
+/// The scheduler that keeps reservations (Prism, section 3.2; MARS, disk queues).
 ///
-/// A main period is a round of CLOCK_MONOTONIC. What periodic classes ask lies in buckets by the last round that ends before it is due;
-/// the bucket of this round is served in one sweep, in which aperiodic requests take part. At each sub-period the first
-/// interactive requests cut in. Both only while *slack* covers it: the device time that is left when everything promised
-/// is done. Every class has a quantum of device time in each round: what it may claim while others wait too. When nothing promised is
-/// due, the device takes what there is.
+/// A main period is a round of CLOCK_MONOTONIC. Periodic requests are in buckets by the last round
+/// that ends before they are due. The bucket of this round is served in one sweep, in which
+/// aperiodic requests take part. At each sub-period the first interactive requests break the order.
+/// Both happen only while *slack* covers them: the device time that is left when all reserved work
+/// is done. Every class has a quantum of device time in each round, which it may claim while other
+/// classes wait too. When no reserved work is due, the device takes whatever waits.
 #[derive(Debug)]
 pub struct Rounds {
     meter: Meter,
     waiting: ById<Filed>,
     lanes: Vec<Lane>,
-    /// Those in which something waits, by kind.
+    /// The classes in which something waits, by kind.
     busy: [LaneSet; 3],
     promised: Promised,
     order: Order,
-    /// Where the sweep is; what lies before it waits for the next one.
-    arm: u64,
+    /// Where the sweep is. Requests before it wait for the next one.
+    position: u64,
     /// The same for what is due before the round ends.
-    due_arm: u64,
-    /// The periodic read that the arm did last.
+    due_position: u64,
+    /// The periodic read that was served last.
     run: Option<Run>,
-    /// The interactive read that the arm did last of all.
-    asked: Option<Run>,
+    /// The interactive read that was served last, if nothing was served after it.
+    interactive_run: Option<Run>,
     /// Whether its reader is expected to go on.
     expected: Expected,
     /// Where the last request of all ends.
     head: u64,
-    /// Whether somebody cut in on the run, until the arm is back.
+    /// Whether an interactive request broke a run that has not been continued yet.
     left_run: bool,
-    /// Requests in the device that bring the arm back.
-    ways_back: Vec<u64>,
+    /// Requests in the device that continue a broken run, and so cost a seek that was not
+    /// estimated.
+    seeks_back: Vec<u64>,
     /// What all periodic classes may still claim of this round.
     periodic_left_ns: i64,
     /// What they may claim of a whole one.
@@ -76,19 +79,20 @@ pub struct Rounds {
 struct Filed {
     request: Queued,
     cost_ns: u64,
-    /// In a batch: what it cost him whose turn it was.
+    /// In a batch: what its requester was charged.
     turn_ns: u64,
     /// Its number in the order of arrival.
     arrival: u64,
     lane: usize,
-    /// Its key among those that are served together.
+    /// Its key among the requests that are served together.
     rank: u64,
-    place: Place,
-    /// Periodic: it is promised that it is done when so many rounds have ended.
+    place: QueuePosition,
+    /// Periodic: its work is reserved until this many rounds have ended.
     promised: Option<u64>,
-    /// Whether it is among those that may be read with their neighbours.
+    /// Whether it may be read together with its neighbours.
     placed: bool,
-    /// Where the read before it ended, if that waited when it came: together they are one way of the arm.
+    /// Where the read before it ended, if that was waiting when this one came: the two cost one
+    /// seek.
     behind: Option<u64>,
 }
 
@@ -102,16 +106,16 @@ struct Run {
     cost_ns: u64,
 }
 
-/// Where a request lies in its class.
+/// Where a request waits in its class.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Place {
+enum QueuePosition {
     /// Periodic and due before this round ends, with others due about then.
     Due(u64),
-    /// Periodic: to be done when so many rounds have ended.
+    /// Periodic: to be done when this many rounds have ended.
     Bucket(u64),
     /// Interactive: wanted then.
     Wanted(u64),
-    /// Aperiodic, until it is its asker's turn.
+    /// Aperiodic, until it is its requester's turn.
     Line,
     /// Aperiodic, in this sweep.
     Batch,
@@ -148,14 +152,14 @@ impl Rounds {
             busy: Default::default(),
             promised: Promised::default(),
             order,
-            arm: 0,
-            due_arm: 0,
+            position: 0,
+            due_position: 0,
             run: None,
-            asked: None,
+            interactive_run: None,
             expected: Expected::default(),
             head: 0,
             left_run: false,
-            ways_back: Vec::new(),
+            seeks_back: Vec::new(),
             periodic_left_ns: 0,
             periodic_quantum_ns: 0,
             arrivals: 0,
@@ -189,8 +193,11 @@ impl Rounds {
                 };
                 let cost_ns = self.cost_ns(&request, behind);
                 let end = due_ns / ROUND_NS;
-                let place =
-                    if end > round { Place::Bucket(end) } else { Place::Due(self.order.group(due_ns)) };
+                let place = if end > round {
+                    QueuePosition::Bucket(end)
+                } else {
+                    QueuePosition::Due(self.order.group(due_ns))
+                };
                 let rank = if self.order == Order::Scan { request.offset } else { due_ns };
                 self.promised.add(end, cost_ns);
                 let promised = Some(end);
@@ -200,14 +207,18 @@ impl Rounds {
                 let cost_ns = self.cost_ns(&request, None);
                 let swept = kind == Kind::Aperiodic && self.order == Order::Scan;
                 let rank = if swept { request.offset } else { arrival };
-                let place = if kind == Kind::Interactive { Place::Wanted(due_ns) } else { Place::Line };
+                let place = if kind == Kind::Interactive {
+                    QueuePosition::Wanted(due_ns)
+                } else {
+                    QueuePosition::Line
+                };
                 let placed = kind == Kind::Interactive && self.order == Order::Scan && !request.write;
                 let (promised, behind) = (None, None);
                 Filed { request, cost_ns, turn_ns, arrival, lane, rank, place, promised, placed, behind }
             }
         };
         self.meter.joined(lane);
-        self.ran_dry |= filed.place == Place::Line && self.lanes[lane].batch.is_empty();
+        self.ran_dry |= filed.place == QueuePosition::Line && self.lanes[lane].batch.is_empty();
         self.lanes[lane].insert(request.id, &filed);
         self.busy[self.lanes[lane].kind as usize].insert(lane);
         self.waiting.insert(request.id, filed);
@@ -225,7 +236,7 @@ impl Rounds {
         let filed = self.waiting.remove(&id)?;
         let lane = &mut self.lanes[filed.lane];
         lane.remove(id, &filed);
-        self.ran_dry |= filed.place == Place::Batch && lane.batch.is_empty();
+        self.ran_dry |= filed.place == QueuePosition::Batch && lane.batch.is_empty();
         if lane.len == 0 {
             self.busy[lane.kind as usize].remove(filed.lane);
         }
@@ -239,12 +250,13 @@ impl Rounds {
     fn take_out(&mut self, id: u64) -> Option<Filed> {
         let filed = self.unfile(id)?;
         self.meter.quit(filed.lane);
-        // In a batch: his turn was charged for it.
-        self.lanes[filed.lane].turns.correct(filed.request.asker, filed.turn_ns, 0);
+        // In a batch: its requester was charged for it.
+        self.lanes[filed.lane].turns.correct(filed.request.requester, filed.turn_ns, 0);
         Some(filed)
     }
 
-    /// What went on where a request ends goes on from one before that, or is a way by itself.
+    /// The request that continues at the end of this one continues another request before that, or
+    /// is a seek by itself.
     fn part_from(&mut self, filed: &Filed) {
         let (lane, gap_bytes) = (&self.lanes[filed.lane], self.meter.price().passed_bytes());
         let Some((offset, id)) = lane.neighbour_behind(filed.request.end(), gap_bytes) else { return };
@@ -262,7 +274,7 @@ impl Rounds {
         }
     }
 
-    /// The sum of what is promised at another price.
+    /// Computes the sum of reserved work at another price.
     fn reprice(&mut self) {
         self.promised.clear();
         for filed in self.waiting.values_mut() {
@@ -280,9 +292,9 @@ impl Rounds {
     fn file_all(&mut self) {
         let classes = self.meter.classes.clone();
         self.meter.set_classes(&classes);
-        (self.run, self.asked, self.left_run) = (None, None, false);
+        (self.run, self.interactive_run, self.left_run) = (None, None, false);
         self.expected = Expected::default();
-        self.ways_back.clear();
+        self.seeks_back.clear();
         self.lanes = Vec::with_capacity(classes.len());
         self.busy = Default::default();
         for (class, spec) in classes.iter() {
@@ -317,7 +329,8 @@ impl Rounds {
         self.periodic_left_ns = self.periodic_left_ns.clamp(-quantum_ns, 0) + quantum_ns;
         for lane in &mut self.lanes {
             lane.begin_round(round);
-            // What this round should have done, or must do before it ends: by deadline from here on.
+            // What this round should have done, or must do before it ends, is served by deadline
+            // from here on.
             while let Some((end, rank, id)) = lane.buckets.first()
                 && end <= round
                 && let Some(filed) = self.waiting.get_mut(&id)
@@ -325,7 +338,7 @@ impl Rounds {
                 lane.buckets.remove((end, rank, id));
                 let due_ns = filed.request.deadline_ns.min(end.saturating_add(1).saturating_mul(ROUND_NS));
                 let group = self.order.group(due_ns);
-                filed.place = Place::Due(group);
+                filed.place = QueuePosition::Due(group);
                 lane.due.insert((group, rank, id));
             }
         }
@@ -338,14 +351,16 @@ impl Rounds {
         }
     }
 
-    /// An arm that has its next request besides the one it serves wants for nothing; more of them it would serve in an order of its own,
-    /// and let a person wait whom this one let cut in.
-    fn arm_has_enough(&self) -> bool {
+    /// A rotational disk that has its next request beside the one in service needs no more. It
+    /// would serve more requests in an order of its own, and an interactive request that this
+    /// scheduler lets pass would wait.
+    fn has_its_next(&self) -> bool {
         self.order == Order::Scan && self.meter.device.len() >= SEEKING_REQUESTS_MAX
     }
 
-    /// Whether an arm that serves another request may have this one as its next. What nobody waits for is given to an idle arm alone, if it
-    /// costs a way: a person who comes meanwhile would wait for that, too.
+    /// Whether a device that serves another request may have this one as its next. An aperiodic
+    /// request that costs a seek is given only to an idle rotational disk: an interactive request
+    /// that comes meanwhile would have to wait for it.
     fn may_be_next(&self, filed: &Filed) -> bool {
         let aperiodic = self.lanes[filed.lane].kind == Kind::Aperiodic;
         let passed_bytes = filed.request.offset.checked_sub(self.head);
@@ -353,13 +368,14 @@ impl Rounds {
         self.order == Order::Deadline || self.meter.device.is_empty() || !aperiodic || is_neighbour
     }
 
-    /// Whether an idle arm is kept for the interactive reader that it served last, and who has a claim, instead of what nobody waits for. That would cost more time than is
-    /// waited for, so nothing promised is any later for it.
+    /// Whether an idle rotational disk is kept for the interactive reader that it served last and
+    /// that has a claim, in place of an aperiodic request. That request would cost more time than
+    /// the wait, so reserved work is not delayed by it.
     fn is_kept(&mut self, id: u64, now_ns: u64) -> bool {
         let is_aperiodic = |filed: &Filed| self.lanes[filed.lane].kind == Kind::Aperiodic;
         self.meter.device.is_empty()
             && self.waiting.get(&id).is_some_and(is_aperiodic)
-            && self.asked.is_some_and(|run| self.lanes[run.lane].left_ns > 0)
+            && self.interactive_run.is_some_and(|run| self.lanes[run.lane].left_ns > 0)
             && self.expected.is_awaited(now_ns)
     }
 
@@ -379,11 +395,11 @@ impl Rounds {
 
 impl Order {
     fn of(price: DiskPrice) -> Self {
-        if price.has_arm() { Order::Scan } else { Order::Deadline }
+        if price.is_rotational() { Order::Scan } else { Order::Deadline }
     }
 
-    /// Deadlines that are served together when they are near: sweeping over them saves more than their order is worth, and under
-    /// overload the sweeps are what keeps the disk going.
+    /// Deadlines that are served together when they are near. Sweeping over them saves more than
+    /// their order is worth, and under overload the sweeps keep up the throughput of the disk.
     fn group(self, due_ns: u64) -> u64 {
         if self == Order::Scan { due_ns / DUE_GROUP_NS } else { due_ns }
     }
@@ -398,7 +414,7 @@ impl Scheduler for Rounds {
 
     fn pop(&mut self, now_ns: u64) -> Option<Queued> {
         self.tick(now_ns);
-        if self.waiting.is_empty() || self.meter.device.is_full() || self.arm_has_enough() {
+        if self.waiting.is_empty() || self.meter.device.is_full() || self.has_its_next() {
             return None;
         }
         let choice = self.choose(now_ns)?;
@@ -418,18 +434,21 @@ impl Scheduler for Rounds {
 
     fn done(&mut self, id: u64, now_ns: u64) {
         self.tick(now_ns);
-        let is_back = self.ways_back.contains(&id);
-        self.ways_back.retain(|&back| back != id);
+        let is_back = self.seeks_back.contains(&id);
+        self.seeks_back.retain(|&back| back != id);
         let Some(mut left) = self.meter.finish(id, now_ns) else { return };
         if is_back {
-            // Out of slack, which covered it: or those who cut in would use up what the run was promised.
+            // Paid from slack, which covered it. Otherwise requests that break a run would use up
+            // what was reserved for the run.
             let back_ns =
                 left.charged_ns.saturating_sub(left.cost_ns).min(self.meter.price().read_request_ns);
             left.charged_ns -= back_ns;
         }
         if self.meter.device.is_empty() {
             self.idle_ns = now_ns;
-            if self.order == Order::Scan && self.asked.is_some_and(|run| self.lanes[run.lane].len == 0) {
+            if self.order == Order::Scan
+                && self.interactive_run.is_some_and(|run| self.lanes[run.lane].len == 0)
+            {
                 self.expected.served(now_ns, self.meter.price().read_request_ns);
             }
         }
@@ -437,7 +456,7 @@ impl Scheduler for Rounds {
         lane.note_given(left.charged_ns);
         let [expected_ns, took_ns] = left.turn_ns;
         if expected_ns > 0 {
-            lane.turns.correct(left.asker, expected_ns, took_ns);
+            lane.turns.correct(left.requester, expected_ns, took_ns);
         }
         if left.own {
             lane.correct(left.cost_ns, left.charged_ns);
@@ -463,7 +482,8 @@ impl Scheduler for Rounds {
             return;
         }
         if self.take_out(id).is_some() {
-            // The last of its new class: what it left behind in a line is told apart by this number.
+            // The last of its new class. This number distinguishes it from the entry that it left
+            // behind in a line.
             self.file(request, self.arrivals);
             self.arrivals += 1;
         }
@@ -473,7 +493,7 @@ impl Scheduler for Rounds {
         let Some(filed) = self.take_out(id) else { return false };
         self.part_from(&filed);
         if self.waiting.is_empty() {
-            self.expected.nobody_waits();
+            self.expected.none_waits();
         }
         true
     }
@@ -487,15 +507,15 @@ impl Scheduler for Rounds {
         self.meter.set_price(price);
         if self.order != Order::of(price) {
             self.order = Order::of(price);
-            (self.arm, self.due_arm) = (0, 0);
+            (self.position, self.due_position) = (0, 0);
             return self.file_all();
         }
         self.reprice();
     }
 
     fn correct_price(&mut self, price: DiskPrice) {
-        // In the order as before, whatever the price is now: a device without an arm that is slow is given as much at once as it was measured with, or it would
-        // become slower still.
+        // The order stays as it is. A device that is not rotational but slow is given as many
+        // requests at once as it was measured with; with fewer it would become slower still.
         self.meter.correct_price(price);
         self.reprice();
     }

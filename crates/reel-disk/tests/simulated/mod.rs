@@ -1,7 +1,7 @@
-//! One disk with an arm, its scheduler and those who ask it, in simulated time.
+//! One rotational disk, its scheduler and its clients, in simulated time.
 #![allow(dead_code, reason = "each test uses a part of it")]
 
-use reel_disk::{Asker, DepthBound, Policy, Queued, Scheduler};
+use reel_disk::{DepthBound, Policy, Queued, Requester, Scheduler};
 use reel_qos::limits::ROUND_NS;
 use reel_qos::{Class, ClassTable, DEADLINE_NONE_NS, DiskPrice};
 use std::collections::{BTreeMap, HashMap, VecDeque};
@@ -11,32 +11,34 @@ pub(crate) const MS: u64 = 1_000_000;
 /// Bytes of the disk.
 const DISK_BYTES: u64 = 1 << 40;
 
-/// What such a disk costs in a sweep over a round's worth of requests: about its p99.
+/// What this disk costs in a sweep over a round's worth of requests: about its p99.
 pub(crate) const PRICE: DiskPrice = DiskPrice {
     read_request_ns: 12 * MS,
     read_mib_ns: 10 * MS,
     write_request_ns: 12 * MS,
     write_mib_ns: 10 * MS,
-    apart: false,
+    independent_limits: false,
 };
 
-/// Who asks.
+/// A client.
 #[derive(Clone, Debug)]
 pub(crate) enum Client {
-    /// Reads so many units of 64 KiB for each round, asked for three rounds before they are due: a session.
+    /// Reads this many units of 64 KiB for each round, requested three rounds before they are due:
+    /// a session.
     Stream { class: Class, reads: u32 },
-    /// Reads 4 KiB, looks at it for so long on average, reads again.
-    Person { class: Class, think_ns: u64 },
-    /// Always has so many reads of this size waiting, each due never.
+    /// Reads 4 KiB, pauses for this long on average, reads again.
+    Interactive { class: Class, think_ns: u64 },
+    /// Always has this many reads of this size waiting, without a deadline.
     Bulk { class: Class, outstanding: u32, bytes: usize },
-    /// Reads so many windows of so many neighbours of 256 KiB, one after another: each is asked for so long after the last of the one before it was answered.
+    /// Reads windows of neighbours of 256 KiB, one after another. Each is requested `pause_ns`
+    /// after the last read of the one before it was answered.
     Transfer { class: Class, windows: u32, units: u32, pause_ns: u64 },
 }
 
-/// What a transfer reads at once.
+/// One read of a transfer.
 const TRANSFER_UNIT: usize = 256 << 10;
 
-/// How far a transfer is.
+/// The progress of a transfer.
 #[derive(Clone, Copy, Debug, Default)]
 struct Transferred {
     windows: u32,
@@ -71,8 +73,8 @@ pub(crate) struct Sim {
     in_device: VecDeque<Queued>,
     /// When the first of them is done.
     done_ns: u64,
-    arm: u64,
-    /// What the device takes in thousandths of its model: other than its price says.
+    head: u64,
+    /// What the device takes in thousandths of its model, whatever its price says.
     pub(crate) slowness_permille: u64,
     next: u64,
     random: u64,
@@ -92,7 +94,7 @@ impl Sim {
             transferred: HashMap::new(),
             in_device: VecDeque::new(),
             done_ns: 0,
-            arm: 0,
+            head: 0,
             slowness_permille: 1000,
             next: 0,
             random: 0x9e37_79b9_7f4a_7c15,
@@ -127,7 +129,7 @@ impl Sim {
         self.now_ns = end_ns;
     }
 
-    /// When the transfer that came as the client of this number was through.
+    /// When the transfer of this client ended.
     pub(crate) fn ended_ns(&self, client: usize) -> Option<u64> {
         self.transferred.get(&client)?.ended_ns
     }
@@ -142,35 +144,35 @@ impl Sim {
         self.busy_ns = 0;
     }
 
-    /// Asks for something by hand; its id.
+    /// Requests something by hand; its id.
     pub(crate) fn ask(&mut self, class: Class, deadline_ns: u64, offset: u64, bytes: usize) -> u64 {
         self.push_of(class, deadline_ns, offset, bytes, usize::MAX)
     }
 
-    /// The same on behalf of the client that was added last: behind all that it has waiting.
+    /// The same for the client that was added last: behind all that it has waiting.
     pub(crate) fn ask_as_the_last(&mut self, class: Class, offset: u64, bytes: usize) -> u64 {
-        let asker = Asker::default().of(self.clients.len() as u64 - 1);
-        self.push((class, asker), DEADLINE_NONE_NS, offset, bytes, usize::MAX)
+        let requester = Requester::default().of(self.clients.len() as u64 - 1);
+        self.push((class, requester), DEADLINE_NONE_NS, offset, bytes, usize::MAX)
     }
 
-    /// Whether a request asked by hand is answered.
+    /// Whether a request made by hand is answered.
     pub(crate) fn is_answered(&self, id: u64) -> bool {
         !self.asked.contains_key(&id)
     }
 
     fn push_of(&mut self, class: Class, deadline_ns: u64, offset: u64, bytes: usize, client: usize) -> u64 {
-        self.push((class, Asker::default().of(client as u64)), deadline_ns, offset, bytes, client)
+        self.push((class, Requester::default().of(client as u64)), deadline_ns, offset, bytes, client)
     }
 
     fn push(
         &mut self,
-        (class, asker): (Class, Asker),
+        (class, requester): (Class, Requester),
         deadline_ns: u64,
         offset: u64,
         bytes: usize,
         client: usize,
     ) -> u64 {
-        let request = Queued { id: self.next, class, asker, deadline_ns, offset, bytes, write: false };
+        let request = Queued { id: self.next, class, requester, deadline_ns, offset, bytes, write: false };
         self.next += 1;
         self.asked.insert(request.id, (request, self.now_ns, client));
         self.scheduler.push(request, self.now_ns);
@@ -190,7 +192,7 @@ impl Sim {
                 }
                 self.wake((round + 1) * ROUND_NS + 1, client);
             }
-            Client::Person { class, .. } => {
+            Client::Interactive { class, .. } => {
                 let offset = self.offset();
                 self.push_of(class, DEADLINE_NONE_NS, offset, 4096, client);
             }
@@ -222,7 +224,7 @@ impl Sim {
         got.responses_ns.push(self.now_ns - since_ns);
         self.start_next();
         match self.clients.get(client).cloned() {
-            Some(Client::Person { think_ns, .. }) => {
+            Some(Client::Interactive { think_ns, .. }) => {
                 let wait_ns = self.random() % (2 * think_ns);
                 self.wake(self.now_ns + wait_ns, client);
             }
@@ -257,18 +259,18 @@ impl Sim {
         }
     }
 
-    /// The device begins with the first it was given.
+    /// The device begins with the request that it was given first.
     fn start_next(&mut self) {
         let Some(request) = self.in_device.front().copied() else { return };
-        let distance = self.arm.abs_diff(request.offset) as f64 / DISK_BYTES as f64;
-        // What lies behind the last request passes under the head next.
+        let distance = self.head.abs_diff(request.offset) as f64 / DISK_BYTES as f64;
+        // What is behind the last request passes under the head next.
         let (seek_ns, turn_ns) = if distance == 0.0 {
             (0, 0)
         } else {
             (MS + (9e6 * distance.sqrt()) as u64, self.random() % (8 * MS))
         };
         let took_ns = (seek_ns + turn_ns + request.bytes as u64 * 8) * self.slowness_permille / 1000;
-        self.arm = request.offset + request.bytes as u64;
+        self.head = request.offset + request.bytes as u64;
         self.done_ns = self.now_ns + took_ns;
         self.busy_ns += took_ns;
         self.got.entry(request.class.index()).or_default().device_ns += took_ns;
@@ -292,7 +294,7 @@ impl Sim {
 }
 
 impl Got {
-    /// The response time that so many of a hundred answers stay below.
+    /// The response time that this many of a hundred answers stay below.
     pub(crate) fn percentile_ms(&self, percent: usize) -> f64 {
         let mut sorted = self.responses_ns.clone();
         sorted.sort_unstable();

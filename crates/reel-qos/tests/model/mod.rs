@@ -1,4 +1,5 @@
-//! The ledger again, as simple as it can be: no timelines, every sum made anew from the list of reservations.
+//! The ledger again, as simple as possible: no timelines, every sum made anew from the list of
+//! reservations.
 
 use proptest::prelude::*;
 use reel_qos::{
@@ -59,7 +60,7 @@ impl Part {
                     let price = capacities.members[member].price;
                     let requests_ns = u64::from(read.reads) * price.read_request_ns;
                     let bytes_ns = mib(read.bytes, price.read_mib_ns);
-                    match (resource, price.apart) {
+                    match (resource, price.independent_limits) {
                         (Resource::MemberBytes(_), true) => bytes_ns,
                         (Resource::MemberBytes(_), false) => 0,
                         (_, true) => requests_ns,
@@ -104,7 +105,8 @@ impl Model {
         costs.sum()
     }
 
-    /// Everything that would not fit: resource, round, asked, available. `from` cuts off what lies in the past.
+    /// Everything that would not fit: resource, round, needed, available. `from` cuts off what is
+    /// in the past.
     pub(crate) fn short(
         &self,
         part: &Part,
@@ -145,16 +147,18 @@ pub(crate) fn demand() -> impl Strategy<Value = Arc<Demand>> {
 
 /// Prices of 0 to 2 per read and per byte, and room for a handful.
 pub(crate) fn capacities() -> impl Strategy<Value = Capacities> {
-    let member = (0_u64..3, 0_u64..3, any::<bool>(), 8_u64..60).prop_map(|(read, byte, apart, round_ns)| {
-        let price = DiskPrice {
-            read_request_ns: read,
-            read_mib_ns: byte << 20,
-            write_request_ns: 0,
-            write_mib_ns: 0,
-            apart,
-        };
-        MemberCapacity { price, round_ns }
-    });
+    let member = (0_u64..3, 0_u64..3, any::<bool>(), 8_u64..60).prop_map(
+        |(read, byte, independent_limits, round_ns)| {
+            let price = DiskPrice {
+                read_request_ns: read,
+                read_mib_ns: byte << 20,
+                write_request_ns: 0,
+                write_mib_ns: 0,
+                independent_limits,
+            };
+            MemberCapacity { price, round_ns }
+        },
+    );
     (prop::collection::vec(member, 2), 10_u64..60, 10_u64..60, 0_u64..3, 4_u64..30).prop_map(
         |(members, network_bytes, core_ns, core_byte, arena_bytes)| Capacities {
             members,

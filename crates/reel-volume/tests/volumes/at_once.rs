@@ -11,7 +11,7 @@ use std::sync::{Arc, Mutex};
 use reel_disk::limits::PRICE_UNKNOWN;
 use reel_disk::{
     DiskBackend, DiskDone, DiskError, DiskRequest, DiskWork, Disks, MemberFile, MemberStats, Reply,
-    SchedulerView,
+    RequestId, SchedulerView,
 };
 use reel_qos::{Class, ClassTable, DiskPrice};
 use reel_volume::{OpenOptions, Simulated, Turns, Volume};
@@ -55,7 +55,7 @@ impl AtOnce {
         let make = move |files: Vec<Option<MemberFile>>| {
             let open = |file: Option<MemberFile>| file.map(|file| open(file.path()));
             *own.files.lock().unwrap() = files.into_iter().map(open).collect();
-            Disks::with_backend(Arc::clone(&own) as Arc<dyn DiskBackend>)
+            Arc::clone(&own) as Disks
         };
         let turns = Jumps { now_ns: AtomicU64::new(1_000_000_000), disks: Arc::clone(&disks) };
         let simulated = Simulated { disks: Arc::new(make), turns: Arc::new(turns) };
@@ -121,7 +121,7 @@ fn open(path: &Path) -> File {
 }
 
 impl DiskBackend for AtOnce {
-    fn submit(&self, requests: &mut dyn Iterator<Item = DiskRequest>) {
+    fn submit_all(&self, requests: &mut dyn Iterator<Item = DiskRequest>) {
         for DiskRequest { member, mut work, token, reply, .. } in requests {
             let failed = |source| DiskError::Failed {
                 member,
@@ -147,7 +147,7 @@ impl DiskBackend for AtOnce {
         }
     }
 
-    fn promote(&self, _: usize, _: u64, _: &Arc<dyn Reply>, _: Class, _: u64) {}
+    fn promote(&self, _: usize, _: RequestId, _: Class, _: u64) {}
 
     fn members(&self) -> usize {
         self.files.lock().unwrap().len()

@@ -74,7 +74,7 @@ pub(super) fn run(arguments: &CapacityArguments) -> Result<Exit, Failure> {
 
 fn of_rate(library: &Library, rate: Rate, granted: Granted, notes: Vec<String>) -> Result<Report, Failure> {
     let geometry = *library.volume().geometry();
-    let depth = Depth::of(granted.capacities.has_arms());
+    let depth = Depth::of(granted.capacities.is_rotational());
     let [degraded, now] =
         [Loss::AnyOne, granted.now].map(|loss| steady_demand(&geometry, depth, rate.0, loss));
     report(format!("viewers of {rate}"), rate, (&degraded, &now), granted, notes)
@@ -83,7 +83,7 @@ fn of_rate(library: &Library, rate: Rate, granted: Granted, notes: Vec<String>) 
 fn of_title(library: &Library, id: &str, granted: Granted, notes: Vec<String>) -> Result<Report, Failure> {
     let title = library.open(id).map_err(|error| Failure::library(&error))?;
     let demand = |loss| {
-        title_demand(&title, Depth::of(granted.capacities.has_arms()), loss).ok_or_else(|| {
+        title_demand(&title, Depth::of(granted.capacities.is_rotational()), loss).ok_or_else(|| {
             Failure::failed(format!(
                 "{id} is longer than what can be promised ahead, {} hours",
                 ROUNDS_MAX / 3600
@@ -158,11 +158,11 @@ fn granted(config: &Config, dir: &Path, library: &Library, notes: &mut Vec<Strin
             Known::Measured(profile) => {
                 if profile.quick {
                     notes.push(format!(
-                        "member {member} was measured in a hurry; reel probe {} measures better",
+                        "member {member} has a quick profile; reel probe {} measures better",
                         dir.display()
                     ));
                 }
-                arms |= profile.has_arm();
+                arms |= profile.is_rotational();
                 [profile.price(), profile.expected_price()]
             }
             Known::Not | Known::Refused(_) => {
@@ -191,7 +191,7 @@ fn granted(config: &Config, dir: &Path, library: &Library, notes: &mut Vec<Strin
         serve_threads: threads,
         ingests: config.upload.ingests_max,
         is_tls: config.tls.listen.is_some(),
-        driver: config.driver.into(),
+        driver: config.experimental.driver.into(),
         zero_copy: config.zero_copy,
     });
     let capacities = Capacities {

@@ -1,8 +1,10 @@
 //! `reel probe`: what the members of a volume, or one file or device, can do.
 
+use std::borrow::Cow;
+use std::fmt;
 use std::path::{Path, PathBuf};
 
-use reel_disk::{Probe, Profile, probe};
+use reel_disk::{Probe, ProbeError, Profile, probe};
 use reel_ring::DriverChoice;
 use reel_volume::GeometryFields;
 use rustix::fs::FlockOperation;
@@ -11,7 +13,7 @@ use serde_json::{Value, json};
 use super::profiles::{now_unix_s, path_of, price_text, spread_text, store};
 use super::{Access, open_library};
 use crate::args::ProbeArguments;
-use crate::failure::{Exit, Failure};
+use crate::failure::{Exit, Failure, with_help};
 use crate::limits::{PROBE_S_ALL, PROBE_S_EACH};
 use crate::output::{columns, print};
 use crate::progress::{Meter, Unit};
@@ -27,7 +29,31 @@ pub(super) fn run(arguments: &ProbeArguments, quiet: bool) -> Result<Exit, Failu
 struct Outcome {
     member: usize,
     path: PathBuf,
-    result: Result<Profile, String>,
+    result: Result<Profile, Unmeasured>,
+}
+
+/// Why a member has no profile, and what to do about it.
+struct Unmeasured {
+    what: String,
+    help: Option<String>,
+}
+
+impl Unmeasured {
+    fn new(what: String) -> Self {
+        Self { what, help: None }
+    }
+}
+
+impl From<ProbeError> for Unmeasured {
+    fn from(error: ProbeError) -> Self {
+        Self { what: error.to_string(), help: error.help().map(Cow::into_owned) }
+    }
+}
+
+impl fmt::Display for Unmeasured {
+    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+        out.write_str(&with_help(&self.what, self.help.as_deref()))
+    }
 }
 
 fn volume(arguments: &ProbeArguments, quiet: bool) -> Result<Exit, Failure> {
@@ -47,12 +73,14 @@ fn volume(arguments: &ProbeArguments, quiet: bool) -> Result<Exit, Failure> {
         let target = path_of(dir, finding.member);
         let stored = result.and_then(|profile| {
             let stored = store(&target, &profile);
-            stored.map(|()| profile).map_err(|error| format!("cannot write {}: {error}", target.display()))
+            stored
+                .map(|()| profile)
+                .map_err(|error| Unmeasured::new(format!("cannot write {}: {error}", target.display())))
         });
         outcomes.push(Outcome { member: finding.member, path: finding.path.clone(), result: stored });
     }
     for finding in absent {
-        let result = Err(format!("member {} is {}", finding.member, finding.state.name()));
+        let result = Err(Unmeasured::new(format!("member {} is {}", finding.member, finding.state.name())));
         outcomes.push(Outcome { member: finding.member, path: finding.path.clone(), result });
     }
     outcomes.sort_by_key(|outcome| outcome.member);
@@ -61,14 +89,15 @@ fn volume(arguments: &ProbeArguments, quiet: bool) -> Result<Exit, Failure> {
     } else {
         print(&table(&outcomes))?;
     }
-    let failed: Vec<&String> = outcomes.iter().filter_map(|outcome| outcome.result.as_ref().err()).collect();
+    let failed: Vec<&Unmeasured> =
+        outcomes.iter().filter_map(|outcome| outcome.result.as_ref().err()).collect();
     match failed.as_slice() {
         [] => Ok(Exit::Done),
-        [only] => Err(Failure::advised(Exit::Failed, only)),
-        [first, others @ ..] => Err(Failure::advised(
-            Exit::Failed,
-            &format!("{} members were not measured: {first}", 1 + others.len()),
-        )),
+        [only] => Err(Failure::failed(&only.what).help_if_any(only.help.as_ref())),
+        [first, others @ ..] => {
+            let what = format!("{} members were not measured: {}", 1 + others.len(), first.what);
+            Err(Failure::failed(what).help_if_any(first.help.as_ref()))
+        }
     }
 }
 
@@ -84,7 +113,7 @@ fn bare(arguments: &ProbeArguments, quiet: bool) -> Result<Exit, Failure> {
     let unit_bytes = fields.symbol_bytes * fields.row_symbols * fields.unit_rows;
     let profile = measure(arguments, std::slice::from_ref(path), unit_bytes, quiet)
         .remove(0)
-        .map_err(|error| Failure::advised(Exit::Failed, &error))?;
+        .map_err(|error| Failure::failed(error.what).help_if_any(error.help))?;
     if let Some(out) = &arguments.out {
         store(out, &profile).map_err(|error| Failure::path("write", out, &error))?;
     }
@@ -106,7 +135,7 @@ fn measure(
     paths: &[PathBuf],
     unit_bytes: usize,
     quiet: bool,
-) -> Vec<Result<Profile, String>> {
+) -> Vec<Result<Profile, Unmeasured>> {
     let seconds =
         arguments.seconds.unwrap_or(PROBE_S_EACH.saturating_mul(paths.len() as u32).min(PROBE_S_ALL));
     let how = Probe {
@@ -124,7 +153,7 @@ fn measure(
     });
     let done = results.iter().filter(|result| result.is_ok()).count();
     meter.finish(&format!("measured {done} of {}", results.len()));
-    results.into_iter().map(|result| result.map_err(|error| error.to_string())).collect()
+    results.into_iter().map(|result| result.map_err(Unmeasured::from)).collect()
 }
 
 fn table(outcomes: &[Outcome]) -> String {
@@ -145,7 +174,7 @@ fn table(outcomes: &[Outcome]) -> String {
 fn as_json(outcome: &Outcome) -> Value {
     let mut value = match &outcome.result {
         Ok(profile) => profile_json(&outcome.path, profile),
-        Err(error) => json!({ "path": outcome.path.display().to_string(), "error": error }),
+        Err(error) => json!({ "path": outcome.path.display().to_string(), "error": error.to_string() }),
     };
     value["member"] = json!(outcome.member);
     value

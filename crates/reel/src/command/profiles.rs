@@ -12,6 +12,7 @@ use reel_qos::DiskPrice;
 use reel_ring::DriverChoice;
 use reel_volume::{Finding, Volume};
 
+use crate::failure::with_help;
 use crate::limits::{PROFILE_OUTGROWN, QUICK_PROBE};
 use crate::new_file::NewFile;
 use crate::size::Size;
@@ -32,9 +33,9 @@ pub(super) fn path_of(dir: &Path, member: usize) -> PathBuf {
     dir.join(format!("profile-{member}.toml"))
 }
 
-/// Where a server keeps what it measured in a hurry of a member that has a better profile, for other pages of memory.
-fn hurried_path_of(dir: &Path, member: usize) -> PathBuf {
-    dir.join(format!("profile-{member}.hurried.toml"))
+/// Where a server keeps its quick profile of a member that has a better one, for other pages of memory.
+fn quick_path_of(dir: &Path, member: usize) -> PathBuf {
+    dir.join(format!("profile-{member}.quick.toml"))
 }
 
 /// Reads the profile of a member, and looks whether it is of the device that is there.
@@ -65,7 +66,7 @@ pub(super) fn now_unix_s() -> u64 {
     SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |since| since.as_secs())
 }
 
-/// Tells the disks of an open volume what their requests cost, measured in a hurry where it was not measured before.
+/// Sets the prices of the disks of an open volume, by a quick measurement where there is no profile.
 pub(super) fn apply(dir: &Path, volume: &Volume, driver: DriverChoice) {
     let present: Vec<&Finding> = volume.findings().iter().filter(|finding| finding.state.in_use()).collect();
     let known: Vec<Known> = present.iter().map(|finding| load(dir, finding)).collect();
@@ -76,19 +77,19 @@ pub(super) fn apply(dir: &Path, volume: &Volume, driver: DriverChoice) {
         match known {
             Known::Measured(profile) if is_outgrown(profile, &finding.path) => {
                 tracing::info!(
-                    "member {member} holds far more than when it was measured in a hurry; measuring again"
+                    "member {member} holds far more than when its quick profile was measured; measuring again"
                 );
                 unknown.push((finding, path));
             }
             Known::Measured(profile) if profile.huge_pages != has_huge_pages(volume) => {
                 // What took longer to measure is good again when the memory is.
-                let path = if profile.quick { path } else { hurried_path_of(dir, member) };
+                let path = if profile.quick { path } else { quick_path_of(dir, member) };
                 match load_from(&path, finding) {
-                    Known::Measured(hurried)
-                        if hurried.huge_pages == has_huge_pages(volume)
-                            && !is_outgrown(&hurried, &finding.path) =>
+                    Known::Measured(quick)
+                        if quick.huge_pages == has_huge_pages(volume)
+                            && !is_outgrown(&quick, &finding.path) =>
                     {
-                        use_profile(volume, member, &hurried);
+                        use_profile(volume, member, &quick);
                     }
                     _ => {
                         tracing::info!(
@@ -114,7 +115,7 @@ pub(super) fn apply(dir: &Path, volume: &Volume, driver: DriverChoice) {
 /// `0.10 ms and 0.42 ms/MiB`; `10.00 ms or 52.43 ms/MiB, the longer of both` where they are counted apart.
 pub(super) fn price_text(price: &DiskPrice) -> String {
     let [request, mib] = [price.read_request_ns, price.read_mib_ns].map(ms_text);
-    if price.apart {
+    if price.independent_limits {
         format!("{request} or {mib}/MiB, the longer of both")
     } else {
         format!("{request} and {mib}/MiB")
@@ -131,7 +132,7 @@ pub(super) fn line(known: &Known, volume: &Path, now_unix_s: u64) -> String {
             None => format!("{reason}; {again}"),
         },
         Known::Measured(profile) => {
-            let how = if profile.quick { ", in a hurry" } else { "" };
+            let how = if profile.quick { ", quick profile" } else { "" };
             let age = age_text(now_unix_s.saturating_sub(profile.measured_unix_s));
             format!("a read takes {}; measured {age}{how}", price_text(&profile.price()))
         }
@@ -145,7 +146,7 @@ fn has_huge_pages(volume: &Volume) -> bool {
 
 fn use_profile(volume: &Volume, member: usize, profile: &Profile) {
     volume.disks().set_price(member, profile.price());
-    let how = if profile.quick { ", measured in a hurry" } else { "" };
+    let how = if profile.quick { ", quick profile" } else { "" };
     tracing::info!("member {member}: a read takes {}{how}", price_text(&profile.price()));
 }
 
@@ -180,7 +181,8 @@ fn measure_quickly(
             }
             Err(error) => {
                 failed += 1;
-                tracing::warn!("member {member} has no profile: {error}");
+                let reason = with_help(&error.to_string(), error.help().as_deref());
+                tracing::warn!("member {member} has no profile: {reason}");
             }
         }
     }
@@ -194,7 +196,7 @@ fn measure_quickly(
         );
     }
     if failed < unknown.len() {
-        tracing::info!("members were measured in a hurry; `{again}` measures better");
+        tracing::info!("members have quick profiles; `{again}` measures better");
     }
 }
 
@@ -205,9 +207,10 @@ fn is_outgrown(profile: &Profile, member: &Path) -> bool {
 }
 
 fn believed(text: &[u8], member: &Path) -> Result<Profile, String> {
-    let profile = Profile::parse(text, now_unix_s()).map_err(|error| error.to_string())?;
-    let found = identity(member).map_err(|error| error.to_string())?;
-    profile.check_device(&found).map_err(|error: ProfileError| error.to_string())?;
+    let refused = |error: ProfileError| with_help(&error.to_string(), error.help().as_deref());
+    let profile = Profile::parse(text, now_unix_s()).map_err(refused)?;
+    let found = identity(member).map_err(|error| with_help(&error.to_string(), error.help().as_deref()))?;
+    profile.check_device(&found).map_err(refused)?;
     Ok(profile)
 }
 
@@ -258,7 +261,7 @@ mod tests {
     fn a_price_is_told_in_milliseconds() {
         let price = DiskPrice { read_request_ns: 100_000, read_mib_ns: 1_234_567, ..PRICE_UNKNOWN };
         assert_eq!(price_text(&price), "0.10 ms and 1.23 ms/MiB");
-        let apart = DiskPrice { apart: true, ..price };
+        let apart = DiskPrice { independent_limits: true, ..price };
         assert_eq!(price_text(&apart), "0.10 ms or 1.23 ms/MiB, the longer of both");
     }
 

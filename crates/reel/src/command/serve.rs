@@ -140,8 +140,8 @@ fn library(config: &Config, directory: &Path) -> Result<Library, Failure> {
         readable_by_others: config.programs_socket.is_some(),
         disks: DisksConfig {
             threads: config.disk_threads,
-            driver: config.driver.into(),
-            policy: config.disks.policy,
+            driver: config.experimental.driver.into(),
+            policy: config.experimental.policy,
             depth: DepthBound::default(),
             classes: config.classes.table(),
             ..DisksConfig::default()
@@ -172,7 +172,7 @@ fn library(config: &Config, directory: &Path) -> Result<Library, Failure> {
              (vm.nr_hugepages), or allow them (/sys/kernel/mm/transparent_hugepage/shmem_enabled = advise)"
         );
     }
-    profiles::apply(directory, &volume, config.driver.into());
+    profiles::apply(directory, &volume, config.experimental.driver.into());
     Ok(Library::new(Arc::new(volume)))
 }
 
@@ -189,8 +189,8 @@ fn serve_config(config: &Config, volume: &Path) -> Result<ServeConfig, Failure> 
         serve_threads: config.serve_threads(),
         pin_threads: config.pin_threads,
         // Fits: checked against the most there is.
-        real_time_priority: config.real_time_priority as u8,
-        driver: config.driver.into(),
+        real_time_priority: config.experimental.real_time_priority as u8,
+        driver: config.experimental.driver.into(),
         zero_copy: config.zero_copy,
         connections_max: connections_max(config),
         sessions_max: config.sessions_max,

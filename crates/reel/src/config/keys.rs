@@ -13,9 +13,7 @@ pub(super) const KEYS: &[&str] = &[
     "programs_socket",
     "serve_threads",
     "pin_threads",
-    "real_time_priority",
     "disk_threads",
-    "driver",
     "zero_copy",
     "arena_bytes",
     "sessions_max",
@@ -27,7 +25,6 @@ pub(super) const KEYS: &[&str] = &[
     "upload.max_bytes",
     "upload.spool_dir",
     "upload.ingests_max",
-    "disks.policy",
     "classes.NAME.kind",
     "classes.NAME.share_permille",
     "promise.admission",
@@ -37,6 +34,16 @@ pub(super) const KEYS: &[&str] = &[
     "tls.key",
     "tls.generate",
     "tls.http2",
+    "experimental.real_time_priority",
+    "experimental.driver",
+    "experimental.policy",
+];
+
+/// Keys that have another place now.
+const MOVED: &[(&str, &str)] = &[
+    ("real_time_priority", "experimental.real_time_priority"),
+    ("driver", "experimental.driver"),
+    ("disks.policy", "experimental.policy"),
 ];
 
 /// Finds the first key of `text` that does not exist. What is not TOML at all is left to the parser after this.
@@ -80,15 +87,32 @@ fn check_table(text: &str, table: &DeTable<'_>, prefix: &str, known_as: &str) ->
                 check_table(text, inner, &format!("{key}."), &inside)?;
             }
             _ if KEYS.contains(&known.as_str()) => {}
+            DeValue::Table(inner) if MOVED.iter().any(|(old, _)| old.starts_with(&inside)) => {
+                check_table(text, inner, &format!("{key}."), &inside)?;
+            }
             // A table's name with a plain value: the parser after this says which kind it wants.
             _ if KEYS.iter().any(|known| known.starts_with(&inside)) => {}
             _ => {
                 let line = line_at(text, name.span().start);
-                return Err(Fault { line, what: format!("unknown key `{key}`"), help: advice(&key) });
+                return Err(moved(line, &key).unwrap_or_else(|| Fault {
+                    line,
+                    what: format!("unknown key `{key}`"),
+                    help: advice(&key),
+                }));
             }
         }
     }
     Ok(())
+}
+
+fn moved(line: usize, key: &str) -> Option<Fault> {
+    let (_, new) = MOVED.iter().find(|(old, _)| *old == key)?;
+    let (table, name) = new.split_once('.')?;
+    Some(Fault {
+        line,
+        what: format!("`{key}` has moved to `{new}`"),
+        help: format!("write `{name} = ...` below a line `[{table}]` at the end of the file"),
+    })
 }
 
 fn advice(key: &str) -> String {
@@ -152,6 +176,23 @@ mod tests {
             ("log.listen", "listen"),
         ] {
             assert_eq!(nearest(typed), Some(meant), "{typed}");
+        }
+    }
+
+    #[test]
+    fn a_key_that_has_moved_names_its_new_place() {
+        for (text, line, new) in [
+            ("driver = \"auto\"\n", 1, "experimental.driver"),
+            ("\nreal_time_priority = 1\n", 2, "experimental.real_time_priority"),
+            ("[disks]\npolicy = \"fifo\"\n", 2, "experimental.policy"),
+        ] {
+            let fault = check(text).unwrap_err();
+            assert_eq!(fault.line, line);
+            assert!(fault.what.ends_with(&format!("has moved to `{new}`")), "{fault:?}");
+            assert!(fault.help.contains("[experimental]"), "{fault:?}");
+        }
+        for (old, new) in MOVED {
+            assert!(KEYS.contains(new) && !KEYS.contains(old));
         }
     }
 

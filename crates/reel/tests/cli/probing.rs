@@ -64,7 +64,7 @@ fn a_new_volume_has_nothing_to_measure() {
     let place = Place::with_volume();
     place
         .reel(&["probe", "volume"])
-        .refused(1, &["5 members were not measured", "ever written", "put films in first"]);
+        .refused(1, &["5 members were not measured", "ever written", "ingest titles first"]);
     assert!(!place.path("volume/profile-0.toml").exists());
 }
 
@@ -100,12 +100,12 @@ fn a_profile_of_another_device_a_lie_and_rubbish_are_refused_and_made_anew() {
     let said = server.said();
     assert!(said.contains("member 0: its profile is not used") && said.contains("reel probe"), "{said}");
     for line in &told(&place)[..4] {
-        assert!(line.contains("a read takes ") && line.ends_with("in a hurry"), "{line}");
+        assert!(line.contains("a read takes ") && line.ends_with("quick profile"), "{line}");
     }
 }
 
 #[test]
-fn what_was_measured_in_a_hurry_is_measured_again_when_much_was_added() {
+fn a_quick_profile_is_measured_again_when_much_was_added() {
     let place = used_volume();
     let serve = || {
         let mut server = Running::start(&place, &["serve", "volume", "--listen", "127.0.0.1:0"]);
@@ -113,7 +113,7 @@ fn what_was_measured_in_a_hurry_is_measured_again_when_much_was_added() {
         server.said()
     };
     let said = serve();
-    assert!(said.contains("member 4: a read takes") && said.contains("in a hurry"), "{said}");
+    assert!(said.contains("member 4: a read takes") && said.contains("quick profile"), "{said}");
     assert!(!serve().contains("measuring again"));
     write_at_the_end(&place.path("volume/member-4.reel"), 28 << 20);
     let said = serve();

@@ -238,7 +238,7 @@ fn the_portable_driver_serves_the_same() {
     place.reel(&["ingest", "volume", short().to_str().unwrap()]).done();
     fs::write(
         place.path("reel.toml"),
-        "volume = \"volume\"\nlisten = \"127.0.0.1:0\"\ndriver = \"portable\"\n",
+        "volume = \"volume\"\nlisten = \"127.0.0.1:0\"\nexperimental.driver = \"portable\"\n",
     )
     .unwrap();
     let server = Running::start(&place, &["serve", "--config", "reel.toml"]);

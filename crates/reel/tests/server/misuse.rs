@@ -26,7 +26,7 @@ fn promising_with(arena_bytes: usize, sessions_max: usize) -> Rig {
         read_mib_ns: 400_000,
         write_request_ns: 200_000,
         write_mib_ns: 800_000,
-        apart: false,
+        independent_limits: false,
     };
     (0..5).for_each(|member| rig.library.volume().disks().set_price(member, price));
     rig.start();

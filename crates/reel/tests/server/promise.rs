@@ -193,7 +193,7 @@ fn dear_members(languages: usize) -> Rig {
         read_mib_ns: 1_000_000,
         write_request_ns: 40_000_000,
         write_mib_ns: 1_000_000,
-        apart: false,
+        independent_limits: false,
     };
     (0..disks.members()).for_each(|member| disks.set_price(member, price));
     rig.start();

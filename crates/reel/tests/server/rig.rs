@@ -288,7 +288,7 @@ fn open(volume_dir: &Path, arena_bytes: usize, faults: &Faults) -> Volume {
         let options = OpenOptions {
             arena: ArenaBudget { bytes: arena_bytes, huge_pages: false },
             readable_by_others: true,
-            disks: DisksConfig { faults: faults.clone(), ..DisksConfig::default() },
+            disks: DisksConfig { faults: Some(faults.clone()), ..DisksConfig::default() },
             ..OpenOptions::default()
         };
         match Volume::open(volume_dir, options) {

@@ -100,7 +100,7 @@ impl Cinema {
         Volume::create(directory.path(), options).unwrap();
         let faults = Faults::default();
         let open = || {
-            let disks = DisksConfig { faults: faults.clone(), ..DisksConfig::default() };
+            let disks = DisksConfig { faults: Some(faults.clone()), ..DisksConfig::default() };
             let arena = ArenaBudget { bytes: arena_bytes, huge_pages: false };
             Volume::open(directory.path(), OpenOptions { arena, disks, ..OpenOptions::default() }).unwrap()
         };
@@ -125,7 +125,7 @@ impl Cinema {
             read_mib_ns: 400_000,
             write_request_ns: 100_000,
             write_mib_ns: 400_000,
-            apart: false,
+            independent_limits: false,
         };
         (0..MEMBERS).for_each(|member| self.volume.disks().set_price(member, price));
         self

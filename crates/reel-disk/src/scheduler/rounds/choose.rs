@@ -3,7 +3,7 @@
 use super::lane::{Lane, portion_ns};
 use super::promised::Outlook;
 use super::queue::Turn;
-use super::{Filed, Order, Place, Queued, Rounds, Run};
+use super::{Filed, Order, QueuePosition, Queued, Rounds, Run};
 use reel_qos::Kind;
 use reel_qos::limits::{ROUND_NS, SUB_PERIOD_NS};
 
@@ -17,9 +17,10 @@ pub(super) struct Choice {
 }
 
 impl Rounds {
-    /// The next request, whether or not the device takes it now. There is one whenever anything waits.
+    /// The next request, whether or not the device takes it now. There is one whenever anything
+    /// waits.
     pub(super) fn choose(&mut self, now_ns: u64) -> Option<Choice> {
-        // No sooner, so that all that was asked for by now takes part.
+        // Not before, so that all requests up to now take part.
         if std::mem::take(&mut self.ran_dry) {
             let (price, order) = (self.meter.price(), self.order);
             self.lanes.iter_mut().for_each(|lane| lane.fill_batch(&mut self.waiting, price, order));
@@ -39,7 +40,8 @@ impl Rounds {
         if let Some(choice) = self.by_the_rules(outlook, now_ns) {
             return Some(choice);
         }
-        // Everybody who waits has used up his quantum and the round is not over: the rest of it is shared out in the same way.
+        // All classes that wait have used up their quanta and the round is not over: the rest of it
+        // is shared out in the same way.
         self.refill();
         let outlook = self.promised.outlook(now_ns, self.budget());
         self.by_the_rules(outlook, now_ns).or_else(|| self.unpromised(outlook, now_ns, |_| true))
@@ -48,18 +50,21 @@ impl Rounds {
     /// Takes a chosen request out of its queue, on its way to the device.
     pub(super) fn take(&mut self, choice: Choice, now_ns: u64) -> Option<Queued> {
         let mut filed = self.unfile(choice.id)?;
-        let goes_on = self.asked.is_some_and(|run| self.goes_on(run, &filed));
+        let goes_on = self.interactive_run.is_some_and(|run| self.goes_on(run, &filed));
         let idle_ns = self.expected.ended(now_ns, goes_on);
         self.lanes[filed.lane].left_ns -= idle_ns as i64;
-        self.note_way_back(&filed, choice);
+        self.note_seek_back(&filed, choice);
         filed.cost_ns = self.cost_from_here_ns(&filed);
         self.note_run(&filed, choice);
         self.head = filed.request.end();
         let beyond = filed.request.offset.saturating_add(1);
         match filed.place {
-            // Beyond it, not at it: callers who ask for one place again and again would hold the sweep there for ever.
-            Place::Due(_) if self.order == Order::Scan => self.due_arm = beyond,
-            Place::Bucket(_) | Place::Batch if self.order == Order::Scan => self.arm = beyond,
+            // Beyond the request, not at it: callers that read one place again and again would
+            // otherwise hold the sweep there.
+            QueuePosition::Due(_) if self.order == Order::Scan => self.due_position = beyond,
+            QueuePosition::Bucket(_) | QueuePosition::Batch if self.order == Order::Scan => {
+                self.position = beyond
+            }
             _ => {}
         }
         let lane = &mut self.lanes[filed.lane];
@@ -85,8 +90,9 @@ impl Rounds {
         }
     }
 
-    /// What is to be done before the round ends, and its turn if it is part of the sweep. When that is more than the periodic classes may
-    /// claim together, each of them is held to its own quantum.
+    /// What is to be done before the round ends, and its turn if it is part of the sweep. When that
+    /// is more than the periodic classes may claim together, each of them is held to its own
+    /// quantum.
     fn promised_now(&self, outlook: Outlook) -> Option<(Choice, Option<Turn>)> {
         if outlook.due_ns == 0 {
             return None;
@@ -99,7 +105,8 @@ impl Rounds {
         }
         let end = self.meter.round.unwrap_or(0).saturating_add(1);
         let lanes = self.busy(Kind::Periodic).filter(|(_, lane)| may(lane));
-        let (behind, rank, id) = lanes.filter_map(|(_, lane)| lane.buckets.sweep(end, self.arm)).min()?;
+        let (behind, rank, id) =
+            lanes.filter_map(|(_, lane)| lane.buckets.sweep(end, self.position)).min()?;
         Some((Choice { id, cut_in: false }, Some((behind, rank, id))))
     }
 
@@ -107,30 +114,32 @@ impl Rounds {
     fn first_due(&self, may: impl Fn(&Lane) -> bool) -> Option<(u64, (bool, u64), u64)> {
         let first = |lane: &Lane| {
             let (group, ..) = lane.due.first()?;
-            let (behind, rank, id) = lane.due.sweep(group, self.due_arm)?;
+            let (behind, rank, id) = lane.due.sweep(group, self.due_position)?;
             Some((group, (behind, rank), id))
         };
         self.busy(Kind::Periodic).filter(|(_, lane)| may(lane)).filter_map(|(_, lane)| first(lane)).min()
     }
 
-    /// The first interactive request, if it may break the order: once in a sub-period with what lies behind it, or as often as its share of one
-    /// goes; with a token; and while slack covers it.
+    /// The first interactive request, if it may break the order. That is once in a sub-period, with
+    /// the requests that continue it, or as often as its class's share of a sub-period allows. It
+    /// needs a token, and slack must cover it.
     fn cut_in(&self, slack_ns: i64) -> Option<Choice> {
         let (id, number) = self.first_interactive(|lane| lane.left_ns > 0 && lane.tokens_ns > 0)?;
         let filed = self.waiting.get(&id)?;
         let cost_ns = self.cost_from_here_ns(filed);
         let share_ns = self.lanes[number].quantum_ns as u64 / (ROUND_NS / SUB_PERIOD_NS);
         let cut_in_ns = self.sub_period.cut_in_ns;
-        let goes_on = self.asked.is_some_and(|run| self.goes_on(run, filed));
+        let goes_on = self.interactive_run.is_some_and(|run| self.goes_on(run, filed));
         let its_turn = cut_in_ns == 0 || goes_on || cut_in_ns.saturating_add(cost_ns) <= share_ns;
-        // An arm goes back to the run that it left.
+        // The head seeks back to the run that it left.
         let back_ns = if self.run.is_some() { self.meter.price().read_request_ns } else { 0 };
         let covered = covers(slack_ns, cost_ns.saturating_add(back_ns));
         (its_turn && covered).then_some(Choice { id, cut_in: true })
     }
 
-    /// What lies behind the last periodic read costs its transfer alone: it is read with it, even before its time, as far as slack covers
-    /// that. When there is no slack left, what will soon be due still is: the seeks that this saves are what is missing.
+    /// The request behind the last periodic read costs only its transfer. It is read next, even
+    /// before it is due, if slack covers it. Without slack, it is still read if it is due soon: the
+    /// seeks that this saves are what is missing.
     fn neighbour(&self, outlook: Outlook, now_ns: u64) -> Option<Choice> {
         let run = self.run.filter(|run| run.cost_ns < RUN_NS_MAX)?;
         let lane = self.lanes.get(run.lane)?;
@@ -141,23 +150,24 @@ impl Rounds {
         (free && lane.left_ns > 0).then_some(Choice { id, cut_in: false })
     }
 
-    /// After somebody cut in on a run, what goes on with it costs a way that it did not ask for.
-    fn note_way_back(&mut self, filed: &Filed, choice: Choice) {
+    /// After an interactive request broke a run, continuing the run costs a seek that was not
+    /// estimated.
+    fn note_seek_back(&mut self, filed: &Filed, choice: Choice) {
         let left_run = std::mem::replace(&mut self.left_run, choice.cut_in && self.run.is_some());
         if left_run && !choice.cut_in && self.run.is_some_and(|run| self.goes_on(run, filed)) {
-            self.ways_back.push(filed.request.id);
+            self.seeks_back.push(filed.request.id);
         }
     }
 
-    /// Whether a request lies behind a run of its class.
+    /// Whether a request continues a run of its class.
     fn goes_on(&self, run: Run, filed: &Filed) -> bool {
         let passed_bytes = filed.request.offset.checked_sub(run.end);
         run.lane == filed.lane
             && passed_bytes.is_some_and(|passed| passed <= self.meter.price().passed_bytes())
     }
 
-    /// The runs that go on when a request has been taken. A person who cuts in does not end the periodic one; whatever else is read elsewhere
-    /// does.
+    /// The runs that may be continued after a request was taken. An interactive request that breaks
+    /// the order does not end the periodic run; every other read elsewhere does.
     fn note_run(&mut self, filed: &Filed, choice: Choice) {
         let after = |run: Option<Run>| {
             let (lane, end) = (filed.lane, filed.request.end());
@@ -165,22 +175,24 @@ impl Rounds {
             let transfer_ns = self.meter.price().transfer_ns(filed.request.bytes as u64);
             filed.placed.then_some(Run { lane, end, cost_ns: before_ns.saturating_add(transfer_ns) })
         };
-        let (run, asked) = match self.lanes[filed.lane].kind {
-            Kind::Interactive => (self.run.filter(|_| choice.cut_in), after(self.asked)),
+        let (run, interactive_run) = match self.lanes[filed.lane].kind {
+            Kind::Interactive => (self.run.filter(|_| choice.cut_in), after(self.interactive_run)),
             Kind::Periodic | Kind::Aperiodic => (after(self.run), None),
         };
-        (self.run, self.asked) = (run, asked);
+        (self.run, self.interactive_run) = (run, interactive_run);
     }
 
-    /// What a request costs if it is next: an interactive one that lies behind the last one is no way.
+    /// What a request costs if it is next: an interactive one that continues the last one needs no
+    /// seek.
     fn cost_from_here_ns(&self, filed: &Filed) -> u64 {
-        match self.asked.filter(|run| self.goes_on(*run, filed)) {
+        match self.interactive_run.filter(|run| self.goes_on(*run, filed)) {
             Some(run) => self.meter.neighbour_cost_ns(&filed.request, run.end),
             None => filed.cost_ns,
         }
     }
 
-    /// An aperiodic request that comes before the promised one in the sweep, if slack covers it and one interactive request.
+    /// An aperiodic request that comes before the reserved one in the sweep, if slack covers it and
+    /// one interactive request.
     fn on_the_way(&self, promised: Turn, slack_ns: i64) -> Option<Choice> {
         if self.order == Order::Deadline {
             return None;
@@ -191,8 +203,8 @@ impl Rounds {
         covers(slack_ns, cost_ns.saturating_add(reserve_ns)).then_some(Choice { id: turn.2, cut_in: false })
     }
 
-    /// Nothing promised is due that may claim more: interactive requests first, then one sweep over aperiodic ones and periodic ones
-    /// before their time.
+    /// No reserved work that may claim more is due: interactive requests first, then one sweep over
+    /// aperiodic requests and periodic ones before they are due.
     fn unpromised(
         &mut self,
         outlook: Outlook,
@@ -220,20 +232,22 @@ impl Rounds {
             return Some((behind, rank, id));
         }
         let end = lanes().filter_map(|lane| lane.buckets.first()).map(|(end, ..)| end).min()?;
-        lanes().filter_map(|lane| lane.buckets.sweep(end, self.arm)).min()
+        lanes().filter_map(|lane| lane.buckets.sweep(end, self.position)).min()
     }
 
-    /// The interactive request that is next: (id, class). What lies behind the last one, until that took as long as a way, or as long as any run while nobody who is
-    /// due soon waits for it; then what is wanted first. Who begins what was promised to him is due at once, who browses when he has waited for long: so a beginning
-    /// waits for beginnings alone, and a crowd that browses is not shut out.
+    /// The interactive request that is next: (id, class). First the request that continues the last
+    /// one, until that run took as long as a seek, or as any run while no request that is due soon
+    /// waits. Then the request that is due first. The first read of an admitted session is due at
+    /// once, that of an interactive client when it has waited for long. So a start waits only for
+    /// other starts, and many interactive clients are still served.
     fn first_interactive(&self, may: impl Fn(&Lane) -> bool) -> Option<(u64, usize)> {
         let lanes = self.busy(Kind::Interactive).filter(|(_, lane)| may(lane));
         let first = lanes.filter_map(|(number, lane)| Some((lane.due.first()?, number))).min();
         let ((due_ns, ..), _) = first?;
-        let way_ns = self.meter.price().read_request_ns;
+        let seek_ns = self.meter.price().read_request_ns;
         let soon_ns = self.meter.round.unwrap_or(0).saturating_add(2).saturating_mul(ROUND_NS);
-        let most_ns = if due_ns <= soon_ns { way_ns } else { way_ns.max(RUN_NS_MAX) };
-        if let Some(run) = self.asked.filter(|run| run.cost_ns < most_ns)
+        let most_ns = if due_ns <= soon_ns { seek_ns } else { seek_ns.max(RUN_NS_MAX) };
+        if let Some(run) = self.interactive_run.filter(|run| run.cost_ns < most_ns)
             && may(&self.lanes[run.lane])
             && let Some((_, id)) =
                 self.lanes[run.lane].neighbour_behind(run.end, self.meter.price().passed_bytes())
@@ -245,10 +259,11 @@ impl Rounds {
 
     fn first_aperiodic(&self, may: impl Fn(&Lane) -> bool) -> Option<Turn> {
         let lanes = self.busy(Kind::Aperiodic).filter(|(_, lane)| may(lane));
-        lanes.filter_map(|(_, lane)| lane.batch.sweep(0, self.arm)).min()
+        lanes.filter_map(|(_, lane)| lane.batch.sweep(0, self.position)).min()
     }
 
-    /// The first of a class that had a claim and was given nothing for rounds: whatever the estimates say, nobody starves.
+    /// The first request of a class that had a claim and was given nothing for rounds: no class
+    /// starves, whatever the estimates are.
     fn after_being_passed_over(&mut self, now_ns: u64) -> Option<Choice> {
         let starving =
             |lane: &Lane| lane.len > 0 && lane.left_ns > 0 && lane.passed_over >= PASSED_OVER_ROUNDS;

@@ -3,7 +3,7 @@
 use super::super::ids::ById;
 use super::queue::Queue;
 use super::turns::{Sweep, Turns};
-use super::{Filed, Order, Place};
+use super::{Filed, Order, QueuePosition};
 use reel_qos::limits::{CLASSES_MAX, ROUND_NS, SUB_PERIOD_NS};
 use reel_qos::{DiskPrice, Kind};
 use std::collections::BTreeMap;
@@ -16,7 +16,8 @@ pub(super) struct Lane {
     pub(super) kind: Kind,
     /// Device time in a round.
     pub(super) quantum_ns: i64,
-    /// What it may still claim of this round; below zero after a request that was larger than what was left.
+    /// What it may still claim of this round; negative after a request that was larger than what
+    /// was left.
     pub(super) left_ns: i64,
     /// Interactive: the leaky bucket of what cuts in. It fills at the rate of the share.
     pub(super) tokens_ns: i64,
@@ -26,13 +27,16 @@ pub(super) struct Lane {
     pub(super) passed_over: u32,
     /// Whether it was given anything in this round.
     pub(super) served: bool,
-    /// Periodic, due after the end of this round or later: (rounds that end before, place in the order, id).
+    /// Periodic, due after the end of this round or later: (rounds that end before, place in the
+    /// order, id).
     pub(super) buckets: Queue,
-    /// Periodic, due before the end of this round or late: (group of deadlines, place in the order, id). Interactive: (deadline, arrival, id).
+    /// Periodic, due before the end of this round or late: (group of deadlines, place in the order,
+    /// id). Interactive: (deadline, arrival, id).
     pub(super) due: Queue,
-    /// Periodic and interactive reads of a disk with an arm, wherever they wait: where each ends, by (offset, id).
+    /// Periodic and interactive reads of a rotational disk that wait: where each ends, by (offset,
+    /// id).
     places: BTreeMap<(u64, u64), u64>,
-    /// Aperiodic: whose turn it is.
+    /// Aperiodic: the requesters and their turns.
     pub(super) turns: Turns,
     /// Aperiodic, chosen for this sweep: (0, place in the order, id).
     pub(super) batch: Queue,
@@ -70,10 +74,12 @@ impl Lane {
             self.places.insert((filed.request.offset, id), filed.request.end());
         }
         match filed.place {
-            Place::Due(first) | Place::Wanted(first) => self.due.insert((first, filed.rank, id)),
-            Place::Bucket(end) => self.buckets.insert((end, filed.rank, id)),
-            Place::Line => self.turns.push(&filed.request, filed.arrival),
-            Place::Batch => self.batch.insert((0, filed.rank, id)),
+            QueuePosition::Due(first) | QueuePosition::Wanted(first) => {
+                self.due.insert((first, filed.rank, id))
+            }
+            QueuePosition::Bucket(end) => self.buckets.insert((end, filed.rank, id)),
+            QueuePosition::Line => self.turns.push(&filed.request, filed.arrival),
+            QueuePosition::Batch => self.batch.insert((0, filed.rank, id)),
         }
     }
 
@@ -83,15 +89,18 @@ impl Lane {
             self.places.remove(&(filed.request.offset, id));
         }
         match filed.place {
-            Place::Due(first) | Place::Wanted(first) => self.due.remove((first, filed.rank, id)),
-            Place::Bucket(end) => self.buckets.remove((end, filed.rank, id)),
+            QueuePosition::Due(first) | QueuePosition::Wanted(first) => {
+                self.due.remove((first, filed.rank, id))
+            }
+            QueuePosition::Bucket(end) => self.buckets.remove((end, filed.rank, id)),
             // Found to be gone when its turn comes.
-            Place::Line => {}
-            Place::Batch => self.batch.remove((0, filed.rank, id)),
+            QueuePosition::Line => {}
+            QueuePosition::Batch => self.batch.remove((0, filed.rank, id)),
         }
     }
 
-    /// The end of the read that waits just before `offset`, if the arm would go on from there, over `gap_bytes` at most.
+    /// The end of the waiting read just before `offset`, if reading on from there over `gap_bytes`
+    /// at most is cheaper than a seek.
     pub(super) fn neighbour_before(&self, offset: u64, gap_bytes: u64) -> Option<u64> {
         let (_, &end) = self.places.range(..(offset, 0)).next_back()?;
         (end..=end.saturating_add(gap_bytes)).contains(&offset).then_some(end)
@@ -104,9 +113,9 @@ impl Lane {
         (place.0 <= end.saturating_add(gap_bytes)).then_some(place)
     }
 
-    /// Chooses what is swept over next when the batch is through: newcomers wait for the next one, so a reader who keeps just
-    /// ahead of the arm holds nobody up. A sweep is as long as what the class is given in a round, so who comes waits for a round or so however
-    /// little that is.
+    /// Chooses the next batch when the last one is done. New requests wait for the next batch, so a
+    /// reader that keeps just ahead of the sweep blocks no other. A batch takes as long as what the
+    /// class is given in a round, so a request waits for about a round, however little that is.
     pub(super) fn fill_batch(&mut self, waiting: &mut ById<Filed>, price: DiskPrice, order: Order) {
         if self.kind == Kind::Aperiodic && self.batch.is_empty() {
             let by_place = order == Order::Scan;
@@ -120,7 +129,7 @@ impl Lane {
         if self.due.is_empty() { self.buckets.first().map(|(end, ..)| end) } else { Some(0) }
     }
 
-    /// Pays for device time, and whether it did: what is lent to a class that has nothing left costs nothing.
+    /// Charges device time. `false` if it was lent: a class that has nothing left is not charged.
     pub(super) fn charge(&mut self, cost_ns: u64) -> bool {
         self.served = true;
         self.passed_over = 0;
@@ -131,20 +140,21 @@ impl Lane {
         own
     }
 
-    /// A request has taken so much of the device.
+    /// A request has taken this much of the device.
     pub(super) fn note_given(&mut self, took_ns: u64) {
         self.given_ns = self.given_ns.saturating_add(took_ns);
     }
 
-    /// What was charged for a request becomes what it took. A debt ends at a quantum or the request itself: a stall of the device must not
-    /// shut a class out for as many rounds.
+    /// What was charged for a request becomes what it took. A debt is at most a quantum or the
+    /// request itself: a stall of the device must not block a class for as many rounds.
     pub(super) fn correct(&mut self, charged_ns: u64, took_ns: u64) {
         let by_ns = took_ns as i64 - charged_ns as i64;
         let least_ns = -self.quantum_ns.max(charged_ns as i64);
         self.left_ns = (self.left_ns - by_ns).max(least_ns.min(self.left_ns));
     }
 
-    /// A new round. What is promised is counted by rounds: a periodic class has its quantum again, and what it did not use is lost.
+    /// A new round. Reservations are per round: a periodic class has its quantum again, and what it
+    /// did not use is lost.
     pub(super) fn begin_round(&mut self, round: u64) {
         let is_periodic = self.kind == Kind::Periodic;
         let had_claim = self.len > 0 && (!is_periodic || self.first_end() <= Some(round));
@@ -163,14 +173,16 @@ impl Lane {
         if self.left_ns > 0 { 0 } else { 1 - self.left_ns / portion_ns(self.quantum_ns) }
     }
 
-    /// So many portions more, within the round: everybody who waits has used up what he had.
+    /// More portions within the round: all classes that wait have used up what they had.
     pub(super) fn refill(&mut self, portions: i64) {
         let more_ns = portion_ns(self.quantum_ns).saturating_mul(portions);
         self.left_ns = self.left_ns.saturating_add(more_ns).min(self.quantum_ns.max(self.left_ns));
     }
 
-    /// Time goes on. Others than periodic classes are handed their quantum as it passes, or a person whose class had used it up early would wait for
-    /// the end of the round. One that waits may save up more than one that does not. The leaky bucket fills at the same rate.
+    /// Time has passed. Classes that are not periodic get their quantum as time passes. Otherwise
+    /// an interactive request whose class had used up its quantum early would wait for the end of
+    /// the round. A class that waits may save up more than one that does not. The leaky bucket
+    /// fills at the same rate.
     pub(super) fn elapse(&mut self, since_ns: u64) {
         let share = self.quantum_ns as f64 / ROUND_NS as f64;
         let more_ns = (since_ns as f64 * share) as i64;
@@ -211,8 +223,9 @@ impl Iterator for LaneSet {
     }
 }
 
-/// What a class with this quantum is handed out at once when the round's quanta are used up: its share of a sub-period. Whole quanta would
-/// let a person wait until a download has used up a quarter of a second.
+/// What a class with this quantum is given at once when the quanta of the round are used up: its
+/// share of a sub-period. With whole quanta, an interactive request could wait for a quarter of a
+/// second of a download.
 pub(super) fn portion_ns(quantum_ns: i64) -> i64 {
     (quantum_ns / (ROUND_NS / SUB_PERIOD_NS) as i64).max(1)
 }

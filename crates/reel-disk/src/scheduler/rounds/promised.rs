@@ -1,15 +1,17 @@
-//! What was promised until when, and what that leaves for others.
+//! What is reserved until when, and what that leaves for others.
 
 use reel_qos::limits::ROUND_NS;
 use std::collections::BTreeMap;
 
 use crate::limits::SLACK_ROUNDS;
 
-/// Device time promised, by the number of rounds that end before it is due: what is filed under `e` must be done by `e * ROUND_NS`.
+/// Reserved device time, by the number of rounds that end before it is due: what is filed under `e`
+/// must be done by `e * ROUND_NS`.
 #[derive(Debug, Default)]
 pub(super) struct Promised {
     by_end: BTreeMap<u64, u64>,
-    /// What is due by the end of `round`, summed up: under overload that is a minute of late rounds, and it is asked for at each choice.
+    /// What is due by the end of `round`, summed up: each choice needs it, and under overload there
+    /// may be a minute of late rounds.
     due_ns: u64,
     round: u64,
 }
@@ -28,9 +30,9 @@ pub(super) struct Budget {
 /// The answer.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) struct Outlook {
-    /// Device time that others may take without making anything promised late.
+    /// Device time that other requests may take without making reserved work late.
     pub(super) slack_ns: i64,
-    /// Promised work that is to be done by the end of this round.
+    /// Reserved work that is to be done by the end of this round.
     pub(super) due_ns: u64,
 }
 
@@ -70,8 +72,9 @@ impl Promised {
         due.fold(0, |sum: u64, (_, ns)| sum.saturating_add(*ns))
     }
 
-    /// The least, over this round and those to come, of its end less what is promised until then. More than the periodic classes
-    /// may claim is not promised by anybody: a flood of theirs does not eat up the others' shares.
+    /// The least, over this round and those to come, of the time to its end less the work that is
+    /// reserved until then. Work beyond what the periodic classes may claim is not reserved: too
+    /// much of it does not use up the shares of other classes.
     pub(super) fn outlook(&self, now_ns: u64, budget: Budget) -> Outlook {
         let round = now_ns / ROUND_NS;
         let rest_ns = i128::from(ROUND_NS - now_ns % ROUND_NS) - i128::from(budget.device_ns);
@@ -127,7 +130,7 @@ mod tests {
     }
 
     #[test]
-    fn a_flood_claims_no_more_than_its_share() {
+    fn overload_claims_no_more_than_its_share() {
         let mut promised = Promised::default();
         promised.add(1, 90 * ROUND_NS);
         promised.add(2, 90 * ROUND_NS);

@@ -1,7 +1,7 @@
-//! What waits in one class, and who of it is next for an arm that sweeps over it.
+//! What waits in one class, and which request of it is next for a sweep.
 //!
-//! A choice asks this of many classes and takes something from one of them. So each remembers its answers: they stay right until the one who
-//! is next leaves, or the arm is brought back.
+//! A choice asks many classes for their next request and takes one of them. So each class remembers
+//! its answers. They stay right until the next request leaves, or the sweep goes back.
 
 use std::cell::Cell;
 use std::collections::BTreeSet;
@@ -9,7 +9,7 @@ use std::collections::BTreeSet;
 /// (group, place in the order, id): an earlier group goes first.
 pub(super) type Key = (u64, u64, u64);
 
-/// (whether it is behind the arm, place in the order, id): what is behind comes after everything before it.
+/// (whether it is behind the sweep, place in the order, id): requests behind come after all before.
 pub(super) type Turn = (bool, u64, u64);
 
 /// Keys in their order.
@@ -20,11 +20,11 @@ pub(super) struct Queue {
     found: Cell<Option<Found>>,
 }
 
-/// Who is next in a group, for an arm that is there.
+/// The next request of a group for a sweep at a position.
 #[derive(Clone, Copy, Debug)]
 struct Found {
     group: u64,
-    arm: u64,
+    position: u64,
     turn: Turn,
 }
 
@@ -63,24 +63,24 @@ impl Queue {
         self.keys.range(..(group, rank, 0)).next_back().filter(|key| key.0 == group).copied()
     }
 
-    /// The first of a group at or beyond the arm, or else the first of it.
-    pub(super) fn sweep(&self, group: u64, arm: u64) -> Option<Turn> {
+    /// The first of a group at or beyond the position, or else the first of it.
+    pub(super) fn sweep(&self, group: u64, position: u64) -> Option<Turn> {
         if self.first.is_none_or(|(first, ..)| group < first) {
             return None;
         }
-        let known = self.found.get().filter(|found| found.holds(group, arm));
+        let known = self.found.get().filter(|found| found.holds(group, position));
         let turn = match known {
             Some(found) => found.turn,
-            None => self.look(group, arm)?,
+            None => self.look(group, position)?,
         };
-        self.found.set(Some(Found { group, arm, turn }));
+        self.found.set(Some(Found { group, position, turn }));
         Some(turn)
     }
 
-    fn look(&self, group: u64, arm: u64) -> Option<Turn> {
+    fn look(&self, group: u64, position: u64) -> Option<Turn> {
         let first_from = |rank| self.keys.range((group, rank, 0)..).next().filter(|key| key.0 == group);
-        let &(_, rank, id) = first_from(arm).or_else(|| first_from(0))?;
-        Some((rank < arm, rank, id))
+        let &(_, rank, id) = first_from(position).or_else(|| first_from(0))?;
+        Some((rank < position, rank, id))
     }
 }
 
@@ -89,15 +89,16 @@ impl Found {
         (self.group, self.turn.1, self.turn.2)
     }
 
-    /// Whether it is the answer for an arm that is here, too: that is not before where it was, and has not passed over who is next.
-    fn holds(&self, group: u64, arm: u64) -> bool {
+    /// Whether it is also the answer for a sweep at this position: that is not before the old one,
+    /// and not beyond the next request.
+    fn holds(&self, group: u64, position: u64) -> bool {
         let (is_behind, rank, _) = self.turn;
-        self.group == group && self.arm <= arm && (is_behind || arm <= rank)
+        self.group == group && self.position <= position && (is_behind || position <= rank)
     }
 
     fn came(&mut self, (group, rank, id): Key) {
         if group == self.group {
-            self.turn = self.turn.min((rank < self.arm, rank, id));
+            self.turn = self.turn.min((rank < self.position, rank, id));
         }
     }
 }
@@ -112,7 +113,7 @@ mod tests {
         Insert(Key),
         /// The one of this number.
         Remove(usize),
-        /// Whoever is next, as a scheduler does; the arm goes on behind it.
+        /// Takes the next one, as a scheduler does; the sweep goes on behind it.
         Take,
         Look(u64, u64),
     }
@@ -122,18 +123,18 @@ mod tests {
             4 => (0_u64..4, 0_u64..30, 0_u64..5).prop_map(Step::Insert),
             1 => any::<usize>().prop_map(Step::Remove),
             3 => Just(Step::Take),
-            3 => (0_u64..5, 0_u64..31).prop_map(|(group, arm)| Step::Look(group, arm)),
+            3 => (0_u64..5, 0_u64..31).prop_map(|(group, position)| Step::Look(group, position)),
         ]
     }
 
-    fn by_definition(keys: &BTreeSet<Key>, group: u64, arm: u64) -> Option<Turn> {
-        keys.iter().filter(|key| key.0 == group).map(|&(_, rank, id)| (rank < arm, rank, id)).min()
+    fn by_definition(keys: &BTreeSet<Key>, group: u64, position: u64) -> Option<Turn> {
+        keys.iter().filter(|key| key.0 == group).map(|&(_, rank, id)| (rank < position, rank, id)).min()
     }
 
     proptest! {
         #[test]
-        fn what_it_remembers_is_what_the_definition_says(steps in proptest::collection::vec(step(), 1..200)) {
-            let (mut queue, mut keys, mut arm) = (Queue::default(), BTreeSet::new(), 0);
+        fn remembered_answers_are_those_of_the_definition(steps in proptest::collection::vec(step(), 1..200)) {
+            let (mut queue, mut keys, mut position) = (Queue::default(), BTreeSet::new(), 0);
             for step in steps {
                 match step {
                     Step::Insert(key) => {
@@ -147,17 +148,17 @@ mod tests {
                     }
                     Step::Take => {
                         let Some(&(group, ..)) = keys.first() else { continue };
-                        let next = queue.sweep(group, arm);
-                        prop_assert_eq!(next, by_definition(&keys, group, arm));
+                        let next = queue.sweep(group, position);
+                        prop_assert_eq!(next, by_definition(&keys, group, position));
                         let Some((_, rank, id)) = next else { continue };
                         keys.remove(&(group, rank, id));
                         queue.remove((group, rank, id));
-                        arm = rank + 1;
+                        position = rank + 1;
                     }
-                    Step::Look(group, arm) => {
-                        prop_assert_eq!(queue.sweep(group, arm), by_definition(&keys, group, arm));
-                        let before = keys.iter().rfind(|key| key.0 == group && key.1 < arm);
-                        prop_assert_eq!(queue.last_before(group, arm), before.copied());
+                    Step::Look(group, position) => {
+                        prop_assert_eq!(queue.sweep(group, position), by_definition(&keys, group, position));
+                        let before = keys.iter().rfind(|key| key.0 == group && key.1 < position);
+                        prop_assert_eq!(queue.last_before(group, position), before.copied());
                     }
                 }
                 prop_assert_eq!(queue.first(), keys.first().copied());

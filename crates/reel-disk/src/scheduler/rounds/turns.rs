@@ -1,35 +1,37 @@
-//! Whose turn it is among those who ask for what has no deadline: deficit round robin (MARS, disk queues) between askers, in device time.
+//! Turns of requesters without deadlines: deficit round robin (MARS, disk queues) between
+//! requesters, in device time.
 
 use super::super::ids::ById;
 use super::queue::Queue;
-use super::{Filed, Place, Queued};
-use crate::request::Asker;
+use super::{Filed, QueuePosition, Queued};
+use crate::request::Requester;
 use reel_qos::DiskPrice;
-use reel_qos::limits::{ROUND_NS, RUN_WAYS};
+use reel_qos::limits::{ROUND_NS, RUN_SEEKS};
 use std::collections::{HashMap, VecDeque};
 
-use crate::limits::{REQUEST_NS_MAX, TURN_DEBTS, TURN_WAYS};
+use crate::limits::{REQUEST_NS_MAX, TURN_DEBTS, TURN_SEEKS};
 
-/// The askers of one class, and what waits of each in the order of arrival.
+/// The requesters of one class, and the waiting requests of each in the order of arrival.
 ///
-/// Those who look after what is stored have every second turn, among themselves: a rebuild goes on however many download.
-/// An asker is known while it has something waiting, or owes for what it had of the last turn.
+/// Maintenance has every second turn, so a rebuild goes on however many clients download. A
+/// requester is known while a request of it waits, or while it has a debt from the last turn.
 #[derive(Debug, Default)]
 pub(super) struct Turns {
-    askers: HashMap<Asker, Line>,
-    /// All of these, the next one first: others, and those of upkeep.
-    rings: [VecDeque<Asker>; 2],
-    /// What others were given beyond what upkeep was, since either of them has had nothing waiting.
+    requesters: HashMap<Requester, Line>,
+    /// All of these, the next one first: others, and those for maintenance.
+    rings: [VecDeque<Requester>; 2],
+    /// What others were given beyond what maintenance was, since one of the two last had nothing
+    /// waiting.
     lead_ns: i64,
     /// The length of a turn, when the last one was given.
     turn_ns: i64,
-    /// The largest request since somebody had something waiting.
+    /// The largest request since the first of the known requesters came.
     largest_bytes: u64,
-    /// Places of those chosen in the order in which they were.
+    /// Numbers of chosen requests, in the order in which they were chosen.
     chosen: u64,
 }
 
-/// One asker.
+/// One requester.
 #[derive(Debug, Default)]
 struct Line {
     /// (arrival, id). What was promoted leaves its entry behind.
@@ -42,7 +44,8 @@ struct Line {
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Sweep {
     pub(super) price: DiskPrice,
-    /// What is chosen is served by place: an arm passes over it. Otherwise as it was chosen.
+    /// Chosen requests are served by place, in a sweep. Otherwise in the order in which they were
+    /// chosen.
     pub(super) by_place: bool,
     /// Device time of a sweep; what is not swept over is chosen a turn at a time.
     pub(super) worth_ns: u64,
@@ -51,49 +54,50 @@ pub(super) struct Sweep {
 impl Turns {
     /// A request has come.
     pub(super) fn push(&mut self, request: &Queued, arrival: u64) {
-        let (asker, rings) = (request.asker, &mut self.rings);
-        let line = self.askers.entry(asker).or_insert_with(|| {
-            rings[usize::from(asker.is_upkeep())].push_back(asker);
+        let (requester, rings) = (request.requester, &mut self.rings);
+        let line = self.requesters.entry(requester).or_insert_with(|| {
+            rings[usize::from(requester.is_maintenance())].push_back(requester);
             Line::default()
         });
         line.waiting.push_back((arrival, request.id));
         self.largest_bytes = self.largest_bytes.max(request.bytes as u64);
     }
 
-    /// Moves a sweep's worth of what waits to `batch`, one turn after another.
+    /// Moves a sweep's worth of waiting requests to `batch`, one turn after another.
     ///
-    /// What lies behind one that is chosen costs its transfer and belongs to it: a run is cut only when it has taken twice its turn,
-    /// and what was too much is had less of the next time.
+    /// A request that continues a chosen one costs its transfer and belongs to the same turn. A run
+    /// is cut only when it has taken twice its turn; what was too much is subtracted from the next
+    /// turn.
     pub(super) fn choose(&mut self, sweep: Sweep, waiting: &mut ById<Filed>, batch: &mut Queue) {
-        self.turn_ns = sweep.turn_ns(self.askers.len(), self.largest_bytes) as i64;
-        // Once round: who asks for little then waits for a turn of each other.
-        let most_ns = sweep.worth_ns.min((self.turn_ns as u64).saturating_mul(self.askers.len() as u64));
+        self.turn_ns = sweep.turn_ns(self.requesters.len(), self.largest_bytes) as i64;
+        // One turn each: a requester with few requests then waits for a turn of each other.
+        let most_ns = sweep.worth_ns.min((self.turn_ns as u64).saturating_mul(self.requesters.len() as u64));
         let mut chosen_ns = 0_u64;
         while (batch.is_empty() || chosen_ns < most_ns)
             && let Some(ring) = self.next_ring()
-            && let Some(asker) = self.rings[ring].pop_front()
+            && let Some(requester) = self.rings[ring].pop_front()
         {
-            let Some(line) = self.askers.get_mut(&asker) else { continue };
+            let Some(line) = self.requesters.get_mut(&requester) else { continue };
             let before_ns = line.balance_ns.max(-TURN_DEBTS * self.turn_ns);
             line.balance_ns = (before_ns + self.turn_ns).min(2 * self.turn_ns);
             let given_ns = line.take_turn(self.turn_ns, &mut self.chosen, sweep, waiting, batch);
             if line.waiting.is_empty() && line.balance_ns >= 0 {
-                self.askers.remove(&asker);
+                self.requesters.remove(&requester);
             } else {
-                self.rings[ring].push_back(asker);
+                self.rings[ring].push_back(requester);
             }
             chosen_ns = chosen_ns.saturating_add(given_ns);
             self.note_lead(ring, given_ns);
         }
-        if self.askers.is_empty() {
+        if self.requesters.is_empty() {
             self.largest_bytes = 0;
         }
     }
 
-    /// What an asker was given for turned out to take something else. A stall of the device costs it some turns, not all that the
-    /// stall took.
-    pub(super) fn correct(&mut self, asker: Asker, expected_ns: u64, took_ns: u64) {
-        if let Some(line) = self.askers.get_mut(&asker) {
+    /// The requests that a requester was charged for took another time. A stall of the device costs
+    /// it some turns, not the whole time of the stall.
+    pub(super) fn correct(&mut self, requester: Requester, expected_ns: u64, took_ns: u64) {
+        if let Some(line) = self.requesters.get_mut(&requester) {
             let by_ns = expected_ns as i64 - took_ns as i64;
             let balance_ns = line.balance_ns + by_ns;
             line.balance_ns = balance_ns.clamp(-TURN_DEBTS * self.turn_ns, 2 * self.turn_ns);
@@ -108,7 +112,8 @@ impl Turns {
         }
     }
 
-    /// Counts who was given more, while both have something waiting: what one leaves is lent to the other.
+    /// Counts which side was given more while both have something waiting: what one leaves is lent
+    /// to the other.
     fn note_lead(&mut self, ring: usize, given_ns: u64) {
         if self.rings.iter().any(VecDeque::is_empty) {
             self.lead_ns = 0;
@@ -132,8 +137,9 @@ impl Line {
     ) -> u64 {
         let mut given_ns = 0_u64;
         while let Some(&(arrival, id)) = self.waiting.front() {
-            let first =
-                waiting.get(&id).filter(|filed| filed.arrival == arrival && filed.place == Place::Line);
+            let first = waiting
+                .get(&id)
+                .filter(|filed| filed.arrival == arrival && filed.place == QueuePosition::Line);
             let Some(filed) = first else {
                 self.waiting.pop_front();
                 continue;
@@ -150,7 +156,7 @@ impl Line {
                 filed.rank = *chosen;
             }
             *chosen += 1;
-            (filed.place, filed.turn_ns) = (Place::Batch, cost_ns);
+            (filed.place, filed.turn_ns) = (QueuePosition::Batch, cost_ns);
             batch.insert((0, filed.rank, id));
             self.balance_ns = (self.balance_ns - cost_ns as i64).max(-TURN_DEBTS * turn_ns);
             given_ns = given_ns.saturating_add(cost_ns);
@@ -160,17 +166,19 @@ impl Line {
 }
 
 impl Sweep {
-    /// So many share a round; but a turn is worth the way, and none is longer than the sweep, or than any run is worth.
-    fn turn_ns(&self, askers: usize, largest_bytes: u64) -> u64 {
+    /// A round is divided among the requesters. But a turn is worth its seek, and none is longer
+    /// than the sweep or than a useful run.
+    fn turn_ns(&self, requesters: usize, largest_bytes: u64) -> u64 {
         let request_ns = self.price.read_ns(largest_bytes).max(self.price.write_ns(largest_bytes));
-        let ways_ns = self.price.read_request_ns.saturating_mul(TURN_WAYS);
-        let least_ns = request_ns.max(ways_ns).clamp(1, REQUEST_NS_MAX);
-        let most_ns = self.price.read_request_ns.saturating_mul(RUN_WAYS).min(self.worth_ns);
-        let part_ns = ROUND_NS / askers.max(1) as u64;
+        let seeks_ns = self.price.read_request_ns.saturating_mul(TURN_SEEKS);
+        let least_ns = request_ns.max(seeks_ns).clamp(1, REQUEST_NS_MAX);
+        let most_ns = self.price.read_request_ns.saturating_mul(RUN_SEEKS).min(self.worth_ns);
+        let part_ns = ROUND_NS / requesters.max(1) as u64;
         if self.by_place { part_ns.min(most_ns).max(least_ns) } else { least_ns }
     }
 
-    /// What a request costs behind the one that was chosen before it in the sweep, if the arm would go on from there.
+    /// What a request costs behind the one that was chosen before it in the sweep, if reading on
+    /// from there is cheaper than a seek.
     fn neighbour_cost_ns(&self, filed: &Filed, waiting: &ById<Filed>, batch: &Queue) -> Option<u64> {
         if !self.by_place {
             return None;

@@ -53,7 +53,7 @@ impl Faulty {
         place.reel(&["ingest", "volume", film.to_str().unwrap(), "--name", "film"]).done();
         place.reel(&["export", "volume", "film", "film.mp4"]).done();
         fs::create_dir(place.path("orders")).unwrap();
-        let config = "volume = \"volume\"\nlisten = \"127.0.0.1:0\"\nserve_threads = 2\ndisk_threads = 2\ndriver = \"uring\"\n";
+        let config = "volume = \"volume\"\nlisten = \"127.0.0.1:0\"\nserve_threads = 2\ndisk_threads = 2\nexperimental.driver = \"uring\"\n";
         fs::write(place.path("reel.toml"), config).unwrap();
         let film = fs::read(place.path("film.mp4")).unwrap();
         Self { place, film }

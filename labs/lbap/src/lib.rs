@@ -1,35 +1,40 @@
-//! Traffic that is specified by three numbers instead of a curve.
+//! Traffic that is specified by three numbers instead of a demand curve: a laboratory, not part of
+//! the server.
+#![forbid(unsafe_code)]
 
-use crate::limits::ROUND_NS;
+use reel_qos::limits::{DEMAND_ROUNDS_MAX, ROUND_NS};
+use reel_qos::{Demand, DiskDemand};
 
-/// A linear bounded arrival process: in every interval of t seconds at most R x t + W messages of at most M bytes arrive
-/// (Anderson's model, as used in Govindan, dissertation, 1992, chapter 2).
+/// A linear bounded arrival process: in every interval of t seconds at most R x t + W messages of
+/// at most M bytes arrive (Anderson's model, as used in Govindan, dissertation, 1992, chapter 2).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Lbap {
     /// M: the largest message.
     pub message_bytes: u64,
     /// R: messages in 1000 seconds.
     pub rate_mhz: u64,
-    /// W: how many messages may arrive ahead of the rate. A process with none may not bring any.
+    /// W: how many messages may arrive ahead of the rate. With 0, no message conforms.
     pub workahead: u64,
 }
 
-/// The arrivals of one process, message by message: gives each its logical arrival, and notices who breaks the specification.
+/// The arrivals of one process, message by message: gives each its logical arrival, and says
+/// whether it conforms to the specification.
 #[derive(Clone, Debug)]
 pub struct Arrivals {
     lbap: Lbap,
-    /// The last logical arrival in nanoseconds, times `rate_mhz`: so 1/R is a whole number and nothing drifts.
+    /// The last logical arrival in nanoseconds, times `rate_mhz`: so 1/R is a whole number and
+    /// nothing drifts.
     last: Option<u128>,
 }
 
 /// When a message counts as arrived.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Arrival {
-    /// The logical arrival: never before the arrival, and at least 1/R after the logical arrival of the message before.
-    /// `u64::MAX` if that is never.
+    /// The logical arrival: never before the arrival, and at least 1/R after the logical arrival of
+    /// the message before. `u64::MAX` if that is never.
     pub logical_ns: u64,
-    /// Does the process keep to its specification with this message? If not, the message is counted all the same: it only
-    /// delays the logical arrivals of those that follow.
+    /// Whether the process conforms to its specification with this message. If not, the message is
+    /// counted nevertheless: it only delays the logical arrivals of those that follow.
     pub conforms: bool,
 }
 
@@ -43,15 +48,36 @@ impl Lbap {
         (bits.saturating_mul(8) / 1000).min(u64::MAX.into()) as u64
     }
 
-    /// Bytes that a round must carry so that every message is served within 1/R of its logical arrival.
+    /// Bytes that a round must carry so that every message is served within 1/R of its logical
+    /// arrival.
     pub fn round_bytes(&self) -> u64 {
-        // A product that does not fit is more than any machine carries; it is rounded up more coarsely.
+        // A product that does not fit is more than any machine carries; it is rounded up more
+        // coarsely.
         let bytes = u128::from(self.message_bytes) * u128::from(self.rate_mhz);
         let round_bytes = match bytes.checked_mul(u128::from(ROUND_NS)) {
             Some(product) => product.div_ceil(PERIOD),
             None => (bytes / PERIOD + 1).saturating_mul(u128::from(ROUND_NS)),
         };
         round_bytes.min(u64::MAX.into()) as u64
+    }
+
+    /// The demand of a stream that is this process, read in order from `members` members, striped
+    /// over all of them with one row of parity, in units of `unit_bytes`.
+    ///
+    /// Every round needs what the process can bring in logical arrivals in any round, wherever its
+    /// messages are in time. Each message is served within 1/R of its logical arrival (Govindan,
+    /// dissertation, 1992, chapter 2). What arrives ahead is held: W messages, and the one that is
+    /// being served.
+    pub fn demand(&self, members: usize, unit_bytes: u64, rounds: usize) -> Demand {
+        // Longer demands are refused, whatever their length.
+        let rounds = rounds.min(DEMAND_ROUNDS_MAX + 1);
+        let sent_bytes = self.round_bytes();
+        let stripe_bytes = u128::from(unit_bytes.max(1)) * members.saturating_sub(1).max(1) as u128;
+        let units = u128::from(sent_bytes).div_ceil(stripe_bytes);
+        let bytes = units.saturating_mul(unit_bytes.into()).min(u64::MAX.into()) as u64;
+        let reads = DiskDemand::scattered(units.min(u32::MAX.into()) as u32, bytes);
+        let held_bytes = self.message_bytes.saturating_mul(self.workahead.saturating_add(1));
+        Demand::new(vec![vec![reads; rounds]; members], vec![sent_bytes; rounds], held_bytes)
     }
 
     /// Starts to count arrivals.
@@ -61,10 +87,11 @@ impl Lbap {
 }
 
 impl Arrivals {
-    /// Counts a message that arrived now. The clock may stand, and if it goes back the message counts as late as the one before.
+    /// Counts a message that arrived now. The clock may stand. If it goes back, the message counts
+    /// as late as the one before.
     ///
-    /// The recurrence is l(0) = a(0), l(i) = max(a(i), l(i-1) + 1/R): the same as a(i) + w(a(i))/R, with the workahead w
-    /// taken just before the message is counted.
+    /// The recurrence is l(0) = a(0), l(i) = max(a(i), l(i-1) + 1/R). It equals a(i) + w(a(i))/R,
+    /// with the workahead w taken just before the message is counted.
     pub fn arrive(&mut self, now_ns: u64) -> Arrival {
         let rate = u128::from(self.lbap.rate_mhz);
         if rate == 0 {
@@ -78,7 +105,8 @@ impl Arrivals {
             None => now,
         };
         self.last = Some(logical);
-        // The workahead before this message is (l - a) x R; with it, it is one more, and may be W at most.
+        // The workahead before this message is (l - a) x R; with it, it is one more, and may be W
+        // at most.
         let ahead = logical - now;
         let conforms = match self.lbap.workahead.checked_sub(1) {
             Some(before) => ahead <= u128::from(before) * PERIOD,
@@ -128,7 +156,7 @@ mod tests {
     }
 
     #[test]
-    fn extremes_do_no_harm() {
+    fn extreme_values_neither_panic_nor_overflow() {
         for rate_mhz in [0, 1, u64::MAX] {
             let all = Lbap { message_bytes: u64::MAX, rate_mhz, workahead: u64::MAX };
             let mut arrivals = all.arrivals();
@@ -148,7 +176,8 @@ mod tests {
     }
 
     proptest! {
-        /// Who keeps to the recurrence keeps to the definition: N(t0, t1) <= R x (t1 - t0) + W in every interval.
+        /// A process that conforms to the recurrence conforms to the definition: N(t0, t1) <= R x
+        /// (t1 - t0) + W in every interval.
         #[test]
         fn conforming_is_what_the_definition_says(
             rate_mhz in 1_u64..5000, workahead in 1_u64..5, gaps in prop::collection::vec(0_u64..4 * S, 1..12),

@@ -1,21 +1,22 @@
 //! Deficit round robin between classes.
 
-use super::device::DepthBound;
-use super::meter::Meter;
-use super::{Queued, Scheduler, SchedulerView, more_urgent};
+use super::super::device::DepthBound;
+use super::super::meter::Meter;
+use super::super::{Queued, Scheduler, SchedulerView, more_urgent};
 use reel_qos::{Class, ClassTable, DiskPrice};
 use std::collections::{BTreeMap, HashMap};
 
-/// MARS's disk queues: one queue per class, FIFO. A round moves requests from each into the work queue until the class's quantum of
-/// device time is used up; the work queue is then handed down in the order of a circular scan, and the next round follows. Fair, but what
-/// comes while a round is served waits for the next one, however urgent. For comparison.
+/// MARS's disk queues: one queue per class, FIFO. A round moves requests from each queue into the
+/// work queue until the class's quantum of device time is used up. The work queue is served in the
+/// order of a circular scan, then the next round follows. This is fair, but a request that comes
+/// during a round waits for the next one, however urgent it is.
 #[derive(Debug)]
 pub struct Drr {
     meter: Meter,
     waiting: HashMap<u64, Filed>,
     lanes: Vec<Lane>,
     work: BTreeMap<(u64, u64), Queued>,
-    arm: u64,
+    position: u64,
     arrivals: u64,
 }
 
@@ -42,7 +43,7 @@ impl Drr {
     pub fn new(classes: &ClassTable, price: DiskPrice, bound: DepthBound) -> Self {
         let meter = Meter::new(classes, price, bound);
         let (waiting, work) = (HashMap::new(), BTreeMap::new());
-        let mut drr = Self { meter, waiting, lanes: Vec::new(), work, arm: 0, arrivals: 0 };
+        let mut drr = Self { meter, waiting, lanes: Vec::new(), work, position: 0, arrivals: 0 };
         drr.set_classes(classes);
         drr
     }
@@ -57,7 +58,8 @@ impl Drr {
     /// Rounds until at least one request is in the work queue.
     fn form_round(&mut self) {
         while self.work.is_empty() && !self.waiting.is_empty() {
-            // As many rounds at once as the first of them with a request in it is away: a tiny quantum must not mean a long loop.
+            // The rounds until the first of them moves a request, all at once: a tiny quantum must
+            // not mean a long loop.
             let rounds =
                 self.lanes.iter().filter_map(|lane| lane.rounds_to_the_first(&self.waiting, &self.meter));
             let Some(rounds) = rounds.min() else { return };
@@ -111,14 +113,14 @@ impl Scheduler for Drr {
     fn pop(&mut self, now_ns: u64) -> Option<Queued> {
         self.meter.tick(now_ns);
         self.form_round();
-        let beyond = self.work.range((self.arm, 0)..).next();
+        let beyond = self.work.range((self.position, 0)..).next();
         let (&place, &request) = beyond.or_else(|| self.work.first_key_value())?;
         let cost_ns = self.meter.cost_ns(&request);
         if !self.meter.device.takes(request.bytes, cost_ns) {
             return None;
         }
         self.work.remove(&place);
-        self.arm = place.0.saturating_add(1);
+        self.position = place.0.saturating_add(1);
         let lane = self.waiting.remove(&request.id)?.lane;
         self.meter.start(&request, (lane, 0), cost_ns, true, now_ns);
         Some(request)

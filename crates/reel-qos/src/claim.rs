@@ -1,15 +1,16 @@
-//! A demand on the clock: while it is asked for, and when it was granted.
+//! A demand on the clock: what is to be reserved, and what was.
 
 use crate::resource::{Capacities, Resource};
 use crate::{Class, Demand};
 use std::sync::Arc;
 
-/// A part of a demand that lies on the clock, and whose class is allowed to ask.
+/// The part of a demand that is not in the past, on the clock, for a class that may have
+/// reservations.
 #[derive(Clone, Copy)]
-pub(crate) struct Ask<'a> {
+pub(crate) struct Claim<'a> {
     pub(crate) demand: &'a Demand,
     pub(crate) class: Class,
-    /// The round of the demand that lies on `start_round`.
+    /// The round of the demand that is on `start_round`.
     pub(crate) from_round: usize,
     /// Never before the ledger's present.
     pub(crate) start_round: u64,
@@ -29,17 +30,17 @@ pub(crate) struct Reservation {
 /// Rounds that are priced at a time: few enough for the first-level cache.
 const TOGETHER: usize = 256;
 
-impl Ask<'_> {
-    /// Hands on the costs of a resource, some rounds at a time, with the absolute round of the first, until the answer is
-    /// `false`. Nothing is handed on where nothing is asked.
-    pub(crate) fn each_costs(
+impl Claim<'_> {
+    /// Calls `each` with the costs of a resource, some rounds at a time, and the absolute round of
+    /// the first of them, until it returns `false`. It is not called if nothing is needed.
+    pub(crate) fn for_each_cost(
         &self,
         prices: &Capacities,
         series: usize,
         mut each: impl FnMut(u64, &[u64]) -> bool,
     ) {
         let resource = Resource::of_series(series);
-        if !self.demand.asks(resource, prices) {
+        if !self.demand.needs(resource, prices) {
             return;
         }
         let mut costs = [0; TOGETHER];
@@ -61,21 +62,34 @@ impl Ask<'_> {
 }
 
 impl Reservation {
-    pub(crate) fn new(ask: &Ask<'_>, demand: &Arc<Demand>, label: Box<str>) -> Reservation {
+    pub(crate) fn new(claim: &Claim<'_>, demand: &Arc<Demand>, label: Box<str>) -> Reservation {
         Reservation {
             demand: demand.clone(),
-            class: ask.class,
-            from_round: ask.from_round,
-            start_round: ask.start_round,
-            end_round: ask.start_round + ask.rounds as u64,
+            class: claim.class,
+            from_round: claim.from_round,
+            start_round: claim.start_round,
+            end_round: claim.start_round + claim.rounds as u64,
             label,
         }
     }
 
-    /// What of it lies not in the past.
-    pub(crate) fn rest(&self, now_round: u64) -> Ask<'_> {
+    /// The same reservation with the rest of another demand, from its round and on the absolute
+    /// round of `place`.
+    pub(crate) fn replaced_by(
+        &self,
+        demand: &Arc<Demand>,
+        (from_round, start_round): (usize, u64),
+    ) -> Reservation {
+        let from_round = from_round.min(demand.rounds());
+        let rounds = demand.rounds() - from_round;
+        let claim = Claim { demand, class: self.class, from_round, start_round, rounds };
+        Reservation::new(&claim, demand, self.label.clone())
+    }
+
+    /// The part that is not in the past.
+    pub(crate) fn rest(&self, now_round: u64) -> Claim<'_> {
         let start_round = self.start_round.max(now_round);
-        Ask {
+        Claim {
             demand: &self.demand,
             class: self.class,
             from_round: self.from_round.saturating_add((start_round - self.start_round) as usize),

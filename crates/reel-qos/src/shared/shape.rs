@@ -1,45 +1,39 @@
-//! What a chain asks of the ledger, and where its streams are. Pure.
+//! What a group needs of the ledger, and where its streams are. Pure.
 
 use crate::Demand;
 use crate::demand::DiskDemand;
-use crate::ledger::ReservationId;
-use crate::limits::{CHAIN_EXACT_STREAMS, REACH_ROUNDS};
-use std::collections::{BTreeSet, VecDeque};
+use crate::limits::{GROUP_EXACT_STREAMS, REACH_ROUNDS};
+use std::collections::VecDeque;
 
 impl Demand {
-    /// What a stream holds for itself when somebody else reads for it.
+    /// What a stream holds for itself when another stream reads for it.
     pub(super) fn without_disks(&self) -> Demand {
         self.with(Vec::new(), self.sent_bytes().to_vec(), self.held_bytes())
     }
 }
 
-/// What a chain holds from the present on, and the round that this is: disks for the one that asks the most in each round, memory for
-/// what lies between the first and the last.
-pub(super) fn shape(
-    demand: &Demand,
-    streams: &BTreeSet<(i64, ReservationId)>,
-    now_round: u64,
-) -> (Demand, u64) {
-    let epochs: Vec<i64> = streams.iter().map(|(epoch, _)| *epoch).collect();
+/// What a group holds from the present on, and the round that this is. Disks: in each round the
+/// largest demand of its streams. Memory: what is between the first and the last. `epochs` ascend.
+pub(super) fn shape(demand: &Demand, epochs: &[i64], now_round: u64) -> (Demand, u64) {
     let (first, last) = (epochs.first().copied().unwrap_or(0), epochs.last().copied().unwrap_or(0));
     let base = first.max(signed(now_round));
     let rounds = usize::try_from(last + signed(demand.rounds() as u64) - base).unwrap_or(0);
-    // Who reads for others reads units to their ends.
-    let asks = if epochs.len() > 1 { demand.shared() } else { demand };
-    let members = (0..asks.members()).map(|member| {
-        let reads = asks.reads(member);
-        if epochs.len() <= CHAIN_EXACT_STREAMS {
-            most_of_all(reads, &epochs, base, rounds)
+    // A stream that reads for others reads whole units.
+    let needs = if epochs.len() > 1 { demand.shared() } else { demand };
+    let members = (0..needs.members()).map(|member| {
+        let reads = needs.reads(member);
+        if epochs.len() <= GROUP_EXACT_STREAMS {
+            most_of_all(reads, epochs, base, rounds)
         } else {
             most_between(reads, (first, last), base, rounds)
         }
     });
-    let held_bytes = if epochs.len() > 1 { interval_bytes(asks, last - first) } else { 0 };
+    let held_bytes = if epochs.len() > 1 { interval_bytes(needs, last - first) } else { 0 };
     // Fits: a base is the present or after it.
     (demand.with(members.collect(), vec![0; rounds], held_bytes), base.max(0) as u64)
 }
 
-/// In each round the most that one of these streams asks.
+/// In each round the largest demand of these streams.
 fn most_of_all(reads: &[DiskDemand], epochs: &[i64], base: i64, rounds: usize) -> Vec<DiskDemand> {
     let mut most = vec![DiskDemand::default(); rounds];
     for epoch in epochs {
@@ -50,8 +44,8 @@ fn most_of_all(reads: &[DiskDemand], epochs: &[i64], base: i64, rounds: usize) -
     most
 }
 
-/// In each round the most that a stream asks at any place between the first and the last: never less than
-/// [`most_of_all`], at the same cost however many there are.
+/// In each round the largest demand of a stream at any place between the first and the last. It is
+/// never less than [`most_of_all`], and takes as long for any number of streams.
 fn most_between(
     reads: &[DiskDemand],
     (first, last): (i64, i64),
@@ -59,7 +53,7 @@ fn most_between(
     rounds: usize,
 ) -> Vec<DiskDemand> {
     let most = |part: fn(&DiskDemand) -> u64| -> Vec<u64> {
-        // Candidates for the most, the greatest first; each is later than the one before it.
+        // Candidates for the largest, in descending order; each is later than the one before it.
         let mut window: VecDeque<(i64, u64)> = VecDeque::new();
         let mut next = (base - last).max(0);
         let at_round = |round: usize| {
@@ -75,15 +69,16 @@ fn most_between(
         };
         (0..rounds).map(at_round).collect()
     };
-    let (requests, ways, bytes) =
-        (most(|read| read.reads.into()), most(|read| read.ways.into()), most(|read| read.bytes));
-    let all = requests.into_iter().zip(ways).zip(bytes);
+    let (requests, seeks, bytes) =
+        (most(|read| read.reads.into()), most(|read| read.seeks.into()), most(|read| read.bytes));
+    let all = requests.into_iter().zip(seeks).zip(bytes);
     // Fits: they were 32 bits.
-    all.map(|((reads, ways), bytes)| DiskDemand { reads: reads as u32, ways: ways as u32, bytes }).collect()
+    all.map(|((reads, seeks), bytes)| DiskDemand { reads: reads as u32, seeks: seeks as u32, bytes })
+        .collect()
 }
 
-/// The most that lies in memory between two streams, the first of which has a client that fetches ahead, with a reader's window for the
-/// units that both ends cut.
+/// The most bytes in memory between two streams, with what the first one's client fetches ahead,
+/// and with a reader's window for the units that both ends cut.
 pub(super) fn interval_bytes(demand: &Demand, lag: i64) -> u64 {
     let width = usize::try_from(lag).unwrap_or(0).saturating_add(REACH_ROUNDS);
     let sent = demand.sent_bytes();
@@ -103,7 +98,8 @@ pub(super) fn epoch(from_round: usize, start_round: u64) -> i64 {
     signed(start_round).saturating_sub(signed(from_round as u64))
 }
 
-/// Where a stream of such an epoch is: a round of its demand, and the round it lies on, which is the present or its beginning after that.
+/// Where a stream of this epoch is: a round of its demand, and the absolute round of that. The
+/// latter is the present, or the stream's beginning if that is later.
 pub(super) fn place(epoch: i64, now_round: u64) -> (usize, u64) {
     let at = signed(now_round) - epoch;
     match usize::try_from(at) {
@@ -112,7 +108,7 @@ pub(super) fn place(epoch: i64, now_round: u64) -> (usize, u64) {
     }
 }
 
-/// Rounds of a clock of 64 bits of nanoseconds are far below.
+/// Rounds as a signed number. A clock of nanoseconds in 64 bits stays far below the limit.
 pub(super) fn signed(rounds: u64) -> i64 {
     i64::try_from(rounds).unwrap_or(i64::MAX / 4)
 }

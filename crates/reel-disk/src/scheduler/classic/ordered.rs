@@ -1,8 +1,8 @@
-//! One queue in one order, blind to classes: FIFO, C-SCAN and EDF, for comparison and for who has the disks to himself.
+//! One queue in one order that does not look at classes: FIFO, C-SCAN and EDF.
 
-use super::device::DepthBound;
-use super::meter::Meter;
-use super::{Queued, Scheduler, SchedulerView, more_urgent};
+use super::super::device::DepthBound;
+use super::super::meter::Meter;
+use super::super::{Queued, Scheduler, SchedulerView, more_urgent};
 use reel_qos::{Class, ClassTable, DiskPrice};
 use std::collections::{BTreeMap, HashMap};
 
@@ -13,8 +13,9 @@ pub struct Ordered {
     meter: Meter,
     /// The keys of arrivals.
     arrivals: u64,
-    /// Where the sweep is: everything at a lower key waits for the next one. Only offsets are swept over.
-    arm: u64,
+    /// Where the sweep is: requests at lower keys wait for the next one. Only offsets are swept
+    /// over.
+    position: u64,
     waiting: BTreeMap<(u64, u64), Queued>,
     keys: HashMap<u64, u64>,
 }
@@ -24,11 +25,12 @@ pub struct Ordered {
 pub enum OrderedBy {
     /// FIFO: as they come.
     Arrival,
-    /// Circular scan: ascending offsets, then again from the lowest. Nobody starves, because what arrives behind the arm waits for the
-    /// next sweep.
+    /// Circular scan: ascending offsets, then again from the lowest. No request starves, because a
+    /// request that arrives behind the sweep waits for the next one.
     Offset,
-    /// EDF: the earliest first, whatever the place on the disk. The best order where seeks cost nothing and everything can be kept; under
-    /// overload it makes everything late, and what has no deadline waits until nothing else does.
+    /// EDF: the earliest deadline first, wherever on the disk. The best order if seeks cost nothing
+    /// and all deadlines can be met. Under overload it makes everything late, and requests without
+    /// deadlines wait until nothing else does.
     Deadline,
 }
 
@@ -36,7 +38,7 @@ impl Ordered {
     /// An empty scheduler that keeps at most `bound` in the device.
     pub fn new(by: OrderedBy, classes: &ClassTable, price: DiskPrice, bound: DepthBound) -> Self {
         let (waiting, keys) = (BTreeMap::new(), HashMap::new());
-        Self { by, meter: Meter::new(classes, price, bound), arrivals: 0, arm: 0, waiting, keys }
+        Self { by, meter: Meter::new(classes, price, bound), arrivals: 0, position: 0, waiting, keys }
     }
 
     /// Moves a waiting request to another key.
@@ -65,7 +67,7 @@ impl Scheduler for Ordered {
 
     fn pop(&mut self, now_ns: u64) -> Option<Queued> {
         self.meter.tick(now_ns);
-        let ahead = self.waiting.range((self.arm, 0)..).next();
+        let ahead = self.waiting.range((self.position, 0)..).next();
         let (&place, &request) = ahead.or_else(|| self.waiting.first_key_value())?;
         let cost_ns = self.meter.cost_ns(&request);
         if !self.meter.device.takes(request.bytes, cost_ns) {
@@ -75,8 +77,9 @@ impl Scheduler for Ordered {
         self.keys.remove(&request.id);
         self.meter.start(&request, (self.meter.lane(request.class), 0), cost_ns, true, now_ns);
         if self.by == OrderedBy::Offset {
-            // Beyond it, not at it: callers who ask for one place again and again would hold the sweep there for ever.
-            self.arm = place.0.saturating_add(1);
+            // Beyond the request, not at it: callers that read one place again and again would
+            // otherwise hold the sweep there.
+            self.position = place.0.saturating_add(1);
         }
         Some(request)
     }

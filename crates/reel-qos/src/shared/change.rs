@@ -1,0 +1,151 @@
+//! A stream moves to another place or demand, and so perhaps to another group.
+
+use super::group::{Group, Single};
+use super::shape::{epoch, place, shape};
+use super::{SharedReservations, Stream};
+use crate::ledger::ReservationId;
+use crate::{AdmitError, Demand};
+use std::collections::BTreeSet;
+use std::sync::Arc;
+
+/// A requested move.
+struct Move<'a> {
+    stream: ReservationId,
+    demand: &'a Arc<Demand>,
+    /// What the stream holds for itself from then on.
+    own: Arc<Demand>,
+    /// The round of the demand and the absolute round on which it starts.
+    place: (usize, u64),
+    epoch: i64,
+    before: Stream,
+    /// The group that it can follow in.
+    into: Option<u64>,
+}
+
+/// What the ledger has granted.
+enum Granted {
+    /// A place in another group.
+    Joined(u64),
+    /// A stream that was single stays so, with the reservation that it had.
+    StaysSingle,
+    /// A place farther behind in the group that it was in, which is like this from now on.
+    MovedBehind(Group),
+    /// A reservation for itself. The group that it was in is like this from now on.
+    Left(Group, ReservationId),
+}
+
+impl SharedReservations {
+    /// As [`Ledger::change`](crate::Ledger::change): all or nothing. The next stream behind it in
+    /// its group reads in its place; no stream is charged more for that than before.
+    ///
+    /// # Errors
+    /// As of [`Ledger::change`](crate::Ledger::change). Then nothing has changed.
+    pub fn change(
+        &mut self,
+        stream: ReservationId,
+        demand: &Arc<Demand>,
+        (from_round, start_round): (usize, u64),
+        is_held: bool,
+    ) -> Result<(), AdmitError> {
+        let before = *self.streams.get(&stream).ok_or(AdmitError::Ended(stream))?;
+        let epoch = epoch(from_round, start_round);
+        let group = &self.groups[&before.group];
+        let is_same_demand = Arc::ptr_eq(&group.demand, demand);
+        if is_same_demand && before.epoch == epoch {
+            return Ok(());
+        }
+        let class = group.class;
+        let own = if is_same_demand { Arc::clone(&group.own) } else { Arc::new(demand.without_disks()) };
+        // It cannot follow itself.
+        let ahead = self.ahead(class, demand, epoch, |_, other| other != stream);
+        let into = ahead.filter(|_| is_held).map(|(_, group)| group);
+        let wanted = Move { stream, demand, own, place: (from_round, start_round), epoch, before, into };
+        let label = self.ledger.view(stream).map_or_else(String::new, |view| view.label.to_owned());
+        match self.grant(&wanted, &label)? {
+            Granted::Joined(group) => {
+                self.take_out(stream, before);
+                self.list(stream, group, epoch);
+            }
+            Granted::StaysSingle => {
+                self.remove_from_index(before.group);
+                if let Some(group) = self.groups.get_mut(&before.group) {
+                    (group.demand, group.own) = (Arc::clone(demand), wanted.own);
+                    group.streams = BTreeSet::from([(epoch, stream)]);
+                }
+                self.index(before.group);
+                self.list(stream, before.group, epoch);
+            }
+            Granted::MovedBehind(group) => {
+                self.groups.insert(before.group, group);
+                self.list(stream, before.group, epoch);
+            }
+            Granted::Left(group, reservation) => {
+                self.groups.insert(before.group, group);
+                let single = Single { class, demand, epoch, label: &label, had: None };
+                self.open_group(&single, wanted.own, stream, reservation);
+            }
+        }
+        Ok(())
+    }
+
+    /// A stream leaves the others of its group and goes on with `demand`, from where it is. Nothing
+    /// happens to a stream without others.
+    ///
+    /// # Errors
+    /// As of [`change`](Self::change). A stream that needs no more of the disks than it holds for
+    /// itself is not refused.
+    pub fn leave(&mut self, stream: ReservationId, demand: &Arc<Demand>) -> Result<(), AdmitError> {
+        let epoch = self.streams.get(&stream).ok_or(AdmitError::Ended(stream))?.epoch;
+        if !self.is_sharing(stream) {
+            return Ok(());
+        }
+        self.change(stream, demand, place(epoch, self.ledger.now_round()), false)
+    }
+
+    /// Changes the ledger, if the move can be granted. Groups other than the one that is joined
+    /// stay as they are: the caller writes down what was granted.
+    fn grant(&mut self, wanted: &Move<'_>, label: &str) -> Result<Granted, AdmitError> {
+        let Move { stream, epoch, before, into, .. } = *wanted;
+        let rooms = into.map(|group| (group, self.room_beside(group)));
+        let SharedReservations { ledger, groups, .. } = self;
+        ledger.try_change(|ledger| {
+            let had = ledger.reservation(stream);
+            ledger.change(stream, &wanted.own, wanted.place.0, wanted.place.1)?;
+            let from = &groups[&before.group];
+            let (reservation, is_single) = (from.reservation, from.streams.len() == 1);
+            if let Some((other, room)) = rooms.filter(|(other, _)| *other != before.group)
+                && let Some(group) = groups.get_mut(&other)
+            {
+                let joined = ledger.try_change(|ledger| {
+                    if is_single {
+                        // It need not hold the disks both for itself and beside others.
+                        ledger.release(reservation);
+                    }
+                    group.extend(ledger, room, epoch, stream)
+                });
+                if joined.is_ok() {
+                    return Ok(Granted::Joined(other));
+                }
+            }
+            if is_single {
+                // The reservation is changed, not replaced: a stream that needs no more than it has
+                // is granted that.
+                let (shape, base) = shape(wanted.demand, &[epoch], ledger.now_round());
+                ledger.change(reservation, &Arc::new(shape), 0, base)?;
+                return Ok(Granted::StaysSingle);
+            }
+            let mut rest = groups[&before.group].clone();
+            rest.streams.remove(&(before.epoch, stream));
+            rest.settle(ledger);
+            if let Some((_, room)) = rooms.filter(|(other, _)| *other == before.group)
+                && ledger.try_change(|ledger| rest.extend(ledger, room, epoch, stream)).is_ok()
+            {
+                return Ok(Granted::MovedBehind(rest));
+            }
+            let (class, demand) = (rest.class, wanted.demand);
+            let single = Single { class, demand, epoch, label, had: had.as_ref() };
+            let reservation = single.reserve(ledger)?;
+            Ok(Granted::Left(rest, reservation))
+        })
+    }
+}

@@ -1,0 +1,46 @@
+//! `[experimental]`: what is meant for experiments, not for servers.
+
+use reel_disk::Policy;
+use reel_ring::DriverChoice;
+use serde::de::Error;
+use serde::{Deserialize, Deserializer};
+
+/// `[experimental]`.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+pub(crate) struct ExperimentalSection {
+    /// The priority of serve threads over all ordinary threads (SCHED_FIFO); 0 for ordinary ones.
+    pub(crate) real_time_priority: usize,
+    /// How threads talk to the kernel.
+    pub(crate) driver: DriverName,
+    /// The policy that decides which request a disk gets next.
+    #[serde(deserialize_with = "policy")]
+    pub(crate) policy: Policy,
+}
+
+/// How threads talk to the kernel.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub(crate) enum DriverName {
+    /// io_uring; where it is not available, epoll and threads with a warning.
+    #[default]
+    Auto,
+    /// io_uring or nothing.
+    Uring,
+    /// epoll and threads.
+    Portable,
+}
+
+impl From<DriverName> for DriverChoice {
+    fn from(name: DriverName) -> Self {
+        match name {
+            DriverName::Auto => Self::Auto,
+            DriverName::Uring => Self::Uring,
+            DriverName::Portable => Self::Portable,
+        }
+    }
+}
+
+fn policy<'de, D: Deserializer<'de>>(source: D) -> Result<Policy, D::Error> {
+    String::deserialize(source)?.parse().map_err(D::Error::custom)
+}
