@@ -28,7 +28,7 @@ use anyhow::{Context, Result};
 use people::{Client, clients, lanes};
 use reel_arena::Arena;
 use reel_cache::{Depth, Units};
-use reel_disk::{DepthBound, DiskBackend, Disks, DisksConfig, MemberFile};
+use reel_disk::{DepthBound, Disks, DisksConfig, MemberFile};
 use reel_play::PlayCounters;
 use reel_qos::DiskPrice;
 use reel_qos::limits::ROUND_NS;
