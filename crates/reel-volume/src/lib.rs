@@ -1,12 +1,13 @@
 //! Members, superblock, catalogue, allocation; striped, parity-protected reads and writes.
 //!
-//! A [`Volume`] is made of N members. An object is cut into stripes; a stripe is laid on D + P members with a
-//! checksum for every row, so that the loss, failure or lie of any P of them costs nothing but work. Titles, which
-//! name objects, are published in one step. `docs/volume-format.md` lists every byte on the members and argues why
-//! a crash at any moment leaves either the old or the new set of titles.
+//! A [`Volume`] is made of N members. An object is cut into stripes. A stripe is stored on D + P
+//! members with a checksum for every row, so the volume tolerates the loss, failure or wrong data
+//! of any P members. Titles, which name objects, are published in one step. `docs/volume-format.md`
+//! lists every byte on the members and argues why a crash at any moment leaves either the old or
+//! the new set of titles.
 //!
-//! Pure parts: [`Geometry`], [`UnitRead`], the encoding of superblock and catalogue, the choice of the catalogue
-//! in force, the map of free slots. The rest carries bytes between them and the disks.
+//! Pure parts: [`Geometry`], [`UnitRead`], the encoding of superblock and catalogue, the selection
+//! of the catalogue in force, the map of free slots. The other modules do the disk I/O.
 #![forbid(unsafe_code)]
 
 mod access;

@@ -1,5 +1,6 @@
-//! A model of members that come and go, of crashes between any two writes, and of the rule that decides which
-//! copy is in force. The law: what was acknowledged is never lost, however the members come back.
+//! A model of members that disappear and return, of crashes between any two writes, and of the rule
+//! that decides which copy is in force. The law: what was acknowledged is never lost, whichever
+//! members return.
 
 use proptest::prelude::*;
 
@@ -7,7 +8,8 @@ use crate::catalogue::header::{CommitHeader, Epoch, MemberSet};
 use crate::catalogue::selection::{Candidate, SelectionError, select, write_quorum};
 use crate::ids::{MemberId, VolumeId};
 
-/// The model's catalogue body is a number: the history of commits is a tree, and each commit knows its parent.
+/// The model's catalogue body is a number. The history of commits is a tree, and each commit knows
+/// its parent.
 struct World {
     members: usize,
     areas: Vec<[Option<CommitHeader>; 2]>,
@@ -15,15 +17,16 @@ struct World {
     numbers: Vec<[u64; 2]>,
     /// The areas before each opening.
     past: Vec<Past>,
-    /// parent[body] is the commit it was made from.
+    /// `parent[body]` is the commit it was made from.
     parent: Vec<u32>,
     acknowledged: u32,
     next_id: u64,
-    /// Whether more went wrong at once than is promised, so that a refusal is right; a wrong answer never is.
+    /// Whether more failed at once than the design covers, so that a refusal is right. A wrong
+    /// answer never is.
     too_much: bool,
 }
 
-/// Areas and numbers as they were.
+/// Areas and numbers as they were before an opening.
 type Past = (Vec<[Option<CommitHeader>; 2]>, Vec<[u64; 2]>);
 
 struct Session {
@@ -42,14 +45,14 @@ struct Step {
     /// Members that fail while it is in use, each at one of the commits.
     failing: Option<(usize, usize)>,
     commits: usize,
-    /// A member that is present and not in sync has been rebuilt, and joins at one of the commits; or a new disk in its
-    /// place has.
+    /// A member that is present and not in sync has been rebuilt, and joins at one of the commits.
+    /// With `true`, a new disk in its place has been rebuilt and joins.
     joining: Option<(usize, usize, bool)>,
-    /// The machine dies after so many writes of an area.
+    /// The machine crashes after this number of area writes.
     crash_after: Option<usize>,
     /// One area, or both, of one member is found damaged.
     damage: Option<(usize, u8)>,
-    /// One member is put back to the state it had before so many openings.
+    /// One member is put back to the state it had this number of openings ago.
     put_back: Option<(usize, usize)>,
 }
 
@@ -98,7 +101,7 @@ impl World {
         body == ancestor
     }
 
-    /// One opening with everything that follows until it is closed, dies, or is refused.
+    /// One opening with everything that follows until it is closed, crashes, or is refused.
     fn run(&mut self, step: &Step) -> Result<(), TestCaseError> {
         if let Some((member, areas)) = step.damage {
             for area in 0..2 {
@@ -122,7 +125,7 @@ impl World {
             Err(SelectionError::Undecided) => {
                 prop_assert!(
                     step.absent != 0 || self.too_much,
-                    "all members are here, so it must be decided"
+                    "all members are present, so a copy must be selected"
                 );
                 return Ok(());
             }
@@ -283,18 +286,19 @@ fn any_step() -> impl Strategy<Value = Step> {
     )
 }
 
-/// One member is hurt, which is found with all members present and lasts until the volume is next opened.
-fn with_one_hurt(step: Step) -> impl Strategy<Value = Step> {
+/// One member is damaged. This is found with all members present and lasts until the volume is next
+/// opened.
+fn with_one_damaged(step: Step) -> impl Strategy<Value = Step> {
     let damage = (0usize..6, 1u8..4).prop_map(|found| (Some(found), None));
     let put_back = (0usize..6, 0usize..14).prop_map(|found| (None, Some(found)));
-    (prop_oneof![6 => Just((None, None)), 2 => damage, 2 => put_back], Just(step)).prop_map(|(hurt, step)| {
-        match hurt {
+    (prop_oneof![6 => Just((None, None)), 2 => damage, 2 => put_back], Just(step)).prop_map(
+        |(damaged, step)| match damaged {
             (None, None) => step,
             (damage, put_back) => {
                 Step { absent: 0, failing: None, crash_after: None, damage, put_back, ..step }
             }
-        }
-    })
+        },
+    )
 }
 
 proptest! {
@@ -310,8 +314,8 @@ proptest! {
     }
 
     #[test]
-    fn crashes_and_one_hurt_member_keep_it_open_and_whole(
-        members in 3usize..6, steps in proptest::collection::vec(any_step().prop_flat_map(with_one_hurt), 1..14),
+    fn crashes_and_one_damaged_member_leave_the_volume_complete(
+        members in 3usize..6, steps in proptest::collection::vec(any_step().prop_flat_map(with_one_damaged), 1..14),
     ) {
         let mut world = World::new(members);
         for step in &steps {
@@ -320,13 +324,13 @@ proptest! {
     }
 
     #[test]
-    fn lost_members_and_one_with_damaged_copies_may_refuse_but_never_forget(
-        members in 3usize..6, hurt in 0usize..6, steps in proptest::collection::vec(any_step().prop_flat_map(with_one_hurt), 1..14),
+    fn lost_members_and_one_with_damaged_copies_may_cause_refusal_but_never_loss(
+        members in 3usize..6, damaged in 0usize..6, steps in proptest::collection::vec(any_step().prop_flat_map(with_one_damaged), 1..14),
     ) {
         let mut world = World::new(members);
         world.too_much = true;
         for step in &steps {
-            let damage = step.damage.map(|(_, areas)| (hurt, areas));
+            let damage = step.damage.map(|(_, areas)| (damaged, areas));
             world.run(&Step { put_back: None, damage, ..step.clone() })?;
         }
     }
@@ -351,14 +355,14 @@ fn run_all(members: usize, too_much: bool, steps: &[Step]) {
 }
 
 #[test]
-fn a_number_is_not_forgotten_while_a_body_is_overwritten() {
+fn an_epoch_number_is_kept_while_a_body_is_overwritten() {
     run_all(
         3,
         false,
         &[
             // Member 1 fails; the epoch without it is sealed on member 0 only, then the machine dies.
             Step { failing: Some((1, 0)), commits: 1, crash_after: Some(5), ..QUIET },
-            // Member 0 is away; the machine dies when the bodies of the next epoch are written.
+            // Member 0 is missing; the machine dies when the bodies of the next epoch are written.
             Step { absent: 1, crash_after: Some(2), ..QUIET },
             Step { absent: 1, commits: 1, ..QUIET },
             QUIET,
@@ -367,12 +371,13 @@ fn a_number_is_not_forgotten_while_a_body_is_overwritten() {
 }
 
 #[test]
-fn a_member_without_copies_may_have_known_more() {
+fn a_member_without_copies_may_have_had_a_newer_one() {
     run_all(
         3,
         true,
         &[
-            // Acknowledged by members 0 and 1 without 2. Then 0 is away and 1 has lost its copies.
+            // Acknowledged by members 0 and 1 without 2. Then 0 is missing and 1 has lost its
+            // copies.
             Step { failing: Some((2, 0)), commits: 1, ..QUIET },
             Step { absent: 1, damage: Some((1, 3)), ..QUIET },
         ],
