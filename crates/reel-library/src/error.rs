@@ -1,4 +1,4 @@
-//! What can go wrong with titles. The texts are meant for the person who asked.
+//! Errors of ingests and of the library, with texts for the person who asked.
 
 use crate::limits::{ID_SUFFIX_MAX, RENDITIONS_MAX};
 use reel_media::MediaError;
@@ -9,12 +9,12 @@ use reel_volume::VolumeError;
 use std::io;
 use std::path::PathBuf;
 
-/// Why a file was not taken. Nothing of it remains in the volume.
+/// Why a file was not ingested. Nothing of it remains in the volume.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum IngestError {
     /// The ingest was asked to stop.
-    #[error("stopped before the title was complete, nothing of it was kept")]
+    #[error("stopped before the title was complete, and nothing of it was kept")]
     Cancelled,
     /// Every numbered id of this name is in use.
     #[error("all {ID_SUFFIX_MAX} ids made from this name are in use; give the title another name")]
@@ -24,22 +24,22 @@ pub enum IngestError {
     Index {
         /// The files' names.
         file: String,
-        /// Which limit.
+        /// The limit that it exceeds.
         source: IndexError,
     },
-    /// The program contradicts itself.
+    /// The program is in a state that it should never reach.
     #[error("internal error, please report it: {what}")]
     Internal {
-        /// What does not fit together.
+        /// The contradiction.
         what: &'static str,
     },
     /// Renditions of one title that cannot be switched between.
-    #[error("the files are not renditions of one film: {reason}")]
+    #[error("the files are not renditions of one title: {reason}")]
     Ladder {
-        /// What differs, and by how much.
+        /// The difference and its size.
         reason: String,
     },
-    /// The content of a file cannot be taken.
+    /// The content of a file cannot be ingested.
     #[error("{file}: {source}")]
     Media {
         /// Its name.
@@ -47,7 +47,7 @@ pub enum IngestError {
         /// What is wrong with it.
         source: MediaError,
     },
-    /// Nothing was given.
+    /// No file was given.
     #[error("no file was given")]
     NoInput,
     /// The volume is too full.
@@ -55,7 +55,7 @@ pub enum IngestError {
         "the volume has {free_bytes} bytes free and this needs about {needed_bytes}; remove titles, or make a larger volume"
     )]
     NoSpace {
-        /// Bytes wanted, parity and checksums left out.
+        /// Bytes needed, without parity and checksums.
         needed_bytes: u64,
         /// Bytes free for data.
         free_bytes: u64,
@@ -63,9 +63,9 @@ pub enum IngestError {
     /// A file cannot be opened.
     #[error("cannot open {}: {source}", path.display())]
     Open {
-        /// Where it should be.
+        /// Its path.
         path: PathBuf,
-        /// Why not.
+        /// The error of the system.
         source: io::Error,
     },
     /// The samples of a file cannot be packed for streaming.
@@ -79,7 +79,7 @@ pub enum IngestError {
     /// More renditions than a ladder has steps.
     #[error("{files} files for one title, more than the limit of {RENDITIONS_MAX}")]
     TooManyInputs {
-        /// How many were given.
+        /// The number of files given.
         files: usize,
     },
     /// The volume failed.
@@ -93,7 +93,7 @@ impl IngestError {
     }
 }
 
-/// Why something stored cannot be had.
+/// Why a stored title is not available.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum LibraryError {
@@ -105,29 +105,29 @@ pub enum LibraryError {
         /// What is missing.
         what: &'static str,
     },
-    /// The index of a title does not make sense.
-    #[error("the index of {id} cannot be understood: {source}; remove the title and ingest it again")]
+    /// The index of a title cannot be parsed.
+    #[error("the index of {id} cannot be parsed: {source}; remove the title and ingest it again")]
     Index {
         /// The title.
         id: String,
         /// What is wrong with it.
         source: IndexError,
     },
-    /// The title cannot be laid out as one file.
+    /// The title cannot be written as one file.
     #[error("{id} cannot be written as one file: {source}")]
     Layout {
         /// The title.
         id: String,
-        /// Why.
+        /// The reason.
         source: LayoutError,
     },
     /// There is no such title.
     #[error("there is no title {id:?}")]
     NoSuchTitle {
-        /// What was asked for.
+        /// The id that was requested.
         id: String,
     },
-    /// The receiver of an export failed.
+    /// The output of an export failed.
     #[error("writing the export failed: {0}")]
     Output(#[source] io::Error),
     /// Stored bytes cannot be read.
@@ -135,19 +135,19 @@ pub enum LibraryError {
     Read {
         /// The title.
         id: String,
-        /// What the volume said.
+        /// The error of the volume.
         source: io::Error,
     },
-    /// Something that is kept in memory is larger than this version takes.
+    /// Something that is kept in memory is larger than this version allows.
     #[error("the {what} of {id} has {bytes} bytes, more than the limit of {limit}")]
     TooLarge {
         /// The title.
         id: String,
-        /// What is too large.
+        /// The part that is too large.
         what: &'static str,
         /// Its size.
         bytes: u64,
-        /// What is allowed.
+        /// The limit.
         limit: u64,
     },
     /// The volume failed.
