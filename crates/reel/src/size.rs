@@ -1,4 +1,4 @@
-//! Sizes as people write them: `20G`, `8M`, `1.5GiB`, `4096`.
+//! Sizes in user notation: `20G`, `8M`, `1.5GiB`, `4096`.
 
 use std::fmt;
 use std::str::FromStr;
@@ -154,7 +154,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_not_a_size_is_refused() {
+    fn anything_but_a_size_is_refused() {
         for text in ["", "G", "-1G", "1..5G", "1.G", ".5G", "1.2.3M", "12X", "1e9", "0x10", "1G2", "ten"] {
             assert!(matches!(text.parse::<Size>(), Err(SizeError::Malformed(_))), "{text}");
         }

@@ -1,4 +1,5 @@
-//! Profiles beside a volume: where they lie, which of them count, and what a server does without them.
+//! Profiles of the members of a volume: where they are stored, which of them are valid, and what a
+//! server does without them.
 
 use std::fs::File;
 use std::io::{self, Read, Write};
@@ -16,44 +17,44 @@ use crate::limits::{PROFILE_OUTGROWN, QUICK_PROBE};
 use crate::new_file::NewFile;
 use crate::size::Size;
 
-/// What is known of a member.
+/// The profile of a member, if any.
 #[derive(Debug)]
 pub(super) enum Known {
-    /// It was measured, and it is this device.
+    /// It was measured, and it is still the same device.
     Measured(Box<Profile>),
     /// It has no profile.
-    Not,
-    /// It has one that does not count, and why.
+    Unmeasured,
+    /// Its profile is not valid, for this reason.
     Refused(String),
 }
 
-/// The profile of a member of the volume in `dir`.
+/// The path of the profile of a member of the volume in `dir`.
 pub(super) fn path_of(dir: &Path, member: usize) -> PathBuf {
     dir.join(format!("profile-{member}.toml"))
 }
 
-/// Where a server keeps what it measured in a hurry of a member that has a better profile, for other pages of memory.
-fn hurried_path_of(dir: &Path, member: usize) -> PathBuf {
+/// The path of a quick profile for other memory pages, of a member that has a better profile.
+fn quick_path_of(dir: &Path, member: usize) -> PathBuf {
     dir.join(format!("profile-{member}.hurried.toml"))
 }
 
-/// Reads the profile of a member, and looks whether it is of the device that is there.
+/// Reads the profile of a member, and checks whether it is for the device that is present.
 pub(super) fn load(dir: &Path, finding: &Finding) -> Known {
     load_from(&path_of(dir, finding.member), finding)
 }
 
 fn load_from(path: &Path, finding: &Finding) -> Known {
     match read(path) {
-        Err(error) if error.kind() == io::ErrorKind::NotFound => Known::Not,
+        Err(error) if error.kind() == io::ErrorKind::NotFound => Known::Unmeasured,
         Err(error) => Known::Refused(format!("its profile cannot be read: {error}")),
-        Ok(text) => match believed(&text, &finding.path) {
+        Ok(text) => match validated(&text, &finding.path) {
             Ok(profile) => Known::Measured(Box::new(profile)),
             Err(reason) => Known::Refused(format!("its profile is not used: {reason}")),
         },
     }
 }
 
-/// Puts a profile where [`load`] finds it: all of it or nothing.
+/// Writes a profile to the path from which [`load`] reads it, in one step.
 pub(super) fn store(path: &Path, profile: &Profile) -> io::Result<()> {
     let mut file = NewFile::create(path, true)?;
     file.write_all(profile.to_text().as_bytes())?;
@@ -65,7 +66,8 @@ pub(super) fn now_unix_s() -> u64 {
     SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |since| since.as_secs())
 }
 
-/// Tells the disks of an open volume what their requests cost, measured in a hurry where it was not measured before.
+/// Sets the prices of the disks of an open volume. Members without a valid profile get a quick
+/// profile first.
 pub(super) fn apply(dir: &Path, volume: &Volume, driver: DriverChoice) {
     let present: Vec<&Finding> = volume.findings().iter().filter(|finding| finding.state.in_use()).collect();
     let known: Vec<Known> = present.iter().map(|finding| load(dir, finding)).collect();
@@ -76,30 +78,30 @@ pub(super) fn apply(dir: &Path, volume: &Volume, driver: DriverChoice) {
         match known {
             Known::Measured(profile) if is_outgrown(profile, &finding.path) => {
                 tracing::info!(
-                    "member {member} holds far more than when it was measured in a hurry; measuring again"
+                    "member {member} holds far more data than when its quick profile was made; measuring again"
                 );
                 unknown.push((finding, path));
             }
             Known::Measured(profile) if profile.huge_pages != has_huge_pages(volume) => {
-                // What took longer to measure is good again when the memory is.
-                let path = if profile.quick { path } else { hurried_path_of(dir, member) };
+                // The better profile is used again when the memory has its pages again.
+                let path = if profile.quick { path } else { quick_path_of(dir, member) };
                 match load_from(&path, finding) {
-                    Known::Measured(hurried)
-                        if hurried.huge_pages == has_huge_pages(volume)
-                            && !is_outgrown(&hurried, &finding.path) =>
+                    Known::Measured(quick_profile)
+                        if quick_profile.huge_pages == has_huge_pages(volume)
+                            && !is_outgrown(&quick_profile, &finding.path) =>
                     {
-                        use_profile(volume, member, &hurried);
+                        use_profile(volume, member, &quick_profile);
                     }
                     _ => {
                         tracing::info!(
-                            "member {member} was measured with other pages of memory than it reads into; measuring again"
+                            "member {member} was measured with other memory pages than it reads into; measuring again"
                         );
                         unknown.push((finding, path));
                     }
                 }
             }
             Known::Measured(profile) => use_profile(volume, member, profile),
-            Known::Not => unknown.push((finding, path)),
+            Known::Unmeasured => unknown.push((finding, path)),
             Known::Refused(reason) => {
                 tracing::warn!("member {member}: {reason}");
                 unknown.push((finding, path));
@@ -111,7 +113,8 @@ pub(super) fn apply(dir: &Path, volume: &Volume, driver: DriverChoice) {
     }
 }
 
-/// `0.10 ms and 0.42 ms/MiB`; `10.00 ms or 52.43 ms/MiB, the longer of both` where they are counted apart.
+/// `0.10 ms and 0.42 ms/MiB`; `10.00 ms or 52.43 ms/MiB, the longer of both` where the limits are
+/// independent.
 pub(super) fn price_text(price: &DiskPrice) -> String {
     let [request, mib] = [price.read_request_ns, price.read_mib_ns].map(ms_text);
     if price.apart {
@@ -121,35 +124,36 @@ pub(super) fn price_text(price: &DiskPrice) -> String {
     }
 }
 
-/// What is known of a member, in one line. `volume` is what to name when it has to be measured.
+/// The profile of a member in one line. `volume` is the argument of the command that measures it.
 pub(super) fn line(known: &Known, volume: &Path, now_unix_s: u64) -> String {
     let again = format!("reel probe {}", volume.display());
     match known {
-        Known::Not => format!("not measured; {again}"),
+        Known::Unmeasured => format!("not measured; {again}"),
         Known::Refused(reason) => match reason.rsplit_once("; ") {
             Some((reason, _)) => format!("{reason}; {again}"),
             None => format!("{reason}; {again}"),
         },
         Known::Measured(profile) => {
-            let how = if profile.quick { ", in a hurry" } else { "" };
+            let how = if profile.quick { " (quick profile)" } else { "" };
             let age = age_text(now_unix_s.saturating_sub(profile.measured_unix_s));
             format!("a read takes {}; measured {age}{how}", price_text(&profile.price()))
         }
     }
 }
 
-/// What a read costs depends on the pages that it lands in.
+/// Whether the media memory has huge pages: the cost of a read depends on the pages of its buffer.
 fn has_huge_pages(volume: &Volume) -> bool {
     volume.arena().region().pages != PageKind::Normal
 }
 
 fn use_profile(volume: &Volume, member: usize, profile: &Profile) {
     volume.disks().set_price(member, profile.price());
-    let how = if profile.quick { ", measured in a hurry" } else { "" };
+    let how = if profile.quick { " (quick profile)" } else { "" };
     tracing::info!("member {member}: a read takes {}{how}", price_text(&profile.price()));
 }
 
-/// All members are measured, since what they share shows only then; those that lack a profile get theirs, at these paths.
+/// Measures all members, since shared bottlenecks show only then. Members without a profile get
+/// theirs, at these paths.
 fn measure_quickly(
     dir: &Path,
     volume: &Volume,
@@ -175,7 +179,7 @@ fn measure_quickly(
             Ok(profile) => {
                 use_profile(volume, member, &profile);
                 if let Err(error) = store(path, &profile) {
-                    tracing::warn!("the profile of member {member} cannot be kept: {error}");
+                    tracing::warn!("the profile of member {member} cannot be stored: {error}");
                 }
             }
             Err(error) => {
@@ -188,23 +192,23 @@ fn measure_quickly(
     let again = format!("reel probe {}{pages}", dir.display());
     if failed > 0 {
         tracing::warn!(
-            "{failed} members count as slow hard disks ({} a read), so that too few viewers are admitted and never too many; \
-             stop the server and run `{again}` when there are films in it",
+            "{failed} members count as slow hard disks ({} a read), so that too few viewers may be admitted, but never \
+             too many; stop the server and run `{again}` when it has titles",
             price_text(&PRICE_UNKNOWN)
         );
     }
     if failed < unknown.len() {
-        tracing::info!("members were measured in a hurry; `{again}` measures better");
+        tracing::info!("members have quick profiles; `{again}` measures better");
     }
 }
 
-/// A quick measurement of a few films says little of a full disk, where the arm has further to go.
+/// A quick measurement over few titles is not valid for a full disk, where seeks are longer.
 fn is_outgrown(profile: &Profile, member: &Path) -> bool {
     let now_bytes = written_bytes(member).unwrap_or(0);
     profile.quick && now_bytes / PROFILE_OUTGROWN > profile.data_bytes
 }
 
-fn believed(text: &[u8], member: &Path) -> Result<Profile, String> {
+fn validated(text: &[u8], member: &Path) -> Result<Profile, String> {
     let profile = Profile::parse(text, now_unix_s()).map_err(|error| error.to_string())?;
     let found = identity(member).map_err(|error| error.to_string())?;
     profile.check_device(&found).map_err(|error: ProfileError| error.to_string())?;
@@ -213,7 +217,7 @@ fn believed(text: &[u8], member: &Path) -> Result<Profile, String> {
 
 fn read(path: &Path) -> io::Result<Vec<u8>> {
     let mut text = Vec::new();
-    // One byte more than a profile may have, so that a longer file is seen to be one.
+    // One byte more than a profile may have, to detect longer files.
     File::open(path)?.take(PROFILE_BYTES_MAX as u64 + 1).read_to_end(&mut text)?;
     Ok(text)
 }
@@ -232,7 +236,7 @@ fn age_text(seconds: u64) -> String {
     format!("{count} {unit} ago")
 }
 
-/// `12.3 GiB of 40.0 GiB`: what a measurement was spread over.
+/// `12.3 GiB of 40.0 GiB`: the range of the measurement.
 pub(super) fn spread_text(profile: &Profile) -> String {
     format!("{} of {}", Size(profile.data_bytes), Size(profile.device.bytes))
 }
@@ -242,7 +246,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn an_age_is_told_in_one_unit() {
+    fn an_age_has_one_unit() {
         for (seconds, text) in [
             (0, "just now"),
             (119, "just now"),
@@ -255,7 +259,7 @@ mod tests {
     }
 
     #[test]
-    fn a_price_is_told_in_milliseconds() {
+    fn a_price_is_in_milliseconds() {
         let price = DiskPrice { read_request_ns: 100_000, read_mib_ns: 1_234_567, ..PRICE_UNKNOWN };
         assert_eq!(price_text(&price), "0.10 ms and 1.23 ms/MiB");
         let apart = DiskPrice { apart: true, ..price };
@@ -263,9 +267,9 @@ mod tests {
     }
 
     #[test]
-    fn what_does_not_count_says_what_to_run() {
+    fn an_invalid_profile_names_the_command_to_run() {
         let refused = Known::Refused("it is old; run reel probe again".to_owned());
         assert_eq!(line(&refused, Path::new("films"), 0), "it is old; reel probe films");
-        assert_eq!(line(&Known::Not, Path::new("films"), 0), "not measured; reel probe films");
+        assert_eq!(line(&Known::Unmeasured, Path::new("films"), 0), "not measured; reel probe films");
     }
 }
