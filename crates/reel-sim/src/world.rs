@@ -31,8 +31,8 @@ use reel_disk::{DepthBound, DiskBackend, Disks, DisksConfig, MemberFile};
 use reel_qos::limits::ROUND_NS;
 use reel_qos::{Capacities, DiskPrice, MemberCapacity, UNLIMITED};
 use reel_stream::{Depth, Units};
-use reel_volume::limits::{UPKEEP_STRIPES, WRITER_STRIPES_IN_FLIGHT};
-use reel_volume::{ArenaBudget, OpenOptions, Simulated, Turns, Volume};
+use reel_volume::limits::{MAINTENANCE_STRIPES, WRITER_STRIPES_IN_FLIGHT};
+use reel_volume::{ArenaBudget, CooperativeWait, OpenOptions, Simulated, Volume};
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
 use std::sync::Arc;
@@ -127,7 +127,7 @@ impl World {
         let (arena, handle, health) =
             (volume.arena().clone(), volume.disks().clone(), volume.health().clone());
         // As `reel-http` sets them aside: for one ingest with its checksums and what it is read from, one decoding, and upkeep.
-        let stripes = WRITER_STRIPES_IN_FLIGHT + 8 + 1 + UPKEEP_STRIPES;
+        let stripes = WRITER_STRIPES_IN_FLIGHT + 8 + 1 + MAINTENANCE_STRIPES;
         let units = Units::new(arena.clone(), handle, health, stripes * geometry.width());
         let clients = clients(&scenario, &seed.part(5));
         let core = Core::new(units, clients.len() * lanes::LANES as usize);
@@ -309,7 +309,7 @@ impl World {
 }
 
 /// A volume on simulated disks.
-fn open_options(disks: &Arc<SimDisks>, turns: Arc<dyn Turns>, bytes: usize) -> OpenOptions {
+fn open_options(disks: &Arc<SimDisks>, turns: Arc<dyn CooperativeWait>, bytes: usize) -> OpenOptions {
     let disks = Arc::clone(disks);
     let open = move |files: Vec<Option<MemberFile>>| {
         disks.opened(files);

@@ -11,7 +11,7 @@ use reel_qos::{Class, DEADLINE_NONE_NS};
 use crate::error::VolumeError;
 use crate::health::Health;
 use crate::limits::BUFFER_WAIT_MS;
-use crate::turns::{Turns, Waits};
+use crate::waits::{CooperativeWait, Waits};
 
 /// Observes every write and sync of a member, and its completion: a journal for crash tests, or a
 /// trace.
@@ -70,7 +70,7 @@ struct Channel {
     sender: Sender<DiskDone>,
     health: OnceLock<Health>,
     /// In a simulation: what to notify of answers, and the id of this caller.
-    turns: OnceLock<(Arc<dyn Turns>, u64)>,
+    turns: OnceLock<(Arc<dyn CooperativeWait>, u64)>,
 }
 
 struct Observed {
@@ -214,7 +214,7 @@ impl Answers {
         }
         while let Some((turns, _)) = self.reply.turns.get() {
             match self.receiver.try_recv() {
-                Err(TryRecvError::Empty) if turns.rest(None) => {}
+                Err(TryRecvError::Empty) if turns.wait(None) => {}
                 answer => return answer.ok(),
             }
         }
@@ -235,7 +235,7 @@ impl Reply for Channel {
         // The caller may be gone; the buffer then returns to the arena.
         let _ = self.sender.send(done);
         if let Some((turns, caller)) = self.turns.get() {
-            turns.told(*caller);
+            turns.notify(*caller);
         }
     }
 }

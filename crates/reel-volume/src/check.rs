@@ -48,7 +48,7 @@ pub struct MemberReport {
     /// Rows that belong on it while it is not in use.
     pub missing_rows: u64,
     /// Bad and unreadable rows that were computed from others, rewritten, read back and synced.
-    pub mended_rows: u64,
+    pub repaired_rows: u64,
     /// The first places where something is wrong, as byte offsets on the member.
     pub first_bad_offsets: Vec<u64>,
 }
@@ -81,14 +81,14 @@ impl CheckReport {
     }
 
     /// Whether everything that was wrong on a member in use has been repaired.
-    pub fn is_mended(&self) -> bool {
+    pub fn is_repaired(&self) -> bool {
         self.complete
             && self.nothing_lost()
             && self.titles.iter().all(|title| title.parity_mismatches == 0)
             && self
                 .members
                 .iter()
-                .all(|member| member.bad_rows + member.unreadable_rows == member.mended_rows)
+                .all(|member| member.bad_rows + member.unreadable_rows == member.repaired_rows)
     }
 
     /// Whether every byte of every title can still be read.
@@ -162,7 +162,7 @@ pub(crate) fn check_all(
         bad_rows: 0,
         unreadable_rows: 0,
         missing_rows: 0,
-        mended_rows: 0,
+        repaired_rows: 0,
         first_bad_offsets: Vec::new(),
     });
     let context = ReadContext::maintenance();

@@ -17,7 +17,7 @@ use crate::health::Health;
 use crate::ids::{MemberId, VolumeId, random_u64};
 use crate::limits::{BLOCK_BYTES, COMMIT_STEP_NS, TITLES_MAX};
 use crate::superblock::Superblock;
-use crate::turns::Waits;
+use crate::waits::Waits;
 
 /// Writes catalogues, one commit at a time.
 pub(crate) struct Committer {
@@ -191,7 +191,7 @@ impl Committer {
             let good = good.fold(MemberSet::default(), MemberSet::with);
             begin |= good != state.in_sync;
             if !write_quorum(good, state.members.len(), self.parity_rows) {
-                return Err(self.give_up(state, good));
+                return Err(self.stop_writing(state, good));
             }
             if begin {
                 self.begin_epoch(state, good)?;
@@ -217,7 +217,7 @@ impl Committer {
         self.waits.lock(&self.state)
     }
 
-    fn give_up(&self, state: &mut State, good: MemberSet) -> VolumeError {
+    fn stop_writing(&self, state: &mut State, good: MemberSet) -> VolumeError {
         let (members, tolerated) = (state.members.len(), self.parity_rows);
         let failed = members - good.count();
         state.refusal = Some(format!(

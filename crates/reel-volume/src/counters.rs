@@ -41,5 +41,5 @@ pub struct VolumeCounters {
     /// Members taken out because they repeatedly failed reads or returned wrong data.
     pub members_taken_out: Counter,
     /// Units rewritten because at least a part of them was not what was written.
-    pub units_mended: Counter,
+    pub units_repaired: Counter,
 }

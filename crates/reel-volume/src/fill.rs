@@ -12,11 +12,11 @@ use crate::access::{Answers, ReadContext, Span};
 use crate::catalogue::{ObjectRecord, Sums};
 use crate::commit::write_failed;
 use crate::error::VolumeError;
-use crate::limits::{BLOCK_BYTES, READ_FAILURES_MAX, UPKEEP_STRIPES};
+use crate::limits::{BLOCK_BYTES, MAINTENANCE_STRIPES, READ_FAILURES_MAX};
 use crate::object::ObjectMap;
-use crate::turns::Waits;
 use crate::unit_read::RowSpan;
 use crate::volume::Inner;
+use crate::waits::Waits;
 
 /// Fills one member, unit by unit.
 pub(crate) struct Filler<'a> {
@@ -89,7 +89,8 @@ impl<'a> Filler<'a> {
             let mut progress = || {
                 each(0);
             };
-            let map = Arc::new(self.inner.map_held(object, part, name.clone(), (self.context, &mut progress))?);
+            let map =
+                Arc::new(self.inner.map_held(object, part, name.clone(), (self.context, &mut progress))?);
             if !self.map(&map, each)? {
                 return Ok(false);
             }
@@ -109,7 +110,7 @@ impl<'a> Filler<'a> {
         let mut rest = &units[..];
         while !rest.is_empty() {
             // Several at a time if there is memory. One unit always fits.
-            let wanted = rest.len().min(UPKEEP_STRIPES);
+            let wanted = rest.len().min(MAINTENANCE_STRIPES);
             let many: Vec<Buffer> = (0..wanted * geometry.width())
                 .map_while(|_| self.inner.access.arena.take(geometry.unit_bytes()))
                 .collect();
@@ -345,7 +346,7 @@ impl<'a> Filler<'a> {
         let lease = own.freeze().slice(0..geometry.unit_bytes());
         self.inner.access.write(&mut self.answers, self.context.class, (member, offset), lease);
         self.filled.written_bytes += geometry.unit_bytes() as u64;
-        self.inner.counters.units_mended.add(1);
+        self.inner.counters.units_repaired.add(1);
     }
 }
 

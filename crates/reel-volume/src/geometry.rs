@@ -74,7 +74,7 @@ pub struct Location {
 
 /// The position of a unit on the members.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub struct UnitPlace {
+pub struct UnitAddress {
     /// The member, 0..N.
     pub member: usize,
     /// The unit on that member, counted from its data offset.
@@ -222,7 +222,7 @@ impl Geometry {
     ///
     /// # Panics
     /// If the position is not below W.
-    pub fn place(&self, slot: u64, position: usize) -> UnitPlace {
+    pub fn place(&self, slot: u64, position: usize) -> UnitAddress {
         let (members, width) = (self.members(), self.width());
         assert!(position < width, "a stripe has {width} positions, not one numbered {position}");
         let (group, turn) = (slot / members as u64, (slot % members as u64) as usize);
@@ -235,16 +235,16 @@ impl Geometry {
         } else {
             turn - (members - width)
         };
-        UnitPlace { member, unit: group * width as u64 + rank as u64 }
+        UnitAddress { member, unit: group * width as u64 + rank as u64 }
     }
 
     /// The slot and position of the unit at that address: the inverse of [`Geometry::place`].
     ///
     /// # Panics
     /// If the member is not below N.
-    pub fn slot_at(&self, place: UnitPlace) -> (u64, usize) {
+    pub fn slot_at(&self, place: UnitAddress) -> (u64, usize) {
         let (members, width) = (self.members(), self.width());
-        let UnitPlace { member, unit } = place;
+        let UnitAddress { member, unit } = place;
         assert!(member < members, "the volume has {members} members, not one numbered {member}");
         let (group, rank) = (unit / width as u64, (unit % width as u64) as usize);
         let turn = if member + 1 >= width {

@@ -4,7 +4,7 @@ use std::collections::{HashMap, HashSet};
 
 use proptest::prelude::*;
 
-use crate::geometry::{Geometry, GeometryFields, Location, UnitPlace};
+use crate::geometry::{Geometry, GeometryFields, Location, UnitAddress};
 use crate::limits::BLOCK_BYTES;
 
 /// Any small geometry that is allowed.
@@ -55,7 +55,7 @@ proptest! {
     #[test]
     fn units_never_overlap_and_fill_every_member_evenly(geometry in any_geometry(), groups in 1u64..6) {
         let slots = groups * geometry.members() as u64;
-        let mut taken: HashMap<UnitPlace, (u64, usize)> = HashMap::new();
+        let mut taken: HashMap<UnitAddress, (u64, usize)> = HashMap::new();
         for slot in 0..slots {
             let mut members = HashSet::new();
             for position in 0..geometry.width() {
@@ -68,7 +68,7 @@ proptest! {
         let per_member = groups * geometry.width() as u64;
         for member in 0..geometry.members() {
             for unit in 0..per_member {
-                let place = UnitPlace { member, unit };
+                let place = UnitAddress { member, unit };
                 prop_assert!(taken.contains_key(&place), "a hole at {:?}", place);
             }
         }

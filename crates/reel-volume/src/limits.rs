@@ -77,7 +77,7 @@ pub const STRIPES_IN_FLIGHT: usize = 4;
 /// number of stripes side by side. A scrub works on two, of which one is read and one is verified,
 /// computed and read back. Memory for them is reserved before any is reserved for clients;
 /// otherwise a volume without a member would stay so as long as clients play.
-pub const UPKEEP_STRIPES: usize = STRIPES_IN_FLIGHT;
+pub const MAINTENANCE_STRIPES: usize = STRIPES_IN_FLIGHT;
 
 /// Stripes that a writer has in flight: one being filled, the others with the disks. Eight fill the
 /// queue of each member's device. The others wait behind them, so that no queue runs dry while

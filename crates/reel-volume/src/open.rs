@@ -25,8 +25,8 @@ use crate::manifest::Manifest;
 use crate::members::{Found, OpenMember, SyncState, find, findings, without_advice};
 use crate::space::FreeMap;
 use crate::superblock::SUPERBLOCK_COPY_OFFSET;
-use crate::turns::{Turns, Waits};
 use crate::volume::{Disk, Inner, Volume};
+use crate::waits::{CooperativeWait, Waits};
 
 /// How a volume is opened.
 #[derive(Clone, Default)]
@@ -52,7 +52,7 @@ pub struct Simulated {
     /// Makes the disks of these members; members that are absent have no file.
     pub disks: Arc<dyn Fn(Vec<Option<MemberFile>>) -> Disks + Send + Sync>,
     /// Replaces blocking.
-    pub turns: Arc<dyn Turns>,
+    pub turns: Arc<dyn CooperativeWait>,
 }
 
 /// How much media memory a volume allocates. It is divided into buffers of one unit each.

@@ -13,7 +13,7 @@ use crate::volume::{Inner, entry_name};
 
 /// How fast a scrub or a rebuild runs.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct MendOptions {
+pub struct RepairOptions {
     /// Bytes to verify per second, at most. If `None`, it uses all disk time that nothing else
     /// needs.
     pub bytes_per_s: Option<u64>,
@@ -42,7 +42,7 @@ pub struct RebuildReport {
 pub(crate) fn rebuild(
     inner: &Inner,
     member: usize,
-    options: MendOptions,
+    options: RepairOptions,
     progress: &mut dyn FnMut(CheckProgress) -> bool,
 ) -> Result<RebuildReport, VolumeError> {
     let _job = inner.begin_job("rebuild")?;

@@ -36,14 +36,14 @@ pub struct Replacement {
     pub force: bool,
     /// Whether a member that is in use and healthy may be replaced. Does not allow anything about
     /// the content of `path`.
-    pub give_up: bool,
+    pub replace_healthy: bool,
 }
 
 pub(crate) fn replace(inner: &Inner, replacement: &Replacement) -> Result<Finding, VolumeError> {
     let _job = inner.begin_job("replace")?;
     let member = replacement.member;
     let path = absolute(&replacement.path)?;
-    may_be_replaced(inner, member, replacement.give_up)?;
+    may_be_replaced(inner, member, replacement.replace_healthy)?;
     let mut created = CreatedFiles::nothing();
     let target = prepare(inner, member, &path, replacement.force, &mut created)?;
     let id = MemberId::random()?;
@@ -91,7 +91,7 @@ fn commit_replacement(inner: &Inner, member: usize, id: MemberId) -> Result<(), 
 }
 
 /// Whether the volume can do without the data on the member.
-fn may_be_replaced(inner: &Inner, member: usize, give_up: bool) -> Result<(), VolumeError> {
+fn may_be_replaced(inner: &Inner, member: usize, replace_healthy: bool) -> Result<(), VolumeError> {
     let members = inner.geometry.members();
     if let Some(reason) = inner.refusal() {
         return Err(VolumeError::ReadOnly { reason });
@@ -120,7 +120,7 @@ fn may_be_replaced(inner: &Inner, member: usize, give_up: bool) -> Result<(), Vo
         return Err(VolumeError::Options(format!("member {member} cannot be replaced: {why}")));
     }
     let healthy = inner.health.readable(member) && !inner.health.suspect(member);
-    if healthy && !give_up {
+    if healthy && !replace_healthy {
         return Err(VolumeError::Healthy { member, path: inner.member_path(member) });
     }
     Ok(())

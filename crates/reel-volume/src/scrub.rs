@@ -8,13 +8,13 @@ use crate::check::{Check, CheckProgress, CheckReport, RowState, Stripe, check_al
 use crate::commit::write_failed;
 use crate::error::VolumeError;
 use crate::fill::{Pace, holds};
-use crate::rebuild::MendOptions;
+use crate::rebuild::RepairOptions;
 use crate::volume::Inner;
 
 /// Like a check, and repairs what it finds.
 pub(crate) fn scrub(
     inner: &Inner,
-    options: MendOptions,
+    options: RepairOptions,
     progress: &mut dyn FnMut(CheckProgress) -> bool,
 ) -> Result<CheckReport, VolumeError> {
     let _job = inner.begin_job("scrub")?;
@@ -43,9 +43,9 @@ impl Check<'_> {
             let Some(unit) = self.computed(&stripe, position, &rows) else { continue };
             match self.write_and_read_back(&stripe, position, unit) {
                 Ok(Some(unit)) => {
-                    self.members[member].mended_rows += rows.len() as u64;
+                    self.members[member].repaired_rows += rows.len() as u64;
                     self.inner.counters.rows_decoded.add(rows.len() as u64);
-                    self.inner.counters.units_mended.add(1);
+                    self.inner.counters.units_repaired.add(1);
                     stripe.rows[position].fill(RowState::Good);
                     stripe.units[position] = Some(unit);
                 }
@@ -126,7 +126,7 @@ impl Check<'_> {
             if let Err(error) = &done.result {
                 tracing::warn!(member = done.member, %error, "repairs may not be durable");
                 write_failed(&self.inner.health, &self.inner.counters, &done, error);
-                self.members[done.member].mended_rows = 0;
+                self.members[done.member].repaired_rows = 0;
             }
         }
     }

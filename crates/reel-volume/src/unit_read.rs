@@ -186,7 +186,7 @@ impl UnitRead {
     /// units of the stripe, because the unit's own member does not answer. The first complete
     /// result is used. If the others fail, the member itself is read or waited for. Empty if the
     /// others have been requested already.
-    pub fn read_around(&mut self) -> Vec<UnitFetch> {
+    pub fn hedged_reads(&mut self) -> Vec<UnitFetch> {
         if self.others_requested || self.over {
             return Vec::new();
         }

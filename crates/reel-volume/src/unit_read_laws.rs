@@ -247,11 +247,11 @@ impl Memory {
         mut order: u64,
         scenario: HedgeScenario,
     ) -> Result<UnitRows, VolumeError> {
-        let mut under_way = if scenario.own_first { read.reads() } else { read.read_around() };
+        let mut under_way = if scenario.own_first { read.reads() } else { read.hedged_reads() };
         let mut answers = 0;
         loop {
             if scenario.own_first && answers == scenario.patience {
-                under_way.extend(read.read_around());
+                under_way.extend(read.hedged_reads());
             }
             answers += 1;
             assert!(!under_way.is_empty(), "the read neither ended nor asked for more");

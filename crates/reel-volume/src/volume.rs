@@ -27,7 +27,7 @@ use crate::ids::VolumeId;
 use crate::object::ObjectMap;
 use crate::open::{OpenOptions, open};
 use crate::reader::ObjectReader;
-use crate::rebuild::{MendOptions, RebuildReport, rebuild};
+use crate::rebuild::{RebuildReport, RepairOptions, rebuild};
 use crate::replace::{Replacement, replace};
 use crate::scrub::scrub;
 use crate::writer::ObjectWriter;
@@ -220,7 +220,7 @@ impl Volume {
     /// error but part of the report.
     pub fn scrub(
         &self,
-        options: MendOptions,
+        options: RepairOptions,
         progress: &mut dyn FnMut(CheckProgress) -> bool,
     ) -> Result<CheckReport, VolumeError> {
         scrub(&self.inner, options, progress)
@@ -247,7 +247,7 @@ impl Volume {
     pub fn rebuild(
         &self,
         member: usize,
-        options: MendOptions,
+        options: RepairOptions,
         progress: &mut dyn FnMut(CheckProgress) -> bool,
     ) -> Result<RebuildReport, VolumeError> {
         rebuild(&self.inner, member, options, progress)

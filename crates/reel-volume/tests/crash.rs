@@ -10,7 +10,7 @@ use std::sync::{Arc, Mutex};
 
 use reel_disk::Fault;
 use reel_qos::Class;
-use reel_volume::{MemberState, MendOptions, OpenOptions, Replacement, Volume, WriteObserver};
+use reel_volume::{MemberState, OpenOptions, RepairOptions, Replacement, Volume, WriteObserver};
 
 use volumes::{Scratch, assert_all_right, bytes_of, open_options, publish, title_of};
 
@@ -391,7 +391,7 @@ fn a_crash_during_crash_recovery_leaves_the_same() {
 
 /// Replaces member 1 and fills its replacement, with titles published and removed before, between
 /// and after.
-fn replace_and_rebuild(volume: &Volume, recorder: &Recorder, give_up: bool) {
+fn replace_and_rebuild(volume: &Volume, recorder: &Recorder, replace_healthy: bool) {
     let steps = |id: &str, after: &[&str]| {
         let title = title_of(volume, id, &[70_000, 30]);
         recorder.titles(Event::Begun, after);
@@ -399,10 +399,10 @@ fn replace_and_rebuild(volume: &Volume, recorder: &Recorder, give_up: bool) {
         recorder.titles(Event::Acknowledged, after);
     };
     let path = recorder.directory.join(format!("member-{}.reel", recorder.members));
-    volume.replace(&Replacement { member: 1, path, force: false, give_up }).unwrap();
+    volume.replace(&Replacement { member: 1, path, force: false, replace_healthy }).unwrap();
     steps("b", &["a", "b"]);
     let mut asked = 0;
-    let stopped = volume.rebuild(1, MendOptions::default(), &mut |_| {
+    let stopped = volume.rebuild(1, RepairOptions::default(), &mut |_| {
         asked += 1;
         asked < 2
     });
@@ -411,7 +411,7 @@ fn replace_and_rebuild(volume: &Volume, recorder: &Recorder, give_up: bool) {
     volume.remove("a").unwrap();
     recorder.titles(Event::Acknowledged, &["b"]);
     steps("c", &["b", "c"]);
-    assert!(volume.rebuild(1, MendOptions::default(), &mut |_| true).unwrap().complete);
+    assert!(volume.rebuild(1, RepairOptions::default(), &mut |_| true).unwrap().complete);
     steps("d", &["b", "c", "d"]);
 }
 
@@ -423,7 +423,7 @@ fn made_whole(place: &Path, context: &str, members: usize) {
     match state {
         MemberState::Rebuilding | MemberState::Stale => {
             volume
-                .rebuild(1, MendOptions::default(), &mut |_| true)
+                .rebuild(1, RepairOptions::default(), &mut |_| true)
                 .unwrap_or_else(|error| panic!("{context}: {error}"));
         }
         // Foreign: it is listed in `volume.toml`, but not expected by the catalogue yet.
@@ -431,9 +431,9 @@ fn made_whole(place: &Path, context: &str, members: usize) {
             // The new file may be partly formatted by now; `force` must not be needed.
             let path = place.join(format!("member-{members}.reel"));
             volume
-                .replace(&Replacement { member: 1, path, force: false, give_up: false })
+                .replace(&Replacement { member: 1, path, force: false, replace_healthy: false })
                 .unwrap_or_else(|error| panic!("{context}: {error}"));
-            volume.rebuild(1, MendOptions::default(), &mut |_| true).unwrap();
+            volume.rebuild(1, RepairOptions::default(), &mut |_| true).unwrap();
         }
         _ => assert!(state.in_use(), "{context}: {state}"),
     }

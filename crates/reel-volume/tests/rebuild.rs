@@ -12,7 +12,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use reel_disk::{DiskWork, Fault, Faults};
 use reel_qos::Class;
 use reel_volume::{
-    MemberState, MendOptions, OpenOptions, RebuildReport, Replacement, Role, Volume, VolumeError,
+    MemberState, OpenOptions, RebuildReport, RepairOptions, Replacement, Role, Volume, VolumeError,
 };
 
 use volumes::at_once::AtOnce;
@@ -39,11 +39,11 @@ fn open_with_faults(scratch: &Scratch) -> (Volume, Faults) {
 }
 
 fn replacement_for(scratch: &Scratch, member: usize, name: &str) -> Replacement {
-    Replacement { member, path: scratch.path().join(name), force: false, give_up: false }
+    Replacement { member, path: scratch.path().join(name), force: false, replace_healthy: false }
 }
 
 fn rebuild(volume: &Volume, member: usize) -> RebuildReport {
-    volume.rebuild(member, MendOptions::default(), &mut |_| true).unwrap()
+    volume.rebuild(member, RepairOptions::default(), &mut |_| true).unwrap()
 }
 
 fn assert_sound(volume: &Volume) {
@@ -73,20 +73,20 @@ fn a_scrub_repairs_everything_so_a_second_one_finds_nothing() {
     assert!(!found.is_clean() && found.nothing_lost());
     let mut reports = Vec::new();
     let report = volume
-        .scrub(MendOptions::default(), &mut |progress| {
+        .scrub(RepairOptions::default(), &mut |progress| {
             reports.push(progress);
             true
         })
         .unwrap();
-    let wrong = |member: usize| (report.members[member].bad_rows, report.members[member].mended_rows);
+    let wrong = |member: usize| (report.members[member].bad_rows, report.members[member].repaired_rows);
     assert_eq!(wrong(1).0, found.members[1].bad_rows);
     assert!(wrong(1).0 >= 9 && wrong(1).1 == wrong(1).0 && wrong(3).0 >= 5 && wrong(3).1 == wrong(3).0);
-    assert!(report.is_mended() && !report.is_clean());
-    assert!(volume.counters().units_mended.get() >= 14);
+    assert!(report.is_repaired() && !report.is_clean());
+    assert!(volume.counters().units_repaired.get() >= 14);
     assert!(reports.is_sorted_by_key(|progress| progress.bytes_done));
     assert_eq!(reports.last().unwrap().bytes_done, reports.last().unwrap().bytes_total);
-    let second = volume.scrub(MendOptions::default(), &mut |_| true).unwrap();
-    assert!(second.is_clean() && second.is_mended());
+    let second = volume.scrub(RepairOptions::default(), &mut |_| true).unwrap();
+    assert!(second.is_clean() && second.is_repaired());
     drop(volume);
     assert_sound(&scratch.open());
 }
@@ -97,15 +97,15 @@ fn a_scrub_reports_what_it_cannot_repair() {
     let (volume, faults) = open_with_faults(&scratch);
     sprinkle(&scratch.member(1), 1 << 20, 1, 1);
     sprinkle(&scratch.member(2), 1 << 20, 1, 1);
-    let report = volume.scrub(MendOptions::default(), &mut |_| true).unwrap();
-    assert!(!report.nothing_lost() && !report.is_mended());
-    assert_eq!(report.members.iter().map(|member| member.mended_rows).sum::<u64>(), 0);
+    let report = volume.scrub(RepairOptions::default(), &mut |_| true).unwrap();
+    assert!(!report.nothing_lost() && !report.is_repaired());
+    assert_eq!(report.members.iter().map(|member| member.repaired_rows).sum::<u64>(), 0);
     // A member that returns wrong data does not count as repaired either.
     faults.inject(3, Fault::CorruptReads);
-    let report = volume.scrub(MendOptions::default(), &mut |_| true).unwrap();
-    assert!(report.members[3].bad_rows > 0 && report.members[3].mended_rows == 0);
-    let stopped = volume.scrub(MendOptions::default(), &mut |_| false).unwrap();
-    assert!(!stopped.complete && !stopped.is_mended());
+    let report = volume.scrub(RepairOptions::default(), &mut |_| true).unwrap();
+    assert!(report.members[3].bad_rows > 0 && report.members[3].repaired_rows == 0);
+    let stopped = volume.scrub(RepairOptions::default(), &mut |_| false).unwrap();
+    assert!(!stopped.complete && !stopped.is_repaired());
 }
 
 /// The kernel reports a failed write-back of a file once. If the scrub ignored that report, the
@@ -123,16 +123,18 @@ fn a_member_that_does_not_keep_the_repairs_is_out() {
         }
         let mut repaired = 0;
         let report = volume
-            .scrub(MendOptions::default(), &mut |_| {
-                if volume.counters().units_mended.get() > 0 && repaired == 0 {
-                    repaired = volume.counters().units_mended.get();
+            .scrub(RepairOptions::default(), &mut |_| {
+                if volume.counters().units_repaired.get() > 0 && repaired == 0 {
+                    repaired = volume.counters().units_repaired.get();
                     faults.inject(1, Fault::FailWrites);
                 }
                 true
             })
             .unwrap();
         assert_eq!(repaired, 1);
-        assert!(report.members[1].bad_rows > 0 && report.members[1].mended_rows == 0 && !report.is_mended());
+        assert!(
+            report.members[1].bad_rows > 0 && report.members[1].repaired_rows == 0 && !report.is_repaired()
+        );
         assert_eq!(volume.status().members[1].state, MemberState::Failed);
         assert_eq!(volume.counters().write_errors.get(), 2 - repaired_before);
         assert_all_right(&volume);
@@ -191,7 +193,7 @@ fn an_old_disk_that_is_attached_again_does_not_count() {
     assert_eq!(volume.findings()[2].state, MemberState::Foreign);
     assert!(volume.findings()[2].text.contains("expects another disk"));
     // It is not the disk that the catalogue expects, so it is not filled either.
-    let refused = volume.rebuild(2, MendOptions::default(), &mut |_| true).unwrap_err().to_string();
+    let refused = volume.rebuild(2, RepairOptions::default(), &mut |_| true).unwrap_err().to_string();
     assert!(refused.contains("replace"), "{refused}");
     assert_all_right(&volume);
     let old = replacement_for(&scratch, 2, "new");
@@ -213,7 +215,7 @@ fn a_member_that_was_missing_is_brought_up_to_date_in_place() {
     let report = rebuild(&volume, 1);
     assert!(report.complete && report.good_bytes > report.written_bytes && report.written_bytes > 0);
     assert_sound(&volume);
-    let refused = volume.rebuild(1, MendOptions::default(), &mut |_| true).unwrap_err().to_string();
+    let refused = volume.rebuild(1, RepairOptions::default(), &mut |_| true).unwrap_err().to_string();
     assert!(refused.contains("in use") && refused.contains("scrub"), "{refused}");
     drop(volume);
     let volume = scratch.open();
@@ -225,8 +227,8 @@ fn a_member_that_was_missing_is_brought_up_to_date_in_place() {
 fn the_wrong_member_is_not_replaced() {
     let scratch = filled();
     let volume = scratch.open();
-    let replace = |member: usize, path: PathBuf, give_up: bool| {
-        volume.replace(&Replacement { member, path, force: false, give_up }).unwrap_err()
+    let replace = |member: usize, path: PathBuf, replace_healthy: bool| {
+        volume.replace(&Replacement { member, path, force: false, replace_healthy }).unwrap_err()
     };
     let new = scratch.path().join("new");
     assert!(matches!(replace(1, new.clone(), false), VolumeError::Healthy { member: 1, .. }));
@@ -246,7 +248,7 @@ fn the_wrong_member_is_not_replaced() {
     std::fs::remove_file(scratch.member(1)).unwrap();
     let volume = scratch.open();
     let replace = |path: PathBuf| {
-        volume.replace(&Replacement { member: 1, path, force: false, give_up: false }).unwrap_err()
+        volume.replace(&Replacement { member: 1, path, force: false, replace_healthy: false }).unwrap_err()
     };
     let text = replace(other.member(0)).to_string();
     assert!(text.contains("is already member 0 of the Reel volume") && text.contains("--force"), "{text}");
@@ -259,8 +261,9 @@ fn the_wrong_member_is_not_replaced() {
     assert!(error.to_string().contains("use --force to extend this file"), "{error}");
     assert!(matches!(error, VolumeError::TooShort { has_bytes: 5_242_880, .. }));
     // A second missing member would be one too many, so `replace_healthy` does not allow it.
-    let both =
-        volume.replace(&Replacement { give_up: true, ..replacement_for(&scratch, 3, "new") }).unwrap_err();
+    let both = volume
+        .replace(&Replacement { replace_healthy: true, ..replacement_for(&scratch, 3, "new") })
+        .unwrap_err();
     assert!(both.to_string().contains("member 1 cannot be read either"), "{both}");
     assert!(!new.exists());
     assert_all_right(&volume);
@@ -278,8 +281,8 @@ fn replacing_a_healthy_member_and_overwriting_the_target_each_need_their_own_fla
     let volume = scratch.open();
     let precious = scratch.path().join("precious");
     std::fs::write(&precious, b"a film of ours").unwrap();
-    let replace = |force: bool, give_up: bool| {
-        volume.replace(&Replacement { force, give_up, ..replacement_for(&scratch, 1, "precious") })
+    let replace = |force: bool, replace_healthy: bool| {
+        volume.replace(&Replacement { force, replace_healthy, ..replacement_for(&scratch, 1, "precious") })
     };
     let error = replace(true, false).unwrap_err();
     assert!(
@@ -303,7 +306,7 @@ fn a_healthy_member_is_replaced_if_allowed_and_writers_continue() {
     let bytes = bytes_of("during", 0, LONG);
     let mut writer = volume.writer(Class::APERIODIC).unwrap();
     writer.write(&bytes[..500_000]).unwrap();
-    volume.replace(&Replacement { give_up: true, ..replacement_for(&scratch, 0, "new") }).unwrap();
+    volume.replace(&Replacement { replace_healthy: true, ..replacement_for(&scratch, 0, "new") }).unwrap();
     writer.write(&bytes[500_000..700_000]).unwrap();
     assert!(rebuild(&volume, 0).complete);
     writer.write(&bytes[700_000..]).unwrap();
@@ -330,7 +333,7 @@ fn an_interrupted_rebuild_continues_where_it_stopped() {
     volume.replace(&replacement_for(&scratch, 2, "new")).unwrap();
     let mut left = 5;
     let first = volume
-        .rebuild(2, MendOptions::default(), &mut |_| {
+        .rebuild(2, RepairOptions::default(), &mut |_| {
             left -= 1;
             left > 0
         })
@@ -359,7 +362,7 @@ fn titles_come_and_go_while_a_member_is_rebuilt() {
         publish(&volume, &format!("old-{number}"), &[300_000]);
     }
     let free = volume.free_bytes();
-    volume.replace(&Replacement { give_up: true, ..replacement_for(&scratch, 1, "new") }).unwrap();
+    volume.replace(&Replacement { replace_healthy: true, ..replacement_for(&scratch, 1, "new") }).unwrap();
     let over = AtomicBool::new(false);
     std::thread::scope(|scope| {
         scope.spawn(|| {
@@ -375,7 +378,7 @@ fn titles_come_and_go_while_a_member_is_rebuilt() {
                 assert_all_right(&volume);
             }
         });
-        let report = volume.rebuild(1, MendOptions { bytes_per_s: Some(20 << 20) }, &mut |_| true).unwrap();
+        let report = volume.rebuild(1, RepairOptions { bytes_per_s: Some(20 << 20) }, &mut |_| true).unwrap();
         assert!(report.complete && report.lost_rows == 0);
     });
     assert_eq!(volume.titles().len(), 8);
@@ -404,10 +407,12 @@ fn a_title_removed_before_its_turn_frees_its_space_at_once() {
             true
         };
         if what == "rebuild" {
-            volume.replace(&Replacement { give_up: true, ..replacement_for(&scratch, 1, "new") }).unwrap();
-            assert!(volume.rebuild(1, MendOptions::default(), &mut look).unwrap().complete);
+            volume
+                .replace(&Replacement { replace_healthy: true, ..replacement_for(&scratch, 1, "new") })
+                .unwrap();
+            assert!(volume.rebuild(1, RepairOptions::default(), &mut look).unwrap().complete);
         } else {
-            assert!(volume.scrub(MendOptions::default(), &mut look).unwrap().is_clean());
+            assert!(volume.scrub(RepairOptions::default(), &mut look).unwrap().is_clean());
         }
         assert!(freed.unwrap() >= LONG as u64, "{freed:?} bytes during the {what}");
     }
@@ -421,7 +426,7 @@ fn a_replacement_that_fails_is_out_and_the_volume_stays_in_use() {
     let (volume, faults) = open_with_faults(&scratch);
     volume.replace(&replacement_for(&scratch, 2, "new")).unwrap();
     faults.inject(2, Fault::FailWrites);
-    assert!(volume.rebuild(2, MendOptions::default(), &mut |_| true).is_err());
+    assert!(volume.rebuild(2, RepairOptions::default(), &mut |_| true).is_err());
     assert_eq!(volume.status().members[2].state, MemberState::Failed);
     assert_all_right(&volume);
     publish(&volume, "after", &[100_000]);
@@ -439,7 +444,7 @@ fn nothing_is_rebuilt_while_another_member_cannot_be_read() {
     let (volume, faults) = open_with_faults(&scratch);
     volume.replace(&replacement_for(&scratch, 2, "new")).unwrap();
     faults.inject(0, Fault::FailReads);
-    let text = volume.rebuild(2, MendOptions::default(), &mut |_| true).unwrap_err().to_string();
+    let text = volume.rebuild(2, RepairOptions::default(), &mut |_| true).unwrap_err().to_string();
     assert!(text.contains("member 0"), "{text}");
     assert_eq!(volume.rebuilding(), [2], "it does not count as complete");
     faults.clear(0);
@@ -453,7 +458,7 @@ fn only_one_maintenance_job_runs_at_a_time() {
     let volume = scratch.open();
     let mut asked = false;
     volume
-        .scrub(MendOptions::default(), &mut |_| {
+        .scrub(RepairOptions::default(), &mut |_| {
             if !asked {
                 asked = true;
                 let busy = volume.replace(&replacement_for(&scratch, 1, "new")).unwrap_err();
@@ -463,10 +468,10 @@ fn only_one_maintenance_job_runs_at_a_time() {
         })
         .unwrap();
     assert!(asked);
-    volume.scrub(MendOptions::default(), &mut |_| true).unwrap();
+    volume.scrub(RepairOptions::default(), &mut |_| true).unwrap();
     drop(volume);
     let reading = Volume::open(scratch.path(), OpenOptions { read_only: true, ..open_options() }).unwrap();
-    let refused = reading.scrub(MendOptions::default(), &mut |_| true);
+    let refused = reading.scrub(RepairOptions::default(), &mut |_| true);
     assert!(matches!(refused, Err(VolumeError::ReadOnly { .. })));
     assert!(matches!(
         reading.replace(&replacement_for(&scratch, 1, "new")),
@@ -481,7 +486,7 @@ fn a_replacement_may_have_the_same_path_as_the_old_disk() {
     // The same path in another spelling.
     let path = scratch.path().join("./member-2.reel");
     let volume = scratch.open();
-    volume.replace(&Replacement { member: 2, path, force: false, give_up: false }).unwrap();
+    volume.replace(&Replacement { member: 2, path, force: false, replace_healthy: false }).unwrap();
     drop(volume);
     let text = std::fs::read_to_string(scratch.path().join("volume.toml")).unwrap();
     assert_eq!(text.matches("member-2.reel").count(), 1, "{text}");
@@ -499,9 +504,9 @@ fn a_member_that_fails_during_a_rebuild_is_not_superseded_by_a_half_filled_one()
     let (volume, faults) = open_with_faults(&scratch);
     // So small that their checksums are in the catalogue, and available whichever member fails.
     (0..20).for_each(|number| publish(&volume, &format!("film-{number}"), &[100_000]));
-    volume.replace(&Replacement { give_up: true, ..replacement_for(&scratch, 2, "new") }).unwrap();
+    volume.replace(&Replacement { replace_healthy: true, ..replacement_for(&scratch, 2, "new") }).unwrap();
     let mut failed = false;
-    let rebuilt = volume.rebuild(2, MendOptions::default(), &mut |_| {
+    let rebuilt = volume.rebuild(2, RepairOptions::default(), &mut |_| {
         if !failed {
             failed = true;
             faults.inject(0, Fault::FailWrites);
@@ -556,7 +561,7 @@ fn the_last_copy_of_a_row_outlives_a_rebuild_that_cannot_read_its_unit() {
         faults.clear(2);
         assert_all_right(&volume);
         assert_eq!(report.lost_rows > 0, bad_from > 0, "{report:?}");
-        volume.scrub(MendOptions::default(), &mut |_| true).unwrap();
+        volume.scrub(RepairOptions::default(), &mut |_| true).unwrap();
         assert_sound(&volume);
     }
 }
@@ -567,7 +572,7 @@ fn a_replacement_that_fails_leaves_no_empty_disk_in_sync() {
     let scratch = filled();
     let (volume, _) = AtOnce::open(&scratch);
     let held = all_memory(&volume);
-    let replacement = Replacement { give_up: true, ..replacement_for(&scratch, 2, "new") };
+    let replacement = Replacement { replace_healthy: true, ..replacement_for(&scratch, 2, "new") };
     assert!(matches!(volume.replace(&replacement), Err(VolumeError::NoMemory { .. })));
     drop(held);
     publish(&volume, "added", &[300_000]);
@@ -594,10 +599,10 @@ fn a_replacement_that_fails_after_its_commit_can_be_repeated() {
     let scratch = filled();
     let (volume, disks) = AtOnce::open(&scratch);
     disks.refuse(true);
-    let replacement = Replacement { give_up: true, ..replacement_for(&scratch, 2, "new") };
+    let replacement = Replacement { replace_healthy: true, ..replacement_for(&scratch, 2, "new") };
     assert!(volume.replace(&replacement).is_err());
     publish(&volume, "added", &[300_000]);
-    let text = volume.rebuild(2, MendOptions::default(), &mut |_| true).unwrap_err().to_string();
+    let text = volume.rebuild(2, RepairOptions::default(), &mut |_| true).unwrap_err().to_string();
     assert!(text.contains("reel volume replace"), "{text}");
     disks.refuse(false);
     volume.replace(&replacement).unwrap();
@@ -633,7 +638,7 @@ fn a_late_failure_of_the_old_disk_does_not_count_against_the_new_one() {
     let mut writer = volume.writer(Class::APERIODIC).unwrap();
     writer.write(&bytes[..250_000]).unwrap();
     disks.fail(|_, _| false);
-    volume.replace(&Replacement { give_up: true, ..replacement_for(&scratch, 2, "new") }).unwrap();
+    volume.replace(&Replacement { replace_healthy: true, ..replacement_for(&scratch, 2, "new") }).unwrap();
     disks.release_failures();
     writer.write(&bytes[250_000..]).unwrap();
     let object = writer.finish().unwrap();
@@ -652,9 +657,9 @@ fn a_late_failure_of_the_old_disk_does_not_count_against_the_new_one() {
 fn a_rebuild_ends_when_its_member_fails_in_another_task() {
     let scratch = filled();
     let (volume, faults) = open_with_faults(&scratch);
-    volume.replace(&Replacement { give_up: true, ..replacement_for(&scratch, 2, "new") }).unwrap();
+    volume.replace(&Replacement { replace_healthy: true, ..replacement_for(&scratch, 2, "new") }).unwrap();
     let mut calls = 0;
-    let rebuilt = volume.rebuild(2, MendOptions::default(), &mut |_| {
+    let rebuilt = volume.rebuild(2, RepairOptions::default(), &mut |_| {
         calls += 1;
         if calls == 1 {
             faults.inject(2, Fault::FailWrites);
@@ -678,7 +683,9 @@ fn a_disk_with_two_paths_is_one_disk() {
     std::fs::write(&path, text.replace("members = [", "members = [\"spare.reel\", ")).unwrap();
     std::os::unix::fs::symlink(&spare, scratch.path().join("link.reel")).unwrap();
     let volume = scratch.open();
-    volume.replace(&Replacement { give_up: true, ..replacement_for(&scratch, 2, "link.reel") }).unwrap();
+    volume
+        .replace(&Replacement { replace_healthy: true, ..replacement_for(&scratch, 2, "link.reel") })
+        .unwrap();
     drop(volume);
     let text = std::fs::read_to_string(&path).unwrap();
     assert!(text.contains("link.reel") && !text.contains("spare.reel"), "{text}");

@@ -3,7 +3,7 @@
 use reel_http::limits::{LENT_PART, SCRATCH_BUFFERS_PER_CORE, STRIPES_PER_INGEST};
 use reel_stream::limits::READER_STRIPES_MAX;
 use reel_volume::GeometryFields;
-use reel_volume::limits::UPKEEP_STRIPES;
+use reel_volume::limits::MAINTENANCE_STRIPES;
 
 use crate::config::Config;
 
@@ -33,7 +33,7 @@ pub(crate) fn arena_bytes(config: &Config, serve_threads: u64, memory_bytes: u64
     let decoding = serve_threads;
     let sealing =
         if config.tls.listen.is_some() { serve_threads * SCRATCH_BUFFERS_PER_CORE as u64 } else { 0 };
-    let upkeep = UPKEEP_STRIPES as u64;
+    let upkeep = MAINTENANCE_STRIPES as u64;
     let held = viewers + (writing + decoding + upkeep) * stripe_bytes + sealing * unit_bytes as u64;
     // Plus the buffers that the kernel may be sending from, which are not reserved for any client.
     let sum = if config.zero_copy { held * LENT_PART as u64 / (LENT_PART as u64 - 1) } else { held };

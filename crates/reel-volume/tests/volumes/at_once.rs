@@ -15,7 +15,7 @@ use reel_disk::{
     SchedulerView,
 };
 use reel_qos::{Class, ClassTable, DiskPrice};
-use reel_volume::{OpenOptions, Simulated, Turns, Volume};
+use reel_volume::{CooperativeWait, OpenOptions, Simulated, Volume};
 
 use super::{Scratch, open_options};
 
@@ -191,7 +191,7 @@ impl DiskBackend for AtOnce {
     }
 }
 
-impl Turns for Jumps {
+impl CooperativeWait for Jumps {
     fn now_ns(&self) -> u64 {
         self.now_ns.load(Ordering::Relaxed)
     }
@@ -200,12 +200,12 @@ impl Turns for Jumps {
         0
     }
 
-    fn rest(&self, until_ns: Option<u64>) -> bool {
+    fn wait(&self, until_ns: Option<u64>) -> bool {
         match until_ns {
             Some(until_ns) => self.now_ns.fetch_max(until_ns, Ordering::Relaxed) < until_ns,
             None => self.disks.answer_one(),
         }
     }
 
-    fn told(&self, _: u64) {}
+    fn notify(&self, _: u64) {}
 }

@@ -57,7 +57,7 @@ fn member_text(member: &MemberReport) -> String {
     count(member.bad_rows, "wrong");
     count(member.unreadable_rows, "unreadable");
     count(member.missing_rows, "missing");
-    count(member.mended_rows, "repaired");
+    count(member.repaired_rows, "repaired");
     if faults.is_empty() {
         return member.finding.to_string();
     }
@@ -94,7 +94,7 @@ pub(super) fn as_json(report: &CheckReport) -> Value {
             "bad_rows": member.bad_rows,
             "unreadable_rows": member.unreadable_rows,
             "missing_rows": member.missing_rows,
-            "mended_rows": member.mended_rows,
+            "mended_rows": member.repaired_rows,
             "first_bad_offsets": member.first_bad_offsets,
         })
     });

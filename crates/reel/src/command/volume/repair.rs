@@ -5,7 +5,7 @@ use std::time::Instant;
 
 use reel_library::Library;
 use reel_volume::{
-    CheckReport, Finding, MemberState, MendOptions, OpenOptions, RebuildReport, Replacement, Volume,
+    CheckReport, Finding, MemberState, OpenOptions, RebuildReport, RepairOptions, Replacement, Volume,
     VolumeError,
 };
 use serde_json::{Value, json};
@@ -31,7 +31,7 @@ pub(super) fn scrub(arguments: &ScrubArguments, quiet: bool) -> Result<Exit, Fai
         })
         .map_err(Failure::volume)?;
     meter.finish(&format!("read {}", rate_text(report.bytes_read, begun.elapsed())));
-    let repaired_rows: u64 = report.members.iter().map(|member| member.mended_rows).sum();
+    let repaired_rows: u64 = report.members.iter().map(|member| member.repaired_rows).sum();
     let sound = is_sound(&report);
     if arguments.json {
         let mut result = check::as_json(&report);
@@ -84,7 +84,7 @@ pub(super) fn replace(arguments: &ReplaceArguments, quiet: bool) -> Result<Exit,
         member: arguments.member,
         path: arguments.path.clone(),
         force: arguments.force,
-        give_up: arguments.replace_healthy,
+        replace_healthy: arguments.replace_healthy,
     };
     let finding = library.volume().replace(&replacement).map_err(Failure::volume)?;
     if arguments.json {
@@ -117,8 +117,8 @@ fn open(dir: &Path, what: &str) -> Result<Library, Failure> {
     }
 }
 
-fn options(rate: Option<Size>) -> MendOptions {
-    MendOptions { bytes_per_s: rate.map(Size::bytes) }
+fn options(rate: Option<Size>) -> RepairOptions {
+    RepairOptions { bytes_per_s: rate.map(Size::bytes) }
 }
 
 /// The member that is new, or was missing.
@@ -147,7 +147,7 @@ fn the_one_to_rebuild(volume: &Volume) -> Result<usize, Failure> {
 /// Whether nothing is wrong any more.
 fn is_sound(report: &CheckReport) -> bool {
     report.is_clean()
-        || report.is_mended() && report.members.iter().all(|member| member.finding.state.in_use())
+        || report.is_repaired() && report.members.iter().all(|member| member.finding.state.in_use())
 }
 
 fn scrub_text(report: &CheckReport, repaired_rows: u64) -> String {

@@ -7,33 +7,33 @@ use crate::limits::{BUFFER_POLL_NS, LOCK_POLL_NS};
 
 /// Replaces the operating system wherever a volume blocks. For a simulation, in which one caller
 /// runs at a time, on a clock of its own.
-pub trait Turns: Send + Sync {
+pub trait CooperativeWait: Send + Sync {
     /// The time on the clock of the disks' deadlines.
     fn now_ns(&self) -> u64;
 
-    /// An id of the calling task, for [`Turns::told`].
+    /// An id of the calling task, for [`CooperativeWait::notify`].
     fn caller(&self) -> u64;
 
     /// Lets other tasks run until this caller is notified or, if given, until `until_ns`. It may
     /// also return earlier. `false` when nothing will ever happen again.
-    fn rest(&self, until_ns: Option<u64>) -> bool;
+    fn wait(&self, until_ns: Option<u64>) -> bool;
 
     /// Notifies `caller` of an event that it may wait for.
-    fn told(&self, caller: u64);
+    fn notify(&self, caller: u64);
 }
 
 /// The only way to block: in threads of the operating system, or in a simulation.
 #[derive(Clone)]
 pub(crate) struct Waits {
-    turns: Option<Arc<dyn Turns>>,
+    turns: Option<Arc<dyn CooperativeWait>>,
 }
 
 impl Waits {
-    pub(crate) fn new(turns: Option<Arc<dyn Turns>>) -> Waits {
+    pub(crate) fn new(turns: Option<Arc<dyn CooperativeWait>>) -> Waits {
         Waits { turns }
     }
 
-    pub(crate) fn turns(&self) -> Option<&Arc<dyn Turns>> {
+    pub(crate) fn turns(&self) -> Option<&Arc<dyn CooperativeWait>> {
         self.turns.as_ref()
     }
 
@@ -50,7 +50,7 @@ impl Waits {
         };
         let until_ns = turns.now_ns().saturating_add(ns);
         while turns.now_ns() < until_ns {
-            if !turns.rest(Some(until_ns)) {
+            if !turns.wait(Some(until_ns)) {
                 return false;
             }
         }
