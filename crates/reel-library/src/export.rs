@@ -18,7 +18,7 @@ impl Library {
     ///
     /// # Errors
     /// If there is no such title or it cannot be opened.
-    pub fn export_leaves_out(&self, id: &str) -> Result<Vec<String>, LibraryError> {
+    pub fn omitted_from_export(&self, id: &str) -> Result<Vec<String>, LibraryError> {
         Ok(left_out(self.open(id)?.index()))
     }
 

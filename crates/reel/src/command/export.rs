@@ -47,7 +47,7 @@ fn export(library: &Library, id: &str, output: &mut dyn Write, quiet: bool) -> R
     let mut meter = Meter::new(id, Unit::Bytes, quiet);
     let bytes = library.export(id, output, &mut |done, total| meter.set(done, total))?;
     meter.finish(&format!("{id}: {}", rate_text(bytes, begun.elapsed())));
-    let left_out = library.export_leaves_out(id)?;
+    let left_out = library.omitted_from_export(id)?;
     if !quiet && !left_out.is_empty() {
         eprintln!(
             "{id}: not in the file: {}; an export has the best rendition and all audio",
