@@ -1,6 +1,7 @@
 //! Opening a volume.
 
 use std::collections::HashSet;
+use std::fs::File;
 use std::path::Path;
 use std::sync::Arc;
 
@@ -84,30 +85,8 @@ pub(crate) fn open(directory: &Path, options: OpenOptions) -> Result<Volume, Vol
     };
     let geometry = superblock.geometry;
     let (members, tolerated) = (geometry.members(), geometry.parity_rows());
-    let too_few = |found: &Found, sync_state: &SyncState| {
-        too_few(directory, found, &manifest, members, Some(tolerated), sync_state)
-    };
-
     let candidates: Vec<Candidate> = found.members.iter().map(|member| member.candidate()).collect();
-    if found.members.len() + tolerated < members {
-        return Err(too_few(&found, &SyncState::default()));
-    }
-    let selection =
-        select(&candidates, members, tolerated).map_err(|error| undecided(directory, &found, error))?;
-    let indexes = |which: &dyn Fn(&OpenMember) -> bool| {
-        let members = found.members.iter().filter(|member| which(member));
-        members.map(|member| member.superblock.index).collect::<Vec<usize>>()
-    };
-    let mut sync_state = SyncState {
-        stale: indexes(&|member| !selection.current.has(member.superblock.index)),
-        unexpected: indexes(&|member| !is_expected(member, &selection)),
-        rebuilding: indexes(&|member| is_new(member, &selection)),
-        damaged: Vec::new(),
-    };
-    if selection.current.count() + tolerated < members {
-        return Err(too_few(&found, &sync_state));
-    }
-    sync_state.damaged = members_with_damaged_copies(&candidates, &selection);
+    let (selection, sync_state) = select_copy(directory, &found, &manifest, &geometry, &candidates)?;
     let findings = findings(&found, &manifest, directory, members, &sync_state);
     for finding in findings.iter().filter(|finding| !finding.state.in_use()) {
         tracing::warn!(target: MEMBERS_LOG, %finding, "a member is not in use");
@@ -118,19 +97,7 @@ pub(crate) fn open(directory: &Path, options: OpenOptions) -> Result<Volume, Vol
     let arena = arena_of(&geometry, options.arena, options.readable_by_others)?;
     repair_superblocks(&mut found, &selection, options.read_only);
     let keep = keep_by_member(&candidates, &selection, members);
-    let mut files: Vec<Option<MemberFile>> = (0..members).map(|_| None).collect();
-    let mut locks = vec![(None, manifest_file)];
-    let mut belongs = vec![false; members];
-    // A disk that is not a member is closed: it may become one later.
-    for member in found.members.into_iter().filter(|member| is_expected(member, &selection)) {
-        let index = member.superblock.index;
-        // The lock belongs to the open file, which a clone shares. It holds for stale members too.
-        let lock = member.file.file().try_clone();
-        locks.push((Some(index), lock.map_err(VolumeError::file(member.file.path(), "keep locked"))?));
-        // A stale member stays open to be rebuilt. Until then it gets no requests.
-        belongs[index] = true;
-        files[index] = Some(member.file);
-    }
+    let (files, disk) = take_members(found.members, &selection, members, manifest_file)?;
     let disks = match &options.simulated {
         Some(simulated) => (simulated.disks)(files),
         None => {
@@ -160,10 +127,66 @@ pub(crate) fn open(directory: &Path, options: OpenOptions) -> Result<Volume, Vol
         space_slots,
         titles,
         committer,
-        Disk { locks, belongs },
+        disk,
     );
     inner.settle(&selection)?;
     Ok(Volume::from_inner(inner))
+}
+
+/// Selects the catalogue copy in force, and the states that it gives to the members.
+fn select_copy(
+    directory: &Path,
+    found: &Found,
+    manifest: &Manifest,
+    geometry: &Geometry,
+    candidates: &[Candidate],
+) -> Result<(Selection, SyncState), VolumeError> {
+    let (members, tolerated) = (geometry.members(), geometry.parity_rows());
+    let too_few =
+        |sync_state: &SyncState| too_few(directory, found, manifest, members, Some(tolerated), sync_state);
+    if found.members.len() + tolerated < members {
+        return Err(too_few(&SyncState::default()));
+    }
+    let selection =
+        select(candidates, members, tolerated).map_err(|error| undecided(directory, found, error))?;
+    let indexes = |which: &dyn Fn(&OpenMember) -> bool| {
+        let members = found.members.iter().filter(|member| which(member));
+        members.map(|member| member.superblock.index).collect::<Vec<usize>>()
+    };
+    let mut sync_state = SyncState {
+        stale: indexes(&|member| !selection.current.has(member.superblock.index)),
+        unexpected: indexes(&|member| !is_expected(member, &selection)),
+        rebuilding: indexes(&|member| is_new(member, &selection)),
+        damaged: Vec::new(),
+    };
+    if selection.current.count() + tolerated < members {
+        return Err(too_few(&sync_state));
+    }
+    sync_state.damaged = members_with_damaged_copies(candidates, &selection);
+    Ok((selection, sync_state))
+}
+
+/// The files of the members that the catalogue expects, by number, and their locks.
+fn take_members(
+    found: Vec<OpenMember>,
+    selection: &Selection,
+    members: usize,
+    manifest_file: File,
+) -> Result<(Vec<Option<MemberFile>>, Disk), VolumeError> {
+    let mut files: Vec<Option<MemberFile>> = (0..members).map(|_| None).collect();
+    let mut locks = vec![(None, manifest_file)];
+    let mut belongs = vec![false; members];
+    // A disk that is not a member is closed: it may become one later.
+    for member in found.into_iter().filter(|member| is_expected(member, selection)) {
+        let index = member.superblock.index;
+        // The lock belongs to the open file, which a clone shares. It holds for stale members too.
+        let lock = member.file.file().try_clone();
+        locks.push((Some(index), lock.map_err(VolumeError::file(member.file.path(), "keep locked"))?));
+        // A stale member stays open to be rebuilt. Until then it gets no requests.
+        belongs[index] = true;
+        files[index] = Some(member.file);
+    }
+    Ok((files, Disk { locks, belongs }))
 }
 
 /// Whether a disk is the one that the catalogue expects under its number.

@@ -5,7 +5,7 @@
 use proptest::prelude::*;
 
 use crate::catalogue::header::{CommitHeader, Epoch, MemberSet};
-use crate::catalogue::selection::{Candidate, SelectionError, select, write_quorum};
+use crate::catalogue::selection::{Candidate, Selection, SelectionError, select, write_quorum};
 use crate::ids::{MemberId, VolumeId};
 
 /// The model's catalogue body is a number. The history of commits is a tree, and each commit knows
@@ -103,6 +103,44 @@ impl World {
 
     /// One opening with everything that follows until it is closed, crashes, or is refused.
     fn run(&mut self, step: &Step) -> Result<(), TestCaseError> {
+        self.disturb(step);
+        let Some(selection) = self.select(step)? else { return Ok(()) };
+        let found = selection.winner.body_sum;
+        prop_assert!(
+            self.descends(found, self.acknowledged),
+            "commit {} was acknowledged, but {found} is in force",
+            self.acknowledged
+        );
+        let mut keep = vec![0; self.members];
+        for (index, area) in self.candidates(step.absent).iter().map(|one| one.index).zip(&selection.keep) {
+            keep[index] = *area;
+        }
+        let mut session = Session {
+            current: selection.current,
+            epoch: selection.winner.epoch,
+            generation: selection.winner.generation,
+            body: found,
+            keep,
+        };
+        let mut budget = step.crash_after;
+        let mut highest = selection.highest_epoch;
+        if !selection.settled && self.begin_epoch(&mut session, &mut highest, found, &mut budget).is_err() {
+            return Ok(());
+        }
+        for number in 0..step.commits {
+            let body = self.parent.len() as u32;
+            self.parent.push(session.body);
+            if self.commit(step, number, &mut session, &mut highest, body, &mut budget).is_err() {
+                return Ok(());
+            }
+            session.body = body;
+            self.acknowledged = body;
+        }
+        Ok(())
+    }
+
+    /// Damages areas, and puts a member back to an older state, as `step` says.
+    fn disturb(&mut self, step: &Step) {
         if let Some((member, areas)) = step.damage {
             for area in 0..2 {
                 if areas >> area & 1 == 1 {
@@ -118,83 +156,60 @@ impl World {
             self.areas[member] = self.past[then].0[member].clone();
             self.numbers[member] = self.past[then].1[member];
         }
-        let candidates = self.candidates(step.absent);
-        let selection = match select(&candidates, self.members, 1) {
+    }
+
+    /// The copy in force; `None` if the volume cannot be opened, or not for writing.
+    fn select(&self, step: &Step) -> Result<Option<Selection>, TestCaseError> {
+        let selection = match select(&self.candidates(step.absent), self.members, 1) {
             Ok(selection) => selection,
-            Err(SelectionError::NoCopy) => return Ok(()),
+            Err(SelectionError::NoCopy) => return Ok(None),
             Err(SelectionError::Undecided) => {
                 prop_assert!(
                     step.absent != 0 || self.too_much,
                     "all members are present, so a copy must be selected"
                 );
-                return Ok(());
+                return Ok(None);
             }
         };
-        if selection.current.count() + 1 < self.members {
-            return Ok(());
-        }
-        let found = selection.winner.body_sum;
-        if !write_quorum(selection.current, self.members, 1) {
-            return Ok(());
-        }
-        prop_assert!(
-            self.descends(found, self.acknowledged),
-            "commit {} was acknowledged, but {found} is in force",
-            self.acknowledged
-        );
-        let mut keep = vec![0; self.members];
-        for (candidate, area) in candidates.iter().zip(&selection.keep) {
-            keep[candidate.index] = *area;
-        }
-        let mut session = Session {
-            current: selection.current,
-            epoch: selection.winner.epoch,
-            generation: selection.winner.generation,
-            body: found,
-            keep,
-        };
-        let mut budget = step.crash_after;
-        let mut highest = selection.highest_epoch;
-        if !selection.settled && self.begin_epoch(&mut session, &mut highest, found, &mut budget).is_err() {
-            return Ok(());
-        }
-        for commit in 0..step.commits {
-            let body = self.parent.len() as u32;
-            self.parent.push(session.body);
-            let failing =
-                step.failing.filter(|(_, at)| *at == commit).map(|(member, _)| member % self.members);
-            let joins = |member: &usize| step.absent >> member & 1 == 0 && !session.current.has(*member);
-            let joining = step
-                .joining
-                .filter(|(_, at, _)| *at == commit)
-                .map(|(member, _, new)| (member % self.members, new))
-                .filter(|(member, _)| joins(member));
-            let done = match failing.filter(|member| session.current.has(*member)) {
-                None if joining.is_some() => {
-                    let (member, new) = joining.unwrap_or_default();
-                    if new {
-                        (self.areas[member], self.numbers[member]) = ([None, None], [0; 2]);
-                        session.keep[member] = 0;
-                    }
-                    session.current = session.current.with(member);
-                    self.begin_epoch(&mut session, &mut highest, body, &mut budget)
+        let is_open = selection.current.count() + 1 >= self.members;
+        Ok(Some(selection).filter(|found| is_open && write_quorum(found.current, self.members, 1)))
+    }
+
+    /// One commit, with the member that fails or joins at it. Too few members end the session like a crash.
+    fn commit(
+        &mut self,
+        step: &Step,
+        number: usize,
+        session: &mut Session,
+        highest: &mut u64,
+        body: u32,
+        budget: &mut Option<usize>,
+    ) -> Result<(), Crashed> {
+        let failing = step.failing.filter(|(_, at)| *at == number).map(|(member, _)| member % self.members);
+        let joins = |member: &usize| step.absent >> member & 1 == 0 && !session.current.has(*member);
+        let joining = step
+            .joining
+            .filter(|(_, at, _)| *at == number)
+            .map(|(member, _, new)| (member % self.members, new))
+            .filter(|(member, _)| joins(member));
+        match (failing.filter(|member| session.current.has(*member)), joining) {
+            (None, Some((member, new))) => {
+                if new {
+                    (self.areas[member], self.numbers[member]) = ([None, None], [0; 2]);
+                    session.keep[member] = 0;
                 }
-                None => self.write_all(&mut session, body, true, &mut budget),
-                Some(member) => {
-                    session.current = session.current.without(member);
-                    if !write_quorum(session.current, self.members, 1) {
-                        return Ok(());
-                    }
-                    self.begin_epoch(&mut session, &mut highest, body, &mut budget)
-                }
-            };
-            if done.is_err() {
-                return Ok(());
+                session.current = session.current.with(member);
+                self.begin_epoch(session, highest, body, budget)
             }
-            session.body = body;
-            self.acknowledged = body;
+            (None, None) => self.write_all(session, body, true, budget),
+            (Some(member), _) => {
+                session.current = session.current.without(member);
+                if !write_quorum(session.current, self.members, 1) {
+                    return Err(Crashed);
+                }
+                self.begin_epoch(session, highest, body, budget)
+            }
         }
-        Ok(())
     }
 
     fn begin_epoch(
