@@ -6,8 +6,14 @@ use reel_media::cmaf::PackError;
 use reel_media::index::IndexError;
 use reel_media::progressive::LayoutError;
 use reel_volume::VolumeError;
+use std::borrow::Cow;
 use std::io;
 use std::path::PathBuf;
+
+const HELP_IDS_EXHAUSTED: &str = "give the title another name";
+const HELP_NO_SPACE: &str = "remove titles, or make a larger volume";
+const HELP_DAMAGED: &str = "remove the title and ingest it again";
+const HELP_NO_SUCH_TITLE: &str = "`reel titles VOLUME` lists what there is";
 
 /// Why a file was not ingested. Nothing of it remains in the volume.
 #[derive(Debug, thiserror::Error)]
@@ -17,7 +23,7 @@ pub enum IngestError {
     #[error("stopped before the title was complete, and nothing of it was kept")]
     Cancelled,
     /// Every numbered id of this name is in use.
-    #[error("all {ID_SUFFIX_MAX} ids made from this name are in use; give the title another name")]
+    #[error("all {ID_SUFFIX_MAX} ids made from this name are in use; {HELP_IDS_EXHAUSTED}")]
     IdsExhausted,
     /// The index of the title is beyond the limits of its stored form.
     #[error("{file}: {source}")]
@@ -51,9 +57,7 @@ pub enum IngestError {
     #[error("no file was given")]
     NoInput,
     /// The volume is too full.
-    #[error(
-        "the volume has {free_bytes} bytes free and this needs about {needed_bytes}; remove titles, or make a larger volume"
-    )]
+    #[error("the volume has {free_bytes} bytes free and this needs about {needed_bytes}; {HELP_NO_SPACE}")]
     NoSpace {
         /// Bytes needed, without parity and checksums.
         needed_bytes: u64,
@@ -88,6 +92,18 @@ pub enum IngestError {
 }
 
 impl IngestError {
+    /// What to do about the error, if there is anything to do. The error's text ends with it.
+    ///
+    /// `None` for errors in the content of a file: their texts have the advice of [`reel_media`].
+    pub fn help(&self) -> Option<Cow<'static, str>> {
+        match self {
+            IngestError::IdsExhausted => Some(Cow::Borrowed(HELP_IDS_EXHAUSTED)),
+            IngestError::NoSpace { .. } => Some(Cow::Borrowed(HELP_NO_SPACE)),
+            IngestError::Volume(error) => error.help(),
+            _ => None,
+        }
+    }
+
     pub(crate) fn internal(what: &'static str) -> IngestError {
         IngestError::Internal { what }
     }
@@ -98,7 +114,7 @@ impl IngestError {
 #[non_exhaustive]
 pub enum LibraryError {
     /// A part of the title is not in the catalogue.
-    #[error("the title {id} has no {what}; remove it and ingest it again")]
+    #[error("the title {id} has no {what}; {HELP_DAMAGED}")]
     Incomplete {
         /// The title.
         id: String,
@@ -106,7 +122,7 @@ pub enum LibraryError {
         what: &'static str,
     },
     /// The index of a title cannot be parsed.
-    #[error("the index of {id} cannot be parsed: {source}; remove the title and ingest it again")]
+    #[error("the index of {id} cannot be parsed: {source}; {HELP_DAMAGED}")]
     Index {
         /// The title.
         id: String,
@@ -122,7 +138,7 @@ pub enum LibraryError {
         source: LayoutError,
     },
     /// There is no such title.
-    #[error("there is no title {id:?}")]
+    #[error("there is no title {id:?}; {HELP_NO_SUCH_TITLE}")]
     NoSuchTitle {
         /// The id that was requested.
         id: String,
@@ -153,4 +169,44 @@ pub enum LibraryError {
     /// The volume failed.
     #[error(transparent)]
     Volume(#[from] VolumeError),
+}
+
+impl LibraryError {
+    /// What to do about the error, if there is anything to do. The error's text ends with it.
+    pub fn help(&self) -> Option<Cow<'static, str>> {
+        match self {
+            LibraryError::Incomplete { .. } | LibraryError::Index { .. } => Some(Cow::Borrowed(HELP_DAMAGED)),
+            LibraryError::NoSuchTitle { .. } => Some(Cow::Borrowed(HELP_NO_SUCH_TITLE)),
+            LibraryError::Volume(error) => error.help(),
+            _ => None,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn texts_end_with_their_help() {
+        let id = || "film".to_owned();
+        let volume = || VolumeError::TitleExists { id: id() };
+        let ingests = [
+            IngestError::IdsExhausted,
+            IngestError::NoSpace { needed_bytes: 2, free_bytes: 1 },
+            IngestError::Volume(volume()),
+        ];
+        let libraries = [
+            LibraryError::Incomplete { id: id(), what: "index" },
+            LibraryError::Index { id: id(), source: IndexError::Checksum },
+            LibraryError::NoSuchTitle { id: id() },
+            LibraryError::Volume(volume()),
+        ];
+        let ingests = ingests.iter().map(|error| (error.to_string(), error.help()));
+        let libraries = libraries.iter().map(|error| (error.to_string(), error.help()));
+        for (text, help) in ingests.chain(libraries) {
+            let help = help.expect("there is something to do");
+            assert!(text.ends_with(&format!("; {help}")), "{text}");
+        }
+    }
 }

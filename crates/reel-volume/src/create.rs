@@ -125,10 +125,10 @@ fn geometry_of(options: &VolumeOptions) -> Result<Geometry, VolumeError> {
         Members::Paths(paths) => paths.len(),
     };
     if !options.code.allows(options.parity) {
-        return Err(VolumeError::Options(format!(
-            "the code {} makes one parity row, not {}; use --parity 1",
-            options.code, options.parity
-        )));
+        return Err(VolumeError::options(
+            format!("the code {} makes one parity row, not {}", options.code, options.parity),
+            "use --parity 1",
+        ));
     }
     let defaults = GeometryFields::cmaf(members);
     Ok(Geometry::new(GeometryFields {
@@ -169,20 +169,23 @@ fn create_in(
     if let Some(bytes) = options.catalogue_bytes
         && !(CATALOGUE_BYTES_MIN..=CATALOGUE_BYTES_MAX).contains(&bytes)
     {
-        return Err(VolumeError::Options(format!(
-            "a catalogue area must be {CATALOGUE_BYTES_MIN} to {CATALOGUE_BYTES_MAX} bytes, not {bytes}"
-        )));
+        return Err(VolumeError::options(
+            format!(
+                "a catalogue area must be {CATALOGUE_BYTES_MIN} to {CATALOGUE_BYTES_MAX} bytes, not {bytes}"
+            ),
+            None,
+        ));
     }
     let targets = open_targets(directory, options, created)?;
     let share = options.size_bytes / geometry.members() as u64;
     let smallest = targets.iter().map(|target| target.device_bytes.unwrap_or(share)).min().unwrap_or(0);
     let layout = Layout::of(&geometry, smallest, options.catalogue_bytes).ok_or_else(|| {
-        VolumeError::Options(format!(
-            "{smallest} bytes per member are too few: this geometry needs at least {} of each of its {} members; \
-             choose a larger --size",
+        let problem = format!(
+            "{smallest} bytes per member are too few: this geometry needs at least {} of each of its {} members",
             Layout::bytes_min(&geometry, options.catalogue_bytes),
             geometry.members(),
-        ))
+        );
+        VolumeError::options(problem, "choose a larger --size")
     })?;
     reserve(&targets, layout.member_bytes, options.sparse)?;
     let volume = VolumeId::random()?;
@@ -224,10 +227,10 @@ fn open_targets(
         // Checked before it is opened: our own lock on the first name would be reported as another
         // program's.
         if std::fs::metadata(&path).is_ok_and(|metadata| seen.contains(&identity(&metadata))) {
-            return Err(VolumeError::Options(format!(
-                "{} is listed twice; every member must be a different disk or file",
-                path.display()
-            )));
+            return Err(VolumeError::options(
+                format!("{} is listed twice", path.display()),
+                "every member must be a different disk or file",
+            ));
         }
         let target = open_target(path, written, options.force, created)?;
         let metadata =
@@ -264,10 +267,10 @@ pub(crate) fn open_target(
     } else if metadata.file_type().is_file() {
         None
     } else {
-        return Err(VolumeError::Options(format!(
-            "{} is neither a file nor a block device, so it cannot be a member; choose a file or a disk",
-            path.display()
-        )));
+        return Err(VolumeError::options(
+            format!("{} is neither a file nor a block device, so it cannot be a member", path.display()),
+            "choose a file or a disk",
+        ));
     };
     if !force && let Some(found) = content(&file, device_bytes.unwrap_or(metadata.len())) {
         return Err(VolumeError::NotEmpty { path, found });

@@ -1,5 +1,6 @@
 //! Errors of a volume.
 
+use std::borrow::Cow;
 use std::path::PathBuf;
 
 use reel_disk::DiskError;
@@ -7,9 +8,26 @@ use reel_disk::DiskError;
 use crate::catalogue::TitleRecordError;
 use crate::geometry::GeometryError;
 
+const HELP_NOT_EMPTY: &str = "choose another place, or use --force to overwrite it";
+const HELP_DISK_FULL: &str = "choose a smaller --size or use another disk";
+const HELP_HEALTHY: &str =
+    "use --replace-healthy to replace it anyway: its content is then computed from the other members";
+const HELP_TOO_SMALL: &str = "use a larger disk";
+const HELP_TOO_SHORT: &str = "use a larger disk or a new file, or use --force to extend this file";
+const HELP_BUSY: &str = "wait until it has ended, or stop it";
+const HELP_NOT_A_VOLUME: &str = "`reel volume create` makes one";
+const HELP_LOCKED: &str =
+    "stop that program first, or use its API: two programs on one volume would destroy it";
+const HELP_FULL: &str = "remove titles, or make a larger volume";
+const HELP_CATALOGUE_FULL: &str = "remove titles, or make a volume with a larger catalogue";
+const HELP_TITLE_EXISTS: &str = "remove it first or choose another id";
+const HELP_NO_SUCH_TITLE: &str = "`reel titles` lists them";
+const HELP_NO_MEMORY: &str = "give the arena more memory, or run fewer clients and jobs at once";
+
 /// Why an operation on a volume failed.
 ///
-/// The text says what happened, why, and what to do.
+/// The text says what happened, why, and what to do. [`VolumeError::help`] is the last of the three
+/// by itself, and the text ends with it.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum VolumeError {
@@ -44,10 +62,15 @@ pub enum VolumeError {
         reason: String,
     },
     /// The request makes no sense for this volume.
-    #[error("{0}")]
-    Options(String),
+    #[error("{problem}{}", after_semicolon(*.help))]
+    Options {
+        /// What is wrong.
+        problem: String,
+        /// What to do.
+        help: Option<&'static str>,
+    },
     /// The place for the new volume or member is not empty.
-    #[error("{} {found}; choose another place, or use --force to overwrite it", path.display())]
+    #[error("{} {found}; {}", path.display(), HELP_NOT_EMPTY)]
     NotEmpty {
         /// The file, device or directory.
         path: PathBuf,
@@ -55,7 +78,7 @@ pub enum VolumeError {
         found: String,
     },
     /// The disk is too small for the new volume.
-    #[error("there is not enough space for {}: {needed_bytes} bytes are needed and {free_bytes} are free; choose a smaller --size or use another disk", path.display())]
+    #[error("there is not enough space for {}: {needed_bytes} bytes are needed and {free_bytes} are free; {}", path.display(), HELP_DISK_FULL)]
     DiskFull {
         /// The member that does not fit.
         path: PathBuf,
@@ -65,7 +88,7 @@ pub enum VolumeError {
         free_bytes: u64,
     },
     /// The member to be replaced is in use and healthy.
-    #[error("member {member} ({}) is in use and healthy; use --replace-healthy to replace it anyway: its content is then computed from the other members", path.display())]
+    #[error("member {member} ({}) is in use and healthy; {}", path.display(), HELP_HEALTHY)]
     Healthy {
         /// The member.
         member: usize,
@@ -73,7 +96,7 @@ pub enum VolumeError {
         path: PathBuf,
     },
     /// A disk cannot take the place of a member.
-    #[error("{} has {has_bytes} bytes and a member of this volume has {needed_bytes}; use a larger disk", path.display())]
+    #[error("{} has {has_bytes} bytes and a member of this volume has {needed_bytes}; {}", path.display(), HELP_TOO_SMALL)]
     TooSmall {
         /// The disk.
         path: PathBuf,
@@ -83,7 +106,7 @@ pub enum VolumeError {
         has_bytes: u64,
     },
     /// An existing file that is to become a member is too short.
-    #[error("{} has {has_bytes} bytes and a member of this volume has {needed_bytes}; use a larger disk or a new file, or use --force to extend this file", path.display())]
+    #[error("{} has {has_bytes} bytes and a member of this volume has {needed_bytes}; {}", path.display(), HELP_TOO_SHORT)]
     TooShort {
         /// The file.
         path: PathBuf,
@@ -93,13 +116,13 @@ pub enum VolumeError {
         has_bytes: u64,
     },
     /// Only one job of its kind may run at a time.
-    #[error("a {running} of this volume is running; wait until it has ended, or stop it")]
+    #[error("a {running} of this volume is running; {}", HELP_BUSY)]
     Busy {
         /// The job that is running.
         running: &'static str,
     },
     /// There is no volume there.
-    #[error("{} is not a Reel volume: {reason}; `reel volume create` makes one", path.display())]
+    #[error("{} is not a Reel volume: {reason}; {}", path.display(), HELP_NOT_A_VOLUME)]
     NotAVolume {
         /// The directory.
         path: PathBuf,
@@ -107,7 +130,7 @@ pub enum VolumeError {
         reason: String,
     },
     /// Another process has the volume open.
-    #[error("{} is in use by {holder}; stop that program first, or use its API: two programs on one volume would destroy it", path.display())]
+    #[error("{} is in use by {holder}; {}", path.display(), HELP_LOCKED)]
     Locked {
         /// What is locked.
         path: PathBuf,
@@ -131,12 +154,14 @@ pub enum VolumeError {
         advice: &'static str,
     },
     /// The catalogue copies do not show which one is in force.
-    #[error("the volume in {} cannot be opened: {reason}", path.display())]
+    #[error("the volume in {} cannot be opened: {reason}; {help}", path.display())]
     Catalogue {
         /// The directory.
         path: PathBuf,
-        /// What is wrong and what to do.
+        /// What is wrong.
         reason: String,
+        /// What to do.
+        help: &'static str,
     },
     /// The volume is read-only.
     #[error("the volume is read-only: {reason}")]
@@ -146,7 +171,8 @@ pub enum VolumeError {
     },
     /// The volume is full.
     #[error(
-        "the volume is full: {needed_bytes} bytes more are needed and {free_bytes} are free; remove titles, or make a larger volume"
+        "the volume is full: {needed_bytes} bytes more are needed and {free_bytes} are free; {}",
+        HELP_FULL
     )]
     Full {
         /// Object bytes that could not be placed.
@@ -156,7 +182,8 @@ pub enum VolumeError {
     },
     /// The catalogue area is too small for another title.
     #[error(
-        "the catalogue is full: it needs {needed_bytes} bytes and may take {area_bytes}; remove titles, or make a volume with a larger catalogue"
+        "the catalogue is full: it needs {needed_bytes} bytes and may take {area_bytes}; {}",
+        HELP_CATALOGUE_FULL
     )]
     CatalogueFull {
         /// Bytes that the catalogue would take.
@@ -177,7 +204,7 @@ pub enum VolumeError {
     NotHeld,
     /// More members failed than parity makes up for.
     #[error(
-        "too many members have failed while writing ({failed} of {members}, and the volume tolerates the loss of {tolerated}); the last error: {last}"
+        "too many members have failed while writing ({failed} of {members}, and the volume tolerates the loss of {tolerated}): {last}"
     )]
     MembersFailed {
         /// Members out of sync.
@@ -190,13 +217,13 @@ pub enum VolumeError {
         last: String,
     },
     /// A title with that id exists.
-    #[error("there is already a title {id:?}; remove it first or choose another id")]
+    #[error("there is already a title {id:?}; {}", HELP_TITLE_EXISTS)]
     TitleExists {
         /// The id.
         id: String,
     },
     /// No title has that id.
-    #[error("there is no title {id:?} in this volume; `reel titles` lists them")]
+    #[error("there is no title {id:?} in this volume; {}", HELP_NO_SUCH_TITLE)]
     NoSuchTitle {
         /// The id.
         id: String,
@@ -224,9 +251,7 @@ pub enum VolumeError {
         reason: String,
     },
     /// No media memory became free in time.
-    #[error(
-        "no media memory became free within {waited_ms} ms ({bytes} bytes needed); give the arena more memory, or run fewer clients and jobs at once"
-    )]
+    #[error("no media memory became free within {waited_ms} ms ({bytes} bytes needed); {}", HELP_NO_MEMORY)]
     NoMemory {
         /// The bytes that were needed.
         bytes: usize,
@@ -242,7 +267,39 @@ fn count_if_known(members: Option<usize>) -> String {
     members.map_or_else(|| "an unknown number of members".to_owned(), |members| members.to_string())
 }
 
+fn after_semicolon(help: Option<&str>) -> String {
+    help.map(|help| format!("; {help}")).unwrap_or_default()
+}
+
 impl VolumeError {
+    /// What to do about the error, if there is anything to do. The error's text ends with it.
+    pub fn help(&self) -> Option<Cow<'static, str>> {
+        let help = match self {
+            VolumeError::Options { help, .. } => return help.map(Cow::Borrowed),
+            VolumeError::TooFewMembers { advice, .. } => advice,
+            VolumeError::Catalogue { help, .. } => help,
+            VolumeError::NotEmpty { .. } => HELP_NOT_EMPTY,
+            VolumeError::DiskFull { .. } => HELP_DISK_FULL,
+            VolumeError::Healthy { .. } => HELP_HEALTHY,
+            VolumeError::TooSmall { .. } => HELP_TOO_SMALL,
+            VolumeError::TooShort { .. } => HELP_TOO_SHORT,
+            VolumeError::Busy { .. } => HELP_BUSY,
+            VolumeError::NotAVolume { .. } => HELP_NOT_A_VOLUME,
+            VolumeError::Locked { .. } => HELP_LOCKED,
+            VolumeError::Full { .. } => HELP_FULL,
+            VolumeError::CatalogueFull { .. } => HELP_CATALOGUE_FULL,
+            VolumeError::TitleExists { .. } => HELP_TITLE_EXISTS,
+            VolumeError::NoSuchTitle { .. } => HELP_NO_SUCH_TITLE,
+            VolumeError::NoMemory { .. } => HELP_NO_MEMORY,
+            _ => return None,
+        };
+        Some(Cow::Borrowed(help))
+    }
+
+    pub(crate) fn options(problem: String, help: impl Into<Option<&'static str>>) -> VolumeError {
+        VolumeError::Options { problem, help: help.into() }
+    }
+
     pub(crate) fn disk(doing: impl Into<String>) -> impl FnOnce(DiskError) -> VolumeError {
         let doing = doing.into();
         move |source| VolumeError::Disk { doing, source }
@@ -254,5 +311,36 @@ impl VolumeError {
     ) -> impl FnOnce(std::io::Error) -> VolumeError {
         let path = path.into();
         move |source| VolumeError::File { path, what, source }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn texts_end_with_their_help() {
+        let path = PathBuf::from;
+        let errors = [
+            VolumeError::options("it is wrong".to_owned(), "do it right"),
+            VolumeError::NotEmpty { path: path("a"), found: "is not empty".to_owned() },
+            VolumeError::DiskFull { path: path("a"), needed_bytes: 2, free_bytes: 1 },
+            VolumeError::Healthy { member: 1, path: path("a") },
+            VolumeError::TooSmall { path: path("a"), needed_bytes: 2, has_bytes: 1 },
+            VolumeError::TooShort { path: path("a"), needed_bytes: 2, has_bytes: 1 },
+            VolumeError::Busy { running: "scrub" },
+            VolumeError::NotAVolume { path: path("a"), reason: "it is empty".to_owned() },
+            VolumeError::Locked { path: path("a"), holder: "another process".to_owned() },
+            VolumeError::Catalogue { path: path("a"), reason: "it is lost".to_owned(), help: "find it" },
+            VolumeError::Full { needed_bytes: 2, free_bytes: 1 },
+            VolumeError::CatalogueFull { needed_bytes: 2, area_bytes: 1 },
+            VolumeError::TitleExists { id: "a".to_owned() },
+            VolumeError::NoSuchTitle { id: "a".to_owned() },
+            VolumeError::NoMemory { bytes: 2, waited_ms: 1 },
+        ];
+        for error in errors {
+            let (text, help) = (error.to_string(), error.help().expect("there is something to do"));
+            assert!(text.ends_with(&format!("; {help}")), "{text}");
+        }
     }
 }

@@ -205,7 +205,10 @@ impl<'a> Filler<'a> {
             return Ok(());
         }
         let reason = self.inner.health.reason(self.member).unwrap_or_default();
-        Err(VolumeError::Options(format!("member {} failed before it was in use: {reason}", self.member)))
+        Err(VolumeError::options(
+            format!("member {} failed before it was in use: {reason}", self.member),
+            None,
+        ))
     }
 
     fn read(

@@ -70,16 +70,16 @@ impl Manifest {
         let path = directory.join(FILE_NAME);
         let members = self.members.iter().map(|path| {
             path.to_str().map(str::to_owned).ok_or_else(|| {
-                VolumeError::Options(format!(
-                    "the path {} is not UTF-8, which {FILE_NAME} needs",
-                    path.display()
-                ))
+                VolumeError::options(
+                    format!("the path {} is not UTF-8, which {FILE_NAME} needs", path.display()),
+                    "choose another path",
+                )
             })
         });
         let written =
             Written { volume: self.volume.to_string(), members: members.collect::<Result<_, _>>()? };
         let text = toml::to_string_pretty(&written)
-            .map_err(|e| VolumeError::Options(format!("cannot write {FILE_NAME}: {e}")))?;
+            .map_err(|e| VolumeError::options(format!("cannot write {FILE_NAME}: {e}"), None))?;
         let text = format!(
             "# A Reel volume. The members may be moved: change their paths here, relative to this directory.\n{text}"
         );

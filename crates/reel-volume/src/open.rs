@@ -210,7 +210,7 @@ fn refusal(read_only: bool, current: MemberSet, geometry: &Geometry) -> Option<S
     }
     (!write_quorum(current, geometry.members(), geometry.parity_rows())).then(|| {
         "of two members only the one with member 0 is written while the other is missing, so that the two \
-                     copies never diverge; bring member 0 back"
+         copies never diverge; bring member 0 back"
             .to_owned()
     })
 }
@@ -239,7 +239,7 @@ fn too_few(
             .join("\n"),
         advice: if bad.iter().any(|finding| finding.state == MemberState::Denied) {
             "give this user permission to read and write the denied members, or run reel as a user who has it, \
-                         and remount read-only file systems for writing"
+             and remount read-only file systems for writing"
         } else {
             "bring back enough of them, or correct their paths in volume.toml"
         },
@@ -247,23 +247,25 @@ fn too_few(
 }
 
 fn undecided(directory: &Path, found: &Found, error: SelectionError) -> VolumeError {
-    let reason = match error {
+    let (reason, help) = match error {
         // Accidental overwriting does not leave all headers intact.
-        SelectionError::NoCopy if found.members.iter().all(|member| member.headers_whole) => {
+        SelectionError::NoCopy if found.members.iter().all(|member| member.headers_whole) => (
             "its catalogue was written by another version of Reel: the headers are intact, and the data behind \
-                         them is not laid out as in this version. Open it with the Reel that made it, export its titles, \
-                         and ingest them into a new volume"
-        }
-        SelectionError::NoCopy => {
-            "none of its members has a copy of the catalogue that can be read; the first megabytes of every member were \
-             overwritten. Bring one member back from a backup"
-        }
-        SelectionError::Undecided => {
+                 them is not laid out as in this version",
+            "open it with the Reel that made it, export its titles, and ingest them into a new volume",
+        ),
+        SelectionError::NoCopy => (
+            "none of its members has a copy of the catalogue that can be read, because the first megabytes of \
+             every member were overwritten",
+            "bring one member back from a backup",
+        ),
+        SelectionError::Undecided => (
             "so many of its members are missing or have lost their copy of the catalogue that a newer copy may \
-                         exist than the newest one present; bring back members that were in use last"
-        }
+             exist than the newest one present",
+            "bring back members that were in use last",
+        ),
     };
-    VolumeError::Catalogue { path: directory.to_owned(), reason: reason.to_owned() }
+    VolumeError::Catalogue { path: directory.to_owned(), reason: reason.to_owned(), help }
 }
 
 /// Members in sync with damaged copies: fewer than two can be read.
@@ -286,9 +288,8 @@ fn titles_of(
 ) -> Result<(Space, Vec<Arc<TitleRecord>>), VolumeError> {
     let broken = |reason: String| VolumeError::Catalogue {
         path: directory.to_owned(),
-        reason: format!(
-            "its catalogue matches its checksum but is not consistent ({reason}); please report this"
-        ),
+        reason: format!("its catalogue matches its checksum but is not consistent ({reason})"),
+        help: "please report this",
     };
     let (at, area) = selection.found_at;
     let copy = found.members[at].areas[area].as_ref().ok_or_else(|| broken("it is gone".to_owned()))?;

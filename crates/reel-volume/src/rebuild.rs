@@ -106,35 +106,34 @@ pub(crate) fn rebuild(
 
 /// Checks that the member can be filled, and makes it receive new writes from now on.
 fn prepare(inner: &Inner, member: usize) -> Result<(), VolumeError> {
-    let refuse = |reason: String| Err(VolumeError::Options(reason));
-    if member >= inner.geometry.members() {
-        return refuse(format!(
-            "there is no member {member}; the members are 0 to {}",
-            inner.geometry.members() - 1
-        ));
-    }
+    let refuse = |problem: String, help: &'static str| Err(VolumeError::options(problem, help));
+    inner.check_member_number(member)?;
     if let Some(reason) = inner.refusal() {
         return Err(VolumeError::ReadOnly { reason });
     }
     let state = inner.health.member(member);
     if state == MemberUse::InUse {
-        return refuse(format!(
-            "member {member} is in use and holds what it should; `reel volume scrub` verifies and repairs it"
-        ));
+        return refuse(
+            format!("member {member} is in use and holds everything that belongs on it"),
+            "`reel volume scrub` verifies and repairs it",
+        );
     }
     if !inner.belongs(member) {
         let is = inner.members_now().swap_remove(member).state;
-        return refuse(format!(
-            "member {member} is {is}, so no disk can be filled; bring the right disk back, or replace it with \
-                         `reel volume replace`"
-        ));
+        return refuse(
+            format!("member {member} is {is}, so no disk can be filled"),
+            "bring the right disk back, or replace it with `reel volume replace`",
+        );
     }
     let others = inner.health.lost() - 1;
     if others >= inner.geometry.parity_rows() {
-        return refuse(format!(
-            "member {member} cannot be rebuilt while {others} other of {} members cannot be read; bring one back first",
-            inner.geometry.members()
-        ));
+        return refuse(
+            format!(
+                "member {member} cannot be rebuilt while {others} other of {} members cannot be read",
+                inner.geometry.members()
+            ),
+            "bring one back first",
+        );
     }
     if state == MemberUse::Out {
         inner.health.begin_to_rebuild(member, "data that was written while it was missing is not on it");
@@ -158,11 +157,13 @@ fn check_only_copies(inner: &Inner, filler: &Filler<'_>) -> Result<(), VolumeErr
         return Ok(());
     }
     let why = inner.health.reason(other).unwrap_or_else(|| "it is not in use".to_owned());
-    Err(VolumeError::Options(format!(
-        "member {} cannot be rebuilt without member {other}, which has the only copy of some rows: {why}; open \
-                     the volume again when that member is back",
-        filler.member
-    )))
+    Err(VolumeError::options(
+        format!(
+            "member {} cannot be rebuilt without member {other}, which has the only copy of some rows: {why}",
+            filler.member
+        ),
+        "open the volume again when that member is back",
+    ))
 }
 
 /// Puts the member in use, unless titles were published meanwhile; `false` then.

@@ -96,12 +96,7 @@ fn may_be_replaced(inner: &Inner, member: usize, replace_healthy: bool) -> Resul
     if let Some(reason) = inner.refusal() {
         return Err(VolumeError::ReadOnly { reason });
     }
-    if member >= members {
-        return Err(VolumeError::Options(format!(
-            "there is no member {member}; the members are 0 to {}",
-            members - 1
-        )));
-    }
+    inner.check_member_number(member)?;
     let others = (0..members).filter(|&other| other != member && inner.health.readable(other));
     let others = others.fold(MemberSet::default(), MemberSet::with);
     if !write_quorum(others, members, inner.geometry.parity_rows()) {
@@ -109,15 +104,13 @@ fn may_be_replaced(inner: &Inner, member: usize, replace_healthy: bool) -> Resul
             .filter(|&other| other != member && !others.has(other))
             .map(|other| other.to_string())
             .collect();
-        let why = if out.is_empty() {
-            "a volume of two members is not written without member 0".to_owned()
+        let (why, help) = if out.is_empty() {
+            ("a volume of two members is not written without member 0".to_owned(), None)
         } else {
-            format!(
-                "member {} cannot be read either, so titles would be lost; rebuild or replace that one first",
-                out.join(", ")
-            )
+            let why = format!("member {} cannot be read either, so titles would be lost", out.join(", "));
+            (why, Some("rebuild or replace that one first"))
         };
-        return Err(VolumeError::Options(format!("member {member} cannot be replaced: {why}")));
+        return Err(VolumeError::options(format!("member {member} cannot be replaced: {why}"), help));
     }
     let healthy = inner.health.readable(member) && !inner.health.suspect(member);
     if healthy && !replace_healthy {
@@ -139,12 +132,12 @@ fn prepare(
     if path.exists() {
         let metadata = std::fs::metadata(path).map_err(VolumeError::file(path, "get the metadata of"))?;
         if let Some(other) = inner.member_at(&metadata) {
-            let what = if other == member {
-                "is that member itself; `reel volume rebuild` fills it again".to_owned()
+            let (what, help) = if other == member {
+                ("that member itself".to_owned(), "`reel volume rebuild` fills it again")
             } else {
-                format!("is member {other} of this volume; choose another disk")
+                (format!("member {other} of this volume"), "choose another disk")
             };
-            return Err(VolumeError::Options(format!("{} {what}", path.display())));
+            return Err(VolumeError::options(format!("{} is {what}", path.display()), help));
         }
         let block = metadata.file_type().is_block_device();
         if block {

@@ -119,7 +119,7 @@ impl Inner {
                 let reason = self.health.reason(finding.member).unwrap_or_default();
                 finding.text = format!(
                     "in use only because no other can be spared: it repeatedly fails or returns wrong data ({reason}); replace \
-                                     the member that is out, then this one"
+                     the member that is out, then this one"
                 );
             }
         }
@@ -221,6 +221,16 @@ impl Inner {
         self.committer.member_id(member)
     }
 
+    /// An error if there is no member with this number.
+    pub(crate) fn check_member_number(&self, member: usize) -> Result<(), VolumeError> {
+        let last = self.geometry.members() - 1;
+        if member <= last {
+            return Ok(());
+        }
+        let problem = format!("there is no member {member}; the members are 0 to {last}");
+        Err(VolumeError::options(problem, "`reel volume status` shows the members"))
+    }
+
     /// Whether the disk of a member is present and the one that the catalogue expects.
     pub(crate) fn belongs(&self, member: usize) -> bool {
         lock(&self.disks).belongs[member]
@@ -276,9 +286,10 @@ impl Inner {
         self.commit_titles(Change::Join(member))?;
         if !self.committer.in_sync(member) || !self.health.rebuilt(member) {
             let reason = self.health.reason(member).unwrap_or_default();
-            return Err(VolumeError::Options(format!(
-                "member {member} failed before it was in use: {reason}"
-            )));
+            return Err(VolumeError::options(
+                format!("member {member} failed before it was in use: {reason}"),
+                None,
+            ));
         }
         let mut current = lock(&self.current);
         current[member].state = MemberState::Present;
