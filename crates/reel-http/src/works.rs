@@ -71,12 +71,12 @@ fn progress(at: CheckProgress) -> WorkProgress {
 fn failed(error: VolumeError) -> WorkFailed {
     WorkFailed(match error {
         VolumeError::Healthy { member, path } => format!(
-            "member {member} ({}) is in use and well; stop the server and use `reel volume replace --give-up` to replace it all the same",
+            "member {member} ({}) is in use and healthy; stop the server and use `reel volume replace --replace-healthy` to replace it anyway",
             path.display()
         ),
-        // Nor is force to be had here.
+        // Overwriting is not permitted here either.
         VolumeError::NotEmpty { path, found } => format!(
-            "{} {found}; choose another place, or stop the server and use `reel volume replace --force` to lose what is there",
+            "{} {found}; choose another place, or stop the server and use `reel volume replace --force` to overwrite it",
             path.display()
         ),
         VolumeError::TooShort { path, needed_bytes, has_bytes } => format!(

@@ -131,7 +131,7 @@ fn a_member_is_replaced_and_rebuilt_while_the_server_runs() {
     let body = json!({ "member": 2, "path": new }).to_string();
     let healthy = work(&rig, "replace", &body);
     assert!(
-        healthy["error"].as_str().expect("words").contains("in use and well; stop the server"),
+        healthy["error"].as_str().expect("words").contains("in use and healthy; stop the server"),
         "{healthy}"
     );
 
