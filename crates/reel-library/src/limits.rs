@@ -26,7 +26,8 @@ pub const SIDECAR_CUES_MAX: usize = 100_000;
 /// Sidecar files taken for one input: more languages than any disc carries.
 pub const SIDECARS_MAX: usize = 64;
 
-/// Longest time a poster may take: ffmpeg seeks and decodes one picture, which takes a second or two.
+/// Longest time a poster may take: ffmpeg seeks and decodes one picture, which takes a second or
+/// two.
 pub const POSTER_SECONDS_MAX: Duration = Duration::from_secs(20);
 
 /// Bytes of a poster. 640 pixels wide is about 60 KiB; a file near this limit is not a poster.
@@ -35,7 +36,8 @@ pub const POSTER_BYTES_MAX: u64 = 4 << 20;
 /// Width of a poster in pixels: sharp on a phone of double density, small enough to list hundreds.
 pub const POSTER_WIDTH: u32 = 640;
 
-/// Bytes of a stored index. A ten-hour title of 20 tracks has about 200,000 fragments of some 40 bytes.
+/// Bytes of a stored index. A ten-hour title of 20 tracks has about 200,000 fragments of some 40
+/// bytes.
 pub const INDEX_BYTES_MAX: u64 = 64 << 20;
 
 /// Bytes of opened indexes kept in memory; the least recently used are dropped first.

@@ -1,5 +1,5 @@
-//! Prints how fast a volume writes, reads and checks beside a plain sequential direct write to the same disk:
-//! `cargo run --release -p reel-volume --example volume-rates -- DIRECTORY [MEGABYTES]`.
+//! Prints how fast a volume writes, reads and checks beside a plain sequential direct write to the
+//! same disk: `cargo run --release -p reel-volume --example volume-rates -- DIRECTORY [MEGABYTES]`.
 
 use std::fs::{File, OpenOptions as FileOptions};
 use std::io::Read;

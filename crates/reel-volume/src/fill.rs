@@ -286,8 +286,8 @@ impl<'a> Filler<'a> {
     /// either. Without the second test, one unreadable place would fail every attempt at the same
     /// point.
     pub(crate) fn others_still_answer(&mut self) -> Result<(), VolumeError> {
-        let asked: Vec<usize> = self.failures.keys().copied().collect();
-        for member in asked {
+        let failing: Vec<usize> = self.failures.keys().copied().collect();
+        for member in failing {
             let buffer = self.inner.access.buffer(BLOCK_BYTES)?;
             let span = Span { member, offset: 0, bytes: BLOCK_BYTES };
             self.inner.access.read(&mut self.answers, self.context.class, 0, span, buffer);

@@ -66,10 +66,7 @@ impl Health {
         Health(Arc::new(Inner { members, tolerated, change: Mutex::new(()) }))
     }
 
-    /// How this member is used.
-    ///
-    /// # Panics
-    /// If there is no such member, as do all functions here that take a member's number.
+    /// How this member is used. A number without a member counts as out.
     pub fn member(&self, member: usize) -> MemberUse {
         self.0.members.get(member).map_or(MemberUse::Out, Member::state)
     }
@@ -183,6 +180,9 @@ impl Health {
     }
 
     /// Marks a member as holding everything that belongs on it. `false` if it failed meanwhile.
+    ///
+    /// # Panics
+    /// If there is no such member.
     pub fn rebuilt(&self, number: usize) -> bool {
         let _change = lock(&self.0.change);
         let member = &self.0.members[number];

@@ -58,7 +58,7 @@ impl Hold {
 
     /// Whether a part of the object may be missing on a member, given the current lives of the
     /// members: it was another disk, or missing, when that part was written.
-    pub(crate) fn may_lack(&self, member: usize, lives: &[u32]) -> bool {
+    pub(crate) fn may_be_missing_on(&self, member: usize, lives: &[u32]) -> bool {
         self.0.as_ref().is_some_and(|held| held.lives.get(member) != lives.get(member))
     }
 

@@ -1,7 +1,7 @@
 //! Limits on everything that a disk, a configuration or a caller can claim, each with its reason.
 
-/// Alignment of every read and write of a member, and the size of a superblock: the largest logical block
-/// of disks in use, so that direct I/O is accepted everywhere.
+/// Alignment of every read and write of a member, and the size of a superblock: the largest logical
+/// block of disks in use, so that direct I/O is accepted everywhere.
 pub const BLOCK_BYTES: usize = 4096;
 
 /// Members of a volume. Their ids fit the one block of the catalogue header, and the set of those

@@ -188,7 +188,7 @@ impl Found {
     /// Keeps the members that agree. Members of one volume have one geometry; a member that
     /// disagrees with most others is rejected. Of two members with one number, the one that the
     /// catalogue expects is kept: the other was replaced, or was to replace it and never did. If
-    /// the catalogue expects neither or both, one is a copy that somebody made, and the first is
+    /// the catalogue expects neither or both, one is a copy, and the first is
     /// kept.
     fn keep_those_that_agree(&mut self) {
         let shape = |superblock: &Superblock| Superblock {
@@ -200,9 +200,9 @@ impl Found {
         let shapes: Vec<Superblock> = self.members.iter().map(|member| shape(&member.superblock)).collect();
         let votes = |one: &Superblock| shapes.iter().filter(|other| *other == one).count();
         let Some(most) = shapes.iter().max_by_key(|one| votes(one)).cloned() else { return };
-        let meant = self.expected_members();
+        let expected = self.expected_members();
         let is_expected = |member: &OpenMember| {
-            meant.get(member.superblock.index).is_some_and(|id| *id == member.superblock.member)
+            expected.get(member.superblock.index).is_some_and(|id| *id == member.superblock.member)
         };
         let mut kept: Vec<OpenMember> = Vec::with_capacity(self.members.len());
         for member in self.members.drain(..) {
@@ -278,14 +278,14 @@ pub(crate) fn findings(
     // if that is free.
     let mut bad_of: Vec<Option<&BadPath>> = vec![None; members];
     let taken: Vec<usize> = found.members.iter().map(|member| member.superblock.index).collect();
-    let mut homeless = Vec::new();
+    let mut unplaced = Vec::new();
     for bad in &found.bad {
         match bad_of.get_mut(bad.listed) {
             Some(place) if place.is_none() && !taken.contains(&bad.listed) => *place = Some(bad),
-            _ => homeless.push(bad),
+            _ => unplaced.push(bad),
         }
     }
-    for bad in homeless {
+    for bad in unplaced {
         let free = (0..members).find(|member| !taken.contains(member) && bad_of[*member].is_none());
         if let Some(member) = free {
             bad_of[member] = Some(bad);

@@ -167,7 +167,7 @@ impl ObjectMap {
     /// The checksum of a row.
     ///
     /// # Panics
-    /// If the object has no such stripe, position or matrix.
+    /// If that is behind the last checksum of the object.
     pub fn sum(&self, stripe: u64, position: usize, matrix: usize) -> u32 {
         self.sums[self.geometry.sum_index(stripe, position, matrix) as usize]
     }

@@ -168,7 +168,8 @@ fn check_only_copies(inner: &Inner, filler: &Filler<'_>) -> Result<(), VolumeErr
 
 /// Puts the member in use, unless titles were published meanwhile; `false` then.
 fn join(inner: &Inner, filler: &Filler<'_>, done: &HashSet<*const TitleRecord>) -> Result<bool, VolumeError> {
-    // Writers take members out without this lock, but a commit that happens while one is out holds it.
+    // Writers take members out without this lock, but a commit that happens while one is out holds
+    // it.
     let _change = inner.begin_change();
     if !unfilled(inner, done).is_empty() {
         return Ok(false);
@@ -180,7 +181,7 @@ fn join(inner: &Inner, filler: &Filler<'_>, done: &HashSet<*const TitleRecord>) 
     Ok(true)
 }
 
-/// Bytes of a title's units that lie on one member.
+/// Bytes of a title's units on one member.
 fn bytes_of(inner: &Inner, title: &TitleRecord) -> u64 {
     let geometry = &inner.geometry;
     let slots: u64 = title.extents().map(|extent| extent.slots).sum();

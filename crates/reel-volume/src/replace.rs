@@ -82,9 +82,9 @@ pub(crate) fn replace(inner: &Inner, replacement: &Replacement) -> Result<Findin
 /// complete.
 fn commit_replacement(inner: &Inner, member: usize, id: MemberId) -> Result<(), VolumeError> {
     let before = inner.member_id(member);
-    let belonged = inner.disown(member);
+    let was_expected = inner.disown(member);
     let done = inner.commit_titles(Change::Replace(member, id));
-    if belonged && inner.member_id(member) == before {
+    if was_expected && inner.member_id(member) == before {
         inner.own(member);
     }
     done

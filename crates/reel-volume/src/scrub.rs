@@ -33,11 +33,11 @@ impl Check<'_> {
             let rows: Vec<usize> =
                 (0..geometry.unit_rows()).filter(|&row| unit[row] != RowState::Good).collect();
             let (member, _) = stripe.map.unit_at(stripe.number, position);
-            let alone = |row: &usize| {
+            let is_only_wrong_row = |row: &usize| {
                 (0..geometry.width())
                     .all(|other| other == position || stripe.rows[other][*row] == RowState::Good)
             };
-            if rows.is_empty() || !self.inner.health.readable(member) || !rows.iter().all(alone) {
+            if rows.is_empty() || !self.inner.health.readable(member) || !rows.iter().all(is_only_wrong_row) {
                 continue;
             }
             let Some(unit) = self.computed(&stripe, position, &rows) else { continue };

@@ -11,7 +11,7 @@ pub(crate) struct FreeMap {
     free: u64,
 }
 
-/// A run of slots that two owners claim, or that lies outside the volume.
+/// A run of slots that two owners claim, or that is outside the volume.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Overlap(pub(crate) Extent);
 

@@ -140,7 +140,7 @@ impl Memory {
                 UnitStep::Failed(error) => return Err(error),
             }
         }
-        panic!("the read neither ended nor asked for more");
+        panic!("the read neither ended nor requested more");
     }
 }
 
@@ -254,7 +254,7 @@ impl Memory {
                 under_way.extend(read.hedged_reads());
             }
             answers += 1;
-            assert!(!under_way.is_empty(), "the read neither ended nor asked for more");
+            assert!(!under_way.is_empty(), "the read neither ended nor requested more");
             order = order.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1);
             let fetch = under_way.swap_remove((order >> 33) as usize % under_way.len());
             let shared = (!fetch.own && scenario.shared >> (fetch.position % 16) & 1 == 1)

@@ -252,8 +252,8 @@ impl Session {
             let case_seed = dice.0;
             let mut image = self.image(at, &mut dice);
             let members = image.len() - 1;
-            let away: Vec<usize> = (0..members).filter(|index| image[*index].is_none()).collect();
-            if lose_one && away.is_empty() && dice.below(2) == 0 {
+            let missing: Vec<usize> = (0..members).filter(|index| image[*index].is_none()).collect();
+            if lose_one && missing.is_empty() && dice.below(2) == 0 {
                 let lost = dice.below(members);
                 image[lost] = None;
             }
@@ -401,10 +401,10 @@ fn replace_and_rebuild(volume: &Volume, recorder: &Recorder, replace_healthy: bo
     let path = recorder.directory.join(format!("member-{}.reel", recorder.members));
     volume.replace(&Replacement { member: 1, path, force: false, replace_healthy }).unwrap();
     steps("b", &["a", "b"]);
-    let mut asked = 0;
+    let mut calls = 0;
     let stopped = volume.rebuild(1, RepairOptions::default(), &mut |_| {
-        asked += 1;
-        asked < 2
+        calls += 1;
+        calls < 2
     });
     assert!(!stopped.unwrap().complete);
     recorder.titles(Event::Begun, &["b"]);

@@ -213,7 +213,7 @@ fn a_commit_that_fails_in_its_second_round_says_that_its_outcome_is_open() {
     held.lock().unwrap().clear();
     assert_eq!(volume.free_bytes(), free, "the sealed copies name its slots");
     let text = volume.status().read_only.unwrap();
-    assert!(text.contains("open it again"), "{text}");
+    assert!(text.contains("open the volume again"), "{text}");
     assert!(matches!(volume.writer(Class::APERIODIC), Err(VolumeError::ReadOnly { .. })));
     disks.fail(|_, _| false);
     drop(volume);

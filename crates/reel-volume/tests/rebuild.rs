@@ -456,18 +456,18 @@ fn nothing_is_rebuilt_while_another_member_cannot_be_read() {
 fn only_one_maintenance_job_runs_at_a_time() {
     let scratch = filled();
     let volume = scratch.open();
-    let mut asked = false;
+    let mut called = false;
     volume
         .scrub(RepairOptions::default(), &mut |_| {
-            if !asked {
-                asked = true;
+            if !called {
+                called = true;
                 let busy = volume.replace(&replacement_for(&scratch, 1, "new")).unwrap_err();
                 assert!(matches!(busy, VolumeError::Busy { running: "scrub" }), "{busy}");
             }
             true
         })
         .unwrap();
-    assert!(asked);
+    assert!(called);
     volume.scrub(RepairOptions::default(), &mut |_| true).unwrap();
     drop(volume);
     let reading = Volume::open(scratch.path(), OpenOptions { read_only: true, ..open_options() }).unwrap();

@@ -228,7 +228,8 @@ pub(crate) struct CreateArguments {
     #[arg(long, value_enum, default_value_t = CodeName::Xor)]
     pub(crate) code: CodeName,
 
-    /// Size of all members together, parity included: 20G, 1.5T (powers of 1024), 20GB (powers of 1000)
+    /// Size of all members together, parity included: 20G, 1.5T (powers of 1024), 20GB (powers of
+    /// 1000)
     #[arg(long, default_value = "20G")]
     pub(crate) size: Size,
 

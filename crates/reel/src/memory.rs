@@ -33,8 +33,8 @@ pub(crate) fn arena_bytes(config: &Config, serve_threads: u64, memory_bytes: u64
     let decoding = serve_threads;
     let sealing =
         if config.tls.listen.is_some() { serve_threads * SCRATCH_BUFFERS_PER_CORE as u64 } else { 0 };
-    let upkeep = MAINTENANCE_STRIPES as u64;
-    let held = viewers + (writing + decoding + upkeep) * stripe_bytes + sealing * unit_bytes as u64;
+    let maintenance = MAINTENANCE_STRIPES as u64;
+    let held = viewers + (writing + decoding + maintenance) * stripe_bytes + sealing * unit_bytes as u64;
     // Plus the buffers that the kernel may be sending from, which are not reserved for any client.
     let sum = if config.zero_copy { held * LENT_PART as u64 / (LENT_PART as u64 - 1) } else { held };
     sum.min(memory_bytes / 4).max(BYTES_MIN)

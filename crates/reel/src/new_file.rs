@@ -40,10 +40,10 @@ impl NewFile {
             return self.link(&self.target);
         }
         // A link cannot replace a file; a rename can, so the file gets a temporary name first.
-        let passing =
+        let temporary =
             directory(&self.target).join(format!(".reel-{}-{}", std::process::id(), self.file.as_raw_fd()));
-        self.link(&passing)?;
-        fs::rename(&passing, &self.target).inspect_err(|_| drop(fs::remove_file(&passing)))
+        self.link(&temporary)?;
+        fs::rename(&temporary, &self.target).inspect_err(|_| drop(fs::remove_file(&temporary)))
     }
 
     fn link(&self, name: &Path) -> io::Result<()> {

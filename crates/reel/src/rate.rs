@@ -5,7 +5,8 @@ use std::str::FromStr;
 
 use serde::de::{self, Deserialize, Deserializer, Visitor};
 
-/// Bits per second. Suffixes are powers of 1000, as everywhere in networks and codecs; `bit/s`, `b/s` and `bps` may follow them.
+/// Bits per second. Suffixes are powers of 1000, as everywhere in networks and codecs; `bit/s`,
+/// `b/s` and `bps` may follow them.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Default)]
 pub(crate) struct Rate(pub(crate) u64);
 

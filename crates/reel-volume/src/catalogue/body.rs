@@ -161,7 +161,7 @@ mod tests {
         #![proptest_config(ProptestConfig::with_cases(64))]
 
         #[test]
-        fn titles_lead_back(titles in any_titles()) {
+        fn titles_round_trip(titles in any_titles()) {
             prop_assert_eq!(decode_body(&encode_body(titles.iter())), Ok(titles));
         }
 

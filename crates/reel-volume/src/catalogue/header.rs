@@ -44,8 +44,8 @@ pub(crate) struct CommitHeader {
     pub(crate) members: Vec<MemberId>,
     pub(crate) body_bytes: u64,
     pub(crate) body_sum: u32,
-    /// Whether the block behind the header seals it: every member in sync was known to hold this epoch. Only sealed
-    /// copies can be in force.
+    /// Whether the block behind the header seals it: every member in sync was known to hold this
+    /// epoch. Only sealed copies can be in force.
     pub(crate) sealed: bool,
 }
 

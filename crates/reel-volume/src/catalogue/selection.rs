@@ -70,9 +70,9 @@ pub(crate) fn select(
     let Some(&(at, area, winner)) = sealed().max_by_key(|(_, _, header)| header.rank()) else {
         return Err(SelectionError::NoCopy);
     };
-    let twin =
+    let is_rival =
         |header: &CommitHeader| header.epoch.number == winner.epoch.number && header.epoch != winner.epoch;
-    if sealed().any(|(_, _, header)| twin(header)) || !certain(candidates, members, parity_rows) {
+    if sealed().any(|(_, _, header)| is_rival(header)) || !is_certain(candidates, members, parity_rows) {
         return Err(SelectionError::Undecided);
     }
 
@@ -103,9 +103,10 @@ pub(crate) fn write_quorum(current: MemberSet, members: usize, parity_rows: usiz
 /// members, so it would show on one of more than P members that have copies. With fewer of these,
 /// every member that is present must have a copy. A volume of two members cannot meet the first
 /// condition, so it is exempt.
-fn certain(candidates: &[Candidate], members: usize, parity_rows: usize) -> bool {
-    let speaking = candidates.iter().filter(|one| one.areas.iter().flatten().any(|own| own.sealed)).count();
-    members <= 2 * parity_rows || speaking > parity_rows || speaking == candidates.len()
+fn is_certain(candidates: &[Candidate], members: usize, parity_rows: usize) -> bool {
+    let with_copies =
+        candidates.iter().filter(|one| one.areas.iter().flatten().any(|own| own.sealed)).count();
+    members <= 2 * parity_rows || with_copies > parity_rows || with_copies == candidates.len()
 }
 
 /// The members present that a header counts as in sync.

@@ -175,7 +175,8 @@ impl World {
         Ok(Some(selection).filter(|found| is_open && write_quorum(found.current, self.members, 1)))
     }
 
-    /// One commit, with the member that fails or joins at it. Too few members end the session like a crash.
+    /// One commit, with the member that fails or joins at it. Too few members end the session like
+    /// a crash.
     fn commit(
         &mut self,
         step: &Step,
@@ -251,7 +252,8 @@ impl World {
         let rounds: &[&[bool]] = if sealed { &[&[false, true]] } else { &[&[false], &[true]] };
         for round in rounds {
             for member in session.current.iter() {
-                // Header and seal of a commit within an epoch are written together and may arrive one without the other.
+                // Header and seal of a commit within an epoch are written together and may arrive
+                // one without the other.
                 for &sealed in *round {
                     spend(budget)?;
                     let area = 1 - session.keep[member];
@@ -375,7 +377,8 @@ fn an_epoch_number_is_kept_while_a_body_is_overwritten() {
         3,
         false,
         &[
-            // Member 1 fails; the epoch without it is sealed on member 0 only, then the machine dies.
+            // Member 1 fails; the epoch without it is sealed on member 0 only, then the machine
+            // dies.
             Step { failing: Some((1, 0)), commits: 1, crash_after: Some(5), ..QUIET },
             // Member 0 is missing; the machine dies when the bodies of the next epoch are written.
             Step { absent: 1, crash_after: Some(2), ..QUIET },

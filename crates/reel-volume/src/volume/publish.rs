@@ -70,9 +70,10 @@ impl Inner {
     fn complete(&self, title: &TitleRecord) -> Result<(), VolumeError> {
         let lives = self.health.lives();
         for member in (0..self.geometry.members()).filter(|&member| self.health.readable(member)) {
-            let lacking = title.objects.iter().filter(|entry| entry.object.hold.may_lack(member, &lives));
+            let incomplete =
+                title.objects.iter().filter(|entry| entry.object.hold.may_be_missing_on(member, &lives));
             let mut filler = Filler::new(self, member);
-            for entry in lacking {
+            for entry in incomplete {
                 let filled = filler.object(&entry.object, &entry_name(title, entry), &mut |_| true);
                 if let Err(error) = filled {
                     // Data is missing on it, so it is not in sync with the next commit.

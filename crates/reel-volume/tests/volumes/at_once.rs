@@ -43,7 +43,7 @@ struct Lagging {
     most: usize,
 }
 
-struct Jumps {
+struct JumpingClock {
     now_ns: AtomicU64,
     disks: Arc<AtOnce>,
 }
@@ -58,7 +58,7 @@ impl AtOnce {
             *own.files.lock().unwrap() = files.into_iter().map(open).collect();
             Disks::with_backend(Arc::clone(&own) as Arc<dyn DiskBackend>)
         };
-        let turns = Jumps { now_ns: AtomicU64::new(1_000_000_000), disks: Arc::clone(&disks) };
+        let turns = JumpingClock { now_ns: AtomicU64::new(1_000_000_000), disks: Arc::clone(&disks) };
         let simulated = Simulated { disks: Arc::new(make), turns: Arc::new(turns) };
         let options = OpenOptions { simulated: Some(simulated), ..open_options() };
         (Volume::open(scratch.path(), options).unwrap(), disks)
@@ -191,7 +191,7 @@ impl DiskBackend for AtOnce {
     }
 }
 
-impl CooperativeWait for Jumps {
+impl CooperativeWait for JumpingClock {
     fn now_ns(&self) -> u64 {
         self.now_ns.load(Ordering::Relaxed)
     }

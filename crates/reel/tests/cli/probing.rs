@@ -78,11 +78,11 @@ fn profiles_that_are_foreign_false_or_garbage_are_refused_and_renewed() {
     fs::write(profile(1), "version = 9\n").unwrap();
     fs::write(profile(2), vec![b'['; 1 << 20]).unwrap();
     let text = fs::read_to_string(profile(3)).unwrap();
-    let lie: Vec<String> = text
+    let false_price: Vec<String> = text
         .lines()
         .map(|line| if line.starts_with("read_mib_ns") { "read_mib_ns = 1".into() } else { line.into() })
         .collect();
-    fs::write(profile(3), lie.join("\n")).unwrap();
+    fs::write(profile(3), false_price.join("\n")).unwrap();
     fs::remove_file(profile(4)).unwrap();
     fs::create_dir(profile(4)).unwrap();
     let lines = profile_lines(&place);

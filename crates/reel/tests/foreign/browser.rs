@@ -1,4 +1,5 @@
-//! Chromium plays films from the real server's pages: the browser suite of `web/test` against a real server.
+//! Chromium plays films from the real server's pages: the browser suite of `web/test` against a
+//! real server.
 
 use crate::rig::{Server, cache_dir, outcome, reel, run};
 use std::path::{Path, PathBuf};

@@ -1,4 +1,5 @@
-//! The inputs: films that differ in container, codec, B-frames, frame rate, audio tracks and length, made with ffmpeg.
+//! The inputs: films that differ in container, codec, B-frames, frame rate, audio tracks and
+//! length, made with ffmpeg.
 
 use crate::rig::{cache_dir, run};
 use std::fs;
