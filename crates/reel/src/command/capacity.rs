@@ -160,7 +160,7 @@ fn granted(config: &Config, dir: &Path, library: &Library, notes: &mut Vec<Strin
             Known::Measured(profile) => {
                 if profile.quick {
                     notes.push(format!(
-                        "member {member} has only a quick profile; reel probe {} measures better",
+                        "member {member} has a quick profile; reel probe {} measures better",
                         dir.display()
                     ));
                 }

@@ -35,7 +35,7 @@ pub(super) fn path_of(dir: &Path, member: usize) -> PathBuf {
 
 /// The path of a quick profile for other memory pages, of a member that has a better profile.
 fn quick_path_of(dir: &Path, member: usize) -> PathBuf {
-    dir.join(format!("profile-{member}.hurried.toml"))
+    dir.join(format!("profile-{member}.quick.toml"))
 }
 
 /// Reads the profile of a member, and checks whether it is for the device that is present.
@@ -78,7 +78,7 @@ pub(super) fn apply(dir: &Path, volume: &Volume, driver: DriverChoice) {
         match known {
             Known::Measured(profile) if is_outgrown(profile, &finding.path) => {
                 tracing::info!(
-                    "member {member} holds far more data than when its quick profile was made; measuring again"
+                    "member {member} holds far more than when its quick profile was measured; measuring again"
                 );
                 unknown.push((finding, path));
             }
@@ -86,11 +86,11 @@ pub(super) fn apply(dir: &Path, volume: &Volume, driver: DriverChoice) {
                 // The better profile is used again when the memory has its pages again.
                 let path = if profile.quick { path } else { quick_path_of(dir, member) };
                 match load_from(&path, finding) {
-                    Known::Measured(quick_profile)
-                        if quick_profile.huge_pages == has_huge_pages(volume)
-                            && !is_outgrown(&quick_profile, &finding.path) =>
+                    Known::Measured(quick)
+                        if quick.huge_pages == has_huge_pages(volume)
+                            && !is_outgrown(&quick, &finding.path) =>
                     {
-                        use_profile(volume, member, &quick_profile);
+                        use_profile(volume, member, &quick);
                     }
                     _ => {
                         tracing::info!(
@@ -134,7 +134,7 @@ pub(super) fn line(known: &Known, volume: &Path, now_unix_s: u64) -> String {
             None => format!("{reason}; {again}"),
         },
         Known::Measured(profile) => {
-            let how = if profile.quick { " (quick profile)" } else { "" };
+            let how = if profile.quick { ", quick profile" } else { "" };
             let age = age_text(now_unix_s.saturating_sub(profile.measured_unix_s));
             format!("a read takes {}; measured {age}{how}", price_text(&profile.price()))
         }
@@ -148,7 +148,7 @@ fn has_huge_pages(volume: &Volume) -> bool {
 
 fn use_profile(volume: &Volume, member: usize, profile: &Profile) {
     volume.disks().set_price(member, profile.price());
-    let how = if profile.quick { " (quick profile)" } else { "" };
+    let how = if profile.quick { ", quick profile" } else { "" };
     tracing::info!("member {member}: a read takes {}{how}", price_text(&profile.price()));
 }
 

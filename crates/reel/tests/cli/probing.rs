@@ -101,12 +101,12 @@ fn profiles_that_are_foreign_false_or_garbage_are_refused_and_renewed() {
     let said = server.said();
     assert!(said.contains("member 0: its profile is not used") && said.contains("reel probe"), "{said}");
     for line in &profile_lines(&place)[..4] {
-        assert!(line.contains("a read takes ") && line.ends_with("(quick profile)"), "{line}");
+        assert!(line.contains("a read takes ") && line.ends_with("quick profile"), "{line}");
     }
 }
 
 #[test]
-fn a_quick_profile_is_renewed_when_much_data_was_added() {
+fn a_quick_profile_is_measured_again_when_much_was_added() {
     let place = used_volume();
     let serve = || {
         let mut server = Running::start(&place, &["serve", "volume", "--listen", "127.0.0.1:0"]);
