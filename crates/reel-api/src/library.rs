@@ -96,7 +96,7 @@ impl MetricsSource for VolumeMetrics {
             (
                 "reel_volume_units_mended_total",
                 "Units written anew because they were not what was written.",
-                &counters.units_mended,
+                &counters.units_repaired,
             ),
         ] {
             page.counter(name, help, &[], counter.get());

@@ -2,7 +2,7 @@
 
 use crate::{VolumeWork, WorkDone, WorkFailed, WorkProgress};
 use reel_volume::{
-    CheckProgress, CheckReport, MemberState, MendOptions, RebuildReport, Replacement, Volume, VolumeError,
+    CheckProgress, CheckReport, MemberState, RebuildReport, RepairOptions, Replacement, Volume, VolumeError,
 };
 use std::path::Path;
 use std::sync::Arc;
@@ -15,7 +15,7 @@ const REBUILT: [MemberState; 3] = [MemberState::Rebuilding, MemberState::Stale, 
 
 impl VolumeWork for VolumeJobs {
     fn scrub(&self, watch: &mut dyn FnMut(WorkProgress) -> bool) -> Result<WorkDone, WorkFailed> {
-        let report = self.0.scrub(MendOptions::default(), &mut |at| watch(progress(at))).map_err(failed)?;
+        let report = self.0.scrub(RepairOptions::default(), &mut |at| watch(progress(at))).map_err(failed)?;
         if report.complete { Ok(scrubbed(&report)) } else { Err(ended()) }
     }
 
@@ -36,7 +36,7 @@ impl VolumeWork for VolumeJobs {
         for member in wanting {
             let report = self
                 .0
-                .rebuild(member, MendOptions::default(), &mut |at| watch(progress(at)))
+                .rebuild(member, RepairOptions::default(), &mut |at| watch(progress(at)))
                 .map_err(failed)?;
             if !report.complete {
                 return Err(ended());
@@ -53,7 +53,7 @@ impl VolumeWork for VolumeJobs {
         watch: &mut dyn FnMut(WorkProgress) -> bool,
     ) -> Result<WorkDone, WorkFailed> {
         // Never by force: whoever reaches the port must not overwrite what lies somewhere on the server.
-        let replacement = Replacement { member, path: path.to_owned(), force: false, give_up: false };
+        let replacement = Replacement { member, path: path.to_owned(), force: false, replace_healthy: false };
         self.0.replace(&replacement).map_err(failed)?;
         // A successor that is not filled protects nobody.
         self.rebuild(watch)
@@ -71,12 +71,12 @@ fn progress(at: CheckProgress) -> WorkProgress {
 fn failed(error: VolumeError) -> WorkFailed {
     WorkFailed(match error {
         VolumeError::Healthy { member, path } => format!(
-            "member {member} ({}) is in use and well; stop the server and use `reel volume replace --give-up` to replace it all the same",
+            "member {member} ({}) is in use and healthy; stop the server and use `reel volume replace --replace-healthy` to replace it anyway",
             path.display()
         ),
-        // Nor is force to be had here.
+        // Overwriting is not permitted here either.
         VolumeError::NotEmpty { path, found } => format!(
-            "{} {found}; choose another place, or stop the server and use `reel volume replace --force` to lose what is there",
+            "{} {found}; choose another place, or stop the server and use `reel volume replace --force` to overwrite it",
             path.display()
         ),
         VolumeError::TooShort { path, needed_bytes, has_bytes } => format!(
@@ -92,7 +92,7 @@ fn ended() -> WorkFailed {
 }
 
 fn scrubbed(report: &CheckReport) -> WorkDone {
-    let mended: u64 = report.members.iter().map(|member| member.mended_rows).sum();
+    let mended: u64 = report.members.iter().map(|member| member.repaired_rows).sum();
     let text = match (report.is_clean(), mended) {
         (true, 0) => "everything is as it was written".to_owned(),
         (_, 0) => "not everything is as it was written".to_owned(),

@@ -229,7 +229,7 @@ impl Fetcher {
         let member = read.member();
         let stalled = self.units.health().readable(member) && self.units.around().is_away(member);
         let around = stalled && self.units.around().begin(member);
-        let fetches = if around { read.read_around() } else { read.reads() };
+        let fetches = if around { read.hedged_reads() } else { read.reads() };
         let id = self.take_off(want.key(), read, flight, private_to, reservation.cloned());
         if around {
             self.set_hedge(id, Hedge { member, reservation: None });

@@ -1,4 +1,4 @@
-//! The card shown for a title that has no picture: its name on a colour of its own.
+//! The card shown for a title that has no picture: its name on a colour that follows from the name.
 
 use std::fmt::Write as _;
 
@@ -7,8 +7,8 @@ const LINE_CHARS: usize = 22;
 /// Lines that fit.
 const LINES_MAX: usize = 4;
 
-/// An SVG of 640x360 with the name on it. The same name always gives the same bytes; the name is escaped, and
-/// the picture refers to nothing outside itself.
+/// An SVG of 640x360 with the name on it. The same name always gives the same bytes. The name is
+/// escaped, and the picture refers to nothing outside itself.
 pub fn card_svg(name: &str) -> String {
     let hue = reel_hue(name);
     let lines = wrap(name);
@@ -21,7 +21,7 @@ pub fn card_svg(name: &str) -> String {
          <g fill=\"#000\" fill-opacity=\".28\">",
         (hue + 40) % 360
     );
-    // Perforations above and below, so that it reads as a film and not as a broken image.
+    // Perforations above and below, so that it is recognised as a film and not as a broken image.
     for hole in 0..10 {
         for y in [14, 322] {
             let _ =
@@ -37,7 +37,7 @@ pub fn card_svg(name: &str) -> String {
 }
 
 fn reel_hue(name: &str) -> u32 {
-    // FNV-1a: any hash would do, as long as it is the same on every machine and in every version.
+    // FNV-1a: any hash will do, as long as it is the same on every machine and in every version.
     name.bytes().fold(0x811c_9dc5_u32, |hash, byte| (hash ^ u32::from(byte)).wrapping_mul(0x0100_0193)) % 360
 }
 

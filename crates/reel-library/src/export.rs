@@ -1,4 +1,4 @@
-//! A title out again, as one MP4 file.
+//! Export: a title as one MP4 file.
 
 use crate::error::LibraryError;
 use crate::library::Library;
@@ -14,13 +14,20 @@ use std::io::{self, Read, Write};
 use std::ops::Range;
 
 impl Library {
-    /// What a title has and [`Library::export`] does not write, in words.
-    pub fn export_leaves_out(&self, id: &str) -> Result<Vec<String>, LibraryError> {
+    /// The tracks of a title that [`Library::export`] does not write, as texts for a person.
+    ///
+    /// # Errors
+    /// If there is no such title or it cannot be opened.
+    pub fn omitted_from_export(&self, id: &str) -> Result<Vec<String>, LibraryError> {
         Ok(left_out(self.open(id)?.index()))
     }
 
-    /// Writes a title as a progressive MP4: the same bytes as its download, read in class aperiodic. Returns how many
-    /// there were. `progress` is told bytes done and bytes in all.
+    /// Writes a title as a progressive MP4: the same bytes as its download, read in class
+    /// aperiodic. Returns their number. `progress` is called with the bytes done and the bytes in
+    /// all.
+    ///
+    /// # Errors
+    /// If there is no such title, it cannot be opened or read, or `output` fails.
     pub fn export(
         &self,
         id: &str,
@@ -57,7 +64,7 @@ impl Library {
     }
 }
 
-/// What the title has and its export does not, in words: other renditions, and subtitles.
+/// The tracks of a title that its export does not contain: other renditions, and subtitles.
 fn left_out(index: &TitleIndex) -> Vec<String> {
     let chosen = default_selection(index);
     let tracks = index.tracks.iter().enumerate().filter(|(number, _)| !chosen.contains(number));
@@ -66,17 +73,17 @@ fn left_out(index: &TitleIndex) -> Vec<String> {
             let (width, height) = track.display_size().unwrap_or_default();
             format!("the rendition of {width}x{height}")
         }
-        TrackKind::Audio => "sound".to_owned(),
+        TrackKind::Audio => "audio".to_owned(),
         TrackKind::Subtitle => {
-            let told = [&track.track.language, &track.track.name].into_iter().flatten();
-            told.fold("subtitles".to_owned(), |words, told| format!("{words} {}", clean_name(told)))
+            let label = [&track.track.language, &track.track.name].into_iter().flatten();
+            label.fold("subtitles".to_owned(), |words, label| format!("{words} {}", clean_name(label)))
         }
     };
     tracks.map(|(_, track)| words(track)).collect()
 }
 
-/// The objects of a title being read side by side. Each is read forwards by one reader, across the fragment headers
-/// that are not wanted, so that the reader can read ahead, in runs.
+/// The objects of a title being read side by side. Each is read forwards by one reader, also across
+/// fragment headers that are not needed, so that the reader can read ahead in runs.
 struct Objects<'a> {
     volume: &'a Volume,
     title: &'a Title,

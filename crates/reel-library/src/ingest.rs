@@ -1,4 +1,4 @@
-//! Files in: demuxed, packed, stored, published.
+//! Ingest: files are demuxed, packed, stored and published.
 
 use crate::error::IngestError;
 use crate::input::{IngestOptions, Ingested, Input, Phase, Progress, Stop};
@@ -16,11 +16,16 @@ use std::sync::mpsc::{Receiver, SyncSender, channel, sync_channel};
 use std::thread::{self, JoinHandle};
 use std::time::{SystemTime, UNIX_EPOCH};
 
-/// Takes files as one title: each is demuxed, its tracks are packed as CMAF and stored as objects, then the title is
-/// published in one step. Several files are renditions of the same film: the video of each is taken, sound and
-/// subtitles come from the first.
+/// Ingests files as one title. Each is demuxed, its tracks are packed as CMAF and stored as
+/// objects, then the title is published in one step. Several files are renditions of one title: the
+/// video of each is taken; audio and subtitles come from the first.
 ///
-/// Blocks until the title can be played. On any error, and when the process ends, nothing of it remains.
+/// Blocks until the title can be played. After any error, and when the process ends, nothing of it
+/// remains.
+///
+/// # Errors
+/// If a file cannot be read or its content is not supported, the files are not renditions of one
+/// title, the volume is full or fails, or [`IngestOptions::stop`] was raised.
 pub fn ingest(
     volume: &Volume,
     inputs: &[Input],
@@ -52,14 +57,14 @@ pub fn ingest(
     let mut meter = Meter::new(progress, files.iter().map(|file| file.bytes).sum());
     let mut store = Store::new(volume);
     let mut renditions = Vec::new();
-    let mut poster = PosterInTheMaking::new(&name);
+    let mut poster = PosterJob::new(&name);
     for file in &mut files {
         renditions.push(pack(file, &mut store, &mut meter, &mut poster, &options.stop)?);
     }
     check_ladder(&files, &renditions)?;
     let (index, tables) = TitleIndex::assemble(renditions);
     if index.tracks.iter().all(|track| track.track.kind == TrackKind::Subtitle) {
-        let source = MediaError::NoTracks("no sample of sound or pictures is in it".to_owned());
+        let source = MediaError::NoTracks("it has no audio or video samples".to_owned());
         return Err(IngestError::Media { file: source_name(&files), source });
     }
 
@@ -84,21 +89,22 @@ pub fn ingest(
     Ok(Ingested { id, warnings })
 }
 
-/// The poster is taken this part of the way into the film: beyond the titles, before anything is given away.
+/// The poster is taken this fraction of the way into the title: behind the opening credits, but
+/// before the plot is given away.
 const POSTER_PART: u64 = 10;
 
-/// A poster being made on a thread of its own while the film is stored.
-struct PosterInTheMaking {
+/// A poster that is made on a thread of its own while the title is stored.
+struct PosterJob {
     name: String,
     thread: Option<JoinHandle<Poster>>,
 }
 
-impl PosterInTheMaking {
+impl PosterJob {
     fn new(name: &str) -> Self {
         Self { name: name.to_owned(), thread: None }
     }
 
-    /// Begins with the picture at `at_s` of a film, if it has not begun.
+    /// Begins with the frame at `at_s` of a file, unless it has begun.
     fn begin(&mut self, film: &Path, at_s: f64) {
         if self.thread.is_none() {
             let (name, film) = (self.name.clone(), film.to_owned());
@@ -106,25 +112,28 @@ impl PosterInTheMaking {
         }
     }
 
-    /// The poster; a card if there are no pictures.
+    /// The poster; a card if there is no video.
     fn finish(self) -> Poster {
         let made = self.thread.and_then(|thread| thread.join().ok());
         made.unwrap_or_else(|| make_poster(&self.name, None, 0.0))
     }
 }
 
-/// Says whether a file could be taken: opens it and reads its structure.
+/// Checks whether a file could be ingested: opens it and reads its structure.
+///
+/// # Errors
+/// As [`ingest`] for this file.
 pub fn probe(input: &Input) -> Result<(), IngestError> {
     Opened::open(input, false, false).map(|_| ())
 }
 
-/// All samples of one file through a packager into the store. The packing runs on a thread of its own, so that the next fragment is
-/// gathered while the last one is written.
+/// Passes all samples of one file through a packager into the store. Packing runs on a thread of
+/// its own, so that the next fragment is gathered while the last one is written.
 fn pack(
     file: &mut Opened,
     store: &mut Store<'_>,
     meter: &mut Meter<'_>,
-    poster: &mut PosterInTheMaking,
+    poster: &mut PosterJob,
     stop: &Stop,
 ) -> Result<Packaged, IngestError> {
     store.begin_rendition(file.tracks().len());
@@ -137,12 +146,12 @@ fn pack(
             meter.read(step.position);
             if let Some(piece) = step.piece {
                 store.write(&piece)?;
-                // The packer may have ended: then the memory is of no more use.
+                // The packer may have ended; its memory is not needed then.
                 let _ = written.send(piece);
             }
             Ok::<_, IngestError>(())
         });
-        // A failed store has dropped its end of the channel, which ends the packer.
+        // After a failure the store has dropped its end of the channel, which ends the packer.
         let packaged = packer.join().map_err(|_| IngestError::internal("the packing thread panicked"))?;
         stored.and(packaged)
     })?;
@@ -155,31 +164,33 @@ fn pack(
     Ok(packaged)
 }
 
-/// One step of the packing: how far the file was read, and a piece to be written if there is one.
+/// One step of packing: the position in the file, and a piece to be written if there is one.
 struct Step {
     position: u64,
     piece: Option<Piece>,
 }
 
-/// Pieces that wait to be written. One is enough to keep both sides busy; a piece may be 64 MiB.
+/// Pieces that may wait to be written. One is enough to keep both sides busy; a piece may have 64
+/// MiB.
 const STEPS_AHEAD: usize = 1;
 
-/// Progress is told at least this often, in bytes read.
-const TELL_EVERY_BYTES: u64 = 4 << 20;
+/// Progress is reported at least this often, in bytes read.
+const REPORT_EVERY_BYTES: u64 = 4 << 20;
 
-/// Packs a whole file, giving the pieces away as they are ready; what is ready only at the end comes with the result.
+/// Packs a complete file and sends the pieces as they are ready. Pieces that are ready only at the
+/// end are part of the result.
 fn gather(
     file: &mut Opened,
     steps: SyncSender<Step>,
     recycled: Receiver<Piece>,
-    poster: &mut PosterInTheMaking,
+    poster: &mut PosterJob,
     stop: &Stop,
 ) -> Result<Packaged, IngestError> {
     let failed = |file: &Opened, source| IngestError::Pack { file: file.file_name.clone(), source };
     let tracks = file.tracks();
     let mut packager = Packager::new(tracks.clone(), CutPolicy::default()).map_err(|e| failed(file, e))?;
     let mut data = Vec::new();
-    let mut told = 0;
+    let mut reported = 0;
     while let Some(packet) = file.next(&mut data)? {
         if stop.is_stopped() {
             return Err(IngestError::Cancelled);
@@ -192,22 +203,22 @@ fn gather(
         }
         for piece in packager.take() {
             if steps.send(Step { position, piece: Some(piece) }).is_err() {
-                // Storing failed, and says why.
+                // The store failed and reports the reason.
                 return Err(IngestError::Cancelled);
             }
-            told = position;
+            reported = position;
             recycled.try_iter().for_each(|piece| packager.recycle(piece));
         }
-        if position.saturating_sub(told) >= TELL_EVERY_BYTES {
-            told = position;
-            // A store that failed is noticed with the next piece.
+        if position.saturating_sub(reported) >= REPORT_EVERY_BYTES {
+            reported = position;
+            // A failed store is noticed with the next piece.
             let _ = steps.send(Step { position, piece: None });
         }
     }
     packager.finish().map_err(|e| failed(file, e))
 }
 
-/// Fails before anything is written when the title cannot fit.
+/// Fails before anything is written if the title cannot fit.
 fn check_space(volume: &Volume, files: &[Opened]) -> Result<(), IngestError> {
     let stripe_bytes = volume.geometry().stripe_bytes() as u64;
     // Every object ends in a stripe of its own: the tracks, and tables, index and poster.
@@ -237,8 +248,8 @@ fn check_ladder(files: &[Opened], renditions: &[Packaged]) -> Result<(), IngestE
     ladder::align(&videos).map_err(|e| IngestError::Ladder { reason: e.to_string() })
 }
 
-/// Publishes under the first free id. Another ingest may take an id between the look and the step: then the next is
-/// tried.
+/// Publishes under the first free id. Another ingest may take an id between the check and the
+/// commit; the next id is tried then.
 fn publish(
     volume: &Volume,
     name: &str,

@@ -1,42 +1,42 @@
-//! What an ingest is given, and what it tells while it runs.
+//! The input of an ingest, and its progress.
 
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
-/// One file to be taken.
+/// One file to be ingested.
 #[derive(Clone, Debug)]
 pub struct Input {
-    /// Where its bytes are.
+    /// Its path.
     pub path: PathBuf,
-    /// The name to remember, where it is not that of `path` (uploads).
+    /// The name to record, if it is not that of `path` (uploads).
     pub file_name: Option<String>,
 }
 
 impl Input {
-    /// The file at a path, under its own name.
+    /// The file at a path, with the name that it has there.
     pub fn new(path: impl Into<PathBuf>) -> Input {
         Input { path: path.into(), file_name: None }
     }
 }
 
-/// How to take it.
+/// Options of an ingest.
 #[derive(Clone, Debug, Default)]
 pub struct IngestOptions {
-    /// The title's name; without it the first file's name gives it.
+    /// The title's name; made from the first file's name if `None`.
     pub name: Option<String>,
-    /// Do not look for subtitle files beside the inputs.
+    /// Whether to ignore subtitle files beside the inputs.
     pub no_sidecars: bool,
     /// Lets another thread end the ingest.
     pub stop: Stop,
 }
 
-/// A flag that ends an ingest soon after it was raised. Clones are the same flag.
+/// A flag that ends an ingest soon after it was raised. Clones share the flag.
 #[derive(Clone, Debug, Default)]
 pub struct Stop(Arc<AtomicBool>);
 
 impl Stop {
-    /// Raises the flag, for good.
+    /// Raises the flag permanently.
     pub fn stop(&self) {
         self.0.store(true, Ordering::Relaxed);
     }
@@ -47,7 +47,7 @@ impl Stop {
     }
 }
 
-/// What an ingest is doing.
+/// The current step of an ingest.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Phase {
     /// Reading the structure of the files.
@@ -58,7 +58,7 @@ pub enum Phase {
     Finishing,
 }
 
-/// How far an ingest has come.
+/// The progress of an ingest.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Progress {
     /// The file being read.
@@ -67,17 +67,17 @@ pub struct Progress {
     pub done_bytes: u64,
     /// Bytes of all inputs.
     pub total_bytes: u64,
-    /// Bytes per second since the storing began; 0 until it can be told.
+    /// Bytes per second since storing began; 0 until it can be computed.
     pub rate_bytes_per_s: u64,
-    /// What is being done.
+    /// The current step.
     pub phase: Phase,
 }
 
-/// A title taken.
+/// An ingested title.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Ingested {
     /// Its id.
     pub id: String,
-    /// What the person should know: tracks left out, damage stepped over.
+    /// Notes for the user: tracks that were left out, damage that was skipped.
     pub warnings: Vec<String>,
 }

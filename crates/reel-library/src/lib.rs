@@ -1,4 +1,4 @@
-//! Titles in and out of a volume: ingest, opened indexes, export.
+//! Titles in a volume: ingest, opened indexes, export.
 #![forbid(unsafe_code)]
 
 mod card;

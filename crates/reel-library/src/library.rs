@@ -1,4 +1,4 @@
-//! The titles of a volume, opened on demand and kept while they are wanted.
+//! The titles of a volume, opened on demand and cached.
 
 use crate::error::{IngestError, LibraryError};
 use crate::input::{IngestOptions, Ingested, Input, Progress};
@@ -16,14 +16,14 @@ use std::collections::{HashMap, HashSet};
 use std::io::Read;
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock};
 
-/// The titles of one volume. Methods may wait for disks unless they say otherwise.
+/// The titles of one volume. Methods may wait for disks unless stated otherwise.
 pub struct Library {
     volume: Arc<Volume>,
     opened: Mutex<OpenedTitles>,
-    /// With the stamp of the record each was made from. Not the record itself: one that is kept keeps the title's space
-    /// from being used again.
+    /// With the stamp of the record that each was made from. Not the record itself, since a record
+    /// that is held keeps the title's space from being reused.
     summaries: Mutex<HashMap<String, (String, Arc<TitleSummary>)>>,
-    /// Read when it is first asked for.
+    /// Read on first use.
     removed: OnceLock<Mutex<Removed>>,
 }
 
@@ -43,8 +43,12 @@ impl Library {
         &self.volume
     }
 
-    /// A title with its index and the maps of all its objects, ready to be played. Read once and kept, as far as
-    /// memory for it goes ([`OPENED_BYTES_MAX`]).
+    /// A title with its index and the maps of all its objects, ready to be played. It is read once
+    /// and cached, as far as memory for it allows ([`OPENED_BYTES_MAX`]).
+    ///
+    /// # Errors
+    /// If there is no such title, a part of it is missing, too large or damaged, or the volume
+    /// fails.
     pub fn open(&self, id: &str) -> Result<Arc<Title>, LibraryError> {
         let record = self.record(id)?;
         if let Some(title) = lock(&self.opened).find(&record) {
@@ -53,8 +57,11 @@ impl Library {
         self.load(record, Class::INTERACTIVE)
     }
 
-    /// Opens a title before anybody asks for it, in class aperiodic, so that its first viewer does not wait for a disk. `false` if there
-    /// is no more memory for that ([`OPENED_AHEAD_BYTES_MAX`]).
+    /// Opens a title before it is requested, in class aperiodic, so that its first client does not
+    /// wait for a disk. `false` if there is no more memory for that ([`OPENED_AHEAD_BYTES_MAX`]).
+    ///
+    /// # Errors
+    /// As [`Library::open`].
     pub fn open_ahead(&self, id: &str) -> Result<bool, LibraryError> {
         let record = self.record(id)?;
         let mut opened = lock(&self.opened);
@@ -69,12 +76,12 @@ impl Library {
         Ok(true)
     }
 
-    /// Titles that are open; does not wait.
+    /// The number of titles that are open; does not wait.
     pub fn opened_count(&self) -> usize {
         lock(&self.opened).len()
     }
 
-    /// A title if it is open already; does not wait.
+    /// A title if it is already open; does not wait.
     pub fn opened(&self, id: &str) -> Option<Arc<Title>> {
         let record = self.record(id).ok()?;
         lock(&self.opened).find(&record)
@@ -85,7 +92,7 @@ impl Library {
         self.volume.title(id).is_some()
     }
 
-    /// Whether a title was made from this very file, also if it was removed since.
+    /// Whether a title was made from exactly this file, even if it was removed since.
     pub fn knows(&self, stamp: &Stamp) -> bool {
         if self.volume.titles().iter().any(|title| source(title) == *stamp) {
             return true;
@@ -94,13 +101,13 @@ impl Library {
         if was_removed {
             tracing::info!(
                 file = stamp.file_name,
-                "not taken, since the title that was made from it was removed; touch the file to have it taken again"
+                "not ingested, because the title that was made from it was removed; touch the file to have it ingested again"
             );
         }
         was_removed
     }
 
-    /// All titles in short, by name. One that cannot be read is listed with the reason.
+    /// Summaries of all titles, by name. A title that cannot be read is listed with the reason.
     pub fn summaries(&self) -> Vec<Arc<TitleSummary>> {
         let records = self.volume.titles();
         let mut list: Vec<Arc<TitleSummary>> = records.iter().map(|record| self.summary_of(record)).collect();
@@ -113,12 +120,18 @@ impl Library {
         list
     }
 
-    /// One title in short.
+    /// The summary of one title.
+    ///
+    /// # Errors
+    /// [`LibraryError::NoSuchTitle`] if there is none, or if its poster is missing.
     pub fn summary(&self, id: &str) -> Result<Arc<TitleSummary>, LibraryError> {
         Ok(self.summary_of(&self.record(id)?))
     }
 
-    /// How a title's poster is stored, and a text that changes with its bytes; does not wait.
+    /// The kind of a title's poster, and a text that changes with its bytes; does not wait.
+    ///
+    /// # Errors
+    /// If there is no such title, or its poster is missing.
     pub fn poster_mark(&self, id: &str) -> Result<(PosterKind, String), LibraryError> {
         let record = self.record(id)?;
         let (kind, _) = artwork(&record)?;
@@ -126,6 +139,9 @@ impl Library {
     }
 
     /// A title's poster, read in class interactive.
+    ///
+    /// # Errors
+    /// If there is no such title, or its poster is missing, too large or cannot be read.
     pub fn poster(&self, id: &str) -> Result<Poster, LibraryError> {
         let record = self.record(id)?;
         let (kind, object) = artwork(&record)?;
@@ -133,7 +149,11 @@ impl Library {
         Ok(Poster { kind, bytes })
     }
 
-    /// Takes a title out of the catalogue, and remembers which file it was made from. Who plays it may finish; its space is free after that.
+    /// Removes a title from the catalogue, and records which file it was made from. Sessions that
+    /// play it may finish; its space is free after that.
+    ///
+    /// # Errors
+    /// If there is no such title, or the volume fails or may not be written.
     pub fn remove(&self, id: &str) -> Result<(), LibraryError> {
         let record = self.record(id)?;
         self.remove_remembered(&record)?;
@@ -142,21 +162,24 @@ impl Library {
         Ok(())
     }
 
-    /// Remembers the file first: a title that has gone, and of which nobody knows that it was removed, would come back. What is
-    /// remembered of a title that is still there does no harm.
+    /// Records the file first: after a crash in between, a removed title whose file is not recorded
+    /// would be ingested again. A record of a title that still exists does no harm.
     fn remove_remembered(&self, record: &TitleRecord) -> Result<(), LibraryError> {
         let stamp = source(record);
         let mut removed = lock(self.removed());
         let is_new = removed.remember(stamp.clone());
         let done = self.volume.remove(&record.id);
-        // A removal that is in doubt may have gone through, which shows at the next start.
+        // If the outcome of the removal is open, it may be in force, which shows at the next start.
         if done.is_err() && is_new && self.has(&record.id) && self.volume.status().read_only.is_none() {
             removed.forget(&stamp);
         }
         Ok(done?)
     }
 
-    /// Takes files as one title; see [`crate::ingest`].
+    /// Ingests files as one title; see [`crate::ingest()`].
+    ///
+    /// # Errors
+    /// As [`crate::ingest()`].
     pub fn ingest(
         &self,
         inputs: &[Input],
@@ -167,6 +190,9 @@ impl Library {
     }
 
     /// The catalogue's record of a title; does not wait.
+    ///
+    /// # Errors
+    /// [`LibraryError::NoSuchTitle`] if there is none.
     pub fn record(&self, id: &str) -> Result<Arc<TitleRecord>, LibraryError> {
         self.volume.title(id).ok_or_else(|| LibraryError::NoSuchTitle { id: id.to_owned() })
     }
@@ -187,7 +213,8 @@ impl Library {
         let poster = artwork(record).map_or(PosterKind::Svg, |(kind, _)| kind);
         let (summary, lasting) = match self.index(record, Class::INTERACTIVE) {
             Ok(index) => (summarise(record, &index, poster), true),
-            // A disk may come back, and the title with it; what the bytes say stays.
+            // Not cached for disk errors: a disk may return, and the title with it. Errors in the
+            // bytes themselves stay.
             Err(error) => {
                 (unreadable(record, poster, error.to_string()), matches!(error, LibraryError::Index { .. }))
             }
@@ -200,12 +227,13 @@ impl Library {
     }
 
     fn load(&self, record: Arc<TitleRecord>, class: Class) -> Result<Arc<Title>, LibraryError> {
-        // Not under the lock: others must not wait for our disks. Of two openings at once the first that is done is everybody's.
+        // Not under the lock: other callers must not wait for these disks. Of two openings at once,
+        // both callers get the first that is done.
         let index = self.index(&record, class)?;
         let title = Arc::new(Title::load(&self.volume, record, index)?);
         let mut opened = lock(&self.opened);
         let title = opened.keep(title);
-        // Removed meanwhile: the space of its bytes must not wait for us.
+        // Removed meanwhile: this title must not keep its space from being reused.
         if !self.has(title.id()) {
             opened.forget(title.id());
         }
@@ -239,7 +267,7 @@ impl Library {
     }
 }
 
-/// Whether two records are of the same bytes: an id may have been given anew after a removal.
+/// Whether two records describe the same bytes: an id may have been reused after a removal.
 pub(crate) fn same(a: &Arc<TitleRecord>, b: &Arc<TitleRecord>) -> bool {
     Arc::ptr_eq(a, b) || **a == **b
 }
@@ -257,6 +285,6 @@ fn artwork(record: &TitleRecord) -> Result<(PosterKind, &ObjectRecord), LibraryE
 }
 
 fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
-    // Both caches are whole between any two of their steps.
+    // Both caches are consistent between any two of their steps.
     mutex.lock().unwrap_or_else(|poisoned| poisoned.into_inner())
 }

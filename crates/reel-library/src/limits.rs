@@ -2,13 +2,13 @@
 
 use std::time::Duration;
 
-/// Characters of a title's name. A page shows about 60; the rest is room for long episode names.
+/// Characters of a title's name. A page shows about 60; the rest is for long episode names.
 pub const NAME_CHARS_MAX: usize = 200;
 
 /// Characters of a title id: it becomes part of URLs and file names (`{id}.mp4`).
 pub const ID_CHARS_MAX: usize = 64;
 
-/// Numbered ids tried for one name (`film`, `film-2`, ...) before the search is given up.
+/// Numbered ids tried for one name (`film`, `film-2`, ...) before the search fails.
 pub const ID_SUFFIX_MAX: u32 = 100_000;
 
 /// Bytes of a source file's name kept in the catalogue: the longest name Linux file systems allow.
@@ -26,38 +26,43 @@ pub const SIDECAR_CUES_MAX: usize = 100_000;
 /// Sidecar files taken for one input: more languages than any disc carries.
 pub const SIDECARS_MAX: usize = 64;
 
-/// Longest time a poster may take: ffmpeg seeks and decodes one picture, which takes a second or two.
+/// Longest time a poster may take: ffmpeg seeks and decodes one picture, which takes a second or
+/// two.
 pub const POSTER_SECONDS_MAX: Duration = Duration::from_secs(20);
 
-/// Bytes of a poster. 640 pixels wide is about 60 KiB; anything near this is not a poster.
+/// Bytes of a poster. 640 pixels wide is about 60 KiB; a file near this limit is not a poster.
 pub const POSTER_BYTES_MAX: u64 = 4 << 20;
 
 /// Width of a poster in pixels: sharp on a phone of double density, small enough to list hundreds.
 pub const POSTER_WIDTH: u32 = 640;
 
-/// Bytes of a stored index. A ten-hour title of 20 tracks has about 200,000 fragments of some 40 bytes.
+/// Bytes of a stored index. A ten-hour title of 20 tracks has about 200,000 fragments of some 40
+/// bytes.
 pub const INDEX_BYTES_MAX: u64 = 64 << 20;
 
-/// Bytes of opened indexes kept in memory; the least recently used go first.
+/// Bytes of opened indexes kept in memory; the least recently used are dropped first.
 pub const OPENED_BYTES_MAX: usize = 256 << 20;
 
-/// Bytes of indexes that are opened before anybody asks for them: half of what is kept, so that those who ask find room.
+/// Bytes of indexes that are opened before they are requested: half of the cache, so that requested
+/// titles find space.
 pub const OPENED_AHEAD_BYTES_MAX: usize = OPENED_BYTES_MAX / 2;
 
-/// Files one scan of a watched directory looks at.
+/// Files that one scan of a watched directory covers.
 pub const WATCH_FILES_MAX: usize = 100_000;
 
-/// Levels of directories a scan goes down: deep enough for series/season/episode, safe against loops.
+/// Levels of directories that a scan descends: deep enough for series/season/episode, safe against
+/// loops.
 pub const WATCH_DEPTH_MAX: usize = 8;
 
-/// Files remembered whose titles were removed; the oldest are forgotten. More than anybody leaves in a watched directory after removing their titles.
+/// Recorded files whose titles were removed; the oldest are dropped. More than are left in a
+/// watched directory after their titles are removed.
 pub const REMOVED_MAX: usize = 10_000;
 
-/// Bytes of the text that remembers them: two numbers and a name each.
+/// Bytes of the file with these records: two numbers and a name each.
 pub const REMOVED_BYTES_MAX: u64 = ((REMOVED_MAX + 1) * (FILE_NAME_BYTES_MAX + 43)) as u64;
 
 /// Time between two scans of a watched directory.
 pub const WATCH_PERIOD: Duration = Duration::from_secs(2);
 
-/// Bytes handed to the writer of an export at once.
+/// Bytes passed to the output of an export at once.
 pub const EXPORT_CHUNK_BYTES: usize = 256 << 10;

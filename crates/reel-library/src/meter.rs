@@ -1,4 +1,4 @@
-//! How far an ingest has come, told often enough for a progress bar and no oftener.
+//! The progress of an ingest, reported often enough for a progress bar and no more often.
 
 use crate::input::{Phase, Progress};
 use std::time::{Duration, Instant};
@@ -6,7 +6,7 @@ use std::time::{Duration, Instant};
 /// Time between two reports.
 const REPORT_PERIOD: Duration = Duration::from_millis(100);
 
-/// Adds up the files' progress and reports it.
+/// Adds up the progress of all files and reports it.
 pub(crate) struct Meter<'p> {
     report: &'p mut dyn FnMut(Progress),
     progress: Progress,
@@ -28,14 +28,14 @@ impl<'p> Meter<'p> {
         Meter { report, progress, before_bytes: 0, started: now, reported: now }
     }
 
-    /// Something else is done from now on, with this file. Reported at once.
+    /// A new phase begins with this file. Reported at once.
     pub(crate) fn phase(&mut self, phase: Phase, file_name: &str) {
         self.progress.phase = phase;
         self.progress.file_name = file_name.to_owned();
         (self.report)(self.progress.clone());
     }
 
-    /// So much of the current file is read.
+    /// The current file has been read up to `bytes`.
     pub(crate) fn read(&mut self, bytes: u64) {
         self.progress.done_bytes = (self.before_bytes + bytes).min(self.progress.total_bytes);
         let now = Instant::now();
@@ -47,14 +47,14 @@ impl<'p> Meter<'p> {
         }
     }
 
-    /// The current file, of so many bytes, is read.
+    /// The current file, of `bytes`, has been read completely.
     pub(crate) fn file_done(&mut self, bytes: u64) {
         self.before_bytes += bytes;
         self.progress.done_bytes = self.before_bytes.min(self.progress.total_bytes);
         (self.report)(self.progress.clone());
     }
 
-    /// Everything is done.
+    /// The ingest is complete.
     pub(crate) fn end(&mut self) {
         self.progress.done_bytes = self.progress.total_bytes;
         (self.report)(self.progress.clone());

@@ -1,13 +1,13 @@
-//! Names and ids of titles: what a person reads, and what stands in URLs.
+//! Names and ids of titles: a name is for display, an id is for URLs.
 
 use crate::limits::{FILE_NAME_BYTES_MAX, ID_CHARS_MAX, ID_SUFFIX_MAX, NAME_CHARS_MAX};
 use std::path::Path;
 
-/// What a title is called when its name has no visible character.
+/// The name of a title whose own name has no visible character.
 const NAMELESS: &str = "Untitled";
 
-/// Makes a name fit to be shown anywhere: control characters and the invisible marks that reorder or hide
-/// text become spaces, runs of spaces one space, the length is limited. Never empty.
+/// Makes a name safe to display. Control characters and invisible marks that reorder or hide text
+/// become spaces, runs of spaces become one space, and the length is limited. Never empty.
 pub fn clean_name(raw: &str) -> String {
     let mut name = String::new();
     let mut chars = 0;
@@ -29,12 +29,13 @@ pub fn clean_name(raw: &str) -> String {
     if name.is_empty() { NAMELESS.to_owned() } else { name.to_owned() }
 }
 
-/// Whether a name has no visible character, which is as good as none.
+/// Whether a name has no visible character, so that it counts as missing.
 pub fn is_blank(raw: &str) -> bool {
     raw.chars().all(|c| c.is_whitespace() || c.is_control() || is_invisible(c))
 }
 
-/// The name a file gives its title: its last component without the extension, underscores as spaces.
+/// The title name made from a file name: its last component without the extension, underscores as
+/// spaces.
 pub fn name_from_file(file_name: &str) -> String {
     let file_name = base_name(file_name);
     let stem = match file_name.rsplit_once('.') {
@@ -46,8 +47,8 @@ pub fn name_from_file(file_name: &str) -> String {
     clean_name(&stem.replace('_', " "))
 }
 
-/// The last component of whatever a client or a shell calls a file, cut to what the catalogue keeps.
-/// Both kinds of slash separate: browsers on Windows have sent whole paths.
+/// The last component of a file name as a client or shell reports it, cut to what the catalogue
+/// stores. Both kinds of slash separate: browsers on Windows have sent whole paths.
 pub fn clean_file_name(raw: &str) -> String {
     let mut name = clean_name(base_name(raw));
     while name.len() > FILE_NAME_BYTES_MAX {
@@ -63,8 +64,9 @@ pub(crate) fn path_file_name(path: &Path) -> String {
         .unwrap_or_else(|| NAMELESS.to_owned())
 }
 
-/// The id of a name: `[a-z0-9-]{1,64}`, words joined by single dashes. Latin letters lose their accents,
-/// Greek and Cyrillic are written in Latin; of other scripts nothing remains, and the id becomes `title`.
+/// The id made from a name: `[a-z0-9-]{1,64}`, words joined by single dashes. Latin letters lose
+/// their accents, Greek and Cyrillic are transliterated. Other scripts are dropped, and an id that
+/// would be empty becomes `title`.
 pub fn slug(name: &str) -> String {
     let mut id = String::new();
     for c in name.chars().flat_map(char::to_lowercase) {
@@ -78,13 +80,13 @@ pub fn slug(name: &str) -> String {
             id.push('-');
         }
     }
-    // All characters are ASCII here, so a byte position is a character position.
+    // All characters are ASCII here, so a byte offset is a character offset.
     id.truncate(ID_CHARS_MAX);
     let id = id.trim_matches('-');
     if id.is_empty() { "title".to_owned() } else { id.to_owned() }
 }
 
-/// The first free id of the row `slug`, `slug-2`, `slug-3`, ...; `None` when all of them are taken.
+/// The first free id of `slug`, `slug-2`, `slug-3`, ...; `None` when all of them are taken.
 pub fn unique_id(slug: &str, taken: impl Fn(&str) -> bool) -> Option<String> {
     if !taken(slug) {
         return Some(slug.to_owned());
@@ -101,7 +103,7 @@ fn base_name(raw: &str) -> &str {
     raw.rsplit(['/', '\\']).next().unwrap_or(raw)
 }
 
-/// Zero-width characters, direction marks and the byte order mark: they can make a name lie about itself.
+/// Zero-width characters, direction marks and the byte order mark: they can disguise a name.
 fn is_invisible(c: char) -> bool {
     matches!(c, '\u{ad}' | '\u{200b}'..='\u{200f}' | '\u{2028}'..='\u{202e}' | '\u{2060}'..='\u{206f}' | '\u{feff}')
 }
@@ -114,7 +116,7 @@ fn to_latin(c: char) -> Option<&'static str> {
     LATIN.iter().find(|(letters, _)| letters.contains(c)).map(|(_, latin)| *latin)
 }
 
-/// Lower-case letters and what they become.
+/// Lower-case letters and their replacements.
 const LATIN: &[(&str, &str)] = &[
     ("àáâãåāăąǎạảấầẩẫậắằẳẵặ", "a"),
     ("ä", "ae"),
@@ -224,7 +226,7 @@ mod tests {
     }
 
     #[test]
-    fn names_lose_what_cannot_be_seen() {
+    fn names_lose_invisible_characters() {
         assert_eq!(clean_name("  a\u{202e}b\0c\t\n d "), "a b c d");
         assert_eq!(clean_name("\u{feff}\u{200b}"), "Untitled");
         assert_eq!(clean_name(&"ö".repeat(1000)).chars().count(), NAME_CHARS_MAX);

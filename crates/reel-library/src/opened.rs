@@ -1,4 +1,4 @@
-//! One input file opened, with the subtitles beside it.
+//! One input file, opened, with the subtitles beside it.
 
 use crate::error::IngestError;
 use crate::input::Input;
@@ -17,16 +17,16 @@ pub(crate) struct Opened {
     pub(crate) bytes: u64,
     pub(crate) modified_unix_s: u64,
     demux: Box<dyn Demux>,
-    /// For each track of the demuxer: its number among those taken.
+    /// For each track of the demuxer: its number among the selected tracks.
     taken: Vec<Option<usize>>,
     tracks: Vec<Track>,
-    /// Cues of the sidecars still to be given out, by track.
+    /// Remaining cues of the sidecars, by track.
     cues: std::vec::IntoIter<(usize, reel_media::Sample, String)>,
     remarks: Vec<String>,
 }
 
 impl Opened {
-    /// Opens a file. Of a further rendition only the video is taken.
+    /// Opens a file. For further renditions only the video is selected.
     pub(crate) fn open(input: &Input, video_only: bool, sidecars: bool) -> Result<Opened, IngestError> {
         let failed = |source| IngestError::Open { path: input.path.clone(), source };
         let file_name =
@@ -55,12 +55,12 @@ impl Opened {
         Ok(opened)
     }
 
-    /// The tracks taken, those of sidecars last.
+    /// The selected tracks, those of sidecars last.
     pub(crate) fn tracks(&self) -> Vec<Track> {
         self.tracks.clone()
     }
 
-    /// The next sample of a track taken.
+    /// The next sample of a selected track.
     pub(crate) fn next(&mut self, data: &mut Vec<u8>) -> Result<Option<Packet>, IngestError> {
         let failed = |file: &str, source| IngestError::Media { file: file.to_owned(), source };
         while let Some(packet) = self.demux.next(data).map_err(|e| failed(&self.file_name, e))? {
@@ -68,7 +68,7 @@ impl Opened {
                 Some(Some(track)) => return Ok(Some(Packet { track: *track, ..packet })),
                 Some(None) => {}
                 None => {
-                    let broken = io::Error::other("a sample belongs to a track the file does not have");
+                    let broken = io::Error::other("a sample belongs to a track that the file does not have");
                     return Err(failed(&self.file_name, MediaError::Io(broken)));
                 }
             }
@@ -80,18 +80,19 @@ impl Opened {
         }))
     }
 
-    /// How far the reading has come, in bytes of this file.
+    /// The read position, in bytes of this file.
     pub(crate) fn position(&self) -> u64 {
         self.demux.position().min(self.bytes)
     }
 
-    /// Everything worth telling about this file, with its name where there are several.
+    /// The warnings about this file; `named` prefixes each with the file's name.
     pub(crate) fn warnings(&self, named: bool) -> Vec<String> {
         let all = self.demux.warnings().iter().chain(&self.remarks);
         all.map(|text| if named { format!("{}: {text}", self.file_name) } else { text.clone() }).collect()
     }
 
-    /// Of several video tracks the first is taken: they are angles or covers, not renditions to switch between.
+    /// Of several video tracks the first is selected: they are angles or covers, not renditions to
+    /// switch between.
     fn choose(&mut self, video_only: bool) {
         let (mut others, mut videos) = (0, 0);
         for track in self.demux.tracks() {
@@ -107,7 +108,7 @@ impl Opened {
         }
         if others > 0 {
             self.remarks
-                .push("sound and subtitles were left out: those of the first file are used".to_owned());
+                .push("audio and subtitles were left out: those of the first file are used".to_owned());
         }
         if videos > 1 {
             self.remarks.push(format!("only the first of {videos} video tracks was taken"));

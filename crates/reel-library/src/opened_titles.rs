@@ -6,14 +6,15 @@ use reel_volume::TitleRecord;
 use std::collections::HashMap;
 use std::sync::{Arc, Weak};
 
-/// Opened titles up to a sum of bytes; the one used longest ago goes first. Who holds one keeps it alive beyond.
+/// Opened titles up to a number of bytes; the least recently used one is dropped first. A title
+/// lives on while anything holds it.
 ///
-/// A title is open once: what was read of it lies in memory by the numbers of its maps, which every opening gives anew, so
-/// that the viewers of two openings would each read it for themselves.
+/// A title is opened only once at a time. Data read for it is cached under the ids of its maps,
+/// which every opening assigns anew, so the clients of two openings would each read it separately.
 pub(crate) struct OpenedTitles {
     titles: HashMap<String, Kept>,
-    /// Those that had to go; as long as somebody holds one it is found.
-    let_go: HashMap<String, Weak<Title>>,
+    /// Dropped titles. Such a title is still found as long as anything holds it.
+    dropped: HashMap<String, Weak<Title>>,
     bytes: usize,
     bytes_max: usize,
     clock: u64,
@@ -26,10 +27,10 @@ struct Kept {
 
 impl OpenedTitles {
     pub(crate) fn new(bytes_max: usize) -> OpenedTitles {
-        OpenedTitles { titles: HashMap::new(), let_go: HashMap::new(), bytes: 0, bytes_max, clock: 0 }
+        OpenedTitles { titles: HashMap::new(), dropped: HashMap::new(), bytes: 0, bytes_max, clock: 0 }
     }
 
-    /// The opened title of this very record.
+    /// The opened title of exactly this record.
     pub(crate) fn find(&mut self, record: &Arc<TitleRecord>) -> Option<Arc<Title>> {
         self.clock += 1;
         if let Some(kept) = self.titles.get_mut(&record.id) {
@@ -40,7 +41,7 @@ impl OpenedTitles {
             }
             self.forget(&record.id);
         }
-        let title = self.let_go.remove(&record.id)?.upgrade()?;
+        let title = self.dropped.remove(&record.id)?.upgrade()?;
         if !same(title.record(), record) {
             return None;
         }
@@ -48,7 +49,8 @@ impl OpenedTitles {
         Some(title)
     }
 
-    /// Keeps a title, unless another opening of it is kept: the one of the two that is everybody's from now on.
+    /// Keeps a title, unless another opening of it is kept. Returns the one of the two that all
+    /// callers use from now on.
     pub(crate) fn keep(&mut self, title: Arc<Title>) -> Arc<Title> {
         if let Some(kept) = self.find(title.record()) {
             return kept;
@@ -57,7 +59,7 @@ impl OpenedTitles {
         title
     }
 
-    /// Bytes of all that is kept.
+    /// Bytes of all titles that are kept.
     pub(crate) fn bytes(&self) -> usize {
         self.bytes
     }
@@ -68,7 +70,7 @@ impl OpenedTitles {
 
     pub(crate) fn forget(&mut self, id: &str) {
         self.take(id);
-        self.let_go.remove(id);
+        self.dropped.remove(id);
     }
 
     fn insert(&mut self, title: Arc<Title>) {
@@ -78,8 +80,8 @@ impl OpenedTitles {
         while self.bytes > self.bytes_max && self.titles.len() > 1 {
             let oldest = self.titles.iter().min_by_key(|(_, kept)| kept.used).map(|(id, _)| id.clone());
             let Some(title) = oldest.and_then(|id| self.take(&id)) else { break };
-            self.let_go.retain(|_, held| held.strong_count() > 0);
-            self.let_go.insert(title.id().to_owned(), Arc::downgrade(&title));
+            self.dropped.retain(|_, held| held.strong_count() > 0);
+            self.dropped.insert(title.id().to_owned(), Arc::downgrade(&title));
         }
     }
 
@@ -95,7 +97,7 @@ mod tests {
     use super::*;
     use reel_volume::SourceFile;
 
-    /// Two openings of each of so many titles.
+    /// Two openings of each of `count` titles.
     fn titles(count: u64) -> Vec<[Arc<Title>; 2]> {
         let record = |added_unix_s: u64| {
             let id = format!("film-{added_unix_s}");
@@ -107,7 +109,7 @@ mod tests {
     }
 
     #[test]
-    fn the_first_of_two_openings_is_everybodys() {
+    fn all_callers_share_the_first_of_two_openings() {
         let mut opened = OpenedTitles::new(1000);
         let [first, second] = &titles(1)[0];
         assert!(Arc::ptr_eq(&opened.keep(first.clone()), first));
@@ -116,7 +118,7 @@ mod tests {
     }
 
     #[test]
-    fn a_title_that_had_to_go_is_found_while_somebody_holds_it() {
+    fn a_dropped_title_is_found_while_it_is_held() {
         let mut opened = OpenedTitles::new(250);
         let titles = titles(3);
         let kept: Vec<_> = titles.iter().map(|[title, _]| opened.keep(title.clone())).collect();
@@ -130,7 +132,7 @@ mod tests {
     }
 
     #[test]
-    fn a_title_that_came_anew_under_its_name_is_another() {
+    fn a_new_title_with_a_reused_id_is_another_title() {
         let mut opened = OpenedTitles::new(150);
         let titles = titles(2);
         let renamed = |title: &Title| {
@@ -138,7 +140,7 @@ mod tests {
             Arc::new(record)
         };
         titles.iter().for_each(|[title, _]| drop(opened.keep(title.clone())));
-        assert!(opened.find(&renamed(&titles[0][0])).is_none(), "it was let go");
+        assert!(opened.find(&renamed(&titles[0][0])).is_none(), "it was dropped");
         assert!(opened.find(&renamed(&titles[1][0])).is_none(), "it was kept");
         assert_eq!(opened.bytes(), 0);
     }

@@ -1,4 +1,4 @@
-//! A picture for a title: a frame of the film where ffmpeg is installed, else a card.
+//! A picture for a title: a video frame if ffmpeg is installed, else a card.
 
 use crate::card::card_svg;
 use crate::limits::{POSTER_BYTES_MAX, POSTER_SECONDS_MAX, POSTER_WIDTH};
@@ -9,10 +9,10 @@ use std::sync::mpsc;
 use std::thread;
 use std::time::Duration;
 
-/// How a poster is stored: the object number of the catalogue's `Artwork` role.
+/// The kind of a poster, stored as the object number of the catalogue's `Artwork` role.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum PosterKind {
-    /// A frame of the film: `image/jpeg`, object number 0.
+    /// A frame of the video: `image/jpeg`, object number 0.
     Jpeg,
     /// A generated card: `image/svg+xml`, object number 1.
     Svg,
@@ -27,7 +27,7 @@ impl PosterKind {
         }
     }
 
-    /// The kind of an object number; `None` for one this version does not know.
+    /// The kind of an object number; `None` for one that this version does not know.
     pub const fn from_number(number: u32) -> Option<PosterKind> {
         match number {
             0 => Some(PosterKind::Jpeg),
@@ -53,17 +53,18 @@ impl PosterKind {
     }
 }
 
-/// A picture and how it is coded.
+/// A picture and its kind.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Poster {
-    /// How it is coded.
+    /// The kind.
     pub kind: PosterKind,
     /// The file's bytes.
     pub bytes: Vec<u8>,
 }
 
-/// Makes the poster of a title: the key frame at or before `at_s` seconds, or a card. Never fails: a film without a
-/// picture is still a film. `video` is the file to take the frame from, `None` for sound alone.
+/// Makes the poster of a title: the key frame at or before `at_s` seconds, or a card. Never fails,
+/// since a title without a picture is still a title. `video` is the file with the frame, `None` for
+/// audio alone.
 pub fn make_poster(name: &str, video: Option<&Path>, at_s: f64) -> Poster {
     if let Some(path) = video {
         match frame_jpeg(Path::new("ffmpeg"), path, at_s) {
@@ -76,20 +77,22 @@ pub fn make_poster(name: &str, video: Option<&Path>, at_s: f64) -> Poster {
     Poster { kind: PosterKind::Svg, bytes: card_svg(name).into_bytes() }
 }
 
-/// What Reel takes, as ffmpeg calls it.
+/// The containers that Reel reads, by their names in ffmpeg.
 const FORMATS: &str = "mov,matroska,mpegts";
 
-/// Runs ffmpeg for one picture. The child never reads our terminal and is killed when it takes too long.
+/// Runs ffmpeg for one frame. The child never reads from the terminal and is killed when it takes
+/// too long.
 fn frame_jpeg(ffmpeg: &Path, video: &Path, at_s: f64) -> Result<Vec<u8>, String> {
     let mut child = Command::new(ffmpeg)
         .args(["-nostdin", "-hide_banner", "-loglevel", "error", "-skip_frame", "nokey", "-noaccurate_seek"])
         .args(["-ss", &format!("{at_s:.3}")])
-        // ffmpeg judges for itself what a file is. One that begins like a playlist would have it show a picture of another film.
+        // ffmpeg detects the format of a file itself. A file that begins like a playlist could make
+        // it show a frame of another film.
         .args(["-protocol_whitelist", "file", "-format_whitelist", FORMATS, "-i"])
-        // A file called `-x` or `concat:a` must stay a file.
+        // A file named `-x` or `concat:a` must be treated as a file.
         .arg(as_file_url(video))
         .args(["-map", "0:v:0", "-frames:v", "1", "-an", "-sn", "-dn", "-vf"])
-        // Square pixels first, or anamorphic films look squeezed.
+        // Square pixels first, otherwise anamorphic video looks squeezed.
         .arg(format!("scale=trunc(iw*sar/2)*2:ih,setsar=1,scale={POSTER_WIDTH}:-2"))
         .args(["-f", "image2pipe", "-c:v", "mjpeg", "-q:v", "4", "-threads", "1", "pipe:1"])
         .stdin(Stdio::null())
@@ -123,12 +126,12 @@ fn frame_jpeg(ffmpeg: &Path, video: &Path, at_s: f64) -> Result<Vec<u8>, String>
         return Err("ffmpeg's picture is too large".to_owned());
     }
     if !status.success() || !bytes.starts_with(&[0xff, 0xd8]) {
-        return Err(format!("ffmpeg gave no picture ({status})"));
+        return Err(format!("ffmpeg produced no picture ({status})"));
     }
     Ok(bytes)
 }
 
-/// Waits for a child that has closed its output; one that lingers nevertheless is killed.
+/// Waits for a child that has closed its output; a child that does not exit is killed.
 fn wait(child: &mut std::process::Child) -> Result<std::process::ExitStatus, String> {
     for _ in 0..100 {
         if let Some(status) = child.try_wait().map_err(|e| format!("waiting for ffmpeg failed: {e}"))? {
@@ -152,8 +155,8 @@ mod tests {
 
     fn script(dir: &Path, text: &str) -> std::path::PathBuf {
         let path = dir.join("ffmpeg");
-        // Written by a child: a descriptor open for writing here could be inherited by another test's child,
-        // and running the script would then fail with "text file busy".
+        // Written by a child process: a descriptor open for writing here could be inherited by
+        // another test's child, and running the script would then fail with "text file busy".
         let written = Command::new("sh")
             .args(["-c", "printf '#!/bin/sh\n%s\n' \"$2\" > \"$1\" && chmod 755 \"$1\"", "sh"])
             .arg(&path)
@@ -164,7 +167,7 @@ mod tests {
     }
 
     #[test]
-    fn a_frame_comes_from_what_the_program_prints() {
+    fn the_frame_is_the_output_of_the_program() {
         let dir = tempfile::tempdir().expect("tempdir");
         let jpeg = frame_jpeg(&script(dir.path(), "printf '\\377\\330picture'"), Path::new("/x"), 1.0);
         assert_eq!(jpeg.expect("a picture"), b"\xff\xd8picture");
@@ -183,9 +186,10 @@ mod tests {
         assert!(endless.contains("too large"), "{endless}");
     }
 
-    /// A transport stream may begin with the end of a packet, and what stands there may look like a playlist.
+    /// A transport stream may begin with the end of a packet, and those bytes may look like a
+    /// playlist.
     #[test]
-    fn a_film_that_looks_like_a_playlist_shows_no_other_film() {
+    fn a_file_that_looks_like_a_playlist_shows_no_other_film() {
         let dir = tempfile::tempdir().expect("tempdir");
         let film = |name: &str| {
             let path = dir.path().join(name);

@@ -1,6 +1,8 @@
-//! Files whose titles were removed: a watched directory that still holds one must not bring its title back.
+//! Files whose titles were removed: a file that is still in a watched directory must not be
+//! ingested again.
 //!
-//! They are kept as a text in the volume's directory, not in the volume: to lose them costs a removal that has to be repeated.
+//! The records are a text file in the volume's directory, not in the volume: if they are lost, a
+//! removal has to be repeated.
 
 use crate::limits::{REMOVED_BYTES_MAX, REMOVED_MAX};
 use crate::watch::Stamp;
@@ -9,21 +11,21 @@ use std::fs::{self, File};
 use std::io::{self, Read, Write};
 use std::path::{Path, PathBuf};
 
-/// The name of the text.
+/// The name of the text file.
 const FILE_NAME: &str = "removed.txt";
 
-/// What was removed from one volume, the oldest first.
+/// The removed titles of one volume, the oldest first.
 #[derive(Debug)]
 pub(crate) struct Removed {
     path: PathBuf,
-    /// The volume's id: another volume may be made in the same directory.
+    /// The volume's id: another volume may be created in the same directory.
     volume: String,
     order: VecDeque<Stamp>,
     stamps: HashSet<Stamp>,
 }
 
 impl Removed {
-    /// What is remembered in the directory of a volume. Lines that make no sense are passed over.
+    /// The records in the directory of a volume. Malformed lines are skipped.
     pub(crate) fn load(directory: &Path, volume: String) -> Removed {
         let path = directory.join(FILE_NAME);
         let mut removed = Removed { path, volume, order: VecDeque::new(), stamps: HashSet::new() };
@@ -38,26 +40,26 @@ impl Removed {
             }
             Err(error) if error.kind() == io::ErrorKind::NotFound => {}
             Err(error) => tracing::warn!(
-                "cannot read {}: {error}; titles that were removed may come back from a watched directory",
+                "cannot read {}: {error}; removed titles may be ingested again from a watched directory",
                 removed.path.display()
             ),
         }
         removed
     }
 
-    /// Whether the title of this very file was removed.
+    /// Whether the title of exactly this file was removed.
     pub(crate) fn contains(&self, stamp: &Stamp) -> bool {
         self.stamps.contains(stamp)
     }
 
-    /// Remembers a file, for the next start too. `false` if it was known before.
+    /// Records a file, also for the next start. `false` if it was recorded before.
     pub(crate) fn remember(&mut self, stamp: Stamp) -> bool {
         let is_new = self.add(stamp);
         self.keep();
         is_new
     }
 
-    /// Forgets a file whose title could not be removed.
+    /// Drops the record of a file whose title could not be removed.
     pub(crate) fn forget(&mut self, stamp: &Stamp) {
         if self.stamps.remove(stamp) {
             self.order.retain(|other| other != stamp);
@@ -68,14 +70,14 @@ impl Removed {
     fn keep(&self) {
         if let Err(error) = self.store() {
             tracing::warn!(
-                "cannot write {}: {error}; the title may come back from a watched directory at the next start",
+                "cannot write {}: {error}; the title may be ingested again from a watched directory at the next start",
                 self.path.display()
             );
         }
     }
 
     fn add(&mut self, stamp: Stamp) -> bool {
-        // A line holds one.
+        // A record is one line.
         if stamp.file_name.contains(['\n', '\r']) || !self.stamps.insert(stamp.clone()) {
             return false;
         }
@@ -88,7 +90,7 @@ impl Removed {
         true
     }
 
-    /// All of it or nothing.
+    /// Writes the file in one step.
     fn store(&self) -> io::Result<()> {
         let mut text = self.heading();
         for Stamp { file_name, bytes, modified_unix_s } in &self.order {
@@ -100,7 +102,8 @@ impl Removed {
         file.write_all(text.as_bytes())?;
         file.sync_all()?;
         fs::rename(&new, &self.path)?;
-        // The name is the directory's, which is written when it likes: the title must not be gone before.
+        // The rename is in the directory, which must be synced too: it must be durable before the
+        // title is gone.
         match self.path.parent() {
             Some(directory) => File::open(directory)?.sync_all(),
             None => Ok(()),
@@ -143,7 +146,7 @@ mod tests {
     }
 
     #[test]
-    fn what_was_removed_is_known_after_a_restart() {
+    fn a_removal_is_known_after_a_restart() {
         let directory = tempfile::tempdir().unwrap();
         let mut removed = load(directory.path());
         assert!((0..3).all(|number| removed.remember(stamp(number))));
@@ -152,11 +155,11 @@ mod tests {
         assert!((0..3).all(|number| again.contains(&stamp(number))) && again.order.len() == 3);
         assert!(!again.contains(&Stamp { modified_unix_s: 8, ..stamp(1) }), "it was changed since");
         let other = Removed::load(directory.path(), "cd34".to_owned());
-        assert!(!other.contains(&stamp(1)), "another volume took the place of the first");
+        assert!(!other.contains(&stamp(1)), "another volume replaced the first");
     }
 
     #[test]
-    fn what_was_not_removed_after_all_is_forgotten() {
+    fn a_removal_that_failed_is_forgotten() {
         let directory = tempfile::tempdir().unwrap();
         let mut removed = load(directory.path());
         assert!((0..3).all(|number| removed.remember(stamp(number))));
@@ -179,7 +182,7 @@ mod tests {
     }
 
     #[test]
-    fn names_are_kept_and_rubbish_is_passed_over() {
+    fn names_are_kept_and_malformed_lines_are_skipped() {
         let directory = tempfile::tempdir().unwrap();
         let mut removed = load(directory.path());
         let odd = |name: &str| Stamp { file_name: name.to_owned(), ..stamp(1) };

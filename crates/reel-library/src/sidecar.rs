@@ -1,4 +1,4 @@
-//! Subtitles lying beside a film: `film.srt`, `film.en.vtt`, `film.de.forced.srt`.
+//! Subtitle files beside a media file: `film.srt`, `film.en.vtt`, `film.de.forced.srt`.
 
 use crate::limits::{SIDECAR_BYTES_MAX, SIDECAR_CUES_MAX, SIDECARS_MAX};
 use reel_media::subtitle::srt;
@@ -10,17 +10,18 @@ use std::path::{Path, PathBuf};
 /// Ticks per second of a sidecar's times: both formats write milliseconds.
 const TIMESCALE: u32 = 1000;
 
-/// A subtitle file read and understood.
+/// A parsed subtitle file.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Sidecar {
-    /// As a demuxer would describe it.
+    /// The track as a demuxer would describe it.
     pub track: Track,
-    /// Its cues, by starting time.
+    /// Its cues, by start time.
     pub cues: Vec<(Sample, String)>,
 }
 
-/// The subtitle files that belong to a film: those in its directory whose name is the film's without the
-/// extension, then perhaps a language, perhaps `forced`, then `.srt` or `.vtt`. In order of name.
+/// The subtitle files that belong to a media file: those in its directory whose name is the file's
+/// name without the extension, then optionally a language and `forced`, then `.srt` or `.vtt`.
+/// Sorted by name.
 pub fn find_sidecars(film: &Path) -> Vec<PathBuf> {
     let (Some(dir), Some(stem)) = (film.parent(), film.file_stem().and_then(|s| s.to_str())) else {
         return Vec::new();
@@ -38,8 +39,11 @@ pub fn find_sidecars(film: &Path) -> Vec<PathBuf> {
     found
 }
 
-/// Reads one subtitle file. The error is a sentence for the ingest's warnings: a broken sidecar does not stop
-/// the film.
+/// Reads one subtitle file.
+///
+/// # Errors
+/// A sentence for the ingest's warnings if the file cannot be read or has no cues. A broken sidecar
+/// does not stop an ingest.
 pub fn read_sidecar(path: &Path, film: &Path) -> Result<Sidecar, String> {
     let stem = film.file_stem().and_then(|s| s.to_str()).unwrap_or_default();
     let name = path.file_name().and_then(|n| n.to_str()).unwrap_or_default();
@@ -70,7 +74,7 @@ struct Marks {
     forced: bool,
 }
 
-/// What the name of a subtitle file says; `None` if it does not belong to the film `stem`.
+/// The marks in the name of a subtitle file; `None` if it does not belong to the file `stem`.
 fn marks(file_name: &str, stem: &str) -> Option<Marks> {
     let rest = file_name.strip_prefix(stem)?.strip_prefix('.')?;
     let mut parts: Vec<&str> = rest.split('.').collect();
@@ -83,7 +87,7 @@ fn marks(file_name: &str, stem: &str) -> Option<Marks> {
     for part in parts {
         match part.to_ascii_lowercase().as_str() {
             "forced" => marks.forced = true,
-            // Common marks with no meaning here.
+            // Common marks that are not used.
             "default" | "sdh" | "cc" => {}
             "hi" => hi = true,
             lower if marks.language.is_none() && is_language(lower) => {
@@ -92,14 +96,14 @@ fn marks(file_name: &str, stem: &str) -> Option<Marks> {
             _ => return None,
         }
     }
-    // Beside a language it stands for "hearing impaired", alone it is Hindi.
+    // After a language it means "hearing impaired", alone it is Hindi.
     if hi && marks.language.is_none() {
         marks.language = Some("hi".to_owned());
     }
     Some(marks)
 }
 
-/// `en`, `eng`, `pt-BR`, `zh_Hans`: the shape of a BCP 47 tag with at most one further part.
+/// `en`, `eng`, `pt-BR`, `zh_Hans`: the form of a BCP 47 tag with at most one more subtag.
 fn is_language(part: &str) -> bool {
     let (main, region) =
         part.split_once(['-', '_']).map_or((part, None), |(main, region)| (main, Some(region)));
@@ -117,7 +121,7 @@ fn read_text(path: &Path) -> io::Result<String> {
     let text = match bytes.as_slice() {
         [0xff, 0xfe, rest @ ..] => utf16(rest, u16::from_le_bytes),
         [0xfe, 0xff, rest @ ..] => utf16(rest, u16::from_be_bytes),
-        // Old files are in some 8-bit code page; Latin-1 is right for most of the letters of most of them.
+        // Old files are in some 8-bit code page; Latin-1 is right for most letters of most of them.
         _ => {
             String::from_utf8(bytes).unwrap_or_else(|e| e.as_bytes().iter().map(|&b| char::from(b)).collect())
         }
@@ -130,8 +134,8 @@ fn utf16(bytes: &[u8], unit: fn([u8; 2]) -> u16) -> String {
     char::decode_utf16(units).map(|c| c.unwrap_or(char::REPLACEMENT_CHARACTER)).collect()
 }
 
-/// SubRip and WebVTT share the shape: blocks parted by empty lines, a line with `-->`, then the text. A WebVTT file says
-/// so in its first line, whatever its name.
+/// SubRip and WebVTT share the structure: blocks separated by empty lines, a line with `-->`, then
+/// the text. A WebVTT file is recognised by its first line, whatever its name.
 fn parse_cues(text: &str) -> Result<Vec<(Sample, String)>, String> {
     let web = text.starts_with("WEBVTT");
     let mut cues = Vec::new();
@@ -212,7 +216,7 @@ mod tests {
     }
 
     #[test]
-    fn hindi_and_the_hearing_impaired_share_a_mark() {
+    fn hi_means_hindi_or_hearing_impaired() {
         let language = |name: &str| marks(name, "film").expect("a sidecar").language;
         assert_eq!(language("film.hi.srt").as_deref(), Some("hi"));
         assert_eq!(language("film.hi.forced.srt").as_deref(), Some("hi"));
@@ -238,7 +242,7 @@ mod tests {
     }
 
     #[test]
-    fn other_encodings_and_bad_files() {
+    fn other_encodings_are_read_and_bad_files_refused() {
         let dir = tempfile::tempdir().expect("tempdir");
         let film = dir.path().join("film.mp4");
         let path = dir.path().join("film.srt");
@@ -258,7 +262,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn any_text_is_survived(text in "[0-9:,.>\\-\n<{}fontanid /\\\\é]{0,300}") {
+        fn no_text_causes_a_panic(text in "[0-9:,.>\\-\n<{}fontanid /\\\\é]{0,300}") {
             for (sample, cue) in parse_cues(&text).expect("few cues") {
                 prop_assert!(sample.duration > 0 && !cue.contains("-->"));
             }

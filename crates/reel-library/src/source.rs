@@ -1,4 +1,4 @@
-//! A file on disk as the bytes of a demuxer.
+//! A file on disk as the source of a demuxer.
 
 use reel_media::Source;
 use rustix::fs::{Advice, Mode, OFlags, fadvise};
@@ -8,26 +8,27 @@ use std::num::NonZeroU64;
 use std::os::unix::fs::FileExt;
 use std::path::Path;
 
-/// How far the kernel is asked to read ahead of the demuxer, so that reading the film and storing it go on side by side. The kernel's
-/// own read-ahead of 128 KiB leaves the disk idle while a fragment is packed.
+/// How far the kernel reads ahead of the demuxer, so that reading a file and storing it overlap.
+/// The kernel's own read-ahead of 128 KiB leaves the disk idle while a fragment is packed.
 const AHEAD_BYTES: u64 = 16 << 20;
 
-/// Reads a file as it is asked; demuxers do their own buffering.
+/// Reads a file as requested; demuxers do their own buffering.
 pub(crate) struct FileSource {
     file: File,
     bytes: u64,
-    /// Up to here the kernel was asked to read.
+    /// The offset up to which read-ahead was requested.
     advised: u64,
 }
 
 impl FileSource {
-    /// Opens a regular file. Anything else is refused, and without waiting: a named pipe would wait for its writer.
+    /// Opens a regular file. Anything else is refused without waiting: opening a named pipe would
+    /// wait for its writer.
     pub(crate) fn open(path: &Path) -> io::Result<FileSource> {
         let flags = OFlags::RDONLY | OFlags::NONBLOCK | OFlags::CLOEXEC;
         FileSource::new(rustix::fs::open(path, flags, Mode::empty())?.into())
     }
 
-    /// The file's bytes as they are now: what is appended later is not seen.
+    /// A source with the current length of the file: what is appended later is not seen.
     fn new(file: File) -> io::Result<FileSource> {
         let metadata = file.metadata()?;
         if !metadata.is_file() {
@@ -36,12 +37,12 @@ impl FileSource {
         Ok(FileSource { bytes: metadata.len(), file, advised: 0 })
     }
 
-    /// Asks for the next bytes when half of what was asked for is used up; a jump starts anew.
+    /// Requests the next bytes when half of the last request is used up. A jump starts again.
     fn advise(&mut self, offset: u64) {
         let is_near = offset <= self.advised && self.advised - offset <= AHEAD_BYTES;
         let from = if is_near { self.advised } else { offset };
         if from - offset <= AHEAD_BYTES / 2 {
-            // Only advice: a file system that does not take it reads when it is asked.
+            // Only advice: a file system that ignores it reads on demand.
             let _ = fadvise(&self.file, from, NonZeroU64::new(AHEAD_BYTES), Advice::WillNeed);
             self.advised = from + AHEAD_BYTES;
         }

@@ -1,12 +1,12 @@
-//! The objects of a title being written.
+//! The objects of a title while it is written.
 
 use crate::error::IngestError;
 use reel_media::cmaf::Piece;
 use reel_qos::Class;
 use reel_volume::{ObjectEntry, ObjectRecord, ObjectWriter, Role, Volume};
 
-/// Writers of the current rendition and the objects finished. Dropped before the title is published, everything
-/// written is given back to the volume.
+/// Writers of the current rendition and the finished objects. If it is dropped before the title is
+/// published, everything written is freed.
 pub(crate) struct Store<'v> {
     volume: &'v Volume,
     writers: Vec<Option<ObjectWriter>>,
@@ -18,7 +18,7 @@ impl<'v> Store<'v> {
         Store { volume, writers: Vec::new(), finished: Vec::new() }
     }
 
-    /// A new file follows, with so many tracks.
+    /// Begins a new file with `tracks` tracks.
     pub(crate) fn begin_rendition(&mut self, tracks: usize) {
         self.writers = (0..tracks).map(|_| None).collect();
     }
@@ -37,7 +37,7 @@ impl<'v> Store<'v> {
         Ok(())
     }
 
-    /// The file is done; `kept` says which tracks the index has. The objects of others are given back.
+    /// Ends the file. `kept` says which tracks the index has; the objects of others are freed.
     pub(crate) fn end_rendition(&mut self, kept: &[bool]) -> Result<(), IngestError> {
         for (writer, kept) in std::mem::take(&mut self.writers).into_iter().zip(kept) {
             match writer {
@@ -49,7 +49,7 @@ impl<'v> Store<'v> {
         Ok(())
     }
 
-    /// An object given at once.
+    /// Writes an object at once.
     pub(crate) fn whole(&self, bytes: &[u8]) -> Result<ObjectRecord, IngestError> {
         let mut writer = self.volume.writer(Class::APERIODIC)?;
         writer.write(bytes)?;

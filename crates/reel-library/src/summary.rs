@@ -1,10 +1,10 @@
-//! What lists and pages show of a title.
+//! The summary of a title for lists and pages.
 
 use crate::poster::PosterKind;
 use reel_media::{TitleIndex, TrackKind, codec_string};
 use reel_volume::TitleRecord;
 
-/// A title in short.
+/// The summary of a title.
 #[derive(Clone, Debug, PartialEq)]
 pub struct TitleSummary {
     /// Its id in URLs.
@@ -17,19 +17,20 @@ pub struct TitleSummary {
     pub bytes: u64,
     /// Playing time in seconds.
     pub duration_s: f64,
-    /// Pictures: one for each rendition, best first.
+    /// Video: one track for each rendition, best first.
     pub video: Vec<VideoSummary>,
-    /// Sound.
+    /// Audio tracks.
     pub audio: Vec<AudioSummary>,
-    /// Subtitles.
+    /// Subtitle tracks.
     pub subtitles: Vec<SubtitleSummary>,
-    /// How its poster is stored.
+    /// The kind of its poster.
     pub poster: PosterKind,
-    /// Why the title cannot be played, if it cannot: the fields above that come from its index are then empty.
+    /// Why the title cannot be played; `None` if it can. The fields above that come from its index
+    /// are empty then.
     pub problem: Option<String>,
 }
 
-/// A video track in short.
+/// The summary of a video track.
 #[derive(Clone, Debug, PartialEq)]
 pub struct VideoSummary {
     /// Track number in the index.
@@ -46,14 +47,14 @@ pub struct VideoSummary {
     pub bitrate_bps: u64,
 }
 
-/// An audio track in short.
+/// The summary of an audio track.
 #[derive(Clone, Debug, PartialEq)]
 pub struct AudioSummary {
     /// Track number in the index.
     pub track: u32,
     /// ISO 639-2/T or BCP 47.
     pub language: Option<String>,
-    /// The name the file gave it.
+    /// The name in the file.
     pub name: Option<String>,
     /// RFC 6381 codec string.
     pub codec: String,
@@ -61,24 +62,24 @@ pub struct AudioSummary {
     pub channels: u16,
     /// Samples per second.
     pub sample_rate: u32,
-    /// Marked as the one to choose first.
+    /// Marked as the one to select by default.
     pub default: bool,
 }
 
-/// A subtitle track in short.
+/// The summary of a subtitle track.
 #[derive(Clone, Debug, PartialEq)]
 pub struct SubtitleSummary {
     /// Track number in the index.
     pub track: u32,
     /// ISO 639-2/T or BCP 47.
     pub language: Option<String>,
-    /// The name the file gave it.
+    /// The name in the file.
     pub name: Option<String>,
     /// To be shown even when subtitles are off.
     pub forced: bool,
 }
 
-/// What the catalogue and the index say of a title.
+/// The summary of a title, from catalogue and index.
 pub(crate) fn summarise(record: &TitleRecord, index: &TitleIndex, poster: PosterKind) -> TitleSummary {
     let mut summary = unreadable(record, poster, String::new());
     summary.problem = None;
@@ -124,7 +125,7 @@ pub(crate) fn summarise(record: &TitleRecord, index: &TitleIndex, poster: Poster
     summary
 }
 
-/// A title of which only the catalogue's record is known.
+/// The summary of a title of which only the catalogue's record is available.
 pub(crate) fn unreadable(record: &TitleRecord, poster: PosterKind, problem: String) -> TitleSummary {
     TitleSummary {
         id: record.id.clone(),

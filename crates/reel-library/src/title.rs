@@ -1,12 +1,12 @@
-//! One title, opened.
+//! One opened title.
 
 use crate::error::LibraryError;
 use reel_media::TitleIndex;
 use reel_volume::{ObjectMap, Role, Sums, TitleRecord, Volume};
 use std::sync::Arc;
 
-/// Everything that is needed to play a title without asking a disk where things are. While one of these lives, the
-/// title's bytes stay where they are, even when it is removed.
+/// Everything that is needed to play a title without asking a disk where its bytes are. While it
+/// exists, the title's bytes stay in place, even after its removal.
 pub struct Title {
     record: Arc<TitleRecord>,
     index: TitleIndex,
@@ -22,7 +22,7 @@ impl Title {
     ) -> Result<Title, LibraryError> {
         let mut maps = Vec::new();
         let mut memory_bytes = size_of::<Title>();
-        // Index and poster are read on their own; a viewer needs the rest.
+        // Index and poster are read separately; playing needs the others.
         for entry in record.objects.iter().filter(|entry| matches!(entry.role, Role::Track | Role::Tables)) {
             memory_bytes += match &entry.object.sums {
                 Sums::Inline(sums) => sums.len() * 4,
@@ -43,7 +43,7 @@ impl Title {
         Ok(Title { record, index, maps, memory_bytes })
     }
 
-    /// One that is never played.
+    /// A title that is never played.
     #[cfg(test)]
     pub(crate) fn for_tests(record: Arc<TitleRecord>, memory_bytes: usize) -> Title {
         Title { record, index: TitleIndex::default(), maps: Vec::new(), memory_bytes }
@@ -54,7 +54,7 @@ impl Title {
         &self.record.id
     }
 
-    /// What the catalogue says of it.
+    /// Its record in the catalogue.
     pub fn record(&self) -> &Arc<TitleRecord> {
         &self.record
     }
@@ -64,23 +64,23 @@ impl Title {
         &self.index
     }
 
-    /// Where the bytes of the track object of this number are ([`reel_media::TrackIndex::object`]).
+    /// The map of the track object with this number ([`reel_media::TrackIndex::object`]).
     pub fn track_map(&self, object: u32) -> Option<&Arc<ObjectMap>> {
         self.map(Role::Track, object)
     }
 
-    /// Where the sample tables are.
+    /// The map of the sample tables.
     pub fn tables_map(&self) -> Option<&Arc<ObjectMap>> {
         self.map(Role::Tables, 0)
     }
 
-    /// A text that is different for every title, also for two that have the same id one after the other: for entity
-    /// tags.
+    /// A text for entity tags that is different for every title, also for two that have the same id
+    /// one after the other.
     pub fn stamp(&self) -> String {
         stamp(&self.record, Role::Index)
     }
 
-    /// Memory it takes, about.
+    /// An estimate of the memory it takes.
     pub fn memory_bytes(&self) -> usize {
         self.memory_bytes
     }
@@ -90,8 +90,8 @@ impl Title {
     }
 }
 
-/// Changes with the bytes of a title: when it was published, its size, and a slot that nothing else can have had in the
-/// same second.
+/// Changes with the bytes of a title: made from the time of publishing, its size, and a slot that
+/// no other title can have had in the same second.
 pub(crate) fn stamp(record: &TitleRecord, role: Role) -> String {
     let object = record.objects.iter().find(|entry| entry.role == role).map(|entry| &entry.object);
     let slot = object.and_then(|object| object.first_slot()).unwrap_or_default();

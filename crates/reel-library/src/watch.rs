@@ -1,4 +1,4 @@
-//! Taking films from a directory as they arrive.
+//! Ingests files from a directory as they arrive.
 
 use crate::limits::{WATCH_DEPTH_MAX, WATCH_FILES_MAX, WATCH_PERIOD};
 use crate::naming::path_file_name;
@@ -10,10 +10,11 @@ use std::path::{Path, PathBuf};
 use std::sync::mpsc::{Receiver, RecvTimeoutError};
 use std::time::UNIX_EPOCH;
 
-/// The extensions of containers Reel reads; other files (artwork, notes, subtitles) are passed over silently.
+/// The extensions of containers that Reel reads; other files (artwork, notes, subtitles) are
+/// skipped silently.
 const EXTENSIONS: [&str; 10] = ["mp4", "m4v", "m4a", "mov", "mkv", "mka", "webm", "ts", "m2ts", "mts"];
 
-/// What identifies a file's content without reading it.
+/// Identifies a file's content without reading it.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct Stamp {
     /// The name without its directory.
@@ -24,19 +25,19 @@ pub struct Stamp {
     pub modified_unix_s: u64,
 }
 
-/// A file ready to be taken.
+/// A file that is ready to be ingested.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Arrival {
-    /// Where it lies.
+    /// Its path.
     pub path: PathBuf,
-    /// What it is known by in the catalogue afterwards.
+    /// Its stamp, by which the catalogue identifies it later.
     pub stamp: Stamp,
 }
 
-/// Looks at a directory again and again and says which files have arrived in full.
+/// Scans a directory repeatedly and reports which files have arrived completely.
 ///
-/// A file is ready when two scans in a row saw the same size and time. Each state of a file is reported once:
-/// after a failure it is reported again only when the file has changed.
+/// A file is ready when two consecutive scans saw the same size and time. Each state of a file is
+/// reported once: after a failure it is reported again only when the file has changed.
 #[derive(Debug)]
 pub struct Watcher {
     dir: PathBuf,
@@ -45,9 +46,10 @@ pub struct Watcher {
     complaints: Vec<String>,
 }
 
-/// Scans `dir` every [`WATCH_PERIOD`] and hands every complete new file to `take`, until the sender of `stop` is
-/// dropped. Blocks; `take` may be slow, the next scan then comes later. A directory that cannot be read is logged
-/// once and looked for again, so a disk may be mounted later.
+/// Scans `dir` every [`WATCH_PERIOD`] and passes every complete new file to `take`, until the
+/// sender of `stop` is dropped. Blocks. `take` may be slow; the next scan is later then. A
+/// directory that cannot be read is logged once and tried again, so that a disk may be mounted
+/// later.
 pub fn watch(
     dir: &Path,
     stop: &Receiver<Infallible>,
@@ -67,7 +69,7 @@ pub fn watch(
             }
             Err(e) if readable => {
                 readable = false;
-                tracing::warn!(dir = %dir.display(), error = %e, "the watched directory cannot be read; trying on");
+                tracing::warn!(dir = %dir.display(), error = %e, "the watched directory cannot be read; it is tried again");
             }
             Err(_) => {}
         }
@@ -88,7 +90,8 @@ struct Seen {
 }
 
 impl Watcher {
-    /// A watcher of `dir` and the directories below it. Nothing is read before the first [`Watcher::scan`].
+    /// A watcher of `dir` and the directories below it. Nothing is read before the first
+    /// [`Watcher::scan`].
     pub fn new(dir: &Path) -> Watcher {
         Watcher {
             dir: dir.to_owned(),
@@ -98,17 +101,18 @@ impl Watcher {
         }
     }
 
-    /// One look at the directory: the files that are complete and that `known` (is it in the catalogue?) does not
-    /// know. Hidden files and directories, the partial files of browsers and copy programs, symbolic links to
-    /// directories and empty files are passed over.
+    /// Scans the directory once and returns the files that are complete and that `known` (are they
+    /// in the catalogue?) does not know. Hidden files and directories, partial files of browsers
+    /// and copy programs, symbolic links to directories and empty files are skipped.
     ///
-    /// The error is the directory itself being unreadable; what goes wrong below it goes to
+    /// # Errors
+    /// If the directory itself cannot be read. Errors below it are returned by
     /// [`Watcher::take_complaints`].
     pub fn scan(&mut self, known: impl Fn(&Stamp) -> bool) -> io::Result<Vec<Arrival>> {
         let mut files = Vec::new();
         let complete = self.walk(&self.dir.clone(), 0, &mut files)?;
         if complete {
-            // What is gone is forgotten, so that a file put back later is looked at anew.
+            // Files that are gone are dropped, so that a file that is put back later is new.
             let present: HashSet<&PathBuf> = files.iter().map(|(path, ..)| path).collect();
             self.seen.retain(|path, _| present.contains(path));
         }
@@ -132,7 +136,7 @@ impl Watcher {
         Ok(ready)
     }
 
-    /// Sentences about parts of the directory that cannot be looked at; each is given once.
+    /// Messages about parts of the directory that cannot be read; each is returned once.
     pub fn take_complaints(&mut self) -> Vec<String> {
         std::mem::take(&mut self.complaints)
     }
@@ -148,7 +152,7 @@ impl Watcher {
             let path = entry.path();
             let Some(name) = entry.file_name().to_str().map(str::to_owned) else { continue };
             let Ok(kind) = entry.file_type() else { continue };
-            if is_passed_over(&name) {
+            if is_skipped(&name) {
                 continue;
             }
             if kind.is_dir() {
@@ -183,12 +187,15 @@ impl Watcher {
 
     fn complain(&mut self, path: &Path, error: &io::Error) {
         if self.complained.insert(path.to_owned()) {
-            self.complaints.push(format!("cannot look into {}: {error}", path.display()));
+            self.complaints.push(format!("cannot read {}: {error}", path.display()));
         }
     }
 }
 
-/// The stamp of a file as the catalogue keeps it.
+/// The stamp of a file as the catalogue stores it.
+///
+/// # Errors
+/// If the metadata of the file cannot be read.
 pub fn stamp_of(path: &Path) -> io::Result<Stamp> {
     Ok(stamp(path, &fs::metadata(path)?).0)
 }
@@ -202,7 +209,7 @@ fn stamp(path: &Path, metadata: &fs::Metadata) -> (Stamp, u32) {
     )
 }
 
-fn is_passed_over(name: &str) -> bool {
+fn is_skipped(name: &str) -> bool {
     let lower = name.to_ascii_lowercase();
     name.starts_with(['.', '~', '#'])
         || name.ends_with('~')
@@ -228,7 +235,7 @@ mod tests {
     }
 
     #[test]
-    fn a_file_is_ready_when_it_stopped_changing() {
+    fn a_file_is_ready_when_it_stops_changing() {
         let dir = tempfile::tempdir().expect("tempdir");
         let film = dir.path().join("film.mp4");
         let mut watcher = Watcher::new(dir.path());
@@ -246,7 +253,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_not_a_complete_film_is_passed_over() {
+    fn everything_but_complete_media_files_is_skipped() {
         let dir = tempfile::tempdir().expect("tempdir");
         let season = dir.path().join("Series/Season 1");
         fs::create_dir_all(&season).expect("made");
@@ -273,7 +280,7 @@ mod tests {
     }
 
     #[test]
-    fn loops_of_links_end_and_a_file_put_back_is_seen_again() {
+    fn link_loops_end_and_a_file_that_is_put_back_is_seen_again() {
         let dir = tempfile::tempdir().expect("tempdir");
         std::os::unix::fs::symlink(dir.path(), dir.path().join("again")).expect("linked");
         let film = dir.path().join("film.mp4");

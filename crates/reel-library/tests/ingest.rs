@@ -1,4 +1,4 @@
-//! Files made by ffmpeg through a real volume and out again.
+//! Files made by ffmpeg are ingested into a real volume and exported again.
 
 mod films;
 mod place;
@@ -16,7 +16,7 @@ fn named(name: &str) -> IngestOptions {
 }
 
 #[test]
-fn what_comes_out_decodes_like_what_went_in() {
+fn an_export_decodes_like_the_ingested_file() {
     let place = Place::new(96 << 20);
     let library = place.library();
     let aac = films::H264_AAC;
@@ -75,7 +75,7 @@ fn titles_survive_the_volume_being_opened_again() {
 }
 
 #[test]
-fn sidecars_and_names_and_progress() {
+fn sidecars_names_and_progress_are_as_expected() {
     let place = Place::new(64 << 20);
     let film = films::make(place.path(), "my_film.mp4", 5, films::H264_AAC);
     fs::write(place.path().join("my_film.de.forced.srt"), "1\n00:00:01,000 --> 00:00:02,000\nGrüße\n")
@@ -123,7 +123,7 @@ fn renditions_become_a_ladder_or_are_refused() {
 
     let ingested = library.ingest(&inputs(&[&small, &large]), &named("film"), &mut |_| {}).expect("taken");
     assert!(
-        ingested.warnings.iter().any(|w| w.contains("large.mp4") && w.contains("sound")),
+        ingested.warnings.iter().any(|w| w.contains("large.mp4") && w.contains("audio")),
         "{:?}",
         ingested.warnings
     );
@@ -171,22 +171,22 @@ fn bad_files_are_refused_and_leave_nothing() {
 }
 
 #[test]
-fn a_full_volume_is_said_before_anything_is_written() {
+fn a_full_volume_is_reported_before_anything_is_written() {
     let place = Place::new(64 << 20);
     let library = place.library();
     let large = place.path().join("large.mp4");
     let film = films::make(place.path(), "film.mp4", 3, films::H264_AAC);
     fs::copy(&film, &large).expect("copied");
-    // Padding after the last box: the file is large, and still a film.
+    // Padding after the last box: the file is large, and still valid.
     let bytes = 80_000_000 - fs::metadata(&large).expect("there").len();
     append_free_box(&large, bytes);
     let mut phases = Vec::new();
     let error = library
         .ingest(&[Input::new(&large)], &IngestOptions::default(), &mut |progress| phases.push(progress.phase))
-        .expect_err("no room");
+        .expect_err("no space");
     assert!(matches!(error, IngestError::NoSpace { .. }), "{error}");
     assert!(!phases.contains(&Phase::Storing));
-    // Titles until it is full: the last one fails, and all the others are whole.
+    // Titles until the volume is full: the last one fails, and all the others are complete.
     let mut titles = 0;
     let error = loop {
         match library.ingest(&[Input::new(&film)], &IngestOptions::default(), &mut |_| {}) {
@@ -202,7 +202,7 @@ fn a_full_volume_is_said_before_anything_is_written() {
     }
     assert!(
         library.ingest(&[Input::new(&film)], &IngestOptions::default(), &mut |_| {}).is_ok(),
-        "there is room again"
+        "there is space again"
     );
 }
 
@@ -226,7 +226,7 @@ fn a_stopped_ingest_leaves_nothing() {
 }
 
 #[test]
-fn a_removed_title_goes_when_its_last_viewer_does() {
+fn a_removed_title_is_freed_when_its_last_holder_drops_it() {
     let place = Place::new(64 << 20);
     let library = place.library();
     let film = films::make(place.path(), "film.mp4", 3, films::H264_AAC);
@@ -268,7 +268,7 @@ fn a_killed_ingest_leaves_nothing() {
     let place = Place::new(64 << 20);
     let film = films::make(place.path(), "film.mp4", 6, films::H264_AAC);
     let free = place.library().volume().free_bytes();
-    // This very test once more, told to ingest and to kill itself on the way.
+    // Runs this test again as a child, which ingests and kills itself on the way.
     for phase in ["Storing", "Finishing"] {
         let status = std::process::Command::new(std::env::current_exe().expect("a path"))
             .args(["--exact", "a_killed_ingest_leaves_nothing", "--nocapture"])
@@ -285,7 +285,7 @@ fn a_killed_ingest_leaves_nothing() {
     }
 }
 
-/// Ends by its own signal, or by a panic which the test that waits for it tells apart.
+/// Ends by its own signal, or by a panic, which the parent test distinguishes.
 fn ingest_and_die(volume_dir: &Path) -> ! {
     let var = |name: &str| std::env::var(name).expect("set by the test that runs this");
     let library = place::open(volume_dir);
@@ -294,14 +294,15 @@ fn ingest_and_die(volume_dir: &Path) -> ! {
     let result = library.ingest(&[Input::new(film)], &IngestOptions::default(), &mut |progress| {
         if format!("{:?}", progress.phase) == phase {
             reports += 1;
-            // The first report of a phase comes before its work; the second of the storing after all of it.
+            // The first report of a phase comes before its work; the second report of storing comes
+            // after all of it.
             if phase == "Finishing" || reports == 2 {
                 let _ =
                     std::process::Command::new("kill").args(["-9", &std::process::id().to_string()]).status();
             }
         }
     });
-    panic!("it lived: {result:?}");
+    panic!("the process survived: {result:?}");
 }
 
 fn append_free_box(path: &Path, bytes: u64) {

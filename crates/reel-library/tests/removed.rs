@@ -1,4 +1,4 @@
-//! What is removed stays away, wherever the power fails.
+//! A removed title is not ingested again, whenever the power fails.
 
 use reel_library::{Library, Stamp};
 use reel_volume::{Members, OpenOptions, SourceFile, TitleRecord, Volume, VolumeOptions, WriteObserver};
@@ -6,17 +6,17 @@ use std::path::PathBuf;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex};
 
-/// Looks, at every write to a member, what is known of removed titles by then.
+/// Records, at every write to a member, the removals that are on disk by then.
 #[derive(Default)]
-struct Looks {
+struct RecordsOnDisk {
     removed: PathBuf,
-    looks: AtomicBool,
+    observing: AtomicBool,
     seen: Mutex<Vec<String>>,
 }
 
-impl WriteObserver for Looks {
+impl WriteObserver for RecordsOnDisk {
     fn write(&self, _: usize, _: u64, _: &[u8]) -> u64 {
-        if self.looks.load(Ordering::Acquire) {
+        if self.observing.load(Ordering::Acquire) {
             let text = std::fs::read_to_string(&self.removed).unwrap_or_default();
             self.seen.lock().expect("whole").push(text);
         }
@@ -40,8 +40,9 @@ fn a_title_is_remembered_before_it_is_gone() {
         ..VolumeOptions::default()
     };
     Volume::create(directory.path(), options).expect("created");
-    let looks = Arc::new(Looks { removed: directory.path().join("removed.txt"), ..Looks::default() });
-    let options = OpenOptions { observer: Some(looks.clone()), ..OpenOptions::default() };
+    let observer =
+        Arc::new(RecordsOnDisk { removed: directory.path().join("removed.txt"), ..RecordsOnDisk::default() });
+    let options = OpenOptions { observer: Some(observer.clone()), ..OpenOptions::default() };
     let volume = Arc::new(Volume::open(directory.path(), options).expect("opened"));
     let source = SourceFile { file_name: "film.mp4".to_owned(), bytes: 17, modified_unix_s: 2 };
     let stamp = Stamp { file_name: source.file_name.clone(), bytes: 17, modified_unix_s: 2 };
@@ -49,10 +50,10 @@ fn a_title_is_remembered_before_it_is_gone() {
     let title = TitleRecord { id, name, added_unix_s: 1, source, objects: Vec::new() };
     volume.publish(title).expect("published");
     let library = Library::new(volume);
-    looks.looks.store(true, Ordering::Release);
+    observer.observing.store(true, Ordering::Release);
     library.remove("film").expect("removed");
-    looks.looks.store(false, Ordering::Release);
-    let seen = looks.seen.lock().expect("whole");
+    observer.observing.store(false, Ordering::Release);
+    let seen = observer.seen.lock().expect("whole");
     assert!(!seen.is_empty() && seen.iter().all(|text| text.contains("17 2 film.mp4")), "{seen:?}");
     assert!(library.knows(&stamp));
 }

@@ -4,7 +4,7 @@ use crate::limits::{
     LENT_ARENA_BUFFERS_MIN, LENT_PART, SCRATCH_BUFFERS_PER_CORE, SCRATCH_PART, STRIPES_PER_INGEST,
 };
 use reel_ring::DriverChoice;
-use reel_volume::limits::UPKEEP_STRIPES;
+use reel_volume::limits::MAINTENANCE_STRIPES;
 
 /// What decides how an arena is divided.
 #[derive(Clone, Copy, Debug)]
@@ -44,7 +44,7 @@ impl MemoryPlan {
         let MemoryUse { buffers, width, serve_threads, ingests, is_tls, driver, zero_copy } = *arena;
         let writing = ingests.max(1) * STRIPES_PER_INGEST * width;
         let decoding = serve_threads * width;
-        let upkeep = UPKEEP_STRIPES * width;
+        let upkeep = MAINTENANCE_STRIPES * width;
         let spare = (writing + decoding + upkeep).min(buffers / 2);
         let scratch_per_core = if is_tls {
             SCRATCH_BUFFERS_PER_CORE.min(buffers / SCRATCH_PART / serve_threads.max(1))
@@ -108,7 +108,7 @@ mod tests {
         assert_eq!(ring.lent, 16_000 / LENT_PART);
         assert!(ring.scratch_per_core > 0);
         // Viewers are promised nothing of what an ingest, a decoding on each core and a rebuild want.
-        assert_eq!(parts.spare, (STRIPES_PER_INGEST + 4 + UPKEEP_STRIPES) * 5);
+        assert_eq!(parts.spare, (STRIPES_PER_INGEST + 4 + MAINTENANCE_STRIPES) * 5);
         let told = MemoryPlan::of(&MemoryUse { driver: DriverChoice::Auto, zero_copy: false, ..arena });
         assert_eq!(told, parts);
         assert!(ring.readers < parts.readers);

@@ -8,7 +8,7 @@ use crate::still::StillDisks;
 use crate::upkeep::{Board, Ingested, wrong_unit};
 use anyhow::{Context, Result, bail, ensure};
 use reel_qos::Class;
-use reel_volume::{MemberUse, MendOptions, Volume};
+use reel_volume::{MemberUse, RepairOptions, Volume};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
@@ -166,7 +166,7 @@ fn publish_one(volume: &Volume, id: &str, rng: &mut Rng) -> Result<Ingested> {
 }
 
 fn rebuild_one(volume: &Volume, member: usize) -> Result<()> {
-    let report = volume.rebuild(member, MendOptions::default(), &mut |_| true);
+    let report = volume.rebuild(member, RepairOptions::default(), &mut |_| true);
     let report = report.with_context(|| format!("member {member} cannot be rebuilt"))?;
     ensure!(report.complete && report.lost_rows == 0, "member {member} was rebuilt in part: {report:?}");
     Ok(())

@@ -92,7 +92,7 @@ pub struct Report {
     /// Times that all that is stored was verified.
     pub scrubbed: u64,
     /// Rows that a scrub wrote anew.
-    pub mended_rows: u64,
+    pub repaired_rows: u64,
     /// Times that it was looked what a stop of the world would leave.
     pub crashes: u64,
     /// Of these, those in which a member was rebuilt afterwards.
@@ -219,7 +219,7 @@ impl fmt::Display for Report {
             self.rebuild_most_ns / 1_000_000_000,
             self.rebuilt_units,
             self.scrubbed,
-            self.mended_rows
+            self.repaired_rows
         )?;
         write!(
             f,

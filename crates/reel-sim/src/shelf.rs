@@ -5,7 +5,7 @@ use crate::rng::Rng;
 use crate::title::{self, Layout, Title, TitleSpec, Track, TrackPlan};
 use reel_cache::Depth;
 use reel_code::Code;
-use reel_volume::{Extent, Geometry, UnitPlace, VolumeCounters};
+use reel_volume::{Extent, Geometry, UnitAddress, VolumeCounters};
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
@@ -86,7 +86,7 @@ impl Shelf {
 
     /// What a unit of a member holds, if a title lies there.
     pub fn unit(&self, member: usize, unit: u64) -> Option<Unit> {
-        let (slot, position) = self.geometry.slot_at(UnitPlace { member, unit });
+        let (slot, position) = self.geometry.slot_at(UnitAddress { member, unit });
         let (first_slot, &(end, track, first_stripe)) = self.runs.range(..=slot).next_back()?;
         let track = self.tracks.get(track).filter(|_| slot < end)?;
         let stripe = first_stripe + slot - first_slot;

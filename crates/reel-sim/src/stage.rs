@@ -3,7 +3,7 @@
 //! Whoever would wait for disks, memory, a lock or the clock gives the turn back and says until when. So the code of `reel-volume` runs as it is,
 //! in simulated time, and one seed is one run all the same: nothing ever runs beside anything else.
 
-use reel_volume::Turns;
+use reel_volume::CooperativeWait;
 use std::cell::RefCell;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::mpsc::{Receiver, Sender, channel};
@@ -76,7 +76,7 @@ impl Stage {
             Some(place) => *place = actor,
             None => self.actors.push(actor),
         }
-        self.clock.told(number as u64);
+        self.clock.notify(number as u64);
         Ok(())
     }
 
@@ -132,7 +132,7 @@ impl Clock {
     /// Lets others have their turns until then; `false` when the world has ended.
     pub(crate) fn sleep_until(&self, until_ns: u64) -> bool {
         while self.now_ns() < until_ns {
-            if !self.rest(Some(until_ns)) {
+            if !self.wait(Some(until_ns)) {
                 return false;
             }
         }
@@ -145,7 +145,7 @@ impl Clock {
     }
 }
 
-impl Turns for Clock {
+impl CooperativeWait for Clock {
     fn now_ns(&self) -> u64 {
         self.now_ns.load(Ordering::Relaxed)
     }
@@ -155,7 +155,7 @@ impl Turns for Clock {
         TURN.with(|turn| turn.borrow().as_ref().map_or(u64::MAX, |turn| turn.number as u64))
     }
 
-    fn rest(&self, until_ns: Option<u64>) -> bool {
+    fn wait(&self, until_ns: Option<u64>) -> bool {
         TURN.with(|turn| {
             let turn = turn.borrow();
             // The world itself must never wait: whoever it waits for has no turn until it goes on, so the run would not end.
@@ -165,7 +165,7 @@ impl Turns for Clock {
         })
     }
 
-    fn told(&self, caller: u64) {
+    fn notify(&self, caller: u64) {
         let Ok(number) = usize::try_from(caller) else { return };
         let mut told = self.told.lock().unwrap_or_else(PoisonError::into_inner);
         if number < 1 << 16 && told.len() <= number {
@@ -208,7 +208,7 @@ mod tests {
     #[test]
     #[should_panic(expected = "the world waits")]
     fn the_world_that_waits_is_seen() {
-        Stage::new(0).clock().rest(None);
+        Stage::new(0).clock().wait(None);
     }
 
     #[test]
@@ -217,7 +217,7 @@ mod tests {
         let (clock, ended) = (stage.clock(), Arc::new(AtomicBool::new(false)));
         let mark = Arc::clone(&ended);
         let act = move || {
-            while clock.rest(None) {}
+            while clock.wait(None) {}
             mark.store(clock.is_over(), Ordering::Relaxed);
         };
         stage.enter("waits", act).unwrap();

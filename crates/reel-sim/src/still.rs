@@ -8,7 +8,7 @@ use reel_disk::{
     RequestId, SchedulerView,
 };
 use reel_qos::{Class, ClassTable, DiskPrice};
-use reel_volume::{Simulated, Turns};
+use reel_volume::{CooperativeWait, Simulated};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 /// Members without schedulers and time.
@@ -162,7 +162,7 @@ impl DiskBackend for StillDisks {
     }
 }
 
-impl Turns for NoTurns {
+impl CooperativeWait for NoTurns {
     fn now_ns(&self) -> u64 {
         0
     }
@@ -171,9 +171,9 @@ impl Turns for NoTurns {
         0
     }
 
-    fn rest(&self, _: Option<u64>) -> bool {
+    fn wait(&self, _: Option<u64>) -> bool {
         false
     }
 
-    fn told(&self, _: u64) {}
+    fn notify(&self, _: u64) {}
 }

@@ -7,7 +7,9 @@ use crate::rng::Rng;
 use crate::stage::{Clock, Stage};
 use reel_code::Code;
 use reel_qos::Class;
-use reel_volume::{CheckProgress, MendOptions, ObjectRecord, Replacement, Turns, Volume, VolumeError};
+use reel_volume::{
+    CheckProgress, CooperativeWait, ObjectRecord, RepairOptions, Replacement, Volume, VolumeError,
+};
 use std::path::PathBuf;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
@@ -48,7 +50,7 @@ pub(crate) struct Done {
     pub(crate) rebuilt_units: u64,
     pub(crate) rebuild_most_ns: u64,
     pub(crate) scrubbed: u64,
-    pub(crate) mended_rows: u64,
+    pub(crate) repaired_rows: u64,
 }
 
 /// A title of one object.
@@ -289,7 +291,12 @@ impl Mender {
     }
 
     fn replace(&self, member: usize) -> Result<(), VolumeError> {
-        self.volume.replace(&Replacement { member, path: self.path.clone(), force: true, give_up: true })?;
+        self.volume.replace(&Replacement {
+            member,
+            path: self.path.clone(),
+            force: true,
+            replace_healthy: true,
+        })?;
         lock(&self.board).done.replaced += 1;
         Ok(())
     }
@@ -297,7 +304,7 @@ impl Mender {
     fn rebuild(&self, member: usize) -> Result<(), VolumeError> {
         let begun_ns = self.clock.now_ns();
         let report =
-            self.volume.rebuild(member, MendOptions::default(), &mut |progress| self.moved(progress))?;
+            self.volume.rebuild(member, RepairOptions::default(), &mut |progress| self.moved(progress))?;
         let mut board = lock(&self.board);
         if report.lost_rows > 0 {
             board.broken.get_or_insert(format!("{} rows are lost, says the rebuild", report.lost_rows));
@@ -310,7 +317,7 @@ impl Mender {
     }
 
     fn scrub(&self) -> Result<(), VolumeError> {
-        let report = self.volume.scrub(MendOptions::default(), &mut |progress| {
+        let report = self.volume.scrub(RepairOptions::default(), &mut |progress| {
             self.moved(progress) && !lock(&self.board).stop_scrub
         })?;
         let mut board = lock(&self.board);
@@ -318,7 +325,7 @@ impl Mender {
             board.broken.get_or_insert("rows are lost, says the scrub".to_owned());
         }
         board.done.scrubbed += u64::from(report.complete);
-        board.done.mended_rows += report.members.iter().map(|member| member.mended_rows).sum::<u64>();
+        board.done.repaired_rows += report.members.iter().map(|member| member.repaired_rows).sum::<u64>();
         Ok(())
     }
 

@@ -32,8 +32,8 @@ use reel_disk::{DepthBound, Disks, DisksConfig, MemberFile};
 use reel_play::PlayCounters;
 use reel_qos::DiskPrice;
 use reel_qos::limits::ROUND_NS;
-use reel_volume::limits::{UPKEEP_STRIPES, WRITER_STRIPES_IN_FLIGHT};
-use reel_volume::{ArenaBudget, OpenOptions, Simulated, Turns, Volume};
+use reel_volume::limits::{MAINTENANCE_STRIPES, WRITER_STRIPES_IN_FLIGHT};
+use reel_volume::{ArenaBudget, CooperativeWait, OpenOptions, Simulated, Volume};
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
 use std::sync::Arc;
@@ -127,7 +127,7 @@ impl World {
         let (arena, handle, health) =
             (volume.arena().clone(), volume.disks().clone(), volume.health().clone());
         // As `reel-http` sets them aside: for one ingest with its checksums and what it is read from, one decoding, and upkeep.
-        let stripes = WRITER_STRIPES_IN_FLIGHT + 8 + 1 + UPKEEP_STRIPES;
+        let stripes = WRITER_STRIPES_IN_FLIGHT + 8 + 1 + MAINTENANCE_STRIPES;
         let units = Units::new(arena.clone(), handle, health, stripes * geometry.width());
         let clients = clients(&scenario, &seed.part(5));
         let end_ns = start_ns + scenario.duration_ns;
@@ -311,7 +311,7 @@ impl World {
 }
 
 /// A volume on simulated disks.
-fn open_options(disks: &Arc<SimDisks>, turns: Arc<dyn Turns>, bytes: usize) -> OpenOptions {
+fn open_options(disks: &Arc<SimDisks>, turns: Arc<dyn CooperativeWait>, bytes: usize) -> OpenOptions {
     let disks = Arc::clone(disks);
     let open = move |files: Vec<Option<MemberFile>>| {
         disks.opened(files);

@@ -70,7 +70,7 @@ fn what_is_stored_changes_beside_viewers_and_would_outlive_any_crash() {
     assert_eq!((report.stalls, report.late_units), (0, 0), "{report}");
     assert!(report.ingested > 20 && report.removed > 0 && report.read_back > 0, "{report}");
     assert!(report.rebuilt > 1 && report.rebuilt_units > 0, "{report}");
-    assert!(report.scrubbed > 0 && report.mended_rows > 0, "{report}");
+    assert!(report.scrubbed > 0 && report.repaired_rows > 0, "{report}");
     assert!(report.crashes > 20 && report.rebuilt_after_crash == 1, "{report}");
 }
 

@@ -1,5 +1,5 @@
-//! Prints how fast a volume writes, reads and checks beside a plain sequential direct write to the same disk:
-//! `cargo run --release -p reel-volume --example volume-rates -- DIRECTORY [MEGABYTES]`.
+//! Prints how fast a volume writes, reads and checks beside a plain sequential direct write to the
+//! same disk: `cargo run --release -p reel-volume --example volume-rates -- DIRECTORY [MEGABYTES]`.
 
 use std::fs::{File, OpenOptions as FileOptions};
 use std::io::Read;
@@ -17,7 +17,7 @@ const PLAIN_BYTES: usize = 1 << 20;
 
 fn main() -> Result<(), Box<dyn std::error::Error>> {
     let mut arguments = std::env::args().skip(1);
-    let directory = arguments.next().ok_or("say a directory on the disk to measure")?;
+    let directory = arguments.next().ok_or("name a directory on the disk to measure")?;
     let megabytes: u64 = arguments.next().map_or(Ok(2048), |text| text.parse())?;
     let directory = Path::new(&directory).join("reel-rates");
     let bytes = megabytes << 20;
@@ -68,7 +68,8 @@ fn write(volume: &Volume, bytes: u64) -> Result<reel_volume::ObjectRecord, Volum
     writer.finish()
 }
 
-/// One file, one request of 1 MiB after another, direct, on space set aside: what `dd oflag=direct` does.
+/// One file, one request of 1 MiB after another, direct, on reserved space: what `dd oflag=direct`
+/// does.
 fn plain_write(path: &Path, bytes: u64) -> Result<(), Box<dyn std::error::Error>> {
     let file: File = FileOptions::new()
         .write(true)

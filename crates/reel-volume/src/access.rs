@@ -1,4 +1,5 @@
-//! The one way from the volume to the disks for those who may wait.
+//! Blocking access to the disks: the only path from the volume to the members for callers that may
+//! wait.
 
 use std::sync::mpsc::{Receiver, Sender, TryRecvError, channel};
 use std::sync::{Arc, OnceLock};
@@ -10,27 +11,29 @@ use reel_qos::{Class, DEADLINE_NONE_NS};
 use crate::error::VolumeError;
 use crate::health::Health;
 use crate::limits::BUFFER_WAIT_MS;
-use crate::turns::{Turns, Waits};
+use crate::waits::{CooperativeWait, Waits};
 
-/// Sees every write and sync on its way to a member and back: a journal for crash tests, or a trace.
+/// Observes every write and sync of a member, and its completion: a journal for crash tests, or a
+/// trace.
 pub trait WriteObserver: Send + Sync {
-    /// A write is about to be submitted. Returns a name for it, which `done` will be given.
+    /// A write is about to be submitted. Returns an id for it, which is passed to `done`.
     fn write(&self, member: usize, offset: u64, bytes: &[u8]) -> u64;
     /// A sync is about to be submitted.
     fn sync(&self, member: usize) -> u64;
-    /// The write or sync was answered.
+    /// The write or sync was completed.
     fn done(&self, name: u64, succeeded: bool);
-    /// From here on writes to a member go to the disk that was seen under the number after the last.
+    /// From now on, writes to `member` go to the new disk. While the new disk was formatted, its
+    /// writes were reported under number N, one after the last member.
     fn replaced(&self, _member: usize) {}
-    /// `volume.toml` has been written anew, in one step, and is durable.
+    /// `volume.toml` has been rewritten, in one step, and is durable.
     fn manifest(&self) {}
 }
 
-/// Submits requests and lets every write and sync be seen.
+/// Submits requests and reports every write and sync to the observer.
 #[derive(Clone)]
 pub(crate) struct Access {
     pub(crate) disks: Disks,
-    /// Told of every answer: a member that answers somebody does not stall.
+    /// Notified of every answer: a member that answers any request does not stall.
     pub(crate) health: Health,
     pub(crate) arena: Arena,
     pub(crate) observer: Option<Arc<dyn WriteObserver>>,
@@ -45,9 +48,9 @@ pub(crate) struct Span {
     pub(crate) bytes: usize,
 }
 
-/// As what something is read, and on whose behalf.
+/// The class of a read and the caller that it is accounted to.
 #[derive(Clone, Copy)]
-pub(crate) struct Errand {
+pub(crate) struct ReadContext {
     pub(crate) class: Class,
     pub(crate) requester: Requester,
 }
@@ -55,19 +58,19 @@ pub(crate) struct Errand {
 /// Where the answers to one caller's requests arrive.
 pub(crate) struct Answers {
     requester: Requester,
-    /// How long after it is asked for each of them is due; never, if not given.
+    /// How long after submission each request is due; no deadline if `None`.
     due_after_ns: Option<u64>,
     reply: Arc<Channel>,
     receiver: Receiver<DiskDone>,
-    /// Requests that are not answered yet, by member.
+    /// Outstanding requests, by member.
     waiting: Vec<usize>,
 }
 
 struct Channel {
     sender: Sender<DiskDone>,
     health: OnceLock<Health>,
-    /// Who is told of answers where callers take turns, and the name of this one.
-    turns: OnceLock<(Arc<dyn Turns>, u64)>,
+    /// In a simulation: what to notify of answers, and the id of this caller.
+    turns: OnceLock<(Arc<dyn CooperativeWait>, u64)>,
 }
 
 struct Observed {
@@ -83,7 +86,8 @@ impl Access {
         self.submit(answers, class, token, member, DiskWork::Read { offset, bytes, buffer });
     }
 
-    /// Writes all of a lease. The answer bears the life of the member as its token, see [`Health::drop_member`].
+    /// Writes all of a lease. The token of the answer is the life of the member, see
+    /// [`Health::drop_member`].
     pub(crate) fn write(
         &self,
         answers: &mut Answers,
@@ -95,20 +99,20 @@ impl Access {
         self.submit(answers, class, life, member, DiskWork::Write { offset, lease });
     }
 
-    /// Makes durable what was answered before. The token is as for writes.
+    /// Makes durable the writes that were answered before. The token is as for writes.
     pub(crate) fn sync(&self, answers: &mut Answers, class: Class, member: usize) {
         let life = u64::from(self.health.life(member));
         self.submit(answers, class, life, member, DiskWork::Sync);
     }
 
-    /// A buffer, waiting until one is free.
+    /// A buffer of at least `bytes`. Waits until one is free.
     pub(crate) fn buffer(&self, bytes: usize) -> Result<Buffer, VolumeError> {
         let mut one = self.buffers(1, bytes)?;
         one.pop().ok_or(VolumeError::NoMemory { bytes, waited_ms: 0 })
     }
 
-    /// So many buffers at once, waiting until all of them are free: whoever waits holds none, so that nobody waits
-    /// for ever.
+    /// `count` buffers at once. Waits until all of them are free. A waiting caller holds none, so
+    /// that two callers cannot block each other for ever.
     pub(crate) fn buffers(&self, count: usize, bytes: usize) -> Result<Vec<Buffer>, VolumeError> {
         let from_ns = self.waits.now_ns();
         loop {
@@ -137,7 +141,7 @@ impl Access {
             }
             (Some(observer), DiskWork::Sync) => observed(observer, observer.sync(member), reply),
         };
-        answers.asked(member);
+        answers.record_request(member);
         let due_ns = answers.due_after_ns.map(|ns| self.waits.now_ns().saturating_add(ns));
         self.disks.submit(DiskRequest {
             id: RequestId::new(),
@@ -152,20 +156,20 @@ impl Access {
     }
 }
 
-impl Errand {
-    /// Of somebody new in this class.
-    pub(crate) fn of(class: Class) -> Errand {
-        Errand { class, requester: Requester::new() }
+impl ReadContext {
+    /// For a new caller in this class.
+    pub(crate) fn of(class: Class) -> ReadContext {
+        ReadContext { class, requester: Requester::new() }
     }
 
-    /// Of a job that looks after what is stored: whatever it reads, nobody waits for.
-    pub(crate) fn upkeep() -> Errand {
-        Errand { class: Class::APERIODIC, requester: Requester::maintenance() }
+    /// For a maintenance job (scrub, rebuild), whose reads no client waits for.
+    pub(crate) fn maintenance() -> ReadContext {
+        ReadContext { class: Class::APERIODIC, requester: Requester::upkeep() }
     }
 }
 
 impl Answers {
-    /// To somebody new.
+    /// For a new caller.
     pub(crate) fn new() -> Answers {
         Self::to(Requester::new())
     }
@@ -176,29 +180,29 @@ impl Answers {
         Answers { requester, due_after_ns: None, reply: Arc::new(reply), receiver, waiting: Vec::new() }
     }
 
-    /// What is asked for from here on is due so long after that.
+    /// Requests submitted from now on are due `ns` after their submission.
     pub(crate) fn due_after(self, ns: u64) -> Answers {
         Answers { due_after_ns: Some(ns), ..self }
     }
 
-    /// Requests that are not answered yet.
+    /// Outstanding requests.
     pub(crate) fn waiting(&self) -> usize {
         self.waiting.iter().sum()
     }
 
-    /// Requests that are not answered yet, of the member that has the most of them.
+    /// Outstanding requests of the member that has the most of them.
     pub(crate) fn waiting_at_one(&self) -> usize {
         self.waiting.iter().copied().max().unwrap_or(0)
     }
 
-    /// The next answer; `None` when nothing is under way.
+    /// The next answer; `None` if no request is outstanding.
     pub(crate) fn next(&mut self) -> Option<DiskDone> {
         let done = self.receive()?;
         self.waiting[done.member] -= 1;
         Some(done)
     }
 
-    fn asked(&mut self, member: usize) {
+    fn record_request(&mut self, member: usize) {
         if self.waiting.len() <= member {
             self.waiting.resize(member + 1, 0);
         }
@@ -211,11 +215,11 @@ impl Answers {
         }
         while let Some((turns, _)) = self.reply.turns.get() {
             match self.receiver.try_recv() {
-                Err(TryRecvError::Empty) if turns.rest(None) => {}
+                Err(TryRecvError::Empty) if turns.wait(None) => {}
                 answer => return answer.ok(),
             }
         }
-        // The other end lives in `self`, and every request is answered even if its disk thread dies.
+        // The sender lives in `self`, and every request is answered even if its disk thread dies.
         self.receiver.recv().ok()
     }
 }
@@ -229,10 +233,10 @@ impl Reply for Channel {
         if let Some(health) = self.health.get() {
             health.answered(done.member);
         }
-        // Whoever asked may have gone; the buffer goes back to the arena then.
+        // The caller may be gone; the buffer then returns to the arena.
         let _ = self.sender.send(done);
         if let Some((turns, caller)) = self.turns.get() {
-            turns.told(*caller);
+            turns.notify(*caller);
         }
     }
 }

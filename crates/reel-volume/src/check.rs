@@ -1,4 +1,4 @@
-//! Checking everything a volume holds.
+//! Reads and verifies everything that a volume holds.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::{Arc, Weak};
@@ -6,7 +6,7 @@ use std::sync::{Arc, Weak};
 use reel_arena::Buffer;
 use reel_code::crc32c;
 
-use crate::access::{Answers, Errand, Span};
+use crate::access::{Answers, ReadContext, Span};
 use crate::catalogue::{ObjectRecord, Sums, TitleRecord};
 use crate::error::VolumeError;
 use crate::fill::Pace;
@@ -14,10 +14,10 @@ use crate::finding::Finding;
 use crate::object::ObjectMap;
 use crate::volume::{Inner, entry_name};
 
-/// How far a check has come.
+/// How far a check has come, in bytes of units.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct CheckProgress {
-    /// Bytes of units looked at, parity included.
+    /// Bytes of units that were verified, parity included.
     pub bytes_done: u64,
     /// Bytes of units in all.
     pub bytes_total: u64,
@@ -26,7 +26,7 @@ pub struct CheckProgress {
 /// What a check found.
 #[derive(Clone, Debug)]
 pub struct CheckReport {
-    /// Each member: its state and what is wrong with what it holds.
+    /// Each member: its state and what is wrong with the data on it.
     pub members: Vec<MemberReport>,
     /// Titles with a damaged or missing row, in the order of the catalogue.
     pub titles: Vec<TitleReport>,
@@ -41,14 +41,14 @@ pub struct CheckReport {
 pub struct MemberReport {
     /// What is known about the member itself.
     pub finding: Finding,
-    /// Rows it holds that are not what was written.
+    /// Rows on it that differ from what was written.
     pub bad_rows: u64,
     /// Rows that could not be read from it.
     pub unreadable_rows: u64,
-    /// Rows it should hold while it is not in use.
+    /// Rows that belong on it while it is not in use.
     pub missing_rows: u64,
-    /// Of the bad and unreadable rows, those that were computed from others, written anew, read back and synced.
-    pub mended_rows: u64,
+    /// Bad and unreadable rows that were computed from others, rewritten, read back and synced.
+    pub repaired_rows: u64,
     /// The first places where something is wrong, as byte offsets on the member.
     pub first_bad_offsets: Vec<u64>,
 }
@@ -62,32 +62,33 @@ pub struct TitleReport {
     pub recoverable_rows: u64,
     /// Rows that are lost.
     pub lost_rows: u64,
-    /// Matrices whose rows are all as written but do not belong together.
+    /// Matrices whose rows all match their checksums, but whose parity does not follow from the
+    /// data.
     pub parity_mismatches: u64,
-    /// Objects whose checksums cannot be read, so that nothing is known about their rows.
+    /// Objects whose checksums cannot be read, so that the state of their rows is unknown.
     pub unknown_objects: Vec<String>,
 }
 
-/// Places told for each member.
-const OFFSETS_TOLD: usize = 16;
+/// Damaged offsets reported for each member.
+const OFFSETS_REPORTED: usize = 16;
 
 impl CheckReport {
-    /// Whether nothing at all is wrong.
+    /// Whether nothing is wrong.
     pub fn is_clean(&self) -> bool {
         self.complete
             && self.titles.is_empty()
             && self.members.iter().all(|member| member.finding.state.in_use() && member.wrong_rows() == 0)
     }
 
-    /// Whether everything that was wrong on a member in use has been mended.
-    pub fn is_mended(&self) -> bool {
+    /// Whether everything that was wrong on a member in use has been repaired.
+    pub fn is_repaired(&self) -> bool {
         self.complete
             && self.nothing_lost()
             && self.titles.iter().all(|title| title.parity_mismatches == 0)
             && self
                 .members
                 .iter()
-                .all(|member| member.bad_rows + member.unreadable_rows == member.mended_rows)
+                .all(|member| member.bad_rows + member.unreadable_rows == member.repaired_rows)
     }
 
     /// Whether every byte of every title can still be read.
@@ -97,7 +98,7 @@ impl CheckReport {
 }
 
 impl MemberReport {
-    /// Rows it does not give as they were written.
+    /// Rows that cannot be read from it as they were written.
     pub fn wrong_rows(&self) -> u64 {
         self.bad_rows + self.unreadable_rows + self.missing_rows
     }
@@ -115,11 +116,11 @@ pub(crate) struct Check<'a> {
     pub(crate) members: Vec<MemberReport>,
     progress: CheckProgress,
     bytes_read: u64,
-    pub(crate) errand: Errand,
+    pub(crate) context: ReadContext,
     answers: Answers,
-    /// Set while what is wrong is mended.
-    mend: Option<Pace>,
-    /// Members that were written.
+    /// Set while damage is repaired: the rate at which this is done.
+    repair: Option<Pace>,
+    /// Members that were written and must be synced.
     pub(crate) written: BTreeSet<usize>,
 }
 
@@ -142,13 +143,13 @@ pub(crate) enum RowState {
 }
 
 pub(crate) fn check(inner: &Inner, progress: &mut dyn FnMut(CheckProgress) -> bool) -> CheckReport {
-    look_at_all(inner, None, progress)
+    check_all(inner, None, progress)
 }
 
-/// Looks at everything, and mends what is wrong if it is given a pace for that.
-pub(crate) fn look_at_all(
+/// Verifies everything, and repairs what is wrong if `repair` is given.
+pub(crate) fn check_all(
     inner: &Inner,
-    mend: Option<Pace>,
+    repair: Option<Pace>,
     progress: &mut dyn FnMut(CheckProgress) -> bool,
 ) -> CheckReport {
     let titles = inner.titles();
@@ -161,23 +162,24 @@ pub(crate) fn look_at_all(
         bad_rows: 0,
         unreadable_rows: 0,
         missing_rows: 0,
-        mended_rows: 0,
+        repaired_rows: 0,
         first_bad_offsets: Vec::new(),
     });
-    let errand = Errand::upkeep();
+    let context = ReadContext::maintenance();
     let mut check = Check {
         inner,
         members: members.collect(),
         progress: CheckProgress { bytes_done: 0, bytes_total },
         bytes_read: 0,
-        answers: Answers::to(errand.requester),
-        errand,
-        mend,
+        answers: Answers::to(context.requester),
+        context,
+        repair,
         written: BTreeSet::new(),
     };
     let mut reports = Vec::new();
     let mut complete = true;
-    // Titles that are removed before their turn comes are let go of: all of it takes hours, and their slots are wanted.
+    // Only weak references: a run takes hours, and a title that is removed before its turn must
+    // free its slots.
     let all: Vec<Weak<TitleRecord>> = titles.iter().map(Arc::downgrade).collect();
     drop(titles);
     'titles: for title in all {
@@ -207,7 +209,7 @@ pub(crate) fn look_at_all(
 }
 
 impl Check<'_> {
-    /// An object and the objects of its checksums. `false` if the caller has had enough.
+    /// Verifies an object and the objects of its checksums. `false` if `progress` asked to stop.
     fn object(
         &mut self,
         object: &ObjectRecord,
@@ -219,12 +221,13 @@ impl Check<'_> {
         let mut name = name.to_owned();
         loop {
             let slots: u64 = part.extents.iter().map(|extent| extent.slots).sum();
-            // It goes on while it reads checksums, too; whether it is to end is asked with the next stripe.
+            // Reading checksums counts as progress too. Whether to stop is asked with the next
+            // stripe.
             let at = self.progress;
             let mut each = || {
                 progress(at);
             };
-            match self.inner.map_held(object, part, name.clone(), (self.errand, &mut each)) {
+            match self.inner.map_held(object, part, name.clone(), (self.context, &mut each)) {
                 Ok(map) => {
                     if !self.stripes(&Arc::new(map), report, progress) {
                         return false;
@@ -245,7 +248,7 @@ impl Check<'_> {
         (self.inner.geometry.width() * self.inner.geometry.unit_bytes()) as u64
     }
 
-    /// Two stripes at a time: one being read while the other is looked at.
+    /// Works on two stripes at a time: one is being read while the other is verified.
     fn stripes(
         &mut self,
         map: &Arc<ObjectMap>,
@@ -275,17 +278,17 @@ impl Check<'_> {
                 let (at, position) = (done.token / width, (done.token % width) as usize);
                 if let Some(stripe) = open.get_mut(&at) {
                     stripe.waiting -= 1;
-                    self.look(stripe, position, done.result.is_ok(), done.buffer);
+                    self.verify_unit(stripe, position, done.result.is_ok(), done.buffer);
                 }
             }
             if let Some(stripe) = open.remove(&number) {
-                self.judge(&stripe, report);
-                if self.mend.is_some() {
-                    self.mend(stripe);
+                self.report_rows(&stripe, report);
+                if self.repair.is_some() {
+                    self.repair(stripe);
                 }
                 self.progress.bytes_done += self.stripe_bytes();
                 let bytes = self.stripe_bytes();
-                if let Some(pace) = &mut self.mend {
+                if let Some(pace) = &mut self.repair {
                     pace.done(bytes);
                 }
                 wanted &= progress(self.progress);
@@ -312,7 +315,7 @@ impl Check<'_> {
             {
                 let token = number * geometry.width() as u64 + position as u64;
                 let span = Span { member, offset, bytes: geometry.unit_bytes() };
-                self.inner.access.read(&mut self.answers, self.errand.class, token, span, buffer);
+                self.inner.access.read(&mut self.answers, self.context.class, token, span, buffer);
                 stripe.waiting += 1;
             }
         }
@@ -320,7 +323,7 @@ impl Check<'_> {
     }
 
     /// Verifies the rows of one unit.
-    fn look(&mut self, stripe: &mut Stripe, position: usize, read: bool, buffer: Option<Buffer>) {
+    fn verify_unit(&mut self, stripe: &mut Stripe, position: usize, read: bool, buffer: Option<Buffer>) {
         let row_bytes = self.inner.geometry.row_bytes();
         let counters = &self.inner.counters;
         let Some(buffer) = buffer.filter(|_| read) else {
@@ -338,8 +341,8 @@ impl Check<'_> {
         stripe.units[position] = Some(buffer);
     }
 
-    /// What the state of its rows means for the title.
-    fn judge(&mut self, stripe: &Stripe, report: &mut TitleReport) {
+    /// Adds the states of a stripe's rows to the report of its title.
+    fn report_rows(&mut self, stripe: &Stripe, report: &mut TitleReport) {
         let geometry = self.inner.geometry;
         for row in 0..geometry.unit_rows() {
             let wrong = stripe.rows.iter().filter(|unit| unit[row] != RowState::Good).count();
@@ -362,7 +365,7 @@ impl Check<'_> {
                     RowState::Unreadable => member.unreadable_rows += 1,
                     RowState::Bad => member.bad_rows += 1,
                 }
-                if *state != RowState::Missing && member.first_bad_offsets.len() < OFFSETS_TOLD {
+                if *state != RowState::Missing && member.first_bad_offsets.len() < OFFSETS_REPORTED {
                     member.first_bad_offsets.push(offset + (row * geometry.row_bytes()) as u64);
                 }
             }

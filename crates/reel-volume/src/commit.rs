@@ -17,7 +17,7 @@ use crate::health::Health;
 use crate::ids::{MemberId, VolumeId, random_u64};
 use crate::limits::{BLOCK_BYTES, COMMIT_STEP_NS, TITLES_MAX};
 use crate::superblock::Superblock;
-use crate::turns::Waits;
+use crate::waits::Waits;
 
 /// Writes catalogues, one commit at a time.
 pub(crate) struct Committer {
@@ -38,33 +38,33 @@ struct State {
     /// Whether `epoch` is sealed on every member in sync.
     sealed: bool,
     highest_epoch: u64,
-    /// For each member the area that holds what is in force.
+    /// For each member the area that holds the catalogue in force.
     keep: Vec<usize>,
     /// Why nothing may be written any more.
     refusal: Option<String>,
 }
 
-/// The parts of a volume a commit works with.
-pub(crate) struct Around<'a> {
+/// The parts of a volume that a commit works with.
+pub(crate) struct CommitContext<'a> {
     pub(crate) access: &'a Access,
     pub(crate) health: &'a Health,
     pub(crate) counters: &'a VolumeCounters,
 }
 
-/// What a commit changes beside the titles.
+/// What a commit changes besides the titles.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Change {
-    /// Nothing, unless a member failed.
+    /// Nothing else, unless a member failed.
     Titles,
     /// A new epoch begins even if no member failed.
     Epoch,
-    /// Another disk, of this id, takes the place of a member. It is not in sync.
+    /// Another disk, with this id, takes the place of a member. It is not in sync.
     Replace(usize, MemberId),
-    /// A member that holds everything comes in sync.
+    /// A member that holds everything becomes in sync.
     Join(usize),
 }
 
-/// What is in force, for people.
+/// The catalogue in force, for display.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct CommitStatus {
     /// Changes of the set of members in sync so far.
@@ -106,28 +106,29 @@ impl Committer {
         CommitStatus { epoch: state.epoch.number, generation: state.generation }
     }
 
-    /// Why nothing may be written, if so.
+    /// Why nothing may be written; `None` if writing is allowed.
     pub(crate) fn refusal(&self) -> Option<String> {
         self.lock().refusal.clone()
     }
 
-    /// The name of the disk that is meant by a member's number.
+    /// The id of the disk that the catalogue expects as this member.
     pub(crate) fn member_id(&self, member: usize) -> Option<MemberId> {
         self.lock().members.get(member).copied()
     }
 
-    /// The number that the next epoch will have at least.
+    /// The lowest number that the next epoch can have.
     pub(crate) fn next_epoch(&self) -> u64 {
         self.lock().highest_epoch + 1
     }
 
     /// Puts these titles in force: when it returns, every member in sync has them.
     ///
-    /// After most errors the old catalogue is in force. After those that leave it open which one is,
-    /// [`Committer::refusal`] says so, and nothing more is written until the volume is opened again.
+    /// After most errors the old catalogue is in force. Some errors leave it open which one is in
+    /// force. In that case [`Committer::refusal`] says so, and nothing more is written until the
+    /// volume is opened again.
     pub(crate) fn commit<'a>(
         &self,
-        around: &Around<'_>,
+        context: &CommitContext<'_>,
         titles: impl ExactSizeIterator<Item = &'a TitleRecord>,
         change: Change,
     ) -> Result<(), VolumeError> {
@@ -149,56 +150,58 @@ impl Committer {
         let (members, keep) = (state.members.clone(), state.keep.clone());
         if let Change::Replace(member, id) = change {
             state.members[member] = id;
-            // Whatever it holds is of another disk.
+            // Its areas belong to another disk.
             state.keep[member] = 0;
         }
-        let mut told = false;
-        let done = self.put_in_force(&mut state, around, &body, change, &mut told);
-        if done.is_err() && !told {
-            // Nobody was told of another disk, so the next commit does not do it either.
+        let mut header_written = false;
+        let done = self.put_in_force(&mut state, context, &body, change, &mut header_written);
+        if done.is_err() && !header_written {
+            // No member got a header that names the other disk, so the next commit must not either.
             (state.members, state.keep) = (members, keep);
         } else if let Err(error) = &done
             && state.refusal.is_none()
         {
-            // A round before the one that failed may be in force, or come into force, on whoever has its seal.
+            // A round before the one that failed may be in force, or come into force, on the
+            // members that have its seal.
             state.refusal = Some(format!(
-                "a commit was begun anew without a member that failed, and failed then: {error}; open it again to see what \
-                 is in force"
+                "a commit was restarted without a member that failed, and then failed too: {error}; \
+                 open the volume again to see which catalogue is in force"
             ));
         }
         done
     }
 
-    /// Writes a catalogue until all who are in sync by then have it. `told` is set once any member may have a header of it.
+    /// Writes a catalogue until all members that are in sync by then have it. `header_written` is
+    /// set once any member may have a header of it.
     fn put_in_force(
         &self,
         state: &mut State,
-        around: &Around<'_>,
+        context: &CommitContext<'_>,
         body: &[u8],
         change: Change,
-        told: &mut bool,
+        header_written: &mut bool,
     ) -> Result<(), VolumeError> {
         let mut begin = change != Change::Titles || !state.sealed;
         loop {
             let good = (0..state.members.len()).filter(|&m| match change {
-                Change::Join(joining) if joining == m => around.health.writable(m),
+                Change::Join(joining) if joining == m => context.health.writable(m),
                 Change::Replace(replaced, _) if replaced == m => false,
-                _ => state.in_sync.has(m) && around.health.readable(m),
+                _ => state.in_sync.has(m) && context.health.readable(m),
             });
             let good = good.fold(MemberSet::default(), MemberSet::with);
             begin |= good != state.in_sync;
             if !write_quorum(good, state.members.len(), self.parity_rows) {
-                return Err(self.give_up(state, good));
+                return Err(self.stop_writing(state, good));
             }
             if begin {
                 self.begin_epoch(state, good)?;
             }
-            let done = self.write_all(state, around, body, told)?;
+            let done = self.write_all(state, context, body, header_written)?;
             if done {
-                around.counters.commits.add(1);
+                context.counters.commits.add(1);
                 return Ok(());
             }
-            // Some member failed; it is out by now, and an epoch without it begins.
+            // A member failed and is dropped by now, so an epoch without it begins.
             begin = true;
         }
     }
@@ -209,21 +212,22 @@ impl Committer {
     }
 
     fn lock(&self) -> MutexGuard<'_, State> {
-        // A commit that panicked left its area half written, which is a crash like any other; what is in force
-        // is only ever changed after the fact.
+        // A commit that panicked left its area half written. That is handled like any crash: the
+        // state in force changes only after the writes are durable.
         self.waits.lock(&self.state)
     }
 
-    fn give_up(&self, state: &mut State, good: MemberSet) -> VolumeError {
+    fn stop_writing(&self, state: &mut State, good: MemberSet) -> VolumeError {
         let (members, tolerated) = (state.members.len(), self.parity_rows);
         let failed = members - good.count();
-        state.refusal =
-            Some(format!("{failed} of its {members} members have failed; open it again when they are back"));
+        state.refusal = Some(format!(
+            "{failed} of its {members} members have failed; make them available and open the volume again"
+        ));
         VolumeError::MembersFailed {
             failed,
             members,
             tolerated,
-            last: "see the log for what each of them said".to_owned(),
+            last: "the log has the error of each member".to_owned(),
         }
     }
 
@@ -236,14 +240,15 @@ impl Committer {
         Ok(())
     }
 
-    /// Writes one copy to every member in sync. `false` if a member failed on the way; it is dropped then.
-    /// An error comes before any header is written; `told` is set before the first is.
+    /// Writes one copy to every member in sync. `false` if a member failed; it is dropped then. An
+    /// error is returned only before any header is written; `header_written` is set before the
+    /// first is.
     fn write_all(
         &self,
         state: &mut State,
-        around: &Around<'_>,
+        context: &CommitContext<'_>,
         body: &[u8],
-        told: &mut bool,
+        header_written: &mut bool,
     ) -> Result<bool, VolumeError> {
         state.generation += 1;
         let header = CommitHeader {
@@ -258,34 +263,36 @@ impl Committer {
         };
         let targets: Vec<(usize, u64)> =
             state.in_sync.iter().map(|member| (member, self.area_offsets[1 - state.keep[member]])).collect();
-        // Taken before anything is written, so that a want of memory leaves the old catalogue in force.
-        let block = filled(around.access, &header.encode())?;
-        let seal = filled(around.access, &header.encode_seal())?;
+        // Taken before anything is written, so that a lack of memory leaves the old catalogue in
+        // force.
+        let block = filled(context.access, &header.encode())?;
+        let seal = filled(context.access, &header.encode_seal())?;
         let mut answers = Answers::new().due_after(COMMIT_STEP_NS);
-        let chunk_bytes = around.access.arena.buffer_bytes();
+        let chunk_bytes = context.access.arena.buffer_bytes();
         let mut good = true;
         for (number, chunk) in body.chunks(chunk_bytes).enumerate() {
-            let chunk = filled(around.access, chunk)?;
+            let chunk = filled(context.access, chunk)?;
             let at = BODY_AT + (number * chunk_bytes) as u64;
-            good &= write_to(around, &mut answers, &targets, at, chunk);
+            good &= write_to(context, &mut answers, &targets, at, chunk);
         }
         // This sync also covers every unit of the objects that this catalogue is the first to name.
-        if !(sync_all(around, &mut answers, &targets) && good) {
+        if !(sync_all(context, &mut answers, &targets) && good) {
             return Ok(false);
         }
-        *told = true;
-        // In a new epoch the seal waits until every member has the header: what is sealed anywhere is held everywhere.
-        good = write_to(around, &mut answers, &targets, 0, block);
+        *header_written = true;
+        // In a new epoch the seal waits until every member has the header: an epoch that is sealed
+        // on any member is held by all.
+        good = write_to(context, &mut answers, &targets, 0, block);
         if !state.sealed {
-            good &= sync_all(around, &mut answers, &targets);
+            good &= sync_all(context, &mut answers, &targets);
         }
         if !good {
             return Ok(false);
         }
-        if !write_to(around, &mut answers, &targets, BLOCK_BYTES as u64, seal) {
+        if !write_to(context, &mut answers, &targets, BLOCK_BYTES as u64, seal) {
             return Ok(false);
         }
-        if !sync_all(around, &mut answers, &targets) {
+        if !sync_all(context, &mut answers, &targets) {
             return Ok(false);
         }
         state.sealed = true;
@@ -307,34 +314,34 @@ fn filled(access: &Access, bytes: &[u8]) -> Result<Lease, VolumeError> {
 
 /// Writes the same bytes to every target. `false` if a member failed; it is dropped then.
 fn write_to(
-    around: &Around<'_>,
+    context: &CommitContext<'_>,
     answers: &mut Answers,
     targets: &[(usize, u64)],
     at: u64,
     lease: Lease,
 ) -> bool {
     for &(member, offset) in targets {
-        around.access.write(answers, Class::INTERACTIVE, (member, offset + at), lease.clone());
+        context.access.write(answers, Class::INTERACTIVE, (member, offset + at), lease.clone());
     }
     drop(lease);
-    settle_answers(around, answers)
+    settle_answers(context, answers)
 }
 
 /// Makes what was written to every target durable. `false` if a member failed; it is dropped then.
-fn sync_all(around: &Around<'_>, answers: &mut Answers, targets: &[(usize, u64)]) -> bool {
+fn sync_all(context: &CommitContext<'_>, answers: &mut Answers, targets: &[(usize, u64)]) -> bool {
     for &(member, _) in targets {
-        around.access.sync(answers, Class::INTERACTIVE, member);
+        context.access.sync(answers, Class::INTERACTIVE, member);
     }
-    settle_answers(around, answers)
+    settle_answers(context, answers)
 }
 
-/// Waits for everything under way; whoever failed is dropped.
-fn settle_answers(around: &Around<'_>, answers: &mut Answers) -> bool {
+/// Waits for all outstanding requests. A member whose request failed is dropped.
+fn settle_answers(context: &CommitContext<'_>, answers: &mut Answers) -> bool {
     let mut good = true;
     while let Some(done) = answers.next() {
         if let Err(error) = &done.result {
             good = false;
-            write_failed(around.health, around.counters, &done, error);
+            write_failed(context.health, context.counters, &done, error);
         }
     }
     good
@@ -342,12 +349,12 @@ fn settle_answers(around: &Around<'_>, answers: &mut Answers) -> bool {
 
 /// A write or sync of a member has failed.
 pub(crate) fn write_failed(health: &Health, counters: &VolumeCounters, done: &DiskDone, error: &DiskError) {
-    // A write's token is the life in which it was asked for.
+    // The token of a write is the member's life in which it was requested.
     drop_member(health, counters, (done.member, done.token as u32), &error.to_string());
 }
 
-/// Takes a member out of use because a write to it failed in this life of it: what it should hold and does not is computed
-/// from the others.
+/// Takes a member out of use because a write to it failed in this life of it. What is missing on it
+/// is computed from the others.
 pub(crate) fn drop_member(
     health: &Health,
     counters: &VolumeCounters,

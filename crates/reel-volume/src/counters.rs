@@ -32,14 +32,14 @@ pub struct VolumeCounters {
     pub write_errors: Counter,
     /// Rows, data and parity, given to members to write.
     pub rows_written: Counter,
-    /// Times that bytes could not be had in any way.
+    /// Reads of bytes that could neither be read nor computed.
     pub rows_lost: Counter,
     /// Catalogue commits.
     pub commits: Counter,
     /// Members dropped from the set in sync because they failed to write.
     pub members_dropped: Counter,
-    /// Members taken out because they failed reads or lied again and again.
+    /// Members taken out because they repeatedly failed reads or returned wrong data.
     pub members_taken_out: Counter,
-    /// Units written anew because they, or a part of them, were not what was written.
-    pub units_mended: Counter,
+    /// Units rewritten because at least a part of them was not what was written.
+    pub units_repaired: Counter,
 }

@@ -1,4 +1,4 @@
-//! Making a volume.
+//! Creates a volume.
 
 use std::collections::HashSet;
 use std::fs::{File, OpenOptions};
@@ -19,46 +19,48 @@ use crate::lock::{identity, lock};
 use crate::manifest::{FILE_NAME, Manifest, sync_directory};
 use crate::superblock::{CATALOGUE_OFFSET, SUPERBLOCK_COPY_OFFSET, Superblock};
 
-/// Where the members of a new volume are to be.
+/// Where the members of a new volume are created.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Members {
-    /// So many files in the volume's directory.
+    /// This number of files in the volume's directory.
     Count(usize),
     /// These block devices or files.
     Paths(Vec<PathBuf>),
 }
 
-/// What a new volume is to be like.
+/// The properties of a new volume.
 #[derive(Clone, Debug)]
 pub struct VolumeOptions {
     /// Its members.
     pub members: Members,
-    /// Parity rows P; members that may be lost.
+    /// Parity rows P: the number of members that may be lost.
     pub parity: usize,
     /// The code.
     pub code: Code,
-    /// Bytes of all members that are files, parity and catalogue included. Block devices are used whole.
+    /// Bytes of all members that are files, parity and catalogue included. Block devices are used
+    /// completely.
     pub size_bytes: u64,
-    /// Bytes of a symbol E, if not 1408.
+    /// Bytes of a symbol E; 1408 if `None`.
     pub symbol_bytes: Option<usize>,
-    /// Symbols of a row L, if not 32.
+    /// Symbols of a row L; 32 if `None`.
     pub row_symbols: Option<usize>,
-    /// Rows of a unit M, if not 6.
+    /// Rows of a unit M; 6 if `None`.
     pub unit_rows: Option<usize>,
-    /// Data rows D, if not N - P.
+    /// Data rows D; N - P if `None`.
     pub data_rows: Option<usize>,
-    /// Bytes of each of the two catalogue areas of a member, if not 0.2 % of the member.
+    /// Bytes of each of the two catalogue areas of a member; 0.2 % of the member if `None`.
     pub catalogue_bytes: Option<u64>,
-    /// Whether what is there may be overwritten.
+    /// Whether existing content may be overwritten.
     pub force: bool,
-    /// Whether members that are files grow as they are written, with no space set aside: for simulations and tests.
+    /// Whether members that are files grow as they are written, with no space reserved: for
+    /// simulations and tests.
     pub sparse: bool,
 }
 
-/// What was made.
+/// The volume that was created.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct VolumeSummary {
-    /// The volume's name.
+    /// The volume's id.
     pub volume: VolumeId,
     /// Its geometry.
     pub geometry: Geometry,
@@ -66,12 +68,12 @@ pub struct VolumeSummary {
     pub members: Vec<PathBuf>,
     /// Bytes of each member.
     pub member_bytes: u64,
-    /// Object bytes that fit.
+    /// Object bytes that the volume can store.
     pub capacity_bytes: u64,
 }
 
 impl Default for VolumeOptions {
-    /// Five files of 4 GiB, one of five rows parity.
+    /// Five files of 4 GiB, one parity row of five.
     fn default() -> VolumeOptions {
         VolumeOptions {
             members: Members::Count(5),
@@ -89,30 +91,31 @@ impl Default for VolumeOptions {
     }
 }
 
-/// Makes a volume. When it fails, nothing that it made is left.
+/// Creates a volume. On failure, everything that was created is removed.
 pub(crate) fn create(directory: &Path, options: &VolumeOptions) -> Result<VolumeSummary, VolumeError> {
     let geometry = geometry_of(options)?;
     let made_directory = prepare_directory(directory, options)?;
-    let mut made = Made { files: Vec::new(), directory: made_directory.then(|| directory.to_owned()) };
-    let summary = create_in(directory, options, geometry, &mut made)?;
-    made.keep();
+    let mut created =
+        CreatedFiles { files: Vec::new(), directory: made_directory.then(|| directory.to_owned()) };
+    let summary = create_in(directory, options, geometry, &mut created)?;
+    created.keep();
     Ok(summary)
 }
 
-/// What has been made so far; dropped before it is complete, it is taken away again.
-pub(crate) struct Made {
+/// The files created so far. They are removed on drop unless [`CreatedFiles::keep`] is called.
+pub(crate) struct CreatedFiles {
     files: Vec<PathBuf>,
     directory: Option<PathBuf>,
 }
 
-/// A member to be made.
+/// A file or device that becomes a member.
 pub(crate) struct Target {
     pub(crate) path: PathBuf,
     /// As `volume.toml` names it.
     written: PathBuf,
     /// Locked.
     pub(crate) file: File,
-    /// `None` for a file, whose size is ours to choose.
+    /// The size of a block device; `None` for a file, whose size is chosen here.
     pub(crate) device_bytes: Option<u64>,
 }
 
@@ -122,10 +125,10 @@ fn geometry_of(options: &VolumeOptions) -> Result<Geometry, VolumeError> {
         Members::Paths(paths) => paths.len(),
     };
     if !options.code.allows(options.parity) {
-        return Err(VolumeError::Options(format!(
-            "the code {} makes one parity row, not {}; use --parity 1",
-            options.code, options.parity
-        )));
+        return Err(VolumeError::options(
+            format!("the code {} makes one parity row, not {}", options.code, options.parity),
+            "use --parity 1",
+        ));
     }
     let defaults = GeometryFields::cmaf(members);
     Ok(Geometry::new(GeometryFields {
@@ -138,22 +141,22 @@ fn geometry_of(options: &VolumeOptions) -> Result<Geometry, VolumeError> {
     })?)
 }
 
-/// Makes the directory, or sees that there is no volume in it. Tells whether it was made.
+/// Creates the directory, or checks that it holds no volume. Returns whether it was created.
 fn prepare_directory(directory: &Path, options: &VolumeOptions) -> Result<bool, VolumeError> {
     if directory.exists() {
         if let Ok((_, file, path)) = Manifest::open(directory) {
-            // Not even by force is a volume destroyed while a program uses it.
+            // Not even `force` destroys a volume that a program uses.
             lock(&file, &path, true)?;
         }
         if directory.join(FILE_NAME).exists() && !options.force {
             return Err(VolumeError::NotEmpty {
                 path: directory.to_owned(),
-                found: "is a Reel volume already".to_owned(),
+                found: "is already a Reel volume".to_owned(),
             });
         }
         return Ok(false);
     }
-    std::fs::create_dir_all(directory).map_err(VolumeError::file(directory, "make the directory"))?;
+    std::fs::create_dir_all(directory).map_err(VolumeError::file(directory, "create the directory"))?;
     Ok(true)
 }
 
@@ -161,31 +164,34 @@ fn create_in(
     directory: &Path,
     options: &VolumeOptions,
     geometry: Geometry,
-    made: &mut Made,
+    created: &mut CreatedFiles,
 ) -> Result<VolumeSummary, VolumeError> {
     if let Some(bytes) = options.catalogue_bytes
         && !(CATALOGUE_BYTES_MIN..=CATALOGUE_BYTES_MAX).contains(&bytes)
     {
-        return Err(VolumeError::Options(format!(
-            "a catalogue area must be {CATALOGUE_BYTES_MIN} to {CATALOGUE_BYTES_MAX} bytes, not {bytes}"
-        )));
+        return Err(VolumeError::options(
+            format!(
+                "a catalogue area must be {CATALOGUE_BYTES_MIN} to {CATALOGUE_BYTES_MAX} bytes, not {bytes}"
+            ),
+            None,
+        ));
     }
-    let targets = open_targets(directory, options, made)?;
+    let targets = open_targets(directory, options, created)?;
     let share = options.size_bytes / geometry.members() as u64;
     let smallest = targets.iter().map(|target| target.device_bytes.unwrap_or(share)).min().unwrap_or(0);
     let layout = Layout::of(&geometry, smallest, options.catalogue_bytes).ok_or_else(|| {
-        VolumeError::Options(format!(
-            "{smallest} bytes per member are too few: this geometry needs at least {} of each of its {} members; \
-             ask for a larger --size",
+        let problem = format!(
+            "{smallest} bytes per member are too few: this geometry needs at least {} of each of its {} members",
             Layout::bytes_min(&geometry, options.catalogue_bytes),
             geometry.members(),
-        ))
+        );
+        VolumeError::options(problem, "choose a larger --size")
     })?;
     reserve(&targets, layout.member_bytes, options.sparse)?;
     let volume = VolumeId::random()?;
     format(&targets, volume, geometry, options.code, layout)?;
     let members: Vec<PathBuf> = targets.iter().map(|target| target.written.clone()).collect();
-    made.files.push(directory.join(format!("{FILE_NAME}.new")));
+    created.files.push(directory.join(format!("{FILE_NAME}.new")));
     Manifest { volume, members }.write(directory)?;
     let units = (layout.member_bytes - layout.data_offset) / geometry.unit_bytes() as u64;
     Ok(VolumeSummary {
@@ -200,7 +206,7 @@ fn create_in(
 fn open_targets(
     directory: &Path,
     options: &VolumeOptions,
-    made: &mut Made,
+    created: &mut CreatedFiles,
 ) -> Result<Vec<Target>, VolumeError> {
     let paths: Vec<(PathBuf, PathBuf)> = match &options.members {
         Members::Count(count) => (0..*count)
@@ -218,15 +224,17 @@ fn open_targets(
     let mut seen = HashSet::new();
     let mut targets = Vec::with_capacity(paths.len());
     for (path, written) in paths {
-        // Before it is opened: our own lock on the first would tell of another program.
+        // Checked before it is opened: our own lock on the first name would be reported as another
+        // program's.
         if std::fs::metadata(&path).is_ok_and(|metadata| seen.contains(&identity(&metadata))) {
-            return Err(VolumeError::Options(format!(
-                "{} is given twice; every member must be a disk or file of its own",
-                path.display()
-            )));
+            return Err(VolumeError::options(
+                format!("{} is listed twice", path.display()),
+                "every member must be a different disk or file",
+            ));
         }
-        let target = open_target(path, written, options.force, made)?;
-        let metadata = target.file.metadata().map_err(VolumeError::file(&target.path, "look at"))?;
+        let target = open_target(path, written, options.force, created)?;
+        let metadata =
+            target.file.metadata().map_err(VolumeError::file(&target.path, "get the metadata of"))?;
         seen.insert(identity(&metadata));
         targets.push(target);
     }
@@ -237,7 +245,7 @@ pub(crate) fn open_target(
     path: PathBuf,
     written: PathBuf,
     force: bool,
-    made: &mut Made,
+    created: &mut CreatedFiles,
 ) -> Result<Target, VolumeError> {
     let existed = path.exists();
     let file = OpenOptions::new()
@@ -246,23 +254,23 @@ pub(crate) fn open_target(
         .create(true)
         .truncate(false)
         .open(&path)
-        .map_err(VolumeError::file(&path, "open or make"))?;
+        .map_err(VolumeError::file(&path, "open or create"))?;
     if !existed {
-        made.files.push(path.clone());
+        created.files.push(path.clone());
     }
     lock(&file, &path, true)?;
-    let metadata = file.metadata().map_err(VolumeError::file(&path, "look at"))?;
+    let metadata = file.metadata().map_err(VolumeError::file(&path, "get the metadata of"))?;
     let device_bytes = if metadata.file_type().is_block_device() {
-        let opened =
-            MemberFile::open(&path, OpenMode::ReadOnly).map_err(VolumeError::disk("cannot make a volume"))?;
+        let opened = MemberFile::open(&path, OpenMode::ReadOnly)
+            .map_err(VolumeError::disk("cannot create a volume"))?;
         Some(opened.bytes())
     } else if metadata.file_type().is_file() {
         None
     } else {
-        return Err(VolumeError::Options(format!(
-            "{} is neither a file nor a block device, so it cannot be a member",
-            path.display()
-        )));
+        return Err(VolumeError::options(
+            format!("{} is neither a file nor a block device, so it cannot be a member", path.display()),
+            "choose a file or a disk",
+        ));
     };
     if !force && let Some(found) = content(&file, device_bytes.unwrap_or(metadata.len())) {
         return Err(VolumeError::NotEmpty { path, found });
@@ -270,31 +278,35 @@ pub(crate) fn open_target(
     Ok(Target { path, written, file, device_bytes })
 }
 
-/// What a file or device holds already, in words; `None` if it is empty or starts with zeros only.
+/// What a file or device already holds, as a message; `None` if it is empty or starts with zeros
+/// only.
 fn content(file: &File, bytes: u64) -> Option<String> {
-    // File systems and partition tables show themselves within the first 128 KiB (btrfs at 64 KiB).
+    // File systems and partition tables have their signatures within the first 128 KiB (btrfs at 64
+    // KiB).
     let mut start = vec![0; bytes.min(128 << 10) as usize];
     if file.read_exact_at(&mut start, 0).is_err() {
         return Some("cannot be read".to_owned());
     }
     match start.first_chunk::<BLOCK_BYTES>().map(|block| Superblock::decode(block)) {
         Some(Ok(superblock)) => {
-            Some(format!("is member {} of the Reel volume {} already", superblock.index, superblock.volume))
+            Some(format!("is already member {} of the Reel volume {}", superblock.index, superblock.volume))
         }
         _ if start.iter().all(|byte| *byte == 0) => None,
         _ => Some("is not empty".to_owned()),
     }
 }
 
-/// Sets the space of every member that is a file aside, unless they are to be `sparse`.
+/// Reserves the space of every member that is a file, unless they are `sparse`.
 pub(crate) fn reserve(targets: &[Target], member_bytes: u64, sparse: bool) -> Result<(), VolumeError> {
     let files = || targets.iter().filter(|target| target.device_bytes.is_none());
-    // Asking first leaves a disk alone that could not hold all that are to lie on it.
+    // Checked first, so that a disk is not filled up by members that do not all fit.
     for target in files().filter(|_| !sparse) {
-        let metadata = target.file.metadata().map_err(VolumeError::file(&target.path, "look at"))?;
+        let metadata =
+            target.file.metadata().map_err(VolumeError::file(&target.path, "get the metadata of"))?;
         let (mut needed_bytes, free_bytes) = (0u64, free_bytes(&target.file));
         for other in files() {
-            let other = other.file.metadata().map_err(VolumeError::file(&other.path, "look at"))?;
+            let other =
+                other.file.metadata().map_err(VolumeError::file(&other.path, "get the metadata of"))?;
             if other.dev() == metadata.dev() {
                 needed_bytes = needed_bytes.saturating_add(member_bytes.saturating_sub(other.blocks() * 512));
             }
@@ -319,9 +331,9 @@ pub(crate) fn reserve(targets: &[Target], member_bytes: u64, sparse: bool) -> Re
             }
             Err(rustix::io::Errno::OPNOTSUPP) => tracing::warn!(
                 path = %target.path.display(),
-                "this file system cannot set space aside; a member on it may run out of space while it is written"
+                "this file system cannot reserve space; a member on it may run out of space while it is written"
             ),
-            Err(error) => return Err(VolumeError::file(&target.path, "set space aside for")(error.into())),
+            Err(error) => return Err(VolumeError::file(&target.path, "reserve space for")(error.into())),
         }
     }
     Ok(())
@@ -331,8 +343,8 @@ fn free_bytes(file: &File) -> u64 {
     rustix::fs::fstatvfs(file).map_or(u64::MAX, |stat| stat.f_bavail.saturating_mul(stat.f_frsize))
 }
 
-/// Writes superblocks and the first, empty catalogue. The superblocks come last, so that a member which was not
-/// finished is not taken for one.
+/// Writes superblocks and the first, empty catalogue. The superblocks are written last, so that an
+/// unfinished member is not mistaken for a member.
 fn format(
     targets: &[Target],
     volume: VolumeId,
@@ -390,9 +402,9 @@ fn format(
     Ok(())
 }
 
-impl Made {
-    pub(crate) fn nothing() -> Made {
-        Made { files: Vec::new(), directory: None }
+impl CreatedFiles {
+    pub(crate) fn nothing() -> CreatedFiles {
+        CreatedFiles { files: Vec::new(), directory: None }
     }
 
     pub(crate) fn keep(mut self) {
@@ -401,9 +413,9 @@ impl Made {
     }
 }
 
-impl Drop for Made {
+impl Drop for CreatedFiles {
     fn drop(&mut self) {
-        // What cannot be taken away stays: the error that led here says what went wrong first.
+        // Errors are ignored: the error that led here is the one to report.
         for file in &self.files {
             let _ = std::fs::remove_file(file);
         }

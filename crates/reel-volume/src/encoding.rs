@@ -1,12 +1,13 @@
-//! Little-endian fields, one after another: how everything Reel writes about a volume is encoded.
+//! Little-endian fields, one after another: the encoding of everything that Reel writes about a
+//! volume.
 
 /// What is wrong with encoded bytes.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("{what} at byte {at}")]
 pub struct EncodingError {
-    /// What was found, in words.
+    /// What was found.
     pub what: &'static str,
-    /// Where, counted from the start of the encoded bytes.
+    /// The offset from the start of the encoded bytes.
     pub at: usize,
 }
 
@@ -115,7 +116,7 @@ impl<'a> Decoder<'a> {
         Ok(&self.bytes[from..self.at])
     }
 
-    /// A text of at most so many bytes.
+    /// A text of at most `bytes_max` bytes.
     pub(crate) fn text(&mut self, bytes_max: usize) -> Result<String, EncodingError> {
         let bytes = usize::from(self.u16()?);
         if bytes > bytes_max {
@@ -125,8 +126,8 @@ impl<'a> Decoder<'a> {
         String::from_utf8(raw.to_vec()).map_err(|_| self.error("a text is not UTF-8"))
     }
 
-    /// A count of items of at least `item_bytes` each: never more than the bytes that are left can hold, so
-    /// that memory may be set aside for them.
+    /// A count of items of at least `item_bytes` each. It is never more than the remaining bytes
+    /// can hold, so that memory may be allocated for them.
     pub(crate) fn count(&mut self, count_max: usize, item_bytes: usize) -> Result<usize, EncodingError> {
         let count = self.u32()? as usize;
         if count > count_max {

@@ -1,5 +1,6 @@
-//! What can go wrong with a volume.
+//! Errors of a volume.
 
+use std::borrow::Cow;
 use std::path::PathBuf;
 
 use reel_disk::DiskError;
@@ -7,7 +8,26 @@ use reel_disk::DiskError;
 use crate::catalogue::TitleRecordError;
 use crate::geometry::GeometryError;
 
-/// Why a volume could not do what it was asked. The text says what happened, why, and what to do.
+const HELP_NOT_EMPTY: &str = "choose another place, or use --force to overwrite it";
+const HELP_DISK_FULL: &str = "choose a smaller --size or use another disk";
+const HELP_HEALTHY: &str =
+    "use --replace-healthy to replace it anyway: its content is then computed from the other members";
+const HELP_TOO_SMALL: &str = "use a larger disk";
+const HELP_TOO_SHORT: &str = "use a larger disk or a new file, or use --force to extend this file";
+const HELP_BUSY: &str = "wait until it has ended, or stop it";
+const HELP_NOT_A_VOLUME: &str = "`reel volume create` makes one";
+const HELP_LOCKED: &str =
+    "stop that program first, or use its API: two programs on one volume would destroy it";
+const HELP_FULL: &str = "remove titles, or make a larger volume";
+const HELP_CATALOGUE_FULL: &str = "remove titles, or make a volume with a larger catalogue";
+const HELP_TITLE_EXISTS: &str = "remove it first or choose another id";
+const HELP_NO_SUCH_TITLE: &str = "`reel titles` lists them";
+const HELP_NO_MEMORY: &str = "give the arena more memory, or run fewer clients and jobs at once";
+
+/// Why an operation on a volume failed.
+///
+/// The text says what happened, why, and what to do. [`VolumeError::help`] is the last of the three
+/// by itself, and the text ends with it.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum VolumeError {
@@ -17,53 +37,58 @@ pub enum VolumeError {
     /// A title cannot be recorded as it is.
     #[error(transparent)]
     TitleRecord(#[from] TitleRecordError),
-    /// A disk failed where nothing can stand in for it.
+    /// A disk failed and no other disk can serve the request.
     #[error("{doing}: {source}")]
     Disk {
-        /// What was being done.
+        /// The operation that failed.
         doing: String,
-        /// What the disk layer said.
+        /// The error of the disk.
         source: DiskError,
     },
-    /// A file of the volume, not a member's content, could not be used.
+    /// A file of the volume, not the content of a member, could not be used.
     #[error("cannot {what} {}: {source}", path.display())]
     File {
         /// The file.
         path: PathBuf,
-        /// What was tried.
+        /// The operation that failed.
         what: &'static str,
-        /// What the system said.
+        /// The error of the system.
         source: std::io::Error,
     },
-    /// The kernel gives no random bytes.
-    #[error("the system gives no random bytes, which a new volume needs for its name: {reason}")]
+    /// The kernel provides no random bytes.
+    #[error("the system provides no random bytes, which a new volume needs for its id: {reason}")]
     Random {
-        /// What the system said.
+        /// The error of the system.
         reason: String,
     },
-    /// What was asked for cannot be made into a volume.
-    #[error("{0}")]
-    Options(String),
-    /// There is something already where the volume is to be made.
-    #[error("{} {found}; choose another place, or say --force to lose what is there", path.display())]
+    /// The request makes no sense for this volume.
+    #[error("{problem}{}", after_semicolon(*.help))]
+    Options {
+        /// What is wrong.
+        problem: String,
+        /// What to do.
+        help: Option<&'static str>,
+    },
+    /// The place for the new volume or member is not empty.
+    #[error("{} {found}; {}", path.display(), HELP_NOT_EMPTY)]
     NotEmpty {
         /// The file, device or directory.
         path: PathBuf,
         /// What was found there.
         found: String,
     },
-    /// The disk is too small for the volume that was asked for.
-    #[error("there is not enough space for {}: {needed_bytes} bytes are needed and {free_bytes} are free; ask for a smaller --size or use another disk", path.display())]
+    /// The disk is too small for the new volume.
+    #[error("there is not enough space for {}: {needed_bytes} bytes are needed and {free_bytes} are free; {}", path.display(), HELP_DISK_FULL)]
     DiskFull {
         /// The member that does not fit.
         path: PathBuf,
-        /// Bytes of all members to be made there.
+        /// Bytes of all members that are to be created there.
         needed_bytes: u64,
         /// Bytes that are free there.
         free_bytes: u64,
     },
-    /// A member that is in use and well was to be replaced.
-    #[error("member {member} ({}) is in use and well; say --give-up to replace it all the same: what it holds is then computed anew from the other members", path.display())]
+    /// The member to be replaced is in use and healthy.
+    #[error("member {member} ({}) is in use and healthy; {}", path.display(), HELP_HEALTHY)]
     Healthy {
         /// The member.
         member: usize,
@@ -71,7 +96,7 @@ pub enum VolumeError {
         path: PathBuf,
     },
     /// A disk cannot take the place of a member.
-    #[error("{} has {has_bytes} bytes and a member of this volume has {needed_bytes}; use a larger disk", path.display())]
+    #[error("{} has {has_bytes} bytes and a member of this volume has {needed_bytes}; {}", path.display(), HELP_TOO_SMALL)]
     TooSmall {
         /// The disk.
         path: PathBuf,
@@ -80,8 +105,8 @@ pub enum VolumeError {
         /// Bytes of the disk.
         has_bytes: u64,
     },
-    /// A file that is to take the place of a member was given a smaller size.
-    #[error("{} has {has_bytes} bytes and a member of this volume has {needed_bytes}; use a larger disk or a new file, or say --force to have this file grow", path.display())]
+    /// An existing file that is to become a member is too short.
+    #[error("{} has {has_bytes} bytes and a member of this volume has {needed_bytes}; {}", path.display(), HELP_TOO_SHORT)]
     TooShort {
         /// The file.
         path: PathBuf,
@@ -90,14 +115,14 @@ pub enum VolumeError {
         /// Bytes of the file.
         has_bytes: u64,
     },
-    /// One job of its kind at a time.
-    #[error("a {running} of this volume is under way; wait until it has ended, or stop it")]
+    /// Only one job of its kind may run at a time.
+    #[error("a {running} of this volume is running; {}", HELP_BUSY)]
     Busy {
-        /// What is under way.
+        /// The job that is running.
         running: &'static str,
     },
     /// There is no volume there.
-    #[error("{} is not a Reel volume: {reason}; `reel volume create` makes one", path.display())]
+    #[error("{} is not a Reel volume: {reason}; {}", path.display(), HELP_NOT_A_VOLUME)]
     NotAVolume {
         /// The directory.
         path: PathBuf,
@@ -105,15 +130,15 @@ pub enum VolumeError {
         reason: String,
     },
     /// Another process has the volume open.
-    #[error("{} is in use by {holder}; stop that first, or ask it: two programs on one volume would destroy it", path.display())]
+    #[error("{} is in use by {holder}; {}", path.display(), HELP_LOCKED)]
     Locked {
         /// What is locked.
         path: PathBuf,
-        /// Who holds it, as far as known.
+        /// The process that holds the lock, as far as known.
         holder: String,
     },
-    /// Fewer members than are needed to have all bytes.
-    #[error("the volume in {} cannot be opened: {missing} of its {members} members cannot be used, and it can do without {}:\n{details}; {advice}", path.display(), count_if_known(*.tolerated))]
+    /// Fewer members are available than are needed to have all bytes.
+    #[error("the volume in {} cannot be opened: {missing} of its {members} members cannot be used, and the volume tolerates the loss of {}:\n{details}; {advice}", path.display(), count_if_known(*.tolerated))]
     TooFewMembers {
         /// The directory.
         path: PathBuf,
@@ -121,30 +146,33 @@ pub enum VolumeError {
         missing: usize,
         /// Members of the volume.
         members: usize,
-        /// Members it can do without; unknown if no member could be read.
+        /// Members that may be lost; unknown if no member could be read.
         tolerated: Option<usize>,
-        /// One line for each that is missing.
+        /// One line for each member that is missing.
         details: String,
         /// What to do.
         advice: &'static str,
     },
-    /// The catalogue copies do not tell what is in force.
-    #[error("the volume in {} cannot be opened: {reason}", path.display())]
+    /// The catalogue copies do not show which one is in force.
+    #[error("the volume in {} cannot be opened: {reason}; {help}", path.display())]
     Catalogue {
         /// The directory.
         path: PathBuf,
-        /// What is wrong and what to do.
+        /// What is wrong.
         reason: String,
+        /// What to do.
+        help: &'static str,
     },
-    /// The volume may only be read.
-    #[error("the volume can only be read: {reason}")]
+    /// The volume is read-only.
+    #[error("the volume is read-only: {reason}")]
     ReadOnly {
         /// Why.
         reason: String,
     },
-    /// No room.
+    /// The volume is full.
     #[error(
-        "the volume is full: {needed_bytes} bytes more are needed and {free_bytes} are free; remove titles, or make a larger volume"
+        "the volume is full: {needed_bytes} bytes more are needed and {free_bytes} are free; {}",
+        HELP_FULL
     )]
     Full {
         /// Object bytes that could not be placed.
@@ -152,54 +180,55 @@ pub enum VolumeError {
         /// Object bytes that are free.
         free_bytes: u64,
     },
-    /// The catalogue has no room for another title.
+    /// The catalogue area is too small for another title.
     #[error(
-        "the catalogue is full: it needs {needed_bytes} bytes and has room for {area_bytes}; remove titles, or make a volume with a larger catalogue"
+        "the catalogue is full: it needs {needed_bytes} bytes and may take {area_bytes}; {}",
+        HELP_CATALOGUE_FULL
     )]
     CatalogueFull {
-        /// What the catalogue would take.
+        /// Bytes that the catalogue would take.
         needed_bytes: u64,
-        /// What there is.
+        /// Bytes of a catalogue area.
         area_bytes: u64,
     },
-    /// An object would be longer or more scattered than the format allows.
+    /// An object would be longer or split into more runs of slots than the format allows.
     #[error("an object cannot be stored: {rule}")]
     ObjectLimit {
-        /// The limit it runs into.
+        /// The limit that it exceeds.
         rule: &'static str,
     },
-    /// A record of an object that this open volume does not keep.
+    /// A record of an object whose slots this open volume does not keep.
     #[error(
-        "the bytes of this object are not kept: its record comes neither from a writer nor from the list of titles of this open volume"
+        "the bytes of this object may have been overwritten: its record comes neither from a writer nor from the list of titles of this open volume"
     )]
     NotHeld,
     /// More members failed than parity makes up for.
     #[error(
-        "too many members have failed while writing ({failed} of {members}, and the volume can do without {tolerated}); the last said: {last}"
+        "too many members have failed while writing ({failed} of {members}, and the volume tolerates the loss of {tolerated}): {last}"
     )]
     MembersFailed {
         /// Members out of sync.
         failed: usize,
         /// Members of the volume.
         members: usize,
-        /// Members it can do without.
+        /// Members that may be lost.
         tolerated: usize,
         /// The last error.
         last: String,
     },
-    /// There is a title of that id.
-    #[error("there is already a title {id:?}; remove it first or choose another id")]
+    /// A title with that id exists.
+    #[error("there is already a title {id:?}; {}", HELP_TITLE_EXISTS)]
     TitleExists {
         /// The id.
         id: String,
     },
-    /// There is no title of that id.
-    #[error("there is no title {id:?} in this volume; `reel titles` lists them")]
+    /// No title has that id.
+    #[error("there is no title {id:?} in this volume; {}", HELP_NO_SUCH_TITLE)]
     NoSuchTitle {
         /// The id.
         id: String,
     },
-    /// Stored bytes cannot be read any more.
+    /// Stored bytes are lost.
     #[error(
         "{object}, stripe {stripe}, row {row}: the bytes are lost, because more than {tolerated} of its rows cannot be read ({causes})"
     )]
@@ -210,37 +239,67 @@ pub enum VolumeError {
         stripe: u64,
         /// Which row of the unit.
         row: usize,
-        /// Rows it can do without.
+        /// Members that may be lost.
         tolerated: usize,
         /// The members and what each of them said.
         causes: String,
     },
-    /// A reader that has failed is asked again.
-    #[error("this reader has failed before: {reason}")]
+    /// A reader is used after it failed.
+    #[error("this reader failed earlier: {reason}")]
     FailedBefore {
-        /// What it said then.
+        /// The earlier error.
         reason: String,
     },
-    /// No memory for media came free in time.
-    #[error(
-        "no media memory came free within {waited_ms} ms ({bytes} bytes wanted); give the arena more memory or admit less"
-    )]
+    /// No media memory became free in time.
+    #[error("no media memory became free within {waited_ms} ms ({bytes} bytes needed); {}", HELP_NO_MEMORY)]
     NoMemory {
-        /// What was wanted.
+        /// The bytes that were needed.
         bytes: usize,
-        /// How long it was waited for.
+        /// How long the operation waited.
         waited_ms: u64,
     },
-    /// The arena could not be made.
-    #[error("the media memory could not be set aside: {0}")]
+    /// The arena could not be allocated.
+    #[error("the media memory could not be allocated: {0}")]
     Arena(#[from] reel_arena::ArenaError),
 }
 
 fn count_if_known(members: Option<usize>) -> String {
-    members.map_or_else(|| "a number that only a member could tell".to_owned(), |members| members.to_string())
+    members.map_or_else(|| "an unknown number of members".to_owned(), |members| members.to_string())
+}
+
+fn after_semicolon(help: Option<&str>) -> String {
+    help.map(|help| format!("; {help}")).unwrap_or_default()
 }
 
 impl VolumeError {
+    /// What to do about the error, if there is anything to do. The error's text ends with it.
+    pub fn help(&self) -> Option<Cow<'static, str>> {
+        let help = match self {
+            VolumeError::Options { help, .. } => return help.map(Cow::Borrowed),
+            VolumeError::TooFewMembers { advice, .. } => advice,
+            VolumeError::Catalogue { help, .. } => help,
+            VolumeError::NotEmpty { .. } => HELP_NOT_EMPTY,
+            VolumeError::DiskFull { .. } => HELP_DISK_FULL,
+            VolumeError::Healthy { .. } => HELP_HEALTHY,
+            VolumeError::TooSmall { .. } => HELP_TOO_SMALL,
+            VolumeError::TooShort { .. } => HELP_TOO_SHORT,
+            VolumeError::Busy { .. } => HELP_BUSY,
+            VolumeError::NotAVolume { .. } => HELP_NOT_A_VOLUME,
+            VolumeError::Locked { .. } => HELP_LOCKED,
+            VolumeError::Full { .. } => HELP_FULL,
+            VolumeError::CatalogueFull { .. } => HELP_CATALOGUE_FULL,
+            VolumeError::TitleExists { .. } => HELP_TITLE_EXISTS,
+            VolumeError::NoSuchTitle { .. } => HELP_NO_SUCH_TITLE,
+            VolumeError::NoMemory { .. } => HELP_NO_MEMORY,
+            _ => return None,
+        };
+        Some(Cow::Borrowed(help))
+    }
+
+    pub(crate) fn options(problem: String, help: impl Into<Option<&'static str>>) -> VolumeError {
+        VolumeError::Options { problem, help: help.into() }
+    }
+
     pub(crate) fn disk(doing: impl Into<String>) -> impl FnOnce(DiskError) -> VolumeError {
         let doing = doing.into();
         move |source| VolumeError::Disk { doing, source }
@@ -252,5 +311,36 @@ impl VolumeError {
     ) -> impl FnOnce(std::io::Error) -> VolumeError {
         let path = path.into();
         move |source| VolumeError::File { path, what, source }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn texts_end_with_their_help() {
+        let path = PathBuf::from;
+        let errors = [
+            VolumeError::options("it is wrong".to_owned(), "do it right"),
+            VolumeError::NotEmpty { path: path("a"), found: "is not empty".to_owned() },
+            VolumeError::DiskFull { path: path("a"), needed_bytes: 2, free_bytes: 1 },
+            VolumeError::Healthy { member: 1, path: path("a") },
+            VolumeError::TooSmall { path: path("a"), needed_bytes: 2, has_bytes: 1 },
+            VolumeError::TooShort { path: path("a"), needed_bytes: 2, has_bytes: 1 },
+            VolumeError::Busy { running: "scrub" },
+            VolumeError::NotAVolume { path: path("a"), reason: "it is empty".to_owned() },
+            VolumeError::Locked { path: path("a"), holder: "another process".to_owned() },
+            VolumeError::Catalogue { path: path("a"), reason: "it is lost".to_owned(), help: "find it" },
+            VolumeError::Full { needed_bytes: 2, free_bytes: 1 },
+            VolumeError::CatalogueFull { needed_bytes: 2, area_bytes: 1 },
+            VolumeError::TitleExists { id: "a".to_owned() },
+            VolumeError::NoSuchTitle { id: "a".to_owned() },
+            VolumeError::NoMemory { bytes: 2, waited_ms: 1 },
+        ];
+        for error in errors {
+            let (text, help) = (error.to_string(), error.help().expect("there is something to do"));
+            assert!(text.ends_with(&format!("; {help}")), "{text}");
+        }
     }
 }

@@ -1,5 +1,5 @@
-//! Bringing units of one member to what they should hold: read, and where that is not what was written, computed from
-//! the others of their stripes and written anew.
+//! Restores units of one member: each unit is read, and where it is not what was written, it is
+//! computed from the others of its stripe and rewritten.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -8,40 +8,41 @@ use reel_arena::Buffer;
 use reel_code::crc32c;
 use reel_disk::DiskError;
 
-use crate::access::{Answers, Errand, Span};
+use crate::access::{Answers, ReadContext, Span};
 use crate::catalogue::{ObjectRecord, Sums};
 use crate::commit::write_failed;
 use crate::error::VolumeError;
-use crate::limits::{BLOCK_BYTES, READ_FAILURES_MAX, UPKEEP_STRIPES};
+use crate::limits::{BLOCK_BYTES, MAINTENANCE_STRIPES, READ_FAILURES_MAX};
 use crate::object::ObjectMap;
-use crate::turns::Waits;
 use crate::unit_read::RowSpan;
 use crate::volume::Inner;
+use crate::waits::Waits;
 
 /// Fills one member, unit by unit.
 pub(crate) struct Filler<'a> {
     inner: &'a Inner,
     pub(crate) member: usize,
-    errand: Errand,
+    context: ReadContext,
     answers: Answers,
     pub(crate) filled: Filled,
-    /// Reads of each other member that failed one after another, and what the last one said.
+    /// For each other member: the number of reads that failed in a row, and the last error.
     failures: BTreeMap<usize, (u32, DiskError)>,
 }
 
-/// What was done to a member's units.
+/// The result of filling a member's units.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Filled {
-    /// Bytes of units that were as written already.
+    /// Bytes of units that were already as written.
     pub(crate) good_bytes: u64,
     /// Bytes of units written.
     pub(crate) written_bytes: u64,
-    /// Rows that it lacks still: they could not be computed, because others of their matrices are not to be had, or lie in
-    /// one unit with such a row that the member did not give either, and may yet.
+    /// Rows that are still missing. They could not be computed because others of their matrices are
+    /// not available. Or they share a unit with such a row that the member did not return either,
+    /// and may return later.
     pub(crate) lost_rows: u64,
 }
 
-/// Keeps work to a rate.
+/// Limits work to a rate.
 pub(crate) struct Pace {
     bytes_per_s: Option<u64>,
     waits: Waits,
@@ -49,33 +50,33 @@ pub(crate) struct Pace {
     bytes: u64,
 }
 
-/// A unit that is being looked at.
+/// A unit that is being verified.
 struct Unit {
     stripe: u64,
     position: usize,
-    /// By position in the stripe; its own is the one that is filled.
+    /// By position in the stripe. The entry at its own position is the unit that is filled.
     buffers: Vec<Option<Buffer>>,
     /// Rows that are to be computed.
     wrong: Vec<usize>,
-    /// Those among them that could not be read, so that nobody knows what is there.
+    /// Those of them that could not be read, so that their content is unknown.
     unread: Vec<usize>,
 }
 
 impl<'a> Filler<'a> {
     pub(crate) fn new(inner: &'a Inner, member: usize) -> Filler<'a> {
-        let errand = Errand::upkeep();
+        let context = ReadContext::maintenance();
         Filler {
             inner,
             member,
-            answers: Answers::to(errand.requester),
-            errand,
+            answers: Answers::to(context.requester),
+            context,
             filled: Filled::default(),
             failures: BTreeMap::new(),
         }
     }
 
-    /// Fills the member's units of an object and of its checksums. `each` is told of the bytes looked at; when it says
-    /// `false`, the rest is left and so is told.
+    /// Fills the member's units of an object and of its checksums. `each` is called with the bytes
+    /// that were verified. If it returns `false`, filling stops and so does this, with `false`.
     pub(crate) fn object(
         &mut self,
         object: &ObjectRecord,
@@ -85,10 +86,11 @@ impl<'a> Filler<'a> {
         let mut part = object;
         let mut name = name.to_owned();
         loop {
-            let mut told = || {
+            let mut progress = || {
                 each(0);
             };
-            let map = Arc::new(self.inner.map_held(object, part, name.clone(), (self.errand, &mut told))?);
+            let map =
+                Arc::new(self.inner.map_held(object, part, name.clone(), (self.context, &mut progress))?);
             if !self.map(&map, each)? {
                 return Ok(false);
             }
@@ -107,8 +109,8 @@ impl<'a> Filler<'a> {
         let units: Vec<(u64, usize)> = (0..map.stripes()).filter_map(place).collect();
         let mut rest = &units[..];
         while !rest.is_empty() {
-            // Several at a time where there is memory; one can always be had.
-            let wanted = rest.len().min(UPKEEP_STRIPES);
+            // Several at a time if there is memory. One unit always fits.
+            let wanted = rest.len().min(MAINTENANCE_STRIPES);
             let many: Vec<Buffer> = (0..wanted * geometry.width())
                 .map_while(|_| self.inner.access.arena.take(geometry.unit_bytes()))
                 .collect();
@@ -128,7 +130,7 @@ impl<'a> Filler<'a> {
         Ok(true)
     }
 
-    /// Looks at some units, and writes those that are not good.
+    /// Verifies some units, and writes those that are not as written.
     fn units(
         &mut self,
         map: &ObjectMap,
@@ -154,7 +156,7 @@ impl<'a> Filler<'a> {
                 self.read_rows(map, unit, &mut buffers);
             }
             if let Some(own) = &unit.buffers[unit.position] {
-                // Of a row that could not be read there are zeros here, which may be what was written.
+                // A row that could not be read is all zeros here, which may be what was written.
                 let good = |row: &usize| {
                     !unit.unread.contains(row) && holds(map, unit.stripe, unit.position, *row, own)
                 };
@@ -193,16 +195,20 @@ impl<'a> Filler<'a> {
                 });
             }
         }
-        self.still_wanted()
+        self.check_not_failed()
     }
 
-    /// An error if the member failed meanwhile, whoever found that out: what is put on it from here on is for nothing.
-    fn still_wanted(&self) -> Result<(), VolumeError> {
+    /// An error if the member failed meanwhile, whichever task detected it: writing more to it
+    /// would be useless.
+    fn check_not_failed(&self) -> Result<(), VolumeError> {
         if self.inner.health.writable(self.member) {
             return Ok(());
         }
         let reason = self.inner.health.reason(self.member).unwrap_or_default();
-        Err(VolumeError::Options(format!("member {} failed before it was in use: {reason}", self.member)))
+        Err(VolumeError::options(
+            format!("member {} failed before it was in use: {reason}", self.member),
+            None,
+        ))
     }
 
     fn read(
@@ -217,23 +223,23 @@ impl<'a> Filler<'a> {
         let (member, offset) = map.unit_at(stripe, position);
         let token = (number * self.inner.geometry.width() + position) as u64;
         let span = Span { member, offset, bytes: self.inner.geometry.unit_bytes() };
-        self.inner.access.read(&mut self.answers, self.errand.class, token, span, buffer);
+        self.inner.access.read(&mut self.answers, self.context.class, token, span, buffer);
     }
 
-    /// Reads a unit row by row that could not be read whole: a bad place is the end of the rows that lie on it, and a good
-    /// one of another may be the last there is.
+    /// Reads row by row a unit that could not be read as a whole. A bad sector fails only the rows
+    /// that are on it, and a good row of another matrix may be the last copy there is.
     fn read_rows(&mut self, map: &ObjectMap, unit: &mut Unit, buffers: &mut Vec<Buffer>) {
         let geometry = self.inner.geometry;
         let (member, offset) = map.unit_at(unit.stripe, unit.position);
         let Some(mut own) = buffers.pop() else { return };
-        // What it held before is no row of this unit.
+        // The buffer's previous content is no row of this unit.
         own[..geometry.unit_bytes()].fill(0);
         for row in 0..geometry.unit_rows() {
             let span = RowSpan::new(geometry.row_bytes(), row..row + 1);
-            // Those of the others, which are asked later.
+            // Buffers that are left are for the other units, which are read later.
             let Some(buffer) = buffers.pop() else { break };
             let place = Span { member, offset: offset + span.offset as u64, bytes: span.bytes };
-            self.inner.access.read(&mut self.answers, self.errand.class, 0, place, buffer);
+            self.inner.access.read(&mut self.answers, self.context.class, 0, place, buffer);
             let Some(done) = self.answers.next() else { break };
             let target = &mut own[row * geometry.row_bytes()..(row + 1) * geometry.row_bytes()];
             match (&done.result, &done.buffer) {
@@ -248,10 +254,10 @@ impl<'a> Filler<'a> {
         unit.buffers[unit.position] = Some(own);
     }
 
-    /// Takes all answers to their units; gives back the buffers of reads that failed.
+    /// Assigns all answers to their units; returns the buffers of reads that failed.
     ///
-    /// A place that cannot be read is one thing; when all reads of another member fail, nothing can be computed, and to
-    /// go on would leave a member that seems to be filled.
+    /// One place that cannot be read is tolerable. When all reads of another member fail, nothing
+    /// can be computed, and continuing would leave a member that only seems to be filled.
     fn take_answers(&mut self, units: &mut [Unit]) -> Result<Vec<Buffer>, VolumeError> {
         let width = self.inner.geometry.width();
         let mut spare = Vec::new();
@@ -276,14 +282,15 @@ impl<'a> Filler<'a> {
         Ok(spare)
     }
 
-    /// An error if the last read of another member has failed, and it does not give its superblock either: with a place that
-    /// cannot be read it would fail at the same one for ever.
+    /// An error if the last read of another member has failed and its superblock cannot be read
+    /// either. Without the second test, one unreadable place would fail every attempt at the same
+    /// point.
     pub(crate) fn others_still_answer(&mut self) -> Result<(), VolumeError> {
-        let asked: Vec<usize> = self.failures.keys().copied().collect();
-        for member in asked {
+        let failing: Vec<usize> = self.failures.keys().copied().collect();
+        for member in failing {
             let buffer = self.inner.access.buffer(BLOCK_BYTES)?;
             let span = Span { member, offset: 0, bytes: BLOCK_BYTES };
-            self.inner.access.read(&mut self.answers, self.errand.class, 0, span, buffer);
+            self.inner.access.read(&mut self.answers, self.context.class, 0, span, buffer);
             if self.answers.next().is_some_and(|done| done.result.is_ok()) {
                 self.failures.remove(&member);
             }
@@ -291,7 +298,7 @@ impl<'a> Filler<'a> {
         self.others_answer(1)
     }
 
-    /// An error if the last so many reads of another member have failed.
+    /// An error if the last `failures_max` reads of another member have failed.
     fn others_answer(&self, failures_max: u32) -> Result<(), VolumeError> {
         match self.failures.values().find(|(failures, _)| *failures >= failures_max) {
             Some((_, source)) => {
@@ -329,7 +336,8 @@ impl<'a> Filler<'a> {
             }
             unknown |= unit.unread.contains(&row);
         }
-        // A row that is neither known nor computed may be read another time, unless it is written over.
+        // A row that is neither known nor computed may be readable later, unless it is overwritten
+        // now.
         if computed == 0 || unknown {
             self.filled.lost_rows += unit.wrong.len() as u64;
             return;
@@ -339,15 +347,15 @@ impl<'a> Filler<'a> {
         own[geometry.unit_rows() * row_bytes..geometry.unit_bytes()].fill(0);
         let (member, offset) = map.unit_at(unit.stripe, unit.position);
         let lease = own.freeze().slice(0..geometry.unit_bytes());
-        self.inner.access.write(&mut self.answers, self.errand.class, (member, offset), lease);
+        self.inner.access.write(&mut self.answers, self.context.class, (member, offset), lease);
         self.filled.written_bytes += geometry.unit_bytes() as u64;
-        self.inner.counters.units_mended.add(1);
+        self.inner.counters.units_repaired.add(1);
     }
 }
 
 impl Drop for Filler<'_> {
     fn drop(&mut self) {
-        // A write that is still under way must not land in a slot that has got another owner.
+        // An outstanding write must not land in a slot that has got another owner.
         while self.answers.next().is_some() {}
     }
 }
@@ -358,7 +366,7 @@ impl Pace {
         Pace { bytes_per_s, waits: waits.clone(), begun_ns: waits.now_ns(), bytes: 0 }
     }
 
-    /// So many bytes were done: waits until that is not too fast.
+    /// Accounts `bytes` of work: waits until the rate is kept.
     pub(crate) fn done(&mut self, bytes: u64) {
         self.bytes += bytes;
         let Some(rate) = self.bytes_per_s else { return };

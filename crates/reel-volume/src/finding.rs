@@ -1,9 +1,10 @@
-//! What opening a volume found out about each member.
+//! The state of each member, as found when the volume was opened.
 
 use std::fmt;
 use std::path::PathBuf;
 
-/// Log target of what [`crate::Volume::findings`] and [`crate::Volume::replace`] tell too, for programs that show it themselves.
+/// Log target of messages that are also in [`crate::Volume::findings`] and
+/// [`crate::Volume::replace`], for programs that show these themselves.
 pub const MEMBERS_LOG: &str = "reel_volume::members";
 
 /// The state of one member of an open volume.
@@ -11,7 +12,7 @@ pub const MEMBERS_LOG: &str = "reel_volume::members";
 pub struct Finding {
     /// The member's number.
     pub member: usize,
-    /// Where `volume.toml` says it is, or where it was found.
+    /// Its path as in `volume.toml`, or where it was found.
     pub path: PathBuf,
     /// What state it is in.
     pub state: MemberState,
@@ -19,19 +20,20 @@ pub struct Finding {
     pub text: String,
 }
 
-/// What state a member is in.
+/// The state of a member.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum MemberState {
     /// In use.
     Present,
-    /// In use, but it lies where another member should: somebody swapped two. Harmless.
+    /// In use, but at the path of another member: two were swapped. Harmless.
     Swapped,
-    /// In use, but a part of it that is kept twice was damaged; repaired when the volume is opened for writing.
+    /// In use, but one of two copies of its metadata was damaged; repaired when the volume is
+    /// opened for writing.
     Repaired,
-    /// There is nothing at its path, or it cannot be opened.
+    /// Nothing is at its path, or it cannot be opened.
     Missing,
-    /// It is there, but this user may not open it, or its file system may not be written.
+    /// It exists, but this user may not open it, or its file system is read-only.
     Denied,
     /// Shorter than its superblock says.
     Truncated,
@@ -39,11 +41,11 @@ pub enum MemberState {
     Damaged,
     /// It belongs to another volume, or to none.
     Foreign,
-    /// It was away while the volume was written.
+    /// It was missing while the volume was written.
     Stale,
     /// It failed while the volume was in use.
     Failed,
-    /// It is new, or was away, and does not hold everything yet: written, not read.
+    /// It is new, or was missing, and does not hold everything yet: written, not read.
     Rebuilding,
 }
 

@@ -1,10 +1,10 @@
-//! The matrix geometry of a volume: the one place where it is checked and computed.
+//! The matrix geometry of a volume: the only place where it is checked and computed.
 
 use crate::limits::{
     BLOCK_BYTES, MEMBERS_MAX, ROW_BYTES_MIN, ROW_SYMBOLS_MAX, SYMBOL_BYTES_MAX, UNIT_BYTES_MAX, UNIT_ROWS_MAX,
 };
 
-/// The six numbers of a geometry, unchecked: what a configuration or a superblock says.
+/// The six numbers of a geometry, unchecked, as in a configuration or a superblock.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct GeometryFields {
     /// E: bytes of a symbol, the payload of one network packet.
@@ -15,15 +15,15 @@ pub struct GeometryFields {
     pub unit_rows: usize,
     /// D: data rows of a matrix.
     pub data_rows: usize,
-    /// P: parity rows of a matrix; so many members may be lost.
+    /// P: parity rows of a matrix, which is the number of members that may be lost.
     pub parity_rows: usize,
     /// N: members of the volume, at least D + P.
     pub members: usize,
 }
 
 impl GeometryFields {
-    /// The default for titles in the `cmaf` form: rows of 45,056 bytes, six to a unit of 264 KiB. All
-    /// members hold a part of every stripe.
+    /// The default for titles in the `cmaf` form: rows of 45,056 bytes, six to a unit of 264 KiB.
+    /// All members hold a part of every stripe.
     pub const fn cmaf(members: usize) -> GeometryFields {
         let data_rows = if members > 1 { members - 1 } else { 1 };
         GeometryFields {
@@ -39,8 +39,9 @@ impl GeometryFields {
 
 /// A checked geometry and everything that follows from it by arithmetic.
 ///
-/// Words: a *matrix* is D data rows and P parity rows; a *unit* is M rows of M consecutive matrices on one
-/// member; a *stripe* is M matrices, one unit on each of W = D + P members; a *slot* is the place of one stripe.
+/// Terms: a *matrix* is D data rows and P parity rows; a *unit* is M rows of M consecutive matrices
+/// on one member; a *stripe* is M matrices, one unit on each of W = D + P members; a *slot* is the
+/// space of one stripe.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct Geometry {
     fields: GeometryFields,
@@ -54,11 +55,11 @@ pub struct Geometry {
 pub struct GeometryError {
     /// The rule, in words.
     pub rule: &'static str,
-    /// What was asked for instead.
+    /// The value that breaks it.
     pub got: String,
 }
 
-/// Where a byte of an object lies within its stripes.
+/// The position of a byte of an object within its stripes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct Location {
     /// The stripe, counted from the start of the object.
@@ -71,9 +72,9 @@ pub struct Location {
     pub byte: usize,
 }
 
-/// Where a unit lies.
+/// The position of a unit on the members.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub struct UnitPlace {
+pub struct UnitAddress {
     /// The member, 0..N.
     pub member: usize,
     /// The unit on that member, counted from its data offset.
@@ -82,6 +83,9 @@ pub struct UnitPlace {
 
 impl Geometry {
     /// Checks the six numbers against every rule and each other.
+    ///
+    /// # Errors
+    /// If a rule is broken; the error names it.
     pub fn new(fields: GeometryFields) -> Result<Geometry, GeometryError> {
         let GeometryFields { symbol_bytes, row_symbols, unit_rows, data_rows, parity_rows, members } = fields;
         within("the symbol (E) must be 1 to 65,536 bytes", symbol_bytes, 1, SYMBOL_BYTES_MAX)?;
@@ -133,7 +137,7 @@ impl Geometry {
         self.fields.row_symbols
     }
 
-    /// M: rows of a unit, which is also matrices of a stripe.
+    /// M: rows of a unit, which is also the number of matrices of a stripe.
     pub fn unit_rows(&self) -> usize {
         self.fields.unit_rows
     }
@@ -178,12 +182,12 @@ impl Geometry {
         self.width() * self.fields.unit_rows
     }
 
-    /// Stripes an object of so many bytes takes.
+    /// Stripes that an object of this length takes.
     pub fn stripes(&self, object_bytes: u64) -> u64 {
         object_bytes.div_ceil(self.stripe_bytes() as u64)
     }
 
-    /// Where a byte of an object lies. Object order is matrix by matrix, row by row.
+    /// The position of a byte of an object. Object order is matrix by matrix, row by row.
     pub fn locate(&self, object_offset: u64) -> Location {
         let stripe_bytes = self.stripe_bytes() as u64;
         let within = (object_offset % stripe_bytes) as usize;
@@ -196,7 +200,7 @@ impl Geometry {
         }
     }
 
-    /// The byte of an object that lies there; `None` for a parity row or a place outside a row.
+    /// The byte of an object at that position; `None` for a parity row or a position outside a row.
     pub fn object_offset(&self, at: Location) -> Option<u64> {
         if at.position >= self.data_rows() || at.matrix >= self.unit_rows() || at.byte >= self.row_bytes {
             return None;
@@ -205,24 +209,25 @@ impl Geometry {
         Some(at.stripe * self.stripe_bytes() as u64 + (row * self.row_bytes + at.byte) as u64)
     }
 
-    /// The place of a row's checksum in an object's list of them: stripe, then position, then matrix.
+    /// The index of a row's checksum in an object's list of checksums: stripe, then position, then
+    /// matrix.
     pub fn sum_index(&self, stripe: u64, position: usize, matrix: usize) -> u64 {
         (stripe * self.width() as u64 + position as u64) * self.unit_rows() as u64 + matrix as u64
     }
 
-    /// Where the unit at a position of a slot lies.
+    /// The address of the unit at a position of a slot.
     ///
-    /// Slots go in groups of N; slot r of a group starts at member r. Every member serves exactly W slots of
-    /// each group; their units lie on it in the order of the slots.
+    /// Slots are in groups of N; slot r of a group starts at member r. Every member holds units of
+    /// exactly W slots of each group, in the order of the slots.
     ///
     /// # Panics
     /// If the position is not below W.
-    pub fn place(&self, slot: u64, position: usize) -> UnitPlace {
+    pub fn place(&self, slot: u64, position: usize) -> UnitAddress {
         let (members, width) = (self.members(), self.width());
         assert!(position < width, "a stripe has {width} positions, not one numbered {position}");
         let (group, turn) = (slot / members as u64, (slot % members as u64) as usize);
         let member = (turn + position) % members;
-        // The turns which a member serves are member-W+1..=member, modulo N.
+        // The slots r of a group that a member takes part in are member-W+1..=member, modulo N.
         let rank = if member + 1 >= width {
             turn - (member + 1 - width)
         } else if turn <= member {
@@ -230,16 +235,16 @@ impl Geometry {
         } else {
             turn - (members - width)
         };
-        UnitPlace { member, unit: group * width as u64 + rank as u64 }
+        UnitAddress { member, unit: group * width as u64 + rank as u64 }
     }
 
-    /// The slot and position whose unit lies there: the inverse of [`Geometry::place`].
+    /// The slot and position of the unit at that address: the inverse of [`Geometry::place`].
     ///
     /// # Panics
     /// If the member is not below N.
-    pub fn slot_at(&self, place: UnitPlace) -> (u64, usize) {
+    pub fn slot_at(&self, place: UnitAddress) -> (u64, usize) {
         let (members, width) = (self.members(), self.width());
-        let UnitPlace { member, unit } = place;
+        let UnitAddress { member, unit } = place;
         assert!(member < members, "the volume has {members} members, not one numbered {member}");
         let (group, rank) = (unit / width as u64, (unit % width as u64) as usize);
         let turn = if member + 1 >= width {
@@ -252,7 +257,7 @@ impl Geometry {
         (group * members as u64 + turn as u64, (member + members - turn) % members)
     }
 
-    /// Slots that fit when every member has room for so many units.
+    /// Slots that fit when every member has space for this number of units.
     pub fn slots(&self, units_per_member: u64) -> u64 {
         units_per_member / self.width() as u64 * self.members() as u64
     }

@@ -4,7 +4,7 @@ use std::collections::{HashMap, HashSet};
 
 use proptest::prelude::*;
 
-use crate::geometry::{Geometry, GeometryFields, Location, UnitPlace};
+use crate::geometry::{Geometry, GeometryFields, Location, UnitAddress};
 use crate::limits::BLOCK_BYTES;
 
 /// Any small geometry that is allowed.
@@ -27,7 +27,7 @@ pub(crate) fn any_geometry() -> impl Strategy<Value = Geometry> {
 
 proptest! {
     #[test]
-    fn every_byte_has_one_place_and_leads_back(geometry in any_geometry(), offset in 0u64..1 << 40, slot in 0u64..1 << 20) {
+    fn every_byte_has_one_position_that_maps_back(geometry in any_geometry(), offset in 0u64..1 << 40, slot in 0u64..1 << 20) {
         let at = geometry.locate(offset);
         prop_assert!(at.position < geometry.data_rows());
         prop_assert!(at.matrix < geometry.unit_rows());
@@ -41,7 +41,7 @@ proptest! {
     fn a_stripe_covers_every_data_row_byte_once(geometry in any_geometry()) {
         let stripe = geometry.stripe_bytes() as u64;
         let mut seen = HashSet::new();
-        // Row starts stand for rows: within a row the order is that of the bytes.
+        // Row starts are enough: within a row the order is that of the bytes.
         for row in 0..stripe / geometry.row_bytes() as u64 {
             let at = geometry.locate(row * geometry.row_bytes() as u64);
             prop_assert_eq!((at.stripe, at.byte), (0, 0));
@@ -53,9 +53,9 @@ proptest! {
     }
 
     #[test]
-    fn units_never_meet_and_fill_every_member_evenly(geometry in any_geometry(), groups in 1u64..6) {
+    fn units_never_overlap_and_fill_every_member_evenly(geometry in any_geometry(), groups in 1u64..6) {
         let slots = groups * geometry.members() as u64;
-        let mut taken: HashMap<UnitPlace, (u64, usize)> = HashMap::new();
+        let mut taken: HashMap<UnitAddress, (u64, usize)> = HashMap::new();
         for slot in 0..slots {
             let mut members = HashSet::new();
             for position in 0..geometry.width() {
@@ -68,7 +68,7 @@ proptest! {
         let per_member = groups * geometry.width() as u64;
         for member in 0..geometry.members() {
             for unit in 0..per_member {
-                let place = UnitPlace { member, unit };
+                let place = UnitAddress { member, unit };
                 prop_assert!(taken.contains_key(&place), "a hole at {:?}", place);
             }
         }
@@ -90,7 +90,7 @@ proptest! {
             for position in 0..geometry.width() {
                 let place = geometry.place(slot, position);
                 if let Some(before) = last_unit.insert(place.member, place.unit) {
-                    prop_assert!(place.unit > before, "units of later slots lie later");
+                    prop_assert!(place.unit > before, "units of later slots come later");
                 }
             }
         }

@@ -1,4 +1,5 @@
-//! Which members are read and written at the moment, and when one of them has failed or lied often enough.
+//! Which members are currently read and written, and when a member has failed or returned wrong
+//! data too often.
 
 use std::sync::atomic::{AtomicBool, AtomicU8, AtomicU32, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -12,58 +13,60 @@ use crate::limits::{READ_FAILURES_MAX, WRONG_ROWS_MAX, WRONG_ROWS_WINDOW};
 pub enum MemberUse {
     /// Read and written.
     InUse,
-    /// Written, but not read: it is being filled with what it should hold.
+    /// Written, but not read: it is being filled with the data that belongs on it.
     Rebuilding,
     /// Neither read nor written.
     Out,
 }
 
-/// The members of an open volume and how each is used. Clones see the same truth.
+/// The members of an open volume and how each is used. Clones share one state.
 ///
-/// Whoever reads tells what came of it; a member that fails or lies again and again is taken out, unless others are
-/// out already and its bytes could not be computed without it.
+/// Every reader reports its results here. A member that repeatedly fails or returns wrong data is
+/// taken out, unless other members are out already and its bytes could not be computed without it.
 #[derive(Clone, Debug)]
 pub struct Health(Arc<Inner>);
 
 #[derive(Debug)]
 struct Inner {
     members: Vec<Member>,
-    /// Members that the volume can do without.
+    /// Number of members that may be lost.
     tolerated: usize,
-    /// Held while the use of a member changes, so that two are not taken out where only one may be.
+    /// Held while the use of a member changes, so that at most the tolerated number of members is
+    /// taken out.
     change: Mutex<()>,
 }
 
 #[derive(Debug)]
 struct Member {
     state: AtomicU8,
-    /// How often it has begun a new life: been replaced, or begun to be rebuilt.
+    /// How often it has begun a new life, that is, was replaced or began to be rebuilt.
     life: AtomicU32,
     failures_in_a_row: AtomicU32,
-    /// Rows looked at (low half) and wrong ones among them (high half), both halved when the window is full.
+    /// Rows verified (low half) and wrong ones among them (high half), both halved when the window
+    /// is full.
     rows: AtomicU64,
-    /// Requests it has answered since the volume was opened, well or badly.
+    /// Requests it has answered since the volume was opened, with success or failure.
     answers: AtomicU64,
-    /// Set while it should be out and cannot be spared.
+    /// Set while it should be out but cannot be spared.
     suspect: AtomicBool,
     reason: Mutex<String>,
 }
 
 impl Health {
-    /// `readable[m]` says whether member m may be read. No member is ever taken out for failing reads; see
-    /// [`Health::tolerating`].
+    /// `readable[m]` says whether member m may be read. No member is ever taken out for failing
+    /// reads; see [`Health::tolerating`].
     pub fn new(readable: &[bool]) -> Health {
         let uses = readable.iter().map(|&is| if is { MemberUse::InUse } else { MemberUse::Out });
         Health::tolerating(uses, 0)
     }
 
-    /// Members in these uses, of which so many may be out.
+    /// Members in these uses, of which `tolerated` may be out.
     pub fn tolerating(uses: impl IntoIterator<Item = MemberUse>, tolerated: usize) -> Health {
         let members = uses.into_iter().map(Member::new).collect();
         Health(Arc::new(Inner { members, tolerated, change: Mutex::new(()) }))
     }
 
-    /// How this member is used.
+    /// How this member is used. A number without a member counts as out.
     pub fn member(&self, member: usize) -> MemberUse {
         self.0.members.get(member).map_or(MemberUse::Out, Member::state)
     }
@@ -73,17 +76,17 @@ impl Health {
         self.member(member) == MemberUse::InUse
     }
 
-    /// Whether this member gets what is written.
+    /// Whether new data is written to this member.
     pub fn writable(&self, member: usize) -> bool {
         self.member(member) != MemberUse::Out
     }
 
-    /// Members that are not readable.
+    /// Number of members that are not readable.
     pub fn lost(&self) -> usize {
         self.0.members.iter().filter(|member| member.state() != MemberUse::InUse).count()
     }
 
-    /// Members that the volume can do without.
+    /// Number of members that may be lost.
     pub fn tolerated(&self) -> usize {
         self.0.tolerated
     }
@@ -94,26 +97,27 @@ impl Health {
         Some(lock(&member.reason).clone()).filter(|reason| !reason.is_empty())
     }
 
-    /// Whether a member fails or lies so often that it should be out, and only stays because it cannot be spared.
+    /// Whether a member should be out for repeated failures or wrong data, and only stays because
+    /// it cannot be spared.
     pub fn suspect(&self, member: usize) -> bool {
         self.0.members.get(member).is_some_and(|member| member.suspect.load(Ordering::Relaxed))
     }
 
-    /// Requests that a member has answered so far, well or badly, whoever asked.
+    /// Requests that a member has answered so far, with success or failure, from any caller.
     pub fn answers(&self, member: usize) -> u64 {
         self.0.members.get(member).map_or(0, |member| member.answers.load(Ordering::Relaxed))
     }
 
-    /// A member has answered a request.
+    /// Records that a member has answered a request.
     pub fn answered(&self, member: usize) {
         if let Some(member) = self.0.members.get(member) {
             member.answers.fetch_add(1, Ordering::Relaxed);
         }
     }
 
-    /// Rows that were read from a member, and how many of them were not what was written. Tells whether the member was
-    /// taken out for it.
-    pub(crate) fn looked_at(&self, number: usize, rows: usize, wrong: usize) -> bool {
+    /// Records rows that were read from a member, and how many of them were not what was written.
+    /// Returns whether the member was taken out for it.
+    pub(crate) fn record_rows(&self, number: usize, rows: usize, wrong: usize) -> bool {
         let Some(member) = self.0.members.get(number) else { return false };
         member.failures_in_a_row.store(0, Ordering::Relaxed);
         if wrong == 0 && member.rows.load(Ordering::Relaxed) >> 32 == 0 {
@@ -134,8 +138,8 @@ impl Health {
             && self.take_out(number, &format!("{bad} of the rows last read from it are not what was written"))
     }
 
-    /// A read of a member has failed. Tells whether the member was taken out for it.
-    pub(crate) fn failed_to_read(&self, number: usize, error: &DiskError) -> bool {
+    /// Records that a read of a member has failed. Returns whether the member was taken out for it.
+    pub(crate) fn record_read_failure(&self, number: usize, error: &DiskError) -> bool {
         let Some(member) = self.0.members.get(number) else { return false };
         if matches!(error, DiskError::Stopped | DiskError::Absent { .. }) {
             return false;
@@ -144,10 +148,12 @@ impl Health {
         (failures >= READ_FAILURES_MAX || is_gone(error)) && self.take_out(number, &error.to_string())
     }
 
-    /// Takes a member out because it did not take a write, so that it lacks what it should hold. Tells whether it was in.
+    /// Takes a member out because a write to it failed, so that data is missing on it. Returns
+    /// whether it was in.
     ///
-    /// `life` is the one in which the write was asked for. In another it says nothing: the member may be another disk by now,
-    /// and what was begun before that is looked at before it counts on the member.
+    /// `life` is the member's life in which the write was requested. A write of an earlier life has
+    /// no effect: the member may be another disk by now, and a title that was begun before is
+    /// completed on the member when it is published.
     pub(crate) fn drop_member(&self, number: usize, life: u32, reason: &str) -> bool {
         let _change = lock(&self.0.change);
         let Some(member) = self.0.members.get(number) else { return false };
@@ -158,20 +164,25 @@ impl Health {
         true
     }
 
-    /// From here on a member gets what is written and is not read: it lacks an unknown part of what it should hold.
+    /// From now on a member is written and not read, because an unknown part of its data is
+    /// missing.
     pub fn begin_to_rebuild(&self, number: usize, reason: &str) {
         let _change = lock(&self.0.change);
         if let Some(member) = self.0.members.get(number) {
             member.failures_in_a_row.store(0, Ordering::Relaxed);
             member.rows.store(0, Ordering::Relaxed);
-            // Before it is another life: who begins to write in that one must not find the member out, since what he writes
-            // is not completed.
+            // Set before the new life begins: a writer that starts in the new life must find the
+            // member writable, since its object is not completed on the member when it is
+            // published.
             member.set(MemberUse::Rebuilding, reason);
             member.life.fetch_add(1, Ordering::AcqRel);
         }
     }
 
-    /// A member holds all it should. `false` if it failed meanwhile.
+    /// Marks a member as holding everything that belongs on it. `false` if it failed meanwhile.
+    ///
+    /// # Panics
+    /// If there is no such member.
     pub fn rebuilt(&self, number: usize) -> bool {
         let _change = lock(&self.0.change);
         let member = &self.0.members[number];
@@ -192,7 +203,7 @@ impl Health {
         self.0.members.iter().map(|member| member.life.load(Ordering::Acquire)).collect()
     }
 
-    /// Takes a member out if it can be spared; otherwise says that it should be.
+    /// Takes a member out if it can be spared; otherwise marks it as suspect.
     fn take_out(&self, number: usize, reason: &str) -> bool {
         let _change = lock(&self.0.change);
         let member = &self.0.members[number];
@@ -204,7 +215,7 @@ impl Health {
             tracing::error!(
                 member = number,
                 reason,
-                "a member fails again and again and is not used any more; its bytes are computed from the others. Replace it"
+                "a member repeatedly fails or returns wrong data and is not used any more; its bytes are computed from the others. Replace it"
             );
             return true;
         }
@@ -213,7 +224,7 @@ impl Health {
             tracing::error!(
                 member = number,
                 reason,
-                "a member fails again and again and stays in use only because no other can be spared"
+                "a member repeatedly fails or returns wrong data and stays in use only because no other can be spared"
             );
         }
         false
@@ -248,7 +259,7 @@ impl Member {
     }
 }
 
-/// Whether the device says that it is not there any more, so that there is nothing to wait for.
+/// Whether the device reports that it no longer exists, so that retries are useless.
 fn is_gone(error: &DiskError) -> bool {
     let DiskError::Failed { source, .. } = error else { return false };
     let gone = [rustix::io::Errno::NODEV, rustix::io::Errno::NXIO];
@@ -256,7 +267,7 @@ fn is_gone(error: &DiskError) -> bool {
 }
 
 fn lock<T>(shared: &Mutex<T>) -> MutexGuard<'_, T> {
-    // Single steps that do not panic.
+    // Guarded sections are single steps that do not panic.
     shared.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
@@ -280,13 +291,13 @@ mod tests {
         let health = three();
         for _ in 0..5 {
             for _ in 1..READ_FAILURES_MAX {
-                assert!(!health.failed_to_read(1, &failed(rustix::io::Errno::IO)));
+                assert!(!health.record_read_failure(1, &failed(rustix::io::Errno::IO)));
             }
-            health.looked_at(1, 6, 0);
+            health.record_rows(1, 6, 0);
         }
         assert_eq!(health.lost(), 0);
         let out: Vec<bool> = (0..READ_FAILURES_MAX)
-            .map(|_| health.failed_to_read(1, &failed(rustix::io::Errno::IO)))
+            .map(|_| health.record_read_failure(1, &failed(rustix::io::Errno::IO)))
             .collect();
         assert_eq!(out.iter().filter(|&&out| out).count(), 1);
         assert_eq!((health.member(1), health.lost()), (MemberUse::Out, 1));
@@ -295,7 +306,7 @@ mod tests {
     }
 
     #[test]
-    fn what_a_disk_failed_to_write_is_not_held_against_its_successor() {
+    fn a_late_write_failure_of_a_replaced_disk_does_not_count_against_the_new_one() {
         let health = three();
         let life = health.life(1);
         assert!(health.drop_member(1, life, "replaced"));
@@ -308,36 +319,36 @@ mod tests {
     #[test]
     fn a_member_that_is_gone_is_out_at_once() {
         let health = three();
-        assert!(health.failed_to_read(2, &failed(rustix::io::Errno::NODEV)));
+        assert!(health.record_read_failure(2, &failed(rustix::io::Errno::NODEV)));
         assert!(!health.readable(2));
-        // Nor is the end of the disk threads a fault of a member.
-        (0..100).for_each(|_| assert!(!health.failed_to_read(1, &DiskError::Stopped)));
+        // The end of the disk threads is not a fault of a member either.
+        (0..100).for_each(|_| assert!(!health.record_read_failure(1, &DiskError::Stopped)));
     }
 
     #[test]
-    fn lies_count_in_a_window() {
+    fn wrong_rows_count_within_a_window() {
         let health = three();
-        // One in two hundred is below the rule, for ever.
+        // One in two hundred is below the limit, however long it lasts.
         for _ in 0..10_000 {
-            assert!(!health.looked_at(0, 200, 1));
+            assert!(!health.record_rows(0, 200, 1));
         }
         assert_eq!(health.lost(), 0);
-        assert!((0..100).any(|_| health.looked_at(0, 6, 3)));
+        assert!((0..100).any(|_| health.record_rows(0, 6, 3)));
         assert_eq!(health.member(0), MemberUse::Out);
     }
 
     #[test]
     fn no_more_are_taken_out_than_can_be_spared() {
         let health = three();
-        assert!(health.failed_to_read(0, &failed(rustix::io::Errno::NODEV)));
-        assert!(!health.failed_to_read(1, &failed(rustix::io::Errno::NODEV)));
+        assert!(health.record_read_failure(0, &failed(rustix::io::Errno::NODEV)));
+        assert!(!health.record_read_failure(1, &failed(rustix::io::Errno::NODEV)));
         assert!(health.readable(1) && health.suspect(1) && !health.suspect(2));
         health.begin_to_rebuild(0, "replaced");
         assert!(health.writable(0) && !health.readable(0));
         assert_eq!(health.lives(), [1, 0, 0]);
         assert!(health.rebuilt(0) && !health.rebuilt(1));
-        assert!(health.failed_to_read(1, &failed(rustix::io::Errno::NODEV)));
-        // A write that failed leaves no choice.
+        assert!(health.record_read_failure(1, &failed(rustix::io::Errno::NODEV)));
+        // A failed write always takes the member out.
         assert!(health.drop_member(2, 0, "no") && !health.drop_member(2, 0, "no"));
         assert_eq!(health.lost(), 2);
     }

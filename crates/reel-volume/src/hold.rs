@@ -1,4 +1,4 @@
-//! Who keeps slots from being reused.
+//! Keeps slots from being reused while an object is in use.
 
 use std::fmt;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -7,23 +7,24 @@ use std::sync::{Arc, Mutex, MutexGuard};
 use crate::catalogue::Extent;
 use crate::space::FreeMap;
 
-/// The slots of a volume, shared by everyone who takes some.
+/// The free slots of a volume, shared by all holders of slots.
 #[derive(Clone)]
 pub(crate) struct Space(Arc<Mutex<FreeMap>>);
 
-/// Keeps the slots of one object. When the last clone is dropped, slots that no catalogue names any more, or
-/// never did, become free.
+/// Keeps the slots of one object. When the last clone is dropped, the slots become free if no
+/// catalogue names them.
 ///
-/// Two are always equal: who holds an object is no part of what it is.
+/// Two holds are always equal: a hold does not take part in comparisons of records.
 #[derive(Clone, Default)]
 pub struct Hold(Option<Arc<Held>>);
 
 struct Held {
     space: Space,
     extents: Vec<Extent>,
-    /// [`crate::Health::lives`] when the first byte of the object was written; empty for one found in the catalogue.
+    /// [`crate::Health::lives`] when the first byte of the object was written; empty for an object
+    /// found in the catalogue.
     lives: Vec<u32>,
-    /// Named by the catalogue: the slots stay taken whoever goes.
+    /// Named by the catalogue: the slots stay taken even without a holder.
     published: AtomicBool,
 }
 
@@ -33,18 +34,19 @@ impl Space {
     }
 
     pub(crate) fn lock(&self) -> MutexGuard<'_, FreeMap> {
-        // A map is changed by single steps that do not panic, so a poisoned one is still whole.
+        // The map is changed in single steps that do not panic, so a poisoned one is still
+        // consistent.
         self.0.lock().unwrap_or_else(|poisoned| poisoned.into_inner())
     }
 }
 
 impl Hold {
-    /// Of an object that the catalogue names.
+    /// For an object that the catalogue names.
     pub(crate) fn found(space: &Space, extents: Vec<Extent>) -> Hold {
         Hold::new(space, extents, Vec::new(), true)
     }
 
-    /// Of an object whose writing began when the members had lived so often.
+    /// For an object whose writing began in these lives of the members.
     pub(crate) fn written(space: &Space, extents: Vec<Extent>, lives: Vec<u32>) -> Hold {
         Hold::new(space, extents, lives, false)
     }
@@ -54,9 +56,9 @@ impl Hold {
         Hold(Some(Arc::new(Held { space: space.clone(), extents, lives, published })))
     }
 
-    /// Whether a member that has lived so often now may lack a part of the object: it was another disk, or away, when
-    /// that was written.
-    pub(crate) fn may_lack(&self, member: usize, lives: &[u32]) -> bool {
+    /// Whether a part of the object may be missing on a member, given the current lives of the
+    /// members: it was another disk, or missing, when that part was written.
+    pub(crate) fn may_be_missing_on(&self, member: usize, lives: &[u32]) -> bool {
         self.0.as_ref().is_some_and(|held| held.lives.get(member) != lives.get(member))
     }
 
@@ -69,7 +71,7 @@ impl Hold {
         self.0.as_ref().is_some_and(|held| held.published.load(Ordering::Acquire))
     }
 
-    /// Says whether the catalogue names the object.
+    /// Sets whether the catalogue names the object.
     pub(crate) fn set_published(&self, published: bool) {
         if let Some(held) = &self.0 {
             held.published.store(published, Ordering::Release);

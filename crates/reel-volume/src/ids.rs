@@ -1,25 +1,28 @@
-//! Random names of volumes and members.
+//! Random ids of volumes and members.
 
 use std::fmt;
 
 use crate::error::VolumeError;
 
-/// The name of a volume: 16 random bytes, written as 32 hexadecimal digits.
+/// The id of a volume: 16 random bytes, written as 32 hexadecimal digits.
 #[derive(Clone, Copy, PartialEq, Eq, Hash)]
 pub struct VolumeId(pub [u8; 16]);
 
-/// The name of one member of one volume: 16 random bytes. A disk that takes another's place gets a new one,
-/// so that the old one is recognised should it come back.
+/// The id of one member of one volume: 16 random bytes. A disk that replaces another gets a new id,
+/// so that the old disk is recognised if it is attached again.
 #[derive(Clone, Copy, PartialEq, Eq, Hash)]
 pub struct MemberId(pub [u8; 16]);
 
 impl VolumeId {
-    /// A new one.
+    /// A new id.
+    ///
+    /// # Errors
+    /// [`VolumeError::Random`] if the kernel provides no random bytes.
     pub fn random() -> Result<VolumeId, VolumeError> {
         random_bytes().map(VolumeId)
     }
 
-    /// The id written as 32 hexadecimal digits.
+    /// The id that is written as 32 hexadecimal digits; `None` if `text` is anything else.
     pub fn parse(text: &str) -> Option<VolumeId> {
         if text.len() != 32 || !text.is_ascii() {
             return None;
@@ -34,7 +37,10 @@ impl VolumeId {
 }
 
 impl MemberId {
-    /// A new one.
+    /// A new id.
+    ///
+    /// # Errors
+    /// [`VolumeError::Random`] if the kernel provides no random bytes.
     pub fn random() -> Result<MemberId, VolumeError> {
         random_bytes().map(MemberId)
     }
@@ -47,7 +53,7 @@ fn random_bytes() -> Result<[u8; 16], VolumeError> {
     Ok(bytes)
 }
 
-/// Eight random bytes from the kernel, to tell two epochs of one number apart.
+/// Eight random bytes from the kernel, to distinguish two epochs of one number.
 pub(crate) fn random_u64() -> Result<u64, VolumeError> {
     getrandom::u64().map_err(|e| VolumeError::Random { reason: e.to_string() })
 }

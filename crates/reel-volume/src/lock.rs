@@ -1,4 +1,4 @@
-//! Locks that keep a second program off a volume, and what is the same file.
+//! Locks that keep a second program off a volume, and the identity of files.
 
 use std::fs::{File, Metadata};
 use std::os::unix::fs::{FileTypeExt, MetadataExt};
@@ -8,8 +8,8 @@ use rustix::fs::FlockOperation;
 
 use crate::error::VolumeError;
 
-/// Locks an open file, for itself or together with other readers, without waiting. The lock lasts until the
-/// file is closed.
+/// Locks an open file, exclusively or shared with other readers, without waiting. The lock lasts
+/// until the file is closed.
 pub(crate) fn lock(file: &File, path: &Path, exclusive: bool) -> Result<(), VolumeError> {
     let operation = if exclusive {
         FlockOperation::NonBlockingLockExclusive
@@ -25,7 +25,8 @@ pub(crate) fn lock(file: &File, path: &Path, exclusive: bool) -> Result<(), Volu
     }
 }
 
-/// What is the same for two names of one disk. Two nodes of one device have different inodes, but one device number.
+/// Equal for two names of one disk. Two nodes of one device have different inodes, but one device
+/// number.
 pub(crate) fn identity(metadata: &Metadata) -> (bool, u64, u64) {
     match metadata.file_type().is_block_device() {
         true => (true, metadata.rdev(), 0),
@@ -33,7 +34,8 @@ pub(crate) fn identity(metadata: &Metadata) -> (bool, u64, u64) {
     }
 }
 
-/// Who holds a lock on this file, in words: the kernel lists them by device and inode.
+/// The process that holds a lock on this file, for messages: the kernel lists locks by device and
+/// inode.
 fn holder(file: &File) -> String {
     let pid = file.metadata().ok().and_then(|metadata| {
         let (major, minor) = (rustix::fs::major(metadata.dev()), rustix::fs::minor(metadata.dev()));
@@ -42,7 +44,7 @@ fn holder(file: &File) -> String {
         locks.lines().find_map(|line| holder_in(line, &place))
     });
     match pid {
-        Some(pid) if pid == std::process::id() => format!("this process ({pid}) already"),
+        Some(pid) if pid == std::process::id() => format!("this process ({pid})"),
         Some(pid) => match std::fs::read_to_string(format!("/proc/{pid}/comm")) {
             Ok(name) => format!("process {pid} ({})", name.trim()),
             Err(_) => format!("process {pid}"),
@@ -63,7 +65,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_line_of_the_kernel_is_understood() {
+    fn a_line_of_proc_locks_is_parsed() {
         let line = "17: FLOCK  ADVISORY  WRITE 4711 fe:00:12345 0 EOF";
         assert_eq!(holder_in(line, "fe:00:12345"), Some(4711));
         assert_eq!(holder_in(line, "fe:00:1234"), None);
@@ -72,7 +74,7 @@ mod tests {
     }
 
     #[test]
-    fn the_second_one_is_told_who_was_first() {
+    fn the_second_locker_is_told_the_holder() {
         let directory = tempfile::tempdir().unwrap();
         let path = directory.path().join("file");
         let first = File::create(&path).unwrap();

@@ -1,4 +1,4 @@
-//! `volume.toml`: the file in a volume's directory that says where its members are.
+//! `volume.toml`: the file in a volume's directory that lists its members.
 
 use std::fs::File;
 use std::io::{Read, Write};
@@ -14,7 +14,7 @@ use crate::lock::lock;
 /// The file's name.
 pub(crate) const FILE_NAME: &str = "volume.toml";
 
-/// What the file says.
+/// The content of the file.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Manifest {
     pub(crate) volume: VolumeId,
@@ -30,7 +30,7 @@ struct Written {
 }
 
 impl Manifest {
-    /// Reads the file of a directory; it comes back open, to be locked.
+    /// Reads the file of a directory. It is returned open, to be locked.
     pub(crate) fn open(directory: &Path) -> Result<(Manifest, File, PathBuf), VolumeError> {
         let path = directory.join(FILE_NAME);
         let not_a_volume = |reason: String| VolumeError::NotAVolume { path: directory.to_owned(), reason };
@@ -50,11 +50,11 @@ impl Manifest {
             return Err(not_a_volume(format!("its {FILE_NAME} is longer than 1 MiB")));
         }
         let written: Written = toml::from_str(&text)
-            .map_err(|e| not_a_volume(format!("its {FILE_NAME} cannot be understood: {}", e.message())))?;
+            .map_err(|e| not_a_volume(format!("its {FILE_NAME} cannot be parsed: {}", e.message())))?;
         let volume = VolumeId::parse(&written.volume).ok_or_else(|| {
             not_a_volume(format!("`volume` in its {FILE_NAME} is not 32 hexadecimal digits"))
         })?;
-        // One more while a member is being replaced.
+        // There is one more while a member is being replaced.
         if written.members.is_empty() || written.members.len() > MEMBERS_MAX + 1 {
             return Err(not_a_volume(format!(
                 "`members` in its {FILE_NAME} must list 1 to {MEMBERS_MAX} paths"
@@ -64,22 +64,22 @@ impl Manifest {
         Ok((Manifest { volume, members }, file, path))
     }
 
-    /// Writes the file and makes it durable, in one step: there is either the old one or a whole new one. It comes back
-    /// locked, as it was before it could be found.
+    /// Writes the file and makes it durable, in one step: there is either the old one or a complete
+    /// new one. The new file is locked before it becomes visible, and returned open.
     pub(crate) fn write(&self, directory: &Path) -> Result<File, VolumeError> {
         let path = directory.join(FILE_NAME);
         let members = self.members.iter().map(|path| {
             path.to_str().map(str::to_owned).ok_or_else(|| {
-                VolumeError::Options(format!(
-                    "the path {} is not UTF-8, which {FILE_NAME} needs",
-                    path.display()
-                ))
+                VolumeError::options(
+                    format!("the path {} is not UTF-8, which {FILE_NAME} needs", path.display()),
+                    "choose another path",
+                )
             })
         });
         let written =
             Written { volume: self.volume.to_string(), members: members.collect::<Result<_, _>>()? };
         let text = toml::to_string_pretty(&written)
-            .map_err(|e| VolumeError::Options(format!("cannot write {FILE_NAME}: {e}")))?;
+            .map_err(|e| VolumeError::options(format!("cannot write {FILE_NAME}: {e}"), None))?;
         let text = format!(
             "# A Reel volume. The members may be moved: change their paths here, relative to this directory.\n{text}"
         );

@@ -1,4 +1,4 @@
-//! Finding the members of a volume: which of them are there, which are what they should be.
+//! Finds the members of a volume: which of them are present, and which are what they should be.
 
 use std::collections::HashSet;
 use std::io;
@@ -16,19 +16,19 @@ use crate::manifest::Manifest;
 use crate::superblock::{SUPERBLOCK_COPY_OFFSET, Superblock, SuperblockError};
 use reel_code::crc32c;
 
-/// A member that is there and belongs to the volume.
+/// A member that is present and belongs to the volume.
 pub(crate) struct OpenMember {
     pub(crate) file: MemberFile,
     pub(crate) superblock: Superblock,
     /// Whether one of the two superblocks was damaged.
-    pub(crate) superblock_hurt: bool,
-    /// Its place in the list of `volume.toml`.
+    pub(crate) superblock_damaged: bool,
+    /// Its index in the list of `volume.toml`.
     pub(crate) listed: usize,
-    /// The catalogue copies it holds: those whose checksums match.
+    /// The catalogue copies on it whose checksums match.
     pub(crate) areas: [Option<Copy>; 2],
-    /// Whether every catalogue area starts with a header that matches its checksum, of whatever version.
+    /// Whether every catalogue area starts with a header that matches its checksum, of any version.
     pub(crate) headers_whole: bool,
-    /// The highest epoch number in a header, whether its body matches or not.
+    /// The highest epoch number in a header on it, whether its body matches or not.
     pub(crate) epoch_seen: u64,
 }
 
@@ -41,12 +41,12 @@ pub(crate) struct Copy {
 /// Everything found at the paths of `volume.toml`.
 pub(crate) struct Found {
     pub(crate) members: Vec<OpenMember>,
-    /// What is wrong with the paths that gave no member, by their place in the list.
-    pub(crate) bad: Vec<Bad>,
+    /// The paths that gave no member, with the reason.
+    pub(crate) bad: Vec<BadPath>,
 }
 
 /// A path that gave no member.
-pub(crate) struct Bad {
+pub(crate) struct BadPath {
     pub(crate) listed: usize,
     pub(crate) path: PathBuf,
     pub(crate) state: MemberState,
@@ -71,13 +71,13 @@ pub(crate) fn find(directory: &Path, manifest: &Manifest, mode: OpenMode) -> Res
     let mut seen = HashSet::new();
     for (listed, written) in manifest.members.iter().enumerate() {
         let path = directory.join(written);
-        // By another name of it our own lock on the first would tell of another program.
+        // Under a second name of the file, our own lock would be reported as another program's.
         if std::fs::metadata(&path).is_ok_and(|metadata| !seen.insert(identity(&metadata))) {
             continue;
         }
-        match look(&path, manifest.volume, listed, mode)? {
+        match open_member(&path, manifest.volume, listed, mode)? {
             Ok(member) => found.members.push(member),
-            Err((state, reason)) => found.bad.push(Bad { listed, path, state, reason }),
+            Err((state, reason)) => found.bad.push(BadPath { listed, path, state, reason }),
         }
     }
     found.keep_those_that_agree();
@@ -86,7 +86,7 @@ pub(crate) fn find(directory: &Path, manifest: &Manifest, mode: OpenMode) -> Res
 
 type Verdict = Result<OpenMember, (MemberState, String)>;
 
-fn look(path: &Path, volume: VolumeId, listed: usize, mode: OpenMode) -> Result<Verdict, VolumeError> {
+fn open_member(path: &Path, volume: VolumeId, listed: usize, mode: OpenMode) -> Result<Verdict, VolumeError> {
     let file = match MemberFile::open(path, mode) {
         Ok(file) => file,
         Err(error) => {
@@ -98,13 +98,14 @@ fn look(path: &Path, volume: VolumeId, listed: usize, mode: OpenMode) -> Result<
         }
     };
     if let Err(locked) = lock(file.file(), path, mode == OpenMode::ReadWrite) {
-        // By whoever has the volume it belongs to, which is not us if it is another.
+        // The file is locked by the process that has its volume open, which is another volume than
+        // this one.
         return match read_superblock(&file) {
-            Ok((superblock, _)) if superblock.volume != volume => Ok(Err(of_another(&superblock))),
+            Ok((superblock, _)) if superblock.volume != volume => Ok(Err(foreign(&superblock))),
             _ => Err(locked),
         };
     }
-    let (superblock, superblock_hurt) = match read_superblock(&file) {
+    let (superblock, superblock_damaged) = match read_superblock(&file) {
         Ok(read) => read,
         Err(SuperblockError::NotReel) => {
             let reason =
@@ -114,7 +115,7 @@ fn look(path: &Path, volume: VolumeId, listed: usize, mode: OpenMode) -> Result<
         Err(error) => return Ok(Err((MemberState::Damaged, error.to_string()))),
     };
     if superblock.volume != volume {
-        return Ok(Err(of_another(&superblock)));
+        return Ok(Err(foreign(&superblock)));
     }
     if file.bytes() < superblock.member_bytes {
         let reason = format!("it has {} bytes and should have {}", file.bytes(), superblock.member_bytes);
@@ -131,21 +132,21 @@ fn look(path: &Path, volume: VolumeId, listed: usize, mode: OpenMode) -> Result<
         first.and_then(|h| read_body(&file, &superblock, 0, h)),
         second.and_then(|h| read_body(&file, &superblock, 1, h)),
     ];
-    Ok(Ok(OpenMember { file, superblock, superblock_hurt, listed, areas, headers_whole, epoch_seen }))
+    Ok(Ok(OpenMember { file, superblock, superblock_damaged, listed, areas, headers_whole, epoch_seen }))
 }
 
-fn of_another(superblock: &Superblock) -> (MemberState, String) {
+fn foreign(superblock: &Superblock) -> (MemberState, String) {
     (MemberState::Foreign, format!("it belongs to another volume ({})", superblock.volume))
 }
 
-/// What the system said of a file that is there, and to which only the right is wanting.
+/// The error of the system for an existing file that this user may not access.
 fn denial(error: &DiskError) -> Option<&io::Error> {
     let DiskError::File { source, .. } = error else { return None };
     matches!(source.kind(), io::ErrorKind::PermissionDenied | io::ErrorKind::ReadOnlyFilesystem)
         .then_some(source.as_ref())
 }
 
-/// The superblock or its copy, and whether one of them is not good.
+/// The superblock or its copy, and whether one of the two is damaged.
 fn read_superblock(file: &MemberFile) -> Result<(Superblock, bool), SuperblockError> {
     let read = |offset: u64| {
         let mut block = vec![0; BLOCK_BYTES];
@@ -184,9 +185,11 @@ impl Found {
         })
     }
 
-    /// Members of one volume have one geometry; one that disagrees with most others is not what it says. Of two
-    /// that claim one number, the one that the catalogue means is taken: the other was replaced, or is to replace it and
-    /// never did. If it means neither or both, one is a copy somebody made, and the first is taken.
+    /// Keeps the members that agree. Members of one volume have one geometry; a member that
+    /// disagrees with most others is rejected. Of two members with one number, the one that the
+    /// catalogue expects is kept: the other was replaced, or was to replace it and never did. If
+    /// the catalogue expects neither or both, one is a copy, and the first is
+    /// kept.
     fn keep_those_that_agree(&mut self) {
         let shape = |superblock: &Superblock| Superblock {
             member: MemberId([0; 16]),
@@ -197,9 +200,9 @@ impl Found {
         let shapes: Vec<Superblock> = self.members.iter().map(|member| shape(&member.superblock)).collect();
         let votes = |one: &Superblock| shapes.iter().filter(|other| *other == one).count();
         let Some(most) = shapes.iter().max_by_key(|one| votes(one)).cloned() else { return };
-        let meant = self.members_meant();
-        let is_meant = |member: &OpenMember| {
-            meant.get(member.superblock.index).is_some_and(|id| *id == member.superblock.member)
+        let expected = self.expected_members();
+        let is_expected = |member: &OpenMember| {
+            expected.get(member.superblock.index).is_some_and(|id| *id == member.superblock.member)
         };
         let mut kept: Vec<OpenMember> = Vec::with_capacity(self.members.len());
         for member in self.members.drain(..) {
@@ -208,7 +211,7 @@ impl Found {
                 let reason = "its superblock disagrees with those of the other members".to_owned();
                 (member, MemberState::Foreign, reason)
             } else if let Some(other) = same_number {
-                let (member, other) = if is_meant(&member) && !is_meant(&kept[other]) {
+                let (member, other) = if is_expected(&member) && !is_expected(&kept[other]) {
                     let old = std::mem::replace(&mut kept[other], member);
                     (old, &kept[other])
                 } else {
@@ -216,22 +219,27 @@ impl Found {
                 };
                 let (index, other) = (member.superblock.index, other.file.path().display());
                 let reason = if member.superblock.member == kept_id(&kept, index) {
-                    format!("it says that it is member {index}, like {other}; one of the two is a copy")
+                    format!("it has the number of member {index}, like {other}; one of the two is a copy")
                 } else {
-                    format!("the volume has another disk as its member {index}, which is {other}")
+                    format!("the volume has another disk as its member {index}: {other}")
                 };
                 (member, MemberState::Foreign, reason)
             } else {
                 kept.push(member);
                 continue;
             };
-            self.bad.push(Bad { listed: member.listed, path: member.file.path().to_owned(), state, reason });
+            self.bad.push(BadPath {
+                listed: member.listed,
+                path: member.file.path().to_owned(),
+                state,
+                reason,
+            });
         }
         self.members = kept;
     }
 
-    /// The disks that the newest catalogue that counts means by its members.
-    fn members_meant(&self) -> Vec<MemberId> {
+    /// The disks that the newest complete catalogue expects as its members.
+    fn expected_members(&self) -> Vec<MemberId> {
         let copies = self.members.iter().flat_map(|member| member.areas.iter().flatten());
         let newest = copies
             .filter(|copy| copy.header.sealed)
@@ -245,17 +253,17 @@ fn kept_id(kept: &[OpenMember], index: usize) -> MemberId {
     member.map_or(MemberId([0; 16]), |member| member.superblock.member)
 }
 
-/// What the catalogue in force says of members that are present.
+/// The states that the catalogue in force gives to members that are present.
 #[derive(Default)]
-pub(crate) struct Standing {
+pub(crate) struct SyncState {
     /// Not in sync.
     pub(crate) stale: Vec<usize>,
     /// Those among them that are new.
     pub(crate) rebuilding: Vec<usize>,
-    /// Those of which it means another disk.
-    pub(crate) strangers: Vec<usize>,
+    /// Those in whose place the catalogue expects another disk.
+    pub(crate) unexpected: Vec<usize>,
     /// Their copies of the catalogue are damaged.
-    pub(crate) hurt: Vec<usize>,
+    pub(crate) damaged: Vec<usize>,
 }
 
 /// One finding for each member 0..N, in order.
@@ -264,19 +272,20 @@ pub(crate) fn findings(
     manifest: &Manifest,
     directory: &Path,
     members: usize,
-    standing: &Standing,
+    sync_state: &SyncState,
 ) -> Vec<Finding> {
-    // A path that gave no member is told of under a number no other path has; its own place if that is free.
-    let mut bad_of: Vec<Option<&Bad>> = vec![None; members];
+    // A path that gave no member is reported under a number that no other path has: its own index
+    // if that is free.
+    let mut bad_of: Vec<Option<&BadPath>> = vec![None; members];
     let taken: Vec<usize> = found.members.iter().map(|member| member.superblock.index).collect();
-    let mut homeless = Vec::new();
+    let mut unplaced = Vec::new();
     for bad in &found.bad {
         match bad_of.get_mut(bad.listed) {
             Some(place) if place.is_none() && !taken.contains(&bad.listed) => *place = Some(bad),
-            _ => homeless.push(bad),
+            _ => unplaced.push(bad),
         }
     }
-    for bad in homeless {
+    for bad in unplaced {
         let free = (0..members).find(|member| !taken.contains(member) && bad_of[*member].is_none());
         if let Some(member) = free {
             bad_of[member] = Some(bad);
@@ -284,7 +293,7 @@ pub(crate) fn findings(
     }
     (0..members)
         .map(|index| match found.members.iter().find(|member| member.superblock.index == index) {
-            Some(member) => finding_of(member, standing),
+            Some(member) => finding_of(member, sync_state),
             None => match bad_of[index] {
                 Some(bad) => Finding {
                     member: index,
@@ -303,36 +312,39 @@ pub(crate) fn findings(
         .collect()
 }
 
-/// A member that is new, or was away, and is written and not read.
+/// A member that is new, or was missing, and is written and not read.
 pub(crate) fn rebuilding_finding(member: usize, path: &Path) -> Finding {
-    let text = "it is being rebuilt: it gets what is written, and its bytes are computed from the other members until it \
-                holds all; `reel volume rebuild` fills it, and goes on where it was"
+    let text = "it is being rebuilt: new data is written to it, and its bytes are computed from the other members until it \
+                holds all; `reel volume rebuild` fills it, and continues where it stopped"
         .to_owned();
     Finding { member, path: path.to_owned(), state: MemberState::Rebuilding, text }
 }
 
-fn finding_of(member: &OpenMember, standing: &Standing) -> Finding {
+fn finding_of(member: &OpenMember, sync_state: &SyncState) -> Finding {
     let index = member.superblock.index;
-    let (state, text) = if standing.strangers.contains(&index) {
+    let (state, text) = if sync_state.unexpected.contains(&index) {
         let text = format!(
-            "the volume means another disk by this member: this one was replaced, or was to replace it and did not get \
-             so far; {}",
+            "the volume expects another disk as this member: this one was replaced, or a replacement with it \
+             did not finish; {}",
             advice(MemberState::Foreign)
         );
         (MemberState::Foreign, text)
-    } else if standing.rebuilding.contains(&index) {
+    } else if sync_state.rebuilding.contains(&index) {
         return rebuilding_finding(index, member.file.path());
-    } else if standing.stale.contains(&index) {
+    } else if sync_state.stale.contains(&index) {
         let text = format!(
-            "it was away while the volume was written, so it is not read; {}",
+            "it was missing while the volume was written, so it is not read; {}",
             advice(MemberState::Stale)
         );
         (MemberState::Stale, text)
-    } else if standing.hurt.contains(&index) || member.superblock_hurt {
-        let what =
-            if member.superblock_hurt { "one of its two superblocks" } else { "its copy of the catalogue" };
+    } else if sync_state.damaged.contains(&index) || member.superblock_damaged {
+        let what = if member.superblock_damaged {
+            "one of its two superblocks"
+        } else {
+            "its copy of the catalogue"
+        };
         let text = format!(
-            "{what} was damaged and is written anew when the volume is opened for writing; run `reel volume check`"
+            "{what} was damaged and is rewritten when the volume is opened for writing; run `reel volume check`"
         );
         (MemberState::Repaired, text)
     } else if member.listed != index {
@@ -345,7 +357,8 @@ fn finding_of(member: &OpenMember, standing: &Standing) -> Finding {
     Finding { member: index, path: member.file.path().to_owned(), state, text }
 }
 
-/// A finding for a volume that cannot be opened, where nothing can be computed from other members.
+/// A finding without its advice, for a volume that cannot be opened: nothing can be computed from
+/// other members then.
 pub(crate) fn without_advice(finding: &Finding) -> String {
     let text = finding.to_string();
     let bare = text.strip_suffix(advice(finding.state)).and_then(|text| text.strip_suffix("; "));
@@ -358,8 +371,8 @@ fn advice(state: MemberState) -> &'static str {
             "its bytes are computed from the other members. Bring it back, or correct its path in volume.toml"
         }
         MemberState::Denied => {
-            "its bytes are computed from the other members. Give this user the right to it, or mount its file system for \
-             writing, and open the volume again"
+            "its bytes are computed from the other members. Give this user permission to access it, or mount its file \
+             system for writing, and open the volume again"
         }
         MemberState::Stale => "its bytes are computed from the other members until it is rebuilt",
         _ => "its bytes are computed from the other members. Bring the right one back, or replace it",

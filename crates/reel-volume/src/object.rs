@@ -1,4 +1,4 @@
-//! Where every row of one object lies and what its checksum is.
+//! Where every row of one object is stored and what its checksum is.
 
 use std::fmt;
 use std::sync::Arc;
@@ -11,7 +11,7 @@ use crate::counters::VolumeCounters;
 use crate::geometry::Geometry;
 use crate::hold::Hold;
 
-/// The map of one object. As long as one is alive, the slots of its object are not reused.
+/// The map of one object. As long as it exists, the slots of its object are not reused.
 pub struct ObjectMap {
     id: u64,
     name: String,
@@ -26,7 +26,7 @@ pub struct ObjectMap {
     _hold: Hold,
 }
 
-/// What a map is made of.
+/// The parts that a map is made of.
 pub(crate) struct ObjectParts {
     pub(crate) name: String,
     pub(crate) geometry: Geometry,
@@ -39,12 +39,13 @@ pub(crate) struct ObjectParts {
     pub(crate) hold: Hold,
 }
 
-/// An object as a simulation lays it out, where no catalogue is.
+/// The layout of an object in a simulation, where there is no catalogue.
 #[derive(Clone, Debug)]
 pub struct ObjectLayout {
-    /// What [`ObjectMap::id`] says; unlike those of real maps it is the caller's, so that a run can be repeated within one process.
+    /// The value of [`ObjectMap::id`]. The caller chooses it, unlike that of real maps, so that a
+    /// run can be repeated within one process.
     pub id: u64,
-    /// What the object is, for messages.
+    /// A description of the object, for messages.
     pub name: String,
     /// The geometry of the volume.
     pub geometry: Geometry,
@@ -56,18 +57,19 @@ pub struct ObjectLayout {
     pub extents: Vec<Extent>,
     /// CRC-32C of every row, data and parity, in the order stripe, position, matrix.
     pub sums: Arc<[u32]>,
-    /// The byte of every member where its units begin.
+    /// The byte of every member at which its units begin.
     pub data_offset: u64,
     /// Where reads of the object are counted.
     pub counters: Arc<VolumeCounters>,
 }
 
 impl ObjectMap {
-    /// The map of an object that lies where `layout` says. For simulations and tests: nothing keeps its slots from being used again,
-    /// and its id must not be one of a map that it meets.
+    /// The map of an object with this layout. For simulations and tests: nothing keeps its slots
+    /// from being reused, and its id must differ from those of all maps that it is used with.
     ///
     /// # Panics
-    /// If there are fewer slots than the bytes need, or not one checksum for each row of them.
+    /// If there are fewer slots than the bytes need, or the number of checksums is not that of the
+    /// rows.
     pub fn simulated(layout: ObjectLayout) -> ObjectMap {
         let stripes = layout.geometry.stripes(layout.bytes);
         let slots: u64 = layout.extents.iter().map(|extent| extent.slots).sum();
@@ -88,7 +90,8 @@ impl ObjectMap {
         }
     }
 
-    /// The parts have been checked: as many slots as the bytes need, one sum for each row.
+    /// The caller has checked the parts: as many slots as the bytes need, one checksum for each
+    /// row.
     pub(crate) fn new(parts: ObjectParts) -> ObjectMap {
         static NEXT_ID: AtomicU64 = AtomicU64::new(0);
         ObjectMap {
@@ -105,12 +108,12 @@ impl ObjectMap {
         }
     }
 
-    /// Names this map within the process, never used again: slots and titles may be.
+    /// Identifies this map within the process and is never used again, unlike slots and titles.
     pub fn id(&self) -> u64 {
         self.id
     }
 
-    /// What the object is, for messages.
+    /// A description of the object, for messages.
     pub fn name(&self) -> &str {
         &self.name
     }
@@ -151,13 +154,20 @@ impl ObjectMap {
         extent.first_slot + (stripe - first_stripe)
     }
 
-    /// The member that holds a position of a stripe, and the byte of the member where its unit starts.
+    /// The member that holds a position of a stripe, and the byte of the member at which its unit
+    /// starts.
+    ///
+    /// # Panics
+    /// If the object has no such stripe or position.
     pub fn unit_at(&self, stripe: u64, position: usize) -> (usize, u64) {
         let place = self.geometry.place(self.slot(stripe), position);
         (place.member, self.data_offset + place.unit * self.geometry.unit_bytes() as u64)
     }
 
     /// The checksum of a row.
+    ///
+    /// # Panics
+    /// If that is behind the last checksum of the object.
     pub fn sum(&self, stripe: u64, position: usize, matrix: usize) -> u32 {
         self.sums[self.geometry.sum_index(stripe, position, matrix) as usize]
     }

@@ -1,6 +1,7 @@
 //! Opening a volume.
 
 use std::collections::HashSet;
+use std::fs::File;
 use std::path::Path;
 use std::sync::Arc;
 
@@ -22,51 +23,52 @@ use crate::hold::{Hold, Space};
 use crate::limits::WRITER_STRIPES_IN_FLIGHT;
 use crate::lock::lock;
 use crate::manifest::Manifest;
-use crate::members::{Found, OpenMember, Standing, find, findings, without_advice};
+use crate::members::{Found, OpenMember, SyncState, find, findings, without_advice};
 use crate::space::FreeMap;
 use crate::superblock::SUPERBLOCK_COPY_OFFSET;
-use crate::turns::{Turns, Waits};
 use crate::volume::{Disk, Inner, Volume};
+use crate::waits::{CooperativeWait, Waits};
 
 /// How a volume is opened.
 #[derive(Clone, Default)]
 pub struct OpenOptions {
-    /// Without the right to write: several programs may do so at once.
+    /// Whether it is only read. Several programs may do so at once.
     pub read_only: bool,
     /// The media memory.
     pub arena: ArenaBudget,
-    /// Whether other processes may map it, to read it.
+    /// Whether other processes may map the media memory to read it.
     pub readable_by_others: bool,
     /// The disk threads.
     pub disks: DisksConfig,
-    /// Sees every write and sync, for tests and traces.
+    /// Observes every write and sync, for tests and traces.
     pub observer: Option<Arc<dyn WriteObserver>>,
-    /// Runs the volume in a simulation: `disks` says nothing then.
+    /// Runs the volume in a simulation; `disks` is ignored then.
     pub simulated: Option<Simulated>,
 }
 
-/// What stands in for disk threads and waiting where a volume is simulated. What it reads when it is opened, and its superblocks, still are in
-/// files.
+/// Replaces disk threads and blocking in a simulation. The reads while the volume is opened, and
+/// its superblocks, still use files.
 #[derive(Clone)]
 pub struct Simulated {
-    /// Makes the disks of these members; those that are absent have no file.
+    /// Makes the disks of these members; members that are absent have no file.
     pub disks: Arc<dyn Fn(Vec<Option<MemberFile>>) -> Disks + Send + Sync>,
-    /// How those wait who may.
-    pub turns: Arc<dyn Turns>,
+    /// Replaces blocking.
+    pub turns: Arc<dyn CooperativeWait>,
 }
 
-/// How much media memory a volume sets aside. It is divided into buffers of one unit each.
+/// How much media memory a volume allocates. It is divided into buffers of one unit each.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct ArenaBudget {
-    /// Bytes. Never less than one reader or writer needs.
+    /// Bytes. Raised to what one reader or writer needs.
     pub bytes: usize,
     /// Whether to ask for huge pages.
     pub huge_pages: bool,
 }
 
 impl Default for ArenaBudget {
-    /// 32 MiB: what a film of one picture and many sound tracks is written through at full speed, and more than any
-    /// other command holds. A server computes its own. More would cost every command the time to clear it.
+    /// 32 MiB: enough to write a title of one video and many audio tracks at full speed, and more
+    /// than any other command holds. A server computes its own value. A larger default would cost
+    /// every command the time to clear it.
     fn default() -> ArenaBudget {
         ArenaBudget { bytes: 32 << 20, huge_pages: true }
     }
@@ -79,35 +81,13 @@ pub(crate) fn open(directory: &Path, options: OpenOptions) -> Result<Volume, Vol
     let mut found = find(directory, &manifest, mode)?;
     let Some(superblock) = found.superblock(manifest.volume) else {
         let members = manifest.members.len();
-        return Err(too_few(directory, &found, &manifest, members, None, &Standing::default()));
+        return Err(too_few(directory, &found, &manifest, members, None, &SyncState::default()));
     };
     let geometry = superblock.geometry;
     let (members, tolerated) = (geometry.members(), geometry.parity_rows());
-    let too_few = |found: &Found, standing: &Standing| {
-        too_few(directory, found, &manifest, members, Some(tolerated), standing)
-    };
-
     let candidates: Vec<Candidate> = found.members.iter().map(|member| member.candidate()).collect();
-    if found.members.len() + tolerated < members {
-        return Err(too_few(&found, &Standing::default()));
-    }
-    let selection =
-        select(&candidates, members, tolerated).map_err(|error| undecided(directory, &found, error))?;
-    let indexes = |which: &dyn Fn(&OpenMember) -> bool| {
-        let members = found.members.iter().filter(|member| which(member));
-        members.map(|member| member.superblock.index).collect::<Vec<usize>>()
-    };
-    let mut standing = Standing {
-        stale: indexes(&|member| !selection.current.has(member.superblock.index)),
-        strangers: indexes(&|member| !is_meant(member, &selection)),
-        rebuilding: indexes(&|member| is_new(member, &selection)),
-        hurt: Vec::new(),
-    };
-    if selection.current.count() + tolerated < members {
-        return Err(too_few(&found, &standing));
-    }
-    standing.hurt = hurt_copies(&candidates, &selection);
-    let findings = findings(&found, &manifest, directory, members, &standing);
+    let (selection, sync_state) = select_copy(directory, &found, &manifest, &geometry, &candidates)?;
+    let findings = findings(&found, &manifest, directory, members, &sync_state);
     for finding in findings.iter().filter(|finding| !finding.state.in_use()) {
         tracing::warn!(target: MEMBERS_LOG, %finding, "a member is not in use");
     }
@@ -117,19 +97,7 @@ pub(crate) fn open(directory: &Path, options: OpenOptions) -> Result<Volume, Vol
     let arena = arena_of(&geometry, options.arena, options.readable_by_others)?;
     repair_superblocks(&mut found, &selection, options.read_only);
     let keep = keep_by_member(&candidates, &selection, members);
-    let mut files: Vec<Option<MemberFile>> = (0..members).map(|_| None).collect();
-    let mut locks = vec![(None, manifest_file)];
-    let mut belongs = vec![false; members];
-    // What is not a member is let go: it may be asked to become one.
-    for member in found.members.into_iter().filter(|member| is_meant(member, &selection)) {
-        let index = member.superblock.index;
-        // The lock belongs to the open file, which a clone shares: it holds for stale members too.
-        let lock = member.file.file().try_clone();
-        locks.push((Some(index), lock.map_err(VolumeError::file(member.file.path(), "keep locked"))?));
-        // One that is stale is there to be rebuilt; until then nobody asks it.
-        belongs[index] = true;
-        files[index] = Some(member.file);
-    }
+    let (files, disk) = take_members(found.members, &selection, members, manifest_file)?;
     let disks = match &options.simulated {
         Some(simulated) => (simulated.disks)(files),
         None => {
@@ -139,7 +107,7 @@ pub(crate) fn open(directory: &Path, options: OpenOptions) -> Result<Volume, Vol
     let waits = Waits::new(options.simulated.map(|simulated| simulated.turns));
     let uses = (0..members).map(|index| match selection.current.has(index) {
         true => MemberUse::InUse,
-        false if standing.rebuilding.contains(&index) && !options.read_only => MemberUse::Rebuilding,
+        false if sync_state.rebuilding.contains(&index) && !options.read_only => MemberUse::Rebuilding,
         false => MemberUse::Out,
     });
     let health = Health::tolerating(uses, tolerated);
@@ -159,33 +127,90 @@ pub(crate) fn open(directory: &Path, options: OpenOptions) -> Result<Volume, Vol
         space_slots,
         titles,
         committer,
-        Disk { locks, belongs },
+        disk,
     );
     inner.settle(&selection)?;
     Ok(Volume::from_inner(inner))
 }
 
-/// Whether a disk is the one that the catalogue means by its number.
-fn is_meant(member: &OpenMember, selection: &Selection) -> bool {
+/// Selects the catalogue copy in force, and the states that it gives to the members.
+fn select_copy(
+    directory: &Path,
+    found: &Found,
+    manifest: &Manifest,
+    geometry: &Geometry,
+    candidates: &[Candidate],
+) -> Result<(Selection, SyncState), VolumeError> {
+    let (members, tolerated) = (geometry.members(), geometry.parity_rows());
+    let too_few =
+        |sync_state: &SyncState| too_few(directory, found, manifest, members, Some(tolerated), sync_state);
+    if found.members.len() + tolerated < members {
+        return Err(too_few(&SyncState::default()));
+    }
+    let selection =
+        select(candidates, members, tolerated).map_err(|error| undecided(directory, found, error))?;
+    let indexes = |which: &dyn Fn(&OpenMember) -> bool| {
+        let members = found.members.iter().filter(|member| which(member));
+        members.map(|member| member.superblock.index).collect::<Vec<usize>>()
+    };
+    let mut sync_state = SyncState {
+        stale: indexes(&|member| !selection.current.has(member.superblock.index)),
+        unexpected: indexes(&|member| !is_expected(member, &selection)),
+        rebuilding: indexes(&|member| is_new(member, &selection)),
+        damaged: Vec::new(),
+    };
+    if selection.current.count() + tolerated < members {
+        return Err(too_few(&sync_state));
+    }
+    sync_state.damaged = members_with_damaged_copies(candidates, &selection);
+    Ok((selection, sync_state))
+}
+
+/// The files of the members that the catalogue expects, by number, and their locks.
+fn take_members(
+    found: Vec<OpenMember>,
+    selection: &Selection,
+    members: usize,
+    manifest_file: File,
+) -> Result<(Vec<Option<MemberFile>>, Disk), VolumeError> {
+    let mut files: Vec<Option<MemberFile>> = (0..members).map(|_| None).collect();
+    let mut locks = vec![(None, manifest_file)];
+    let mut belongs = vec![false; members];
+    // A disk that is not a member is closed: it may become one later.
+    for member in found.into_iter().filter(|member| is_expected(member, selection)) {
+        let index = member.superblock.index;
+        // The lock belongs to the open file, which a clone shares. It holds for stale members too.
+        let lock = member.file.file().try_clone();
+        locks.push((Some(index), lock.map_err(VolumeError::file(member.file.path(), "keep locked"))?));
+        // A stale member stays open to be rebuilt. Until then it gets no requests.
+        belongs[index] = true;
+        files[index] = Some(member.file);
+    }
+    Ok((files, Disk { locks, belongs }))
+}
+
+/// Whether a disk is the one that the catalogue expects under its number.
+fn is_expected(member: &OpenMember, selection: &Selection) -> bool {
     selection.winner.members.get(member.superblock.index) == Some(&member.superblock.member)
 }
 
-/// Whether a member is meant by the catalogue, and has never been in sync: a successor that is not filled yet.
+/// Whether a member is expected by the catalogue and has never been in sync: a replacement that is
+/// not filled yet.
 fn is_new(member: &OpenMember, selection: &Selection) -> bool {
     let index = member.superblock.index;
-    is_meant(member, selection)
+    is_expected(member, selection)
         && !selection.winner.in_sync.has(index)
         && member.areas.iter().all(Option::is_none)
 }
 
-/// Why nothing may be written, if so.
+/// Why nothing may be written; `None` if writing is allowed.
 fn refusal(read_only: bool, current: MemberSet, geometry: &Geometry) -> Option<String> {
     if read_only {
         return Some("it was opened for reading".to_owned());
     }
     (!write_quorum(current, geometry.members(), geometry.parity_rows())).then(|| {
-        "of two members only the one with member 0 is written to while the other is away, \
-         so that the two never go separate ways; bring member 0 back"
+        "of two members only the one with member 0 is written while the other is missing, so that the two \
+         copies never diverge; bring member 0 back"
             .to_owned()
     })
 }
@@ -196,9 +221,9 @@ fn too_few(
     manifest: &Manifest,
     members: usize,
     tolerated: Option<usize>,
-    standing: &Standing,
+    sync_state: &SyncState,
 ) -> VolumeError {
-    let bad: Vec<_> = findings(found, manifest, directory, members, standing)
+    let bad: Vec<_> = findings(found, manifest, directory, members, sync_state)
         .into_iter()
         .filter(|finding| !finding.state.in_use())
         .collect();
@@ -213,8 +238,8 @@ fn too_few(
             .collect::<Vec<_>>()
             .join("\n"),
         advice: if bad.iter().any(|finding| finding.state == MemberState::Denied) {
-            "give this user the right to read and write those that are denied, or run reel as the user who has it, \
-             and mount file systems for writing that may only be read"
+            "give this user permission to read and write the denied members, or run reel as a user who has it, \
+             and remount read-only file systems for writing"
         } else {
             "bring back enough of them, or correct their paths in volume.toml"
         },
@@ -222,27 +247,29 @@ fn too_few(
 }
 
 fn undecided(directory: &Path, found: &Found, error: SelectionError) -> VolumeError {
-    let reason = match error {
-        // Nobody overwrites everything but the headers.
-        SelectionError::NoCopy if found.members.iter().all(|member| member.headers_whole) => {
-            "its catalogue was written by another version of Reel: the headers are whole, and what follows them is not laid \
-             out as this version does it. Open it with the Reel that made it, export its titles, and take them into a new \
-             volume"
-        }
-        SelectionError::NoCopy => {
-            "none of its members has a copy of the catalogue that can be read; the first megabytes of every member were \
-             overwritten. Bring one member back from a backup"
-        }
-        SelectionError::Undecided => {
-            "so many of its members are away or have lost their copy of the catalogue that the newest copy left may not be \
-             the newest there was; bring back members that were in use last"
-        }
+    let (reason, help) = match error {
+        // Accidental overwriting does not leave all headers intact.
+        SelectionError::NoCopy if found.members.iter().all(|member| member.headers_whole) => (
+            "its catalogue was written by another version of Reel: the headers are intact, and the data behind \
+                 them is not laid out as in this version",
+            "open it with the Reel that made it, export its titles, and ingest them into a new volume",
+        ),
+        SelectionError::NoCopy => (
+            "none of its members has a copy of the catalogue that can be read, because the first megabytes of \
+             every member were overwritten",
+            "bring one member back from a backup",
+        ),
+        SelectionError::Undecided => (
+            "so many of its members are missing or have lost their copy of the catalogue that a newer copy may \
+             exist than the newest one present",
+            "bring back members that were in use last",
+        ),
     };
-    VolumeError::Catalogue { path: directory.to_owned(), reason: reason.to_owned() }
+    VolumeError::Catalogue { path: directory.to_owned(), reason: reason.to_owned(), help }
 }
 
-/// Members in sync whose copies are damaged: fewer than two can be read.
-fn hurt_copies(candidates: &[Candidate], selection: &Selection) -> Vec<usize> {
+/// Members in sync with damaged copies: fewer than two can be read.
+fn members_with_damaged_copies(candidates: &[Candidate], selection: &Selection) -> Vec<usize> {
     candidates
         .iter()
         .filter(|candidate| {
@@ -261,9 +288,8 @@ fn titles_of(
 ) -> Result<(Space, Vec<Arc<TitleRecord>>), VolumeError> {
     let broken = |reason: String| VolumeError::Catalogue {
         path: directory.to_owned(),
-        reason: format!(
-            "its catalogue matches its checksum but makes no sense ({reason}); please report this"
-        ),
+        reason: format!("its catalogue matches its checksum but is not consistent ({reason})"),
+        help: "please report this",
     };
     let (at, area) = selection.found_at;
     let copy = found.members[at].areas[area].as_ref().ok_or_else(|| broken("it is gone".to_owned()))?;
@@ -277,7 +303,7 @@ fn titles_of(
         record.check(geometry, slots).map_err(|e| broken(e.to_string()))?;
         for extent in record.extents() {
             free.claim(extent)
-                .map_err(|overlap| broken(format!("two objects lie on slot {}", overlap.0.first_slot)))?;
+                .map_err(|overlap| broken(format!("two objects use slot {}", overlap.0.first_slot)))?;
         }
     }
     let space = Space::new(free);
@@ -299,7 +325,7 @@ fn arena_of(
     let config = ArenaConfig {
         buffer_bytes,
         buffer_count: (budget.bytes / buffer_bytes).max(least),
-        // A cell holds one row where rows are whole blocks.
+        // A cell holds one row if rows are whole blocks.
         cells_per_buffer: cells_per_buffer(geometry),
         huge_pages: budget.huge_pages,
     };
@@ -311,10 +337,10 @@ fn cells_per_buffer(geometry: &Geometry) -> usize {
     geometry.unit_rows().min(blocks).min(64)
 }
 
-/// A superblock and its copy are the same; where one was lost, the other replaces it. One is durable before the
-/// other is touched. Failure leaves one, which is enough.
+/// Repairs superblocks: a superblock and its copy are equal, so one that is lost is replaced by the
+/// other. One is durable before the other is touched. A failure leaves one, which is enough.
 fn repair_superblocks(found: &mut Found, selection: &Selection, read_only: bool) {
-    for member in found.members.iter().filter(|member| member.superblock_hurt && !read_only) {
+    for member in found.members.iter().filter(|member| member.superblock_damaged && !read_only) {
         if !selection.current.has(member.superblock.index) {
             continue;
         }

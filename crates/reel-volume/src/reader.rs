@@ -1,4 +1,4 @@
-//! Reading an object in order, for those who may wait.
+//! Reads an object in order, blocking its caller.
 
 use std::collections::{HashMap, VecDeque};
 use std::io::{self, Read};
@@ -8,7 +8,7 @@ use std::sync::Arc;
 use reel_disk::DiskError;
 use reel_qos::{Class, DiskPrice};
 
-use crate::access::{Access, Answers, Errand, Span};
+use crate::access::{Access, Answers, ReadContext, Span};
 use crate::error::VolumeError;
 use crate::health::Health;
 use crate::limits::STRIPES_IN_FLIGHT;
@@ -16,26 +16,26 @@ use crate::object::ObjectMap;
 use crate::unit_read::{UnitFetch, UnitRead, UnitRows, UnitStep};
 use crate::volume::Inner;
 
-/// Reads a range of an object's bytes. Verified, rebuilt where a member does not answer or lies, and a few
-/// stripes ahead of its caller.
+/// Reads a range of an object's bytes. They are verified, rebuilt where a member does not answer or
+/// returns wrong data, and read a few stripes ahead of the caller.
 pub struct ObjectReader {
     inner: Arc<Inner>,
     window: Window,
 }
 
-/// The stripes being read and what is left of the range.
+/// The stripes being read and the rest of the range.
 struct Window {
     map: Arc<ObjectMap>,
     range: Range<u64>,
     units: UnitReads,
-    /// The next stripe to ask for.
+    /// The next stripe to request.
     next_stripe: u64,
     stripes: VecDeque<Stripe>,
-    /// Most stripes asked for at once.
+    /// Maximum number of stripes requested at once.
     stripes_max: usize,
-    /// More are asked for when not more than so many are left.
+    /// More stripes are requested when at most this number is left.
     stripes_left: usize,
-    /// A failure is told again and again.
+    /// The first failure; every later read fails with it.
     failure: Option<String>,
 }
 
@@ -59,12 +59,12 @@ struct UnitReads {
     health: Health,
     answers: Answers,
     reads: HashMap<u64, UnitRead>,
-    /// Fetches that no buffer was free for, oldest first.
+    /// Fetches for which no buffer was free, oldest first.
     delayed: VecDeque<(u64, UnitFetch)>,
     next: u64,
 }
 
-/// A unit read's number and the index of one of its fetches share a token.
+/// A token holds a unit read's number and, in these low bits, the index of one of its fetches.
 const FETCH_BITS: u32 = 16;
 
 impl ObjectReader {
@@ -74,12 +74,13 @@ impl ObjectReader {
         range: Range<u64>,
         class: Class,
     ) -> ObjectReader {
-        let window = Window::new(&inner, map, range, Errand::of(class));
+        let window = Window::new(&inner, map, range, ReadContext::of(class));
         ObjectReader { inner, window }
     }
 
-    /// For a reader of much for which nobody waits at a fixed time: it asks in runs, as long as the members' price makes worth a way and
-    /// memory allows. An arm then goes to and fro less between objects that are read side by side.
+    /// For a transfer of much data without deadlines. It reads in runs that are as long as the
+    /// measured seek cost of the members justifies and memory allows. A rotational disk then seeks
+    /// less between objects that are read side by side.
     #[must_use]
     pub fn in_runs(mut self) -> ObjectReader {
         self.window.in_runs(&self.inner.access);
@@ -92,19 +93,23 @@ impl ObjectReader {
     }
 
     /// The next bytes: at least one, unless the range has ended or the target is empty.
+    ///
+    /// # Errors
+    /// If the bytes can neither be read nor computed, or no media memory becomes free in time.
+    /// Every later call fails with [`VolumeError::FailedBefore`].
     pub fn next_bytes(&mut self, target: &mut [u8]) -> Result<usize, VolumeError> {
         self.window.fill(&self.inner.access, target)
     }
 
-    /// A whole object, which is small. `each` is called whenever some of it has come.
+    /// A complete object, which is small. `each` is called whenever a part of it has arrived.
     pub(crate) fn read_all(
         inner: &Inner,
         map: Arc<ObjectMap>,
-        errand: Errand,
+        context: ReadContext,
         each: &mut dyn FnMut(),
     ) -> Result<Vec<u8>, VolumeError> {
         let bytes = map.bytes();
-        let mut window = Window::new(inner, map, 0..bytes, errand);
+        let mut window = Window::new(inner, map, 0..bytes, context);
         let mut all = vec![0; bytes as usize];
         let mut done = 0;
         while done < all.len() {
@@ -122,14 +127,14 @@ impl Read for ObjectReader {
 }
 
 impl Window {
-    fn new(inner: &Inner, map: Arc<ObjectMap>, range: Range<u64>, errand: Errand) -> Window {
+    fn new(inner: &Inner, map: Arc<ObjectMap>, range: Range<u64>, context: ReadContext) -> Window {
         let end = range.end.min(map.bytes());
         let range = range.start.min(end)..end;
         let next_stripe = map.geometry().locate(range.start).stripe;
         let units = UnitReads {
-            class: errand.class,
+            class: context.class,
             health: inner.health.clone(),
-            answers: Answers::to(errand.requester),
+            answers: Answers::to(context.requester),
             reads: HashMap::new(),
             delayed: VecDeque::new(),
             next: 0,
@@ -139,13 +144,14 @@ impl Window {
         Window { map, range, units, next_stripe, stripes, stripes_max, stripes_left, failure: None }
     }
 
-    /// The next run is asked for when a quarter of the last one is left.
+    /// Switches to runs. The next run is requested when a quarter of the last one is left.
     fn in_runs(&mut self, access: &Access) {
         let disks = &access.disks;
         let price = (0..disks.members()).map(|member| disks.price(member)).reduce(DiskPrice::slower);
         let geometry = self.map.geometry();
         let run = price.map_or(0, |price| price.run_bytes()).div_ceil(geometry.unit_bytes() as u64);
-        // Of the half of the memory that readers ahead may use. Fits: no memory holds so many stripes.
+        // Readers ahead may use half of the memory. The cast fits: no memory holds that many
+        // stripes.
         let affordable = access.arena.usage().bytes_total / 2 / geometry.stripe_bytes();
         let stripes_max = (run as usize * 5 / 4).min(affordable);
         if stripes_max > STRIPES_IN_FLIGHT {
@@ -176,7 +182,7 @@ impl Window {
         while self.stripes.front().is_some_and(|stripe| stripe.number < at.stripe) {
             self.stripes.pop_front();
         }
-        self.ask_ahead(access)?;
+        self.request_ahead(access)?;
         loop {
             let state = self.stripes.front().and_then(|stripe| stripe.units[at.position].as_ref());
             let row = match state {
@@ -196,8 +202,8 @@ impl Window {
         }
     }
 
-    /// Takes the rows of a read that has ended. Where media memory is scarce they are copied, so that a reader which
-    /// nobody reads from holds none of it and any number of readers may share a thread.
+    /// Stores the rows of a completed read. Where media memory is scarce they are copied, so that
+    /// an idle reader holds none of it and any number of readers may share a thread.
     fn put(&mut self, number: u64, rows: UnitRows, scarce: bool) {
         let units = self.stripes.iter_mut().flat_map(|stripe| stripe.units.iter_mut().flatten());
         for unit in units {
@@ -213,8 +219,8 @@ impl Window {
         }
     }
 
-    /// Asks for stripes ahead: the first is needed, the others only if there is memory.
-    fn ask_ahead(&mut self, access: &Access) -> Result<(), VolumeError> {
+    /// Requests stripes ahead: the first is needed, the others only if there is memory.
+    fn request_ahead(&mut self, access: &Access) -> Result<(), VolumeError> {
         if self.stripes.len() > self.stripes_left {
             return Ok(());
         }
@@ -223,15 +229,15 @@ impl Window {
             if !self.stripes.is_empty() && is_scarce(access) {
                 break;
             }
-            let stripe = self.ask(access, self.next_stripe)?;
+            let stripe = self.request(access, self.next_stripe)?;
             self.stripes.push_back(stripe);
             self.next_stripe += 1;
         }
         Ok(())
     }
 
-    /// Asks for the rows of one stripe that are in the range.
-    fn ask(&mut self, access: &Access, number: u64) -> Result<Stripe, VolumeError> {
+    /// Requests the rows of one stripe that are in the range.
+    fn request(&mut self, access: &Access, number: u64) -> Result<Stripe, VolumeError> {
         let geometry = *self.map.geometry();
         let stripe_start = number * geometry.stripe_bytes() as u64;
         let row_bytes = geometry.row_bytes() as u64;
@@ -254,7 +260,7 @@ impl Window {
 }
 
 impl UnitReads {
-    /// Begins a read and gives its number.
+    /// Begins a read and returns its number.
     fn start(&mut self, access: &Access, mut read: UnitRead) -> Result<u64, VolumeError> {
         let number = self.next;
         self.next += 1;
@@ -299,8 +305,8 @@ impl UnitReads {
         self.submit_delayed(access)
     }
 
-    /// Submits the oldest fetches for which there are buffers. Only when nothing is under way, whose end could give
-    /// back a buffer, is one waited for.
+    /// Submits the oldest fetches for which there are buffers. Waits for a buffer only when no
+    /// request is outstanding whose completion could free one.
     fn submit_delayed(&mut self, access: &Access) -> Result<(), VolumeError> {
         while let Some((number, fetch)) = self.delayed.front() {
             let buffer = match access.arena.take(fetch.bytes) {

@@ -1,4 +1,4 @@
-//! Filling a member with all it should hold, while the volume is in use.
+//! Fills a member with everything that belongs on it, while the volume is in use.
 
 use std::collections::HashSet;
 use std::sync::{Arc, Weak};
@@ -11,51 +11,54 @@ use crate::fill::{Filler, Pace};
 use crate::health::MemberUse;
 use crate::volume::{Inner, entry_name};
 
-/// How a scrub or a rebuild goes about its work.
+/// How fast a scrub or a rebuild runs.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct MendOptions {
-    /// Bytes looked at per second, at most; as fast as the disks have nothing else to do, if not given.
+pub struct RepairOptions {
+    /// Bytes to verify per second, at most. If `None`, it uses all disk time that nothing else
+    /// needs.
     pub bytes_per_s: Option<u64>,
 }
 
-/// What a rebuild did.
+/// The result of a rebuild.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct RebuildReport {
     /// The member.
     pub member: usize,
     /// Whether it holds everything and is in use again. If not, the rebuild was stopped.
     pub complete: bool,
-    /// Bytes of units that it held already.
+    /// Bytes of units that were already as written.
     pub good_bytes: u64,
     /// Bytes of units written.
     pub written_bytes: u64,
-    /// Rows that it lacks still: they could not be computed, because others of their matrices are not to be had either, or
-    /// lie in one unit with such a row that could not be read.
+    /// Rows that are still missing. They could not be computed because others of their matrices are
+    /// not available either, or they share a unit with such a row that could not be read.
     pub lost_rows: u64,
     /// When it ended, in seconds since 1970-01-01 UTC.
     pub ended_unix_s: u64,
 }
 
-/// Fills `member`. What it holds already, from before or from a rebuild that was interrupted, is recognised by its
-/// checksums and left alone.
+/// Fills `member`. Units that are already there, from before or from an interrupted rebuild, are
+/// recognised by their checksums and kept.
 pub(crate) fn rebuild(
     inner: &Inner,
     member: usize,
-    options: MendOptions,
+    options: RepairOptions,
     progress: &mut dyn FnMut(CheckProgress) -> bool,
 ) -> Result<RebuildReport, VolumeError> {
     let _job = inner.begin_job("rebuild")?;
     prepare(inner, member)?;
     let mut filler = Filler::new(inner, member);
     let mut pace = Pace::new(options.bytes_per_s, &inner.access.waits);
-    // By address, which a weak reference keeps from being used again; a strong one would keep the slots of removed titles.
+    // By address, which a weak reference keeps from being used again. A strong reference would keep
+    // the slots of removed titles.
     let mut done: HashSet<*const TitleRecord> = HashSet::new();
     let mut kept: Vec<Weak<TitleRecord>> = Vec::new();
     let mut bytes_done = 0;
     let complete = loop {
-        let titles = left(inner, &done);
+        let titles = unfilled(inner, &done);
         if titles.is_empty() {
-            // One place of another member that cannot be read keeps nothing up; a member that is gone does.
+            // One unreadable place of another member does not stop the rebuild; a member that is
+            // gone does.
             filler.others_still_answer()?;
         }
         if titles.is_empty() && join(inner, &filler, &done)? {
@@ -63,7 +66,8 @@ pub(crate) fn rebuild(
         }
         let mut wanted = true;
         let bytes_total = bytes_done + titles.iter().map(|title| bytes_of(inner, title)).sum::<u64>();
-        // Titles that are removed before their turn comes are let go of: a rebuild takes hours, and their slots are wanted.
+        // Only weak references: a rebuild takes hours, and a title that is removed before its turn
+        // must free its slots.
         let titles: Vec<Weak<TitleRecord>> = titles.into_iter().map(|title| Arc::downgrade(&title)).collect();
         for title in titles {
             let Some(title) = title.upgrade() else { continue };
@@ -74,7 +78,7 @@ pub(crate) fn rebuild(
                     progress(CheckProgress { bytes_done, bytes_total: bytes_total.max(bytes_done) })
                 };
                 wanted = filler.object(&entry.object, &entry_name(&title, entry), each)?;
-                not_lost_with_another(inner, &filler)?;
+                check_only_copies(inner, &filler)?;
                 if !wanted {
                     break;
                 }
@@ -100,81 +104,84 @@ pub(crate) fn rebuild(
     })
 }
 
-/// Sees that the member can be filled, and has it get from here on what is written.
+/// Checks that the member can be filled, and makes it receive new writes from now on.
 fn prepare(inner: &Inner, member: usize) -> Result<(), VolumeError> {
-    let refuse = |reason: String| Err(VolumeError::Options(reason));
-    if member >= inner.geometry.members() {
-        return refuse(format!(
-            "there is no member {member}; the members are 0 to {}",
-            inner.geometry.members() - 1
-        ));
-    }
+    let refuse = |problem: String, help: &'static str| Err(VolumeError::options(problem, help));
+    inner.check_member_number(member)?;
     if let Some(reason) = inner.refusal() {
         return Err(VolumeError::ReadOnly { reason });
     }
     let state = inner.health.member(member);
     if state == MemberUse::InUse {
-        return refuse(format!(
-            "member {member} is in use and holds what it should; `reel volume scrub` verifies and mends it"
-        ));
+        return refuse(
+            format!("member {member} is in use and holds everything that belongs on it"),
+            "`reel volume scrub` verifies and repairs it",
+        );
     }
     if !inner.belongs(member) {
         let is = inner.members_now().swap_remove(member).state;
-        return refuse(format!(
-            "member {member} is {is}, so there is nothing that could be filled; bring the right one back, or give it a \
-             successor with `reel volume replace`"
-        ));
+        return refuse(
+            format!("member {member} is {is}, so no disk can be filled"),
+            "bring the right disk back, or replace it with `reel volume replace`",
+        );
     }
     let others = inner.health.lost() - 1;
     if others >= inner.geometry.parity_rows() {
-        return refuse(format!(
-            "member {member} cannot be rebuilt while {others} other of {} members cannot be read; bring one back first",
-            inner.geometry.members()
-        ));
+        return refuse(
+            format!(
+                "member {member} cannot be rebuilt while {others} other of {} members cannot be read",
+                inner.geometry.members()
+            ),
+            "bring one back first",
+        );
     }
     if state == MemberUse::Out {
-        inner.health.begin_to_rebuild(member, "it lacks what was written while it was away");
+        inner.health.begin_to_rebuild(member, "data that was written while it was missing is not on it");
     }
     tracing::info!(member, "a member is being rebuilt");
     Ok(())
 }
 
-/// Titles that were not filled yet.
-fn left(inner: &Inner, done: &HashSet<*const TitleRecord>) -> Vec<Arc<TitleRecord>> {
+/// Titles that are not filled yet.
+fn unfilled(inner: &Inner, done: &HashSet<*const TitleRecord>) -> Vec<Arc<TitleRecord>> {
     inner.titles().iter().filter(|title| !done.contains(&Arc::as_ptr(title))).cloned().collect()
 }
 
-/// An error if rows are missing that another member holds, which is out: in sync without them, this member would leave
-/// that one behind, the only one to have them.
-fn not_lost_with_another(inner: &Inner, filler: &Filler<'_>) -> Result<(), VolumeError> {
+/// An error if rows could not be computed that another member holds, which is out. If this member
+/// came in sync without them, the catalogue would leave the other one behind, which has the only
+/// copy.
+fn check_only_copies(inner: &Inner, filler: &Filler<'_>) -> Result<(), VolumeError> {
     let out = |other: &usize| *other != filler.member && !inner.health.readable(*other);
     let Some(other) = (0..inner.geometry.members()).find(out) else { return Ok(()) };
     if filler.filled.lost_rows == 0 {
         return Ok(());
     }
     let why = inner.health.reason(other).unwrap_or_else(|| "it is not in use".to_owned());
-    Err(VolumeError::Options(format!(
-        "member {} cannot be rebuilt without member {other}, which holds what it lacks: {why}; open the volume again \
-         when that one is back",
-        filler.member
-    )))
+    Err(VolumeError::options(
+        format!(
+            "member {} cannot be rebuilt without member {other}, which has the only copy of some rows: {why}",
+            filler.member
+        ),
+        "open the volume again when that member is back",
+    ))
 }
 
 /// Puts the member in use, unless titles were published meanwhile; `false` then.
 fn join(inner: &Inner, filler: &Filler<'_>, done: &HashSet<*const TitleRecord>) -> Result<bool, VolumeError> {
-    // Writers take members out without it; whoever commits while one is out has it.
+    // Writers take members out without this lock, but a commit that happens while one is out holds
+    // it.
     let _change = inner.begin_change();
-    if !left(inner, done).is_empty() {
+    if !unfilled(inner, done).is_empty() {
         return Ok(false);
     }
-    not_lost_with_another(inner, filler)?;
+    check_only_copies(inner, filler)?;
     let member = filler.member;
     inner.join(member)?;
     tracing::info!(member, "a member is rebuilt and in use");
     Ok(true)
 }
 
-/// Bytes of a title's units that lie on one member.
+/// Bytes of a title's units on one member.
 fn bytes_of(inner: &Inner, title: &TitleRecord) -> u64 {
     let geometry = &inner.geometry;
     let slots: u64 = title.extents().map(|extent| extent.slots).sum();

@@ -1,8 +1,9 @@
-//! Giving a member a successor, while the volume is in use.
+//! Replaces a member, while the volume is in use.
 //!
-//! Four steps, each whole or not at all; `docs/volume-format.md` says what a crash between any two leaves:
-//! the new disk is made a member that nobody knows; `volume.toml` names it beside the old one; a commit of the catalogue
-//! says that it is meant from now on; `volume.toml` forgets the old one.
+//! Four steps, each atomic; `docs/volume-format.md` says what a crash between any two leaves. First
+//! the new disk is formatted as a member that the volume does not know yet. Then `volume.toml`
+//! lists it beside the old one. Then a commit of the catalogue makes it the expected disk. Last,
+//! `volume.toml` drops the old one.
 
 use std::os::unix::fs::FileTypeExt;
 use std::path::{Path, PathBuf};
@@ -13,7 +14,7 @@ use reel_disk::{MemberFile, OpenMode};
 use crate::access::WriteObserver;
 use crate::catalogue::{BODY_AT, MemberSet, write_quorum};
 use crate::commit::Change;
-use crate::create::{Made, Target, open_target, reserve};
+use crate::create::{CreatedFiles, Target, open_target, reserve};
 use crate::error::VolumeError;
 use crate::finding::{Finding, MEMBERS_LOG};
 use crate::ids::MemberId;
@@ -23,26 +24,28 @@ use crate::manifest::{Manifest, sync_directory};
 use crate::superblock::{SUPERBLOCK_COPY_OFFSET, Superblock};
 use crate::volume::Inner;
 
-/// A successor for a member.
+/// A replacement for a member.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Replacement {
     /// The member's number.
     pub member: usize,
     /// A new file, or a block device that holds nothing.
     pub path: PathBuf,
-    /// Whether what is at `path` may be lost, and a file there be given another length.
+    /// Whether existing content of `path` may be overwritten and the length of an existing file
+    /// changed.
     pub force: bool,
-    /// Whether a member that is in use and well may be given up. Says nothing of what is at `path`.
-    pub give_up: bool,
+    /// Whether a member that is in use and healthy may be replaced. Does not allow anything about
+    /// the content of `path`.
+    pub replace_healthy: bool,
 }
 
 pub(crate) fn replace(inner: &Inner, replacement: &Replacement) -> Result<Finding, VolumeError> {
     let _job = inner.begin_job("replace")?;
     let member = replacement.member;
     let path = absolute(&replacement.path)?;
-    may_be_replaced(inner, member, replacement.give_up)?;
-    let mut made = Made::nothing();
-    let target = prepare(inner, member, &path, replacement.force, &mut made)?;
+    may_be_replaced(inner, member, replacement.replace_healthy)?;
+    let mut created = CreatedFiles::nothing();
+    let target = prepare(inner, member, &path, replacement.force, &mut created)?;
     let id = MemberId::random()?;
     let superblock = Superblock {
         member: id,
@@ -51,16 +54,16 @@ pub(crate) fn replace(inner: &Inner, replacement: &Replacement) -> Result<Findin
         ..inner.superblock.clone()
     };
     format(inner, &target, &superblock)?;
-    let manifest = name_beside(inner, member, &path)?;
-    // From here on the file is the volume's, whatever happens.
-    made.keep();
-    // Before anybody is told of it, so that little is left to fail after that.
+    let manifest = list_beside(inner, member, &path)?;
+    // From now on the file belongs to the volume, whatever fails.
+    created.keep();
+    // Opened before the commit, so that little can fail after it.
     let file = MemberFile::open(&path, OpenMode::ReadWrite)
         .map_err(VolumeError::disk("cannot use the new member"))?;
 
     let _change = inner.begin_change();
     inner.health.drop_member(member, inner.health.life(member), "it is being replaced");
-    mean(inner, member, id)?;
+    commit_replacement(inner, member, id)?;
     if let Some(observer) = &inner.access.observer {
         observer.replaced(member);
     }
@@ -74,30 +77,26 @@ pub(crate) fn replace(inner: &Inner, replacement: &Replacement) -> Result<Findin
     Ok(inner.members_now().swap_remove(member))
 }
 
-/// Has the catalogue mean another disk by a member's number. The old one does not count from here on: filled and put in
-/// sync, it would have the new one, on which there is nothing, taken for whole at the next opening.
-fn mean(inner: &Inner, member: usize, id: MemberId) -> Result<(), VolumeError> {
+/// Makes the catalogue expect another disk as a member. The old disk no longer counts from now on.
+/// If it were filled and put in sync, the next opening would take the new disk, which is empty, for
+/// complete.
+fn commit_replacement(inner: &Inner, member: usize, id: MemberId) -> Result<(), VolumeError> {
     let before = inner.member_id(member);
-    let belonged = inner.disown(member);
+    let was_expected = inner.disown(member);
     let done = inner.commit_titles(Change::Replace(member, id));
-    if belonged && inner.member_id(member) == before {
+    if was_expected && inner.member_id(member) == before {
         inner.own(member);
     }
     done
 }
 
-/// Whether the volume can do without what the member holds.
-fn may_be_replaced(inner: &Inner, member: usize, give_up: bool) -> Result<(), VolumeError> {
+/// Whether the volume can do without the data on the member.
+fn may_be_replaced(inner: &Inner, member: usize, replace_healthy: bool) -> Result<(), VolumeError> {
     let members = inner.geometry.members();
     if let Some(reason) = inner.refusal() {
         return Err(VolumeError::ReadOnly { reason });
     }
-    if member >= members {
-        return Err(VolumeError::Options(format!(
-            "there is no member {member}; the members are 0 to {}",
-            members - 1
-        )));
-    }
+    inner.check_member_number(member)?;
     let others = (0..members).filter(|&other| other != member && inner.health.readable(other));
     let others = others.fold(MemberSet::default(), MemberSet::with);
     if !write_quorum(others, members, inner.geometry.parity_rows()) {
@@ -105,41 +104,40 @@ fn may_be_replaced(inner: &Inner, member: usize, give_up: bool) -> Result<(), Vo
             .filter(|&other| other != member && !others.has(other))
             .map(|other| other.to_string())
             .collect();
-        let why = if out.is_empty() {
-            "a volume of two members is not written without member 0".to_owned()
+        let (why, help) = if out.is_empty() {
+            ("a volume of two members is not written without member 0".to_owned(), None)
         } else {
-            format!(
-                "member {} cannot be read either, so titles would be lost; rebuild or replace that one first",
-                out.join(", ")
-            )
+            let why = format!("member {} cannot be read either, so titles would be lost", out.join(", "));
+            (why, Some("rebuild or replace that one first"))
         };
-        return Err(VolumeError::Options(format!("member {member} cannot be replaced: {why}")));
+        return Err(VolumeError::options(format!("member {member} cannot be replaced: {why}"), help));
     }
     let healthy = inner.health.readable(member) && !inner.health.suspect(member);
-    if healthy && !give_up {
+    if healthy && !replace_healthy {
         return Err(VolumeError::Healthy { member, path: inner.member_path(member) });
     }
     Ok(())
 }
 
-/// Opens the new disk or makes the new file, and sees that it is fit and that nothing is lost with it.
+/// Opens the new disk or creates the new file, and checks that it fits and that nothing is
+/// overwritten.
 fn prepare(
     inner: &Inner,
     member: usize,
     path: &Path,
     force: bool,
-    made: &mut Made,
+    created: &mut CreatedFiles,
 ) -> Result<Target, VolumeError> {
     let needed_bytes = inner.superblock.member_bytes;
     if path.exists() {
-        let metadata = std::fs::metadata(path).map_err(VolumeError::file(path, "look at"))?;
+        let metadata = std::fs::metadata(path).map_err(VolumeError::file(path, "get the metadata of"))?;
         if let Some(other) = inner.member_at(&metadata) {
-            let what = if other == member {
-                "is that member itself; `reel volume rebuild` fills it again".to_owned()
+            let (what, help) = if other == member {
+                ("that member itself".to_owned(), "`reel volume rebuild` fills it again")
             } else {
-                format!("is member {other} of this volume; choose another disk")
+                (format!("member {other} of this volume"), "choose another disk")
             };
-            return Err(VolumeError::Options(format!("{} {what}", path.display())));
+            return Err(VolumeError::options(format!("{} is {what}", path.display()), help));
         }
         let block = metadata.file_type().is_block_device();
         if block {
@@ -151,12 +149,16 @@ fn prepare(
             }
         }
     }
-    let target =
-        open_target(path.to_owned(), path.to_owned(), force || is_left_over(inner, member, path), made)?;
+    let target = open_target(
+        path.to_owned(),
+        path.to_owned(),
+        force || is_unfinished_replacement(inner, member, path),
+        created,
+    )?;
     if target.device_bytes.is_none() && !force {
-        let metadata = target.file.metadata().map_err(VolumeError::file(path, "look at"))?;
+        let metadata = target.file.metadata().map_err(VolumeError::file(path, "get the metadata of"))?;
         let has_bytes = metadata.len();
-        // An empty file is made as long as it has to be; any other was given its size by somebody.
+        // An empty file is extended. The size of any other file was chosen by its owner.
         if has_bytes > 0 && has_bytes < needed_bytes {
             return Err(VolumeError::TooShort { path: path.to_owned(), needed_bytes, has_bytes });
         }
@@ -165,22 +167,23 @@ fn prepare(
     Ok(target)
 }
 
-/// Whether the disk was to become this member before, and never did: a replacement was interrupted, or failed.
-fn is_left_over(inner: &Inner, member: usize, path: &Path) -> bool {
+/// Whether the disk was formatted as this member by a replacement that was interrupted or failed.
+fn is_unfinished_replacement(inner: &Inner, member: usize, path: &Path) -> bool {
     let Ok(file) = MemberFile::open(path, OpenMode::ReadOnly) else { return false };
     let mut block = vec![0; BLOCK_BYTES];
     if file.read_at(0, &mut block).is_err() {
         return false;
     }
     let Ok(found) = Superblock::decode(&block) else { return false };
-    // It has never held a copy of the catalogue, as any member that was in use has.
+    // Unlike any member that was in use, it never had a copy of the catalogue.
     let never_joined = (0..2).all(|area| {
         file.read_at(found.area_offset(area), &mut block).is_ok() && block.iter().all(|byte| *byte == 0)
     });
     found.volume == inner.superblock.volume && found.index == member && never_joined
 }
 
-/// Writes the superblocks; the catalogue areas hold nothing that could be taken for a copy.
+/// Writes the superblocks, and clears the catalogue areas so that nothing in them is mistaken for a
+/// copy.
 fn format(inner: &Inner, target: &Target, superblock: &Superblock) -> Result<(), VolumeError> {
     let to = Formatted { target, observer: inner.access.observer.as_ref(), number: inner.geometry.members() };
     let nothing = vec![0; BODY_AT as usize];
@@ -198,7 +201,7 @@ fn format(inner: &Inner, target: &Target, superblock: &Superblock) -> Result<(),
     }
 }
 
-/// A disk that is being made a member: observers see it under the number after the last.
+/// A disk that is being formatted: observers see it under number N, one after the last member.
 struct Formatted<'a> {
     target: &'a Target,
     observer: Option<&'a Arc<dyn WriteObserver>>,
@@ -210,47 +213,48 @@ impl Formatted<'_> {
         use std::os::unix::fs::FileExt;
         let name = self.observer.map(|observer| observer.write(self.number, offset, bytes));
         let done = self.target.file.write_all_at(bytes, offset);
-        self.told(name, done.is_ok());
+        self.completed(name, done.is_ok());
         done.map_err(VolumeError::file(&self.target.path, "write"))
     }
 
     fn sync(&self) -> Result<(), VolumeError> {
         let name = self.observer.map(|observer| observer.sync(self.number));
         let done = self.target.file.sync_all();
-        self.told(name, done.is_ok());
+        self.completed(name, done.is_ok());
         done.map_err(VolumeError::file(&self.target.path, "sync"))
     }
 
-    fn told(&self, name: Option<u64>, succeeded: bool) {
+    fn completed(&self, name: Option<u64>, succeeded: bool) {
         if let (Some(observer), Some(name)) = (self.observer, name) {
             observer.done(name, succeeded);
         }
     }
 }
 
-/// Has `volume.toml` name the new disk beside the old one, and gives what it is to say in the end.
-fn name_beside(inner: &Inner, member: usize, path: &Path) -> Result<Manifest, VolumeError> {
+/// Lists the new disk beside the old one in `volume.toml`, and returns the final content of the
+/// file.
+fn list_beside(inner: &Inner, member: usize, path: &Path) -> Result<Manifest, VolumeError> {
     let (mut manifest, ..) = Manifest::open(&inner.directory)?;
     let directory = absolute(&inner.directory)?;
     let named = |written: &PathBuf| directory.join(written);
     let old = absolute(&inner.member_path(member))?;
-    // Within the volume's directory the name is relative, so that the directory can be moved.
+    // Within the volume's directory the path is relative, so that the directory can be moved.
     let new = path.strip_prefix(&directory).unwrap_or(path).to_owned();
     let of = |path: &Path| std::fs::metadata(path).ok().map(|metadata| identity(&metadata));
     let own = of(path);
-    // By whatever name: the volume would be opened with two paths to one disk.
+    // Compared by identity too: otherwise the volume would be opened with two paths to one disk.
     let is_new = |written: &PathBuf| named(written) == path || own.is_some() && of(&named(written)) == own;
     if !manifest.members.iter().any(is_new) {
         manifest.members.push(new.clone());
         write_manifest(inner, &manifest)?;
     }
     manifest.members.retain(|written| named(written) != old && !is_new(written));
-    // At the member's place, as far as the others leave it free.
+    // At the member's index, as far as the other entries allow.
     manifest.members.insert(member.min(manifest.members.len()), new);
     Ok(manifest)
 }
 
-/// A path as it is told from others: from the root, and without dots.
+/// A path in a form that can be compared: absolute, and without dots.
 fn absolute(path: &Path) -> Result<PathBuf, VolumeError> {
     std::path::absolute(path).map_err(VolumeError::file(path, "find"))
 }

@@ -1,58 +1,58 @@
-//! Mending what a volume holds and is not as it was written.
+//! Repairs what is not as it was written.
 
 use reel_arena::Buffer;
 use reel_disk::DiskError;
 
 use crate::access::{Answers, Span};
-use crate::check::{Check, CheckProgress, CheckReport, RowState, Stripe, look_at_all};
+use crate::check::{Check, CheckProgress, CheckReport, RowState, Stripe, check_all};
 use crate::commit::write_failed;
 use crate::error::VolumeError;
 use crate::fill::{Pace, holds};
-use crate::rebuild::MendOptions;
+use crate::rebuild::RepairOptions;
 use crate::volume::Inner;
 
-/// Like a check, and mends what it finds.
+/// Like a check, and repairs what it finds.
 pub(crate) fn scrub(
     inner: &Inner,
-    options: MendOptions,
+    options: RepairOptions,
     progress: &mut dyn FnMut(CheckProgress) -> bool,
 ) -> Result<CheckReport, VolumeError> {
     let _job = inner.begin_job("scrub")?;
     if let Some(reason) = inner.refusal() {
         return Err(VolumeError::ReadOnly { reason });
     }
-    Ok(look_at_all(inner, Some(Pace::new(options.bytes_per_s, &inner.access.waits)), progress))
+    Ok(check_all(inner, Some(Pace::new(options.bytes_per_s, &inner.access.waits)), progress))
 }
 
 impl Check<'_> {
-    /// Writes anew the units of a stripe that hold wrong rows, where all of these can be computed.
-    pub(crate) fn mend(&mut self, mut stripe: Stripe) {
+    /// Rewrites the units of a stripe that hold wrong rows, where all of these can be computed.
+    pub(crate) fn repair(&mut self, mut stripe: Stripe) {
         let geometry = self.inner.geometry;
         for position in 0..geometry.width() {
             let unit = &stripe.rows[position];
             let rows: Vec<usize> =
                 (0..geometry.unit_rows()).filter(|&row| unit[row] != RowState::Good).collect();
             let (member, _) = stripe.map.unit_at(stripe.number, position);
-            let alone = |row: &usize| {
+            let is_only_wrong_row = |row: &usize| {
                 (0..geometry.width())
                     .all(|other| other == position || stripe.rows[other][*row] == RowState::Good)
             };
-            if rows.is_empty() || !self.inner.health.readable(member) || !rows.iter().all(alone) {
+            if rows.is_empty() || !self.inner.health.readable(member) || !rows.iter().all(is_only_wrong_row) {
                 continue;
             }
             let Some(unit) = self.computed(&stripe, position, &rows) else { continue };
             match self.write_and_read_back(&stripe, position, unit) {
                 Ok(Some(unit)) => {
-                    self.members[member].mended_rows += rows.len() as u64;
+                    self.members[member].repaired_rows += rows.len() as u64;
                     self.inner.counters.rows_decoded.add(rows.len() as u64);
-                    self.inner.counters.units_mended.add(1);
+                    self.inner.counters.units_repaired.add(1);
                     stripe.rows[position].fill(RowState::Good);
                     stripe.units[position] = Some(unit);
                 }
                 Ok(None) => {
-                    tracing::warn!(member, "a unit that was written anew does not hold what was written")
+                    tracing::warn!(member, "a unit that was rewritten does not read back as written")
                 }
-                Err(error) => tracing::warn!(member, %error, "a unit could not be written anew"),
+                Err(error) => tracing::warn!(member, %error, "a unit could not be rewritten"),
             }
         }
     }
@@ -84,7 +84,7 @@ impl Check<'_> {
         Some(unit)
     }
 
-    /// The unit as its member gives it back; `None` if that is not what was written.
+    /// Writes the unit and reads it back; `None` if that is not what was written.
     fn write_and_read_back(
         &mut self,
         stripe: &Stripe,
@@ -93,10 +93,10 @@ impl Check<'_> {
     ) -> Result<Option<Buffer>, VolumeError> {
         let geometry = self.inner.geometry;
         let (member, offset) = stripe.map.unit_at(stripe.number, position);
-        let mut answers = Answers::to(self.errand.requester);
+        let mut answers = Answers::to(self.context.requester);
         let lease = unit.freeze().slice(0..geometry.unit_bytes());
-        self.inner.access.write(&mut answers, self.errand.class, (member, offset), lease);
-        let doing = || VolumeError::disk(format!("cannot mend a unit of {}", stripe.map.name()));
+        self.inner.access.write(&mut answers, self.context.class, (member, offset), lease);
+        let doing = || VolumeError::disk(format!("cannot repair a unit of {}", stripe.map.name()));
         let Some(written) = answers.next() else { return Err(doing()(DiskError::Stopped)) };
         if let Err(error) = &written.result {
             write_failed(&self.inner.health, &self.inner.counters, &written, error);
@@ -105,7 +105,7 @@ impl Check<'_> {
         self.written.insert(member);
         let buffer = self.inner.access.buffer(geometry.unit_bytes())?;
         let span = Span { member, offset, bytes: geometry.unit_bytes() };
-        self.inner.access.read(&mut answers, self.errand.class, 0, span, buffer);
+        self.inner.access.read(&mut answers, self.context.class, 0, span, buffer);
         let Some(done) = answers.next() else { return Ok(None) };
         done.result.map_err(doing())?;
         let good = |unit: &Buffer| {
@@ -114,18 +114,19 @@ impl Check<'_> {
         Ok(done.buffer.filter(good))
     }
 
-    /// Makes durable what was mended. A member that does not is out: it may have lost more than that, and nobody else would
-    /// be told, since a file tells once of what it could not keep.
+    /// Makes the repairs durable. A member that fails to sync is taken out. More than the repairs
+    /// may be lost on it, and no later sync would report it, since the kernel reports a failed
+    /// write-back of a file once.
     pub(crate) fn sync(&mut self) {
-        let mut answers = Answers::to(self.errand.requester);
+        let mut answers = Answers::to(self.context.requester);
         for &member in &self.written {
-            self.inner.access.sync(&mut answers, self.errand.class, member);
+            self.inner.access.sync(&mut answers, self.context.class, member);
         }
         while let Some(done) = answers.next() {
             if let Err(error) = &done.result {
-                tracing::warn!(member = done.member, %error, "what was mended may not be durable");
+                tracing::warn!(member = done.member, %error, "repairs may not be durable");
                 write_failed(&self.inner.health, &self.inner.counters, &done, error);
-                self.members[done.member].mended_rows = 0;
+                self.members[done.member].repaired_rows = 0;
             }
         }
     }

@@ -4,19 +4,19 @@ use std::collections::BTreeMap;
 
 use crate::catalogue::Extent;
 
-/// The free runs of slots, by first slot. Neighbouring runs are always one.
+/// The free runs of slots, by first slot. Neighbouring runs are always merged.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct FreeMap {
     runs: BTreeMap<u64, u64>,
     free: u64,
 }
 
-/// A run of slots that two owners claim, or that lies outside the volume.
+/// A run of slots that two owners claim, or that is outside the volume.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Overlap(pub(crate) Extent);
 
 impl FreeMap {
-    /// All of so many slots.
+    /// All slots 0..`slots`.
     pub(crate) fn all(slots: u64) -> FreeMap {
         let mut map = FreeMap::default();
         if slots > 0 {
@@ -26,12 +26,12 @@ impl FreeMap {
         map
     }
 
-    /// Free slots in all.
+    /// Number of free slots.
     pub(crate) fn free(&self) -> u64 {
         self.free
     }
 
-    /// Takes a certain run.
+    /// Takes a given run.
     pub(crate) fn claim(&mut self, extent: Extent) -> Result<(), Overlap> {
         let overlap = Overlap(extent);
         let end = extent.first_slot.checked_add(extent.slots).ok_or(overlap)?;
@@ -51,8 +51,8 @@ impl FreeMap {
         Ok(())
     }
 
-    /// Takes a run of at most `slots`, at least one: behind `after` if that is free, else the first run that
-    /// has room for all, else the longest. `None` when nothing is free.
+    /// Takes a run of at most `slots`, at least one: behind `after` if that is free, else the first
+    /// run that is long enough, else the longest. `None` when nothing is free.
     pub(crate) fn take(&mut self, slots: u64, after: Option<u64>) -> Option<Extent> {
         let behind = after.and_then(|slot| self.runs.get_key_value(&slot));
         let (&first, &length) = behind
@@ -63,14 +63,14 @@ impl FreeMap {
         Some(extent)
     }
 
-    /// Gives a run back. The caller owns it, so it does not meet a free one.
+    /// Returns a run. The caller owns it, so it does not overlap a free one.
     pub(crate) fn give_back(&mut self, extent: Extent) {
         if extent.slots == 0 {
             return;
         }
         let (mut first, mut slots) = (extent.first_slot, extent.slots);
         if let Some((&before, &length)) = self.runs.range(..first).next_back() {
-            debug_assert!(before + length <= first, "a run is given back twice");
+            debug_assert!(before + length <= first, "a run is returned twice");
             if before + length == first {
                 self.runs.remove(&before);
                 first = before;
@@ -147,7 +147,7 @@ mod tests {
     }
 
     #[test]
-    fn the_first_run_with_room_is_taken_then_the_longest() {
+    fn the_first_run_that_is_long_enough_is_taken_then_the_longest() {
         let mut map = FreeMap::all(20);
         for first_slot in [3, 9] {
             map.claim(Extent { first_slot, slots: 1 }).unwrap();

@@ -1,7 +1,7 @@
 //! The superblock: the first 4096 bytes of a member, and a copy in the next 4096.
 //!
-//! It says which volume this is a member of, which one, and how the member is laid out. It is written once,
-//! when the member is made, and never again. `docs/volume-format.md` lists every byte.
+//! It says which member of which volume this is, and how the member is laid out. It is written
+//! once, when the member is created, and never again. `docs/volume-format.md` lists every byte.
 
 use reel_code::{Code, crc32c};
 
@@ -10,27 +10,30 @@ use crate::geometry::{Geometry, GeometryError, GeometryFields};
 use crate::ids::{MemberId, VolumeId};
 use crate::limits::{BLOCK_BYTES, CATALOGUE_BYTES_MAX, CATALOGUE_BYTES_MIN};
 
-/// The first eight bytes of a member. The last two catch a file that went through a text conversion.
+/// The first eight bytes of a member. The last two detect a file that went through a text
+/// conversion.
 pub(crate) const SUPERBLOCK_MAGIC: [u8; 8] = *b"REELVOL\n";
 
 /// The version of the format that this program reads and writes.
 pub(crate) const FORMAT_VERSION: u16 = 1;
 
-/// Where the copy lies.
+/// The offset of the copy.
 pub(crate) const SUPERBLOCK_COPY_OFFSET: u64 = BLOCK_BYTES as u64;
 
-/// Where the first catalogue area of a new member starts: room is left behind the two superblocks.
+/// Where the first catalogue area of a new member starts. The gap behind the two superblocks is
+/// spare.
 pub(crate) const CATALOGUE_OFFSET: u64 = 64 << 10;
 
-/// The data of a new member starts at a multiple of this, the largest erase block or stripe that matters.
+/// The data of a new member starts at a multiple of this, the largest relevant erase block or RAID
+/// stripe.
 pub(crate) const DATA_ALIGNMENT_BYTES: u64 = 1 << 20;
 
-/// What the superblock of a member says.
+/// The content of the superblock of a member.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Superblock {
     /// The volume it belongs to.
     pub volume: VolumeId,
-    /// The name of this member.
+    /// The id of this member.
     pub member: MemberId,
     /// Its number in the volume, 0..N.
     pub index: usize,
@@ -48,14 +51,14 @@ pub struct Superblock {
     pub data_offset: u64,
     /// When the volume was made, in seconds since 1970-01-01 UTC.
     pub created_unix_s: u64,
-    /// The epoch in which this member joined: 1 for those of a new volume.
+    /// The epoch in which this member joined: 1 for members of a new volume.
     pub joined_epoch: u64,
 }
 
-/// Why 4096 bytes are not a superblock this program can use.
+/// Why 4096 bytes are not a superblock that this program can use.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum SuperblockError {
-    /// Another kind of content.
+    /// Other content.
     #[error("it does not start like a member of a Reel volume")]
     NotReel,
     /// The checksum does not match.
@@ -63,19 +66,19 @@ pub enum SuperblockError {
     Damaged,
     /// Written by another version of the format.
     #[error(
-        "its format is version {found}, and this program reads version {FORMAT_VERSION}: use a newer Reel"
+        "its format is version {found}, and this program reads version {FORMAT_VERSION}: use the Reel that made the volume, or a newer one"
     )]
     Version {
         /// The version found.
         found: u16,
     },
-    /// The checksum matches, but the numbers make no sense together.
+    /// The checksum matches, but the fields contradict each other.
     #[error("its superblock is not consistent: {0}")]
     Inconsistent(String),
 }
 
 impl Superblock {
-    /// The units this member has room for.
+    /// The number of units that fit on this member.
     pub fn units(&self) -> u64 {
         (self.member_bytes - self.data_offset) / self.geometry.unit_bytes() as u64
     }
@@ -85,7 +88,7 @@ impl Superblock {
         self.catalogue_offset + area as u64 * self.catalogue_bytes
     }
 
-    /// The 4096 bytes.
+    /// The encoded superblock of 4096 bytes.
     pub fn encode(&self) -> Vec<u8> {
         let fields = self.geometry.fields();
         let mut to = Encoder::default();
@@ -106,7 +109,7 @@ impl Superblock {
         ] {
             to.u32(number as u32);
         }
-        to.u32(0); // keeps what follows on eight bytes
+        to.u32(0); // aligns what follows to eight bytes
         for number in [
             self.member_bytes,
             self.catalogue_offset,
@@ -123,7 +126,10 @@ impl Superblock {
         to.finish()
     }
 
-    /// Reads and checks 4096 bytes.
+    /// Decodes and checks 4096 bytes.
+    ///
+    /// # Errors
+    /// If the bytes are something else, damaged, of another version, or not consistent.
     pub fn decode(block: &[u8]) -> Result<Superblock, SuperblockError> {
         if block.len() != BLOCK_BYTES || block[..8] != SUPERBLOCK_MAGIC {
             return Err(SuperblockError::NotReel);
@@ -142,7 +148,7 @@ impl Superblock {
         }
         let code = from.u16()?;
         let code = Code::from_number(code)
-            .ok_or_else(|| SuperblockError::Inconsistent(format!("its code {code} is not known")))?;
+            .ok_or_else(|| SuperblockError::Inconsistent(format!("its code {code} is unknown")))?;
         let volume = VolumeId(from.array()?);
         let member = MemberId(from.array()?);
         let index = from.u32()? as usize;
@@ -203,8 +209,9 @@ impl Superblock {
     }
 }
 
-/// Where the checksum of a superblock or of a catalogue header lies in its block: within the first 512 bytes,
-/// so that a block torn at a sector border has it from the same sector as the fields that change.
+/// The offset of the checksum in the block of a superblock or catalogue header. It is within the
+/// first 512 bytes, so that a block torn at a sector border has it in the same sector as the fields
+/// that change.
 pub(crate) const SUM_AT: usize = 8;
 
 /// The checksum of a block whose checksum field is still zero.
@@ -258,7 +265,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn it_leads_back_and_shows_every_flipped_bit(geometry in any_geometry(), at in 0usize..BLOCK_BYTES, bit in 0u8..8) {
+        fn a_superblock_round_trips_and_every_flipped_bit_is_detected(geometry in any_geometry(), at in 0usize..BLOCK_BYTES, bit in 0u8..8) {
             let superblock = superblock(geometry, geometry.members() - 1);
             let mut block = superblock.encode();
             prop_assert_eq!(Superblock::decode(&block), Ok(superblock));
@@ -268,7 +275,7 @@ mod tests {
     }
 
     #[test]
-    fn numbers_that_contradict_each_other_are_refused() {
+    fn fields_that_contradict_each_other_are_refused() {
         let good = superblock(Geometry::new(GeometryFields::cmaf(5)).unwrap(), 0);
         let bad = [
             (Superblock { index: 5, ..good.clone() }, "number"),

@@ -1,4 +1,5 @@
-//! One read of some rows of one unit: pure. Its caller carries the requests to the disks and the answers back.
+//! One read of some rows of one unit: pure. Its caller submits the requests to the disks and
+//! returns the answers.
 
 use std::ops::Range;
 use std::sync::Arc;
@@ -12,13 +13,14 @@ use crate::health::Health;
 use crate::limits::BLOCK_BYTES;
 use crate::object::ObjectMap;
 
-/// Reads rows of one unit, checks each against its checksum and, where the member is missing, fails, lies or keeps its
-/// caller waiting, computes them from the other rows of their matrices.
+/// Reads rows of one unit and checks each against its checksum. Where the member is missing, fails,
+/// returns wrong data or is slow, it computes the rows from the other rows of their matrices.
 ///
-/// Call [`UnitRead::reads`] once and carry out what it asks for; hand every answer back until there is
-/// [`UnitStep::Ready`] or [`UnitStep::Failed`]. Answers that come later may be dropped. What is asked of another unit of
-/// the stripe ([`UnitFetch::own`] is `false`) may be carried out as a read of that member ([`UnitRead::fetched`]) or
-/// given from a verified read that somebody else makes ([`UnitRead::shared`]).
+/// Call [`UnitRead::reads`] once and execute the fetches it returns. Return every answer until
+/// there is [`UnitStep::Ready`] or [`UnitStep::Failed`]. Later answers may be dropped. A fetch of
+/// another unit of the stripe ([`UnitFetch::own`] is `false`) may be executed as a read of that
+/// member ([`UnitRead::fetched`]) or served from a verified read of another caller
+/// ([`UnitRead::shared`]).
 #[derive(Debug)]
 pub struct UnitRead {
     map: Arc<ObjectMap>,
@@ -28,25 +30,26 @@ pub struct UnitRead {
     rows: Range<usize>,
     fetches: Vec<Fetch>,
     own: Own,
-    /// Which of the rows were wrong.
+    /// The rows that were wrong.
     lost_rows: Vec<usize>,
-    /// Whether the other units of the stripe have been asked for.
-    around: bool,
-    /// Why one of them cannot be had.
-    around_failed: Option<String>,
+    /// Whether the other units of the stripe have been requested.
+    others_requested: bool,
+    /// Why one of the other units is not available.
+    others_error: Option<String>,
     /// A buffer to decode into.
     target: Option<Buffer>,
-    /// Why the rows could not be had from their own member.
+    /// Why the rows are not available from their own member.
     cause: String,
     over: bool,
 }
 
-/// A read that the caller is to carry out: `bytes` from `offset` of `member`, into a buffer of at least `bytes`.
+/// A read that the caller is to execute: `bytes` from `offset` of `member`, into a buffer of at
+/// least `bytes`.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct UnitFetch {
-    /// Names the fetch within its unit read.
+    /// Identifies the fetch within its unit read.
     pub index: usize,
-    /// Whether it is of the unit itself, not of another one of its stripe.
+    /// Whether it is of the unit itself, not of another unit of its stripe.
     pub own: bool,
     /// Position in the stripe.
     pub position: usize,
@@ -54,22 +57,22 @@ pub struct UnitFetch {
     pub rows: Range<usize>,
     /// The member.
     pub member: usize,
-    /// Where on the member, a multiple of 4096.
+    /// The offset on the member, a multiple of 4096.
     pub offset: u64,
-    /// How much, a multiple of 4096.
+    /// The length, a multiple of 4096.
     pub bytes: usize,
 }
 
-/// What comes next.
+/// What the caller does next.
 #[derive(Debug)]
 pub enum UnitStep {
-    /// More answers are under way.
+    /// Wait: more answers are outstanding.
     Wait,
-    /// These reads are needed too.
+    /// Execute these reads too.
     Fetch(Vec<UnitFetch>),
     /// The rows.
     Ready(UnitRows),
-    /// They cannot be had.
+    /// The rows are not available.
     Failed(VolumeError),
 }
 
@@ -83,11 +86,11 @@ pub struct UnitRows {
     decoded: bool,
 }
 
-/// What is known of the unit on its own member.
+/// The state of the unit on its own member.
 #[derive(Debug)]
 enum Own {
-    NotAsked,
-    Asked,
+    NotRequested,
+    Requested,
     /// Read, and some rows are wrong.
     Partial(Buffer),
     Lost,
@@ -102,14 +105,14 @@ struct Fetch {
 
 #[derive(Debug)]
 enum Got {
-    Asked,
+    Requested,
     Nothing,
-    /// As the member gave it, not looked at yet.
+    /// As the member returned it, not verified yet.
     Read(Buffer),
     Shared(UnitRows),
 }
 
-/// Some rows of a unit and the whole blocks around them.
+/// Some rows of a unit and the whole blocks that contain them.
 #[derive(Clone, Debug)]
 pub(crate) struct RowSpan {
     rows: Range<usize>,
@@ -147,10 +150,10 @@ impl UnitRead {
             position,
             rows,
             fetches: Vec::new(),
-            own: Own::NotAsked,
+            own: Own::NotRequested,
             lost_rows: Vec::new(),
-            around: false,
-            around_failed: None,
+            others_requested: false,
+            others_error: None,
             target: None,
             cause: String::new(),
             over: false,
@@ -167,30 +170,32 @@ impl UnitRead {
         &self.map
     }
 
-    /// The first reads: of the unit itself, or of the others of its stripe if its member is known to be away.
+    /// The first reads: of the unit itself, or of the others of its stripe if its member is known
+    /// to be missing.
     pub fn reads(&mut self) -> Vec<UnitFetch> {
         let member = self.member();
         if self.health.readable(member) {
             return vec![self.fetch_own()];
         }
-        self.cause = format!("member {member} is away");
+        self.cause = format!("member {member} is missing");
         self.own = Own::Lost;
         self.fetch_others(self.rows.clone())
     }
 
-    /// Instead of [`UnitRead::reads`], or while they are under way: reads of the other units of the stripe, because the
-    /// unit's own member does not answer. Whoever is first decides; if the others fail, the member itself is asked or
-    /// waited for. Empty if the others have been asked for already.
-    pub fn read_around(&mut self) -> Vec<UnitFetch> {
-        if self.around || self.over {
+    /// Instead of [`UnitRead::reads`], or while these are outstanding: hedged reads of the other
+    /// units of the stripe, because the unit's own member does not answer. The first complete
+    /// result is used. If the others fail, the member itself is read or waited for. Empty if the
+    /// others have been requested already.
+    pub fn hedged_reads(&mut self) -> Vec<UnitFetch> {
+        if self.others_requested || self.over {
             return Vec::new();
         }
         self.cause = format!("member {} does not answer", self.member());
         self.fetch_others(self.rows.clone())
     }
 
-    /// Bytes of the buffer that [`UnitRead::give_target`] must be given before rows of other units are shared; 0 if none
-    /// is needed.
+    /// The size of the buffer for [`UnitRead::give_target`], which is needed before rows of other
+    /// units are shared; 0 if none is needed.
     pub fn target_bytes(&self) -> usize {
         match (&self.own, &self.target) {
             (Own::Partial(_), _) | (_, Some(_)) => 0,
@@ -203,9 +208,12 @@ impl UnitRead {
         self.target = Some(buffer);
     }
 
-    /// Takes the answer to a fetch. The buffer holds what was read from its front.
+    /// Takes the answer to a fetch. The buffer holds the bytes read, from its front.
+    ///
+    /// # Panics
+    /// If rows were shared and no buffer was given, see [`UnitRead::target_bytes`].
     pub fn fetched(&mut self, index: usize, result: Result<Buffer, DiskError>) -> UnitStep {
-        let Some(fetch) = self.asked(index) else { return UnitStep::Wait };
+        let Some(fetch) = self.outstanding(index) else { return UnitStep::Wait };
         let (position, span) = (fetch.position, fetch.span.clone());
         fetch.got = Got::Nothing;
         let own = position == self.position;
@@ -218,29 +226,36 @@ impl UnitRead {
             Err(error) => {
                 let (member, _) = self.map.unit_at(self.stripe, position);
                 self.map.counters().read_errors.add(1);
-                if self.health.failed_to_read(member, &error) {
+                if self.health.record_read_failure(member, &error) {
                     self.map.counters().members_taken_out.add(1);
                 }
-                if own { self.lose_own(error.to_string()) } else { self.fail_around(error.to_string()) }
+                if own {
+                    self.own_unavailable(error.to_string())
+                } else {
+                    self.others_unavailable(error.to_string())
+                }
             }
         }
     }
 
     /// Takes verified rows of another unit of the stripe, which must cover those of the fetch.
+    ///
+    /// # Panics
+    /// If no buffer was given, see [`UnitRead::target_bytes`].
     pub fn shared(&mut self, index: usize, rows: UnitRows) -> UnitStep {
-        let Some(fetch) = self.asked(index) else { return UnitStep::Wait };
+        let Some(fetch) = self.outstanding(index) else { return UnitStep::Wait };
         debug_assert!(rows.rows.start <= fetch.span.rows.start && fetch.span.rows.end <= rows.rows.end);
         fetch.got = Got::Shared(rows);
         self.settle()
     }
 
-    fn asked(&mut self, index: usize) -> Option<&mut Fetch> {
+    fn outstanding(&mut self, index: usize) -> Option<&mut Fetch> {
         let over = self.over;
-        self.fetches.get_mut(index).filter(|fetch| !over && matches!(fetch.got, Got::Asked))
+        self.fetches.get_mut(index).filter(|fetch| !over && matches!(fetch.got, Got::Requested))
     }
 
     fn fetch_own(&mut self) -> UnitFetch {
-        self.own = Own::Asked;
+        self.own = Own::Requested;
         self.fetch(self.position, self.rows.clone())
     }
 
@@ -249,13 +264,13 @@ impl UnitRead {
         let (member, unit_offset) = self.map.unit_at(self.stripe, position);
         let index = self.fetches.len();
         let (offset, bytes) = (unit_offset + span.offset as u64, span.bytes);
-        self.fetches.push(Fetch { position, span, got: Got::Asked });
+        self.fetches.push(Fetch { position, span, got: Got::Requested });
         UnitFetch { index, own: position == self.position, position, rows, member, offset, bytes }
     }
 
-    /// The rows from every other position.
+    /// Requests the rows from every other position.
     fn fetch_others(&mut self, rows: Range<usize>) -> Vec<UnitFetch> {
-        self.around = true;
+        self.others_requested = true;
         let others = (0..self.map.geometry().width()).filter(|position| *position != self.position);
         let others: Vec<usize> = others.collect();
         others.into_iter().map(|position| self.fetch(position, rows.clone())).collect()
@@ -265,44 +280,44 @@ impl UnitRead {
         let wrong =
             |row: &usize| !row_holds(&self.map, self.stripe, self.position, *row, &buffer[span.row(*row)]);
         self.lost_rows = self.rows.clone().filter(wrong).collect();
-        self.looked_at(self.position, self.rows.len(), self.lost_rows.len());
+        self.record_rows(self.position, self.rows.len(), self.lost_rows.len());
         if self.lost_rows.is_empty() {
             return self.ready(buffer, span, false);
         }
         self.cause = format!("member {} holds other bytes than were written", self.member());
         let lost = self.lost_rows[0]..self.lost_rows[self.lost_rows.len() - 1] + 1;
         self.own = Own::Partial(buffer);
-        if self.around_failed.take().is_some() {
-            // All rows could not be computed; those that are lost may.
-            self.around = false;
+        if self.others_error.take().is_some() {
+            // The others failed to give all rows; they may still give the wrong ones.
+            self.others_requested = false;
             self.fetches.iter_mut().for_each(|fetch| fetch.got = Got::Nothing);
         }
-        self.go_around(lost)
+        self.request_others(lost)
     }
 
-    fn lose_own(&mut self, cause: String) -> UnitStep {
+    fn own_unavailable(&mut self, cause: String) -> UnitStep {
         self.cause = cause;
         self.own = Own::Lost;
-        self.go_around(self.rows.clone())
+        self.request_others(self.rows.clone())
     }
 
-    /// The unit itself is not to be had whole: the others are asked for, unless they have been.
-    fn go_around(&mut self, rows: Range<usize>) -> UnitStep {
-        if self.around { self.settle() } else { UnitStep::Fetch(self.fetch_others(rows)) }
+    /// The unit itself is not fully available: requests the others, unless that has been done.
+    fn request_others(&mut self, rows: Range<usize>) -> UnitStep {
+        if self.others_requested { self.settle() } else { UnitStep::Fetch(self.fetch_others(rows)) }
     }
 
-    /// The rows cannot be computed: what is left is the unit itself, if that was not asked for in vain.
-    fn fail_around(&mut self, cause: String) -> UnitStep {
-        self.around_failed = Some(cause);
+    /// The others are not available: what is left is the unit itself, unless that failed already.
+    fn others_unavailable(&mut self, cause: String) -> UnitStep {
+        self.others_error = Some(cause);
         self.settle()
     }
 
-    /// What the answers so far come to.
+    /// The step that follows from the answers so far.
     fn settle(&mut self) -> UnitStep {
-        if let Some(cause) = &self.around_failed {
+        if let Some(cause) = &self.others_error {
             return match self.own {
-                Own::Asked => UnitStep::Wait,
-                Own::NotAsked => UnitStep::Fetch(vec![self.fetch_own()]),
+                Own::Requested => UnitStep::Wait,
+                Own::NotRequested => UnitStep::Fetch(vec![self.fetch_own()]),
                 Own::Partial(_) | Own::Lost => {
                     let row = self.lost_rows.first().copied().unwrap_or(self.rows.start);
                     let cause = cause.clone();
@@ -311,11 +326,11 @@ impl UnitRead {
             };
         }
         let position = self.position;
-        let waits = |fetch: &Fetch| fetch.position != position && matches!(fetch.got, Got::Asked);
-        if !self.around || self.fetches.iter().any(waits) { UnitStep::Wait } else { self.decode() }
+        let waits = |fetch: &Fetch| fetch.position != position && matches!(fetch.got, Got::Requested);
+        if !self.others_requested || self.fetches.iter().any(waits) { UnitStep::Wait } else { self.decode() }
     }
 
-    /// Everything is here: rebuilds each lost row from the others and checks it.
+    /// All units have arrived: computes each lost row from the others and checks it.
     fn decode(&mut self) -> UnitStep {
         let mut others: Vec<(usize, RowSpan, Got)> = Vec::with_capacity(self.fetches.len());
         for fetch in self.fetches.iter_mut().filter(|fetch| fetch.position != self.position) {
@@ -331,28 +346,29 @@ impl UnitRead {
             let holds =
                 |row: &usize| row_holds(&self.map, self.stripe, *position, *row, &buffer[span.row(*row)]);
             let wrong: Vec<usize> = lost_rows.iter().copied().filter(|row| !holds(row)).collect();
-            self.looked_at(*position, lost_rows.len(), wrong.len());
+            self.record_rows(*position, lost_rows.len(), wrong.len());
             if let Some(&row) = wrong.first() {
                 let (member, _) = self.map.unit_at(self.stripe, *position);
                 self.lost_rows = vec![row];
-                return self.fail_around(format!("member {member} holds other bytes than were written"));
+                return self
+                    .others_unavailable(format!("member {member} holds other bytes than were written"));
             }
         }
         let own_span = RowSpan::new(self.map.geometry().row_bytes(), self.rows.clone());
-        let asked = matches!(self.own, Own::Asked | Own::NotAsked);
+        let own_may_answer = matches!(self.own, Own::Requested | Own::NotRequested);
         let own = match std::mem::replace(&mut self.own, Own::Lost) {
             Own::Partial(buffer) => Some(buffer),
             _ => self.target.take(),
         };
-        // Without a buffer of its own the result takes the place of the first of the others, row by row.
+        // Without a buffer of its own the result replaces the first of the others, row by row.
         let borrowed = own.is_none();
         let (span, mut target) = match own {
             Some(buffer) => (own_span, buffer),
             None => {
                 let first = others.iter().position(|(_, _, got)| matches!(got, Got::Read(_)));
-                let first = first.expect("whoever shares rows gives a buffer to decode into");
+                let first = first.expect("a caller that shares rows has given a buffer to decode into");
                 let (_, span, got) = others.remove(first);
-                let Got::Read(buffer) = got else { unreachable!("it was looked for") };
+                let Got::Read(buffer) = got else { unreachable!("its position was found by this pattern") };
                 (span, buffer)
             }
         };
@@ -367,11 +383,11 @@ impl UnitRead {
             self.map.code().rebuild(&sources, rebuilt);
             if crc32c(rebuilt) != self.map.sum(self.stripe, self.position, row) {
                 let cause = "the row rebuilt from the others is not what was written".to_owned();
-                if asked {
-                    // Its member may still give it as it was written.
+                if own_may_answer {
+                    // The unit's own member may still return it as it was written.
                     let in_flight = self.fetches.iter().any(|fetch| fetch.position == self.position);
-                    self.own = if in_flight { Own::Asked } else { Own::NotAsked };
-                    return self.fail_around(cause);
+                    self.own = if in_flight { Own::Requested } else { Own::NotRequested };
+                    return self.others_unavailable(cause);
                 }
                 return self.fail(row, cause);
             }
@@ -380,10 +396,10 @@ impl UnitRead {
         self.ready(target, span, true)
     }
 
-    /// Tells of rows that a member gave.
-    fn looked_at(&self, position: usize, rows: usize, wrong: usize) {
+    /// Reports rows that a member returned to the health record.
+    fn record_rows(&self, position: usize, rows: usize, wrong: usize) {
         let (member, _) = self.map.unit_at(self.stripe, position);
-        if self.health.looked_at(member, rows, wrong) {
+        if self.health.record_rows(member, rows, wrong) {
             self.map.counters().members_taken_out.add(1);
         }
     }
@@ -411,7 +427,7 @@ impl UnitRead {
         })
     }
 
-    /// Nothing more is needed: gives back what others may want.
+    /// Nothing more is needed: returns the buffers.
     fn end(&mut self) {
         self.over = true;
         self.target = None;
@@ -426,7 +442,7 @@ impl Got {
         match self {
             Got::Read(buffer) => Some(&buffer[span.row(row)]),
             Got::Shared(rows) => Some(rows.row_bytes(row)),
-            Got::Asked | Got::Nothing => None,
+            Got::Requested | Got::Nothing => None,
         }
     }
 }
@@ -442,7 +458,7 @@ impl UnitRows {
         self.decoded
     }
 
-    /// One row: exactly `row_bytes` bytes, sharing the buffer of all.
+    /// One row: exactly `row_bytes` bytes, sharing the buffer of all rows.
     ///
     /// # Panics
     /// If the row is not among [`UnitRows::rows`].
@@ -450,7 +466,10 @@ impl UnitRows {
         self.lease.slice(self.range(row))
     }
 
-    /// Gives the buffer back if nobody else holds a part of it; otherwise everything stays as it is.
+    /// Returns the buffer to the arena if no lease on a part of it exists.
+    ///
+    /// # Errors
+    /// The rows themselves, unchanged, if a lease exists.
     pub fn give_back(self) -> Result<(), UnitRows> {
         match self.lease.try_into_buffer() {
             Ok(_buffer) => Ok(()),
@@ -487,7 +506,7 @@ impl RowSpan {
     }
 }
 
-/// Whether a row is what was written, counted.
+/// Whether a row is what was written. Counted.
 fn row_holds(map: &ObjectMap, stripe: u64, position: usize, row: usize, bytes: &[u8]) -> bool {
     let holds = crc32c(bytes) == map.sum(stripe, position, row);
     let counters = map.counters();

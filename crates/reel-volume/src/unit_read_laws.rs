@@ -1,5 +1,6 @@
-//! The laws of reading a unit, with members that are away, fail or lie in any combination: either the right bytes
-//! come out or an error that says whose fault it is, and which of the two is decided by what is left.
+//! The laws of reading a unit, with members that are missing, fail or return wrong data in any
+//! combination. The result is either the right bytes or an error that names the members at fault,
+//! and which of the two is decided by what is left.
 
 use std::sync::Arc;
 
@@ -22,14 +23,14 @@ const STRIPES: u64 = 3;
 const DATA_OFFSET: u64 = 8192;
 const FIRST_SLOT: u64 = 2;
 
-/// What is wrong with a member.
+/// The fault of a member.
 #[derive(Clone, Debug, PartialEq, Eq)]
 enum Wrong {
     Nothing,
-    Away,
+    Missing,
     Fails,
     /// One bit of this row of every unit is flipped.
-    Lies(usize),
+    FlippedBit(usize),
 }
 
 struct Memory {
@@ -41,7 +42,7 @@ struct Memory {
 }
 
 impl Memory {
-    /// An object laid out by the geometry's own word, with a plain computation of parity.
+    /// An object laid out as the geometry says, with a plain computation of parity.
     fn new(geometry: Geometry, seed: u64) -> Memory {
         let mut state = seed | 1;
         let mut byte = || {
@@ -94,14 +95,14 @@ impl Memory {
     }
 
     fn answer(&self, arena: &Arena, fetch: &UnitFetch, wrong: &Wrong) -> Result<Buffer, DiskError> {
-        if matches!(wrong, Wrong::Away | Wrong::Fails) {
+        if matches!(wrong, Wrong::Missing | Wrong::Fails) {
             return Err(DiskError::Absent { member: fetch.member });
         }
         assert_eq!((fetch.offset % 4096, fetch.bytes % 4096), (0, 0));
         let mut buffer = arena.take(fetch.bytes).expect("the arena is large enough for a stripe");
         let from = fetch.offset as usize;
         buffer[..fetch.bytes].copy_from_slice(&self.members[fetch.member][from..from + fetch.bytes]);
-        if let Wrong::Lies(row) = wrong {
+        if let Wrong::FlippedBit(row) = wrong {
             let within = (from - DATA_OFFSET as usize) % self.geometry.unit_bytes();
             let bad = row * self.geometry.row_bytes() + self.geometry.row_bytes() / 2;
             if (within..within + fetch.bytes).contains(&bad) {
@@ -119,7 +120,7 @@ impl Memory {
         self.members[place.member][at..at + self.geometry.row_bytes()].to_vec()
     }
 
-    /// Runs a read to its end; answers arrive in an order that `order` decides.
+    /// Runs a read to its end; `order` decides in which order answers arrive.
     fn run(
         &self,
         arena: &Arena,
@@ -139,16 +140,16 @@ impl Memory {
                 UnitStep::Failed(error) => return Err(error),
             }
         }
-        panic!("the read neither ended nor asked for more");
+        panic!("the read neither ended nor requested more");
     }
 }
 
 fn any_wrong() -> impl Strategy<Value = Wrong> {
     prop_oneof![
         6 => Just(Wrong::Nothing),
-        1 => Just(Wrong::Away),
+        1 => Just(Wrong::Missing),
         1 => Just(Wrong::Fails),
-        2 => (0usize..8).prop_map(Wrong::Lies),
+        2 => (0usize..8).prop_map(Wrong::FlippedBit),
     ]
 }
 
@@ -170,14 +171,14 @@ proptest! {
             cells_per_buffer: 1,
             huge_pages: false,
         }).unwrap();
-        let readable: Vec<bool> = (0..geometry.members()).map(|member| wrong[member] != Wrong::Away).collect();
+        let readable: Vec<bool> = (0..geometry.members()).map(|member| wrong[member] != Wrong::Missing).collect();
         let read = UnitRead::new(Arc::clone(&memory.map), &Health::new(&readable), stripe, position, rows.clone());
         let got = memory.run(&arena, read, &wrong, order);
 
-        // The oracle: which rows can be had, by counting.
+        // The oracle counts which rows are available.
         let state = |position: usize| &wrong[geometry.place(FIRST_SLOT + stripe, position).member];
-        let bad = |position: usize, row: usize| *state(position) == Wrong::Lies(row);
-        let gone = |position: usize| matches!(state(position), Wrong::Away | Wrong::Fails);
+        let bad = |position: usize, row: usize| *state(position) == Wrong::FlippedBit(row);
+        let gone = |position: usize| matches!(state(position), Wrong::Missing | Wrong::Fails);
         let others = || (0..geometry.width()).filter(|other| *other != position);
         let lost: Vec<usize> = rows.clone().filter(|&row| gone(position) || bad(position, row)).collect();
         let possible = lost.is_empty()
@@ -212,19 +213,21 @@ proptest! {
     }
 }
 
-/// How the others of a stripe are had.
+/// How the other units of a stripe are obtained.
 #[derive(Clone, Copy, Debug)]
-struct Ways {
-    /// Whether the unit's own member is asked before the others; otherwise it is silent and they are asked at once.
+struct HedgeScenario {
+    /// Whether the unit's own member is read before the others. Otherwise it is silent and the
+    /// others are read at once.
     own_first: bool,
     /// How many answers have come when the caller has waited long enough.
     patience: usize,
-    /// Which of the others are given by somebody else who reads them, one bit for each position.
+    /// Which of the other units are served from another caller's read, one bit for each position.
     shared: u16,
 }
 
 impl Memory {
-    /// Verified rows of a unit, as somebody else has them; `None` if he has not.
+    /// Verified rows of a unit from another caller's read; `None` if that caller could not read
+    /// them.
     fn rows_of(&self, arena: &Arena, stripe: u64, fetch: &UnitFetch, wrong: &[Wrong]) -> Option<UnitRows> {
         let all = Health::new(&vec![true; self.geometry.members()]);
         let mut read = UnitRead::new(Arc::clone(&self.map), &all, stripe, fetch.position, fetch.rows.clone());
@@ -235,26 +238,26 @@ impl Memory {
         }
     }
 
-    fn run_in_ways(
+    fn run_hedged(
         &self,
         arena: &Arena,
         stripe: u64,
         mut read: UnitRead,
         wrong: &[Wrong],
         mut order: u64,
-        ways: Ways,
+        scenario: HedgeScenario,
     ) -> Result<UnitRows, VolumeError> {
-        let mut under_way = if ways.own_first { read.reads() } else { read.read_around() };
+        let mut under_way = if scenario.own_first { read.reads() } else { read.hedged_reads() };
         let mut answers = 0;
         loop {
-            if ways.own_first && answers == ways.patience {
-                under_way.extend(read.read_around());
+            if scenario.own_first && answers == scenario.patience {
+                under_way.extend(read.hedged_reads());
             }
             answers += 1;
-            assert!(!under_way.is_empty(), "the read neither ended nor asked for more");
+            assert!(!under_way.is_empty(), "the read neither ended nor requested more");
             order = order.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1);
             let fetch = under_way.swap_remove((order >> 33) as usize % under_way.len());
-            let shared = (!fetch.own && ways.shared >> (fetch.position % 16) & 1 == 1)
+            let shared = (!fetch.own && scenario.shared >> (fetch.position % 16) & 1 == 1)
                 .then(|| self.rows_of(arena, stripe, &fetch, wrong))
                 .flatten();
             let step = match shared {
@@ -279,9 +282,10 @@ impl Memory {
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(600))]
 
-    /// Read around or not, shared or not, whoever is first: what can be had is had, and nothing else.
+    /// Hedged or not, shared or not, in any order of answers: exactly the available rows are
+    /// returned.
     #[test]
-    fn the_same_bytes_in_whatever_way(
+    fn hedged_and_shared_reads_return_the_same_bytes(
         geometry in any_geometry(), seed in any::<u64>(), stripe in 0..STRIPES, position in any::<usize>(),
         from in any::<usize>(), to in any::<usize>(), wrong in proptest::collection::vec(any_wrong(), 16), order in any::<u64>(),
         own_first in any::<bool>(), patience in 0usize..4, shared in any::<u16>(),
@@ -296,14 +300,14 @@ proptest! {
             cells_per_buffer: 1,
             huge_pages: false,
         }).unwrap();
-        // Who is away fails: none is known to be.
+        // A missing member fails its reads: none is known to be missing.
         let health = Health::new(&vec![true; geometry.members()]);
         let read = UnitRead::new(Arc::clone(&memory.map), &health, stripe, position, rows.clone());
-        let got = memory.run_in_ways(&arena, stripe, read, &wrong, order, Ways { own_first, patience, shared });
+        let got = memory.run_hedged(&arena, stripe, read, &wrong, order, HedgeScenario { own_first, patience, shared });
 
         let state = |position: usize| &wrong[geometry.place(FIRST_SLOT + stripe, position).member];
-        let bad = |position: usize, row: usize| *state(position) == Wrong::Lies(row);
-        let gone = |position: usize| matches!(state(position), Wrong::Away | Wrong::Fails);
+        let bad = |position: usize, row: usize| *state(position) == Wrong::FlippedBit(row);
+        let gone = |position: usize| matches!(state(position), Wrong::Missing | Wrong::Fails);
         let others = || (0..geometry.width()).filter(|other| *other != position);
         let lost: Vec<usize> = rows.clone().filter(|&row| gone(position) || bad(position, row)).collect();
         let possible = lost.is_empty()

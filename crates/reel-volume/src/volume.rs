@@ -27,22 +27,22 @@ use crate::ids::VolumeId;
 use crate::object::ObjectMap;
 use crate::open::{OpenOptions, open};
 use crate::reader::ObjectReader;
-use crate::rebuild::{MendOptions, RebuildReport, rebuild};
+use crate::rebuild::{RebuildReport, RepairOptions, rebuild};
 use crate::replace::{Replacement, replace};
 use crate::scrub::scrub;
 use crate::writer::ObjectWriter;
 
-/// An open volume; clones are the same. It is closed, and its locks are given up, when the last clone and
-/// everything made from it are gone.
+/// An open volume. Clones share it. It is closed, and its locks are released, when the last clone
+/// and everything made from it are dropped.
 #[derive(Clone)]
 pub struct Volume {
     inner: Arc<Inner>,
 }
 
-/// A volume in numbers and words.
+/// The state of a volume, for display.
 #[derive(Clone, Debug)]
 pub struct VolumeStatus {
-    /// Its name.
+    /// Its id.
     pub volume: VolumeId,
     /// Where its `volume.toml` is.
     pub directory: PathBuf,
@@ -50,32 +50,40 @@ pub struct VolumeStatus {
     pub geometry: Geometry,
     /// Its code.
     pub code: Code,
-    /// Its members as they are now.
+    /// Its members in their current state.
     pub members: Vec<Finding>,
-    /// Object bytes that fit in all.
+    /// Object bytes that the volume can store.
     pub capacity_bytes: u64,
-    /// Object bytes that still fit.
+    /// Object bytes that are free.
     pub free_bytes: u64,
-    /// Titles.
+    /// The number of titles.
     pub titles: usize,
-    /// Which catalogue is in force.
+    /// The catalogue in force.
     pub commit: CommitStatus,
-    /// Why it can only be read, if so.
+    /// Why it is read-only; `None` if it is not.
     pub read_only: Option<String>,
-    /// When it was made, in seconds since 1970-01-01 UTC.
+    /// When it was created, in seconds since 1970-01-01 UTC.
     pub created_unix_s: u64,
 }
 
 impl Volume {
-    /// Makes a volume in a directory. When it fails, nothing is left of it.
+    /// Creates a volume in a directory. On failure, everything that was created is removed.
+    ///
+    /// # Errors
+    /// If the options make no sense, the place is not empty, the disk is too small, or a file
+    /// cannot be written.
     pub fn create(directory: impl AsRef<Path>, options: VolumeOptions) -> Result<VolumeSummary, VolumeError> {
         create(directory.as_ref(), &options)
     }
 
     /// Opens the volume of a directory.
     ///
-    /// Takes locks, finds the members, decides which catalogue is in force and, unless it is opened for reading,
-    /// brings every member in sync to it.
+    /// Takes locks, finds the members, selects the catalogue in force and, unless it is opened for
+    /// reading, writes it to every member in sync.
+    ///
+    /// # Errors
+    /// If there is no volume, another process has it open, too few members can be used, no
+    /// catalogue copy can be selected, or the media memory cannot be allocated.
     pub fn open(directory: impl AsRef<Path>, options: OpenOptions) -> Result<Volume, VolumeError> {
         open(directory.as_ref(), options)
     }
@@ -105,7 +113,7 @@ impl Volume {
         &self.inner.geometry
     }
 
-    /// What was counted since the volume was opened.
+    /// The counters since the volume was opened.
     pub fn counters(&self) -> &VolumeCounters {
         &self.inner.counters
     }
@@ -115,17 +123,17 @@ impl Volume {
         self.inner.titles()
     }
 
-    /// The title of this id.
+    /// The title with this id.
     pub fn title(&self, id: &str) -> Option<Arc<TitleRecord>> {
         self.titles().iter().find(|title| title.id == id).cloned()
     }
 
-    /// Object bytes that fit, in whole stripes.
+    /// Object bytes that are free, in whole stripes.
     pub fn free_bytes(&self) -> u64 {
         self.inner.free_bytes()
     }
 
-    /// The volume in numbers and words.
+    /// The state of the volume, for display.
     pub fn status(&self) -> VolumeStatus {
         let inner = &self.inner;
         VolumeStatus {
@@ -144,6 +152,9 @@ impl Volume {
     }
 
     /// Begins a new object.
+    ///
+    /// # Errors
+    /// [`VolumeError::ReadOnly`] if the volume may not be written.
     pub fn writer(&self, class: Class) -> Result<ObjectWriter, VolumeError> {
         if let Some(reason) = self.inner.committer.refusal() {
             return Err(VolumeError::ReadOnly { reason });
@@ -151,65 +162,92 @@ impl Volume {
         Ok(ObjectWriter::new(Arc::clone(&self.inner), class))
     }
 
-    /// Sees whether so many object bytes fit, before they are written.
+    /// Checks whether this number of object bytes fits, before they are written.
+    ///
+    /// # Errors
+    /// [`VolumeError::Full`] if they do not fit.
     pub fn ensure_free(&self, bytes: u64) -> Result<(), VolumeError> {
         let needed_bytes = self.inner.geometry.stripes(bytes) * self.inner.geometry.stripe_bytes() as u64;
         let free_bytes = self.inner.free_bytes();
         if needed_bytes > free_bytes { Err(VolumeError::Full { needed_bytes, free_bytes }) } else { Ok(()) }
     }
 
-    /// Publishes a title whose objects were written to this volume: afterwards it is there, whatever happens, on
-    /// every member in sync; before, and after an error, it is not.
+    /// Publishes a title whose objects were written to this volume. After success it is on every
+    /// member in sync, also after a crash. Before that, and after an error, it is not.
+    ///
+    /// # Errors
+    /// If the volume may not be written, the title breaks a rule or its id exists, the catalogue is
+    /// full, or too many members fail.
     pub fn publish(&self, title: TitleRecord) -> Result<(), VolumeError> {
         self.inner.publish(title)
     }
 
-    /// Removes a title. Its slots are used again once nobody holds its record or a map of its objects any more.
+    /// Removes a title. Its slots are reused once its record and all maps of its objects are
+    /// dropped.
+    ///
+    /// # Errors
+    /// If the volume may not be written, there is no such title, or too many members fail.
     pub fn remove(&self, id: &str) -> Result<(), VolumeError> {
         self.inner.remove(id)
     }
 
-    /// The map of an object, taken from a title of this volume or just written. Reads the checksums of a large
-    /// object from the disks, and waits for them.
+    /// The map of an object, which is from a title of this volume or was just written. Reads the
+    /// checksums of a large object from the disks, and waits for them.
+    ///
+    /// # Errors
+    /// [`VolumeError::NotHeld`] for any other record, or if the checksums cannot be read.
     pub fn map(&self, object: &ObjectRecord) -> Result<Arc<ObjectMap>, VolumeError> {
         self.inner.map(object, self.inner.name_of(object)).map(Arc::new)
     }
 
-    /// Reads a range of an object's bytes; beyond its end there are none.
+    /// Reads a range of an object's bytes. The range is cut at the end of the object.
     pub fn reader(&self, map: Arc<ObjectMap>, range: Range<u64>, class: Class) -> ObjectReader {
         ObjectReader::new(Arc::clone(&self.inner), map, range, class)
     }
 
-    /// Reads every unit of every object, parity included, and verifies all of it. `progress` is told after every
-    /// stripe; it returns `false` to stop early.
+    /// Reads every unit of every object, parity included, and verifies all of it. `progress` is
+    /// called after every stripe; it returns `false` to stop early.
     pub fn check(&self, progress: &mut dyn FnMut(CheckProgress) -> bool) -> CheckReport {
         check(&self.inner, progress)
     }
 
-    /// Reads every unit of every object, parity included, verifies it, and writes anew what is not as it was written, as
-    /// far as it can be computed. `progress` is told after every stripe; it returns `false` to stop early. May run while
-    /// the volume is in use.
+    /// Reads every unit of every object, parity included, verifies it, and rewrites what is not as
+    /// it was written, as far as it can be computed. `progress` is called after every stripe; it
+    /// returns `false` to stop early. May run while the volume is in use.
+    ///
+    /// # Errors
+    /// If the volume may not be written or another maintenance job is running. Damage is not an
+    /// error but part of the report.
     pub fn scrub(
         &self,
-        options: MendOptions,
+        options: RepairOptions,
         progress: &mut dyn FnMut(CheckProgress) -> bool,
     ) -> Result<CheckReport, VolumeError> {
         scrub(&self.inner, options, progress)
     }
 
-    /// Gives a member a successor: an empty file or device, which gets from here on what is written, and is read once
-    /// [`Volume::rebuild`] has filled it. May be done while the volume is in use.
+    /// Replaces a member by an empty file or device. From now on that one is written, and it is
+    /// read once [`Volume::rebuild`] has filled it. May be done while the volume is in use.
+    ///
+    /// # Errors
+    /// If the volume may not be written, another maintenance job is running, the member is healthy
+    /// or cannot be spared, or the new disk is too small, not empty or fails.
     pub fn replace(&self, replacement: &Replacement) -> Result<Finding, VolumeError> {
         replace(&self.inner, replacement)
     }
 
-    /// Fills a member that is new, was away or failed with all it should hold, and puts it in use. `progress` is told
-    /// after every few units; it returns `false` to stop early. What was done stays done: the next rebuild goes on. May
-    /// run while the volume is in use.
+    /// Fills a member that is new, was missing or failed with everything that belongs on it, and
+    /// puts it in use. `progress` is called after every few units; it returns `false` to stop
+    /// early. Completed work is kept: the next rebuild continues there. May run while the volume is
+    /// in use.
+    ///
+    /// # Errors
+    /// If the volume may not be written, another maintenance job is running, there is nothing to
+    /// fill, the member fails, or another member fails whose data is needed.
     pub fn rebuild(
         &self,
         member: usize,
-        options: MendOptions,
+        options: RepairOptions,
         progress: &mut dyn FnMut(CheckProgress) -> bool,
     ) -> Result<RebuildReport, VolumeError> {
         rebuild(&self.inner, member, options, progress)
@@ -226,7 +264,7 @@ impl Volume {
     }
 }
 
-/// What to call an object of a title in messages.
+/// The name of an object of a title in messages.
 pub(crate) fn entry_name(title: &TitleRecord, entry: &ObjectEntry) -> String {
     match entry.role {
         Role::Index => format!("the index of {}", title.id),

@@ -1,4 +1,4 @@
-//! Writing one object.
+//! Writes one object.
 
 use std::sync::Arc;
 
@@ -16,27 +16,28 @@ use crate::limits::{
 };
 use crate::volume::Inner;
 
-/// Takes the bytes of one object, in order, and lays them on the members stripe by stripe, with parity and
-/// checksums. Dropped without [`ObjectWriter::finish`], it leaves nothing.
+/// Takes the bytes of one object, in order, and writes them to the members stripe by stripe, with
+/// parity and checksums. If it is dropped without [`ObjectWriter::finish`], nothing is kept.
 pub struct ObjectWriter {
     inner: Arc<Inner>,
     class: Class,
-    /// Bytes of a stripe that is not full yet. On the heap, so that many open writers hold no media memory.
+    /// Bytes of a stripe that is not full yet. On the heap, so that many open writers hold no media
+    /// memory.
     staged: Vec<u8>,
     bytes: u64,
     sums: Vec<u32>,
     answers: Answers,
     last_error: String,
     reserved: Reserved,
-    /// How often each member had lived when the object was begun.
+    /// The lives of the members when the object was begun, see [`crate::Health::lives`].
     lives: Vec<u32>,
 }
 
-/// Slots taken for an object, given back unless it is finished.
+/// Slots taken for an object. They are freed on drop unless the object is finished.
 struct Reserved {
     space: Space,
     extents: Vec<Extent>,
-    /// Slots in all extents, and those of them in use.
+    /// Slots in all extents, and how many of them are in use.
     held: u64,
     used: u64,
 }
@@ -62,9 +63,11 @@ impl ObjectWriter {
         self.bytes
     }
 
-    /// Takes the next bytes, any number of them. Waits while more stripes than are allowed are under way.
+    /// Takes the next bytes, any number of them. Waits while too many stripes are outstanding.
     ///
-    /// After an error the writer is of no more use.
+    /// # Errors
+    /// If the volume or the object is full, too many members fail, or no media memory becomes free
+    /// in time. The writer cannot be used any more after that.
     pub fn write(&mut self, mut bytes: &[u8]) -> Result<(), VolumeError> {
         if self.bytes.saturating_add(bytes.len() as u64) > OBJECT_BYTES_MAX {
             return Err(VolumeError::ObjectLimit { rule: "it is longer than 16 TiB" });
@@ -90,11 +93,15 @@ impl ObjectWriter {
         Ok(())
     }
 
-    /// Writes what is left and waits until every member has it. The object becomes durable when it is published.
+    /// Writes the rest and waits until every member has it. The object becomes durable when it is
+    /// published.
+    ///
+    /// # Errors
+    /// As [`ObjectWriter::write`].
     pub fn finish(self) -> Result<ObjectRecord, VolumeError> {
         let (space, lives) = (self.inner.space.clone(), self.lives.clone());
         let (mut object, mut reserved) = self.finish_parts()?;
-        // From here on the hold gives the slots back.
+        // From now on the hold frees the slots.
         reserved.iter_mut().for_each(Reserved::forget);
         object.hold = Hold::written(&space, object.all_extents(), lives);
         Ok(object)
@@ -135,7 +142,7 @@ impl ObjectWriter {
         done
     }
 
-    /// Lays out one stripe and gives it to the members. Missing bytes at its end are zeros.
+    /// Encodes one stripe and submits it to the members. Missing bytes at its end are zeros.
     fn put(&mut self, data: &[u8]) -> Result<(), VolumeError> {
         let geometry = self.inner.geometry;
         let (row_bytes, width) = (geometry.row_bytes(), geometry.width());
@@ -159,7 +166,7 @@ impl ObjectWriter {
             unit[spare.clone()].fill(0);
             self.sums.extend(unit[..spare.start].chunks_exact(row_bytes).map(crc32c));
             let place = geometry.place(slot, position);
-            // What an absent member should hold is computed from the others when it is wanted.
+            // The unit of an absent member is computed from the others when it is needed.
             if self.inner.health.writable(place.member) {
                 let offset = self.inner.superblock.data_offset + place.unit * geometry.unit_bytes() as u64;
                 let lease = unit.freeze().slice(0..geometry.unit_bytes());
@@ -183,7 +190,7 @@ impl ObjectWriter {
         }
     }
 
-    /// Takes answers for as long as too much is under way.
+    /// Takes answers while `too_much` says that too many requests are outstanding.
     fn wait_while(&mut self, too_much: impl Fn(&Answers) -> bool) -> Result<(), VolumeError> {
         while too_much(&self.answers) {
             let Some(done) = self.answers.next() else { break };
@@ -208,26 +215,26 @@ impl ObjectWriter {
 
 impl Drop for ObjectWriter {
     fn drop(&mut self) {
-        // A write that is still under way must not land in a slot that has got another owner.
+        // An outstanding write must not land in a slot that has got another owner.
         while self.answers.next().is_some() {}
     }
 }
 
 impl Reserved {
-    /// The slot of the next stripe, of which `bytes` are known.
+    /// The slot of the next stripe. `bytes` of the object are known so far.
     fn next(&mut self, bytes: u64, inner: &Inner) -> Result<u64, VolumeError> {
         if self.used == self.held {
             self.reserve(bytes, inner)?;
         }
-        // The extents before the last are in use whole.
+        // The extents before the last one are fully in use.
         let left = self.held - self.used;
         let Some(last) = self.extents.last() else { return Err(full(bytes, inner)) };
         self.used += 1;
         Ok(last.first_slot + last.slots - left)
     }
 
-    /// Takes more slots: the longer the object the more, so that writers side by side still get long runs, but never
-    /// much of what is left.
+    /// Takes more slots. The longer the object, the more: writers side by side still get long runs,
+    /// but never a large part of the free space.
     fn reserve(&mut self, bytes: u64, inner: &Inner) -> Result<(), VolumeError> {
         let mut space = self.space.lock();
         let wanted = self.held.clamp(1, RESERVE_SLOTS_MAX).min((space.free() / 16).max(1));
@@ -250,7 +257,7 @@ impl Reserved {
         Ok(())
     }
 
-    /// Gives back what is not in use.
+    /// Frees the slots that are not in use.
     fn trim(&mut self) {
         let left = self.held - self.used;
         if let Some(last) = self.extents.last_mut()

@@ -1,5 +1,5 @@
-//! The machine dies between any two writes; what was not synced is lost in part, in any order, torn at sectors.
-//! Whatever is left opens, and holds the old or the new titles, whole.
+//! Crashes between any two writes. Writes that were not synced are lost in part, in any order, torn
+//! at sectors. Any remaining image opens, and holds either the old or the new titles, complete.
 #![allow(clippy::unwrap_used, reason = "a test that cannot go on stops")]
 
 mod volumes;
@@ -10,7 +10,7 @@ use std::sync::{Arc, Mutex};
 
 use reel_disk::{Fault, Faults};
 use reel_qos::Class;
-use reel_volume::{MemberState, MendOptions, OpenOptions, Replacement, Volume, WriteObserver};
+use reel_volume::{MemberState, OpenOptions, RepairOptions, Replacement, Volume, WriteObserver};
 
 use volumes::{Scratch, assert_all_right, bytes_of, open_options, publish, title_of};
 
@@ -18,12 +18,12 @@ const SECTOR: usize = 512;
 
 type Titles = BTreeSet<String>;
 
-/// Everything that went to the members, in order.
+/// Every write, sync and answer of the members, in order.
 #[derive(Default)]
 struct Recorder {
     events: Mutex<Vec<Event>>,
     directory: PathBuf,
-    /// The member that has been replaced: what is written to it goes to the disk after the last.
+    /// The member that has been replaced. Writes to it go to the disk after the last member.
     replaced: Mutex<Option<usize>>,
     members: usize,
 }
@@ -40,11 +40,11 @@ enum Event {
     Done {
         name: u64,
     },
-    /// `volume.toml` says this from here on.
+    /// From now on, `volume.toml` has this content.
     Manifest(String),
-    /// From here on the titles may be these.
+    /// From now on, the titles may be these.
     Begun(Titles),
-    /// From here on they are.
+    /// From now on, they are.
     Acknowledged(Titles),
 }
 
@@ -88,7 +88,7 @@ impl Recorder {
     }
 }
 
-/// A small generator, so that a failing case can be named by its seed.
+/// A small random number generator, so that a failing case can be identified by its seed.
 struct Dice(u64);
 
 impl Dice {
@@ -100,11 +100,11 @@ impl Dice {
     }
 }
 
-/// A volume before a session, and what the session did.
+/// A volume before a session, and the events of the session.
 struct Session {
     directory: PathBuf,
     manifest: String,
-    /// The members, and the file that takes the place of one of them.
+    /// The members, and the file that replaces one of them.
     before: Vec<Option<Vec<u8>>>,
     events: Vec<Event>,
     titles_before: Titles,
@@ -140,11 +140,11 @@ fn record(
 }
 
 impl Session {
-    /// What a crash before event `at` may leave.
+    /// An image that a crash before event `at` may leave.
     fn image(&self, at: usize, dice: &mut Dice) -> Vec<Option<Vec<u8>>> {
         let mut image = self.before.clone();
-        // When each write and sync was answered, and until when the writes of each member are durable: those answered
-        // before a sync was asked for that has been answered too.
+        // When each write and sync was answered, and until when the writes of each member are
+        // durable: those that were answered before an answered sync was submitted.
         let mut answered = vec![usize::MAX; self.events.len()];
         let mut synced = vec![0; image.len()];
         for (moment, event) in self.events[..at].iter().enumerate() {
@@ -165,7 +165,7 @@ impl Session {
                 pending.push((*member, *offset as usize, bytes));
             }
         }
-        // The others arrived in any order, whole, in part or not at all.
+        // The other writes arrived in any order, completely, in part or not at all.
         while !pending.is_empty() {
             let (member, offset, bytes) = pending.swap_remove(dice.below(pending.len()));
             let Some(image) = &mut image[member] else { continue };
@@ -205,7 +205,7 @@ impl Session {
         allowed
     }
 
-    /// What `volume.toml` says before event `at`.
+    /// The content of `volume.toml` before event `at`.
     fn manifest(&self, at: usize) -> &str {
         let said = self.events[..at].iter().rev().find_map(|event| match event {
             Event::Manifest(text) => Some(text.as_str()),
@@ -214,7 +214,7 @@ impl Session {
         said.unwrap_or(&self.manifest)
     }
 
-    /// Lays an image out.
+    /// Writes an image to a directory.
     fn lay_out(&self, at: usize, image: &[Option<Vec<u8>>], place: &Path) {
         for (index, bytes) in image.iter().enumerate() {
             let path = place.join(format!("member-{index}.reel"));
@@ -235,7 +235,7 @@ impl Session {
         self.try_crashes_and(step, more, seed, lose_one, |_, _| {});
     }
 
-    /// And does something with what is left, each time.
+    /// As [`Session::try_crashes`], and calls `then` for each image.
     fn try_crashes_and(
         &self,
         step: usize,
@@ -252,27 +252,28 @@ impl Session {
             let case_seed = dice.0;
             let mut image = self.image(at, &mut dice);
             let members = image.len() - 1;
-            let away: Vec<usize> = (0..members).filter(|index| image[*index].is_none()).collect();
-            if lose_one && away.is_empty() && dice.below(2) == 0 {
+            let missing: Vec<usize> = (0..members).filter(|index| image[*index].is_none()).collect();
+            if lose_one && missing.is_empty() && dice.below(2) == 0 {
                 let lost = dice.below(members);
                 image[lost] = None;
             }
             self.lay_out(at, &image, place.path());
             let context = format!("crash before event {at} of {}, seed {case_seed:#x}", self.events.len());
             let titles = opened(place.path(), &context, self.allowed(at));
-            // And again, as the first opening left it.
+            // Opened again, in the state that the first opening left.
             opened(place.path(), &context, vec![titles]);
             then(place.path(), &context);
         }
     }
 }
 
-/// Hundreds of images are laid out and opened; where there is a file system in memory, no disk waits for that.
+/// Hundreds of images are written and opened. In a file system in memory none of that waits for a
+/// disk.
 fn in_memory() -> tempfile::TempDir {
     tempfile::tempdir_in("/dev/shm").or_else(|_| tempfile::tempdir()).unwrap()
 }
 
-/// Opens, checks everything, and tells the titles.
+/// Opens, checks everything, and returns the titles.
 fn opened(place: &Path, context: &str, allowed: Vec<Titles>) -> Titles {
     let volume = Volume::open(place, open_options()).unwrap_or_else(|error| panic!("{context}: {error}"));
     let titles: Titles = volume.titles().iter().map(|title| title.id.clone()).collect();
@@ -282,11 +283,11 @@ fn opened(place: &Path, context: &str, allowed: Vec<Titles>) -> Titles {
     let slots: u64 =
         volume.titles().iter().flat_map(|title| title.extents().collect::<Vec<_>>()).map(|e| e.slots).sum();
     let used = slots * volume.geometry().stripe_bytes() as u64;
-    assert_eq!(status.free_bytes + used, status.capacity_bytes, "{context}: space is lost");
+    assert_eq!(status.free_bytes + used, status.capacity_bytes, "{context}: space is missing");
     titles
 }
 
-/// Publishes, removes, reuses the space, gives up in the middle.
+/// Publishes, removes, reuses the space, abandons a writer.
 fn busy(volume: &Volume, recorder: &Recorder) {
     let steps: [(&str, bool, &[&str]); 5] = [
         ("b", true, &["a", "b"]),
@@ -332,7 +333,7 @@ fn any_crash_and_the_loss_of_any_member_leaves_the_old_or_the_new() {
 }
 
 #[test]
-fn any_crash_while_a_member_is_away_leaves_the_old_or_the_new() {
+fn any_crash_while_a_member_is_missing_leaves_the_old_or_the_new() {
     let scratch = with_title_a(3);
     std::fs::remove_file(scratch.member(1)).unwrap();
     let session = record(&scratch, 3, |_| {}, busy);
@@ -368,7 +369,7 @@ fn any_crash_while_a_member_fails_leaves_the_old_or_the_new() {
 }
 
 #[test]
-fn a_crash_while_a_crash_is_cleaned_up_leaves_the_same() {
+fn a_crash_during_crash_recovery_leaves_the_same() {
     let scratch = with_title_a(3);
     let session = record(&scratch, 3, |_| {}, busy);
     let mut dice = Dice(0x5eed_0005);
@@ -384,13 +385,14 @@ fn a_crash_while_a_crash_is_cleaned_up_leaves_the_same() {
         }
         cleaned += 1;
         assert!(session.allowed(at).contains(&second.titles_before));
-        // The old copy on some members and the new on others is what cleaning up decides about.
+        // Recovery has to decide when some members have the old copy and others the new one.
         second.try_crashes(2, 0, dice.0, false);
     }
 }
 
-/// Replaces member 1 and fills its successor, with titles coming and going before, between and after.
-fn replace_and_rebuild(volume: &Volume, recorder: &Recorder, give_up: bool) {
+/// Replaces member 1 and fills its replacement, with titles published and removed before, between
+/// and after.
+fn replace_and_rebuild(volume: &Volume, recorder: &Recorder, replace_healthy: bool) {
     let steps = |id: &str, after: &[&str]| {
         let title = title_of(volume, id, &[70_000, 30]);
         recorder.titles(Event::Begun, after);
@@ -398,40 +400,41 @@ fn replace_and_rebuild(volume: &Volume, recorder: &Recorder, give_up: bool) {
         recorder.titles(Event::Acknowledged, after);
     };
     let path = recorder.directory.join(format!("member-{}.reel", recorder.members));
-    volume.replace(&Replacement { member: 1, path, force: false, give_up }).unwrap();
+    volume.replace(&Replacement { member: 1, path, force: false, replace_healthy }).unwrap();
     steps("b", &["a", "b"]);
-    let mut asked = 0;
-    let stopped = volume.rebuild(1, MendOptions::default(), &mut |_| {
-        asked += 1;
-        asked < 2
+    let mut calls = 0;
+    let stopped = volume.rebuild(1, RepairOptions::default(), &mut |_| {
+        calls += 1;
+        calls < 2
     });
     assert!(!stopped.unwrap().complete);
     recorder.titles(Event::Begun, &["b"]);
     volume.remove("a").unwrap();
     recorder.titles(Event::Acknowledged, &["b"]);
     steps("c", &["b", "c"]);
-    assert!(volume.rebuild(1, MendOptions::default(), &mut |_| true).unwrap().complete);
+    assert!(volume.rebuild(1, RepairOptions::default(), &mut |_| true).unwrap().complete);
     steps("d", &["b", "c", "d"]);
 }
 
-/// Whatever the crash left: what is being rebuilt can be, what was not replaced yet can be, and then nothing is wrong.
+/// Completes what the crash interrupted: a member that was being rebuilt is rebuilt, one that was
+/// not replaced yet is replaced, and then nothing is wrong.
 fn made_whole(place: &Path, context: &str, members: usize) {
     let volume = Volume::open(place, open_options()).unwrap();
     let state = volume.findings()[1].state;
     match state {
         MemberState::Rebuilding | MemberState::Stale => {
             volume
-                .rebuild(1, MendOptions::default(), &mut |_| true)
+                .rebuild(1, RepairOptions::default(), &mut |_| true)
                 .unwrap_or_else(|error| panic!("{context}: {error}"));
         }
-        // Foreign: it is named in `volume.toml`, and not meant by the catalogue yet.
+        // Foreign: it is listed in `volume.toml`, but not expected by the catalogue yet.
         MemberState::Missing | MemberState::Foreign => {
-            // The new file may be half a member by now; nothing has to be said by force.
+            // The new file may be partly formatted by now; `force` must not be needed.
             let path = place.join(format!("member-{members}.reel"));
             volume
-                .replace(&Replacement { member: 1, path, force: false, give_up: false })
+                .replace(&Replacement { member: 1, path, force: false, replace_healthy: false })
                 .unwrap_or_else(|error| panic!("{context}: {error}"));
-            volume.rebuild(1, MendOptions::default(), &mut |_| true).unwrap();
+            volume.rebuild(1, RepairOptions::default(), &mut |_| true).unwrap();
         }
         _ => assert!(state.in_use(), "{context}: {state}"),
     }
@@ -442,7 +445,7 @@ fn made_whole(place: &Path, context: &str, members: usize) {
     let states: Vec<_> = volume.findings().iter().map(|finding| finding.state).collect();
     assert!(states.iter().all(|state| state.in_use()), "{context}: {states:?}");
     drop(volume);
-    // And any one may be lost again.
+    // Any one member may be lost again.
     std::fs::remove_file(place.join("member-2.reel")).unwrap();
     assert_all_right(&Volume::open(place, open_options()).unwrap());
 }
@@ -456,7 +459,7 @@ fn any_crash_while_a_member_in_use_is_replaced_and_rebuilt_leaves_one_of_the_two
 }
 
 #[test]
-fn any_crash_while_a_lost_member_is_replaced_and_rebuilt_can_be_gone_on_from() {
+fn any_crash_while_a_lost_member_is_replaced_and_rebuilt_can_be_continued() {
     let scratch = with_title_a(4);
     std::fs::remove_file(scratch.member(1)).unwrap();
     let session =

@@ -1,4 +1,5 @@
-//! Any one member deleted, cut, overwritten, exchanged: every title reads the same, and what is wrong is named.
+//! Any one member deleted, truncated, overwritten or exchanged: every title reads the same, and the
+//! damage is named.
 #![allow(clippy::unwrap_used, reason = "a test that cannot go on stops")]
 
 mod volumes;
@@ -30,7 +31,8 @@ fn length(path: &Path) -> u64 {
     path.metadata().unwrap().len()
 }
 
-/// Opened for reading first, then for writing: both see the state, both read everything; then a title is added.
+/// Opens for reading first, then for writing: both show the state, both read everything. Then a
+/// title is added.
 fn assert_named(scratch: &Scratch, member: usize, state: MemberState, words: &str) {
     let reading = Volume::open(scratch.path(), OpenOptions { read_only: true, ..open_options() }).unwrap();
     let finding = reading.findings()[member].clone();
@@ -73,7 +75,7 @@ fn a_deleted_member_is_missing() {
 }
 
 #[test]
-fn a_cut_member_is_truncated() {
+fn a_shortened_member_is_truncated() {
     for (member, left) in [(0, 3 << 20), (1, 4096), (2, 8192), (3, (8 << 20) - 200_000)] {
         let scratch = filled();
         FileOptions::new().write(true).open(scratch.member(member)).unwrap().set_len(left).unwrap();
@@ -146,17 +148,17 @@ fn single_flipped_bits_are_found_where_they_are() {
     file.write_all_at(&[byte[0] ^ 0x10], at).unwrap();
     let volume = scratch.open();
     assert_all_right(&volume);
-    let mut told = Vec::new();
+    let mut reports = Vec::new();
     let report = volume.check(&mut |progress| {
-        told.push(progress);
+        reports.push(progress);
         true
     });
     assert_eq!(report.members[2].bad_rows, 1);
-    // The row of 4000 bytes that has the byte: the second of its unit.
+    // The row of 4000 bytes with that byte: the second of its unit.
     assert_eq!(report.members[2].first_bad_offsets, [(1 << 20) + 4000]);
     assert_eq!((report.titles[0].recoverable_rows, report.titles[0].lost_rows), (1, 0));
-    assert!(told.windows(2).all(|pair| pair[0].bytes_done < pair[1].bytes_done));
-    assert_eq!(told.last().unwrap().bytes_done, told.last().unwrap().bytes_total);
+    assert!(reports.windows(2).all(|pair| pair[0].bytes_done < pair[1].bytes_done));
+    assert_eq!(reports.last().unwrap().bytes_done, reports.last().unwrap().bytes_total);
     let stopped = volume.check(&mut |_| false);
     assert!(!stopped.complete && !stopped.is_clean());
 }
@@ -200,7 +202,7 @@ fn a_copy_of_another_member_is_not_taken_for_it() {
 }
 
 #[test]
-fn swapped_members_are_accepted_and_told() {
+fn swapped_members_are_accepted_and_reported() {
     let scratch = filled();
     let aside = scratch.path().join("aside");
     std::fs::rename(scratch.member(1), &aside).unwrap();
@@ -219,7 +221,7 @@ fn swapped_members_are_accepted_and_told() {
 }
 
 #[test]
-fn a_member_that_was_away_while_something_was_written_is_stale() {
+fn a_member_that_was_missing_while_something_was_written_is_stale() {
     for member in 0..MEMBERS {
         let scratch = filled();
         let aside = scratch.path().join("aside");
@@ -232,15 +234,15 @@ fn a_member_that_was_away_while_something_was_written_is_stale() {
         std::fs::rename(&aside, scratch.member(member)).unwrap();
         let volume = scratch.open();
         assert_eq!(volume.findings()[member].state, MemberState::Stale);
-        assert!(volume.findings()[member].text.contains("was away while the volume was written"));
+        assert!(volume.findings()[member].text.contains("was missing while the volume was written"));
         assert_eq!(
             volume.titles().iter().map(|title| title.id.as_str()).collect::<Vec<_>>(),
             ["film", "meanwhile", "over-it"]
         );
         assert_all_right(&volume);
-        assert!(volume.counters().checksum_failures.get() == 0, "the stale member is not even asked");
+        assert!(volume.counters().checksum_failures.get() == 0, "the stale member gets no requests");
         drop(volume);
-        // With a second one away there is not enough, however many files there are.
+        // With a second one missing, too few members are left, however many files exist.
         let second = (member + 1) % MEMBERS;
         std::fs::rename(scratch.member(second), &aside).unwrap();
         let text = scratch.try_open().err().unwrap().to_string();
@@ -252,7 +254,7 @@ fn a_member_that_was_away_while_something_was_written_is_stale() {
 }
 
 #[test]
-fn a_member_put_back_from_a_backup_makes_nobody_forget() {
+fn a_member_restored_from_a_backup_does_not_hide_newer_commits() {
     for member in 0..MEMBERS {
         let scratch = filled();
         let backup = scratch.path().join("backup");
@@ -291,7 +293,7 @@ fn too_many_missing_are_all_named() {
 }
 
 #[test]
-fn half_of_a_volume_of_two_never_goes_its_own_way() {
+fn the_halves_of_a_volume_of_two_never_diverge() {
     let scratch = Scratch::new(2);
     publish(&scratch.open(), "film", &[50_000]);
     let aside = scratch.path().join("aside");
@@ -315,7 +317,7 @@ fn half_of_a_volume_of_two_never_goes_its_own_way() {
 }
 
 #[test]
-fn a_second_program_is_told_who_has_the_volume() {
+fn a_second_program_is_told_which_process_has_the_volume() {
     let scratch = filled();
     let first = scratch.open();
     let text = scratch.try_open().err().unwrap().to_string();
@@ -329,7 +331,7 @@ fn a_second_program_is_told_who_has_the_volume() {
     assert!(matches!(scratch.try_open().err(), Some(VolumeError::Locked { .. })));
     assert!(matches!(readers[0].remove("film"), Err(VolumeError::ReadOnly { .. })));
     drop(readers);
-    // Another directory that lists the same members is no way around.
+    // Another directory that lists the same members does not circumvent the lock.
     let first = scratch.open();
     let second = tempfile::tempdir().unwrap();
     let text = std::fs::read_to_string(scratch.path().join("volume.toml")).unwrap();
@@ -342,11 +344,11 @@ fn a_second_program_is_told_who_has_the_volume() {
 }
 
 #[test]
-fn what_is_there_is_not_overwritten_by_mistake() {
+fn existing_content_is_not_overwritten_by_mistake() {
     let scratch = filled();
     let again = |options| Volume::create(scratch.path(), options).map(|_| ()).unwrap_err();
     let text = again(volumes::options(4)).to_string();
-    assert!(text.contains("is a Reel volume already") && text.contains("--force"), "{text}");
+    assert!(text.contains("is already a Reel volume") && text.contains("--force"), "{text}");
     assert_all_right(&scratch.open());
     let open = scratch.open();
     let forced = reel_volume::VolumeOptions { force: true, ..volumes::options(4) };
@@ -358,7 +360,7 @@ fn what_is_there_is_not_overwritten_by_mistake() {
     let steal =
         reel_volume::VolumeOptions { members: reel_volume::Members::Paths(paths), ..volumes::options(3) };
     let text = Volume::create(elsewhere.path(), steal.clone()).unwrap_err().to_string();
-    assert!(text.contains("is member 0 of the Reel volume"), "{text}");
+    assert!(text.contains("is already member 0 of the Reel volume"), "{text}");
     assert!(!elsewhere.path().join("volume.toml").exists());
     assert_all_right(&scratch.open());
 
@@ -379,7 +381,7 @@ fn what_is_there_is_not_overwritten_by_mistake() {
         reel_volume::VolumeOptions { members: reel_volume::Members::Paths(twice), ..volumes::options(3) },
     );
     let text = text.unwrap_err().to_string();
-    assert!(text.contains("is given twice"), "{text}");
+    assert!(text.contains("is listed twice"), "{text}");
     Volume::create(elsewhere.path(), reel_volume::VolumeOptions { force: true, ..over }).unwrap();
     let volume = Volume::open(elsewhere.path(), open_options()).unwrap();
     publish(&volume, "film", &[100_000]);
@@ -394,9 +396,9 @@ fn a_broken_volume_file_is_named() {
     let file = scratch.path().join("volume.toml");
     let good = std::fs::read_to_string(&file).unwrap();
     for (text, words) in [
-        ("volume = ", "cannot be understood"),
+        ("volume = ", "cannot be parsed"),
         ("volume = \"abc\"\nmembers = [\"x\"]\n", "32 hexadecimal digits"),
-        (&good.replace("members", "member"), "cannot be understood"),
+        (&good.replace("members", "member"), "cannot be parsed"),
         ("volume = \"00000000000000000000000000000000\"\nmembers = []\n", "1 to 128"),
         (&"#".repeat(2 << 20), "longer than 1 MiB"),
     ] {
@@ -411,7 +413,8 @@ fn a_broken_volume_file_is_named() {
     assert_all_right(&scratch.open());
 }
 
-/// The layout of catalogue areas before there were seals: the body follows the header at once.
+/// Writes the layout of catalogue areas before there were seals: the body follows the header
+/// directly.
 #[test]
 fn a_catalogue_laid_out_by_another_version_is_not_called_overwritten() {
     let scratch = filled();

@@ -1,4 +1,4 @@
-//! Members that fail, lie or stop while the volume is in use.
+//! Members that fail, return wrong data or stop while the volume is in use.
 #![allow(clippy::unwrap_used, reason = "a test that cannot go on stops")]
 
 mod volumes;
@@ -24,14 +24,14 @@ fn open_with_faults(scratch: &Scratch) -> (Volume, Faults) {
 }
 
 #[test]
-fn a_member_that_fails_or_lies_is_read_around_and_taken_out() {
+fn a_member_that_fails_or_returns_wrong_data_is_bypassed_and_taken_out() {
     let scratch = Scratch::new(4);
     publish(&scratch.open(), "film", &[700_000]);
     for (fault, named) in [(Fault::FailReads, "unreadable"), (Fault::CorruptReads, "bad")] {
         for member in 0..4 {
             let (volume, faults) = open_with_faults(&scratch);
             faults.inject(member, fault.clone());
-            // To look is not to judge: a check tells what it finds, and takes nobody out for it.
+            // A check only reports what it finds. It takes no member out.
             let report = volume.check(&mut |_| true);
             assert!(report.nothing_lost() && !report.is_clean());
             for (index, found) in report.members.iter().enumerate() {
@@ -52,7 +52,7 @@ fn a_member_that_fails_or_lies_is_read_around_and_taken_out() {
             assert!(finding.text.contains("not used any more"), "{finding}");
             assert_all_right(&volume);
             faults.clear(member);
-            // It does not come back by itself, and what is published from now on is not on it.
+            // It does not return by itself, and what is published from now on is not on it.
             assert!(!volume.health().readable(member));
         }
     }
@@ -77,7 +77,7 @@ fn two_that_fail_are_one_too_many_to_take_out() {
     let finding = volume.status().members[suspect].clone();
     assert!(finding.state.in_use() && finding.text.contains("no other can be spared"), "{finding}");
     (0..4).for_each(|member| faults.clear(member));
-    // Both come back by opening it again: nothing was written that they lack.
+    // Both are back when the volume is opened again: nothing was written that is missing on them.
     drop(volume);
     assert!(scratch.open().check(&mut |_| true).is_clean());
 }
@@ -92,9 +92,9 @@ fn a_member_that_is_gone_is_out_at_once_and_the_volume_goes_on() {
     assert_eq!(volume.status().members[2].state, MemberState::Failed);
     let errors = volume.counters().read_errors.get();
     assert_all_right(&volume);
-    assert_eq!(volume.counters().read_errors.get(), errors, "it is not asked any more");
+    assert_eq!(volume.counters().read_errors.get(), errors, "it gets no more requests");
     publish(&volume, "after", &[300_000]);
-    assert_eq!(volume.counters().write_errors.get(), 0, "nor written");
+    assert_eq!(volume.counters().write_errors.get(), 0, "nor writes");
     assert!(volume.status().read_only.is_none());
     drop(volume);
     faults.clear(2);
@@ -126,7 +126,7 @@ fn a_member_that_fails_while_it_is_written_is_left_behind() {
     assert!(status.read_only.is_none());
     assert_eq!(status.commit.epoch, 2);
     assert_eq!(volume.counters().members_dropped.get(), 1);
-    // Mended, it is still not trusted: it lacks what was written meanwhile.
+    // Without the fault it is still not trusted: what was written meanwhile is missing on it.
     faults.clear(3);
     publish(&volume, "after", &[100_000]);
     drop(volume);
@@ -136,14 +136,15 @@ fn a_member_that_fails_while_it_is_written_is_left_behind() {
     assert_all_right(&volume);
 }
 
-/// One by one a disk writes them, among all that others ask of it: the last of a long queue comes when it is that queue's turn.
+/// A disk writes them one by one, among all other requests. The last one of a long queue is written
+/// only when its turn comes.
 #[test]
 fn a_slow_member_has_few_writes_of_an_object_waiting() {
     let scratch = Scratch::new(4);
     let (volume, disks) = AtOnce::open(&scratch);
     disks.lag(1);
     publish(&volume, "film", &[900_000]);
-    assert_eq!(disks.most_owed(), WRITER_STRIPES_IN_FLIGHT);
+    assert_eq!(disks.most_outstanding(), WRITER_STRIPES_IN_FLIGHT);
     assert_all_right(&volume);
 }
 
@@ -181,16 +182,17 @@ fn members_that_fail_during_the_commit_leave_it_done_or_not_done() {
     faults.inject(2, Fault::FailWrites);
     assert!(matches!(volume.publish(title), Err(VolumeError::MembersFailed { .. })));
     assert_eq!(volume.titles().len(), 1);
-    // Reading goes on from what is left, where that is enough.
+    // Reading continues from what is left, where that is enough.
     drop(volume);
     let volume = scratch.open();
     assert!(volume.title("film").is_some());
     assert_all_right(&volume);
 }
 
-/// The first round is sealed on some members already, and comes into force by a crash: so its slots stay taken, and it is said.
+/// The first round is already sealed on some members and would come into force after a crash. So
+/// its slots stay taken, and the error says that the outcome is open.
 #[test]
-fn a_commit_that_fails_in_its_second_round_is_left_in_doubt_and_says_so() {
+fn a_commit_that_fails_in_its_second_round_says_that_its_outcome_is_open() {
     let scratch = Scratch::new(4);
     let (volume, disks) = AtOnce::open(&scratch);
     publish(&volume, "before", &[100_000]);
@@ -200,7 +202,7 @@ fn a_commit_that_fails_in_its_second_round_is_left_in_doubt_and_says_so() {
     let (mut syncs, own, of) = (0, std::sync::Arc::clone(&held), volume.clone());
     disks.fail(move |member, work| {
         syncs += u32::from(member == 2 && matches!(work, DiskWork::Sync));
-        // After body and header and seal, in the last step.
+        // The write of the body, then header and seal: the last step.
         let fails = member == 2 && syncs == 2;
         if fails {
             own.lock().unwrap().extend(all_memory(&of));
@@ -211,7 +213,7 @@ fn a_commit_that_fails_in_its_second_round_is_left_in_doubt_and_says_so() {
     held.lock().unwrap().clear();
     assert_eq!(volume.free_bytes(), free, "the sealed copies name its slots");
     let text = volume.status().read_only.unwrap();
-    assert!(text.contains("open it again"), "{text}");
+    assert!(text.contains("open the volume again"), "{text}");
     assert!(matches!(volume.writer(Class::APERIODIC), Err(VolumeError::ReadOnly { .. })));
     disks.fail(|_, _| false);
     drop(volume);
@@ -221,7 +223,7 @@ fn a_commit_that_fails_in_its_second_round_is_left_in_doubt_and_says_so() {
 }
 
 #[test]
-fn a_member_cut_while_in_use_is_read_around() {
+fn a_member_truncated_while_in_use_is_bypassed() {
     let scratch = Scratch::new(3);
     let volume = scratch.open();
     publish(&volume, "film", &[1_500_000]);
@@ -243,7 +245,7 @@ fn slow_members_change_nothing_but_time() {
 }
 
 #[test]
-fn many_readers_and_writers_share_little_memory() {
+fn many_readers_and_writers_share_a_small_arena() {
     let scratch = Scratch::with(4, |options| options.size_bytes = 4 * (24 << 20));
     let mut options = open_options();
     options.arena.bytes = 0;
@@ -253,7 +255,7 @@ fn many_readers_and_writers_share_little_memory() {
     assert!(arena_bytes < 1 << 20);
     let map = volume.map(&volume.title("film").unwrap().objects[0].object).unwrap();
     let expected = bytes_of("film", 0, 900_000);
-    // Twelve readers in one thread, turn by turn, and as many writers open at once.
+    // Twelve readers in one thread, in turn, and as many writers open at once.
     let mut readers: Vec<_> =
         (0..12).map(|_| (volume.reader(map.clone(), 0..u64::MAX, Class::INTERACTIVE), Vec::new())).collect();
     let mut writers: Vec<_> = (0..12).map(|_| volume.writer(Class::APERIODIC).unwrap()).collect();

@@ -1,8 +1,8 @@
 //! A process is killed while it writes. What it had acknowledged is there, and nothing else.
 #![allow(clippy::unwrap_used, reason = "a test that cannot go on stops")]
 
-// A file of its own: a test process that starts children holds locks a moment longer than it thinks, because a
-// child has all open files until it runs its program.
+// A file of its own: a test process that starts children holds locks slightly longer than expected,
+// because a child has all open files until it executes its program.
 mod volumes;
 
 use std::collections::BTreeSet;
@@ -17,7 +17,7 @@ use volumes::{Scratch, assert_all_right, open_options, publish};
 
 type Titles = BTreeSet<String>;
 
-/// Publishes and removes until it is killed. Says what was acknowledged.
+/// Publishes and removes titles until it is killed. Prints what was acknowledged.
 #[test]
 #[ignore = "the child of the next test"]
 fn child() {
@@ -54,7 +54,7 @@ fn a_killed_process_leaves_what_it_had_acknowledged() {
             .unwrap();
         let reader = BufReader::new(child.stdout.take().unwrap());
         let lines = std::thread::spawn(move || reader.lines().map_while(Result::ok).collect::<Vec<_>>());
-        // Not the time that matters, only that it is another moment each time.
+        // The exact time does not matter, only that it differs in each round.
         std::thread::sleep(Duration::from_millis(60 + round * 37));
         child.kill().unwrap();
         child.wait().unwrap();
@@ -77,7 +77,7 @@ fn a_killed_process_leaves_what_it_had_acknowledged() {
         }
         let volume = scratch.open();
         let found: Titles = volume.titles().iter().map(|title| title.id.clone()).collect();
-        // At most the one change that was under way may have happened on top.
+        // At most the one change that was in progress may be there as well.
         assert!(
             found.symmetric_difference(&titles).count() <= 1,
             "{found:?}, said {titles:?}, last {last:?}"

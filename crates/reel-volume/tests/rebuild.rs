@@ -1,4 +1,5 @@
-//! Scrub, replace and rebuild: what is wrong is mended, what is lost gets a successor, and nobody notices.
+//! Scrub, replace and rebuild: damage is repaired, a lost member is replaced, and the volume stays
+//! in use.
 #![allow(clippy::unwrap_used, reason = "a test that cannot go on stops")]
 
 mod volumes;
@@ -11,7 +12,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use reel_disk::{DiskWork, Fault, Faults};
 use reel_qos::Class;
 use reel_volume::{
-    MemberState, MendOptions, OpenOptions, RebuildReport, Replacement, Role, Volume, VolumeError,
+    MemberState, OpenOptions, RebuildReport, RepairOptions, Replacement, Role, Volume, VolumeError,
 };
 
 use volumes::at_once::AtOnce;
@@ -37,12 +38,12 @@ fn open_with_faults(scratch: &Scratch) -> (Volume, Faults) {
     (Volume::open(scratch.path(), options).unwrap(), faults)
 }
 
-fn successor(scratch: &Scratch, member: usize, name: &str) -> Replacement {
-    Replacement { member, path: scratch.path().join(name), force: false, give_up: false }
+fn replacement_for(scratch: &Scratch, member: usize, name: &str) -> Replacement {
+    Replacement { member, path: scratch.path().join(name), force: false, replace_healthy: false }
 }
 
 fn rebuild(volume: &Volume, member: usize) -> RebuildReport {
-    volume.rebuild(member, MendOptions::default(), &mut |_| true).unwrap()
+    volume.rebuild(member, RepairOptions::default(), &mut |_| true).unwrap()
 }
 
 fn assert_sound(volume: &Volume) {
@@ -51,7 +52,7 @@ fn assert_sound(volume: &Volume) {
     assert!(report.is_clean(), "{report:?}");
 }
 
-/// Noise over bytes of a member, whatever lies there.
+/// Overwrites bytes of a member with noise.
 fn sprinkle(path: &PathBuf, from: u64, places: u64, every: u64) {
     let file = FileOptions::new().write(true).open(path).unwrap();
     for place in 0..places {
@@ -60,78 +61,82 @@ fn sprinkle(path: &PathBuf, from: u64, places: u64, every: u64) {
 }
 
 #[test]
-fn a_scrub_mends_what_a_second_one_then_does_not_find() {
+fn a_scrub_repairs_everything_so_a_second_one_finds_nothing() {
     let scratch = filled();
     let volume = scratch.open();
     let data = 1 << 20;
-    // Where two members are hit in one matrix, bytes would be lost: so each has a part of its own.
+    // Bytes would be lost if two members were damaged in one matrix, so each is damaged in a part
+    // of its own.
     sprinkle(&scratch.member(1), data, 9, 12_288);
     sprinkle(&scratch.member(3), data + 20 * 12_288, 5, 12_288);
     let found = volume.check(&mut |_| true);
     assert!(!found.is_clean() && found.nothing_lost());
-    let mut told = Vec::new();
+    let mut reports = Vec::new();
     let report = volume
-        .scrub(MendOptions::default(), &mut |progress| {
-            told.push(progress);
+        .scrub(RepairOptions::default(), &mut |progress| {
+            reports.push(progress);
             true
         })
         .unwrap();
-    let wrong = |member: usize| (report.members[member].bad_rows, report.members[member].mended_rows);
+    let wrong = |member: usize| (report.members[member].bad_rows, report.members[member].repaired_rows);
     assert_eq!(wrong(1).0, found.members[1].bad_rows);
     assert!(wrong(1).0 >= 9 && wrong(1).1 == wrong(1).0 && wrong(3).0 >= 5 && wrong(3).1 == wrong(3).0);
-    assert!(report.is_mended() && !report.is_clean());
-    assert!(volume.counters().units_mended.get() >= 14);
-    assert!(told.is_sorted_by_key(|progress| progress.bytes_done));
-    assert_eq!(told.last().unwrap().bytes_done, told.last().unwrap().bytes_total);
-    let second = volume.scrub(MendOptions::default(), &mut |_| true).unwrap();
-    assert!(second.is_clean() && second.is_mended());
+    assert!(report.is_repaired() && !report.is_clean());
+    assert!(volume.counters().units_repaired.get() >= 14);
+    assert!(reports.is_sorted_by_key(|progress| progress.bytes_done));
+    assert_eq!(reports.last().unwrap().bytes_done, reports.last().unwrap().bytes_total);
+    let second = volume.scrub(RepairOptions::default(), &mut |_| true).unwrap();
+    assert!(second.is_clean() && second.is_repaired());
     drop(volume);
     assert_sound(&scratch.open());
 }
 
 #[test]
-fn a_scrub_says_what_it_cannot_mend() {
+fn a_scrub_reports_what_it_cannot_repair() {
     let scratch = filled();
     let (volume, faults) = open_with_faults(&scratch);
     sprinkle(&scratch.member(1), 1 << 20, 1, 1);
     sprinkle(&scratch.member(2), 1 << 20, 1, 1);
-    let report = volume.scrub(MendOptions::default(), &mut |_| true).unwrap();
-    assert!(!report.nothing_lost() && !report.is_mended());
-    assert_eq!(report.members.iter().map(|member| member.mended_rows).sum::<u64>(), 0);
-    // Nor is it believed that a member which lies was mended.
+    let report = volume.scrub(RepairOptions::default(), &mut |_| true).unwrap();
+    assert!(!report.nothing_lost() && !report.is_repaired());
+    assert_eq!(report.members.iter().map(|member| member.repaired_rows).sum::<u64>(), 0);
+    // A member that returns wrong data does not count as repaired either.
     faults.inject(3, Fault::CorruptReads);
-    let report = volume.scrub(MendOptions::default(), &mut |_| true).unwrap();
-    assert!(report.members[3].bad_rows > 0 && report.members[3].mended_rows == 0);
-    let stopped = volume.scrub(MendOptions::default(), &mut |_| false).unwrap();
-    assert!(!stopped.complete && !stopped.is_mended());
+    let report = volume.scrub(RepairOptions::default(), &mut |_| true).unwrap();
+    assert!(report.members[3].bad_rows > 0 && report.members[3].repaired_rows == 0);
+    let stopped = volume.scrub(RepairOptions::default(), &mut |_| false).unwrap();
+    assert!(!stopped.complete && !stopped.is_repaired());
 }
 
-/// A file tells once of what it could not keep: had the scrub kept it to itself, the next commit would be taken for durable.
+/// The kernel reports a failed write-back of a file once. If the scrub ignored that report, the
+/// next commit would be taken for durable.
 #[test]
-fn a_member_that_does_not_keep_what_was_mended_is_out() {
-    // In the write that mends, and in the sync after all.
-    for mended_before in [0, 1] {
+fn a_member_that_does_not_keep_the_repairs_is_out() {
+    // The fault is in the repairing write, or in the sync after all repairs.
+    for repaired_before in [0, 1] {
         let scratch = filled();
         let (volume, faults) = open_with_faults(&scratch);
         sprinkle(&scratch.member(1), 1 << 20, 1, 1);
-        // Far behind, when there is to be something to mend after the fault.
-        if mended_before == 0 {
+        // Far behind, so that there is something to repair after the fault.
+        if repaired_before == 0 {
             sprinkle(&scratch.member(1), (1 << 20) + 20 * 12_288, 1, 1);
         }
-        let mut mended = 0;
+        let mut repaired = 0;
         let report = volume
-            .scrub(MendOptions::default(), &mut |_| {
-                if volume.counters().units_mended.get() > 0 && mended == 0 {
-                    mended = volume.counters().units_mended.get();
+            .scrub(RepairOptions::default(), &mut |_| {
+                if volume.counters().units_repaired.get() > 0 && repaired == 0 {
+                    repaired = volume.counters().units_repaired.get();
                     faults.inject(1, Fault::FailWrites);
                 }
                 true
             })
             .unwrap();
-        assert_eq!(mended, 1);
-        assert!(report.members[1].bad_rows > 0 && report.members[1].mended_rows == 0 && !report.is_mended());
+        assert_eq!(repaired, 1);
+        assert!(
+            report.members[1].bad_rows > 0 && report.members[1].repaired_rows == 0 && !report.is_repaired()
+        );
         assert_eq!(volume.status().members[1].state, MemberState::Failed);
-        assert_eq!(volume.counters().write_errors.get(), 2 - mended_before);
+        assert_eq!(volume.counters().write_errors.get(), 2 - repaired_before);
         assert_all_right(&volume);
         faults.clear(1);
         assert!(rebuild(&volume, 1).complete);
@@ -146,7 +151,7 @@ fn a_lost_member_is_replaced_and_rebuilt_and_another_may_be_lost_then() {
         std::fs::remove_file(scratch.member(member)).unwrap();
         let volume = scratch.open();
         publish(&volume, "added", &[300_000]);
-        let finding = volume.replace(&successor(&scratch, member, "new")).unwrap();
+        let finding = volume.replace(&replacement_for(&scratch, member, "new")).unwrap();
         assert_eq!((finding.state, finding.member), (MemberState::Rebuilding, member));
         assert!(finding.path.ends_with("new"));
         publish(&volume, "during", &[500_000]);
@@ -174,32 +179,32 @@ fn a_lost_member_is_replaced_and_rebuilt_and_another_may_be_lost_then() {
 }
 
 #[test]
-fn an_old_disk_that_comes_back_does_not_count() {
+fn an_old_disk_that_is_attached_again_does_not_count() {
     let scratch = filled();
     let aside = scratch.path().join("aside");
     std::fs::rename(scratch.member(2), &aside).unwrap();
     let volume = scratch.open();
-    volume.replace(&successor(&scratch, 2, "new")).unwrap();
+    volume.replace(&replacement_for(&scratch, 2, "new")).unwrap();
     rebuild(&volume, 2);
     drop(volume);
     std::fs::rename(scratch.path().join("new"), scratch.path().join("new-aside")).unwrap();
     std::fs::rename(&aside, scratch.path().join("new")).unwrap();
     let volume = scratch.open();
     assert_eq!(volume.findings()[2].state, MemberState::Foreign);
-    assert!(volume.findings()[2].text.contains("means another disk"));
-    // It is not the disk that the catalogue means, so it is not filled either.
-    let refused = volume.rebuild(2, MendOptions::default(), &mut |_| true).unwrap_err().to_string();
+    assert!(volume.findings()[2].text.contains("expects another disk"));
+    // It is not the disk that the catalogue expects, so it is not filled either.
+    let refused = volume.rebuild(2, RepairOptions::default(), &mut |_| true).unwrap_err().to_string();
     assert!(refused.contains("replace"), "{refused}");
     assert_all_right(&volume);
-    let old = successor(&scratch, 2, "new");
-    assert!(volume.replace(&old).unwrap_err().to_string().contains("is member 2 of the Reel volume"));
+    let old = replacement_for(&scratch, 2, "new");
+    assert!(volume.replace(&old).unwrap_err().to_string().contains("is already member 2 of the Reel volume"));
     volume.replace(&Replacement { force: true, ..old }).unwrap();
     rebuild(&volume, 2);
     assert_sound(&volume);
 }
 
 #[test]
-fn a_member_that_was_away_is_brought_up_to_date_in_place() {
+fn a_member_that_was_missing_is_brought_up_to_date_in_place() {
     let scratch = filled();
     let aside = scratch.path().join("aside");
     std::fs::rename(scratch.member(1), &aside).unwrap();
@@ -210,7 +215,7 @@ fn a_member_that_was_away_is_brought_up_to_date_in_place() {
     let report = rebuild(&volume, 1);
     assert!(report.complete && report.good_bytes > report.written_bytes && report.written_bytes > 0);
     assert_sound(&volume);
-    let refused = volume.rebuild(1, MendOptions::default(), &mut |_| true).unwrap_err().to_string();
+    let refused = volume.rebuild(1, RepairOptions::default(), &mut |_| true).unwrap_err().to_string();
     assert!(refused.contains("in use") && refused.contains("scrub"), "{refused}");
     drop(volume);
     let volume = scratch.open();
@@ -222,13 +227,13 @@ fn a_member_that_was_away_is_brought_up_to_date_in_place() {
 fn the_wrong_member_is_not_replaced() {
     let scratch = filled();
     let volume = scratch.open();
-    let replace = |member: usize, path: PathBuf, give_up: bool| {
-        volume.replace(&Replacement { member, path, force: false, give_up }).unwrap_err()
+    let replace = |member: usize, path: PathBuf, replace_healthy: bool| {
+        volume.replace(&Replacement { member, path, force: false, replace_healthy }).unwrap_err()
     };
     let new = scratch.path().join("new");
     assert!(matches!(replace(1, new.clone(), false), VolumeError::Healthy { member: 1, .. }));
     let text = replace(1, new.clone(), false).to_string();
-    assert!(text.contains("in use and well") && text.contains("--give-up"), "{text}");
+    assert!(text.contains("in use and healthy") && text.contains("--replace-healthy"), "{text}");
     assert!(replace(9, new.clone(), true).to_string().contains("no member 9"));
     assert!(!new.exists());
     let text = replace(1, scratch.member(2), true).to_string();
@@ -238,49 +243,54 @@ fn the_wrong_member_is_not_replaced() {
 
     let other = filled();
     let text = replace(1, other.member(0), false).to_string();
-    assert!(text.contains("in use and well"), "{text}");
+    assert!(text.contains("in use and healthy"), "{text}");
     drop(volume);
     std::fs::remove_file(scratch.member(1)).unwrap();
     let volume = scratch.open();
     let replace = |path: PathBuf| {
-        volume.replace(&Replacement { member: 1, path, force: false, give_up: false }).unwrap_err()
+        volume.replace(&Replacement { member: 1, path, force: false, replace_healthy: false }).unwrap_err()
     };
     let text = replace(other.member(0)).to_string();
-    assert!(text.contains("is member 0 of the Reel volume") && text.contains("--force"), "{text}");
+    assert!(text.contains("is already member 0 of the Reel volume") && text.contains("--force"), "{text}");
     let diary = scratch.path().join("diary");
     std::fs::write(&diary, vec![b'x'; 9 << 20]).unwrap();
     assert!(replace(diary.clone()).to_string().contains("is not empty"));
     let small = scratch.path().join("small");
     std::fs::write(&small, vec![0; 5 << 20]).unwrap();
     let error = replace(small);
-    assert!(error.to_string().contains("say --force to have this file grow"), "{error}");
+    assert!(error.to_string().contains("use --force to extend this file"), "{error}");
     assert!(matches!(error, VolumeError::TooShort { has_bytes: 5_242_880, .. }));
-    // Another one would be one too many, and is not given up even by force.
-    let both = volume.replace(&Replacement { give_up: true, ..successor(&scratch, 3, "new") }).unwrap_err();
+    // A second missing member would be one too many, so `replace_healthy` does not allow it.
+    let both = volume
+        .replace(&Replacement { replace_healthy: true, ..replacement_for(&scratch, 3, "new") })
+        .unwrap_err();
     assert!(both.to_string().contains("member 1 cannot be read either"), "{both}");
     assert!(!new.exists());
     assert_all_right(&volume);
     assert_sound(&other.open());
     assert_eq!(std::fs::read(&diary).unwrap().len(), 9 << 20);
-    // By force, what is there is lost.
-    volume.replace(&Replacement { force: true, ..successor(&scratch, 1, "diary") }).unwrap();
+    // `force` overwrites the content.
+    volume.replace(&Replacement { force: true, ..replacement_for(&scratch, 1, "diary") }).unwrap();
     rebuild(&volume, 1);
     assert_sound(&volume);
 }
 
 #[test]
-fn giving_a_member_up_and_losing_what_is_on_the_target_are_said_each_by_itself() {
+fn replacing_a_healthy_member_and_overwriting_the_target_each_need_their_own_flag() {
     let scratch = filled();
     let volume = scratch.open();
     let precious = scratch.path().join("precious");
     std::fs::write(&precious, b"a film of ours").unwrap();
-    let replace = |force: bool, give_up: bool| {
-        volume.replace(&Replacement { force, give_up, ..successor(&scratch, 1, "precious") })
+    let replace = |force: bool, replace_healthy: bool| {
+        volume.replace(&Replacement { force, replace_healthy, ..replacement_for(&scratch, 1, "precious") })
     };
     let error = replace(true, false).unwrap_err();
-    assert!(error.to_string().contains("say --give-up") && !error.to_string().contains("--force"), "{error}");
+    assert!(
+        error.to_string().contains("use --replace-healthy") && !error.to_string().contains("--force"),
+        "{error}"
+    );
     let error = replace(false, true).unwrap_err();
-    assert!(error.to_string().contains("is not empty; choose another place, or say --force"), "{error}");
+    assert!(error.to_string().contains("is not empty; choose another place, or use --force"), "{error}");
     assert_eq!(std::fs::read(&precious).unwrap(), b"a film of ours");
     replace(true, true).unwrap();
     rebuild(&volume, 1);
@@ -288,14 +298,15 @@ fn giving_a_member_up_and_losing_what_is_on_the_target_are_said_each_by_itself()
 }
 
 #[test]
-fn a_member_in_use_is_given_up_when_told_so_and_writers_go_on() {
+fn a_healthy_member_is_replaced_if_allowed_and_writers_continue() {
     let scratch = filled();
     let volume = scratch.open();
-    // Begun on the old disk, went on with the new one, and is published when that is in use.
+    // The object is begun on the old disk, continued with the new one, and published when that is
+    // in use.
     let bytes = bytes_of("during", 0, LONG);
     let mut writer = volume.writer(Class::APERIODIC).unwrap();
     writer.write(&bytes[..500_000]).unwrap();
-    volume.replace(&Replacement { give_up: true, ..successor(&scratch, 0, "new") }).unwrap();
+    volume.replace(&Replacement { replace_healthy: true, ..replacement_for(&scratch, 0, "new") }).unwrap();
     writer.write(&bytes[500_000..700_000]).unwrap();
     assert!(rebuild(&volume, 0).complete);
     writer.write(&bytes[700_000..]).unwrap();
@@ -315,14 +326,14 @@ fn a_member_in_use_is_given_up_when_told_so_and_writers_go_on() {
 }
 
 #[test]
-fn a_rebuild_that_was_interrupted_goes_on_where_it_was() {
+fn an_interrupted_rebuild_continues_where_it_stopped() {
     let scratch = filled();
     std::fs::remove_file(scratch.member(2)).unwrap();
     let volume = scratch.open();
-    volume.replace(&successor(&scratch, 2, "new")).unwrap();
+    volume.replace(&replacement_for(&scratch, 2, "new")).unwrap();
     let mut left = 5;
     let first = volume
-        .rebuild(2, MendOptions::default(), &mut |_| {
+        .rebuild(2, RepairOptions::default(), &mut |_| {
             left -= 1;
             left > 0
         })
@@ -332,7 +343,7 @@ fn a_rebuild_that_was_interrupted_goes_on_where_it_was() {
     drop(volume);
     let reading = Volume::open(scratch.path(), OpenOptions { read_only: true, ..open_options() }).unwrap();
     assert_eq!(reading.findings()[2].state, MemberState::Rebuilding);
-    assert_eq!(reading.rebuilding(), [] as [usize; 0], "who may not write rebuilds nothing");
+    assert_eq!(reading.rebuilding(), [] as [usize; 0], "a volume opened for reading rebuilds nothing");
     drop(reading);
     let volume = scratch.open();
     assert_eq!(volume.findings()[2].state, MemberState::Rebuilding);
@@ -351,7 +362,7 @@ fn titles_come_and_go_while_a_member_is_rebuilt() {
         publish(&volume, &format!("old-{number}"), &[300_000]);
     }
     let free = volume.free_bytes();
-    volume.replace(&Replacement { give_up: true, ..successor(&scratch, 1, "new") }).unwrap();
+    volume.replace(&Replacement { replace_healthy: true, ..replacement_for(&scratch, 1, "new") }).unwrap();
     let over = AtomicBool::new(false);
     std::thread::scope(|scope| {
         scope.spawn(|| {
@@ -367,7 +378,7 @@ fn titles_come_and_go_while_a_member_is_rebuilt() {
                 assert_all_right(&volume);
             }
         });
-        let report = volume.rebuild(1, MendOptions { bytes_per_s: Some(20 << 20) }, &mut |_| true).unwrap();
+        let report = volume.rebuild(1, RepairOptions { bytes_per_s: Some(20 << 20) }, &mut |_| true).unwrap();
         assert!(report.complete && report.lost_rows == 0);
     });
     assert_eq!(volume.titles().len(), 8);
@@ -378,9 +389,10 @@ fn titles_come_and_go_while_a_member_is_rebuilt() {
     assert_all_right(&scratch.open());
 }
 
-/// Both take hours on large disks, and so would keep the room of every title that is removed meanwhile.
+/// Both take hours on large disks. If they held titles, the space of each title that is removed
+/// meanwhile would not be free.
 #[test]
-fn what_is_removed_before_its_turn_is_free_at_once() {
+fn a_title_removed_before_its_turn_frees_its_space_at_once() {
     let scratch = filled();
     let volume = scratch.open();
     for what in ["rebuild", "scrub"] {
@@ -395,10 +407,12 @@ fn what_is_removed_before_its_turn_is_free_at_once() {
             true
         };
         if what == "rebuild" {
-            volume.replace(&Replacement { give_up: true, ..successor(&scratch, 1, "new") }).unwrap();
-            assert!(volume.rebuild(1, MendOptions::default(), &mut look).unwrap().complete);
+            volume
+                .replace(&Replacement { replace_healthy: true, ..replacement_for(&scratch, 1, "new") })
+                .unwrap();
+            assert!(volume.rebuild(1, RepairOptions::default(), &mut look).unwrap().complete);
         } else {
-            assert!(volume.scrub(MendOptions::default(), &mut look).unwrap().is_clean());
+            assert!(volume.scrub(RepairOptions::default(), &mut look).unwrap().is_clean());
         }
         assert!(freed.unwrap() >= LONG as u64, "{freed:?} bytes during the {what}");
     }
@@ -406,70 +420,73 @@ fn what_is_removed_before_its_turn_is_free_at_once() {
 }
 
 #[test]
-fn a_successor_that_fails_is_out_and_the_volume_goes_on() {
+fn a_replacement_that_fails_is_out_and_the_volume_stays_in_use() {
     let scratch = filled();
     std::fs::remove_file(scratch.member(2)).unwrap();
     let (volume, faults) = open_with_faults(&scratch);
-    volume.replace(&successor(&scratch, 2, "new")).unwrap();
+    volume.replace(&replacement_for(&scratch, 2, "new")).unwrap();
     faults.inject(2, Fault::FailWrites);
-    assert!(volume.rebuild(2, MendOptions::default(), &mut |_| true).is_err());
+    assert!(volume.rebuild(2, RepairOptions::default(), &mut |_| true).is_err());
     assert_eq!(volume.status().members[2].state, MemberState::Failed);
     assert_all_right(&volume);
     publish(&volume, "after", &[100_000]);
     faults.clear(2);
-    // It gets another chance, or another successor.
-    volume.replace(&successor(&scratch, 2, "newer")).unwrap();
+    // It may be tried again, or be replaced again.
+    volume.replace(&replacement_for(&scratch, 2, "newer")).unwrap();
     assert!(rebuild(&volume, 2).complete);
     assert_sound(&volume);
 }
 
 #[test]
-fn nothing_is_rebuilt_while_another_cannot_be_read() {
+fn nothing_is_rebuilt_while_another_member_cannot_be_read() {
     let scratch = filled();
     std::fs::remove_file(scratch.member(2)).unwrap();
     let (volume, faults) = open_with_faults(&scratch);
-    volume.replace(&successor(&scratch, 2, "new")).unwrap();
+    volume.replace(&replacement_for(&scratch, 2, "new")).unwrap();
     faults.inject(0, Fault::FailReads);
-    let text = volume.rebuild(2, MendOptions::default(), &mut |_| true).unwrap_err().to_string();
+    let text = volume.rebuild(2, RepairOptions::default(), &mut |_| true).unwrap_err().to_string();
     assert!(text.contains("member 0"), "{text}");
-    assert_eq!(volume.rebuilding(), [2], "it is not taken for whole");
+    assert_eq!(volume.rebuilding(), [2], "it does not count as complete");
     faults.clear(0);
     assert!(rebuild(&volume, 2).complete);
     assert_sound(&volume);
 }
 
 #[test]
-fn one_at_a_time() {
+fn only_one_maintenance_job_runs_at_a_time() {
     let scratch = filled();
     let volume = scratch.open();
-    let mut asked = false;
+    let mut called = false;
     volume
-        .scrub(MendOptions::default(), &mut |_| {
-            if !asked {
-                asked = true;
-                let busy = volume.replace(&successor(&scratch, 1, "new")).unwrap_err();
+        .scrub(RepairOptions::default(), &mut |_| {
+            if !called {
+                called = true;
+                let busy = volume.replace(&replacement_for(&scratch, 1, "new")).unwrap_err();
                 assert!(matches!(busy, VolumeError::Busy { running: "scrub" }), "{busy}");
             }
             true
         })
         .unwrap();
-    assert!(asked);
-    volume.scrub(MendOptions::default(), &mut |_| true).unwrap();
+    assert!(called);
+    volume.scrub(RepairOptions::default(), &mut |_| true).unwrap();
     drop(volume);
     let reading = Volume::open(scratch.path(), OpenOptions { read_only: true, ..open_options() }).unwrap();
-    let refused = reading.scrub(MendOptions::default(), &mut |_| true);
+    let refused = reading.scrub(RepairOptions::default(), &mut |_| true);
     assert!(matches!(refused, Err(VolumeError::ReadOnly { .. })));
-    assert!(matches!(reading.replace(&successor(&scratch, 1, "new")), Err(VolumeError::ReadOnly { .. })));
+    assert!(matches!(
+        reading.replace(&replacement_for(&scratch, 1, "new")),
+        Err(VolumeError::ReadOnly { .. })
+    ));
 }
 
 #[test]
-fn a_successor_may_take_the_very_place_of_the_old_disk() {
+fn a_replacement_may_have_the_same_path_as_the_old_disk() {
     let scratch = filled();
     std::fs::remove_file(scratch.member(2)).unwrap();
-    // By a path that is written otherwise.
+    // The same path in another spelling.
     let path = scratch.path().join("./member-2.reel");
     let volume = scratch.open();
-    volume.replace(&Replacement { member: 2, path, force: false, give_up: false }).unwrap();
+    volume.replace(&Replacement { member: 2, path, force: false, replace_healthy: false }).unwrap();
     drop(volume);
     let text = std::fs::read_to_string(scratch.path().join("volume.toml")).unwrap();
     assert_eq!(text.matches("member-2.reel").count(), 1, "{text}");
@@ -480,16 +497,16 @@ fn a_successor_may_take_the_very_place_of_the_old_disk() {
     assert_sound(&volume);
 }
 
-/// What the member that fails holds is on no other, so nothing that leaves it behind may be committed.
+/// The failing member has the only copy of some rows, so no commit may leave it behind.
 #[test]
-fn a_member_that_fails_during_a_rebuild_is_not_left_behind_by_a_half_filled_one() {
+fn a_member_that_fails_during_a_rebuild_is_not_superseded_by_a_half_filled_one() {
     let scratch = Scratch::new(MEMBERS);
     let (volume, faults) = open_with_faults(&scratch);
-    // So small that their checksums are in the catalogue, and are there whichever member is not.
+    // So small that their checksums are in the catalogue, and available whichever member fails.
     (0..20).for_each(|number| publish(&volume, &format!("film-{number}"), &[100_000]));
-    volume.replace(&Replacement { give_up: true, ..successor(&scratch, 2, "new") }).unwrap();
+    volume.replace(&Replacement { replace_healthy: true, ..replacement_for(&scratch, 2, "new") }).unwrap();
     let mut failed = false;
-    let rebuilt = volume.rebuild(2, MendOptions::default(), &mut |_| {
+    let rebuilt = volume.rebuild(2, RepairOptions::default(), &mut |_| {
         if !failed {
             failed = true;
             faults.inject(0, Fault::FailWrites);
@@ -509,20 +526,21 @@ fn a_member_that_fails_during_a_rebuild_is_not_left_behind_by_a_half_filled_one(
     assert_sound(&volume);
 }
 
-/// Where each unit of an object's first stripe lies: member and offset.
+/// The member and offset of each unit of an object's first stripe.
 fn first_stripe(volume: &Volume, title: &str) -> Vec<(usize, u64)> {
     let map = volume.map(&volume.title(title).unwrap().objects[0].object).unwrap();
     (0..volume.geometry().width()).map(|position| map.unit_at(0, position)).collect()
 }
 
-/// A row that is rotten elsewhere and lies beside a bad sector is read and kept; with the sector itself in it, nothing is written
-/// over it.
+/// A row that is damaged elsewhere and shares a unit with a bad sector is read and kept. If the bad
+/// sector hits the row itself, nothing is written over it.
 #[test]
 fn the_last_copy_of_a_row_outlives_a_rebuild_that_cannot_read_its_unit() {
     for bad_from in [0, 8192] {
         let scratch = Scratch::new(MEMBERS);
         let volume = scratch.open();
-        // One full stripe each. Of one of them member 2 has the parity, which viewers ask for only to compute others.
+        // One full stripe each. Of one of them member 2 has the parity, which clients only read to
+        // compute other rows.
         let films: Vec<String> = (0..MEMBERS).map(|number| format!("film-{number}")).collect();
         films.iter().for_each(|film| publish(&volume, film, &[36_000]));
         let units =
@@ -543,22 +561,22 @@ fn the_last_copy_of_a_row_outlives_a_rebuild_that_cannot_read_its_unit() {
         faults.clear(2);
         assert_all_right(&volume);
         assert_eq!(report.lost_rows > 0, bad_from > 0, "{report:?}");
-        volume.scrub(MendOptions::default(), &mut |_| true).unwrap();
+        volume.scrub(RepairOptions::default(), &mut |_| true).unwrap();
         assert_sound(&volume);
     }
 }
 
-/// Nothing was written to the new disk, so it must not be the one that is in sync when the old one has been filled.
+/// Nothing was written to the new disk, so it must not be in sync once the old one has been filled.
 #[test]
 fn a_replacement_that_fails_leaves_no_empty_disk_in_sync() {
     let scratch = filled();
     let (volume, _) = AtOnce::open(&scratch);
     let held = all_memory(&volume);
-    let replacement = Replacement { give_up: true, ..successor(&scratch, 2, "new") };
+    let replacement = Replacement { replace_healthy: true, ..replacement_for(&scratch, 2, "new") };
     assert!(matches!(volume.replace(&replacement), Err(VolumeError::NoMemory { .. })));
     drop(held);
     publish(&volume, "added", &[300_000]);
-    // The old one is meant still.
+    // The catalogue still expects the old one.
     assert!(rebuild(&volume, 2).complete);
     publish(&volume, "after", &[300_000]);
     assert_sound(&volume);
@@ -566,7 +584,7 @@ fn a_replacement_that_fails_leaves_no_empty_disk_in_sync() {
     let volume = scratch.open();
     assert_eq!(volume.findings()[2].state, MemberState::Present);
     assert_sound(&volume);
-    // And the same disk again, which is no member yet, without force.
+    // The same disk again, which is no member yet, without `force`.
     volume.replace(&replacement).unwrap();
     assert!(rebuild(&volume, 2).complete);
     drop(volume);
@@ -574,16 +592,17 @@ fn a_replacement_that_fails_leaves_no_empty_disk_in_sync() {
     assert_all_right(&scratch.open());
 }
 
-/// The new disk is meant by then, so the old one, which is still open, is not filled; the new one may be tried again.
+/// The catalogue expects the new disk by then. So the old one, which is still open, is not filled,
+/// and the new one may be tried again.
 #[test]
-fn a_replacement_that_fails_after_its_commit_is_done_again() {
+fn a_replacement_that_fails_after_its_commit_can_be_repeated() {
     let scratch = filled();
     let (volume, disks) = AtOnce::open(&scratch);
     disks.refuse(true);
-    let replacement = Replacement { give_up: true, ..successor(&scratch, 2, "new") };
+    let replacement = Replacement { replace_healthy: true, ..replacement_for(&scratch, 2, "new") };
     assert!(volume.replace(&replacement).is_err());
     publish(&volume, "added", &[300_000]);
-    let text = volume.rebuild(2, MendOptions::default(), &mut |_| true).unwrap_err().to_string();
+    let text = volume.rebuild(2, RepairOptions::default(), &mut |_| true).unwrap_err().to_string();
     assert!(text.contains("reel volume replace"), "{text}");
     disks.refuse(false);
     volume.replace(&replacement).unwrap();
@@ -595,14 +614,14 @@ fn a_replacement_that_fails_after_its_commit_is_done_again() {
 }
 
 #[test]
-fn a_bad_sector_at_the_very_end_keeps_no_rebuild_from_ending() {
+fn a_bad_sector_at_the_very_end_does_not_stop_a_rebuild() {
     let scratch = Scratch::new(MEMBERS);
     publish(&scratch.open(), "film", &[36_000]);
     std::fs::remove_file(scratch.member(2)).unwrap();
     let (volume, faults) = open_with_faults(&scratch);
     let units = first_stripe(&volume, "film");
     let at = units.iter().find_map(|&(on, at)| (on == 0).then_some(at)).unwrap();
-    volume.replace(&successor(&scratch, 2, "new")).unwrap();
+    volume.replace(&replacement_for(&scratch, 2, "new")).unwrap();
     faults.inject(0, Fault::FailRange(at..at + 1));
     let report = rebuild(&volume, 2);
     assert!(report.complete && report.lost_rows == 3, "{report:?}");
@@ -610,7 +629,7 @@ fn a_bad_sector_at_the_very_end_keeps_no_rebuild_from_ending() {
 }
 
 #[test]
-fn a_late_failure_of_the_old_disk_is_not_the_new_ones() {
+fn a_late_failure_of_the_old_disk_does_not_count_against_the_new_one() {
     let scratch = filled();
     let (volume, disks) = AtOnce::open(&scratch);
     let bytes = bytes_of("during", 0, 300_000);
@@ -619,14 +638,15 @@ fn a_late_failure_of_the_old_disk_is_not_the_new_ones() {
     let mut writer = volume.writer(Class::APERIODIC).unwrap();
     writer.write(&bytes[..250_000]).unwrap();
     disks.fail(|_, _| false);
-    volume.replace(&Replacement { give_up: true, ..successor(&scratch, 2, "new") }).unwrap();
+    volume.replace(&Replacement { replace_healthy: true, ..replacement_for(&scratch, 2, "new") }).unwrap();
     disks.release_failures();
     writer.write(&bytes[250_000..]).unwrap();
     let object = writer.finish().unwrap();
     assert!(volume.counters().write_errors.get() > 0);
     assert_eq!(volume.rebuilding(), [2]);
     assert!(rebuild(&volume, 2).complete);
-    // Put on it when it is published, though it came in use before.
+    // The missing part is written to the new disk on publishing, though that disk came in use
+    // earlier.
     let mut title = title_of(&volume, "during", &[]);
     title.objects.push(reel_volume::ObjectEntry { role: Role::Track, number: 0, object });
     volume.publish(title).unwrap();
@@ -634,14 +654,14 @@ fn a_late_failure_of_the_old_disk_is_not_the_new_ones() {
 }
 
 #[test]
-fn a_rebuild_ends_when_its_member_fails_for_somebody_else() {
+fn a_rebuild_ends_when_its_member_fails_in_another_task() {
     let scratch = filled();
     let (volume, faults) = open_with_faults(&scratch);
-    volume.replace(&Replacement { give_up: true, ..successor(&scratch, 2, "new") }).unwrap();
-    let mut told = 0;
-    let rebuilt = volume.rebuild(2, MendOptions::default(), &mut |_| {
-        told += 1;
-        if told == 1 {
+    volume.replace(&Replacement { replace_healthy: true, ..replacement_for(&scratch, 2, "new") }).unwrap();
+    let mut calls = 0;
+    let rebuilt = volume.rebuild(2, RepairOptions::default(), &mut |_| {
+        calls += 1;
+        if calls == 1 {
             faults.inject(2, Fault::FailWrites);
             drop(title_of(&volume, "ingest", &[100_000]));
             faults.clear(2);
@@ -649,13 +669,13 @@ fn a_rebuild_ends_when_its_member_fails_for_somebody_else() {
         true
     });
     assert!(rebuilt.unwrap_err().to_string().contains("failed before it was in use"));
-    assert!(told < 4, "it went on for nothing {told} times");
+    assert!(calls < 4, "the rebuild continued {calls} steps after the failure");
 }
 
 #[test]
-fn a_disk_of_two_names_is_one_disk() {
+fn a_disk_with_two_paths_is_one_disk() {
     let scratch = filled();
-    // Left by a replacement that was interrupted.
+    // Left by an interrupted replacement.
     let spare = scratch.path().join("spare.reel");
     std::fs::write(&spare, b"").unwrap();
     let path = scratch.path().join("volume.toml");
@@ -663,11 +683,13 @@ fn a_disk_of_two_names_is_one_disk() {
     std::fs::write(&path, text.replace("members = [", "members = [\"spare.reel\", ")).unwrap();
     std::os::unix::fs::symlink(&spare, scratch.path().join("link.reel")).unwrap();
     let volume = scratch.open();
-    volume.replace(&Replacement { give_up: true, ..successor(&scratch, 2, "link.reel") }).unwrap();
+    volume
+        .replace(&Replacement { replace_healthy: true, ..replacement_for(&scratch, 2, "link.reel") })
+        .unwrap();
     drop(volume);
     let text = std::fs::read_to_string(&path).unwrap();
     assert!(text.contains("link.reel") && !text.contains("spare.reel"), "{text}");
-    // As it was left by those who compared the names alone.
+    // A state that earlier versions, which compared only the paths, could leave.
     std::fs::write(&path, text.replace("members = [", "members = [\"spare.reel\", ")).unwrap();
     let volume = scratch.open();
     assert_eq!(volume.rebuilding(), [2]);
@@ -676,7 +698,7 @@ fn a_disk_of_two_names_is_one_disk() {
 }
 
 #[test]
-fn what_is_of_another_volume_and_in_use_there_keeps_none_from_opening() {
+fn a_member_of_another_volume_in_use_does_not_prevent_opening() {
     let (scratch, other) = (filled(), filled());
     let _other = other.open();
     std::fs::remove_file(scratch.member(1)).unwrap();

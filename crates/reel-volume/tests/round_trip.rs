@@ -1,4 +1,5 @@
-//! What is written comes back, whole and in part, from any geometry, also after the volume was closed.
+//! What is written reads back, completely and in part, with any geometry, also after the volume was
+//! closed.
 #![allow(clippy::unwrap_used, reason = "a test that cannot go on stops")]
 
 mod volumes;
@@ -39,9 +40,9 @@ fn a_title_is_there_after_the_volume_was_closed() {
     assert_eq!(volume.counters().rows_decoded.get(), 0);
 }
 
-/// A member of which nothing was measured counts as a slow hard disk, so long runs are worth it.
+/// A member without measurements counts as a slow hard disk, so long runs pay off.
 #[test]
-fn in_runs_a_reader_asks_for_much_at_once_and_gets_the_same_bytes() {
+fn in_runs_a_reader_requests_more_at_once_and_gets_the_same_bytes() {
     let scratch = Scratch::new(5);
     let arena = ArenaBudget { bytes: 8 << 20, huge_pages: false };
     let volume = Volume::open(scratch.path(), OpenOptions { arena, ..OpenOptions::default() }).unwrap();
@@ -66,11 +67,11 @@ fn in_runs_a_reader_asks_for_much_at_once_and_gets_the_same_bytes() {
         drop(reader);
     }
     assert!(most[1] > most[0] * 3 / 2, "{most:?} buffers");
-    assert!(most[1] * 4 <= volume.arena().usage().buffers_total * 3, "and leaves some to others: {most:?}");
+    assert!(most[1] * 4 <= volume.arena().usage().buffers_total * 3, "buffers are left for others: {most:?}");
 }
 
 #[test]
-fn removed_space_comes_back_when_nobody_reads_it() {
+fn removed_space_is_free_when_no_reader_uses_it() {
     let scratch = Scratch::new(3);
     let volume = scratch.open();
     let free = volume.free_bytes();
@@ -80,8 +81,8 @@ fn removed_space_comes_back_when_nobody_reads_it() {
     let map = volume.map(volume.title("one").unwrap().object(Role::Track, 0).unwrap()).unwrap();
     volume.remove("one").unwrap();
     assert!(volume.title("one").is_none());
-    assert!(volume.free_bytes() < free, "somebody still has a map");
-    // What is written meanwhile does not touch what is still being read.
+    assert!(volume.free_bytes() < free, "a map still exists");
+    // What is written meanwhile does not touch the bytes that are still being read.
     publish(&volume, "two", &[3_000_000]);
     let mut bytes = Vec::new();
     volume.reader(map, 0..u64::MAX, Class::INTERACTIVE).read_to_end(&mut bytes).unwrap();
@@ -110,7 +111,7 @@ fn what_is_not_published_leaves_nothing() {
 }
 
 #[test]
-fn titles_that_cannot_be_are_refused_by_name() {
+fn invalid_titles_are_refused_with_the_reason() {
     let scratch = Scratch::new(3);
     let volume = scratch.open();
     publish(&volume, "one", &[10]);
@@ -131,7 +132,7 @@ fn titles_that_cannot_be_are_refused_by_name() {
 }
 
 #[test]
-fn a_full_volume_says_so_and_goes_on() {
+fn a_full_volume_says_so_and_stays_usable() {
     let scratch = Scratch::new(3);
     let volume = scratch.open();
     publish(&volume, "one", &[1_000_000]);
@@ -155,7 +156,7 @@ fn a_full_volume_says_so_and_goes_on() {
 }
 
 #[test]
-fn a_full_catalogue_says_so_and_goes_on() {
+fn a_full_catalogue_says_so_and_stays_usable() {
     let scratch = Scratch::with(3, |options| options.catalogue_bytes = Some(64 << 10));
     let volume = scratch.open();
     let mut count = 0;
@@ -213,7 +214,7 @@ proptest! {
 }
 
 #[test]
-fn options_that_cannot_be_leave_nothing() {
+fn invalid_options_leave_nothing() {
     let directory = tempfile::tempdir().unwrap();
     let place = directory.path().join("volume");
     for (change, words) in [

@@ -11,9 +11,9 @@ use crate::limits::{FILM_BPS_MAX, PROBE_S_MAX};
 use crate::rate::Rate;
 use crate::size::Size;
 
-/// What `reel help` says after the list of commands.
+/// The text of `reel help` after the list of commands.
 const AFTER_HELP: &str = "\
-A volume of your own:
+To create and serve a volume:
   reel volume create films --size 200G
   reel ingest films *.mkv
   reel serve films
@@ -21,7 +21,7 @@ A volume of your own:
 Exit codes:
   0  done
   1  the work failed; the message says why
-  2  wrong usage or configuration; nothing was begun
+  2  wrong usage or configuration; nothing was started
   3  a volume, title or file that was named does not exist
   4  `volume check` found damage (titles may still play: the report says which)";
 
@@ -32,22 +32,22 @@ pub(crate) struct Arguments {
     #[command(subcommand)]
     pub(crate) command: Command,
 
-    /// Show no progress, warnings and notes: only errors, and what a command was asked to show
+    /// Show no progress, warnings or notes: only errors, and the requested output
     #[arg(short, long, global = true)]
     pub(crate) quiet: bool,
 }
 
-/// What to do.
+/// The command.
 #[derive(Debug, Subcommand)]
 pub(crate) enum Command {
-    /// Sample films, a five-member volume, a server, a URL to open
+    /// Make sample films, a volume of five members and a server, and print the URL to open
     Demo(DemoArguments),
 
-    /// Make a volume, or look at one
+    /// Create, inspect and repair volumes
     #[command(subcommand)]
     Volume(VolumeCommand),
 
-    /// Take films into a volume: mp4, mov, mkv, webm, ts; stored as they come, never transcoded
+    /// Store films in a volume: mp4, mov, mkv, webm, ts; never transcoded
     Ingest(IngestArguments),
 
     /// List the titles of a volume
@@ -56,22 +56,26 @@ pub(crate) enum Command {
     /// Remove titles from a volume
     Remove(RemoveArguments),
 
-    /// Write a title to an MP4 file that decodes identically: its best rendition and all its sound, without subtitles
+    /// Write a title to an MP4 file that decodes identically: its best rendition and all audio,
+    /// without subtitles
     Export(ExportArguments),
 
-    /// Measure what the disks of a volume can do, so that a server can promise it
+    /// Measure the disks of a volume, so that a server can reserve what they can do
     Probe(ProbeArguments),
 
-    /// How many viewers a volume can promise their film, how many it carries as it is, and what stops the next one
+    /// Show how many viewers a volume can admit, how many it carries while healthy, and what limits
+    /// the number
     Capacity(CapacityArguments),
 
     /// Serve a volume over HTTP until SIGTERM or SIGINT
     Serve(ServeArguments),
 
-    /// Write a title to standard output, straight from a running server's memory: `reel tap TITLE | ffmpeg -i - ...`
+    /// Write a title to standard output, straight from a running server's memory: `reel tap TITLE |
+    /// ffmpeg -i - ...`
     Tap(TapArguments),
 
-    /// Let a fleet of players watch any HLS server: start-up, stalls, late bytes; `reel load --help`
+    /// Run many players against any HLS server and measure start-up, stalls and late bytes: `reel
+    /// load --help`
     #[command(disable_help_flag = true)]
     Load(LoadArguments),
 
@@ -79,12 +83,14 @@ pub(crate) enum Command {
     #[command(disable_help_flag = true)]
     Bench(BenchArguments),
 
-    /// The whole server on simulated disks, clients and time; one seed is one run: `reel sim --help`
+    /// Run the server with simulated disks, clients and time; one seed gives one run: `reel sim
+    /// --help`
     #[command(disable_help_flag = true)]
     Sim(SimArguments),
 }
 
-/// `reel bench`: everything is handed to the program `reel-bench`, so that the server does not carry its experiments about.
+/// `reel bench`: all arguments are passed to the program `reel-bench`, so that the server does not
+/// contain the experiments.
 #[derive(Debug, Args)]
 pub(crate) struct BenchArguments {
     /// The experiment and its options
@@ -92,7 +98,7 @@ pub(crate) struct BenchArguments {
     pub(crate) arguments: Vec<OsString>,
 }
 
-/// `reel sim`: everything is handed to the program `reel-sim`.
+/// `reel sim`: all arguments are passed to the program `reel-sim`.
 #[derive(Debug, Args)]
 pub(crate) struct SimArguments {
     /// The seed and other options
@@ -100,7 +106,7 @@ pub(crate) struct SimArguments {
     pub(crate) arguments: Vec<OsString>,
 }
 
-/// `reel load`: handed to `reel-bench` too.
+/// `reel load`: all arguments are passed to `reel-bench`.
 #[derive(Debug, Args)]
 pub(crate) struct LoadArguments {
     /// Addresses of playlists or of a Reel server, and options
@@ -111,15 +117,15 @@ pub(crate) struct LoadArguments {
 /// `reel demo`.
 #[derive(Debug, Args)]
 pub(crate) struct DemoArguments {
-    /// Where films and volume are kept; they are used again next time
+    /// Directory for films and volume; they are used again next time
     #[arg(long, value_name = "DIR", default_value = "demo")]
     pub(crate) dir: PathBuf,
 
-    /// Take the films of this directory instead of drawing some
+    /// Use the films of this directory instead of generated ones
     #[arg(long, value_name = "DIR")]
     pub(crate) media: Option<PathBuf>,
 
-    /// Where to listen
+    /// Address and port to listen on
     #[arg(long, value_name = "ADDR:PORT", value_parser = parse_address, default_value = "127.0.0.1:8080")]
     pub(crate) listen: SocketAddr,
 }
@@ -127,22 +133,22 @@ pub(crate) struct DemoArguments {
 /// `reel volume ...`.
 #[derive(Debug, Subcommand)]
 pub(crate) enum VolumeCommand {
-    /// Make a volume of files or block devices
+    /// Create a volume of files or block devices
     Create(CreateArguments),
 
     /// Show members, geometry and space
     Status(VolumeArguments),
 
-    /// Read everything, and name what is wrong
+    /// Read and verify everything, and report damage
     Check(VolumeArguments),
 
-    /// Read everything, and write anew what is not as it was written
+    /// Read and verify everything, and repair damage
     Scrub(ScrubArguments),
 
-    /// Give a member a successor, which `rebuild` then fills
+    /// Replace a member by a new disk, which `rebuild` then fills
     Replace(ReplaceArguments),
 
-    /// Fill a member that is new or was away, and put it in use
+    /// Fill a member that is new or was missing, and put it in use
     Rebuild(RebuildArguments),
 }
 
@@ -152,7 +158,7 @@ pub(crate) struct ScrubArguments {
     /// The volume's directory
     pub(crate) volume: PathBuf,
 
-    /// Bytes per second, at most: 50M; as fast as it goes if not given
+    /// Bytes per second, at most: 50M; no limit if not given
     #[arg(long, value_name = "SIZE")]
     pub(crate) rate: Option<Size>,
 
@@ -167,10 +173,10 @@ pub(crate) struct RebuildArguments {
     /// The volume's directory
     pub(crate) volume: PathBuf,
 
-    /// The member's number; the one that is new or was away if not given
+    /// The member's number; the one that is new or was missing if not given
     pub(crate) member: Option<usize>,
 
-    /// Bytes per second, at most: 50M; as fast as it goes if not given
+    /// Bytes per second, at most: 50M; no limit if not given
     #[arg(long, value_name = "SIZE")]
     pub(crate) rate: Option<Size>,
 
@@ -188,16 +194,16 @@ pub(crate) struct ReplaceArguments {
     /// The member's number, as `reel volume status` shows it
     pub(crate) member: usize,
 
-    /// A new file, or a block device that holds nothing
+    /// A new file, or an empty block device
     pub(crate) path: PathBuf,
 
-    /// Lose what is at PATH, if it is not empty
+    /// Overwrite what is at PATH, if it is not empty
     #[arg(long)]
     pub(crate) force: bool,
 
-    /// Replace the member even if it is in use and well
+    /// Replace the member even if it is in use and healthy
     #[arg(long)]
-    pub(crate) give_up: bool,
+    pub(crate) replace_healthy: bool,
 
     /// Print the result as JSON
     #[arg(long)]
@@ -207,10 +213,10 @@ pub(crate) struct ReplaceArguments {
 /// `reel volume create`.
 #[derive(Debug, Args)]
 pub(crate) struct CreateArguments {
-    /// The volume's directory; it is made if it is not there
+    /// The volume's directory; it is created if it does not exist
     pub(crate) dir: PathBuf,
 
-    /// How many members (files in DIR), or the files or block devices themselves
+    /// The number of members (files in DIR), or the files or block devices themselves
     #[arg(long, value_name = "COUNT|PATH", num_args = 1.., default_value = "5")]
     pub(crate) members: Vec<String>,
 
@@ -222,11 +228,12 @@ pub(crate) struct CreateArguments {
     #[arg(long, value_enum, default_value_t = CodeName::Xor)]
     pub(crate) code: CodeName,
 
-    /// Size of all members together, parity included: 20G, 1.5T (powers of 1024), 20GB (powers of 1000)
+    /// Size of all members together, parity included: 20G, 1.5T (powers of 1024), 20GB (powers of
+    /// 1000)
     #[arg(long, default_value = "20G")]
     pub(crate) size: Size,
 
-    /// Overwrite what is there
+    /// Overwrite existing content
     #[arg(long)]
     pub(crate) force: bool,
 
@@ -238,11 +245,11 @@ pub(crate) struct CreateArguments {
     #[arg(long, value_name = "COUNT", help_heading = "Geometry")]
     pub(crate) row_symbols: Option<usize>,
 
-    /// Rows of a unit, the piece that is read at once; 6 if not given
+    /// Rows of a unit, which is read at once; 6 if not given
     #[arg(long, value_name = "COUNT", help_heading = "Experimental")]
     pub(crate) unit_rows: Option<usize>,
 
-    /// Data rows of a matrix; the members less the parity rows if not given
+    /// Data rows of a matrix; members minus parity rows if not given
     #[arg(long, value_name = "COUNT", help_heading = "Geometry")]
     pub(crate) data_rows: Option<usize>,
 
@@ -255,7 +262,7 @@ pub(crate) struct CreateArguments {
     pub(crate) json: bool,
 }
 
-/// The codes that are offered.
+/// The codes to choose from.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
 pub(crate) enum CodeName {
     /// One parity row, the exclusive or of all data rows
@@ -287,7 +294,7 @@ pub(crate) struct IngestArguments {
     #[arg(long, conflicts_with = "title")]
     pub(crate) name: Option<String>,
 
-    /// All files are renditions of one title of this name
+    /// Store all files as renditions of one title with this name
     #[arg(long, value_name = "NAME")]
     pub(crate) title: Option<String>,
 
@@ -332,11 +339,12 @@ pub(crate) struct TapArguments {
     #[arg(long, value_name = "BYTES", default_value_t = 0)]
     pub(crate) from: u64,
 
-    /// Class of the stream; one with deadlines if not given, `aperiodic` for whoever is in no hurry
+    /// Class of the stream; one with deadlines if not given, `aperiodic` for a stream without
+    /// deadlines
     #[arg(long, value_name = "NAME", default_value = "")]
     pub(crate) class: String,
 
-    /// Say at the end how many messages came and how many calls of the kernel waiting took
+    /// Report at the end the number of messages, and of system calls to wait and to wake
     #[arg(long)]
     pub(crate) stats: bool,
 }
@@ -350,10 +358,11 @@ pub(crate) struct ExportArguments {
     /// Id of a title, as `reel titles` lists it
     pub(crate) title: String,
 
-    /// The file to write, or `-` for standard output; TITLE.mp4 here if not given
+    /// The file to write, or `-` for standard output; TITLE.mp4 in the current directory if not
+    /// given
     pub(crate) output: Option<PathBuf>,
 
-    /// Replace the file if it is there
+    /// Replace the file if it exists
     #[arg(long)]
     pub(crate) force: bool,
 }
@@ -361,22 +370,25 @@ pub(crate) struct ExportArguments {
 /// `reel probe`.
 #[derive(Debug, Args)]
 pub(crate) struct ProbeArguments {
-    /// A volume's directory: its members are measured together, and their profiles kept there. Or a file or block device
+    /// A volume's directory: its members are measured together, and their profiles stored there. Or
+    /// a file or block device
     pub(crate) path: PathBuf,
 
-    /// How long to measure; 3 for each member, at most 30, if not given. Hard disks deserve 60
+    /// How long to measure; 3 for each member, at most 30, if not given. 60 is better for hard
+    /// disks
     #[arg(long, value_name = "SECONDS", value_parser = clap::value_parser!(u32).range(1..=PROBE_S_MAX))]
     pub(crate) seconds: Option<u32>,
 
-    /// Measure writes too, into a passing file beside each member, never into the member
+    /// Measure writes too, into a temporary file beside each member, never into the member
     #[arg(long)]
     pub(crate) write: bool,
 
-    /// Read into small pages of memory, for a server whose media memory has no others (its log names this option then)
+    /// Read into small pages of memory, for a server whose media memory has no others (its log
+    /// names this option then)
     #[arg(long)]
     pub(crate) small_pages: bool,
 
-    /// Where to keep the profile of a single file or device; it is printed if not given
+    /// Where to store the profile of a single file or device; it is printed if not given
     #[arg(long, value_name = "FILE")]
     pub(crate) out: Option<PathBuf>,
 
@@ -392,15 +404,15 @@ pub(crate) struct CapacityArguments {
     /// The volume's directory
     pub(crate) volume: PathBuf,
 
-    /// Viewers of a stream of this constant rate: 8M, 2.5M (bits per second, powers of 1000)
+    /// For viewers of a stream of this constant rate: 8M, 2.5M (bits per second, powers of 1000)
     #[arg(long, value_name = "RATE", value_parser = parse_rate)]
     pub(crate) rate: Option<Rate>,
 
-    /// Viewers of this title, counted round by round as admission counts them
+    /// For viewers of this title, counted round by round as admission does
     #[arg(long, value_name = "TITLE")]
     pub(crate) title: Option<String>,
 
-    /// Count with the threads, memory and network of this configuration
+    /// Use the threads, memory and network of this configuration
     #[arg(long, value_name = "FILE")]
     pub(crate) config: Option<PathBuf>,
 
@@ -412,35 +424,36 @@ pub(crate) struct CapacityArguments {
 /// `reel serve`.
 #[derive(Debug, Args)]
 pub(crate) struct ServeArguments {
-    /// The volume's directory; goes before the configuration's
+    /// The volume's directory; overrides the configuration's
     pub(crate) volume: Option<PathBuf>,
 
-    /// Configuration; the example reel.toml explains every key
+    /// Configuration file; the example reel.toml explains every key
     #[arg(long, value_name = "FILE")]
     pub(crate) config: Option<PathBuf>,
 
-    /// Where to listen; goes before the configuration's
+    /// Address and port to listen on; overrides the configuration's
     #[arg(long, value_name = "ADDR:PORT", value_parser = parse_address)]
     pub(crate) listen: Option<SocketAddr>,
 
-    /// Where to listen for HTTPS; goes before the configuration's. Without a certificate in the configuration, a self-signed one is made
+    /// Address and port for HTTPS; overrides the configuration's. Without a certificate in the
+    /// configuration, a self-signed one is generated
     #[arg(long, value_name = "ADDR:PORT", value_parser = parse_address)]
     pub(crate) https: Option<SocketAddr>,
 
-    /// Ingest films that are put into this directory; goes before the configuration's
+    /// Ingest films that are put into this directory; overrides the configuration's
     #[arg(long, value_name = "DIR")]
     pub(crate) watch: Option<PathBuf>,
 
-    /// Let programs of this user read titles in the server's memory, through this socket
+    /// Let programs of this user read titles from the server's memory, through this socket
     #[arg(long, value_name = "PATH")]
     pub(crate) programs_socket: Option<PathBuf>,
 }
 
-/// A rate that is more than nothing.
+/// A rate above zero.
 fn parse_rate(text: &str) -> Result<Rate, String> {
     match text.parse() {
-        Ok(Rate(0)) => Err("nobody watches a film of no bits".to_owned()),
-        Ok(rate) if rate.0 > FILM_BPS_MAX => Err(format!("no film has more than {}", Rate(FILM_BPS_MAX))),
+        Ok(Rate(0)) => Err("the rate must be above zero".to_owned()),
+        Ok(rate) if rate.0 > FILM_BPS_MAX => Err(format!("the rate must be at most {}", Rate(FILM_BPS_MAX))),
         Ok(rate) => Ok(rate),
         Err(error) => Err(error.to_string()),
     }

@@ -1,4 +1,4 @@
-//! The commands, each in its file.
+//! The commands, each in its own file.
 
 mod bench;
 mod capacity;
@@ -29,12 +29,12 @@ use crate::logging;
 pub(crate) use self::ingest::{Job, ingest};
 pub(crate) use serve::serve;
 
-/// Does what the command line says.
+/// Runs the command.
 pub(crate) fn run(arguments: Arguments) -> Result<Exit, Failure> {
     let quiet = arguments.quiet;
-    // A server logs as it is configured; everything else only speaks of trouble.
+    // A server logs as configured. All other commands log only warnings and errors.
     if !matches!(arguments.command, Command::Serve(_) | Command::Demo(_)) {
-        // These show the state of the members in what they print.
+        // These commands print the state of the members themselves.
         let shows_members = matches!(arguments.command, Command::Volume(_) | Command::Capacity(_));
         logging::start_for_command(&LogConfig::for_commands(quiet), shows_members);
     }
@@ -55,12 +55,12 @@ pub(crate) fn run(arguments: Arguments) -> Result<Exit, Failure> {
     }
 }
 
-/// What a command needs a volume for.
+/// How a command uses a volume.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Access {
     /// Nothing is changed.
     Read,
-    /// Titles come and go.
+    /// Titles are added or removed.
     Write,
 }
 

@@ -1,4 +1,4 @@
-//! `reel demo`: films, a volume, a server, a URL to open.
+//! `reel demo`: makes films, a volume and a server, and prints the URL to open.
 
 mod ffmpeg;
 mod films;
@@ -18,7 +18,7 @@ use crate::logging;
 /// Members of the demo's volume.
 const MEMBERS: usize = 5;
 
-/// The smallest volume that is made; the drawn films take a tenth of it.
+/// The smallest volume that is created; the generated films take a tenth of it.
 const VOLUME_BYTES_MIN: u64 = 1 << 30;
 
 /// `reel demo`.
@@ -35,27 +35,27 @@ pub(crate) fn run(arguments: &DemoArguments, quiet: bool) -> Result<Exit, Failur
     let volume = arguments.dir.join("volume");
     let library = library(&volume, &films, quiet)?;
     take(&library, &films, quiet)?;
-    // The server opens the volume again, with the memory that serving takes.
+    // The server opens the volume again, with the memory for serving.
     drop(library);
     if !quiet {
-        eprintln!("Ctrl-C ends the server; what it serves stays in {}", arguments.dir.display());
+        eprintln!("Ctrl-C ends the server; films and volume stay in {}", arguments.dir.display());
     }
     command::serve(&Config { listen: arguments.listen, volume: Some(volume), log, ..Config::default() })
 }
 
-/// All films of a directory, each a title of its own.
+/// All films of a directory, each as one title.
 fn films_in(dir: &Path) -> Result<Vec<Job>, Failure> {
     let mut watcher = Watcher::new(dir);
-    // A watcher reports what two scans saw alike.
+    // A watcher reports a file after two equal scans.
     let scans = watcher.scan(|_| false).and_then(|_| watcher.scan(|_| false));
-    let arrivals = scans.map_err(|error| Failure::path("look into", dir, &error))?;
+    let arrivals = scans.map_err(|error| Failure::path("read", dir, &error))?;
     if arrivals.is_empty() {
         return Err(Failure::not_found(format!("there is no film in {}", dir.display()))
-            .help("give a directory with mp4, mov, mkv, webm or ts files, or leave --media out"));
+            .help("use a directory with mp4, mov, mkv, webm or ts files, or omit --media"));
     }
     if arrivals.len() > DEMO_FILMS_MAX {
         eprintln!(
-            "note: {} has {} films; the demo takes the first {DEMO_FILMS_MAX}",
+            "note: {} has {} films; the demo uses the first {DEMO_FILMS_MAX}",
             dir.display(),
             arrivals.len()
         );
@@ -64,24 +64,25 @@ fn films_in(dir: &Path) -> Result<Vec<Job>, Failure> {
     Ok(arrivals.into_iter().take(DEMO_FILMS_MAX).map(job).collect())
 }
 
-/// The volume of an earlier run, or a new one with room for `films`.
+/// The volume of an earlier run, or a new one with space for `films`.
 fn library(volume: &Path, films: &[Job], quiet: bool) -> Result<Library, Failure> {
     if !volume.exists() {
         let file_bytes = |file| std::fs::metadata(file).map_or(0, |metadata| metadata.len());
         let bytes: u64 = films.iter().flat_map(|job| &job.files).map(file_bytes).sum();
-        // A fifth is parity; the rest leaves room for uploads.
+        // A fifth is parity; the rest leaves space for uploads.
         let size_bytes = VOLUME_BYTES_MIN.max(bytes.saturating_mul(2));
         let options =
             VolumeOptions { members: Members::Count(MEMBERS), size_bytes, ..VolumeOptions::default() };
         Volume::create(volume, options).map_err(Failure::volume)?;
         if !quiet {
-            eprintln!("made a volume of {MEMBERS} members in {}", volume.display());
+            eprintln!("created a volume of {MEMBERS} members in {}", volume.display());
         }
     }
     command::open_library(volume, Access::Write)
 }
 
-/// Takes the films that are not in the library yet. One that cannot be taken is named and passed over.
+/// Ingests the films that are not in the library yet. A film that cannot be ingested is reported
+/// and skipped.
 fn take(library: &Library, films: &[Job], quiet: bool) -> Result<(), Failure> {
     for job in films {
         let Some(first) = job.files.first() else { continue };

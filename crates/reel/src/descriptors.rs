@@ -1,26 +1,28 @@
-//! Open files: each connection is one.
+//! The limit of open files, since each connection is one.
 
 use crate::limits::DESCRIPTORS_OTHER;
 use reel_api::limits::{CONNECTIONS_MAX, TOLD_FULL_MAX};
 use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 
-/// Descriptors kept for all but the data plane's connections. Those of the control plane are not counted among them any more when they were
-/// handed over.
+/// Descriptors reserved for everything but the connections of the data plane. Connections that were
+/// handed over to the control plane are not counted by the data plane any more.
 const RESERVED: u64 = (CONNECTIONS_MAX + TOLD_FULL_MAX + DESCRIPTORS_OTHER) as u64;
 
-/// Raises this process's limit as far as it may, and says how many of `connections_wanted` it allows.
+/// Raises this process's limit as far as allowed, and returns how many of `connections_wanted` it
+/// allows.
 pub(crate) fn connections(connections_wanted: usize) -> usize {
     let Rlimit { current, maximum } = getrlimit(Resource::Nofile);
     let wanted = (connections_wanted as u64).saturating_add(RESERVED);
     let raised = raised(current, maximum, wanted);
     if raised != current && setrlimit(Resource::Nofile, Rlimit { current: raised, maximum }).is_err() {
-        // The kernel knows of a reason that the limits do not show; what there was still holds.
+        // The kernel may refuse for a reason that the limits do not show; the old limit still
+        // holds.
         return within(current, connections_wanted);
     }
     within(raised, connections_wanted)
 }
 
-/// The soft limit to ask for; `None` is no limit.
+/// The soft limit to set; `None` means no limit.
 fn raised(current: Option<u64>, maximum: Option<u64>, wanted: u64) -> Option<u64> {
     let current = current?;
     let reachable = maximum.map_or(wanted, |maximum| wanted.min(maximum));
@@ -54,7 +56,8 @@ mod tests {
         assert_eq!(within(None, 16_384), 16_384);
     }
 
-    /// What is handed over is not counted by the data plane, and must not take what members and uploads need.
+    /// Connections that were handed over are not counted by the data plane, and must not use the
+    /// descriptors of members and uploads.
     #[test]
     fn a_full_control_plane_takes_nothing_from_the_rest() {
         let allowed = within(Some(4096), 16_384);

@@ -1,5 +1,6 @@
-//! How a command ends: its exit code, and what it says when it fails.
+//! How a command ends: its exit code, and its message if it fails.
 
+use std::borrow::Cow;
 use std::fmt;
 use std::io;
 use std::path::Path;
@@ -7,7 +8,7 @@ use std::path::Path;
 use reel_library::{IngestError, LibraryError};
 use reel_volume::VolumeError;
 
-/// What the process tells its caller.
+/// The exit code of the process.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[repr(u8)]
 pub(crate) enum Exit {
@@ -53,9 +54,8 @@ impl Failure {
         let what = format!("cannot {doing} {}: {error}", path.display());
         match error.kind() {
             io::ErrorKind::NotFound => Self::not_found(what),
-            io::ErrorKind::PermissionDenied => {
-                Self::failed(what).help("give this user the right to it, or run reel as the user who has it")
-            }
+            io::ErrorKind::PermissionDenied => Self::failed(what)
+                .help("give this user permission to access it, or run reel as a user who has it"),
             io::ErrorKind::StorageFull => {
                 Self::failed(what).help("free some space there, or choose another place")
             }
@@ -63,59 +63,47 @@ impl Failure {
         }
     }
 
-    /// What a volume said. The rooms below say what to do after a semicolon.
+    /// An error of a volume.
     pub(crate) fn volume(error: VolumeError) -> Self {
-        Self::of_volume(&error)
+        Self::helped(volume_exit(&error), &error.to_string(), error.help())
     }
 
-    /// Why a film was not taken.
+    /// An error of an ingest.
     pub(crate) fn ingest(error: &IngestError) -> Self {
         let exit = match error {
-            IngestError::Volume(error) => Self::of_volume(error).exit,
+            IngestError::Volume(error) => volume_exit(error),
             IngestError::Open { source, .. } if source.kind() == io::ErrorKind::NotFound => Exit::NotFound,
             _ => Exit::Failed,
         };
-        Self::with_advice(exit, &error.to_string())
+        Self::helped(exit, &error.to_string(), error.help())
     }
 
-    /// Why a title cannot be had.
+    /// An error of the library.
     pub(crate) fn library(error: &LibraryError) -> Self {
         let exit = match error {
-            LibraryError::Volume(error) => Self::of_volume(error).exit,
+            LibraryError::Volume(error) => volume_exit(error),
             LibraryError::NoSuchTitle { .. } => Exit::NotFound,
             _ => Exit::Failed,
         };
-        let failure = Self::with_advice(exit, &error.to_string());
-        match error {
-            LibraryError::NoSuchTitle { .. } => failure.help("`reel titles VOLUME` lists what there is"),
-            _ => failure,
-        }
+        Self::helped(exit, &error.to_string(), error.help())
     }
 
-    /// What a room below said of something that has no conversion of its own: `what; advice`.
+    /// The text of an error that has no help of its own, in the form `what; advice`.
     pub(crate) fn advised(exit: Exit, text: &str) -> Self {
-        Self::with_advice(exit, text)
-    }
-
-    fn of_volume(error: &VolumeError) -> Self {
-        let exit = match error {
-            VolumeError::NotAVolume { .. } | VolumeError::NoSuchTitle { .. } => Exit::NotFound,
-            VolumeError::Geometry(_) | VolumeError::Options(_) | VolumeError::NotEmpty { .. } => Exit::Usage,
-            VolumeError::File { source, .. } if source.kind() == io::ErrorKind::NotFound => Exit::NotFound,
-            _ => Exit::Failed,
-        };
-        Self::with_advice(exit, &error.to_string())
-    }
-
-    /// `what; advice`, taken apart.
-    fn with_advice(exit: Exit, text: &str) -> Self {
         match split_advice(text) {
             Some((what, advice)) => Self { exit, what: what.into(), help: Some(advice.into()) },
             None => Self { exit, what: text.into(), help: None },
         }
     }
 
-    /// Adds what the reader can do about it, if anything.
+    /// The text of an error, which ends with its help.
+    fn helped(exit: Exit, text: &str, help: Option<Cow<'static, str>>) -> Self {
+        let Some(help) = help else { return Self::advised(exit, text) };
+        let what = text.strip_suffix(&*help).and_then(|text| text.strip_suffix("; ")).unwrap_or(text);
+        Self { exit, what: what.into(), help: Some(help.into()) }
+    }
+
+    /// Adds what to do about it, if anything is known.
     #[must_use]
     pub(crate) fn help_if_any(self, help: Option<impl Into<String>>) -> Self {
         match help {
@@ -124,7 +112,7 @@ impl Failure {
         }
     }
 
-    /// Adds what the reader can do about it.
+    /// Adds what to do about it.
     #[must_use]
     pub(crate) fn help(mut self, help: impl Into<String>) -> Self {
         self.help = Some(help.into());
@@ -140,8 +128,9 @@ pub(crate) fn with_help(what: &str, help: Option<&str>) -> String {
     }
 }
 
-/// Cuts at the last "; " that is not in parentheses: within those, several causes are told one after another. From the
-/// end, so that a parenthesis in a file's name, which comes before, is not one of ours.
+/// Cuts at the last "; " that is not in parentheses, since a list of causes in parentheses has
+/// semicolons too. Searches from the end, so that a parenthesis in a file name, which comes before,
+/// does not count.
 fn split_advice(text: &str) -> Option<(&str, &str)> {
     let mut depth = 0usize;
     for (at, byte) in text.bytes().enumerate().rev() {
@@ -155,6 +144,15 @@ fn split_advice(text: &str) -> Option<(&str, &str)> {
         }
     }
     None
+}
+
+fn volume_exit(error: &VolumeError) -> Exit {
+    match error {
+        VolumeError::NotAVolume { .. } | VolumeError::NoSuchTitle { .. } => Exit::NotFound,
+        VolumeError::Geometry(_) | VolumeError::Options { .. } | VolumeError::NotEmpty { .. } => Exit::Usage,
+        VolumeError::File { source, .. } if source.kind() == io::ErrorKind::NotFound => Exit::NotFound,
+        _ => Exit::Failed,
+    }
 }
 
 /// `error: what`, then `help: what to do`.
@@ -180,17 +178,29 @@ mod tests {
     }
 
     #[test]
-    fn causes_in_parentheses_are_no_advice() {
-        let told = |text: &str| Failure::advised(Exit::Failed, text).to_string();
+    fn causes_in_parentheses_are_not_advice() {
+        let shown = |text: &str| Failure::advised(Exit::Failed, text).to_string();
         let lost = "bytes are lost (member 3 holds other bytes; member 2 is missing)";
-        assert_eq!(told(lost), format!("error: {lost}"));
+        assert_eq!(shown(lost), format!("error: {lost}"));
         let both = "bytes are lost (member 3; member 2); bring one back (see above)";
         assert_eq!(
-            told(both),
+            shown(both),
             "error: bytes are lost (member 3; member 2)\nhelp: bring one back (see above)"
         );
         let name = "a smile :( is not empty; choose another place";
-        assert_eq!(told(name), "error: a smile :( is not empty\nhelp: choose another place");
+        assert_eq!(shown(name), "error: a smile :( is not empty\nhelp: choose another place");
+    }
+
+    #[test]
+    fn the_help_of_an_error_is_taken_from_the_error() {
+        let path = || Path::new("a; b").to_owned();
+        let healthy = Failure::volume(VolumeError::Healthy { member: 1, path: path() }).to_string();
+        let (what, help) = healthy.split_once("\nhelp: ").unwrap();
+        assert_eq!(what, "error: member 1 (a; b) is in use and healthy");
+        assert!(help.starts_with("use --replace-healthy"), "{help}");
+        let missing = Failure::library(&LibraryError::NoSuchTitle { id: "x".to_owned() });
+        assert_eq!(missing.exit, Exit::NotFound);
+        assert!(missing.to_string().contains("\nhelp: `reel titles"), "{missing}");
     }
 
     #[test]

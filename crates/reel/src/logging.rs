@@ -13,7 +13,7 @@ pub(crate) fn start(config: &LogConfig) {
     start_for_command(config, false);
 }
 
-/// The same for a command, which may show the state of the members itself: then the log leaves it out.
+/// The same for a command. If it prints the state of the members itself, the log omits that.
 pub(crate) fn start_for_command(config: &LogConfig, shows_members: bool) {
     let level = match config.level {
         LogLevel::Error => "error",
@@ -22,7 +22,7 @@ pub(crate) fn start_for_command(config: &LogConfig, shows_members: bool) {
         LogLevel::Debug => "debug",
         LogLevel::Trace => "trace",
     };
-    // Reel's own crates at the level that was asked for; the libraries under it only speak of trouble.
+    // Reel's own crates log at the configured level; libraries log only warnings and errors.
     let own = OWN.map(|name| format!("{name}={level}")).join(",");
     let access = if config.access { "info" } else { "warn" };
     let access = ACCESS.map(|name| format!("{name}={access}")).join(",");
@@ -41,7 +41,7 @@ pub(crate) fn start_for_command(config: &LogConfig, shows_members: bool) {
     }
 }
 
-/// Log targets with a line for every request: of the data plane, of the control plane.
+/// Log targets with one line per request: of the data plane and of the control plane.
 const ACCESS: [&str; 2] = ["access", "reel_http::access"];
 
 /// Log targets of this workspace.

@@ -3,18 +3,20 @@
 use reel_cache::limits::READER_STRIPES_MAX;
 use reel_play::limits::{LENT_PART, SCRATCH_BUFFERS_PER_CORE, STRIPES_PER_INGEST};
 use reel_volume::GeometryFields;
-use reel_volume::limits::UPKEEP_STRIPES;
+use reel_volume::limits::MAINTENANCE_STRIPES;
 
 use crate::config::Config;
 
-/// Viewers that media memory is made for unless `arena_bytes` says otherwise: what a machine that also does other things can spare.
+/// Viewers that media memory is sized for unless `arena_bytes` is set: the memory that a machine
+/// with other tasks can spare.
 const VIEWERS: u64 = 128;
 
-/// Buffers that a viewer is promised where members have arms: a window of stripes for the pictures with the parity of one, and the stripe that a
-/// lost unit of sound is computed from. Films of low rates need less, and members without arms take a third of it for 5 Mb/s.
+/// Buffers reserved for a viewer if members are rotational: a window of stripes for video with the
+/// parity of one, and the stripe that a lost unit of audio is computed from. Titles of low rates
+/// need less, and members that are not rotational need a third of it for 5 Mb/s.
 const BUFFERS_PER_VIEWER: u64 = ((READER_STRIPES_MAX + 1) * GeometryFields::cmaf(5).data_rows + 2) as u64;
 
-/// The smallest arena: two readers, a writer and a decoding of the default geometry.
+/// The smallest arena: two readers, a writer and a decode of the default geometry.
 const BYTES_MIN: u64 = 64 << 20;
 
 /// Bytes of the arena for `config` on a machine with `memory_bytes`.
@@ -24,16 +26,16 @@ pub(crate) fn arena_bytes(config: &Config, serve_threads: u64, memory_bytes: u64
     }
     let fields = GeometryFields::cmaf(5);
     let unit_bytes = fields.symbol_bytes * fields.row_symbols * fields.unit_rows;
-    // Writers and decodings hold whole stripes, parity included.
+    // Writers and decodes hold whole stripes, parity included.
     let stripe_bytes = (unit_bytes * (fields.data_rows + fields.parity_rows)) as u64;
     let viewers = VIEWERS * BUFFERS_PER_VIEWER * unit_bytes as u64;
     let writing = (config.upload.ingests_max * STRIPES_PER_INGEST) as u64;
     let decoding = serve_threads;
     let sealing =
         if config.tls.listen.is_some() { serve_threads * SCRATCH_BUFFERS_PER_CORE as u64 } else { 0 };
-    let upkeep = UPKEEP_STRIPES as u64;
-    let held = viewers + (writing + decoding + upkeep) * stripe_bytes + sealing * unit_bytes as u64;
-    // And what the kernel may be sending from, of which nobody else is promised anything.
+    let maintenance = MAINTENANCE_STRIPES as u64;
+    let held = viewers + (writing + decoding + maintenance) * stripe_bytes + sealing * unit_bytes as u64;
+    // Plus the buffers that the kernel may be sending from, which are not reserved for any client.
     let sum = if config.zero_copy { held * LENT_PART as u64 / (LENT_PART as u64 - 1) } else { held };
     sum.min(memory_bytes / 4).max(BYTES_MIN)
 }
@@ -41,7 +43,7 @@ pub(crate) fn arena_bytes(config: &Config, serve_threads: u64, memory_bytes: u64
 /// Memory of this machine.
 pub(crate) fn machine_bytes() -> u64 {
     let info = rustix::system::sysinfo();
-    // The unit is 1 on every machine with 64 bits; the kernel says so all the same.
+    // The unit is 1 on every 64-bit machine; the interface still requires it to be read.
     u64::from(info.mem_unit.max(1)) * info.totalram
 }
 
@@ -51,7 +53,7 @@ mod tests {
     use crate::size::Size;
 
     #[test]
-    fn what_is_set_is_taken() {
+    fn a_configured_size_is_used() {
         let config = Config { arena_bytes: Size(7 << 20), ..Config::default() };
         assert_eq!(arena_bytes(&config, 4, 1 << 40), 7 << 20);
     }

@@ -1,4 +1,4 @@
-//! The way out to the viewers: which interface it is, and how fast.
+//! The network to the viewers: which interface it is, and how fast.
 
 use std::fs::File;
 use std::io::Read;
@@ -8,44 +8,44 @@ use crate::config::Config;
 use crate::limits::ROUTES_BYTES_MAX;
 use crate::rate::Rate;
 
-/// What is known of the way out.
+/// The rate of the network, if known.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum Network {
-    /// Its rate was told by the configuration.
-    Told(Rate),
-    /// The speed of the interface that the default route leaves by.
-    Found(Rate, String),
-    /// Nobody knows: it is not counted.
+    /// Its rate is configured.
+    Configured(Rate),
+    /// The speed of the interface of the default route.
+    Detected(Rate, String),
+    /// Unknown: admission does not count it.
     Unknown,
 }
 
 impl Network {
-    /// As configured, or as the system says.
+    /// The configured rate, or the rate that the system reports.
     pub(crate) fn of(config: &Config) -> Network {
         match config.promise.network_bps {
             Rate(0) => found().unwrap_or(Network::Unknown),
-            told => Network::Told(told),
+            configured => Network::Configured(configured),
         }
     }
 
     /// Bits per second; `None` if it is not known.
     pub(crate) fn bps(&self) -> Option<u64> {
         match self {
-            Network::Told(rate) | Network::Found(rate, _) => Some(rate.0),
+            Network::Configured(rate) | Network::Detected(rate, _) => Some(rate.0),
             Network::Unknown => None,
         }
     }
 
-    /// In a sentence, for people.
+    /// A sentence for the log and for display.
     pub(crate) fn text(&self) -> String {
         match self {
-            Network::Told(rate) => format!("the network counts with {rate}, as configured"),
-            Network::Found(rate, interface) => {
-                format!("the network counts with {rate}, the speed of {interface}")
+            Network::Configured(rate) => format!("the network rate is {rate}, as configured"),
+            Network::Detected(rate, interface) => {
+                format!("the network rate is {rate}, the speed of {interface}")
             }
             Network::Unknown => {
-                "the rate of the network is not known and not counted; set promise.network_bps \
-                                 in reel.toml where it may become scarce"
+                "the network rate is unknown and not counted; set promise.network_bps in reel.toml if the network may \
+                 become a bottleneck"
                     .to_owned()
             }
         }
@@ -55,9 +55,9 @@ impl Network {
 fn found() -> Option<Network> {
     let interface = default_v4(&read(Path::new("/proc/net/route"))?)
         .or_else(|| default_v6(&read(Path::new("/proc/net/ipv6_route"))?))?;
-    // A name of the kernel has no slash; what has one is not asked for.
+    // An interface name has no slash; one with a slash must not become another path.
     let speed = read(&Path::new("/sys/class/net").join(interface.replace('/', "")).join("speed"))?;
-    speed_of(&speed).map(|rate| Network::Found(rate, interface))
+    speed_of(&speed).map(|rate| Network::Detected(rate, interface))
 }
 
 /// The interface of the first route to everywhere: `eth0 00000000 ...`.
@@ -68,7 +68,7 @@ fn default_v4(routes: &str) -> Option<String> {
         .find_map(|words| words.first().map(|name| (*name).to_owned()))
 }
 
-/// The same of IPv6, where the name comes last, and the loopback stands for what cannot be reached.
+/// The same for IPv6, where the name comes last and unreachable routes use the loopback.
 fn default_v6(routes: &str) -> Option<String> {
     let words = routes.lines().map(|line| line.split_whitespace().collect::<Vec<_>>());
     words
@@ -79,7 +79,7 @@ fn default_v6(routes: &str) -> Option<String> {
         .find(|name| name != "lo")
 }
 
-/// Megabits per second; virtual interfaces say -1 or nothing.
+/// Megabits per second; virtual interfaces report -1 or nothing.
 fn speed_of(text: &str) -> Option<Rate> {
     let mbps: u64 = text.trim().parse().ok()?;
     mbps.checked_mul(1_000_000).filter(|bps| *bps > 0).map(Rate)
@@ -111,7 +111,7 @@ mod tests {
     }
 
     #[test]
-    fn a_speed_that_is_none_is_not_counted() {
+    fn an_unknown_speed_is_not_counted() {
         assert_eq!(speed_of("10000\n"), Some(Rate(10_000_000_000)));
         for text in ["-1\n", "0\n", "", "fast", "99999999999999999999"] {
             assert_eq!(speed_of(text), None, "{text}");
@@ -119,7 +119,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_configured_goes_first() {
+    fn the_configuration_overrides_the_system() {
         let mut config = Config::default();
         config.promise.network_bps = Rate(5);
         assert_eq!(Network::of(&config).bps(), Some(5));

@@ -1,4 +1,4 @@
-//! A file that appears under its name when it is whole, or not at all.
+//! A file that gets its name when it is complete, or not at all.
 
 use std::fs::{self, File};
 use std::io::{self, Write};
@@ -7,7 +7,8 @@ use std::path::{Path, PathBuf};
 
 use rustix::fs::{AtFlags, CWD, Mode, OFlags};
 
-/// A file being written that has no name yet: nothing of it remains if the process ends, however it ends.
+/// A file being written that has no name yet. Nothing of it remains if the process ends, for
+/// whatever reason.
 pub(crate) struct NewFile {
     file: File,
     target: PathBuf,
@@ -15,9 +16,9 @@ pub(crate) struct NewFile {
 }
 
 impl NewFile {
-    /// Begins a file that will be called `target`; one that is there already is refused unless `replace`. Only a
-    /// regular file is ever replaced: a pipe, a device or a link such as `/dev/stdout` is refused
-    /// ([`io::ErrorKind::InvalidInput`]).
+    /// Begins a file that will be named `target`; an existing file is refused unless `replace`.
+    /// Only a regular file is ever replaced: a pipe, a device or a link such as `/dev/stdout` is
+    /// refused ([`io::ErrorKind::InvalidInput`]).
     pub(crate) fn create(target: &Path, replace: bool) -> io::Result<Self> {
         match fs::symlink_metadata(target) {
             Ok(_) if !replace => return Err(io::Error::from(io::ErrorKind::AlreadyExists)),
@@ -32,17 +33,17 @@ impl NewFile {
         Ok(Self { file: file.into(), target: target.to_owned(), replace })
     }
 
-    /// Brings the bytes to the disk, then gives the file its name.
+    /// Makes the bytes durable, then gives the file its name.
     pub(crate) fn publish(self) -> io::Result<()> {
         self.file.sync_all()?;
         if !self.replace {
             return self.link(&self.target);
         }
-        // A link cannot replace a file; a rename can, so the file gets a passing name first.
-        let passing =
+        // A link cannot replace a file; a rename can, so the file gets a temporary name first.
+        let temporary =
             directory(&self.target).join(format!(".reel-{}-{}", std::process::id(), self.file.as_raw_fd()));
-        self.link(&passing)?;
-        fs::rename(&passing, &self.target).inspect_err(|_| drop(fs::remove_file(&passing)))
+        self.link(&temporary)?;
+        fs::rename(&temporary, &self.target).inspect_err(|_| drop(fs::remove_file(&temporary)))
     }
 
     fn link(&self, name: &Path) -> io::Result<()> {
@@ -74,7 +75,7 @@ mod tests {
     }
 
     #[test]
-    fn a_file_appears_when_it_is_whole() {
+    fn a_file_appears_when_it_is_complete() {
         let dir = tempfile::tempdir().unwrap();
         let target = dir.path().join("film.mp4");
         let mut file = NewFile::create(&target, false).unwrap();
@@ -86,7 +87,7 @@ mod tests {
     }
 
     #[test]
-    fn a_file_given_up_leaves_nothing() {
+    fn an_abandoned_file_leaves_nothing() {
         let dir = tempfile::tempdir().unwrap();
         let mut file = NewFile::create(&dir.path().join("film.mp4"), false).unwrap();
         file.write_all(b"film").unwrap();
@@ -95,7 +96,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_there_is_replaced_only_when_asked() {
+    fn an_existing_file_is_replaced_only_if_requested() {
         let dir = tempfile::tempdir().unwrap();
         let target = dir.path().join("film.mp4");
         fs::write(&target, "old").unwrap();

@@ -4,7 +4,8 @@ use std::io::{self, Write};
 
 use crate::failure::Failure;
 
-/// Prints `text` and a line end. A reader that has seen enough (`reel titles | head`) is no failure.
+/// Prints `text` and a newline. A reader that closes the pipe early (`reel titles | head`) is no
+/// failure.
 pub(crate) fn print(text: &str) -> Result<(), Failure> {
     let mut output = io::stdout().lock();
     match writeln!(output, "{text}").and_then(|()| output.flush()) {

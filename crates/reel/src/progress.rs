@@ -1,4 +1,4 @@
-//! Progress of long work on standard error: a bar where a person looks on, plain lines elsewhere.
+//! Progress of long work on standard error: a bar on a terminal, plain lines elsewhere.
 
 use std::io::IsTerminal;
 use std::time::{Duration, Instant};
@@ -7,7 +7,8 @@ use indicatif::{ProgressBar, ProgressStyle};
 
 use crate::size::Size;
 
-/// A line at least this often when nobody looks on, so that a log shows life without being filled.
+/// Without a terminal a line is printed at least this often, so that a log shows progress without
+/// being filled.
 const LINE_EVERY: Duration = Duration::from_secs(5);
 
 /// What is counted.
@@ -36,7 +37,7 @@ enum Show {
 }
 
 impl Meter {
-    /// Begins to show `label`; nothing is shown if `quiet`.
+    /// Begins to show `label`; shows nothing if `quiet`.
     pub(crate) fn new(label: impl Into<String>, unit: Unit, quiet: bool) -> Self {
         let label = label.into();
         let begun = Instant::now();
@@ -52,7 +53,7 @@ impl Meter {
         Self { label, unit, begun, show }
     }
 
-    /// `done` of `total` is behind; both may be corrected at any time.
+    /// Sets the progress; both values may be corrected at any time.
     pub(crate) fn set(&mut self, done: u64, total: u64) {
         match &mut self.show {
             Show::Bar(bar) => {
@@ -67,7 +68,7 @@ impl Meter {
         }
     }
 
-    /// Says something beside the progress.
+    /// Prints a message beside the progress.
     pub(crate) fn note(&self, text: &str) {
         match &self.show {
             Show::Bar(bar) => bar.suspend(|| eprintln!("{text}")),
@@ -75,7 +76,7 @@ impl Meter {
         }
     }
 
-    /// Ends with one line in place of the progress.
+    /// Replaces the progress by one line.
     pub(crate) fn finish(self, text: &str) {
         match &self.show {
             Show::Bar(bar) => {
@@ -88,7 +89,7 @@ impl Meter {
     }
 }
 
-/// Work that ends early leaves no half-drawn bar behind.
+/// Work that ends early leaves no partial bar behind.
 impl Drop for Meter {
     fn drop(&mut self) {
         if let Show::Bar(bar) = &self.show {
@@ -97,7 +98,7 @@ impl Drop for Meter {
     }
 }
 
-/// How fast `bytes` went: `12.5 MiB in 0.5 s, 25.0 MiB/s`.
+/// The rate of `bytes` in a time: `12.5 MiB in 0.5 s, 25.0 MiB/s`.
 pub(crate) fn rate_text(bytes: u64, took: Duration) -> String {
     let seconds = took.as_secs_f64();
     let rate = if seconds > 0.0 { (bytes as f64 / seconds) as u64 } else { bytes };
@@ -109,7 +110,7 @@ fn style(unit: Unit) -> ProgressStyle {
         Unit::Bytes => "{msg} [{bar:30}] {bytes} of {total_bytes}, {bytes_per_sec}, {eta} left",
         Unit::FilmMs | Unit::Ms => "{msg} [{bar:30}] {percent} %, {eta} left",
     };
-    // Both templates are literals; a mistake in one shows as the default bar.
+    // Both templates are literals; an invalid one shows as the default bar.
     ProgressStyle::with_template(template)
         .unwrap_or_else(|_| ProgressStyle::default_bar())
         .progress_chars("=> ")
@@ -133,7 +134,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn lines_tell_share_rate_and_time_left() {
+    fn lines_show_share_rate_and_time_left() {
         let text = line("film.mp4", Unit::Bytes, 25 << 20, 100 << 20, Duration::from_secs(5));
         assert_eq!(text, "film.mp4: 25 % of 100.0 MiB, 5.0 MiB/s, 15 s left");
         let text = line("film", Unit::FilmMs, 0, 0, Duration::ZERO);
@@ -141,7 +142,7 @@ mod tests {
     }
 
     #[test]
-    fn rate_of_nothing_is_no_division() {
+    fn a_rate_over_no_time_is_not_a_division_by_zero() {
         assert_eq!(rate_text(1 << 20, Duration::ZERO), "1.0 MiB in 0.0 s, 1.0 MiB/s");
         assert_eq!(rate_text(50 << 20, Duration::from_secs(2)), "50.0 MiB in 2.0 s, 25.0 MiB/s");
     }

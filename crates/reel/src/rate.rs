@@ -1,11 +1,12 @@
-//! Rates as people write them: `8M`, `2.5M`, `10G`, `128000`.
+//! Rates in user notation: `8M`, `2.5M`, `10G`, `128000`.
 
 use std::fmt;
 use std::str::FromStr;
 
 use serde::de::{self, Deserialize, Deserializer, Visitor};
 
-/// Bits per second. Suffixes are powers of 1000, as everywhere in networks and codecs; `bit/s`, `b/s` and `bps` may follow them.
+/// Bits per second. Suffixes are powers of 1000, as everywhere in networks and codecs; `bit/s`,
+/// `b/s` and `bps` may follow them.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Default)]
 pub(crate) struct Rate(pub(crate) u64);
 
@@ -36,7 +37,7 @@ impl FromStr for Rate {
         if whole.is_empty() || fraction.is_empty() || !fraction.bytes().all(|byte| byte.is_ascii_digit()) {
             return Err(error());
         }
-        // Exact: what lies beyond the digits of the suffix is less than a bit.
+        // Exact: digits beyond those of the suffix are less than a bit.
         let fraction = format!("{fraction:0<digits$}");
         let fraction = match &fraction[..digits] {
             "" => 0,
@@ -124,7 +125,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_not_a_rate_is_refused() {
+    fn anything_but_a_rate_is_refused() {
         for text in
             ["", "M", "-8M", "8MB", "8 MiB", "1..5M", "1.M", ".5M", "1e6", "fast", "99999999999T", "1.2.3M"]
         {

@@ -1,4 +1,4 @@
-//! What is wished from outside: to stop (SIGTERM, or SIGINT from a terminal), or to read the certificate again (SIGHUP).
+//! Signals: to stop (SIGTERM, or SIGINT from a terminal), or to reload the certificate (SIGHUP).
 
 use std::io;
 use std::time::{Duration, Instant};
@@ -6,22 +6,22 @@ use std::time::{Duration, Instant};
 use tokio::runtime::{Builder, Runtime};
 use tokio::signal::unix::{Signal, SignalKind, signal};
 
-/// A supervisor may send a signal to the process and to its group (timeout does, and a terminal beside `make`): both
-/// are one wish.
-const SAME_WISH: Duration = Duration::from_millis(500);
+/// A supervisor may send a signal to the process and to its group (`timeout` does, and a terminal
+/// running `make`). Both are one request.
+const ECHO_TIME: Duration = Duration::from_millis(500);
 
-/// How often the server is looked after.
-const LOOK_EVERY: Duration = Duration::from_secs(1);
+/// How often the server's state is checked.
+const CHECK_PERIOD: Duration = Duration::from_secs(1);
 
-/// What a signal asks for.
+/// Why [`Signals::wait`] returned.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Wish {
-    /// The end, by the signal of this name.
-    End(&'static str),
-    /// A new look at the certificate.
+pub(crate) enum Event {
+    /// Stop, by the signal of this name.
+    Stop(&'static str),
+    /// Reload the certificate.
     Reload,
-    /// Nothing from outside: time to see whether all is well inside.
-    Look,
+    /// No signal: time to check the state of the server.
+    Check,
 }
 
 /// SIGTERM, SIGINT and SIGHUP, which no longer end the process by themselves.
@@ -33,7 +33,7 @@ pub(crate) struct Signals {
 }
 
 impl Signals {
-    /// From now on the signals are kept for [`Signals::wait`].
+    /// From now on the signals are queued for [`Signals::wait`].
     pub(crate) fn catch() -> io::Result<Self> {
         let runtime = Builder::new_current_thread().enable_all().build()?;
         let (terminate, interrupt, hang_up) = {
@@ -47,27 +47,27 @@ impl Signals {
         Ok(Self { runtime, terminate, interrupt, hang_up })
     }
 
-    /// Blocks until one of them comes, or it is time to look.
-    pub(crate) fn wait(&mut self) -> Wish {
+    /// Blocks until a signal arrives or it is time for a check.
+    pub(crate) fn wait(&mut self) -> Event {
         let Self { runtime, terminate, interrupt, hang_up } = self;
         runtime.block_on(async {
             tokio::select! {
-                _ = terminate.recv() => Wish::End("SIGTERM"),
-                _ = interrupt.recv() => Wish::End("SIGINT"),
-                _ = hang_up.recv() => Wish::Reload,
-                () = tokio::time::sleep(LOOK_EVERY) => Wish::Look,
+                _ = terminate.recv() => Event::Stop("SIGTERM"),
+                _ = interrupt.recv() => Event::Stop("SIGINT"),
+                _ = hang_up.recv() => Event::Reload,
+                () = tokio::time::sleep(CHECK_PERIOD) => Event::Check,
             }
         })
     }
 
-    /// The next wish for the end is granted at once: whoever asks twice does not want to wait. Within [`SAME_WISH`] it is an
-    /// echo of the first.
-    pub(crate) fn end_at_the_next(mut self) {
+    /// The next signal to stop ends the process at once. Within [`ECHO_TIME`] it counts as an echo
+    /// of the first.
+    pub(crate) fn end_at_the_next_stop(mut self) {
         let first = Instant::now();
         std::thread::spawn(move || {
             loop {
-                if let Wish::End(name) = self.wait()
-                    && first.elapsed() >= SAME_WISH
+                if let Event::Stop(name) = self.wait()
+                    && first.elapsed() >= ECHO_TIME
                 {
                     eprintln!("{name} again: ending at once");
                     std::process::exit(1);

@@ -1,4 +1,4 @@
-//! Sizes as people write them: `20G`, `8M`, `1.5GiB`, `4096`.
+//! Sizes in user notation: `20G`, `8M`, `1.5GiB`, `4096`.
 
 use std::fmt;
 use std::str::FromStr;
@@ -7,8 +7,8 @@ use serde::de::{self, Deserialize, Deserializer, Visitor};
 
 /// A number of bytes.
 ///
-/// As in coreutils, `K M G T P` and `KiB MiB GiB TiB PiB` are powers of 1024; `kB MB GB TB PB` are powers of 1000.
-/// A fraction is allowed before a suffix and is rounded down to whole bytes.
+/// As in coreutils, `K M G T P` and `KiB MiB GiB TiB PiB` are powers of 1024; `kB MB GB TB PB` are
+/// powers of 1000. A fraction is allowed before a suffix and is rounded down to whole bytes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Default)]
 pub(crate) struct Size(pub(crate) u64);
 
@@ -124,7 +124,8 @@ fn unit_bytes(suffix: &str) -> Option<u64> {
     Some(base.pow(power))
 }
 
-/// `fraction` (the digits after the point) of a unit; exact, because digits beyond the 18th are below one byte.
+/// `fraction` (the digits after the point) of a unit; exact, because digits beyond the 18th are
+/// below one byte.
 fn fraction_bytes(fraction: &str, unit: u64) -> u64 {
     let digits = &fraction[..fraction.len().min(18)];
     let scale = 10_u128.pow(digits.len() as u32);
@@ -154,7 +155,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_not_a_size_is_refused() {
+    fn anything_but_a_size_is_refused() {
         for text in ["", "G", "-1G", "1..5G", "1.G", ".5G", "1.2.3M", "12X", "1e9", "0x10", "1G2", "ten"] {
             assert!(matches!(text.parse::<Size>(), Err(SizeError::Malformed(_))), "{text}");
         }

@@ -105,7 +105,7 @@ impl Fetcher {
         if !self.units.around().begin(member) {
             return false;
         }
-        let fetches = flight.read.read_around();
+        let fetches = flight.read.hedged_reads();
         self.set_hedge(id, Hedge { member, reservation: Some(Arc::new(reservation)) });
         if !fetches.is_empty()
             && let Some(hungry) = self.try_start(Hungry { id, fetches, plain: false }, now_ns)

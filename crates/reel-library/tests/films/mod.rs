@@ -1,9 +1,10 @@
-//! Small films made with ffmpeg, and what ffmpeg decodes of them.
+//! Small media files made with ffmpeg, and what ffmpeg decodes from them.
 
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-/// Makes a film of `seconds` at `dir/name`; what is in it is up to `options` (encoders, mappings, more).
+/// Makes a file of `seconds` at `dir/name`; `options` determine its content (encoders, mappings,
+/// more).
 pub(crate) fn make(dir: &Path, name: &str, seconds: u32, options: &[&str]) -> PathBuf {
     let path = dir.join(name);
     let picture = format!("testsrc2=size=320x180:rate=25:duration={seconds}");

@@ -7,13 +7,13 @@ use std::sync::Arc;
 use std::thread;
 use std::time::Duration;
 
-/// A temporary directory for films, with a volume of five members.
+/// A temporary directory for media files, with a volume of five members.
 pub(crate) struct Place {
     dir: tempfile::TempDir,
 }
 
 impl Place {
-    /// A volume of so many bytes in all.
+    /// A volume of `size_bytes` in all.
     pub(crate) fn new(size_bytes: u64) -> Place {
         let place = Place { dir: tempfile::tempdir().expect("tempdir") };
         let options = VolumeOptions {
@@ -26,17 +26,17 @@ impl Place {
         place
     }
 
-    /// Where films go.
+    /// The directory for media files.
     pub(crate) fn path(&self) -> &Path {
         self.dir.path()
     }
 
-    /// Where the volume is.
+    /// The directory of the volume.
     pub(crate) fn volume_dir(&self) -> PathBuf {
         self.dir.path().join("volume")
     }
 
-    /// The volume, opened.
+    /// The opened volume.
     pub(crate) fn library(&self) -> Library {
         open(&self.volume_dir())
     }
@@ -44,7 +44,8 @@ impl Place {
 
 /// Opens the volume in a directory.
 ///
-/// The child of another test that is just being started holds our locks too, until it becomes ffmpeg: wait for that.
+/// The child of another test that is just being started also holds our locks until it executes
+/// ffmpeg, so this waits.
 pub(crate) fn open(volume_dir: &Path) -> Library {
     for _ in 0..500 {
         match Volume::open(volume_dir, OpenOptions::default()) {

@@ -31,7 +31,7 @@ impl World {
         self.report.rebuilt_units = done.rebuilt_units;
         self.report.rebuild_most_ns = done.rebuild_most_ns;
         self.report.scrubbed = done.scrubbed;
-        self.report.mended_rows = done.mended_rows;
+        self.report.repaired_rows = done.repaired_rows;
         self.report.reads = self.disks.stats().iter().map(|stats| stats.reads).sum();
         self.report.writes = self.disks.stats().iter().map(|stats| stats.writes).sum();
         self.report

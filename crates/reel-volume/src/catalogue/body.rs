@@ -11,12 +11,13 @@ use crate::limits::{
 const SUMS_INLINE: u8 = 0;
 const SUMS_OBJECT: u8 = 1;
 
-/// The least a title, an object entry, an extent can take: what a count may claim.
+/// The least bytes that a title, an object entry or an extent can take. They bound what a count may
+/// claim.
 const TITLE_BYTES_MIN: usize = 34;
 const ENTRY_BYTES_MIN: usize = 22;
 const EXTENT_BYTES: usize = 16;
 
-/// The bytes of all titles.
+/// The encoding of all titles.
 pub(crate) fn encode_body<'a>(titles: impl ExactSizeIterator<Item = &'a TitleRecord>) -> Vec<u8> {
     let mut to = Encoder::default();
     to.u32(titles.len() as u32);
@@ -37,7 +38,7 @@ pub(crate) fn encode_body<'a>(titles: impl ExactSizeIterator<Item = &'a TitleRec
     to.finish()
 }
 
-/// The titles of a body whose checksum has matched. What they say about slots is checked by the caller.
+/// The titles of a body whose checksum has matched. The caller checks what they say about slots.
 pub(crate) fn decode_body(body: &[u8]) -> Result<Vec<TitleRecord>, EncodingError> {
     let mut from = Decoder::new(body);
     let count = from.count(TITLES_MAX, TITLE_BYTES_MIN)?;
@@ -160,7 +161,7 @@ mod tests {
         #![proptest_config(ProptestConfig::with_cases(64))]
 
         #[test]
-        fn titles_lead_back(titles in any_titles()) {
+        fn titles_round_trip(titles in any_titles()) {
             prop_assert_eq!(decode_body(&encode_body(titles.iter())), Ok(titles));
         }
 

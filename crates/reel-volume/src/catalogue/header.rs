@@ -10,19 +10,20 @@ use crate::superblock::{FORMAT_VERSION, SUM_AT, block_sum, block_sum_holds};
 /// The first eight bytes of a catalogue area in use.
 pub(crate) const HEADER_MAGIC: [u8; 8] = *b"REELCAT\n";
 
-/// The first eight bytes of the block behind it once it counts.
+/// The first eight bytes of the block behind the header once the commit is sealed.
 pub(crate) const SEAL_MAGIC: [u8; 8] = *b"REELSEA\n";
 
-/// Where the body starts in an area: behind the header and the seal, each a block of its own, so that writing the
-/// seal cannot hurt the header.
+/// Where the body starts in an area: behind the header and the seal. Each of these is a block of
+/// its own, so that writing the seal cannot damage the header.
 pub(crate) const BODY_AT: u64 = 2 * BLOCK_BYTES as u64;
 
 /// A period in which the set of members in sync did not change.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub(crate) struct Epoch {
-    /// One more than any seen by whoever began the epoch.
+    /// One more than the highest number seen on any member when the epoch began.
     pub(crate) number: u64,
-    /// Random, to tell apart two epochs of one number begun without knowledge of each other.
+    /// Random. Distinguishes two epochs of one number that were begun without knowledge of each
+    /// other.
     pub(crate) id: u64,
 }
 
@@ -43,8 +44,8 @@ pub(crate) struct CommitHeader {
     pub(crate) members: Vec<MemberId>,
     pub(crate) body_bytes: u64,
     pub(crate) body_sum: u32,
-    /// Whether the block behind the header seals it: every member in sync was known to hold this epoch. Only sealed
-    /// copies can be in force.
+    /// Whether the block behind the header seals it: every member in sync was known to hold this
+    /// epoch. Only sealed copies can be in force.
     pub(crate) sealed: bool,
 }
 
@@ -62,7 +63,7 @@ impl CommitHeader {
         to.u64(self.generation);
         to.u64(self.body_bytes);
         to.u32(self.body_sum);
-        to.u32(0); // keeps what follows on eight bytes
+        to.u32(0); // aligns what follows to eight bytes
         to.u128(self.in_sync.0);
         for member in &self.members {
             to.raw(&member.0);
@@ -90,15 +91,16 @@ impl CommitHeader {
         to.finish()
     }
 
-    /// The header in the first two blocks of an area of this size, if there is an undamaged one of this version and
-    /// this volume. A seal that is damaged or belongs to another header is none.
+    /// The header in the first two blocks of an area of this size, if there is an undamaged one of
+    /// this version and this volume. A seal that is damaged or belongs to another header counts as
+    /// none.
     pub(crate) fn decode(blocks: &[u8], volume: VolumeId, area_bytes: u64) -> Option<CommitHeader> {
         let (block, seal) = blocks.split_at_checked(BLOCK_BYTES)?;
         let header = CommitHeader::decode_header(block, volume, area_bytes)?;
         Some(CommitHeader { sealed: header.encode_seal() == seal, ..header })
     }
 
-    /// Whether a block is a header of some version, undamaged.
+    /// Whether a block is an undamaged header of any version.
     pub(crate) fn is_whole(block: &[u8]) -> bool {
         block.len() == BLOCK_BYTES && block[..8] == HEADER_MAGIC && block_sum_holds(block)
     }
@@ -164,7 +166,7 @@ pub(super) fn fuzz_header(bytes: &[u8]) {
 }
 
 impl MemberSet {
-    /// The first so many members.
+    /// The members 0..`count`.
     pub(crate) fn first(count: usize) -> MemberSet {
         (0..count).fold(MemberSet::default(), MemberSet::with)
     }
@@ -205,7 +207,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn it_leads_back_and_shows_every_flipped_bit(
+        fn a_header_round_trips_and_every_flipped_bit_is_detected(
             numbers in any::<[u64; 4]>(), in_sync in any::<u128>(), count in 1usize..=MEMBERS_MAX,
             at in 0usize..2 * BLOCK_BYTES, bit in 0u8..8,
         ) {
@@ -235,7 +237,7 @@ mod tests {
     }
 
     #[test]
-    fn sets_hold_what_was_put_in() {
+    fn a_set_has_the_members_that_were_added() {
         let set = MemberSet::first(5).without(2).with(127);
         assert_eq!(set.iter().collect::<Vec<_>>(), [0, 1, 3, 4, 127]);
         assert_eq!((set.count(), set.has(2), set.has(127), set.has(128)), (5, false, true, false));

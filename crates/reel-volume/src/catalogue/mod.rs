@@ -1,5 +1,5 @@
-//! The catalogue: what titles a volume holds and where their objects lie; how it is encoded, and which of the
-//! copies on the members is in force.
+//! The catalogue: which titles a volume holds and where their objects are stored, how it is
+//! encoded, and which of the copies on the members is in force.
 
 mod body;
 mod header;
@@ -13,8 +13,9 @@ pub(crate) use header::{BODY_AT, CommitHeader, Epoch, MemberSet};
 pub use record::{Extent, ObjectEntry, ObjectRecord, Role, SourceFile, Sums, TitleRecord, TitleRecordError};
 pub(crate) use selection::{Candidate, Selection, SelectionError, select, write_quorum};
 
-/// For the fuzzer (this exists for it alone): any two blocks and any body are a commit or an error, and what was read is written as it was. The checksums are set right
-/// before, since chance would never find them.
+/// Entry point of the fuzzer, and used by nothing else. Any two blocks and any body are a commit or
+/// an error, and what was read is written as it was. The checksums are set right before decoding,
+/// since chance would never find them.
 #[cfg(fuzzing)]
 pub fn fuzz_catalogue(bytes: &[u8]) {
     let blocks = bytes.len().min(BODY_AT as usize);

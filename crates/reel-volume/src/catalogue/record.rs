@@ -7,12 +7,12 @@ use crate::limits::{
     TITLE_OBJECTS_MAX,
 };
 
-/// A title: one film or song with all its objects. The volume does not look into the objects.
+/// A title: one film or song with all its objects. The volume does not interpret the objects.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct TitleRecord {
-    /// Its name in URLs and commands, unique in the volume: 1 to 64 of `a-z`, `0-9` and `-`.
+    /// Its id in URLs and commands, unique in the volume: 1 to 64 of `a-z`, `0-9` and `-`.
     pub id: String,
-    /// Its name for people.
+    /// Its name for display.
     pub name: String,
     /// When it was published, in seconds since 1970-01-01 UTC.
     pub added_unix_s: u64,
@@ -22,7 +22,7 @@ pub struct TitleRecord {
     pub objects: Vec<ObjectEntry>,
 }
 
-/// The file a title was made from.
+/// The file that a title was made from.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct SourceFile {
     /// Its name, without directories.
@@ -33,18 +33,18 @@ pub struct SourceFile {
     pub modified_unix_s: u64,
 }
 
-/// One object of a title and what it is for.
+/// One object of a title and its role.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ObjectEntry {
-    /// What it is for.
+    /// The purpose of the object.
     pub role: Role,
-    /// Which of those with the same role: the number of the track for a track.
+    /// Which of the objects with the same role: for a track, the number of the track.
     pub number: u32,
-    /// Where its bytes lie.
+    /// Where its bytes are stored.
     pub object: ObjectRecord,
 }
 
-/// What an object of a title is for.
+/// The purpose of an object of a title.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Role {
     /// The index of the title.
@@ -57,7 +57,7 @@ pub enum Role {
     Artwork,
 }
 
-/// Where the bytes of an object lie and how they are checked. Immutable once published.
+/// Where the bytes of an object are stored and how they are checked. Immutable once published.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ObjectRecord {
     /// Its length.
@@ -66,8 +66,8 @@ pub struct ObjectRecord {
     pub extents: Vec<Extent>,
     /// The checksums of its rows.
     pub sums: Sums,
-    /// Keeps its slots from being reused while the record, a clone of it or a map of it is alive. Empty in a
-    /// record that comes neither from a writer nor from the volume's list of titles.
+    /// Keeps the slots from being reused while the record, a clone of it or a map of it exists.
+    /// Empty in a record that comes neither from a writer nor from the volume's list of titles.
     pub hold: Hold,
 }
 
@@ -119,6 +119,9 @@ impl TitleRecord {
     }
 
     /// Checks what can be checked without the rest of the catalogue.
+    ///
+    /// # Errors
+    /// If the title breaks a rule of the format; the error names the rule.
     pub fn check(&self, geometry: &Geometry, slots: u64) -> Result<(), TitleRecordError> {
         self.rule_broken(geometry, slots)
             .map_or(Ok(()), |rule| Err(TitleRecordError { id: self.id.clone(), rule }))
@@ -157,7 +160,7 @@ impl ObjectRecord {
         extents
     }
 
-    /// The first slot, which names an object as long as it exists; `None` for an empty object.
+    /// The first slot, which identifies an object as long as it exists; `None` for an empty object.
     pub fn first_slot(&self) -> Option<u64> {
         self.extents.first().map(|extent| extent.first_slot)
     }
@@ -167,19 +170,19 @@ impl ObjectRecord {
             return Some("one of its objects is longer than 16 TiB");
         }
         if self.extents.len() > EXTENTS_MAX {
-            return Some("one of its objects is scattered over more than 65,536 runs of slots");
+            return Some("one of its objects is split into more than 65,536 runs of slots");
         }
         let stripes = geometry.stripes(self.bytes);
         let mut held = 0u64;
         for extent in &self.extents {
             let end = extent.first_slot.checked_add(extent.slots);
             if extent.slots == 0 || end.is_none_or(|end| end > slots) {
-                return Some("one of its objects lies outside the volume");
+                return Some("one of its objects is stored outside the volume");
             }
             held = held.saturating_add(extent.slots);
         }
         if held != stripes {
-            return Some("one of its objects has not as many slots as its length needs");
+            return Some("one of its objects does not have the number of slots that its length needs");
         }
         let rows = stripes * geometry.stripe_rows() as u64;
         match &self.sums {

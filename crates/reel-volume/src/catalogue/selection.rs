@@ -1,16 +1,17 @@
-//! Which of the catalogue copies on the members is in force: pure. `docs/volume-format.md` argues it.
+//! Selects the catalogue copy in force among the copies on the members: pure.
+//! `docs/volume-format.md` argues why the selection is right.
 
 use crate::catalogue::header::{CommitHeader, MemberSet};
 use crate::ids::MemberId;
 
-/// A member that is present, and the headers it holds whose bodies match their checksums.
+/// A member that is present, and the headers on it whose bodies match their checksums.
 #[derive(Clone, Debug)]
 pub(crate) struct Candidate {
     pub(crate) index: usize,
     pub(crate) id: MemberId,
     pub(crate) areas: [Option<CommitHeader>; 2],
-    /// The highest epoch number in any header it holds, also in one whose body does not match: a body is overwritten
-    /// before its header, and the number must not be forgotten in between.
+    /// The highest epoch number in any header on it, also in one whose body does not match: a body
+    /// is overwritten before its header, and the number must not be forgotten in between.
     pub(crate) epoch_seen: u64,
 }
 
@@ -19,16 +20,16 @@ pub(crate) struct Candidate {
 pub(crate) struct Selection {
     /// The header in force.
     pub(crate) winner: CommitHeader,
-    /// The candidate (by place in the slice) and the area it was taken from.
+    /// The candidate (by index in the slice) and the area that the header was taken from.
     pub(crate) found_at: (usize, usize),
     /// The members that are present and in sync.
     pub(crate) current: MemberSet,
     /// The highest epoch number on any member, in force or not.
     pub(crate) highest_epoch: u64,
-    /// Whether every member in sync is present and holds the winner, and nobody holds anything higher, so that
-    /// nothing needs to be written before the volume is used.
+    /// Whether every member in sync is present and holds the winner, and no member holds a higher
+    /// epoch, so that nothing needs to be written before the volume is used.
     pub(crate) settled: bool,
-    /// For each candidate the area that holds the best copy it has, which is not overwritten first.
+    /// For each candidate the area with its best copy, which is not overwritten first.
     pub(crate) keep: Vec<usize>,
 }
 
@@ -37,15 +38,16 @@ pub(crate) struct Selection {
 pub(crate) enum SelectionError {
     /// No member has a copy that can be read.
     NoCopy,
-    /// More is missing than parity makes up for, so that the newest copy that can be read may not be the newest
-    /// there was.
+    /// More members are missing than parity makes up for, so a newer copy may exist on one of them.
     Undecided,
 }
 
-/// Finds the copy in force: of the sealed copies that with the highest epoch and, within it, the highest generation.
+/// Selects the copy in force: of the sealed copies the one with the highest epoch and, within it,
+/// the highest generation.
 ///
-/// A copy is sealed only once every member in sync holds its epoch, and nothing is acknowledged before it is sealed on
-/// all of them. So whoever sees one of those members sees at least what was acknowledged last.
+/// A copy is sealed only once every member in sync holds its epoch, and nothing is acknowledged
+/// before it is sealed on all of them. So any one of those members shows at least what was
+/// acknowledged last.
 pub(crate) fn select(
     candidates: &[Candidate],
     members: usize,
@@ -68,9 +70,9 @@ pub(crate) fn select(
     let Some(&(at, area, winner)) = sealed().max_by_key(|(_, _, header)| header.rank()) else {
         return Err(SelectionError::NoCopy);
     };
-    let twin =
+    let is_rival =
         |header: &CommitHeader| header.epoch.number == winner.epoch.number && header.epoch != winner.epoch;
-    if sealed().any(|(_, _, header)| twin(header)) || !certain(candidates, members, parity_rows) {
+    if sealed().any(|(_, _, header)| is_rival(header)) || !is_certain(candidates, members, parity_rows) {
         return Err(SelectionError::Undecided);
     }
 
@@ -86,21 +88,25 @@ pub(crate) fn select(
     Ok(Selection { winner: winner.clone(), found_at: (at, area), current, highest_epoch, settled, keep })
 }
 
-/// Whether so many members in sync may go on writing: no two sets that may can be without a common member.
+/// Whether this set of members in sync may continue to write. Any two sets that may write have a
+/// member in common.
 ///
-/// They must be N - P, so that nothing published is lost with them, and more than half; of exactly half, the half
-/// with member 0 may. (With one parity row that only matters to a volume of two members.)
+/// The set must have N - P members, so that nothing published is lost with the others, and more
+/// than half of all. Of exactly half, only the half with member 0 may write. (With one parity row
+/// that only matters to a volume of two members.)
 pub(crate) fn write_quorum(current: MemberSet, members: usize, parity_rows: usize) -> bool {
     let count = current.count();
     count + parity_rows >= members && (2 * count > members || (2 * count == members && current.has(0)))
 }
 
-/// Whether nothing newer can have been acknowledged. What is acknowledged is on all but P members at least, so it would
-/// show on one of more than P that have copies. With fewer of these, no other present may have lost its own. A volume
-/// of two members cannot ask that much.
-fn certain(candidates: &[Candidate], members: usize, parity_rows: usize) -> bool {
-    let speaking = candidates.iter().filter(|one| one.areas.iter().flatten().any(|own| own.sealed)).count();
-    members <= 2 * parity_rows || speaking > parity_rows || speaking == candidates.len()
+/// Whether nothing newer can have been acknowledged. An acknowledged commit is on all but at most P
+/// members, so it would show on one of more than P members that have copies. With fewer of these,
+/// every member that is present must have a copy. A volume of two members cannot meet the first
+/// condition, so it is exempt.
+fn is_certain(candidates: &[Candidate], members: usize, parity_rows: usize) -> bool {
+    let with_copies =
+        candidates.iter().filter(|one| one.areas.iter().flatten().any(|own| own.sealed)).count();
+    members <= 2 * parity_rows || with_copies > parity_rows || with_copies == candidates.len()
 }
 
 /// The members present that a header counts as in sync.

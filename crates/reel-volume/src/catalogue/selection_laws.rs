@@ -1,13 +1,15 @@
-//! A model of members that come and go, of crashes between any two writes, and of the rule that decides which
-//! copy is in force. The law: what was acknowledged is never lost, however the members come back.
+//! A model of members that disappear and return, of crashes between any two writes, and of the rule
+//! that decides which copy is in force. The law: what was acknowledged is never lost, whichever
+//! members return.
 
 use proptest::prelude::*;
 
 use crate::catalogue::header::{CommitHeader, Epoch, MemberSet};
-use crate::catalogue::selection::{Candidate, SelectionError, select, write_quorum};
+use crate::catalogue::selection::{Candidate, Selection, SelectionError, select, write_quorum};
 use crate::ids::{MemberId, VolumeId};
 
-/// The model's catalogue body is a number: the history of commits is a tree, and each commit knows its parent.
+/// The model's catalogue body is a number. The history of commits is a tree, and each commit knows
+/// its parent.
 struct World {
     members: usize,
     areas: Vec<[Option<CommitHeader>; 2]>,
@@ -15,15 +17,16 @@ struct World {
     numbers: Vec<[u64; 2]>,
     /// The areas before each opening.
     past: Vec<Past>,
-    /// parent[body] is the commit it was made from.
+    /// `parent[body]` is the commit it was made from.
     parent: Vec<u32>,
     acknowledged: u32,
     next_id: u64,
-    /// Whether more went wrong at once than is promised, so that a refusal is right; a wrong answer never is.
+    /// Whether more failed at once than the design covers, so that a refusal is right. A wrong
+    /// answer never is.
     too_much: bool,
 }
 
-/// Areas and numbers as they were.
+/// Areas and numbers as they were before an opening.
 type Past = (Vec<[Option<CommitHeader>; 2]>, Vec<[u64; 2]>);
 
 struct Session {
@@ -42,14 +45,14 @@ struct Step {
     /// Members that fail while it is in use, each at one of the commits.
     failing: Option<(usize, usize)>,
     commits: usize,
-    /// A member that is present and not in sync has been rebuilt, and joins at one of the commits; or a new disk in its
-    /// place has.
+    /// A member that is present and not in sync has been rebuilt, and joins at one of the commits.
+    /// With `true`, a new disk in its place has been rebuilt and joins.
     joining: Option<(usize, usize, bool)>,
-    /// The machine dies after so many writes of an area.
+    /// The machine crashes after this number of area writes.
     crash_after: Option<usize>,
     /// One area, or both, of one member is found damaged.
     damage: Option<(usize, u8)>,
-    /// One member is put back to the state it had before so many openings.
+    /// One member is put back to the state it had this number of openings ago.
     put_back: Option<(usize, usize)>,
 }
 
@@ -98,8 +101,46 @@ impl World {
         body == ancestor
     }
 
-    /// One opening with everything that follows until it is closed, dies, or is refused.
+    /// One opening with everything that follows until it is closed, crashes, or is refused.
     fn run(&mut self, step: &Step) -> Result<(), TestCaseError> {
+        self.disturb(step);
+        let Some(selection) = self.select(step)? else { return Ok(()) };
+        let found = selection.winner.body_sum;
+        prop_assert!(
+            self.descends(found, self.acknowledged),
+            "commit {} was acknowledged, but {found} is in force",
+            self.acknowledged
+        );
+        let mut keep = vec![0; self.members];
+        for (index, area) in self.candidates(step.absent).iter().map(|one| one.index).zip(&selection.keep) {
+            keep[index] = *area;
+        }
+        let mut session = Session {
+            current: selection.current,
+            epoch: selection.winner.epoch,
+            generation: selection.winner.generation,
+            body: found,
+            keep,
+        };
+        let mut budget = step.crash_after;
+        let mut highest = selection.highest_epoch;
+        if !selection.settled && self.begin_epoch(&mut session, &mut highest, found, &mut budget).is_err() {
+            return Ok(());
+        }
+        for number in 0..step.commits {
+            let body = self.parent.len() as u32;
+            self.parent.push(session.body);
+            if self.commit(step, number, &mut session, &mut highest, body, &mut budget).is_err() {
+                return Ok(());
+            }
+            session.body = body;
+            self.acknowledged = body;
+        }
+        Ok(())
+    }
+
+    /// Damages areas, and puts a member back to an older state, as `step` says.
+    fn disturb(&mut self, step: &Step) {
         if let Some((member, areas)) = step.damage {
             for area in 0..2 {
                 if areas >> area & 1 == 1 {
@@ -115,83 +156,61 @@ impl World {
             self.areas[member] = self.past[then].0[member].clone();
             self.numbers[member] = self.past[then].1[member];
         }
-        let candidates = self.candidates(step.absent);
-        let selection = match select(&candidates, self.members, 1) {
+    }
+
+    /// The copy in force; `None` if the volume cannot be opened, or not for writing.
+    fn select(&self, step: &Step) -> Result<Option<Selection>, TestCaseError> {
+        let selection = match select(&self.candidates(step.absent), self.members, 1) {
             Ok(selection) => selection,
-            Err(SelectionError::NoCopy) => return Ok(()),
+            Err(SelectionError::NoCopy) => return Ok(None),
             Err(SelectionError::Undecided) => {
                 prop_assert!(
                     step.absent != 0 || self.too_much,
-                    "all members are here, so it must be decided"
+                    "all members are present, so a copy must be selected"
                 );
-                return Ok(());
+                return Ok(None);
             }
         };
-        if selection.current.count() + 1 < self.members {
-            return Ok(());
-        }
-        let found = selection.winner.body_sum;
-        if !write_quorum(selection.current, self.members, 1) {
-            return Ok(());
-        }
-        prop_assert!(
-            self.descends(found, self.acknowledged),
-            "commit {} was acknowledged, but {found} is in force",
-            self.acknowledged
-        );
-        let mut keep = vec![0; self.members];
-        for (candidate, area) in candidates.iter().zip(&selection.keep) {
-            keep[candidate.index] = *area;
-        }
-        let mut session = Session {
-            current: selection.current,
-            epoch: selection.winner.epoch,
-            generation: selection.winner.generation,
-            body: found,
-            keep,
-        };
-        let mut budget = step.crash_after;
-        let mut highest = selection.highest_epoch;
-        if !selection.settled && self.begin_epoch(&mut session, &mut highest, found, &mut budget).is_err() {
-            return Ok(());
-        }
-        for commit in 0..step.commits {
-            let body = self.parent.len() as u32;
-            self.parent.push(session.body);
-            let failing =
-                step.failing.filter(|(_, at)| *at == commit).map(|(member, _)| member % self.members);
-            let joins = |member: &usize| step.absent >> member & 1 == 0 && !session.current.has(*member);
-            let joining = step
-                .joining
-                .filter(|(_, at, _)| *at == commit)
-                .map(|(member, _, new)| (member % self.members, new))
-                .filter(|(member, _)| joins(member));
-            let done = match failing.filter(|member| session.current.has(*member)) {
-                None if joining.is_some() => {
-                    let (member, new) = joining.unwrap_or_default();
-                    if new {
-                        (self.areas[member], self.numbers[member]) = ([None, None], [0; 2]);
-                        session.keep[member] = 0;
-                    }
-                    session.current = session.current.with(member);
-                    self.begin_epoch(&mut session, &mut highest, body, &mut budget)
+        let is_open = selection.current.count() + 1 >= self.members;
+        Ok(Some(selection).filter(|found| is_open && write_quorum(found.current, self.members, 1)))
+    }
+
+    /// One commit, with the member that fails or joins at it. Too few members end the session like
+    /// a crash.
+    fn commit(
+        &mut self,
+        step: &Step,
+        number: usize,
+        session: &mut Session,
+        highest: &mut u64,
+        body: u32,
+        budget: &mut Option<usize>,
+    ) -> Result<(), Crashed> {
+        let failing = step.failing.filter(|(_, at)| *at == number).map(|(member, _)| member % self.members);
+        let joins = |member: &usize| step.absent >> member & 1 == 0 && !session.current.has(*member);
+        let joining = step
+            .joining
+            .filter(|(_, at, _)| *at == number)
+            .map(|(member, _, new)| (member % self.members, new))
+            .filter(|(member, _)| joins(member));
+        match (failing.filter(|member| session.current.has(*member)), joining) {
+            (None, Some((member, new))) => {
+                if new {
+                    (self.areas[member], self.numbers[member]) = ([None, None], [0; 2]);
+                    session.keep[member] = 0;
                 }
-                None => self.write_all(&mut session, body, true, &mut budget),
-                Some(member) => {
-                    session.current = session.current.without(member);
-                    if !write_quorum(session.current, self.members, 1) {
-                        return Ok(());
-                    }
-                    self.begin_epoch(&mut session, &mut highest, body, &mut budget)
-                }
-            };
-            if done.is_err() {
-                return Ok(());
+                session.current = session.current.with(member);
+                self.begin_epoch(session, highest, body, budget)
             }
-            session.body = body;
-            self.acknowledged = body;
+            (None, None) => self.write_all(session, body, true, budget),
+            (Some(member), _) => {
+                session.current = session.current.without(member);
+                if !write_quorum(session.current, self.members, 1) {
+                    return Err(Crashed);
+                }
+                self.begin_epoch(session, highest, body, budget)
+            }
         }
-        Ok(())
     }
 
     fn begin_epoch(
@@ -233,7 +252,8 @@ impl World {
         let rounds: &[&[bool]] = if sealed { &[&[false, true]] } else { &[&[false], &[true]] };
         for round in rounds {
             for member in session.current.iter() {
-                // Header and seal of a commit within an epoch are written together and may arrive one without the other.
+                // Header and seal of a commit within an epoch are written together and may arrive
+                // one without the other.
                 for &sealed in *round {
                     spend(budget)?;
                     let area = 1 - session.keep[member];
@@ -283,18 +303,19 @@ fn any_step() -> impl Strategy<Value = Step> {
     )
 }
 
-/// One member is hurt, which is found with all members present and lasts until the volume is next opened.
-fn with_one_hurt(step: Step) -> impl Strategy<Value = Step> {
+/// One member is damaged. This is found with all members present and lasts until the volume is next
+/// opened.
+fn with_one_damaged(step: Step) -> impl Strategy<Value = Step> {
     let damage = (0usize..6, 1u8..4).prop_map(|found| (Some(found), None));
     let put_back = (0usize..6, 0usize..14).prop_map(|found| (None, Some(found)));
-    (prop_oneof![6 => Just((None, None)), 2 => damage, 2 => put_back], Just(step)).prop_map(|(hurt, step)| {
-        match hurt {
+    (prop_oneof![6 => Just((None, None)), 2 => damage, 2 => put_back], Just(step)).prop_map(
+        |(damaged, step)| match damaged {
             (None, None) => step,
             (damage, put_back) => {
                 Step { absent: 0, failing: None, crash_after: None, damage, put_back, ..step }
             }
-        }
-    })
+        },
+    )
 }
 
 proptest! {
@@ -310,8 +331,8 @@ proptest! {
     }
 
     #[test]
-    fn crashes_and_one_hurt_member_keep_it_open_and_whole(
-        members in 3usize..6, steps in proptest::collection::vec(any_step().prop_flat_map(with_one_hurt), 1..14),
+    fn crashes_and_one_damaged_member_leave_the_volume_complete(
+        members in 3usize..6, steps in proptest::collection::vec(any_step().prop_flat_map(with_one_damaged), 1..14),
     ) {
         let mut world = World::new(members);
         for step in &steps {
@@ -320,13 +341,13 @@ proptest! {
     }
 
     #[test]
-    fn lost_members_and_one_with_damaged_copies_may_refuse_but_never_forget(
-        members in 3usize..6, hurt in 0usize..6, steps in proptest::collection::vec(any_step().prop_flat_map(with_one_hurt), 1..14),
+    fn lost_members_and_one_with_damaged_copies_may_cause_refusal_but_never_loss(
+        members in 3usize..6, damaged in 0usize..6, steps in proptest::collection::vec(any_step().prop_flat_map(with_one_damaged), 1..14),
     ) {
         let mut world = World::new(members);
         world.too_much = true;
         for step in &steps {
-            let damage = step.damage.map(|(_, areas)| (hurt, areas));
+            let damage = step.damage.map(|(_, areas)| (damaged, areas));
             world.run(&Step { put_back: None, damage, ..step.clone() })?;
         }
     }
@@ -351,14 +372,15 @@ fn run_all(members: usize, too_much: bool, steps: &[Step]) {
 }
 
 #[test]
-fn a_number_is_not_forgotten_while_a_body_is_overwritten() {
+fn an_epoch_number_is_kept_while_a_body_is_overwritten() {
     run_all(
         3,
         false,
         &[
-            // Member 1 fails; the epoch without it is sealed on member 0 only, then the machine dies.
+            // Member 1 fails; the epoch without it is sealed on member 0 only, then the machine
+            // dies.
             Step { failing: Some((1, 0)), commits: 1, crash_after: Some(5), ..QUIET },
-            // Member 0 is away; the machine dies when the bodies of the next epoch are written.
+            // Member 0 is missing; the machine dies when the bodies of the next epoch are written.
             Step { absent: 1, crash_after: Some(2), ..QUIET },
             Step { absent: 1, commits: 1, ..QUIET },
             QUIET,
@@ -367,12 +389,13 @@ fn a_number_is_not_forgotten_while_a_body_is_overwritten() {
 }
 
 #[test]
-fn a_member_without_copies_may_have_known_more() {
+fn a_member_without_copies_may_have_had_a_newer_one() {
     run_all(
         3,
         true,
         &[
-            // Acknowledged by members 0 and 1 without 2. Then 0 is away and 1 has lost its copies.
+            // Acknowledged by members 0 and 1 without 2. Then 0 is missing and 1 has lost its
+            // copies.
             Step { failing: Some((2, 0)), commits: 1, ..QUIET },
             Step { absent: 1, damage: Some((1, 3)), ..QUIET },
         ],

@@ -1,9 +1,9 @@
-//! What an open volume knows of itself, and who may change it.
+//! The state of an open volume, and the right to change it.
 
 use super::entry_name;
-use crate::access::{Access, Errand};
+use crate::access::{Access, ReadContext};
 use crate::catalogue::{ObjectRecord, Selection, Sums, TitleRecord};
-use crate::commit::{Around, Change, Committer};
+use crate::commit::{Change, CommitContext, Committer};
 use crate::counters::VolumeCounters;
 use crate::error::VolumeError;
 use crate::finding::{Finding, MemberState};
@@ -21,7 +21,7 @@ use std::fs::{File, Metadata};
 use std::path::PathBuf;
 use std::sync::{Arc, Mutex, MutexGuard, RwLock};
 
-/// What all clones of an open volume share.
+/// The state that all clones of an open volume share.
 pub(crate) struct Inner {
     pub(crate) directory: PathBuf,
     pub(crate) superblock: Superblock,
@@ -38,21 +38,21 @@ pub(crate) struct Inner {
     pub(super) committer: Committer,
     /// Which disks stand for the members.
     disks: Mutex<Disk>,
-    /// What each member was found to be, or became by being replaced.
+    /// The state in which each member was found, or which it got by being replaced.
     current: Mutex<Vec<Finding>>,
-    /// The scrub, rebuild or replacement that is under way.
+    /// The scrub, rebuild or replacement that is running.
     job: Mutex<Option<&'static str>>,
 }
 
-/// What is known of the disks behind the members.
+/// The disks behind the members.
 pub(crate) struct Disk {
-    /// Open for the sake of their locks: those of members, and `volume.toml`.
+    /// Open files whose locks are held: those of members, and `volume.toml`.
     pub(crate) locks: Vec<(Option<usize>, File)>,
-    /// Whether the disk of a member is the one that the catalogue means.
+    /// Whether the disk of a member is the one that the catalogue expects.
     pub(crate) belongs: Vec<bool>,
 }
 
-/// A scrub, rebuild or replacement; no other begins before it is dropped.
+/// The right to run a scrub, rebuild or replacement. No other begins before it is dropped.
 pub(crate) struct Job<'a>(&'a Inner);
 
 impl Inner {
@@ -89,14 +89,14 @@ impl Inner {
         }
     }
 
-    /// Begins an epoch with what is in force, so that every member present holds it and none that is away can
-    /// come back with something higher.
+    /// Begins an epoch with the catalogue in force, so that every member present holds it and no
+    /// missing member can return with something higher.
     pub(crate) fn settle(&self, selection: &Selection) -> Result<(), VolumeError> {
         if selection.settled || self.committer.refusal().is_some() {
             return Ok(());
         }
         let titles = self.titles();
-        self.committer.commit(&self.around(), titles.iter().map(|title| &**title), Change::Epoch)
+        self.committer.commit(&self.context(), titles.iter().map(|title| &**title), Change::Epoch)
     }
 
     pub(crate) fn titles(&self) -> Arc<Vec<Arc<TitleRecord>>> {
@@ -118,8 +118,8 @@ impl Inner {
             } else if self.health.suspect(finding.member) {
                 let reason = self.health.reason(finding.member).unwrap_or_default();
                 finding.text = format!(
-                    "in use only because no other can be spared: it fails again and again ({reason}); replace the \
-                     member that is out, then this one"
+                    "in use only because no other can be spared: it repeatedly fails or returns wrong data ({reason}); replace \
+                     the member that is out, then this one"
                 );
             }
         }
@@ -130,24 +130,24 @@ impl Inner {
         if !object.hold.holds(&self.space, &object.all_extents()) {
             return Err(VolumeError::NotHeld);
         }
-        self.map_held(object, object, name, (Errand::of(Class::INTERACTIVE), &mut || {}))
+        self.map_held(object, object, name, (ReadContext::of(Class::INTERACTIVE), &mut || {}))
     }
 
-    /// `part` is the object itself or, further down, the object of its checksums, which is read on this errand; whoever is on it is
-    /// told whenever some of it has come.
+    /// `part` is the object itself or, further down, the object of its checksums. That is read with
+    /// this context; `each` is called whenever a part of it has arrived.
     pub(crate) fn map_held(
         &self,
         object: &ObjectRecord,
         part: &ObjectRecord,
         name: String,
-        (errand, each): (Errand, &mut dyn FnMut()),
+        (context, each): (ReadContext, &mut dyn FnMut()),
     ) -> Result<ObjectMap, VolumeError> {
         let sums = match &part.sums {
             Sums::Inline(sums) => sums.clone(),
             Sums::Object(sums) => {
                 let map =
-                    self.map_held(object, sums, format!("the checksums of {name}"), (errand, &mut *each))?;
-                self.read_sums(Arc::new(map), errand, each)?
+                    self.map_held(object, sums, format!("the checksums of {name}"), (context, &mut *each))?;
+                self.read_sums(Arc::new(map), context, each)?
             }
         };
         Ok(ObjectMap::new(ObjectParts {
@@ -163,8 +163,8 @@ impl Inner {
         }))
     }
 
-    pub(super) fn around(&self) -> Around<'_> {
-        Around { access: &self.access, health: &self.health, counters: &self.counters }
+    pub(super) fn context(&self) -> CommitContext<'_> {
+        CommitContext { access: &self.access, health: &self.health, counters: &self.counters }
     }
 
     pub(super) fn free_bytes(&self) -> u64 {
@@ -174,15 +174,15 @@ impl Inner {
     fn read_sums(
         &self,
         map: Arc<ObjectMap>,
-        errand: Errand,
+        context: ReadContext,
         each: &mut dyn FnMut(),
     ) -> Result<Vec<u32>, VolumeError> {
-        let bytes = ObjectReader::read_all(self, map, errand, each)?;
+        let bytes = ObjectReader::read_all(self, map, context, each)?;
         let (sums, _) = bytes.as_chunks::<4>();
         Ok(sums.iter().map(|sum| u32::from_le_bytes(*sum)).collect())
     }
 
-    /// What to call an object in messages.
+    /// The name of an object in messages.
     pub(super) fn name_of(&self, object: &ObjectRecord) -> String {
         let named = object.first_slot().and_then(|slot| {
             let titles = self.titles();
@@ -198,7 +198,7 @@ impl Inner {
         self.access.waits.lock(&self.change)
     }
 
-    /// The right to change what the members hold.
+    /// The right to change the data on the members.
     pub(crate) fn begin_job(&self, what: &'static str) -> Result<Job<'_>, VolumeError> {
         let mut job = lock(&self.job);
         if let Some(running) = *job {
@@ -208,7 +208,7 @@ impl Inner {
         Ok(Job(self))
     }
 
-    /// Why nothing may be written, if so.
+    /// Why nothing may be written; `None` if writing is allowed.
     pub(crate) fn refusal(&self) -> Option<String> {
         self.committer.refusal()
     }
@@ -221,24 +221,34 @@ impl Inner {
         self.committer.member_id(member)
     }
 
-    /// Whether the disk of a member is there and the one that the catalogue means.
+    /// An error if there is no member with this number.
+    pub(crate) fn check_member_number(&self, member: usize) -> Result<(), VolumeError> {
+        let last = self.geometry.members() - 1;
+        if member <= last {
+            return Ok(());
+        }
+        let problem = format!("there is no member {member}; the members are 0 to {last}");
+        Err(VolumeError::options(problem, "`reel volume status` shows the members"))
+    }
+
+    /// Whether the disk of a member is present and the one that the catalogue expects.
     pub(crate) fn belongs(&self, member: usize) -> bool {
         lock(&self.disks).belongs[member]
     }
 
-    /// Where a member is, or should be.
+    /// The path of a member.
     pub(crate) fn member_path(&self, member: usize) -> PathBuf {
         lock(&self.current)[member].path.clone()
     }
 
-    /// The member whose disk this is, if any has it open.
+    /// The member whose disk this is, if it is open.
     pub(crate) fn member_at(&self, metadata: &Metadata) -> Option<usize> {
         let same = |file: &File| file.metadata().is_ok_and(|own| identity(&own) == identity(metadata));
         let disks = lock(&self.disks);
         disks.locks.iter().filter(|(_, file)| same(file)).find_map(|(member, _)| *member)
     }
 
-    /// Another disk, which is locked, stands for a member.
+    /// Records that another disk, which is locked, is now this member.
     pub(crate) fn replaced(&self, member: usize, path: PathBuf, file: File) {
         let mut disks = lock(&self.disks);
         disks.locks.retain(|(other, _)| *other != Some(member));
@@ -247,13 +257,13 @@ impl Inner {
         lock(&self.current)[member] = rebuilding_finding(member, &path);
     }
 
-    /// The disk that stands for a member is not the one that is meant any more, if it was: nothing may be put on it. Tells
-    /// whether it was.
+    /// Records that the member's open disk is not the expected one any more, so that nothing may be
+    /// written to it. Returns whether it was the expected one.
     pub(crate) fn disown(&self, member: usize) -> bool {
         std::mem::replace(&mut lock(&self.disks).belongs[member], false)
     }
 
-    /// The disk that stands for a member is the one that is meant, after all.
+    /// Records that the member's open disk is the expected one after all.
     pub(crate) fn own(&self, member: usize) {
         lock(&self.disks).belongs[member] = true;
     }
@@ -263,26 +273,29 @@ impl Inner {
         lock(&self.disks).locks.push((None, manifest));
     }
 
-    /// Commits the titles as they are, with a change of the members. The caller holds the right to change.
+    /// Commits the titles as they are, with a change of the members. The caller holds the lock for
+    /// changes.
     pub(crate) fn commit_titles(&self, change: Change) -> Result<(), VolumeError> {
         let titles = self.titles();
-        self.committer.commit(&self.around(), titles.iter().map(|title| &**title), change)
+        self.committer.commit(&self.context(), titles.iter().map(|title| &**title), change)
     }
 
-    /// Puts a member that holds everything in sync and in use. The caller holds the right to change.
+    /// Puts a member that holds everything in sync and in use. The caller holds the lock for
+    /// changes.
     pub(crate) fn join(&self, member: usize) -> Result<(), VolumeError> {
         self.commit_titles(Change::Join(member))?;
         if !self.committer.in_sync(member) || !self.health.rebuilt(member) {
             let reason = self.health.reason(member).unwrap_or_default();
-            return Err(VolumeError::Options(format!(
-                "member {member} failed before it was in use: {reason}"
-            )));
+            return Err(VolumeError::options(
+                format!("member {member} failed before it was in use: {reason}"),
+                None,
+            ));
         }
         let mut current = lock(&self.current);
         current[member].state = MemberState::Present;
         "in use".clone_into(&mut current[member].text);
         drop(current);
-        // And a second copy, so that one that is damaged later is not its only one.
+        // A second commit writes the other area, so that one damaged copy is not its only one.
         self.commit_titles(Change::Titles)
     }
 }
@@ -294,6 +307,6 @@ impl Drop for Job<'_> {
 }
 
 fn lock<T>(shared: &Mutex<T>) -> MutexGuard<'_, T> {
-    // Single steps that do not panic.
+    // Guarded sections are single steps that do not panic.
     shared.lock().unwrap_or_else(|poisoned| poisoned.into_inner())
 }

@@ -1,4 +1,4 @@
-//! Titles come and go: each with one commit of the catalogue.
+//! Publishes and removes titles, each with one commit of the catalogue.
 
 use super::entry_name;
 use super::inner::Inner;
@@ -50,30 +50,33 @@ impl Inner {
     ) -> Result<(), VolumeError> {
         let set_published =
             |to: bool| title.objects.iter().for_each(|entry| entry.object.hold.set_published(to));
-        let done = self.committer.commit(&self.around(), after.iter().map(|title| &**title), Change::Titles);
+        let done = self.committer.commit(&self.context(), after.iter().map(|title| &**title), Change::Titles);
         match done {
             Ok(()) => {
                 set_published(published);
                 *self.titles.write().unwrap_or_else(|poisoned| poisoned.into_inner()) = Arc::new(after);
             }
-            // It may be on some members already, so its slots stay taken until the volume is opened again.
+            // Some members may have it already, so its slots stay taken until the volume is opened
+            // again.
             Err(_) if self.committer.refusal().is_some() => set_published(true),
             Err(_) => {}
         }
         done
     }
 
-    /// A member may have come into use while these objects were written, and lack what was written before. If that cannot be computed, because another
-    /// member has gone since, the title must not be there: a member in use would not hold all of it.
+    /// Completes the objects of a title on members that came into use while the objects were
+    /// written and so miss earlier parts. If these cannot be computed because another member failed
+    /// meanwhile, the title must not be published: a member in use would not hold all of it.
     fn complete(&self, title: &TitleRecord) -> Result<(), VolumeError> {
         let lives = self.health.lives();
         for member in (0..self.geometry.members()).filter(|&member| self.health.readable(member)) {
-            let lacking = title.objects.iter().filter(|entry| entry.object.hold.may_lack(member, &lives));
+            let incomplete =
+                title.objects.iter().filter(|entry| entry.object.hold.may_be_missing_on(member, &lives));
             let mut filler = Filler::new(self, member);
-            for entry in lacking {
+            for entry in incomplete {
                 let filled = filler.object(&entry.object, &entry_name(title, entry), &mut |_| true);
                 if let Err(error) = filled {
-                    // It lacks what it should hold, so it is not in sync with what comes.
+                    // Data is missing on it, so it is not in sync with the next commit.
                     drop_member(&self.health, &self.counters, (member, lives[member]), &error.to_string());
                     break;
                 }
@@ -83,7 +86,10 @@ impl Inner {
                     failed: self.health.lost() + 1,
                     members: self.geometry.members(),
                     tolerated: self.geometry.parity_rows(),
-                    last: format!("member {member} lacks a part of {}, written while it was away", title.id),
+                    last: format!(
+                        "member {member} does not have a part of {}, written while it was missing",
+                        title.id
+                    ),
                 });
             }
         }

@@ -1,4 +1,5 @@
-//! Disks that answer at once, and a clock that jumps: whoever waits for memory for half a minute in vain is through at once.
+//! Disks that answer at once, and a clock that jumps: a wait of half a minute for memory ends at
+//! once.
 
 use std::collections::VecDeque;
 use std::fs::{File, OpenOptions as FileOptions};
@@ -14,14 +15,14 @@ use reel_disk::{
     RequestId, SchedulerView,
 };
 use reel_qos::{Class, ClassTable, DiskPrice};
-use reel_volume::{OpenOptions, Simulated, Turns, Volume};
+use reel_volume::{CooperativeWait, OpenOptions, Simulated, Volume};
 
 use super::{Scratch, open_options};
 
-/// Asked before a request is carried out; the request fails if it says so.
+/// Called before a request is executed; the request fails if it returns `true`.
 type Fails = Box<dyn FnMut(usize, &DiskWork) -> bool + Send>;
 
-/// An answer that is held back, and to whom.
+/// An answer that is held back, and its receiver.
 type Late = (Arc<dyn Reply>, DiskDone);
 
 #[derive(Default)]
@@ -34,15 +35,15 @@ pub struct AtOnce {
     lagging: Mutex<Option<Lagging>>,
 }
 
-/// A member that answers only when there is nothing else to wait for.
+/// A member that answers only when the caller waits for nothing else.
 struct Lagging {
     member: usize,
     late: VecDeque<Late>,
-    /// The most answers that it owed at once.
+    /// The most answers that were outstanding at once.
     most: usize,
 }
 
-struct Jumps {
+struct JumpingClock {
     now_ns: AtomicU64,
     disks: Arc<AtOnce>,
 }
@@ -57,39 +58,39 @@ impl AtOnce {
             *own.files.lock().unwrap() = files.into_iter().map(open).collect();
             Arc::clone(&own) as Disks
         };
-        let turns = Jumps { now_ns: AtomicU64::new(1_000_000_000), disks: Arc::clone(&disks) };
+        let turns = JumpingClock { now_ns: AtomicU64::new(1_000_000_000), disks: Arc::clone(&disks) };
         let simulated = Simulated { disks: Arc::new(make), turns: Arc::new(turns) };
         let options = OpenOptions { simulated: Some(simulated), ..open_options() };
         (Volume::open(scratch.path(), options).unwrap(), disks)
     }
 
-    /// From here on requests fail as this says.
+    /// From now on requests for which `fails` returns `true` fail.
     pub fn fail(&self, fails: impl FnMut(usize, &DiskWork) -> bool + Send + 'static) {
         *self.fails.lock().unwrap() = Some(Box::new(fails));
     }
 
-    /// From here on requests that fail are not answered.
+    /// From now on requests that fail are not answered.
     pub fn hold_failures(&self) {
         *self.held.lock().unwrap() = Some(Vec::new());
     }
 
-    /// Answers them.
+    /// Answers the requests that were held back.
     pub fn release_failures(&self) {
         let held = self.held.lock().unwrap().take().unwrap_or_default();
         held.into_iter().for_each(|(reply, done)| reply.deliver(done));
     }
 
-    /// From here on this member answers only when there is nothing else to wait for.
+    /// From now on this member answers only when the caller waits for nothing else.
     pub fn lag(&self, member: usize) {
         *self.lagging.lock().unwrap() = Some(Lagging { member, late: VecDeque::new(), most: 0 });
     }
 
-    /// The most answers that it has owed at once.
-    pub fn most_owed(&self) -> usize {
+    /// The most answers of the lagging member that were outstanding at once.
+    pub fn most_outstanding(&self) -> usize {
         self.lagging.lock().unwrap().as_ref().map_or(0, |lagging| lagging.most)
     }
 
-    /// The oldest of these answers. `false` if none is owed.
+    /// Delivers the oldest outstanding answer. `false` if there is none.
     fn answer_one(&self) -> bool {
         let late = self.lagging.lock().unwrap().as_mut().and_then(|lagging| lagging.late.pop_front());
         let Some((reply, done)) = late else { return false };
@@ -97,7 +98,7 @@ impl AtOnce {
         true
     }
 
-    /// Whether no disk takes the place of another from here on.
+    /// Sets whether replacing a disk fails from now on.
     pub fn refuse(&self, refuses: bool) {
         self.refuses.store(refuses, Ordering::Relaxed);
     }
@@ -190,7 +191,7 @@ impl DiskBackend for AtOnce {
     }
 }
 
-impl Turns for Jumps {
+impl CooperativeWait for JumpingClock {
     fn now_ns(&self) -> u64 {
         self.now_ns.load(Ordering::Relaxed)
     }
@@ -199,12 +200,12 @@ impl Turns for Jumps {
         0
     }
 
-    fn rest(&self, until_ns: Option<u64>) -> bool {
+    fn wait(&self, until_ns: Option<u64>) -> bool {
         match until_ns {
             Some(until_ns) => self.now_ns.fetch_max(until_ns, Ordering::Relaxed) < until_ns,
             None => self.disks.answer_one(),
         }
     }
 
-    fn told(&self, _: u64) {}
+    fn notify(&self, _: u64) {}
 }

@@ -1,4 +1,4 @@
-//! Small volumes in temporary directories, and titles whose bytes can be told from their names.
+//! Small volumes in temporary directories, and titles whose bytes follow from their names.
 #![allow(dead_code, unreachable_pub, reason = "every test file uses its own part")]
 #![allow(clippy::unwrap_used, reason = "a test that cannot go on stops")]
 
@@ -13,13 +13,13 @@ use reel_volume::{
     VolumeError, VolumeOptions,
 };
 
-/// A volume in a directory of its own, which goes with it.
+/// A volume in a temporary directory, which is removed with it.
 pub struct Scratch {
     pub directory: tempfile::TempDir,
 }
 
 impl Scratch {
-    /// So many members with rows of 4000 bytes, which are not whole blocks.
+    /// A volume of `members` files with rows of 4000 bytes, which are not whole blocks.
     pub fn new(members: usize) -> Scratch {
         Scratch::with(members, |_| {})
     }
@@ -65,7 +65,7 @@ pub fn options(members: usize) -> VolumeOptions {
     }
 }
 
-/// The bytes of an object, which follow from its title and number.
+/// The bytes of an object, computed from its title and number.
 pub fn bytes_of(title: &str, number: usize, length: usize) -> Vec<u8> {
     let mut state =
         title.bytes().fold(number as u64 + 1, |state, byte| state.wrapping_mul(257) + u64::from(byte));
@@ -78,7 +78,7 @@ pub fn bytes_of(title: &str, number: usize, length: usize) -> Vec<u8> {
     bytes
 }
 
-/// Writes objects of these lengths and makes a title of them, not yet published.
+/// Writes objects of these lengths and makes a title of them, not published yet.
 pub fn title_of(volume: &Volume, id: &str, lengths: &[usize]) -> TitleRecord {
     try_title_of(volume, id, lengths).unwrap()
 }
@@ -122,7 +122,7 @@ pub fn assert_all_right(volume: &Volume) {
     }
 }
 
-/// All memory that a volume has left, a buffer at a time.
+/// All free memory of a volume, one buffer at a time.
 pub fn all_memory(volume: &Volume) -> Vec<reel_arena::Buffer> {
     let arena = volume.arena();
     std::iter::from_fn(|| arena.take(arena.buffer_bytes())).collect()

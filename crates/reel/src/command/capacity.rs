@@ -1,4 +1,4 @@
-//! `reel capacity`: how many viewers a volume carries, and what stops the next one.
+//! `reel capacity`: how many viewers a volume carries, and what limits the number.
 
 use std::path::Path;
 
@@ -26,28 +26,29 @@ use crate::network::Network;
 use crate::output::print;
 use crate::rate::Rate;
 
-/// What is asked, and how it was answered.
+/// The result of the command.
 struct Report {
     what: String,
     rate: Rate,
-    /// Whatever single member is lost.
+    /// For the loss of any single member.
     degraded: Answer,
-    /// The same if all start at once.
+    /// The same if all viewers start at once.
     together: Answer,
-    /// While all members are there and nobody but viewers is, at the price that is expected over a long time: where the first byte is late. What lies
-    /// between this and what is promised is for the rounds that are slower, for a lost member, and for everybody else.
+    /// While all members are present and there are only viewers, at the expected long-term price:
+    /// above this number bytes are late. The margin between this and the admitted number is for
+    /// slower rounds, for a lost member, and for all other clients.
     carried: Answer,
     notes: Vec<String>,
 }
 
-/// What is there to be used up.
+/// The resources that can be used.
 struct Granted {
     capacities: Capacities,
-    /// What the members cost over a long time.
+    /// The expected long-term price of the members.
     expected: Vec<MemberCapacity>,
-    /// What is read of the members as they are now.
+    /// Which members are read in their current state.
     now: Loss,
-    /// Of the configuration: what is promised is in their shares.
+    /// From the configuration: reservations are within the shares of the classes.
     classes: ClassTable,
 }
 
@@ -64,7 +65,7 @@ pub(super) fn run(arguments: &CapacityArguments) -> Result<Exit, Failure> {
         (Some(title), _) => of_title(&library, title, granted, notes)?,
         (None, Some(rate)) => of_rate(&library, rate, granted, notes)?,
         (None, None) => {
-            return Err(Failure::usage("viewers of what?").help("give --rate 8M, or --title TITLE"));
+            return Err(Failure::usage("nothing to count viewers of").help("use --rate 8M, or --title TITLE"));
         }
     };
     let text = if arguments.json { report.as_json().to_string() } else { report.text() };
@@ -85,7 +86,7 @@ fn of_title(library: &Library, id: &str, granted: Granted, notes: Vec<String>) -
     let demand = |loss| {
         title_demand(&title, Depth::of(granted.capacities.is_rotational()), loss).ok_or_else(|| {
             Failure::failed(format!(
-                "{id} is longer than what can be promised ahead, {} hours",
+                "{id} is longer than the time that can be reserved ahead, {} hours",
                 ROUNDS_MAX / 3600
             ))
         })
@@ -118,7 +119,8 @@ fn report(
     })
 }
 
-/// Nobody else asks for anything: what others leave idle is lent. No class can have nothing at all.
+/// Classes for viewers alone: idle shares of the other classes are lent. No class can have a share
+/// of zero.
 fn viewers_alone() -> Result<ClassTable, ClassTableError> {
     let mut specs: Vec<ClassSpec> = ClassTable::default().iter().map(|(_, spec)| spec.clone()).collect();
     specs.iter_mut().for_each(|spec| spec.share_permille = 1);
@@ -129,7 +131,7 @@ fn viewers_alone() -> Result<ClassTable, ClassTableError> {
     ClassTable::new(specs)
 }
 
-/// An empty ledger, in which nothing is promised that a change of shares could be too much for.
+/// An empty ledger. Without reservations, changing the shares cannot fail.
 fn ledger(capacities: Capacities, rounds: usize, classes: ClassTable) -> Ledger {
     let mut ledger = Ledger::new(capacities, rounds);
     let _ = ledger.set_classes(classes);
@@ -140,18 +142,19 @@ fn ask(ledger: &Ledger, demand: &Demand, starts: Starts) -> Result<Answer, Failu
     ledger.how_many(Class::PERIODIC, demand, starts).map_err(Failure::failed)
 }
 
-/// What a server of this volume with this configuration would have to promise, and what is read of its members as they are now.
+/// The resources of a server of this volume with this configuration, and the current state of its
+/// members.
 fn granted(config: &Config, dir: &Path, library: &Library, notes: &mut Vec<String>) -> Granted {
     let volume = library.volume();
     let threads = config.serve_threads();
     let (mut all_are_there, mut arms) = (true, false);
-    // At the price that is promised with, and at the one that is expected.
+    // The price that admission uses, and the expected one.
     let member = |finding: &Finding| -> [MemberCapacity; 2] {
         let member = finding.member;
         if !finding.state.in_use() {
-            // Its reads are done by the others, and are counted there in any case.
+            // Its reads are done by the other members and counted there in any case.
             all_are_there = false;
-            notes.push(format!("member {member} is {} and does nothing", finding.state.name()));
+            notes.push(format!("member {member} is {} and is not counted", finding.state.name()));
             return [MemberCapacity { price: PRICE_UNKNOWN, round_ns: UNLIMITED }; 2];
         }
         let prices = match load(dir, finding) {
@@ -165,7 +168,7 @@ fn granted(config: &Config, dir: &Path, library: &Library, notes: &mut Vec<Strin
                 arms |= profile.is_rotational();
                 [profile.price(), profile.expected_price()]
             }
-            Known::Not | Known::Refused(_) => {
+            Known::Unmeasured | Known::Refused(_) => {
                 notes.push(format!(
                     "member {member} is not measured and counts as a slow hard disk ({} a read); reel probe {}",
                     price_text(&PRICE_UNKNOWN),
@@ -210,13 +213,13 @@ impl Report {
         let Self { what, degraded, together, carried, .. } = self;
         let mut lines = vec![
             format!(
-                "{} {what} are promised their film, also with any one member lost and everybody else busy; {}",
+                "{} {what} can be admitted, even with any one member lost and all other clients busy; {}",
                 degraded.viewers,
                 stopped(degraded)
             ),
             format!("{} if all of them start in the same second; {}", together.viewers, stopped(together)),
             format!(
-                "{} are carried while no member is lost and nobody but viewers is there, which is not promised; {}",
+                "{} are carried while no member is lost and there are only viewers, which is not guaranteed; {}",
                 carried.viewers,
                 stopped(carried)
             ),
@@ -241,7 +244,7 @@ impl Report {
 
 fn stopped(answer: &Answer) -> String {
     match answer.stopped_by {
-        Some(resource) => format!("{resource} stops the next one"),
+        Some(resource) => format!("the limit is {resource}"),
         None => "more are not counted".to_owned(),
     }
 }
@@ -264,7 +267,8 @@ mod tests {
             core_mib_ns: core_mib_ns(1, false),
             arena_bytes: UNLIMITED,
         };
-        // A stripe a second: the four of a segment are one way. 700 ms of a round hold 102 times 15 / 4 + 3.1 ms.
+        // A stripe a second: the four units of a segment are one seek. 700 ms of a round hold 102
+        // times 15 / 4 + 3.1 ms.
         let rate = Rate(geometry.stripe_bytes() as u64 * 8);
         let [degraded, now] = [Loss::AnyOne, Loss::Nobody { arms: true }]
             .map(|loss| steady_demand(&geometry, Depth::of(true), rate.0, loss));
@@ -277,7 +281,8 @@ mod tests {
         let report = report(String::new(), rate, (&degraded, &now), granted, Vec::new()).unwrap();
         let stopped_by = Some(reel_qos::Resource::Member(0));
         assert_eq!((report.degraded.viewers, report.degraded.stopped_by), (102, stopped_by));
-        // Of each member's twenty units two of parity are passed over, and two are not: 998 ms hold 152 times 15 / 4 + 0.9 x 3.1 ms.
+        // Of each member's twenty units two of parity are skipped, and two are not: 998 ms hold 152
+        // times 15 / 4 + 0.9 x 3.1 ms.
         assert_eq!((report.carried.viewers, report.carried.stopped_by), (152, stopped_by));
     }
 }

@@ -1,4 +1,4 @@
-//! `reel export`: a title out again, as one MP4 file.
+//! `reel export`: writes a title as one MP4 file.
 
 use std::io::{self, BufWriter, Write};
 use std::path::{Path, PathBuf};
@@ -26,10 +26,10 @@ pub(super) fn run(arguments: &ExportArguments, quiet: bool) -> Result<Exit, Fail
         };
     }
     let failed = |error: io::Error| match error.kind() {
-        io::ErrorKind::AlreadyExists => Failure::usage(format!("{} is there already", output.display()))
-            .help("choose another name, or say --force to replace it"),
+        io::ErrorKind::AlreadyExists => Failure::usage(format!("{} already exists", output.display()))
+            .help("choose another name, or use --force to replace it"),
         io::ErrorKind::InvalidInput => Failure::path("replace", &output, &error)
-            .help("choose another name; into a pipe or device goes `reel export VOLUME TITLE - > PLACE`"),
+            .help("choose another name; for a pipe or device use `reel export VOLUME TITLE - > PATH`"),
         _ => Failure::path("write", &output, &error),
     };
     let mut file = NewFile::create(&output, arguments.force).map_err(failed)?;
@@ -47,10 +47,10 @@ fn export(library: &Library, id: &str, output: &mut dyn Write, quiet: bool) -> R
     let mut meter = Meter::new(id, Unit::Bytes, quiet);
     let bytes = library.export(id, output, &mut |done, total| meter.set(done, total))?;
     meter.finish(&format!("{id}: {}", rate_text(bytes, begun.elapsed())));
-    let left_out = library.export_leaves_out(id)?;
+    let left_out = library.omitted_from_export(id)?;
     if !quiet && !left_out.is_empty() {
         eprintln!(
-            "{id}: not in the file: {}; an export holds the best rendition and all sound",
+            "{id}: not in the file: {}; an export has the best rendition and all audio",
             left_out.join(", ")
         );
     }

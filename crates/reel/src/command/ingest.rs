@@ -1,4 +1,4 @@
-//! `reel ingest`: films into a volume.
+//! `reel ingest`: stores films in a volume.
 
 use std::path::{Path, PathBuf};
 use std::time::Instant;
@@ -14,9 +14,9 @@ use crate::progress::{Meter, Unit, rate_text};
 
 /// Files that become one title.
 pub(crate) struct Job {
-    /// One file, or renditions of one film.
+    /// One file, or renditions of one title.
     pub(crate) files: Vec<PathBuf>,
-    /// The title's name; from the first file's if there is none.
+    /// The title's name; made from the first file's name if `None`.
     pub(crate) name: Option<String>,
 }
 
@@ -31,7 +31,7 @@ pub(super) fn run(arguments: &IngestArguments, quiet: bool) -> Result<Exit, Fail
         match ingest(&library, job, quiet || arguments.json) {
             Ok(ingested) => results.push(json!({ "id": ingested.id, "warnings": ingested.warnings })),
             Err(failure) if alone => return Err(failure),
-            // One bad file does not keep the others out; the exit code remembers it.
+            // One bad file does not stop the others; the exit code reports it.
             Err(failure) => {
                 eprintln!("{failure}");
                 exit = failure.exit;
@@ -44,7 +44,7 @@ pub(super) fn run(arguments: &IngestArguments, quiet: bool) -> Result<Exit, Fail
     Ok(exit)
 }
 
-/// Takes one title into `library`, with progress.
+/// Ingests one title into `library`, with progress.
 pub(crate) fn ingest(library: &Library, job: &Job, quiet: bool) -> Result<Ingested, Failure> {
     let inputs: Vec<Input> = job.files.iter().map(Input::new).collect();
     let options = IngestOptions { name: job.name.clone(), ..IngestOptions::default() };
@@ -76,12 +76,13 @@ impl Job {
 }
 
 fn jobs(arguments: &IngestArguments) -> Result<Vec<Job>, Failure> {
-    // All are looked at before anything begins, so that a typo in the last name does not come after an hour of work.
+    // All files are checked before work begins, so that a typo in the last name does not show after
+    // an hour.
     for file in &arguments.files {
         let metadata = std::fs::metadata(file).map_err(|error| Failure::path("read", file, &error))?;
         if metadata.is_dir() {
             return Err(Failure::usage(format!("{} is a directory", file.display()))
-                .help("name the films in it, or let `reel serve --watch` take all of them"));
+                .help("name the files in it, or let `reel serve --watch` ingest all of them"));
         }
     }
     let given = |name: &Option<String>| name.clone().filter(|name| !is_blank(name));
@@ -97,6 +98,6 @@ fn jobs(arguments: &IngestArguments) -> Result<Vec<Job>, Failure> {
 }
 
 fn file_label(file: &Path) -> String {
-    // A name from elsewhere must not write to the terminal what it likes.
+    // A foreign name must not send control characters to the terminal.
     clean_name(&file.file_name().unwrap_or(file.as_os_str()).to_string_lossy())
 }

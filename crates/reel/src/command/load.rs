@@ -1,4 +1,4 @@
-//! `reel load`: a fleet of players, by the program `reel-bench`.
+//! `reel load`: runs players by the program `reel-bench`.
 
 use std::ffi::OsStr;
 use std::iter::once;

@@ -1,4 +1,4 @@
-//! `reel probe`: what the members of a volume, or one file or device, can do.
+//! `reel probe`: measures the members of a volume, or one file or device.
 
 use std::borrow::Cow;
 use std::fmt;
@@ -25,7 +25,7 @@ pub(super) fn run(arguments: &ProbeArguments, quiet: bool) -> Result<Exit, Failu
     if metadata.is_dir() { volume(arguments, quiet) } else { bare(arguments, quiet) }
 }
 
-/// One member of a volume and what came of measuring it.
+/// One member of a volume and the result of measuring it.
 struct Outcome {
     member: usize,
     path: PathBuf,
@@ -59,10 +59,11 @@ impl fmt::Display for Unmeasured {
 fn volume(arguments: &ProbeArguments, quiet: bool) -> Result<Exit, Failure> {
     if arguments.out.is_some() {
         return Err(Failure::usage("--out is for a single file or device")
-            .help("the profiles of a volume lie in its directory, as profile-0.toml and so on"));
+            .help("the profiles of a volume are in its directory, as profile-0.toml and so on"));
     }
     let dir = &arguments.path;
-    // Held open while it is measured: nobody writes to it, and a server that has it is told of, not disturbed.
+    // Held open during the measurement: no program writes to it, and a server that uses it is
+    // reported, not disturbed.
     let library = open_library(dir, Access::Read)?;
     let findings = library.volume().findings();
     let (present, absent): (Vec<_>, Vec<_>) = findings.iter().partition(|finding| finding.state.in_use());
@@ -106,9 +107,9 @@ fn bare(arguments: &ProbeArguments, quiet: bool) -> Result<Exit, Failure> {
     let file = std::fs::File::open(path).map_err(|error| Failure::path("measure", path, &error))?;
     if rustix::fs::flock(&file, FlockOperation::NonBlockingLockShared).is_err() {
         return Err(Failure::failed(format!("{} is in use by another program", path.display()))
-            .help("stop that program first: each would measure and delay the other"));
+            .help("stop that program first: it would falsify the measurement and be delayed by it"));
     }
-    // As large as in a volume that is made without further wishes.
+    // The unit size of a volume that is created with the default options.
     let fields = GeometryFields::cmaf(5);
     let unit_bytes = fields.symbol_bytes * fields.row_symbols * fields.unit_rows;
     let profile = measure(arguments, std::slice::from_ref(path), unit_bytes, quiet)
@@ -160,7 +161,8 @@ fn table(outcomes: &[Outcome]) -> String {
     let row = |outcome: &Outcome| {
         let text = match &outcome.result {
             Ok(profile) => {
-                let writes = if profile.has_writes() { "" } else { " (writes taken to cost twice that)" };
+                let writes =
+                    if profile.has_writes() { "" } else { " (writes are assumed to cost twice that)" };
                 let price = price_text(&profile.price());
                 format!("a read takes {price}, over {}{writes}", spread_text(profile))
             }

@@ -1,4 +1,5 @@
-//! Profiles beside a volume: where they lie, which of them count, and what a server does without them.
+//! Profiles of the members of a volume: where they are stored, which of them are valid, and what a
+//! server does without them.
 
 use std::fs::File;
 use std::io::{self, Read, Write};
@@ -17,44 +18,44 @@ use crate::limits::{PROFILE_OUTGROWN, QUICK_PROBE};
 use crate::new_file::NewFile;
 use crate::size::Size;
 
-/// What is known of a member.
+/// The profile of a member, if any.
 #[derive(Debug)]
 pub(super) enum Known {
-    /// It was measured, and it is this device.
+    /// It was measured, and it is still the same device.
     Measured(Box<Profile>),
     /// It has no profile.
-    Not,
-    /// It has one that does not count, and why.
+    Unmeasured,
+    /// Its profile is not valid, for this reason.
     Refused(String),
 }
 
-/// The profile of a member of the volume in `dir`.
+/// The path of the profile of a member of the volume in `dir`.
 pub(super) fn path_of(dir: &Path, member: usize) -> PathBuf {
     dir.join(format!("profile-{member}.toml"))
 }
 
-/// Where a server keeps its quick profile of a member that has a better one, for other pages of memory.
+/// The path of a quick profile for other memory pages, of a member that has a better profile.
 fn quick_path_of(dir: &Path, member: usize) -> PathBuf {
     dir.join(format!("profile-{member}.quick.toml"))
 }
 
-/// Reads the profile of a member, and looks whether it is of the device that is there.
+/// Reads the profile of a member, and checks whether it is for the device that is present.
 pub(super) fn load(dir: &Path, finding: &Finding) -> Known {
     load_from(&path_of(dir, finding.member), finding)
 }
 
 fn load_from(path: &Path, finding: &Finding) -> Known {
     match read(path) {
-        Err(error) if error.kind() == io::ErrorKind::NotFound => Known::Not,
+        Err(error) if error.kind() == io::ErrorKind::NotFound => Known::Unmeasured,
         Err(error) => Known::Refused(format!("its profile cannot be read: {error}")),
-        Ok(text) => match believed(&text, &finding.path) {
+        Ok(text) => match validated(&text, &finding.path) {
             Ok(profile) => Known::Measured(Box::new(profile)),
             Err(reason) => Known::Refused(format!("its profile is not used: {reason}")),
         },
     }
 }
 
-/// Puts a profile where [`load`] finds it: all of it or nothing.
+/// Writes a profile to the path from which [`load`] reads it, in one step.
 pub(super) fn store(path: &Path, profile: &Profile) -> io::Result<()> {
     let mut file = NewFile::create(path, true)?;
     file.write_all(profile.to_text().as_bytes())?;
@@ -66,7 +67,8 @@ pub(super) fn now_unix_s() -> u64 {
     SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |since| since.as_secs())
 }
 
-/// Sets the prices of the disks of an open volume, by a quick measurement where there is no profile.
+/// Sets the prices of the disks of an open volume. Members without a valid profile get a quick
+/// profile first.
 pub(super) fn apply(dir: &Path, volume: &Volume, driver: DriverChoice) {
     let present: Vec<&Finding> = volume.findings().iter().filter(|finding| finding.state.in_use()).collect();
     let known: Vec<Known> = present.iter().map(|finding| load(dir, finding)).collect();
@@ -82,7 +84,7 @@ pub(super) fn apply(dir: &Path, volume: &Volume, driver: DriverChoice) {
                 unknown.push((finding, path));
             }
             Known::Measured(profile) if profile.huge_pages != has_huge_pages(volume) => {
-                // What took longer to measure is good again when the memory is.
+                // The better profile is used again when the memory has its pages again.
                 let path = if profile.quick { path } else { quick_path_of(dir, member) };
                 match load_from(&path, finding) {
                     Known::Measured(quick)
@@ -93,14 +95,14 @@ pub(super) fn apply(dir: &Path, volume: &Volume, driver: DriverChoice) {
                     }
                     _ => {
                         tracing::info!(
-                            "member {member} was measured with other pages of memory than it reads into; measuring again"
+                            "member {member} was measured with other memory pages than it reads into; measuring again"
                         );
                         unknown.push((finding, path));
                     }
                 }
             }
             Known::Measured(profile) => use_profile(volume, member, profile),
-            Known::Not => unknown.push((finding, path)),
+            Known::Unmeasured => unknown.push((finding, path)),
             Known::Refused(reason) => {
                 tracing::warn!("member {member}: {reason}");
                 unknown.push((finding, path));
@@ -112,7 +114,8 @@ pub(super) fn apply(dir: &Path, volume: &Volume, driver: DriverChoice) {
     }
 }
 
-/// `0.10 ms and 0.42 ms/MiB`; `10.00 ms or 52.43 ms/MiB, the longer of both` where they are counted apart.
+/// `0.10 ms and 0.42 ms/MiB`; `10.00 ms or 52.43 ms/MiB, the longer of both` where the limits are
+/// independent.
 pub(super) fn price_text(price: &DiskPrice) -> String {
     let [request, mib] = [price.read_request_ns, price.read_mib_ns].map(ms_text);
     if price.independent_limits {
@@ -122,11 +125,11 @@ pub(super) fn price_text(price: &DiskPrice) -> String {
     }
 }
 
-/// What is known of a member, in one line. `volume` is what to name when it has to be measured.
+/// The profile of a member in one line. `volume` is the argument of the command that measures it.
 pub(super) fn line(known: &Known, volume: &Path, now_unix_s: u64) -> String {
     let again = format!("reel probe {}", volume.display());
     match known {
-        Known::Not => format!("not measured; {again}"),
+        Known::Unmeasured => format!("not measured; {again}"),
         Known::Refused(reason) => match reason.rsplit_once("; ") {
             Some((reason, _)) => format!("{reason}; {again}"),
             None => format!("{reason}; {again}"),
@@ -139,7 +142,7 @@ pub(super) fn line(known: &Known, volume: &Path, now_unix_s: u64) -> String {
     }
 }
 
-/// What a read costs depends on the pages that it lands in.
+/// Whether the media memory has huge pages: the cost of a read depends on the pages of its buffer.
 fn has_huge_pages(volume: &Volume) -> bool {
     volume.arena().region().pages != PageKind::Normal
 }
@@ -150,7 +153,8 @@ fn use_profile(volume: &Volume, member: usize, profile: &Profile) {
     tracing::info!("member {member}: a read takes {}{how}", price_text(&profile.price()));
 }
 
-/// All members are measured, since what they share shows only then; those that lack a profile get theirs, at these paths.
+/// Measures all members, since shared bottlenecks show only then. Members without a profile get
+/// theirs, at these paths.
 fn measure_quickly(
     dir: &Path,
     volume: &Volume,
@@ -176,7 +180,7 @@ fn measure_quickly(
             Ok(profile) => {
                 use_profile(volume, member, &profile);
                 if let Err(error) = store(path, &profile) {
-                    tracing::warn!("the profile of member {member} cannot be kept: {error}");
+                    tracing::warn!("the profile of member {member} cannot be stored: {error}");
                 }
             }
             Err(error) => {
@@ -190,8 +194,8 @@ fn measure_quickly(
     let again = format!("reel probe {}{pages}", dir.display());
     if failed > 0 {
         tracing::warn!(
-            "{failed} members count as slow hard disks ({} a read), so that too few viewers are admitted and never too many; \
-             stop the server and run `{again}` when there are films in it",
+            "{failed} members count as slow hard disks ({} a read), so that too few viewers may be admitted, but never \
+             too many; stop the server and run `{again}` when it has titles",
             price_text(&PRICE_UNKNOWN)
         );
     }
@@ -200,13 +204,13 @@ fn measure_quickly(
     }
 }
 
-/// A quick measurement of a few films says little of a full disk, where the arm has further to go.
+/// A quick measurement over few titles is not valid for a full disk, where seeks are longer.
 fn is_outgrown(profile: &Profile, member: &Path) -> bool {
     let now_bytes = written_bytes(member).unwrap_or(0);
     profile.quick && now_bytes / PROFILE_OUTGROWN > profile.data_bytes
 }
 
-fn believed(text: &[u8], member: &Path) -> Result<Profile, String> {
+fn validated(text: &[u8], member: &Path) -> Result<Profile, String> {
     let refused = |error: ProfileError| with_help(&error.to_string(), error.help().as_deref());
     let profile = Profile::parse(text, now_unix_s()).map_err(refused)?;
     let found = identity(member).map_err(|error| with_help(&error.to_string(), error.help().as_deref()))?;
@@ -216,7 +220,7 @@ fn believed(text: &[u8], member: &Path) -> Result<Profile, String> {
 
 fn read(path: &Path) -> io::Result<Vec<u8>> {
     let mut text = Vec::new();
-    // One byte more than a profile may have, so that a longer file is seen to be one.
+    // One byte more than a profile may have, to detect longer files.
     File::open(path)?.take(PROFILE_BYTES_MAX as u64 + 1).read_to_end(&mut text)?;
     Ok(text)
 }
@@ -235,7 +239,7 @@ fn age_text(seconds: u64) -> String {
     format!("{count} {unit} ago")
 }
 
-/// `12.3 GiB of 40.0 GiB`: what a measurement was spread over.
+/// `12.3 GiB of 40.0 GiB`: the range of the measurement.
 pub(super) fn spread_text(profile: &Profile) -> String {
     format!("{} of {}", Size(profile.data_bytes), Size(profile.device.bytes))
 }
@@ -245,7 +249,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn an_age_is_told_in_one_unit() {
+    fn an_age_has_one_unit() {
         for (seconds, text) in [
             (0, "just now"),
             (119, "just now"),
@@ -258,7 +262,7 @@ mod tests {
     }
 
     #[test]
-    fn a_price_is_told_in_milliseconds() {
+    fn a_price_is_in_milliseconds() {
         let price = DiskPrice { read_request_ns: 100_000, read_mib_ns: 1_234_567, ..PRICE_UNKNOWN };
         assert_eq!(price_text(&price), "0.10 ms and 1.23 ms/MiB");
         let apart = DiskPrice { independent_limits: true, ..price };
@@ -266,9 +270,9 @@ mod tests {
     }
 
     #[test]
-    fn what_does_not_count_says_what_to_run() {
+    fn an_invalid_profile_names_the_command_to_run() {
         let refused = Known::Refused("it is old; run reel probe again".to_owned());
         assert_eq!(line(&refused, Path::new("films"), 0), "it is old; reel probe films");
-        assert_eq!(line(&Known::Not, Path::new("films"), 0), "not measured; reel probe films");
+        assert_eq!(line(&Known::Unmeasured, Path::new("films"), 0), "not measured; reel probe films");
     }
 }

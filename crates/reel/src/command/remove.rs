@@ -1,4 +1,4 @@
-//! `reel remove`: titles out of a volume.
+//! `reel remove`: removes titles from a volume.
 
 use super::{Access, open_library};
 use crate::args::RemoveArguments;
@@ -7,7 +7,7 @@ use crate::failure::{Exit, Failure};
 /// `reel remove`.
 pub(super) fn run(arguments: &RemoveArguments, quiet: bool) -> Result<Exit, Failure> {
     let library = open_library(&arguments.volume, Access::Write)?;
-    // All or none of a typo: what is not there is found before anything is gone.
+    // All or none: missing titles are found before any is removed.
     for id in &arguments.titles {
         library.record(id).map_err(|error| Failure::library(&error))?;
     }

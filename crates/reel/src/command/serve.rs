@@ -1,4 +1,4 @@
-//! `reel serve`: a volume over HTTP.
+//! `reel serve`: serves a volume over HTTP.
 
 use std::net::{IpAddr, SocketAddr};
 use std::path::Path;
@@ -22,7 +22,7 @@ use crate::logging;
 use crate::memory::{arena_bytes, machine_bytes};
 use crate::network::Network;
 use crate::output::print;
-use crate::signals::{Signals, Wish};
+use crate::signals::{Event, Signals};
 use crate::size::Size;
 
 /// `reel serve`.
@@ -40,7 +40,7 @@ pub(crate) fn serve(config: &Config) -> Result<Exit, Failure> {
         );
     };
     end_with_the_first_core();
-    // From here on a signal ends the server in order, also while it starts.
+    // From now on a signal ends the server in order, also while it starts.
     let mut signals =
         Signals::catch().map_err(|error| Failure::failed(format!("cannot wait for signals: {error}")))?;
     let library = Arc::new(library(config, volume)?);
@@ -51,30 +51,31 @@ pub(crate) fn serve(config: &Config) -> Result<Exit, Failure> {
     print(&format!("serving {count} titles at {places}"))?;
     let name = loop {
         match signals.wait() {
-            Wish::End(name) => break name,
-            Wish::Look => {
+            Event::Stop(name) => break name,
+            Event::Check => {
                 if !server.is_whole() {
                     end_at_once();
                 }
             }
-            Wish::Reload => match server.reload_certificates() {
-                // Whether it was taken is in the log already.
+            Event::Reload => match server.reload_certificates() {
+                // The outcome is in the log already.
                 Some(_) => {}
                 None => tracing::info!(
-                    "SIGHUP: there is no certificate to read again; for anything else, restart"
+                    "SIGHUP: there is no certificate to reload; restart the server for any other change"
                 ),
             },
         }
     };
     tracing::info!("{name}: stopping");
-    signals.end_at_the_next();
+    signals.end_at_the_next_stop();
     server.stop().map_err(|error| Failure::failed(&error))?;
     tracing::info!("stopped");
     Ok(Exit::Done)
 }
 
-/// Makes a panic on a data-plane thread end the process: what it had promised cannot be kept by the others, and whoever watches over
-/// the service starts it again at once. The volume is safe at any moment.
+/// Makes a panic on a data-plane thread end the process. The other threads cannot keep its
+/// reservations, and the service manager restarts the process at once. The volume is consistent at
+/// any moment.
 fn end_with_the_first_core() {
     let report = std::panic::take_hook();
     std::panic::set_hook(Box::new(move |panic| {
@@ -88,15 +89,15 @@ fn end_with_the_first_core() {
     }));
 }
 
-/// Without those who cannot be served any more waiting for it.
+/// Ends without an orderly shutdown, which would wait for clients that cannot be served any more.
 fn end_at_once() -> ! {
     eprintln!(
-        "error: a data-plane thread failed (why is said above); the server ends so that it can be started again; nothing that was stored is lost"
+        "error: a data-plane thread failed (the reason is above); the server ends so that it can be restarted; no stored data is lost"
     );
     std::process::abort();
 }
 
-/// How the names of data-plane threads begin.
+/// Prefixes of the names of data-plane threads.
 const DATA_PLANE: [&str; 3] = ["reel-serve", "reel-disk", "reel-programs"];
 
 fn configuration(arguments: &ServeArguments) -> Result<Config, Failure> {
@@ -104,7 +105,7 @@ fn configuration(arguments: &ServeArguments) -> Result<Config, Failure> {
         Some(path) => Config::load(path)?,
         None => Config::default(),
     };
-    // What the command line says goes first.
+    // The command line overrides the configuration.
     config.volume = arguments.volume.clone().or(config.volume);
     config.listen = arguments.listen.unwrap_or(config.listen);
     if let Some(address) = arguments.https {
@@ -124,16 +125,14 @@ fn configuration(arguments: &ServeArguments) -> Result<Config, Failure> {
 fn library(config: &Config, directory: &Path) -> Result<Library, Failure> {
     let machine = machine_bytes();
     let bytes = arena_bytes(config, config.serve_threads() as u64, machine);
-    let smaller =
-        "set arena_bytes to what can be spared for media, or to 0 for a choice by the machine's memory";
+    let smaller = "set arena_bytes to the memory that is available for media, or to 0 to choose by the machine's memory";
     if bytes > machine {
         let (bytes, machine) = (Size(bytes), Size(machine));
-        let what =
-            format!("arena_bytes asks for {bytes} of media memory, and this machine has {machine} in all");
+        let what = format!("arena_bytes is {bytes} of media memory, and this machine has {machine} in all");
         return Err(Failure::usage(what).help(smaller));
     }
     let bytes = usize::try_from(bytes)
-        .map_err(|_| Failure::usage("arena_bytes is beyond this machine's addresses"))?;
+        .map_err(|_| Failure::usage("arena_bytes is larger than this machine can address"))?;
     let options = OpenOptions {
         read_only: false,
         arena: ArenaBudget { bytes, huge_pages: true },
@@ -155,7 +154,7 @@ fn library(config: &Config, directory: &Path) -> Result<Library, Failure> {
     let usage = volume.arena().usage();
     if usage.bytes_total > bytes {
         tracing::warn!(
-            "arena_bytes asks for {}, and this volume cannot do with less than {}: that much is taken",
+            "arena_bytes is {}, and this volume needs at least {}: the larger value is used",
             Size(bytes as u64),
             Size(usage.bytes_total as u64)
         );
@@ -168,7 +167,7 @@ fn library(config: &Config, directory: &Path) -> Result<Library, Failure> {
     );
     if config.programs_socket.is_some() && volume.arena().region().pages == PageKind::Normal {
         tracing::warn!(
-            "media memory that programs can read has small pages here, which disks are slower with; reserve huge ones \
+            "media memory that programs can read has small pages here, which make disks slower; reserve huge pages \
              (vm.nr_hugepages), or allow them (/sys/kernel/mm/transparent_hugepage/shmem_enabled = advise)"
         );
     }
@@ -179,8 +178,8 @@ fn library(config: &Config, directory: &Path) -> Result<Library, Failure> {
 fn serve_config(config: &Config, volume: &Path) -> Result<ServeConfig, Failure> {
     let spool_dir = config.upload.spool_dir.clone().unwrap_or_else(|| volume.join("spool"));
     prepare_spool(&spool_dir).map_err(|error| {
-        Failure::path("keep uploads in", &spool_dir, &error).help(
-            "set upload.spool_dir to a directory that this user can write to; it is made if its parent is there",
+        Failure::path("store uploads in", &spool_dir, &error).help(
+            "set upload.spool_dir to a directory that this user can write to; it is created if its parent exists",
         )
     })?;
     Ok(ServeConfig {
@@ -188,7 +187,7 @@ fn serve_config(config: &Config, volume: &Path) -> Result<ServeConfig, Failure> 
         tls: config.tls.config(volume),
         serve_threads: config.serve_threads(),
         pin_threads: config.pin_threads,
-        // Fits: checked against the most there is.
+        // The cast fits: the value was checked against its maximum.
         real_time_priority: config.experimental.real_time_priority as u8,
         driver: config.experimental.driver.into(),
         zero_copy: config.zero_copy,
@@ -208,17 +207,17 @@ fn serve_config(config: &Config, volume: &Path) -> Result<ServeConfig, Failure> 
     })
 }
 
-/// The rate that admission counts with; what it is, or that nobody knows it, is in the log.
+/// The network rate that admission uses. The log says what it is, or that it is unknown.
 fn network_bps(config: &Config) -> Option<u64> {
     if !config.promise.admission {
-        tracing::warn!("promise.admission is off: everybody is admitted, and nothing is promised to anybody");
+        tracing::warn!("promise.admission is off: every client is admitted, and nothing is reserved");
     }
     let network = Network::of(config);
     tracing::info!("{}", network.text());
     network.bps()
 }
 
-/// What to type into a browser on this machine.
+/// The address to open in a browser on this machine.
 fn address_text(scheme: &str, address: SocketAddr) -> String {
     let port = address.port();
     match address.ip() {
@@ -232,7 +231,7 @@ fn address_text(scheme: &str, address: SocketAddr) -> String {
     }
 }
 
-/// As many connections as are configured, or as this process may have open.
+/// The configured number of connections, or as many as this process may have open.
 fn connections_max(config: &Config) -> usize {
     let allowed = descriptors::connections(config.connections_max);
     if allowed < config.connections_max {
@@ -256,7 +255,7 @@ fn refused(error: &ServeError) -> Failure {
                 failure.help("this machine has no such address; 0.0.0.0 means all of its addresses")
             }
             std::io::ErrorKind::PermissionDenied => {
-                failure.help("ports below 1024 need a right; choose a larger port")
+                failure.help("ports below 1024 need a privilege; choose a larger port")
             }
             _ => failure,
         },

@@ -1,4 +1,4 @@
-//! `reel tap`: a title on standard output, read where it lies in a running server's memory.
+//! `reel tap`: writes a title to standard output, directly from a running server's memory.
 
 use std::io;
 use std::os::fd::AsFd;
@@ -17,25 +17,25 @@ pub(super) fn run(arguments: &TapArguments) -> Result<Exit, Failure> {
             let failure = Failure::path("connect to", socket, &source);
             failure.help("start the server with --programs-socket PATH, as this user, and name the same path with --socket")
         }
-        other => told(&other),
+        other => failure_of(&other),
     })?;
     let wanted =
         Wanted { title: arguments.title.clone(), class: arguments.class.clone(), from_bytes: arguments.from };
-    let opened = client.open(&[wanted]).map_err(|error| told(&error))?;
+    let opened = client.open(&[wanted]).map_err(|error| failure_of(&error))?;
     let mut stream = 0;
     for answer in opened {
-        stream = answer.map_err(|error| told(&error))?;
+        stream = answer.map_err(|error| failure_of(&error))?;
     }
     let output = io::stdout();
     let set = [(stream, output.as_fd())];
     let mut messages = 0_u64;
     loop {
-        messages += client.read(&[stream], true).map_err(|error| told(&error))?.len() as u64;
+        messages += client.read(&[stream], true).map_err(|error| failure_of(&error))?.len() as u64;
         match client.send(&set) {
             Ok(_) => {}
-            // Whoever reads has seen enough.
+            // The reader of the pipe has closed it.
             Err(ClientError::Write(error)) if error.kind() == io::ErrorKind::BrokenPipe => break,
-            Err(error) => return Err(told(&error)),
+            Err(error) => return Err(failure_of(&error)),
         }
         let Some(Some(state)) = client.state(&[stream]).pop() else { break };
         match state.ending {
@@ -45,7 +45,7 @@ pub(super) fn run(arguments: &TapArguments) -> Result<Exit, Failure> {
             Some(other) => {
                 let at = arguments.from + state.done_bytes;
                 return Err(Failure::failed(other.text())
-                    .help(format!("all up to byte {at} was written; --from {at} goes on from there")));
+                    .help(format!("everything before byte {at} was written; --from {at} continues there")));
             }
         }
     }
@@ -53,14 +53,14 @@ pub(super) fn run(arguments: &TapArguments) -> Result<Exit, Failure> {
         let state = client.state(&[stream]).pop().flatten();
         let bytes = state.map_or(0, |state| state.done_bytes);
         eprintln!(
-            "{messages} messages, {bytes} bytes, {} calls of the kernel to wait and to wake",
+            "{messages} messages, {bytes} bytes, {} system calls to wait and to wake",
             client.kernel_calls()
         );
     }
     Ok(Exit::Done)
 }
 
-fn told(error: &ClientError) -> Failure {
+fn failure_of(error: &ClientError) -> Failure {
     match error {
         ClientError::Refused { text, retry_after_s } => {
             let exit = if text.starts_with("there is no title") { Exit::NotFound } else { Exit::Failed };
@@ -70,7 +70,7 @@ fn told(error: &ClientError) -> Failure {
                 seconds => failure.help(format!("try again in {seconds} s")),
             }
         }
-        ClientError::Gone => Failure::failed(error).help("its log says why"),
+        ClientError::Gone => Failure::failed(error).help("the server's log has the reason"),
         _ => Failure::failed(error),
     }
 }

@@ -1,4 +1,4 @@
-//! `reel titles`: what a volume holds.
+//! `reel titles`: lists the titles of a volume.
 
 use reel_library::TitleSummary;
 use serde_json::{Value, json};

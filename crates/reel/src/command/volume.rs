@@ -1,7 +1,7 @@
-//! `reel volume`: making volumes, looking at them, and making them whole again.
+//! `reel volume`: creates, inspects and repairs volumes.
 
 mod check;
-mod mend;
+mod repair;
 mod status;
 
 use std::path::PathBuf;
@@ -21,9 +21,9 @@ pub(super) fn run(command: &VolumeCommand, quiet: bool) -> Result<Exit, Failure>
         VolumeCommand::Create(arguments) => create(arguments, quiet),
         VolumeCommand::Status(arguments) => status::run(arguments),
         VolumeCommand::Check(arguments) => check::run(arguments, quiet),
-        VolumeCommand::Scrub(arguments) => mend::scrub(arguments, quiet),
-        VolumeCommand::Rebuild(arguments) => mend::rebuild(arguments, quiet),
-        VolumeCommand::Replace(arguments) => mend::replace(arguments, quiet),
+        VolumeCommand::Scrub(arguments) => repair::scrub(arguments, quiet),
+        VolumeCommand::Rebuild(arguments) => repair::rebuild(arguments, quiet),
+        VolumeCommand::Replace(arguments) => repair::replace(arguments, quiet),
     }
 }
 
@@ -67,7 +67,7 @@ fn create(arguments: &CreateArguments, quiet: bool) -> Result<Exit, Failure> {
         return Ok(Exit::Done);
     }
     print(&format!(
-        "made volume {} in {}: {} members of {}, room for {} of titles; {} of them may be lost",
+        "created volume {} in {}: {} members of {}, space for {} of titles; {} of them may be lost",
         made.volume,
         arguments.dir.display(),
         made.members.len(),
@@ -78,11 +78,11 @@ fn create(arguments: &CreateArguments, quiet: bool) -> Result<Exit, Failure> {
     Ok(Exit::Done)
 }
 
-/// One number is a count; anything else are paths.
+/// One number is a count; anything else is a list of paths.
 fn members(words: &[String]) -> Result<Members, Failure> {
     match words {
         [word] if word.parse::<usize>().is_ok() => Ok(Members::Count(word.parse().unwrap_or(0))),
-        // `volume create --members 5 DIR` reads as two members and no directory.
+        // `volume create --members 5 DIR` is parsed as two members and no directory.
         [first, ..] if first.parse::<usize>().is_ok() => {
             Err(Failure::usage(format!("--members takes a count or paths, not {}", words.join(" ")))
                 .help("put the directory first: reel volume create DIR --members 5"))
@@ -90,8 +90,8 @@ fn members(words: &[String]) -> Result<Members, Failure> {
         paths => {
             let twice = paths.iter().enumerate().find(|&(index, path)| paths[..index].contains(path));
             match twice {
-                Some((_, path)) => Err(Failure::usage(format!("the member {path} is given twice"))
-                    .help("every member is a disk or file of its own")),
+                Some((_, path)) => Err(Failure::usage(format!("the member {path} is listed twice"))
+                    .help("every member must be a different disk or file")),
                 None => Ok(Members::Paths(paths.iter().map(PathBuf::from).collect())),
             }
         }

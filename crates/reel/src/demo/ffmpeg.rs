@@ -1,4 +1,4 @@
-//! Running ffmpeg with its progress.
+//! Runs ffmpeg with its progress.
 
 use std::io::{BufRead, BufReader, Read};
 use std::path::Path;
@@ -10,14 +10,14 @@ use crate::failure::Failure;
 pub(super) struct Job {
     /// Everything after the general options.
     pub(super) arguments: Vec<String>,
-    /// How long the film will be.
+    /// Length of the resulting film.
     pub(super) duration_ms: u64,
 }
 
 /// Runs `job`; `progress` gets the milliseconds of film made so far.
 ///
 /// # Errors
-/// ffmpeg is not installed, or ends with an error (the message shows its last words).
+/// If ffmpeg is not installed, or ends with an error (the message has the end of its output).
 pub(super) fn run(job: &Job, progress: &mut dyn FnMut(u64)) -> Result<(), Failure> {
     let mut child = Command::new("ffmpeg")
         .args(["-nostdin", "-hide_banner", "-nostats", "-loglevel", "error", "-y", "-progress", "pipe:1"])
@@ -27,8 +27,8 @@ pub(super) fn run(job: &Job, progress: &mut dyn FnMut(u64)) -> Result<(), Failur
         .stderr(Stdio::piped())
         .spawn()
         .map_err(|error| {
-            Failure::failed(format!("cannot run ffmpeg, which draws the sample films: {error}"))
-                .help("install it (apt-get install ffmpeg), or give a directory of films with --media DIR")
+            Failure::failed(format!("cannot run ffmpeg, which generates the sample films: {error}"))
+                .help("install it (apt-get install ffmpeg), or use a directory of films with --media DIR")
         })?;
     let complaints = child.stderr.take().map(|stderr| std::thread::spawn(move || read_tail(stderr)));
     if let Some(stdout) = child.stdout.take() {
@@ -38,13 +38,13 @@ pub(super) fn run(job: &Job, progress: &mut dyn FnMut(u64)) -> Result<(), Failur
             }
         }
     }
-    let status = child.wait().map_err(|error| Failure::failed(format!("lost sight of ffmpeg: {error}")))?;
+    let status = child.wait().map_err(|error| Failure::failed(format!("cannot wait for ffmpeg: {error}")))?;
     let complaints = complaints.and_then(|thread| thread.join().ok()).unwrap_or_default();
     if status.success() {
         return Ok(());
     }
     Err(Failure::failed(format!("ffmpeg ended with {status}: {}", complaints.trim()))
-        .help("give a directory of films with --media DIR to do without it"))
+        .help("use a directory of films with --media DIR, which does not need ffmpeg"))
 }
 
 /// A font for titles, if this machine has one of the usual ones.
@@ -63,7 +63,7 @@ fn progress_ms(line: &str) -> Option<u64> {
     line.strip_prefix("out_time_us=")?.trim().parse::<u64>().ok().map(|us| us / 1000)
 }
 
-/// The last 2000 characters of what ffmpeg complained of.
+/// The last 2000 characters of ffmpeg's error output.
 fn read_tail(mut stderr: impl Read) -> String {
     let mut bytes = Vec::new();
     let mut piece = [0; 4096];
@@ -87,7 +87,7 @@ mod tests {
     }
 
     #[test]
-    fn only_the_last_words_are_kept() {
+    fn only_the_end_of_the_output_is_kept() {
         let text = format!("{}the end", "x".repeat(100_000));
         let tail = read_tail(text.as_bytes());
         assert_eq!(tail.len(), 2000);

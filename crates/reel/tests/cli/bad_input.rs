@@ -1,4 +1,4 @@
-//! Films that are none, and places that are not there.
+//! Invalid films, and paths that do not exist.
 
 use std::fs;
 
@@ -6,13 +6,13 @@ use crate::films::{large, short};
 use crate::rig::Place;
 
 #[test]
-fn what_is_no_film_is_refused_and_leaves_nothing() {
+fn invalid_films_are_refused_and_leave_nothing() {
     let place = Place::with_volume();
     let free = place.free_bytes();
     let film = fs::read(short()).unwrap();
     let random: Vec<u8> = (0..100_000_u32).map(|n| (n.wrapping_mul(2_654_435_761) >> 13) as u8).collect();
     let mut broken = film.clone();
-    // The movie box is at the end of this film: without it nothing can be read.
+    // The movie box is at the end of this file: without it the file is unreadable.
     broken.truncate(film.len() / 2);
     for (name, bytes) in [
         ("empty.mp4", &[][..]),
@@ -28,9 +28,9 @@ fn what_is_no_film_is_refused_and_leaves_nothing() {
     place.reel(&["volume", "check", "volume"]).done();
 }
 
-/// Opened like a file, a named pipe would wait for a writer for ever.
+/// Opening a named pipe like a file would wait for a writer for ever.
 #[test]
-fn what_is_no_file_is_refused_at_once() {
+fn anything_but_a_regular_file_is_refused_at_once() {
     let place = Place::with_volume();
     make_pipe(&place.path("pipe.mp4"));
     place.reel(&["ingest", "volume", "pipe.mp4"]).refused(1, &["pipe.mp4", "not a regular file"]);
@@ -38,7 +38,7 @@ fn what_is_no_file_is_refused_at_once() {
 }
 
 #[test]
-fn what_is_no_film_comes_with_advice() {
+fn refusals_of_invalid_films_come_with_advice() {
     let place = Place::with_volume();
     let film = fs::read(short()).unwrap();
     fs::write(place.path("empty.mp4"), "").unwrap();
@@ -60,17 +60,17 @@ fn a_volume_without_enough_members_says_what_to_do() {
         fs::remove_file(place.path(&format!("volume/member-{member}.reel"))).unwrap();
     }
     let outcome = place.reel(&["volume", "status", "volume"]);
-    assert!(!outcome.stderr.contains("computed from"), "nothing can be: {}", outcome.stderr);
+    assert!(!outcome.stderr.contains("computed from"), "nothing can be computed: {}", outcome.stderr);
     outcome.refused(1, &["member-0.reel", "member-3.reel", "help: bring back enough of them"]);
 }
 
 #[test]
-fn what_is_not_there_is_named() {
+fn missing_things_are_named() {
     let place = Place::with_volume();
     let film = short();
     let film = film.to_str().unwrap();
     place.reel(&["ingest", "volume", "nothing.mp4"]).refused(3, &["nothing.mp4"]);
-    // The typo is found before the first film is taken.
+    // The typo is found before the first film is ingested.
     place.reel(&["ingest", "volume", film, "nothing.mp4"]).refused(3, &["nothing.mp4"]);
     assert!(place.titles().is_empty());
     place.reel(&["ingest", "volume", "."]).refused(2, &["is a directory"]);
@@ -100,7 +100,7 @@ fn an_export_that_cannot_be_written_leaves_nothing() {
     assert_eq!(place.names(""), ["volume"]);
 }
 
-/// A rename over a pipe or over a link such as `/dev/stdout` would put a file in its place.
+/// A rename over a pipe or over a link such as `/dev/stdout` would replace it by a file.
 #[test]
 fn an_export_replaces_nothing_but_files() {
     let place = Place::with_volume();

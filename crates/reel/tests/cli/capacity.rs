@@ -1,4 +1,4 @@
-//! How many viewers: counted, explained, refused.
+//! `reel capacity`: numbers of viewers, their reasons, and refusals.
 
 use std::fs;
 
@@ -20,8 +20,9 @@ fn a_volume_that_was_not_measured_counts_as_slow_hard_disks() {
     let place = Place::with_volume();
     fs::write(place.path("reel.toml"), "[promise]\nnetwork_bps = \"100G\"\n").unwrap();
     let answer = ask(&place, &["--rate", "8M", "--config", "reel.toml"]);
-    // A segment of 4 MB touches 4.7 stripes of 1,081,344 bytes, seven of ten times a fifth, which is another way of the arm: 1.7 x 15 ms and
-    // 12 ms/MiB for the 23.7 rows of 44 KiB that it touches, every 4 s.
+    // A segment of 4 MB touches 4.7 stripes of 1,081,344 bytes, seven of ten times a fifth, which
+    // is another seek: 1.7 x 15 ms and 12 ms/MiB for the 23.7 rows of 44 KiB that it touches, every
+    // 4 s.
     assert_eq!((viewers(&answer), &answer["stopped_by"]), (74, &Value::from("member 0")));
     assert_eq!(answer["rate_bps"], 8_000_000);
     assert_eq!(answer["viewers_together"], 33);
@@ -35,20 +36,25 @@ fn a_volume_that_was_not_measured_counts_as_slow_hard_disks() {
         "{notes}"
     );
     let half = ask(&place, &["--rate", "4M", "--config", "reel.toml"]);
-    assert!(viewers(&half) > viewers(&answer) * 5 / 4, "a way of the arm costs the same: {half}");
+    assert!(viewers(&half) > viewers(&answer) * 5 / 4, "a seek costs the same: {half}");
     let said = place.reel(&["capacity", "volume", "--rate", "8M", "--config", "reel.toml"]).done().stdout;
     assert!(
         said.starts_with(
-            "74 viewers of 8.0 Mb/s are promised their film, also with any one member lost and everybody else busy; member 0 stops \
-             the next one\n33 if all of them start in the same second; "
+            "74 viewers of 8.0 Mb/s can be admitted, even with any one member lost and all other clients busy; the limit is \
+             member 0\n33 if all of them start in the same second; "
         ),
         "{said}"
     );
-    assert!(said.contains("\n116 are carried while no member is lost and nobody but viewers is there, which is not promised; "), "{said}");
+    assert!(
+        said.contains(
+            "\n116 are carried while no member is lost and there are only viewers, which is not guaranteed; "
+        ),
+        "{said}"
+    );
 }
 
 #[test]
-fn each_resource_can_be_the_one_that_stops() {
+fn each_resource_can_be_the_limit() {
     let place = Place::with_volume();
     for (configuration, stopped_by) in
         [("[promise]\nnetwork_bps = \"100M\"\n", "the network"), ("arena_bytes = \"64M\"\n", "media memory")]
@@ -74,7 +80,7 @@ fn viewers_have_the_share_of_their_class() {
 }
 
 #[test]
-fn a_lost_member_changes_nothing_that_was_promised() {
+fn a_lost_member_does_not_change_the_admitted_number() {
     let place = Place::with_volume();
     let before = ask(&place, &["--rate", "8M"]);
     fs::remove_file(place.path("volume/member-0.reel")).unwrap();
@@ -96,7 +102,7 @@ fn a_title_is_counted_round_by_round() {
 }
 
 #[test]
-fn what_makes_no_sense_is_refused() {
+fn invalid_requests_are_refused() {
     let place = Place::with_volume();
     for arguments in [
         &["capacity", "volume"][..],
@@ -116,7 +122,7 @@ fn what_makes_no_sense_is_refused() {
         "{help}"
     );
     place.reel(&["capacity", "nowhere", "--rate", "8M"]).refused(3, &["nowhere"]);
-    // Faster than anything: nobody fits, and nothing overflows.
+    // Faster than any resource: no viewer fits, and nothing overflows.
     let answer = ask(&place, &["--rate", "1T"]);
     assert_eq!(viewers(&answer), 0, "{answer}");
 }

@@ -1,4 +1,4 @@
-//! `reel.toml`, right and wrong.
+//! `reel.toml`, valid and invalid.
 
 use std::fs;
 
@@ -33,13 +33,13 @@ fn a_wrong_value_names_its_line() {
 }
 
 #[test]
-fn what_cannot_work_is_refused_at_the_start() {
+fn a_configuration_that_cannot_work_is_refused_at_the_start() {
     let place = Place::with_volume();
     fs::write(place.path("file"), "x").unwrap();
     for (text, code, words) in [
         ("[upload]\nmax_bytes = 0\n", 2, &["line 5", "would refuse every upload"][..]),
         ("[promise]\nnetwork_bps = \"1k\"\n", 2, &["line 5", "nobody would ever be admitted"]),
-        ("arena_bytes = \"900000G\"\n", 2, &["arena_bytes asks for", "this machine has"]),
+        ("arena_bytes = \"900000G\"\n", 2, &["arena_bytes is", "this machine has"]),
         ("[upload]\nspool_dir = \"no/such/place\"\n", 3, &["no/such/place", "upload.spool_dir"]),
         ("[upload]\nspool_dir = \"file\"\n", 1, &["file", "upload.spool_dir"]),
         ("[upload]\nspool_dir = \"/proc/spool\"\n", 3, &["/proc/spool", "upload.spool_dir"]),
@@ -48,22 +48,22 @@ fn what_cannot_work_is_refused_at_the_start() {
         fs::write(place.path("reel.toml"), text).unwrap();
         place.reel(&["serve", "--config", "reel.toml"]).refused(code, words);
     }
-    assert!(!place.path("no").exists(), "nothing is made outside of what is there");
+    assert!(!place.path("no").exists(), "no directory is created outside of existing ones");
 }
 
 #[test]
-fn too_little_media_memory_is_said() {
+fn too_little_media_memory_is_reported() {
     let place = Place::with_volume();
     let text = "volume = \"volume\"\nlisten = \"127.0.0.1:0\"\narena_bytes = \"1K\"\n";
     fs::write(place.path("reel.toml"), text).unwrap();
     let mut server = Running::start(&place, &["serve", "--config", "reel.toml"]);
     assert_eq!(server.signal(rustix::process::Signal::TERM), Some(0));
     let said = server.said();
-    assert!(said.contains("arena_bytes asks for 1.0 KiB, and this volume cannot do with less"), "{said}");
+    assert!(said.contains("arena_bytes is 1.0 KiB, and this volume needs at least"), "{said}");
 }
 
 #[test]
-fn what_a_server_needs_is_asked_for() {
+fn a_missing_volume_or_configuration_is_named() {
     let place = Place::with_volume();
     fs::write(place.path("reel.toml"), "").unwrap();
     place.reel(&["serve", "--config", "reel.toml"]).refused(2, &["no volume", "reel serve VOLUME"]);

@@ -5,13 +5,13 @@ use std::path::PathBuf;
 use std::process::{Command, Stdio};
 use std::sync::OnceLock;
 
-/// Six seconds of picture and sound, about 200 kB.
+/// Six seconds of video and audio, about 200 kB.
 pub(crate) fn short() -> PathBuf {
     static MADE: OnceLock<PathBuf> = OnceLock::new();
     MADE.get_or_init(|| make("short.mp4", &["-t", "6", "-c:v", "libx264", "-preset", "ultrafast"])).clone()
 }
 
-/// The same, a quarter the size.
+/// The same with a quarter of the pixels.
 pub(crate) fn short_small() -> PathBuf {
     static MADE: OnceLock<PathBuf> = OnceLock::new();
     let coding = ["-t", "6", "-s", "320x180", "-c:v", "libx264", "-preset", "ultrafast"];
@@ -33,7 +33,8 @@ fn make(name: &str, coding: &[&str]) -> PathBuf {
     if path.exists() {
         return path;
     }
-    // Several test processes may want the same film at once: each makes its own, the last one named stays.
+    // Several test processes may need the same film at once: each makes its own, and the last
+    // rename stays.
     let making = dir.join(format!("{}-{name}", std::process::id()));
     let status = Command::new("ffmpeg")
         .args(["-nostdin", "-loglevel", "error", "-y"])

@@ -1,4 +1,4 @@
-//! Certificates that cannot be used are refused at the start, with words that say what to do.
+//! Certificates that cannot be used are refused at the start, with a message that says what to do.
 
 use std::fs;
 use std::time::{Duration, SystemTime};
@@ -21,7 +21,7 @@ fn serve(place: &Place, certificate: &str, key: &str) -> Outcome {
 }
 
 #[test]
-fn what_cannot_be_used_is_named_with_what_to_do() {
+fn unusable_certificates_are_named_with_what_to_do() {
     let place = Place::with_volume();
     let (good, other, old) = (made(0), made(0), made(500));
     serve(&place, &old.certificate, &old.key)

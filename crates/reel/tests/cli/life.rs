@@ -1,4 +1,4 @@
-//! A title's life: in, listed, out again, gone.
+//! The life of a title: ingested, listed, exported, removed.
 
 use std::fs;
 use std::process::Stdio;
@@ -8,7 +8,7 @@ use crate::films::{large, short, short_small};
 use crate::rig::Place;
 
 #[test]
-fn a_title_comes_is_listed_is_exported_and_goes() {
+fn a_title_is_ingested_listed_exported_and_removed() {
     let place = Place::with_volume();
     let free = place.free_bytes();
     let film = short();
@@ -31,7 +31,7 @@ fn a_title_comes_is_listed_is_exported_and_goes() {
     assert_eq!(&exported[4..8], b"ftyp");
     place
         .reel(&["export", "volume", "a-short-film"])
-        .refused(2, &["a-short-film.mp4 is there already", "--force"]);
+        .refused(2, &["a-short-film.mp4 already exists", "--force"]);
     place.reel(&["export", "volume", "a-short-film", "--force"]).done();
     assert_eq!(fs::read(place.path("a-short-film.mp4")).unwrap(), exported);
     let streamed = place.command(&["export", "volume", "a-short-film", "-"]).output().unwrap();
@@ -56,7 +56,7 @@ fn an_export_names_what_it_leaves_out() {
     assert!(!note.contains("640x360"), "{note}");
     let quiet = place.reel(&["-q", "export", "volume", "film", "again.mp4"]).done();
     assert_eq!(quiet.stderr, "");
-    // Nothing is said of a film that is whole.
+    // There is no note if the export is complete.
     place.reel(&["ingest", "volume", short().to_str().unwrap()]).done();
     assert!(!place.reel(&["export", "volume", "short"]).done().stderr.contains("not in the file"));
 }
@@ -73,7 +73,7 @@ fn several_films_are_several_titles() {
 }
 
 #[test]
-fn a_bad_film_does_not_keep_the_others_out() {
+fn a_bad_film_does_not_stop_the_others() {
     let place = Place::with_volume();
     let film = short();
     fs::write(place.path("bad.mp4"), "not a film").unwrap();
@@ -90,14 +90,14 @@ fn removing_is_all_or_none() {
 }
 
 #[test]
-fn quiet_means_quiet() {
+fn a_quiet_command_prints_no_progress() {
     let place = Place::with_volume();
     let done = place.reel(&["--quiet", "ingest", "volume", short().to_str().unwrap()]).done();
     assert_eq!((done.stdout.as_str(), done.stderr.as_str()), ("", ""));
 }
 
 #[test]
-fn an_ingest_killed_outright_is_whole_or_not_there() {
+fn a_killed_ingest_is_complete_or_not_there() {
     let place = Place::new();
     place.reel(&["volume", "create", "volume", "--size", "600M"]).done();
     let free = place.free_bytes();
@@ -109,7 +109,7 @@ fn an_ingest_killed_outright_is_whole_or_not_there() {
         child.kill().unwrap();
         child.wait().unwrap();
         match place.titles()[..] {
-            [] => assert_eq!(place.free_bytes(), free, "killed after {delay_ms} ms, space is lost"),
+            [] => assert_eq!(place.free_bytes(), free, "killed after {delay_ms} ms, space is missing"),
             [ref id] => {
                 place.reel(&["export", "volume", id, "whole.mp4", "--force"]).done();
                 place.reel(&["remove", "volume", id]).done();

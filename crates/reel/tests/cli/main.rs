@@ -1,4 +1,4 @@
-//! The command line as people and scripts meet it: what it prints, how it exits, and what it leaves behind.
+//! The command line as users and scripts see it: its output, exit codes, and the files it leaves.
 #![allow(clippy::unwrap_used, reason = "a test that cannot go on should stop")]
 
 mod bad_input;

@@ -1,4 +1,4 @@
-//! Names of every kind, in and out.
+//! Names of every kind, ingested and exported.
 
 use std::fs;
 
@@ -6,7 +6,7 @@ use crate::films::short;
 use crate::rig::Place;
 
 #[test]
-fn files_may_be_called_anything() {
+fn files_may_have_any_name() {
     let long = format!("{}.mp4", "l".repeat(251));
     let names = [
         ("a film with spaces.mp4", "a-film-with-spaces"),
@@ -33,7 +33,7 @@ fn files_may_be_called_anything() {
 }
 
 #[test]
-fn an_empty_name_is_no_name() {
+fn an_empty_name_counts_as_missing() {
     let place = Place::with_volume();
     let film = short();
     for option in ["--name", "--title"] {
@@ -53,7 +53,7 @@ fn names_do_not_reach_the_terminal_raw() {
 }
 
 #[test]
-fn ids_lead_nowhere_else() {
+fn ids_cannot_leave_the_directory() {
     let place = Place::with_volume();
     place.reel(&["ingest", "volume", short().to_str().unwrap(), "--name", "../../etc/passwd"]).done();
     let titles = place.titles();
@@ -65,7 +65,7 @@ fn ids_lead_nowhere_else() {
 }
 
 #[test]
-fn a_name_that_is_no_utf8_is_no_reason_to_stop() {
+fn a_name_that_is_not_utf8_is_accepted() {
     use std::ffi::OsStr;
     use std::os::unix::ffi::OsStrExt;
     let place = Place::with_volume();

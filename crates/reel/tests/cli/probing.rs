@@ -1,4 +1,4 @@
-//! Members measured; profiles kept, refused and made anew.
+//! Members are measured; profiles are stored, refused and renewed.
 
 use std::fs::{self, OpenOptions};
 use std::io::{Seek, SeekFrom, Write};
@@ -9,7 +9,8 @@ use rustix::fs::FlockOperation;
 use crate::rig::{Outcome, Place};
 use crate::serving::Running;
 
-/// A volume of whose members a part was written that no title uses: what there is to read when films were stored.
+/// A volume with members that are partly written outside of any title, so that there is data to
+/// read as if films were stored.
 fn used_volume() -> Place {
     let place = Place::with_volume();
     for member in 0..5 {
@@ -25,17 +26,17 @@ fn write_at_the_end(path: &Path, bytes: usize) {
     file.sync_all().unwrap();
 }
 
-/// The lines of `reel volume status` that tell of profiles.
-fn told(place: &Place) -> Vec<String> {
+/// The lines of `reel volume status` about profiles.
+fn profile_lines(place: &Place) -> Vec<String> {
     let status = place.reel(&["volume", "status", "volume"]).done().stdout;
     let lines: Vec<String> = status.lines().map(str::to_owned).collect();
     lines[lines.len() - 5..].to_vec()
 }
 
 #[test]
-fn a_volume_is_measured_and_its_profiles_are_kept() {
+fn a_volume_is_measured_and_its_profiles_are_stored() {
     let place = used_volume();
-    assert!(told(&place).iter().all(|line| line.ends_with(": not measured; reel probe volume")));
+    assert!(profile_lines(&place).iter().all(|line| line.ends_with(": not measured; reel probe volume")));
     let before = place.names("volume");
     let found = place.reel(&["probe", "volume", "--seconds", "1", "--write", "--json"]).done().json();
     let members = found["members"].as_array().unwrap();
@@ -44,7 +45,7 @@ fn a_volume_is_measured_and_its_profiles_are_kept() {
         assert_eq!(member["member"], number);
         let profile = &member["profile"];
         assert_eq!(profile["together"], 5);
-        // Which part of the price is how large is the machine's matter: others may keep it busy.
+        // The parts of the price depend on the machine, which other programs may keep busy.
         let price = |part: &str| profile["price"][part].as_u64().unwrap();
         assert!(price("read_request_ns") + price("read_mib_ns") > 0);
         assert!(profile["data_bytes"].as_u64().unwrap() >= 5 << 20);
@@ -53,7 +54,7 @@ fn a_volume_is_measured_and_its_profiles_are_kept() {
     let new: Vec<String> = place.names("volume").into_iter().filter(|name| !before.contains(name)).collect();
     let profiles: Vec<String> = (0..5).map(|member| format!("profile-{member}.toml")).collect();
     assert_eq!(new, profiles, "profiles, and nothing of the scratch files");
-    for line in told(&place) {
+    for line in profile_lines(&place) {
         assert!(line.contains("a read takes ") && line.ends_with("measured just now"), "{line}");
     }
     place.reel(&["volume", "check", "volume"]).done();
@@ -69,7 +70,7 @@ fn a_new_volume_has_nothing_to_measure() {
 }
 
 #[test]
-fn a_profile_of_another_device_a_lie_and_rubbish_are_refused_and_made_anew() {
+fn profiles_that_are_foreign_false_or_garbage_are_refused_and_renewed() {
     let place = used_volume();
     place.reel(&["probe", "volume", "--seconds", "1"]).done();
     let profile = |member: usize| place.path(&format!("volume/profile-{member}.toml"));
@@ -77,14 +78,14 @@ fn a_profile_of_another_device_a_lie_and_rubbish_are_refused_and_made_anew() {
     fs::write(profile(1), "version = 9\n").unwrap();
     fs::write(profile(2), vec![b'['; 1 << 20]).unwrap();
     let text = fs::read_to_string(profile(3)).unwrap();
-    let lie: Vec<String> = text
+    let false_price: Vec<String> = text
         .lines()
         .map(|line| if line.starts_with("read_mib_ns") { "read_mib_ns = 1".into() } else { line.into() })
         .collect();
-    fs::write(profile(3), lie.join("\n")).unwrap();
+    fs::write(profile(3), false_price.join("\n")).unwrap();
     fs::remove_file(profile(4)).unwrap();
     fs::create_dir(profile(4)).unwrap();
-    let lines = told(&place);
+    let lines = profile_lines(&place);
     for (line, words) in lines.iter().zip([
         "measured on another device",
         "version 9",
@@ -94,12 +95,12 @@ fn a_profile_of_another_device_a_lie_and_rubbish_are_refused_and_made_anew() {
     ]) {
         assert!(line.contains(words) && line.ends_with("; reel probe volume"), "no {words:?} in: {line}");
     }
-    // A server does not wait for somebody to measure, nor does what lies in its way keep it from serving.
+    // A server does not wait for a measurement, and a bad profile does not keep it from serving.
     let mut server = Running::start(&place, &["serve", "volume", "--listen", "127.0.0.1:0"]);
     assert_eq!(server.signal(rustix::process::Signal::TERM), Some(0));
     let said = server.said();
     assert!(said.contains("member 0: its profile is not used") && said.contains("reel probe"), "{said}");
-    for line in &told(&place)[..4] {
+    for line in &profile_lines(&place)[..4] {
         assert!(line.contains("a read takes ") && line.ends_with("quick profile"), "{line}");
     }
 }
@@ -122,7 +123,7 @@ fn a_quick_profile_is_measured_again_when_much_was_added() {
 
 /// Media memory that programs can read has other pages than other media memory on most machines.
 #[test]
-fn what_was_measured_well_outlives_a_server_with_other_pages() {
+fn a_full_profile_outlives_a_server_with_other_pages() {
     let place = used_volume();
     let serve = || {
         let mut server = Running::start(&place, &["serve", "volume", "--listen", "127.0.0.1:0"]);
@@ -136,14 +137,14 @@ fn what_was_measured_well_outlives_a_server_with_other_pages() {
     let text = if text.contains(this) { text.replace(this, other) } else { text.replace(other, this) };
     fs::write(&profile, &text).unwrap();
     let said = serve();
-    assert!(said.contains("member 0 was measured with other pages"), "{said}");
+    assert!(said.contains("member 0 was measured with other memory pages"), "{said}");
     assert_eq!(fs::read_to_string(&profile).unwrap(), text, "the better one stays");
     let said = serve();
     assert!(said.contains("member 0: a read takes") && !said.contains("measuring again"), "{said}");
 }
 
 #[test]
-fn profiles_are_measured_for_small_pages_when_asked() {
+fn profiles_are_measured_for_small_pages_on_request() {
     let place = used_volume();
     probe(&place, &["probe", "volume", "--seconds", "1", "--small-pages"]).done();
     let text = fs::read_to_string(place.path("volume/profile-4.toml")).unwrap();
@@ -151,7 +152,7 @@ fn profiles_are_measured_for_small_pages_when_asked() {
 }
 
 #[test]
-fn a_server_of_an_empty_volume_says_what_it_counts_with() {
+fn a_server_of_an_empty_volume_says_which_price_it_uses() {
     let place = Place::with_volume();
     let mut server = Running::start(&place, &["serve", "volume", "--listen", "127.0.0.1:0"]);
     assert_eq!(server.signal(rustix::process::Signal::TERM), Some(0));
@@ -178,7 +179,8 @@ fn one_file_is_measured_by_itself() {
     place.reel(&["probe", "file"]).refused(1, &["in use by another program"]);
 }
 
-/// What one second of a disk that others use heavily gives may be no profile, and is rightly refused: then again, a few times.
+/// Repeats the measurement a few times: one second on a disk that is heavily used by others may
+/// give no plausible profile, which is rightly refused.
 fn probe(place: &Place, arguments: &[&str]) -> Outcome {
     let tries = (0..5).map(|_| place.reel(arguments));
     let mut ended = tries.skip_while(|outcome| outcome.stderr.contains("it is not plausible"));
@@ -186,7 +188,7 @@ fn probe(place: &Place, arguments: &[&str]) -> Outcome {
 }
 
 #[test]
-fn what_cannot_be_measured_is_told() {
+fn members_that_cannot_be_measured_are_named() {
     let place = used_volume();
     fs::create_dir(place.path("empty")).unwrap();
     fs::write(place.path("small"), "x").unwrap();
@@ -200,5 +202,5 @@ fn what_cannot_be_measured_is_told() {
     }
     fs::remove_file(place.path("volume/member-2.reel")).unwrap();
     place.reel(&["probe", "volume", "--seconds", "1"]).refused(1, &["member 2 is missing"]);
-    assert!(place.path("volume/profile-1.toml").exists(), "the others are measured all the same");
+    assert!(place.path("volume/profile-1.toml").exists(), "the others are measured anyway");
 }

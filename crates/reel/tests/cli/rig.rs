@@ -1,4 +1,4 @@
-//! Commands run to their end, in a directory of their own.
+//! Runs commands to their end, each in a temporary directory.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -7,7 +7,7 @@ use std::process::{Command, Output, Stdio};
 use serde_json::Value;
 use tempfile::TempDir;
 
-/// What a command did.
+/// The result of a command.
 #[derive(Debug)]
 pub(crate) struct Outcome {
     pub(crate) code: Option<i32>,
@@ -16,7 +16,7 @@ pub(crate) struct Outcome {
 }
 
 impl Outcome {
-    /// Of a command that has ended.
+    /// The result of a command that has ended.
     pub(crate) fn of(output: Output) -> Self {
         Self {
             code: output.status.code(),
@@ -25,14 +25,14 @@ impl Outcome {
         }
     }
 
-    /// It did what it was asked.
+    /// Expects success.
     #[track_caller]
     pub(crate) fn done(self) -> Self {
         assert_eq!(self.code, Some(0), "{}{}", self.stdout, self.stderr);
         self
     }
 
-    /// It failed with this code, one error, and every one of these words in it.
+    /// Expects this exit code, one error message, and every one of these words in it.
     #[track_caller]
     pub(crate) fn refused(self, code: i32, words: &[&str]) -> Self {
         assert_eq!(self.code, Some(code), "{}{}", self.stdout, self.stderr);
@@ -52,7 +52,7 @@ impl Outcome {
     }
 }
 
-/// A directory with a volume in it, gone at the end of the test.
+/// A directory with a volume in it, removed at the end of the test.
 pub(crate) struct Place {
     dir: TempDir,
 }
@@ -63,7 +63,7 @@ impl Place {
         Self { dir: tempfile::tempdir_in(env!("CARGO_TARGET_TMPDIR")).unwrap() }
     }
 
-    /// With a volume called `volume` of five members with 40 MiB each.
+    /// A directory with a volume named `volume` of five members with 40 MiB each.
     pub(crate) fn with_volume() -> Self {
         let place = Self::new();
         place.reel(&["volume", "create", "volume", "--size", "200M"]).done();
@@ -79,7 +79,7 @@ impl Place {
         Outcome::of(self.command(arguments).output().unwrap())
     }
 
-    /// reel in this directory, not yet started.
+    /// A command for reel in this directory, not started yet.
     pub(crate) fn command(&self, arguments: &[&str]) -> Command {
         let mut command = Command::new(env!("CARGO_BIN_EXE_reel"));
         command.args(arguments).current_dir(self.dir.path()).stdin(Stdio::null());

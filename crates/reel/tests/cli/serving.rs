@@ -1,4 +1,4 @@
-//! Servers started, refused and stopped.
+//! Servers are started, refused and stopped.
 
 use std::fs;
 use std::io::{self, BufRead, BufReader, Read, Write};
@@ -9,7 +9,7 @@ use std::time::{Duration, Instant};
 use crate::films::{large, short};
 use crate::rig::Place;
 
-/// A server that is killed when the test ends, however it ends.
+/// A server that is killed when the test ends, for whatever reason.
 pub(crate) struct Running {
     child: Child,
     address: SocketAddr,
@@ -47,7 +47,7 @@ impl Running {
         self.try_get(path).unwrap()
     }
 
-    /// The same of a server that may end meanwhile.
+    /// As [`Running::get`], for a server that may end meanwhile.
     pub(crate) fn try_get(&self, path: &str) -> io::Result<String> {
         let mut socket = TcpStream::connect(self.address)?;
         write!(socket, "GET {path} HTTP/1.1\r\nHost: {}\r\nConnection: close\r\n\r\n", self.address)?;
@@ -56,7 +56,7 @@ impl Running {
         Ok(String::from_utf8_lossy(&response).into_owned())
     }
 
-    /// Where a request is sent on to.
+    /// The target of the redirect of a request.
     pub(crate) fn location(&self, path: &str) -> String {
         let redirect = self.get(path);
         let field = |line: &str| {
@@ -67,21 +67,21 @@ impl Running {
         redirect.lines().find_map(field).unwrap_or_else(|| panic!("no redirect: {redirect}"))
     }
 
-    /// Sends a signal and waits for the end.
+    /// Sends a signal and waits for the end; returns the exit code.
     pub(crate) fn signal(&mut self, signal: rustix::process::Signal) -> Option<i32> {
         let pid = rustix::process::Pid::from_child(&self.child);
         rustix::process::kill_process(pid, signal).unwrap();
         self.ended()
     }
 
-    /// What it wrote to standard error, once it has ended.
+    /// Its standard error, once it has ended.
     pub(crate) fn said(&mut self) -> String {
         let mut said = String::new();
         self.child.stderr.take().unwrap().read_to_string(&mut said).unwrap();
         said
     }
 
-    /// Waits for the end.
+    /// Waits for the end; returns the exit code.
     pub(crate) fn ended(&mut self) -> Option<i32> {
         let begun = Instant::now();
         loop {
@@ -102,7 +102,7 @@ impl Drop for Running {
 }
 
 #[test]
-fn a_server_prints_its_address_and_stops_when_told() {
+fn a_server_prints_its_address_and_stops_on_a_signal() {
     use rustix::process::Signal;
     let place = Place::with_volume();
     place.reel(&["ingest", "volume", short().to_str().unwrap()]).done();
@@ -113,11 +113,12 @@ fn a_server_prints_its_address_and_stops_when_told() {
         assert!(server.get("/api/v1/titles").contains("\"short\""));
         assert_eq!(server.signal(signal), Some(0));
     }
-    // The lock is gone with the server.
+    // The lock is released with the server.
     place.reel(&["remove", "volume", "short"]).done();
 }
 
-/// A request for the control plane may follow one for media in the same packet: the socket changes hands in between.
+/// A request for the control plane may follow one for media in the same packet: the socket is
+/// handed over in between.
 #[test]
 fn requests_sent_together_are_all_answered() {
     let place = Place::with_volume();
@@ -134,15 +135,16 @@ fn requests_sent_together_are_all_answered() {
     assert_eq!(server.signal(rustix::process::Signal::TERM), Some(0));
 }
 
-/// `timeout` sends a signal to the process and to its group, and so do others: a person would take longer.
+/// `timeout` and other programs send a signal to the process and to its group. A person would take
+/// longer to repeat it.
 #[test]
-fn a_signal_that_comes_twice_at_once_is_one() {
+fn a_signal_that_arrives_twice_at_once_counts_once() {
     use rustix::process::{Pid, Signal, kill_process};
     let place = Place::new();
     place.reel(&["volume", "create", "volume", "--size", "400M"]).done();
     place.reel(&["ingest", "volume", large().to_str().unwrap(), "--name", "large"]).done();
     let mut server = Running::start(&place, &["serve", "volume", "--listen", "127.0.0.1:0"]);
-    // A response that is under way keeps the server from ending before the second signal.
+    // An unfinished response keeps the server from ending before the second signal.
     let mut viewer = TcpStream::connect(server.address).unwrap();
     viewer.write_all(b"GET /files/large.mp4 HTTP/1.0\r\n\r\n").unwrap();
     viewer.read_exact(&mut [0; 1000]).unwrap();
@@ -181,7 +183,7 @@ fn a_port_in_use_is_named() {
 }
 
 #[test]
-fn films_in_the_watched_directory_are_taken() {
+fn films_in_the_watched_directory_are_ingested() {
     let place = Place::with_volume();
     fs::create_dir(place.path("incoming")).unwrap();
     let server =
@@ -189,13 +191,13 @@ fn films_in_the_watched_directory_are_taken() {
     fs::copy(short(), place.path("incoming/arrival.mp4")).unwrap();
     let begun = Instant::now();
     while !server.get("/api/v1/titles").contains("\"arrival\"") {
-        assert!(begun.elapsed() < Duration::from_secs(60), "the film is not taken");
+        assert!(begun.elapsed() < Duration::from_secs(60), "the film is not ingested");
         std::thread::sleep(Duration::from_millis(100));
     }
 }
 
 #[test]
-fn a_removed_title_does_not_come_back_from_the_watched_directory() {
+fn a_removed_title_is_not_ingested_again_from_the_watched_directory() {
     let place = Place::with_volume();
     fs::create_dir(place.path("incoming")).unwrap();
     let taken = |id: &str| {
@@ -203,7 +205,7 @@ fn a_removed_title_does_not_come_back_from_the_watched_directory() {
             Running::start(&place, &["serve", "volume", "--listen", "127.0.0.1:0", "--watch", "incoming"]);
         let begun = Instant::now();
         while !server.get("/api/v1/titles").contains(&format!("\"{id}\"")) {
-            assert!(begun.elapsed() < Duration::from_secs(60), "{id} is not taken");
+            assert!(begun.elapsed() < Duration::from_secs(60), "{id} is not ingested");
             std::thread::sleep(Duration::from_millis(100));
         }
         assert_eq!(server.signal(rustix::process::Signal::TERM), Some(0));
@@ -212,18 +214,18 @@ fn a_removed_title_does_not_come_back_from_the_watched_directory() {
     fs::copy(short(), place.path("incoming/first.mp4")).unwrap();
     taken("first");
     place.reel(&["remove", "volume", "first"]).done();
-    // Files are taken one after the other, in the order of their names.
+    // Files are ingested one after the other, in the order of their names.
     fs::copy(short(), place.path("incoming/second.mp4")).unwrap();
     let said = taken("second");
     assert_eq!(place.titles(), ["second"]);
-    assert!(said.contains("touch the file to have it taken again"), "{said}");
+    assert!(said.contains("touch the file to have it ingested again"), "{said}");
     let file = fs::File::options().write(true).open(place.path("incoming/first.mp4")).unwrap();
     file.set_modified(std::time::SystemTime::now() + Duration::from_secs(5)).unwrap();
     taken("first");
 }
 
 #[test]
-fn a_server_killed_outright_leaves_a_volume_that_opens() {
+fn a_killed_server_leaves_a_volume_that_opens() {
     let place = Place::with_volume();
     place.reel(&["ingest", "volume", short().to_str().unwrap()]).done();
     let mut server = Running::start(&place, &["serve", "volume", "--listen", "127.0.0.1:0"]);
@@ -247,7 +249,7 @@ fn the_portable_driver_serves_the_same() {
 }
 
 #[test]
-fn requests_are_logged_when_that_is_wanted() {
+fn requests_are_logged_if_configured() {
     let place = Place::with_volume();
     place.reel(&["ingest", "volume", short().to_str().unwrap()]).done();
     for (access, format) in [(true, "json"), (false, "text")] {
@@ -286,7 +288,7 @@ fn the_demo_serves_the_films_of_a_directory() {
         let listed = server.get("/api/v1/titles");
         assert!(titles.iter().all(|id| listed.contains(&format!("\"{id}\""))), "{listed}");
         drop(server);
-        // The second time the first film is known already.
+        // In the second run the first film is known already.
         fs::copy(short(), place.path("my films/two.mp4")).unwrap();
     }
 }

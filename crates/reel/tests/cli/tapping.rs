@@ -14,7 +14,7 @@ fn serving(place: &Place) -> Running {
 }
 
 #[test]
-fn what_is_tapped_is_what_is_exported() {
+fn a_tapped_title_equals_its_export() {
     let place = Place::with_volume();
     let _server = serving(&place);
     let tapped = place.command(&["tap", "short", "--stats"]).output().unwrap();
@@ -29,7 +29,7 @@ fn what_is_tapped_is_what_is_exported() {
 }
 
 #[test]
-fn a_reader_that_has_seen_enough_is_no_failure() {
+fn a_reader_that_closes_the_pipe_is_no_failure() {
     let place = Place::with_volume();
     let _server = serving(&place);
     let mut tap = place.command(&["tap", "short"]).stdout(Stdio::piped()).spawn().unwrap();
@@ -38,7 +38,7 @@ fn a_reader_that_has_seen_enough_is_no_failure() {
 }
 
 #[test]
-fn errors_are_said_in_words() {
+fn errors_are_reported_as_messages() {
     let place = Place::with_volume();
     place.reel(&["tap", "short"]).refused(3, &["reel.sock", "--programs-socket"]);
     let server = serving(&place);
@@ -46,7 +46,7 @@ fn errors_are_said_in_words() {
     place.reel(&["tap", "short", "--class", "nobody"]).refused(1, &["no class nobody"]);
     place.reel(&["tap", "short", "--from", "99999999999"]).refused(1, &["ends after"]);
     drop(server);
-    // A server that was killed leaves its socket; nobody answers there, and the next server takes it.
+    // A killed server leaves its socket. Connecting to it fails, and the next server replaces it.
     place.reel(&["tap", "short"]).refused(1, &["reel.sock"]);
     let _server = Running::start(
         &place,
@@ -56,7 +56,7 @@ fn errors_are_said_in_words() {
 }
 
 #[test]
-fn a_server_takes_nobodys_place() {
+fn a_server_replaces_no_socket_in_use_and_no_file() {
     let place = Place::with_volume();
     let serve = ["serve", "volume", "--listen", "127.0.0.1:0", "--programs-socket", "taken"];
     fs::write(place.path("taken"), "a file").unwrap();

@@ -1,4 +1,4 @@
-//! Volumes made, looked at, damaged, refused.
+//! Volumes are created, inspected, damaged, repaired and refused.
 
 use std::fs;
 use std::os::unix::fs::{MetadataExt, PermissionsExt};
@@ -9,7 +9,7 @@ use crate::films::short;
 use crate::rig::{Outcome, Place};
 
 #[test]
-fn a_new_volume_tells_what_it_is() {
+fn a_new_volume_shows_its_properties() {
     let place = Place::new();
     let made = place.reel(&["volume", "create", "volume", "--size", "200M", "--json"]).done().json();
     assert_eq!(made["geometry"]["data_rows"], 4);
@@ -53,7 +53,7 @@ fn a_volume_is_not_overwritten() {
 }
 
 #[test]
-fn what_cannot_be_made_leaves_nothing() {
+fn a_failed_creation_leaves_nothing() {
     let place = Place::new();
     for (arguments, code, word) in [
         (&["--size", "1M"][..], 2, "--size"),
@@ -74,7 +74,7 @@ fn what_cannot_be_made_leaves_nothing() {
 }
 
 #[test]
-fn damage_is_named_with_its_member_and_code_4() {
+fn damage_is_reported_with_its_member_and_code_4() {
     let place = Place::with_volume();
     place.reel(&["ingest", "volume", short().to_str().unwrap()]).done();
     let sound = place.reel(&["volume", "check", "volume", "--json"]).done().json();
@@ -89,7 +89,8 @@ fn damage_is_named_with_its_member_and_code_4() {
     place.reel(&["export", "volume", "short"]).done();
 }
 
-/// reel in `place` as somebody who may only read what others own. A test of the superuser, whom no file refuses, becomes another.
+/// A command for reel in `place` as a user without write permission. A test that runs as root, whom
+/// permissions do not stop, changes to another user.
 fn as_reader(place: &Place, arguments: &[&str]) -> Command {
     let mut command = place.command(arguments);
     if fs::metadata("/proc/self").unwrap().uid() == 0 {
@@ -115,14 +116,19 @@ fn members_that_may_not_be_written_are_not_called_missing() {
         let output = as_reader(&place, &["ingest", "volume", "short.mp4"]).output().unwrap();
         Outcome::of(output)
     };
-    let words =
-        ["5 of its 5 members", "can do without 1:", "denied", "Permission denied", "help: give this user"];
+    let words = [
+        "5 of its 5 members",
+        "tolerates the loss of 1:",
+        "denied",
+        "Permission denied",
+        "help: give this user",
+    ];
     let refused = ingest().refused(1, &words);
     assert!(!refused.stderr.contains("missing") && !refused.stderr.contains("volume.toml"), "{refused:?}");
     let read = Outcome::of(as_reader(&place, &["titles", "volume"]).output().unwrap());
     read.done();
     modes(0o000);
-    ingest().refused(1, &["without a number that only a member could tell"]);
+    ingest().refused(1, &["the loss of an unknown number of members"]);
 }
 
 #[test]
@@ -130,14 +136,16 @@ fn a_lost_member_is_replaced_and_rebuilt() {
     let place = Place::with_volume();
     place.reel(&["ingest", "volume", short().to_str().unwrap()]).done();
     place.reel(&["volume", "rebuild", "volume"]).refused(2, &["every member is in use", "scrub"]);
-    place.reel(&["volume", "replace", "volume", "3", "new"]).refused(1, &["in use and well", "--give-up"]);
+    place
+        .reel(&["volume", "replace", "volume", "3", "new"])
+        .refused(1, &["in use and healthy", "--replace-healthy"]);
     fs::write(place.path("precious.mp4"), "a film").unwrap();
     let replace = |flag: &str| place.reel(&["volume", "replace", "volume", "3", "precious.mp4", flag]);
-    replace("--force").refused(1, &["in use and well", "--give-up"]);
-    replace("--give-up").refused(2, &["precious.mp4 is not empty", "--force to lose what is there"]);
+    replace("--force").refused(1, &["in use and healthy", "--replace-healthy"]);
+    replace("--replace-healthy").refused(2, &["precious.mp4 is not empty", "--force to overwrite it"]);
     assert_eq!(fs::read(place.path("precious.mp4")).unwrap(), b"a film");
     fs::remove_file(place.path("volume/member-3.reel")).unwrap();
-    place.reel(&["volume", "rebuild", "volume"]).refused(2, &["nothing to rebuild on", "replace"]);
+    place.reel(&["volume", "rebuild", "volume"]).refused(2, &["no disk to rebuild on", "replace"]);
     let scrub = place.reel(&["volume", "scrub", "volume"]);
     assert_eq!(scrub.code, Some(4), "{}", scrub.stdout);
     let made = place.reel(&["volume", "replace", "volume", "3", "new", "--json"]).done().json();
@@ -156,18 +164,18 @@ fn a_lost_member_is_replaced_and_rebuilt() {
 }
 
 #[test]
-fn a_member_that_was_cut_is_replaced_where_it_lies() {
+fn a_truncated_member_is_replaced_at_its_path() {
     let place = Place::with_volume();
     place.reel(&["ingest", "volume", short().to_str().unwrap()]).done();
     let member = fs::OpenOptions::new().write(true).open(place.path("volume/member-0.reel")).unwrap();
     member.set_len(20 << 20).unwrap();
     let check = place.reel(&["volume", "check", "volume"]);
     assert!(check.stdout.contains("Bring the right one back, or replace it"), "{}", check.stdout);
-    let words = ["member 0", "is truncated", "help: bring the right one back, or give it a successor"];
+    let words = ["member 0", "is truncated", "help: bring the right one back, or replace it with"];
     place.reel(&["volume", "rebuild", "volume"]).refused(2, &words);
     place.reel(&["volume", "rebuild", "volume", "0"]).refused(2, &words);
     let replace = ["volume", "replace", "volume", "0", "volume/member-0.reel"];
-    let words = ["is member 0 of the Reel volume", "say --force to lose what is there"];
+    let words = ["is already member 0 of the Reel volume", "use --force to overwrite it"];
     place.reel(&replace).refused(2, &words);
     place.reel(&[&replace[..], &["--force"]].concat()).done();
     place.reel(&["volume", "rebuild", "volume"]).done();
@@ -175,7 +183,7 @@ fn a_member_that_was_cut_is_replaced_where_it_lies() {
 }
 
 #[test]
-fn quiet_commands_speak_of_errors_only_and_no_command_says_a_thing_twice() {
+fn quiet_commands_print_only_errors_and_no_message_appears_twice() {
     let place = Place::new();
     let silent = |arguments: &[&str]| {
         let ended = place.reel(&[&["-q"], arguments].concat()).done();
@@ -199,15 +207,15 @@ fn quiet_commands_speak_of_errors_only_and_no_command_says_a_thing_twice() {
 }
 
 #[test]
-fn rot_is_mended_by_a_scrub() {
+fn silent_damage_is_repaired_by_a_scrub() {
     let place = Place::with_volume();
     place.reel(&["ingest", "volume", short().to_str().unwrap()]).done();
     let member = fs::OpenOptions::new().write(true).open(place.path("volume/member-1.reel")).unwrap();
     let data_offset = 9 << 20;
     std::os::unix::fs::FileExt::write_all_at(&member, &[0x5a; 100_000], data_offset).unwrap();
     assert_eq!(place.reel(&["volume", "check", "volume"]).code, Some(4));
-    let mended = place.reel(&["volume", "scrub", "volume"]).done();
-    assert!(mended.stdout.contains("mended:"), "{}", mended.stdout);
+    let repaired = place.reel(&["volume", "scrub", "volume"]).done();
+    assert!(repaired.stdout.contains("repaired:"), "{}", repaired.stdout);
     let again = place.reel(&["volume", "scrub", "volume", "--json"]).done().json();
     assert_eq!((&again["sound"], &again["mended_rows"]), (&true.into(), &0.into()));
     place.reel(&["volume", "check", "volume"]).done();

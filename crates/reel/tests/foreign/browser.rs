@@ -1,10 +1,11 @@
-//! Chromium plays films from the real server's pages: the browser suite of `web/test` against a real server.
+//! Chromium plays films from the real server's pages: the browser suite of `web/test` against a
+//! real server.
 
 use crate::rig::{Server, cache_dir, outcome, reel, run};
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-/// A film for people: pictures at `height` lines, two languages, subtitles.
+/// A film as people watch it: video of `height` lines, two languages, subtitles.
 fn film(dir: &Path, height: u32) -> PathBuf {
     let subtitles = dir.join("subtitles.srt");
     std::fs::write(&subtitles, "1\n00:00:01,000 --> 00:00:39,000\nA line of text\n").unwrap();

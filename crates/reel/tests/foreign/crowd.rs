@@ -1,4 +1,5 @@
-//! A crowd: a thousand connections, most of them so slow that they never end, and a hundred players beside them.
+//! A thousand connections, most of them so slow that they never end, and a hundred players beside
+//! them.
 
 use crate::films::FILMS;
 use crate::rig::{Server, cache_dir, outcome, volume};
@@ -14,7 +15,7 @@ const SLOW: usize = 900;
 const PLAYERS: usize = 100;
 
 #[test]
-fn slow_readers_disturb_nobody() {
+fn slow_readers_do_not_disturb_players() {
     let dir = tempfile::tempdir_in(cache_dir()).unwrap();
     let film = FILMS.iter().find(|film| film.file == "longer.mp4").unwrap();
     let server = Server::start(&volume(dir.path(), &[film.path()]), &[]);
@@ -26,7 +27,7 @@ fn slow_readers_disturb_nobody() {
         let (address, path, done) = (server.address.clone(), path.clone(), Arc::clone(&done));
         thread::spawn(move || read_slowly(&address, &path, &done))
     };
-    // Give the slow ones time to fill their sockets.
+    // The slow connections need time to fill their sockets.
     thread::sleep(Duration::from_secs(3));
     let players: Vec<_> = (0..PLAYERS)
         .map(|_| {
@@ -44,7 +45,8 @@ fn slow_readers_disturb_nobody() {
     assert!(resident <= arena + (200 << 20), "{resident} bytes resident with an arena of {arena}");
 }
 
-/// Opens the slow connections and reads one byte a second from each; how many lasted until `done`.
+/// Opens the slow connections and reads one byte a second from each; returns how many lasted until
+/// `done`.
 fn read_slowly(address: &str, path: &str, done: &AtomicBool) -> usize {
     let mut sockets: Vec<_> = (0..SLOW).map(|_| request(address, path)).collect();
     while !done.load(Ordering::Relaxed) {

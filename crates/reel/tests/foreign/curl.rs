@@ -17,7 +17,7 @@ pub(crate) fn get(url: &str) -> String {
     String::from_utf8(curl(&["--location", "--fail", url])).unwrap()
 }
 
-/// Where a URL leads in the end.
+/// The URL after all redirects.
 pub(crate) fn effective_url(url: &str) -> String {
     String::from_utf8(curl(&[
         "--location",
@@ -101,7 +101,7 @@ fn one_connection_carries_many_requests() {
 }
 
 #[test]
-fn what_is_not_there_says_so() {
+fn missing_resources_give_404() {
     let server = shared();
     let key = "00112233445566778899aabbccddeeff";
     for (path, expected) in [

@@ -1,4 +1,5 @@
-//! Any one member deleted, cut off, overwritten or replaced: everything still plays and exports, and `check` says what is wrong.
+//! Any one member deleted, truncated, overwritten or replaced: everything still plays and exports,
+//! and `check` reports the damage.
 
 use crate::films::FILMS;
 use crate::rig::{Server, cache_dir, outcome, reel, run, volume};
@@ -7,7 +8,7 @@ use std::io::{Read, Seek, SeekFrom, Write};
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-/// What is done to member `number`, and a word that `check` must say of it.
+/// The damage to member `number`, and a word in the report of `check`.
 type Harm = (&'static str, fn(&Path, usize), &'static str);
 
 const HARMS: [Harm; 5] = [
@@ -42,7 +43,8 @@ fn overwrite(volume: &Path, number: usize) {
     }
 }
 
-/// A kilobyte of noise in every 200 kB of the first half, superblock and catalogue (which end at 9 MiB) spared: silent corruption.
+/// A kilobyte of noise in every 200 kB of the first half, except superblock and catalogue (which
+/// end at 9 MiB): silent corruption.
 fn sprinkle(volume: &Path, number: usize) {
     let mut file = OpenOptions::new().write(true).open(member(volume, number)).unwrap();
     let bytes = file.metadata().unwrap().len();
@@ -97,7 +99,7 @@ fn no_single_member_is_needed() {
             .find(|line| line.starts_with("reel_volume_rows_decoded_total"))
             .expect("a counter of decoded rows");
         let decoded: f64 = decoded.split_whitespace().nth(1).unwrap().parse().unwrap();
-        // A file that was cut to a third may still hold every row of small films.
+        // A file that was truncated to a third may still hold every row of small films.
         assert!(decoded > 0.0 || *harm == "cut off", "member {number} {harm}: nothing was decoded");
         drop(server);
         let check = outcome(reel().args(["volume", "check"]).arg(&volume));

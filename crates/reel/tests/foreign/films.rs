@@ -1,4 +1,5 @@
-//! The inputs: films that differ in container, codec, B-frames, frame rate, audio tracks and length, made with ffmpeg.
+//! The inputs: films that differ in container, codec, B-frames, frame rate, audio tracks and
+//! length, made with ffmpeg.
 
 use crate::rig::{cache_dir, run};
 use std::fs;
@@ -6,15 +7,16 @@ use std::path::PathBuf;
 use std::process::Command;
 use std::sync::Mutex;
 
-/// One input and what is special about it.
+/// One input and its special property.
 pub(crate) struct Film {
     /// Name of the file; the title's id is its stem.
     pub(crate) file: &'static str,
-    /// What it is there for.
+    /// The special property.
     pub(crate) special: &'static str,
-    /// ffmpeg's arguments between its inputs (picture 0, tone 1, second tone 2, subtitles 3) and the output.
+    /// ffmpeg's arguments between its inputs (video 0, tone 1, second tone 2, subtitles 3) and the
+    /// output.
     arguments: &'static str,
-    /// Has pictures, and tracks of sound.
+    /// Whether it has video.
     pub(crate) video: bool,
     pub(crate) audio: usize,
     pub(crate) subtitles: usize,
@@ -28,7 +30,7 @@ impl Film {
         self.file.split('.').next().unwrap()
     }
 
-    /// The file, made when it is first asked for.
+    /// The file, made on first use.
     pub(crate) fn path(&self) -> PathBuf {
         // Tests run side by side: one of them makes the film, the others wait for it.
         static MAKING: Mutex<()> = Mutex::new(());

@@ -1,9 +1,10 @@
-//! What ffmpeg decodes: every picture and every sample of sound.
+//! What ffmpeg decodes: every video frame and every audio sample.
 
 use crate::rig::run;
 use std::process::Command;
 
-/// Decoded pictures: when each is shown, in microseconds after the first, and the checksum of its pixels.
+/// Decoded frames: the display time in microseconds after the first, and the checksum of the
+/// pixels.
 pub(crate) fn pictures(input: &str) -> Vec<(i64, String)> {
     let text = run(Command::new("ffmpeg").args([
         "-nostdin",
@@ -40,7 +41,7 @@ pub(crate) fn pictures(input: &str) -> Vec<(i64, String)> {
     pictures
 }
 
-/// Decoded sound of a track as 16-bit samples, both channels alike.
+/// Decoded audio of a track as 16-bit samples, mixed down to one channel.
 pub(crate) fn sound(input: &str, track: usize) -> Vec<i16> {
     let mut ffmpeg = Command::new("ffmpeg");
     ffmpeg.args([
@@ -62,7 +63,8 @@ pub(crate) fn sound(input: &str, track: usize) -> Vec<i16> {
     output.stdout.chunks_exact(2).map(|pair| i16::from_le_bytes([pair[0], pair[1]])).collect()
 }
 
-/// Fails with the first difference unless both show the same pictures at the same times, within the rounding of containers.
+/// Fails with the first difference unless both have the same frames at the same times, within the
+/// rounding of containers.
 pub(crate) fn assert_same_pictures(source: &[(i64, String)], served: &[(i64, String)], what: &str) {
     for (number, (source, served)) in source.iter().zip(served).enumerate() {
         assert_eq!(source.1, served.1, "{what}: picture {number} differs");
@@ -76,18 +78,19 @@ pub(crate) fn assert_same_pictures(source: &[(i64, String)], served: &[(i64, Str
     assert_eq!(source.len(), served.len(), "{what}: number of pictures");
 }
 
-/// Fails unless both are the same sound, once at most `warm_up_max` leading samples of what was served are left out: ffmpeg trims
-/// the decoder's warm-up of a plain file, and of segments (also of its own) it only gives it times before zero.
-/// At the end codecs may leave a last block that one container trims and the other does not.
+/// Fails unless both have the same audio, apart from at most `warm_up_max` leading samples of the
+/// served one. ffmpeg trims the decoder's warm-up of a plain file; in segments (also its own) it
+/// only gives it times before zero. At the end codecs may leave a last block that one container
+/// trims and the other does not.
 pub(crate) fn assert_same_sound(source: &[i16], served: &[i16], warm_up_max: usize, what: &str) {
     const LAST_BLOCK: usize = 4096;
     const PROBE: usize = 4800;
-    assert!(source.len() > 48_000 && served.len() > 48_000, "{what}: hardly any sound");
+    assert!(source.len() > 48_000 && served.len() > 48_000, "{what}: hardly any audio");
     let alike = |a: i16, b: i16| a.abs_diff(b) <= 1;
     let starts_at = |skip: &usize| (0..PROBE).all(|index| alike(source[index], served[skip + index]));
     let skip = (0..=warm_up_max).find(starts_at);
     let served =
-        &served[skip.unwrap_or_else(|| panic!("{what}: the sound does not start like the source's"))..];
+        &served[skip.unwrap_or_else(|| panic!("{what}: the audio does not start like the source's"))..];
     assert!(
         source.len().abs_diff(served.len()) <= LAST_BLOCK,
         "{what}: {} samples, served {}",

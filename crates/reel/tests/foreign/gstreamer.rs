@@ -1,12 +1,13 @@
-//! GStreamer's adaptive demuxers play HLS and DASH to the end and see every picture.
+//! GStreamer's adaptive demuxers play HLS and DASH to the end and show every frame.
 
 use crate::films::FILMS;
 use crate::frames::pictures;
 use crate::rig::{outcome, shared};
 use std::process::Command;
 
-/// Times one film is tried. GStreamer 1.22 gives a fragment up once in some hundred starts ("Couldn't download fragments", after 12 ms)
-/// without saying why; a further try counts only if the server neither failed, cut nor dropped anything meanwhile.
+/// Attempts for one film. GStreamer 1.22 drops a fragment once in some hundred starts ("Couldn't
+/// download fragments", after 12 ms) without a reason. A further attempt counts only if the server
+/// neither failed, cut nor dropped anything meanwhile.
 const TRIES_MAX: usize = 3;
 
 fn pictures_shown(url: &str) -> usize {
@@ -24,7 +25,7 @@ fn pictures_shown(url: &str) -> usize {
     unreachable!("the last attempt returns or panics")
 }
 
-/// Pictures that reached the end of the pipeline, or what GStreamer said last.
+/// Frames that reached the end of the pipeline, or GStreamer's last output.
 fn play(url: &str) -> Result<usize, String> {
     let mut command = Command::new("timeout");
     command.args(["120", "gst-launch-1.0", "-v", "playbin3", &format!("uri={url}"), "flags=video+audio"]);
@@ -45,7 +46,7 @@ fn play(url: &str) -> Result<usize, String> {
     Err(errors.lines().rev().take(20).collect::<Vec<_>>().join("\n"))
 }
 
-/// What the server counts of responses that failed or were cut, and of connections it closed by itself.
+/// The server's counters of failed and cut responses, and of connections that it closed.
 fn server_faults() -> Vec<String> {
     const FAULTS: [&str; 4] = [
         "reel_http_media_responses_total{status=\"5xx\"}",
@@ -74,11 +75,11 @@ fn check(file: &str) {
 }
 
 #[test]
-fn hlsdemux2_shows_every_picture() {
+fn hlsdemux2_shows_every_frame() {
     check("master.m3u8");
 }
 
 #[test]
-fn dashdemux2_shows_every_picture() {
+fn dashdemux2_shows_every_frame() {
     check("manifest.mpd");
 }

@@ -1,4 +1,4 @@
-//! HTTPS: curl, ffmpeg, openssl and what is sent by none of them, against a server with a certificate of its own.
+//! HTTPS: curl, ffmpeg, openssl and Chromium against a server with a certificate of its own.
 
 use crate::films::FILMS;
 use crate::rig::{Server, cache_dir, outcome, reel, run, volume};
@@ -13,7 +13,7 @@ use std::time::{Duration, Instant};
 /// A server with TLS that the tests here share, and one film.
 struct Secured {
     server: Server,
-    /// Where TLS is spoken, by the name in the certificate.
+    /// The address for TLS, by the name in the certificate.
     host: String,
     volume: PathBuf,
     film: &'static str,
@@ -40,7 +40,7 @@ impl Secured {
         let server = Server::start(&volume, &["--https", &format!("127.0.0.1:{port}")]);
         let started = Instant::now();
         while TcpStream::connect(("127.0.0.1", port)).is_err() {
-            assert!(started.elapsed() < Duration::from_secs(60), "nobody listens for TLS");
+            assert!(started.elapsed() < Duration::from_secs(60), "the server does not listen for TLS");
             std::thread::sleep(Duration::from_millis(20));
         }
         let whole = fs::read(export).unwrap();
@@ -71,7 +71,7 @@ impl Secured {
         output.stdout
     }
 
-    /// `openssl s_client`, told `said`; what it printed.
+    /// Runs `openssl s_client` with input `said`; returns its output.
     fn openssl(&self, arguments: &[&str], said: &str) -> String {
         let mut child = Command::new("timeout")
             .args(["20", "openssl", "s_client", "-connect", &self.host.replace("localhost", "127.0.0.1")])
@@ -116,7 +116,7 @@ fn pages_and_api_come_with_http2_and_media_asks_for_http1() {
     let secured = Secured::shared();
     let version = |path: &str| {
         let url = secured.url(path);
-        let told = secured.curled(&[
+        let output = secured.curled(&[
             "--http2",
             "--output",
             "/dev/null",
@@ -124,14 +124,14 @@ fn pages_and_api_come_with_http2_and_media_asks_for_http1() {
             "%{http_version} %{http_code}",
             &url,
         ]);
-        String::from_utf8(told).unwrap()
+        String::from_utf8(output).unwrap()
     };
     assert_eq!(version("/healthz"), "2 200");
     assert_eq!(version("/api/v1/titles"), "2 200");
-    // curl is told to come again with HTTP/1.1, and does.
+    // curl is redirected to HTTP/1.1 and follows.
     assert_eq!(version(&format!("/files/{}.mp4", secured.film)), "1.1 200");
     assert!(secured.curled(&["--http2", &secured.download()]) == secured.whole);
-    // Many at once over one connection.
+    // Many requests at once over one connection.
     let urls: Vec<String> = (0..20).map(|_| secured.url("/api/v1/titles")).collect();
     let mut all = vec!["--http2", "--parallel", "--fail", "--write-out", "%{http_version} %{num_connects}\n"];
     all.extend(urls.iter().map(String::as_str));
@@ -169,7 +169,7 @@ fn ffmpeg_plays_hls_and_files() {
 }
 
 #[test]
-fn openssl_agrees_and_is_refused_what_is_unsafe() {
+fn openssl_accepts_the_certificate_and_unsafe_options_are_refused() {
     let secured = Secured::shared();
     let request = "GET /healthz HTTP/1.1\r\nHost: reel\r\n\r\n";
     for (version, name) in [("-tls1_3", "TLSv1.3"), ("-tls1_2", "TLSv1.2")] {
@@ -183,7 +183,8 @@ fn openssl_agrees_and_is_refused_what_is_unsafe() {
         assert!(!text.contains("Verify return code: 0 (ok)\n---\nread"), "{text}");
         assert!(text.contains("alert") || text.contains("error"), "{text}");
     }
-    // R asks for a new handshake on the connection; k and K for new keys, which TLS 1.3 has instead.
+    // R requests a new handshake on the connection; k and K request new keys, which TLS 1.3 has
+    // instead.
     let text = secured.openssl(&["-tls1_2", "-legacy_renegotiation"], "R\n");
     assert!(
         text.contains("RENEGOTIATING") && (text.contains("no renegotiation") || text.contains("error")),
@@ -225,7 +226,7 @@ fn another_certificate_is_taken_over_on_sighup_without_a_drop() {
     assert!(output.status.success() && output.stdout == secured.whole, "the download was not dropped");
 }
 
-/// A page that asks for pages, then for media, then for pages again, and writes down what came.
+/// A page that requests pages, then media, then pages again, and prints the results.
 const PAGE: &str = r#"<body><pre id=o></pre><script>(async () => { for (const [path, range] of PATHS) {
     const text = await fetch(HOST + path, range ? { headers: { Range: range } } : {})
         .then(async (answer) => answer.status + " " + (await answer.arrayBuffer()).byteLength, String);
@@ -260,6 +261,6 @@ fn chromium_gets_media_after_pages_without_noticing_the_other_version() {
     let value = |name: &str| {
         metrics.lines().find_map(|line| line.strip_prefix(name)?.trim().parse::<u32>().ok()).unwrap()
     };
-    // One with HTTP/2, one with HTTP/1.1, and curl's.
+    // One with HTTP/2, one with HTTP/1.1, and one of curl.
     assert_eq!(value("reel_tls_handshakes_total "), 3, "{metrics}");
 }

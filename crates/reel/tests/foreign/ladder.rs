@@ -36,7 +36,7 @@ fn rendition(dir: &Path, height: u32, gop: u32) -> PathBuf {
 }
 
 #[test]
-fn renditions_that_line_up_are_one_title() {
+fn aligned_renditions_become_one_title() {
     let dir = tempfile::tempdir_in(cache_dir()).unwrap();
     let files = [360, 240, 120].map(|height| rendition(dir.path(), height, 50));
     let volume = crate::rig::volume(dir.path(), &[]);
@@ -48,7 +48,8 @@ fn renditions_that_line_up_are_one_title() {
         assert!(master.contains(&format!("x{height}")), "{master}");
     }
     assert_eq!(master.matches("#EXT-X-STREAM-INF").count(), 3, "{master}");
-    // ffmpeg takes the variants in the order of the playlist; each must be the file it came from.
+    // ffmpeg numbers the variants in the order of the playlist; each must be the file that it was
+    // made from.
     let base = crate::curl::effective_url(&url);
     let base = base.rsplit_once('/').unwrap().0;
     let mut heights = Vec::new();
@@ -77,17 +78,21 @@ fn renditions_that_line_up_are_one_title() {
             heights.push((height, crate::curl::get(&playlist)));
         }
     }
-    // Switching is clean only if every rendition is cut at the same times.
+    // Switching is seamless only if every rendition is cut at the same times.
     let cuts = |playlist: &str| {
         playlist.lines().filter(|line| line.starts_with("#EXTINF")).map(str::to_owned).collect::<Vec<_>>()
     };
     assert!(heights.iter().all(|(_, playlist)| cuts(playlist) == cuts(&heights[0].1)));
     let manifest = crate::curl::get(&format!("{}/watch/a-ladder/manifest.mpd", server.url));
-    assert_eq!(manifest.matches("<Representation").count(), 4, "three pictures and one sound: {manifest}");
+    assert_eq!(
+        manifest.matches("<Representation").count(),
+        4,
+        "three video tracks and one audio track: {manifest}"
+    );
 }
 
 #[test]
-fn files_that_do_not_line_up_are_refused_with_the_reason() {
+fn files_that_are_not_aligned_are_refused_with_the_reason() {
     let dir = tempfile::tempdir_in(cache_dir()).unwrap();
     let volume = crate::rig::volume(dir.path(), &[]);
     let files = [rendition(dir.path(), 360, 50), rendition(dir.path(), 240, 70)];

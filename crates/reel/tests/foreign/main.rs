@@ -1,6 +1,7 @@
-//! Programs that nobody of this project wrote judge what Reel serves: ffmpeg, curl, GStreamer, Chromium.
+//! Foreign programs test what Reel serves: ffmpeg, curl, GStreamer, Chromium.
 //!
-//! All tests share one volume with one server; it holds every film of [`films`]. Tests that break members make volumes of their own.
+//! All tests share one volume with one server; it holds every film of [`films`]. Tests that damage
+//! members create volumes of their own.
 #![allow(clippy::unwrap_used, reason = "a test that cannot go on should stop")]
 
 mod browser;

@@ -1,4 +1,4 @@
-//! ffmpeg plays every film three ways, and sees what it sees in the source.
+//! ffmpeg plays every film in three ways, and decodes the same as from the source.
 
 use crate::films::{FILMS, Film};
 use crate::frames::{assert_same_pictures, assert_same_sound, pictures, sound};
@@ -66,7 +66,7 @@ fn subtitles_are_served_as_webvtt() {
         let text = crate::curl::get(&format!("{}/{segment}", playlist_url.rsplit_once('/').unwrap().0));
         assert!(text.starts_with("WEBVTT"), "{text}");
         assert!(text.contains("A first line"), "{text}");
-        // Containers move the start of a film by the decoder's warm-up, up to 25 ms here.
+        // Containers shift the start of a film by the decoder's warm-up, up to 25 ms here.
         assert!(text.contains("00:00:01.0") && text.contains("--> 00:00:02.5"), "{text}");
         assert!(text.contains("&amp; more"), "{text}");
     }

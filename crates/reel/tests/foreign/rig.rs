@@ -9,7 +9,7 @@ use std::process::{Child, Command, Output, Stdio};
 use std::sync::OnceLock;
 use std::time::{Duration, Instant};
 
-/// A running `reel serve`, ended with this value or with the test process.
+/// A running `reel serve`. It is stopped with this value or with the test process.
 pub(crate) struct Server {
     pub(crate) url: String,
     pub(crate) address: String,
@@ -24,14 +24,14 @@ pub(crate) fn cache_dir() -> PathBuf {
     dir
 }
 
-/// A command that must succeed; its standard output.
+/// Runs a command that must succeed; returns its standard output.
 pub(crate) fn run(command: &mut Command) -> String {
     let output = outcome(command);
     assert!(output.status.success(), "{command:?} failed: {}", String::from_utf8_lossy(&output.stderr));
     String::from_utf8_lossy(&output.stdout).into_owned()
 }
 
-/// A command run to its end, whatever comes out.
+/// Runs a command to its end, with any result.
 pub(crate) fn outcome(command: &mut Command) -> Output {
     let program = command.get_program().to_string_lossy().into_owned();
     let output = command.stdin(Stdio::null()).output();
@@ -53,8 +53,9 @@ pub(crate) fn volume(dir: &Path, films: &[PathBuf]) -> PathBuf {
     volume
 }
 
-/// Runs the server as its child and ends it when its own input ends: with the [`Server`], or with the test process however that ends.
-const KEEPER: &str = r#"exec 3<&0; "$@" </dev/null & echo $!; cat <&3 >/dev/null; kill $!; wait $!"#;
+/// Runs the server as its child and stops it when its own input ends: with the [`Server`], or with
+/// the test process, for whatever reason that ends.
+const SUPERVISOR: &str = r#"exec 3<&0; "$@" </dev/null & echo $!; cat <&3 >/dev/null; kill $!; wait $!"#;
 
 impl Server {
     /// Serves a volume on a free port.
@@ -62,7 +63,7 @@ impl Server {
         let address = TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().to_string();
         let mut command = Command::new("sh");
         command
-            .args(["-c", KEEPER, "sh", env!("CARGO_BIN_EXE_reel"), "serve"])
+            .args(["-c", SUPERVISOR, "sh", env!("CARGO_BIN_EXE_reel"), "serve"])
             .arg(volume)
             .args(["--listen", &address])
             .args(more);

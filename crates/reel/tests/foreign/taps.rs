@@ -1,4 +1,4 @@
-//! `reel tap` and the C example: what comes out of a server's memory is what ffmpeg sees in the source.
+//! `reel tap` and the C example: a title read from a server's memory equals the source for ffmpeg.
 
 use crate::films::FILMS;
 use crate::frames::{assert_same_pictures, assert_same_sound, pictures, sound};
@@ -7,7 +7,7 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
-/// Copying sound into another container loses what a decoder has to leave out at the start.
+/// Copying audio into another container loses the samples that a decoder has to skip at the start.
 const WARM_UP_MAX: usize = 4096;
 
 /// A server with a few films and a socket for programs, whose path must be short.
@@ -23,7 +23,7 @@ fn ffmpeg_reads_from_reel_tap() {
     let dir = tempfile::tempdir().unwrap();
     let (_server, socket) = server(dir.path());
     for film in FILMS.iter().take(3) {
-        // Written by ffmpeg as it came through the pipe, without decoding: so the pipe is all there is between the two.
+        // ffmpeg copies the pipe's content without decoding, so nothing else is between the two.
         let copied = dir.path().join(format!("{}.mkv", film.id()));
         let mut tap = reel()
             .arg("tap")

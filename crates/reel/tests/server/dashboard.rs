@@ -131,7 +131,7 @@ fn a_member_is_replaced_and_rebuilt_while_the_server_runs() {
     let body = json!({ "member": 2, "path": new }).to_string();
     let healthy = work(&rig, "replace", &body);
     assert!(
-        healthy["error"].as_str().expect("words").contains("in use and well; stop the server"),
+        healthy["error"].as_str().expect("words").contains("in use and healthy; stop the server"),
         "{healthy}"
     );
 
@@ -154,7 +154,8 @@ fn a_member_is_replaced_and_rebuilt_while_the_server_runs() {
 fn a_server_goes_on_with_a_rebuild_that_the_last_one_did_not_finish() {
     let mut rig = Rig::new(|_| {});
     rig.stop();
-    let replacement = Replacement { member: 1, path: rig.path("successor"), force: false, give_up: true };
+    let replacement =
+        Replacement { member: 1, path: rig.path("successor"), force: false, replace_healthy: true };
     rig.library.volume().replace(&replacement).expect("replaced");
     assert_eq!(rig.library.volume().rebuilding(), [1]);
     rig.start();

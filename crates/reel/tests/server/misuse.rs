@@ -294,7 +294,7 @@ fn a_smaller_successor_and_the_wrong_member_are_refused_and_nothing_is_overwritt
     beside_a_viewer(&rig, || {
         let new = rig.path("new");
         for (member, path, words) in [
-            (1, &new, "in use and well; stop the server and use `reel volume replace --give-up`"),
+            (1, &new, "in use and healthy; stop the server and use `reel volume replace --replace-healthy`"),
             (1, &foreign, ""),
             (1, &small, ""),
             (99, &new, "99"),

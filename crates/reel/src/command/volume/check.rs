@@ -1,4 +1,4 @@
-//! `reel volume check`: everything is read, and what is wrong is named.
+//! `reel volume check`: reads and verifies everything, and reports damage.
 
 use std::time::Instant;
 
@@ -41,7 +41,7 @@ fn text(report: &CheckReport) -> String {
     lines.join("\n")
 }
 
-/// What is wrong, by member and title.
+/// The damage, by member and title.
 pub(super) fn lines(report: &CheckReport) -> Vec<String> {
     let members = report.members.iter().map(member_text);
     members.chain(report.titles.iter().map(title_text)).collect()
@@ -57,7 +57,7 @@ fn member_text(member: &MemberReport) -> String {
     count(member.bad_rows, "wrong");
     count(member.unreadable_rows, "unreadable");
     count(member.missing_rows, "missing");
-    count(member.mended_rows, "mended");
+    count(member.repaired_rows, "repaired");
     if faults.is_empty() {
         return member.finding.to_string();
     }
@@ -73,7 +73,7 @@ fn title_text(title: &TitleReport) -> String {
         faults.push(format!("{} rows are computed from the others", title.recoverable_rows));
     }
     if title.parity_mismatches > 0 {
-        faults.push(format!("{} parity rows do not fit their data", title.parity_mismatches));
+        faults.push(format!("{} parity rows do not match their data", title.parity_mismatches));
     }
     if title.lost_rows > 0 {
         faults.push(format!("{} rows are LOST", title.lost_rows));
@@ -94,7 +94,7 @@ pub(super) fn as_json(report: &CheckReport) -> Value {
             "bad_rows": member.bad_rows,
             "unreadable_rows": member.unreadable_rows,
             "missing_rows": member.missing_rows,
-            "mended_rows": member.mended_rows,
+            "mended_rows": member.repaired_rows,
             "first_bad_offsets": member.first_bad_offsets,
         })
     });

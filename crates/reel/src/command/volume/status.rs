@@ -1,4 +1,4 @@
-//! `reel volume status`: members, geometry and space.
+//! `reel volume status`: shows members, geometry and space.
 
 use reel_api::Shelf;
 use reel_volume::VolumeStatus;

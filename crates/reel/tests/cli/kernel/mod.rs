@@ -1,4 +1,5 @@
-//! A server whose kernel refuses what it should not: viewers play on, and the log says what happened and what to do.
+//! A server whose kernel fails calls that should succeed: viewers play on, and the log says what
+//! happened and what to do.
 
 use std::fs;
 use std::io::{BufRead, BufReader, Read, Write};
@@ -13,18 +14,18 @@ use crate::films::{large, short};
 use crate::rig::Place;
 use crate::serving::Running;
 
-/// "Completions were dropped for want of memory".
+/// "Completions were dropped because there is no memory".
 const EBADR: i32 = 53;
 const ENOMEM: i32 = 12;
 
 const LONG: Duration = Duration::from_secs(60);
 
-/// The library that stands before the kernel, compiled once.
+/// The library that intercepts the kernel calls, compiled once.
 fn library() -> PathBuf {
     static MADE: OnceLock<PathBuf> = OnceLock::new();
     let make = || {
         let path = PathBuf::from(env!("CARGO_TARGET_TMPDIR")).join("reel-test-kernel.so");
-        // Several test processes may make it at once.
+        // Several test processes may compile it at once.
         let making = path.with_extension(format!("{}", std::process::id()));
         let source = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/cli/kernel/kernel.c");
         let made = Command::new("cc")
@@ -40,7 +41,7 @@ fn library() -> PathBuf {
     MADE.get_or_init(make).clone()
 }
 
-/// A volume with one film in it, and a kernel that takes orders.
+/// A volume with one film in it, and a kernel that fails on request.
 struct Faulty {
     place: Place,
     film: Vec<u8>,
@@ -60,7 +61,7 @@ impl Faulty {
     }
 
     fn order(&self, name: &str, text: &str) {
-        // In one step: a thread may look at any moment.
+        // In one step: a thread may read it at any moment.
         fs::write(self.place.path("order"), text).unwrap();
         fs::rename(self.place.path("order"), self.place.path("orders").join(name)).unwrap();
     }
@@ -70,12 +71,12 @@ impl Faulty {
         let done = self.place.path("orders").join(format!("{name}.done"));
         let from = Instant::now();
         while fs::remove_file(&done).is_err() {
-            assert!(from.elapsed() < LONG, "nobody came by {name}");
+            assert!(from.elapsed() < LONG, "no thread carried out {name}");
             std::thread::sleep(Duration::from_millis(5));
         }
     }
 
-    /// A command whose kernel this is.
+    /// A command whose kernel calls are intercepted.
     fn command(&self) -> Command {
         let mut command = self.place.command(&["serve", "--config", "reel.toml"]);
         command.env("LD_PRELOAD", library()).env("REEL_TEST_KERNEL", self.place.path("orders"));
@@ -86,7 +87,7 @@ impl Faulty {
         Running::launch(self.command())
     }
 
-    /// Takes the film in small steps, so that much can happen meanwhile; every byte must be right.
+    /// Reads the film in small steps, so that much can happen meanwhile. Every byte must be right.
     fn watch(&self, server: &Running, taken_bytes: &AtomicUsize, step: Duration) {
         let mut socket = TcpStream::connect(server.address()).unwrap();
         socket.set_read_timeout(Some(LONG)).unwrap();
@@ -115,7 +116,7 @@ impl Faulty {
 }
 
 #[test]
-fn rings_that_break_are_replaced_and_their_viewers_notice_nothing() {
+fn broken_rings_are_replaced_without_an_effect_on_viewers() {
     let faulty = Faulty::new(large());
     let mut server = faulty.start();
     let taken_bytes = AtomicUsize::new(0);
@@ -129,24 +130,24 @@ fn rings_that_break_are_replaced_and_their_viewers_notice_nothing() {
         for thread in ["reel-serve-0", "reel-serve-1", "reel-disk-0", "reel-disk-1", "reel-serve-0"] {
             faulty.order("enter", &format!("{thread} {EBADR} once"));
             faulty.await_done("enter");
-            assert!(server.get("/healthz").starts_with("HTTP/1.1 200"), "who comes now is served, too");
+            assert!(server.get("/healthz").starts_with("HTTP/1.1 200"), "new clients are served too");
         }
     });
     assert_eq!(server.signal(rustix::process::Signal::TERM), Some(0));
     let said = server.said();
     for thread in ["reel-serve-0", "reel-serve-1", "reel-disk-0", "reel-disk-1"] {
-        let told = said.lines().find(|line| line.contains(&format!("{thread}: its io_uring broke")));
-        let told = told.unwrap_or_else(|| panic!("{thread} said nothing: {said}"));
+        let lines = said.lines().find(|line| line.contains(&format!("{thread}: its io_uring broke")));
+        let lines = lines.unwrap_or_else(|| panic!("{thread} said nothing: {said}"));
         assert!(
-            told.contains("os error 53") && told.contains("restart the server if this repeats"),
-            "{told}"
+            lines.contains("os error 53") && lines.contains("restart the server if this repeats"),
+            "{lines}"
         );
     }
     faulty.place.reel(&["volume", "check", "volume"]).done();
 }
 
 #[test]
-fn a_ring_that_cannot_be_replaced_ends_the_server_with_the_reason_and_loses_nothing() {
+fn a_ring_that_cannot_be_replaced_ends_the_server_with_the_reason_and_no_data_is_lost() {
     for thread in ["reel-serve-1", "reel-disk-0"] {
         let faulty = Faulty::new(short());
         let mut server = faulty.start();
@@ -163,9 +164,10 @@ fn a_ring_that_cannot_be_replaced_ends_the_server_with_the_reason_and_loses_noth
     }
 }
 
-/// The first ring, a later one, one only, or all of them: those that are refused read without, and nobody sees another byte.
+/// The refused call is the first, a later one, one only, or all. Rings that are refused read
+/// without registration, and every viewer gets the same bytes.
 #[test]
-fn media_memory_that_cannot_be_registered_halfway_is_done_without() {
+fn a_server_works_without_registered_media_memory() {
     let faulty = Faulty::new(short());
     for (first, count) in [(0, 1000), (1, 1000), (2, 1000), (1, 7), (2, 6)] {
         faulty.order("register", &format!("{first} {count} {ENOMEM}"));
@@ -174,8 +176,8 @@ fn media_memory_that_cannot_be_registered_halfway_is_done_without() {
         assert_eq!(server.signal(rustix::process::Signal::TERM), Some(0));
         let said = server.said();
         if count == 1000 {
-            let told = said.lines().filter(|line| line.contains("refused to register")).count();
-            assert_eq!(told, 1, "from call {first} on: {said}");
+            let lines = said.lines().filter(|line| line.contains("refused to register")).count();
+            assert_eq!(lines, 1, "from call {first} on: {said}");
             assert!(
                 said.contains("locked-memory limit is") && said.contains("LimitMEMLOCK=infinity"),
                 "{said}"
@@ -184,9 +186,10 @@ fn media_memory_that_cannot_be_registered_halfway_is_done_without() {
     }
 }
 
-/// Threads that get no ring go on with the portable driver, or the server does not start if io_uring was demanded.
+/// Threads that get no ring use the portable driver, or the server does not start if io_uring was
+/// demanded.
 #[test]
-fn rings_that_cannot_be_made_are_done_without_or_named() {
+fn rings_that_cannot_be_made_are_replaced_by_the_portable_driver_or_reported() {
     let faulty = Faulty::new(short());
     let demanded = fs::read_to_string(faulty.place.path("reel.toml")).unwrap();
     for first in [0, 1, 3] {
@@ -208,9 +211,11 @@ fn rings_that_cannot_be_made_are_done_without_or_named() {
     }
 }
 
-/// What the kernel itself does to who may lock little: root may lock all it wants, so that right is given up first. Rings that fit go on
-/// without the registration; where not even they do, that is said, or the portable driver is taken. Whether rings fit into 64 KiB
-/// depends on the machine (what earlier processes of the same user still have locked counts as well), so both are right there.
+/// What the kernel itself does to a user with a small limit of locked memory. Root has no limit, so
+/// that capability is dropped first. Rings that fit continue without the registration. If not even
+/// the rings fit, that is reported, or the portable driver is used. Whether rings fit into 64 KiB
+/// depends on the machine (memory that earlier processes of the same user still have locked counts
+/// too), so both outcomes are right there.
 #[test]
 fn a_small_memlock_costs_speed_and_nothing_else() {
     if !rustix::process::geteuid().is_root() {
@@ -243,7 +248,7 @@ fn a_small_memlock_costs_speed_and_nothing_else() {
 }
 
 #[test]
-fn a_clock_that_steps_by_years_disturbs_nobody() {
+fn a_clock_that_steps_by_years_has_no_effect_on_sessions() {
     let faulty = Faulty::new(large());
     let mut server = faulty.start();
     let location = server.location("/watch/film/master.m3u8?class=interactive");

@@ -1,11 +1,11 @@
-//! `reel volume scrub`, `rebuild` and `replace`: a volume is made whole again.
+//! `reel volume scrub`, `rebuild` and `replace`: repair a volume.
 
 use std::path::Path;
 use std::time::Instant;
 
 use reel_library::Library;
 use reel_volume::{
-    CheckReport, Finding, MemberState, MendOptions, OpenOptions, RebuildReport, Replacement, Volume,
+    CheckReport, Finding, MemberState, OpenOptions, RebuildReport, RepairOptions, Replacement, Volume,
     VolumeError,
 };
 use serde_json::{Value, json};
@@ -31,15 +31,15 @@ pub(super) fn scrub(arguments: &ScrubArguments, quiet: bool) -> Result<Exit, Fai
         })
         .map_err(Failure::volume)?;
     meter.finish(&format!("read {}", rate_text(report.bytes_read, begun.elapsed())));
-    let mended_rows: u64 = report.members.iter().map(|member| member.mended_rows).sum();
+    let repaired_rows: u64 = report.members.iter().map(|member| member.repaired_rows).sum();
     let sound = is_sound(&report);
     if arguments.json {
         let mut result = check::as_json(&report);
         result["sound"] = json!(sound);
-        result["mended_rows"] = json!(mended_rows);
+        result["mended_rows"] = json!(repaired_rows);
         print(&result.to_string())?;
     } else {
-        print(&scrub_text(&report, mended_rows))?;
+        print(&scrub_text(&report, repaired_rows))?;
     }
     Ok(if sound { Exit::Done } else { Exit::Damaged })
 }
@@ -66,10 +66,10 @@ pub(super) fn rebuild(arguments: &RebuildArguments, quiet: bool) -> Result<Exit,
     } else if !quiet || report.lost_rows > 0 {
         let lost = match report.lost_rows {
             0 => String::new(),
-            rows => format!("; {rows} rows are LOST: `reel volume check` says of which titles"),
+            rows => format!("; {rows} rows are LOST: `reel volume check` names their titles"),
         };
         print(&format!(
-            "member {member} is in use: {} written, {} as they were{lost}",
+            "member {member} is in use: {} written, {} unchanged{lost}",
             Size(report.written_bytes),
             Size(report.good_bytes)
         ))?;
@@ -84,7 +84,7 @@ pub(super) fn replace(arguments: &ReplaceArguments, quiet: bool) -> Result<Exit,
         member: arguments.member,
         path: arguments.path.clone(),
         force: arguments.force,
-        give_up: arguments.give_up,
+        replace_healthy: arguments.replace_healthy,
     };
     let finding = library.volume().replace(&replacement).map_err(Failure::volume)?;
     if arguments.json {
@@ -106,22 +106,22 @@ pub(super) fn replace(arguments: &ReplaceArguments, quiet: bool) -> Result<Exit,
     Ok(Exit::Done)
 }
 
-/// The volume, for one that writes to it. A server that has it open can do the same.
+/// Opens the volume for writing. A server that has it open can do the same work.
 fn open(dir: &Path, what: &str) -> Result<Library, Failure> {
     match Volume::open(dir, OpenOptions::default()) {
         Ok(volume) => Ok(Library::new(Arc::new(volume))),
         Err(error @ VolumeError::Locked { .. }) => Err(Failure::volume(error).help(format!(
-            "if that is a server, ask it: POST /api/v1/volume/{what} does this while it serves"
+            "if that is a server, send it POST /api/v1/volume/{what}, which does this while it serves"
         ))),
         Err(error) => Err(Failure::volume(error)),
     }
 }
 
-fn options(rate: Option<Size>) -> MendOptions {
-    MendOptions { bytes_per_s: rate.map(Size::bytes) }
+fn options(rate: Option<Size>) -> RepairOptions {
+    RepairOptions { bytes_per_s: rate.map(Size::bytes) }
 }
 
-/// The member that is new, or was away.
+/// The member that is new, or was missing.
 fn the_one_to_rebuild(volume: &Volume) -> Result<usize, Failure> {
     let members = volume.status().members;
     let in_state = |wanted: MemberState| members.iter().find(|member| member.state == wanted);
@@ -129,17 +129,17 @@ fn the_one_to_rebuild(volume: &Volume) -> Result<usize, Failure> {
         Some(member) => Ok(member.member),
         None => match members.iter().find(|member| !member.state.in_use()) {
             Some(Finding { member, path, state, .. }) => Err(Failure::usage(format!(
-                "there is nothing to rebuild on: member {member} ({}) is {state}",
+                "there is no disk to rebuild on: member {member} ({}) is {state}",
                 path.display()
             ))
             .help(match state {
-                MemberState::Denied => "give this user the right to it, or mount its file system for writing",
-                _ => "bring the right one back, or give it a successor with `reel volume replace`",
+                MemberState::Denied => {
+                    "give this user permission to access it, or mount its file system for writing"
+                }
+                _ => "bring the right one back, or replace it with `reel volume replace`",
             })),
-            None => {
-                Err(Failure::usage("every member is in use")
-                    .help("`reel volume scrub` verifies and mends them"))
-            }
+            None => Err(Failure::usage("every member is in use")
+                .help("`reel volume scrub` verifies and repairs them")),
         },
     }
 }
@@ -147,21 +147,21 @@ fn the_one_to_rebuild(volume: &Volume) -> Result<usize, Failure> {
 /// Whether nothing is wrong any more.
 fn is_sound(report: &CheckReport) -> bool {
     report.is_clean()
-        || report.is_mended() && report.members.iter().all(|member| member.finding.state.in_use())
+        || report.is_repaired() && report.members.iter().all(|member| member.finding.state.in_use())
 }
 
-fn scrub_text(report: &CheckReport, mended_rows: u64) -> String {
+fn scrub_text(report: &CheckReport, repaired_rows: u64) -> String {
     let mut lines = check::lines(report);
     lines.push(if report.is_clean() {
         "sound: every row is as it was written".into()
     } else if is_sound(report) {
-        format!("mended: {mended_rows} rows were written anew, and all are as they should be")
+        format!("repaired: {repaired_rows} rows were rewritten, and every row is as it was written")
     } else if report.nothing_lost() {
         format!(
-            "{mended_rows} rows were mended; others need a member that is not in use: rebuild or replace it"
+            "{repaired_rows} rows were repaired; others need a member that is not in use: rebuild or replace it"
         )
     } else {
-        format!("{mended_rows} rows were mended, and bytes are lost: see the titles above")
+        format!("{repaired_rows} rows were repaired, and bytes are lost: see the titles above")
     });
     lines.join("\n")
 }

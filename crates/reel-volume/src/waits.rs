@@ -1,38 +1,39 @@
-//! How those wait who may: for answers, memory, locks and their pace.
+//! How callers block: for answers, memory, locks and their rate.
 
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, TryLockError};
 use std::time::Duration;
 
 use crate::limits::{BUFFER_POLL_NS, LOCK_POLL_NS};
 
-/// Stands in for the operating system wherever a volume waits. For a simulation, in which one caller runs at a time, on a clock of its own.
-pub trait Turns: Send + Sync {
+/// Replaces the operating system wherever a volume blocks. For a simulation, in which one caller
+/// runs at a time, on a clock of its own.
+pub trait CooperativeWait: Send + Sync {
     /// The time on the clock of the disks' deadlines.
     fn now_ns(&self) -> u64;
 
-    /// Names whoever calls, for [`Turns::told`].
+    /// An id of the calling task, for [`CooperativeWait::notify`].
     fn caller(&self) -> u64;
 
-    /// Lets others have their turns until the caller has been told something or, if that is given, until then. It may also end before.
-    /// `false` when nothing will ever happen again.
-    fn rest(&self, until_ns: Option<u64>) -> bool;
+    /// Lets other tasks run until this caller is notified or, if given, until `until_ns`. It may
+    /// also return earlier. `false` when nothing will ever happen again.
+    fn wait(&self, until_ns: Option<u64>) -> bool;
 
-    /// Something came that this caller may wait for.
-    fn told(&self, caller: u64);
+    /// Notifies `caller` of an event that it may wait for.
+    fn notify(&self, caller: u64);
 }
 
-/// The one way to wait: in threads of the operating system, or in turns.
+/// The only way to block: in threads of the operating system, or in a simulation.
 #[derive(Clone)]
 pub(crate) struct Waits {
-    turns: Option<Arc<dyn Turns>>,
+    turns: Option<Arc<dyn CooperativeWait>>,
 }
 
 impl Waits {
-    pub(crate) fn new(turns: Option<Arc<dyn Turns>>) -> Waits {
+    pub(crate) fn new(turns: Option<Arc<dyn CooperativeWait>>) -> Waits {
         Waits { turns }
     }
 
-    pub(crate) fn turns(&self) -> Option<&Arc<dyn Turns>> {
+    pub(crate) fn turns(&self) -> Option<&Arc<dyn CooperativeWait>> {
         self.turns.as_ref()
     }
 
@@ -41,7 +42,7 @@ impl Waits {
         self.turns.as_ref().map_or_else(reel_rt::now_ns, |turns| turns.now_ns())
     }
 
-    /// Waits for so long. `false` when there is nothing to wait for any more.
+    /// Waits for `ns`. `false` when the simulation has ended.
     pub(crate) fn sleep_ns(&self, ns: u64) -> bool {
         let Some(turns) = &self.turns else {
             std::thread::sleep(Duration::from_nanos(ns));
@@ -49,19 +50,19 @@ impl Waits {
         };
         let until_ns = turns.now_ns().saturating_add(ns);
         while turns.now_ns() < until_ns {
-            if !turns.rest(Some(until_ns)) {
+            if !turns.wait(Some(until_ns)) {
                 return false;
             }
         }
         true
     }
 
-    /// Waits a moment for memory, which comes free without a signal.
+    /// Waits a moment for memory, which becomes free without a notification.
     pub(crate) fn sleep_for_memory(&self) -> bool {
         self.sleep_ns(BUFFER_POLL_NS)
     }
 
-    /// A lock that is held by those who wait.
+    /// Locks a mutex whose holder may block on disks.
     pub(crate) fn lock<'a, T>(&self, shared: &'a Mutex<T>) -> MutexGuard<'a, T> {
         while self.turns.is_some() {
             match shared.try_lock() {
