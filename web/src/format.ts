@@ -65,7 +65,17 @@ function scaled(value: number, unit: string): string {
 export function resolutionLabel(width: number, height: number): string {
   const lines = Math.max(Math.min(width, height), (Math.max(width, height) * 9) / 16);
   if (!(lines > 0)) return "";
-  for (const [bar, label] of [[4320, "8K"], [2160, "4K"], [1440, "1440p"], [1080, "1080p"], [720, "720p"], [576, "576p"], [480, "480p"], [360, "360p"], [240, "240p"]] as const) {
+  for (const [bar, label] of [
+    [4320, "8K"],
+    [2160, "4K"],
+    [1440, "1440p"],
+    [1080, "1080p"],
+    [720, "720p"],
+    [576, "576p"],
+    [480, "480p"],
+    [360, "360p"],
+    [240, "240p"],
+  ] as const) {
     if (lines >= bar * 0.94) return label;
   }
   return `${Math.round(lines)}p`;

@@ -43,7 +43,15 @@ export function startRouter(root: HTMLElement): void {
   };
 
   document.addEventListener("click", (event) => {
-    if (event.defaultPrevented || event.button !== 0 || event.ctrlKey || event.metaKey || event.shiftKey || event.altKey) return;
+    if (
+      event.defaultPrevented ||
+      event.button !== 0 ||
+      event.ctrlKey ||
+      event.metaKey ||
+      event.shiftKey ||
+      event.altKey
+    )
+      return;
     const link = event.target instanceof Element ? event.target.closest<HTMLAnchorElement>("a[href]") : null;
     if (!link || link.hasAttribute("download") || link.target) return;
     const url = new URL(link.href);
@@ -51,7 +59,10 @@ export function startRouter(root: HTMLElement): void {
     event.preventDefault();
     go(url);
   });
-  window.addEventListener("popstate", (event) => void show((event.state as { scroll?: number } | null)?.scroll ?? 0));
+  window.addEventListener(
+    "popstate",
+    (event) => void show((event.state as { scroll?: number } | null)?.scroll ?? 0),
+  );
   // The page may be put away and taken out again by the browser; a player must give its session back meanwhile.
   window.addEventListener("pagehide", () => life.abort());
   window.addEventListener("pageshow", (event) => {
@@ -78,11 +89,23 @@ function brokenPage(page: HTMLElement): void {
   document.title = "Reel";
   const again = h("button", { type: "button", class: "button" }, "Load again");
   again.addEventListener("click", () => location.reload());
-  const problem = new Problem(0, { title: "This page could not be loaded", detail: "Reel does not answer, or was renewed since this page was opened." });
+  const problem = new Problem(0, {
+    title: "This page could not be loaded",
+    detail: "Reel does not answer, or was renewed since this page was opened.",
+  });
   page.append(header(), h("main", { class: "watch" }, failure(problem, again)));
 }
 
 function lostPage(page: HTMLElement): void {
   document.title = "Not found · Reel";
-  page.append(header(), h("main", { class: "empty small" }, h("h2", {}, "There is no such page"), h("p", {}, "The address may be mistyped."), h("a", { class: "button", href: "/" }, "To the library")));
+  page.append(
+    header(),
+    h(
+      "main",
+      { class: "empty small" },
+      h("h2", {}, "There is no such page"),
+      h("p", {}, "The address may be mistyped."),
+      h("a", { class: "button", href: "/" }, "To the library"),
+    ),
+  );
 }

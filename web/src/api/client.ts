@@ -70,7 +70,11 @@ export function uploadUrl(fileName: string, name: string): string {
   return `${API}/titles?${new URLSearchParams({ filename: fileName, name })}`;
 }
 
-async function ask<T>(method: string, path: string, options: { body?: string; signal?: AbortSignal } = {}): Promise<T> {
+async function ask<T>(
+  method: string,
+  path: string,
+  options: { body?: string; signal?: AbortSignal } = {},
+): Promise<T> {
   const url = path.startsWith(API) ? path : API + path;
   const headers: Record<string, string> = { accept: "application/json" };
   if (options.body !== undefined) headers["content-type"] = "application/json";
@@ -85,7 +89,12 @@ async function ask<T>(method: string, path: string, options: { body?: string; si
   }
   if (!response.ok) {
     const text = await response.text().catch(() => "");
-    throw problemFrom(response.status, response.headers.get("content-type"), text, response.headers.get("retry-after"));
+    throw problemFrom(
+      response.status,
+      response.headers.get("content-type"),
+      text,
+      response.headers.get("retry-after"),
+    );
   }
   if (response.status === 204) return undefined as T;
   try {
@@ -93,6 +102,9 @@ async function ask<T>(method: string, path: string, options: { body?: string; si
   } catch (error) {
     if (options.signal?.aborted) throw error;
     if (late.aborted) throw unreachable();
-    throw new Problem(response.status, { title: "Unreadable answer", detail: `The server's answer to ${method} ${url} is not JSON.` });
+    throw new Problem(response.status, {
+      title: "Unreadable answer",
+      detail: `The server's answer to ${method} ${url} is not JSON.`,
+    });
   }
 }

@@ -33,25 +33,36 @@ export class Problem extends Error {
 export function unreachable(): Problem {
   return new Problem(0, {
     title: "Reel does not answer",
-    detail: "The server could not be reached. Check that it is running and that this device is on its network.",
+    detail:
+      "The server could not be reached. Check that it is running and that this device is on its network.",
   });
 }
 
 /**
  * Reads an error answer. Bodies that are not problem+json (a proxy's page, an empty body) still give words.
  */
-export function problemFrom(status: number, contentType: string | null, text: string, retryAfter: string | null): Problem {
+export function problemFrom(
+  status: number,
+  contentType: string | null,
+  text: string,
+  retryAfter: string | null,
+): Problem {
   const seconds = retryAfter === null ? Number.NaN : Number.parseFloat(retryAfter);
   const retryAfterS = Number.isFinite(seconds) ? seconds : undefined;
   if (contentType?.includes("json")) {
     try {
       const body: unknown = JSON.parse(text);
-      if (typeof body === "object" && body !== null) return new Problem(status, body as ProblemBody, retryAfterS);
+      if (typeof body === "object" && body !== null)
+        return new Problem(status, body as ProblemBody, retryAfterS);
     } catch {
       // Not JSON after all: say what is known below.
     }
   }
-  return new Problem(status, { title: statusWords(status), detail: `The server answered ${status} without giving a reason.` }, retryAfterS);
+  return new Problem(
+    status,
+    { title: statusWords(status), detail: `The server answered ${status} without giving a reason.` },
+    retryAfterS,
+  );
 }
 
 /** Any thrown value as a Problem, for one way of showing errors. */

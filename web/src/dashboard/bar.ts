@@ -17,7 +17,10 @@ export function makeBar(): { element: HTMLElement; fill(percent: number, mark?: 
 }
 
 /** Keeps as many rows as there are things, each of them made once, so that nothing loses its focus every second. */
-export function rows<T>(parent: HTMLElement, make: () => { element: HTMLElement; show(thing: T): void }): (things: T[]) => void {
+export function rows<T>(
+  parent: HTMLElement,
+  make: () => { element: HTMLElement; show(thing: T): void },
+): (things: T[]) => void {
   const made: { element: HTMLElement; show(thing: T): void }[] = [];
   return (things) => {
     while (made.length > things.length) made.pop()?.element.remove();

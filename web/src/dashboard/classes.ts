@@ -24,7 +24,15 @@ export function classTable(changed: () => void): { element: HTMLElement; show(cl
       "table",
       { class: "grid-table" },
       h("caption", { class: "visually-hidden" }, "Classes of traffic and their shares"),
-      h("thead", {}, h("tr", {}, ...["Class", "Kind", "Share", "Sent", "Late units"].map((word) => h("th", { scope: "col" }, word)))),
+      h(
+        "thead",
+        {},
+        h(
+          "tr",
+          {},
+          ...["Class", "Kind", "Share", "Sent", "Late units"].map((word) => h("th", { scope: "col" }, word)),
+        ),
+      ),
       body,
     ),
     error,
@@ -32,7 +40,8 @@ export function classTable(changed: () => void): { element: HTMLElement; show(cl
   );
   let known: Row[] = [];
   const fields = () => [...body.querySelectorAll("input")];
-  const isChanged = () => fields().some((field, i) => field.value !== shareText(known[i]?.share_permille ?? 0));
+  const isChanged = () =>
+    fields().some((field, i) => field.value !== shareText(known[i]?.share_permille ?? 0));
   const tell = () => {
     actions.hidden = !isChanged();
     const total = fields().reduce((all, field) => all + shareOf(field.value), 0);
@@ -56,14 +65,22 @@ export function classTable(changed: () => void): { element: HTMLElement; show(cl
     const shares = fields().map((field) => shareOf(field.value));
     const wrong = shares.findIndex((share) => !Number.isInteger(share) || share < 0);
     if (wrong >= 0) {
-      setText(error, `“${fields()[wrong]?.value ?? ""}” is no share for ${known[wrong]?.name ?? "this class"}; use a number such as 15 or 12.5.`);
+      setText(
+        error,
+        `“${fields()[wrong]?.value ?? ""}” is no share for ${known[wrong]?.name ?? "this class"}; use a number such as 15 or 12.5.`,
+      );
       error.hidden = false;
       return;
     }
     save.disabled = true;
     try {
-      const now = await setClasses(known.map(({ name, kind }, i) => ({ name, kind, share_permille: shares[i] ?? 0 })));
-      known = known.map((row, i) => ({ ...row, share_permille: now[i]?.share_permille ?? row.share_permille }));
+      const now = await setClasses(
+        known.map(({ name, kind }, i) => ({ name, kind, share_permille: shares[i] ?? 0 })),
+      );
+      known = known.map((row, i) => ({
+        ...row,
+        share_permille: now[i]?.share_permille ?? row.share_permille,
+      }));
       error.hidden = true;
       reset();
       toast("The shares were changed");
@@ -97,7 +114,15 @@ function classRow(tell: () => void): { element: HTMLElement; show(row: Row): voi
   const late = h("td", { class: "figure" });
   share.addEventListener("input", tell);
   return {
-    element: h("tr", {}, name, kind, h("td", { class: "share" }, share, h("span", { "aria-hidden": "true" }, "%")), sent, late),
+    element: h(
+      "tr",
+      {},
+      name,
+      kind,
+      h("td", { class: "share" }, share, h("span", { "aria-hidden": "true" }, "%")),
+      sent,
+      late,
+    ),
     show(row) {
       setText(name, row.name);
       setText(kind, row.kind);

@@ -12,7 +12,10 @@ const ENDED_MAX = 4;
 const names = { scrub: "Scrub", rebuild: "Rebuild", replace: "Replace", ingest: "Ingest" } as const;
 
 /** Work on the volume: what goes on, what came of the last, and the buttons that begin it. */
-export function volumeJobs(changed: () => void): { element: HTMLElement; show(jobs: Job[], writable: boolean): void } {
+export function volumeJobs(changed: () => void): {
+  element: HTMLElement;
+  show(jobs: Job[], writable: boolean): void;
+} {
   const list = h("ul", { class: "jobs" });
   const error = h("p", { class: "share-error", role: "alert", hidden: true });
   const begin = (work: "scrub" | "rebuild", words: string) => {
@@ -32,7 +35,11 @@ export function volumeJobs(changed: () => void): { element: HTMLElement; show(jo
     return button;
   };
   const buttons = [begin("scrub", "Scrub"), begin("rebuild", "Rebuild")];
-  const help = h("p", { class: "quiet-line" }, "Scrub reads everything and mends silent damage. Rebuild fills a disk that lacks something. Both take only the time that nobody else wants.");
+  const help = h(
+    "p",
+    { class: "quiet-line" },
+    "Scrub reads everything and mends silent damage. Rebuild fills a disk that lacks something. Both take only the time that nobody else wants.",
+  );
   const showRows = rows<Job>(list, () => jobRow(changed));
   return {
     element: h("div", {}, h("div", { class: "job-buttons" }, ...buttons), help, error, list),
@@ -78,7 +85,13 @@ function describe(job: Job): string {
   switch (job.state) {
     case "running": {
       const amount = job.total_bytes ? `${bytes(job.done_bytes)} of ${bytes(job.total_bytes)}` : "Beginning";
-      return [amount, job.rate_bytes_per_s ? byteRate(job.rate_bytes_per_s) : "", job.eta_s !== null && job.total_bytes ? timeLeft(job.eta_s) : ""].filter(Boolean).join(" · ");
+      return [
+        amount,
+        job.rate_bytes_per_s ? byteRate(job.rate_bytes_per_s) : "",
+        job.eta_s !== null && job.total_bytes ? timeLeft(job.eta_s) : "",
+      ]
+        .filter(Boolean)
+        .join(" · ");
     }
     case "done":
       return ["Done", job.result ?? "", ...job.warnings].filter(Boolean).join(" · ");

@@ -23,7 +23,11 @@ export function pollDashboard(listener: Listener, signal: AbortSignal): () => vo
       heard_ms = performance.now();
       listener.heard(dashboard);
     } catch (error) {
-      if (!signal.aborted) listener.missed(asProblem(error), heard_ms === undefined ? undefined : Math.round((performance.now() - heard_ms) / 1000));
+      if (!signal.aborted)
+        listener.missed(
+          asProblem(error),
+          heard_ms === undefined ? undefined : Math.round((performance.now() - heard_ms) / 1000),
+        );
     } finally {
       asking = false;
     }

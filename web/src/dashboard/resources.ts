@@ -4,16 +4,27 @@ import { makeBar, rows } from "./bar.ts";
 import { percent, resourceName, sharingWords, useWords } from "./words.ts";
 
 /** How much of everything is promised, and who needs no disks for it. */
-export function resourceTable(): { element: HTMLElement; show(resources: ResourceUse[], sharing: Sharing): void } {
+export function resourceTable(): {
+  element: HTMLElement;
+  show(resources: ResourceUse[], sharing: Sharing): void;
+} {
   const body = h("tbody", {});
   const table = h(
     "table",
     { class: "grid-table resources" },
     h("caption", { class: "visually-hidden" }, "What is promised of each resource"),
-    h("thead", {}, h("tr", {}, ...["Resource", "Promised", "Now", "Peak"].map((word) => h("th", { scope: "col" }, word)))),
+    h(
+      "thead",
+      {},
+      h("tr", {}, ...["Resource", "Promised", "Now", "Peak"].map((word) => h("th", { scope: "col" }, word))),
+    ),
     body,
   );
-  const off = h("p", { class: "quiet-line", hidden: true }, "Admission is off: nothing is promised, and nobody is refused.");
+  const off = h(
+    "p",
+    { class: "quiet-line", hidden: true },
+    "Admission is off: nothing is promised, and nobody is refused.",
+  );
   const shared = h("p", { class: "quiet-line", hidden: true });
   const showRows = rows<ResourceUse>(body, resourceRow);
   return {

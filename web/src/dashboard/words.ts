@@ -33,7 +33,15 @@ export function resourceName(resource: string): string {
 
 /** Reasons of refusals, as the server counts them. */
 export function refusalName(resource: string): string {
-  return { member: "Disks", network: "Network", core: "Processor", arena: "Media memory", table: "Too many sessions" }[resource] ?? resourceName(resource);
+  return (
+    {
+      member: "Disks",
+      network: "Network",
+      core: "Processor",
+      arena: "Media memory",
+      table: "Too many sessions",
+    }[resource] ?? resourceName(resource)
+  );
 }
 
 /** "412 ms", "8.0 ms", "−35 ms", "1.00 s". */
@@ -47,14 +55,18 @@ export function milliseconds(ms: number): string {
 /** "120 ms of 700 ms", "4.1 Mb/s, no limit known". */
 export function useWords({ resource, unit, used, capacity }: ResourceUse): string {
   const isRate = unit === "bytes" && /network/.test(resource);
-  const amount = (value: number) => (unit === "ns" ? milliseconds(value / 1e6) : isRate ? bitRate(value * 8) : bytes(value));
+  const amount = (value: number) =>
+    unit === "ns" ? milliseconds(value / 1e6) : isRate ? bitRate(value * 8) : bytes(value);
   return capacity === null ? `${amount(used)}, no limit known` : `${amount(used)} of ${amount(capacity)}`;
 }
 
 /** "38 sessions read no disk: others have read for them what they play (1 group, 12.3 MB kept)." */
 export function sharingWords({ groups, followers, kept_bytes }: Sharing): string {
   if (followers === 0) return "";
-  const who = followers === 1 ? "1 session reads no disk: another has read for it what it plays" : `${followers.toLocaleString("en")} sessions read no disk: others have read for them what they play`;
+  const who =
+    followers === 1
+      ? "1 session reads no disk: another has read for it what it plays"
+      : `${followers.toLocaleString("en")} sessions read no disk: others have read for them what they play`;
   return `${who} (${count(groups, "group")}, ${bytes(kept_bytes)} kept).`;
 }
 

@@ -15,7 +15,9 @@ export function isOrder(text: string | null): text is Order {
 
 /** The titles that hold every word of `query`, in `order`. Accents and case do not matter. */
 export function select(titles: readonly Title[], query: string, order: Order): Title[] {
-  const words = fold(query).split(/\s+/).filter((word) => word !== "");
+  const words = fold(query)
+    .split(/\s+/)
+    .filter((word) => word !== "");
   const found = titles.filter((title) => {
     const text = haystack(title);
     return words.every((word) => text.includes(word));

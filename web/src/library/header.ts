@@ -3,5 +3,15 @@ import { mark } from "../ui/icons.ts";
 
 /** The bar on top of every page. */
 export function header(...children: Child[]): HTMLElement {
-  return h("header", { class: "header" }, h("a", { class: "brand", href: "/", "aria-label": "Reel, library" }, mark(), h("span", { class: "brand-name" }, "Reel")), ...children);
+  return h(
+    "header",
+    { class: "header" },
+    h(
+      "a",
+      { class: "brand", href: "/", "aria-label": "Reel, library" },
+      mark(),
+      h("span", { class: "brand-name" }, "Reel"),
+    ),
+    ...children,
+  );
 }

@@ -25,19 +25,63 @@ export function libraryPage(root: HTMLElement, signal: AbortSignal): void {
   let query = asked.get("q") ?? "";
   let order: Order = isOrder(asked.get("sort")) ? (asked.get("sort") as Order) : "added";
 
-  const search = h("input", { type: "search", class: "search-input", placeholder: "Search", "aria-label": "Search titles", value: query, autocomplete: "off", spellcheck: false, enterkeyhint: "search" });
-  const sort = h("select", { class: "select", "aria-label": "Sort by" }, ...Object.entries(orders).map(([value, label]) => h("option", { value, selected: value === order }, label)));
+  const search = h("input", {
+    type: "search",
+    class: "search-input",
+    placeholder: "Search",
+    "aria-label": "Search titles",
+    value: query,
+    autocomplete: "off",
+    spellcheck: false,
+    enterkeyhint: "search",
+  });
+  const sort = h(
+    "select",
+    { class: "select", "aria-label": "Sort by" },
+    ...Object.entries(orders).map(([value, label]) =>
+      h("option", { value, selected: value === order }, label),
+    ),
+  );
   const tallyCount = h("span", {});
   const tallySize = h("span", { class: "tally-size" });
   const tally = h("p", { class: "tally", role: "status" }, tallyCount, tallySize);
   const content = h("div", { class: "library-content" });
-  const add = h("button", { type: "button", class: "button primary add-film" }, icon("plus"), h("span", {}, "Add film"));
+  const add = h(
+    "button",
+    { type: "button", class: "button primary add-film" },
+    icon("plus"),
+    h("span", {}, "Add film"),
+  );
   add.addEventListener("click", pickFiles);
-  const promises = h("a", { class: "icon-button to-dashboard", href: "/dashboard", "aria-label": "Dashboard", title: "Dashboard" }, icon("speed"));
+  const promises = h(
+    "a",
+    { class: "icon-button to-dashboard", href: "/dashboard", "aria-label": "Dashboard", title: "Dashboard" },
+    icon("speed"),
+  );
 
   root.append(
-    header(h("label", { class: "search" }, icon("search"), search, h("kbd", { class: "search-key", "aria-hidden": "true" }, "/")), h("div", { class: "header-actions" }, promises, add)),
-    h("main", { class: "library" }, h("div", { class: "library-bar" }, h("h1", {}, "Library"), tally, h("label", { class: "sort" }, h("span", { class: "sort-word" }, "Sort"), sort)), content),
+    header(
+      h(
+        "label",
+        { class: "search" },
+        icon("search"),
+        search,
+        h("kbd", { class: "search-key", "aria-hidden": "true" }, "/"),
+      ),
+      h("div", { class: "header-actions" }, promises, add),
+    ),
+    h(
+      "main",
+      { class: "library" },
+      h(
+        "div",
+        { class: "library-bar" },
+        h("h1", {}, "Library"),
+        tally,
+        h("label", { class: "sort" }, h("span", { class: "sort-word" }, "Sort"), sort),
+      ),
+      content,
+    ),
   );
 
   let free = "";
@@ -166,17 +210,22 @@ export function libraryPage(root: HTMLElement, signal: AbortSignal): void {
     order = sort.value as Order;
     refine();
   });
-  document.addEventListener("keydown", (event) => {
-    const typing = event.target instanceof Element && event.target.closest("input, select, textarea, dialog") !== null;
-    if (event.key === "/" && !typing && !event.ctrlKey && !event.metaKey && !event.altKey) {
-      event.preventDefault();
-      search.focus();
-      search.select();
-    } else if (event.key === "Escape" && event.target === search && query !== "") {
-      event.preventDefault();
-      setQuery("");
-    }
-  }, { signal });
+  document.addEventListener(
+    "keydown",
+    (event) => {
+      const typing =
+        event.target instanceof Element && event.target.closest("input, select, textarea, dialog") !== null;
+      if (event.key === "/" && !typing && !event.ctrlKey && !event.metaKey && !event.altKey) {
+        event.preventDefault();
+        search.focus();
+        search.select();
+      } else if (event.key === "Escape" && event.target === search && query !== "") {
+        event.preventDefault();
+        setQuery("");
+      }
+    },
+    { signal },
+  );
 
   onTitles(show, signal);
   const titles = knownTitles();
@@ -188,7 +237,11 @@ export function libraryPage(root: HTMLElement, signal: AbortSignal): void {
     if (document.visibilityState === "visible") load();
   }, REFRESH_MS);
   signal.addEventListener("abort", () => clearInterval(timer));
-  document.addEventListener("visibilitychange", () => {
-    if (document.visibilityState === "visible") load();
-  }, { signal });
+  document.addEventListener(
+    "visibilitychange",
+    () => {
+      if (document.visibilityState === "visible") load();
+    },
+    { signal },
+  );
 }

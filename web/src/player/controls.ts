@@ -24,7 +24,11 @@ const BUBBLE_MS = 900;
 const DOUBLE_TAP_MS = 300;
 
 /** Buttons, keys, mouse and touch; and back: what the video does, on the controls. */
-export function installControls(stage: Stage, actions: Actions, signal: AbortSignal): { setSpeed: (speed: number) => void } {
+export function installControls(
+  stage: Stage,
+  actions: Actions,
+  signal: AbortSignal,
+): { setSpeed: (speed: number) => void } {
   const { element, video } = stage;
 
   let bubbleTimer: ReturnType<typeof setTimeout> | undefined;
@@ -99,18 +103,23 @@ export function installControls(stage: Stage, actions: Actions, signal: AbortSig
   // A pressed button keeps the focus and would then take the space bar, which belongs to the film.
   stage.controls.addEventListener("click", (event) => {
     const button = event.target instanceof Element ? event.target.closest("button") : null;
-    if (event.detail > 0 && button && button.getAttribute("aria-haspopup") === null) element.focus({ preventScroll: true });
+    if (event.detail > 0 && button && button.getAttribute("aria-haspopup") === null)
+      element.focus({ preventScroll: true });
   });
   stage.volume.addEventListener("input", () => setVolume(stage.volume.valueAsNumber));
 
-  document.addEventListener("keydown", (event) => {
-    if (event.defaultPrevented || !mayTake(event)) return;
-    const command = commandOf(event);
-    if (!command) return;
-    event.preventDefault();
-    wake();
-    run(command);
-  }, { signal });
+  document.addEventListener(
+    "keydown",
+    (event) => {
+      if (event.defaultPrevented || !mayTake(event)) return;
+      const command = commandOf(event);
+      if (!command) return;
+      event.preventDefault();
+      wake();
+      run(command);
+    },
+    { signal },
+  );
 
   const wake = installIdle(stage, signal);
   installPointer(stage, { toggle, seekBy, wake }, signal);
@@ -136,7 +145,10 @@ function installIdle(stage: Stage, signal: AbortSignal): () => void {
   const { element, video } = stage;
   let timer: ReturnType<typeof setTimeout> | undefined;
   const rest = () => {
-    const held = video.paused || element.hasAttribute("data-menu-open") || stage.seekbar.element.hasAttribute("data-dragging");
+    const held =
+      video.paused ||
+      element.hasAttribute("data-menu-open") ||
+      stage.seekbar.element.hasAttribute("data-dragging");
     if (held) timer = setTimeout(rest, IDLE_MS);
     else element.setAttribute("data-idle", "");
   };
@@ -163,30 +175,42 @@ function installIdle(stage: Stage, signal: AbortSignal): () => void {
 }
 
 /** Mouse: one click plays or pauses, two fill the screen. Touch: one tap shows or hides the controls, two seek. */
-function installPointer(stage: Stage, act: { toggle: () => void; seekBy: (seconds: number) => void; wake: () => void }, signal: AbortSignal): void {
+function installPointer(
+  stage: Stage,
+  act: { toggle: () => void; seekBy: (seconds: number) => void; wake: () => void },
+  signal: AbortSignal,
+): void {
   const { element, video } = stage;
   let lastTap_ms = 0;
   let lastKind = "mouse";
   video.addEventListener("pointerdown", (event) => (lastKind = event.pointerType), { signal });
-  video.addEventListener("click", (event) => {
-    if (lastKind === "mouse") {
-      act.toggle();
-      return;
-    }
-    const now = performance.now();
-    const third = (event.clientX - video.getBoundingClientRect().left) / video.clientWidth;
-    if (now - lastTap_ms < DOUBLE_TAP_MS && (third < 0.36 || third > 0.64)) {
-      act.seekBy(third < 0.5 ? -10 : 10);
-    } else if (element.hasAttribute("data-idle") || video.paused) {
-      act.wake();
-    } else {
-      element.setAttribute("data-idle", "");
-    }
-    lastTap_ms = now;
-  }, { signal });
-  video.addEventListener("dblclick", () => {
-    if (lastKind === "mouse") void toggleFullscreen(stage);
-  }, { signal });
+  video.addEventListener(
+    "click",
+    (event) => {
+      if (lastKind === "mouse") {
+        act.toggle();
+        return;
+      }
+      const now = performance.now();
+      const third = (event.clientX - video.getBoundingClientRect().left) / video.clientWidth;
+      if (now - lastTap_ms < DOUBLE_TAP_MS && (third < 0.36 || third > 0.64)) {
+        act.seekBy(third < 0.5 ? -10 : 10);
+      } else if (element.hasAttribute("data-idle") || video.paused) {
+        act.wake();
+      } else {
+        element.setAttribute("data-idle", "");
+      }
+      lastTap_ms = now;
+    },
+    { signal },
+  );
+  video.addEventListener(
+    "dblclick",
+    () => {
+      if (lastKind === "mouse") void toggleFullscreen(stage);
+    },
+    { signal },
+  );
 }
 
 /** Shows on the controls what the video does. Gives a function that shows where it is now. */
@@ -217,17 +241,31 @@ function reflect(stage: Stage, actions: Actions, signal: AbortSignal): () => voi
   });
   on("volumechange", () => {
     const silent = video.muted || video.volume === 0;
-    setControl(stage.mute, silent ? "muted" : video.volume < 0.5 ? "volumeLow" : "volume", silent ? "Sound on" : "Mute");
+    setControl(
+      stage.mute,
+      silent ? "muted" : video.volume < 0.5 ? "volumeLow" : "volume",
+      silent ? "Sound on" : "Mute",
+    );
     stage.volume.valueAsNumber = video.muted ? 0 : video.volume;
     stage.volume.style.setProperty("--volume", String(video.muted ? 0 : video.volume));
     remember({ volume: video.volume, muted: video.muted });
   });
-  on("ratechange", () => setText(stage.speed.querySelector(".control-text") ?? stage.speed, `${video.playbackRate}×`));
-  document.addEventListener("fullscreenchange", () => {
-    const full = document.fullscreenElement === element;
-    element.toggleAttribute("data-full", full);
-    setControl(stage.fullscreen, full ? "windowed" : "fullscreen", full ? "Leave full screen" : "Full screen");
-  }, { signal });
+  on("ratechange", () =>
+    setText(stage.speed.querySelector(".control-text") ?? stage.speed, `${video.playbackRate}×`),
+  );
+  document.addEventListener(
+    "fullscreenchange",
+    () => {
+      const full = document.fullscreenElement === element;
+      element.toggleAttribute("data-full", full);
+      setControl(
+        stage.fullscreen,
+        full ? "windowed" : "fullscreen",
+        full ? "Leave full screen" : "Full screen",
+      );
+    },
+    { signal },
+  );
   signal.addEventListener("abort", () => cancelAnimationFrame(frame));
   element.toggleAttribute("data-paused", true);
   stage.volume.style.setProperty("--volume", "1");

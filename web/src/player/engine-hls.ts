@@ -1,4 +1,13 @@
-import Hls, { ErrorDetails, ErrorTypes, Events, type ErrorData, type HlsConfig, type Level as HlsLevel, type LoadPolicy, type MediaPlaylist } from "hls.js";
+import Hls, {
+  ErrorDetails,
+  ErrorTypes,
+  Events,
+  type ErrorData,
+  type HlsConfig,
+  type Level as HlsLevel,
+  type LoadPolicy,
+  type MediaPlaylist,
+} from "hls.js";
 import { problemFrom, type Problem } from "../api/problem.ts";
 import { channelLabel, codecName } from "../format.ts";
 import type { Choice, Engine, EngineOptions, Level } from "./engine.ts";
@@ -23,7 +32,12 @@ const segmentPolicy: LoadPolicy = {
     maxTimeToFirstByteMs: 10_000,
     maxLoadTimeMs: 120_000,
     timeoutRetry: { maxNumRetry: 4, retryDelayMs: 0, maxRetryDelayMs: 0 },
-    errorRetry: { maxNumRetry: 6, retryDelayMs: 1000, maxRetryDelayMs: 8000, shouldRetry: (_config, _count, _timeout, response, retry) => retry && response?.code !== REFUSED },
+    errorRetry: {
+      maxNumRetry: 6,
+      retryDelayMs: 1000,
+      maxRetryDelayMs: 8000,
+      shouldRetry: (_config, _count, _timeout, response, retry) => retry && response?.code !== REFUSED,
+    },
   },
 };
 
@@ -95,11 +109,19 @@ export class HlsEngine implements Engine {
   ready(): boolean {
     const { levels, allAudioTracks, audioTracks, allSubtitleTracks, subtitleTracks } = this.hls;
     // The playlist names them all at once, but hls.js takes a choice only among those of the level it begins with.
-    return levels.length > 0 && audioTracks.length > 0 === allAudioTracks.length > 0 && subtitleTracks.length > 0 === allSubtitleTracks.length > 0;
+    return (
+      levels.length > 0 &&
+      audioTracks.length > 0 === allAudioTracks.length > 0 &&
+      subtitleTracks.length > 0 === allSubtitleTracks.length > 0
+    );
   }
 
   levels(): Level[] {
-    return this.shown().map(({ level: { width, height, bitrate } }) => ({ width, height, bitrate_bps: bitrate }));
+    return this.shown().map(({ level: { width, height, bitrate } }) => ({
+      width,
+      height,
+      bitrate_bps: bitrate,
+    }));
   }
 
   level(): number {
@@ -122,7 +144,12 @@ export class HlsEngine implements Engine {
     return this.heard().map((track) => ({
       language: track.lang ?? "",
       name: track.name,
-      detail: [track.channels ? channelLabel(Number.parseInt(track.channels, 10)) : "", track.audioCodec ? codecName(track.audioCodec) : ""].filter(Boolean).join(" "),
+      detail: [
+        track.channels ? channelLabel(Number.parseInt(track.channels, 10)) : "",
+        track.audioCodec ? codecName(track.audioCodec) : "",
+      ]
+        .filter(Boolean)
+        .join(" "),
       active: track.url === now?.url,
     }));
   }
@@ -141,14 +168,21 @@ export class HlsEngine implements Engine {
     hls.setAudioOption(track);
     if (this.wanted < 0) return;
     const height = hls.levels[this.wanted]?.height;
-    const twin = hls.levels.findIndex((level) => level.height === height && level.hasAudioGroup(track.groupId));
+    const twin = hls.levels.findIndex(
+      (level) => level.height === height && level.hasAudioGroup(track.groupId),
+    );
     if (twin < 0) return;
     this.wanted = twin;
     this.switchTo(twin);
   }
 
   subtitles(): Choice[] {
-    return this.hls.subtitleTracks.map((track, index) => ({ language: track.lang ?? "", name: track.name, detail: track.forced ? "forced" : "", active: index === this.hls.subtitleTrack }));
+    return this.hls.subtitleTracks.map((track, index) => ({
+      language: track.lang ?? "",
+      name: track.name,
+      detail: track.forced ? "forced" : "",
+      active: index === this.hls.subtitleTrack,
+    }));
   }
 
   chooseSubtitle(index: number): void {
@@ -176,7 +210,9 @@ export class HlsEngine implements Engine {
   private startWith(language: string, bandwidth_bps: number): void {
     const { hls } = this;
     const group = this.heard().find((track) => track.lang === language)?.groupId;
-    const levels = hls.levels.map((level, at) => ({ level, at })).filter(({ level }) => level.hasAudioGroup(group));
+    const levels = hls.levels
+      .map((level, at) => ({ level, at }))
+      .filter(({ level }) => level.hasAudioGroup(group));
     if (group === undefined || levels.length === hls.levels.length) return;
     const byRate = levels.sort((a, b) => a.level.bitrate - b.level.bitrate);
     const start = byRate.findLast(({ level }) => level.bitrate <= bandwidth_bps * 0.8) ?? byRate[0];
@@ -199,7 +235,9 @@ export class HlsEngine implements Engine {
 
   /** The sound tracks of all groups that this browser can play: hls.js has dropped the levels it cannot. */
   private heard(): MediaPlaylist[] {
-    return this.hls.allAudioTracks.filter((track) => this.hls.levels.some((level) => level.hasAudioGroup(track.groupId)));
+    return this.hls.allAudioTracks.filter((track) =>
+      this.hls.levels.some((level) => level.hasAudioGroup(track.groupId)),
+    );
   }
 
   /** Nothing more comes for now. What is in memory plays on, and just before its end it is asked again; only then is it said. */
@@ -210,7 +248,10 @@ export class HlsEngine implements Engine {
       return;
     }
     clearTimeout(this.again);
-    this.again = setTimeout(() => this.hls.startLoad(), Math.min(left_s / (this.options.video.playbackRate || 1), problem.retryAfterS ?? left_s) * 1000);
+    this.again = setTimeout(
+      () => this.hls.startLoad(),
+      Math.min(left_s / (this.options.video.playbackRate || 1), problem.retryAfterS ?? left_s) * 1000,
+    );
   }
 
   private onError(data: ErrorData): void {
@@ -229,13 +270,19 @@ export class HlsEngine implements Engine {
       this.refused(refusalOf(data.networkDetails));
       return;
     }
-    if (data.details === ErrorDetails.MANIFEST_INCOMPATIBLE_CODECS_ERROR || data.details === ErrorDetails.BUFFER_ADD_CODEC_ERROR) {
+    if (
+      data.details === ErrorDetails.MANIFEST_INCOMPATIBLE_CODECS_ERROR ||
+      data.details === ErrorDetails.BUFFER_ADD_CODEC_ERROR
+    ) {
       this.options.failed({ reason: "unsupported", detail: data.error.message });
     } else if (data.type === ErrorTypes.MEDIA_ERROR && this.recoveries < 2) {
       this.recoveries += 1;
       this.hls.recoverMediaError();
     } else if (data.type === ErrorTypes.NETWORK_ERROR) {
-      this.options.failed({ reason: "network", detail: status ? `The server answered ${status}.` : "The server does not answer." });
+      this.options.failed({
+        reason: "network",
+        detail: status ? `The server answered ${status}.` : "The server does not answer.",
+      });
     } else {
       this.options.failed({ reason: "media", detail: data.error.message });
     }
@@ -246,5 +293,10 @@ export class HlsEngine implements Engine {
 function refusalOf(details: unknown): Problem {
   if (!(details instanceof XMLHttpRequest)) return problemFrom(REFUSED, null, "", null);
   const text = details.response instanceof ArrayBuffer ? new TextDecoder().decode(details.response) : "";
-  return problemFrom(REFUSED, details.getResponseHeader("content-type"), text, details.getResponseHeader("retry-after"));
+  return problemFrom(
+    REFUSED,
+    details.getResponseHeader("content-type"),
+    text,
+    details.getResponseHeader("retry-after"),
+  );
 }

@@ -72,11 +72,17 @@ export async function startEngine(options: EngineOptions): Promise<Engine> {
   }
   const { PlainEngine } = await import("./engine-plain.ts").catch(missing);
   const native = options.video.canPlayType("application/vnd.apple.mpegurl") !== "";
-  return new PlainEngine(options, kind === "native" || (kind === undefined && native) ? "native" : "progressive");
+  return new PlainEngine(
+    options,
+    kind === "native" || (kind === undefined && native) ? "native" : "progressive",
+  );
 }
 
 function missing(): never {
-  throw new Problem(0, { title: "The player could not be loaded", detail: "Reel does not answer, or was renewed since this page was opened. Load the page again." });
+  throw new Problem(0, {
+    title: "The player could not be loaded",
+    detail: "Reel does not answer, or was renewed since this page was opened. Load the page again.",
+  });
 }
 
 function isKind(text: string | null): text is EngineKind {

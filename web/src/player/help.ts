@@ -6,7 +6,15 @@ export function showHelp(host: HTMLElement): void {
   if (host.querySelector("dialog")) return;
   sheet(
     "Keys",
-    [h("dl", { class: "keys" }, ...keyHelp.map(([keys, meaning]) => h("div", {}, h("dt", {}, ...keys.map((key) => h("kbd", {}, key))), h("dd", {}, meaning))))],
+    [
+      h(
+        "dl",
+        { class: "keys" },
+        ...keyHelp.map(([keys, meaning]) =>
+          h("div", {}, h("dt", {}, ...keys.map((key) => h("kbd", {}, key))), h("dd", {}, meaning)),
+        ),
+      ),
+    ],
     host,
   );
 }

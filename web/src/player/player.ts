@@ -55,21 +55,34 @@ export class Player {
       help: () => showHelp(this.stage.element),
     };
     const { setSpeed } = installControls(this.stage, actions, signal);
-    installMenus(this.stage, () => this.engine, (choice) => this.choose(choice), setSpeed);
+    installMenus(
+      this.stage,
+      () => this.engine,
+      (choice) => this.choose(choice),
+      setSpeed,
+    );
     showChoices(this.stage, undefined);
     installWaiting(this.stage, this.stalls, signal);
     announceMedia(title, video, actions, signal);
 
-    video.addEventListener("loadedmetadata", () => {
-      // Where the viewer went meanwhile, even if that is the beginning: the engine was told another place.
-      if (this.place_s > 0 || this.begun_s > 0) video.currentTime = this.place_s;
-    }, { signal });
+    video.addEventListener(
+      "loadedmetadata",
+      () => {
+        // Where the viewer went meanwhile, even if that is the beginning: the engine was told another place.
+        if (this.place_s > 0 || this.begun_s > 0) video.currentTime = this.place_s;
+      },
+      { signal },
+    );
     video.addEventListener("timeupdate", () => this.moved(), { signal });
     video.addEventListener("play", () => (this.playing = true), { signal });
-    video.addEventListener("pause", () => {
-      // A browser pauses by itself what it cannot load, or no longer shall.
-      if (this.engine && !video.error) this.playing = false;
-    }, { signal });
+    video.addEventListener(
+      "pause",
+      () => {
+        // A browser pauses by itself what it cannot load, or no longer shall.
+        if (this.engine && !video.error) this.playing = false;
+      },
+      { signal },
+    );
     const save = () => this.save();
     const timer = setInterval(save, SAVE_MS);
     video.addEventListener("pause", save, { signal });
@@ -128,8 +141,15 @@ export class Player {
       this.leave();
       element.removeAttribute("data-loading");
       const again = () => this.openAgain(true);
-      if (isForEver(problem)) showFailure(message, problem, undefined, h("a", { class: "button primary", href: this.title.download, download: true }, "Download"));
-      else if (problem.status === 503) showRefusal(message, problem, (isPressed) => this.openAgain(isPressed), this.signal);
+      if (isForEver(problem))
+        showFailure(
+          message,
+          problem,
+          undefined,
+          h("a", { class: "button primary", href: this.title.download, download: true }, "Download"),
+        );
+      else if (problem.status === 503)
+        showRefusal(message, problem, (isPressed) => this.openAgain(isPressed), this.signal);
       else showFailure(message, problem, problem.status === 404 ? undefined : again);
     } finally {
       this.busy = false;
@@ -175,7 +195,11 @@ export class Player {
       showRefusal(this.stage.message, failure.problem, (isPressed) => this.openAgain(isPressed), this.signal);
       return;
     }
-    showFailure(this.stage.message, failureWords(failure, this.title), failure.reason === "unsupported" ? undefined : () => this.openAgain(true));
+    showFailure(
+      this.stage.message,
+      failureWords(failure, this.title),
+      failure.reason === "unsupported" ? undefined : () => this.openAgain(true),
+    );
   }
 
   /** Has the next engine begin with what this one plays: by language alone a commentary could not be told from the film's own sound. */
@@ -188,7 +212,8 @@ export class Player {
       if (next.chosenLevel() !== level) next.chooseLevel(level);
       if (sound >= 0 && next.audio()[sound]?.active === false) next.chooseAudio(sound);
       const subtitles = next.subtitles();
-      if (subtitle < subtitles.length && subtitles.findIndex((choice) => choice.active) !== subtitle) next.chooseSubtitle(subtitle);
+      if (subtitle < subtitles.length && subtitles.findIndex((choice) => choice.active) !== subtitle)
+        next.chooseSubtitle(subtitle);
     });
   }
 
@@ -234,7 +259,8 @@ export class Player {
   private save(): void {
     const { video } = this.stage;
     // Before the first picture the element stands at zero, which would wipe out the position to resume.
-    if (video.readyState >= 1 && video.currentTime > 0 && !video.ended) savePosition(this.title.id, { at_s: video.currentTime, of_s: this.duration_s() });
+    if (video.readyState >= 1 && video.currentTime > 0 && !video.ended)
+      savePosition(this.title.id, { at_s: video.currentTime, of_s: this.duration_s() });
   }
 
   private showResumed(at_s: number): void {
@@ -247,14 +273,24 @@ export class Player {
     });
     note.replaceChildren(h("span", {}, `Continuing at ${clock(at_s)}`), restart);
     note.hidden = false;
-    this.stage.video.addEventListener("playing", () => setTimeout(() => (note.hidden = true), NOTE_MS), { once: true, signal: this.signal });
+    this.stage.video.addEventListener("playing", () => setTimeout(() => (note.hidden = true), NOTE_MS), {
+      once: true,
+      signal: this.signal,
+    });
   }
 
   private toggleSubtitles(): string {
     const choices = this.engine?.subtitles() ?? [];
     if (!this.engine || choices.length === 0) return "No subtitles in this title";
     const active = choices.findIndex((choice) => choice.active);
-    this.engine.chooseSubtitle(active >= 0 ? -1 : Math.max(0, choices.findIndex((choice) => choice.detail !== "forced")));
+    this.engine.chooseSubtitle(
+      active >= 0
+        ? -1
+        : Math.max(
+            0,
+            choices.findIndex((choice) => choice.detail !== "forced"),
+          ),
+    );
     return active >= 0 ? "Subtitles off" : "Subtitles on";
   }
 

@@ -18,15 +18,22 @@ export function explainRefusal(problem: Problem): Refusal {
     const name = nameOf(resource);
     const free = available > 0 ? `${amount(resource, available)} is left` : "nothing is left";
     const time = isTime(resource) ? " of each second of its time" : "";
-    lines.push(`${name} is booked by those who are watching: this film needs ${amount(resource, asked)}${time}, and ${free}.`);
+    lines.push(
+      `${name} is booked by those who are watching: this film needs ${amount(resource, asked)}${time}, and ${free}.`,
+    );
   } else if (resource) {
     lines.push(`${nameOf(resource)} is booked by those who are watching.`);
   } else if (detail) {
     lines.push(detail);
   }
-  if (grantable_rate_bps !== undefined && grantable_rate_bps > 0) lines.push(`A stream of up to ${bitRate(grantable_rate_bps)} could start now.`);
+  if (grantable_rate_bps !== undefined && grantable_rate_bps > 0)
+    lines.push(`A stream of up to ${bitRate(grantable_rate_bps)} could start now.`);
   lines.push("Reel starts a film only when it can promise that it will not stall.");
-  return { heading: "There is no room for one more viewer just now", lines, retry_s: Math.min(3600, Math.max(1, Math.ceil(problem.retryAfterS ?? DEFAULT_RETRY_S))) };
+  return {
+    heading: "There is no room for one more viewer just now",
+    lines,
+    retry_s: Math.min(3600, Math.max(1, Math.ceil(problem.retryAfterS ?? DEFAULT_RETRY_S))),
+  };
 }
 
 /** Time of disks and processors comes in nanoseconds of one second, the network in bytes of one second, memory in bytes. */
@@ -59,7 +66,12 @@ function nameOf(resource: string): string {
   const kind = kindOf(resource);
   const member = /\d+/.exec(resource)?.[0];
   if (kind === "disk") return member === undefined ? "A disk" : `Disk ${member}`;
-  return { network: "The network", memory: "The server's memory", processor: "The processor", other: resource }[kind];
+  return {
+    network: "The network",
+    memory: "The server's memory",
+    processor: "The processor",
+    other: resource,
+  }[kind];
 }
 
 function kindOf(resource: string): "disk" | "network" | "memory" | "processor" | "other" {

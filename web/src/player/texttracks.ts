@@ -42,7 +42,11 @@ export class TextTracks {
 
   private ensure(index: number, label: string, language: string): TextTrack {
     const taken = new Set(this.tracks.values());
-    let track = this.tracks.get(index) ?? Array.from(this.video.textTracks).find((t) => !taken.has(t) && t.label === label && t.language === language);
+    let track =
+      this.tracks.get(index) ??
+      Array.from(this.video.textTracks).find(
+        (t) => !taken.has(t) && t.label === label && t.language === language,
+      );
     if (!track) track = this.video.addTextTrack("subtitles", label, language);
     this.tracks.set(index, track);
     // A disabled track has no list of cues to add to.

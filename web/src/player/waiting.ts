@@ -18,7 +18,8 @@ export function installWaiting(stage: Stage, stalls: StallMeter, signal: AbortSi
     const now = performance.now();
     waiting.hidden = now - since_ms < SHOW_AFTER_MS;
     const stalled_ms = stalls.current_ms(now);
-    if (why === "stall" && stalled_ms !== undefined) setText(text, `Stalled for ${Math.max(1, Math.round(stalled_ms / 1000))} s, waiting for data`);
+    if (why === "stall" && stalled_ms !== undefined)
+      setText(text, `Stalled for ${Math.max(1, Math.round(stalled_ms / 1000))} s, waiting for data`);
     else setText(text, why === "start" && now - since_ms > 3000 ? "Waiting for the first pictures" : "");
   };
   const wait = (reason: "start" | "seek" | "stall") => {
@@ -39,34 +40,63 @@ export function installWaiting(stage: Stage, stalls: StallMeter, signal: AbortSi
     element.removeAttribute("data-loading");
   };
 
-  video.addEventListener("loadstart", () => {
-    begun = false;
-    if (element.hasAttribute("data-loading")) wait("start");
-  }, { signal });
-  video.addEventListener("seeking", () => {
-    stalls.forget();
-    wait(begun ? "seek" : "start");
-  }, { signal });
-  video.addEventListener("waiting", () => {
-    if (video.ended) return;
-    wait(!begun ? "start" : video.seeking || why === "seek" ? "seek" : "stall");
-  }, { signal });
-  video.addEventListener("playing", () => {
-    begun = true;
-    go();
-  }, { signal });
-  video.addEventListener("timeupdate", () => {
-    // Some browsers move on without saying "playing".
-    if (why === "stall" && !video.seeking && video.readyState >= 3) go();
-  }, { signal });
+  video.addEventListener(
+    "loadstart",
+    () => {
+      begun = false;
+      if (element.hasAttribute("data-loading")) wait("start");
+    },
+    { signal },
+  );
+  video.addEventListener(
+    "seeking",
+    () => {
+      stalls.forget();
+      wait(begun ? "seek" : "start");
+    },
+    { signal },
+  );
+  video.addEventListener(
+    "waiting",
+    () => {
+      if (video.ended) return;
+      wait(!begun ? "start" : video.seeking || why === "seek" ? "seek" : "stall");
+    },
+    { signal },
+  );
+  video.addEventListener(
+    "playing",
+    () => {
+      begun = true;
+      go();
+    },
+    { signal },
+  );
+  video.addEventListener(
+    "timeupdate",
+    () => {
+      // Some browsers move on without saying "playing".
+      if (why === "stall" && !video.seeking && video.readyState >= 3) go();
+    },
+    { signal },
+  );
   for (const name of ["seeked", "canplay"] as const) {
-    video.addEventListener(name, () => {
-      if (video.readyState >= 3 || video.paused) go();
-    }, { signal });
+    video.addEventListener(
+      name,
+      () => {
+        if (video.readyState >= 3 || video.paused) go();
+      },
+      { signal },
+    );
   }
-  for (const name of ["pause", "ended"] as const) video.addEventListener(name, () => {
-    if (!video.seeking) go();
-  }, { signal });
+  for (const name of ["pause", "ended"] as const)
+    video.addEventListener(
+      name,
+      () => {
+        if (!video.seeking) go();
+      },
+      { signal },
+    );
   // What there was of a film is gone when another session for it is asked for already: it still loads.
   video.addEventListener("emptied", still, { signal });
   signal.addEventListener("abort", () => clearInterval(timer));

@@ -26,7 +26,12 @@ export function toggleMenu(button: HTMLElement, host: HTMLElement, heading: stri
 
   const ends = new AbortController();
   const rows = items.map((item) => row(item, (byKey) => close(byKey)));
-  const menu = h("div", { class: "menu", role: "menu", "aria-label": heading }, h("div", { class: "menu-heading", "aria-hidden": "true" }, heading), ...rows);
+  const menu = h(
+    "div",
+    { class: "menu", role: "menu", "aria-label": heading },
+    h("div", { class: "menu-heading", "aria-hidden": "true" }, heading),
+    ...rows,
+  );
   const shade = h("div", { class: "menu-shade" });
 
   function close(refocus: boolean) {
@@ -48,10 +53,14 @@ export function toggleMenu(button: HTMLElement, host: HTMLElement, heading: stri
 
   const { signal } = ends;
   menu.addEventListener("keydown", (event) => keys(event, rows, close), { signal });
-  shade.addEventListener("pointerdown", (event) => {
-    event.preventDefault();
-    close(false);
-  }, { signal });
+  shade.addEventListener(
+    "pointerdown",
+    (event) => {
+      event.preventDefault();
+      close(false);
+    },
+    { signal },
+  );
   window.addEventListener("resize", () => close(false), { signal });
   window.addEventListener("scroll", () => close(false), { signal, passive: true });
   const first = rows.find((r) => r.getAttribute("aria-checked") === "true") ?? rows[0];
@@ -72,7 +81,11 @@ function row(item: MenuItem, close: (byKey: boolean) => void): HTMLElement {
     tabindex: -1,
   };
   const content = [
-    choice ? h("span", { class: "menu-tick" }, item.checked ? icon("check") : null) : item.icon ? h("span", { class: "menu-tick" }, icon(item.icon)) : null,
+    choice
+      ? h("span", { class: "menu-tick" }, item.checked ? icon("check") : null)
+      : item.icon
+        ? h("span", { class: "menu-tick" }, icon(item.icon))
+        : null,
     h("span", { class: "menu-label" }, item.label),
     item.hint ? h("span", { class: "menu-hint" }, item.hint) : null,
   ];
@@ -109,7 +122,8 @@ function place(menu: HTMLElement, button: HTMLElement): void {
   const above = at.top - size.height - margin;
   const below = at.bottom + margin;
   const fitsBelow = below + size.height + margin <= window.innerHeight;
-  const top = fitsBelow && (above < margin || at.top < window.innerHeight / 2) ? below : Math.max(margin, above);
+  const top =
+    fitsBelow && (above < margin || at.top < window.innerHeight / 2) ? below : Math.max(margin, above);
   menu.style.setProperty("--menu-left", `${left}px`);
   menu.style.setProperty("--menu-top", `${top}px`);
 }

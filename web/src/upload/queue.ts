@@ -149,7 +149,11 @@ function take(item: Item, job: Job): void {
   item.left_s = job.eta_s ?? undefined;
   item.title_id = job.title_id ?? undefined;
   item.warnings = job.warnings ?? [];
-  if (item.state === "failed") item.problem = new Problem(0, { title: job.state === "cancelled" ? "Cancelled" : "Not stored", detail: job.error ?? "The server gave no reason." });
+  if (item.state === "failed")
+    item.problem = new Problem(0, {
+      title: job.state === "cancelled" ? "Cancelled" : "Not stored",
+      detail: job.error ?? "The server gave no reason.",
+    });
   if (job.state === "done") refreshTitles().catch(() => {});
   tell();
 }
@@ -166,7 +170,19 @@ function fail(item: Item, problem: Problem): void {
 }
 
 function newItem(name: string, total_bytes: number): Item {
-  return { id: nextId++, name, total_bytes, done_bytes: 0, state: "waiting", rate_bytes_per_s: undefined, left_s: undefined, title_id: undefined, problem: undefined, warnings: [], cancel: undefined };
+  return {
+    id: nextId++,
+    name,
+    total_bytes,
+    done_bytes: 0,
+    state: "waiting",
+    rate_bytes_per_s: undefined,
+    left_s: undefined,
+    title_id: undefined,
+    problem: undefined,
+    warnings: [],
+    cancel: undefined,
+  };
 }
 
 function tell(): void {

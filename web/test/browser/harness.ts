@@ -91,29 +91,54 @@ export function useStage(options: { empty?: boolean } = {}): Stage {
 async function ensureFilm(stage: Stage): Promise<void> {
   if ((await stage.titles()).some(isRich)) return;
   const body = readFileSync(join(stage.media, "upload.mkv"));
-  const answer = await fetch(`${stage.url}/api/v1/titles?filename=harbour.mkv&name=Harbour&wait=true`, { method: "POST", body, headers: { "content-type": "video/x-matroska" } });
-  if (answer.status !== 201) throw new Error(`the server did not take the test film: ${answer.status} ${await answer.text()}`);
+  const answer = await fetch(`${stage.url}/api/v1/titles?filename=harbour.mkv&name=Harbour&wait=true`, {
+    method: "POST",
+    body,
+    headers: { "content-type": "video/x-matroska" },
+  });
+  if (answer.status !== 201)
+    throw new Error(`the server did not take the test film: ${answer.status} ${await answer.text()}`);
 }
 
 function isRich(title: Title): boolean {
-  return title.audio.length > 1 && title.subtitles.length > 0 && title.video.some((v) => v.codec.startsWith("avc1")) && title.duration_s >= 20;
+  return (
+    title.audio.length > 1 &&
+    title.subtitles.length > 0 &&
+    title.video.some((v) => v.codec.startsWith("avc1")) &&
+    title.duration_s >= 20
+  );
 }
 
 /** The title that the tests of the player play: with the most renditions among those that offer every choice. */
 export async function pickFilm(stage: Stage): Promise<Title> {
   const wanted = process.env.REEL_TITLE;
   const titles = await stage.titles();
-  const rich = titles.filter((title) => (wanted ? title.id === wanted : isRich(title))).sort((a, b) => b.video.length - a.video.length);
+  const rich = titles
+    .filter((title) => (wanted ? title.id === wanted : isRich(title)))
+    .sort((a, b) => b.video.length - a.video.length);
   const first = rich[0];
   if (!first) throw new Error("the server has no title with two sound tracks and subtitles");
   return first;
 }
 
-function launch(profile: string, { window = "desktop", scheme = "dark" }: OpenOptions): Promise<BrowserContext> {
+function launch(
+  profile: string,
+  { window = "desktop", scheme = "dark" }: OpenOptions,
+): Promise<BrowserContext> {
   return chromium.launchPersistentContext(profile, {
     executablePath: process.env.CHROMIUM ?? "/usr/bin/chromium",
     headless: true,
-    args: ["--headless", "--no-sandbox", "--disable-gpu", "--disable-quic", "--no-first-run", "--disable-background-networking", "--disable-component-update", "--disable-sync", "--mute-audio"],
+    args: [
+      "--headless",
+      "--no-sandbox",
+      "--disable-gpu",
+      "--disable-quic",
+      "--no-first-run",
+      "--disable-background-networking",
+      "--disable-component-update",
+      "--disable-sync",
+      "--mute-audio",
+    ],
     viewport: windows[window],
     colorScheme: scheme,
     hasTouch: window === "phone",
@@ -122,7 +147,11 @@ function launch(profile: string, { window = "desktop", scheme = "dark" }: OpenOp
   });
 }
 
-async function openPage(context: BrowserContext, url: string, { expected, prepare }: OpenOptions): Promise<Opened> {
+async function openPage(
+  context: BrowserContext,
+  url: string,
+  { expected, prepare }: OpenOptions,
+): Promise<Opened> {
   const page = await context.newPage();
   page.setDefaultTimeout(PATIENCE_MS);
   const complaints: string[] = [];
@@ -130,7 +159,8 @@ async function openPage(context: BrowserContext, url: string, { expected, prepar
     if (!expected?.test(text)) complaints.push(text);
   };
   page.on("console", (message) => {
-    if (message.type() === "error" || message.type() === "warning") complain(`console ${message.type()}: ${message.text()} ${message.location().url}`);
+    if (message.type() === "error" || message.type() === "warning")
+      complain(`console ${message.type()}: ${message.text()} ${message.location().url}`);
   });
   page.on("pageerror", (error) => complain(`thrown: ${error.message}`));
   page.on("response", (response) => {
@@ -143,7 +173,8 @@ async function openPage(context: BrowserContext, url: string, { expected, prepar
   });
   page.on("request", (request) => {
     const { protocol, origin } = new URL(request.url());
-    if (protocol.startsWith("http") && origin !== new URL(url).origin) complain(`left the server: ${request.url()}`);
+    if (protocol.startsWith("http") && origin !== new URL(url).origin)
+      complain(`left the server: ${request.url()}`);
   });
   await prepare?.(page);
   await page.goto(url);
@@ -164,8 +195,28 @@ export function videoState(page: Page) {
   return page.evaluate(() => {
     const video = document.querySelector("video");
     if (!video) throw new Error("no video element");
-    const { currentTime, duration, paused, videoWidth, videoHeight, muted, volume, playbackRate, readyState } = video;
-    return { currentTime, duration, paused, videoWidth, videoHeight, muted, volume, playbackRate, readyState };
+    const {
+      currentTime,
+      duration,
+      paused,
+      videoWidth,
+      videoHeight,
+      muted,
+      volume,
+      playbackRate,
+      readyState,
+    } = video;
+    return {
+      currentTime,
+      duration,
+      paused,
+      videoWidth,
+      videoHeight,
+      muted,
+      volume,
+      playbackRate,
+      readyState,
+    };
   });
 }
 
@@ -203,8 +254,14 @@ export async function chooseSmallest(page: Page, film: Title): Promise<VideoTrac
   if (!smallest) throw new Error("the film has no pictures");
   if (film.video.length > 1) {
     await page.click('[data-control="quality"]');
-    await page.locator(".menu .menu-item", { hasText: `${smallest.width}×${smallest.height}` }).first().click();
-    await page.waitForFunction((height) => document.querySelector("video")?.videoHeight === height, smallest.height);
+    await page
+      .locator(".menu .menu-item", { hasText: `${smallest.width}×${smallest.height}` })
+      .first()
+      .click();
+    await page.waitForFunction(
+      (height) => document.querySelector("video")?.videoHeight === height,
+      smallest.height,
+    );
     await page.hover("video");
   }
   return smallest;
@@ -213,7 +270,9 @@ export async function chooseSmallest(page: Page, film: Title): Promise<VideoTrac
 /** The key of the session that the page has used last, from the addresses it has asked for. */
 export async function sessionKey(page: Page): Promise<string> {
   return page.evaluate(() => {
-    const entries = performance.getEntriesByType("resource").map((entry) => /\/s\/([^/]+)\//.exec(entry.name)?.[1]);
+    const entries = performance
+      .getEntriesByType("resource")
+      .map((entry) => /\/s\/([^/]+)\//.exec(entry.name)?.[1]);
     return entries.filter(Boolean).at(-1) ?? "";
   });
 }

@@ -2,7 +2,18 @@ import assert from "node:assert/strict";
 import { test } from "node:test";
 import type { Route } from "playwright-core";
 import { clock } from "../../src/format.ts";
-import { begin, chooseSmallest, pickFilm, sessionKey, until, untilPlayed, useStage, videoState, windows, type Window } from "./harness.ts";
+import {
+  begin,
+  chooseSmallest,
+  pickFilm,
+  sessionKey,
+  until,
+  untilPlayed,
+  useStage,
+  videoState,
+  windows,
+  type Window,
+} from "./harness.ts";
 
 const stage = useStage();
 
@@ -11,7 +22,8 @@ const refusal = {
   type: "urn:reel:problem:not-admitted",
   title: "The deadlines of this stream cannot be promised",
   status: 503,
-  detail: "member 2 is fully promised: 8.2 ms of device time are asked in one second of it, and 3.1 ms of device time are left",
+  detail:
+    "member 2 is fully promised: 8.2 ms of device time are asked in one second of it, and 3.1 ms of device time are left",
   resource: "member 2",
   asked: 8_200_000,
   available: 3_100_000,
@@ -30,7 +42,12 @@ for (const window of Object.keys(windows) as Window[]) {
         page.route("**/api/v1/sessions", async (route: Route) => {
           if (refused > 0) return route.continue();
           refused += 1;
-          return route.fulfill({ status: 503, contentType: "application/problem+json", headers: { "retry-after": "3" }, body: JSON.stringify(refusal) });
+          return route.fulfill({
+            status: 503,
+            contentType: "application/problem+json",
+            headers: { "retry-after": "3" },
+            body: JSON.stringify(refusal),
+          });
         }),
     });
     await page.waitForSelector(".refusal");
@@ -56,7 +73,11 @@ test("the button tries a refused film at once", async () => {
       page.route("**/api/v1/sessions", async (route: Route) => {
         asked += 1;
         if (asked > 1) return route.continue();
-        return route.fulfill({ status: 503, contentType: "application/problem+json", body: JSON.stringify({ ...refusal, retry_after_s: 3000 }) });
+        return route.fulfill({
+          status: 503,
+          contentType: "application/problem+json",
+          body: JSON.stringify({ ...refusal, retry_after_s: 3000 }),
+        });
       }),
   });
   await page.click("text=Try now");
@@ -78,7 +99,12 @@ test("a quality that is refused later gives way to a lower one at once", async (
         const track = Number(/\/(\d+)\/\d+\.m4s$/.exec(route.request().url())?.[1]);
         if (track === best.track) {
           asked.push("refused");
-          return route.fulfill({ status: 503, contentType: "application/problem+json", headers: { "retry-after": "300" }, body: JSON.stringify(refusal) });
+          return route.fulfill({
+            status: 503,
+            contentType: "application/problem+json",
+            headers: { "retry-after": "300" },
+            body: JSON.stringify(refusal),
+          });
         }
         if (lower.some((v) => v.track === track)) asked.push("lower");
         return route.continue();
@@ -89,14 +115,20 @@ test("a quality that is refused later gives way to a lower one at once", async (
   await page.waitForFunction(() => (document.querySelector("video")?.readyState ?? 0) >= 2);
   if (!asked.includes("refused")) {
     await page.click('[data-control="quality"]');
-    await page.locator(".menu .menu-item", { hasText: `${best.height}p` }).first().click();
+    await page
+      .locator(".menu .menu-item", { hasText: `${best.height}p` })
+      .first()
+      .click();
   }
   await begin(page);
   await untilPlayed(page, 1);
   const first = asked.indexOf("refused");
   assert.ok(first >= 0, "the best quality is asked for");
   assert.equal(asked[first + 1], "lower", `the refused one is not tried again: ${asked.join(" ")}`);
-  assert.ok(asked.filter((what) => what === "refused").length <= 3, `the refused quality is not asked for again and again: ${asked.join(" ")}`);
+  assert.ok(
+    asked.filter((what) => what === "refused").length <= 3,
+    `the refused quality is not asked for again and again: ${asked.join(" ")}`,
+  );
   assert.equal(await page.isVisible(".message"), false, "nothing is said of it");
   await close();
 });
@@ -108,7 +140,13 @@ test("a film that is refused on its way plays what it has, then says so, and goe
     expected: /503/,
     prepare: (page) =>
       page.route(/\/s\/[^/]+\/\d+\/([3-9]|\d\d+)\.m4s$/, (route) =>
-        refuse ? route.fulfill({ status: 503, contentType: "application/problem+json", body: JSON.stringify({ ...refusal, retry_after_s: 2 }) }) : route.continue(),
+        refuse
+          ? route.fulfill({
+              status: 503,
+              contentType: "application/problem+json",
+              body: JSON.stringify({ ...refusal, retry_after_s: 2 }),
+            })
+          : route.continue(),
       ),
   });
   await begin(page);
@@ -129,7 +167,13 @@ test("a paused film that is refused where its viewer goes is shown there when th
     expected: /503/,
     prepare: (page) =>
       page.route(/\/s\/[^/]+\/\d+\/([3-9]|\d\d+)\.m4s$/, (route) =>
-        refuse ? route.fulfill({ status: 503, contentType: "application/problem+json", body: JSON.stringify({ ...refusal, retry_after_s: 2 }) }) : route.continue(),
+        refuse
+          ? route.fulfill({
+              status: 503,
+              contentType: "application/problem+json",
+              body: JSON.stringify({ ...refusal, retry_after_s: 2 }),
+            })
+          : route.continue(),
       ),
   });
   await begin(page);
@@ -150,13 +194,24 @@ test("a paused film that is refused where its viewer goes is shown there when th
 test("a film that is too long to be played is not asked for again, but can be downloaded", async () => {
   const film = await pickFilm(stage);
   let asked = 0;
-  const tooLong = { type: "urn:reel:problem:too-long", title: "This title is too long to be played", status: 503, detail: "It lasts 30 hours, and sessions last 24.", retry_after_s: 1 };
+  const tooLong = {
+    type: "urn:reel:problem:too-long",
+    title: "This title is too long to be played",
+    status: 503,
+    detail: "It lasts 30 hours, and sessions last 24.",
+    retry_after_s: 1,
+  };
   const { page, shot, close } = await stage.open(`/title/${film.id}`, {
     expected: /503/,
     prepare: (page) =>
       page.route("**/api/v1/sessions", (route) => {
         asked += 1;
-        return route.fulfill({ status: 503, contentType: "application/problem+json", headers: { "retry-after": "1" }, body: JSON.stringify(tooLong) });
+        return route.fulfill({
+          status: 503,
+          contentType: "application/problem+json",
+          headers: { "retry-after": "1" },
+          body: JSON.stringify(tooLong),
+        });
       }),
   });
   await page.waitForSelector(".message .failure");
@@ -174,7 +229,10 @@ test("leaving the page gives the reservation back at once", async () => {
   const { page, close } = await stage.open(`/title/${film.id}`);
   await begin(page);
   const mine = await sessionKey(page);
-  const open = async () => ((await (await fetch(`${stage.url}/api/v1/sessions`)).json()) as { sessions: { key_hint: string }[] }).sessions.some(({ key_hint }) => mine.startsWith(key_hint));
+  const open = async () =>
+    (
+      (await (await fetch(`${stage.url}/api/v1/sessions`)).json()) as { sessions: { key_hint: string }[] }
+    ).sessions.some(({ key_hint }) => mine.startsWith(key_hint));
   assert.ok(mine && (await open()));
   await page.goto("about:blank");
   await until(async () => !(await open()), "the session is given back");
@@ -193,7 +251,9 @@ test("a session that ended is opened anew and the film goes on", async () => {
   let hold = true;
   let holdOpening = true;
   await page.route("**/s/*/**", async (route) => (hold ? void late.push(route) : route.continue()));
-  await page.route("**/api/v1/sessions", async (route) => (holdOpening && route.request().method() === "POST" ? void opening.push(route) : route.continue()));
+  await page.route("**/api/v1/sessions", async (route) =>
+    holdOpening && route.request().method() === "POST" ? void opening.push(route) : route.continue(),
+  );
   const key = await sessionKey(page);
   assert.equal((await fetch(`${stage.url}/api/v1/sessions/${key}`, { method: "DELETE" })).status, 204);
 
@@ -218,20 +278,34 @@ test("a session that ended is opened anew and the film goes on", async () => {
   await page.keyboard.press("ArrowRight");
   holdOpening = false;
   for (const route of opening) await route.continue();
-  await page.waitForFunction(async () => ((await (await fetch("/api/v1/sessions")).json()) as { sessions: unknown[] }).sessions.length > 0);
+  await page.waitForFunction(
+    async () =>
+      ((await (await fetch("/api/v1/sessions")).json()) as { sessions: unknown[] }).sessions.length > 0,
+  );
   await untilPlayed(page, 1);
   assert.equal(await page.isVisible(".message"), false);
-  assert.ok((await videoState(page)).currentTime >= film.duration_s * 0.6 + 5, "it plays where the viewer went meanwhile");
+  assert.ok(
+    (await videoState(page)).currentTime >= film.duration_s * 0.6 + 5,
+    "it plays where the viewer went meanwhile",
+  );
   assert.equal((await videoState(page)).playbackRate, 0.75, "the speed stands");
   for (const control of ["sound", "subtitles"]) {
     await page.hover("video");
     await page.click(`[data-control="${control}"]`);
-    assert.equal(await page.locator(".menu .menu-item").nth(1).getAttribute("aria-checked"), "true", `the choice of ${control} stands`);
+    assert.equal(
+      await page.locator(".menu .menu-item").nth(1).getAttribute("aria-checked"),
+      "true",
+      `the choice of ${control} stands`,
+    );
     await page.keyboard.press("Escape");
   }
   if (film.video.length > 1) {
     await page.click('[data-control="quality"]');
-    assert.match((await page.textContent('.menu-item[aria-checked="true"]')) ?? "", new RegExp(`${smallest.width}×`), "the chosen quality stands");
+    assert.match(
+      (await page.textContent('.menu-item[aria-checked="true"]')) ?? "",
+      new RegExp(`${smallest.width}×`),
+      "the chosen quality stands",
+    );
   }
   await close();
 });
@@ -260,11 +334,21 @@ test("sessions may end as often as they like while the film goes on between, and
     await until(async () => (await sessionKey(page)) !== key, `session ${ended} is followed by another`);
     await page.waitForFunction(() => {
       const played = document.querySelector("video")?.played;
-      return played && Array.from({ length: played.length }, (_, i) => played.end(i) - played.start(i)).reduce((sum, part) => sum + part, 0) > 2.2;
+      return (
+        played &&
+        Array.from({ length: played.length }, (_, i) => played.end(i) - played.start(i)).reduce(
+          (sum, part) => sum + part,
+          0,
+        ) > 2.2
+      );
     });
     await page.hover("video");
     await page.click('[data-control="sound"]');
-    assert.equal(await items.nth(ended % 2).getAttribute("aria-checked"), "true", `the sound chosen stands after session ${ended}`);
+    assert.equal(
+      await items.nth(ended % 2).getAttribute("aria-checked"),
+      "true",
+      `the sound chosen stands after session ${ended}`,
+    );
     await page.keyboard.press("Escape");
   }
   assert.equal(await page.isVisible(".message"), false);
@@ -312,7 +396,10 @@ for (const via of ["hls", "progressive"]) {
     let hold = false;
     const { page, calm, close } = await stage.open("/", {
       prepare: async (page) => {
-        await page.addInitScript(([id, position]) => localStorage.setItem(`reel.position.${id}`, position), [film.id, JSON.stringify({ at_s: left_s, of_s: film.duration_s })] as const);
+        await page.addInitScript(([id, position]) => localStorage.setItem(`reel.position.${id}`, position), [
+          film.id,
+          JSON.stringify({ at_s: left_s, of_s: film.duration_s }),
+        ] as const);
         await page.route("**/s/*/**", (route) => (hold ? void held.push(route) : route.continue()));
       },
     });
@@ -323,7 +410,9 @@ for (const via of ["hls", "progressive"]) {
     const open = () => page.goto(`${stage.url}/title/${film.id}?via=${via}`);
     const beginsAt = async (at_s: number) => {
       await begin(page);
-      const first_s = await page.evaluate(() => document.querySelector("video")?.played.start(0) ?? Number.NaN);
+      const first_s = await page.evaluate(
+        () => document.querySelector("video")?.played.start(0) ?? Number.NaN,
+      );
       assert.ok(Math.abs(first_s - at_s) < 0.5, `it begins at ${first_s} s instead of ${at_s} s`);
     };
     await open();
@@ -373,7 +462,9 @@ test("a film whose bytes stop coming is said to stall, then goes on", async () =
   await page.waitForSelector(".waiting", { state: "hidden" });
   await untilPlayed(page, 0.5);
   await page.keyboard.press("i");
-  await page.waitForFunction(() => /Stalls[1-9]\d*, /.test(document.querySelector(".statistics")?.textContent ?? ""));
+  await page.waitForFunction(() =>
+    /Stalls[1-9]\d*, /.test(document.querySelector(".statistics")?.textContent ?? ""),
+  );
   calm();
   await close();
 });
@@ -417,7 +508,9 @@ test("a title that is tried again twice is played once", async () => {
       });
       await page.route(`**/api/v1/titles/${film.id}`, (route) => {
         asked += 1;
-        return asked === 1 ? route.fulfill({ status: 500, contentType: "text/plain", body: "" }) : void held.push(route);
+        return asked === 1
+          ? route.fulfill({ status: 500, contentType: "text/plain", body: "" })
+          : void held.push(route);
       });
     },
   });
@@ -438,7 +531,8 @@ test("a part of the program that cannot be loaded is told of, and the page can b
   const opened: string[] = [];
   const closed: string[] = [];
   page.on("response", async (response) => {
-    if (response.request().method() === "POST" && response.url().endsWith("/sessions")) opened.push(((await response.json()) as { key: string }).key);
+    if (response.request().method() === "POST" && response.url().endsWith("/sessions"))
+      opened.push(((await response.json()) as { key: string }).key);
   });
   page.on("request", (request) => {
     if (request.method() === "DELETE") closed.push(request.url().split("/").at(-1) ?? "");
@@ -465,7 +559,10 @@ test("the server away at the start, then back", async () => {
   let away = true;
   const { page, shot, close } = await stage.open(`/title/${film.id}`, {
     expected: /./,
-    prepare: (page) => page.route("**/api/v1/sessions", (route) => (away ? route.abort("connectionrefused") : route.continue())),
+    prepare: (page) =>
+      page.route("**/api/v1/sessions", (route) =>
+        away ? route.abort("connectionrefused") : route.continue(),
+      ),
   });
   await page.waitForSelector("text=Reel does not answer");
   await shot("player-server-away");

@@ -17,7 +17,8 @@ export interface Mock {
   close(): Promise<void>;
 }
 
-const POLICY = "default-src 'self'; media-src 'self' blob:; worker-src 'self' blob:; img-src 'self' data:; frame-ancestors 'self'";
+const POLICY =
+  "default-src 'self'; media-src 'self' blob:; worker-src 'self' blob:; img-src 'self' data:; frame-ancestors 'self'";
 const types: Record<string, string> = {
   ".css": "text/css; charset=utf-8",
   ".html": "text/html; charset=utf-8",
@@ -30,7 +31,12 @@ const types: Record<string, string> = {
   ".vtt": "text/vtt; charset=utf-8",
 };
 
-export async function startMock(options: { dist: string; media: string; port?: number; empty?: boolean }): Promise<Mock> {
+export async function startMock(options: {
+  dist: string;
+  media: string;
+  port?: number;
+  empty?: boolean;
+}): Promise<Mock> {
   const titles = options.empty ? [] : mockTitles();
   const sessions = new Map<string, string>();
   const jobs = new Map<string, Job>();
@@ -65,13 +71,19 @@ export async function startMock(options: { dist: string; media: string; port?: n
     } else if (route === "POST /api/v1/titles") {
       await upload(request, response, url.searchParams);
     } else if (route === "GET /api/v1/jobs") {
-      json(response, 200, "application/json", JSON.stringify({ jobs: [...promises.jobs(), ...jobs.values()] }));
+      json(
+        response,
+        200,
+        "application/json",
+        JSON.stringify({ jobs: [...promises.jobs(), ...jobs.values()] }),
+      );
     } else if ((found = /^GET \/api\/v1\/jobs\/([^/]+)$/.exec(route))) {
       const job = jobs.get(found[1] ?? "");
       if (job) json(response, 200, "application/json", JSON.stringify(job));
       else problem(response, 404, "No such job", "Ended jobs are forgotten after a while.");
     } else if ((found = /^DELETE \/api\/v1\/jobs\/([^/]+)$/.exec(route))) {
-      if (promises.cancel(found[1] ?? "")) json(response, 202, "application/json", JSON.stringify(promises.jobs()[0]));
+      if (promises.cancel(found[1] ?? ""))
+        json(response, 202, "application/json", JSON.stringify(promises.jobs()[0]));
       else problem(response, 409, "The job is over", "Nothing was changed.");
     } else if (route === "GET /api/v1/dashboard") {
       json(response, 200, "application/json", JSON.stringify(promises.dashboard(sessions)));
@@ -89,14 +101,51 @@ export async function startMock(options: { dist: string; media: string; port?: n
       const key = `${String(nextKey++).padStart(4, "0")}-key`;
       sessions.set(key, title);
       const base = `/s/${key}`;
-      json(response, 201, "application/json", JSON.stringify({ key, title, hls: `${base}/master.m3u8`, dash: `${base}/manifest.mpd`, progressive: `${base}/${title}.mp4`, expires_in_s: 60 }));
+      json(
+        response,
+        201,
+        "application/json",
+        JSON.stringify({
+          key,
+          title,
+          hls: `${base}/master.m3u8`,
+          dash: `${base}/manifest.mpd`,
+          progressive: `${base}/${title}.mp4`,
+          expires_in_s: 60,
+        }),
+      );
     } else if (route === "GET /api/v1/sessions") {
-      json(response, 200, "application/json", JSON.stringify({ sessions: [...sessions].map(([key, title]) => ({ key_hint: key.slice(0, 4), title })) }));
+      json(
+        response,
+        200,
+        "application/json",
+        JSON.stringify({
+          sessions: [...sessions].map(([key, title]) => ({ key_hint: key.slice(0, 4), title })),
+        }),
+      );
     } else if ((found = /^DELETE \/api\/v1\/sessions\/([^/]+)$/.exec(route))) {
       response.writeHead(sessions.delete(found[1] ?? "") ? 204 : 404).end();
     } else if (route === "GET /api/v1/volume") {
-      const members = [0, 1, 2, 3, 4].map((member) => ({ member, state: "present", in_use: true, text: `member ${member} is in order` }));
-      json(response, 200, "application/json", JSON.stringify({ id: "0", writable: true, state: "ok", bytes: 64e9, free_bytes: 38.4e9, titles: titles.length, members }));
+      const members = [0, 1, 2, 3, 4].map((member) => ({
+        member,
+        state: "present",
+        in_use: true,
+        text: `member ${member} is in order`,
+      }));
+      json(
+        response,
+        200,
+        "application/json",
+        JSON.stringify({
+          id: "0",
+          writable: true,
+          state: "ok",
+          bytes: 64e9,
+          free_bytes: 38.4e9,
+          titles: titles.length,
+          members,
+        }),
+      );
     } else if ((found = /^\/s\/([^/]+)\/(.+)$/.exec(path))) {
       if (sessions.has(found[1] ?? "")) media(request, response, found[2] ?? "");
       else problem(response, 404, "No such session", "The session ended.");
@@ -110,7 +159,8 @@ export async function startMock(options: { dist: string; media: string; port?: n
   const media = (request: IncomingMessage, response: ServerResponse, path: string) => {
     if (path === "master.m3u8") json(response, 200, types[".m3u8"] ?? "", master());
     else if (/^[45]\/text\.m3u8$/.test(path)) json(response, 200, types[".m3u8"] ?? "", textPlaylist());
-    else if (path.endsWith(".mp4") && !path.includes("/")) file(request, response, join(options.media, "film.mp4"));
+    else if (path.endsWith(".mp4") && !path.includes("/"))
+      file(request, response, join(options.media, "film.mp4"));
     else file(request, response, join(options.media, normalize(path)));
   };
 
@@ -123,11 +173,29 @@ export async function startMock(options: { dist: string; media: string; port?: n
       size += piece.length;
     }
     const id = `job-${jobs.size + 1}`;
-    const job: Job = { id, kind: "ingest", file_name: fileName, state: "ingesting", done_bytes: 0, total_bytes: size, rate_bytes_per_s: 0, eta_s: null, title_id: null, error: null, result: null, warnings: [] };
+    const job: Job = {
+      id,
+      kind: "ingest",
+      file_name: fileName,
+      state: "ingesting",
+      done_bytes: 0,
+      total_bytes: size,
+      rate_bytes_per_s: 0,
+      eta_s: null,
+      title_id: null,
+      error: null,
+      result: null,
+      warnings: [],
+    };
     jobs.set(id, job);
-    response.writeHead(202, { "content-type": "application/json", location: `/api/v1/jobs/${id}` }).end(JSON.stringify(job));
+    response
+      .writeHead(202, { "content-type": "application/json", location: `/api/v1/jobs/${id}` })
+      .end(JSON.stringify(job));
     if (Buffer.concat(head).subarray(0, 4).equals(Buffer.from("fail"))) {
-      Object.assign(job, { state: "failed", error: `${fileName} is neither MP4, Matroska nor MPEG-TS: it begins with "fail".` });
+      Object.assign(job, {
+        state: "failed",
+        error: `${fileName} is neither MP4, Matroska nor MPEG-TS: it begins with "fail".`,
+      });
       return;
     }
     for (const part of [0.3, 0.6, 1]) {
@@ -135,7 +203,14 @@ export async function startMock(options: { dist: string; media: string; port?: n
       Object.assign(job, { done_bytes: Math.round(size * part), rate_bytes_per_s: size, eta_s: 1 - part });
     }
     const slug = fileName.toLowerCase().replace(/[^a-z0-9]+/g, "-");
-    titles.unshift({ ...(mockTitles()[0] as Title), id: slug, name: query.get("name") ?? fileName, added: new Date().toISOString(), bytes: size, poster: `/img/${slug}.svg` });
+    titles.unshift({
+      ...(mockTitles()[0] as Title),
+      id: slug,
+      name: query.get("name") ?? fileName,
+      added: new Date().toISOString(),
+      bytes: size,
+      poster: `/img/${slug}.svg`,
+    });
     Object.assign(job, { state: "done", title_id: slug, eta_s: 0 });
   };
 
@@ -164,12 +239,21 @@ export async function startMock(options: { dist: string; media: string; port?: n
 function master(): string {
   const lines = ["#EXTM3U", "#EXT-X-VERSION:7", "#EXT-X-INDEPENDENT-SEGMENTS"];
   // As Reel writes it: one group for each codec of sound, every rendition once for each group.
-  for (const a of tracks.audio) lines.push(`#EXT-X-MEDIA:TYPE=AUDIO,GROUP-ID="${a.group}",NAME="${a.name}",LANGUAGE="${a.language}",DEFAULT=YES,AUTOSELECT=YES,CHANNELS="2",URI="${a.track}/media.m3u8"`);
-  for (const s of tracks.subtitles) lines.push(`#EXT-X-MEDIA:TYPE=SUBTITLES,GROUP-ID="text",NAME="${s.name}",LANGUAGE="${s.language}",DEFAULT=NO,AUTOSELECT=YES,FORCED=NO,URI="${s.track}/text.m3u8"`);
+  for (const a of tracks.audio)
+    lines.push(
+      `#EXT-X-MEDIA:TYPE=AUDIO,GROUP-ID="${a.group}",NAME="${a.name}",LANGUAGE="${a.language}",DEFAULT=YES,AUTOSELECT=YES,CHANNELS="2",URI="${a.track}/media.m3u8"`,
+    );
+  for (const s of tracks.subtitles)
+    lines.push(
+      `#EXT-X-MEDIA:TYPE=SUBTITLES,GROUP-ID="text",NAME="${s.name}",LANGUAGE="${s.language}",DEFAULT=NO,AUTOSELECT=YES,FORCED=NO,URI="${s.track}/text.m3u8"`,
+    );
   for (const v of tracks.video) {
     for (const a of tracks.audio) {
       const codecs = `avc1.${v.height > 400 ? "64001f" : "64001e"},${a.codec}`;
-      lines.push(`#EXT-X-STREAM-INF:BANDWIDTH=${v.bitrate_bps + 100_000},CODECS="${codecs}",RESOLUTION=${v.width}x${v.height},FRAME-RATE=24.000,AUDIO="${a.group}",SUBTITLES="text"`, `${v.track}/media.m3u8`);
+      lines.push(
+        `#EXT-X-STREAM-INF:BANDWIDTH=${v.bitrate_bps + 100_000},CODECS="${codecs}",RESOLUTION=${v.width}x${v.height},FRAME-RATE=24.000,AUDIO="${a.group}",SUBTITLES="text"`,
+        `${v.track}/media.m3u8`,
+      );
     }
   }
   return `${lines.join("\n")}\n`;
@@ -186,9 +270,14 @@ function file(request: IncomingMessage, response: ServerResponse, path: string):
     return;
   }
   const { size } = statSync(path);
-  const headers: Record<string, string | number> = { "content-type": types[extname(path)] ?? "application/octet-stream", "accept-ranges": "bytes" };
+  const headers: Record<string, string | number> = {
+    "content-type": types[extname(path)] ?? "application/octet-stream",
+    "accept-ranges": "bytes",
+  };
   if (path.endsWith(".html")) {
-    response.writeHead(200, { ...headers, "content-security-policy": POLICY, "cache-control": "no-cache" }).end(readFileSync(path));
+    response
+      .writeHead(200, { ...headers, "content-security-policy": POLICY, "cache-control": "no-cache" })
+      .end(readFileSync(path));
     return;
   }
   const range = /^bytes=(\d+)-(\d*)$/.exec(request.headers.range ?? "");
@@ -197,7 +286,10 @@ function file(request: IncomingMessage, response: ServerResponse, path: string):
   if (range) headers["content-range"] = `bytes ${start}-${end}/${size}`;
   response.writeHead(range ? 206 : 200, { ...headers, "content-length": end - start + 1 });
   if (request.method === "HEAD") response.end();
-  else createReadStream(path, { start, end }).on("error", () => response.destroy()).pipe(response);
+  else
+    createReadStream(path, { start, end })
+      .on("error", () => response.destroy())
+      .pipe(response);
 }
 
 function json(response: ServerResponse, status: number, type: string, body: string): void {
@@ -205,7 +297,12 @@ function json(response: ServerResponse, status: number, type: string, body: stri
 }
 
 function problem(response: ServerResponse, status: number, title: string, detail: string): void {
-  json(response, status, "application/problem+json", JSON.stringify({ type: "about:blank", title, status, detail }));
+  json(
+    response,
+    status,
+    "application/problem+json",
+    JSON.stringify({ type: "about:blank", title, status, detail }),
+  );
 }
 
 async function text(request: IncomingMessage): Promise<string> {

@@ -15,7 +15,11 @@ test("waiting leaves nothing behind, and ends with its signal", async () => {
 });
 
 test("a disk that was repaired or moved and is in use is no reason for a notice", () => {
-  const members = ["present", "repaired", "swapped"].map((state, n) => ({ state, in_use: true, text: `member ${n} is ${state}` }));
+  const members = ["present", "repaired", "swapped"].map((state, n) => ({
+    state,
+    in_use: true,
+    text: `member ${n} is ${state}`,
+  }));
   const volume: Volume = { state: "ok", writable: true, bytes: 1e12, free_bytes: 4e11, members };
   assert.deepEqual(volumeNotice(volume), []);
 });
