@@ -3,16 +3,16 @@
 //! One port serves all. `data` accepts every connection and answers what is media; anything else goes, with its socket, to `control`.
 #![forbid(unsafe_code)]
 
+mod admission_service;
 mod arena_parts;
 mod certificates;
 pub mod control;
 mod data;
 mod data_metrics;
-mod keeper;
 pub mod limits;
-mod promised;
 mod server;
-mod works;
+mod session_service;
+mod volume_jobs;
 
 pub use arena_parts::{ArenaParts, ArenaUse};
 pub use certificates::{CertificateError, CertificateFiles, Certificates};

@@ -1,20 +1,20 @@
 //! A whole server: one port, the data plane behind it, the control plane beside it.
 
+use crate::admission_service::ServerAdmission;
 use crate::arena_parts::{ArenaParts, ArenaUse};
 use crate::certificates::{CertificateError, CertificateFiles, Certificates};
 use crate::control::{
-    ArenaMetrics, ControlConfig, ControlPlane, DiskMetrics, MetricsRegistry, Rooms, VolumeMetrics, Watching,
-    serve_connection, watch_directory,
+    ArenaMetrics, ControlConfig, ControlPlane, DiskMetrics, MetricsRegistry, Services, VolumeMetrics,
+    Watching, serve_connection, watch_directory,
 };
 use crate::data::{
     Capacity, DataConfig, DataCounters, DataPlane, Films, Handover, ProgramCounters, ProgramsDoor, Speaks,
     of_machine,
 };
 use crate::data_metrics::{DataMetrics, ProgramMetrics, TitleMetrics};
-use crate::keeper::Keeper;
 use crate::limits::{DRAIN_TIME_MAX_NS, HANDOVERS_MAX, LISTEN_BACKLOG, OPENERS_AHEAD};
-use crate::promised::Promised;
-use crate::works::Works;
+use crate::session_service::ServerSessions;
+use crate::volume_jobs::ServerVolumeJobs;
 use reel_disk::Disks;
 use reel_library::Library;
 use reel_ring::DriverChoice;
@@ -220,27 +220,27 @@ impl Server {
             .enable_all()
             .build()
             .map_err(ServeError::Thread)?;
-        let keeper = Arc::new(Keeper {
+        let session_service = Arc::new(ServerSessions {
             sessions: Arc::clone(&sessions),
             films: Arc::clone(&films),
             disks: volume.disks().clone(),
             counters: Arc::clone(&counters),
         });
-        let promised = Arc::new(Promised {
+        let admission = Arc::new(ServerAdmission {
             sessions: Arc::clone(&sessions),
             counters: Arc::clone(&counters),
             units: units.clone(),
             capacities: capacity.capacities(),
             geometry: *volume.geometry(),
         });
-        metrics.register(promised.clone());
-        let rooms = Rooms {
-            shelf: Arc::clone(&library) as _,
-            sessions: keeper,
-            promises: promised,
-            work: Arc::new(Works(Arc::clone(volume))),
+        metrics.register(admission.clone());
+        let services = Services {
+            library: Arc::clone(&library) as _,
+            sessions: session_service,
+            admission,
+            volume_jobs: Arc::new(ServerVolumeJobs(Arc::clone(volume))),
         };
-        let control = ControlPlane::new(config.control, rooms, metrics);
+        let control = ControlPlane::new(config.control, services, metrics);
         let (handover, handed_over) = channel(HANDOVERS_MAX);
         runtime.spawn(take_over(handed_over, control.clone()));
         if let Some(certificates) = &certificates {

@@ -4,9 +4,9 @@ use axum::Router;
 use axum::body::{Body, to_bytes};
 use axum::http::{Request, StatusCode};
 use reel_http::control::{
-    ArenaMetrics, CapacityReport, ControlConfig, ControlPlane, DiskMetrics, MetricsRegistry, OwnNames,
-    Promises, PromisesReport, Rooms, SessionRefusal, SessionReport, Sessions, VolumeMetrics, VolumeWork,
-    WorkDone, WorkFailed, WorkProgress,
+    AdmissionReport, AdmissionService, ArenaMetrics, CapacityReport, ControlConfig, ControlPlane,
+    DiskMetrics, MetricsRegistry, OwnNames, Services, SessionRefusal, SessionReport, SessionService,
+    VolumeJobDone, VolumeJobFailed, VolumeJobProgress, VolumeJobs, VolumeMetrics,
 };
 use reel_library::Library;
 use reel_qos::ClassTable;
@@ -20,7 +20,7 @@ use tower::ServiceExt;
 
 struct NoSessions;
 
-impl Sessions for NoSessions {
+impl SessionService for NoSessions {
     fn open(&self, _: &str, _: std::net::IpAddr) -> Result<SessionReport, SessionRefusal> {
         Err(SessionRefusal::NoSuchTitle)
     }
@@ -34,11 +34,11 @@ impl Sessions for NoSessions {
     }
 }
 
-struct NoPromises(reel_disk::Disks);
+struct NoAdmission(reel_disk::Disks);
 
-impl Promises for NoPromises {
-    fn report(&self) -> PromisesReport {
-        PromisesReport {
+impl AdmissionService for NoAdmission {
+    fn report(&self) -> AdmissionReport {
+        AdmissionReport {
             now_ns: 0,
             members: Vec::new(),
             usage: Vec::new(),
@@ -63,24 +63,27 @@ impl Promises for NoPromises {
     }
 }
 
-struct NoWork;
+struct NoVolumeJobs;
 
-impl VolumeWork for NoWork {
-    fn scrub(&self, _: &mut dyn FnMut(WorkProgress) -> bool) -> Result<WorkDone, WorkFailed> {
-        Err(WorkFailed("no".to_owned()))
+impl VolumeJobs for NoVolumeJobs {
+    fn scrub(&self, _: &mut dyn FnMut(VolumeJobProgress) -> bool) -> Result<VolumeJobDone, VolumeJobFailed> {
+        Err(VolumeJobFailed("no".to_owned()))
     }
 
-    fn rebuild(&self, _: &mut dyn FnMut(WorkProgress) -> bool) -> Result<WorkDone, WorkFailed> {
-        Err(WorkFailed("no".to_owned()))
+    fn rebuild(
+        &self,
+        _: &mut dyn FnMut(VolumeJobProgress) -> bool,
+    ) -> Result<VolumeJobDone, VolumeJobFailed> {
+        Err(VolumeJobFailed("no".to_owned()))
     }
 
     fn replace(
         &self,
         _: usize,
         _: &Path,
-        _: &mut dyn FnMut(WorkProgress) -> bool,
-    ) -> Result<WorkDone, WorkFailed> {
-        Err(WorkFailed("no".to_owned()))
+        _: &mut dyn FnMut(VolumeJobProgress) -> bool,
+    ) -> Result<VolumeJobDone, VolumeJobFailed> {
+        Err(VolumeJobFailed("no".to_owned()))
     }
 
     fn is_rebuild_unfinished(&self) -> bool {
@@ -110,10 +113,11 @@ fn server(dir: &Path, size_bytes: u64) -> Router {
         ingests_max: 1,
         names: OwnNames::default(),
     };
-    let promises = Arc::new(NoPromises(volume.disks().clone()));
+    let admission = Arc::new(NoAdmission(volume.disks().clone()));
     let library = Arc::new(Library::new(volume));
-    let rooms = Rooms { shelf: library, sessions: Arc::new(NoSessions), promises, work: Arc::new(NoWork) };
-    ControlPlane::new(config, rooms, metrics).router()
+    let services =
+        Services { library, sessions: Arc::new(NoSessions), admission, volume_jobs: Arc::new(NoVolumeJobs) };
+    ControlPlane::new(config, services, metrics).router()
 }
 
 /// The child of another test that is just being started holds our locks too, until it becomes ffmpeg: wait for that.

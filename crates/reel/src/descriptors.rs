@@ -1,12 +1,12 @@
 //! Open files: each connection is one.
 
 use crate::limits::DESCRIPTORS_OTHER;
-use reel_http::control::limits::{CONNECTIONS_MAX, TOLD_FULL_MAX};
+use reel_http::control::limits::{CONNECTIONS_MAX, REFUSED_CONNECTIONS_MAX};
 use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 
 /// Descriptors kept for all but the data plane's connections. Those of the control plane are not counted among them any more when they were
 /// handed over.
-const RESERVED: u64 = (CONNECTIONS_MAX + TOLD_FULL_MAX + DESCRIPTORS_OTHER) as u64;
+const RESERVED: u64 = (CONNECTIONS_MAX + REFUSED_CONNECTIONS_MAX + DESCRIPTORS_OTHER) as u64;
 
 /// Raises this process's limit as far as it may, and says how many of `connections_wanted` it allows.
 pub(crate) fn connections(connections_wanted: usize) -> usize {
@@ -58,6 +58,6 @@ mod tests {
     #[test]
     fn a_full_control_plane_takes_nothing_from_the_rest() {
         let allowed = within(Some(4096), 16_384);
-        assert!(allowed + CONNECTIONS_MAX + TOLD_FULL_MAX + 256 <= 4096, "{allowed}");
+        assert!(allowed + CONNECTIONS_MAX + REFUSED_CONNECTIONS_MAX + 256 <= 4096, "{allowed}");
     }
 }

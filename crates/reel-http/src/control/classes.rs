@@ -20,7 +20,7 @@ pub(super) struct ClassBody {
 
 /// `GET /api/v1/classes`
 pub(super) async fn show(State(control): State<ControlPlane>) -> Json<Vec<ClassBody>> {
-    Json(bodies(&control.promises().classes()))
+    Json(bodies(&control.admission().classes()))
 }
 
 /// `PUT /api/v1/classes`: all of them at once, since their shares must add up.
@@ -32,7 +32,7 @@ pub(super) async fn change(
     let table = ClassTable::new(specs).map_err(|error| impossible(error.to_string()))?;
     let shown = bodies(&table);
     tracing::info!(classes = ?table, "the classes were changed");
-    control.promises().set_classes(table);
+    control.admission().set_classes(table);
     Ok(Json(shown))
 }
 

@@ -1,11 +1,11 @@
 //! `/api/v1/dashboard` and `/api/v1/capacity`: how the promises stand, for people.
 
 use super::ControlPlane;
+use super::admission::{AdmissionReport, ClassCounts, MemberView, SessionView};
 use super::body::QueryOf;
+use super::library_service::MemberReport;
 use super::limits::{CAPACITY_RATE_BPS_MAX, DASHBOARD_SESSIONS_MAX};
 use super::problem::Problem;
-use super::promises::{ClassCounts, MemberView, PromisesReport, SessionView};
-use super::shelf::MemberReport;
 use axum::Json;
 use axum::extract::State;
 use reel_disk::limits::PRICE_UNKNOWN;
@@ -17,9 +17,9 @@ use serde_json::{Value, json};
 
 /// `GET /api/v1/dashboard`
 pub(super) async fn dashboard(State(control): State<ControlPlane>) -> Json<Value> {
-    let report = control.promises().report();
-    let volume = control.shelf().volume();
-    let PromisesReport { now_ns, members, usage, classes, counts, mut sessions, sharing, refusals } = report;
+    let report = control.admission().report();
+    let volume = control.library().volume();
+    let AdmissionReport { now_ns, members, usage, classes, counts, mut sessions, sharing, refusals } = report;
     // Who holds something comes first; of each kind the oldest.
     sessions.sort_by_key(|session| !session.reserved);
     Json(json!({
@@ -66,7 +66,7 @@ pub(super) async fn capacity(
             "rate_bps is {rate_bps}; it must be 1 to {CAPACITY_RATE_BPS_MAX} bits per second"
         )));
     }
-    let answer = control.promises().capacity(rate_bps);
+    let answer = control.admission().capacity(rate_bps);
     Ok(Json(json!({
         "rate_bps": rate_bps,
         "viewers": answer.viewers,

@@ -1,4 +1,4 @@
-//! Counters of the rooms below: disks and media memory.
+//! Counters of the crates below: disks and media memory.
 
 use super::metrics::{MetricsPage, MetricsSource};
 use reel_arena::Arena;

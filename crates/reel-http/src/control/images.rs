@@ -23,7 +23,7 @@ pub(super) async fn poster(
 ) -> Result<Response, Problem> {
     let no_such = || Problem::no_such_address(&format!("/img/{file}"));
     let (id, extension) = file.rsplit_once('.').ok_or_else(no_such)?;
-    let (kind, mark) = control.shelf().poster_mark(id)?;
+    let (kind, mark) = control.library().poster_mark(id)?;
     if kind.extension() != extension {
         return Err(no_such());
     }
@@ -32,7 +32,7 @@ pub(super) async fn poster(
         return Ok(not_modified(&etag, CACHE));
     }
     let id = id.to_owned();
-    let Poster { kind, bytes } = on_blocking_thread(move || control.shelf().poster(&id)).await??;
+    let Poster { kind, bytes } = on_blocking_thread(move || control.library().poster(&id)).await??;
     let mut response = bytes.into_response();
     let fields = response.headers_mut();
     fields.insert(header::CONTENT_TYPE, HeaderValue::from_static(kind.media_type()));

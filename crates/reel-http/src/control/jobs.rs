@@ -146,7 +146,7 @@ impl Jobs {
     }
 
     /// Asks work on the volume to end.
-    pub(super) fn cancel_volume_work(&self) {
+    pub(super) fn cancel_volume_jobs(&self) {
         let list = self.lock();
         let works = list.iter().filter(|entry| entry.status.state == JobState::Running);
         works.for_each(|entry| entry.stop.stop());

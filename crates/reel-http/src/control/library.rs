@@ -1,7 +1,7 @@
 //! The shelf of a real server: a library over a volume.
 
+use super::library_service::{GeometryReport, LibraryService, MemberReport, VolumeReport};
 use super::metrics::{MetricsPage, MetricsSource};
-use super::shelf::{GeometryReport, MemberReport, Shelf, VolumeReport};
 use reel_library::{
     IngestError, IngestOptions, Ingested, Input, Library, LibraryError, Poster, PosterKind, Progress, Stamp,
     TitleSummary,
@@ -12,7 +12,7 @@ use std::sync::Arc;
 /// The counters of a volume.
 pub struct VolumeMetrics(pub Arc<Volume>);
 
-impl Shelf for Library {
+impl LibraryService for Library {
     fn titles(&self) -> Vec<Arc<TitleSummary>> {
         self.summaries()
     }

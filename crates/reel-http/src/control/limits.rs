@@ -6,7 +6,7 @@ use std::time::Duration;
 pub const CONNECTIONS_MAX: usize = 512;
 
 /// Connections beyond those that are told to come back: few, since they only cost descriptors. One more is closed without a word.
-pub const TOLD_FULL_MAX: usize = 64;
+pub const REFUSED_CONNECTIONS_MAX: usize = 64;
 
 /// How long such a connection may be open with HTTP/2: its client has its answer within a round trip or two, and finds a place only with
 /// another connection.

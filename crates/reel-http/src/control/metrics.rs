@@ -1,4 +1,4 @@
-//! The Prometheus page: counters of all rooms in text exposition format 0.0.4.
+//! The Prometheus page: counters of the whole server in text exposition format 0.0.4.
 
 use std::collections::BTreeMap;
 use std::fmt::Write as _;

@@ -4,6 +4,7 @@
 //! here with its socket ([`serve_connection`]). Handlers are tokio tasks; whatever touches a disk runs on tokio's
 //! blocking threads, never on the data plane's.
 
+mod admission;
 mod body;
 mod classes;
 mod dashboard;
@@ -12,41 +13,42 @@ mod etag;
 mod images;
 mod jobs;
 mod library;
+mod library_service;
 pub mod limits;
 mod metrics;
 mod openapi;
 mod origin;
 mod pages;
 mod problem;
-mod promises;
 mod requests;
 mod rfc3339;
 mod serve;
 mod serve_http2;
 mod sessions;
-mod shelf;
 mod status;
 #[cfg(test)]
 mod tests;
 mod titles;
 mod tls_stream;
 mod upload;
-mod volume_work;
+mod volume_jobs;
 mod watch;
 
+pub use admission::{
+    AdmissionReport, AdmissionService, CapacityReport, ClassCounts, MemberView, SessionView,
+};
 pub use engine::{ArenaMetrics, DiskMetrics};
 pub use jobs::{Job, JobKind, JobState, JobStatus, Jobs, VolumeJobRefused};
 pub use library::VolumeMetrics;
+pub use library_service::{GeometryReport, LibraryService, MemberReport, VolumeReport};
 pub use metrics::{METRICS_MEDIA_TYPE, MetricsPage, MetricsRegistry, MetricsSource};
 pub use openapi::document as openapi_document;
 pub use origin::OwnNames;
 pub use problem::{PROBLEM_MEDIA_TYPE, Problem};
-pub use promises::{CapacityReport, ClassCounts, MemberView, Promises, PromisesReport, SessionView};
 pub use serve::serve_connection;
-pub use sessions::{SessionRefusal, SessionReport, Sessions};
-pub use shelf::{GeometryReport, MemberReport, Shelf, VolumeReport};
+pub use sessions::{SessionRefusal, SessionReport, SessionService};
 pub use upload::prepare_spool;
-pub use volume_work::{VolumeWork, WorkDone, WorkFailed, WorkProgress};
+pub use volume_jobs::{VolumeJobDone, VolumeJobFailed, VolumeJobProgress, VolumeJobs};
 pub use watch::{Watching, watch_directory};
 
 use axum::Router;
@@ -55,7 +57,7 @@ use axum::http::{HeaderValue, StatusCode, Version, header};
 use axum::middleware::{Next, from_fn, from_fn_with_state};
 use axum::response::{IntoResponse, Response};
 use axum::routing::{MethodRouter, delete, get, post};
-use limits::{CONNECTIONS_MAX, TOLD_FULL_MAX, UPLOADS_MAX};
+use limits::{CONNECTIONS_MAX, REFUSED_CONNECTIONS_MAX, UPLOADS_MAX};
 use reel_library::Stop;
 use requests::Requests;
 use std::path::PathBuf;
@@ -83,35 +85,35 @@ pub struct ControlPlane {
 
 /// What a control plane speaks for.
 #[derive(Clone)]
-pub struct Rooms {
+pub struct Services {
     /// The titles.
-    pub shelf: Arc<dyn Shelf>,
+    pub library: Arc<dyn LibraryService>,
     /// The sessions.
-    pub sessions: Arc<dyn Sessions>,
+    pub sessions: Arc<dyn SessionService>,
     /// What was promised, and how the members keep it.
-    pub promises: Arc<dyn Promises>,
+    pub admission: Arc<dyn AdmissionService>,
     /// Long work on the volume.
-    pub work: Arc<dyn VolumeWork>,
+    pub volume_jobs: Arc<dyn VolumeJobs>,
 }
 
 struct Inner {
     config: ControlConfig,
     names: Arc<OwnNames>,
-    rooms: Rooms,
+    services: Services,
     jobs: Jobs,
     metrics: MetricsRegistry,
     requests: Arc<Requests>,
     stop: Stop,
-    stage: latest::Sender<Stage>,
+    stage: latest::Sender<ShutdownStage>,
     connections: Arc<Semaphore>,
     /// Connections beyond those, which are told so.
-    told_full: Arc<Semaphore>,
+    refused_connections: Arc<Semaphore>,
     uploads: Arc<Semaphore>,
     ingests: Arc<Semaphore>,
 }
 
 /// What a connection holds until it ends.
-struct Place {
+struct ConnectionSlot {
     /// There was none to be served on: it is told so, and nothing else.
     is_full: bool,
     _held: OwnedSemaphorePermit,
@@ -119,7 +121,7 @@ struct Place {
 
 /// How far a server is on the way to its end.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-enum Stage {
+enum ShutdownStage {
     Serving,
     /// What is under way goes on, and nothing new is begun.
     Draining,
@@ -129,7 +131,7 @@ enum Stage {
 
 impl ControlPlane {
     /// A control plane over the titles and sessions of a server. Registers its own counters in `metrics`.
-    pub fn new(config: ControlConfig, rooms: Rooms, metrics: MetricsRegistry) -> ControlPlane {
+    pub fn new(config: ControlConfig, services: Services, metrics: MetricsRegistry) -> ControlPlane {
         let requests = Arc::new(Requests::default());
         metrics.register(requests.clone());
         let ingests = Arc::new(Semaphore::new(config.ingests_max.max(1)));
@@ -139,14 +141,14 @@ impl ControlPlane {
             inner: Arc::new(Inner {
                 names: Arc::new(config.names.clone()),
                 config,
-                rooms,
+                services,
                 jobs,
                 metrics,
                 requests,
                 stop: Stop::default(),
-                stage: latest::Sender::new(Stage::Serving),
+                stage: latest::Sender::new(ShutdownStage::Serving),
                 connections: Arc::new(Semaphore::new(CONNECTIONS_MAX)),
-                told_full: Arc::new(Semaphore::new(TOLD_FULL_MAX)),
+                refused_connections: Arc::new(Semaphore::new(REFUSED_CONNECTIONS_MAX)),
                 uploads: Arc::new(Semaphore::new(UPLOADS_MAX)),
                 ingests,
             }),
@@ -175,8 +177,8 @@ impl ControlPlane {
     /// since nobody waits for it and it goes on at the next start. For good.
     pub fn drain(&self) {
         self.inner.stop.stop();
-        self.inner.jobs.cancel_volume_work();
-        self.enter(Stage::Draining);
+        self.inner.jobs.cancel_volume_jobs();
+        self.enter(ShutdownStage::Draining);
     }
 
     /// Comes back when all uploads are titles and all connections have their answers.
@@ -189,23 +191,23 @@ impl ControlPlane {
     /// Breaks off what [`ControlPlane::drain`] let go on; whoever waits for it is told with a 503.
     pub fn stop(&self) {
         self.drain();
-        self.enter(Stage::Ending);
+        self.enter(ShutdownStage::Ending);
         self.inner.jobs.cancel_all();
     }
 
-    fn enter(&self, stage: Stage) {
+    fn enter(&self, stage: ShutdownStage) {
         self.inner.stage.send_modify(|now| *now = stage.max(*now));
     }
 
     /// Waits until the server is so far on the way to its end.
-    async fn entered(&self, stage: Stage) {
+    async fn entered(&self, stage: ShutdownStage) {
         // The sender is ours: it does not go away while we wait.
         let _ = self.inner.stage.subscribe().wait_for(|now| *now >= stage).await;
     }
 
     /// Whether what is under way is being broken off.
     fn is_ending(&self) -> bool {
-        *self.inner.stage.borrow() >= Stage::Ending
+        *self.inner.stage.borrow() >= ShutdownStage::Ending
     }
 
     /// The jobs shown by the API.
@@ -223,20 +225,20 @@ impl ControlPlane {
         &self.inner.config
     }
 
-    fn shelf(&self) -> &dyn Shelf {
-        &*self.inner.rooms.shelf
+    fn library(&self) -> &dyn LibraryService {
+        &*self.inner.services.library
     }
 
-    fn sessions(&self) -> &dyn Sessions {
-        &*self.inner.rooms.sessions
+    fn sessions(&self) -> &dyn SessionService {
+        &*self.inner.services.sessions
     }
 
-    fn promises(&self) -> &dyn Promises {
-        &*self.inner.rooms.promises
+    fn admission(&self) -> &dyn AdmissionService {
+        &*self.inner.services.admission
     }
 
-    fn volume_work(&self) -> &dyn VolumeWork {
-        &*self.inner.rooms.work
+    fn volume_jobs(&self) -> &dyn VolumeJobs {
+        &*self.inner.services.volume_jobs
     }
 
     pub(crate) fn stop_flag(&self) -> Stop {
@@ -244,19 +246,19 @@ impl ControlPlane {
     }
 
     #[cfg(test)]
-    fn connection_places(&self) -> Arc<Semaphore> {
+    fn connection_slots(&self) -> Arc<Semaphore> {
         self.inner.connections.clone()
     }
 
     /// A place for one more connection. `None` if there are so many that it cannot even be told that there is none: whoever opens
     /// connections without end must not get all descriptors.
-    fn place(&self) -> Option<Place> {
-        let Inner { connections, told_full, .. } = &*self.inner;
+    fn take_slot(&self) -> Option<ConnectionSlot> {
+        let Inner { connections, refused_connections, .. } = &*self.inner;
         let (is_full, held) = match connections.clone().try_acquire_owned() {
             Ok(held) => (false, held),
-            Err(_full) => (true, told_full.clone().try_acquire_owned().ok()?),
+            Err(_full) => (true, refused_connections.clone().try_acquire_owned().ok()?),
         };
-        Some(Place { is_full, _held: held })
+        Some(ConnectionSlot { is_full, _held: held })
     }
 
     /// Whether the next connection would find no place.
@@ -264,11 +266,11 @@ impl ControlPlane {
         self.inner.connections.available_permits() == 0
     }
 
-    fn upload_places(&self) -> Arc<Semaphore> {
+    fn upload_slots(&self) -> Arc<Semaphore> {
         self.inner.uploads.clone()
     }
 
-    fn ingest_turns(&self) -> Arc<Semaphore> {
+    fn ingest_slots(&self) -> Arc<Semaphore> {
         self.inner.ingests.clone()
     }
 }
@@ -288,9 +290,9 @@ fn routes() -> Vec<(&'static str, MethodRouter<ControlPlane>)> {
         ("/api/v1/titles", get(titles::list).merge(post(upload::upload))),
         ("/api/v1/titles/{id}", get(titles::one).delete(titles::remove)),
         ("/api/v1/volume", get(status::volume)),
-        ("/api/v1/volume/rebuild", post(volume_work::rebuild)),
-        ("/api/v1/volume/replace", post(volume_work::replace)),
-        ("/api/v1/volume/scrub", post(volume_work::scrub)),
+        ("/api/v1/volume/rebuild", post(volume_jobs::rebuild)),
+        ("/api/v1/volume/replace", post(volume_jobs::replace)),
+        ("/api/v1/volume/scrub", post(volume_jobs::scrub)),
         ("/assets/{*file}", get(pages::asset)),
         ("/dashboard", get(pages::dashboard)),
         ("/healthz", get(status::alive)),

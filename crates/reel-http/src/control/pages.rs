@@ -48,7 +48,7 @@ pub(super) async fn player(
     Path(id): Path<String>,
     headers: HeaderMap,
 ) -> Response {
-    let status = if control.shelf().has(&id) { StatusCode::OK } else { StatusCode::NOT_FOUND };
+    let status = if control.library().has(&id) { StatusCode::OK } else { StatusCode::NOT_FOUND };
     page(status, &headers)
 }
 

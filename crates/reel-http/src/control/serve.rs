@@ -58,7 +58,7 @@ pub(super) async fn serve_http1<S>(io: S, peer: IpAddr, control: ControlPlane)
 where
     S: AsyncRead + AsyncWrite + Send + Unpin + 'static,
 {
-    let Some(place) = control.place() else {
+    let Some(place) = control.take_slot() else {
         return tracing::debug!("too many control connections are open; one more was closed");
     };
     let io = TokioIo::new(io);

@@ -9,7 +9,7 @@ use super::limits::{
 };
 use super::problem::Problem;
 use super::sessions::Client;
-use super::{ControlPlane, Stage};
+use super::{ControlPlane, ShutdownStage};
 use axum::response::IntoResponse;
 use bytes::Bytes;
 use http_body_util::BodyExt;
@@ -37,7 +37,7 @@ pub(super) async fn serve_http2<S>(io: S, peer: IpAddr, control: ControlPlane)
 where
     S: AsyncRead + AsyncWrite + Send + Unpin + 'static,
 {
-    let Some(place) = control.place() else {
+    let Some(place) = control.take_slot() else {
         return tracing::debug!("too many control connections are open; one more was closed");
     };
     let full = place.is_full;
@@ -93,7 +93,7 @@ where
                 connection.as_mut().graceful_shutdown();
             }
             // What was asked for is answered; the client asks for more elsewhere.
-            () = control.entered(Stage::Draining), if leaving.is_none() => {
+            () = control.entered(ShutdownStage::Draining), if leaving.is_none() => {
                 leaving = Some(Instant::now());
                 connection.as_mut().graceful_shutdown();
             }

@@ -1,4 +1,4 @@
-//! Sessions: what the API asks of the room that keeps them, and its three calls.
+//! Sessions: what the API asks of the service that holds them, and its three calls.
 
 use super::body::JsonBody;
 use super::problem::Problem;
@@ -18,7 +18,7 @@ use std::net::{IpAddr, Ipv4Addr};
 pub(super) struct Client(pub(super) IpAddr);
 
 /// The keeper of sessions.
-pub trait Sessions: Send + Sync + 'static {
+pub trait SessionService: Send + Sync + 'static {
     /// Opens a session on a title for a client address. May block: the title's index may have to be read first.
     fn open(&self, title: &str, client: IpAddr) -> Result<SessionReport, SessionRefusal>;
 

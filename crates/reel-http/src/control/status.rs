@@ -1,10 +1,10 @@
 //! Jobs, volume, health and metrics: everything that only looks.
 
 use super::ControlPlane;
+use super::library_service::VolumeReport;
 use super::metrics::METRICS_MEDIA_TYPE;
 use super::openapi;
 use super::problem::Problem;
-use super::shelf::VolumeReport;
 use axum::Json;
 use axum::extract::{Path, State};
 use axum::http::{HeaderValue, StatusCode, header};
@@ -45,7 +45,7 @@ fn no_such_job(id: &str) -> Problem {
 
 /// `GET /api/v1/volume`
 pub(super) async fn volume(State(control): State<ControlPlane>) -> Json<VolumeReport> {
-    Json(control.shelf().volume())
+    Json(control.library().volume())
 }
 
 /// `GET /api/v1/openapi.json`
@@ -68,7 +68,7 @@ pub(super) async fn alive() -> &'static str {
 /// `GET /readyz`: 200 when films can be played. A volume that plays with less parity, or takes no new titles, is
 /// ready; the checks say what is amiss with it.
 pub(super) async fn ready(State(control): State<ControlPlane>) -> Response {
-    let volume = control.shelf().volume();
+    let volume = control.library().volume();
     let stopping = control.stop_flag().is_stopped();
     let readable = volume.state != "failed";
     let absent: Vec<&str> =

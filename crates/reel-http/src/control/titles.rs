@@ -12,7 +12,7 @@ use serde_json::{Value, json};
 
 /// `GET /api/v1/titles`
 pub(super) async fn list(State(control): State<ControlPlane>) -> Result<Json<Value>, Problem> {
-    let titles = on_blocking_thread(move || control.shelf().titles()).await?;
+    let titles = on_blocking_thread(move || control.library().titles()).await?;
     let titles: Vec<Value> = titles.iter().map(|title| title_body(title)).collect();
     Ok(Json(json!({ "titles": titles })))
 }
@@ -22,7 +22,7 @@ pub(super) async fn one(
     State(control): State<ControlPlane>,
     Path(id): Path<String>,
 ) -> Result<Json<Value>, Problem> {
-    let title = on_blocking_thread(move || control.shelf().title(&id)).await?;
+    let title = on_blocking_thread(move || control.library().title(&id)).await?;
     Ok(Json(title_body(&*title.map_err(Problem::from)?)))
 }
 
@@ -31,7 +31,7 @@ pub(super) async fn remove(
     State(control): State<ControlPlane>,
     Path(id): Path<String>,
 ) -> Result<StatusCode, Problem> {
-    on_blocking_thread(move || control.shelf().remove(&id)).await??;
+    on_blocking_thread(move || control.library().remove(&id)).await??;
     Ok(StatusCode::NO_CONTENT)
 }
 

@@ -7,7 +7,7 @@ use super::limits::{
 };
 use super::problem::Problem;
 use super::titles::title_body;
-use super::{ControlPlane, Stage, on_blocking_thread};
+use super::{ControlPlane, ShutdownStage, on_blocking_thread};
 use axum::Json;
 use axum::body::Body;
 use axum::extract::{Request, State};
@@ -44,7 +44,7 @@ pub(super) async fn upload(
     refuse_forms(request.headers())?;
     let bytes = content_length(request.headers());
     check_room(&control, bytes)?;
-    let place = control.upload_places().try_acquire_owned().map_err(|_| {
+    let place = control.upload_slots().try_acquire_owned().map_err(|_| {
         Problem::unavailable("too many uploads are under way; this one was not begun").retry_after_s(30)
     })?;
     let file_name = clean_file_name(query.filename.as_deref().or(query.name.as_deref()).unwrap_or("upload"));
@@ -61,7 +61,7 @@ pub(super) async fn upload(
     let input = Input { path: spooled.path.clone(), file_name: Some(file_name) };
     // What is not a film is told at once, not in a job that somebody has to look at later.
     let (probed, control_of_probe) = (input.clone(), control.clone());
-    if let Err(error) = on_blocking_thread(move || control_of_probe.shelf().probe(&probed)).await? {
+    if let Err(error) = on_blocking_thread(move || control_of_probe.library().probe(&probed)).await? {
         let problem = Problem::from(error);
         job.failed(problem.detail());
         return Err(problem);
@@ -80,7 +80,7 @@ pub(super) async fn upload(
     // Of one that was cancelled for that, the reason is what the client wants to know.
     let ingested = ingested.map_err(|problem| if control.is_ending() { broken_off() } else { problem })?;
     let id = ingested.id.clone();
-    let title = on_blocking_thread(move || control.shelf().title(&id)).await??;
+    let title = on_blocking_thread(move || control.library().title(&id)).await??;
     let address = format!("/api/v1/titles/{}", ingested.id);
     Ok(with_location(&address, (StatusCode::CREATED, Json(title_body(&title))).into_response()))
 }
@@ -107,7 +107,7 @@ impl ControlPlane {
     async fn turn(&self, job: Job) -> Result<(Job, OwnedSemaphorePermit), Problem> {
         let turn = tokio::select! {
             // Never closed.
-            turn = self.ingest_turns().acquire_owned() => turn.ok(),
+            turn = self.ingest_slots().acquire_owned() => turn.ok(),
             () = asked_to_end(job.stop_flag()) => None,
         };
         match turn {
@@ -122,7 +122,7 @@ impl ControlPlane {
 
     fn run_ingest(&self, job: Job, input: &Input, options: &IngestOptions) -> Result<Ingested, IngestError> {
         let mut told_total = false;
-        let result = self.shelf().ingest(input, options, &mut |progress| {
+        let result = self.library().ingest(input, options, &mut |progress| {
             if !told_total {
                 told_total = true;
                 job.ingesting(progress.total_bytes);
@@ -179,7 +179,7 @@ async fn receive(control: &ControlPlane, mut body: Body, job: &Job) -> Result<Sp
     loop {
         let frame = tokio::select! {
             frame = timeout_at(patience.ends, body.frame()) => frame,
-            () = control.entered(Stage::Ending) => return Err(broken_off()),
+            () = control.entered(ShutdownStage::Ending) => return Err(broken_off()),
             () = asked_to_end(job.stop_flag()) => return Err(ended(control)),
         };
         let frame = frame.map_err(|_| {
@@ -262,7 +262,7 @@ fn check_room(control: &ControlPlane, bytes: Option<u64>) -> Result<(), Problem>
     if bytes > limit {
         return Err(too_large(limit));
     }
-    let free = control.shelf().free_bytes();
+    let free = control.library().free_bytes();
     if bytes > free {
         return Err(Problem::from(IngestError::NoSpace { needed_bytes: bytes, free_bytes: free }));
     }

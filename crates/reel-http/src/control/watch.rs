@@ -22,7 +22,7 @@ pub fn watch_directory(control: ControlPlane, dir: &Path, runtime: Handle) -> io
     let (sender, stop) = mpsc::channel();
     let dir: PathBuf = dir.to_owned();
     let thread = thread::Builder::new().name("reel-watch".to_owned()).spawn(move || {
-        let known = |stamp: &_| control.shelf().knows(stamp);
+        let known = |stamp: &_| control.library().knows(stamp);
         watch(&dir, &stop, known, |arrival| {
             if control.stop_flag().is_stopped() {
                 return;

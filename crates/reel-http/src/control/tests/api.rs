@@ -157,15 +157,15 @@ async fn health_and_readiness_are_different_things() {
     let server = Server::new();
     assert_eq!(server.get("/healthz").await.text(), "ok\n");
     assert_eq!(server.get("/readyz").await.json()["ready"], true);
-    *server.shelf.state.lock().expect("lock") = "degraded";
+    *server.library.state.lock().expect("lock") = "degraded";
     let degraded = server.get("/readyz").await;
     assert_eq!(
         (degraded.status, &degraded.json()["checks"][3]["ok"]),
         (StatusCode::OK, &serde_json::json!(false))
     );
-    *server.shelf.state.lock().expect("lock") = "failed";
+    *server.library.state.lock().expect("lock") = "failed";
     assert_eq!(server.get("/readyz").await.status, StatusCode::SERVICE_UNAVAILABLE);
-    *server.shelf.state.lock().expect("lock") = "ok";
+    *server.library.state.lock().expect("lock") = "ok";
     server.control.stop();
     assert_eq!(server.get("/readyz").await.status, StatusCode::SERVICE_UNAVAILABLE);
     assert_eq!(server.get("/healthz").await.status, StatusCode::OK);
@@ -174,7 +174,7 @@ async fn health_and_readiness_are_different_things() {
 #[tokio::test]
 async fn the_volume_is_described() {
     let server = Server::new();
-    server.shelf.free_bytes.store(77, Ordering::Relaxed);
+    server.library.free_bytes.store(77, Ordering::Relaxed);
     let volume = server.get("/api/v1/volume").await.json();
     assert_eq!(volume["free_bytes"], 77);
     assert_eq!(volume["members"][0]["state"], "present");

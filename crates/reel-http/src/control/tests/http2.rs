@@ -1,7 +1,9 @@
 //! Connections with HTTP/2, and what becomes of those that find no place. Over pipes, in tokio's own time.
 
 use super::fake::Server;
-use crate::control::limits::{CONNECTIONS_MAX, HTTP2_IDLE_WHEN_FULL_MAX, TOLD_FULL_MAX, TOLD_FULL_TIME_MAX};
+use crate::control::limits::{
+    CONNECTIONS_MAX, HTTP2_IDLE_WHEN_FULL_MAX, REFUSED_CONNECTIONS_MAX, TOLD_FULL_TIME_MAX,
+};
 use crate::control::serve::serve_http1;
 use crate::control::serve_http2::serve_http2;
 use axum::http::{Request, StatusCode};
@@ -65,7 +67,7 @@ async fn ask_http1(server: &Server) -> String {
 }
 
 fn take(server: &Server, places: usize) -> OwnedSemaphorePermit {
-    server.control.connection_places().try_acquire_many_owned(places as u32).expect("they are free")
+    server.control.connection_slots().try_acquire_many_owned(places as u32).expect("they are free")
 }
 
 #[tokio::test(start_paused = true)]
@@ -97,7 +99,7 @@ async fn who_finds_no_place_and_says_nothing_is_closed_all_the_same() {
 async fn only_so_many_are_told_that_there_is_no_place() {
     let server = Server::new();
     let all = take(&server, CONNECTIONS_MAX);
-    let told: Vec<_> = (0..TOLD_FULL_MAX).map(|_| pipe(&server)).collect();
+    let told: Vec<_> = (0..REFUSED_CONNECTIONS_MAX).map(|_| pipe(&server)).collect();
     tokio::task::yield_now().await;
     let (_ours, dropped) = pipe(&server);
     let from = Instant::now();

@@ -96,7 +96,7 @@ async fn too_large_is_said_before_and_during() {
 #[tokio::test]
 async fn a_full_volume_is_said_at_once_or_at_the_end() {
     let server = Server::new();
-    server.shelf.free_bytes.store(3, Ordering::Relaxed);
+    server.library.free_bytes.store(3, Ordering::Relaxed);
     let announced = Request::post("/api/v1/titles")
         .header("content-length", "4")
         .body(Body::from("FILM"))
@@ -111,7 +111,7 @@ async fn a_full_volume_is_said_at_once_or_at_the_end() {
 #[tokio::test]
 async fn a_spool_directory_without_room_or_rights_is_named() {
     let server = Server::with_limit(u64::MAX);
-    server.shelf.free_bytes.store(u64::MAX, Ordering::Relaxed);
+    server.library.free_bytes.store(u64::MAX, Ordering::Relaxed);
     let huge = Request::post("/api/v1/titles")
         .header("content-length", (1_u64 << 60).to_string())
         .body(Body::empty());
@@ -137,7 +137,7 @@ async fn a_body_that_breaks_off_leaves_nothing() {
 #[tokio::test(flavor = "multi_thread")]
 async fn ingests_wait_their_turn_and_stop_when_told() {
     let server = Server::new();
-    let gate = server.shelf.gate.lock().await;
+    let gate = server.library.gate.lock().await;
     let first = upload(&server, "filename=a.mp4", "FILM").await.header("location").to_owned();
     let second = upload(&server, "filename=b.mp4", "FILM").await.header("location").to_owned();
     assert_eq!(server.get(&second).await.json()["state"], "ingesting");
@@ -153,7 +153,7 @@ async fn ingests_wait_their_turn_and_stop_when_told() {
 #[tokio::test(flavor = "multi_thread")]
 async fn a_job_that_waits_ends_when_it_is_told() {
     let server = Server::new();
-    let gate = server.shelf.gate.lock().await;
+    let gate = server.library.gate.lock().await;
     let first = upload(&server, "filename=a.mp4", "FILM").await.header("location").to_owned();
     let second = upload(&server, "filename=b.mp4", "FILM").await.header("location").to_owned();
     assert_eq!(server.call("DELETE", &second).await.status, StatusCode::ACCEPTED);
@@ -184,7 +184,7 @@ async fn an_upload_that_stands_still_ends_when_it_is_told() {
 #[tokio::test(flavor = "multi_thread")]
 async fn a_server_that_drains_takes_what_is_under_way_and_nothing_new() {
     let server = Server::new();
-    let gate = server.shelf.gate.lock().await;
+    let gate = server.library.gate.lock().await;
     let first = upload(&server, "filename=a.mp4", "FILM").await.header("location").to_owned();
     server.control.drain();
     let detail = upload(&server, "filename=b.mp4", "FILM").await.problem(503);

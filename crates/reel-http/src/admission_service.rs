@@ -1,7 +1,7 @@
 //! What the control plane asks of the ledger and the disks of a running server.
 
 use crate::control::{
-    CapacityReport, ClassCounts, MemberView, MetricsPage, MetricsSource, Promises, PromisesReport,
+    AdmissionReport, AdmissionService, CapacityReport, ClassCounts, MemberView, MetricsPage, MetricsSource,
     SessionView,
 };
 use crate::data::{DataCounters, Film, RESOURCES};
@@ -17,7 +17,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 /// The ledger, the sessions and the disks of a server.
-pub(crate) struct Promised {
+pub(crate) struct ServerAdmission {
     pub(crate) sessions: Arc<Sessions<Film>>,
     pub(crate) counters: Arc<DataCounters>,
     pub(crate) units: Units,
@@ -26,8 +26,8 @@ pub(crate) struct Promised {
     pub(crate) geometry: Geometry,
 }
 
-impl Promises for Promised {
-    fn report(&self) -> PromisesReport {
+impl AdmissionService for ServerAdmission {
+    fn report(&self) -> AdmissionReport {
         let now_ns = now_ns();
         let classes = self.disks().classes();
         let load = |counter: &AtomicU64| counter.load(Ordering::Relaxed);
@@ -37,7 +37,7 @@ impl Promises for Promised {
         let mut refusals: Vec<_> =
             RESOURCES.iter().copied().zip(self.counters.not_admitted.iter().map(load)).collect();
         refusals.push(("table", load(&self.counters.sessions_refused)));
-        PromisesReport {
+        AdmissionReport {
             now_ns,
             members: members
                 .map(|(member, (stats, view))| MemberView { stats, view, price: disks.price(member) })
@@ -86,13 +86,13 @@ impl Promises for Promised {
     }
 }
 
-impl Promised {
+impl ServerAdmission {
     fn disks(&self) -> &Disks {
         self.units.disks()
     }
 }
 
-impl MetricsSource for Promised {
+impl MetricsSource for ServerAdmission {
     fn collect(&self, page: &mut MetricsPage) {
         for usage in self.sessions.usage(now_ns()) {
             collect_usage(page, &usage);

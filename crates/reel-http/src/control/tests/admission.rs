@@ -58,7 +58,7 @@ async fn the_dashboard_shows_members_resources_classes_and_who_holds_what() {
 #[tokio::test]
 async fn the_dashboard_counts_all_who_hold_something_and_lists_some() {
     let server = Server::new();
-    server.promises.reserved.store(DASHBOARD_SESSIONS_MAX + 7, Ordering::Relaxed);
+    server.admission.reserved.store(DASHBOARD_SESSIONS_MAX + 7, Ordering::Relaxed);
     let shown = server.get("/api/v1/dashboard").await.json();
     assert_eq!(shown["sessions"].as_array().map(Vec::len), Some(DASHBOARD_SESSIONS_MAX));
     assert_eq!(shown["sessions_total"], DASHBOARD_SESSIONS_MAX + 8);
@@ -144,7 +144,7 @@ async fn a_scrub_is_a_job_alone_on_the_volume() {
         assert!(reason.contains("scrub") && reason.contains(job["id"].as_str().expect("an id")), "{reason}");
         assert_eq!(busy.json()["job"], job["id"]);
     }
-    *server.work.gate.lock().expect("lock") = true;
+    *server.volume_jobs.gate.lock().expect("lock") = true;
     let job = ended(&server, &location).await;
     assert_eq!((&job["state"], &job["result"]), (&json!("done"), &json!("all is well")));
     assert_eq!((&job["total_bytes"], &job["warnings"]), (&json!(100), &json!(["one row"])));
@@ -186,7 +186,7 @@ async fn what_work_cannot_be_done_is_said() {
 #[tokio::test(flavor = "multi_thread")]
 async fn an_upload_that_waits_to_be_stored_is_cancelled() {
     let server = Server::new();
-    let held = server.shelf.gate.lock().await;
+    let held = server.library.gate.lock().await;
     let location = server.post("/api/v1/titles?filename=a.mp4", "FILM").await.header("location").to_owned();
     assert_eq!(server.call("DELETE", &location).await.status, 202);
     drop(held);

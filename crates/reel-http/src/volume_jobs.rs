@@ -1,6 +1,6 @@
 //! Long work on the volume of a running server.
 
-use crate::control::{VolumeWork, WorkDone, WorkFailed, WorkProgress};
+use crate::control::{VolumeJobDone, VolumeJobFailed, VolumeJobProgress, VolumeJobs};
 use reel_volume::{
     CheckProgress, CheckReport, MemberState, MendOptions, RebuildReport, Replacement, Volume, VolumeError,
 };
@@ -8,31 +8,37 @@ use std::path::Path;
 use std::sync::Arc;
 
 /// The volume of a server.
-pub(crate) struct Works(pub(crate) Arc<Volume>);
+pub(crate) struct ServerVolumeJobs(pub(crate) Arc<Volume>);
 
 /// Whom a rebuild fills, in this order: what is new or half filled, what was away, what failed and may answer again.
 const REBUILT: [MemberState; 3] = [MemberState::Rebuilding, MemberState::Stale, MemberState::Failed];
 
-impl VolumeWork for Works {
-    fn scrub(&self, watch: &mut dyn FnMut(WorkProgress) -> bool) -> Result<WorkDone, WorkFailed> {
+impl VolumeJobs for ServerVolumeJobs {
+    fn scrub(
+        &self,
+        watch: &mut dyn FnMut(VolumeJobProgress) -> bool,
+    ) -> Result<VolumeJobDone, VolumeJobFailed> {
         let report = self.0.scrub(MendOptions::default(), &mut |at| watch(progress(at))).map_err(failed)?;
         if report.complete { Ok(scrubbed(&report)) } else { Err(ended()) }
     }
 
-    fn rebuild(&self, watch: &mut dyn FnMut(WorkProgress) -> bool) -> Result<WorkDone, WorkFailed> {
+    fn rebuild(
+        &self,
+        watch: &mut dyn FnMut(VolumeJobProgress) -> bool,
+    ) -> Result<VolumeJobDone, VolumeJobFailed> {
         let members = self.0.status().members;
         let of_state = |state: MemberState| members.iter().filter(move |finding| finding.state == state);
         let wanting: Vec<usize> =
             REBUILT.into_iter().flat_map(of_state).map(|finding| finding.member).collect();
         if wanting.is_empty() {
-            return Err(WorkFailed(match members.iter().find(|finding| !finding.state.in_use()) {
+            return Err(VolumeJobFailed(match members.iter().find(|finding| !finding.state.in_use()) {
                 Some(finding) => {
                     format!("there is nothing to rebuild on: {finding}; give it a successor with replace")
                 }
                 None => "no member lacks anything; a scrub verifies what they hold".to_owned(),
             }));
         }
-        let mut done = WorkDone::default();
+        let mut done = VolumeJobDone::default();
         for member in wanting {
             let report = self
                 .0
@@ -50,8 +56,8 @@ impl VolumeWork for Works {
         &self,
         member: usize,
         path: &Path,
-        watch: &mut dyn FnMut(WorkProgress) -> bool,
-    ) -> Result<WorkDone, WorkFailed> {
+        watch: &mut dyn FnMut(VolumeJobProgress) -> bool,
+    ) -> Result<VolumeJobDone, VolumeJobFailed> {
         // Never by force: whoever reaches the port must not overwrite what lies somewhere on the server.
         let replacement = Replacement { member, path: path.to_owned(), force: false, give_up: false };
         self.0.replace(&replacement).map_err(failed)?;
@@ -64,12 +70,12 @@ impl VolumeWork for Works {
     }
 }
 
-fn progress(at: CheckProgress) -> WorkProgress {
-    WorkProgress { done_bytes: at.bytes_done, total_bytes: at.bytes_total }
+fn progress(at: CheckProgress) -> VolumeJobProgress {
+    VolumeJobProgress { done_bytes: at.bytes_done, total_bytes: at.bytes_total }
 }
 
-fn failed(error: VolumeError) -> WorkFailed {
-    WorkFailed(match error {
+fn failed(error: VolumeError) -> VolumeJobFailed {
+    VolumeJobFailed(match error {
         VolumeError::Healthy { member, path } => format!(
             "member {member} ({}) is in use and well; stop the server and use `reel volume replace --give-up` to replace it all the same",
             path.display()
@@ -87,11 +93,11 @@ fn failed(error: VolumeError) -> WorkFailed {
     })
 }
 
-fn ended() -> WorkFailed {
-    WorkFailed("it was ended before it was done; what was done stays done".to_owned())
+fn ended() -> VolumeJobFailed {
+    VolumeJobFailed("it was ended before it was done; what was done stays done".to_owned())
 }
 
-fn scrubbed(report: &CheckReport) -> WorkDone {
+fn scrubbed(report: &CheckReport) -> VolumeJobDone {
     let mended: u64 = report.members.iter().map(|member| member.mended_rows).sum();
     let text = match (report.is_clean(), mended) {
         (true, 0) => "everything is as it was written".to_owned(),
@@ -103,10 +109,10 @@ fn scrubbed(report: &CheckReport) -> WorkDone {
     let away = away.map(|member| format!("not looked at: {}", member.finding));
     let lost = report.titles.iter().filter(|title| title.lost_rows > 0);
     let lost = lost.map(|title| format!("{}: {} rows are lost", title.id, title.lost_rows));
-    WorkDone { text, warnings: away.chain(lost).collect() }
+    VolumeJobDone { text, warnings: away.chain(lost).collect() }
 }
 
-fn rebuilt(report: &RebuildReport, done: &mut WorkDone) {
+fn rebuilt(report: &RebuildReport, done: &mut VolumeJobDone) {
     if !done.text.is_empty() {
         done.text.push_str("; ");
     }

@@ -8,9 +8,9 @@ use std::net::IpAddr;
 use std::sync::Arc;
 
 /// The keeper of promises. No call blocks on a disk.
-pub trait Promises: Send + Sync + 'static {
+pub trait AdmissionService: Send + Sync + 'static {
     /// How everything stands now.
-    fn report(&self) -> PromisesReport;
+    fn report(&self) -> AdmissionReport;
 
     /// The classes and their shares.
     fn classes(&self) -> Arc<ClassTable>;
@@ -24,7 +24,7 @@ pub trait Promises: Send + Sync + 'static {
 
 /// How everything stands.
 #[derive(Clone, Debug)]
-pub struct PromisesReport {
+pub struct AdmissionReport {
     /// CLOCK_MONOTONIC.
     pub now_ns: u64,
     /// The members, in the volume's order.

@@ -13,20 +13,26 @@ use std::path::{Path, PathBuf};
 
 /// Work on the volume that takes long. Every call blocks until it is done, and is made on a blocking thread. `watch` is told
 /// how far it is, and answers `false` to have it end soon.
-pub trait VolumeWork: Send + Sync + 'static {
+pub trait VolumeJobs: Send + Sync + 'static {
     /// Reads all that is stored and mends what is damaged.
-    fn scrub(&self, watch: &mut dyn FnMut(WorkProgress) -> bool) -> Result<WorkDone, WorkFailed>;
+    fn scrub(
+        &self,
+        watch: &mut dyn FnMut(VolumeJobProgress) -> bool,
+    ) -> Result<VolumeJobDone, VolumeJobFailed>;
 
     /// Computes what members lack from the others, and writes it to them.
-    fn rebuild(&self, watch: &mut dyn FnMut(WorkProgress) -> bool) -> Result<WorkDone, WorkFailed>;
+    fn rebuild(
+        &self,
+        watch: &mut dyn FnMut(VolumeJobProgress) -> bool,
+    ) -> Result<VolumeJobDone, VolumeJobFailed>;
 
     /// Puts another file or device in the place of a member, and fills it.
     fn replace(
         &self,
         member: usize,
         path: &Path,
-        watch: &mut dyn FnMut(WorkProgress) -> bool,
-    ) -> Result<WorkDone, WorkFailed>;
+        watch: &mut dyn FnMut(VolumeJobProgress) -> bool,
+    ) -> Result<VolumeJobDone, VolumeJobFailed>;
 
     /// Whether a rebuild was begun and has not come to its end.
     fn is_rebuild_unfinished(&self) -> bool;
@@ -34,7 +40,7 @@ pub trait VolumeWork: Send + Sync + 'static {
 
 /// How far work on the volume is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct WorkProgress {
+pub struct VolumeJobProgress {
     /// Bytes of units worked through.
     pub done_bytes: u64,
     /// Bytes of units in all.
@@ -43,7 +49,7 @@ pub struct WorkProgress {
 
 /// What came of work on the volume.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct WorkDone {
+pub struct VolumeJobDone {
     /// In a sentence.
     pub text: String,
     /// What the operator should know.
@@ -53,7 +59,7 @@ pub struct WorkDone {
 /// Why work on the volume was not done; the text says what happened and what to do.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("{0}")]
-pub struct WorkFailed(pub String);
+pub struct VolumeJobFailed(pub String);
 
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
@@ -77,7 +83,7 @@ pub(super) async fn replace(
     State(control): State<ControlPlane>,
     JsonBody(Replacement { member, path }): JsonBody<Replacement>,
 ) -> Result<Response, Problem> {
-    let members = control.shelf().volume().members.len();
+    let members = control.library().volume().members.len();
     let unusable = |detail: String| {
         let title = "This member cannot be replaced so";
         Problem::new(StatusCode::UNPROCESSABLE_ENTITY, "unusable-replacement", title, detail)
@@ -98,7 +104,7 @@ pub(super) async fn replace(
 impl ControlPlane {
     /// Goes on with a rebuild that the last server did not come to the end of. To be called where tokio runs.
     pub fn resume_rebuild(&self) {
-        if !self.volume_work().is_rebuild_unfinished() {
+        if !self.volume_jobs().is_rebuild_unfinished() {
             return;
         }
         match start(self, JobKind::Rebuild, "the volume", |work, watch| work.rebuild(watch)) {
@@ -113,14 +119,17 @@ fn start(
     control: &ControlPlane,
     kind: JobKind,
     subject: &str,
-    work: impl FnOnce(&dyn VolumeWork, &mut dyn FnMut(WorkProgress) -> bool) -> Result<WorkDone, WorkFailed>
+    work: impl FnOnce(
+        &dyn VolumeJobs,
+        &mut dyn FnMut(VolumeJobProgress) -> bool,
+    ) -> Result<VolumeJobDone, VolumeJobFailed>
     + Send
     + 'static,
 ) -> Result<Response, Problem> {
     if control.stop_flag().is_stopped() {
         return Err(Problem::unavailable("the server is shutting down"));
     }
-    if !control.shelf().volume().writable {
+    if !control.library().volume().writable {
         return Err(Problem::unavailable("the volume is open for reading only; nothing can be mended on it"));
     }
     let job = control.jobs().start_on_volume(kind, subject).map_err(|refused| match refused {
@@ -153,15 +162,18 @@ fn run(
     control: &ControlPlane,
     job: Job,
     kind: JobKind,
-    work: impl FnOnce(&dyn VolumeWork, &mut dyn FnMut(WorkProgress) -> bool) -> Result<WorkDone, WorkFailed>,
+    work: impl FnOnce(
+        &dyn VolumeJobs,
+        &mut dyn FnMut(VolumeJobProgress) -> bool,
+    ) -> Result<VolumeJobDone, VolumeJobFailed>,
 ) {
     let stop = job.stop_flag().clone();
-    let done = work(control.volume_work(), &mut |WorkProgress { done_bytes, total_bytes }| {
+    let done = work(control.volume_jobs(), &mut |VolumeJobProgress { done_bytes, total_bytes }| {
         job.worked(done_bytes, total_bytes);
         !stop.is_stopped() && !control.stop_flag().is_stopped()
     });
     match done {
-        Ok(WorkDone { text, warnings }) => {
+        Ok(VolumeJobDone { text, warnings }) => {
             tracing::info!(job = job.id(), kind = name(kind), "{text}");
             job.finished(&text, warnings);
         }

@@ -8,7 +8,7 @@ use serde::Serialize;
 use std::sync::Arc;
 
 /// The titles of one volume. Every call may block on disks; the control plane makes them on blocking threads.
-pub trait Shelf: Send + Sync + 'static {
+pub trait LibraryService: Send + Sync + 'static {
     /// All titles, in order of name.
     fn titles(&self) -> Vec<Arc<TitleSummary>>;
 

@@ -11,14 +11,14 @@ use std::net::IpAddr;
 use std::sync::Arc;
 
 /// What answers for sessions, and what it needs for that.
-pub(crate) struct Keeper {
+pub(crate) struct ServerSessions {
     pub(crate) sessions: Arc<Sessions<Film>>,
     pub(crate) films: Arc<Films>,
     pub(crate) disks: Disks,
     pub(crate) counters: Arc<DataCounters>,
 }
 
-impl control::Sessions for Keeper {
+impl control::SessionService for ServerSessions {
     fn open(&self, title: &str, client: IpAddr) -> Result<SessionReport, SessionRefusal> {
         let film = self.films.open(title).map_err(|error| match error {
             LibraryError::NoSuchTitle { .. } => SessionRefusal::NoSuchTitle,
