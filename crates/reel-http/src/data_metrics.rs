@@ -154,7 +154,7 @@ impl MetricsSource for DataMetrics {
             page.counter(
                 "reel_refusals_total",
                 "Streams whose deadlines could not be promised, by what there was too little of.",
-                &[("resource", resource)],
+                &[("resource", resource.code())],
                 load(count),
             );
         }

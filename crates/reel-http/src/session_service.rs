@@ -1,4 +1,5 @@
-//! The control plane's view of sessions: opens, lists and ends them on behalf of the API.
+//! The sessions of a running server, as the control plane sees them: opened, listed and ended for
+//! the API.
 
 use crate::control::{self, SessionRefusal, SessionReport};
 use crate::data::{DataCounters, Film, Films, Form, open_session};
@@ -10,7 +11,7 @@ use reel_stream::{OpenRefused, Sessions};
 use std::net::IpAddr;
 use std::sync::Arc;
 
-/// What answers for sessions, and what it needs for that.
+/// Opens, lists and ends sessions.
 pub(crate) struct ServerSessions {
     pub(crate) sessions: Arc<Sessions<Film>>,
     pub(crate) films: Arc<Films>,
@@ -25,11 +26,11 @@ impl control::SessionService for ServerSessions {
             other => SessionRefusal::Failed(other.to_string()),
         })?;
         let classes = self.disks.classes();
-        let who = (client, Class::PERIODIC);
-        let opened = open_session(&self.sessions, &classes, title, film, Form::Ladder, who);
+        let requester = (client, Class::PERIODIC);
+        let opened = open_session(&self.sessions, &classes, title, film, Form::Ladder, requester);
         let too_long = || {
             SessionRefusal::TooLong(
-                "this title is longer than what can be promised ahead, a day; download it, or watch it with ?class=aperiodic".to_owned(),
+                "this title is longer than what can be promised ahead, which is a day".to_owned(),
             )
         };
         let session = opened.ok_or_else(too_long)?.map_err(|refused| {

@@ -10,7 +10,8 @@ use std::sync::Arc;
 /// The volume of a server.
 pub(crate) struct ServerVolumeJobs(pub(crate) Arc<Volume>);
 
-/// Whom a rebuild fills, in this order: what is new or half filled, what was away, what failed and may answer again.
+/// The members that a rebuild fills, in this order: new or partly filled ones, ones that were
+/// missing, ones that failed and may answer again.
 const REBUILT: [MemberState; 3] = [MemberState::Rebuilding, MemberState::Stale, MemberState::Failed];
 
 impl VolumeJobs for ServerVolumeJobs {
@@ -28,18 +29,18 @@ impl VolumeJobs for ServerVolumeJobs {
     ) -> Result<VolumeJobDone, VolumeJobFailed> {
         let members = self.0.status().members;
         let of_state = |state: MemberState| members.iter().filter(move |finding| finding.state == state);
-        let wanting: Vec<usize> =
+        let lacking: Vec<usize> =
             REBUILT.into_iter().flat_map(of_state).map(|finding| finding.member).collect();
-        if wanting.is_empty() {
-            return Err(VolumeJobFailed(match members.iter().find(|finding| !finding.state.in_use()) {
-                Some(finding) => {
-                    format!("there is nothing to rebuild on: {finding}; give it a successor with replace")
-                }
-                None => "no member lacks anything; a scrub verifies what they hold".to_owned(),
-            }));
+        if lacking.is_empty() {
+            return Err(match members.iter().find(|finding| !finding.state.in_use()) {
+                Some(finding) => VolumeJobFailed::new(format!("there is nothing to rebuild on: {finding}"))
+                    .help("give the member a replacement with replace"),
+                None => VolumeJobFailed::new("no member lacks anything")
+                    .help("a scrub verifies what the members hold"),
+            });
         }
         let mut done = VolumeJobDone::default();
-        for member in wanting {
+        for member in lacking {
             let report = self
                 .0
                 .rebuild(member, MendOptions::default(), &mut |at| watch(progress(at)))
@@ -58,10 +59,11 @@ impl VolumeJobs for ServerVolumeJobs {
         path: &Path,
         watch: &mut dyn FnMut(VolumeJobProgress) -> bool,
     ) -> Result<VolumeJobDone, VolumeJobFailed> {
-        // Never by force: whoever reaches the port must not overwrite what lies somewhere on the server.
+        // Never by force: a client that reaches the port must not be able to overwrite files of the
+        // server.
         let replacement = Replacement { member, path: path.to_owned(), force: false, give_up: false };
         self.0.replace(&replacement).map_err(failed)?;
-        // A successor that is not filled protects nobody.
+        // A replacement that is not filled adds no protection.
         self.rebuild(watch)
     }
 
@@ -75,41 +77,45 @@ fn progress(at: CheckProgress) -> VolumeJobProgress {
 }
 
 fn failed(error: VolumeError) -> VolumeJobFailed {
-    VolumeJobFailed(match error {
-        VolumeError::Healthy { member, path } => format!(
-            "member {member} ({}) is in use and well; stop the server and use `reel volume replace --give-up` to replace it all the same",
-            path.display()
-        ),
-        // Nor is force to be had here.
-        VolumeError::NotEmpty { path, found } => format!(
-            "{} {found}; choose another place, or stop the server and use `reel volume replace --force` to lose what is there",
-            path.display()
-        ),
-        VolumeError::TooShort { path, needed_bytes, has_bytes } => format!(
-            "{} has {has_bytes} bytes and a member of this volume has {needed_bytes}; use a larger disk or a new file",
-            path.display()
-        ),
-        other => other.to_string(),
-    })
+    match error {
+        VolumeError::Healthy { member, path } => {
+            let what = format!("member {member} ({}) is in use and healthy", path.display());
+            VolumeJobFailed::new(what)
+                .help("stop the server and use `reel volume replace --give-up` to replace it all the same")
+        }
+        // The API has no way to overwrite what is there.
+        VolumeError::NotEmpty { path, found } => {
+            VolumeJobFailed::new(format!("{} {found}", path.display())).help(
+                "choose another place, or stop the server and use `reel volume replace --force` to lose what is there",
+            )
+        }
+        VolumeError::TooShort { path, needed_bytes, has_bytes } => {
+            let path = path.display();
+            let what =
+                format!("{path} has {has_bytes} bytes and a member of this volume has {needed_bytes}");
+            VolumeJobFailed::new(what).help("use a larger disk or a new file")
+        }
+        other => VolumeJobFailed::new(other.to_string()),
+    }
 }
 
 fn ended() -> VolumeJobFailed {
-    VolumeJobFailed("it was ended before it was done; what was done stays done".to_owned())
+    VolumeJobFailed::new("it was ended before it was done; what was done stays done")
 }
 
 fn scrubbed(report: &CheckReport) -> VolumeJobDone {
-    let mended: u64 = report.members.iter().map(|member| member.mended_rows).sum();
-    let text = match (report.is_clean(), mended) {
+    let repaired: u64 = report.members.iter().map(|member| member.mended_rows).sum();
+    let text = match (report.is_clean(), repaired) {
         (true, 0) => "everything is as it was written".to_owned(),
         (_, 0) => "not everything is as it was written".to_owned(),
-        (_, 1) => "one damaged row was mended".to_owned(),
-        (_, rows) => format!("{rows} damaged rows were mended"),
+        (_, 1) => "one damaged row was repaired".to_owned(),
+        (_, rows) => format!("{rows} damaged rows were repaired"),
     };
-    let away = report.members.iter().filter(|member| !member.finding.state.in_use());
-    let away = away.map(|member| format!("not looked at: {}", member.finding));
+    let unused = report.members.iter().filter(|member| !member.finding.state.in_use());
+    let unused = unused.map(|member| format!("not looked at: {}", member.finding));
     let lost = report.titles.iter().filter(|title| title.lost_rows > 0);
     let lost = lost.map(|title| format!("{}: {} rows are lost", title.id, title.lost_rows));
-    VolumeJobDone { text, warnings: away.chain(lost).collect() }
+    VolumeJobDone { text, warnings: unused.chain(lost).collect() }
 }
 
 fn rebuilt(report: &RebuildReport, done: &mut VolumeJobDone) {

@@ -6,7 +6,7 @@ use axum::http::{Request, StatusCode};
 use reel_http::control::{
     AdmissionReport, AdmissionService, ArenaMetrics, CapacityReport, ControlConfig, ControlPlane,
     DiskMetrics, MetricsRegistry, OwnNames, Services, SessionRefusal, SessionReport, SessionService,
-    VolumeJobDone, VolumeJobFailed, VolumeJobProgress, VolumeJobs, VolumeMetrics,
+    SharingReport, VolumeJobDone, VolumeJobFailed, VolumeJobProgress, VolumeJobs, VolumeMetrics,
 };
 use reel_library::Library;
 use reel_qos::ClassTable;
@@ -45,7 +45,7 @@ impl AdmissionService for NoAdmission {
             classes: self.0.classes(),
             counts: Default::default(),
             sessions: Vec::new(),
-            sharing: reel_stream::Sharing::default(),
+            sharing: SharingReport::default(),
             refusals: Vec::new(),
         }
     }
@@ -67,14 +67,14 @@ struct NoVolumeJobs;
 
 impl VolumeJobs for NoVolumeJobs {
     fn scrub(&self, _: &mut dyn FnMut(VolumeJobProgress) -> bool) -> Result<VolumeJobDone, VolumeJobFailed> {
-        Err(VolumeJobFailed("no".to_owned()))
+        Err(VolumeJobFailed::new("no"))
     }
 
     fn rebuild(
         &self,
         _: &mut dyn FnMut(VolumeJobProgress) -> bool,
     ) -> Result<VolumeJobDone, VolumeJobFailed> {
-        Err(VolumeJobFailed("no".to_owned()))
+        Err(VolumeJobFailed::new("no"))
     }
 
     fn replace(
@@ -83,7 +83,7 @@ impl VolumeJobs for NoVolumeJobs {
         _: &Path,
         _: &mut dyn FnMut(VolumeJobProgress) -> bool,
     ) -> Result<VolumeJobDone, VolumeJobFailed> {
-        Err(VolumeJobFailed("no".to_owned()))
+        Err(VolumeJobFailed::new("no"))
     }
 
     fn is_rebuild_unfinished(&self) -> bool {

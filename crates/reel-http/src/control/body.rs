@@ -37,7 +37,8 @@ impl<S: Send + Sync, T: DeserializeOwned> FromRequest<S> for JsonBody<T> {
                 )
             })?
             .map_err(|e| {
-                // The only two ways it can fail: the limit, or the connection; the latter gets no answer anyway.
+                // The only two ways it can fail: the limit, or the connection; the latter gets no
+                // answer anyway.
                 Problem::too_large(format!(
                     "the body could not be read ({e}); at most {BODY_BYTES_MAX} bytes are taken here"
                 ))

@@ -8,10 +8,11 @@ use axum::http::{HeaderMap, HeaderValue, header};
 use axum::response::{IntoResponse, Response};
 use reel_library::Poster;
 
-/// A poster may change when a title is removed and another of its name added; ten minutes of the old one are harmless.
+/// A poster may change when a title is removed and another of its name added; ten minutes of the
+/// old one are harmless.
 const CACHE: HeaderValue = HeaderValue::from_static("public, max-age=600");
 
-/// A picture brings nothing along and runs nothing, whatever is in it.
+/// A picture loads nothing and runs nothing, whatever it contains.
 const POLICY: HeaderValue =
     HeaderValue::from_static("default-src 'none'; style-src 'unsafe-inline'; sandbox");
 

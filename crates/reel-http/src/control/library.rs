@@ -1,6 +1,6 @@
-//! The shelf of a real server: a library over a volume.
+//! The library service of a running server: a library over a volume.
 
-use super::library_service::{GeometryReport, LibraryService, MemberReport, VolumeReport};
+use super::library_service::{GeometryReport, LibraryService, MemberReport, VolumeReport, VolumeState};
 use super::metrics::{MetricsPage, MetricsSource};
 use reel_library::{
     IngestError, IngestOptions, Ingested, Input, Library, LibraryError, Poster, PosterKind, Progress, Stamp,
@@ -142,9 +142,9 @@ fn report(volume: &Volume) -> VolumeReport {
         id: status.volume.to_string(),
         writable: status.read_only.is_none(),
         state: match lost {
-            0 => "ok",
-            _ if lost <= geometry.parity_rows() => "degraded",
-            _ => "failed",
+            0 => VolumeState::Ok,
+            _ if lost <= geometry.parity_rows() => VolumeState::Degraded,
+            _ => VolumeState::Failed,
         },
         bytes: status.capacity_bytes,
         free_bytes: status.free_bytes,
@@ -164,7 +164,7 @@ fn report(volume: &Volume) -> VolumeReport {
             .map(|finding| MemberReport {
                 member: finding.member,
                 path: finding.path.display().to_string(),
-                state: finding.state.name(),
+                state: finding.state.into(),
                 in_use: finding.state.in_use(),
                 text: finding.to_string(),
             })

@@ -1,8 +1,9 @@
-//! The control plane: everything HTTP that is not media. JSON API, web pages, posters, health, metrics.
+//! The control plane: everything HTTP that is not media. JSON API, web pages, posters, health,
+//! metrics.
 //!
-//! The data plane accepts every connection and reads its first request; one that is not for media is handed over
-//! here with its socket ([`serve_connection`]). Handlers are tokio tasks; whatever touches a disk runs on tokio's
-//! blocking threads, never on the data plane's.
+//! The data plane accepts every connection and reads its first request; one that is not for media
+//! is handed over here with its socket ([`serve_connection`]). Handlers are tokio tasks; what
+//! touches a disk runs on tokio's blocking threads, never on the data plane's.
 
 mod admission;
 mod body;
@@ -33,14 +34,19 @@ mod tls_stream;
 mod upload;
 mod volume_jobs;
 mod watch;
+pub mod wire;
 
 pub use admission::{
-    AdmissionReport, AdmissionService, CapacityReport, ClassCounts, MemberView, SessionView,
+    AdmissionReport, AdmissionService, CapacityReport, ClassCounts, MemberView, SessionState, SessionView,
+    SharingReport,
 };
+pub use classes::ClassKind;
 pub use engine::{ArenaMetrics, DiskMetrics};
 pub use jobs::{Job, JobKind, JobState, JobStatus, Jobs, VolumeJobRefused};
 pub use library::VolumeMetrics;
-pub use library_service::{GeometryReport, LibraryService, MemberReport, VolumeReport};
+pub use library_service::{
+    GeometryReport, LibraryService, MemberReport, MemberStateCode, VolumeReport, VolumeState,
+};
 pub use metrics::{METRICS_MEDIA_TYPE, MetricsPage, MetricsRegistry, MetricsSource};
 pub use openapi::document as openapi_document;
 pub use origin::OwnNames;
@@ -50,6 +56,7 @@ pub use sessions::{SessionRefusal, SessionReport, SessionService};
 pub use upload::prepare_spool;
 pub use volume_jobs::{VolumeJobDone, VolumeJobFailed, VolumeJobProgress, VolumeJobs};
 pub use watch::{Watching, watch_directory};
+pub use wire::ResourceCode;
 
 use axum::Router;
 use axum::extract::Request;
@@ -57,6 +64,7 @@ use axum::http::{HeaderValue, StatusCode, Version, header};
 use axum::middleware::{Next, from_fn, from_fn_with_state};
 use axum::response::{IntoResponse, Response};
 use axum::routing::{MethodRouter, delete, get, post};
+use etag::Tags;
 use limits::{CONNECTIONS_MAX, REFUSED_CONNECTIONS_MAX, UPLOADS_MAX};
 use reel_library::Stop;
 use requests::Requests;
@@ -73,7 +81,7 @@ pub struct ControlConfig {
     pub upload_bytes_max: u64,
     /// Files stored at once; others wait. Each keeps the members busy on its own.
     pub ingests_max: usize,
-    /// What this server is called.
+    /// The names of this server.
     pub names: OwnNames,
 }
 
@@ -83,14 +91,14 @@ pub struct ControlPlane {
     inner: Arc<Inner>,
 }
 
-/// What a control plane speaks for.
+/// The parts of a server that a control plane speaks for.
 #[derive(Clone)]
 pub struct Services {
     /// The titles.
     pub library: Arc<dyn LibraryService>,
     /// The sessions.
     pub sessions: Arc<dyn SessionService>,
-    /// What was promised, and how the members keep it.
+    /// What is reserved, and how the members keep it.
     pub admission: Arc<dyn AdmissionService>,
     /// Long work on the volume.
     pub volume_jobs: Arc<dyn VolumeJobs>,
@@ -101,12 +109,13 @@ struct Inner {
     names: Arc<OwnNames>,
     services: Services,
     jobs: Jobs,
+    tags: Tags,
     metrics: MetricsRegistry,
     requests: Arc<Requests>,
     stop: Stop,
     stage: latest::Sender<ShutdownStage>,
     connections: Arc<Semaphore>,
-    /// Connections beyond those, which are told so.
+    /// Slots of connections beyond those, which are answered that there are too many.
     refused_connections: Arc<Semaphore>,
     uploads: Arc<Semaphore>,
     ingests: Arc<Semaphore>,
@@ -114,23 +123,24 @@ struct Inner {
 
 /// What a connection holds until it ends.
 struct ConnectionSlot {
-    /// There was none to be served on: it is told so, and nothing else.
+    /// Too many connections are open: this one is answered so, and nothing else.
     is_full: bool,
     _held: OwnedSemaphorePermit,
 }
 
-/// How far a server is on the way to its end.
+/// How far the shutdown of a server is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 enum ShutdownStage {
     Serving,
     /// What is under way goes on, and nothing new is begun.
     Draining,
-    /// What is still under way is broken off.
+    /// What is still under way is ended.
     Ending,
 }
 
 impl ControlPlane {
-    /// A control plane over the titles and sessions of a server. Registers its own counters in `metrics`.
+    /// A control plane over the titles and sessions of a server. Registers its own counters in
+    /// `metrics`.
     pub fn new(config: ControlConfig, services: Services, metrics: MetricsRegistry) -> ControlPlane {
         let requests = Arc::new(Requests::default());
         metrics.register(requests.clone());
@@ -143,6 +153,7 @@ impl ControlPlane {
                 config,
                 services,
                 jobs,
+                tags: Tags::default(),
                 metrics,
                 requests,
                 stop: Stop::default(),
@@ -173,22 +184,25 @@ impl ControlPlane {
             .with_state(self.clone())
     }
 
-    /// Begins nothing new, and makes `/readyz` say that the server goes away. Uploads and their ingests go on; work on the volume ends,
-    /// since nobody waits for it and it goes on at the next start. For good.
+    /// Begins nothing new, and makes `/readyz` say that the server is shutting down. Uploads and
+    /// their ingests go on. Work on the volume ends: no client waits for it, and it goes on at the
+    /// next start. There is no way back.
     pub fn drain(&self) {
         self.inner.stop.stop();
         self.inner.jobs.cancel_volume_jobs();
         self.enter(ShutdownStage::Draining);
     }
 
-    /// Comes back when all uploads are titles and all connections have their answers.
+    /// Returns when all uploads are titles and all connections have their answers.
     pub async fn drained(&self) {
-        // Whoever has all places knows that nobody else has one. They are never closed.
+        // All slots can be taken only when no upload and no connection holds one. The semaphores
+        // are never closed.
         let _uploads = self.inner.uploads.acquire_many(UPLOADS_MAX as u32).await;
         let _connections = self.inner.connections.acquire_many(CONNECTIONS_MAX as u32).await;
     }
 
-    /// Breaks off what [`ControlPlane::drain`] let go on; whoever waits for it is told with a 503.
+    /// Ends what [`ControlPlane::drain`] let go on; clients that wait for it are answered with a
+    /// 503.
     pub fn stop(&self) {
         self.drain();
         self.enter(ShutdownStage::Ending);
@@ -199,13 +213,13 @@ impl ControlPlane {
         self.inner.stage.send_modify(|now| *now = stage.max(*now));
     }
 
-    /// Waits until the server is so far on the way to its end.
+    /// Waits until the shutdown has come to this stage.
     async fn entered(&self, stage: ShutdownStage) {
-        // The sender is ours: it does not go away while we wait.
+        // This control plane owns the sender, so the sender outlives the wait.
         let _ = self.inner.stage.subscribe().wait_for(|now| *now >= stage).await;
     }
 
-    /// Whether what is under way is being broken off.
+    /// Whether what is under way is being ended.
     fn is_ending(&self) -> bool {
         *self.inner.stage.borrow() >= ShutdownStage::Ending
     }
@@ -213,6 +227,11 @@ impl ControlPlane {
     /// The jobs shown by the API.
     pub fn jobs(&self) -> &Jobs {
         &self.inner.jobs
+    }
+
+    /// The entity tags of this server's answers.
+    fn tags(&self) -> &Tags {
+        &self.inner.tags
     }
 
     /// The counters shown by `/metrics`.
@@ -250,8 +269,9 @@ impl ControlPlane {
         self.inner.connections.clone()
     }
 
-    /// A place for one more connection. `None` if there are so many that it cannot even be told that there is none: whoever opens
-    /// connections without end must not get all descriptors.
+    /// A slot for one more connection. `None` if there are so many that the connection cannot even
+    /// be answered that there are too many: a client that opens connections without end must not
+    /// take all descriptors.
     fn take_slot(&self) -> Option<ConnectionSlot> {
         let Inner { connections, refused_connections, .. } = &*self.inner;
         let (is_full, held) = match connections.clone().try_acquire_owned() {
@@ -261,7 +281,7 @@ impl ControlPlane {
         Some(ConnectionSlot { is_full, _held: held })
     }
 
-    /// Whether the next connection would find no place.
+    /// Whether all connections that can be served are open.
     fn is_full(&self) -> bool {
         self.inner.connections.available_permits() == 0
     }
@@ -308,33 +328,32 @@ async fn method_not_allowed(request: Request) -> Response {
         StatusCode::METHOD_NOT_ALLOWED,
         "method-not-allowed",
         "This address does not know the method",
-        format!(
-            "{} has no {}; the Allow field names the methods it has",
-            request.uri().path(),
-            request.method()
-        ),
+        format!("{} has no {}", request.uri().path(), request.method()),
     )
+    .help("the Allow field names the methods it has")
     .into_response()
 }
 
 /// What every response carries.
 async fn finish(version: Version, mut response: Response) -> Response {
     let fields = response.headers_mut();
-    // The next request of this client may be for media: it must come to the data plane, over a connection of its own. With HTTP/2
-    // that is told otherwise, and only to those who ask for media.
+    // The next request of this client may be for media: it must arrive at the data plane, over a
+    // connection of its own. HTTP/2 has another way to say that, used only for requests for media.
     if version < Version::HTTP_2 {
         fields.insert(header::CONNECTION, HeaderValue::from_static("close"));
     }
     fields.insert(header::X_CONTENT_TYPE_OPTIONS, HeaderValue::from_static("nosniff"));
     fields.insert(header::REFERRER_POLICY, HeaderValue::from_static("same-origin"));
-    // What the API says changes at any time.
+    // The state that the API reports changes at any time.
     fields.entry(header::CACHE_CONTROL).or_insert(HeaderValue::from_static("no-store"));
     response
 }
 
-/// Runs what may wait for a disk.
+/// Runs what may wait for a disk on a thread that may.
 async fn on_blocking_thread<T: Send + 'static>(
     work: impl FnOnce() -> T + Send + 'static,
 ) -> Result<T, Problem> {
-    tokio::task::spawn_blocking(work).await.map_err(|e| Problem::internal(format!("the work broke off: {e}")))
+    tokio::task::spawn_blocking(work)
+        .await
+        .map_err(|e| Problem::internal(format!("the work was not finished: {e}")))
 }

@@ -6,7 +6,7 @@ use super::limits::{
     JOB_LOOK_EVERY, SPOOL_RESERVE_BYTES, STOPPING_RETRY_S, UPLOAD_STEP_BYTES, UPLOAD_STEP_MAX,
 };
 use super::problem::Problem;
-use super::titles::title_body;
+use super::wire::Title;
 use super::{ControlPlane, ShutdownStage, on_blocking_thread};
 use axum::Json;
 use axum::body::Body;
@@ -16,6 +16,7 @@ use axum::response::{IntoResponse, Response};
 use http_body_util::BodyExt;
 use reel_library::{IngestError, IngestOptions, Ingested, Input, Stop, clean_file_name};
 use reel_volume::VolumeError;
+use schemars::JsonSchema;
 use serde::Deserialize;
 use std::fs::File;
 use std::io;
@@ -26,11 +27,15 @@ use tokio::io::AsyncWriteExt;
 use tokio::sync::OwnedSemaphorePermit;
 use tokio::time::{Instant, sleep, timeout_at};
 
-#[derive(Deserialize)]
+/// The query of `POST /api/v1/titles`.
+#[derive(Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub(super) struct UploadQuery {
+    /// The file's name
     filename: Option<String>,
+    /// The title's name; without it, made from filename
     name: Option<String>,
+    /// Answer only when the title can be played
     #[serde(default)]
     wait: bool,
 }
@@ -54,39 +59,44 @@ pub(super) async fn upload(
     let spooled = match received {
         Ok(spooled) => spooled,
         Err(problem) => {
-            job.failed(problem.detail());
+            job.failed(&problem.to_string());
             return Err(problem);
         }
     };
     let input = Input { path: spooled.path.clone(), file_name: Some(file_name) };
-    // What is not a film is told at once, not in a job that somebody has to look at later.
+    // A file that is no title is refused in this answer, not in a job that has to be looked at
+    // later.
     let (probed, control_of_probe) = (input.clone(), control.clone());
     if let Err(error) = on_blocking_thread(move || control_of_probe.library().probe(&probed)).await? {
         let problem = Problem::from(error);
-        job.failed(problem.detail());
+        job.failed(&problem.to_string());
         return Err(problem);
     }
     let job_address = format!("/api/v1/jobs/{}", job.id());
     let job_id = job.id().to_owned();
     job.ingesting(spooled.bytes);
     let options = IngestOptions { name: query.name, no_sidecars: true, stop: job.stop_flag().clone() };
-    // A task of its own: it goes on when the client does not wait for it or goes away.
+    // A separate task: it goes on when the client does not wait for it or disconnects.
     let ingest = tokio::spawn(ingest_spooled(control.clone(), job, spooled, input, options, place));
     if !query.wait {
         let status = control.jobs().find(&job_id);
         return Ok(with_location(&job_address, (StatusCode::ACCEPTED, Json(status)).into_response()));
     }
     let ingested = ingest.await.map_err(|e| Problem::internal(format!("the ingest broke off: {e}")))?;
-    // Of one that was cancelled for that, the reason is what the client wants to know.
+    // An ingest that was cancelled because of the shutdown is reported as that.
     let ingested = ingested.map_err(|problem| if control.is_ending() { broken_off() } else { problem })?;
     let id = ingested.id.clone();
     let title = on_blocking_thread(move || control.library().title(&id)).await??;
     let address = format!("/api/v1/titles/{}", ingested.id);
-    Ok(with_location(&address, (StatusCode::CREATED, Json(title_body(&title))).into_response()))
+    Ok(with_location(&address, (StatusCode::CREATED, Json(Title::from(&*title))).into_response()))
 }
 
 impl ControlPlane {
-    /// Takes a file that lies on this machine, as a job in the list; it waits its turn among the uploads.
+    /// Takes a file of this machine, as a job in the list; it waits its turn among the uploads.
+    ///
+    /// # Errors
+    /// The server is shutting down, there are too many jobs, the job was cancelled, or the file
+    /// cannot be taken.
     pub async fn ingest_file(&self, path: PathBuf) -> Result<Ingested, Problem> {
         let file_name =
             path.file_name().map(|name| clean_file_name(&name.to_string_lossy())).unwrap_or_default();
@@ -114,7 +124,7 @@ impl ControlPlane {
             Some(turn) => Ok((job, turn)),
             None => {
                 let problem = Problem::from(IngestError::Cancelled);
-                job.failed(problem.detail());
+                job.failed(&problem.to_string());
                 Err(problem)
             }
         }
@@ -148,7 +158,7 @@ async fn ingest_spooled(
     let (job, turn) = control.turn(job).await?;
     let result = on_blocking_thread(move || {
         let result = control.run_ingest(job, &input, &options);
-        // The spool file lives until here, and its place with it.
+        // The spool file and its slot are needed until here.
         drop((spooled, turn, place));
         result
     })
@@ -168,17 +178,18 @@ async fn receive(control: &ControlPlane, mut body: Body, job: &Job) -> Result<Sp
     let dir = control.config().spool_dir.clone();
     let opened = on_blocking_thread(move || open_spool(&dir)).await?;
     let file = opened.map_err(|e| spool_problem(control, &e))?;
-    // Other opens of the same bytes: the demuxer's, and ffmpeg's for the poster. /proc/self would be ffmpeg's own.
+    // The demuxer opens the same bytes again, and so does ffmpeg for the poster: /proc/self would
+    // be ffmpeg's own directory.
     let path = PathBuf::from(format!("/proc/{}/fd/{}", std::process::id(), file.as_raw_fd()));
     let file = Arc::new(file);
     let writer = file.try_clone().map_err(|e| spool_problem(control, &e))?;
     let mut writer = tokio::fs::File::from_std(writer);
     writer.set_max_buf_size(1 << 20);
     let mut bytes: u64 = 0;
-    let mut patience = Patience::new(Instant::now());
+    let mut deadline = UploadDeadline::new(Instant::now());
     loop {
         let frame = tokio::select! {
-            frame = timeout_at(patience.ends, body.frame()) => frame,
+            frame = timeout_at(deadline.ends, body.frame()) => frame,
             () = control.entered(ShutdownStage::Ending) => return Err(broken_off()),
             () = asked_to_end(job.stop_flag()) => return Err(ended(control)),
         };
@@ -201,14 +212,14 @@ async fn receive(control: &ControlPlane, mut body: Body, job: &Job) -> Result<Sp
             return Err(ended(control));
         }
         bytes += chunk.len() as u64;
-        patience.arrived(bytes, Instant::now());
+        deadline.arrived(bytes, Instant::now());
         if bytes > limit {
             return Err(too_large(limit));
         }
         let writing = Instant::now();
         writer.write_all(&chunk).await.map_err(|e| spool_problem(control, &e))?;
-        // What our own disk takes is not the client's time.
-        patience.ends += writing.elapsed();
+        // The time that the server's own disk takes is not the client's.
+        deadline.ends += writing.elapsed();
         job.progress(bytes);
     }
     writer.flush().await.map_err(|e| spool_problem(control, &e))?;
@@ -221,19 +232,19 @@ async fn receive(control: &ControlPlane, mut body: Body, job: &Job) -> Result<Sp
     Ok(Spooled { path, bytes, _file: file })
 }
 
-/// How long an upload is waited for.
-struct Patience {
+/// When an upload is given up.
+struct UploadDeadline {
     ends: Instant,
     /// Bytes that must have arrived by then.
     wanted_bytes: u64,
 }
 
-impl Patience {
+impl UploadDeadline {
     fn new(now: Instant) -> Self {
         Self { ends: now + UPLOAD_STEP_MAX, wanted_bytes: UPLOAD_STEP_BYTES }
     }
 
-    /// So many bytes in all have arrived.
+    /// Moves the deadline when enough bytes have arrived in all.
     fn arrived(&mut self, bytes: u64, now: Instant) {
         if bytes >= self.wanted_bytes {
             *self = Self { ends: now + UPLOAD_STEP_MAX, wanted_bytes: bytes + UPLOAD_STEP_BYTES };
@@ -241,7 +252,8 @@ impl Patience {
     }
 }
 
-/// Makes the spool directory if only it is missing, and looks whether files can be written there.
+/// Makes the spool directory if it is missing and its parent is not, and checks that files can be
+/// written there.
 ///
 /// # Errors
 /// Its parent is missing: a disk that is not mounted, or a misspelt path. Or it cannot be written.
@@ -299,26 +311,26 @@ fn start_job(
         .jobs()
         .start(file_name, state, bytes)
         .ok_or_else(|| Problem::unavailable("too many jobs are running").retry_after_s(30))?;
-    // Whoever ended the server meanwhile has already asked the other jobs to end.
+    // A shutdown that began meanwhile has asked only the jobs before this one to end.
     if control.is_ending() {
         job.stop_flag().stop();
     }
     Ok(job)
 }
 
-/// Waits until a job is asked to end, which is looked at now and then.
+/// Waits until a job is asked to end, by looking now and then.
 async fn asked_to_end(stop: &Stop) {
     while !stop.is_stopped() {
         sleep(JOB_LOOK_EVERY).await;
     }
 }
 
-/// What the client of an upload is told that was asked to end: by the end of the server, or by somebody.
+/// The answer to an upload that was asked to end: by the shutdown, or by a request to cancel it.
 fn ended(control: &ControlPlane) -> Problem {
     if control.is_ending() { broken_off() } else { IngestError::Cancelled.into() }
 }
 
-/// The time for this is over, as [`ControlPlane::stop`] says.
+/// The answer to an upload that [`ControlPlane::stop`] ended.
 fn broken_off() -> Problem {
     Problem::unavailable(
         "the server stopped before this upload was a title, and nothing of it was kept; send it again when the server is back",

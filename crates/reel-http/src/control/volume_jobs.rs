@@ -1,32 +1,48 @@
-//! `POST /api/v1/volume/scrub`, `rebuild`, `replace`: long work on the volume, as jobs, one at a time.
+//! `POST /api/v1/volume/scrub`, `rebuild`, `replace`: long work on the volume, as jobs, one at a
+//! time.
 
 use super::ControlPlane;
 use super::body::JsonBody;
 use super::jobs::{Job, JobKind, VolumeJobRefused};
 use super::problem::Problem;
+use super::wire::Replacement;
 use axum::Json;
 use axum::extract::State;
 use axum::http::{HeaderValue, StatusCode, header};
 use axum::response::{IntoResponse, Response};
-use serde::Deserialize;
-use std::path::{Path, PathBuf};
+use std::fmt;
+use std::path::Path;
 
-/// Work on the volume that takes long. Every call blocks until it is done, and is made on a blocking thread. `watch` is told
-/// how far it is, and answers `false` to have it end soon.
+/// Work on the volume that takes long. Every call blocks until the work is done, and is made on a
+/// blocking thread. `watch` is told how far the work is, and answers `false` to end it soon.
+///
+/// # Errors
+/// Every call fails with what happened and what to do about it: the work is not possible, was
+/// ended, or a disk failed.
 pub trait VolumeJobs: Send + Sync + 'static {
-    /// Reads all that is stored and mends what is damaged.
+    /// Reads all that is stored and repairs what is damaged.
+    ///
+    /// # Errors
+    /// As every call of this trait.
     fn scrub(
         &self,
         watch: &mut dyn FnMut(VolumeJobProgress) -> bool,
     ) -> Result<VolumeJobDone, VolumeJobFailed>;
 
     /// Computes what members lack from the others, and writes it to them.
+    ///
+    /// # Errors
+    /// As every call of this trait; also if no member lacks anything.
     fn rebuild(
         &self,
         watch: &mut dyn FnMut(VolumeJobProgress) -> bool,
     ) -> Result<VolumeJobDone, VolumeJobFailed>;
 
     /// Puts another file or device in the place of a member, and fills it.
+    ///
+    /// # Errors
+    /// As every call of this trait; also if the member is healthy, or the file or device is too
+    /// short or not empty.
     fn replace(
         &self,
         member: usize,
@@ -56,17 +72,38 @@ pub struct VolumeJobDone {
     pub warnings: Vec<String>,
 }
 
-/// Why work on the volume was not done; the text says what happened and what to do.
-#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("{0}")]
-pub struct VolumeJobFailed(pub String);
-
-#[derive(Deserialize)]
-#[serde(deny_unknown_fields)]
-pub(super) struct Replacement {
-    member: usize,
-    path: PathBuf,
+/// Why work on the volume was not done.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct VolumeJobFailed {
+    what: String,
+    help: Option<&'static str>,
 }
+
+impl VolumeJobFailed {
+    /// `what` says what happened, and why.
+    pub fn new(what: impl Into<String>) -> VolumeJobFailed {
+        VolumeJobFailed { what: what.into(), help: None }
+    }
+
+    /// Says what to do about it.
+    pub fn help(mut self, help: &'static str) -> VolumeJobFailed {
+        self.help = Some(help);
+        self
+    }
+}
+
+/// What happened, and what to do.
+impl fmt::Display for VolumeJobFailed {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.what)?;
+        match self.help {
+            Some(help) => write!(f, "; {help}"),
+            None => Ok(()),
+        }
+    }
+}
+
+impl std::error::Error for VolumeJobFailed {}
 
 /// `POST /api/v1/volume/scrub`
 pub(super) async fn scrub(State(control): State<ControlPlane>) -> Result<Response, Problem> {
@@ -85,36 +122,36 @@ pub(super) async fn replace(
 ) -> Result<Response, Problem> {
     let members = control.library().volume().members.len();
     let unusable = |detail: String| {
-        let title = "This member cannot be replaced so";
+        let title = "This member cannot be replaced like this";
         Problem::new(StatusCode::UNPROCESSABLE_ENTITY, "unusable-replacement", title, detail)
     };
     if member >= members {
-        return Err(unusable(format!("there is no member {member}; the members are 0 to {}", members - 1)));
+        return Err(unusable(format!("there is no member {member}"))
+            .help(format!("the members are 0 to {}", members - 1)));
     }
     if !path.is_absolute() {
-        return Err(unusable(format!(
-            "{} is no absolute path; name the file or device as it is called on the server",
-            path.display()
-        )));
+        return Err(unusable(format!("{} is not an absolute path", path.display()))
+            .help("name the file or device as it is called on the server"));
     }
     let subject = format!("member {member}: {}", path.display());
     start(&control, JobKind::Replace, &subject, move |work, watch| work.replace(member, &path, watch))
 }
 
 impl ControlPlane {
-    /// Goes on with a rebuild that the last server did not come to the end of. To be called where tokio runs.
+    /// Goes on with a rebuild that the previous run of the server did not finish. To be called
+    /// where tokio runs.
     pub fn resume_rebuild(&self) {
         if !self.volume_jobs().is_rebuild_unfinished() {
             return;
         }
         match start(self, JobKind::Rebuild, "the volume", |work, watch| work.rebuild(watch)) {
             Ok(_) => tracing::info!("going on with the rebuild of a member"),
-            Err(problem) => tracing::warn!("a member is not rebuilt yet: {}", problem.detail()),
+            Err(problem) => tracing::warn!("a member is not rebuilt yet: {problem}"),
         }
     }
 }
 
-/// Begins a job, if no other works on the volume, and answers with it.
+/// Begins a job, if no other is running on the volume, and answers with it.
 fn start(
     control: &ControlPlane,
     kind: JobKind,
@@ -130,21 +167,19 @@ fn start(
         return Err(Problem::unavailable("the server is shutting down"));
     }
     if !control.library().volume().writable {
-        return Err(Problem::unavailable("the volume is open for reading only; nothing can be mended on it"));
+        return Err(Problem::unavailable(
+            "the volume is open for reading only; nothing can be repaired on it",
+        ));
     }
     let job = control.jobs().start_on_volume(kind, subject).map_err(|refused| match refused {
         VolumeJobRefused::Busy(busy) => Problem::new(
             StatusCode::CONFLICT,
             "volume-busy",
             "The volume is being worked on",
-            format!(
-                "the job {} ({}) is under way; wait for it, or end it with DELETE /api/v1/jobs/{}",
-                busy.id,
-                name(busy.kind),
-                busy.id
-            ),
+            format!("the job {} ({}) is running", busy.id, name(busy.kind)),
         )
-        .with("job", busy.id),
+        .help(format!("wait for it, or end it with DELETE /api/v1/jobs/{}", busy.id))
+        .job(busy.id),
         VolumeJobRefused::TooMany => Problem::unavailable("too many jobs are running").retry_after_s(30),
     })?;
     let status = control.jobs().find(job.id());

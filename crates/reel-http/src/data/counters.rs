@@ -84,8 +84,9 @@ impl DataCounters {
     }
 }
 
-/// The names of the places in [`DataCounters::not_admitted`].
-pub(crate) const RESOURCES: [&str; 4] = ["member", "network", "core", "arena"];
+/// What the places of [`DataCounters::not_admitted`] count; the first place is that of all members.
+pub(crate) const RESOURCES: [Resource; 4] =
+    [Resource::Member(0), Resource::Network, Resource::Core, Resource::Arena];
 
 fn resource_number(resource: Resource) -> usize {
     match resource {

@@ -1,4 +1,4 @@
-//! A library in memory, whose films are files beginning with `FILM`.
+//! A library in memory, whose titles are files that begin with `FILM`.
 
 use crate::control::*;
 use axum::body::{Body, to_bytes};
@@ -8,7 +8,6 @@ use reel_library::*;
 use reel_media::MediaError;
 use reel_qos::limits::CLASSES_MAX;
 use reel_qos::{ClassTable, DiskPrice, Refusal, Resource, ResourceUsage, UNLIMITED};
-use reel_stream::Sharing;
 use serde_json::Value;
 use std::collections::BTreeMap;
 use std::sync::Mutex;
@@ -19,7 +18,7 @@ use tower::ServiceExt;
 pub(super) struct FakeLibrary {
     pub(super) titles: Mutex<BTreeMap<String, Arc<TitleSummary>>>,
     pub(super) free_bytes: AtomicU64,
-    pub(super) state: Mutex<&'static str>,
+    pub(super) state: Mutex<VolumeState>,
     /// An ingest waits until this is not locked.
     pub(super) gate: tokio::sync::Mutex<()>,
 }
@@ -30,14 +29,14 @@ pub(super) struct FakeSessions {
     open: Mutex<Vec<SessionReport>>,
 }
 
-/// Admission with one member and some sessions, of which one holds nothing.
+/// Admission with one member and some sessions, of which one has no reservation.
 pub(super) struct FakeAdmission {
     pub(super) classes: Mutex<Arc<ClassTable>>,
     /// SessionService that hold a reservation.
     pub(super) reserved: AtomicUsize,
 }
 
-/// Work that goes on until it is told to end, or the gate is opened.
+/// Work that goes on until it is cancelled, or the gate is opened.
 #[derive(Default)]
 pub(super) struct FakeVolumeJobs {
     pub(super) gate: Mutex<bool>,
@@ -69,7 +68,7 @@ impl Server {
         let library = Arc::new(FakeLibrary {
             titles: Mutex::default(),
             free_bytes: AtomicU64::new(1 << 30),
-            state: Mutex::new("ok"),
+            state: Mutex::new(VolumeState::Ok),
             gate: tokio::sync::Mutex::default(),
         });
         let config = ControlConfig {
@@ -136,7 +135,7 @@ impl Answer {
         self.headers.get(name).map_or("", |value| value.to_str().expect("text"))
     }
 
-    /// Checks that this is a well-formed problem and returns its detail.
+    /// Checks that this is a well-formed problem; returns its detail and its help.
     pub(super) fn problem(&self, status: u16) -> String {
         assert_eq!(self.status.as_u16(), status, "{}", self.text());
         assert_eq!(self.header("content-type"), "application/problem+json", "{}", self.text());
@@ -145,7 +144,7 @@ impl Answer {
         for field in ["type", "title", "detail"] {
             assert!(body[field].as_str().is_some_and(|text| !text.is_empty()), "{field} in {body}");
         }
-        body["detail"].as_str().expect("checked").to_owned()
+        [&body["detail"], &body["help"]].into_iter().filter_map(Value::as_str).collect::<Vec<_>>().join("; ")
     }
 }
 
@@ -283,9 +282,13 @@ impl LibraryService for FakeLibrary {
             members: vec![MemberReport {
                 member: 0,
                 path: "/m0".to_owned(),
-                state: if state == "ok" { "present" } else { "missing" },
-                in_use: state == "ok",
-                text: format!("member 0 is {state}"),
+                state: if state == VolumeState::Ok {
+                    MemberStateCode::Present
+                } else {
+                    MemberStateCode::Missing
+                },
+                in_use: state == VolumeState::Ok,
+                text: format!("member 0 is {state:?}"),
             }],
         }
     }
@@ -372,8 +375,8 @@ impl AdmissionService for FakeAdmission {
             classes: self.classes(),
             counts,
             sessions,
-            sharing: Sharing { chains: 1, followers: 3, interval_bytes: 5_000_000 },
-            refusals: vec![("member", 6)],
+            sharing: SharingReport { groups: 1, followers: 3, kept_bytes: 5_000_000 },
+            refusals: vec![(ResourceCode::Disk, 6)],
         }
     }
 
@@ -398,7 +401,7 @@ fn session(key_hint: &str, reserved: bool) -> SessionView {
         client: "10.0.0.7".parse().expect("an address"),
         class: "periodic".to_owned(),
         rate_bps: 5_000_000,
-        state: if reserved { "playing" } else { "paused" },
+        state: if reserved { SessionState::Playing } else { SessionState::Paused },
         reserved,
         position_s: 61,
         sent_bytes: 5,
@@ -420,14 +423,14 @@ impl VolumeJobs for FakeVolumeJobs {
             }
             std::thread::sleep(std::time::Duration::from_millis(1));
         }
-        Err(VolumeJobFailed("it was told to end".to_owned()))
+        Err(VolumeJobFailed::new("it was told to end"))
     }
 
     fn rebuild(
         &self,
         _: &mut dyn FnMut(VolumeJobProgress) -> bool,
     ) -> Result<VolumeJobDone, VolumeJobFailed> {
-        Err(VolumeJobFailed("no member lacks anything".to_owned()))
+        Err(VolumeJobFailed::new("no member lacks anything"))
     }
 
     fn replace(
