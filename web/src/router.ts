@@ -1,7 +1,7 @@
 import { Problem } from "./api/problem.ts";
 import { dashboardPage } from "./dashboard/page.ts";
-import { libraryPage } from "./library/page.ts";
 import { header } from "./library/header.ts";
+import { libraryPage } from "./library/page.ts";
 import { h } from "./ui/dom.ts";
 import { failure } from "./ui/failure.ts";
 import { closeMenu } from "./ui/menu.ts";
@@ -63,7 +63,8 @@ export function startRouter(root: HTMLElement): void {
     "popstate",
     (event) => void show((event.state as { scroll?: number } | null)?.scroll ?? 0),
   );
-  // The page may be put away and taken out again by the browser; a player must give its session back meanwhile.
+  // The browser may keep the page and show it again later; a player must give its session back in
+  // between.
   window.addEventListener("pagehide", () => life.abort());
   window.addEventListener("pageshow", (event) => {
     if (event.persisted) void show(0);
@@ -84,7 +85,7 @@ function decoded(part: string): string | undefined {
   }
 }
 
-/** A part of the program did not come: the server is away, or another version of it is there now, with other parts. */
+/** A part of the program was not loaded: the server does not answer, or has another version now, with other parts. */
 function brokenPage(page: HTMLElement): void {
   document.title = "Reel";
   const again = h("button", { type: "button", class: "button" }, "Load again");

@@ -1,4 +1,7 @@
-import type { ProblemBody } from "./types.ts";
+import type { Problem as ProblemDocument } from "./types.ts";
+
+/** A problem document, or as much of one as is known. */
+export type ProblemBody = Partial<ProblemDocument>;
 
 /** An answer that is not a success, or no answer at all (`status` 0). */
 export class Problem extends Error {
@@ -24,8 +27,10 @@ export class Problem extends Error {
     return text.charAt(0).toUpperCase() + text.slice(1);
   }
 
+  /** What happened this time, and what to do about it. */
   get detail(): string {
-    return this.body.detail ?? "";
+    const { detail, help } = this.body;
+    return [detail, help].filter(Boolean).join("; ");
   }
 }
 
@@ -55,7 +60,7 @@ export function problemFrom(
       if (typeof body === "object" && body !== null)
         return new Problem(status, body as ProblemBody, retryAfterS);
     } catch {
-      // Not JSON after all: say what is known below.
+      // Not JSON after all: the answer below says what is known.
     }
   }
   return new Problem(

@@ -51,7 +51,7 @@ export function classTable(changed: () => void): { element: HTMLElement; show(cl
   const showRows = rows<Row>(body, () => classRow(tell));
 
   const reset = () => {
-    fields().forEach((field, i) => (field.value = shareText(known[i]?.share_permille ?? 0)));
+    for (const [i, field] of fields().entries()) field.value = shareText(known[i]?.share_permille ?? 0);
     error.hidden = true;
     tell();
   };
@@ -96,7 +96,7 @@ export function classTable(changed: () => void): { element: HTMLElement; show(cl
   return {
     element: form,
     show(classes) {
-      // What somebody is writing stays; everything else follows the server.
+      // A field that is being edited stays; everything else follows the server.
       const writing = known.length === classes.length && isChanged();
       if (!writing) known = classes;
       showRows(classes);

@@ -1,17 +1,17 @@
-import { cancelJob, startVolumeWork } from "../api/client.ts";
+import { cancelJob, startVolumeJob } from "../api/client.ts";
 import { asProblem } from "../api/problem.ts";
 import type { Job } from "../api/types.ts";
-import { bytes, byteRate, timeLeft } from "../format.ts";
+import { byteRate, bytes, timeLeft } from "../format.ts";
 import { h, setText } from "../ui/dom.ts";
 import { toast } from "../ui/toast.ts";
 import { rows } from "./bar.ts";
 
-/** Ended work that is still shown. */
+/** Ended jobs that are still shown. */
 const ENDED_MAX = 4;
 
 const names = { scrub: "Scrub", rebuild: "Rebuild", replace: "Replace", ingest: "Ingest" } as const;
 
-/** Work on the volume: what goes on, what came of the last, and the buttons that begin it. */
+/** Jobs on the volume: the running one, the last results, and the buttons that begin one. */
 export function volumeJobs(changed: () => void): {
   element: HTMLElement;
   show(jobs: Job[], writable: boolean): void;
@@ -21,7 +21,7 @@ export function volumeJobs(changed: () => void): {
   const begin = (work: "scrub" | "rebuild", words: string) => {
     const button = h("button", { type: "button", class: "button small" }, words);
     button.addEventListener("click", () => {
-      startVolumeWork(work).then(
+      startVolumeJob(work).then(
         () => {
           error.hidden = true;
           changed();
@@ -38,7 +38,7 @@ export function volumeJobs(changed: () => void): {
   const help = h(
     "p",
     { class: "quiet-line" },
-    "Scrub reads everything and mends silent damage. Rebuild fills a disk that lacks something. Both take only the time that nobody else wants.",
+    "Scrub reads everything and repairs silent damage. Rebuild fills a disk that lacks something. Both take only the time that nothing else needs.",
   );
   const showRows = rows<Job>(list, () => jobRow(changed));
   return {
@@ -59,7 +59,7 @@ function jobRow(changed: () => void): { element: HTMLElement; show(job: Job): vo
   const bar = h("progress", { class: "tray-bar", max: 1 });
   const line = h("p", { class: "tray-line" });
   const element = h("li", { class: "job tray-item" }, h("div", { class: "tray-top" }, name, stop), bar, line);
-  let id: string | number = "";
+  let id = "";
   stop.addEventListener("click", () => {
     cancelJob(id).then(changed, (thrown: unknown) => toast(asProblem(thrown).headline));
   });

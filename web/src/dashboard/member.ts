@@ -5,7 +5,7 @@ import { makeBar, rows } from "./bar.ts";
 import { keep, makeChart, type Sample } from "./chart.ts";
 import { milliseconds, pathEnd, stateWords } from "./words.ts";
 
-/** One disk: how it is, how much time it has left, who uses it. */
+/** One disk: its state, the time it has left, and the classes that use it. */
 export function memberCard(): {
   element: HTMLElement;
   show(member: Member, at_s: number, round_ms: number): void;
@@ -44,7 +44,7 @@ export function memberCard(): {
       trouble.hidden = member.state === "present";
       setText(trouble, member.text);
       samples = keep(samples, { at_s, slack_ms: member.slack_ms, least_ms: member.least_slack_ms });
-      // Other policies than the one that keeps promises know no slack.
+      // Only the policy that keeps reservations has a slack.
       const knows = member.policy === "rounds" && member.in_use;
       setText(slack, knows ? milliseconds(member.slack_ms) : "none known");
       setText(least, knows ? `min ${milliseconds(member.least_slack_ms)}` : "");
@@ -56,7 +56,7 @@ export function memberCard(): {
         `Slack of disk ${member.member} in the last two minutes: ${milliseconds(member.slack_ms)} now, ${milliseconds(Math.min(...samples.map((s) => s.least_ms)))} at least, of ${milliseconds(round_ms)}`,
       );
       showClasses(member.classes);
-      const { read_request_us, read_mib_us, apart } = member.price;
+      const { read_request_us, read_mib_us, independent_limits } = member.price;
       showFacts([
         ["Rounds", member.rounds.toLocaleString("en"), false],
         ["Waiting", count(member.queued, "request"), false],
@@ -65,7 +65,7 @@ export function memberCard(): {
         ["Errors", member.errors.toLocaleString("en"), member.errors > 0],
         [
           "A read",
-          `${read_request_us < 1000 ? `${Math.round(read_request_us)} µs` : milliseconds(read_request_us / 1000)} ${apart ? "or" : "+"} ${milliseconds(read_mib_us / 1000)}/MiB${apart ? ", the longer" : ""}`,
+          `${read_request_us < 1000 ? `${Math.round(read_request_us)} µs` : milliseconds(read_request_us / 1000)} ${independent_limits ? "or" : "+"} ${milliseconds(read_mib_us / 1000)}/MiB${independent_limits ? ", the longer" : ""}`,
           false,
         ],
       ]);

@@ -16,7 +16,7 @@ import { refusalList, sessionTable } from "./sessions.ts";
 /** How often the titles are asked for while the name of one that is played is not known. */
 const NAMES_S = 10;
 
-/** How the promises stand: what is promised, to whom, and how the disks keep it. */
+/** The state of admission: what is reserved, for which sessions, and how the disks keep it. */
 export function dashboardPage(root: HTMLElement, signal: AbortSignal): void {
   document.title = "Dashboard · Reel";
   const bar = header();
@@ -95,7 +95,7 @@ export function dashboardPage(root: HTMLElement, signal: AbortSignal): void {
     showMembers(dashboard.members);
     resources.show(dashboard.resources, dashboard.sharing);
     classes.show(dashboard.classes);
-    // Their ids are shown until their names are known: of films that came since, or before a server that was away answers.
+    // A title is shown by its id until its name is known: it may be new, or the list not loaded yet.
     if (dashboard.now_s >= names_s + NAMES_S || dashboard.now_s < names_s) {
       names_s = dashboard.now_s;
       if (dashboard.sessions.some(({ title }) => !knownTitle(title))) refreshTitles(signal).catch(() => {});

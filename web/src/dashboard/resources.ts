@@ -3,7 +3,7 @@ import { h, setText } from "../ui/dom.ts";
 import { makeBar, rows } from "./bar.ts";
 import { percent, resourceName, sharingWords, useWords } from "./words.ts";
 
-/** How much of everything is promised, and who needs no disks for it. */
+/** How much of every resource is reserved, and how many sessions need no disks. */
 export function resourceTable(): {
   element: HTMLElement;
   show(resources: ResourceUse[], sharing: Sharing): void;
@@ -50,7 +50,7 @@ function resourceRow(): { element: HTMLElement; show(use: ResourceUse): void } {
     show(use) {
       const now = percent(use.used, use.capacity);
       const most = percent(use.peak_used, use.capacity);
-      setText(name, resourceName(use.resource));
+      setText(name, resourceName(use));
       bar.fill(now, use.capacity === null ? undefined : most);
       setText(words, useWords(use));
       setText(peak, use.capacity === null ? "" : `${most.toFixed(0)}%`);

@@ -1,4 +1,4 @@
-import type { SessionRow } from "../api/types.ts";
+import type { RefusalCount, SessionRow } from "../api/types.ts";
 import { bitRate, bytes, clock, count } from "../format.ts";
 import { titleUrl } from "../library/card.ts";
 import { knownTitle } from "../library/store.ts";
@@ -12,7 +12,7 @@ const states = {
   unpromised: "Without a promise",
 } as const;
 
-/** Who holds what. */
+/** The open sessions and their reservations. */
 export function sessionTable(): { element: HTMLElement; show(sessions: SessionRow[], total: number): void } {
   const body = h("tbody", {});
   const table = h(
@@ -53,14 +53,14 @@ export function sessionTable(): { element: HTMLElement; show(sessions: SessionRo
   };
 }
 
-/** How often somebody was turned away, and for want of what. */
+/** How often sessions were refused, by what there was too little of. */
 export function refusalList(): {
   element: HTMLElement;
-  show(refusals: { resource: string; count: number }[]): void;
+  show(refusals: RefusalCount[]): void;
 } {
   const list = h("ul", { class: "refusals" });
   const none = h("p", { class: "quiet-line" }, "Nobody was refused since the server started.");
-  const showRows = rows<{ resource: string; count: number }>(list, () => {
+  const showRows = rows<RefusalCount>(list, () => {
     const name = h("span", {});
     const times = h("strong", {});
     return {
@@ -88,7 +88,7 @@ function sessionRow(): { element: HTMLElement; show(session: SessionRow): void }
     h("td", { class: `cell-${name}` }),
   );
   const words = ["State", "Class", "Rate", "At", "Sent", "Client", "Key"];
-  cells.forEach((cell, i) => cell.setAttribute("data-word", words[i] ?? ""));
+  for (const [i, cell] of cells.entries()) cell.setAttribute("data-word", words[i] ?? "");
   const element = h("tr", {}, h("th", { scope: "row" }, title), ...cells);
   return {
     element,
@@ -106,7 +106,7 @@ function sessionRow(): { element: HTMLElement; show(session: SessionRow): void }
         session.client,
         `${session.key_hint}…`,
       ];
-      cells.forEach((cell, i) => setText(cell, texts[i] ?? ""));
+      for (const [i, cell] of cells.entries()) setText(cell, texts[i] ?? "");
     },
   };
 }

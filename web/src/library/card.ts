@@ -1,5 +1,5 @@
-import { clock, count, languageName, resolutionLabel, spokenTime } from "../format.ts";
 import type { Title } from "../api/types.ts";
+import { clock, count, languageName, resolutionLabel, spokenTime } from "../format.ts";
 import { loadPosition } from "../player/resume.ts";
 import { h } from "../ui/dom.ts";
 import { icon } from "../ui/icons.ts";
@@ -74,7 +74,7 @@ export function largest(title: Title) {
   )[0];
 }
 
-/** "German, English · subtitles": what tells similar titles apart. */
+/** "German, English · subtitles": the difference between similar titles. */
 function summary(title: Title): string {
   const spoken = [
     ...new Set(title.audio.map((track) => languageName(track.language)).filter((name) => name !== "")),

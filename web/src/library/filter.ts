@@ -1,5 +1,5 @@
-import { codecName, languageName, resolutionLabel } from "../format.ts";
 import type { Title } from "../api/types.ts";
+import { codecName, languageName, resolutionLabel } from "../format.ts";
 
 export const orders = {
   added: "Recently added",

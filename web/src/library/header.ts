@@ -1,4 +1,4 @@
-import { h, type Child } from "../ui/dom.ts";
+import { type Child, h } from "../ui/dom.ts";
 import { mark } from "../ui/icons.ts";
 
 /** The bar on top of every page. */

@@ -11,12 +11,12 @@ import { toast } from "../ui/toast.ts";
 import { pickFiles } from "../upload/drop.ts";
 import { card } from "./card.ts";
 import { emptyLibrary, nothingFound, skeleton } from "./empty.ts";
-import { isOrder, orders, select, type Order } from "./filter.ts";
+import { isOrder, type Order, orders, select } from "./filter.ts";
 import { header } from "./header.ts";
-import { volumeNotice, watchVolume } from "./volume.ts";
 import { dropTitle, knownTitles, onTitles, refreshTitles } from "./store.ts";
+import { volumeNotice, watchVolume } from "./volume.ts";
 
-/** How often the list is asked for while the page is looked at: films also arrive by command and watched folder. */
+/** How often a visible page asks for the list: titles also arrive by command and watched folder. */
 const REFRESH_MS = 10_000;
 
 export function libraryPage(root: HTMLElement, signal: AbortSignal): void {
@@ -119,7 +119,8 @@ export function libraryPage(root: HTMLElement, signal: AbortSignal): void {
       replaceIfOther(content, [nothingFound(query, () => setQuery(""))]);
       return;
     }
-    // Cards that are taken out lose the keyboard's focus, even if they come back at once: only what differs is touched.
+    // A card that is removed loses the focus, even if it is put back at once: only what differs is
+    // touched.
     const wanted = new Set<Element>(found.map(cardOf));
     for (const element of [...grid.children]) if (!wanted.has(element)) element.remove();
     let next = grid.firstElementChild;

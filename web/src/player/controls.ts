@@ -1,34 +1,34 @@
 import { clock } from "../format.ts";
 import { setText } from "../ui/dom.ts";
-import { setControl, type Stage } from "./stage.ts";
-import { commandOf, stepSpeed, type Command } from "./keys.ts";
+import { type Command, commandOf, stepSpeed } from "./keys.ts";
 import { recall, remember } from "./preferences.ts";
+import { type Stage, setControl } from "./stage.ts";
 
-/** What the controls ask of the player. */
+/** What the controls need of the player. */
 export interface Actions {
   duration_s(): number;
-  /** Where the film is, or will begin. */
+  /** Where the title is, or will begin. */
   at_s(): number;
   seek(at_s: number): void;
   play(): void;
-  /** Answers what to tell the viewer. */
+  /** Returns the message for the viewer. */
   toggleSubtitles(): string;
   statistics(): void;
   help(): void;
 }
 
 const IDLE_MS = 2600;
-/** Who walks the controls by keyboard gets longer to read them. */
+/** A viewer who uses the controls by keyboard gets longer to read them. */
 const IDLE_KEYS_MS = 6000;
 const BUBBLE_MS = 900;
 const DOUBLE_TAP_MS = 300;
 
-/** Buttons, keys, mouse and touch; and back: what the video does, on the controls. */
+/** Buttons, keys, mouse and touch act on the video; the controls show the state of the video. */
 export function installControls(
   stage: Stage,
   actions: Actions,
   signal: AbortSignal,
-): { setSpeed: (speed: number) => void } {
+): { setSpeed: (speed: number) => void; showTime: () => void } {
   const { element, video } = stage;
 
   let bubbleTimer: ReturnType<typeof setTimeout> | undefined;
@@ -42,7 +42,6 @@ export function installControls(
   const toggle = () => (video.paused ? actions.play() : video.pause());
   const seekBy = (seconds: number) => {
     actions.seek(actions.at_s() + seconds);
-    showTime();
     say(`${seconds > 0 ? "+" : "−"}${Math.abs(seconds)} s`);
   };
   const setVolume = (volume: number) => {
@@ -56,7 +55,7 @@ export function installControls(
     say(video.muted ? "Sound off" : "Sound on");
   };
   const setSpeed = (speed: number) => {
-    // What is loaded anew begins with the default.
+    // A title that is loaded again begins with the default.
     video.defaultPlaybackRate = speed;
     video.playbackRate = speed;
     say(`${speed}×`);
@@ -81,8 +80,7 @@ export function installControls(
       case "seekBy":
         return seekBy(command.seconds);
       case "seekTo":
-        actions.seek(command.fraction * actions.duration_s());
-        return showTime();
+        return actions.seek(command.fraction * actions.duration_s());
       case "volumeBy":
         return setVolume(Math.round((video.volume + command.step) * 100) / 100);
       case "speedBy":
@@ -100,7 +98,7 @@ export function installControls(
     [stage.fullscreen, () => void toggleFullscreen(stage)],
   ];
   for (const [button, action] of buttons) button.addEventListener("click", action);
-  // A pressed button keeps the focus and would then take the space bar, which belongs to the film.
+  // A pressed button keeps the focus and would then take the space bar, which plays and pauses.
   stage.controls.addEventListener("click", (event) => {
     const button = event.target instanceof Element ? event.target.closest("button") : null;
     if (event.detail > 0 && button && button.getAttribute("aria-haspopup") === null)
@@ -130,7 +128,7 @@ export function installControls(
   video.muted = muted ?? false;
   if (!document.pictureInPictureEnabled) stage.pip.hidden = true;
   if (!document.fullscreenEnabled && !("webkitEnterFullscreen" in video)) stage.fullscreen.hidden = true;
-  return { setSpeed };
+  return { setSpeed, showTime };
 }
 
 /** Keys typed into a field, and the keys by which a focused button is pressed, are not commands. */
@@ -213,7 +211,7 @@ function installPointer(
   );
 }
 
-/** Shows on the controls what the video does. Gives a function that shows where it is now. */
+/** Shows the state of the video on the controls. Returns a function that shows the present time. */
 function reflect(stage: Stage, actions: Actions, signal: AbortSignal): () => void {
   const { element, video } = stage;
   const on = (names: string, listener: () => void) => {
@@ -286,7 +284,7 @@ async function toggleFullscreen(stage: Stage): Promise<void> {
       (video as HTMLVideoElement & { webkitEnterFullscreen?: () => void }).webkitEnterFullscreen?.();
     }
   } catch {
-    // Desktops cannot be turned, and a page in a frame may not fill the screen: both leave the film as it was.
+    // Desktops cannot be turned, and a page in a frame may not fill the screen: nothing changes then.
   }
 }
 

@@ -1,10 +1,10 @@
 import type { Session, Title } from "../api/types.ts";
 import { bitRate, bytes, channelLabel, clock, codecName, languageName, resolutionLabel } from "../format.ts";
 import { largest } from "../library/card.ts";
-import { h, type Child } from "../ui/dom.ts";
+import { type Child, h } from "../ui/dom.ts";
 import { icon } from "../ui/icons.ts";
 
-/** What is below the player: the film in words, its tracks, and its addresses for other players. */
+/** The part below the player: the title's description, its tracks, and its addresses for other players. */
 export function details(title: Title, help: () => void): HTMLElement {
   const best = largest(title);
   const keys = h("button", { type: "button", class: "button quiet keys-button" }, icon("keyboard"), "Keys");
@@ -94,7 +94,7 @@ function line(main: string, rest: string[]): HTMLElement {
   );
 }
 
-/** An address to copy. Opening it starts a session of its own. */
+/** An address to copy. Opening it starts another session. */
 function address(kind: string, path: Session["hls"]): Child {
   const field = h("input", {
     class: "address-field",

@@ -1,14 +1,14 @@
 import Hls, {
+  type ErrorData,
   ErrorDetails,
   ErrorTypes,
   Events,
-  type ErrorData,
   type HlsConfig,
   type Level as HlsLevel,
   type LoadPolicy,
   type MediaPlaylist,
 } from "hls.js";
-import { problemFrom, type Problem } from "../api/problem.ts";
+import { type Problem, problemFrom } from "../api/problem.ts";
 import { channelLabel, codecName } from "../format.ts";
 import type { Choice, Engine, EngineOptions, Level } from "./engine.ts";
 import { recall, remember } from "./preferences.ts";
@@ -17,15 +17,16 @@ import { TextTracks } from "./texttracks.ts";
 
 const REFUSED = 503;
 
-/** So long before the picture would stand a refused segment is asked for once more. */
+/** A refused segment is requested once more so long before the buffer ends. */
 const LAST_TRY_S = 1;
 
-/** What a first visit assumes of the way to the server, until it is measured: enough to start at 1080p on a home network. */
+/** The rate that a first visit assumes until it is measured: enough to start at 1080p on a home network. */
 const FIRST_BANDWIDTH_BPS = 8_000_000;
 
 /**
- * How segments are loaded: as hls.js does by itself, except that a refusal (503) is not asked again. The server will not have room
- * for this quality in a second, but may have it for a lower one, which hls.js then takes; it tries upward again after half a minute.
+ * How segments are loaded: as hls.js does by default, except that a refused segment (503) is not requested again. The server will
+ * not have room for this quality in a second, but may have room for a lower one, which hls.js then takes. hls.js tries a
+ * higher one after half a minute.
  */
 const segmentPolicy: LoadPolicy = {
   default: {
@@ -86,7 +87,7 @@ export class HlsEngine implements Engine {
     hls.on(Events.AUDIO_TRACKS_UPDATED, changed);
     hls.on(Events.AUDIO_TRACK_SWITCHED, changed);
     hls.on(Events.SUBTITLE_TRACKS_UPDATED, () => {
-      // Subtitles are shown only to who asked for them once, whatever the playlist marks as default.
+      // Subtitles are shown only if they were chosen once, whatever the playlist marks as default.
       if (!subtitleLanguage) hls.subtitleTrack = -1;
       changed();
     });
@@ -240,7 +241,7 @@ export class HlsEngine implements Engine {
     );
   }
 
-  /** Nothing more comes for now. What is in memory plays on, and just before its end it is asked again; only then is it said. */
+  /** Nothing more arrives for now. What is buffered plays on; just before its end the segment is requested once more. */
   private refused(problem: Problem): void {
     const left_s = ahead_s(this.options.video) - LAST_TRY_S;
     if (left_s <= 0) {
@@ -261,7 +262,7 @@ export class HlsEngine implements Engine {
       return;
     }
     if (status === REFUSED && this.wanted >= 0) {
-      // hls.js has gone over to choosing by itself; the menu says so.
+      // hls.js chooses the level again; the menu shows it.
       this.wanted = -1;
       this.options.changed();
     }

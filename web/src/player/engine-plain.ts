@@ -12,7 +12,7 @@ interface AudioTrackLike {
 }
 type WithAudioTracks = HTMLVideoElement & { audioTracks?: ArrayLike<AudioTrackLike> };
 
-/** The browser does all: its own HLS, or one MP4 with byte ranges. */
+/** The browser does everything: its own HLS, or one MP4 with byte ranges. */
 export class PlainEngine implements Engine {
   readonly kind: "native" | "progressive";
   private readonly options: EngineOptions;
@@ -155,9 +155,9 @@ export class PlainEngine implements Engine {
     else this.options.failed({ reason: "media", detail });
   }
 
-  /** A media element gives the same errors for bytes it cannot decode, for bytes that stop, and for an answer that is none. */
+  /** A media element gives the same error for bytes it cannot decode, for bytes that stop, and for a refusal. */
   private async tellMissingFrom(otherwise: Failure): Promise<void> {
-    // One byte of it, since a refusal is told only to who asks for media; the rest is not waited for.
+    // One byte, since only a request for media is refused; the rest is not waited for.
     const answer = await fetch(this.options.video.currentSrc, { headers: { range: "bytes=0-0" } }).catch(
       () => undefined,
     );

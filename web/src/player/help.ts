@@ -1,5 +1,5 @@
-import { h } from "../ui/dom.ts";
 import { sheet } from "../ui/dialog.ts";
+import { h } from "../ui/dom.ts";
 import { keyHelp } from "./keys.ts";
 
 export function showHelp(host: HTMLElement): void {

@@ -1,11 +1,11 @@
 import { bitRate, languageName, resolutionLabel } from "../format.ts";
 import { setText } from "../ui/dom.ts";
-import { toggleMenu, type MenuItem } from "../ui/menu.ts";
+import { type MenuItem, toggleMenu } from "../ui/menu.ts";
 import type { Choice, Engine, Level } from "./engine.ts";
 import { speeds } from "./keys.ts";
 import type { Stage } from "./stage.ts";
 
-/** What carries out a choice. The engine may be another than when the menu opened: a session that ended is opened anew. */
+/** Carries out a choice. The engine may be another one than when the menu opened: an ended session is opened again. */
 export type Choose = (choice: (engine: Engine) => void) => void;
 
 /** The four choices: picture, speed, sound, subtitles. `engine` may change while the page lives. */
@@ -56,7 +56,7 @@ export function installMenus(
   });
 }
 
-/** Writes the present choices on the buttons; while there is nothing to choose from yet they keep their words and take no press. */
+/** Writes the present choices on the buttons; while there is nothing to choose from they keep their text and are disabled. */
 export function showChoices(stage: Stage, engine: Engine | undefined): void {
   const ready = engine?.ready() ?? false;
   for (const button of [stage.quality, stage.audio, stage.subtitles]) button.disabled = !ready;
@@ -84,7 +84,7 @@ export function showChoices(stage: Stage, engine: Engine | undefined): void {
 export function choiceLabel(choice: Choice, index: number): string {
   const language = languageName(choice.language);
   if (!choice.name) return language || `Track ${index + 1}`;
-  // "English" named "English", or a name that already tells the language.
+  // "English" named "English", or a name that already contains the language.
   if (language === "" || choice.name.toLowerCase().includes(language.toLowerCase())) return choice.name;
   return choice.name === choice.language ? language : `${language}: ${choice.name}`;
 }

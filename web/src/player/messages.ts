@@ -6,7 +6,10 @@ import { failure } from "../ui/failure.ts";
 import type { Failure } from "./engine.ts";
 import { explainRefusal } from "./refusal.ts";
 
-/** A refused film: why, and a countdown to the next try. `again` is called once, by the clock or the button, and told whether somebody pressed it. */
+/**
+ * A refused title: why, and a countdown to the next try. `again` is called once: by the button with true, by the clock with
+ * false.
+ */
 export function showRefusal(
   place: HTMLElement,
   problem: Problem,
@@ -46,7 +49,7 @@ export function showRefusal(
   place.hidden = false;
 }
 
-/** A film that cannot go on: what happened and what can be done. */
+/** A title that cannot go on: what happened and what can be done. */
 export function showFailure(
   place: HTMLElement,
   problem: Problem,
@@ -93,7 +96,7 @@ export function failureWords(reason: Exclude<Failure, { reason: "refused" }>, ti
   }
 }
 
-/** The codecs this browser says it has not; all of the title's if it claims to have them. */
+/** The codecs that this browser does not have; all of the title's if it claims to have them. */
 function undecodable(title: Title): string[] {
   const probe = document.createElement("video");
   const codecs = [...new Set([...title.video, ...title.audio].map((track) => track.codec))];

@@ -1,7 +1,7 @@
 import { clock, spokenTime } from "../format.ts";
 import { h, setText } from "../ui/dom.ts";
 
-/** The line of the film: what is seen, what is in memory, where the pointer is. Arrow keys are the page's. */
+/** The time line: what was played, what is buffered, where the pointer is. The page handles the arrow keys. */
 export class SeekBar {
   readonly element: HTMLElement;
   private readonly line = h("div", { class: "seek-line" });

@@ -1,5 +1,5 @@
-import { h, type Child } from "../ui/dom.ts";
-import { icon, type IconName } from "../ui/icons.ts";
+import { type Child, h } from "../ui/dom.ts";
+import { type IconName, icon } from "../ui/icons.ts";
 import { Captions } from "./captions.ts";
 import { SeekBar } from "./seekbar.ts";
 

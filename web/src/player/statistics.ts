@@ -6,7 +6,7 @@ import type { StallMeter } from "./stalls.ts";
 
 const ways = { hls: "HLS through hls.js", native: "HLS by the browser", progressive: "One MP4" } as const;
 
-/** What is being played, in figures; stalls are counted, not hidden. */
+/** Figures of what is being played; stalls are counted, not hidden. */
 export function showStatistics(
   list: HTMLElement,
   video: HTMLVideoElement,

@@ -1,7 +1,7 @@
 import type { Title } from "../api/types.ts";
 import type { Actions } from "./controls.ts";
 
-/** Tells the system what plays: the lock screen's picture and name, a keyboard's or headphone's play key. */
+/** Registers the title with the system: the lock screen's picture and name, the play key of a keyboard or headphone. */
 export function announceMedia(
   title: Title,
   video: HTMLVideoElement,

@@ -2,10 +2,10 @@ import { setText } from "../ui/dom.ts";
 import type { Stage } from "./stage.ts";
 import type { StallMeter } from "./stalls.ts";
 
-/** Shorter waits show nothing: a flash of a wheel disturbs more than it tells. */
+/** Shorter waits show nothing: a spinner that flashes disturbs and does not inform. */
 const SHOW_AFTER_MS = 300;
 
-/** Shows that the picture stands, and why; a stall is called a stall. */
+/** Shows that the picture stands still, and why; a stall is called a stall. */
 export function installWaiting(stage: Stage, stalls: StallMeter, signal: AbortSignal): void {
   const { video, waiting, element } = stage;
   const text = waiting.querySelector(".waiting-text") ?? waiting;
@@ -97,7 +97,7 @@ export function installWaiting(stage: Stage, stalls: StallMeter, signal: AbortSi
       },
       { signal },
     );
-  // What there was of a film is gone when another session for it is asked for already: it still loads.
+  // The video is empty while another session is opened for the title: it still loads.
   video.addEventListener("emptied", still, { signal });
   signal.addEventListener("abort", () => clearInterval(timer));
 }

@@ -1,4 +1,4 @@
-import { h, type Child } from "./dom.ts";
+import { type Child, h } from "./dom.ts";
 import { icon } from "./icons.ts";
 
 /** A modal question. Resolves true only when the action was chosen. */

@@ -45,7 +45,10 @@ export function setText(element: Element, text: string): void {
   if (element.textContent !== text) element.textContent = text;
 }
 
-/** Replaces what is in `place` only by something that looks otherwise: what is put in anew is read out again, and loses the focus. */
+/**
+ * Replaces the content of `place` only if it differs: a new element is read out again by a screen reader and loses the
+ * focus.
+ */
 export function replaceIfOther(place: Element, content: Element[]): void {
   if (
     place.children.length === content.length &&

@@ -1,5 +1,5 @@
 import { h } from "./dom.ts";
-import { icon, type IconName } from "./icons.ts";
+import { type IconName, icon } from "./icons.ts";
 
 export interface MenuItem {
   label: string;
@@ -93,7 +93,7 @@ function row(item: MenuItem, close: (byKey: boolean) => void): HTMLElement {
     ? h("a", { ...attributes, href: item.href, download: item.download }, ...content)
     : h("button", { ...attributes, type: "button" }, ...content);
   element.addEventListener("click", (event) => {
-    // Whoever used the mouse wants the keys for the page again, not for the button that opened the menu.
+    // After a click the keys belong to the page again, not to the button that opened the menu.
     close(event.detail === 0);
     item.run?.();
   });

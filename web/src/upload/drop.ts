@@ -36,7 +36,8 @@ export function installDropZone(): void {
     ),
   );
   document.body.append(input, veil);
-  // dragenter and dragleave come for every element passed; only their balance tells whether the pointer is inside.
+  // dragenter and dragleave come for every element passed: the pointer is inside while the first
+  // outnumber the second.
   let depth = 0;
   const show = (visible: boolean) => document.body.toggleAttribute("data-dropping", visible);
   window.addEventListener("dragenter", (event) => {

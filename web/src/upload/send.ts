@@ -9,7 +9,7 @@ export interface Accepted {
 }
 
 /**
- * Sends one file as the raw body of a POST. XMLHttpRequest, because fetch still tells nothing about bytes sent.
+ * Sends one file as the raw body of a POST. XMLHttpRequest, because fetch does not report bytes sent.
  * Rejects with a Problem; with the signal's reason when aborted.
  */
 export function send(

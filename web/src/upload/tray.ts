@@ -1,10 +1,10 @@
-import { bytes, byteRate, count, timeLeft } from "../format.ts";
+import { byteRate, bytes, count, timeLeft } from "../format.ts";
 import { titleUrl } from "../library/card.ts";
 import { h, setText } from "../ui/dom.ts";
 import { icon } from "../ui/icons.ts";
-import { dismiss, onItems, type Item } from "./queue.ts";
+import { dismiss, type Item, onItems } from "./queue.ts";
 
-/** The panel in the corner that shows what is on its way in. Absent when nothing is. */
+/** The panel in the corner that lists uploads and ingests. Hidden when there are none. */
 export function installTray(): void {
   const list = h("ul", { class: "tray-list" });
   const heading = h("h2", { class: "tray-heading" });

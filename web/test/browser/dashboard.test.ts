@@ -1,7 +1,7 @@
 import assert from "node:assert/strict";
 import { after, test } from "node:test";
 import type { TrafficClass } from "../../src/api/types.ts";
-import { begin, pickFilm, until, useStage, windows, type Window } from "./harness.ts";
+import { begin, pickFilm, until, useStage, type Window, windows } from "./harness.ts";
 
 const stage = useStage();
 
@@ -17,7 +17,7 @@ after(async () => {
 });
 
 for (const window of Object.keys(windows) as Window[]) {
-  test(`the dashboard shows disks and who holds what while a film plays (${window})`, async () => {
+  test(`the dashboard shows disks and sessions while a title plays (${window})`, async () => {
     const film = await pickFilm(stage);
     const player = await stage.open(`/title/${film.id}`);
     await begin(player.page);
@@ -51,7 +51,7 @@ for (const window of Object.keys(windows) as Window[]) {
       /Rounds.*Waiting.*Late.*Errors.*A read/s,
     );
 
-    // It moves by itself: the chart gets longer, the round goes on.
+    // It is updated: the chart gets longer, the round goes on.
     const drawn = () =>
       page.evaluate(
         () => document.querySelector(".chart-slack")?.getAttribute("points")?.split(" ").length ?? 0,
@@ -100,7 +100,7 @@ test("shares are changed in place, and a wrong sum is refused in words", async (
   const share = (name: string) => page.getByLabel(`Share of ${name} in percent`);
   await share("periodic").fill("80");
   assert.match((await page.textContent(".share-sum")) ?? "", /110% in all/);
-  // What is being written survives what the server says meanwhile.
+  // A field that is being edited survives the server's next answers.
   await page.waitForTimeout(1500);
   assert.equal(await share("periodic").inputValue(), "80");
   await page.click("text=Save shares");
@@ -177,7 +177,7 @@ test("the server goes away and comes back", async () => {
   await close();
 });
 
-test("a server that is away from the start is told of once", async () => {
+test("a server that never answers is reported once", async () => {
   let asked = 0;
   const { page, shot, close } = await stage.open("/dashboard", {
     expected: /./,
@@ -198,7 +198,7 @@ test("a server that is away from the start is told of once", async () => {
   await close();
 });
 
-test("a film whose name was not known is called by it as soon as it is", async () => {
+test("a title is shown by its name as soon as the name is known", async () => {
   const film = await pickFilm(stage);
   const player = await stage.open(`/title/${film.id}`);
   await begin(player.page);
@@ -218,7 +218,7 @@ test("a film whose name was not known is called by it as soon as it is", async (
   await player.close();
 });
 
-test("a server that takes a question and never answers is told of too", async () => {
+test("a server that accepts a request and never answers is reported too", async () => {
   let silent = false;
   const { page, close } = await stage.open("/dashboard", {
     prepare: (page) => page.route("**/api/v1/dashboard", (route) => (silent ? undefined : route.continue())),
@@ -232,7 +232,7 @@ test("a server that takes a question and never answers is told of too", async ()
   await close();
 });
 
-test("a page that nobody looks at asks nothing", async () => {
+test("a hidden page sends no requests", async () => {
   let asked = 0;
   const { page, close } = await stage.open("/dashboard", {
     prepare: (page) =>
@@ -247,14 +247,17 @@ test("a page that nobody looks at asks nothing", async () => {
       Object.defineProperty(document, "visibilityState", { value: to, configurable: true });
       document.dispatchEvent(new Event("visibilitychange"));
     }, state);
+  // Requests of a page reach the tests in order: after this one, all before it are counted.
+  const counted = async () => {
+    await page.evaluate(async () => (await fetch("/api/v1/volume")).text());
+    return asked;
+  };
   await hide("hidden");
-  await page.waitForTimeout(300);
-  const then = asked;
+  const then = await counted();
   await page.waitForTimeout(2500);
-  assert.equal(asked, then);
+  assert.equal(await counted(), then);
   await hide("visible");
-  await page.waitForTimeout(300);
-  assert.ok(asked > then, "and again when it is looked at");
+  await until(() => asked > then, "it is asked again when the page is visible");
   await close();
 });
 

@@ -5,10 +5,10 @@ import { mkdir, mkdtemp, rm } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { after, before } from "node:test";
-import { chromium, type BrowserContext, type Page } from "playwright-core";
+import { type BrowserContext, chromium, type Page } from "playwright-core";
 import type { Title, VideoTrack } from "../../src/api/types.ts";
 import { ensureMedia } from "../mock/media.ts";
-import { startMock, type Mock } from "../mock/server.ts";
+import { type Mock, startMock } from "../mock/server.ts";
 import { dist, mediaDirectory, results } from "../places.ts";
 
 export const windows = {
@@ -17,7 +17,7 @@ export const windows = {
 } as const;
 export type Window = keyof typeof windows;
 
-/** How long a thing may take on a machine that does many others; only the length of a failure depends on it. */
+/** How long one step may take on a busy machine; only the length of a failure depends on it. */
 export const PATIENCE_MS = 30_000;
 
 export interface Stage {
@@ -26,7 +26,7 @@ export interface Stage {
   mock: Mock | undefined;
   media: string;
   titles(): Promise<Title[]>;
-  /** Opens a page whose every complaint fails the test that calls `calm` on it. */
+  /** Opens a page; `calm` fails the test if the page complained. */
   open(path: string, options?: OpenOptions): Promise<Opened>;
 }
 
@@ -167,7 +167,7 @@ async function openPage(
     if (response.status() >= 400) complain(`answered ${response.status()}: ${response.url()}`);
   });
   page.on("requestfailed", (request) => {
-    // A seek or a change of quality gives up what is still on its way; that is no failure.
+    // A seek or a change of quality aborts requests; that is no failure.
     const why = request.failure()?.errorText ?? "";
     if (why !== "net::ERR_ABORTED") complain(`failed: ${request.url()} ${why}`);
   });
@@ -220,7 +220,7 @@ export function videoState(page: Page) {
   });
 }
 
-/** Waits until the film runs and has moved on by `seconds` of its own time. */
+/** Waits until the title plays and has moved on by `seconds` of media time. */
 export async function untilPlayed(page: Page, seconds: number): Promise<void> {
   const from = await page.evaluate(() => document.querySelector("video")?.currentTime ?? 0);
   await page.waitForFunction((until) => {
@@ -229,7 +229,16 @@ export async function untilPlayed(page: Page, seconds: number): Promise<void> {
   }, from + seconds);
 }
 
-/** Waits for what only the server can tell. */
+/** Waits until the title has played from this place on: on a slow machine it may be further already when it is looked at. */
+export async function untilPlayedFrom(page: Page, at_s: number): Promise<void> {
+  await page.waitForFunction((at_s) => {
+    const played = document.querySelector("video")?.played;
+    const starts = Array.from({ length: played?.length ?? 0 }, (_, i) => played?.start(i) ?? 0);
+    return starts.some((start_s) => Math.abs(start_s - at_s) < 1);
+  }, at_s);
+}
+
+/** Waits for something that only the server knows. */
 export async function until(holds: () => Promise<boolean> | boolean, what: string): Promise<void> {
   const end_ms = Date.now() + PATIENCE_MS;
   while (!(await holds())) {
@@ -239,12 +248,17 @@ export async function until(holds: () => Promise<boolean> | boolean, what: strin
 }
 
 /** Presses the large button if the browser did not allow sound without a press. */
-export async function begin(page: Page): Promise<void> {
+export async function press(page: Page): Promise<void> {
   await page.waitForFunction(() => {
     const video = document.querySelector("video");
     return video !== null && video.readyState >= 2 && !document.querySelector(".stage[data-loading]");
   });
   if (await page.evaluate(() => document.querySelector("video")?.paused)) await page.click(".big-play");
+}
+
+/** Begins, and waits until the title plays. */
+export async function begin(page: Page): Promise<void> {
+  await press(page);
   await untilPlayed(page, 0.3);
 }
 

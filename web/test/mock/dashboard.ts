@@ -1,6 +1,6 @@
 /** What the mock says of disks and promises: made up, but moving as the real thing does. */
 
-import type { Dashboard, Job, Member, TrafficClass } from "../../src/api/types.ts";
+import type { Dashboard, Job, Member, ResourceUse, TrafficClass } from "../../src/api/types.ts";
 
 export interface MockPromises {
   dashboard(sessions: Map<string, string>): Dashboard;
@@ -16,7 +16,8 @@ export interface MockPromises {
   lost: number | undefined;
 }
 
-const WORK_S = 20;
+/** Longer than any test takes on a slow machine, so that a job ends only when it is told to. */
+const WORK_S = 600;
 const WORK_BYTES = 41_000_000_000;
 
 export function mockPromises(): MockPromises {
@@ -79,8 +80,13 @@ export function mockPromises(): MockPromises {
       const now_s = 5000 + Math.floor((Date.now() - began_ms) / 1000);
       const playing = sessions.size;
       const load = Math.min(0.68, 0.16 + playing * 0.07);
-      const use = (resource: string, unit: "ns" | "bytes", capacity: number | null, part: number) => ({
-        resource,
+      const use = (
+        of: Pick<ResourceUse, "resource" | "member">,
+        unit: "ns" | "bytes",
+        capacity: number | null,
+        part: number,
+      ) => ({
+        ...of,
         unit,
         used: Math.round((capacity ?? 4e6) * part),
         capacity,
@@ -92,11 +98,11 @@ export function mockPromises(): MockPromises {
         volume: { state: self.lost === undefined ? "ok" : "degraded", writable: true },
         members: [0, 1, 2, 3, 4].map((number) => member(number, now_s, load, self)),
         resources: [
-          use("media memory", "bytes", 1_600_000_000, load * 0.6),
-          use("the network", "bytes", null, load),
-          use("the processor", "ns", 2_800_000_000, load * 0.2),
+          use({ resource: "memory" }, "bytes", 1_600_000_000, load * 0.6),
+          use({ resource: "network" }, "bytes", null, load),
+          use({ resource: "processor" }, "ns", 2_800_000_000, load * 0.2),
           ...[0, 1, 2, 3, 4].map((number) =>
-            use(`member ${number}`, "ns", 700_000_000, load + number * 0.02),
+            use({ resource: "disk", member: number }, "ns", 700_000_000, load + number * 0.02),
           ),
         ],
         classes: self.classes.map((spec, i) => ({
@@ -123,9 +129,9 @@ export function mockPromises(): MockPromises {
             ? { groups: 1, followers: playing - 1, kept_bytes: 63_000_000 }
             : { groups: 0, followers: 0, kept_bytes: 0 },
         refusals: [
-          { resource: "member", count: 4 },
+          { resource: "disk", count: 4 },
           { resource: "network", count: 0 },
-          { resource: "table", count: 1 },
+          { resource: "sessions", count: 1 },
         ],
         jobs: self.jobs(),
       };
@@ -155,13 +161,14 @@ function member(number: number, now_s: number, load: number, { classes, lost }: 
     queued: there ? 3 + number : 0,
     in_device: there ? 2 : 0,
     errors: there ? 0 : 17,
-    price: { read_request_us: 112.5, read_mib_us: 2210, apart: false },
+    price: { read_request_us: 112.5, read_mib_us: 2210, independent_limits: false },
     classes: classes.map((spec, i) => ({
       class: spec.name,
       queued: i,
       quota_ms: spec.share_permille,
       used_ms: there ? Math.max(0, used[i] ?? 0) : 0,
       total_ms: 1,
+      bytes: 0,
     })),
   };
 }

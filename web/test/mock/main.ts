@@ -1,6 +1,6 @@
+import { dist, mediaDirectory } from "../places.ts";
 import { ensureMedia } from "./media.ts";
 import { startMock } from "./server.ts";
-import { dist, mediaDirectory } from "../places.ts";
 
 const mock = await startMock({
   dist,

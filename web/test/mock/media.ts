@@ -93,7 +93,7 @@ export function ensureMedia(directory: string): string {
     ...["-map", "0:v", "-map", "1:a", "-c", "copy", "-movflags", "+faststart", join(making, "film.mp4")],
   ]);
   smallFilm(join(making, "upload.mkv"), making);
-  landscapes.forEach((colours, i) =>
+  for (const [i, colours] of landscapes.entries()) {
     ffmpeg([
       "-f",
       "lavfi",
@@ -104,8 +104,8 @@ export function ensureMedia(directory: string): string {
       "-q:v",
       "3",
       join(making, `poster-${i}.jpg`),
-    ]),
-  );
+    ]);
+  }
   writeFileSync(join(making, `complete-${RECIPE}`), "");
   // Another file of tests may have been faster.
   if (existsSync(complete)) {

@@ -1,6 +1,7 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import { keep, points, SPAN_S, type Sample } from "../../src/dashboard/chart.ts";
+import type { MemberState } from "../../src/api/types.ts";
+import { keep, points, type Sample, SPAN_S } from "../../src/dashboard/chart.ts";
 import {
   milliseconds,
   pathEnd,
@@ -45,23 +46,23 @@ test("figures in words", () => {
   ]);
   assert.deepEqual([999.6, 1000, -2800].map(milliseconds), ["1.00 s", "1.00 s", "−2.80 s"]);
   assert.deepEqual(["/srv/reel/disk0/member", "/dev/sdb"].map(pathEnd), ["…/disk0/member", "/dev/sdb"]);
-  assert.equal(resourceName("member 3"), "Disk 3");
-  assert.equal(resourceName("the bytes of member 3"), "Disk 3, bytes");
-  assert.equal(resourceName("the network"), "Network");
-  assert.equal(refusalName("core"), "Processor");
+  assert.equal(resourceName({ resource: "disk", member: 3 }), "Disk 3");
+  assert.equal(resourceName({ resource: "disk-bytes", member: 3 }), "Disk 3, bytes");
+  assert.equal(resourceName({ resource: "network" }), "Network");
+  assert.equal(refusalName("processor"), "Processor");
   assert.equal(stateWords("missing"), "Missing");
-  assert.equal(stateWords("sleepy"), "Sleepy", "a state of a newer server");
-  const use = { resource: "the network", unit: "bytes", used: 1e6, capacity: null, peak_used: 2e6 } as const;
+  assert.equal(stateWords("sleepy" as MemberState), "Sleepy", "a state of a newer server");
+  const use = { resource: "network", unit: "bytes", used: 1e6, capacity: null, peak_used: 2e6 } as const;
   assert.equal(useWords(use), "8 Mb/s, no limit known");
   assert.equal(
-    useWords({ ...use, resource: "member 0", unit: "ns", used: 120e6, capacity: 700e6 }),
+    useWords({ ...use, resource: "disk", member: 0, unit: "ns", used: 120e6, capacity: 700e6 }),
     "120 ms of 700 ms",
   );
-  assert.equal(useWords({ ...use, resource: "media memory", capacity: 4e6 }), "1 MB of 4 MB");
+  assert.equal(useWords({ ...use, resource: "memory", capacity: 4e6 }), "1 MB of 4 MB");
   assert.deepEqual([percent(1, 4), percent(9, 4), percent(1, 0), percent(1, null)], [25, 100, 0, 0]);
 });
 
-test("who reads no disk is told in words, and nothing where everybody reads", () => {
+test("sessions that read no disk are counted in words, and nothing is said if there are none", () => {
   assert.equal(sharingWords({ groups: 0, followers: 0, kept_bytes: 0 }), "");
   assert.equal(
     sharingWords({ groups: 1, followers: 1, kept_bytes: 12e6 }),

@@ -54,7 +54,8 @@ test("a stall counts from its begin to its end, once", () => {
 test("a refusal in words", () => {
   const disk = explainRefusal(
     new Problem(503, {
-      resource: "member 3",
+      resource: "disk",
+      member: 3,
       asked: 12_400_000,
       available: 3_000_000,
       grantable_rate_bps: 2.1e6,
@@ -68,14 +69,14 @@ test("a refusal in words", () => {
   assert.equal(disk.lines[1], "A stream of up to 2.1 Mb/s could start now.");
   assert.equal(disk.retry_s, 20);
   const full = explainRefusal(
-    new Problem(503, { resource: "the network", asked: 1e6, available: 0, grantable_rate_bps: 0 }),
+    new Problem(503, { resource: "network", asked: 1e6, available: 0, grantable_rate_bps: 0 }),
   );
   assert.equal(
     full.lines[0],
     "The network is booked by those who are watching: this film needs 8 Mb/s, and nothing is left.",
   );
   assert.equal(full.lines.length, 2, "no rate where none could be granted");
-  const memory = explainRefusal(new Problem(503, { resource: "media memory", asked: 64e6, available: 12e6 }));
+  const memory = explainRefusal(new Problem(503, { resource: "memory", asked: 64e6, available: 12e6 }));
   assert.match(memory.lines.join(" "), /needs 64 MB, and 12 MB is left/);
   const bare = explainRefusal(new Problem(503, { detail: "No place." }, 7));
   assert.ok(bare.lines.includes("No place."));
