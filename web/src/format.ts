@@ -60,7 +60,8 @@ function scaled(value: number, unit: string): string {
 }
 
 /**
- * The usual name of a picture size: 1920x800 -> "1080p" (a wide film cut from 1080 lines), 3840x2160 -> "4K".
+ * The usual name of a picture size: 1920x800 -> "1080p" (a wide film cut from 1080 lines),
+ * 3840x2160 -> "4K".
  */
 export function resolutionLabel(width: number, height: number): string {
   const lines = Math.max(Math.min(width, height), (Math.max(width, height) * 9) / 16);

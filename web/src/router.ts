@@ -6,7 +6,10 @@ import { h } from "./ui/dom.ts";
 import { failure } from "./ui/failure.ts";
 import { closeMenu } from "./ui/menu.ts";
 
-/** Shows the page of the address and follows links without loading anew. A page lives until its signal aborts. */
+/**
+ * Shows the page of the address and follows links without loading anew. A page lives until its
+ * signal aborts.
+ */
 export function startRouter(root: HTMLElement): void {
   let life = new AbortController();
   history.scrollRestoration = "manual";
@@ -85,7 +88,10 @@ function decoded(part: string): string | undefined {
   }
 }
 
-/** A part of the program was not loaded: the server does not answer, or has another version now, with other parts. */
+/**
+ * A part of the program was not loaded: the server does not answer, or has another version now,
+ * with other parts.
+ */
 function brokenPage(page: HTMLElement): void {
   document.title = "Reel";
   const again = h("button", { type: "button", class: "button" }, "Load again");

@@ -16,7 +16,10 @@ const API = "/api/v1";
 const NO_CONTENT = 204;
 const NOT_MODIFIED = 304;
 
-/** A server that has not answered after this time counts as one that does not answer. A change may take longer than a report. */
+/**
+ * A server that has not answered after this time counts as one that does not answer. A change may
+ * take longer than a report.
+ */
 const ANSWER_MAX_MS = { get: 10_000, other: 30_000 };
 
 /** The titles, and the server's tag of this state of the list. */
@@ -78,13 +81,19 @@ export function jobLocation(id: string): string {
   return `${API}/jobs/${encodeURIComponent(id)}`;
 }
 
-/** Opens a session: the title's bytes are reserved. Throws a Problem with status 503 when they cannot be. */
+/**
+ * Opens a session: the title's bytes are reserved. Throws a Problem with status 503 when they
+ * cannot be.
+ */
 export function openSession(title: string, signal?: AbortSignal): Promise<Session> {
   const body = JSON.stringify({ title });
   return ask("POST", "/sessions", { body, signal });
 }
 
-/** Gives the reservation back. Survives the page being closed; its outcome does not matter, the server expires idle sessions. */
+/**
+ * Gives the reservation back. Survives the page being closed; its outcome does not matter, the
+ * server expires idle sessions.
+ */
 export function closeSession(key: string): void {
   fetch(`${API}/sessions/${encodeURIComponent(key)}`, { method: "DELETE", keepalive: true }).catch(() => {});
 }
@@ -106,7 +115,10 @@ function ask<T>(method: string, path: string, options: Options = {}): Promise<T>
   );
 }
 
-/** Sends a request and reads its answer; anything but a success (or the 304 that was asked for) is a Problem. */
+/**
+ * Sends a request and reads its answer; anything but a success (or the 304 that was asked for) is a
+ * Problem.
+ */
 async function exchange<T>(
   method: string,
   path: string,

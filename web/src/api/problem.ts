@@ -44,7 +44,8 @@ export function unreachable(): Problem {
 }
 
 /**
- * Reads an error answer. Bodies that are not problem+json (a proxy's page, an empty body) still give words.
+ * Reads an error answer. Bodies that are not problem+json (a proxy's page, an empty body) still
+ * give words.
  */
 export function problemFrom(
   status: number,

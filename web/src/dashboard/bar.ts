@@ -16,7 +16,10 @@ export function makeBar(): { element: HTMLElement; fill(percent: number, mark?: 
   };
 }
 
-/** Keeps as many rows as there are things. A row is made once, so that it does not lose the focus every second. */
+/**
+ * Keeps as many rows as there are things. A row is made once, so that it does not lose the focus
+ * every second.
+ */
 export function rows<T>(
   parent: HTMLElement,
   make: () => { element: HTMLElement; show(thing: T): void },

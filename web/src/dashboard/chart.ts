@@ -12,7 +12,10 @@ export interface Sample {
   least_ms: number;
 }
 
-/** Keeps what the chart still shows. A server that restarted counts from another zero: then all is new. */
+/**
+ * Keeps what the chart still shows. A server that restarted counts from another zero: then all is
+ * new.
+ */
 export function keep(samples: Sample[], next: Sample): Sample[] {
   const last = samples.at(-1);
   if (last && next.at_s < last.at_s) return [next];

@@ -9,7 +9,9 @@ import { shareOf, shareText } from "./words.ts";
 
 type Row = Dashboard["classes"][number];
 
-/** The classes of traffic. Their shares are changed in place, all together, since they must add up. */
+/**
+ * The classes of traffic. Their shares are changed in place, all together, since they must add up.
+ */
 export function classTable(changed: () => void): { element: HTMLElement; show(classes: Row[]): void } {
   const body = h("tbody", {});
   const sum = h("span", { class: "share-sum", role: "status" });

@@ -63,7 +63,7 @@ export function dashboardPage(root: HTMLElement, signal: AbortSignal): void {
   const refusals = refusalList();
   const jobs = volumeJobs(() => ask());
   content.append(
-    panel("Who is watching", sessions.element, "wide"),
+    panel("Sessions", sessions.element, "wide"),
     h("div", { class: "stack" }, panel("Promised", resources.element), panel("Refused", refusals.element)),
     h(
       "div",
@@ -95,7 +95,8 @@ export function dashboardPage(root: HTMLElement, signal: AbortSignal): void {
     showMembers(dashboard.members);
     resources.show(dashboard.resources, dashboard.sharing);
     classes.show(dashboard.classes);
-    // A title is shown by its id until its name is known: it may be new, or the list not loaded yet.
+    // A title is shown by its id until its name is known: it may be new, or the list not loaded
+    // yet.
     if (dashboard.now_s >= names_s + NAMES_S || dashboard.now_s < names_s) {
       names_s = dashboard.now_s;
       if (dashboard.sessions.some(({ title }) => !knownTitle(title))) refreshTitles(signal).catch(() => {});

@@ -12,8 +12,8 @@ export interface Listener {
 }
 
 /**
- * Asks once a second while the page is visible. The function that is returned asks at once, and drops an answer that is on
- * its way: it may be older than the change that it is called for.
+ * Asks once a second while the page is visible. The function that is returned asks at once, and
+ * drops an answer that is on its way: it may be older than the change that it is called for.
  */
 export function pollDashboard(listener: Listener, signal: AbortSignal): () => void {
   let heard_ms: number | undefined;

@@ -23,7 +23,7 @@ export function resourceTable(): {
   const off = h(
     "p",
     { class: "quiet-line", hidden: true },
-    "Admission is off: nothing is promised, and nobody is refused.",
+    "Admission is off: nothing is promised, and no session is refused.",
   );
   const shared = h("p", { class: "quiet-line", hidden: true });
   const showRows = rows<ResourceUse>(body, resourceRow);

@@ -32,7 +32,7 @@ export function sessionTable(): { element: HTMLElement; show(sessions: SessionRo
     ),
     body,
   );
-  const none = h("p", { class: "quiet-line" }, "Nobody is watching.");
+  const none = h("p", { class: "quiet-line" }, "No session is open.");
   const more = h("p", { class: "quiet-line", hidden: true });
   const showRows = rows<SessionRow>(body, sessionRow);
   return {
@@ -59,7 +59,7 @@ export function refusalList(): {
   show(refusals: RefusalCount[]): void;
 } {
   const list = h("ul", { class: "refusals" });
-  const none = h("p", { class: "quiet-line" }, "Nobody was refused since the server started.");
+  const none = h("p", { class: "quiet-line" }, "No session was refused since the server started.");
   const showRows = rows<RefusalCount>(list, () => {
     const name = h("span", {});
     const times = h("strong", {});

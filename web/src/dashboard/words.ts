@@ -64,14 +64,16 @@ export function useWords({ resource, unit, used, capacity }: ResourceUse): strin
 /** "38 sessions read no disk: others have read for them what they play (1 group, 12.3 MB kept)." */
 export function sharingWords({ groups, followers, kept_bytes }: Sharing): string {
   if (followers === 0) return "";
-  const who =
+  const sessions =
     followers === 1
       ? "1 session reads no disk: another has read for it what it plays"
       : `${followers.toLocaleString("en")} sessions read no disk: others have read for them what they play`;
-  return `${who} (${count(groups, "group")}, ${bytes(kept_bytes)} kept).`;
+  return `${sessions} (${count(groups, "group")}, ${bytes(kept_bytes)} kept).`;
 }
 
-/** The end of a path, which differs from disk to disk: "/srv/reel/disk0/member" -> "…/disk0/member". */
+/**
+ * The end of a path, which differs from disk to disk: "/srv/reel/disk0/member" -> "…/disk0/member".
+ */
 export function pathEnd(path: string): string {
   const parts = path.split("/").filter(Boolean);
   return parts.length > 2 ? `…/${parts.slice(-2).join("/")}` : path;

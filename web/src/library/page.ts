@@ -158,7 +158,7 @@ export function libraryPage(root: HTMLElement, signal: AbortSignal): void {
   async function remove(title: Title): Promise<void> {
     const sure = await confirm({
       heading: `Delete “${title.name}”?`,
-      body: `This frees ${bytes(title.bytes)} of the volume and cannot be undone. Whoever is watching it now sees it to the end.`,
+      body: `This frees ${bytes(title.bytes)} of the volume and cannot be undone. Sessions that play it now can finish.`,
       action: "Delete",
       danger: true,
     });

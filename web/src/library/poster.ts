@@ -1,7 +1,9 @@
 import type { Title } from "../api/types.ts";
 import { h, svg } from "../ui/dom.ts";
 
-/** The title's picture; where the server has none that loads, a card drawn from the title's name. */
+/**
+ * The title's picture; where the server has none that loads, a card drawn from the title's name.
+ */
 export function poster(title: Pick<Title, "id" | "name" | "poster">): HTMLElement {
   const frame = h("div", { class: "poster" });
   if (!title.poster) {

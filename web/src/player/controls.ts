@@ -138,7 +138,9 @@ function mayTake(event: KeyboardEvent): boolean {
   return !(target?.closest("button, a") && (event.key === " " || event.key === "Enter"));
 }
 
-/** Hides the controls when nothing happens while the film runs. Gives a function that shows them. */
+/**
+ * Hides the controls when nothing happens while the film runs. Gives a function that shows them.
+ */
 function installIdle(stage: Stage, signal: AbortSignal): () => void {
   const { element, video } = stage;
   let timer: ReturnType<typeof setTimeout> | undefined;
@@ -172,7 +174,10 @@ function installIdle(stage: Stage, signal: AbortSignal): () => void {
   return wake;
 }
 
-/** Mouse: one click plays or pauses, two fill the screen. Touch: one tap shows or hides the controls, two seek. */
+/**
+ * Mouse: one click plays or pauses, two fill the screen. Touch: one tap shows or hides the
+ * controls, two seek.
+ */
 function installPointer(
   stage: Stage,
   act: { toggle: () => void; seekBy: (seconds: number) => void; wake: () => void },
@@ -284,7 +289,8 @@ async function toggleFullscreen(stage: Stage): Promise<void> {
       (video as HTMLVideoElement & { webkitEnterFullscreen?: () => void }).webkitEnterFullscreen?.();
     }
   } catch {
-    // Desktops cannot be turned, and a page in a frame may not fill the screen: nothing changes then.
+    // Desktops cannot be turned, and a page in a frame may not fill the screen: nothing changes
+    // then.
   }
 }
 

@@ -4,7 +4,10 @@ import { largest } from "../library/card.ts";
 import { type Child, h } from "../ui/dom.ts";
 import { icon } from "../ui/icons.ts";
 
-/** The part below the player: the title's description, its tracks, and its addresses for other players. */
+/**
+ * The part below the player: the title's description, its tracks, and its addresses for other
+ * players.
+ */
 export function details(title: Title, help: () => void): HTMLElement {
   const best = largest(title);
   const keys = h("button", { type: "button", class: "button quiet keys-button" }, icon("keyboard"), "Keys");
@@ -110,7 +113,8 @@ function address(kind: string, path: Session["hls"]): Child {
   field.addEventListener("focus", () => field.select());
   copy.addEventListener("click", () => {
     field.select();
-    // The clipboard object exists only on secure origins; a server in a home network mostly is none.
+    // The clipboard object exists only on secure origins; a server in a home network mostly is
+    // none.
     const done = navigator.clipboard
       ? navigator.clipboard.writeText(field.value).then(
           () => true,

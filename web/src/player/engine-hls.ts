@@ -20,13 +20,16 @@ const REFUSED = 503;
 /** A refused segment is requested once more so long before the buffer ends. */
 const LAST_TRY_S = 1;
 
-/** The rate that a first visit assumes until it is measured: enough to start at 1080p on a home network. */
+/**
+ * The rate that a first visit assumes until it is measured: enough to start at 1080p on a home
+ * network.
+ */
 const FIRST_BANDWIDTH_BPS = 8_000_000;
 
 /**
- * How segments are loaded: as hls.js does by default, except that a refused segment (503) is not requested again. The server will
- * not have room for this quality in a second, but may have room for a lower one, which hls.js then takes. hls.js tries a
- * higher one after half a minute.
+ * How segments are loaded: as hls.js does by default, except that a refused segment (503) is not
+ * requested again. The server will not have room for this quality in a second, but may have room
+ * for a lower one, which hls.js then takes. hls.js tries a higher one after half a minute.
  */
 const segmentPolicy: LoadPolicy = {
   default: {
@@ -109,7 +112,8 @@ export class HlsEngine implements Engine {
 
   ready(): boolean {
     const { levels, allAudioTracks, audioTracks, allSubtitleTracks, subtitleTracks } = this.hls;
-    // The playlist names them all at once, but hls.js takes a choice only among those of the level it begins with.
+    // The playlist names them all at once, but hls.js takes a choice only among those of the level
+    // it begins with.
     return (
       levels.length > 0 &&
       audioTracks.length > 0 === allAudioTracks.length > 0 &&
@@ -165,7 +169,8 @@ export class HlsEngine implements Engine {
       hls.audioTrack = inGroup;
       return;
     }
-    // A track of another codec is in another group, which only other variants of the same pictures have.
+    // A track of another codec is in another group, which only other variants of the same pictures
+    // have.
     hls.setAudioOption(track);
     if (this.wanted < 0) return;
     const height = hls.levels[this.wanted]?.height;
@@ -207,7 +212,10 @@ export class HlsEngine implements Engine {
     this.texts.clear();
   }
 
-  /** Begins in the group of the wanted language: hls.js looks for it only among the tracks of the level it starts with. */
+  /**
+   * Begins in the group of the wanted language: hls.js looks for it only among the tracks of the
+   * level it starts with.
+   */
   private startWith(language: string, bandwidth_bps: number): void {
     const { hls } = this;
     const group = this.heard().find((track) => track.lang === language)?.groupId;
@@ -221,12 +229,16 @@ export class HlsEngine implements Engine {
   }
 
   private switchTo(at: number): void {
-    // While the picture stands the switch shows at once; while it moves it comes at a segment's border, without a gap.
+    // While the picture stands the switch shows at once; while it moves it comes at a segment's
+    // border, without a gap.
     if (this.options.video.paused) this.hls.currentLevel = at;
     else this.hls.nextLevel = at;
   }
 
-  /** The levels to choose from, each with its number in hls.js: those with the group of the sound now heard. */
+  /**
+   * The levels to choose from, each with its number in hls.js: those with the group of the sound
+   * now heard.
+   */
   private shown(): { level: HlsLevel; at: number }[] {
     const { hls } = this;
     const group = hls.audioTracks[hls.audioTrack]?.groupId;
@@ -234,14 +246,20 @@ export class HlsEngine implements Engine {
     return group === undefined ? all : all.filter(({ level }) => level.hasAudioGroup(group));
   }
 
-  /** The sound tracks of all groups that this browser can play: hls.js has dropped the levels it cannot. */
+  /**
+   * The sound tracks of all groups that this browser can play: hls.js has dropped the levels it
+   * cannot.
+   */
   private heard(): MediaPlaylist[] {
     return this.hls.allAudioTracks.filter((track) =>
       this.hls.levels.some((level) => level.hasAudioGroup(track.groupId)),
     );
   }
 
-  /** Nothing more arrives for now. What is buffered plays on; just before its end the segment is requested once more. */
+  /**
+   * Nothing more arrives for now. What is buffered plays on; just before its end the segment is
+   * requested once more.
+   */
   private refused(problem: Problem): void {
     const left_s = ahead_s(this.options.video) - LAST_TRY_S;
     if (left_s <= 0) {

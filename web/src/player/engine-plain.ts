@@ -138,7 +138,8 @@ export class PlainEngine implements Engine {
   }
 
   private show(index: number): void {
-    // A phone's own full-screen player draws no page over the picture: it must draw the cues itself.
+    // A phone's own full-screen player draws no page over the picture: it must draw the cues
+    // itself.
     const drawnByBrowser = !document.fullscreenEnabled;
     this.texts().forEach((track, i) => {
       track.mode = i !== index ? "disabled" : drawnByBrowser ? "showing" : "hidden";
@@ -155,7 +156,10 @@ export class PlainEngine implements Engine {
     else this.options.failed({ reason: "media", detail });
   }
 
-  /** A media element gives the same error for bytes it cannot decode, for bytes that stop, and for a refusal. */
+  /**
+   * A media element gives the same error for bytes it cannot decode, for bytes that stop, and for a
+   * refusal.
+   */
   private async tellMissingFrom(otherwise: Failure): Promise<void> {
     // One byte, since only a request for media is refused; the rest is not waited for.
     const answer = await fetch(this.options.video.currentSrc, { headers: { range: "bytes=0-0" } }).catch(

@@ -5,7 +5,10 @@ import type { Choice, Engine, Level } from "./engine.ts";
 import { speeds } from "./keys.ts";
 import type { Stage } from "./stage.ts";
 
-/** Carries out a choice. The engine may be another one than when the menu opened: an ended session is opened again. */
+/**
+ * Carries out a choice. The engine may be another one than when the menu opened: an ended session
+ * is opened again.
+ */
 export type Choose = (choice: (engine: Engine) => void) => void;
 
 /** The four choices: picture, speed, sound, subtitles. `engine` may change while the page lives. */
@@ -56,7 +59,10 @@ export function installMenus(
   });
 }
 
-/** Writes the present choices on the buttons; while there is nothing to choose from they keep their text and are disabled. */
+/**
+ * Writes the present choices on the buttons; while there is nothing to choose from they keep their
+ * text and are disabled.
+ */
 export function showChoices(stage: Stage, engine: Engine | undefined): void {
   const ready = engine?.ready() ?? false;
   for (const button of [stage.quality, stage.audio, stage.subtitles]) button.disabled = !ready;

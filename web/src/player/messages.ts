@@ -7,8 +7,8 @@ import type { Failure } from "./engine.ts";
 import { explainRefusal } from "./refusal.ts";
 
 /**
- * A refused title: why, and a countdown to the next try. `again` is called once: by the button with true, by the clock with
- * false.
+ * A refused title: why, and a countdown to the next try. `again` is called once: by the button with
+ * true, by the clock with false.
  */
 export function showRefusal(
   place: HTMLElement,

@@ -17,7 +17,10 @@ import { installWaiting } from "./waiting.ts";
 
 const SAVE_MS = 5000;
 const NOTE_MS = 8000;
-/** A session that ends this often while nothing plays in between is a fault of the server, not an expiry. */
+/**
+ * A session that ends this often while nothing plays in between is a fault of the server, not an
+ * expiry.
+ */
 const RENEWALS = 3;
 const GOES_ON_S = 2;
 
@@ -36,7 +39,9 @@ export class Player {
   private playing = false;
   /** Where the title is; while there is no picture, where it will begin. */
   private place_s = 0;
-  /** Whether the video was sent to `place_s` since it has metadata. Until then it stands at zero. */
+  /**
+   * Whether the video was sent to `place_s` since it has metadata. Until then it stands at zero.
+   */
   private placed = false;
   /** Where the engine was told to begin. */
   private begun_s = 0;
@@ -113,7 +118,8 @@ export class Player {
     this.place_s = left?.at_s ?? 0;
     if (left) this.showResumed(left.at_s);
     this.showTime();
-    // Without a press or key anywhere on the site browsers refuse sound; the large button then waits for one.
+    // Without a press or key anywhere on the site browsers refuse sound; the large button then
+    // waits for one.
     this.playing = navigator.userActivation?.hasBeenActive ?? true;
     void this.open();
   }
@@ -170,7 +176,9 @@ export class Player {
     }
   }
 
-  /** After a press it plays; after the countdown a title that was paused is shown where it stands. */
+  /**
+   * After a press it plays; after the countdown a title that was paused is shown where it stands.
+   */
   private openAgain(isPressed: boolean): void {
     this.renewals = 0;
     if (isPressed) this.playing = true;
@@ -217,8 +225,8 @@ export class Player {
   }
 
   /**
-   * Has the next engine begin with the tracks that this one plays. The language alone does not do: a commentary has the
-   * language of the title's own sound.
+   * Has the next engine begin with the tracks that this one plays. The language alone does not do:
+   * a commentary has the language of the title's own sound.
    */
   private keepChoices(engine: Engine): void {
     if (!engine.ready()) return;

@@ -11,7 +11,10 @@ export interface Refusal {
   retry_s: number;
 }
 
-/** A title was refused (503): what there is too little of, by how much, what would have been possible. Pure. */
+/**
+ * A title was refused (503): what there is too little of, by how much, what would have been
+ * possible. Pure.
+ */
 export function explainRefusal(problem: Problem): Refusal {
   const { resource, member, asked, available, grantable_rate_bps } = problem.body;
   const lines: string[] = [];
@@ -20,7 +23,7 @@ export function explainRefusal(problem: Problem): Refusal {
     const free = available > 0 ? `${amount(resource, available)} is left` : "nothing is left";
     const time = isTime(resource) ? " of each second of its time" : "";
     lines.push(
-      `${name} is booked by those who are watching: this film needs ${amount(resource, asked)}${time}, and ${free}.`,
+      `${name} is booked by other viewers: this film needs ${amount(resource, asked)}${time}, and ${free}.`,
     );
   } else if (problem.detail) {
     lines.push(problem.detail);
@@ -35,7 +38,10 @@ export function explainRefusal(problem: Problem): Refusal {
   };
 }
 
-/** Time of disks and processors comes in nanoseconds of one second, the network in bytes of one second, memory in bytes. */
+/**
+ * Time of disks and processors comes in nanoseconds of one second, the network in bytes of one
+ * second, memory in bytes.
+ */
 function amount(resource: ResourceCode, value: number): string {
   switch (resource) {
     case "disk":

@@ -1,7 +1,10 @@
 import { clock, spokenTime } from "../format.ts";
 import { h, setText } from "../ui/dom.ts";
 
-/** The time line: what was played, what is buffered, where the pointer is. The page handles the arrow keys. */
+/**
+ * The time line: what was played, what is buffered, where the pointer is. The page handles the
+ * arrow keys.
+ */
 export class SeekBar {
   readonly element: HTMLElement;
   private readonly line = h("div", { class: "seek-line" });

@@ -1,6 +1,7 @@
 /**
- * Counts how often and how long the picture stood while it should have moved. Waiting for the first picture and
- * waiting after a seek are not stalls; the caller knows the difference. Pure: the caller brings the clock.
+ * Counts how often and how long the picture stood while it should have moved. Waiting for the first
+ * picture and waiting after a seek are not stalls; the caller knows the difference. Pure: the
+ * caller brings the clock.
  */
 export class StallMeter {
   private since_ms: number | undefined;

@@ -1,7 +1,10 @@
 import type { Title } from "../api/types.ts";
 import type { Actions } from "./controls.ts";
 
-/** Registers the title with the system: the lock screen's picture and name, the play key of a keyboard or headphone. */
+/**
+ * Registers the title with the system: the lock screen's picture and name, the play key of a
+ * keyboard or headphone.
+ */
 export function announceMedia(
   title: Title,
   video: HTMLVideoElement,

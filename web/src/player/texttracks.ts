@@ -1,6 +1,6 @@
 /**
- * Text tracks of a <video> which hls.js fills through us. Its own way puts <track> elements with data: addresses
- * into the page, which the content security policy forbids.
+ * Text tracks of a <video> which hls.js fills through us. Its own way puts <track> elements with
+ * data: addresses into the page, which the content security policy forbids.
  */
 export class TextTracks {
   private readonly video: HTMLVideoElement;
@@ -21,7 +21,8 @@ export class TextTracks {
 
   /** Only this track keeps its cues running; -1 for none. */
   select(index: number): void {
-    // A phone's own full-screen player draws no page over the picture: it must draw the cues itself.
+    // A phone's own full-screen player draws no page over the picture: it must draw the cues
+    // itself.
     const mode = document.fullscreenEnabled ? "hidden" : "showing";
     for (const [i, track] of this.tracks) track.mode = i === index ? mode : "disabled";
   }
@@ -30,7 +31,10 @@ export class TextTracks {
     return this.tracks.get(index);
   }
 
-  /** Tracks made by script cannot be taken out of a video again; they are emptied, and used by the next engine. */
+  /**
+   * Tracks made by script cannot be taken out of a video again; they are emptied, and used by the
+   * next engine.
+   */
   clear(): void {
     for (const track of this.tracks.values()) {
       track.mode = "hidden";

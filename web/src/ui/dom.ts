@@ -1,4 +1,7 @@
-/** Builds elements. Styles are set by class only: the content security policy forbids style attributes. */
+/**
+ * Builds elements. Styles are set by class only: the content security policy forbids style
+ * attributes.
+ */
 
 export type Child = Node | string | null | undefined | false;
 type Listener = (event: never) => void;
@@ -46,8 +49,8 @@ export function setText(element: Element, text: string): void {
 }
 
 /**
- * Replaces the content of `place` only if it differs: a new element is read out again by a screen reader and loses the
- * focus.
+ * Replaces the content of `place` only if it differs: a new element is read out again by a screen
+ * reader and loses the focus.
  */
 export function replaceIfOther(place: Element, content: Element[]): void {
   if (

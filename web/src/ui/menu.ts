@@ -18,7 +18,10 @@ export interface MenuItem {
 /** So that a second press on the button that opened a menu closes it. */
 let open: { button: HTMLElement; close: (refocus: boolean) => void } | undefined;
 
-/** Opens a menu at `button`, inside `host` (which must be the full-screen element when there is one). */
+/**
+ * Opens a menu at `button`, inside `host` (which must be the full-screen element when there is
+ * one).
+ */
 export function toggleMenu(button: HTMLElement, host: HTMLElement, heading: string, items: MenuItem[]): void {
   const wasMine = open?.button === button;
   open?.close(wasMine);
@@ -113,7 +116,10 @@ function keys(event: KeyboardEvent, rows: HTMLElement[], close: (refocus: boolea
   }
 }
 
-/** Above or below the button, whichever has room; narrow windows show the menu as a sheet, by style alone. */
+/**
+ * Above or below the button, whichever has room; narrow windows show the menu as a sheet, by style
+ * alone.
+ */
 function place(menu: HTMLElement, button: HTMLElement): void {
   const at = button.getBoundingClientRect();
   const size = menu.getBoundingClientRect();

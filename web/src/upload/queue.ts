@@ -8,8 +8,8 @@ import { RateMeter } from "./rate.ts";
 import { send } from "./send.ts";
 
 /**
- * Everything on its way into the volume: files sent from here, one at a time, and jobs that began elsewhere. It does
- * not belong to a page, so that an upload goes on while a title is played.
+ * Everything on its way into the volume: files sent from here, one at a time, and jobs that began
+ * elsewhere. It does not belong to a page, so that an upload goes on while a title is played.
  */
 export interface Item {
   readonly id: number;
@@ -60,7 +60,10 @@ export function dismiss(item: Item): void {
   tell();
 }
 
-/** Follows jobs that began elsewhere (another browser, the watched folder), as long as the page is shown. */
+/**
+ * Follows jobs that began elsewhere (another browser, the watched folder), as long as the page is
+ * shown.
+ */
 export async function watchJobs(signal: AbortSignal): Promise<void> {
   while (!signal.aborted) {
     if (document.visibilityState === "visible") {

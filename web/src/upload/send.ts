@@ -9,8 +9,8 @@ export interface Accepted {
 }
 
 /**
- * Sends one file as the raw body of a POST. XMLHttpRequest, because fetch does not report bytes sent.
- * Rejects with a Problem; with the signal's reason when aborted.
+ * Sends one file as the raw body of a POST. XMLHttpRequest, because fetch does not report bytes
+ * sent. Rejects with a Problem; with the signal's reason when aborted.
  */
 export function send(
   file: File,

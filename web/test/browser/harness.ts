@@ -109,7 +109,10 @@ function isRich(title: Title): boolean {
   );
 }
 
-/** The title that the tests of the player play: with the most renditions among those that offer every choice. */
+/**
+ * The title that the tests of the player play: with the most renditions among those that offer
+ * every choice.
+ */
 export async function pickFilm(stage: Stage): Promise<Title> {
   const wanted = process.env.REEL_TITLE;
   const titles = await stage.titles();
@@ -229,7 +232,10 @@ export async function untilPlayed(page: Page, seconds: number): Promise<void> {
   }, from + seconds);
 }
 
-/** Waits until the title has played from this place on: on a slow machine it may be further already when it is looked at. */
+/**
+ * Waits until the title has played from this place on: on a slow machine it may be further already
+ * when it is looked at.
+ */
 export async function untilPlayedFrom(page: Page, at_s: number): Promise<void> {
   await page.waitForFunction((at_s) => {
     const played = document.querySelector("video")?.played;

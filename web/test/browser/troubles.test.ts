@@ -191,7 +191,7 @@ test("a paused film that is refused where its viewer goes is shown there when th
   }, film.duration_s * 0.6);
   // Long enough for a title that would begin to play.
   await page.waitForTimeout(1000);
-  assert.equal((await videoState(page)).paused, true, "nobody pressed anything");
+  assert.equal((await videoState(page)).paused, true, "nothing was pressed");
   await close();
 });
 

@@ -9,7 +9,10 @@ const RATE = 24;
 /** To be raised when the films change. */
 const RECIPE = 2;
 
-/** The one film every mock title plays: two renditions, two sound tracks of different codecs, two subtitle tracks. */
+/**
+ * The one film every mock title plays: two renditions, two sound tracks of different codecs, two
+ * subtitle tracks.
+ */
 export const tracks = {
   video: [
     { track: 0, width: 1280, height: 720, bitrate_bps: 1_600_000 },
@@ -41,7 +44,10 @@ export const tracks = {
   ],
 };
 
-/** Directory with `{track}/init.mp4`, `{track}/{n}.m4s`, `{track}/text.vtt`, `film.mp4`, `upload.mkv`, `poster-{i}.jpg`. */
+/**
+ * Directory with `{track}/init.mp4`, `{track}/{n}.m4s`, `{track}/text.vtt`, `film.mp4`,
+ * `upload.mkv`, `poster-{i}.jpg`.
+ */
 export function ensureMedia(directory: string): string {
   const complete = join(directory, `complete-${RECIPE}`);
   if (existsSync(complete)) return directory;

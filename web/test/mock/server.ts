@@ -1,4 +1,7 @@
-/** Speaks Reel's web interface from memory, for tests of the pages and for looking at them. Not a media server. */
+/**
+ * Speaks Reel's web interface from memory, for tests of the pages and for looking at them. Not a
+ * media server.
+ */
 
 import { createServer, type IncomingMessage, type Server, type ServerResponse } from "node:http";
 import { join, normalize } from "node:path";
@@ -28,7 +31,10 @@ export interface MockOptions {
   empty?: boolean;
 }
 
-/** An answer of the mock, for the methods and the paths that it matches; `parts` are the groups of the path. */
+/**
+ * An answer of the mock, for the methods and the paths that it matches; `parts` are the groups of
+ * the path.
+ */
 export interface Route {
   method: string;
   path: RegExp;

@@ -65,9 +65,8 @@ pub(super) async fn capacity(
     QueryOf(CapacityQuery { rate_bps }): QueryOf<CapacityQuery>,
 ) -> Result<Json<Capacity>, Problem> {
     if !(1..=CAPACITY_RATE_BPS_MAX).contains(&rate_bps) {
-        return Err(Problem::bad_request(format!(
-            "rate_bps is {rate_bps}; it must be 1 to {CAPACITY_RATE_BPS_MAX} bits per second"
-        )));
+        return Err(Problem::bad_request(format!("rate_bps is {rate_bps}"))
+            .help(format!("ask for 1 to {CAPACITY_RATE_BPS_MAX} bits per second")));
     }
     let answer = control.admission().capacity(rate_bps);
     Ok(Json(Capacity {

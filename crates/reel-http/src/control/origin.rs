@@ -66,11 +66,9 @@ pub(super) async fn refuse_foreign(
             StatusCode::FORBIDDEN,
             "foreign-origin",
             "Another site may not change anything here",
-            format!(
-                "a browser sent this {method} on behalf of {origin}; changes are taken only from this server's own pages, or from \
-                 programs that are not browsers"
-            ),
+            format!("a browser sent this {method} on behalf of {origin}"),
         )
+        .help("make changes from this server's own pages, or with a program that is not a browser")
         .into_response();
     }
     if let Some(host) = unknown_host(&names, method, uri, headers) {
@@ -78,11 +76,9 @@ pub(super) async fn refuse_foreign(
             StatusCode::FORBIDDEN,
             "unknown-host",
             "Browsers may not change anything here under this name",
-            format!(
-                "a browser sent this {method} to {host}, and any site can have a name of its own lead here; if this one is yours, put it into \
-                 `hosts` in reel.toml, or else use this machine's address or name"
-            ),
+            format!("a browser sent this {method} to {host}, and any site can have such a name resolve to this server"),
         )
+        .help("put the name into `hosts` in reel.toml if it is yours, or use this machine's address or name")
         .into_response();
     }
     next.run(request).await

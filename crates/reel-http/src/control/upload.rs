@@ -199,14 +199,16 @@ async fn receive(control: &ControlPlane, mut body: Body, job: &Job) -> Result<Sp
                 "too-slow",
                 "The upload stood still",
                 format!(
-                    "less than {UPLOAD_STEP_BYTES} bytes arrived in {} s, after {bytes} in all; send the file over a faster line",
+                    "less than {UPLOAD_STEP_BYTES} bytes arrived in {} s, after {bytes} in all",
                     UPLOAD_STEP_MAX.as_secs()
                 ),
             )
+            .help("send the file over a faster line")
         })?;
         let Some(frame) = frame else { break };
-        let frame = frame
-            .map_err(|e| Problem::bad_request(format!("the upload broke off after {bytes} bytes: {e}")))?;
+        let frame = frame.map_err(|e| {
+            Problem::bad_request(format!("the upload was interrupted after {bytes} bytes: {e}"))
+        })?;
         let Ok(chunk) = frame.into_data() else { continue };
         if job.stop_flag().is_stopped() {
             return Err(ended(control));
@@ -285,11 +287,11 @@ fn check_room(control: &ControlPlane, bytes: Option<u64>) -> Result<(), Problem>
         let available = stat.f_bavail.saturating_mul(stat.f_frsize);
         if bytes.saturating_add(SPOOL_RESERVE_BYTES) > available {
             return Err(Problem::no_space(format!(
-                "the file has {bytes} bytes and the spool directory {} has room for {}: free some space there, or set \
-                 upload.spool_dir to a larger place",
+                "the file has {bytes} bytes and the spool directory {} has space for {}",
                 dir.display(),
                 available.saturating_sub(SPOOL_RESERVE_BYTES)
-            )));
+            ))
+            .help(LARGER_SPOOL));
         }
     }
     Ok(())
@@ -302,10 +304,9 @@ fn start_job(
     bytes: Option<u64>,
 ) -> Result<Job, Problem> {
     if control.stop_flag().is_stopped() {
-        return Err(Problem::unavailable(
-            "the server is stopping and begins nothing new; send the file when it is back",
-        )
-        .retry_after_s(STOPPING_RETRY_S));
+        return Err(Problem::unavailable("the server is shutting down and begins nothing new")
+            .help("send the file when the server is back")
+            .retry_after_s(STOPPING_RETRY_S));
     }
     let job = control
         .jobs()
@@ -332,28 +333,27 @@ fn ended(control: &ControlPlane) -> Problem {
 
 /// The answer to an upload that [`ControlPlane::stop`] ended.
 fn broken_off() -> Problem {
-    Problem::unavailable(
-        "the server stopped before this upload was a title, and nothing of it was kept; send it again when the server is back",
-    )
-    .retry_after_s(STOPPING_RETRY_S)
+    Problem::unavailable("the server stopped before this upload was a title, and nothing of it was kept")
+        .help("send it again when the server is back")
+        .retry_after_s(STOPPING_RETRY_S)
 }
+
+const LARGER_SPOOL: &str = "free some space there, or set upload.spool_dir to a larger file system";
 
 fn spool_problem(control: &ControlPlane, error: &io::Error) -> Problem {
     let dir = control.config().spool_dir.display();
     match error.kind() {
-        io::ErrorKind::StorageFull | io::ErrorKind::QuotaExceeded => Problem::no_space(format!(
-            "the spool directory {dir} is full: free some space there, or set upload.spool_dir to a larger place"
-        )),
-        _ => Problem::internal(format!(
-            "the spool directory {dir} cannot be written: {error}; set upload.spool_dir to a directory that can"
-        )),
+        io::ErrorKind::StorageFull | io::ErrorKind::QuotaExceeded => {
+            Problem::no_space(format!("the spool directory {dir} is full")).help(LARGER_SPOOL)
+        }
+        _ => Problem::internal(format!("the spool directory {dir} cannot be written: {error}"))
+            .help("set upload.spool_dir to a directory that can be written"),
     }
 }
 
 fn too_large(limit: u64) -> Problem {
-    Problem::too_large(format!(
-        "at most {limit} bytes are taken by upload (upload.max_bytes); larger files: reel ingest on the server itself"
-    ))
+    Problem::too_large(format!("at most {limit} bytes are taken by upload (upload.max_bytes)"))
+        .help("use `reel ingest` on the server itself for larger files")
 }
 
 /// A form wraps the file in boundaries; taken as it is, it would be an unknown container.
@@ -364,7 +364,10 @@ fn refuse_forms(headers: &HeaderMap) -> Result<(), Problem> {
             StatusCode::UNSUPPORTED_MEDIA_TYPE,
             "form-upload",
             "The body must be the file itself",
-            "this is a form; send the bytes as they are: curl --data-binary @film.mp4 'http://.../api/v1/titles?filename=film.mp4'",
+            "this is a form",
+        )
+        .help(
+            "send the bytes as they are: curl --data-binary @film.mp4 'http://.../api/v1/titles?filename=film.mp4'",
         ));
     }
     Ok(())

@@ -15,6 +15,9 @@ const HEAD: &str = "\
 /* The JSON of the server's API (`/api/v1`). Units are in the names. */
 ";
 
+/// The longest line of a comment.
+const COLUMNS_MAX: usize = 100;
+
 /// Set by `cargo xtask api-types`.
 const WRITE: &str = "REEL_WRITE_API_TYPES";
 
@@ -92,28 +95,38 @@ fn kind(schema: &Value) -> String {
     }
 }
 
-/// The description, and those of the choices of an enumeration, each in a line of its own.
+/// The description, and those of the choices of an enumeration, each in a paragraph of its own.
 fn comment(out: &mut String, indent: &str, schema: &Value) {
     let mut lines: Vec<String> = Vec::new();
     if let Some(text) = schema["description"].as_str() {
-        lines.extend(text.lines().map(str::to_owned));
+        wrap(&mut lines, indent, text);
     }
     for choice in schema["oneOf"].as_array().into_iter().flatten() {
         if let (Some(text), Some(constant)) = (choice["description"].as_str(), choice.get("const")) {
-            lines.push(format!("- {constant}: {}", text.replace('\n', " ")));
+            wrap(&mut lines, indent, &format!("- {constant}: {text}"));
         }
     }
-    match &lines[..] {
-        [] => {}
-        [line] => {
-            let _ = writeln!(out, "{indent}/** {line} */");
-        }
+    let _ = match &lines[..] {
+        [] => Ok(()),
+        [line] if indent.len() + line.len() + 7 <= COLUMNS_MAX => writeln!(out, "{indent}/** {line} */"),
         lines => {
-            let _ = writeln!(out, "{indent}/**");
-            for line in lines {
-                let _ = writeln!(out, "{indent} * {line}");
-            }
-            let _ = writeln!(out, "{indent} */");
+            let text: String = lines.iter().map(|line| format!("{indent} * {line}\n")).collect();
+            writeln!(out, "{indent}/**\n{text}{indent} */")
         }
+    };
+}
+
+/// Breaks a text into lines of a comment; where it is broken in the sources does not matter.
+fn wrap(lines: &mut Vec<String>, indent: &str, text: &str) {
+    let mut line = String::new();
+    for word in text.split_whitespace() {
+        if !line.is_empty() && indent.len() + 3 + line.len() + 1 + word.len() > COLUMNS_MAX {
+            lines.push(std::mem::take(&mut line));
+        }
+        if !line.is_empty() {
+            line.push(' ');
+        }
+        line.push_str(word);
     }
+    lines.push(line);
 }

@@ -188,7 +188,7 @@ async fn a_server_that_drains_finishes_running_uploads_and_begins_no_new_ones() 
     let first = upload(&server, "filename=a.mp4", "FILM").await.header("location").to_owned();
     server.control.drain();
     let detail = upload(&server, "filename=b.mp4", "FILM").await.problem(503);
-    assert!(detail.contains("stopping"), "{detail}");
+    assert!(detail.contains("shutting down"), "{detail}");
     drop(gate);
     server.control.drained().await;
     assert_eq!(server.get(&first).await.json()["state"], "done");
