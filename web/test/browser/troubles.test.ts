@@ -448,6 +448,29 @@ for (const via of ["hls", "progressive"]) {
     calm();
     await close();
   });
+
+  test(`a key that is pressed as the metadata come counts from where the film was left (${via})`, async () => {
+    const film = await pickFilm(stage);
+    const left_s = Math.round(film.duration_s / 2);
+    const position = JSON.stringify({ at_s: left_s, of_s: film.duration_s });
+    const { page, calm, close } = await stage.open(`/title/${film.id}?via=${via}`, {
+      prepare: (page) =>
+        page.addInitScript(
+          ([id, position]) => {
+            localStorage.setItem(`reel.position.${id}`, position);
+            // Before the player hears of them: the video has metadata then, and stands at zero.
+            const press = () => document.dispatchEvent(new KeyboardEvent("keydown", { key: "ArrowRight" }));
+            document.addEventListener("loadedmetadata", press, { capture: true, once: true });
+          },
+          [film.id, position] as const,
+        ),
+    });
+    await begin(page);
+    const first_s = await page.evaluate(() => document.querySelector("video")?.played.start(0));
+    assert.ok(Math.abs((first_s ?? 0) - (left_s + 5)) < 0.5, `it begins at ${first_s} s`);
+    calm();
+    await close();
+  });
 }
 
 test("a film whose bytes stop coming is said to stall, then goes on", async () => {
